@@ -4,6 +4,7 @@
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,9 @@
 enum {
     READS_PER_EVENT = 64, /* a busy channel must not starve the rest of the loop */
     RETRY_MS = 20,        /* after ENOBUFS or ENOMEM, which give no wake-up */
+    /* All that a message can carry (SCM_MAX_FD of the kernel), so that the kernel drops none. */
+    DESCRIPTORS_MAX = 253,
+    CREDENTIALS_BYTES = 512, /* control data that the other end may switch on, and that we ignore */
 };
 
 struct message {
@@ -29,14 +33,19 @@ struct message {
 
 struct channel {
     int fd;
+    enum message_route receives;
     struct channel_owner owner;
     struct event *readable, *writable;
     struct event *read_again, *write_again; /* timers */
     STAILQ_HEAD(, message) queue;
-    size_t queued;
-    bool broken; /* the other end is closed */
+    size_t queued, queued_bytes;
+    uint64_t sent, received;
+    bool broken; /* the other end is closed or has a fault: nothing can be sent */
+    bool ended;  /* nothing more is received */
     _Alignas(8) char buffer[sizeof(int64_t) + CHANNEL_PAYLOAD_MAX];
 };
+
+static const struct timeval rest = {.tv_sec = 86400}; /* of a timer that is not needed now */
 
 static void on_readable(evutil_socket_t fd, short what, void *argument);
 static void on_writable(evutil_socket_t fd, short what, void *argument);
@@ -53,7 +62,8 @@ int channel_pair(int fds[2])
     return 0;
 }
 
-struct channel *channel_open(struct event_base *base, int fd, const struct channel_owner *owner)
+struct channel *channel_open(struct event_base *base, int fd, enum message_route receives,
+                             const struct channel_owner *owner)
 {
     struct channel *channel = calloc(1, sizeof(*channel));
 
@@ -62,14 +72,16 @@ struct channel *channel_open(struct event_base *base, int fd, const struct chann
         return NULL;
     }
     channel->fd = fd;
+    channel->receives = receives;
     channel->owner = *owner;
     STAILQ_INIT(&channel->queue);
     channel->readable = event_new(base, fd, EV_READ | EV_PERSIST, on_readable, channel);
     channel->writable = event_new(base, fd, EV_WRITE | EV_PERSIST, on_writable, channel);
-    channel->read_again = event_new(base, -1, 0, on_read_again, channel);
-    channel->write_again = event_new(base, -1, 0, on_writable, channel);
+    channel->read_again = event_new(base, -1, EV_PERSIST, on_read_again, channel);
+    channel->write_again = event_new(base, -1, EV_PERSIST, on_writable, channel);
     if (channel->readable == NULL || channel->writable == NULL || channel->read_again == NULL ||
-        channel->write_again == NULL || event_add(channel->readable, NULL) != 0) {
+        channel->write_again == NULL || event_add(channel->read_again, &rest) != 0 ||
+        event_add(channel->write_again, &rest) != 0 || event_add(channel->readable, NULL) != 0) {
         channel_close(channel);
         return NULL;
     }
@@ -83,16 +95,27 @@ static void message_free(struct message *message)
     free(message);
 }
 
+/* Removes the first message of the queue; NULL: there is none. */
+static struct message *dequeue(struct channel *channel)
+{
+    struct message *message = STAILQ_FIRST(&channel->queue);
+
+    if (message == NULL)
+        return NULL;
+    STAILQ_REMOVE_HEAD(&channel->queue, link);
+    channel->queued--;
+    channel->queued_bytes -= sizeof(*message) + message->length;
+    return message;
+}
+
 void channel_close(struct channel *channel)
 {
     struct message *message;
 
     if (channel == NULL)
         return;
-    while ((message = STAILQ_FIRST(&channel->queue)) != NULL) {
-        STAILQ_REMOVE_HEAD(&channel->queue, link);
+    while ((message = dequeue(channel)) != NULL)
         message_free(message);
-    }
     loop_free_event(channel->readable);
     loop_free_event(channel->writable);
     loop_free_event(channel->read_again);
@@ -122,7 +145,8 @@ static int transmit(struct channel *channel, int64_t kind, const void *data, siz
         rights->cmsg_len = CMSG_LEN(sizeof(int));
         memcpy(CMSG_DATA(rights), &fd, sizeof(int));
     }
-    return sendmsg(channel->fd, &header, MSG_NOSIGNAL) >= 0 ? 0 : errno;
+    /* MSG_DONTWAIT, because a worker could make a socket blocking that the master shares with it. */
+    return sendmsg(channel->fd, &header, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0 ? 0 : errno;
 }
 
 static struct message *message_new(int kind, const void *data, size_t length, int fd, bool give)
@@ -146,6 +170,8 @@ static bool is_temporary(int error)
            error == EINTR;
 }
 
+/* The timers are pending from the start, so that a change needs no memory. */
+
 static void start_retry(struct event *timer)
 {
     static const struct timeval delay = {.tv_usec = RETRY_MS * 1000};
@@ -153,15 +179,67 @@ static void start_retry(struct event *timer)
     event_add(timer, &delay);
 }
 
+static void stop_retry(struct event *timer)
+{
+    event_add(timer, &rest);
+}
+
+static void watch_readable(struct channel *channel)
+{
+    if (event_add(channel->readable, NULL) != 0)
+        start_retry(channel->read_again);
+}
+
 /* A full socket becomes writable again; ENOBUFS and ENOMEM give no wake-up, so retry on a timer. */
 static void wait_to_write(struct channel *channel, int error)
 {
-    if (error == EAGAIN || error == EINTR) {
-        event_add(channel->writable, NULL);
+    if ((error == EAGAIN || error == EINTR) && event_add(channel->writable, NULL) == 0)
         return;
-    }
     event_del(channel->writable);
     start_retry(channel->write_again);
+}
+
+/* Nothing more is sent. The other end learns of it when it has read what has arrived. */
+static void break_off(struct channel *channel)
+{
+    channel->broken = true;
+    shutdown(channel->fd, SHUT_WR);
+}
+
+/* Stops the channel for good; the socket is closed by channel_close(). */
+static void stop(struct channel *channel)
+{
+    break_off(channel);
+    channel->ended = true;
+    event_del(channel->readable);
+    event_del(channel->read_again);
+    event_del(channel->writable);
+    event_del(channel->write_again);
+}
+
+void channel_fail(struct channel *channel, const char *what)
+{
+    stop(channel);
+    channel->owner.fault(channel->owner.owner, what);
+}
+
+static int enqueue(struct channel *channel, struct message *message, int failed)
+{
+    size_t bytes = sizeof(*message) + message->length;
+
+    if (channel->owner.queue_max > 0 && channel->queued_bytes + bytes > channel->owner.queue_max) {
+        free(message);
+        channel_fail(channel, "does not read its messages");
+        errno = EPIPE;
+        return -1;
+    }
+    if (channel->queued == 0)
+        wait_to_write(channel, failed);
+    STAILQ_INSERT_TAIL(&channel->queue, message, link);
+    channel->queued++;
+    channel->queued_bytes += bytes;
+    channel->sent++;
+    return 0;
 }
 
 /* Allocates only if the socket is full, so that MESSAGE_STOP can be sent without memory. */
@@ -171,31 +249,29 @@ int channel_send(struct channel *channel, int kind, const void *data, size_t len
     struct message *message;
     int failed = 0;
 
-    if (channel->broken || length > CHANNEL_PAYLOAD_MAX) {
-        errno = channel->broken ? EPIPE : EMSGSIZE;
+    assert(length <= CHANNEL_PAYLOAD_MAX);
+    assert(message_fault(message_route_back(channel->receives), kind, data, length, fd >= 0) ==
+           NULL);
+    if (channel->broken) {
+        errno = EPIPE;
         return -1;
     }
     if (channel->queued == 0) {
         failed = transmit(channel, kind, data, length, fd);
         if (failed == 0) {
+            channel->sent++;
             if (give && fd >= 0)
                 close(fd);
             return 0;
         }
         if (!is_temporary(failed)) {
-            channel->broken = true; /* the read event reports it */
+            break_off(channel);
             errno = EPIPE;
             return -1;
         }
     }
     message = message_new(kind, data, length, fd, give && fd >= 0);
-    if (message == NULL)
-        return -1;
-    if (channel->queued == 0)
-        wait_to_write(channel, failed);
-    STAILQ_INSERT_TAIL(&channel->queue, message, link);
-    channel->queued++;
-    return 0;
+    return message != NULL ? enqueue(channel, message, failed) : -1;
 }
 
 static void on_writable(evutil_socket_t fd, short what, void *argument)
@@ -203,7 +279,9 @@ static void on_writable(evutil_socket_t fd, short what, void *argument)
     struct channel *channel = argument;
     struct message *message;
 
-    (void)fd, (void)what;
+    (void)fd;
+    if ((what & EV_TIMEOUT) != 0)
+        stop_retry(channel->write_again);
     while ((message = STAILQ_FIRST(&channel->queue)) != NULL) {
         int failed =
             transmit(channel, message->body.kind, message->body.data, message->length, message->fd);
@@ -212,30 +290,60 @@ static void on_writable(evutil_socket_t fd, short what, void *argument)
             wait_to_write(channel, failed);
             return;
         }
-        STAILQ_REMOVE_HEAD(&channel->queue, link);
-        channel->queued--;
-        message_free(message);
+        if (failed != 0) { /* the messages stay in the queue, for channel_take_unsent() */
+            break_off(channel);
+            event_del(channel->writable);
+            return;
+        }
+        message_free(dequeue(channel));
     }
     event_del(channel->writable);
     if (channel->owner.drained != NULL)
         channel->owner.drained(channel->owner.owner);
 }
 
-static int descriptor_of(struct msghdr *header)
-{
-    struct cmsghdr *rights = CMSG_FIRSTHDR(header);
-    int fd = -1;
+/* The descriptors that came with a message. */
+struct descriptors {
+    int fd[DESCRIPTORS_MAX];
+    size_t count;
+    bool lost; /* others were sent, too, but this process is out of descriptors */
+};
 
-    if (rights != NULL && rights->cmsg_level == SOL_SOCKET && rights->cmsg_type == SCM_RIGHTS)
-        memcpy(&fd, CMSG_DATA(rights), sizeof(fd));
-    return fd;
+/* SCM_PIDFD (Linux 6.5) comes if the other end has set SO_PASSPIDFD on a socket that we share. */
+enum { CONTROL_PIDFD = 4 };
+
+static void close_descriptors(const struct descriptors *descriptors)
+{
+    for (size_t i = 0; i < descriptors->count; i++)
+        close(descriptors->fd[i]);
 }
 
-/* Receives one message. Returns false if there is none or the channel is broken. */
-static bool receive(struct channel *channel)
+static void take_descriptors(struct msghdr *header, struct descriptors *descriptors)
+{
+    descriptors->count = 0;
+    descriptors->lost = (header->msg_flags & MSG_CTRUNC) != 0;
+    for (struct cmsghdr *item = CMSG_FIRSTHDR(header); item != NULL;
+         item = CMSG_NXTHDR(header, item)) {
+        size_t count = (item->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        int pidfd;
+
+        if (item->cmsg_level != SOL_SOCKET)
+            continue;
+        if (item->cmsg_type == CONTROL_PIDFD) {
+            memcpy(&pidfd, CMSG_DATA(item), sizeof(pidfd));
+            close(pidfd);
+        } else if (item->cmsg_type == SCM_RIGHTS) {
+            memcpy(&descriptors->fd[descriptors->count], CMSG_DATA(item), count * sizeof(int));
+            descriptors->count += count;
+        }
+    }
+}
+
+/* Receives into the buffer, with FLAGS of recvmsg(2). Returns its length or -1 with errno. */
+static ssize_t receive_bytes(struct channel *channel, int flags, struct descriptors *descriptors)
 {
     union {
-        char bytes[CMSG_SPACE(sizeof(int))];
+        char bytes[CMSG_SPACE(DESCRIPTORS_MAX * sizeof(int)) + CREDENTIALS_BYTES];
         struct cmsghdr align;
     } control;
     struct iovec body = {channel->buffer, sizeof(channel->buffer)};
@@ -243,29 +351,109 @@ static bool receive(struct channel *channel)
                             .msg_iovlen = 1,
                             .msg_control = control.bytes,
                             .msg_controllen = sizeof(control.bytes)};
-    ssize_t got = recvmsg(channel->fd, &header, MSG_CMSG_CLOEXEC);
+    ssize_t got = recvmsg(channel->fd, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT | flags);
+
+    if (got < 0)
+        return -1;
+    take_descriptors(&header, descriptors);
+    return got;
+}
+
+static void receive_later(struct channel *channel)
+{
+    event_del(channel->readable);
+    start_retry(channel->read_again);
+}
+
+/* Drops the first message of the socket. Returns false with errno if that is impossible. */
+static bool drop_first(const struct channel *channel)
+{
+    ssize_t got;
+    char byte;
+
+    do
+        got = recv(channel->fd, &byte, sizeof(byte), MSG_DONTWAIT);
+    while (got < 0 && errno == EINTR);
+    return got >= 0;
+}
+
+/*
+ * A message that is received without its descriptor has lost it. So look at it first: that yields the
+ * descriptor, too. Returns like receive_bytes(); EMFILE: the message stays.
+ */
+static ssize_t receive_whole(struct channel *channel, struct descriptors *descriptors)
+{
+    ssize_t got;
+
+    if (channel->owner.no_descriptor == NULL)
+        return receive_bytes(channel, 0, descriptors);
+    got = receive_bytes(channel, MSG_PEEK, descriptors);
+    if (got > 0 && descriptors->lost) {
+        close_descriptors(descriptors);
+        errno = EMFILE;
+        return -1;
+    }
+    if (got > 0 && !drop_first(channel)) { /* it would arrive twice */
+        close_descriptors(descriptors);
+        return -1;
+    }
+    return got;
+}
+
+/* Delivers the message of GOT bytes in the buffer if it is valid. */
+static void deliver(struct channel *channel, size_t got, const struct descriptors *descriptors)
+{
+    const char *data = channel->buffer + sizeof(int64_t), *fault;
+    size_t length = got - sizeof(int64_t);
     int64_t kind;
 
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
-        return false;
-    if (got < 0 && (errno == ENOMEM || errno == ENOBUFS)) {
-        event_del(channel->readable);
-        start_retry(channel->read_again);
-        return false;
+    memcpy(&kind, channel->buffer, sizeof(kind));
+    fault = message_fault(channel->receives, kind, data, length,
+                          descriptors->count + (descriptors->lost ? 1 : 0));
+    if (fault != NULL) {
+        close_descriptors(descriptors);
+        channel_fail(channel, fault);
+        return;
     }
-    if (got < (ssize_t)sizeof(kind)) {
-        event_del(channel->readable);
-        channel->broken = true;
-        channel->owner.closed(channel->owner.owner);
-        return false;
-    }
-    if (header.msg_flags & MSG_CTRUNC)
+    if (descriptors->lost)
         event_log(LEVEL_ERROR,
                   "a passed descriptor was lost: too many open files (raise the limit)");
-    memcpy(&kind, channel->buffer, sizeof(kind));
-    channel->owner.message(channel->owner.owner, (int)kind, channel->buffer + sizeof(kind),
-                           (size_t)got - sizeof(kind), descriptor_of(&header));
-    return true;
+    channel->received++;
+    channel->owner.message(channel->owner.owner, (int)kind, data, length,
+                           descriptors->count > 0 ? descriptors->fd[0] : -1);
+}
+
+/*
+ * Receives one message. Returns false if there is none or the channel is broken. A message without
+ * bytes cannot be told from the end.
+ */
+static bool receive(struct channel *channel)
+{
+    struct descriptors descriptors;
+    ssize_t got;
+
+    if (channel->owner.ready != NULL && !channel->owner.ready(channel->owner.owner)) {
+        receive_later(channel);
+        return false;
+    }
+    got = receive_whole(channel, &descriptors);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    if (got < 0 && (errno == ENOMEM || errno == ENOBUFS || errno == EMFILE)) {
+        if (errno == EMFILE)
+            channel->owner.no_descriptor(channel->owner.owner);
+        receive_later(channel);
+        return false;
+    }
+    if (got >= (ssize_t)sizeof(int64_t)) {
+        deliver(channel, (size_t)got, &descriptors);
+        return true;
+    }
+    if (got >= 0)
+        close_descriptors(&descriptors);
+    stop(channel);
+    channel->owner.closed(channel->owner.owner);
+    return false;
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *argument)
@@ -283,23 +471,22 @@ static void on_read_again(evutil_socket_t fd, short what, void *argument)
     struct channel *channel = argument;
 
     (void)fd, (void)what;
-    event_add(channel->readable, NULL);
+    stop_retry(channel->read_again);
+    watch_readable(channel);
 }
 
 void channel_take_unsent(struct channel *channel, channel_handler *handle)
 {
     struct message *message;
 
-    while ((message = STAILQ_FIRST(&channel->queue)) != NULL) {
-        STAILQ_REMOVE_HEAD(&channel->queue, link);
-        channel->queued--;
+    while ((message = dequeue(channel)) != NULL) {
         handle(channel->owner.owner, (int)message->body.kind, message->body.data, message->length,
                message->give ? message->fd : -1);
         message->give = false;
         message_free(message);
     }
     event_del(channel->writable);
-    event_del(channel->write_again);
+    stop_retry(channel->write_again);
 }
 
 void channel_read_all(struct channel *channel)
@@ -313,6 +500,16 @@ size_t channel_backlog(const struct channel *channel)
     return channel->queued;
 }
 
+uint64_t channel_sent(const struct channel *channel)
+{
+    return channel->sent;
+}
+
+uint64_t channel_received(const struct channel *channel)
+{
+    return channel->received;
+}
+
 bool channel_is_broken(const struct channel *channel)
 {
     return channel->broken;
@@ -320,9 +517,11 @@ bool channel_is_broken(const struct channel *channel)
 
 void channel_set_reading(struct channel *channel, bool reading)
 {
-    event_del(channel->read_again);
+    if (channel->ended)
+        return;
+    stop_retry(channel->read_again);
     if (reading)
-        event_add(channel->readable, NULL);
+        watch_readable(channel);
     else
         event_del(channel->readable);
 }

@@ -3,9 +3,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-int mailbox_open(struct mailbox *mailbox, uint32_t limit)
+int mailbox_open(struct mailbox *mailbox, uint32_t limit, _Atomic uint64_t *offered)
 {
-    *mailbox = (struct mailbox){.limit = limit};
+    *mailbox = (struct mailbox){.limit = limit, .offered = offered};
+    if (offered != NULL)
+        atomic_store_explicit(offered, 0, memory_order_relaxed);
     mailbox->last = &mailbox->first;
     mailbox->eventfd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (mailbox->eventfd < 0)
@@ -44,8 +46,8 @@ void mailbox_post(struct mailbox *mailbox, struct mailbox_item *item, int kind)
 
 bool mailbox_offer(struct mailbox *mailbox, struct mailbox_item *item, int kind)
 {
-    if (atomic_fetch_add_explicit(&mailbox->offered, 1, memory_order_relaxed) >= mailbox->limit) {
-        atomic_fetch_sub_explicit(&mailbox->offered, 1, memory_order_relaxed);
+    if (atomic_fetch_add_explicit(mailbox->offered, 1, memory_order_relaxed) >= mailbox->limit) {
+        atomic_fetch_sub_explicit(mailbox->offered, 1, memory_order_relaxed);
         return false;
     }
     item->kind = kind;
@@ -54,9 +56,9 @@ bool mailbox_offer(struct mailbox *mailbox, struct mailbox_item *item, int kind)
     return true;
 }
 
-uint32_t mailbox_waiting(const struct mailbox *mailbox)
+uint64_t mailbox_waiting(const struct mailbox *mailbox)
 {
-    return atomic_load_explicit(&mailbox->offered, memory_order_relaxed);
+    return atomic_load_explicit(mailbox->offered, memory_order_relaxed);
 }
 
 struct mailbox_item *mailbox_take(struct mailbox *mailbox)
@@ -75,6 +77,6 @@ struct mailbox_item *mailbox_take(struct mailbox *mailbox)
     for (struct mailbox_item *item = first; item != NULL; item = item->next)
         counted += item->counted;
     if (counted > 0)
-        atomic_fetch_sub_explicit(&mailbox->offered, counted, memory_order_relaxed);
+        atomic_fetch_sub_explicit(mailbox->offered, counted, memory_order_relaxed);
     return first;
 }

@@ -21,14 +21,17 @@ struct mailbox_item {
 struct mailbox {
     int eventfd; /* readable while the queue is not empty */
     uint32_t limit;
-    _Atomic uint32_t offered; /* counted items in the queue */
-    pthread_mutex_t lock;     /* guards first and last */
+    _Atomic uint64_t *offered; /* counted items in the queue */
+    pthread_mutex_t lock;      /* guards first and last */
     struct mailbox_item *first;
     struct mailbox_item **last;
 };
 
-/* LIMIT: maximum number of offered items in the queue. Returns 0, or -1 with errno. */
-int mailbox_open(struct mailbox *mailbox, uint32_t limit);
+/*
+ * LIMIT: maximum number of offered items in the queue. OFFERED (borrowed) is set to their number;
+ * it may be a metric. NULL if nothing is offered. Returns 0, or -1 with errno.
+ */
+int mailbox_open(struct mailbox *mailbox, uint32_t limit, _Atomic uint64_t *offered);
 void mailbox_close(struct mailbox *mailbox);
 
 /* Always queues; for items that must not be lost. Any thread. */
@@ -40,7 +43,7 @@ void mailbox_post(struct mailbox *mailbox, struct mailbox_item *item, int kind);
 bool mailbox_offer(struct mailbox *mailbox, struct mailbox_item *item, int kind);
 
 /* Number of offered items in the queue. Any thread. */
-uint32_t mailbox_waiting(const struct mailbox *mailbox);
+uint64_t mailbox_waiting(const struct mailbox *mailbox);
 
 /*
  * Empties the queue. Returns all items in order of arrival, linked by next; NULL if there are none.

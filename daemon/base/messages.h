@@ -1,43 +1,45 @@
 /*
- * The messages between master and worker, on their two channels (daemon/base/channel.h). Both
- * processes run the same binary, so the structs need no version.
+ * The messages between the master and its children, on channels (daemon/base/channel.h). All run
+ * the same binary, so the structs need no version. messages.def lists all kinds.
  *
  * On the command channel the master sends the wanted state, and the worker reports the actual
  * state. On the connection channel each message is one connection with its descriptor: from the
- * master to a worker, or back from a worker that exits. Messages of one channel keep their order;
- * there is no order between the channels.
+ * master to a worker, or back from a worker that exits or gives some to other workers. The logger
+ * has one channel and receives the descriptors of the logs. The keys process has one to the master
+ * and one to each serving thread of each worker. Messages of one channel keep their order; there is
+ * no order between the channels.
  */
 #ifndef DAEMON_MESSAGES_H
 #define DAEMON_MESSAGES_H
 
 #include "common/client_address.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
-enum message_kind {
-    /* master to worker */
-    MESSAGE_THREADS,            /* struct message_threads: the serving threads to run */
-    MESSAGE_OFFLOAD,            /* struct message_offload: bounds of the offload threads */
-    MESSAGE_LISTEN_SOCKET_ADD,  /* struct message_listen_socket and the socket: accept from it */
-    MESSAGE_LISTEN_SOCKET_DROP, /* struct message_listen_socket: close it */
-    MESSAGE_COMMAND,            /* struct message_command */
-    /* master to worker, on the connection channel, after the last connection */
-    MESSAGE_LEAVE,  /* hand all connections back, then exit */
-    MESSAGE_STOP,   /* finish the current requests, then exit */
-    MESSAGE_RETIRE, /* send one more response per connection, then exit */
-    /* worker to master */
-    MESSAGE_THREADS_RUNNING,    /* struct message_threads_running */
-    MESSAGE_LISTEN_SOCKET_LOST, /* struct message_listen_socket: out of descriptors for it */
-    MESSAGE_COMMAND_DONE,       /* struct message_command_done */
-    /* both directions, on the connection channel */
-    MESSAGE_CONNECTION, /* struct message_connection with its unread bytes, and the socket */
+/* Who sends a message on which channel. Each pair of routes is one channel. */
+enum message_route {
+    ROUTE_COMMANDS,      /* master to worker, command channel */
+    ROUTE_REPORTS,       /* worker to master, command channel */
+    ROUTE_DISPATCH,      /* master to worker, connection channel */
+    ROUTE_RETURNS,       /* worker to master, connection channel */
+    ROUTE_LOGGING,       /* master to logger */
+    ROUTE_LOG_REPORTS,   /* logger to master */
+    ROUTE_KEYS_ORDERS,   /* master to keys process */
+    ROUTE_KEYS_REPORTS,  /* keys process to master */
+    ROUTE_SIGN_REQUESTS, /* thread of a worker to keys process */
+    ROUTE_SIGNATURES,    /* keys process to thread of a worker */
 };
 
-enum { THREADS_MAX = 1024 }; /* the largest [workers] max_threads */
+enum message_kind {
+#define MESSAGE(kind, ...) MESSAGE_##kind,
+#include "daemon/base/messages.def"
+#undef MESSAGE
+    MESSAGE_COUNT
+};
 
 struct message_threads {
     uint32_t count;
-    uint32_t slot[]; /* of each thread in the segment */
 };
 
 struct message_threads_running {
@@ -48,9 +50,19 @@ struct message_offload {
     uint32_t min, max;
 };
 
+struct message_balance {
+    uint32_t on; /* 0 or 1 */
+};
+
+struct message_give {
+    uint32_t active, idle; /* number of connections of each kind; fewer if not enough can go */
+    uint32_t resized;      /* 1: workers were added; 0: others have less to do */
+};
+
 struct message_listen_socket {
     uint32_t id;  /* unique while the master lives */
     uint32_t row; /* the sockets of a row, one per address, belong to one thread */
+    uint32_t tls; /* 1: its connections are over TLS; else 0 */
 };
 
 /* All commands change the worker's cache. */
@@ -59,13 +71,14 @@ enum worker_command {
     COMMAND_CACHE_PURGE,  /* path: one entry, or, ending in '/' or '*', all with that prefix */
     COMMAND_CACHE_SIZE,   /* value: bytes */
     COMMAND_CACHE_POLICY, /* value: enum config_policy */
+    COMMAND_LAST = COMMAND_CACHE_POLICY
 };
 
 struct message_command {
     uint64_t number;
     uint64_t value;
-    uint32_t what; /* enum worker_command */
-    char path[];   /* ends with a NUL */
+    uint64_t what; /* enum worker_command */
+    char path[];   /* at most CONTROL_LINE_MAX bytes, the last one a NUL */
 };
 
 struct message_command_done {
@@ -73,16 +86,102 @@ struct message_command_done {
     uint64_t affected; /* cache entries removed */
 };
 
+struct message_shed {
+    uint32_t connections; /* to close at most */
+    uint32_t descriptors; /* 1: because the worker has none left; 0: connections.max is reached */
+};
+
+/* What the limit of the control group leaves. */
+enum memory_level {
+    MEMORY_ENOUGH,
+    MEMORY_SHORT,     /* free the cache, then close idle connections */
+    MEMORY_EXHAUSTED, /* and accept no new ones */
+};
+
+struct message_memory {
+    uint64_t cache_bytes; /* that the cache may add until the next such message */
+    uint64_t level;       /* enum memory_level */
+};
+
+enum { TICKET_KEYS = 3, TICKET_NAME_BYTES = 16, TICKET_SECRET_BYTES = 32 };
+
+struct ticket_key {
+    uint8_t name[TICKET_NAME_BYTES];
+    uint8_t cipher[TICKET_SECRET_BYTES];
+    uint8_t mac[TICKET_SECRET_BYTES];
+};
+
+/* The keys of TLS session tickets. */
+struct message_ticket_keys {
+    uint32_t count;                     /* at least 1 */
+    struct ticket_key key[TICKET_KEYS]; /* the newest first */
+};
+
 /* A client connection between two requests. */
 struct message_connection {
     uint8_t address[CLIENT_ADDRESS_BYTES];
     uint32_t requests; /* served so far */
     uint32_t length;   /* unread bytes that follow */
-    uint32_t admitted; /* 1: already admitted by a worker */
+    uint32_t admitted; /* 1: already admitted by a worker, else 0... */
+    uint32_t idle;     /* ...1: and not active there */
+    uint32_t tls;      /* 1: over TLS, and the handshake has not begun; else 0 */
     char bytes[];
+};
+
+enum log_kind { LOG_ACCESS, LOG_ERROR, LOG_KINDS };
+
+struct message_log {
+    uint32_t log;    /* enum log_kind */
+    uint32_t number; /* of the request to open the logs */
+};
+
+struct message_log_finish {
+    uint32_t wait_ms; /* for a log that takes no lines */
+    uint32_t last;    /* 1: then report the lines that are left; 0: another logger writes them */
+};
+
+/* Of TLS handshakes. A set has the private keys of one struct tls_context, in its order. */
+
+struct message_keys_link {
+    uint32_t thread; /* of the worker, from 0 */
+};
+
+struct message_keys_set {
+    uint32_t set;
+    uint32_t count; /* of keys in the file that is sent with it */
+};
+
+struct message_keys_client {
+    uint32_t set;
+    uint32_t worker; /* slot */
+    int32_t pid;
+};
+
+enum { SIGNED_BYTES_MAX = 512, SIGNATURE_BYTES_MAX = 2048 };
+
+struct message_sign {
+    uint64_t number; /* of the request, repeated in its answer */
+    uint32_t key;    /* number of the key in the set */
+    uint32_t scheme; /* SignatureScheme of RFC 8446 */
+    uint8_t bytes[];
+};
+
+struct message_signature {
+    uint64_t number;
+    uint8_t bytes[]; /* none: it could not be made */
 };
 
 /* A connection with more unread bytes than this is not handed over. */
 enum { PASSED_BYTES_MAX = 48 * 1024 };
+
+/*
+ * Returns NULL if the message may arrive on ROUTE with this content and number of descriptors, else
+ * what its sender did: "sent a message of unknown kind". DATA is aligned for any struct. Pure.
+ */
+const char *message_fault(enum message_route route, int64_t kind, const void *data, size_t length,
+                          size_t descriptors);
+
+/* The route of the opposite direction on the same channel. */
+enum message_route message_route_back(enum message_route route);
 
 #endif

@@ -1,10 +1,14 @@
 #include "common/macros.h"
 #include "daemon/base/channel.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <setjmp.h>
@@ -14,26 +18,50 @@
 
 #include <cmocka.h>
 
-enum { MANY = 3000 };
+enum { MANY = 3000, BYTES = 1000, DESCRIPTORS_MAX = 253 };
 
-/* Both ends in one event loop. */
+/* A channel from `here` to `there`, both in one event loop. Messages are numbered from 0. */
 struct ends {
     struct event_base *base;
     struct channel *here, *there;
-    int received, descriptors, closed, drained;
-    size_t last_length;
+    int raw, shared; /* instead of `here`: a hostile end, which also has the socket of `there` */
+    int received, descriptors, closed, drained, faults, without_descriptor;
+    bool not_ready;
+    size_t last_bytes;
+    const char *fault;
 };
+
+static int interruptions; /* of the next calls of recv() */
+
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): the C library's names are reserved */
+ssize_t recv(int fd, void *to, size_t size, int flags)
+{
+    if (interruptions > 0) {
+        interruptions--;
+        errno = EINTR;
+        return -1;
+    }
+    return recvfrom(fd, to, size, flags, NULL, NULL);
+}
+
+static char byte_of(int number, size_t at)
+{
+    return (char)('a' + ((size_t)number + at) % 26);
+}
 
 static void on_message(void *owner, int kind, const void *data, size_t length, int fd)
 {
+    const struct message_connection *message = data;
     struct ends *ends = owner;
     char byte;
 
-    assert_int_equal(kind, ends->received); /* in order */
+    assert_int_equal(kind, MESSAGE_CONNECTION);
+    assert_int_equal(message->requests, ends->received); /* in order */
+    assert_int_equal(length, sizeof(*message) + message->length);
+    for (size_t i = 0; i < message->length; i++)
+        assert_int_equal(message->bytes[i], byte_of(ends->received, i));
+    ends->last_bytes = message->length;
     ends->received++;
-    ends->last_length = length;
-    for (size_t i = 0; i < length; i++)
-        assert_int_equal(((const char *)data)[i], (char)(kind + (int)i));
     if (fd < 0)
         return;
     ends->descriptors++;
@@ -51,16 +79,59 @@ static void on_drained(void *owner)
     ((struct ends *)owner)->drained++;
 }
 
+static void on_fault(void *owner, const char *what)
+{
+    struct ends *ends = owner;
+
+    ends->faults++;
+    ends->fault = what;
+}
+
+static bool is_ready(void *owner)
+{
+    return !((struct ends *)owner)->not_ready;
+}
+
+static void on_no_descriptor(void *owner)
+{
+    ((struct ends *)owner)->without_descriptor++;
+}
+
+static void open_ends_with(struct ends *ends, size_t queue_max)
+{
+    const struct channel_owner owner = {.message = on_message,
+                                        .closed = on_closed,
+                                        .drained = on_drained,
+                                        .fault = on_fault,
+                                        .owner = ends,
+                                        .queue_max = queue_max};
+    int fds[2];
+
+    *ends = (struct ends){.base = event_base_new(), .raw = -1};
+    assert_int_equal(channel_pair(fds), 0);
+    ends->here = channel_open(ends->base, fds[0], ROUTE_RETURNS, &owner);
+    ends->there = channel_open(ends->base, fds[1], ROUTE_DISPATCH, &owner);
+    assert_non_null(ends->here);
+    assert_non_null(ends->there);
+}
+
 static void open_ends(struct ends *ends)
 {
-    struct channel_owner owner = {on_message, on_closed, on_drained, ends};
+    open_ends_with(ends, 0);
+}
+
+/* The test itself is the other end of `there`. */
+static void open_hostile(struct ends *ends)
+{
+    const struct channel_owner owner = {
+        .message = on_message, .closed = on_closed, .fault = on_fault, .owner = ends};
     int fds[2];
 
     *ends = (struct ends){.base = event_base_new()};
     assert_int_equal(channel_pair(fds), 0);
-    ends->here = channel_open(ends->base, fds[0], &owner);
-    ends->there = channel_open(ends->base, fds[1], &owner);
-    assert_non_null(ends->here);
+    ends->raw = fds[0];
+    ends->shared = fds[1];
+    ends->there = channel_open(ends->base, fds[1], ROUTE_DISPATCH, &owner);
     assert_non_null(ends->there);
 }
 
@@ -68,17 +139,37 @@ static void close_ends(struct ends *ends)
 {
     channel_close(ends->here);
     channel_close(ends->there);
+    if (ends->raw >= 0)
+        close(ends->raw);
     event_base_free(ends->base);
 }
 
-static void send_one(struct channel *channel, int kind, size_t length, bool descriptor)
+static int open_null(void)
 {
-    static char data[CHANNEL_PAYLOAD_MAX];
-    int fd = descriptor ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
+    return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
 
-    for (size_t i = 0; i < length; i++)
-        data[i] = (char)(kind + (int)i);
-    assert_int_equal(channel_send(channel, kind, data, length, fd, descriptor), 0);
+/* Returns what channel_send() returns. */
+static int try_send(struct channel *channel, int number, size_t bytes)
+{
+    static _Alignas(struct message_connection) char
+        buffer[sizeof(struct message_connection) + PASSED_BYTES_MAX];
+    struct message_connection *message = (struct message_connection *)buffer;
+    int fd = open_null();
+
+    *message = (struct message_connection){.requests = (uint32_t)number, .length = (uint32_t)bytes};
+    for (size_t i = 0; i < bytes; i++)
+        message->bytes[i] = byte_of(number, i);
+    assert_true(fd >= 0);
+    if (channel_send(channel, MESSAGE_CONNECTION, message, sizeof(*message) + bytes, fd, true) == 0)
+        return 0;
+    close(fd);
+    return -1;
+}
+
+static void send_one(struct channel *channel, int number, size_t bytes)
+{
+    assert_int_equal(try_send(channel, number, bytes), 0);
 }
 
 static void run_until_received(struct ends *ends, int count)
@@ -88,31 +179,39 @@ static void run_until_received(struct ends *ends, int count)
     assert_int_equal(ends->received, count);
 }
 
-static void messages_of_all_sizes_arrive_unchanged(void **state)
+/* Number of the next free descriptor: unchanged if all others were closed. */
+static int next_descriptor(void)
 {
-    static const size_t lengths[] = {0, 1, 7, 100, 4096, CHANNEL_PAYLOAD_MAX};
-    struct ends ends;
+    int fd = open_null();
 
-    (void)state;
-    open_ends(&ends);
-    for (size_t i = 0; i < ARRAY_LENGTH(lengths); i++) {
-        send_one(ends.here, (int)i, lengths[i], i % 2 == 0);
-        run_until_received(&ends, (int)i + 1);
-        assert_int_equal(ends.last_length, lengths[i]);
-    }
-    assert_int_equal(ends.descriptors, 3);
-    close_ends(&ends);
+    close(fd);
+    return fd;
 }
 
-static void message_over_maximum_is_emsgsize(void **state)
+static void allow_descriptors(rlim_t count)
 {
-    static const char data[CHANNEL_PAYLOAD_MAX + 1];
+    struct rlimit limit;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = count < limit.rlim_max ? count : limit.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+static void messages_of_all_sizes_arrive_unchanged(void **state)
+{
+    static const size_t sizes[] = {0, 1, 7, 100, 4096, PASSED_BYTES_MAX};
     struct ends ends;
 
     (void)state;
     open_ends(&ends);
-    assert_int_equal(channel_send(ends.here, 0, data, sizeof(data), -1, false), -1);
-    assert_int_equal(channel_backlog(ends.here), 0);
+    for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++) {
+        send_one(ends.here, (int)i, sizes[i]);
+        run_until_received(&ends, (int)i + 1);
+        assert_int_equal(ends.last_bytes, sizes[i]);
+    }
+    assert_int_equal(ends.descriptors, ARRAY_LENGTH(sizes));
+    assert_int_equal(channel_sent(ends.here), ARRAY_LENGTH(sizes));
+    assert_int_equal(channel_received(ends.there), ARRAY_LENGTH(sizes));
     close_ends(&ends);
 }
 
@@ -127,13 +226,33 @@ static void full_socket_queues_and_reports_drained(void **state)
     (void)state;
     open_ends(&ends);
     for (int i = 0; i < MANY; i++)
-        send_one(ends.here, i, 1000, i % 10 == 0);
+        send_one(ends.here, i, BYTES);
     assert_true(channel_backlog(ends.here) > 0);
     run_until_received(&ends, MANY);
     assert_int_equal(channel_backlog(ends.here), 0);
-    assert_int_equal(ends.descriptors, MANY / 10);
+    assert_int_equal(ends.descriptors, MANY);
     assert_int_equal(ends.drained, 1);
     close_ends(&ends);
+}
+
+static void queue_over_its_maximum_is_a_fault(void **state)
+{
+    struct ends ends;
+    int before = next_descriptor(), sent = 0;
+
+    (void)state;
+    open_ends_with(&ends, 100 * BYTES);
+    while (sent < MANY && try_send(ends.here, sent, BYTES) == 0)
+        sent++;
+    assert_true(sent < MANY);
+    assert_true(channel_backlog(ends.here) > 0 && channel_backlog(ends.here) < 100);
+    assert_int_equal(ends.faults, 1);
+    assert_string_equal(ends.fault, "does not read its messages");
+    assert_true(channel_is_broken(ends.here));
+    assert_int_equal(try_send(ends.here, sent, BYTES), -1);
+    assert_int_equal(ends.faults, 1);
+    close_ends(&ends);
+    assert_int_equal(next_descriptor(), before);
 }
 
 static void paused_reading_resumes(void **state)
@@ -143,11 +262,42 @@ static void paused_reading_resumes(void **state)
     (void)state;
     open_ends(&ends);
     channel_set_reading(ends.there, false);
-    send_one(ends.here, 0, 10, false);
+    send_one(ends.here, 0, 10);
     event_base_loop(ends.base, EVLOOP_NONBLOCK);
     assert_int_equal(ends.received, 0);
     channel_set_reading(ends.there, true);
     run_until_received(&ends, 1);
+    close_ends(&ends);
+}
+
+/* Linked in place of event_add(): it has no memory for descriptors while failures remain. */
+static int failures;
+
+/* NOLINTBEGIN(bugprone-reserved-identifier): names of the linker */
+int __real_event_add(struct event *event, const struct timeval *when);
+int __wrap_event_add(struct event *event, const struct timeval *when);
+/* NOLINTEND(bugprone-reserved-identifier) */
+int __wrap_event_add(struct event *event, const struct timeval *when)
+{
+    if (when != NULL || failures == 0)
+        return __real_event_add(event, when);
+    failures--;
+    return -1;
+}
+
+static void lack_of_memory_for_events_only_delays(void **state)
+{
+    struct ends ends;
+
+    (void)state;
+    open_ends(&ends);
+    channel_set_reading(ends.there, false);
+    for (int i = 0; i < MANY; i++)
+        send_one(ends.here, i, BYTES);
+    failures = 3;
+    channel_set_reading(ends.there, true);
+    run_until_received(&ends, MANY);
+    assert_int_equal(failures, 0);
     close_ends(&ends);
 }
 
@@ -158,7 +308,7 @@ static void messages_before_close_are_delivered(void **state)
     (void)state;
     open_ends(&ends);
     for (int i = 0; i < 100; i++)
-        send_one(ends.here, i, 10, true);
+        send_one(ends.here, i, 10);
     channel_close(ends.here);
     ends.here = NULL;
     channel_read_all(ends.there);
@@ -168,32 +318,283 @@ static void messages_before_close_are_delivered(void **state)
     close_ends(&ends);
 }
 
+/* An end that can no longer send is not heard of otherwise: it is still open. */
+static void failed_send_ends_both_ends(void **state)
+{
+    const struct message_connection message = {.requests = 1};
+    struct ends ends;
+
+    (void)state;
+    open_ends(&ends);
+    send_one(ends.here, 0, 10);
+    assert_int_equal(
+        channel_send(ends.here, MESSAGE_CONNECTION, &message, sizeof(message), INT_MAX, false), -1);
+    assert_int_equal(errno, EPIPE);
+    assert_true(channel_is_broken(ends.here));
+    for (int turns = 0; ends.closed < 2 && turns < 100; turns++)
+        event_base_loop(ends.base, EVLOOP_NONBLOCK);
+    assert_int_equal(ends.received, 1);
+    assert_int_equal(ends.closed, 2);
+    close_ends(&ends);
+}
+
 static void closed_channel_closes_given_descriptors(void **state)
 {
     struct ends ends;
-    int before = dup(0), after;
+    int before = next_descriptor();
 
     (void)state;
-    close(before);
     open_ends(&ends);
     for (int i = 0; i < MANY; i++)
-        send_one(ends.here, i, 1000, true);
+        send_one(ends.here, i, BYTES);
     close_ends(&ends);
-    after = dup(0);
-    close(after);
-    assert_int_equal(after, before);
+    assert_int_equal(next_descriptor(), before);
+}
+
+/* The messages that a closed end did not take can be taken back. */
+static void unsent_messages_survive_the_other_end(void **state)
+{
+    struct ends ends;
+    size_t unsent;
+
+    (void)state;
+    open_ends(&ends);
+    for (int i = 0; i < MANY; i++)
+        send_one(ends.here, i, BYTES);
+    unsent = channel_backlog(ends.here);
+    assert_true(unsent > 0);
+    channel_close(ends.there);
+    ends.there = NULL;
+    event_base_loop(ends.base, EVLOOP_NONBLOCK);
+    assert_int_equal(channel_backlog(ends.here), unsent);
+    ends.received = MANY - (int)unsent;
+    channel_take_unsent(ends.here, on_message);
+    assert_int_equal(ends.received, MANY);
+    assert_int_equal(ends.descriptors, unsent);
+    close_ends(&ends);
+}
+
+/* A hostile end */
+
+/* Sends the kind and LENGTH bytes of DATA, with COUNT descriptors of /dev/null. */
+static void send_raw(const struct ends *ends, const void *bytes, size_t length, size_t count)
+{
+    union {
+        char bytes[CMSG_SPACE(DESCRIPTORS_MAX * sizeof(int))];
+        struct cmsghdr align;
+    } control = {0};
+    struct iovec body = {(void *)(uintptr_t)bytes, length};
+    struct msghdr header = {.msg_iov = &body, .msg_iovlen = 1};
+    int fd = open_null();
+
+    if (count > 0) {
+        struct cmsghdr *rights;
+
+        header.msg_control = control.bytes;
+        header.msg_controllen = CMSG_SPACE(count * sizeof(int));
+        rights = CMSG_FIRSTHDR(&header);
+        rights->cmsg_level = SOL_SOCKET;
+        rights->cmsg_type = SCM_RIGHTS;
+        rights->cmsg_len = CMSG_LEN(count * sizeof(int));
+        for (size_t i = 0; i < count; i++)
+            memcpy(CMSG_DATA(rights) + i * sizeof(int), &fd, sizeof(fd));
+    }
+    assert_int_equal(sendmsg(ends->raw, &header, MSG_NOSIGNAL), length);
+    close(fd);
+}
+
+struct raw_message {
+    int64_t kind;
+    char data[sizeof(struct message_connection)]; /* all zero */
+    char more[CHANNEL_PAYLOAD_MAX];
+};
+
+static void invalid_message_stops_channel_and_leaks_no_descriptor(void **state)
+{
+    static const struct {
+        int64_t kind;
+        size_t length; /* of all bytes */
+        size_t descriptors;
+        const char *fault;
+    } examples[] = {
+        {MESSAGE_CONNECTION, 8 + sizeof(struct message_connection), 2, "unexpected descriptors"},
+        {MESSAGE_CONNECTION, 8 + sizeof(struct message_connection), DESCRIPTORS_MAX,
+         "unexpected descriptors"},
+        {MESSAGE_CONNECTION, 8 + sizeof(struct message_connection), 0, "without its descriptor"},
+        {MESSAGE_CONNECTION, 8, 1, "wrong length"},
+        {MESSAGE_CONNECTION, 8 + sizeof(struct message_connection) + 1, 1, "wrong length"},
+        {MESSAGE_CONNECTION, sizeof(struct raw_message), 1, "wrong length"},
+        {MESSAGE_LEAVE, 8, 1, "unexpected descriptors"},
+        {MESSAGE_CONNECTION_RETURNED, 8, 1, "wrong direction"},
+        {77, 8, 3, "unknown kind"},
+        {INT64_MIN, 8, 0, "unknown kind"},
+    };
+    static struct raw_message message;
+    int before = next_descriptor();
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
+        struct ends ends;
+
+        open_hostile(&ends);
+        message.kind = examples[i].kind;
+        send_raw(&ends, &message, examples[i].length, examples[i].descriptors);
+        message.kind = MESSAGE_CONNECTION; /* valid, but too late */
+        send_raw(&ends, &message, 8 + sizeof(struct message_connection), 1);
+        channel_read_all(ends.there);
+        assert_int_equal(ends.faults, 1);
+        assert_non_null(strstr(ends.fault, examples[i].fault));
+        channel_set_reading(ends.there, true);
+        channel_read_all(ends.there);
+        assert_int_equal(ends.received, 0);
+        assert_int_equal(ends.faults, 1);
+        close_ends(&ends);
+        assert_int_equal(next_descriptor(), before);
+    }
+}
+
+/* Less than a kind is taken for the end: without bytes the two look the same. */
+static void short_message_closes_and_leaks_no_descriptor(void **state)
+{
+    int before = next_descriptor();
+
+    (void)state;
+    for (size_t length = 0; length < sizeof(int64_t); length++) {
+        struct ends ends;
+
+        open_hostile(&ends);
+        send_raw(&ends, "1234567", length, 5);
+        channel_read_all(ends.there);
+        assert_int_equal(ends.closed, 1);
+        assert_int_equal(ends.received, 0);
+        close_ends(&ends);
+        assert_int_equal(next_descriptor(), before);
+    }
+}
+
+/* A descriptor that is lost here is not the sender's fault. */
+static void lack_of_descriptors_delivers_message_without_one(void **state)
+{
+    struct raw_message message = {.kind = MESSAGE_CONNECTION};
+    struct rlimit limit;
+    struct ends ends;
+
+    (void)state;
+    open_hostile(&ends);
+    send_raw(&ends, &message, 8 + sizeof(struct message_connection), 1);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    allow_descriptors((rlim_t)next_descriptor());
+    channel_read_all(ends.there);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_int_equal(ends.faults, 0);
+    assert_int_equal(ends.received, 1);
+    assert_int_equal(ends.descriptors, 0);
+    close_ends(&ends);
+}
+
+/* An owner that can make room gets the message later, with its descriptor. */
+static void message_waits_for_descriptor_and_for_owner(void **state)
+{
+    const struct channel_owner owner = {.message = on_message,
+                                        .closed = on_closed,
+                                        .ready = is_ready,
+                                        .no_descriptor = on_no_descriptor,
+                                        .fault = on_fault};
+    struct channel_owner here = owner, there = owner;
+    struct rlimit limit;
+    struct ends ends = {.base = event_base_new(), .raw = -1};
+    int fds[2], before, null = open_null();
+
+    (void)state;
+    here.owner = there.owner = &ends;
+    assert_int_equal(channel_pair(fds), 0);
+    ends.here = channel_open(ends.base, fds[0], ROUTE_RETURNS, &here);
+    ends.there = channel_open(ends.base, fds[1], ROUTE_DISPATCH, &there);
+    before = next_descriptor();
+    send_one(ends.here, 0, BYTES);
+    send_one(ends.here, 1, 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    allow_descriptors((rlim_t)before);
+    while (ends.without_descriptor < 2)
+        event_base_loop(ends.base, EVLOOP_ONCE);
+    assert_int_equal(ends.received, 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ends.not_ready = true;
+    event_base_loop(ends.base, EVLOOP_ONCE);
+    assert_int_equal(ends.received, 0);
+    ends.not_ready = false;
+    run_until_received(&ends, 2);
+    assert_int_equal(ends.descriptors, 2);
+    assert_int_equal(next_descriptor(), before);
+    close(null);
+    close_ends(&ends);
+}
+
+/* A message that is looked at and then not dropped would be delivered twice. */
+static void interrupted_call_delivers_message_once(void **state)
+{
+    const struct channel_owner owner = {.message = on_message,
+                                        .closed = on_closed,
+                                        .no_descriptor = on_no_descriptor,
+                                        .fault = on_fault};
+    struct channel_owner ends_owner = owner;
+    struct ends ends = {.base = event_base_new(), .raw = -1};
+    int fds[2];
+
+    (void)state;
+    ends_owner.owner = &ends;
+    assert_int_equal(channel_pair(fds), 0);
+    ends.here = channel_open(ends.base, fds[0], ROUTE_RETURNS, &ends_owner);
+    ends.there = channel_open(ends.base, fds[1], ROUTE_DISPATCH, &ends_owner);
+    send_one(ends.here, 0, BYTES);
+    send_one(ends.here, 1, 0);
+    interruptions = 2;
+    run_until_received(&ends, 2);
+    assert_int_equal(interruptions, 0);
+    assert_int_equal(ends.descriptors, 2);
+    event_base_loop(ends.base, EVLOOP_NONBLOCK);
+    assert_int_equal(ends.received, 2);
+    close_ends(&ends);
+}
+
+/* A worker shares one of its sockets with the master, and can change its flags. */
+static void blocking_socket_does_not_block(void **state)
+{
+    struct ends ends;
+
+    (void)state;
+    open_hostile(&ends);
+    assert_int_equal(fcntl(ends.shared, F_SETFL, 0), 0);
+    channel_read_all(ends.there);
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(channel_send(ends.there, MESSAGE_CONNECTION_RETURNED,
+                                      &(struct message_connection){0},
+                                      sizeof(struct message_connection), ends.raw, false),
+                         0);
+    assert_true(channel_backlog(ends.there) > 0);
+    close_ends(&ends);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_of_all_sizes_arrive_unchanged),
-        cmocka_unit_test(message_over_maximum_is_emsgsize),
         cmocka_unit_test(full_socket_queues_and_reports_drained),
+        cmocka_unit_test(queue_over_its_maximum_is_a_fault),
         cmocka_unit_test(paused_reading_resumes),
+        cmocka_unit_test(lack_of_memory_for_events_only_delays),
         cmocka_unit_test(messages_before_close_are_delivered),
+        cmocka_unit_test(failed_send_ends_both_ends),
         cmocka_unit_test(closed_channel_closes_given_descriptors),
+        cmocka_unit_test(unsent_messages_survive_the_other_end),
+        cmocka_unit_test(invalid_message_stops_channel_and_leaks_no_descriptor),
+        cmocka_unit_test(short_message_closes_and_leaks_no_descriptor),
+        cmocka_unit_test(lack_of_descriptors_delivers_message_without_one),
+        cmocka_unit_test(message_waits_for_descriptor_and_for_owner),
+        cmocka_unit_test(interrupted_call_delivers_message_once),
+        cmocka_unit_test(blocking_socket_does_not_block),
     };
 
+    allow_descriptors(MANY + 200);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,6 +19,8 @@ struct numbered {
     int sender, number;
 };
 
+static _Atomic uint64_t offered;
+
 static bool rings(const struct mailbox *mailbox)
 {
     struct pollfd wait = {.fd = mailbox->eventfd, .events = POLLIN};
@@ -34,7 +36,7 @@ static void items_are_taken_in_order(void **state)
     int expected = 0;
 
     (void)state;
-    assert_int_equal(mailbox_open(&mailbox, 10), 0);
+    assert_int_equal(mailbox_open(&mailbox, 10, &offered), 0);
     assert_null(mailbox_take(&mailbox));
     assert_false(rings(&mailbox));
     for (int i = 0; i < 3; i++)
@@ -55,14 +57,16 @@ static void offer_over_limit_fails_post_succeeds(void **state)
     struct numbered sent[5] = {0};
 
     (void)state;
-    assert_int_equal(mailbox_open(&mailbox, 2), 0);
+    assert_int_equal(mailbox_open(&mailbox, 2, &offered), 0);
     assert_true(mailbox_offer(&mailbox, &sent[0].item, 1));
     assert_true(mailbox_offer(&mailbox, &sent[1].item, 1));
     assert_false(mailbox_offer(&mailbox, &sent[2].item, 1));
     mailbox_post(&mailbox, &sent[3].item, 1);
     assert_int_equal(mailbox_waiting(&mailbox), 2);
+    assert_int_equal(offered, 2);
     assert_non_null(mailbox_take(&mailbox));
     assert_int_equal(mailbox_waiting(&mailbox), 0);
+    assert_int_equal(offered, 0);
     assert_true(mailbox_offer(&mailbox, &sent[4].item, 1));
     assert_non_null(mailbox_take(&mailbox));
     mailbox_close(&mailbox);
@@ -89,7 +93,7 @@ static void items_of_many_threads_all_arrive(void **state)
     int next[SENDERS] = {0}, received = 0;
 
     (void)state;
-    assert_int_equal(mailbox_open(&shared, 8), 0);
+    assert_int_equal(mailbox_open(&shared, 8, &offered), 0);
     for (intptr_t i = 0; i < SENDERS; i++)
         assert_int_equal(pthread_create(&sender[i], NULL, send_all, (void *)i), 0);
     while (received < SENDERS * EACH) {

@@ -1,0 +1,225 @@
+/* Which messages are valid: the table of messages.def against what a hostile sender may try. */
+#include "daemon/base/messages.h"
+
+#include "common/control_client.h"
+#include "common/macros.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+enum { DATA_MAX = 80 * 1024 };
+
+/* The content of the message is in data. */
+struct example {
+    enum message_route route;
+    int64_t kind;
+    size_t length;
+    size_t descriptors;
+    const char *fault; /* words of it, or NULL */
+};
+
+static _Alignas(8) char data[DATA_MAX];
+
+static void expect(const struct example *example)
+{
+    const char *fault =
+        message_fault(example->route, example->kind, data, example->length, example->descriptors);
+
+    if (example->fault == NULL && fault == NULL)
+        return;
+    if (example->fault == NULL || fault == NULL || strstr(fault, example->fault) == NULL)
+        fail_msg("kind %ld, route %d, length %zu, %zu descriptors: '%s' instead of '%s'",
+                 (long)example->kind, example->route, example->length, example->descriptors,
+                 fault != NULL ? fault : "valid",
+                 example->fault != NULL ? example->fault : "valid");
+}
+
+static const char unknown[] = "unknown kind", direction[] = "wrong direction",
+                  missing[] = "without its descriptor", unexpected[] = "unexpected descriptors",
+                  content[] = "wrong length or content";
+
+static void kind_route_descriptors_and_length_are_checked(void **state)
+{
+    enum {
+        SOCKET = sizeof(struct message_listen_socket),
+        DONE = sizeof(struct message_command_done),
+        RUNNING = sizeof(struct message_threads_running),
+    };
+    static const struct example examples[] = {
+        {ROUTE_COMMANDS, MESSAGE_LISTEN_SOCKET_ADD, SOCKET, 1, NULL},
+        {ROUTE_COMMANDS, MESSAGE_LISTEN_SOCKET_ADD, SOCKET, 0, missing},
+        {ROUTE_COMMANDS, MESSAGE_LISTEN_SOCKET_ADD, SOCKET, 2, unexpected},
+        {ROUTE_COMMANDS, MESSAGE_LISTEN_SOCKET_DROP, SOCKET, 0, NULL},
+        {ROUTE_COMMANDS, MESSAGE_LISTEN_SOCKET_DROP, SOCKET, 1, unexpected},
+        {ROUTE_COMMANDS, MESSAGE_OFFLOAD, sizeof(struct message_offload), 0, NULL},
+        {ROUTE_COMMANDS, MESSAGE_OFFLOAD, sizeof(struct message_offload) - 1, 0, content},
+        {ROUTE_COMMANDS, MESSAGE_THREADS, sizeof(struct message_threads), 0, NULL},
+        {ROUTE_COMMANDS, MESSAGE_GIVE, sizeof(struct message_give), 0, NULL},
+        {ROUTE_REPORTS, MESSAGE_OFFLOAD, sizeof(struct message_offload), 0, direction},
+        {ROUTE_REPORTS, MESSAGE_THREADS_RUNNING, RUNNING, 0, NULL},
+        {ROUTE_REPORTS, MESSAGE_THREADS_RUNNING, RUNNING, 1, unexpected},
+        {ROUTE_REPORTS, MESSAGE_THREADS_RUNNING, RUNNING, 253, unexpected},
+        {ROUTE_REPORTS, MESSAGE_THREADS_RUNNING, 0, 0, content},
+        {ROUTE_REPORTS, MESSAGE_THREADS_RUNNING, RUNNING + 1, 0, content},
+        {ROUTE_REPORTS, MESSAGE_THREADS_RUNNING, DATA_MAX, 0, content},
+        {ROUTE_REPORTS, MESSAGE_LISTEN_SOCKET_LOST, SOCKET, 0, NULL},
+        {ROUTE_REPORTS, MESSAGE_LISTEN_SOCKET_LOST, SOCKET, 1, unexpected},
+        {ROUTE_REPORTS, MESSAGE_COMMAND_DONE, DONE, 0, NULL},
+        {ROUTE_REPORTS, MESSAGE_COMMAND_DONE, DONE - 8, 0, content},
+        {ROUTE_RETURNS, MESSAGE_COMMAND_DONE, DONE, 0, direction},
+        {ROUTE_COMMANDS, MESSAGE_COMMAND_DONE, DONE, 0, direction},
+        {ROUTE_DISPATCH, MESSAGE_LEAVE, 0, 0, NULL},
+        {ROUTE_DISPATCH, MESSAGE_STOP, 0, 0, NULL},
+        {ROUTE_DISPATCH, MESSAGE_RETIRE, 1, 0, content},
+        {ROUTE_RETURNS, MESSAGE_STOP, 0, 0, direction},
+        {ROUTE_COMMANDS, MESSAGE_STOP, 0, 0, direction},
+        {ROUTE_REPORTS, MESSAGE_COUNT, 0, 0, unknown},
+        {ROUTE_REPORTS, -1, 0, 0, unknown},
+        {ROUTE_REPORTS, INT64_MAX, 0, 0, unknown},
+        {ROUTE_REPORTS, (INT64_C(1) << 32) + MESSAGE_THREADS_RUNNING, RUNNING, 0, unknown},
+    };
+
+    (void)state;
+    memset(data, 0, sizeof(data));
+    for (size_t i = 0; i < ARRAY_LENGTH(examples); i++)
+        expect(&examples[i]);
+}
+
+static void log_must_be_one_of_two(void **state)
+{
+    struct message_log *message = (struct message_log *)data;
+
+    (void)state;
+    for (uint32_t log = 0; log < 4; log++) {
+        const char *fault = log < LOG_KINDS ? NULL : content;
+
+        *message = (struct message_log){.log = log};
+        expect(&(struct example){ROUTE_LOGGING, MESSAGE_LOG_FILE, sizeof(*message), 1, fault});
+        expect(&(struct example){ROUTE_LOG_REPORTS, MESSAGE_LOG_LOST, sizeof(*message), 0, fault});
+        expect(&(struct example){ROUTE_LOGGING, MESSAGE_LOG_FILE, sizeof(*message), 0, missing});
+        expect(&(struct example){ROUTE_REPORTS, MESSAGE_LOG_LOST, sizeof(*message), 0, direction});
+    }
+}
+
+static void unread_bytes_must_match_length(void **state)
+{
+    static const struct {
+        uint32_t length, sent, admitted, idle, tls;
+        const char *fault;
+    } examples[] = {
+        {0, 0, 0, 0, 0, NULL},
+        {100, 100, 1, 1, 0, NULL},
+        {PASSED_BYTES_MAX, PASSED_BYTES_MAX, 0, 0, 0, NULL},
+        {PASSED_BYTES_MAX + 1, PASSED_BYTES_MAX + 1, 0, 0, 0, content},
+        {101, 100, 0, 0, 0, content},
+        {100, 101, 0, 0, 0, content},
+        {UINT32_MAX, 0, 0, 0, 0, content},
+        {0, 0, 2, 0, 0, content},
+        {0, 0, 0, 2, 0, content},
+        {0, 0, 0, 0, 1, NULL},
+        {1, 1, 0, 0, 1, content}, /* bytes of a handshake stay in the socket */
+        {0, 0, 0, 0, 2, content},
+    };
+    struct message_connection *message = (struct message_connection *)data;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
+        const size_t length = sizeof(*message) + examples[i].sent;
+
+        *message = (struct message_connection){.length = examples[i].length,
+                                               .admitted = examples[i].admitted,
+                                               .idle = examples[i].idle,
+                                               .tls = examples[i].tls};
+        expect(&(struct example){ROUTE_DISPATCH, MESSAGE_CONNECTION, length, 1, examples[i].fault});
+        expect(&(struct example){ROUTE_RETURNS, MESSAGE_CONNECTION_RETURNED, length, 1,
+                                 examples[i].fault});
+        expect(&(struct example){ROUTE_RETURNS, MESSAGE_CONNECTION, length, 1, direction});
+        expect(&(struct example){ROUTE_RETURNS, MESSAGE_CONNECTION_RETURNED, length, 0, missing});
+    }
+}
+
+static void ticket_keys_are_one_to_three(void **state)
+{
+    struct message_ticket_keys *message = (struct message_ticket_keys *)data;
+
+    (void)state;
+    for (uint32_t count = 0; count <= TICKET_KEYS + 1; count++) {
+        *message = (struct message_ticket_keys){.count = count};
+        expect(&(struct example){ROUTE_COMMANDS, MESSAGE_TICKET_KEYS, sizeof(*message), 0,
+                                 count >= 1 && count <= TICKET_KEYS ? NULL : content});
+        expect(&(struct example){ROUTE_COMMANDS, MESSAGE_TICKET_KEYS, sizeof(*message) - 1, 0,
+                                 content});
+        expect(
+            &(struct example){ROUTE_REPORTS, MESSAGE_TICKET_KEYS, sizeof(*message), 0, direction});
+    }
+}
+
+static void path_must_end_with_the_only_nul(void **state)
+{
+    static const struct {
+        const char *path;
+        size_t size;
+        const char *fault;
+    } examples[] = {
+        {"/a", 3, NULL},  {"", 1, NULL},         {"/a", 2, content},
+        {"", 0, content}, {"/a\0b", 5, content}, {"/a\0", 4, content},
+    };
+    struct message_command *message = (struct message_command *)data;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
+        *message = (struct message_command){.what = COMMAND_CACHE_PURGE};
+        memcpy(message->path, examples[i].path, examples[i].size);
+        expect(&(struct example){ROUTE_COMMANDS, MESSAGE_COMMAND,
+                                 sizeof(*message) + examples[i].size, 0, examples[i].fault});
+        message->what = COMMAND_LAST + 1;
+        expect(&(struct example){ROUTE_COMMANDS, MESSAGE_COMMAND,
+                                 sizeof(*message) + examples[i].size, 0, content});
+    }
+}
+
+static void path_longer_than_a_line_is_invalid(void **state)
+{
+    struct message_command *message = (struct message_command *)data;
+
+    (void)state;
+    *message = (struct message_command){.what = COMMAND_CACHE_PURGE};
+    memset(message->path, 'a', CONTROL_LINE_MAX);
+    message->path[CONTROL_LINE_MAX - 1] = '\0';
+    expect(&(struct example){ROUTE_COMMANDS, MESSAGE_COMMAND, sizeof(*message) + CONTROL_LINE_MAX,
+                             0, NULL});
+    message->path[CONTROL_LINE_MAX - 1] = 'a';
+    message->path[CONTROL_LINE_MAX] = '\0';
+    expect(&(struct example){ROUTE_COMMANDS, MESSAGE_COMMAND,
+                             sizeof(*message) + CONTROL_LINE_MAX + 1, 0, content});
+}
+
+static void opposite_routes_are_pairs(void **state)
+{
+    (void)state;
+    for (int route = ROUTE_COMMANDS; route <= ROUTE_LOG_REPORTS; route++) {
+        enum message_route back = message_route_back((enum message_route)route);
+
+        assert_int_not_equal(back, route);
+        assert_int_equal(message_route_back(back), route);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kind_route_descriptors_and_length_are_checked),
+        cmocka_unit_test(log_must_be_one_of_two),
+        cmocka_unit_test(unread_bytes_must_match_length),
+        cmocka_unit_test(ticket_keys_are_one_to_three),
+        cmocka_unit_test(path_must_end_with_the_only_nul),
+        cmocka_unit_test(path_longer_than_a_line_is_invalid),
+        cmocka_unit_test(opposite_routes_are_pairs),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
