@@ -121,12 +121,28 @@ int identity_check(const char *user, const char *group, bool *group_at_fault, ch
     return -1;
 }
 
-/* Also drops ambient capabilities that a service manager gave to an unprivileged master. */
+static bool has_capabilities(const struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3])
+{
+    for (size_t i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
+        if ((sets[i].effective | sets[i].permitted | sets[i].inheritable) != 0)
+            return true;
+    return false;
+}
+
+/*
+ * Also drops the ambient capabilities that a service manager gave to an unprivileged master; they
+ * are part of the permitted and of the inheritable ones. A service manager may forbid capset(2), so
+ * it is not called without need. The bounding set limits only what execve(2) may gain: nothing,
+ * because of no_new_privs.
+ */
 static int drop_capabilities(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
+    struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {{0}};
+    static const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3];
 
+    if (syscall(SYS_capget, &header, sets) == 0 && !has_capabilities(sets))
+        return 0;
     if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0 && errno != EINVAL)
         return -1;
     return (int)syscall(SYS_capset, &header, none);

@@ -5,10 +5,10 @@
 #include "daemon/sandbox/identity.h"
 #include "daemon/sandbox/seccomp.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/landlock.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,12 +66,25 @@ static bool can_follow_links(void)
     return !SANDBOX_BUILT || landlock_version() > 0;
 }
 
-const struct config_system sandbox_config_system = {identity_check, can_follow_links};
+/* With this version (Linux 6.2), Landlock controls all flags with which a file may be opened. */
+enum { LANDLOCK_TRUNCATE = 3 };
+
+static bool is_complete(void)
+{
+    return SANDBOX_BUILT && landlock_version() >= LANDLOCK_TRUNCATE && seccomp_possible();
+}
+
+const struct config_system sandbox_config_system = {identity_check, can_follow_links, is_complete};
 
 int sandbox_prepare(void)
 {
+    bool landlock_checks_flags = landlock_version() >= LANDLOCK_TRUNCATE;
+
     seccomp_prepared = SANDBOX_BUILT && seccomp_possible();
-    return seccomp_prepared ? seccomp_prepare() : 0;
+    for (int role = 0; seccomp_prepared && role < SANDBOX_ROLES; role++)
+        if (seccomp_prepare((enum sandbox_role)role, landlock_checks_flags) != 0)
+            return -1;
+    return 0;
 }
 
 /* Landlock */
@@ -143,16 +156,33 @@ static int restrict_files(const int *directories, size_t count)
     return failed;
 }
 
-int sandbox_restrict(const int *directories, size_t count)
-{
-    const struct rlimit no_core = {0, 0};
+/* Resource limits */
 
+/*
+ * No core dump: it would contain data of clients. No growing file: only standard error can be one,
+ * and a message that does not fit there must not end the process.
+ */
+static int set_limits(const struct sandbox_profile *profile)
+{
+    static const struct rlimit none = {0, 0};
+
+    if (setrlimit(RLIMIT_CORE, &none) != 0)
+        return -1;
+    if (profile->writes_files)
+        return 0;
+    signal(SIGXFSZ, SIG_IGN);
+    return setrlimit(RLIMIT_FSIZE, &none);
+}
+
+int sandbox_restrict(enum sandbox_role role, const int *directories, size_t count)
+{
     if (!SANDBOX_BUILT)
         return 0;
-    if (setrlimit(RLIMIT_CORE, &no_core) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        restrict_files(directories, count) != 0)
+    /* Not dumpable: no process of the same user can read its memory or attach to it. */
+    if (set_limits(&sandbox_profiles[role]) != 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 ||
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || restrict_files(directories, count) != 0)
         return -1;
-    return seccomp_prepared ? seccomp_enter() : 0;
+    return seccomp_prepared ? seccomp_enter(role) : 0;
 }
 
 /* Entering */
@@ -164,7 +194,21 @@ static int by_number(const void *one, const void *other)
     return (*a > *b) - (*a < *b);
 }
 
-void sandbox_close_others(int *keep, size_t count)
+/* close_range() exists since Linux 5.9. */
+static int close_between(unsigned int first, unsigned int last)
+{
+    struct rlimit open_files;
+
+    if (first > last || close_range(first, last, 0) == 0)
+        return 0;
+    if (errno != ENOSYS || getrlimit(RLIMIT_NOFILE, &open_files) != 0)
+        return -1;
+    for (unsigned int fd = first; fd <= last && fd < open_files.rlim_cur; fd++)
+        close((int)fd);
+    return 0;
+}
+
+int sandbox_close_others(int *keep, size_t count)
 {
     unsigned int next = STDERR_FILENO + 1;
 
@@ -172,14 +216,14 @@ void sandbox_close_others(int *keep, size_t count)
     for (size_t i = 0; i < count; i++) {
         if (keep[i] < (int)next)
             continue;
-        if (keep[i] > (int)next)
-            close_range(next, (unsigned int)keep[i] - 1, 0);
+        if (close_between(next, (unsigned int)keep[i] - 1) != 0)
+            return -1;
         next = (unsigned int)keep[i] + 1;
     }
-    close_range(next, UINT32_MAX, 0);
+    return close_between(next, UINT32_MAX);
 }
 
-static int become_user(const struct config *config)
+static int become_user(const struct config *config, const char *name)
 {
     struct identity identity;
     struct identity_fault fault;
@@ -191,44 +235,87 @@ static int become_user(const struct config *config)
     }
     if (identity_switch(&identity) == 0)
         return 0;
-    event_log(LEVEL_ERROR, "a worker cannot become user %u: %s", identity.uid, strerror(errno));
+    event_log(LEVEL_ERROR, "a %s cannot become user %u: %s", name, identity.uid, strerror(errno));
     return -1;
+}
+
+/* Opens the directories that links may lead into. Returns their number, or -1 after an error. */
+static int open_link_roots(const struct sandbox_setup *setup, int *directories)
+{
+    int count = 0;
+
+    for (size_t i = 0; i < setup->link_root_count; i++) {
+        directories[count] = open(setup->link_root[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (directories[count] < 0) {
+            event_log(LEVEL_ERROR, "[files] follow_into: %s: %s", setup->link_root[i],
+                      strerror(errno));
+            return -1;
+        }
+        count++;
+    }
+    return count;
 }
 
 /* Opens the directories that may be read and applies Landlock and seccomp. */
 static int restrict_access(const struct sandbox_setup *setup)
 {
-    int directories[1 + CONFIG_LIST_MAX] = {setup->root}, failed = 0;
-    size_t count = 1;
+    size_t own = setup->root_count;
+    int *directories = calloc(own + CONFIG_LIST_MAX, sizeof(*directories));
+    int links, failed = -1;
 
-    while (failed == 0 && count <= setup->link_root_count) {
-        const char *path = setup->link_root[count - 1];
+    if (directories == NULL)
+        return -1;
+    if (own > 0)
+        memcpy(directories, setup->roots, own * sizeof(*directories));
+    links = open_link_roots(setup, directories + own);
+    if (links >= 0)
+        failed = sandbox_restrict(setup->role, directories, own + (size_t)links);
+    while (links > 0)
+        close(directories[own + (size_t)--links]);
+    free(directories);
+    return failed;
+}
 
-        directories[count] = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        failed = directories[count] < 0 ? -1 : 0;
-        if (failed != 0)
-            event_log(LEVEL_ERROR, "[files] follow_into: %s: %s", path, strerror(errno));
-        count += failed == 0;
-    }
-    if (failed == 0)
-        failed = sandbox_restrict(directories, count);
-    while (--count > 0)
-        close(directories[count]);
+/* What a compromised process writes must not reach the terminal. */
+static int release_streams(void)
+{
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC), failed = nothing < 0 ? -1 : 0;
+
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO && failed == 0; fd++)
+        failed = dup2(nothing, fd) < 0 ? -1 : 0;
+    if (nothing > STDERR_FILENO)
+        close(nothing);
+    return failed;
+}
+
+static int close_others(const struct sandbox_setup *setup)
+{
+    int *keep = calloc(setup->keep_count + setup->root_count + 1, sizeof(*keep)), failed;
+
+    if (keep == NULL)
+        return -1;
+    memcpy(keep, setup->keep, setup->keep_count * sizeof(*keep));
+    if (setup->root_count > 0)
+        memcpy(keep + setup->keep_count, setup->roots, setup->root_count * sizeof(*keep));
+    failed = sandbox_close_others(keep, setup->keep_count + setup->root_count);
+    free(keep);
     return failed;
 }
 
 int sandbox_enter(const struct sandbox_setup *setup)
 {
-    int keep[SANDBOX_KEEP_MAX + 1];
+    const char *name = sandbox_profiles[setup->role].name;
 
-    assert(setup->keep_count <= SANDBOX_KEEP_MAX);
-    memcpy(keep, setup->keep, setup->keep_count * sizeof(*keep));
-    keep[setup->keep_count] = setup->root;
-    sandbox_close_others(keep, setup->keep_count + 1);
-    if (become_user(setup->config) != 0)
+    if (close_others(setup) != 0) {
+        event_log(LEVEL_ERROR, "a %s cannot close the descriptors of the master: %s", name,
+                  strerror(errno));
         return -1;
-    if (setup->config->server_jail && restrict_access(setup) != 0) {
-        event_log(LEVEL_ERROR, "a worker cannot enter its sandbox: %s", strerror(errno));
+    }
+    if (become_user(setup->config, name) != 0)
+        return -1;
+    if (setup->config->server_jail != JAIL_OFF &&
+        ((SANDBOX_BUILT && release_streams() != 0) || restrict_access(setup) != 0)) {
+        event_log(LEVEL_ERROR, "a %s cannot enter its sandbox: %s", name, strerror(errno));
         return -1;
     }
     return 0;

@@ -1,12 +1,16 @@
 /*
- * The sandbox of a worker. After sandbox_enter() the process can only read files below its
- * directories and serve the connections passed to it, even if a client has taken it over.
+ * The sandbox of a worker, of the logger, of the keys process and of the metrics process, even if a client has taken them over. After
+ * sandbox_enter() a worker can only read files below its directories and serve the connections
+ * passed to it; the logger can only write to the logs passed to it; the keys process can only answer
+ * over its sockets, the metrics process only the connections that it accepts.
  *
  *   identity         user and group of [server] user and group, no capabilities
  *   no_new_privs     an exec() would gain no rights
  *   Landlock         files: read only, below the given directories; no TCP sockets of its own
  *   seccomp          any system call that serving does not need kills the process (SIGSYS)
- *   resource limits  no core dump with client data in it
+ *   not dumpable     other processes of its user cannot attach to it or read its memory
+ *   streams          standard input, output and error are /dev/null
+ *   resource limits  no core dump with client data in it, no file that grows
  *
  * Sources: prctl(2), landlock(7), seccomp(2). Sanitizer builds only change the identity, because
  * their run-time needs more rights. Features that the kernel lacks are skipped.
@@ -15,6 +19,7 @@
 #define DAEMON_SANDBOX_H
 
 #include "daemon/config/config.h"
+#include "daemon/sandbox/profile.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,30 +37,31 @@ struct sandbox_features sandbox_features(void);
 void sandbox_describe(char *text, size_t size);
 
 /*
- * Checks that [server] user and group exist and that symlinks = follow is safe; for config_load().
+ * Checks that [server] user and group exist, that symlinks = follow is safe and that jail = strict
+ * is possible; for config_load().
  */
 extern const struct config_system sandbox_config_system;
 
 /*
- * Called by the master before it forks workers: builds the seccomp filter, which needs memory.
+ * Called by the master before it forks the others: builds the seccomp filters, which needs memory.
  * Returns 0, or -1 with errno.
  */
 int sandbox_prepare(void);
 
-/* What a worker keeps. All members are borrowed. */
+/* What a worker or the logger keeps. All members are borrowed. */
 struct sandbox_setup {
-    const struct config *config;  /* user, group and jail of [server] */
-    int root;                     /* descriptor of the document root */
+    enum sandbox_role role;
+    const struct config *config; /* user, group and jail of [server] */
+    const int *roots;            /* descriptors of the document roots */
+    size_t root_count;
     const char *const *link_root; /* further directories that links may lead into, real paths */
     size_t link_root_count;       /* at most CONFIG_LIST_MAX */
-    const int *keep;              /* other descriptors to keep open, SANDBOX_KEEP_MAX at most */
+    const int *keep;              /* other descriptors to keep open */
     size_t keep_count;
 };
 
-enum { SANDBOX_KEEP_MAX = 8 };
-
 /*
- * Called once by a worker that has one thread: closes all other descriptors, switches to the
+ * Called once by a process that has one thread: closes all other descriptors, switches to the
  * configured user, and, unless [server] jail is off, applies Landlock, seccomp and the limits.
  * Returns 0, or -1 after logging an error.
  */
@@ -66,9 +72,12 @@ int sandbox_enter(const struct sandbox_setup *setup);
  * this process or its parent. DIRECTORIES: COUNT O_PATH descriptors below which files may be read.
  * Returns 0, or -1 with errno.
  */
-int sandbox_restrict(const int *directories, size_t count);
+int sandbox_restrict(enum sandbox_role role, const int *directories, size_t count);
 
-/* Closes every descriptor from 3 on except the COUNT in KEEP. Sorts KEEP. */
-void sandbox_close_others(int *keep, size_t count);
+/*
+ * Closes every descriptor from 3 on except the COUNT in KEEP. Sorts KEEP. Returns 0, or -1 with
+ * errno.
+ */
+int sandbox_close_others(int *keep, size_t count);
 
 #endif

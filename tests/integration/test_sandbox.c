@@ -1,5 +1,5 @@
 /*
- * The sandbox of a worker: checked from outside in /proc, and by taking a worker over with
+ * The sandbox of a worker and of the logger: checked from outside in /proc, and by taking a worker over with
  * ptrace(2), as an attacker would.
  */
 #include "http_client.h"
@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
@@ -76,6 +77,27 @@ static pid_t another_worker(const struct server *server, pid_t former)
     return worker;
 }
 
+/* Only root may read the descriptors of a process that is not dumpable. */
+static void expect_no_terminal(pid_t pid)
+{
+    char path[64], target[64];
+
+    for (int fd = 0; fd <= 2; fd++) {
+        ssize_t length;
+
+        snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, fd);
+        length = readlink(path, target, sizeof(target) - 1);
+        if (geteuid() != 0) {
+            assert_int_equal(length, -1);
+            assert_int_equal(errno, EACCES);
+            continue;
+        }
+        assert_true(length > 0);
+        target[length] = '\0';
+        assert_string_equal(target, "/dev/null");
+    }
+}
+
 static void worker_is_sandboxed(void **state)
 {
     struct server *server = *state;
@@ -87,6 +109,24 @@ static void worker_is_sandboxed(void **state)
     expect_status(worker, "NoNewPrivs", "1");
     expect_status(worker, "CapEff", "0000000000000000");
     expect_status(worker, "CapPrm", "0000000000000000");
+    expect_no_terminal(worker);
+    server_stop(server);
+}
+
+/* The reply to reopen-logs shows that it has started. */
+static void logger_is_sandboxed(void **state)
+{
+    struct server *server = *state;
+    pid_t logger;
+
+    server_start(server, NULL);
+    server_do(server, "reopen-logs");
+    logger = server_logger(server);
+    expect_status(logger, "Seccomp", "2");
+    expect_status(logger, "NoNewPrivs", "1");
+    expect_status(logger, "CapEff", "0000000000000000");
+    expect_status(logger, "CapPrm", "0000000000000000");
+    expect_no_terminal(logger);
     server_stop(server);
 }
 
@@ -102,21 +142,90 @@ static void replacement_worker_is_sandboxed(void **state)
     server_stop(server);
 }
 
+static void serve_on_old_kernel(struct server *server, const char *call, const char *warning)
+{
+    const char *const wrapper[] = {OLD_KERNEL, call, "--", NULL};
+    static const char *const options[] = {"workers.processes=1", NULL};
+    char *printed;
+    pid_t worker;
+
+    server_put_text(server, "/page.txt", "text");
+    server_start_under(server, wrapper, options);
+    worker = one_worker(server);
+    expect_status(worker, "Seccomp", "2");
+    http_expect(server_port(server), "/page.txt", 200);
+    http_expect(server_port(server), "/missing.txt", 404);
+    assert_int_equal(one_worker(server), worker);
+    server_stop(server);
+    printed = server_output(server);
+    assert_int_equal(strstr(printed, "Landlock") != NULL, warning != NULL);
+    free(printed);
+}
+
+/* The filter then denies openat2(), because nothing controls the flags in memory. */
+static void files_are_served_without_landlock(void **state)
+{
+    serve_on_old_kernel(*state, "landlock_create_ruleset", "Landlock");
+}
+
+static void files_are_served_without_openat2(void **state)
+{
+    serve_on_old_kernel(*state, "openat2", NULL);
+}
+
+static void strict_jail_without_landlock_is_refused(void **state)
+{
+    static const char *const options[] = {"server.jail=strict", NULL};
+    struct server *server = *state;
+    char path[512], *printed;
+    FILE *script;
+
+    snprintf(path, sizeof(path), "%s/webserverd", server_directory(server));
+    script = fopen(path, "w");
+    assert_non_null(script);
+    fprintf(script, "#!/bin/sh\nexec %s landlock_create_ruleset -- %s \"$@\"\n", OLD_KERNEL,
+            WEBSERVERD_BINARY);
+    assert_int_equal(fchmod(fileno(script), 0700), 0);
+    fclose(script);
+    server_use_program(server, path);
+    assert_int_equal(server_start_rejected(server, &printed, options), EXIT_FAILURE);
+    assert_non_null(strstr(printed, "jail = strict is not possible"));
+    free(printed);
+    unlink(path);
+}
+
+static void strict_jail_serves(void **state)
+{
+    struct server *server = *state;
+
+    server_put_text(server, "/page.txt", "text");
+    server_start(server, "server.jail=strict", NULL);
+    http_expect(server_port(server), "/page.txt", 200);
+    server_stop(server);
+}
+
 #endif
 
-static void workers_of_root_run_as_another_user(void **state)
+static void expect_user(pid_t pid, uid_t uid)
+{
+    char user[64], text[128];
+
+    read_status(pid, "Uid", text, sizeof(text));
+    snprintf(user, sizeof(user), "%u\t%u\t%u\t%u", uid, uid, uid, uid);
+    assert_string_equal(text, user);
+}
+
+static void workers_and_logger_of_root_run_as_another_user(void **state)
 {
     struct server *server = *state;
     const struct passwd *nobody = getpwnam("nobody");
-    char user[32], text[128];
 
     if (geteuid() != 0 || nobody == NULL)
         skip();
     server_start(server, "workers.processes=1", NULL);
-    read_status(one_worker(server), "Uid", text, sizeof(text));
-    snprintf(user, sizeof(user), "%u\t%u\t%u\t%u", nobody->pw_uid, nobody->pw_uid, nobody->pw_uid,
-             nobody->pw_uid);
-    assert_string_equal(text, user);
+    server_do(server, "reopen-logs"); /* so that the logger has started */
+    expect_user(one_worker(server), nobody->pw_uid);
+    expect_user(server_logger(server), nobody->pw_uid);
     server_stop(server);
 }
 
@@ -204,11 +313,19 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #ifndef TEST_SANITIZER
         cmocka_unit_test_setup_teardown(worker_is_sandboxed, server_set_up, server_tear_down),
+        cmocka_unit_test_setup_teardown(logger_is_sandboxed, server_set_up, server_tear_down),
         cmocka_unit_test_setup_teardown(replacement_worker_is_sandboxed, server_set_up,
                                         server_tear_down),
-#endif
-        cmocka_unit_test_setup_teardown(workers_of_root_run_as_another_user, server_set_up,
+        cmocka_unit_test_setup_teardown(files_are_served_without_landlock, server_set_up,
                                         server_tear_down),
+        cmocka_unit_test_setup_teardown(files_are_served_without_openat2, server_set_up,
+                                        server_tear_down),
+        cmocka_unit_test_setup_teardown(strict_jail_without_landlock_is_refused, server_set_up,
+                                        server_tear_down),
+        cmocka_unit_test_setup_teardown(strict_jail_serves, server_set_up, server_tear_down),
+#endif
+        cmocka_unit_test_setup_teardown(workers_and_logger_of_root_run_as_another_user,
+                                        server_set_up, server_tear_down),
         cmocka_unit_test_setup_teardown(unknown_user_is_an_error, server_set_up, server_tear_down),
         cmocka_unit_test_setup_teardown(unreadable_file_is_403, server_set_up, server_tear_down),
 #if defined(__x86_64__) && !defined(TEST_SANITIZER)

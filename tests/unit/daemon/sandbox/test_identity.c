@@ -8,10 +8,15 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <pwd.h>
+#include <seccomp.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -111,20 +116,81 @@ static int become_nobody(void)
     return 0;
 }
 
-static void taken_identity_cannot_be_undone(void **state)
+/* Runs STEP in a child and expects that it returns 0. Without root, the test is skipped. */
+static void expect_success_in_child(int (*step)(void))
 {
     int status;
     pid_t child;
 
-    (void)state;
     if (geteuid() != 0)
         skip();
     child = fork();
     if (child == 0)
-        _exit(become_nobody());
+        _exit(step());
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void taken_identity_cannot_be_undone(void **state)
+{
+    (void)state;
+    expect_success_in_child(become_nobody);
+}
+
+typedef struct __user_cap_data_struct capability_sets[_LINUX_CAPABILITY_U32S_3];
+
+static long call_with_capabilities(long number, capability_sets sets)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+
+    return syscall(number, &header, sets);
+}
+
+/* The change of the user clears the effective and the permitted capabilities only. */
+static int become_nobody_with_inheritable_capability(void)
+{
+    capability_sets sets, none = {{0}};
+
+    if (call_with_capabilities(SYS_capget, sets) != 0)
+        return 10;
+    sets[0].inheritable = 1U << CAP_NET_BIND_SERVICE;
+    if (call_with_capabilities(SYS_capset, sets) != 0)
+        return 11;
+    if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_NET_BIND_SERVICE, 0, 0) != 0)
+        return 12;
+    if (become_nobody() != 0)
+        return 13;
+    if (call_with_capabilities(SYS_capget, sets) != 0 || memcmp(sets, none, sizeof(none)) != 0)
+        return 14;
+    return prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET, CAP_NET_BIND_SERVICE, 0, 0);
+}
+
+static void inheritable_and_ambient_capabilities_are_dropped(void **state)
+{
+    (void)state;
+    expect_success_in_child(become_nobody_with_inheritable_capability);
+}
+
+/* As a service manager that grants no capabilities and filters the calls of @privileged. */
+static int switch_without_capabilities_and_capset(void)
+{
+    const struct identity same = {.changes = false};
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+
+    if (become_nobody() != 0)
+        return 20;
+    if (filter == NULL ||
+        seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(capset), 0) != 0 ||
+        seccomp_load(filter) != 0)
+        return 21;
+    return identity_switch(&same) == 0 ? 0 : 22;
+}
+
+static void without_capabilities_capset_is_not_called(void **state)
+{
+    (void)state;
+    expect_success_in_child(switch_without_capabilities_and_capset);
 }
 
 int main(void)
@@ -136,6 +202,8 @@ int main(void)
         cmocka_unit_test(without_root_identity_is_unchanged),
         cmocka_unit_test(unusable_identity_is_an_error),
         cmocka_unit_test(taken_identity_cannot_be_undone),
+        cmocka_unit_test(inheritable_and_ambient_capabilities_are_dropped),
+        cmocka_unit_test(without_capabilities_capset_is_not_called),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 #include "daemon/sandbox/sandbox.h"
 
 #include "common/macros.h"
+#include "daemon/sandbox/seccomp.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,12 +11,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
+#include <seccomp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -78,7 +85,7 @@ static int in_sandbox(attempt *try)
     if (child == 0) {
         int directory = open(readable, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-        if (directory < 0 || sandbox_restrict(&directory, 1) != 0)
+        if (directory < 0 || sandbox_restrict(SANDBOX_WORKER, &directory, 1) != 0)
             _exit(255);
         _exit(try(directory));
     }
@@ -152,16 +159,6 @@ static int list_the_root(int directory)
 
 /* Killed by seccomp */
 
-static int write_inside(int directory)
-{
-    return result_of(openat(directory, "inside", O_WRONLY | O_CLOEXEC));
-}
-
-static int make_a_file(int directory)
-{
-    return result_of(openat(directory, "new", O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-}
-
 static int make_a_socket(int directory)
 {
     (void)directory;
@@ -208,15 +205,18 @@ static int map_a_program(int directory)
     return page == MAP_FAILED ? errno : 0;
 }
 
+static int make_memory_executable(int directory)
+{
+    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    (void)directory;
+    return page == MAP_FAILED ? EIO : result_of(mprotect(page, 4096, PROT_READ | PROT_EXEC));
+}
+
 static int become_root(int directory)
 {
     (void)directory;
     return result_of(setuid(0));
-}
-
-static int remove_a_file(int directory)
-{
-    return result_of(unlinkat(directory, "inside", 0));
 }
 
 static int raise_its_limits(int directory)
@@ -264,10 +264,10 @@ static void file_outside_is_denied(void **state)
 
 static void unlisted_system_call_kills_the_process(void **state)
 {
-    static attempt *const attempts[] = {write_inside,      make_a_file,       make_a_socket,
-                                        start_a_program,   make_a_process,    end_its_parent,
-                                        signal_its_parent, look_into_another, map_a_program,
-                                        become_root,       remove_a_file,     raise_its_limits};
+    static attempt *const attempts[] = {make_a_socket,   start_a_program,        make_a_process,
+                                        end_its_parent,  signal_its_parent,      look_into_another,
+                                        map_a_program,   make_memory_executable, become_root,
+                                        raise_its_limits};
 
     (void)state;
     if (!can(false, true))
@@ -280,6 +280,281 @@ static void unlisted_system_call_kills_the_process(void **state)
         assert_false(WCOREDUMP(status));
     }
 }
+
+/* The system call number that the next attempt makes, with arguments that do not matter. */
+static long number_to_call;
+
+static int call_number(int directory)
+{
+    return result_of((int)syscall(number_to_call, directory, "inside", 0, 0, 0));
+}
+
+static void system_call_that_changes_files_kills_the_process(void **state)
+{
+    static const long numbers[] = {
+        SYS_ftruncate,
+        SYS_fallocate,
+        SYS_fchmod,
+        SYS_fchmodat,
+        SYS_fchown,
+        SYS_fchownat,
+        SYS_linkat,
+        SYS_symlinkat,
+        SYS_renameat2,
+        SYS_mkdirat,
+        SYS_unlinkat,
+        SYS_mknodat,
+        SYS_utimensat,
+        SYS_fsetxattr,
+        SYS_fremovexattr,
+        SYS_pwrite64,
+        SYS_pwritev2,
+        SYS_splice,
+        SYS_copy_file_range,
+        SYS_memfd_create,
+        SYS_mount,
+        SYS_io_uring_setup,
+        SYS_open_by_handle_at,
+        SYS_pkey_mprotect,
+        SYS_process_vm_readv,
+        SYS_bpf,
+        SYS_userfaultfd,
+        SYS_setns,
+        SYS_unshare,
+    };
+
+    (void)state;
+    if (!can(false, true))
+        skip();
+    for (size_t i = 0; i < ARRAY_LENGTH(numbers); i++) {
+        int status;
+
+        number_to_call = numbers[i];
+        status = in_sandbox(call_number);
+        if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGSYS)
+            fail_msg("system call %ld does not end the process: status %#x", numbers[i],
+                     (unsigned)status);
+    }
+}
+
+/* A call with harmless arguments and one with harmful ones; both on a new pair of sockets. */
+static const struct arguments {
+    const char *name;
+    long number, harmless[4], harmful[4];
+} shared_calls[] = {
+    {"shutdown", SYS_shutdown, {SHUT_WR}, {SHUT_RD}},
+    {"shutdown", SYS_shutdown, {SHUT_WR}, {SHUT_RDWR}},
+    {"F_SETFL", SYS_fcntl, {F_SETFL, O_NONBLOCK}, {F_SETFL, 0}},
+    {"setsockopt", SYS_setsockopt, {IPPROTO_TCP, TCP_NOTSENT_LOWAT}, {IPPROTO_TCP, TCP_NODELAY}},
+    {"setsockopt",
+     SYS_setsockopt,
+     {IPPROTO_TCP, TCP_NOTSENT_LOWAT},
+     {SOL_SOCKET, SO_ATTACH_FILTER}},
+    {"FIONBIO", SYS_ioctl, {FIONREAD}, {FIONBIO}},
+    {"sendto", SYS_sendto, {0, 0, MSG_NOSIGNAL}, {0, 0, MSG_FASTOPEN}},
+    {"sendmsg", SYS_sendmsg, {0, 0}, {0, MSG_FASTOPEN}},
+};
+
+static int open_socket = -1;
+static void *shared_page;
+static const struct arguments *arguments;
+static const long *chosen_arguments;
+
+static int call_on_a_socket(int directory)
+{
+    (void)directory;
+    syscall(arguments->number, open_socket, chosen_arguments[0], chosen_arguments[1],
+            chosen_arguments[2], chosen_arguments[3], 0);
+    return 0;
+}
+
+static void call_that_harms_other_holders_of_a_socket_kills_the_process(void **state)
+{
+    int pair[2];
+
+    (void)state;
+    if (!can(false, true))
+        skip();
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    open_socket = pair[0];
+    for (size_t i = 0; i < ARRAY_LENGTH(shared_calls); i++) {
+        int harmless, harmful;
+
+        arguments = &shared_calls[i];
+        chosen_arguments = arguments->harmless;
+        harmless = in_sandbox(call_on_a_socket);
+        chosen_arguments = arguments->harmful;
+        harmful = in_sandbox(call_on_a_socket);
+        if (!WIFEXITED(harmless) || !WIFSIGNALED(harmful) || WTERMSIG(harmful) != SIGSYS)
+            fail_msg("%s: status %#x, then %#x", arguments->name, (unsigned)harmless,
+                     (unsigned)harmful);
+    }
+    close(pair[0]);
+    close(pair[1]);
+}
+
+static int free_a_shared_page(int directory)
+{
+    (void)directory;
+    return result_of(madvise(shared_page, 4096, MADV_REMOVE));
+}
+
+static void freeing_shared_memory_kills_the_process(void **state)
+{
+    int status;
+
+    (void)state;
+    if (!can(false, true))
+        skip();
+    shared_page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(shared_page, MAP_FAILED);
+    status = in_sandbox(free_a_shared_page);
+    munmap(shared_page, 4096);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
+}
+
+/* The flags of the next attempt to open a file. */
+static int flags_to_open;
+
+static int open_with_flags(int directory)
+{
+    return result_of(openat(directory, "inside", flags_to_open, 0600));
+}
+
+static void opening_a_file_for_more_than_reading_kills_the_process(void **state)
+{
+    static const int flags[] = {O_WRONLY,  O_RDWR,   O_CREAT | O_RDWR,
+                                O_CREAT,   O_TRUNC,  O_APPEND,
+                                O_TMPFILE, O_DIRECT, O_CREAT | O_EXCL | O_CLOEXEC};
+
+    (void)state;
+    if (!can(false, true))
+        skip();
+    for (size_t i = 0; i < ARRAY_LENGTH(flags); i++) {
+        int status;
+
+        flags_to_open = flags[i];
+        status = in_sandbox(open_with_flags);
+        if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGSYS)
+            fail_msg("openat() with flags %#x does not end the process: status %#x",
+                     (unsigned)flags[i], (unsigned)status);
+    }
+}
+
+static int open_by_openat2(int directory)
+{
+    struct open_how how = {.flags = O_RDONLY | O_CLOEXEC, .resolve = RESOLVE_BENEATH};
+
+    return result_of((int)syscall(SYS_openat2, directory, "inside", &how, sizeof(how)));
+}
+
+/* As on a kernel whose Landlock does not control all flags. */
+static void openat2_is_missing_where_its_flags_are_not_controlled(void **state)
+{
+    int status;
+
+    (void)state;
+    if (!can(false, true))
+        skip();
+    assert_int_equal(seccomp_prepare(SANDBOX_WORKER, false), 0);
+    status = in_sandbox(open_by_openat2);
+    assert_int_equal(sandbox_prepare(), 0);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), ENOSYS);
+}
+
+/* Standard error, for one, may be a file. */
+static int open_file = -1;
+
+static int append_to_open_file(int directory)
+{
+    (void)directory;
+    return result_of((int)write(open_file, "text", 4));
+}
+
+static void open_file_cannot_grow(void **state)
+{
+    int status;
+
+    (void)state;
+    if (!can(false, false))
+        skip();
+    open_file = open(outside, O_WRONLY | O_APPEND | O_CLOEXEC);
+    assert_true(open_file >= 0);
+    status = in_sandbox(append_to_open_file);
+    close(open_file);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), EFBIG);
+}
+
+/* The files in /proc of a process that is not dumpable belong to root. */
+static void other_processes_of_its_user_cannot_read_its_memory(void **state)
+{
+    int pair[2], status, directory = open(readable, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct stat files;
+    char path[32], byte;
+    pid_t child;
+
+    (void)state;
+    if (!can(false, false))
+        skip();
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    child = fork();
+    if (child == 0) {
+        close(pair[0]);
+        if ((geteuid() == 0 && setresuid(65534, 65534, 65534) != 0) ||
+            prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) != 0 ||
+            sandbox_restrict(SANDBOX_WORKER, &directory, 1) != 0 || write(pair[1], "", 1) != 1)
+            _exit(1);
+        _exit((int)read(pair[1], &byte, 1));
+    }
+    close(pair[1]);
+    snprintf(path, sizeof(path), "/proc/%d/mem", (int)child);
+    assert_int_equal(read(pair[0], &byte, 1), 1);
+    assert_int_equal(stat(path, &files), 0);
+    close(pair[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(files.st_uid, 0);
+    close(directory);
+}
+
+#ifdef __x86_64__
+
+/* A system call of the 32-bit architecture: getpid(). */
+static void *call_as_i386(void *unused)
+{
+    long result = 20;
+
+    __asm__ volatile("int $0x80" : "+a"(result) : : "memory", "r8", "r9", "r10", "r11");
+    return unused;
+}
+
+static int call_as_i386_on_a_thread(int directory)
+{
+    pthread_t thread;
+
+    (void)directory;
+    if (pthread_create(&thread, NULL, call_as_i386, NULL) != 0)
+        return EAGAIN;
+    return pthread_join(thread, NULL);
+}
+
+static void foreign_system_call_kills_the_process(void **state)
+{
+    int status;
+
+    (void)state;
+    if (!can(false, true))
+        skip();
+    status = in_sandbox(call_as_i386_on_a_thread);
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV)
+        skip(); /* a kernel without 32-bit programs */
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGSYS);
+}
+
+#endif
 
 /* An unlisted call in a thread other than the main thread kills the whole process. */
 static void *kill_from_a_thread(void *unused)
@@ -322,15 +597,80 @@ static void descriptors_not_kept_are_closed(void **state)
         int low = fcntl(STDERR_FILENO, F_DUPFD, 100), between = fcntl(STDERR_FILENO, F_DUPFD, 150);
         int keep[] = {high, -1, low, low};
 
-        sandbox_close_others(keep, ARRAY_LENGTH(keep));
-        _exit(fcntl(high, F_GETFD) >= 0 && fcntl(low, F_GETFD) >= 0 &&
-                      fcntl(STDERR_FILENO, F_GETFD) >= 0 && fcntl(between, F_GETFD) < 0
+        _exit(sandbox_close_others(keep, ARRAY_LENGTH(keep)) == 0 && fcntl(high, F_GETFD) >= 0 &&
+                      fcntl(low, F_GETFD) >= 0 && fcntl(STDERR_FILENO, F_GETFD) >= 0 &&
+                      fcntl(between, F_GETFD) < 0
                   ? 0
                   : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* Other kernels: runs STEP in a child in which system call CALL fails with ERROR, always or WHEN. */
+static void expect_success_if_call_fails(int (*step)(void), int call, int error,
+                                         const struct scmp_arg_cmp *when)
+{
+    int status;
+    pid_t child = fork();
+
+    if (child == 0) {
+        scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+
+        if (filter == NULL ||
+            seccomp_rule_add_array(filter, SCMP_ACT_ERRNO((uint32_t)error), call, when != NULL,
+                                   when) != 0 ||
+            seccomp_load(filter) != 0)
+            _exit(2);
+        _exit(step());
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static int close_others(void)
+{
+    int other = fcntl(STDERR_FILENO, F_DUPFD, 100), keep[] = {-1};
+
+    return sandbox_close_others(keep, ARRAY_LENGTH(keep)) == 0 && fcntl(other, F_GETFD) < 0 ? 0 : 1;
+}
+
+static void descriptors_are_closed_without_close_range(void **state)
+{
+    (void)state;
+    expect_success_if_call_fails(close_others, SCMP_SYS(close_range), ENOSYS, NULL);
+}
+
+static int expect_no_close(void)
+{
+    int keep[] = {-1};
+
+    return sandbox_close_others(keep, ARRAY_LENGTH(keep)) == -1 && errno == EPERM ? 0 : 1;
+}
+
+static void failed_close_is_reported(void **state)
+{
+    (void)state;
+    expect_success_if_call_fails(expect_no_close, SCMP_SYS(close_range), EPERM, NULL);
+}
+
+static int prepare(void)
+{
+    return sandbox_prepare() == 0 ? 0 : 1;
+}
+
+/* Linux 6.3 to 6.5 with sysctl vm.memfd_noexec = 2; and before 6.3, which do not know the flag. */
+static void filter_is_built_whatever_memory_files_the_kernel_allows(void **state)
+{
+    enum { NOEXEC_SEAL = 8 };
+    const struct scmp_arg_cmp without = SCMP_CMP(1, SCMP_CMP_MASKED_EQ, NOEXEC_SEAL, 0),
+                              with = SCMP_CMP(1, SCMP_CMP_MASKED_EQ, NOEXEC_SEAL, NOEXEC_SEAL);
+
+    (void)state;
+    expect_success_if_call_fails(prepare, SCMP_SYS(memfd_create), EACCES, &without);
+    expect_success_if_call_fails(prepare, SCMP_SYS(memfd_create), EINVAL, &with);
 }
 
 /* Allocates all memory below RLIMIT_AS, in ever smaller pieces. */
@@ -358,7 +698,7 @@ static void entering_needs_no_memory(void **state)
         int directory = open(readable, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
         use_memory_up();
-        if (directory < 0 || sandbox_restrict(&directory, 1) != 0)
+        if (directory < 0 || sandbox_restrict(SANDBOX_WORKER, &directory, 1) != 0)
             _exit(255);
         _exit(make_a_socket(directory));
     }
@@ -393,9 +733,22 @@ int main(void)
         cmocka_unit_test(file_outside_is_denied),
         cmocka_unit_test(unlisted_system_call_kills_the_process),
         cmocka_unit_test(unlisted_call_in_a_thread_kills_the_process),
+        cmocka_unit_test(system_call_that_changes_files_kills_the_process),
+        cmocka_unit_test(call_that_harms_other_holders_of_a_socket_kills_the_process),
+        cmocka_unit_test(freeing_shared_memory_kills_the_process),
+        cmocka_unit_test(opening_a_file_for_more_than_reading_kills_the_process),
+        cmocka_unit_test(openat2_is_missing_where_its_flags_are_not_controlled),
+        cmocka_unit_test(open_file_cannot_grow),
+        cmocka_unit_test(other_processes_of_its_user_cannot_read_its_memory),
+        cmocka_unit_test(filter_is_built_whatever_memory_files_the_kernel_allows),
+#ifdef __x86_64__
+        cmocka_unit_test(foreign_system_call_kills_the_process),
+#endif
         cmocka_unit_test(entering_needs_no_memory),
         cmocka_unit_test(process_can_signal_itself),
         cmocka_unit_test(descriptors_not_kept_are_closed),
+        cmocka_unit_test(descriptors_are_closed_without_close_range),
+        cmocka_unit_test(failed_close_is_reported),
     };
 
     return cmocka_run_group_tests(tests, make_home, remove_home);
