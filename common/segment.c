@@ -10,12 +10,13 @@ static_assert(sizeof(struct segment_section) == 32, "raise SEGMENT_MAJOR");
 static_assert(offsetof(struct segment_header, section) == 536, "raise SEGMENT_MAJOR");
 static_assert(sizeof(struct segment_metric) == 184, "raise SEGMENT_MAJOR");
 static_assert(sizeof(struct segment_state) == 80, "raise SEGMENT_MAJOR");
-static_assert(sizeof(struct segment_slot) == 16, "raise SEGMENT_MAJOR");
+static_assert(sizeof(struct segment_worker_slot) == 32, "raise SEGMENT_MAJOR");
+static_assert(sizeof(struct segment_thread_slot) == 16, "raise SEGMENT_MAJOR");
 static_assert(offsetof(struct segment_master, metrics) == 64, "raise SEGMENT_MAJOR");
 static_assert(offsetof(struct segment_logger, metrics) == 128, "raise SEGMENT_MAJOR");
 static_assert(sizeof(struct segment_activity) == 120, "raise SEGMENT_MAJOR");
-static_assert(offsetof(struct segment_worker, offload) == 128, "raise SEGMENT_MAJOR");
-static_assert(offsetof(struct segment_worker, metrics) == 7808, "raise SEGMENT_MAJOR");
+static_assert(offsetof(struct segment_worker, offload) == 64, "raise SEGMENT_MAJOR");
+static_assert(offsetof(struct segment_worker, metrics) == 7744, "raise SEGMENT_MAJOR");
 static_assert(sizeof(struct segment_cache_entry) == 256, "raise SEGMENT_MAJOR");
 static_assert(offsetof(struct segment_thread, metrics) == 128, "raise SEGMENT_MAJOR");
 static_assert(sizeof(struct segment_hits) == 24, "raise SEGMENT_MAJOR");
@@ -53,6 +54,25 @@ void segment_load_text(const _Atomic uint64_t *words, size_t count, char *text)
     text[count * sizeof(uint64_t) - 1] = '\0';
 }
 
+struct event_ring segment_event_ring(const struct segment *segment, uint32_t number)
+{
+    enum segment_kind kind = number == SEGMENT_RING_MASTER   ? SEGMENT_EVENTS
+                             : number == SEGMENT_RING_LOGGER ? SEGMENT_LOGGER_EVENTS
+                                                             : SEGMENT_WORKER_EVENTS;
+    uint32_t index = number < SEGMENT_RING_WORKERS ? 0 : number - SEGMENT_RING_WORKERS;
+
+    return (struct event_ring){
+        .shared = (struct event_ring_slots *)segment_at(segment, kind, index),
+        .slots = event_ring_capacity(segment->section[kind].entry_size),
+    };
+}
+
+void segment_listening(const struct segment *segment, char *text, size_t size)
+{
+    snprintf(text, size, "%.*s", (int)sizeof(segment->header.listening),
+             segment_shared_header(segment)->listening);
+}
+
 static uint64_t at_position(const segment_metrics metrics, uint32_t at)
 {
     return atomic_load_explicit(&metrics[at], memory_order_relaxed);
@@ -63,7 +83,7 @@ static uint64_t sum_threads(const struct segment *segment, uint32_t at)
     uint64_t sum = 0;
 
     for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++)
-        if (segment_slot_reserved(segment_thread_slot(segment, i)))
+        if (segment_thread_reserved(segment, i))
             sum += at_position(segment_thread(segment, i)->metrics, at);
     return sum;
 }
@@ -73,7 +93,7 @@ static uint64_t sum_workers(const struct segment *segment, uint32_t at)
     uint64_t sum = 0;
 
     for (uint32_t i = 0; i < segment_count(segment, SEGMENT_WORKERS); i++)
-        if (segment_slot_reserved(segment_worker_slot(segment, i)))
+        if (segment_worker_reserved(segment, i))
             sum += at_position(segment_worker(segment, i)->metrics, at);
     return sum;
 }
@@ -100,6 +120,17 @@ uint64_t segment_sum(const struct segment *segment, enum metric metric)
     return segment_sum_at(segment, metric_table[metric].scope, metric);
 }
 
+uint64_t segment_connections_open(const struct segment *segment)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_WORKERS); i++)
+        if (segment_worker_reserved(segment, i))
+            sum += atomic_load_explicit(&segment_worker(segment, i)->connections_open,
+                                        memory_order_relaxed);
+    return sum;
+}
+
 void segment_add_latency(const struct segment *segment, uint32_t i, struct histogram *into)
 {
     const struct histogram *latency = segment_latency_of(segment, i);
@@ -111,21 +142,20 @@ void segment_add_latency(const struct segment *segment, uint32_t i, struct histo
 void segment_add_all_latency(const struct segment *segment, struct histogram *into)
 {
     for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++)
-        if (segment_slot_reserved(segment_thread_slot(segment, i)))
+        if (segment_thread_reserved(segment, i))
             segment_add_latency(segment, i, into);
 }
 
 uint64_t segment_cache_hits(const struct segment *segment, uint32_t worker, uint32_t slot,
                             uint64_t id)
 {
+    uint32_t threads = segment_threads_per_worker(segment), first = worker * threads;
     uint64_t sum = 0;
 
-    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++) {
-        const struct segment_slot *thread = segment_thread_slot(segment, i);
+    for (uint32_t i = first; i < first + threads; i++) {
         const struct segment_hits *hits;
 
-        if (!segment_slot_reserved(thread) ||
-            atomic_load_explicit(&thread->worker, memory_order_relaxed) != worker)
+        if (!segment_thread_reserved(segment, i))
             continue;
         hits = &segment_hits_of(segment, i)[slot];
         if (atomic_load_explicit(&hits->id, memory_order_acquire) == id)

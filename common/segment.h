@@ -1,35 +1,46 @@
 /*
  * Layout of the shared memory segment /webserverd.NAME, in which a server publishes its state.
- * The master creates it; workers and the logger inherit the mapping; consoles map it read-only.
+ * webserverd-shm(7) describes the format for readers.
  *
- *   ┌──────────────┐ 0
- *   │ header       │ magic, version, process, section table; `ready` is stored last
- *   ├──────────────┤
- *   │ METRICS      │ one entry per metric: name, unit, kind, help      } so that readers can
- *   │ STATES       │ one entry per thread state: letter, name, help    } show unknown ones
- *   │ WORKER_SLOTS │ which worker slots are reserved
- *   │ THREAD_SLOTS │ which thread slots are reserved, and by which worker
- *   │ MASTER       │ configured sizes; the master's metrics
- *   │ LOGGER       │ the logger's metrics and the write in progress
- *   │ EVENTS       │ the event ring
- *   │ HISTORY      │ one sample per second, 15 minutes
- *   │ CONFIG       │ the configuration in force, as text
- *   │ RATE         │ the rate limit in force
- *   │ RATE_BUCKETS │ its use by each client address; many writers
- *   ├──────────────┤ from here on memory is reserved per slot
- *   │ WORKERS      │ worker slot 0: block, then its CACHE and CLIENTS tables;  slot 1 …
- *   ├──────────────┤
- *   │ THREADS      │ thread slot 0: block, then its LATENCY, HITS and RING;  slot 1 …
- *   └──────────────┘
+ * Each page has one writer. A process maps its own pages read-write and the rest read-only
+ * (segment_restrict_worker(), segment_restrict_logger()); the master maps all of it read-write.
+ *
+ *   ┌───────────────┐ 0
+ *   │ header        │ magic, version, process, section table; `ready` is stored last
+ *   │ METRICS       │ one entry per metric: name, unit, kind, help      } so that readers can
+ *   │ STATES        │ one entry per thread state: letter, name, help    } show unknown ones
+ *   │ WORKER_SLOTS  │ the worker of each slot, as the master knows it
+ *   │ THREAD_SLOTS  │ which thread slots are reserved and in use
+ *   │ MASTER        │ configured sizes; the master's metrics
+ *   │ EVENTS        │ the master's event ring
+ *   │ HISTORY       │ one sample per second, 15 minutes
+ *   │ CONFIG        │ the configuration in force, as text
+ *   │ RATE          │ the rate limit in force
+ *   ├───────────────┤ written by the logger
+ *   │ LOGGER        │ the logger's metrics and the write in progress
+ *   │ LOG_CURSORS   │ its position in each log ring
+ *   │ EVENT_CURSORS │ its position in each event ring
+ *   │ LOGGER_EVENTS │ its event ring
+ *   ├───────────────┤ written by all workers
+ *   │ RATE_BUCKETS  │ use of the rate limit by each client address
+ *   ├───────────────┤ from here on memory is reserved per slot; written by the slot's worker
+ *   │ WORKERS       │ worker slot 0: block, then CACHE, CLIENTS, WORKER_EVENTS;  slot 1 …
+ *   ├───────────────┤
+ *   │ THREADS       │ thread slot 0: block, then LATENCY, HITS, RINGS;  slot 1 …
+ *   └───────────────┘
  *
  * A section is {kind, offset, stride, entry size, count}: entry i begins at offset + i * stride.
- * CACHE, CLIENTS, LATENCY, HITS and RINGS are sections too, with the stride of the block they
- * follow.
+ * The sections of one slot are adjacent and have the same stride. Each worker slot has the same
+ * number of thread slots: thread slot w * threads + t is thread t of worker slot w.
  *
  * The segment contains no pointers and no locks. Unless noted, each word has one writer, and stores
  * are relaxed unless they publish something else. Counters are never reset: the next user of a slot
  * continues them, so sums over all reserved slots only grow. The master zeroes the gauges of a dead
  * worker. Readers access reserved slots only.
+ *
+ * Sizes are not read back: offsets and counts are in the private memory of each process (struct
+ * segment), which checked them once. All other values may be anything; a process that does not
+ * trust their writer copies and checks them before it uses them.
  *
  * Versions: a reader rejects another major version. A minor version appends sections, metrics and
  * fields; entry sizes and metric positions are part of the segment.
@@ -53,14 +64,16 @@
 #define SEGMENT_MAGIC UINT64_C(0x3147455356525357) /* "WSRVSEG1" */
 
 enum {
-    SEGMENT_MAJOR = 1,
-    SEGMENT_MINOR = 1,
+    SEGMENT_MAJOR = 2,
+    SEGMENT_MINOR = 2,
     SEGMENT_SECTIONS_MAX = 24,
     SEGMENT_WORK_WORDS = 12,       /* text of the current work: 95 bytes and the NUL */
     SEGMENT_CACHE_PATH_WORDS = 26, /* path: 207 bytes and the NUL */
     SEGMENT_OFFLOAD_THREADS = 64,  /* per worker */
     SEGMENT_HISTORY_SAMPLES = 900,
     SEGMENT_CONFIG_BYTES = 64 * 1024,
+    SEGMENT_MASTER_EVENTS = 1024, /* slots of the event rings */
+    SEGMENT_CHILD_EVENTS = 256,
     SEGMENT_NO_WORKER = UINT32_MAX,
 };
 
@@ -70,20 +83,24 @@ enum segment_kind {
     SEGMENT_WORKER_SLOTS,
     SEGMENT_THREAD_SLOTS,
     SEGMENT_MASTER,
-    SEGMENT_LOGGER,
     SEGMENT_EVENTS,
     SEGMENT_HISTORY,
     SEGMENT_CONFIG,
+    SEGMENT_RATE,
+    SEGMENT_LOGGER,
+    SEGMENT_LOG_CURSORS,
+    SEGMENT_EVENT_CURSORS,
+    SEGMENT_LOGGER_EVENTS,
+    SEGMENT_RATE_BUCKETS,
     SEGMENT_WORKERS,
     SEGMENT_CACHE,
+    SEGMENT_CLIENTS,
+    SEGMENT_WORKER_EVENTS,
     SEGMENT_THREADS,
     SEGMENT_LATENCY,
     SEGMENT_HITS,
     SEGMENT_RINGS,
     SEGMENT_KINDS_OF_MINOR_0 = SEGMENT_RINGS, /* every segment has the sections up to here */
-    SEGMENT_RATE,
-    SEGMENT_RATE_BUCKETS,
-    SEGMENT_CLIENTS,
     SEGMENT_KIND_COUNT
 };
 
@@ -95,7 +112,7 @@ struct segment_section {
     uint64_t entry_size; /* bytes of an entry; at most stride */
 };
 
-/* Written by the master before `ready`, except for `stopped`. */
+/* Written by the master before `ready`, except for `listening` and `stopped`. */
 struct segment_header {
     uint64_t magic;
     uint16_t major, minor;
@@ -136,11 +153,21 @@ struct segment_state {
     char help[64];
 };
 
-/* Written by the master. A reserved slot has memory and valid counters, whether in use or not. */
-struct segment_slot {
+/* A reserved slot has memory and valid counters, whether in use or not. Written by the master. */
+struct segment_worker_slot {
     _Atomic uint32_t reserved; /* 0 or 1 (release) */
-    _Atomic uint32_t worker; /* of a thread slot: worker slot that uses it, or SEGMENT_NO_WORKER */
-    _Atomic uint32_t thread; /* number of the thread in its worker, from 0 */
+    _Atomic uint32_t state;    /* enum worker_state */
+    _Atomic int32_t pid;
+    _Atomic uint32_t starts; /* number of workers started in this slot */
+    _Atomic uint32_t threads_wanted;
+    _Atomic uint32_t generation; /* of its configuration */
+    _Atomic uint64_t started_ns; /* wall clock */
+};
+
+struct segment_thread_slot {
+    _Atomic uint32_t reserved; /* 0 or 1 (release) */
+    _Atomic uint32_t worker;   /* its worker slot, or SEGMENT_NO_WORKER: not in use */
+    _Atomic uint32_t thread;   /* number of the thread in its worker, from 0 */
     _Atomic uint32_t unused;
 };
 
@@ -160,25 +187,26 @@ struct segment_master {
     _Atomic uint32_t log_level;                              /* enum level */
     _Atomic uint32_t dispatch_master;                        /* 0: kernel, 1: master */
     _Atomic uint32_t stopping;                               /* 1 during a graceful stop */
-    _Atomic uint64_t history_next; /* number of the next sample (release) */
-    _Atomic uint32_t generation;   /* of the configuration, from 1 */
-    _Atomic uint32_t logs_wanted;  /* number of requests to reopen the logs */
+    _Atomic uint32_t threads_actual; /* in each worker that serves the configuration in force */
+    _Atomic uint64_t history_next;   /* number of the next sample (release) */
+    _Atomic uint32_t generation;     /* of the configuration, from 1 */
+    _Atomic uint32_t logs_wanted;    /* number of requests to reopen the logs */
+    _Atomic int32_t logger_pid;      /* 0: none */
+    _Atomic int32_t keys_pid;        /* of the process with the private keys; 0: none */
     _Alignas(CACHE_LINE) segment_metrics metrics;
 };
 
 /*
  * Written by the logger. It stores each batch here before writing it. After a crash the next logger
- * sees from the size of the file whether the batch was written (see daemon/logger/logger.c).
+ * sees from the size of the file whether the batch was written (see daemon/logger/access_log.c).
  */
 struct segment_logger {
-    _Alignas(CACHE_LINE) _Atomic int32_t pid;
-    _Atomic uint32_t
+    _Alignas(CACHE_LINE) _Atomic uint32_t
         batch_open; /* 1 from before the write until the cursors are advanced (release) */
     _Atomic uint64_t batch_device, batch_inode;
     _Atomic uint64_t batch_size_before; /* size of the file in bytes */
     _Atomic uint64_t batch_bytes;
     _Atomic uint64_t lines_after, bytes_after; /* log_lines and log_bytes after the batch */
-    _Atomic uint64_t events_next;              /* next event to write to the error log */
     _Atomic uint32_t asleep;                   /* 1: wake the logger when a ring is half full */
     _Atomic uint32_t logs_done;                /* last logs_wanted that was carried out (release) */
     _Atomic uint64_t heartbeat_ns;             /* monotonic clock; once per pass */
@@ -236,13 +264,6 @@ struct segment_client {
 
 enum { SEGMENT_CLIENTS_PER_WORKER = 4096 };
 
-enum segment_worker_state {
-    WORKER_NONE,
-    WORKER_STARTING,
-    WORKER_SERVING,
-    WORKER_LEAVING,
-};
-
 /*
  * What a thread is doing; written by that thread. `sequence` is a seqlock: odd during a change. A
  * copy of state and text is consistent if `sequence` was even before and is the same after.
@@ -256,16 +277,10 @@ struct segment_activity {
 };
 
 struct segment_worker {
-    /* Written by the master. */
-    _Alignas(CACHE_LINE) _Atomic int32_t pid;
-    _Atomic uint32_t state;      /* enum segment_worker_state */
-    _Atomic uint64_t started_ns; /* wall clock */
-    _Atomic uint32_t threads_wanted;
-    _Atomic uint32_t starts; /* number of workers started in this slot */
-    /* Written by the worker's main thread. */
     _Alignas(CACHE_LINE) _Atomic uint64_t heartbeat_ns; /* monotonic clock */
     _Atomic uint32_t threads_actual;
     _Atomic uint32_t offload_actual;
+    _Atomic uint32_t connections_open; /* in all its threads; written by these */
     _Alignas(CACHE_LINE) struct segment_activity offload[SEGMENT_OFFLOAD_THREADS];
     /* the last member of every block, because minor versions append metrics */
     _Alignas(CACHE_LINE) segment_metrics metrics; /* the worker, under its cache or queue lock */
@@ -319,12 +334,16 @@ struct segment_sample {
     _Atomic uint64_t values[];                          /* sums of all metrics; then the letters */
 };
 
-/* A mapped segment and its sections. */
+/*
+ * A mapped segment as one process sees it. All but the mapping is private to the process: sizes and
+ * offsets were checked once and are not read again.
+ */
 struct segment {
-    struct segment_header *header;
-    struct segment_section section[SEGMENT_KIND_COUNT]; /* by kind; count 0 where absent */
+    char *base; /* of the mapping; NULL: none */
     size_t size;
-    int fd; /* -1 in readers */
+    struct segment_header header; /* a copy; its texts end with a NUL */
+    struct segment_section section[SEGMENT_KIND_COUNT];
+    int fd, read_fd; /* in the master; else -1 */
 };
 
 /* Address of entry INDEX of a section. INDEX must be below its count. */
@@ -333,12 +352,18 @@ static inline void *segment_at(const struct segment *segment, enum segment_kind 
 {
     const struct segment_section *section = &segment->section[kind];
 
-    return (char *)segment->header + section->offset + index * section->stride;
+    return segment->base + section->offset + index * section->stride;
 }
 
 static inline uint32_t segment_count(const struct segment *segment, enum segment_kind kind)
 {
     return segment->section[kind].count;
+}
+
+/* Number of thread slots of each worker slot. */
+static inline uint32_t segment_threads_per_worker(const struct segment *segment)
+{
+    return segment_count(segment, SEGMENT_THREADS) / segment_count(segment, SEGMENT_WORKERS);
 }
 
 static inline struct segment_master *segment_master(const struct segment *segment)
@@ -351,10 +376,14 @@ static inline struct segment_logger *segment_logger(const struct segment *segmen
     return (struct segment_logger *)segment_at(segment, SEGMENT_LOGGER, 0);
 }
 
-static inline struct event_ring *segment_events(const struct segment *segment)
+/* The header in shared memory, for its members that change. */
+static inline struct segment_header *segment_shared_header(const struct segment *segment)
 {
-    return (struct event_ring *)segment_at(segment, SEGMENT_EVENTS, 0);
+    return (struct segment_header *)(void *)segment->base;
 }
+
+/* Copies the listen addresses, separated by spaces; SIZE is at least 1. */
+void segment_listening(const struct segment *segment, char *text, size_t size);
 
 static inline struct segment_rate *segment_rate(const struct segment *segment)
 {
@@ -373,14 +402,16 @@ static inline struct segment_sample *segment_sample(const struct segment *segmen
                                                (uint32_t)(number % SEGMENT_HISTORY_SAMPLES));
 }
 
-static inline struct segment_slot *segment_worker_slot(const struct segment *segment, uint32_t i)
+static inline struct segment_worker_slot *segment_worker_slot(const struct segment *segment,
+                                                              uint32_t i)
 {
-    return (struct segment_slot *)segment_at(segment, SEGMENT_WORKER_SLOTS, i);
+    return (struct segment_worker_slot *)segment_at(segment, SEGMENT_WORKER_SLOTS, i);
 }
 
-static inline struct segment_slot *segment_thread_slot(const struct segment *segment, uint32_t i)
+static inline struct segment_thread_slot *segment_thread_slot(const struct segment *segment,
+                                                              uint32_t i)
 {
-    return (struct segment_slot *)segment_at(segment, SEGMENT_THREAD_SLOTS, i);
+    return (struct segment_thread_slot *)segment_at(segment, SEGMENT_THREAD_SLOTS, i);
 }
 
 static inline struct segment_worker *segment_worker(const struct segment *segment, uint32_t i)
@@ -413,15 +444,41 @@ static inline struct segment_hits *segment_hits_of(const struct segment *segment
     return (struct segment_hits *)segment_at(segment, SEGMENT_HITS, i);
 }
 
-static inline struct log_ring *segment_ring(const struct segment *segment, uint32_t i)
+static inline struct log_ring segment_ring(const struct segment *segment, uint32_t i)
 {
-    return (struct log_ring *)segment_at(segment, SEGMENT_RINGS, i);
+    return (struct log_ring){
+        .words = (struct log_ring_words *)segment_at(segment, SEGMENT_RINGS, i),
+        .cursor = (struct log_ring_cursor *)segment_at(segment, SEGMENT_LOG_CURSORS, i),
+        .capacity = log_ring_capacity(segment->section[SEGMENT_RINGS].entry_size),
+    };
+}
+
+/* The event rings have numbers: 0 is the master's, 1 the logger's, 2 + w that of worker slot w. */
+enum { SEGMENT_RING_MASTER, SEGMENT_RING_LOGGER, SEGMENT_RING_WORKERS };
+
+static inline uint32_t segment_event_rings(const struct segment *segment)
+{
+    return SEGMENT_RING_WORKERS + segment_count(segment, SEGMENT_WORKERS);
+}
+
+struct event_ring segment_event_ring(const struct segment *segment, uint32_t number);
+
+static inline _Atomic uint64_t *segment_event_cursor(const struct segment *segment, uint32_t number)
+{
+    return (_Atomic uint64_t *)segment_at(segment, SEGMENT_EVENT_CURSORS, number);
 }
 
 /* True if the memory of the slot is reserved; only then may its blocks be accessed. */
-static inline bool segment_slot_reserved(const struct segment_slot *slot)
+static inline bool segment_worker_reserved(const struct segment *segment, uint32_t slot)
 {
-    return atomic_load_explicit(&slot->reserved, memory_order_acquire) != 0;
+    return atomic_load_explicit(&segment_worker_slot(segment, slot)->reserved,
+                                memory_order_acquire) != 0;
+}
+
+static inline bool segment_thread_reserved(const struct segment *segment, uint32_t slot)
+{
+    return atomic_load_explicit(&segment_thread_slot(segment, slot)->reserved,
+                                memory_order_acquire) != 0;
 }
 
 /* metric_set(), _add() and _sub() are only for a metric's single writer. */
@@ -461,6 +518,9 @@ uint64_t segment_sum(const struct segment *segment, enum metric metric);
 
 /* The same for the metric at index AT of the blocks of SCOPE. */
 uint64_t segment_sum_at(const struct segment *segment, enum metric_scope scope, uint32_t at);
+
+/* Number of connections that the workers say they have open. Reads no block of a thread. */
+uint64_t segment_connections_open(const struct segment *segment);
 
 /* Adds the latencies of thread slot I, or of all reserved slots, of all outcomes to INTO. */
 void segment_add_latency(const struct segment *segment, uint32_t i, struct histogram *into);

@@ -12,83 +12,95 @@
 
 enum { COPY_ATTEMPTS = 100 };
 
-/* These checks cover every assumption of later accesses. They return NULL, or what is wrong. */
+/*
+ * These checks cover every assumption of later accesses. They use private copies of header and
+ * sections only. They return NULL, or what is wrong.
+ */
 
 static bool section_fits(const struct segment_section *section, uint64_t size)
 {
-    return section->entry_size <= section->stride && section->stride <= size &&
-           section->offset <= size && (section->offset & 7) == 0 && (section->stride & 7) == 0 &&
-           (section->count == 0 || section->stride == 0 ||
-            section->count - 1 <= (size - section->offset) / section->stride) &&
-           section->offset + (section->count ? section->count - 1 : 0) * section->stride +
-                   section->entry_size <=
-               size;
+    return section->count > 0 && section->stride > 0 && section->entry_size <= section->stride &&
+           section->stride <= size && section->offset <= size &&
+           section->count - 1 <= (size - section->offset) / section->stride &&
+           (section->count - 1) * section->stride + section->entry_size <= size - section->offset;
 }
 
-/* A section added by a minor version: absent or complete. */
-static bool optional_fits(const struct segment *map, enum segment_kind kind, size_t entry_size)
-{
-    return map->section[kind].count == 0 || map->section[kind].entry_size >= entry_size;
-}
-
+/* The least size of an entry of each section, the least count, and the alignment of its entries. */
 static const char *check_sizes(const struct segment *map)
 {
-    const struct segment_header *header = map->header;
+    const struct segment_header *header = &map->header;
     uint64_t metrics = header->metric_count * sizeof(uint64_t);
-    uint64_t sample = sizeof(struct segment_sample) + metrics + segment_count(map, SEGMENT_THREADS);
+    uint32_t workers = segment_count(map, SEGMENT_WORKERS);
+    uint32_t threads = segment_count(map, SEGMENT_THREADS);
+    const struct {
+        uint64_t entry_size;
+        uint32_t count, alignment;
+    } least[SEGMENT_KIND_COUNT] = {
+        [SEGMENT_METRICS] = {sizeof(struct segment_metric), header->metric_count, 8},
+        [SEGMENT_STATES] = {sizeof(struct segment_state), header->state_count, 8},
+        [SEGMENT_WORKER_SLOTS] = {sizeof(struct segment_worker_slot), workers, 8},
+        [SEGMENT_THREAD_SLOTS] = {sizeof(struct segment_thread_slot), threads, 8},
+        [SEGMENT_MASTER] = {offsetof(struct segment_master, metrics) + metrics, 1, CACHE_LINE},
+        [SEGMENT_EVENTS] = {event_ring_bytes(1), 1, 8},
+        [SEGMENT_HISTORY] = {sizeof(struct segment_sample) + metrics + threads,
+                             SEGMENT_HISTORY_SAMPLES, 8},
+        [SEGMENT_CONFIG] = {SEGMENT_CONFIG_BYTES, 1, 8},
+        [SEGMENT_RATE] = {sizeof(struct segment_rate), 1, CACHE_LINE},
+        [SEGMENT_LOGGER] = {offsetof(struct segment_logger, metrics) + metrics, 1, CACHE_LINE},
+        [SEGMENT_LOG_CURSORS] = {sizeof(struct log_ring_cursor), threads, CACHE_LINE},
+        [SEGMENT_EVENT_CURSORS] = {sizeof(uint64_t), SEGMENT_RING_WORKERS + workers, 8},
+        [SEGMENT_LOGGER_EVENTS] = {event_ring_bytes(1), 1, 8},
+        [SEGMENT_RATE_BUCKETS] = {sizeof(struct segment_rate_bucket), 1, CACHE_LINE},
+        [SEGMENT_WORKERS] = {offsetof(struct segment_worker, metrics) + metrics, 1, CACHE_LINE},
+        [SEGMENT_CACHE] = {header->cache_entries * sizeof(struct segment_cache_entry), workers, 8},
+        [SEGMENT_CLIENTS] = {SEGMENT_CLIENTS_PER_WORKER * sizeof(struct segment_client), workers,
+                             8},
+        [SEGMENT_WORKER_EVENTS] = {event_ring_bytes(1), workers, 8},
+        [SEGMENT_THREADS] = {offsetof(struct segment_thread, metrics) + metrics, 1, CACHE_LINE},
+        [SEGMENT_LATENCY] = {sizeof(segment_latency), threads, 8},
+        [SEGMENT_HITS] = {header->cache_entries * sizeof(struct segment_hits), threads, 8},
+        [SEGMENT_RINGS] = {log_ring_bytes(1), threads, CACHE_LINE},
+    };
 
-    for (int kind = SEGMENT_METRICS; kind <= SEGMENT_KINDS_OF_MINOR_0; kind++)
+    for (int kind = SEGMENT_METRICS; kind < SEGMENT_KIND_COUNT; kind++) {
         if (map->section[kind].count == 0)
             return "a section is missing";
-    if (!optional_fits(map, SEGMENT_RATE, sizeof(struct segment_rate)) ||
-        !optional_fits(map, SEGMENT_RATE_BUCKETS, sizeof(struct segment_rate_bucket)) ||
-        !optional_fits(map, SEGMENT_CLIENTS,
-                       SEGMENT_CLIENTS_PER_WORKER * sizeof(struct segment_client)))
-        return "the entries of a section are too small";
-    if (map->section[SEGMENT_METRICS].entry_size < sizeof(struct segment_metric) ||
-        map->section[SEGMENT_METRICS].count < header->metric_count ||
-        map->section[SEGMENT_MASTER].entry_size <
-            offsetof(struct segment_master, metrics) + metrics ||
-        map->section[SEGMENT_LOGGER].entry_size <
-            offsetof(struct segment_logger, metrics) + metrics ||
-        map->section[SEGMENT_THREADS].entry_size <
-            offsetof(struct segment_thread, metrics) + metrics ||
-        map->section[SEGMENT_WORKERS].entry_size <
-            offsetof(struct segment_worker, metrics) + metrics)
-        return "a block is smaller than its metrics";
-    if (map->section[SEGMENT_HISTORY].entry_size < sample ||
-        map->section[SEGMENT_HISTORY].count != SEGMENT_HISTORY_SAMPLES ||
-        map->section[SEGMENT_EVENTS].entry_size < sizeof(struct event_ring) ||
-        map->section[SEGMENT_LATENCY].entry_size < sizeof(segment_latency) ||
-        map->section[SEGMENT_STATES].entry_size < sizeof(struct segment_state) ||
-        map->section[SEGMENT_STATES].count < header->state_count ||
-        map->section[SEGMENT_CACHE].entry_size <
-            header->cache_entries * sizeof(struct segment_cache_entry) ||
-        map->section[SEGMENT_HITS].entry_size <
-            header->cache_entries * sizeof(struct segment_hits) ||
-        map->section[SEGMENT_RINGS].entry_size < log_ring_bytes(1) ||
-        map->section[SEGMENT_CONFIG].entry_size < SEGMENT_CONFIG_BYTES ||
-        map->section[SEGMENT_THREAD_SLOTS].entry_size < sizeof(struct segment_slot) ||
-        map->section[SEGMENT_WORKER_SLOTS].entry_size < sizeof(struct segment_slot) ||
-        map->section[SEGMENT_THREAD_SLOTS].count < segment_count(map, SEGMENT_THREADS) ||
-        map->section[SEGMENT_WORKER_SLOTS].count < segment_count(map, SEGMENT_WORKERS))
-        return "a table is smaller than it should be";
+        if (map->section[kind].entry_size < least[kind].entry_size)
+            return "the entries of a section are too small";
+        if (map->section[kind].count < least[kind].count)
+            return "a table is smaller than it should be";
+        if (map->section[kind].offset % least[kind].alignment != 0 ||
+            map->section[kind].stride % least[kind].alignment != 0)
+            return "a section is not aligned";
+    }
+    if (threads % workers != 0)
+        return "worker slots differ in their number of thread slots";
     return NULL;
+}
+
+static bool ends_with_nul(const char *text, size_t size)
+{
+    return memchr(text, '\0', size) != NULL;
 }
 
 static const char *check_header(struct segment *map)
 {
-    const struct segment_header *header = map->header;
+    struct segment_header *header = &map->header;
 
+    if (atomic_load_explicit(&segment_shared_header(map)->ready, memory_order_acquire) == 0)
+        return segment_shared_header(map)->magic == SEGMENT_MAGIC
+                   ? "the server is still starting"
+                   : "it is not a webserverd segment";
+    memcpy(header, map->base, sizeof(*header));
     if (header->magic != SEGMENT_MAGIC)
         return "it is not a webserverd segment";
-    if (atomic_load_explicit(&((struct segment_header *)map->header)->ready,
-                             memory_order_acquire) == 0)
-        return "the server is still starting";
     if (header->major != SEGMENT_MAJOR)
         return "its major version is not supported";
+    header->listening[sizeof(header->listening) - 1] = '\0'; /* may change while it is copied */
     if (header->total_size > map->size || header->section_count > SEGMENT_SECTIONS_MAX ||
-        memchr(header->name, '\0', sizeof(header->name)) == NULL)
+        !ends_with_nul(header->name, sizeof(header->name)) ||
+        !ends_with_nul(header->version, sizeof(header->version)) ||
+        !ends_with_nul(header->socket_path, sizeof(header->socket_path)))
         return "it is damaged: invalid sizes";
     for (uint32_t i = 0; i < header->section_count; i++) {
         const struct segment_section *section = &header->section[i];
@@ -105,12 +117,13 @@ static void find_metrics(struct segment_reader *reader)
 {
     for (int known = 0; known < METRIC_COUNT; known++) {
         reader->metric_at[known] = -1;
-        for (uint32_t i = 0; i < reader->map.header->metric_count; i++) {
-            const struct segment_metric *line = segment_at(&reader->map, SEGMENT_METRICS, i);
+        for (uint32_t i = 0; i < reader->map.header.metric_count; i++) {
+            struct segment_metric line;
 
-            if (strncmp(line->name, metric_table[known].name, sizeof(line->name)) == 0 &&
-                line->index < reader->map.header->metric_count)
-                reader->metric_at[known] = (int32_t)line->index;
+            memcpy(&line, segment_at(&reader->map, SEGMENT_METRICS, i), sizeof(line));
+            if (strncmp(line.name, metric_table[known].name, sizeof(line.name)) == 0 &&
+                line.index < reader->map.header.metric_count)
+                reader->metric_at[known] = (int32_t)line.index;
         }
     }
 }
@@ -126,6 +139,7 @@ static const char *error_text(void)
 static const char *map_file(struct segment_reader *reader, int fd)
 {
     struct stat status;
+    void *memory;
 
     if (fstat(fd, &status) != 0)
         return error_text();
@@ -134,12 +148,20 @@ static const char *map_file(struct segment_reader *reader, int fd)
     reader->device = status.st_dev;
     reader->inode = status.st_ino;
     reader->map.size = (size_t)status.st_size;
-    reader->map.header = mmap(NULL, reader->map.size, PROT_READ, MAP_SHARED, fd, 0);
-    if (reader->map.header == MAP_FAILED) {
-        reader->map.header = NULL;
+    memory = mmap(NULL, reader->map.size, PROT_READ, MAP_SHARED, fd, 0);
+    if (memory == MAP_FAILED)
         return error_text();
-    }
+    reader->map.base = memory;
     return check_header(&reader->map);
+}
+
+static bool owner_is_trusted(int fd, const char *path, char *why, size_t size)
+{
+    char what[INSTANCE_PATH_MAX + 64];
+    struct stat status;
+
+    snprintf(what, sizeof(what), "the shared memory /dev/shm%s", path);
+    return fstat(fd, &status) == 0 && instance_owner_trusted(status.st_uid, what, why, size);
 }
 
 enum segment_attach_result segment_attach(struct segment_reader *reader, const char *name,
@@ -150,7 +172,7 @@ enum segment_attach_result segment_attach(struct segment_reader *reader, const c
     int fd;
 
     memset(reader, 0, sizeof(*reader));
-    reader->map.fd = -1;
+    reader->map.fd = reader->map.read_fd = -1;
     if (!instance_name_valid(name) || instance_segment_name(name, path, sizeof(path)) != 0) {
         snprintf(why, size, "invalid instance name '%s' (letters, digits, '.', '_' and '-')", name);
         return SEGMENT_INVALID;
@@ -159,6 +181,10 @@ enum segment_attach_result segment_attach(struct segment_reader *reader, const c
     if (fd < 0 && errno == ENOENT) {
         snprintf(why, size, "no webserverd named '%s' is running", name);
         return SEGMENT_ABSENT;
+    }
+    if (fd >= 0 && !owner_is_trusted(fd, path, why, size)) {
+        close(fd);
+        return SEGMENT_FOREIGN;
     }
     problem = fd < 0 ? error_text() : map_file(reader, fd);
     if (fd >= 0)
@@ -177,10 +203,10 @@ const char *segment_attach_copy(struct segment_reader *reader, void *memory, siz
     const char *problem;
 
     memset(reader, 0, sizeof(*reader));
-    reader->map.fd = -1;
+    reader->map.fd = reader->map.read_fd = -1;
     if (size < sizeof(struct segment_header))
         return "it is shorter than the header";
-    reader->map.header = memory;
+    reader->map.base = memory;
     reader->map.size = size;
     problem = check_header(&reader->map);
     if (problem == NULL)
@@ -190,9 +216,9 @@ const char *segment_attach_copy(struct segment_reader *reader, void *memory, siz
 
 void segment_detach(struct segment_reader *reader)
 {
-    if (reader->map.header != NULL)
-        munmap(reader->map.header, reader->map.size);
-    reader->map.header = NULL;
+    if (reader->map.base != NULL)
+        munmap(reader->map.base, reader->map.size);
+    reader->map.base = NULL;
 }
 
 static bool name_is_reused(const struct segment_reader *reader)
@@ -202,7 +228,7 @@ static bool name_is_reused(const struct segment_reader *reader)
     bool elsewhere;
     int fd;
 
-    if (instance_segment_name(reader->map.header->name, path, sizeof(path)) != 0)
+    if (instance_segment_name(reader->map.header.name, path, sizeof(path)) != 0)
         return false;
     fd = shm_open(path, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0)
@@ -226,14 +252,14 @@ static bool master_is_gone(const struct segment_header *header)
 
 enum segment_health segment_health(const struct segment_reader *reader, uint64_t now_monotonic_ns)
 {
-    const struct segment_header *header = reader->map.header;
+    const struct segment_header *header = &reader->map.header;
     uint64_t heartbeat =
         atomic_load_explicit(&segment_master(&reader->map)->heartbeat_ns, memory_order_relaxed);
 
     if (name_is_reused(reader))
         return SEGMENT_REPLACED;
-    if (atomic_load_explicit(&((struct segment_header *)reader->map.header)->stopped,
-                             memory_order_acquire) != 0)
+    if (atomic_load_explicit(&segment_shared_header(&reader->map)->stopped, memory_order_acquire) !=
+        0)
         return SEGMENT_STOPPED;
     if (master_is_gone(header))
         return SEGMENT_DEAD;
@@ -303,7 +329,7 @@ uint64_t segment_samples(const struct segment_reader *reader)
 static void copy_sample(const struct segment_reader *reader, const struct segment_sample *sample,
                         struct sample_copy *copy, char *letters, size_t letters_size)
 {
-    const char *states = (const char *)&sample->values[reader->map.header->metric_count];
+    const char *states = (const char *)&sample->values[reader->map.header.metric_count];
     size_t threads = segment_count(&reader->map, SEGMENT_THREADS);
 
     copy->time_ns = atomic_load_explicit(&sample->time_ns, memory_order_acquire);

@@ -21,6 +21,7 @@ enum segment_attach_result {
     SEGMENT_ATTACHED,
     SEGMENT_ABSENT,  /* no segment of that name */
     SEGMENT_INVALID, /* the segment cannot be used; see WHY */
+    SEGMENT_FOREIGN, /* it belongs to neither root nor this user; see WHY */
 };
 
 /* Maps /webserverd.NAME; WHY receives the reason of a failure. If attached, the caller detaches. */

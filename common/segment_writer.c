@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum { PAGE = 4096 };
@@ -50,6 +51,12 @@ static void place(struct layout *layout, enum segment_kind kind, uint64_t entry_
     layout->end = round_up(layout->end + stride * count, CACHE_LINE);
 }
 
+/* The next section is for another writer. */
+static void start_page(struct layout *layout)
+{
+    layout->end = round_up(layout->end, PAGE);
+}
+
 /* Sections whose entries of the same index are adjacent and page-aligned: the memory of a slot. */
 static void place_slots(struct layout *layout, uint32_t count, const enum segment_kind *kinds,
                         const uint64_t *sizes, size_t parts)
@@ -75,38 +82,58 @@ static uint64_t ring_words(const struct segment_plan *plan)
 
 static void lay_out(struct layout *layout, const struct segment_plan *plan)
 {
-    const enum segment_kind worker_parts[] = {SEGMENT_WORKERS, SEGMENT_CACHE, SEGMENT_CLIENTS};
+    const enum segment_kind worker_parts[] = {SEGMENT_WORKERS, SEGMENT_CACHE, SEGMENT_CLIENTS,
+                                              SEGMENT_WORKER_EVENTS};
     const uint64_t worker_sizes[] = {sizeof(struct segment_worker),
                                      plan->cache_entries * sizeof(struct segment_cache_entry),
-                                     SEGMENT_CLIENTS_PER_WORKER * sizeof(struct segment_client)};
+                                     SEGMENT_CLIENTS_PER_WORKER * sizeof(struct segment_client),
+                                     event_ring_bytes(SEGMENT_CHILD_EVENTS)};
     const enum segment_kind thread_parts[] = {SEGMENT_THREADS, SEGMENT_LATENCY, SEGMENT_HITS,
                                               SEGMENT_RINGS};
     const uint64_t thread_sizes[] = {sizeof(struct segment_thread), sizeof(segment_latency),
                                      plan->cache_entries * sizeof(struct segment_hits),
                                      log_ring_bytes(ring_words(plan))};
     uint64_t sample = sizeof(struct segment_sample) + METRIC_COUNT * sizeof(uint64_t) +
-                      round_up(plan->max_threads, 8);
+                      round_up(plan->max_workers * plan->max_threads, 8);
 
     layout->end = round_up(sizeof(struct segment_header), CACHE_LINE);
     place(layout, SEGMENT_METRICS, sizeof(struct segment_metric), METRIC_COUNT);
     place(layout, SEGMENT_STATES, sizeof(struct segment_state), THREAD_STATE_COUNT);
-    place(layout, SEGMENT_WORKER_SLOTS, sizeof(struct segment_slot), plan->max_workers);
-    place(layout, SEGMENT_THREAD_SLOTS, sizeof(struct segment_slot), plan->max_threads);
+    place(layout, SEGMENT_WORKER_SLOTS, sizeof(struct segment_worker_slot), plan->max_workers);
+    place(layout, SEGMENT_THREAD_SLOTS, sizeof(struct segment_thread_slot),
+          plan->max_workers * plan->max_threads);
     place(layout, SEGMENT_MASTER, sizeof(struct segment_master), 1);
-    place(layout, SEGMENT_LOGGER, sizeof(struct segment_logger), 1);
-    place(layout, SEGMENT_EVENTS, sizeof(struct event_ring), 1);
+    place(layout, SEGMENT_EVENTS, event_ring_bytes(SEGMENT_MASTER_EVENTS), 1);
     place(layout, SEGMENT_HISTORY, sample, SEGMENT_HISTORY_SAMPLES);
     place(layout, SEGMENT_CONFIG, SEGMENT_CONFIG_BYTES, 1);
     place(layout, SEGMENT_RATE, sizeof(struct segment_rate), 1);
+    start_page(layout);
+    place(layout, SEGMENT_LOGGER, sizeof(struct segment_logger), 1);
+    place(layout, SEGMENT_LOG_CURSORS, sizeof(struct log_ring_cursor),
+          plan->max_workers * plan->max_threads);
+    place(layout, SEGMENT_EVENT_CURSORS, sizeof(uint64_t),
+          SEGMENT_RING_WORKERS + plan->max_workers);
+    place(layout, SEGMENT_LOGGER_EVENTS, event_ring_bytes(SEGMENT_CHILD_EVENTS), 1);
+    start_page(layout);
     place(layout, SEGMENT_RATE_BUCKETS, sizeof(struct segment_rate_bucket),
           SEGMENT_RATE_BUCKET_COUNT);
     place_slots(layout, plan->max_workers, worker_parts, worker_sizes, ARRAY_LENGTH(worker_parts));
-    place_slots(layout, plan->max_threads, thread_parts, thread_sizes, ARRAY_LENGTH(thread_parts));
+    place_slots(layout, plan->max_workers * plan->max_threads, thread_parts, thread_sizes,
+                ARRAY_LENGTH(thread_parts));
+}
+
+static void close_descriptors(struct segment *segment)
+{
+    if (segment->fd >= 0)
+        close(segment->fd);
+    if (segment->read_fd >= 0)
+        close(segment->read_fd);
+    segment->fd = segment->read_fd = -1;
 }
 
 static void fill_header(struct segment *segment, const struct segment_plan *plan, uint64_t size)
 {
-    struct segment_header *header = segment->header;
+    struct segment_header *header = &segment->header;
     uint32_t sections = 0;
 
     *header = (struct segment_header){
@@ -132,6 +159,7 @@ static void fill_header(struct segment *segment, const struct segment_plan *plan
         if (segment->section[kind].count > 0)
             header->section[sections++] = segment->section[kind];
     header->section_count = sections;
+    memcpy(segment->base, header, sizeof(*header));
 }
 
 static void describe_metrics(struct segment *segment)
@@ -160,6 +188,7 @@ static void describe_metrics(struct segment *segment)
 /* Creates, sizes and maps the file. Returns NULL, or the step that failed with errno. */
 static const char *map_new(struct segment *segment, const char *name, const struct layout *layout)
 {
+    void *memory;
     int failed;
 
     segment->size = layout->end;
@@ -173,8 +202,14 @@ static const char *map_new(struct segment *segment, const char *name, const stru
         errno = failed;
         return "reserve memory for";
     }
-    segment->header = mmap(NULL, segment->size, PROT_READ | PROT_WRITE, MAP_SHARED, segment->fd, 0);
-    return segment->header == MAP_FAILED ? "map" : NULL;
+    segment->read_fd = shm_open(name, O_RDONLY | O_CLOEXEC, 0);
+    if (segment->read_fd < 0)
+        return "open";
+    memory = mmap(NULL, segment->size, PROT_READ | PROT_WRITE, MAP_SHARED, segment->fd, 0);
+    if (memory == MAP_FAILED)
+        return "map";
+    segment->base = memory;
+    return NULL;
 }
 
 int segment_create(struct segment *segment, const struct segment_plan *plan, char *why, size_t size)
@@ -183,7 +218,7 @@ int segment_create(struct segment *segment, const struct segment_plan *plan, cha
     struct layout layout = {0};
     const char *failed;
 
-    *segment = (struct segment){.fd = -1};
+    *segment = (struct segment){.fd = -1, .read_fd = -1};
     if (instance_segment_name(plan->name, name, INSTANCE_PATH_MAX) != 0) {
         snprintf(why, size, "the instance name '%s' is too long", plan->name);
         errno = ENAMETOOLONG;
@@ -201,11 +236,10 @@ int segment_create(struct segment *segment, const struct segment_plan *plan, cha
 
         snprintf(why, size, "cannot %s the shared memory segment /dev/shm%s: %s", failed, name,
                  strerror(error));
-        if (segment->fd >= 0) {
+        if (segment->fd >= 0)
             shm_unlink(name);
-            close(segment->fd);
-        }
-        *segment = (struct segment){.fd = -1};
+        close_descriptors(segment);
+        *segment = (struct segment){.fd = -1, .read_fd = -1};
         errno = error;
         return -1;
     }
@@ -216,7 +250,7 @@ int segment_create(struct segment *segment, const struct segment_plan *plan, cha
 
 void segment_publish(struct segment *segment)
 {
-    atomic_store_explicit(&segment->header->ready, 1, memory_order_release);
+    atomic_store_explicit(&segment_shared_header(segment)->ready, 1, memory_order_release);
 }
 
 /* True if NAME still refers to SEGMENT; a new server may have replaced it. */
@@ -250,32 +284,37 @@ int segment_promote(const struct segment *segment)
 {
     char name[INSTANCE_PATH_MAX], from[2 * INSTANCE_PATH_MAX], to[2 * INSTANCE_PATH_MAX];
 
-    if (instance_segment_name(segment->header->name, name, sizeof(name)) != 0)
+    if (instance_segment_name(segment->header.name, name, sizeof(name)) != 0)
         return -1;
     write_path(from, sizeof(from), name, suffix);
     write_path(to, sizeof(to), name, "");
     return rename(from, to);
 }
 
+void segment_forget(struct segment *segment)
+{
+    munmap(segment->base, segment->size);
+    close_descriptors(segment);
+    *segment = (struct segment){.fd = -1, .read_fd = -1};
+}
+
 void segment_destroy(struct segment *segment)
 {
     char name[INSTANCE_PATH_MAX + sizeof(suffix)];
 
-    if (segment->header == NULL)
+    if (segment->base == NULL)
         return;
-    atomic_store_explicit(&segment->header->stopped, 1, memory_order_release);
-    if (instance_segment_name(segment->header->name, name, INSTANCE_PATH_MAX) == 0) {
+    atomic_store_explicit(&segment_shared_header(segment)->stopped, 1, memory_order_release);
+    if (instance_segment_name(segment->header.name, name, INSTANCE_PATH_MAX) == 0) {
         if (name_is_ours(segment, name))
             shm_unlink(name);
         else if (name_is_ours(segment, strcat(name, suffix)))
             shm_unlink(name);
     }
-    munmap(segment->header, segment->size);
-    close(segment->fd);
-    *segment = (struct segment){.fd = -1};
+    segment_forget(segment);
 }
 
-static int reserve(struct segment *segment, enum segment_kind kind, uint32_t index)
+static int reserve_entry(struct segment *segment, enum segment_kind kind, uint32_t index)
 {
     const struct segment_section *section = &segment->section[kind];
 
@@ -285,33 +324,77 @@ static int reserve(struct segment *segment, enum segment_kind kind, uint32_t ind
 
 int segment_reserve_worker(struct segment *segment, uint32_t slot)
 {
-    struct segment_slot *entry = segment_worker_slot(segment, slot);
     int failed;
 
-    if (segment_slot_reserved(entry))
+    if (segment_worker_reserved(segment, slot))
         return 0;
-    failed = reserve(segment, SEGMENT_WORKERS, slot);
+    failed = reserve_entry(segment, SEGMENT_WORKERS, slot);
     if (failed == 0)
-        atomic_store_explicit(&entry->reserved, 1, memory_order_release);
+        atomic_store_explicit(&segment_worker_slot(segment, slot)->reserved, 1,
+                              memory_order_release);
     return failed;
 }
 
 int segment_reserve_thread(struct segment *segment, uint32_t slot)
 {
-    struct segment_slot *entry = segment_thread_slot(segment, slot);
-    const struct segment_section *rings = &segment->section[SEGMENT_RINGS];
+    struct segment_thread_slot *entry = segment_thread_slot(segment, slot);
     int failed;
 
-    if (segment_slot_reserved(entry))
+    if (segment_thread_reserved(segment, slot))
         return 0;
-    failed = reserve(segment, SEGMENT_THREADS, slot);
+    failed = reserve_entry(segment, SEGMENT_THREADS, slot);
     if (failed != 0)
         return failed;
-    log_ring_init(segment_ring(segment, slot),
-                  (rings->entry_size - sizeof(struct log_ring)) / sizeof(uint64_t));
+    atomic_store_explicit(&entry->thread, slot % segment_threads_per_worker(segment),
+                          memory_order_relaxed);
     atomic_store_explicit(&entry->worker, SEGMENT_NO_WORKER, memory_order_relaxed);
     atomic_store_explicit(&entry->reserved, 1, memory_order_release);
     return 0;
+}
+
+/* False if the file system of the segment has less than BYTES left. */
+static bool has_room(const struct segment *segment, uint64_t bytes)
+{
+    struct statvfs room;
+
+    return fstatvfs(segment->fd, &room) != 0 || room.f_blocks == 0 || /* 0: unlimited */
+           room.f_bavail * room.f_frsize >= bytes;
+}
+
+static uint64_t missing_bytes(const struct segment *segment, uint32_t slot, uint32_t threads)
+{
+    uint32_t first = slot * segment_threads_per_worker(segment);
+    uint64_t bytes = 0;
+
+    if (!segment_worker_reserved(segment, slot))
+        bytes = segment->section[SEGMENT_WORKERS].stride;
+    for (uint32_t i = 0; i < threads; i++)
+        if (!segment_thread_reserved(segment, first + i))
+            bytes += segment->section[SEGMENT_THREADS].stride;
+    return bytes;
+}
+
+int segment_reserve(struct segment *segment, uint32_t slot, uint32_t threads)
+{
+    uint32_t first = slot * segment_threads_per_worker(segment);
+    int failed;
+
+    /* A slot that is reserved in part would only take memory from others. */
+    if (!has_room(segment, missing_bytes(segment, slot, threads)))
+        return ENOSPC;
+    failed = segment_reserve_worker(segment, slot);
+    for (uint32_t i = 0; i < threads && failed == 0; i++)
+        failed = segment_reserve_thread(segment, first + i);
+    return failed;
+}
+
+void segment_use_threads(struct segment *segment, uint32_t slot, uint32_t threads)
+{
+    uint32_t per_worker = segment_threads_per_worker(segment);
+
+    for (uint32_t i = 0; i < per_worker; i++)
+        atomic_store_explicit(&segment_thread_slot(segment, slot * per_worker + i)->worker,
+                              i < threads ? slot : SEGMENT_NO_WORKER, memory_order_relaxed);
 }
 
 void segment_store_config(struct segment *segment, const char *text)
@@ -321,9 +404,81 @@ void segment_store_config(struct segment *segment, const char *text)
 
 void segment_store_listening(struct segment *segment, const char *addresses)
 {
-    struct segment_header *header = segment->header;
+    const size_t size = sizeof(segment->header.listening);
 
-    strncpy(header->listening, addresses, sizeof(header->listening) - 1);
+    snprintf(segment->header.listening, size, "%s", addresses);
+    memcpy(segment_shared_header(segment)->listening, segment->header.listening, size);
+}
+
+/* The pages of one writer. */
+struct page_range {
+    uint64_t begin, end; /* offsets; multiples of PAGE */
+};
+
+static struct page_range pages_of(const struct segment *segment, enum segment_kind first,
+                                  uint32_t index, uint32_t count)
+{
+    const struct segment_section *section = &segment->section[first];
+    uint64_t begin = section->offset + index * section->stride;
+
+    return (struct page_range){begin, begin + count * section->stride};
+}
+
+/* The pages from section FIRST up to section NEXT. */
+static struct page_range pages_between(const struct segment *segment, enum segment_kind first,
+                                       enum segment_kind next)
+{
+    return (struct page_range){segment->section[first].offset,
+                               segment->section[next].offset / PAGE * PAGE};
+}
+
+/* Maps the pages from BEGIN to END read-only, at the same address. Returns 0, or -1 with errno. */
+static int map_read_only(const struct segment *segment, size_t begin, size_t end)
+{
+    void *mapped = segment->base + begin;
+
+    if (begin < end)
+        mapped = mmap(mapped, end - begin, PROT_READ, MAP_SHARED | MAP_FIXED, segment->read_fd,
+                      (off_t)begin);
+    return mapped == MAP_FAILED ? -1 : 0;
+}
+
+/* OWN is in ascending order. These pages stay writable throughout, so that a failure can be logged. */
+static int restrict_to(struct segment *segment, const struct page_range *own, size_t count)
+{
+    size_t begin = 0;
+
+    for (size_t i = 0; i <= count; i++) {
+        if (map_read_only(segment, begin, i < count ? own[i].begin : segment->size) != 0)
+            return -1;
+        begin = i < count ? own[i].end : segment->size;
+    }
+    close_descriptors(segment);
+    return 0;
+}
+
+int segment_restrict_worker(struct segment *segment, uint32_t slot)
+{
+    uint32_t threads = segment_threads_per_worker(segment);
+    const struct page_range own[] = {
+        pages_between(segment, SEGMENT_RATE_BUCKETS, SEGMENT_WORKERS),
+        pages_of(segment, SEGMENT_WORKERS, slot, 1),
+        pages_of(segment, SEGMENT_THREADS, slot * threads, threads),
+    };
+
+    return restrict_to(segment, own, ARRAY_LENGTH(own));
+}
+
+int segment_restrict_logger(struct segment *segment)
+{
+    const struct page_range own = pages_between(segment, SEGMENT_LOGGER, SEGMENT_RATE_BUCKETS);
+
+    return restrict_to(segment, &own, 1);
+}
+
+int segment_restrict_reader(struct segment *segment)
+{
+    return restrict_to(segment, NULL, 0);
 }
 
 /* Makes the sequence odd, even if the previous writer died during a change and left it odd. */

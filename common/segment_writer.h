@@ -11,7 +11,7 @@ struct segment_plan {
     const char *socket_path; /* of the control socket */
     const char *listening;   /* addresses, separated by spaces */
     uint32_t max_workers;
-    uint32_t max_threads;
+    uint32_t max_threads; /* of each worker */
     uint32_t cache_entries;
     uint64_t ring_bytes; /* size of each log ring; rounded up to a power of two */
     bool beside;         /* create /webserverd.NAME.new, because a server of that name runs */
@@ -38,11 +38,31 @@ void segment_remove_new(const char *name);
 void segment_destroy(struct segment *segment);
 
 /*
- * Reserves the memory of a slot, zeroed; does nothing if it is reserved. Returns 0 or an errno
- * (ENOSPC if /dev/shm is full). Master.
+ * Reserve the memory of a slot, zeroed; do nothing if it is reserved. segment_reserve() reserves
+ * worker SLOT and its first THREADS thread slots, or nothing if there is no room for all. Return 0 or an errno (ENOSPC if /dev/shm is
+ * full). Master.
  */
 int segment_reserve_worker(struct segment *segment, uint32_t slot);
 int segment_reserve_thread(struct segment *segment, uint32_t slot);
+int segment_reserve(struct segment *segment, uint32_t slot, uint32_t threads);
+
+/* Marks the first THREADS threads of worker SLOT as in use, and the others as unused. Master. */
+void segment_use_threads(struct segment *segment, uint32_t slot, uint32_t threads);
+
+/*
+ * Called once by a child process that has one thread: maps the pages of worker SLOT, or of the
+ * logger, read-write and all others read-only from a read-only descriptor, and closes the
+ * descriptors, so that mprotect() cannot undo it. Returns 0, or -1 with errno; then the child must
+ * exit.
+ */
+int segment_restrict_worker(struct segment *segment, uint32_t slot);
+int segment_restrict_logger(struct segment *segment);
+
+/* The same for a child process that only reads the segment: all pages are read-only. */
+int segment_restrict_reader(struct segment *segment);
+
+/* Called once by a child process that does not use the segment: unmaps and closes it. */
+void segment_forget(struct segment *segment);
 
 /* Stores the configuration in force, cut to SEGMENT_CONFIG_BYTES - 1. Master. */
 void segment_store_config(struct segment *segment, const char *text);

@@ -97,7 +97,7 @@ static int make_published_segment(void **state)
 
 static void header_describes_server(void **state)
 {
-    const struct segment_header *header = reader.map.header;
+    const struct segment_header *header = &reader.map.header;
 
     (void)state;
     assert_int_equal(header->magic, SEGMENT_MAGIC);
@@ -116,11 +116,13 @@ static void header_describes_server(void **state)
 
 static void test_permissions_are_0640(void **state)
 {
+    mode_t mask = umask(0);
     struct stat status;
 
     (void)state;
+    umask(mask);
     assert_int_equal(fstat(segment.fd, &status), 0);
-    assert_int_equal(status.st_mode & 0777, 0640);
+    assert_int_equal(status.st_mode & 0777, 0640 & ~mask);
 }
 
 static void sections_do_not_overlap(void **state)
@@ -154,7 +156,8 @@ static void blocks_are_cache_line_aligned(void **state)
     for (uint32_t i = 0; i < THREADS; i++) {
         assert_int_equal((uintptr_t)segment_thread(&segment, i) % CACHE_LINE, 0);
         assert_int_equal((uintptr_t)segment_latency_of(&segment, i) % CACHE_LINE, 0);
-        assert_int_equal((uintptr_t)segment_ring(&segment, i) % CACHE_LINE, 0);
+        assert_int_equal((uintptr_t)segment_ring(&segment, i).words % CACHE_LINE, 0);
+        assert_int_equal((uintptr_t)segment_ring(&segment, i).cursor % CACHE_LINE, 0);
     }
     for (uint32_t i = 0; i < WORKERS; i++)
         assert_int_equal((uintptr_t)segment_worker(&segment, i) % CACHE_LINE, 0);
@@ -262,6 +265,24 @@ static void attach_before_ready_fails(void **state)
     assert_non_null(strstr(why, "still starting"));
 }
 
+/* Only root can play the other user. */
+static void segment_of_another_user_is_refused(void **state)
+{
+    char path[2 * INSTANCE_PATH_MAX];
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    segment_publish(&segment);
+    snprintf(path, sizeof(path), "/dev/shm%s", shm_name);
+    assert_int_equal(chown(path, 65534, (gid_t)-1), 0);
+    assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_FOREIGN);
+    assert_non_null(strstr(why, path));
+    assert_non_null(strstr(why, "(uid 65534), not to root, this user or the system service"));
+    assert_int_equal(chown(path, 0, (gid_t)-1), 0);
+    assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_ATTACHED);
+}
+
 static void damage_magic(struct segment_header *header)
 {
     header->magic ^= 1;
@@ -308,18 +329,18 @@ static void damaged_header_is_rejected(void **state)
         {damage_total_size, "damaged"},
         {damage_section_count, "damaged"},
         {damage_metric_count, "smaller"},
-        {damage_cache_entries, "smaller"},
+        {damage_cache_entries, "too small"},
         {damage_name, "damaged"},
     };
 
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         make_segment(state);
-        cases[i].damage(segment.header);
+        cases[i].damage(segment_shared_header(&segment));
         segment_publish(&segment);
         assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_INVALID);
         if (strstr(why, cases[i].said) == NULL)
             fail_msg("'%s' does not say '%s'", why, cases[i].said);
-        assert_null(reader.map.header);
+        assert_null(reader.map.base);
         shm_unlink(shm_name); /* the name may be damaged */
         remove_segment(state);
     }
@@ -328,7 +349,7 @@ static void damaged_header_is_rejected(void **state)
 static void newer_minor_is_accepted(void **state)
 {
     (void)state;
-    segment.header->minor++;
+    segment_shared_header(&segment)->minor++;
     segment_publish(&segment);
     assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_ATTACHED);
 }
@@ -354,23 +375,19 @@ static void damaged_sections_are_rejected(void **state)
         {SECTION_FIELD(stride), (1 << 20) + 1},
         {SECTION_FIELD(entry_size), UINT64_MAX},
         {SECTION_FIELD(entry_size), 0},
-        {SECTION_FIELD(entry_size), 8},
+        {SECTION_FIELD(entry_size), 7},
     };
 
     for (uint32_t line = 0; line < SEGMENT_KIND_COUNT - 1; line++) {
         for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
             struct segment_section *section;
-            bool may_miss;
 
             make_segment(state);
-            section = &segment.header->section[line];
-            may_miss = section->kind > SEGMENT_KINDS_OF_MINOR_0 && i <= 1;
+            section = &segment_shared_header(&segment)->section[line];
             memcpy((char *)section + cases[i].field, &cases[i].value, cases[i].size);
             segment_publish(&segment);
-            if (segment_attach(&reader, name, why, sizeof(why)) !=
-                (may_miss ? SEGMENT_ATTACHED : SEGMENT_INVALID))
-                fail_msg("section %u, case %zu was %s", line, i,
-                         may_miss ? "rejected" : "accepted");
+            if (segment_attach(&reader, name, why, sizeof(why)) != SEGMENT_INVALID)
+                fail_msg("section %u, case %zu was accepted", line, i);
             remove_segment(state);
         }
     }
@@ -408,10 +425,10 @@ static void health_follows_master(void **state)
         _exit(0);
     assert_true(child > 0);
     assert_int_equal(waitpid(child, NULL, 0), child);
-    segment.header->master_pid = child;
+    reader.map.header.master_pid = child;
     assert_int_equal(segment_health(&reader, now), SEGMENT_DEAD);
-    segment.header->master_pid = getpid(); /* the pid exists, but has another start time */
-    segment.header->start_ticks++;
+    reader.map.header.master_pid = getpid(); /* the pid exists, but has another start time */
+    reader.map.header.start_ticks++;
     assert_int_equal(segment_health(&reader, now), SEGMENT_DEAD);
 
     segment_destroy(&segment);
@@ -426,12 +443,12 @@ static void reserve_is_idempotent(void **state)
 {
     (void)state;
     for (uint32_t i = 0; i < THREADS; i++)
-        assert_false(segment_slot_reserved(segment_thread_slot(&segment, i)));
+        assert_false(segment_thread_reserved(&segment, i));
     assert_int_equal(segment_reserve_thread(&segment, 2), 0);
-    assert_true(segment_slot_reserved(segment_thread_slot(&reader.map, 2)));
-    assert_false(segment_slot_reserved(segment_thread_slot(&reader.map, 1)));
+    assert_true(segment_thread_reserved(&reader.map, 2));
+    assert_false(segment_thread_reserved(&reader.map, 1));
     assert_int_equal(segment_thread_slot(&segment, 2)->worker, SEGMENT_NO_WORKER);
-    assert_int_equal(segment_ring(&segment, 2)->capacity, 8192 / sizeof(uint64_t));
+    assert_int_equal(segment_ring(&segment, 2).capacity, 8192 / sizeof(uint64_t));
 
     /* The second call keeps the data. */
     metric_add(segment_thread(&segment, 2)->metrics, METRIC_requests, 5);
@@ -439,7 +456,103 @@ static void reserve_is_idempotent(void **state)
     assert_int_equal(segment_sum(&segment, METRIC_requests), 5);
 
     assert_int_equal(segment_reserve_worker(&segment, 0), 0);
-    assert_true(segment_slot_reserved(segment_worker_slot(&reader.map, 0)));
+    assert_true(segment_worker_reserved(&reader.map, 0));
+}
+
+static void threads_are_used_by_their_worker(void **state)
+{
+    (void)state;
+    assert_int_equal(segment_threads_per_worker(&segment), THREADS);
+    assert_int_equal(segment_reserve(&segment, 1, 3), 0);
+    segment_use_threads(&segment, 1, 2);
+    for (uint32_t i = 0; i < WORKERS * THREADS; i++) {
+        assert_int_equal(segment_thread_reserved(&reader.map, i), i >= THREADS && i < THREADS + 3);
+        if (!segment_thread_reserved(&reader.map, i))
+            continue;
+        assert_int_equal(segment_thread_slot(&reader.map, i)->thread, i - THREADS);
+        assert_int_equal(segment_thread_slot(&reader.map, i)->worker,
+                         i < THREADS + 2 ? 1 : SEGMENT_NO_WORKER);
+    }
+}
+
+/* Pages */
+
+/* The kernel writes one byte to ADDRESS: false if that page is read-only. */
+static bool is_writable(int zero, char *address)
+{
+    char before = *address;
+
+    if (read(zero, address, 1) != 1)
+        return false;
+    *address = before;
+    return true;
+}
+
+/* True if OFFSET belongs to one of the COUNT sections from KIND on, at index INDEX. */
+static bool is_in(uint64_t offset, enum segment_kind kind, uint32_t index, uint32_t count)
+{
+    const struct segment_section *section = &segment.section[kind];
+    uint64_t begin = section->offset + index * section->stride;
+
+    return offset >= begin && offset < begin + count * section->stride;
+}
+
+static bool is_of_worker_1(uint64_t offset)
+{
+    return is_in(offset, SEGMENT_WORKERS, 1, 1) ||
+           is_in(offset, SEGMENT_THREADS, THREADS, THREADS) ||
+           (offset >= segment.section[SEGMENT_RATE_BUCKETS].offset &&
+            offset < segment.section[SEGMENT_WORKERS].offset);
+}
+
+static bool is_of_logger(uint64_t offset)
+{
+    return offset >= segment.section[SEGMENT_LOGGER].offset &&
+           offset < segment.section[SEGMENT_RATE_BUCKETS].offset;
+}
+
+static int restrict_to_worker_1(struct segment *map)
+{
+    return segment_restrict_worker(map, 1);
+}
+
+/* Returns an exit status: the number of the first check that failed. */
+static int check_pages(int (*restrict_to)(struct segment *map), bool (*is_own)(uint64_t offset))
+{
+    int zero = open("/dev/zero", O_RDONLY);
+
+    if (zero < 0 || restrict_to(&segment) != 0 || segment.fd != -1 || segment.read_fd != -1)
+        return 1;
+    for (uint64_t offset = 0; offset < segment.size; offset += 4096) {
+        bool writable = is_writable(zero, segment.base + offset);
+
+        if (writable != is_own(offset))
+            return 2;
+        if (!writable && mprotect(segment.base + offset, 4096, PROT_READ | PROT_WRITE) == 0)
+            return 3;
+    }
+    return 0;
+}
+
+static void child_writes_only_its_own_pages(void **state)
+{
+    static const struct {
+        int (*restrict_to)(struct segment *map);
+        bool (*is_own)(uint64_t offset);
+    } cases[] = {{restrict_to_worker_1, is_of_worker_1}, {segment_restrict_logger, is_of_logger}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        pid_t child = fork();
+        int status;
+
+        assert_true(child >= 0);
+        if (child == 0)
+            _exit(check_pages(cases[i].restrict_to, cases[i].is_own));
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+    }
 }
 
 /* Memory allocated for the segment. */
@@ -535,12 +648,12 @@ static void latency_is_summed(void **state)
 static void cache_hits_by_worker_and_entry(void **state)
 {
     static const struct {
-        uint32_t thread, worker, slot;
+        uint32_t thread, slot;
         uint64_t id, hits;
     } hits[] = {
-        {0, 0, 3, 77, 5},    {1, 0, 3, 77, 6}, {2, 1, 3, 77, 100}, /* another worker */
-        {3, 0, 3, 76, 1000},                                       /* an earlier entry */
-        {0, 0, 4, 77, 9},                                          /* another slot */
+        {0, 3, 77, 5},    {1, 3, 77, 6}, {THREADS, 3, 77, 100}, /* another worker */
+        {3, 3, 76, 1000},                                       /* an earlier entry */
+        {0, 4, 77, 9},                                          /* another slot */
     };
 
     (void)state;
@@ -548,7 +661,6 @@ static void cache_hits_by_worker_and_entry(void **state)
         struct segment_hits *line;
 
         assert_int_equal(segment_reserve_thread(&segment, hits[i].thread), 0);
-        atomic_store(&segment_thread_slot(&segment, hits[i].thread)->worker, hits[i].worker);
         line = &segment_hits_of(&segment, hits[i].thread)[hits[i].slot];
         atomic_store(&line->hits, hits[i].hits);
         atomic_store(&line->id, hits[i].id);
@@ -864,12 +976,15 @@ int main(void)
         cmocka_unit_test(attach_without_segment_is_absent),
         cmocka_unit_test(attach_with_invalid_name_fails),
         CREATED_TEST(attach_before_ready_fails),
+        CREATED_TEST(segment_of_another_user_is_refused),
         cmocka_unit_test(damaged_header_is_rejected),
         CREATED_TEST(newer_minor_is_accepted),
         cmocka_unit_test(damaged_sections_are_rejected),
         cmocka_unit_test(truncated_segment_is_rejected),
         PUBLISHED_TEST(health_follows_master),
         PUBLISHED_TEST(reserve_is_idempotent),
+        PUBLISHED_TEST(threads_are_used_by_their_worker),
+        PUBLISHED_TEST(child_writes_only_its_own_pages),
         PUBLISHED_TEST(memory_is_reserved_per_slot),
         PUBLISHED_TEST(sums_include_reserved_slots_only),
         CREATED_TEST(metrics_are_found_by_name),

@@ -1,0 +1,102 @@
+/*
+ * A copy of a segment in which an input has overwritten words. An input is a sequence of writes of
+ * 12 bytes: section, entry, word of the entry (16 bits), value (64 bits). A section beyond the last
+ * one is the header.
+ */
+#ifndef TESTS_FUZZ_SEGMENT_IMAGE_H
+#define TESTS_FUZZ_SEGMENT_IMAGE_H
+
+#include "common/clock.h"
+#include "common/log_record.h"
+#include "common/segment_writer.h"
+#include "tests/fuzz/fuzz.h"
+
+#include <string.h>
+#include <unistd.h>
+
+enum { IMAGE_WORKERS = 2, IMAGE_THREADS = 2, IMAGE_RECORDS = 40, IMAGE_WRITE = 12 };
+
+static void image_fill(struct segment *segment)
+{
+    const struct event_record event = {.level = LEVEL_WARN, .text = "an event"};
+    const struct log_record record = {.status = 200,
+                                      .request_line = SPAN("GET /page.html HTTP/1.1")};
+    uint64_t words[LOG_RECORD_WORDS_MAX];
+
+    for (uint32_t i = 0; i < IMAGE_WORKERS; i++) {
+        MUST(segment_reserve(segment, i, IMAGE_THREADS) == 0);
+        segment_use_threads(segment, i, IMAGE_THREADS);
+        segment_cache_publish(segment_cache(segment, i), 1, 1, 1, CACHE_SLOT_LIVE, "/page.html");
+    }
+    for (uint32_t i = 0; i < segment_event_rings(segment); i++) {
+        const struct event_ring ring = segment_event_ring(segment, i);
+
+        event_ring_append(&ring, &event);
+    }
+    for (uint32_t i = 0; i < IMAGE_WORKERS * IMAGE_THREADS; i++) {
+        const struct log_ring ring = segment_ring(segment, i);
+
+        segment_activity_work(&segment_thread(segment, i)->activity, THREAD_STATE_READ, 1, "GET /",
+                              5);
+        for (int n = 0; n < IMAGE_RECORDS; n++)
+            log_ring_append(&ring, words, log_record_pack(&record, words));
+    }
+    segment_publish(segment);
+}
+
+/* The intact segment; made once. */
+static const struct segment *image_original(void)
+{
+    static struct segment original;
+    char name[48], why[256];
+    const struct segment_plan plan = {.name = name,
+                                      .socket_path = "",
+                                      .listening = "127.0.0.1:80",
+                                      .max_workers = IMAGE_WORKERS,
+                                      .max_threads = IMAGE_THREADS,
+                                      .cache_entries = 8,
+                                      .ring_bytes = 16 * 1024};
+    struct segment created;
+
+    if (original.base != NULL)
+        return &original;
+    snprintf(name, sizeof(name), "fuzz-%d", (int)getpid());
+    MUST(segment_create(&created, &plan, why, sizeof(why)) == 0);
+    image_fill(&created);
+    original = created;
+    original.base = malloc(created.size);
+    MUST(original.base != NULL);
+    memcpy(original.base, created.base, created.size);
+    segment_destroy(&created);
+    return &original;
+}
+
+static void image_write(const struct segment *image, const uint8_t *input)
+{
+    uint64_t begin = 0, size = sizeof(struct segment_header), word = 0;
+
+    if (input[0] >= SEGMENT_METRICS && input[0] < SEGMENT_KIND_COUNT) {
+        const struct segment_section *section = &image->section[input[0]];
+
+        begin = section->offset + input[1] % section->count * section->stride;
+        size = section->entry_size;
+    }
+    memcpy(&word, input + 2, sizeof(uint16_t));
+    word = word * sizeof(uint64_t) % (size / sizeof(uint64_t) * sizeof(uint64_t));
+    memcpy(image->base + begin + word, input + 4, sizeof(uint64_t));
+}
+
+/* Fills *IMAGE, whose memory the caller frees. Whoever holds it knows its true layout. */
+static void image_make(struct segment *image, const uint8_t *data, size_t size)
+{
+    const struct segment *original = image_original();
+
+    *image = *original;
+    image->base = aligned_alloc(CACHE_LINE, image->size);
+    MUST(image->base != NULL);
+    memcpy(image->base, original->base, image->size);
+    for (; size >= IMAGE_WRITE; data += IMAGE_WRITE, size -= IMAGE_WRITE)
+        image_write(image, data);
+}
+
+#endif

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""reader.py NAME: prints what the server NAME publishes in shared memory, as JSON.
+
+Written after webserverd-shm(7) alone, without the C sources.
+"""
+import json
+import mmap
+import struct
+import sys
+
+MAGIC, MAJOR = b"WSRVSEG1", 2
+(METRICS, STATES, WORKER_SLOTS, THREAD_SLOTS, MASTER, EVENTS, HISTORY, CONFIG, RATE, LOGGER, LOG_CURSORS, EVENT_CURSORS,
+ LOGGER_EVENTS, RATE_BUCKETS, WORKERS, CACHE, CLIENTS, WORKER_EVENTS, THREADS, LATENCY, HITS, RINGS) = range(1, 23)
+METRICS_AT = {"master": (MASTER, 64), "logger": (LOGGER, 128), "worker": (WORKERS, 7744), "thread": (THREADS, 128)}
+SCOPES = ["thread", "worker", "master", "logger"]
+
+
+class Segment:
+    def __init__(self, name):
+        with open(f"/dev/shm/webserverd.{name}", "rb") as file:
+            self.map = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+        if self.map[:8] != MAGIC or self.get("H", 8) != MAJOR or self.get("I", 1304) != 1:
+            raise SystemExit(f"{name}: not a ready segment of major version {MAJOR}")
+        self.sections = {kind: rest for kind, *rest in struct.iter_unpack("<IIQQQ", self.map[536:536 + 32 * self.get("I", 52)])}
+
+    def get(self, code, at):
+        return struct.unpack_from("<" + code, self.map, at)[0]
+
+    def text(self, at, size):
+        return self.map[at:at + size].split(b"\0")[0].decode("utf-8", "backslashreplace")
+
+    def entries(self, kind, slots=None):
+        """Offsets of the entries; of slots: only those that are reserved."""
+        count, offset, stride, _ = self.sections[kind]
+        flags = self.sections[slots] if slots else None
+        return [(i, offset + i * stride) for i in range(count) if not flags or self.get("I", flags[1] + i * flags[2])]
+
+    def blocks(self, scope):
+        kind, metrics = METRICS_AT[scope]
+        slots = {"worker": WORKER_SLOTS, "thread": THREAD_SLOTS}.get(scope)
+        return [at + metrics for _, at in self.entries(kind, slots)]
+
+    def sums(self):
+        result = {}
+        for _, at in self.entries(METRICS):
+            scope, index = SCOPES[self.get("B", at + 176)], self.get("I", at + 180)
+            result[self.text(at, 32)] = sum(self.get("Q", block + 8 * index) for block in self.blocks(scope))
+        return result
+
+    def threads(self):
+        states = [self.text(at + 1, 15) for _, at in self.entries(STATES)]
+        slots = {i: at for i, at in self.entries(THREAD_SLOTS)}
+        return [{"worker": self.get("I", slots[i] + 4), "thread": self.get("I", slots[i] + 8),
+                 "state": states[self.get("I", at + 16)], "work": self.text(at + 24, 96)}
+                for i, at in self.entries(THREADS, THREAD_SLOTS) if self.get("I", slots[i] + 4) != 0xffffffff]
+
+    def workers(self):
+        return [{"slot": i, "pid": self.get("i", at + 8), "starts": self.get("I", at + 12)}
+                for i, at in self.entries(WORKER_SLOTS) if self.get("I", at) and self.get("I", at + 4)]
+
+    def events(self):
+        rings = [at for kind in (EVENTS, LOGGER_EVENTS) for _, at in self.entries(kind)]
+        rings += [at for _, at in self.entries(WORKER_EVENTS, WORKER_SLOTS)]
+        sizes = [self.sections[EVENTS][3], self.sections[LOGGER_EVENTS][3]] + [self.sections[WORKER_EVENTS][3]] * len(rings)
+        found = []
+        for ring, size in zip(rings, sizes):
+            slots, end = (size - 64) // 256, self.get("Q", ring)
+            for number in range(max(0, end - slots), end):
+                at = ring + 64 + number % slots * 256
+                if self.get("Q", at) == 2 * number + 2:
+                    found.append((self.get("Q", at + 8), self.text(at + 32, 224)))
+        return [text for _, text in sorted(found)]
+
+
+if __name__ == "__main__":
+    segment = Segment(sys.argv[1])
+    print(json.dumps({"name": segment.text(72, 64), "version": segment.text(136, 32), "listening": segment.text(276, 256),
+                      "metrics": segment.sums(), "workers": segment.workers(), "threads": segment.threads(), "events": segment.events()}))

@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""run.py BIN MANUAL: readers written after webserverd-shm(7), and its own example, read what wsctl status says."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import urllib.request
+
+REQUESTS = 7
+HERE = pathlib.Path(__file__).parent
+
+
+def output(*command):
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def check(what, got, wanted):
+    if got != wanted:
+        raise SystemExit(f"{what}: the reader says {got}, wsctl says {wanted}")
+
+
+def run_example(name):
+    program = pathlib.Path(sys.argv[2]).read_text().split(".Bd -literal -offset indent\n")[1].split(".Ed\n")[0]
+    return output(sys.executable, "-c", program.replace("\\e", "\\").replace("webserverd.webserverd", f"webserverd.{name}"))
+
+
+def compare(binaries, name, port):
+    for _ in range(REQUESTS):
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/page.html").read()
+    read = output(sys.executable, "-B", HERE / "reader.py", name)
+    status = output(binaries / "wsctl", "-n", name, "status", "--json")
+    check("the manual's example", run_example(name), REQUESTS)
+    check("name", read["name"], name)
+    check("addresses", read["listening"].split(), status["listening"])
+    check("requests", read["metrics"]["requests"], REQUESTS)
+    for metric in ("requests", "responses_200", "workers_started", "connections_accepted", "cache_entries"):
+        check(metric, read["metrics"][metric], status["metrics"][metric])
+    check("pids", [worker["pid"] for worker in read["workers"]], [worker["pid"] for worker in status["workers"]["list"]])
+    check("threads", sorted((t["worker"], t["thread"]) for t in read["threads"]), [(w, t) for w in range(2) for t in range(2)])
+    if not any("page.html" in thread["work"] for thread in read["threads"]):
+        raise SystemExit(f"no thread shows the request: {read['threads']}")
+    if not any("serves with 2 threads" in text for text in read["events"]):
+        raise SystemExit(f"no event of a start: {read['events']}")
+
+
+def main():
+    binaries = pathlib.Path(sys.argv[1])
+    with tempfile.TemporaryDirectory() as directory:
+        os.chmod(directory, 0o755)  # the workers run as another user
+        pathlib.Path(directory, "page.html").write_text("page")
+        pathlib.Path(directory, "webserver.ini").write_text("")
+        name = f"test-segment-{os.getpid()}"
+        server = subprocess.Popen([binaries / "webserverd", "-f", f"{directory}/webserver.ini", "-o", f"server.name={name}",
+                                   "-o", f"server.root={directory}", "-o", f"server.run_dir={directory}/run", "-o", "log.level=info",
+                                   "-o", "workers.processes=2", "-o", "workers.threads=2", "-o", "server.listen=127.0.0.1:0"],
+                                  stdout=subprocess.PIPE, text=True)
+        try:
+            words = server.stdout.readline()
+            compare(binaries, name, int(words.split("127.0.0.1:")[1].split(":")[0]))
+        finally:
+            server.send_signal(signal.SIGTERM)
+        raise SystemExit(server.wait())
+
+
+main()
