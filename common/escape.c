@@ -3,9 +3,17 @@
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
+
+enum {
+    REPLACEMENT_CODE = 0xfffd,
+    UTF8_MAX = 4,       /* bytes of a character */
+    HEX_ESCAPE = 4,     /* bytes of \xHH */
+    UNICODE_ESCAPE = 6, /* bytes of \uHHHH */
+};
 
 static bool is_tail(unsigned char byte)
 {
@@ -13,32 +21,61 @@ static bool is_tail(unsigned char byte)
 }
 
 /*
- * Length of the character at TEXT, which is not empty; 0 if it is not UTF-8 (RFC 3629 section 4).
+ * Reads the character at TEXT, which has LEFT bytes, at least 1. Returns its length; 0 if it is not
+ * UTF-8 (RFC 3629 section 4). A NUL ends TEXT early.
  */
-static size_t character(const char *text)
+static size_t character(const char *text, size_t left, uint32_t *code)
 {
     const unsigned char *at = (const unsigned char *)text;
+    size_t length = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
 
-    if (at[0] < 0x80)
-        return 1;
-    if (at[0] >= 0xc2 && at[0] <= 0xdf)
-        return is_tail(at[1]) ? 2 : 0;
-    if (at[0] >= 0xe0 && at[0] <= 0xef) {
-        bool overlong = at[0] == 0xe0 && at[1] < 0xa0, surrogate = at[0] == 0xed && at[1] > 0x9f;
-
-        return is_tail(at[1]) && is_tail(at[2]) && !overlong && !surrogate ? 3 : 0;
+    if (length == 0 || at[0] > 0xf4 || length > left)
+        return 0;
+    *code = length == 1 ? at[0] : at[0] & (0xffU >> (length + 1));
+    for (size_t i = 1; i < length; i++) {
+        if (!is_tail(at[i]))
+            return 0;
+        *code = *code << 6 | (at[i] & 0x3fU);
     }
-    if (at[0] >= 0xf0 && at[0] <= 0xf4) {
-        bool overlong = at[0] == 0xf0 && at[1] < 0x90, beyond = at[0] == 0xf4 && at[1] > 0x8f;
-
-        return is_tail(at[1]) && is_tail(at[2]) && is_tail(at[3]) && !overlong && !beyond ? 4 : 0;
-    }
-    return 0;
+    if ((length == 3 && *code < 0x800) || (length == 4 && *code < 0x10000)) /* overlong */
+        return 0;
+    return *code > 0x10ffff || (*code >= 0xd800 && *code <= 0xdfff) ? 0 : length;
 }
 
-static bool is_control(char byte)
+/* The same for a TEXT that ends in NUL. */
+static size_t next_character(const char *text, uint32_t *code)
 {
-    return (unsigned char)byte < 0x20 || byte == 0x7f;
+    return character(text, UTF8_MAX, code);
+}
+
+static bool is_control(uint32_t code)
+{
+    return code < 0x20 || (code >= 0x7f && code < 0xa0);
+}
+
+bool escape_unsafe(uint32_t code)
+{
+    return is_control(code) || code == 0x061c || code == 0x200e || code == 0x200f ||
+           (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+}
+
+size_t escape_printable(const char *text, size_t left)
+{
+    uint32_t code;
+    size_t length = character(text, left, &code);
+
+    return length != 0 && !escape_unsafe(code) ? length : 0;
+}
+
+bool escape_utf8_valid(const char *text)
+{
+    uint32_t code;
+    size_t length;
+
+    for (; *text != '\0'; text += length)
+        if ((length = next_character(text, &code)) == 0)
+            return false;
+    return true;
 }
 
 static const char *html_of(char byte)
@@ -55,14 +92,15 @@ static const char *html_of(char byte)
     case '\'':
         return "&#39;";
     default:
-        return is_control(byte) ? REPLACEMENT : NULL;
+        return is_control((unsigned char)byte) ? REPLACEMENT : NULL;
     }
 }
 
 void escape_html(FILE *out, const char *text)
 {
     while (*text != '\0') {
-        size_t length = character(text);
+        uint32_t code;
+        size_t length = next_character(text, &code);
         const char *instead = length == 0 ? REPLACEMENT : length == 1 ? html_of(*text) : NULL;
 
         if (instead != NULL)
@@ -76,18 +114,38 @@ void escape_html(FILE *out, const char *text)
 void escape_json(FILE *out, const char *text)
 {
     while (*text != '\0') {
-        size_t length = character(text);
+        uint32_t code;
+        size_t length = next_character(text, &code);
 
         if (length == 0)
             fputs(REPLACEMENT, out);
         else if (*text == '"' || *text == '\\')
             fprintf(out, "\\%c", *text);
-        else if (is_control(*text))
-            fprintf(out, "\\u%04x", (unsigned)*text);
+        else if (escape_unsafe(code))
+            fprintf(out, "\\u%04x", code);
         else
             fwrite(text, 1, length, out);
         text += length == 0 ? 1 : length;
     }
+}
+
+char *escape_json_text(const char *json)
+{
+    char *safe = malloc(UNICODE_ESCAPE * strlen(json) + 1), *to = safe;
+
+    while (safe != NULL && *json != '\0') {
+        uint32_t code = REPLACEMENT_CODE;
+        size_t length = next_character(json, &code);
+
+        if (length != 0 && (*json == '\n' || !escape_unsafe(code)))
+            to = mempcpy(to, json, length);
+        else
+            to += sprintf(to, "\\u%04x", code);
+        json += length == 0 ? 1 : length;
+    }
+    if (safe != NULL)
+        *to = '\0';
+    return safe;
 }
 
 static void put(char *to, size_t room, size_t at, char byte)
@@ -121,12 +179,20 @@ size_t escape_path(char *to, size_t room, const char *text)
     return length;
 }
 
+/* True if the byte at I is the '%' of a percent-encoded byte (RFC 3986 section 2.1). */
+static bool begins_triplet(struct span text, size_t i)
+{
+    return text.start[i] == '%' && text.length - i > 2 &&
+           isxdigit((unsigned char)text.start[i + 1]) && isxdigit((unsigned char)text.start[i + 2]);
+}
+
 size_t escape_query(char *to, size_t room, struct span text)
 {
     size_t length = 0;
 
     for (size_t i = 0; i < text.length; i++)
-        length = put_encoded(to, room, length, text.start[i], "%?/-._~!$&'()*+,;=:@");
+        length = put_encoded(to, room, length, text.start[i],
+                             begins_triplet(text, i) ? "%" : "?/-._~!$&'()*+,;=:@");
     return length;
 }
 
@@ -151,28 +217,102 @@ static size_t plain_run(const char *bytes, size_t count)
     return run;
 }
 
-char *escape_bytes(char *buffer, size_t size, const char *bytes, size_t count)
+/* Appends COUNT bytes as \xHH to BUFFER. Returns the new length, or USED if they do not fit. */
+static size_t put_hex(char *buffer, size_t size, size_t used, const char *bytes, size_t count)
 {
     static const char digits[] = "0123456789abcdef";
+
+    if (size - used <= HEX_ESCAPE * count)
+        return used;
+    for (size_t i = 0; i < count; i++) {
+        unsigned char byte = (unsigned char)bytes[i];
+        const char escape[HEX_ESCAPE] = {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
+
+        memcpy(buffer + used, escape, HEX_ESCAPE);
+        used += HEX_ESCAPE;
+    }
+    return used;
+}
+
+char *escape_bytes(char *buffer, size_t size, const char *bytes, size_t count)
+{
     size_t used = size > 0 ? plain_run(bytes, count < size - 1 ? count : size - 1) : 0;
 
     memcpy(buffer, bytes, used);
-    for (size_t i = used; i < count; i++) {
-        unsigned char c = (unsigned char)bytes[i];
-        bool plain = is_plain(c);
+    for (size_t i = used; i < count && used + 1 < size; i++) {
+        size_t before = used;
 
-        if (used + (plain ? 1 : 4) >= size)
+        if (is_plain((unsigned char)bytes[i]))
+            buffer[used++] = bytes[i];
+        else
+            used = put_hex(buffer, size, used, bytes + i, 1);
+        if (used == before)
             break;
-        if (plain) {
-            buffer[used++] = (char)c;
-        } else {
-            buffer[used++] = '\\';
-            buffer[used++] = 'x';
-            buffer[used++] = digits[c >> 4];
-            buffer[used++] = digits[c & 15];
-        }
     }
     if (size > 0)
         buffer[used] = '\0';
     return buffer;
+}
+
+/* Characters of KEPT are copied as they are. */
+static char *escape_except(char *buffer, size_t size, const char *bytes, size_t count,
+                           const char *kept)
+{
+    size_t used = 0, length;
+
+    for (size_t i = 0; i < count; i += length) {
+        size_t before = used, printable = escape_printable(bytes + i, count - i);
+        bool keep = bytes[i] != '\0' && strchr(kept, bytes[i]) != NULL;
+
+        length = printable != 0 ? printable : 1;
+        if (printable == 0 && !keep)
+            used = put_hex(buffer, size, used, bytes + i, length);
+        else if (used + length < size)
+            used = (size_t)((char *)mempcpy(buffer + used, bytes + i, length) - buffer);
+        if (used == before)
+            break;
+    }
+    if (size > 0)
+        buffer[used] = '\0';
+    return buffer;
+}
+
+char *escape_text(char *buffer, size_t size, const char *bytes, size_t count)
+{
+    return escape_except(buffer, size, bytes, count, "");
+}
+
+char *escape_lines(char *buffer, size_t size, const char *bytes, size_t count)
+{
+    return escape_except(buffer, size, bytes, count, "\n\t");
+}
+
+static void print_except(FILE *out, const char *text, const char *kept)
+{
+    char one[UTF8_MAX * HEX_ESCAPE + 1];
+
+    while (*text != '\0') {
+        size_t printable = escape_printable(text, UTF8_MAX),
+               length = printable != 0 ? printable : 1;
+
+        fputs(escape_except(one, sizeof(one), text, length, kept), out);
+        text += length;
+    }
+}
+
+void escape_print(FILE *out, const char *text)
+{
+    print_except(out, text, "");
+}
+
+void escape_print_lines(FILE *out, const char *text)
+{
+    print_except(out, text, "\n\t");
+}
+
+void escape_report(const char *program, const char *text)
+{
+    fprintf(stderr, "%s: ", program);
+    escape_print(stderr, text);
+    fputc('\n', stderr);
 }

@@ -5,7 +5,18 @@
 #include <string.h>
 
 static_assert(sizeof(struct event_slot) == 256, "segment layout");
-static_assert(sizeof(struct event_ring) == 64 + EVENT_SLOTS * 256, "segment layout");
+static_assert(offsetof(struct event_ring_slots, slot) == 64, "segment layout");
+
+size_t event_ring_bytes(uint64_t slots)
+{
+    return sizeof(struct event_ring_slots) + slots * sizeof(struct event_slot);
+}
+
+uint64_t event_ring_capacity(size_t bytes)
+{
+    return bytes < event_ring_bytes(0) ? 0
+                                       : (bytes - event_ring_bytes(0)) / sizeof(struct event_slot);
+}
 
 /* FNV-1a, a word at a time. */
 static uint64_t checksum(uint64_t number, uint64_t time_ns, uint64_t source, const uint64_t *text)
@@ -21,10 +32,10 @@ static uint64_t checksum(uint64_t number, uint64_t time_ns, uint64_t source, con
     return sum;
 }
 
-void event_ring_append(struct event_ring *ring, const struct event_record *event)
+void event_ring_append(const struct event_ring *ring, const struct event_record *event)
 {
-    uint64_t number = atomic_fetch_add_explicit(&ring->next, 1, memory_order_relaxed);
-    struct event_slot *slot = &ring->slot[number % EVENT_SLOTS];
+    uint64_t number = atomic_fetch_add_explicit(&ring->shared->next, 1, memory_order_relaxed);
+    struct event_slot *slot = &ring->shared->slot[number % ring->slots];
     uint64_t text[EVENT_TEXT_WORDS] = {0};
     uint64_t source =
         event->level | (uint64_t)event->role << 8 | (uint64_t)(uint32_t)event->pid << 32;
@@ -38,15 +49,13 @@ void event_ring_append(struct event_ring *ring, const struct event_record *event
     for (size_t i = 0; i < EVENT_TEXT_WORDS; i++)
         atomic_store_explicit(&slot->text[i], text[i], memory_order_release);
     atomic_store_explicit(&slot->sequence, 2 * number + 2, memory_order_release);
-    if (event->level < sizeof(ring->count_by_level) / sizeof(ring->count_by_level[0]))
-        atomic_fetch_add_explicit(&ring->count_by_level[event->level], 1, memory_order_relaxed);
 }
 
 uint64_t event_ring_oldest(const struct event_ring *ring)
 {
-    uint64_t next = atomic_load_explicit(&ring->next, memory_order_acquire);
+    uint64_t next = atomic_load_explicit(&ring->shared->next, memory_order_acquire);
 
-    return next > EVENT_SLOTS ? next - EVENT_SLOTS : 0;
+    return next > ring->slots ? next - ring->slots : 0;
 }
 
 /* Returns false if not all words belong to event NUMBER. */
@@ -73,8 +82,8 @@ static bool copy_slot(const struct event_slot *slot, uint64_t number, struct eve
  */
 static int writer_lost(const struct event_ring *ring, uint64_t now_ns)
 {
-    uint64_t newest = atomic_load_explicit(&ring->next, memory_order_acquire) - 1;
-    const struct event_slot *slot = &ring->slot[newest % EVENT_SLOTS];
+    uint64_t newest = atomic_load_explicit(&ring->shared->next, memory_order_acquire) - 1;
+    const struct event_slot *slot = &ring->shared->slot[newest % ring->slots];
 
     if (atomic_load_explicit(&slot->sequence, memory_order_acquire) != 2 * newest + 2)
         return 0;
@@ -85,15 +94,16 @@ static int writer_lost(const struct event_ring *ring, uint64_t now_ns)
 int event_ring_read(const struct event_ring *ring, uint64_t *number, uint64_t now_ns,
                     struct event_record *event)
 {
-    const struct event_slot *slot = &ring->slot[*number % EVENT_SLOTS];
+    const struct event_slot *slot = &ring->shared->slot[*number % ring->slots];
     uint64_t complete = 2 * *number + 2, oldest = event_ring_oldest(ring);
+    uint64_t next = atomic_load_explicit(&ring->shared->next, memory_order_acquire);
     bool copied;
 
-    if (*number < oldest) {
+    if (*number < oldest || *number > next) { /* beyond next: the ring was cleared */
         *number = oldest;
         return -1;
     }
-    if (*number >= atomic_load_explicit(&ring->next, memory_order_acquire))
+    if (*number == next)
         return 0;
     if (atomic_load_explicit(&slot->sequence, memory_order_acquire) < complete) {
         if (!writer_lost(ring, now_ns))

@@ -1,14 +1,14 @@
 /*
- * The latest events (warnings, errors, changes) of all processes of a server, in shared memory.
- * Many writers, many readers, no lock: a writer gets the next event number by one atomic addition
- * and owns the slot of that number.
+ * The latest events (warnings, errors, changes) of one process, in shared memory. Its threads are
+ * the writers; any process may read. No lock: a writer gets the next event number by one atomic
+ * addition and owns the slot of that number.
  *
  *   sequence = 2n + 1   event n is being written
  *   sequence = 2n + 2   event n is complete
  *
- * Readers skip a slot whose writer died in between. A writer delayed until EVENT_SLOTS later events
- * were written shares its slot with one of them; the checksum then fails and readers skip that
- * slot.
+ * Readers skip a slot whose writer died in between. A writer delayed until the ring has wrapped
+ * shares its slot with a later one; the checksum then fails and readers skip that slot. The number
+ * of slots is in the private memory of each process; any content of the ring is safe to read.
  */
 #ifndef COMMON_EVENT_RING_H
 #define COMMON_EVENT_RING_H
@@ -18,7 +18,6 @@
 #include <stdint.h>
 
 enum {
-    EVENT_SLOTS = 1024,
     EVENT_TEXT_WORDS = 28,
     EVENT_TEXT_BYTES = EVENT_TEXT_WORDS * 8, /* NUL included; longer texts are cut */
 };
@@ -31,10 +30,16 @@ struct event_slot {
     _Atomic uint64_t text[EVENT_TEXT_WORDS];
 };
 
-struct event_ring {
+struct event_ring_slots {
     _Atomic uint64_t next; /* number of the next event */
-    _Atomic uint64_t count_by_level[7];
-    struct event_slot slot[EVENT_SLOTS];
+    uint64_t unused[7];
+    struct event_slot slot[];
+};
+
+/* A ring as one process sees it. */
+struct event_ring {
+    struct event_ring_slots *shared;
+    uint64_t slots;
 };
 
 struct event_record {
@@ -46,8 +51,12 @@ struct event_record {
     char text[EVENT_TEXT_BYTES];
 };
 
-/* Appends EVENT; ignores its number. Any thread of any process of the server. */
-void event_ring_append(struct event_ring *ring, const struct event_record *event);
+/* Size in bytes of a ring with SLOTS slots, and the number of slots that fit into BYTES. */
+size_t event_ring_bytes(uint64_t slots);
+uint64_t event_ring_capacity(size_t bytes);
+
+/* Appends EVENT; ignores its number. Any thread of the process that owns the ring. */
+void event_ring_append(const struct event_ring *ring, const struct event_record *event);
 
 /*
  * Reads event *number. Returns 1 with *event filled, 0 if the event is not written yet, or -1 if it

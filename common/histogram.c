@@ -95,6 +95,15 @@ void histogram_subtract(struct histogram *into, const struct histogram *earlier)
         store(&into->max, histogram_count(into) > 0 ? histogram_highest(top) : 0);
 }
 
+void histogram_window_move(struct histogram_window *window, const struct histogram *now)
+{
+    histogram_reset(&window->since);
+    histogram_add(&window->since, now);
+    histogram_subtract(&window->since, &window->before);
+    histogram_reset(&window->before);
+    histogram_add(&window->before, now);
+}
+
 uint64_t histogram_count(const struct histogram *h)
 {
     uint64_t count = 0;

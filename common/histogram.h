@@ -85,6 +85,15 @@ void histogram_add(struct histogram *into, const struct histogram *from);
  */
 void histogram_subtract(struct histogram *into, const struct histogram *earlier);
 
+/* The values that were added to a growing histogram between two readings of it. */
+struct histogram_window {
+    struct histogram since;  /* the values between the last two readings */
+    struct histogram before; /* all values up to the last reading */
+};
+
+/* The next reading: NOW is the growing histogram. Writer thread of WINDOW. */
+void histogram_window_move(struct histogram_window *window, const struct histogram *now);
+
 uint64_t histogram_count(const struct histogram *h);
 double histogram_mean(const struct histogram *h);
 uint64_t histogram_max(const struct histogram *h);

@@ -16,6 +16,11 @@ const struct thread_state_info thread_state_table[THREAD_STATE_COUNT] = {
 #include "common/enums.def"
 };
 
+const char *const worker_state_names[WORKER_STATE_COUNT] = {
+#define WORKER_STATE(id, name, help) name,
+#include "common/enums.def"
+};
+
 const char *const outcome_names[OUTCOME_COUNT] = {
 #define OUTCOME(id, name, help) name,
 #include "common/enums.def"

@@ -8,7 +8,7 @@
 /* METRIC_requests is the index of that metric in metric_table[] and in the metrics of a block. */
 enum metric_scope { SCOPE_THREAD, SCOPE_WORKER, SCOPE_MASTER, SCOPE_LOGGER, SCOPE_COUNT };
 enum metric_kind { KIND_COUNTER, KIND_GAUGE };
-enum metric_unit { UNIT_COUNT, UNIT_BYTES, UNIT_NANOSECONDS };
+enum metric_unit { UNIT_COUNT, UNIT_BYTES, UNIT_NANOSECONDS, UNIT_RATIO };
 
 enum metric {
 #define METRIC(scope, name, kind, unit, label, help) METRIC_##name,
@@ -39,6 +39,13 @@ struct thread_state_info {
     const char *help;
 };
 extern const struct thread_state_info thread_state_table[THREAD_STATE_COUNT];
+
+enum worker_state {
+#define WORKER_STATE(id, name, help) WORKER_##id,
+#include "common/enums.def"
+    WORKER_STATE_COUNT
+};
+extern const char *const worker_state_names[WORKER_STATE_COUNT];
 
 enum outcome {
 #define OUTCOME(id, name, help) OUTCOME_##id,

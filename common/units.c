@@ -17,11 +17,16 @@ struct unit {
     double factor;
 };
 
+#define KIB 1024.0
 static const struct unit size_units[] = {{"", 1},
-                                         {"k", 1024.0},
-                                         {"m", 1024.0 * 1024},
-                                         {"g", 1024.0 * 1024 * 1024},
-                                         {"t", 1024.0 * 1024 * 1024 * 1024}};
+                                         {"k", KIB},
+                                         {"kb", KIB},
+                                         {"m", KIB *KIB},
+                                         {"mb", KIB *KIB},
+                                         {"g", KIB *KIB *KIB},
+                                         {"gb", KIB *KIB *KIB},
+                                         {"t", KIB *KIB *KIB *KIB},
+                                         {"tb", KIB *KIB *KIB *KIB}};
 static const struct unit time_units[] = {
     {"", 1000}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}};
 static const struct unit count_units[] = {{"", 1}, {"k", 1e3}, {"m", 1e6}};

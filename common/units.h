@@ -12,7 +12,7 @@
 
 enum { UNITS_TEXT = 32 }; /* sufficient buffer size for all formatters */
 
-/* "4096" "64K" "16M" "1G" "1T": bytes, powers of 1024. */
+/* "4096" "64K" "16M" "1G" "1T", or "64KB" ...: bytes, powers of 1024. */
 int units_parse_size(const char *text, uint64_t *out_bytes);
 
 /* "500ms" "30s" "5m" "1h" "1.5s"; without unit: seconds. */
@@ -32,6 +32,12 @@ char *units_format_count(char *buffer, size_t size, double count);
 
 /* "0", "850 ns", "12.3 us", "4.56 ms", "1.20 s". */
 char *units_format_ns(char *buffer, size_t size, double ns);
+
+/* The word that agrees with COUNT: ONE or MORE. */
+static inline const char *units_plural(uint64_t count, const char *one, const char *more)
+{
+    return count == 1 ? one : more;
+}
 
 /* A duration in at most two units: "4s", "3m 12s", "2h 05m", "6d 03h". */
 char *units_format_age(char *buffer, size_t size, uint64_t ns);

@@ -1,0 +1,192 @@
+#include "common/server_status.h"
+
+#include "common/clock.h"
+#include "common/figures.h"
+#include "common/json_text.h"
+
+#include <math.h>
+#include <string.h>
+
+static uint32_t load(const _Atomic uint32_t *word)
+{
+    return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+/* Workers */
+
+static const char *worker_state_name(const struct segment_worker_slot *slot)
+{
+    uint32_t state = load(&slot->state);
+
+    return worker_state_names[state < WORKER_STATE_COUNT ? state : WORKER_NONE];
+}
+
+static json_t *worker_status(const struct segment *segment, uint32_t number)
+{
+    const struct segment_worker *block = segment_worker(segment, number);
+    const struct segment_worker_slot *slot = segment_worker_slot(segment, number);
+    uint64_t up = (clock_wall_ns() - atomic_load(&slot->started_ns)) / NS_PER_S;
+
+    return json_pack("{s:i, s:i, s:s, s:{s:i, s:i}, s:i, s:I, s:i, s:i}", "slot", (int)number,
+                     "pid", (int)atomic_load(&slot->pid), "state", worker_state_name(slot),
+                     "threads", "wanted", (int)load(&slot->threads_wanted), "actual",
+                     (int)load(&block->threads_actual), "offload_threads",
+                     (int)load(&block->offload_actual), "uptime_s", (json_int_t)up, "starts",
+                     (int)load(&slot->starts), "generation", (int)load(&slot->generation));
+}
+
+static bool exists(const struct segment *segment, uint32_t worker)
+{
+    return segment_worker_reserved(segment, worker) &&
+           load(&segment_worker_slot(segment, worker)->state) != WORKER_NONE;
+}
+
+static json_t *list_workers(const struct segment *segment)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_WORKERS); i++)
+        if (exists(segment, i))
+            json_array_append_new(list, worker_status(segment, i));
+    return list;
+}
+
+uint32_t server_workers(const struct segment *segment)
+{
+    uint32_t found = 0;
+
+    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_WORKERS); i++)
+        found += exists(segment, i);
+    return found;
+}
+
+static bool serves(const struct segment *segment, uint32_t worker)
+{
+    return exists(segment, worker) &&
+           load(&segment_worker_slot(segment, worker)->state) == WORKER_SERVING;
+}
+
+uint32_t server_workers_serving(const struct segment *segment)
+{
+    uint32_t found = 0;
+
+    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_WORKERS); i++)
+        found += serves(segment, i);
+    return found;
+}
+
+/* Values */
+
+static json_t *list_addresses(const struct segment *segment)
+{
+    json_t *list = json_array();
+    char text[sizeof(segment->header.listening)];
+    char *rest = text, *one;
+
+    segment_listening(segment, text, sizeof(text));
+    while ((one = strsep(&rest, " ")) != NULL)
+        json_array_append_new(list, json_text(one));
+    return list;
+}
+
+/* null for NAN; an integer if VALUE is one that a double represents exactly. */
+static json_t *number(double value)
+{
+    if (!isfinite(value))
+        return json_null();
+    return value == floor(value) && fabs(value) < 0x1p53 ? json_integer((json_int_t)value)
+                                                         : json_real(value);
+}
+
+static json_t *list_metrics(const struct segment *segment)
+{
+    json_t *metrics = json_object();
+
+    for (int i = 0; i < METRIC_COUNT; i++)
+        json_object_set_new(metrics, metric_table[i].name,
+                            json_integer((json_int_t)segment_sum(segment, (enum metric)i)));
+    return metrics;
+}
+
+/* A source of figures: the values since the start. */
+static double value_since_start(const void *segment, enum metric metric)
+{
+    return (double)segment_sum(segment, metric);
+}
+
+static json_t *list_figures(const struct segment *segment)
+{
+    json_t *figures = json_object();
+
+    for (int i = 0; i < FIGURE_COUNT; i++)
+        json_object_set_new(figures, figure_table[i].name,
+                            number(figure_value((enum figure)i, value_since_start, segment)));
+    return figures;
+}
+
+/* Of all responses since the start; null without a response. */
+static json_t *list_latency(const struct segment *segment)
+{
+    static const struct {
+        const char *name;
+        double percent;
+    } percentiles[] = {{"p50", 50}, {"p90", 90}, {"p99", 99}, {"max", 100}};
+    json_t *latency = json_object();
+    struct histogram all = {0};
+    bool any;
+
+    segment_add_all_latency(segment, &all);
+    any = histogram_count(&all) > 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(percentiles); i++)
+        json_object_set_new(
+            latency, percentiles[i].name,
+            number(any ? (double)histogram_percentile(&all, percentiles[i].percent) : NAN));
+    return latency;
+}
+
+/* Time and value of METRIC in sample NUMBER of the history. Returns false while it is written. */
+static bool read_sample(const struct segment *segment, uint64_t number, enum metric metric,
+                        uint64_t *time_ns, uint64_t *value)
+{
+    const struct segment_sample *sample = segment_sample(segment, number);
+
+    if (atomic_load_explicit(&sample->number, memory_order_acquire) != number + 1)
+        return false;
+    *time_ns = atomic_load_explicit(&sample->time_ns, memory_order_acquire);
+    *value = atomic_load_explicit(&sample->values[metric], memory_order_acquire);
+    return atomic_load_explicit(&sample->number, memory_order_relaxed) == number + 1;
+}
+
+/* Per second, between the last two samples of the history; null without two. */
+static json_t *rate(const struct segment *segment, enum metric metric)
+{
+    uint64_t next =
+        atomic_load_explicit(&segment_master(segment)->history_next, memory_order_acquire);
+    uint64_t then_ns, now_ns, before, last;
+
+    if (next < 2 || !read_sample(segment, next - 2, metric, &then_ns, &before) ||
+        !read_sample(segment, next - 1, metric, &now_ns, &last) || now_ns <= then_ns)
+        return json_null();
+    return number(figure_rate(before, last, now_ns - then_ns));
+}
+
+json_t *server_status(const struct segment *segment)
+{
+    const struct segment_master *master = segment_master(segment);
+    const struct segment_header *header = &segment->header;
+    uint64_t up = (clock_wall_ns() - header->started_ns) / NS_PER_S;
+
+    return json_pack(
+        "{s:b, s:s, s:s, s:i, s:I, s:i, s:o, s:s, s:{s:i}, s:{s:i}, s:{s:i, s:i, s:o}, s:{s:i, "
+        "s:i}, s:o, s:o, s:o, s:o, s:o}",
+        "ok", 1, "name", header->name, "version", header->version, "pid", (int)header->master_pid,
+        "uptime_s", (json_int_t)up, "generation", (int)load(&master->generation), "listening",
+        list_addresses(segment), "dispatch", load(&master->dispatch_master) ? "master" : "kernel",
+        "logger", "pid", (int)atomic_load(&master->logger_pid), "keys", "pid",
+        (int)atomic_load(&master->keys_pid), "workers", "wanted",
+        (int)load(&master->workers_wanted), "actual", (int)server_workers(segment), "list",
+        list_workers(segment), "threads", "wanted", (int)load(&master->threads_wanted), "actual",
+        (int)load(&master->threads_actual), "requests_per_s", rate(segment, METRIC_requests),
+        "tls_handshakes_per_s", rate(segment, METRIC_tls_handshakes), "latency_ns",
+        list_latency(segment), "figures", list_figures(segment), "metrics", list_metrics(segment));
+}

@@ -1,0 +1,19 @@
+/*
+ * The status of a server, as the command "status" and /status.json report it: read from the segment
+ * alone, so that every process that maps it gives the same answer.
+ */
+#ifndef COMMON_SERVER_STATUS_H
+#define COMMON_SERVER_STATUS_H
+
+#include "common/segment.h"
+
+#include <jansson.h>
+
+/* The caller releases it. NULL: out of memory. */
+json_t *server_status(const struct segment *segment);
+
+/* Number of workers, and of those that serve, as the master last published it. */
+uint32_t server_workers(const struct segment *segment);
+uint32_t server_workers_serving(const struct segment *segment);
+
+#endif
