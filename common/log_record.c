@@ -15,6 +15,30 @@
 
 static_assert(LOG_RECORD_WORDS_MAX * 8 < UINT16_MAX, "lengths have 16 bits");
 
+static const struct {
+    unsigned int id;
+    const char *version, *name;
+} ciphers[] = {
+    {0, "?", "?"}, /* unknown */
+#define TLS_CIPHER(id, version, name) {id, version, name},
+#include "common/tls_ciphers.def"
+#undef TLS_CIPHER
+};
+
+enum { TLS_CIPHER_BITS = 5, TLS_RESUMED = 1 << TLS_CIPHER_BITS };
+static_assert(ARRAY_LENGTH(ciphers) <= TLS_RESUMED - 1, "the last position is for unknown suites");
+
+uint8_t log_record_tls(unsigned int id, bool resumed)
+{
+    size_t position = 1;
+
+    while (position < ARRAY_LENGTH(ciphers) && ciphers[position].id != id)
+        position++;
+    if (position == ARRAY_LENGTH(ciphers))
+        position = TLS_RESUMED - 1;
+    return (uint8_t)(position | (resumed ? TLS_RESUMED : 0));
+}
+
 static size_t cut(struct span text, size_t most)
 {
     return text.length < most ? text.length : most;
@@ -25,7 +49,8 @@ uint64_t log_record_pack(const struct log_record *record, uint64_t *words)
     size_t line = cut(record->request_line, LOG_REQUEST_LINE_MAX);
     size_t referer = cut(record->referer, LOG_REFERER_MAX);
     size_t agent = cut(record->agent, LOG_AGENT_MAX);
-    uint64_t count = LOG_RECORD_HEAD_WORDS + (line + referer + agent + 7) / 8;
+    size_t user = cut(record->user, LOG_USER_MAX);
+    uint64_t count = LOG_RECORD_HEAD_WORDS + (line + referer + agent + user + 7) / 8;
     char *text = (char *)(words + LOG_RECORD_HEAD_WORDS);
 
     words[count - 1] = 0; /* padding */
@@ -35,13 +60,16 @@ uint64_t log_record_pack(const struct log_record *record, uint64_t *words)
     words[2] = record->duration_ns;
     words[3] = record->body_bytes;
     memcpy(&words[4], record->address, CLIENT_ADDRESS_BYTES);
-    words[6] = line | (uint64_t)referer << 16 | (uint64_t)agent << 32;
+    words[6] = line | (uint64_t)referer << 16 | (uint64_t)agent << 32 |
+               (uint64_t)record->tls << 48 | (uint64_t)user << 56;
     if (line > 0)
         memcpy(text, record->request_line.start, line);
     if (referer > 0)
         memcpy(text + line, record->referer.start, referer);
     if (agent > 0)
         memcpy(text + line + referer, record->agent.start, agent);
+    if (user > 0)
+        memcpy(text + line + referer + agent, record->user.start, user);
     return count;
 }
 
@@ -49,7 +77,7 @@ int log_record_unpack(const uint64_t *words, struct log_record *record)
 {
     const char *text = (const char *)(words + LOG_RECORD_HEAD_WORDS);
     uint64_t count = words[0] & UINT32_MAX;
-    size_t line, referer, agent;
+    size_t line, referer, agent, user;
 
     if ((words[0] >> 32 & 0xff) != LOG_RECORD_VERSION || count < LOG_RECORD_HEAD_WORDS ||
         count > LOG_RECORD_WORDS_MAX)
@@ -57,9 +85,11 @@ int log_record_unpack(const uint64_t *words, struct log_record *record)
     line = words[6] & 0xffff;
     referer = words[6] >> 16 & 0xffff;
     agent = words[6] >> 32 & 0xffff;
-    if (LOG_RECORD_HEAD_WORDS + (line + referer + agent + 7) / 8 != count)
+    user = words[6] >> 56;
+    if (LOG_RECORD_HEAD_WORDS + (line + referer + agent + user + 7) / 8 != count)
         return -1;
     record->outcome = (uint8_t)(words[0] >> 40);
+    record->tls = (uint8_t)(words[6] >> 48 & 0x3f);
     record->status = (uint16_t)(words[0] >> 48);
     record->time_ns = words[1];
     record->duration_ns = words[2];
@@ -68,13 +98,17 @@ int log_record_unpack(const uint64_t *words, struct log_record *record)
     record->request_line = (struct span){text, line};
     record->referer = (struct span){text + line, referer};
     record->agent = (struct span){text + line + referer, agent};
+    record->user = (struct span){text + line + referer + agent, user};
     return 0;
 }
 
 static uint64_t word_at(const struct log_ring *ring, uint64_t position)
 {
-    return atomic_load_explicit(&ring->word[position & (ring->capacity - 1)], memory_order_acquire);
+    return atomic_load_explicit(&ring->words->word[position & (ring->capacity - 1)],
+                                memory_order_acquire);
 }
+
+enum { CHAIN = 64 }; /* consecutive plausible records that prove the start of the first one */
 
 /* Length of the record at POSITION; 0 if the words there cannot be a record. */
 static uint64_t plausible_length(const struct log_ring *ring, uint64_t position, uint64_t head)
@@ -85,8 +119,9 @@ static uint64_t plausible_length(const struct log_ring *ring, uint64_t position,
         count > LOG_RECORD_WORDS_MAX || count > head - position)
         return 0;
     lengths = word_at(ring, position + 6);
-    if (LOG_RECORD_HEAD_WORDS +
-            ((lengths & 0xffff) + (lengths >> 16 & 0xffff) + (lengths >> 32 & 0xffff) + 7) / 8 !=
+    if (LOG_RECORD_HEAD_WORDS + ((lengths & 0xffff) + (lengths >> 16 & 0xffff) +
+                                 (lengths >> 32 & 0xffff) + (lengths >> 56) + 7) /
+                                    8 !=
         count)
         return 0;
     return count;
@@ -94,21 +129,23 @@ static uint64_t plausible_length(const struct log_ring *ring, uint64_t position,
 
 uint64_t log_record_first(const struct log_ring *ring, uint64_t from, uint64_t head)
 {
-    uint64_t start, position, length;
+    uint64_t end = head - from < LOG_RECORD_WORDS_MAX ? head : from + LOG_RECORD_WORDS_MAX;
 
-    for (start = from; start < head; start++) {
-        for (position = start; position < head; position += length) {
+    for (uint64_t start = from; start < end; start++) {
+        uint64_t position = start, length = 1;
+
+        for (int i = 0; i < CHAIN && position < head && length > 0; i++) {
             length = plausible_length(ring, position, head);
-            if (length == 0)
-                break;
+            position += length;
         }
-        if (position == head)
+        if (length > 0)
             return start;
     }
     return head;
 }
 
-static_assert(6 * (LOG_REQUEST_LINE_MAX + LOG_REFERER_MAX + LOG_AGENT_MAX) + 512 < LOG_LINE_MAX,
+static_assert(6 * (LOG_REQUEST_LINE_MAX + LOG_REFERER_MAX + LOG_AGENT_MAX + LOG_USER_MAX) + 512 <
+                  LOG_LINE_MAX,
               "an escaped byte takes up to six");
 
 static const char digits[] = "0123456789abcdef";
@@ -273,12 +310,27 @@ static void make_utc(struct time_text *cache)
     cache->length = strftime(cache->text, sizeof(cache->text), "%Y-%m-%dT%H:%M:%S.", &parts);
 }
 
+/* Replaces the second '-' of "- -", which begin the cached time. A blank would end the field. */
+static char *put_user(char *to, struct span user, const struct time_text *time)
+{
+    to = PUT(to, " - ");
+    for (size_t i = 0; i < user.length; i++) {
+        if (is_plain((unsigned char)user.start[i]) && user.start[i] != ' ')
+            *to++ = user.start[i];
+        else
+            to = escape_hex(to, (unsigned char)user.start[i]);
+    }
+    return put_text(to, time->text + strlen(" - -"), time->length - strlen(" - -"));
+}
+
 static inline char *put_common(char *to, const struct log_record *record)
 {
     static _Thread_local struct time_text cache;
+    char *after_address = client_address_put(record->address, to);
 
-    to = client_address_put(record->address, to);
-    to = put_time(to, record->time_ns, &cache, make_local_time);
+    to = put_time(after_address, record->time_ns, &cache, make_local_time);
+    if (UNLIKELY(record->user.length > 0))
+        to = put_user(after_address, record->user, &cache);
     to = put_quoted(to, record->request_line);
     *to++ = ' ';
     to = decimal_put(to, record->status);
@@ -303,6 +355,20 @@ static char *put_milliseconds(char *to, uint64_t time_ns)
     return put_text(to, text, sizeof(text));
 }
 
+static char *put_tls(char *to, uint8_t tls)
+{
+    size_t position = tls & (TLS_RESUMED - 1);
+
+    if (position >= ARRAY_LENGTH(ciphers))
+        position = 0;
+    to = PUT(to, "\",\"tls\":\"");
+    to = put_text(to, ciphers[position].version, strlen(ciphers[position].version));
+    to = PUT(to, "\",\"cipher\":\"");
+    to = put_text(to, ciphers[position].name, strlen(ciphers[position].name));
+    return (tls & TLS_RESUMED) != 0 ? PUT(to, "\",\"resumed\":true}")
+                                    : PUT(to, "\",\"resumed\":false}");
+}
+
 static char *put_json(char *to, const struct log_record *record)
 {
     static _Thread_local struct time_text cache;
@@ -314,6 +380,10 @@ static char *put_json(char *to, const struct log_record *record)
     to = put_milliseconds(to, record->time_ns);
     to = PUT(to, "Z\",\"address\":\"");
     to = client_address_put(record->address, to);
+    if (record->user.length > 0) {
+        to = PUT(to, "\",\"user\":\"");
+        to = put_escaped(to, record->user, escape_json);
+    }
     to = PUT(to, "\",\"request\":\"");
     to = put_escaped(to, record->request_line, escape_json);
     to = PUT(to, "\",\"status\":");
@@ -328,7 +398,7 @@ static char *put_json(char *to, const struct log_record *record)
     to = put_escaped(to, record->referer, escape_json);
     to = PUT(to, "\",\"agent\":\"");
     to = put_escaped(to, record->agent, escape_json);
-    return PUT(to, "\"}");
+    return record->tls == 0 ? PUT(to, "\"}") : put_tls(to, record->tls);
 }
 
 size_t log_record_format(enum log_format format, const struct log_record *record, char *line)

@@ -7,15 +7,18 @@
  *   word 2     duration, ns
  *   word 3     bytes of body sent
  *   word 4, 5  client address (see client_address.h)
- *   word 6     lengths: request line, referer, agent (16 bits each), flags (16)
- *   then       the three texts without NUL, padded with zeros to a word
+ *   word 6     lengths: request line, referer, agent (16 bits each); TLS cipher suite (5), resumed (1);
+ *              unused (2), length of the user name (8)
+ *   then       the four texts without NUL, padded with zeros to a word
  *
  * As a line of the access log:
  *
- *   common    192.0.2.7 - - [21/Nov/2026:06:18:30 +0000] "GET / HTTP/1.1" 200 2326
+ *   common    192.0.2.7 - USER [21/Nov/2026:06:18:30 +0000] "GET / HTTP/1.1" 200 2326
  *   combined  the same, then "Referer" "User-Agent"
  *   json      {"time":"2026-11-21T06:18:30.123Z","address":"192.0.2.7","request":"GET / HTTP/1.1",
  *             "status":200,"bytes":2326,"duration_us":84,"outcome":"hit","referer":"","agent":""}
+ *             with a user also "user":"USER" before request,
+ *             over TLS also "tls":"1.3","cipher":"TLS_AES_128_GCM_SHA256","resumed":false
  *
  * Control characters, quotes, backslashes and all non-ASCII bytes are written as \xHH, in JSON as
  * \u00HH, so a client cannot forge or split a line.
@@ -29,6 +32,7 @@
 #include "common/log_ring.h"
 #include "common/span.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -39,8 +43,10 @@ enum {
     LOG_REQUEST_LINE_MAX = 4096,
     LOG_REFERER_MAX = 1024,
     LOG_AGENT_MAX = 512,
+    LOG_USER_MAX = 128,
     LOG_RECORD_WORDS_MAX =
-        LOG_RECORD_HEAD_WORDS + (LOG_REQUEST_LINE_MAX + LOG_REFERER_MAX + LOG_AGENT_MAX) / 8,
+        LOG_RECORD_HEAD_WORDS +
+        (LOG_REQUEST_LINE_MAX + LOG_REFERER_MAX + LOG_AGENT_MAX + LOG_USER_MAX) / 8,
 };
 
 struct log_record {
@@ -49,11 +55,16 @@ struct log_record {
     uint64_t body_bytes;
     uint16_t status;
     uint8_t outcome; /* enum outcome */
+    uint8_t tls;     /* of log_record_tls(); 0: not over TLS */
     uint8_t address[CLIENT_ADDRESS_BYTES];
     struct span request_line;
     struct span referer; /* empty: no such field */
     struct span agent;
+    struct span user; /* whose password was verified; empty: none */
 };
+
+/* The member tls of a connection with the cipher suite ID, by its number. Not 0. */
+uint8_t log_record_tls(unsigned int id, bool resumed);
 
 /* Packs RECORD into WORDS (LOG_RECORD_WORDS_MAX of them) and returns the number of words used. */
 uint64_t log_record_pack(const struct log_record *record, uint64_t *words);
@@ -66,9 +77,9 @@ int log_record_unpack(const uint64_t *words, struct log_record *record);
 
 /*
  * Position of the first record in RING at or after FROM; HEAD if there is none. The ring does not
- * mark where records start, so this is a guess: the first position from which plausible records
- * follow each other exactly up to HEAD. Callers must check what they read from there. Any thread or
- * process.
+ * mark where records start, so this is a guess: the first position from which 64 plausible
+ * records follow each other, or fewer exactly up to HEAD. Callers must check what they read from
+ * there. Any thread or process.
  */
 uint64_t log_record_first(const struct log_ring *ring, uint64_t from, uint64_t head);
 

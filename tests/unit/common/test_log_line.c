@@ -47,6 +47,25 @@ static void combined_format(void **state)
                         "18446744073709551615 \"-\" \"-\"\n");
 }
 
+/* A blank in it would look like the end of the field. */
+static void user_has_the_third_place(void **state)
+{
+    struct log_record record = log_sample();
+
+    (void)state;
+    record.user = SPAN("a b\"\001c");
+    assert_string_equal(
+        line_of(LOG_FORMAT_COMMON, &record),
+        "192.0.2.7 - a\\x20b\\x22\\x01c [21/Nov/2026:06:18:30 +0000] \"GET /index.html "
+        "HTTP/1.1\" 200 2326\n");
+    assert_non_null(strstr(line_of(LOG_FORMAT_COMBINED, &record), " - a\\x20b\\x22\\x01c [21/"));
+    assert_non_null(
+        strstr(line_of(LOG_FORMAT_JSON, &record),
+               "\"address\":\"192.0.2.7\",\"user\":\"a b\\u0022\\u0001c\",\"request\":"));
+    record.user.length = 0;
+    assert_non_null(strstr(line_of(LOG_FORMAT_COMMON, &record), "192.0.2.7 - - [21/"));
+}
+
 static void common_format(void **state)
 {
     struct log_record record = log_sample();
@@ -69,6 +88,38 @@ static void json_format(void **state)
                         "\",\"agent\":\"curl/8.0\"}\n");
     record.outcome = UINT8_MAX;
     assert_non_null(strstr(line_of(LOG_FORMAT_JSON, &record), "\"outcome\":\"unknown\""));
+}
+
+static void json_names_version_and_cipher_of_tls(void **state)
+{
+    static const struct {
+        unsigned int id;
+        bool resumed;
+        const char *members;
+    } examples[] = {
+        {0x1301, false,
+         ",\"tls\":\"1.3\",\"cipher\":\"TLS_AES_128_GCM_SHA256\",\"resumed\":false}\n"},
+        {0xcca8, true,
+         ",\"tls\":\"1.2\",\"cipher\":\"TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256\",\"resumed\":"
+         "true}\n"},
+        {0x0005, false, ",\"tls\":\"?\",\"cipher\":\"?\",\"resumed\":false}\n"},
+    };
+    uint64_t words[LOG_RECORD_WORDS_MAX];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
+        struct log_record record = log_sample(), copy = {0};
+        const char *line;
+
+        record.tls = log_record_tls(examples[i].id, examples[i].resumed);
+        assert_int_not_equal(record.tls, 0);
+        log_record_pack(&record, words);
+        assert_int_equal(log_record_unpack(words, &copy), 0);
+        assert_int_equal(copy.tls, record.tls);
+        line = line_of(LOG_FORMAT_JSON, &copy);
+        assert_string_equal(line + strlen(line) - strlen(examples[i].members), examples[i].members);
+        assert_null(strstr(line_of(LOG_FORMAT_COMBINED, &copy), "TLS"));
+    }
 }
 
 /* Reference implementation: escapes byte by byte. */
@@ -189,7 +240,8 @@ static void longest_line_fits(void **state)
     assert_non_null(line);
     memset(text, '\n', sizeof(text));
     memset(record.address, 0xab, sizeof(record.address));
-    record.request_line = record.referer = record.agent = (struct span){text, sizeof(text)};
+    record.request_line = record.referer = record.agent = record.user =
+        (struct span){text, sizeof(text)};
     assert_int_equal(log_record_pack(&record, words), LOG_RECORD_WORDS_MAX);
     assert_int_equal(log_record_unpack(words, &record), 0);
     for (int format = 0; format < LOG_FORMAT_COUNT; format++)
@@ -202,7 +254,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(combined_format),
         cmocka_unit_test(common_format),
+        cmocka_unit_test(user_has_the_third_place),
         cmocka_unit_test(json_format),
+        cmocka_unit_test(json_names_version_and_cipher_of_tls),
         cmocka_unit_test(every_byte_is_escaped_at_every_offset),
         cmocka_unit_test(texts_are_not_read_past_their_end),
         cmocka_unit_test(json_is_valid_for_every_byte),
