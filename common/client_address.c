@@ -1,6 +1,7 @@
 #include "common/client_address.h"
 
 #include <arpa/inet.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #define IPV4_MARK UINT64_C(0xffff) /* upper bits of the key of an IPv4 address */
@@ -48,10 +49,13 @@ char *client_key_text(uint64_t key, char buffer[CLIENT_KEY_TEXT])
     } else if (key == LOOPBACK) {
         snprintf(buffer, CLIENT_KEY_TEXT, "::1");
     } else {
+        bool site = key >> 48 == CLIENT_SITE_MARK;
+        uint64_t prefix = site ? key << 16 : key;
+
         for (int i = 0; i < 8; i++)
-            network.s6_addr[i] = (uint8_t)(key >> (56 - 8 * i));
-        snprintf(buffer, CLIENT_KEY_TEXT, "%s/64",
-                 inet_ntop(AF_INET6, &network, text, sizeof(text)));
+            network.s6_addr[i] = (uint8_t)(prefix >> (56 - 8 * i));
+        snprintf(buffer, CLIENT_KEY_TEXT, "%s/%d",
+                 inet_ntop(AF_INET6, &network, text, sizeof(text)), site ? 48 : 64);
     }
     return buffer;
 }

@@ -1,6 +1,7 @@
 #include "common/control_client.h"
 
 #include "common/clock.h"
+#include "common/instance.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +12,22 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+/* Another user may have created a socket in the place of the server's. */
+static enum control_result check_server(struct control_client *client, const char *path, char *why,
+                                        size_t size)
+{
+    struct ucred server = {.uid = (uid_t)-1};
+    socklen_t length = sizeof(server);
+    char what[INSTANCE_PATH_MAX + 64];
+
+    snprintf(what, sizeof(what), "the server at the control socket %s", path);
+    getsockopt(client->fd, SOL_SOCKET, SO_PEERCRED, &server, &length);
+    if (instance_owner_trusted(server.uid, what, why, size))
+        return CONTROL_PENDING;
+    control_close(client);
+    return CONTROL_DENIED;
+}
 
 enum control_result control_connect(struct control_client *client, const char *path, char *why,
                                     size_t size)
@@ -27,7 +44,7 @@ enum control_result control_connect(struct control_client *client, const char *p
     memcpy(address.sun_path, path, strlen(path) + 1);
     client->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (client->fd >= 0 && connect(client->fd, (struct sockaddr *)&address, sizeof(address)) == 0)
-        return CONTROL_PENDING;
+        return check_server(client, path, why, size);
     error = errno;
     control_close(client);
     if (error == EACCES || error == EPERM) {
@@ -51,6 +68,8 @@ enum control_result control_send(struct control_client *client, const char *line
     }
     client->length = 0;
     if (send(client->fd, text, (size_t)length, MSG_NOSIGNAL) == length)
+        return CONTROL_PENDING;
+    if (errno == EPIPE || errno == ECONNRESET) /* the server may have sent why it closed */
         return CONTROL_PENDING;
     snprintf(why, size, "cannot send the command: %s", strerror(errno));
     return CONTROL_FAILED;

@@ -25,14 +25,20 @@ enum control_result {
     CONTROL_PENDING,   /* no complete reply yet */
     CONTROL_FAILED,    /* the connection was closed or the reply is too long; see WHY */
     CONTROL_NO_DAEMON, /* nothing listens on the socket; see WHY */
-    CONTROL_DENIED,    /* no permission to connect; see WHY */
+    CONTROL_DENIED,    /* no permission to connect, or a server of another user; see WHY */
 };
 
-/* Connects to the UNIX socket PATH. Returns CONTROL_PENDING when ready to send. */
+/*
+ * Connects to the UNIX socket PATH, whose server must run as root or as this user. Returns
+ * CONTROL_PENDING when ready to send.
+ */
 enum control_result control_connect(struct control_client *client, const char *path, char *why,
                                     size_t size);
 
-/* Sends LINE and a newline. LINE contains no newline and fits CONTROL_LINE_MAX. */
+/*
+ * Sends LINE and a newline. LINE contains no newline and fits CONTROL_LINE_MAX. If the server has
+ * closed the connection, control_receive() returns its last reply or fails.
+ */
 enum control_result control_send(struct control_client *client, const char *line, char *why,
                                  size_t size);
 

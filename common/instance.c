@@ -1,10 +1,14 @@
 #include "common/instance.h"
 
 #include <ctype.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#define SYSTEM_RUN_DIR "/run/webserverd" /* of root, or of the user of the system service */
 
 bool instance_name_valid(const char *name)
 {
@@ -29,7 +33,7 @@ int instance_run_dir(char *buffer, size_t size)
     const char *runtime = getenv("XDG_RUNTIME_DIR");
 
     if (geteuid() == 0)
-        return fitted(snprintf(buffer, size, "/run/webserverd"), size);
+        return fitted(snprintf(buffer, size, SYSTEM_RUN_DIR), size);
     if (runtime != NULL && runtime[0] == '/')
         return fitted(snprintf(buffer, size, "%s/webserverd", runtime), size);
     return fitted(snprintf(buffer, size, "/tmp/webserverd-%lu", (unsigned long)geteuid()), size);
@@ -47,4 +51,24 @@ int instance_socket_path(const char *name, char *buffer, size_t size)
 int instance_segment_name(const char *name, char *buffer, size_t size)
 {
     return fitted(snprintf(buffer, size, "/webserverd.%s", name), size);
+}
+
+/* Only root can create a directory in /run. */
+static bool is_service_user(uid_t uid)
+{
+    struct stat status;
+
+    return lstat(SYSTEM_RUN_DIR, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == uid;
+}
+
+bool instance_owner_trusted(uid_t uid, const char *what, char *why, size_t size)
+{
+    const struct passwd *user;
+
+    if (uid == 0 || uid == geteuid() || is_service_user(uid))
+        return true;
+    user = getpwuid(uid);
+    snprintf(why, size, "%s belongs to %s (uid %lu), not to root, this user or the system service",
+             what, user != NULL ? user->pw_name : "another user", (unsigned long)uid);
+    return false;
 }

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #define INSTANCE_DEFAULT_NAME "webserverd"
 
@@ -24,5 +25,12 @@ bool instance_name_valid(const char *name);
 int instance_run_dir(char *buffer, size_t size);
 int instance_socket_path(const char *name, char *buffer, size_t size);
 int instance_segment_name(const char *name, char *buffer, size_t size);
+
+/*
+ * True for root, the effective user, and the owner of /run/webserverd, to whom root gave the run
+ * directory of the system service. Other users may create files in /dev/shm and sockets under the
+ * name of an instance: those are not used. WHY is then "WHAT belongs to NAME (uid N), ...".
+ */
+bool instance_owner_trusted(uid_t uid, const char *what, char *why, size_t size);
 
 #endif

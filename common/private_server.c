@@ -9,6 +9,7 @@
 #include <ftw.h>
 #include <sched.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,9 +25,9 @@ enum {
     OPTIONS_MAX = 40,
     OPTION_TEXT = PRIVATE_SERVER_PATH + 32,
     POLL_MS = 10,
-    START_MS = 15000,
-    REPLY_MS = 15000,
-    STOP_MS = 5000,
+    START_MS = 30000,
+    REPLY_MS = 30000,
+    STOP_MS = 30000, /* longer than any wait of the stop itself */
     GROUP_MS = 2000,
 };
 
@@ -166,6 +167,22 @@ static bool write_line(struct command_line *line, const struct private_server *s
         add_option(line, options[count]);
     line->word[line->count] = NULL;
     return options == NULL || options[count] == NULL;
+}
+
+int private_server_certify(const struct private_server *server, char *why, size_t size)
+{
+    const char *const words[] = {server->program, "-S", server->directory, NULL};
+    posix_spawn_file_actions_t actions;
+    int status = -1, error;
+    pid_t pid;
+
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    error = posix_spawnp(&pid, words[0], &actions, NULL, (char **)(uintptr_t)words, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (error == 0 && waitpid(pid, &status, 0) == pid && status == 0)
+        return 0;
+    return snprintf(why, size, "%s -S %s failed", server->program, server->directory), -1;
 }
 
 void private_server_use_core(struct private_server *server, int core)

@@ -39,6 +39,12 @@ int private_server_configure(const struct private_server *server, const char *te
 int private_server_start(struct private_server *server, const char *const *options, char *why,
                          size_t size);
 
+/*
+ * Writes a self-signed certificate and its key, localhost.pem and localhost.key, into its directory.
+ * Returns 0, or -1 with WHY.
+ */
+int private_server_certify(const struct private_server *server, char *why, size_t size);
+
 /* Sets the CPU core of later starts; negative: all cores available to this process. */
 void private_server_use_core(struct private_server *server, int core);
 

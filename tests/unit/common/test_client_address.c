@@ -29,9 +29,30 @@ static void key_round_trips_as_text(void **state)
                             cases[i].text);
 }
 
+static void site_of_a_key_is_its_48(void **state)
+{
+    static const struct {
+        const char *address, *site;
+    } cases[] = {{"2001:db8:7:1:2:3:4:5", "2001:db8:7::/48"},
+                 {"2001:db8:7:ffff::1", "2001:db8:7::/48"},
+                 {"2001:db8:8::1", "2001:db8:8::/48"},
+                 {"fe80::1", "fe80::/48"},
+                 {"192.0.2.7", "unix:"}, /* none */
+                 {"::1", "unix:"},
+                 {"unix:", "unix:"}};
+    char text[CLIENT_KEY_TEXT];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_string_equal(
+            client_key_text(client_site_key(client_key_parse(cases[i].address)), text),
+            cases[i].site);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(key_round_trips_as_text)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(key_round_trips_as_text),
+                                       cmocka_unit_test(site_of_a_key_is_its_48)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -161,7 +161,22 @@ static void closed_connection_fails(void **state)
     server = -1;
     assert_int_equal(control_receive(&client, 30000, &line, why, sizeof(why)), CONTROL_FAILED);
     assert_non_null(strstr(why, "closed"));
-    assert_int_equal(control_send(&client, "ping", why, sizeof(why)), CONTROL_FAILED);
+    assert_int_equal(control_send(&client, "ping", why, sizeof(why)), CONTROL_PENDING);
+    assert_int_equal(control_receive(&client, 30000, &line, why, sizeof(why)), CONTROL_FAILED);
+}
+
+/* The server refuses a client before it has read a command. */
+static void refusal_is_received(void **state)
+{
+    const char *line;
+
+    (void)state;
+    answer("{\"ok\":false}\n");
+    close(server);
+    server = -1;
+    assert_int_equal(control_send(&client, "ping", why, sizeof(why)), CONTROL_PENDING);
+    assert_int_equal(control_receive(&client, 30000, &line, why, sizeof(why)), CONTROL_REPLY);
+    assert_string_equal(line, "{\"ok\":false}");
 }
 
 static void invalid_line_is_not_sent(void **state)
@@ -187,6 +202,26 @@ static void missing_server_is_reported(void **state)
     assert_int_equal(client.fd, -1);
     assert_int_equal(control_connect(&client, "/nowhere/at/all.sock", why, sizeof(why)),
                      CONTROL_NO_DAEMON);
+}
+
+/* Only root can play the other user. */
+static void server_of_another_user_is_denied(void **state)
+{
+    enum { OTHER_USER = 65534 };
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    close(listener);
+    unlink(path);
+    assert_int_equal(chmod(folder, 0777), 0);
+    assert_int_equal(seteuid(OTHER_USER), 0); /* listen() records the user */
+    assert_int_equal(listen_at_path(), 0);
+    assert_int_equal(seteuid(0), 0);
+    assert_int_equal(control_connect(&client, path, why, sizeof(why)), CONTROL_DENIED);
+    assert_non_null(strstr(why, path));
+    assert_non_null(strstr(why, "(uid 65534), not to root, this user or the system service"));
+    assert_int_equal(client.fd, -1);
 }
 
 static void long_path_is_rejected(void **state)
@@ -216,8 +251,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(long_reply_is_received_endless_one_fails, connect_both,
                                         close_socket),
         cmocka_unit_test_setup_teardown(closed_connection_fails, connect_both, close_socket),
+        cmocka_unit_test_setup_teardown(refusal_is_received, connect_both, close_socket),
         cmocka_unit_test_setup_teardown(invalid_line_is_not_sent, connect_both, close_socket),
         cmocka_unit_test_setup_teardown(missing_server_is_reported, open_socket, close_socket),
+        cmocka_unit_test_setup_teardown(server_of_another_user_is_denied, open_socket,
+                                        close_socket),
         cmocka_unit_test_setup_teardown(long_path_is_rejected, open_socket, close_socket),
         cmocka_unit_test_setup_teardown(closing_twice_is_harmless, connect_both, close_socket),
     };

@@ -56,6 +56,19 @@ static void segment_name_contains_instance(void **state)
     assert_int_equal(instance_segment_name("site", text, strlen("/webserverd.site") + 1), 0);
 }
 
+static void only_root_and_this_user_are_trusted(void **state)
+{
+    char why[128] = "";
+
+    (void)state;
+    assert_true(instance_owner_trusted(0, "x", why, sizeof(why)));
+    assert_true(instance_owner_trusted(geteuid(), "x", why, sizeof(why)));
+    assert_string_equal(why, "");
+    assert_false(instance_owner_trusted(12345678, "the file x", why, sizeof(why)));
+    assert_string_equal(why, "the file x belongs to another user (uid 12345678), not to root, "
+                             "this user or the system service");
+}
+
 static void run_dir_and_socket_depend_on_user(void **state)
 {
     char folder[INSTANCE_PATH_MAX], expected[INSTANCE_PATH_MAX], text[INSTANCE_PATH_MAX];
@@ -120,6 +133,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_validated),
         cmocka_unit_test(segment_name_contains_instance),
+        cmocka_unit_test(only_root_and_this_user_are_trusted),
         cmocka_unit_test(run_dir_and_socket_depend_on_user),
         cmocka_unit_test(metric_texts_fit_the_segment),
         cmocka_unit_test(state_letters_are_unique),
