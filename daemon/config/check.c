@@ -1,8 +1,11 @@
 #include "daemon/config/check.h"
 
 #include "common/macros.h"
+#include "daemon/config/access.h"
+#include "daemon/config/cors.h"
 #include "daemon/config/headers.h"
 #include "daemon/config/lists.h"
+#include "daemon/config/redirects.h"
 #include "daemon/config/value.h"
 
 #include <errno.h>
@@ -10,6 +13,49 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define HSTS_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789=;- "
+
+enum { HSTS_MAX = 128 };
+
+static const char error_pages_advice[] = "write it from the document root, as in /errors";
+static const char fallback_advice[] = "write it from the document root, as in /index.html";
+
+/* Parsing. */
+
+/* The owner of the fault callback. */
+struct reading {
+    struct config_draft *draft;
+    const struct config_entry *entry;
+};
+
+static void report_fault(void *owner, const struct config_fault *fault)
+{
+    struct reading *reading = owner;
+    struct config_place place = config_entry_place(reading->entry, fault->offset, fault->length);
+
+    config_report_error(&reading->draft->report, &place, fault->advice, "%s", fault->problem);
+}
+
+int config_draft_parse(struct config_draft *draft, const struct config_key *key,
+                       const struct config_entry *entry, void *field)
+{
+    struct reading reading = {draft, entry};
+    struct config_faults faults = {report_fault, &reading};
+
+    if (config_entry_check(entry, &draft->report) != 0)
+        return -1;
+    return config_value_parse(key, entry->value, draft->base, field, &faults);
+}
+
+void config_draft_add_access(struct config_draft *draft, const struct config_entry *entry)
+{
+    struct reading reading = {draft, entry};
+    const struct config_faults faults = {report_fault, &reading};
+    const struct access_source source = {draft->base, &faults, &draft->report};
+
+    config_access_add(draft->config, entry, &source);
+}
 
 /* Completing. */
 
@@ -51,19 +97,17 @@ static void complete_socket(struct config_draft *draft)
                             "out of memory");
 }
 
-/* auto: the cores divided among the processes, at most max_threads in total, at least 1 each. */
+/* auto: the cores divided among the processes, at least 1 each and at most max_threads. */
 static void complete_threads(struct config *config)
 {
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     uint64_t cores = online > 0 ? (uint64_t)online : 1;
-    uint64_t threads = cores < config->workers_max_threads ? cores : config->workers_max_threads;
-    uint64_t max = config_value_max(&config_keys[KEY_workers_threads]);
+    uint64_t threads = cores / config->workers_processes;
 
     if (config->workers_threads != 0)
         return;
-    threads /= config->workers_processes;
-    if (threads > max)
-        threads = max;
+    if (threads > config->workers_max_threads)
+        threads = config->workers_max_threads;
     config->workers_threads = threads > 0 ? (uint32_t)threads : 1;
 }
 
@@ -116,48 +160,21 @@ static void check_order(struct config_draft *draft, enum config_key_number lesse
     free(high_text);
 }
 
-static void check_threads(struct config_draft *draft)
+static void check_root(struct config_report *report, const struct config_place *place,
+                       const char *root)
 {
-    static const enum config_key_number keys[] = {KEY_workers_threads, KEY_workers_processes,
-                                                  KEY_workers_max_threads};
-    const struct config *config = draft->config;
-    char advice[CONFIG_ADVICE_MAX], allowed[64];
-
-    for (size_t i = 0; i < ARRAY_LENGTH(keys); i++)
-        if (draft->faulty[keys[i]])
-            return;
-    if ((uint64_t)config->workers_processes * config->workers_threads <=
-        config->workers_max_threads)
-        return;
-    config_value_allowed(&config_keys[KEY_workers_max_threads], allowed, sizeof(allowed));
-    snprintf(advice, sizeof(advice),
-             "lower processes or threads, or raise max_threads (allowed: %s)", allowed);
-    config_report_error(&draft->report, key_at_fault(draft, keys, ARRAY_LENGTH(keys)), advice,
-                        "[workers] processes = %u with threads = %u each are more than "
-                        "max_threads = %u",
-                        config->workers_processes, config->workers_threads,
-                        config->workers_max_threads);
-}
-
-static void check_root(struct config_draft *draft)
-{
-    const char *root = draft->config->server_root;
-    const struct config_place *place = &draft->set_at[KEY_server_root];
     struct stat status;
 
-    if (draft->faulty[KEY_server_root])
-        return;
     if (stat(root, &status) != 0)
-        config_report_error(&draft->report, place, "set [server] root to the directory to serve",
-                            "%s: %s", root, strerror(errno));
+        config_report_error(report, place, "set root to the directory to serve", "%s: %s", root,
+                            strerror(errno));
     else if (!S_ISDIR(status.st_mode))
-        config_report_error(&draft->report, place, "set [server] root to the directory to serve",
+        config_report_error(report, place, "set root to the directory to serve",
                             "%s is not a directory", root);
     else if (access(root, X_OK) != 0)
-        config_report_error(&draft->report, place,
-                            "the user that runs webserverd needs the right "
-                            "to enter it",
-                            "%s: %s", root, strerror(errno));
+        config_report_error(report, place,
+                            "the user that runs webserverd needs the right to enter it", "%s: %s",
+                            root, strerror(errno));
 }
 
 static void check_identity(struct config_draft *draft, const struct config_system *system)
@@ -190,28 +207,21 @@ static void check_socket(struct config_draft *draft)
                         INSTANCE_PATH_MAX - 1);
 }
 
-static void check_index(struct config_draft *draft)
+static void check_index(struct config_report *report, const struct config_place *place,
+                        const char *index)
 {
-    const char *index = draft->config->server_index;
-
-    if (draft->faulty[KEY_server_index])
-        return;
     if (index[0] == '\0' || strchr(index, '/') != NULL || strcmp(index, ".") == 0 ||
         strcmp(index, "..") == 0)
-        config_report_error(&draft->report, &draft->set_at[KEY_server_index],
-                            "write a file name without a path, as in index.html",
+        config_report_error(report, place, "write a file name without a path, as in index.html",
                             "'%s' is not a file name", index);
 }
 
 /* Checks for a path below the document root, or an empty value. */
-static void check_root_path(struct config_draft *draft, enum config_key_number number,
-                            const char *advice)
+static void check_root_path(struct config_report *report, const struct config_place *place,
+                            const char *path, const char *advice)
 {
-    const char *path = *(const char **)config_draft_field(draft, &config_keys[number]);
-
-    if (!draft->faulty[number] && path[0] != '\0' && path[0] != '/')
-        config_report_error(&draft->report, &draft->set_at[number], advice,
-                            "'%s' does not begin with '/'", path);
+    if (path[0] != '\0' && path[0] != '/')
+        config_report_error(report, place, advice, "'%s' does not begin with '/'", path);
 }
 
 static void check_prefix(struct config_draft *draft)
@@ -248,33 +258,165 @@ static void check_follow_into(struct config_draft *draft, const struct config_sy
             config_report_error(&draft->report, place, "name directories", "%s is not a directory",
                                 into->item[i]);
     }
-    if (config->files_symlinks == SYMLINKS_FOLLOW && access("/proc/self/fd", X_OK) != 0)
-        config_report_error(&draft->report, &draft->set_at[KEY_files_symlinks],
-                            "mount /proc, or set symlinks = inside",
-                            "symlinks = follow needs /proc");
-    else if (config->files_symlinks == SYMLINKS_FOLLOW && system != NULL &&
-             !system->can_follow_links())
+    if (config->files_symlinks == SYMLINKS_FOLLOW && system != NULL && !system->can_follow_links())
         config_report_error(
             &draft->report, &draft->set_at[KEY_files_symlinks],
             "set symlinks = inside, or use a kernel with Landlock (Linux 5.13 or newer)",
             "symlinks = follow is not safe without Landlock");
 }
 
+/* Workers open files by their names in /proc/self/fd (daemon/content/files.c). */
+static void check_proc(struct config_draft *draft)
+{
+    if (access("/proc/self/fd", X_OK) != 0)
+        config_report_error(&draft->report, &draft->set_at[KEY_server_root], "mount /proc",
+                            "files cannot be opened without /proc");
+}
+
+bool config_needs_tls(const struct config *config)
+{
+    for (size_t i = 0; i < config->server_listen.count; i++)
+        if (config->server_listen.item[i].tls)
+            return true;
+    return false;
+}
+
+/* "max-age=SECONDS", and perhaps directives after a ';' (RFC 6797 section 6.1). */
+static void check_hsts(struct config_report *report, const struct config_place *place,
+                       const char *value)
+{
+    static const char start[] = "max-age=";
+    size_t digits = 0, after;
+
+    if (value[0] == '\0')
+        return;
+    if (strncmp(value, start, strlen(start)) == 0)
+        digits = strspn(value + strlen(start), "0123456789");
+    after = strlen(start) + digits;
+    if (digits == 0 || (value[after] != '\0' && value[after] != ';' && value[after] != ' ') ||
+        strlen(value) > HSTS_MAX || strspn(value, HSTS_CHARACTERS) != strlen(value))
+        config_report_error(report, place,
+                            "examples: max-age=31536000, max-age=31536000; includeSubDomains",
+                            "'%s' is not a value of Strict-Transport-Security", value);
+}
+
+static void check_keys(struct config_report *report, const struct config_place *place,
+                       const char *section, const struct config_paths *certificates,
+                       const struct config_paths *keys)
+{
+    if (keys->count > 0 && keys->count != certificates->count)
+        config_report_error(report, place, "list one key for each certificate, in the same order",
+                            "[%s] has %zu certificates and %zu keys", section, certificates->count,
+                            keys->count);
+}
+
+bool config_has_certificate(const struct config *config)
+{
+    for (size_t i = 0; i < config->host_count; i++)
+        if (config->hosts[i].certificate.count > 0)
+            return true;
+    return config->tls_certificate.count > 0;
+}
+
+static void check_tls(struct config_draft *draft)
+{
+    const struct config *config = draft->config;
+
+    if (draft->faulty[KEY_server_listen] || draft->faulty[KEY_tls_certificate] ||
+        draft->faulty[KEY_tls_key])
+        return;
+    if (config_needs_tls(config) && !config_has_certificate(config))
+        config_report_error(&draft->report, &draft->set_at[KEY_server_listen],
+                            "set [tls] certificate and key", "https:// needs a certificate");
+    check_keys(&draft->report, &draft->set_at[KEY_tls_key], "tls", &config->tls_certificate,
+               &config->tls_key);
+}
+
+static void check_jail(struct config_draft *draft, const struct config_system *system)
+{
+    if (!draft->faulty[KEY_server_jail] && draft->config->server_jail == JAIL_STRICT &&
+        !system->sandbox_is_complete())
+        config_report_error(&draft->report, &draft->set_at[KEY_server_jail],
+                            "set jail = on, or use Linux 6.2 or newer with Landlock and seccomp",
+                            "jail = strict is not possible: webserverd -V shows what is missing");
+}
+
+/* A scraper connects by TCP; a program that adds TLS or a password stands in front. */
+static void check_metrics(struct config_draft *draft)
+{
+    const struct config_addresses *listen = &draft->config->metrics_listen;
+
+    if (draft->faulty[KEY_metrics_listen])
+        return;
+    for (size_t i = 0; i < listen->count; i++)
+        if (listen->item[i].tls || listen->item[i].address.ss_family == AF_UNIX)
+            config_report_error(&draft->report, &draft->set_at[KEY_metrics_listen],
+                                "write an address and a port, as in 127.0.0.1:9180",
+                                "metrics are not served over TLS or on a UNIX socket");
+}
+
+/* The values that a [host] may set, too. */
+static void check_site(struct config_draft *draft)
+{
+    const struct config *config = draft->config;
+    struct config_report *report = &draft->report;
+
+    if (!draft->faulty[KEY_server_root])
+        check_root(report, &draft->set_at[KEY_server_root], config->server_root);
+    if (!draft->faulty[KEY_server_index])
+        check_index(report, &draft->set_at[KEY_server_index], config->server_index);
+    if (!draft->faulty[KEY_files_error_pages])
+        check_root_path(report, &draft->set_at[KEY_files_error_pages], config->files_error_pages,
+                        error_pages_advice);
+    if (!draft->faulty[KEY_files_fallback])
+        check_root_path(report, &draft->set_at[KEY_files_fallback], config->files_fallback,
+                        fallback_advice);
+    if (!draft->faulty[KEY_tls_hsts])
+        check_hsts(report, &draft->set_at[KEY_tls_hsts], config->tls_hsts);
+}
+
+static void check_host(struct config_draft *draft, size_t number)
+{
+    const struct config_host *host = &draft->config->hosts[number];
+    const struct config_place *place = draft->hosts[number].set_at;
+    struct config_report *report = &draft->report;
+
+    if (host->given[HOST_KEY_root])
+        check_root(report, &place[HOST_KEY_root], host->root);
+    if (host->given[HOST_KEY_index])
+        check_index(report, &place[HOST_KEY_index], host->index);
+    if (host->given[HOST_KEY_error_pages])
+        check_root_path(report, &place[HOST_KEY_error_pages], host->error_pages,
+                        error_pages_advice);
+    if (host->given[HOST_KEY_fallback])
+        check_root_path(report, &place[HOST_KEY_fallback], host->fallback, fallback_advice);
+    if (host->given[HOST_KEY_hsts])
+        check_hsts(report, &place[HOST_KEY_hsts], host->hsts);
+    if (host->given[HOST_KEY_key])
+        check_keys(report, &place[HOST_KEY_key], "host", &host->certificate, &host->key);
+}
+
 void config_draft_check(struct config_draft *draft, const struct config_system *system)
 {
-    check_root(draft);
-    if (system != NULL)
+    check_site(draft);
+    for (size_t i = 0; i < draft->config->host_count; i++)
+        check_host(draft, i);
+    check_proc(draft);
+    if (system != NULL) {
         check_identity(draft, system);
-    check_index(draft);
+        check_jail(draft, system);
+    }
     check_order(draft, KEY_workers_processes, KEY_workers_max_processes);
-    check_threads(draft);
+    check_order(draft, KEY_workers_threads, KEY_workers_max_threads);
     check_order(draft, KEY_limits_request_line, KEY_limits_header_bytes);
     check_order(draft, KEY_cache_max_object, KEY_cache_size);
-    check_root_path(draft, KEY_files_error_pages, "write it from the document root, as in /errors");
-    check_root_path(draft, KEY_files_fallback,
-                    "write it from the document root, as in /index.html");
     check_follow_into(draft, system);
     check_prefix(draft);
+    check_tls(draft);
+    check_metrics(draft);
     config_header_check(draft->config, &draft->report);
+    config_access_check(draft->config, &draft->report);
+    config_cors_check(draft->config, &draft->report);
+    config_redirects_check(draft->config, &draft->report);
     check_socket(draft);
 }

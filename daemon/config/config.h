@@ -16,7 +16,9 @@
 struct config_address {
     struct sockaddr_storage address;
     socklen_t length;
-    char text[120]; /* "127.0.0.1:8080", "[::1]:8080", "*:80", "unix:/run/site.sock" */
+    bool tls; /* https:// */
+    char text
+        [120]; /* without the scheme: "127.0.0.1:8080", "[::1]:8080", "*:80", "unix:/run/site.sock" */
 };
 
 struct config_addresses {
@@ -38,9 +40,62 @@ struct config_networks {
 
 /* A line of [headers]: sets the field NAME in responses within SCOPE. */
 struct config_header {
+    const char *host;  /* the first name of a [host]; "": all hosts */
     const char *scope; /* "" for all, "/prefix", "*.extension" */
+    bool always;       /* [headers always …]: a freshness field for errors, too */
     const char *name;
     const char *value; /* "": removes the field that a wider scope sets */
+};
+
+struct config_user {
+    char *name, *hash;
+    size_t line; /* of the file */
+};
+
+/* A users file, by name; see users.h. */
+struct config_users {
+    char *file; /* NULL: none */
+    struct config_user *item;
+    size_t count;
+};
+
+/* Of a section with a path; see scope.h. */
+struct config_scope {
+    char *host;   /* as in struct config_header */
+    char *prefix; /* without a '/' at its end; "": all paths */
+};
+
+/* A section [cors]; see cors.h. */
+struct config_cors {
+    struct config_scope scope;
+    char *origins, *methods, *fields, *expose; /* words joined by ", "; NULL: not set */
+    uint32_t max_age_s;
+    bool has_max_age;
+    bool credentials, has_credentials;
+};
+
+/* A section [access]; see access.h. */
+struct config_access {
+    struct config_scope scope;
+    struct config_networks allow, deny;
+    char *realm; /* NULL: the default */
+    struct config_users users;
+};
+
+enum redirect_action { REDIRECT_TO, REDIRECT_STATUS, REDIRECT_TRY, REDIRECT_PASS };
+
+/* A line of [redirect]; see redirects.h. */
+struct config_redirect {
+    char *host; /* as in struct config_header */
+    char *path; /* decoded; without the star */
+    bool below; /* for all paths that begin with path, which ends in '/' */
+    bool plain; /* for requests without TLS only */
+    enum redirect_action action;
+    int status;   /* of REDIRECT_TRY: if nothing exists */
+    char *target; /* of REDIRECT_TO: a path, a URL or "https:"; of REDIRECT_TRY: a path, or NULL */
+    bool rest;    /* the rest of the path follows target */
+    bool try_file, try_directory;
+    size_t line; /* of the file; 0: not from it */
 };
 
 struct config_range {
@@ -48,11 +103,13 @@ struct config_range {
 };
 
 /* The words of each CHOICE key, in the order of config.def. */
+enum config_jail { JAIL_OFF, JAIL_ON, JAIL_STRICT };
 enum config_dispatch { DISPATCH_KERNEL, DISPATCH_MASTER };
 enum config_balance { BALANCE_ROUND_ROBIN, BALANCE_LEAST_CONNECTIONS };
 enum config_policy { POLICY_SIEVE, POLICY_LRU };
 enum config_dotfiles { DOTFILES_DENY, DOTFILES_ALLOW };
 enum config_symlinks { SYMLINKS_DENY, SYMLINKS_INSIDE, SYMLINKS_FOLLOW }; /* as enum files_links */
+enum config_tls_protocols { TLS_PROTOCOLS_INTERMEDIATE, TLS_PROTOCOLS_MODERN };
 enum config_when_full { WHEN_FULL_WAIT, WHEN_FULL_DROP };
 
 #define CONFIG_C_TEXT     const char *
@@ -83,7 +140,36 @@ struct config {
     /* [headers]. */
     struct config_header *headers;
     size_t header_count;
+    /* [access]. */
+    struct config_access *access;
+    size_t access_count;
+    /* [cors]. */
+    struct config_cors *cors;
+    size_t cors_count;
+    /* [redirect]. */
+    struct config_redirect *redirects;
+    size_t redirect_count;
+    /* [host]. */
+    struct config_host *hosts;
+    size_t host_count;
     char **origins; /* by enum config_key_number: where each value was set; see config_origin() */
+};
+
+enum config_host_key {
+#define HOST_KEY(name, section, key) HOST_KEY_##name,
+#include "common/config_host.def"
+#undef HOST_KEY
+    HOST_KEY_COUNT
+};
+
+/* A [host] section. A value that it does not set is a copy of the one in force for all hosts. */
+struct config_host {
+    char **names; /* in lower case; the first one identifies the host; "*.example.org" */
+    size_t name_count;
+    bool given[HOST_KEY_COUNT]; /* set by the section, which then owns the value */
+#define HOST_KEY(name, section, key) __typeof__(((struct config *)0)->section##_##key) name;
+#include "common/config_host.def"
+#undef HOST_KEY
 };
 
 /* Checks that depend on this system, which the caller of config_load() supplies. */
@@ -93,6 +179,8 @@ struct config_system {
                           size_t size);
     /* Can symlinks = follow be served safely? */
     bool (*can_follow_links)(void);
+    /* Do this build and kernel have all of the sandbox, as jail = strict demands? */
+    bool (*sandbox_is_complete)(void);
 };
 
 #endif

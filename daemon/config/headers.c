@@ -1,6 +1,8 @@
 #include "daemon/config/headers.h"
 
 #include "common/macros.h"
+#include "daemon/config/host_find.h"
+#include "daemon/config/keys.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,31 +36,59 @@ static const struct {
     {"Retry-After", "the server sets it"},
 };
 
-static bool scope_is(const struct config_header *header, struct span scope)
+/* Fields that let a cache keep the response: RFC 9111, RFC 9213 (CDN-Cache-Control), and others. */
+static bool is_freshness(struct span name)
 {
-    return strlen(header->scope) == scope.length &&
-           memcmp(header->scope, scope.start, scope.length) == 0;
+    const struct span fields[] = {SPAN("Cache-Control"), SPAN("Expires"), SPAN("Surrogate-Control"),
+                                  SPAN("X-Accel-Expires")};
+    const struct span targeted = SPAN("-Cache-Control");
+
+    for (size_t i = 0; i < ARRAY_LENGTH(fields); i++)
+        if (span_is_nocase(name, fields[i]))
+            return true;
+    return name.length > targeted.length &&
+           span_is_nocase(
+               (struct span){name.start + name.length - targeted.length, targeted.length},
+               targeted);
 }
 
-/* Trailing slashes are ignored. "/" matches every path and is more specific than [headers]. */
-static struct span scope_of(const struct config_entry *entry)
-{
-    struct span scope = entry->argument;
+/* The argument of a section. */
+struct argument {
+    struct span host;  /* empty: all */
+    struct span scope; /* without slashes at its end */
+    bool always;
+};
 
-    if (scope.length == 0)
-        return SPAN("");
-    while (scope.length > 1 && scope.start[scope.length - 1] == '/')
-        scope.length--;
-    return scope;
+/* "/" matches every path and is more specific than [headers]. */
+static struct argument argument_of(const struct config_entry *entry)
+{
+    struct argument argument = {.host = SPAN(""), .scope = entry->argument};
+
+    if (argument.scope.length > 0)
+        config_argument_cut_host(&argument.scope, &argument.host);
+    argument.always = argument.scope.length > 0 && config_scope_cut_always(&argument.scope);
+    if (argument.scope.length == 0)
+        argument.scope = SPAN("");
+    while (argument.scope.length > 1 && argument.scope.start[argument.scope.length - 1] == '/')
+        argument.scope.length--;
+    return argument;
+}
+
+static bool argument_is(const struct config_header *header, const struct argument *argument)
+{
+    return header->always == argument->always &&
+           span_is(argument->scope, (struct span){header->scope, strlen(header->scope)}) &&
+           span_is_nocase(argument->host, (struct span){header->host, strlen(header->host)});
 }
 
 /* The index of ENTRY's field among the lines; header_count if it is new. */
 static size_t find_line(const struct config *config, const struct config_entry *entry)
 {
+    const struct argument argument = argument_of(entry);
     size_t i = 0;
 
     while (i < config->header_count &&
-           (!scope_is(&config->headers[i], scope_of(entry)) ||
+           (!argument_is(&config->headers[i], &argument) ||
             strlen(config->headers[i].name) != entry->key.length ||
             strncasecmp(config->headers[i].name, entry->key.start, entry->key.length) != 0))
         i++;
@@ -119,6 +149,17 @@ static bool check_server(struct config_report *report, const struct config_entry
     return false;
 }
 
+static bool check_always(struct config_report *report, const struct config_entry *entry)
+{
+    if (!argument_of(entry).always || is_freshness(entry->key))
+        return true;
+    config_report_error(report, &entry->key_place,
+                        "set it without always: only Cache-Control, Expires and similar fields "
+                        "are limited to successful responses",
+                        "%.*s does not need always", CONFIG_QUOTED(entry->key));
+    return false;
+}
+
 /* Makes room for one more line. Returns 0 or -1; existing lines are kept in both cases. */
 static int grow(struct config *config, size_t **lines)
 {
@@ -135,6 +176,7 @@ static int grow(struct config *config, size_t **lines)
 
 static void free_line(const struct config_header *line)
 {
+    free((void *)line->host);
     free((void *)line->scope);
     free((void *)line->name);
     free((void *)line->value);
@@ -144,12 +186,13 @@ static void free_line(const struct config_header *line)
 static void store_line(struct config *config, size_t **lines, const struct config_entry *entry,
                        size_t i, struct config_report *report)
 {
-    struct span scope = scope_of(entry);
-    struct config_header line = {strndup(scope.start, scope.length),
-                                 strndup(entry->key.start, entry->key.length),
+    const struct argument argument = argument_of(entry);
+    struct config_header line = {strndup(argument.host.start, argument.host.length),
+                                 strndup(argument.scope.start, argument.scope.length),
+                                 argument.always, strndup(entry->key.start, entry->key.length),
                                  strdup(entry->value)};
 
-    if (line.scope == NULL || line.name == NULL || line.value == NULL ||
+    if (line.host == NULL || line.scope == NULL || line.name == NULL || line.value == NULL ||
         (i == config->header_count && grow(config, lines) != 0)) {
         free_line(&line);
         config_report_error(report, &entry->key_place, "", "out of memory");
@@ -163,34 +206,124 @@ static void store_line(struct config *config, size_t **lines, const struct confi
     (*lines)[i] = entry->key_place.line;
 }
 
-void config_header_add(struct config *config, size_t **lines, const struct config_entry *entry,
-                       struct config_report *report)
+static void add_line(struct config *config, size_t **lines, const struct config_entry *entry,
+                     struct config_report *report)
 {
     size_t i = find_line(config, entry);
 
     if (i < config->header_count && (*lines)[i] > 0 && entry->key_place.line > 0)
         config_report_duplicate(report, entry, (*lines)[i]);
     else if (check_name(report, entry) && config_entry_check_words(entry, report) == 0 &&
-             check_value(report, entry) && check_server(report, entry))
+             check_value(report, entry) && check_server(report, entry) &&
+             check_always(report, entry))
         store_line(config, lines, entry, i, report);
 }
 
-void config_header_check(const struct config *config, struct config_report *report)
+/* Adds the fields of a preset that the section does not set; its later lines replace them. */
+static void add_preset(struct config *config, size_t **lines, const struct config_entry *entry,
+                       struct config_report *report)
+{
+    static const struct {
+        const char *name, *value;
+    } fields[] = {
+#define HEADER_PRESET(name, value) {name, value},
+#include "daemon/config/header_presets.def"
+#undef HEADER_PRESET
+    };
+    struct config_place place = config_entry_place(entry, 0, strlen(entry->value));
+    struct config_entry field = *entry;
+
+    if (strcmp(entry->value, "security") != 0) {
+        config_report_error(report, &place, "allowed: security", "'%s' is not a preset",
+                            entry->value);
+        return;
+    }
+    field.key_place.line = 0; /* so that a line of the file is not a duplicate */
+    for (size_t i = 0; i < ARRAY_LENGTH(fields); i++) {
+        field.key = (struct span){fields[i].name, strlen(fields[i].name)};
+        field.value = fields[i].value;
+        if (find_line(config, &field) == config->header_count)
+            store_line(config, lines, &field, config->header_count, report);
+    }
+}
+
+void config_header_add(struct config *config, size_t **lines, const struct config_entry *entry,
+                       struct config_report *report)
+{
+    if (span_is(entry->key, SPAN("preset"))) {
+        if (check_always(report, entry))
+            add_preset(config, lines, entry, report);
+        return;
+    }
+    add_line(config, lines, entry, report);
+}
+
+/* Reports if the rules for HOST ("": for all) with those for all, of BYTES, are too many. */
+static void check_bytes(const struct config *config, const char *host, size_t bytes,
+                        struct config_report *report)
 {
     struct config_place section = {.source = "[headers]"};
-    size_t bytes = 0;
 
     for (size_t i = 0; i < config->header_count; i++)
-        bytes += header_rule_bytes(&config->headers[i]);
+        if (strcasecmp(config->headers[i].host, host) == 0)
+            bytes += header_rule_bytes(&config->headers[i]);
     if (bytes > HEADER_RULES_MAX)
         config_report_error(report, &section, "shorten or remove some of them",
                             "the fields together have %zu bytes (at most %d)", bytes,
                             HEADER_RULES_MAX);
 }
 
+static size_t bytes_for_all(const struct config *config)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < config->header_count; i++)
+        if (config->headers[i].host[0] == '\0')
+            bytes += header_rule_bytes(&config->headers[i]);
+    return bytes;
+}
+
+void config_header_check(const struct config *config, struct config_report *report)
+{
+    const char *checked = "";
+    size_t bytes = bytes_for_all(config);
+
+    check_bytes(config, "", 0, report);
+    for (size_t i = 0; i < config->header_count; i++) {
+        const char *host = config->headers[i].host;
+
+        if (strcasecmp(host, checked) == 0)
+            continue;
+        checked = host;
+        if (config_host_require(config, host, "[headers host]", report))
+            check_bytes(config, host, bytes, report);
+    }
+}
+
+int header_rules_of_host(const struct config *config, const struct config_host *host,
+                         struct header_rules *rules)
+{
+    struct config_header *rule = calloc(config->header_count + 1, sizeof(*rule));
+
+    if (rule == NULL)
+        return -1;
+    *rules = (struct header_rules){rule, 0};
+    for (size_t i = 0; i < config->header_count; i++)
+        if (config->headers[i].host[0] == '\0' ||
+            (host != NULL && strcasecmp(config->headers[i].host, host->names[0]) == 0))
+            rule[rules->count++] = config->headers[i];
+    return 0;
+}
+
 /* Applying the rules. */
 
-enum { RANK_ALL = 1, RANK_PREFIX = 2, RANK_EXTENSION = 1 << 20 };
+enum {
+    RANK_ALWAYS = 1,
+    RANK_ALL = 2,
+    RANK_PREFIX = 4,
+    RANK_EXTENSION = 1 << 20,
+    RANK_HOST = 1 << 24,
+};
 
 static bool below(const char *path, const char *prefix, size_t length)
 {
@@ -207,8 +340,8 @@ static bool has_extension(const char *path, const char *extension, size_t length
            path[all - length - 1] != '/';
 }
 
-/* How specific the rule is for PATH; 0: it does not apply. */
-static size_t rank_of(const struct config_header *rule, const char *path)
+/* How specific the scope is for PATH; 0: it does not apply. */
+static size_t rank_of_scope(const struct config_header *rule, const char *path)
 {
     size_t length = strlen(rule->scope);
 
@@ -217,31 +350,48 @@ static size_t rank_of(const struct config_header *rule, const char *path)
     if (path == NULL)
         return 0;
     if (rule->scope[0] == '/')
-        return below(path, rule->scope, length) ? RANK_PREFIX + length : 0;
-    return has_extension(path, rule->scope + 1, length - 1) ? RANK_EXTENSION + length : 0;
+        return below(path, rule->scope, length) ? RANK_PREFIX + 2 * length : 0;
+    return has_extension(path, rule->scope + 1, length - 1) ? RANK_EXTENSION + 2 * length : 0;
+}
+
+static bool is_for(const struct config_header *rule, enum header_part part)
+{
+    if (part != HEADER_OF_ERROR && part != HEADER_OF_REQUEST_ERROR)
+        return true;
+    return !is_freshness((struct span){rule->name, strlen(rule->name)}) ||
+           (rule->always && part == HEADER_OF_ERROR);
+}
+
+/* How specific the rule is for PART of a response for PATH; 0: it does not apply. */
+static size_t rank_of(const struct config_header *rule, const char *path, enum header_part part)
+{
+    size_t rank = is_for(rule, part) ? rank_of_scope(rule, path) : 0;
+
+    if (rank > 0 && rule->host[0] != '\0')
+        rank += RANK_HOST;
+    return rank > 0 && rule->always ? rank - RANK_ALWAYS : rank;
 }
 
 /* True if another rule for the same field is more specific. */
 static bool is_overridden(const struct header_rules *rules, const struct config_header *rule,
-                          const char *path)
+                          const char *path, enum header_part part)
 {
-    size_t rank = rank_of(rule, path);
+    size_t rank = rank_of(rule, path, part);
 
     for (size_t i = 0; i < rules->count; i++)
         if (strcasecmp(rules->rule[i].name, rule->name) == 0 &&
-            rank_of(&rules->rule[i], path) > rank)
+            rank_of(&rules->rule[i], path, part) > rank)
             return true;
     return false;
 }
 
-static enum header_part part_of(const char *name)
+/* True for a field about the content. */
+static bool is_of_content(const char *name)
 {
     static const char policy[] = "Content-Security-Policy";
 
     return strncasecmp(name, "Content-", 8) == 0 &&
-                   strncasecmp(name, policy, sizeof(policy) - 1) != 0
-               ? HEADER_OF_CONTENT
-               : HEADER_OF_RESPONSE;
+           strncasecmp(name, policy, sizeof(policy) - 1) != 0;
 }
 
 static bool is_server(const struct config_header *rule)
@@ -270,8 +420,9 @@ size_t header_rules_write(const struct header_rules *rules, const char *path, en
     for (size_t i = 0; i < rules->count; i++) {
         const struct config_header *rule = &rules->rule[i];
 
-        if (rule->value[0] == '\0' || part_of(rule->name) != part || is_server(rule) ||
-            rank_of(rule, path) == 0 || is_overridden(rules, rule, path))
+        if (rule->value[0] == '\0' || is_of_content(rule->name) != (part == HEADER_OF_CONTENT) ||
+            is_server(rule) || rank_of(rule, path, part) == 0 ||
+            is_overridden(rules, rule, path, part))
             continue;
         end = put(end, rule->name);
         end = put(end, ": ");

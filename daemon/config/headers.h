@@ -4,6 +4,14 @@
  * rules set one field, the most specific applies: extension, then prefix, then all; a longer one
  * before a shorter one. An empty value removes the field.
  *
+ * Freshness fields, such as Cache-Control, are for responses with a status below 400 only: a cache
+ * must not keep an error for as long as a file. [headers always], also with a path or an extension,
+ * sets them for errors, too; of two rules of one scope, the one with "always" applies to errors and
+ * the other to the rest. Errors of the request, see response_is_of_request(), never have them.
+ *
+ * [headers host NAME …] is for one [host]. Its lines apply before those for all hosts, however
+ * specific these are.
+ *
  * The rules are read-only once loaded. Pure; any thread.
  */
 #ifndef DAEMON_CONFIG_HEADERS_H
@@ -20,7 +28,9 @@ enum header_part {
      * 15.4.5) and in responses with other content, such as errors.
      */
     HEADER_OF_CONTENT,
-    HEADER_OF_RESPONSE, /* all other fields */
+    HEADER_OF_RESPONSE,      /* all other fields */
+    HEADER_OF_ERROR,         /* those of an error */
+    HEADER_OF_REQUEST_ERROR, /* those of an error of the request */
 };
 
 /* Borrows the configuration. */
@@ -28,6 +38,13 @@ struct header_rules {
     const struct config_header *rule;
     size_t count;
 };
+
+/*
+ * The rules for HOST (NULL: requests to no [host]), in an array that the caller frees. Returns 0, or
+ * -1: out of memory.
+ */
+int header_rules_of_host(const struct config *config, const struct config_host *host,
+                         struct header_rules *rules);
 
 /* Bytes of the rule's field line. */
 size_t header_rule_bytes(const struct config_header *rule);
@@ -52,7 +69,10 @@ const char *header_rules_server(const struct header_rules *rules);
 void config_header_add(struct config *config, size_t **lines, const struct config_entry *entry,
                        struct config_report *report);
 
-/* Reports an error if the fields of all rules together exceed HEADER_RULES_MAX bytes. */
+/*
+ * Reports rules for a host that does not exist, and hosts whose rules together exceed
+ * HEADER_RULES_MAX bytes.
+ */
 void config_header_check(const struct config *config, struct config_report *report);
 
 #endif

@@ -8,7 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TYPED_MAX = 80 }; /* no key resembles a longer name */
+enum {
+    TYPED_MAX = 80, /* no key resembles a longer name */
+    HOST_NAME_MAX = 253,
+};
 
 const struct config_key config_keys[KEY_COUNT] = {
 #define CONFIG_SECTION(section, help)
@@ -72,9 +75,71 @@ void config_section_split(struct span *name, struct span *argument)
         name->length = first;
 }
 
-/* "/prefix" or "*.extension" */
+bool config_scope_cut_always(struct span *argument)
+{
+    struct span word = *argument, rest;
+
+    config_section_split(&word, &rest);
+    if (!span_is(word, SPAN("always")))
+        return false;
+    *argument = rest;
+    return true;
+}
+
+bool config_argument_cut_host(struct span *argument, struct span *host)
+{
+    struct span word = *argument, rest;
+
+    config_section_split(&word, &rest);
+    if (!span_is(word, SPAN("host")))
+        return false;
+    *host = rest;
+    config_section_split(host, argument);
+    return true;
+}
+
+/* Letters, digits, '-', '_' and single dots between them; a wildcard is the first label. */
+static bool is_host_name(struct span name)
+{
+    bool wildcard = name.length > 2 && memcmp(name.start, "*.", 2) == 0;
+    char before = '.';
+
+    for (size_t i = wildcard ? 2 : 0; i < name.length; i++) {
+        char byte = name.start[i];
+
+        if (!isalnum((unsigned char)byte) && byte != '-' && byte != '_' &&
+            (byte != '.' || before == '.'))
+            return false;
+        before = byte;
+    }
+    return before != '.' && name.length <= HOST_NAME_MAX;
+}
+
+static bool are_host_names(struct span names)
+{
+    while (names.length > 0) {
+        struct span rest;
+
+        config_section_split(&names, &rest);
+        if (!is_host_name(names))
+            return false;
+        names = rest;
+    }
+    return true;
+}
+
+/* "/prefix" or "*.extension"; also "host NAME" and "always" alone or before one of these. */
 static bool is_scope(struct span text)
 {
+    struct span host = SPAN("");
+    bool of_host = config_argument_cut_host(&text, &host);
+
+    if (of_host && (host.length == 0 || !is_host_name(host)))
+        return false;
+    if (of_host && text.length == 0)
+        return true;
+    if (config_scope_cut_always(&text) && text.length == 0)
+        return true;
     if (text.start[0] == '/')
         return memmem(text.start, text.length, "//", 2) == NULL;
     return text.length > 2 && memcmp(text.start, "*.", 2) == 0 &&
@@ -82,15 +147,48 @@ static bool is_scope(struct span text)
            memchr(text.start + 1, '*', text.length - 1) == NULL;
 }
 
+/* "host NAME" */
+static bool is_of_host(struct span argument)
+{
+    struct span host = SPAN("");
+
+    return config_argument_cut_host(&argument, &host) && argument.length == 0 && host.length > 0 &&
+           is_host_name(host);
+}
+
+/* "/prefix", "host NAME" or both */
+static bool is_prefix(struct span argument)
+{
+    return is_of_host(argument) ||
+           (is_scope(argument) && memchr(argument.start, '/', argument.length) != NULL &&
+            memmem(argument.start, argument.length, "always ", 7) == NULL);
+}
+
 bool config_section_argument_fits(const char *section, struct span argument, char *advice,
                                   size_t size)
 {
-    if (strcmp(section, "headers") != 0)
-        snprintf(advice, size, "write [%s]", section);
-    else if (!is_scope(argument))
-        snprintf(advice, size, "write [headers], [headers /prefix] or [headers *.extension]");
-    else
-        return true;
+    if (strcmp(section, "headers") == 0) {
+        snprintf(advice, size,
+                 "write [headers], [headers /prefix], [headers *.extension], or always before the "
+                 "argument, as in [headers always /prefix], or a host before it, as in [headers "
+                 "host www.example.org]");
+        return is_scope(argument);
+    }
+    if (strcmp(section, "access") == 0 || strcmp(section, "cors") == 0) {
+        snprintf(advice, size, "write [%s], [%s /prefix] or [%s host www.example.org /prefix]",
+                 section, section, section);
+        return is_prefix(argument);
+    }
+    if (strcmp(section, "redirect") == 0) {
+        snprintf(advice, size, "write [redirect], or [redirect host www.example.org]");
+        return is_of_host(argument);
+    }
+    if (strcmp(section, "host") == 0) {
+        snprintf(advice, size,
+                 "write host names, separated by blanks: [host www.example.org *.example.net]");
+        return are_host_names(argument);
+    }
+    snprintf(advice, size, "write [%s]", section);
     return false;
 }
 
@@ -139,6 +237,30 @@ static const struct config_key *nearest_key(const char *section, struct span nam
     return NULL;
 }
 
+/* The key that another server calls NAME, or NULL. */
+static const struct config_key *foreign_key(struct span name)
+{
+    static const struct {
+        const char *name;
+        enum config_key_number key;
+    } foreign[] = {
+#define FOREIGN(name, section, key) {name, KEY_##section##_##key},
+#include "daemon/config/foreign_keys.def"
+#undef FOREIGN
+    };
+    char letters[TYPED_MAX];
+    size_t length = 0;
+
+    for (size_t i = 0; i < name.length && length < sizeof(letters) - 1; i++)
+        if (name.start[i] != '_' && name.start[i] != '-')
+            letters[length++] = (char)tolower((unsigned char)name.start[i]);
+    letters[length] = '\0';
+    for (size_t i = 0; i < ARRAY_LENGTH(foreign); i++)
+        if (strcmp(letters, foreign[i].name) == 0)
+            return &config_keys[foreign[i].key];
+    return NULL;
+}
+
 /* Appends WORD to the list in TEXT, as far as it fits. */
 static void list_word(char *text, size_t size, const char *separator, const char *word)
 {
@@ -181,23 +303,27 @@ void config_section_advice(struct span name, char *advice, size_t size)
 void config_key_advice(const char *section, struct span name, char *advice, size_t size)
 {
     const struct config_key *elsewhere = find_anywhere(name);
-    const struct config_key *near_here = nearest_key(section, name);
-    const struct config_key *near_elsewhere = nearest_key(NULL, name);
+    const struct config_key *meant = foreign_key(name);
 
+    if (meant == NULL)
+        meant = nearest_key(section, name);
+    if (meant == NULL)
+        meant = nearest_key(NULL, name);
     if (elsewhere != NULL)
         snprintf(advice, size, "'%s' belongs to [%s]", elsewhere->name, elsewhere->section);
-    else if (near_here != NULL)
-        snprintf(advice, size, "did you mean '%s'?", near_here->name);
-    else if (near_elsewhere != NULL)
-        snprintf(advice, size, "did you mean '%s' in [%s]?", near_elsewhere->name,
-                 near_elsewhere->section);
-    else
+    else if (meant == NULL)
         list_keys(section, advice, size);
+    else if (strcmp(meant->section, section) == 0)
+        snprintf(advice, size, "did you mean '%s'?", meant->name);
+    else
+        snprintf(advice, size, "did you mean '%s' in [%s]?", meant->name, meant->section);
 }
 
 const struct config_key *config_key_guess(struct span name)
 {
     const struct config_key *key = find_anywhere(name);
 
+    if (key == NULL)
+        key = foreign_key(name);
     return key != NULL ? key : nearest_key(NULL, name);
 }

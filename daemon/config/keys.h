@@ -71,8 +71,17 @@ struct span config_trim(struct span text);
 /* Splits NAME at the first blank: "headers /prefix". ARGUMENT has length 0 if there is none. */
 void config_section_split(struct span *name, struct span *argument);
 
+/* Cuts "always" off the start of the argument of [headers]. True if it was there. */
+bool config_scope_cut_always(struct span *argument);
+
 /*
- * Returns true if [SECTION ARGUMENT] is valid; only [headers] has arguments. If not, writes the
+ * Cuts "host NAME" off the start of an argument. True if it was there, with *HOST, which may be
+ * empty: then the argument is not valid.
+ */
+bool config_argument_cut_host(struct span *argument, struct span *host);
+
+/*
+ * Returns true if [SECTION ARGUMENT] is valid; only some sections have arguments. If not, writes the
  * valid forms to ADVICE (at most SIZE bytes).
  */
 bool config_section_argument_fits(const char *section, struct span argument, char *advice,

@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 #define SEPARATORS " \t,"
@@ -212,6 +213,26 @@ static int parse_unix(const char *path, struct word word, struct config_address 
     return 0;
 }
 
+/* Removes the scheme from TEXT. */
+static int take_scheme(char *text, struct word word, struct config_address *item,
+                       const struct config_faults *faults)
+{
+    char *separator = strstr(text, "://");
+
+    if (separator == NULL)
+        return 0;
+    *separator = '\0';
+    item->tls = strcmp(text, "https") == 0;
+    if (!item->tls && strcmp(text, "http") != 0)
+        return fault_word(faults, word, "write http:// or https://, or only ADDRESS:PORT",
+                          "has an unknown scheme");
+    memmove(text, separator + 3, strlen(separator + 3) + 1);
+    if (strncmp(text, "unix:", 5) == 0 || strchr(text, '/') == NULL)
+        return 0;
+    return fault_word(faults, word, "write only SCHEME://ADDRESS:PORT, as in https://*:443",
+                      "has a path after the address");
+}
+
 static int parse_address(struct word word, struct config_address *item,
                          const struct config_faults *faults)
 {
@@ -224,6 +245,8 @@ static int parse_address(struct word word, struct config_address *item,
                           "is too long for an address");
     memcpy(text, word.text.start, word.text.length);
     text[word.text.length] = '\0';
+    if (take_scheme(text, word, item, faults) != 0)
+        return -1;
     memcpy(item->text, text, sizeof(text));
     if (strncmp(text, "unix:", 5) == 0)
         return parse_unix(text + 5, word, item, faults);
@@ -292,14 +315,14 @@ static int add_address(struct word word, const char *base, void *items, size_t c
     return check_collisions(list, count, word, faults);
 }
 
-int config_addresses_parse(const char *text, struct config_addresses *list,
+int config_addresses_parse(const char *text, bool required, struct config_addresses *list,
                            const struct config_faults *faults)
 {
     static const struct list_kind kind = {sizeof(struct config_address), "addresses", add_address};
     struct config_addresses found;
     void *items;
 
-    if (is_empty(text))
+    if (required && is_empty(text))
         return config_fault_report(faults, 0, strlen(text),
                                    "write ADDRESS:PORT, as in 127.0.0.1:8080", "no address given");
     if (parse_list(&kind, text, NULL, &items, &found.count, faults) != 0) {
@@ -313,30 +336,57 @@ int config_addresses_parse(const char *text, struct config_addresses *list,
 
 char *config_addresses_text(const struct config_addresses *list)
 {
-    size_t size = list->count * (sizeof(list->item->text) + 1) + 1, used = 0;
+    size_t size = list->count * (sizeof("https:// ") + sizeof(list->item->text)) + 1, used = 0;
     char *text = malloc(size);
 
     if (text == NULL)
         return NULL;
     text[0] = '\0';
     for (size_t i = 0; i < list->count; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%s", i > 0 ? " " : "",
-                                 list->item[i].text);
+        used += (size_t)snprintf(text + used, size - used, "%s%s%s", i > 0 ? " " : "",
+                                 list->item[i].tls ? "https://" : "", list->item[i].text);
     return text;
 }
 
 /* Paths. */
 
+/*
+ * Length of the parent of the first LENGTH bytes of DIRECTORY, without the slash between; LENGTH if
+ * "DIRECTORY/.." may be another one, because the last component is a symbolic link, does not exist
+ * or is ".." itself.
+ */
+static size_t parent_length(const char *directory, size_t length)
+{
+    char *path = strndup(directory, length);
+    const char *name = path != NULL ? strrchr(path, '/') : NULL;
+    struct stat status;
+
+    if (name != NULL && strcmp(name, "/..") != 0 && lstat(path, &status) == 0 &&
+        S_ISDIR(status.st_mode))
+        length = (size_t)(name - path);
+    free(path);
+    return length;
+}
+
 char *config_path_join(const char *directory, const char *path)
 {
-    size_t size = strlen(directory) + strlen(path) + 2;
-    bool slash = directory[0] != '\0' && directory[strlen(directory) - 1] == '/';
-    char *joined = malloc(size);
+    size_t length = strlen(directory), before;
+    char *joined;
 
-    while (strncmp(path, "./", 2) == 0)
-        path += 2;
-    if (joined != NULL)
-        snprintf(joined, size, "%s%s%s", directory, slash ? "" : "/", path);
+    do {
+        while (length > 0 && directory[length - 1] == '/')
+            length--;
+        while (path[0] == '.' && (path[1] == '/' || path[1] == '\0'))
+            path += path[1] == '/' ? 2 : 1;
+        before = length;
+        if (strncmp(path, "..", 2) == 0 && (path[2] == '/' || path[2] == '\0'))
+            length = parent_length(directory, length);
+        if (length < before)
+            path += path[2] == '/' ? 3 : 2;
+    } while (length < before);
+    if (asprintf(&joined, "%.*s%s%s", (int)length, directory,
+                 path[0] != '\0' || length == 0 ? "/" : "", path) < 0)
+        return NULL;
     return joined;
 }
 

@@ -10,11 +10,12 @@
 #include "daemon/config/report.h"
 
 /*
- * Parses "127.0.0.1:8080 [::1]:8080, *:80, unix:/path". Ports are 0 to 65535 (0: the kernel picks
+ * Parses "127.0.0.1:8080 [::1]:8080, https://[::]:443, unix:/path". Ports are 0 to 65535 (0: the kernel picks
  * one). "*" is every address of IPv4 and IPv6: AF_INET6 and ::, distinct from [::] only by its
- * text. Host names and addresses that cannot be bound at the same time are errors. Free list->item.
+ * text. Host names and addresses that cannot be bound at the same time are errors, and with REQUIRED no
+ * address, too. Free list->item.
  */
-int config_addresses_parse(const char *text, struct config_addresses *list,
+int config_addresses_parse(const char *text, bool required, struct config_addresses *list,
                            const struct config_faults *faults);
 
 /* Relative paths are joined to the directory BASE. */
@@ -31,7 +32,10 @@ char *config_addresses_text(const struct config_addresses *list);
 char *config_paths_text(const struct config_paths *paths);
 char *config_networks_text(const struct config_networks *networks);
 
-/* DIRECTORY, a '/' and PATH without leading "./"; the caller frees it. NULL: out of memory. */
+/*
+ * DIRECTORY, a '/' and PATH. Each leading "./" of PATH is left out, and each leading "../" with the
+ * component before it, unless that is a symbolic link. The caller frees it. NULL: out of memory.
+ */
 char *config_path_join(const char *directory, const char *path);
 
 #endif

@@ -1,10 +1,15 @@
 #include "daemon/config/load.h"
 
+#include "common/macros.h"
+#include "daemon/config/access.h"
 #include "daemon/config/check.h"
+#include "daemon/config/cors.h"
 #include "daemon/config/headers.h"
+#include "daemon/config/hosts.h"
 #include "daemon/config/lists.h"
 #include "daemon/config/mime.h"
 #include "daemon/config/reader.h"
+#include "daemon/config/redirects.h"
 #include "daemon/config/value.h"
 
 #include <errno.h>
@@ -138,33 +143,16 @@ static size_t field_size(enum config_type type)
     return 0;
 }
 
-/* The owner of the fault callback. */
-struct reading {
-    struct config_draft *draft;
-    const struct config_entry *entry;
-};
-
-static void report_fault(void *owner, const struct config_fault *fault)
-{
-    struct reading *reading = owner;
-    struct config_place place = config_entry_place(reading->entry, fault->offset, fault->length);
-
-    config_report_error(&reading->draft->report, &place, fault->advice, "%s", fault->problem);
-}
-
 /* Parses ENTRY's value into the field of KEY. */
 static void set_field(struct config_draft *draft, const struct config_key *key,
                       const struct config_entry *entry)
 {
-    struct reading reading = {draft, entry};
-    struct config_faults faults = {report_fault, &reading};
     size_t number = (size_t)(key - config_keys);
     void *field = config_draft_field(draft, key);
     _Alignas(max_align_t) char fresh[FIELD_MAX];
 
     draft->faulty[number] = true;
-    if (config_entry_check(entry, &draft->report) != 0 ||
-        config_value_parse(key, entry->value, draft->base, fresh, &faults) != 0)
+    if (config_draft_parse(draft, key, entry, fresh) != 0)
         return;
     config_value_free(key, field);
     memcpy(field, fresh, field_size(key->type));
@@ -185,6 +173,22 @@ static void handle_entry(void *owner, const struct config_entry *entry)
     }
     if (strcmp(entry->section, "headers") == 0) {
         config_header_add(draft->config, &draft->header_lines, entry, &draft->report);
+        return;
+    }
+    if (strcmp(entry->section, "access") == 0) {
+        config_draft_add_access(draft, entry);
+        return;
+    }
+    if (strcmp(entry->section, "cors") == 0) {
+        config_cors_add(draft->config, entry, &draft->report);
+        return;
+    }
+    if (strcmp(entry->section, "redirect") == 0) {
+        config_redirect_add(draft->config, entry, &draft->report);
+        return;
+    }
+    if (strcmp(entry->section, "host") == 0) {
+        config_host_add(draft, entry);
         return;
     }
     if (key == NULL) {
@@ -363,6 +367,22 @@ static void free_directories(struct directories *directories)
     free(directories->of_file);
 }
 
+/*
+ * Without a file and without a root, the server is a quick one for the working directory: it lists
+ * directories and writes no file there.
+ */
+static void set_quick_defaults(struct config_draft *draft, const struct config_sources *sources)
+{
+    static const char *const defaults[] = {"server.root=.", "files.autoindex=on", "log.access=-"};
+    static const char root[] = "server.root";
+
+    for (size_t i = 0; i < sources->override_count; i++)
+        if (strncmp(sources->overrides[i], root, strlen(root)) == 0)
+            return;
+    for (size_t i = 0; i < ARRAY_LENGTH(defaults); i++)
+        apply_override(draft, defaults[i], "default");
+}
+
 /* Applies all sources in order. NAMES has room for the name of each override. */
 static void apply_sources(struct config_draft *draft, const struct config_sources *sources,
                           const struct directories *directories, override_name *names)
@@ -373,11 +393,14 @@ static void apply_sources(struct config_draft *draft, const struct config_source
         config_read(sources->file, sources->text, sources->length, &draft->report, handle_entry,
                     draft);
     draft->base = directories->working;
+    if (sources->file == NULL)
+        set_quick_defaults(draft, sources);
     for (size_t i = 0; i < sources->override_count; i++) {
         snprintf(names[i], sizeof(names[i]), "-o %zu", i + 1);
         apply_override(draft, sources->overrides[i], names[i]);
     }
     config_draft_complete(draft);
+    config_hosts_complete(draft);
     if (sources->file == NULL || sources->text != NULL)
         config_draft_check(draft, sources->system);
 }
@@ -428,6 +451,7 @@ static int load(struct config *config, const struct config_sources *sources,
         config_free(config);
     free(draft.mime_lines);
     free(draft.header_lines);
+    free(draft.hosts);
     free(names);
     free_directories(&directories);
     return (int)draft.report.errors;
@@ -457,7 +481,12 @@ void config_free(struct config *config)
         free((void *)config->mime_extensions[i]);
         free((void *)config->mime_types[i]);
     }
+    config_hosts_free(config);
+    config_redirects_free(config);
+    config_access_free(config);
+    config_cors_free(config);
     for (size_t i = 0; i < config->header_count; i++) {
+        free((void *)config->headers[i].host);
         free((void *)config->headers[i].scope);
         free((void *)config->headers[i].name);
         free((void *)config->headers[i].value);

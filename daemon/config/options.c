@@ -1,8 +1,10 @@
 #include "daemon/config/options.h"
 
+#include "common/escape.h"
 #include "common/macros.h"
 #include "common/tables.h"
 
+#include <ctype.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,11 +32,12 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0}};
 
 /* '+': stop at the first operand; ':': getopt prints no messages. */
-static const char short_options[] = "+:f:o:dtTVh";
+static const char short_options[] = "+:f:o:dtTS:Vh";
 
 void options_print_usage(FILE *out)
 {
     fprintf(out, "usage: " PROGRAM " [-d | -t | -T] [-f FILE] [-o SECTION.KEY=VALUE]...\n"
+                 "       " PROGRAM " -S DIRECTORY\n"
                  "Serves the files of a directory over HTTP. Every configuration key has a\n"
                  "default.\n\n");
     for (size_t i = 0; i < ARRAY_LENGTH(described); i++) {
@@ -67,14 +70,15 @@ static enum options_action unknown_option(const char *word, int letter, FILE *er
     char name[64];
 
     if (strncmp(word, "--", 2) != 0) {
-        fprintf(errors, PROGRAM ": unknown option -%c\n", letter);
+        fprintf(errors, PROGRAM ": unknown option -%c\n", isgraph(letter) ? letter : '?');
         return usage_error(errors);
     }
     for (size_t i = 0; i < ARRAY_LENGTH(described); i++)
         names[i] = described[i].name;
     snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);
     near = nearest_word(name, names, ARRAY_LENGTH(names));
-    fprintf(errors, PROGRAM ": unknown option --%s", name);
+    fputs(PROGRAM ": unknown option --", errors);
+    escape_print(errors, name);
     if (near != NULL)
         fprintf(errors, "; did you mean --%s?", near);
     fputc('\n', errors);
@@ -106,8 +110,9 @@ static enum options_action reject_option(const char *word, bool missing, FILE *e
 
 static enum options_action reject_operand(const char *operand, FILE *errors)
 {
-    fprintf(errors, PROGRAM ": '%s' is not an option; name a configuration file with -f FILE\n",
-            operand);
+    fputs(PROGRAM ": '", errors);
+    escape_print(errors, operand);
+    fputs("' is not an option; name a configuration file with -f FILE\n", errors);
     return usage_error(errors);
 }
 
@@ -141,6 +146,9 @@ static enum options_action parse_options(struct options *options, const char **o
         case 'T':
             action = OPTIONS_DUMP;
             break;
+        case 'S':
+            options->directory = optarg;
+            return OPTIONS_SELF_SIGNED;
         case 'V':
             return OPTIONS_VERSION;
         case 'h':

@@ -13,19 +13,21 @@ enum { OPTIONS_EXIT_USAGE = 2 }; /* exit status after a usage error */
 
 enum options_action {
     OPTIONS_RUN,
-    OPTIONS_CHECK,   /* -t: check the configuration and exit */
-    OPTIONS_DUMP,    /* -T: check it, print it with config_print() and exit */
-    OPTIONS_VERSION, /* -V: options_print_version() and exit */
-    OPTIONS_HELP,    /* -h: options_print_usage() and exit */
-    OPTIONS_WRONG,   /* usage error, already printed: exit with OPTIONS_EXIT_USAGE */
+    OPTIONS_CHECK,       /* -t: check the configuration and exit */
+    OPTIONS_DUMP,        /* -T: check it, print it with config_print() and exit */
+    OPTIONS_SELF_SIGNED, /* -S: write a certificate for development and exit */
+    OPTIONS_VERSION,     /* -V: options_print_version() and exit */
+    OPTIONS_HELP,        /* -h: options_print_usage() and exit */
+    OPTIONS_WRONG,       /* usage error, already printed: exit with OPTIONS_EXIT_USAGE */
 };
 
 struct options {
     const char *file;             /* of the configuration, points into argv; NULL: none given */
     const char *const *overrides; /* "section.key=value", points into argv */
     size_t override_count;
-    bool detach; /* run in the background */
-    char **argv; /* to start the same command again, for an upgrade */
+    const char *directory; /* of -S, points into argv */
+    bool detach;           /* run in the background */
+    char **argv;           /* to start the same command again, for an upgrade */
 };
 
 /* Parses the arguments into *OPTIONS; call options_free() whatever the result. */

@@ -1,13 +1,18 @@
 #include "daemon/config/print.h"
 
+#include "daemon/config/access.h"
+#include "daemon/config/cors.h"
+#include "daemon/config/hosts.h"
 #include "daemon/config/keys.h"
 #include "daemon/config/reader.h"
+#include "daemon/config/redirects.h"
 #include "daemon/config/value.h"
 
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { COMMENT_WIDTH = 96 };
 
@@ -72,22 +77,36 @@ static void print_key(FILE *out, const struct config_key *key, const struct conf
     free(value);
 }
 
+/* True for a line of [headers] without an argument. */
+static bool is_plain(const struct config_header *header)
+{
+    return header->host[0] == '\0' && header->scope[0] == '\0' && !header->always;
+}
+
+static bool same_scope(const struct config_header *one, const struct config_header *other)
+{
+    return one->always == other->always && strcmp(one->scope, other->scope) == 0 &&
+           strcasecmp(one->host, other->host) == 0;
+}
+
 /* Prints the section line of the scope of line FIRST, if any, and all lines of that scope. */
 static void print_scope(FILE *out, const struct config *config, size_t first)
 {
-    const char *scope = config->headers[first].scope;
+    const struct config_header *header = &config->headers[first];
 
-    if (scope[0] != '\0')
-        fprintf(out, "\n[headers %s]\n", scope);
+    if (!is_plain(header))
+        fprintf(out, "\n[headers%s%s%s%s%s]\n", header->host[0] != '\0' ? " host " : "",
+                header->host, header->always ? " always" : "", header->scope[0] != '\0' ? " " : "",
+                header->scope);
     for (size_t i = first; i < config->header_count; i++)
-        if (strcmp(config->headers[i].scope, scope) == 0)
+        if (same_scope(&config->headers[i], header))
             print_value(out, config->headers[i].name, config->headers[i].value);
 }
 
 static bool scope_is_new(const struct config *config, size_t i)
 {
     for (size_t before = 0; before < i; before++)
-        if (strcmp(config->headers[before].scope, config->headers[i].scope) == 0)
+        if (same_scope(&config->headers[before], &config->headers[i]))
             return false;
     return true;
 }
@@ -96,19 +115,78 @@ static void print_headers(FILE *out, const struct config *config)
 {
     for (int narrow = 0; narrow <= 1; narrow++) /* [headers] itself first */
         for (size_t i = 0; i < config->header_count; i++)
-            if ((config->headers[i].scope[0] != '\0') == narrow && scope_is_new(config, i))
+            if (!is_plain(&config->headers[i]) == narrow && scope_is_new(config, i))
                 print_scope(out, config, i);
+}
+
+static void print_redirects_of(FILE *out, const struct config *config, const char *host)
+{
+    for (size_t i = 0; i < config->redirect_count; i++)
+        if (strcasecmp(config->redirects[i].host, host) == 0)
+            config_redirect_print(&config->redirects[i], out);
+}
+
+/* Those for all hosts, then those of each host. */
+static void print_redirects(FILE *out, const struct config *config)
+{
+    print_redirects_of(out, config, "");
+    for (size_t i = 0; i < config->redirect_count; i++) {
+        const char *host = config->redirects[i].host;
+        size_t before = 0;
+
+        while (before < i && strcasecmp(config->redirects[before].host, host) != 0)
+            before++;
+        if (before < i || host[0] == '\0')
+            continue;
+        fprintf(out, "\n[redirect host %s]\n", host);
+        print_redirects_of(out, config, host);
+    }
+}
+
+static void print_host(FILE *out, const struct config_host *host)
+{
+    fputs("\n[host", out);
+    for (size_t i = 0; i < host->name_count; i++)
+        fprintf(out, " %s", host->names[i]);
+    fputs("]\n", out);
+    for (int key = 0; key < HOST_KEY_COUNT; key++) {
+        char *value = NULL;
+
+        if (host->given[key])
+            value = config_value_text(config_host_key_type((enum config_host_key)key),
+                                      config_host_field(host, (enum config_host_key)key));
+        if (value != NULL && (value[0] != '\0' || key != HOST_KEY_key))
+            print_value(out, config_host_key_names[key], value);
+        free(value);
+    }
+}
+
+static void print_hosts(FILE *out, const struct config *config)
+{
+    fputs("# Sites with their own names.\n", out);
+    for (size_t i = 0; i < config->host_count; i++)
+        print_host(out, &config->hosts[i]);
 }
 
 static void print_section(FILE *out, const struct config_section *section,
                           const struct config *config)
 {
+    if (strcmp(section->name, "host") == 0) {
+        print_hosts(out, config);
+        return;
+    }
     fprintf(out, "# %s\n[%s]\n", section->help, section->name);
     for (size_t i = 0; i < KEY_COUNT; i++)
         if (strcmp(config_keys[i].section, section->name) == 0)
             print_key(out, &config_keys[i], config);
     if (strcmp(section->name, "headers") == 0)
         print_headers(out, config);
+    if (strcmp(section->name, "access") == 0)
+        config_access_print(config, out);
+    if (strcmp(section->name, "cors") == 0)
+        config_cors_print(config, out);
+    if (strcmp(section->name, "redirect") == 0)
+        print_redirects(out, config);
 }
 
 void config_print(const struct config *config, FILE *out)

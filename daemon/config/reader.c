@@ -1,5 +1,6 @@
 #include "daemon/config/reader.h"
 
+#include "common/escape.h"
 #include "daemon/config/keys.h"
 
 #include <assert.h>
@@ -15,15 +16,18 @@ int config_line_check(const struct config_place *line, struct config_report *rep
 {
     struct config_place place = *line;
 
-    for (size_t i = 0; i < line->text.length; i++) {
+    for (size_t i = 0, length; i < line->text.length; i += length) {
         unsigned char byte = (unsigned char)line->text.start[i];
 
-        if ((byte >= 0x20 && byte != 0x7f) || byte == '\t')
+        length = byte == '\t' ? 1 : escape_printable(line->text.start + i, line->text.length - i);
+        if (length > 0)
             continue;
         place.offset = i;
         place.length = 1;
-        config_report_error(report, &place, "remove it; is this a text file?",
-                            "the line has a control character (byte 0x%02x)", byte);
+        config_report_error(
+            report, &place, "remove it; is this a text file in UTF-8?",
+            "the line has %s (byte 0x%02x)",
+            byte < 0x80 ? "a control character" : "a control character or is not UTF-8", byte);
         return -1;
     }
     return 0;
@@ -349,6 +353,23 @@ static struct span section_name(struct span line)
     return name;
 }
 
+/* A [host] exists even without keys: reports it as an entry without a key. */
+static void deliver_host(struct reader *reader, struct span name)
+{
+    struct config_place place =
+        place_here(reader, (size_t)(name.start - reader->line.start), name.length);
+    const struct config_piece piece = {0, reader->number, reader->line, 0};
+    const struct config_entry entry = {.section = reader->section,
+                                       .argument = reader->argument,
+                                       .key = {name.start, 0},
+                                       .key_place = place,
+                                       .value = "",
+                                       .piece = &piece,
+                                       .piece_count = 1};
+
+    reader->handle(reader->owner, &entry);
+}
+
 static bool check_argument(struct reader *reader, struct span argument)
 {
     char advice[CONFIG_ADVICE_MAX];
@@ -399,6 +420,8 @@ static void enter_section(struct reader *reader)
     if (check_argument(reader, argument) && !blank_or_comment(after))
         report_section(reader, end + leading_blanks(after), after.length - leading_blanks(after),
                        "put keys on a line of their own", "text after the section");
+    if (reader->state == SECTION_KNOWN && strcmp(section->name, "host") == 0)
+        deliver_host(reader, name);
 }
 
 /* True for an indented line whose first word suggests that it was meant as a key or section. */

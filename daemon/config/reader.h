@@ -33,7 +33,7 @@ struct config_piece {
 struct config_entry {
     const char *section;  /* a valid one */
     struct span argument; /* of the section, "/prefix" in [headers /prefix]; length 0: none */
-    struct span key;
+    struct span key;      /* empty: the line [host …] itself */
     struct config_place key_place;
     const char *value; /* may be empty */
     const struct config_piece *piece;

@@ -1,7 +1,9 @@
 #include "daemon/config/report.h"
 
+#include "common/escape.h"
+
 #include <stdarg.h>
-#include <stdbool.h>
+#include <string.h>
 
 enum {
     MESSAGE_MAX = 1024,
@@ -12,34 +14,12 @@ enum {
 };
 
 /*
- * Length of the printable character at the start of TEXT in UTF-8 (RFC 3629), 0 if there is none:
- * control characters of ASCII and of U+0080 to U+009F are not printable.
- */
-static size_t printable_length(struct span text)
-{
-    const unsigned char *byte = (const unsigned char *)text.start;
-    size_t length;
-
-    if (byte[0] < 0x80)
-        return byte[0] >= 0x20 && byte[0] != 0x7f;
-    length = byte[0] >= 0xf0 ? 4 : byte[0] >= 0xe0 ? 3 : 2;
-    if (byte[0] < 0xc2 || byte[0] > 0xf4 || length > text.length)
-        return 0;
-    for (size_t i = 1; i < length; i++)
-        if ((byte[i] & 0xc0) != 0x80)
-            return 0;
-    if (byte[0] == 0xc2 && byte[1] < 0xa0)
-        return 0;
-    return length;
-}
-
-/*
  * Removes the first character of TEXT and returns it; each byte that is not printable counts as
  * one.
  */
 static struct span next_character(struct span *text)
 {
-    size_t length = printable_length(*text);
+    size_t length = escape_printable(text->start, text->length);
     struct span character = {text->start, length == 0 ? 1 : length};
 
     text->start += character.length;
@@ -62,7 +42,7 @@ static void print_clean(FILE *out, struct span text)
     while (text.length > 0) {
         struct span character = next_character(&text);
 
-        if (printable_length(character) > 0 || character.start[0] == '\t')
+        if (escape_printable(character.start, character.length) > 0 || character.start[0] == '\t')
             fwrite(character.start, 1, character.length, out);
         else
             fputc('?', out);

@@ -286,7 +286,7 @@ int config_value_parse(const struct config_key *key, const char *text, const cha
     case CONFIG_PATH:
         return parse_path(key, text, base, field, faults);
     case CONFIG_ADDRESS:
-        return config_addresses_parse(text, field, faults);
+        return config_addresses_parse(text, key->fallback[0] != '\0', field, faults);
     case CONFIG_PATHS:
         return config_paths_parse(text, base, field, faults);
     case CONFIG_NETWORKS:

@@ -137,6 +137,37 @@ static void addresses_are_loaded_as_sockaddr(void **state)
     release(&loaded);
 }
 
+static void scheme_selects_tls(void **state)
+{
+    struct loaded loaded;
+    char *text;
+
+    (void)state;
+    load(&loaded,
+         "[tls]\ncertificate = /c\n[server]\n"
+         "listen = http://127.0.0.2:81 https://[::1]:82 https://*:83 https://unix:/run/x *:84\n",
+         ROOT);
+    assert_int_equal(loaded.errors, 0);
+    for (size_t i = 0; i < loaded.config.server_listen.count; i++) {
+        static const struct {
+            const char *text;
+            bool tls;
+        } expected[] = {{"127.0.0.2:81", false},
+                        {"[::1]:82", true},
+                        {"*:83", true},
+                        {"unix:/run/x", true},
+                        {"*:84", false}};
+
+        assert_string_equal(loaded.config.server_listen.item[i].text, expected[i].text);
+        assert_int_equal(loaded.config.server_listen.item[i].tls, expected[i].tls);
+    }
+    text = config_addresses_text(&loaded.config.server_listen);
+    assert_string_equal(text,
+                        "127.0.0.2:81 https://[::1]:82 https://*:83 https://unix:/run/x *:84");
+    free(text);
+    release(&loaded);
+}
+
 static void later_source_overrides(void **state)
 {
     const char *const overrides[] = {ROOT, "server.name=two", "mime.MD=b/c", "server.name = three ",
@@ -165,7 +196,7 @@ static void auto_threads_divides_cores(void **state)
 
     (void)state;
     load(&loaded, "[workers]\nprocesses = 1\n", NULL);
-    assert_int_equal(loaded.config.workers_threads, cores < 256 ? cores : 256);
+    assert_int_equal(loaded.config.workers_threads, cores < 64 ? cores : 64);
     release(&loaded);
     load(&loaded, "[workers]\nprocesses = 64\nmax_processes = 64\nmax_threads = 64\n", NULL);
     assert_string_equal(loaded.messages, "");
@@ -246,12 +277,14 @@ static void printed_configuration_loads_to_the_same(void **state)
     round_trip("", NULL);
     round_trip(
         "[server]\nname=x\nindex = a  b\nlisten=*:1\n[workers]\noffload_threads=3\n"
-        "max_threads = 1000\nthreads = 99\ndrain_timeout=1.5s\n[connections]\nkeepalive=off\n"
+        "max_threads = 200\nthreads = 99\ndrain_timeout=1.5s\n[connections]\nkeepalive=off\n"
         "[limits]\nrequest_line=257\n[cache]\nsize=1T\npolicy=lru\nrevalidate=0\n[files]\n"
         "error_pages=\nsymlinks=follow\nfollow_into=/tmp,/usr /\n[ratelimit]\nexempt=10.0.0.0/8 "
         "::1,192.0.2.1/32\n[log]\naccess=off\nerror=x y\n[control]\nmode=7\n[mime]\nc = "
         "a/b\nd=e/f;g\n"
-        "[headers *.css]\nA = b\n[headers]\nX-Y = \"c\"\nB=1\n[headers /p q/]\nB =\n",
+        "[headers *.css]\nA = b\n[headers]\nX-Y = \"c\"\nB=1\n[headers /p q/]\nB =\n"
+        "[headers always]\nExpires = 0\n[headers always /p q]\nExpires = 1\n"
+        "[headers /p q]\nExpires = 2\n[headers always *.css]\nCache-Control =\n",
         NULL);
     round_trip("",
                "server.listen=127.0.0.1:10001 127.0.0.1:10002 127.0.0.1:10003 127.0.0.1:10004 "
@@ -319,13 +352,50 @@ static void paths_are_relative_to_the_file(void **state)
     make_directory(&directory, "[server]\nroot = .\nrun_dir = /run\n[log]\nerror=e/log\n");
     load_file(&loaded, directory.file, NULL, 0);
     assert_string_equal(loaded.messages, "");
-    snprintf(expected, sizeof(expected), "%s/.", directory.path);
-    assert_string_equal(loaded.config.server_root, expected);
+    assert_string_equal(loaded.config.server_root, directory.path);
     snprintf(expected, sizeof(expected), "%s/e/log", directory.path);
     assert_string_equal(loaded.config.log_error, expected);
     snprintf(expected, sizeof(expected), "%s/access.log", directory.path); /* a default */
     assert_string_equal(loaded.config.log_access, expected);
     release(&loaded);
+    remove_directory(&directory);
+}
+
+static void parents_in_paths_are_resolved(void **state)
+{
+    static const struct {
+        const char *base, *path, *expected; /* the base is below the directory */
+    } cases[] = {
+        {"etc", "../www", "www"},
+        {"etc/", "./../www/", "www/"},
+        {"etc", "..", ""},
+        {"etc/site", "../../www", "www"},
+        {"etc", "www/../x", "etc/www/../x"},
+        {"link", "../www", "link/../www"},
+        {"none", "../www", "none/../www"},
+        {"link/..", "../www", "link/../../www"},
+        {"etc", "..x", "etc/..x"},
+        {"etc", ".", "etc"},
+    };
+    struct directory directory;
+    char base[160], expected[160], *joined;
+
+    (void)state;
+    make_directory(&directory, "");
+    assert_int_equal(chdir(directory.path), 0);
+    assert_int_equal(mkdir("etc", 0700) + mkdir("etc/site", 0700) + symlink("etc/site", "link"), 0);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        snprintf(base, sizeof(base), "%s/%s", directory.path, cases[i].base);
+        snprintf(expected, sizeof(expected), "%s%s%s", directory.path,
+                 cases[i].expected[0] != '\0' ? "/" : "", cases[i].expected);
+        joined = config_path_join(base, cases[i].path);
+        assert_string_equal(joined, expected);
+        free(joined);
+    }
+    joined = config_path_join("/", "../x");
+    assert_string_equal(joined, "/../x");
+    free(joined);
+    assert_int_equal(unlink("link") + rmdir("etc/site") + rmdir("etc") + chdir("/"), 0);
     remove_directory(&directory);
 }
 
@@ -370,6 +440,25 @@ static char *read_sample(void)
     return text;
 }
 
+/* So that `wsctl config` shows an unchanged value and its default alike. */
+static void defaults_are_written_as_values_are_shown(void **state)
+{
+    struct loaded loaded;
+
+    (void)state;
+    load(&loaded, "", NULL);
+    for (size_t i = 0; i < KEY_COUNT; i++) {
+        const struct config_key *key = &config_keys[i];
+        char *text = config_value_text(key, (const char *)&loaded.config + key->offset);
+
+        if (i != KEY_workers_threads && key->type != CONFIG_PATH && key->type != CONFIG_NAME &&
+            key->type != CONFIG_TEXT)
+            assert_string_equal(text, key->fallback);
+        free(text);
+    }
+    release(&loaded);
+}
+
 /* The sample has every key: set, or commented out with its default. */
 static void sample_has_every_key(void **state)
 {
@@ -404,6 +493,7 @@ static void sample_loads(void **state)
     load_file(&loaded, SAMPLE_FILE, NULL, 0);
     assert_string_equal(loaded.messages, "");
     assert_string_equal(loaded.config.server_listen.item[0].text, "127.0.0.1:8080");
+    assert_false(loaded.config.arithmetic_enabled); /* any client could burn CPU time */
     release(&loaded);
 }
 
@@ -413,14 +503,17 @@ int main(void)
         cmocka_unit_test(smallest_log_ring_holds_a_record),
         cmocka_unit_test(values_of_every_type_are_loaded),
         cmocka_unit_test(addresses_are_loaded_as_sockaddr),
+        cmocka_unit_test(scheme_selects_tls),
         cmocka_unit_test(later_source_overrides),
         cmocka_unit_test(auto_threads_divides_cores),
         cmocka_unit_test(socket_path_over_107_bytes_is_an_error),
         cmocka_unit_test(printed_configuration_loads_to_the_same),
         cmocka_unit_test(print_has_every_key_and_its_help),
         cmocka_unit_test(paths_are_relative_to_the_file),
+        cmocka_unit_test(parents_in_paths_are_resolved),
         cmocka_unit_test(paths_without_file_are_relative_to_working_directory),
         cmocka_unit_test(free_twice_is_harmless),
+        cmocka_unit_test(defaults_are_written_as_values_are_shown),
         cmocka_unit_test(sample_has_every_key),
         cmocka_unit_test(sample_loads),
     };

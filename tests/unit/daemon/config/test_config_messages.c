@@ -37,6 +37,14 @@ static const struct error_case file_errors[] = {
                                            "    backlogg = 3\n"
                                            "    ^^^^^^^^\n"
                                            "    did you mean 'backlog' in [connections]?\n"},
+    {"[server]\nport = 80\n", AT("2:1") "[server] has no key 'port'\n"
+                                        "    port = 80\n"
+                                        "    ^^^^\n"
+                                        "    did you mean 'listen'?\n"},
+    {"[server]\nWorker-Processes = 8\n", AT("2:1") "[server] has no key 'Worker-Processes'\n"
+                                                   "    Worker-Processes = 8\n"
+                                                   "    ^^^^^^^^^^^^^^^^\n"
+                                                   "    did you mean 'processes' in [workers]?\n"},
     {"[control]\nzzzzzzzz = 3\n", AT("2:1") "[control] has no key 'zzzzzzzz'\n"
                                             "    zzzzzzzz = 3\n"
                                             "    ^^^^^^^^\n"
@@ -45,11 +53,14 @@ static const struct error_case file_errors[] = {
                                                         "    [wrkers]\n"
                                                         "     ^^^^^^\n"
                                                         "    did you mean [workers]?\n"},
-    {"[]\n", AT("1:2") "unknown section []\n"
-                       "    []\n"
-                       "     ^\n"
-                       "    valid sections: [server] [workers] [connections] [limits] [cache] "
-                       "[files] [log] [headers] [ratelimit] [control] [arithmetic] [mime]\n"},
+    {"[]\n",
+     AT("1:2") "unknown section []\n"
+               "    []\n"
+               "     ^\n"
+               "    valid sections: [server] [workers] [connections] [tls] [http2] [limits] "
+               "[cache] [files] [log] [headers] [redirect] [access] [cors] [ratelimit] [host] "
+               "[control] [metrics] [arithmetic] "
+               "[mime]\n"},
     {"[server /x]\n", AT("1:9") "the section does not take this argument\n"
                                 "    [server /x]\n"
                                 "            ^^\n"
@@ -57,13 +68,17 @@ static const struct error_case file_errors[] = {
     {"[headers x]\nA = b\n", AT("1:10") "the section does not take this argument\n"
                                         "    [headers x]\n"
                                         "             ^\n"
-                                        "    write [headers], [headers /prefix] or [headers "
-                                        "*.extension]\n"},
+                                        "    write [headers], [headers /prefix], [headers "
+                                        "*.extension], or always before the argument, as in "
+                                        "[headers always /prefix], or a host before it, as in "
+                                        "[headers host www.example.org]\n"},
     {"[headers *.]\n", AT("1:10") "the section does not take this argument\n"
                                   "    [headers *.]\n"
                                   "             ^^\n"
-                                  "    write [headers], [headers /prefix] or [headers "
-                                  "*.extension]\n"},
+                                  "    write [headers], [headers /prefix], [headers "
+                                  "*.extension], or always before the argument, as in "
+                                  "[headers always /prefix], or a host before it, as in "
+                                  "[headers host www.example.org]\n"},
     /* [headers] */
     {"[headers]\nA B = c\n", AT("2:1") "'A B' is not a field name\n"
                                        "    A B = c\n"
@@ -86,6 +101,26 @@ static const struct error_case file_errors[] = {
                                              "    A = b\xc3\xa4\n"
                                              "         ^\n"
                                              "    use ASCII only\n"},
+    {"[headers always x]\nA = b\n",
+     AT("1:10") "the section does not take this argument\n"
+                "    [headers always x]\n"
+                "             ^^^^^^^^\n"
+                "    write [headers], [headers /prefix], [headers "
+                "*.extension], or always before the argument, as "
+                "in [headers always /prefix], or a host before it, as in "
+                "[headers host www.example.org]\n"},
+    {"[headers always /a]\nExpires = 0\n[headers /a]\nExpires = 0\n[headers always /a/]\nexpires "
+     "= 1\n",
+     AT("6:1") "'expires' is already set on line 2\n"
+               "    expires = 1\n"
+               "    ^^^^^^^\n"
+               "    remove one of the two lines\n"},
+    {"[headers always]\nX-Frame-Options = DENY\n",
+     AT("2:1") "X-Frame-Options does not need always\n"
+               "    X-Frame-Options = DENY\n"
+               "    ^^^^^^^^^^^^^^^\n"
+               "    set it without always: only Cache-Control, Expires and similar fields are "
+               "limited to successful responses\n"},
     {"[headers *.x]\nServer = x\n", AT("2:1") "Server is the same in all responses\n"
                                               "    Server = x\n"
                                               "    ^^^^^^\n"
@@ -154,7 +189,7 @@ static const struct error_case file_errors[] = {
     {"[server]\nindex = a\033[31mb\n", AT("2:10") "the line has a control character (byte 0x1b)\n"
                                                   "    index = a?[31mb\n"
                                                   "             ^\n"
-                                                  "    remove it; is this a text file?\n"},
+                                                  "    remove it; is this a text file in UTF-8?\n"},
     {"[server]\nindex = \"a.html\"\n",
      AT("2:9") "values are not quoted\n"
                "    index = \"a.html\"\n"
@@ -171,12 +206,21 @@ static const struct error_case file_errors[] = {
                "    size = \tgr\xc3\xbc\xc3\x9f\n"
                "           \t^^^^\n"
                "    examples: 4096, 64K, 16M, 1G; allowed: 64K to 1T\n"},
-    {"[server]\ngr\xc3\xbc\xc3\x9f = \xff\xc2\x9b\n",
-     AT("2:1") "[server] has no key 'gr\xc3\xbc\xc3\x9f'\n"
-               "    gr\xc3\xbc\xc3\x9f = ???\n"
-               "    ^^^^\n"
-               "    valid keys: name, listen, root, "
-               "index, user, group, jail, run_dir\n"},
+    {"[server]\ngr\xc3\xbc\xc3\x9f = \xff\n",
+     AT("2:8") "the line has a control character or is not UTF-8 (byte 0xff)\n"
+               "    gr\xc3\xbc\xc3\x9f = ?\n"
+               "           ^\n"
+               "    remove it; is this a text file in UTF-8?\n"},
+    {"[server]\nroot = \xc2\x9b[2J\n",
+     AT("2:8") "the line has a control character or is not UTF-8 (byte 0xc2)\n"
+               "    root = ??[2J\n"
+               "           ^\n"
+               "    remove it; is this a text file in UTF-8?\n"},
+    {"[server]\nroot = a\xe2\x80\xaez\n",
+     AT("2:9") "the line has a control character or is not UTF-8 (byte 0xe2)\n"
+               "    root = a???z\n"
+               "            ^\n"
+               "    remove it; is this a text file in UTF-8?\n"},
     /* values */
     {"[server]\nname = a b\n", AT("2:9") "' ' is not valid in a name\n"
                                          "    name = a b\n"
@@ -232,7 +276,29 @@ static const struct error_case file_errors[] = {
                             "    listen = localhost:80,1.2.3.4\n"
                             "                          ^^^^^^^\n"
                             "    write ADDRESS:PORT, as in 127.0.0.1:8080, [::1]:8080 or *:8080\n"},
+    {"[server]\nlisten = https://*:80 *:80\n", AT("2:23") "'*:80' conflicts with '*:80'\n"
+                                                          "    listen = https://*:80 *:80\n"
+                                                          "                          ^^^^\n"
+                                                          "    list each address and port once\n"},
+    {"[server]\nlisten = ftp://*:80 https://*:443/x\n",
+     AT("2:10") "'ftp://*:80' has an unknown scheme\n"
+                "    listen = ftp://*:80 https://*:443/x\n"
+                "             ^^^^^^^^^^\n"
+                "    write http:// or https://, or only ADDRESS:PORT\n" AT(
+                    "2:21") "'https://*:443/x' has a path after the address\n"
+                            "    listen = ftp://*:80 https://*:443/x\n"
+                            "                        ^^^^^^^^^^^^^^^\n"
+                            "    write only SCHEME://ADDRESS:PORT, as in https://*:443\n"},
     /* combinations */
+    {"[server]\nlisten = https://*:443\n", AT("2:10") "https:// needs a certificate\n"
+                                                      "    listen = https://*:443\n"
+                                                      "             ^^^^^^^^^^^^^\n"
+                                                      "    set [tls] certificate and key\n"},
+    {"[tls]\ncertificate = /a\nkey = /a, /b\n",
+     AT("3:7") "[tls] has 1 certificates and 2 keys\n"
+               "    key = /a, /b\n"
+               "          ^^^^^^\n"
+               "    list one key for each certificate, in the same order\n"},
     {"[workers]\nprocesses = 20\n",
      AT("2:13") "[workers] processes = 20 is more than max_processes = 16\n"
                 "    processes = 20\n"
@@ -243,11 +309,11 @@ static const struct error_case file_errors[] = {
                 "    max_processes = 1\n"
                 "                    ^\n"
                 "    lower processes or raise max_processes\n"},
-    {"[workers]\nthreads = 129\n",
-     AT("2:11") "[workers] processes = 2 with threads = 129 each are more than max_threads = 256\n"
-                "    threads = 129\n"
-                "              ^^^\n"
-                "    lower processes or threads, or raise max_threads (allowed: 1 to 1024)\n"},
+    {"[workers]\nthreads = 65\n",
+     AT("2:11") "[workers] threads = 65 is more than max_threads = 64\n"
+                "    threads = 65\n"
+                "              ^^\n"
+                "    lower threads or raise max_threads\n"},
     {"[limits]\nrequest_line = 33K\n",
      AT("2:16") "[limits] request_line = 33K is more than header_bytes = 32K\n"
                 "    request_line = 33K\n"
@@ -295,6 +361,10 @@ static const struct error_case override_errors[] = {
                  "    listen=x\n"
                  "    ^^^^^^\n"
                  "    did you mean server.listen?\n"},
+    {"port=80", "-o 2: error: the section is missing\n"
+                "    port=80\n"
+                "    ^^^^\n"
+                "    did you mean server.listen?\n"},
     {"qqqqqqqqqqqqqq=x", "-o 2: error: the section is missing\n"
                          "    qqqqqqqqqqqqqq=x\n"
                          "    ^^^^^^^^^^^^^^\n"
@@ -314,7 +384,7 @@ static const struct error_case override_errors[] = {
     {"server.index=a\nb", "-o 2: error: the line has a control character (byte 0x0a)\n"
                           "    server.index=a?b\n"
                           "                  ^\n"
-                          "    remove it; is this a text file?\n"},
+                          "    remove it; is this a text file in UTF-8?\n"},
     {"mime.x=y", "-o 2: error: 'y' is not a media type\n"
                  "    mime.x=y\n"
                  "           ^\n"
@@ -322,15 +392,17 @@ static const struct error_case override_errors[] = {
     {"headers x.A=b", "-o 2: error: the section does not take this argument\n"
                       "    headers x.A=b\n"
                       "            ^\n"
-                      "    write [headers], [headers /prefix] or [headers *.extension]\n"},
+                      "    write [headers], [headers /prefix], [headers *.extension], or always "
+                      "before the argument, as in [headers always /prefix], or a host before it, "
+                      "as in [headers host www.example.org]\n"},
     {"server.root=/etc/passwd", "-o 2: error: /etc/passwd is not a directory\n"
                                 "    server.root=/etc/passwd\n"
                                 "                ^^^^^^^^^^^\n"
-                                "    set [server] root to the directory to serve\n"},
+                                "    set root to the directory to serve\n"},
     {"server.root=/no/such", "-o 2: error: /no/such: No such file or directory\n"
                              "    server.root=/no/such\n"
                              "                ^^^^^^^^\n"
-                             "    set [server] root to the directory to serve\n"},
+                             "    set root to the directory to serve\n"},
 };
 
 static void bad_override_is_reported_with_advice(void **state)
@@ -370,7 +442,7 @@ static void bad_default_is_reported_as_default(void **state)
     assert_string_equal(loaded.messages, "default: error: /etc/www: No such file or directory\n"
                                          "    root = www\n"
                                          "           ^^^\n"
-                                         "    set [server] root to the directory to serve\n");
+                                         "    set root to the directory to serve\n");
     release(&loaded);
 }
 
@@ -577,11 +649,11 @@ static void nul_byte_is_an_error(void **state)
                         AT("3:6") "the line has a control character (byte 0x00)\n"
                                   "    index? = a\n"
                                   "         ^\n"
-                                  "    remove it; is this a text file?\n" AT(
+                                  "    remove it; is this a text file in UTF-8?\n" AT(
                                       "4:5") "the line has a control character (byte 0x00)\n"
                                              "    name?\n"
                                              "        ^\n"
-                                             "    remove it; is this a text file?\n");
+                                             "    remove it; is this a text file in UTF-8?\n");
     release(&loaded);
 }
 

@@ -12,18 +12,18 @@
 #include <string.h>
 
 static const struct config_header lines[] = {
-    {"", "X-All", "1"},
-    {"", "Cache-Control", "max-age=1"},
-    {"", "Content-Language", "en"},
-    {"", "Content-Security-Policy", "default-src 'self'"},
-    {"", "Server", "ours"},
-    {"/", "X-Root", "1"},
-    {"/a", "Cache-Control", "max-age=2"},
-    {"/a/b", "cache-control", "max-age=3"},
-    {"/a b", "X-Blank", "1"},
-    {"*.css", "Cache-Control", "max-age=4"},
-    {"*.min.css", "Cache-Control", "max-age=5"},
-    {"*.html", "X-All", ""},
+    {"", "", false, "X-All", "1"},
+    {"", "", false, "Cache-Control", "max-age=1"},
+    {"", "", false, "Content-Language", "en"},
+    {"", "", false, "Content-Security-Policy", "default-src 'self'"},
+    {"", "", false, "Server", "ours"},
+    {"", "/", false, "X-Root", "1"},
+    {"", "/a", false, "Cache-Control", "max-age=2"},
+    {"", "/a/b", false, "cache-control", "max-age=3"},
+    {"", "/a b", false, "X-Blank", "1"},
+    {"", "*.css", false, "Cache-Control", "max-age=4"},
+    {"", "*.min.css", false, "Cache-Control", "max-age=5"},
+    {"", "*.html", false, "X-All", ""},
 };
 
 static const struct header_rules rules = {lines, ARRAY_LENGTH(lines)};
@@ -66,6 +66,50 @@ static void most_specific_rule_applies(void **state)
     }
 }
 
+/* Freshness of files and of errors. */
+static const struct config_header lives[] = {
+    {"", "", false, "X-All", "1"},
+    {"", "", false, "Cache-Control", "max-age=1"},
+    {"", "", false, "cdn-cache-control", "max-age=2"},
+    {"", "", false, "Expires", "0"},
+    {"", "/a", false, "Cache-Control", "max-age=3"},
+    {"", "/a", true, "Cache-Control", "max-age=4"},
+    {"", "", true, "Surrogate-Control", "max-age=5"},
+    {"", "*.js", true, "Surrogate-Control", ""},
+    {"", "", false, "Cache-Status", "hit"},
+};
+
+static void freshness_is_for_errors_only_with_always(void **state)
+{
+    static const struct {
+        const char *path;
+        enum header_part part;
+        const char *fields;
+    } freshness[] = {
+        {"/x", HEADER_OF_RESPONSE,
+         ALL "Cache-Control: max-age=1\r\ncdn-cache-control: max-age=2\r\nExpires: 0\r\n"
+             "Surrogate-Control: max-age=5\r\nCache-Status: hit\r\n"},
+        {"/x", HEADER_OF_ERROR, ALL "Surrogate-Control: max-age=5\r\nCache-Status: hit\r\n"},
+        {"/x", HEADER_OF_REQUEST_ERROR, ALL "Cache-Status: hit\r\n"},
+        {NULL, HEADER_OF_REQUEST_ERROR, ALL "Cache-Status: hit\r\n"},
+        {"/a/x", HEADER_OF_RESPONSE,
+         ALL "cdn-cache-control: max-age=2\r\nExpires: 0\r\nCache-Control: max-age=3\r\n"
+             "Surrogate-Control: max-age=5\r\nCache-Status: hit\r\n"},
+        {"/a/x", HEADER_OF_ERROR,
+         ALL "Cache-Control: max-age=4\r\nSurrogate-Control: max-age=5\r\nCache-Status: hit\r\n"},
+        {"/x.js", HEADER_OF_ERROR, ALL "Cache-Status: hit\r\n"},
+    };
+    const struct header_rules of_lives = {lives, ARRAY_LENGTH(lives)};
+    char buffer[HEADER_RULES_MAX + 1];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(freshness); i++) {
+        buffer[header_rules_write(&of_lives, freshness[i].path, freshness[i].part, buffer)] = '\0';
+        if (strcmp(buffer, freshness[i].fields) != 0)
+            fail_msg("%s, part %d: %s", freshness[i].path, (int)freshness[i].part, buffer);
+    }
+}
+
 static void content_fields_are_separate(void **state)
 {
     char buffer[HEADER_RULES_MAX + 1];
@@ -96,6 +140,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(most_specific_rule_applies),
+        cmocka_unit_test(freshness_is_for_errors_only_with_always),
         cmocka_unit_test(content_fields_are_separate),
         cmocka_unit_test(server_is_not_in_field_lines),
         cmocka_unit_test(rule_bytes_equal_line_length),

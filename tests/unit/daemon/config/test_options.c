@@ -125,9 +125,10 @@ static char *printed(void (*print)(FILE *out))
 
 static void usage_lists_every_option_in_80_columns(void **state)
 {
-    static const char *const options[] = {"-f, --config FILE ", "-o, --override SECTION.KEY=VALUE ",
-                                          "-t, --test ",        "-T, --dump ",
-                                          "-V, --version ",     "-h, --help "};
+    static const char *const options[] = {
+        "-f, --config FILE ", "-o, --override SECTION.KEY=VALUE ", "-t, --test ",
+        "-T, --dump ",        "-S, --self-signed DIRECTORY ",      "-V, --version ",
+        "-h, --help "};
     char *text = printed(options_print_usage);
 
     (void)state;

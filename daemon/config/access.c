@@ -1,0 +1,286 @@
+#include "daemon/config/access.h"
+
+#include "daemon/config/host_find.h"
+#include "daemon/config/lists.h"
+#include "daemon/config/scope.h"
+#include "daemon/config/users.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { REALM_MAX = 64 };
+
+/* Applying */
+
+static bool is_ipv4(const uint8_t address[NETWORK_ADDRESS_BYTES])
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+    return memcmp(address, mapped, sizeof(mapped)) == 0;
+}
+
+static bool contain(const struct config_networks *networks,
+                    const uint8_t address[NETWORK_ADDRESS_BYTES])
+{
+    static const uint8_t none[NETWORK_ADDRESS_BYTES];
+
+    if (memcmp(address, none, sizeof(none)) == 0)
+        return false;
+    for (size_t i = 0; i < networks->count; i++)
+        if ((networks->item[i].prefix >= 96 || !is_ipv4(address)) &&
+            network_contains(&networks->item[i], address))
+            return true;
+    return false;
+}
+
+bool access_allows(const struct config_access *rule, const uint8_t address[NETWORK_ADDRESS_BYTES])
+{
+    return !contain(&rule->deny, address) &&
+           (rule->allow.count == 0 || contain(&rule->allow, address));
+}
+
+const struct config_access *access_find(const struct access_rules *rules, const char *path)
+{
+    for (size_t i = 0; i < rules->count; i++)
+        if (config_scope_covers(&rules->rule[i]->scope, path))
+            return rules->rule[i];
+    return NULL;
+}
+
+int access_rules_of_host(const struct config *config, const struct config_host *host,
+                         struct access_rules *rules)
+{
+    *rules = (struct access_rules){.count = 0};
+    if (config->access_count == 0)
+        return 0;
+    rules->rule = calloc(config->access_count, sizeof(const struct config_access *));
+    if (rules->rule == NULL)
+        return -1;
+    for (size_t i = 0; i < config->access_count; i++) {
+        const struct config_access *rule = &config->access[i];
+
+        if (config_scope_is_of(&rule->scope, host))
+            rules->rule[rules->count++] = rule;
+    }
+    if (rules->count > 1)
+        qsort(rules->rule, rules->count, sizeof(const struct config_access *), config_scope_rank);
+    return 0;
+}
+
+/* Loading */
+
+/* The section of SCOPE, which is taken over; it may be new. NULL: out of memory. */
+static struct config_access *section_of(struct config *config, struct config_scope *scope)
+{
+    struct config_access *more;
+
+    for (size_t i = 0; i < config->access_count; i++)
+        if (config_scopes_equal(&config->access[i].scope, scope)) {
+            config_scope_free(scope);
+            return &config->access[i];
+        }
+    more = realloc(config->access, (config->access_count + 1) * sizeof(*more));
+    if (more == NULL) {
+        config_scope_free(scope);
+        return NULL;
+    }
+    config->access = more;
+    more[config->access_count] = (struct config_access){.scope = *scope};
+    return &more[config->access_count++];
+}
+
+/* True if KEY, already set in the section, is set again by the file. */
+static bool is_repeated(bool set, const struct config_entry *entry, const char *advice,
+                        struct config_report *report)
+{
+    if (!set || entry->key_place.line == 0)
+        return false;
+    config_report_error(report, &entry->key_place, advice, "'%.*s' is already set for this path",
+                        CONFIG_QUOTED(entry->key));
+    return true;
+}
+
+static void add_networks(struct config_networks *list, const struct config_entry *entry,
+                         const struct access_source *source)
+{
+    struct config_networks networks;
+
+    if (config_networks_parse(entry->value, &networks, source->faults) != 0)
+        return;
+    if (is_repeated(list->count > 0, entry, "put all networks in one list", source->report)) {
+        config_networks_free(&networks);
+        return;
+    }
+    config_networks_free(list);
+    *list = networks;
+}
+
+/* The realm is sent as a quoted string without escapes. */
+static void add_realm(struct config_access *section, const struct config_entry *entry,
+                      const struct access_source *source)
+{
+    struct config_place place = config_entry_place(entry, 0, strlen(entry->value));
+    size_t length = strlen(entry->value);
+
+    for (size_t i = 0; i < length; i++)
+        if (entry->value[i] < ' ' || entry->value[i] > '~' ||
+            strchr("\"\\", entry->value[i]) != NULL)
+            length = REALM_MAX + 1;
+    if (length == 0 || length > REALM_MAX) {
+        config_report_error(source->report, &place,
+                            "write 1 to 64 printable ASCII characters without \" and \\",
+                            "the realm is not valid");
+        return;
+    }
+    if (is_repeated(section->realm != NULL, entry, "remove one of the lines", source->report))
+        return;
+    free(section->realm);
+    section->realm = strdup(entry->value);
+    if (section->realm == NULL)
+        config_report_error(source->report, &place, "", "out of memory");
+}
+
+static void add_users(struct config_access *section, const struct config_entry *entry,
+                      const struct access_source *source)
+{
+    struct config_place place = config_entry_place(entry, 0, strlen(entry->value));
+    struct config_users users;
+    char *file;
+
+    if (is_repeated(section->users.file != NULL, entry, "put all users in one file",
+                    source->report))
+        return;
+    if (entry->value[0] == '\0') {
+        config_report_error(source->report, &place, "name a file made by htpasswd -B",
+                            "no path given");
+        return;
+    }
+    file = entry->value[0] == '/' ? strdup(entry->value)
+                                  : config_path_join(source->base, entry->value);
+    if (file == NULL) {
+        config_report_error(source->report, &place, "", "out of memory");
+    } else if (config_users_load(file, &users, &place, source->report) == 0) {
+        config_users_free(&section->users);
+        section->users = users;
+    }
+    free(file);
+}
+
+static bool is_key(struct span key)
+{
+    return span_is(key, SPAN("allow")) || span_is(key, SPAN("deny")) ||
+           span_is(key, SPAN("realm")) || span_is(key, SPAN("users"));
+}
+
+void config_access_add(struct config *config, const struct config_entry *entry,
+                       const struct access_source *source)
+{
+    struct config_access *section = NULL;
+    struct config_scope scope;
+
+    if (!is_key(entry->key)) {
+        config_report_error(source->report, &entry->key_place,
+                            "valid keys: allow, deny, realm, users", "[access] has no key '%.*s'",
+                            CONFIG_QUOTED(entry->key));
+        return;
+    }
+    if (config_entry_check(entry, source->report) != 0)
+        return;
+    if (config_scope_read(&scope, entry->argument) == 0)
+        section = section_of(config, &scope);
+    if (section == NULL)
+        config_report_error(source->report, &entry->key_place, "", "out of memory");
+    else if (span_is(entry->key, SPAN("realm")))
+        add_realm(section, entry, source);
+    else if (span_is(entry->key, SPAN("users")))
+        add_users(section, entry, source);
+    else
+        add_networks(span_is(entry->key, SPAN("allow")) ? &section->allow : &section->deny, entry,
+                     source);
+}
+
+/* Checking */
+
+static bool is_inside(const char *file, const char *root)
+{
+    char *real = root != NULL ? realpath(root, NULL) : NULL;
+    size_t length = real != NULL ? strlen(real) : 0;
+    bool inside = real != NULL && strncmp(file, real, length) == 0 &&
+                  (file[length] == '/' || length == 1 /* the root directory */);
+
+    free(real);
+    return inside;
+}
+
+/* A users file below a root could be served. */
+static void check_users(const struct config *config, const struct config_access *section,
+                        struct config_report *report)
+{
+    const struct config_place place = {.source = "[access]"};
+    char *file = realpath(section->users.file, NULL);
+    bool served = file != NULL && is_inside(file, config->server_root);
+
+    for (size_t i = 0; file != NULL && i < config->host_count; i++)
+        served = served || is_inside(file, config->hosts[i].root);
+    if (served)
+        config_report_error(report, &place, "move it out of the document root",
+                            "the users file %s is below a document root", section->users.file);
+    free(file);
+}
+
+void config_access_check(const struct config *config, struct config_report *report)
+{
+    const struct config_place place = {.source = "[access]"};
+
+    for (size_t i = 0; i < config->access_count; i++) {
+        const struct config_access *section = &config->access[i];
+
+        if (section->scope.host[0] != '\0')
+            config_host_require(config, section->scope.host, "[access host]", report);
+        if (section->users.file != NULL)
+            check_users(config, section, report);
+        else if (section->realm != NULL && report->errors == 0)
+            config_report_error(report, &place, "set users to a file made by htpasswd -B",
+                                "realm '%s' has no users", section->realm);
+    }
+}
+
+/* Printing */
+
+static void print_list(FILE *out, const char *key, const struct config_networks *networks)
+{
+    char *text = networks->count > 0 ? config_networks_text(networks) : NULL;
+
+    if (text != NULL)
+        fprintf(out, "%s = %s\n", key, text);
+    free(text);
+}
+
+void config_access_print(const struct config *config, FILE *out)
+{
+    for (size_t i = 0; i < config->access_count; i++) {
+        const struct config_access *section = &config->access[i];
+
+        config_scope_print(&section->scope, "access", out);
+        print_list(out, "allow", &section->allow);
+        print_list(out, "deny", &section->deny);
+        if (section->realm != NULL)
+            fprintf(out, "realm = %s\n", section->realm);
+        if (section->users.file != NULL)
+            fprintf(out, "users = %s\n", section->users.file);
+    }
+}
+
+void config_access_free(struct config *config)
+{
+    for (size_t i = 0; i < config->access_count; i++) {
+        struct config_access *section = &config->access[i];
+
+        config_scope_free(&section->scope);
+        config_networks_free(&section->allow);
+        config_networks_free(&section->deny);
+        config_users_free(&section->users);
+        free(section->realm);
+    }
+    free(config->access);
+}
