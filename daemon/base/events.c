@@ -1,9 +1,12 @@
 #include "daemon/base/events.h"
 
 #include "common/clock.h"
+#include "common/escape.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -12,17 +15,27 @@
 static struct {
     enum role role;
     enum level level;
-    struct segment *segment;
-} process = {ROLE_MASTER, LEVEL_INFO, NULL};
+    const struct segment *segment;
+    struct event_ring ring;
+    bool echo;
+} process = {.role = ROLE_MASTER, .level = LEVEL_INFO};
 
 void events_set_role(enum role role)
 {
     process.role = role;
 }
 
-void events_attach(struct segment *segment)
+void events_attach(const struct segment *segment, uint32_t ring)
 {
     process.segment = segment;
+    process.echo = false;
+    if (segment != NULL)
+        process.ring = segment_event_ring(segment, ring);
+}
+
+void events_echo(bool echo)
+{
+    process.echo = echo;
 }
 
 void events_set_level(enum level level)
@@ -45,9 +58,12 @@ static size_t clipped(int length, size_t size)
 
 size_t event_line_short(const struct event_record *event, char *line, size_t size)
 {
+    char text[EVENT_LINE_MAX];
+
+    escape_text(text, sizeof(text), event->text, strnlen(event->text, sizeof(event->text)));
     return clipped(snprintf(line, size, "%s %d: %s\n",
                             event->role < ROLE_COUNT ? role_names[event->role] : "?", event->pid,
-                            event->text),
+                            text),
                    size);
 }
 
@@ -66,11 +82,19 @@ size_t event_line(const struct event_record *event, char *line, size_t size)
     return length + event_line_short(event, line + length, size - length);
 }
 
+/* Tries twice: an interrupted or failed write may succeed the second time. */
+static void write_to_stderr(const char *line, size_t length)
+{
+    for (int tries = 0; tries < 2; tries++)
+        if (write(STDERR_FILENO, line, length) >= 0)
+            return;
+}
+
 void event_log(enum level level, const char *format, ...)
 {
     struct event_record event = {
         .level = (uint8_t)level, .role = (uint8_t)process.role, .pid = getpid()};
-    char line[EVENT_TEXT_BYTES + 80];
+    char line[EVENT_LINE_MAX];
     va_list arguments;
 
     if (level < current_level())
@@ -79,10 +103,17 @@ void event_log(enum level level, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(event.text, sizeof(event.text), format, arguments);
     va_end(arguments);
-    if (process.segment != NULL) {
-        event_ring_append(segment_events(process.segment), &event);
+    if (process.segment != NULL)
+        event_ring_append(&process.ring, &event);
+    if (process.segment != NULL && (!process.echo || level < LEVEL_ERROR))
         return;
-    }
-    if (write(STDERR_FILENO, line, event_line(&event, line, sizeof(line))) < 0)
-        return; /* no target is left for a report */
+    write_to_stderr(line, event_line(&event, line, sizeof(line)));
+}
+
+/* Replaces that of the C library, because a sandboxed process has no standard error. */
+// NOLINTNEXTLINE(bugprone-reserved-identifier)
+void __assert_fail(const char *assertion, const char *file, unsigned int line, const char *function)
+{
+    event_log(LEVEL_ERROR, "assertion failed: %s (%s:%u, %s)", assertion, file, line, function);
+    abort();
 }

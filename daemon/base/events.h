@@ -1,7 +1,8 @@
 /*
  * Events of all processes for the error log and the consoles: warnings, errors and state changes.
- * They go into the segment's event ring, from which the logger writes the error log. Before the
- * segment exists and after the logger has exited they go to standard error.
+ * They go into the event ring of the process, from which the logger writes the error log. Before the
+ * segment exists and after the logger has exited they go to standard error. A failed assertion is an
+ * event, too.
  */
 #ifndef DAEMON_EVENTS_H
 #define DAEMON_EVENTS_H
@@ -9,17 +10,29 @@
 #include "common/macros.h"
 #include "common/segment.h"
 
+#include <stdbool.h>
+
 /* The role of this process in its events; each process sets it once after its fork. */
 void events_set_role(enum role role);
 
-/* Sends events to SEGMENT's ring (borrowed), or with NULL to standard error. */
-void events_attach(struct segment *segment);
+/* Sends events to ring RING of SEGMENT (borrowed), or with NULL to standard error. */
+void events_attach(const struct segment *segment, uint32_t ring);
+
+/* Also writes errors to standard error: for the master while no logger runs. */
+void events_echo(bool echo);
 
 /* The lowest level to log before events_attach(); the segment has its own level. */
 void events_set_level(enum level level);
 
 /* Any thread of any process. */
 void event_log(enum level level, const char *format, ...) PRINTF_LIKE(2, 3);
+
+enum { EVENT_LINE_MAX = 4 * EVENT_TEXT_BYTES + 80 }; /* size of a line with every byte escaped */
+
+/*
+ * Lines of an event, which another process may have forged: the text is escaped (escape_text()), so
+ * there is always one line.
+ */
 
 /* "2026/11/21 06:18:30 [warn] worker 123: text\n"; returns the length. */
 size_t event_line(const struct event_record *event, char *line, size_t size);

@@ -32,4 +32,10 @@ static inline uint64_t hash_bytes(const char *text, size_t length, uint64_t seed
     return hash_mix(hash ^ word, UINT64_C(0xe7037ed1a0b428db));
 }
 
+/* The seed for the paths of SITE, so that the same path of two sites has two hashes. */
+static inline uint64_t hash_of_site(uint64_t seed, uint32_t site)
+{
+    return seed ^ (site * UINT64_C(0x9e3779b97f4a7c15));
+}
+
 #endif

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,12 +64,43 @@ int daemonize(void)
  * Regular files stay open. An open terminal or pipe would keep the process at its other end
  * waiting.
  */
-static void release_stream(int fd)
+static bool stays_open(int fd)
 {
     struct stat status;
+
+    return parent_pipe < 0 || (fstat(fd, &status) == 0 && S_ISREG(status.st_mode));
+}
+
+/*
+ * A pipe or terminal, if possible, as an open file of our own, which may be non-blocking: the flags of
+ * an inherited one are those of other processes, too.
+ */
+static int open_again(int fd)
+{
+    struct stat status;
+    char path[32];
+
+    if (fstat(fd, &status) != 0 || (!S_ISFIFO(status.st_mode) && !S_ISCHR(status.st_mode)))
+        return -1;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    return open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+}
+
+int daemonize_duplicate_stream(int fd)
+{
+    int stream;
+
+    if (!stays_open(fd))
+        return open("/dev/null", O_RDWR | O_CLOEXEC);
+    stream = open_again(fd);
+    return stream >= 0 ? stream : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+}
+
+static void release_stream(int fd)
+{
     int nothing;
 
-    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode))
+    if (stays_open(fd))
         return;
     nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (nothing < 0)

@@ -22,6 +22,13 @@ void daemonize_report_ready(void);
 /* Called by a child of the master: closes the parent's pipe and the terminal without a report. */
 void daemonize_release(void);
 
+/*
+ * A duplicate of a standard stream as it is after the release: /dev/null for a terminal or pipe, if
+ * the process goes to the background. Close-on-exec; a terminal or pipe is non-blocking if it can be
+ * opened again. Returns -1 with errno on failure.
+ */
+int daemonize_duplicate_stream(int fd);
+
 /* Sends one or more lines, such as "READY=1" or "STATUS=...". */
 void notify_send(const char *format, ...) PRINTF_LIKE(1, 2);
 

@@ -55,7 +55,7 @@ static int set_up(void **state)
     (void)state;
     memset(&block, 0, sizeof(block));
     atomic_store(&running, 0);
-    return sem_init(&gate, 0, 0) == 0 && mailbox_open(&mailbox, 1) == 0 ? 0 : -1;
+    return sem_init(&gate, 0, 0) == 0 && mailbox_open(&mailbox, 0, NULL) == 0 ? 0 : -1;
 }
 
 static int tear_down(void **state)

@@ -1,0 +1,305 @@
+/* A table of loads and the moves they cause, and a simulation of owners and their connections. */
+#include "common/macros.h"
+#include "daemon/base/balance.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+enum { OWNERS = 4 };
+
+static void resize_moves_what_is_uneven(void **state)
+{
+    static const struct {
+        const char *name;
+        struct balance_load load[OWNERS];
+        struct balance_move moves[2 * OWNERS];
+    } cases[] = {
+        {"nothing is open", {{0}}, {{0}}},
+        {"even", {{25, 25, 0}, {25, 25, 0}, {25, 25, 0}, {25, 25, 0}}, {{0}}},
+        {"below the margin", {{28, 28, 0}, {23, 23, 0}, {25, 25, 0}, {24, 24, 0}}, {{0}}},
+        {"one active more", {{1, 1, 0}, {0, 0, 0}, {1, 1, 0}, {1, 1, 0}}, {{0}}},
+        {"one thread has all",
+         {{100, 100, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}},
+         {{0, 1, 25, false}, {0, 2, 25, false}, {0, 3, 25, false}}},
+        {"two threads become four",
+         {{41, 41, 0}, {59, 59, 0}, {0, 0, 0}, {0, 0, 0}},
+         {{0, 2, 16, false}, {1, 2, 9, false}, {1, 3, 25, false}}},
+        {"the rest stays where it is",
+         {{2, 2, 0}, {0, 0, 0}, {7, 7, 0}, {2, 2, 0}},
+         {{2, 0, 1, false}, {2, 1, 3, false}}},
+        {"idle connections",
+         {{0, 40, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}},
+         {{0, 1, 10, true}, {0, 2, 10, true}, {0, 3, 10, true}}},
+        {"few idle connections", {{0, 7, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}}, {{0}}},
+        {"active first, then idle ones",
+         {{8, 88, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}},
+         {{0, 1, 2, false},
+          {0, 2, 2, false},
+          {0, 3, 2, false},
+          {0, 1, 20, true},
+          {0, 2, 20, true},
+          {0, 3, 20, true}}},
+        {"only active connections are uneven",
+         {{20, 100, 0}, {0, 100, 0}, {20, 100, 0}, {20, 100, 0}},
+         {{0, 1, 5, false}, {2, 1, 5, false}, {3, 1, 5, false}}},
+        {"a gauge of active connections is late",
+         {{90, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}},
+         {{0}}},
+        {"not more than the maximum",
+         {{10000, 10000, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}},
+         {{0, 1, BALANCE_MOVE_MAX, false}}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct balance balance = {0};
+        struct balance_move moves[2 * OWNERS] = {{0}};
+        uint32_t expected = 0, length;
+
+        while (expected < 2 * OWNERS && cases[i].moves[expected].count > 0)
+            expected++;
+        balance_resized(&balance);
+        length = balance_decide(&balance, cases[i].load, OWNERS, moves);
+        print_message("%s\n", cases[i].name);
+        assert_int_equal(length, expected);
+        for (uint32_t n = 0; n < expected; n++) {
+            const struct balance_move *want = &cases[i].moves[n];
+
+            assert_int_equal(moves[n].from, want->from);
+            assert_int_equal(moves[n].to, want->to);
+            assert_int_equal(moves[n].count, want->count);
+            assert_int_equal(moves[n].idle, want->idle);
+        }
+        assert_int_equal(balance.even, expected == 0);
+        assert_int_equal(balance.state, expected == 0 ? BALANCE_REST : BALANCE_MOVING);
+    }
+}
+
+static void unevenness_must_last_unless_resized(void **state)
+{
+    static const struct balance_load uneven[] = {{60, 60, 0}, {40, 40, 0}},
+                                     even[] = {{50, 50, 0}, {50, 50, 0}};
+    struct balance balance = {0};
+    struct balance_move moves[4];
+
+    (void)state;
+    assert_int_equal(balance_decide(&balance, uneven, 2, moves), 0);
+    assert_int_equal(balance_decide(&balance, even, 2, moves), 0);
+    assert_int_equal(balance_decide(&balance, uneven, 2, moves), 0);
+    assert_int_equal(balance.state, BALANCE_SUSPECT);
+    assert_int_equal(balance_decide(&balance, uneven, 2, moves), 1);
+    assert_int_equal(moves[0].count, 10);
+    assert_int_equal(balance_decide(&balance, even, 2, moves), 0);
+    assert_int_equal(balance.state, BALANCE_REST);
+}
+
+/* Connections come and go faster than they are evened out. */
+static void resize_gives_up_if_never_even(void **state)
+{
+    static const struct balance_load uneven[] = {{60, 60, 0}, {40, 40, 0}};
+    struct balance balance = {0};
+    struct balance_move moves[4];
+    int rounds = 0;
+
+    (void)state;
+    balance_resized(&balance);
+    while (balance_decide(&balance, uneven, 2, moves) > 0)
+        rounds++;
+    assert_int_equal(rounds, BALANCE_ROUNDS);
+    assert_int_equal(balance.state, BALANCE_REST);
+    assert_false(balance.even);
+}
+
+/* The simulation: each connection has a cost in thousandths of a core; 0: idle. */
+
+enum { CONNECTIONS_MAX = 4096 };
+
+struct owner {
+    uint32_t count, cost[CONNECTIONS_MAX];
+};
+
+static struct owner owners[OWNERS];
+
+static struct balance_load load_of(const struct owner *owner)
+{
+    struct balance_load load = {.open = owner->count};
+    uint32_t cost = 0;
+
+    for (uint32_t i = 0; i < owner->count; i++) {
+        load.active += owner->cost[i] > 0;
+        cost += owner->cost[i];
+    }
+    load.busy = cost < 1000 ? cost : 1000;
+    return load;
+}
+
+/* Moves random connections of the kind. */
+static void carry_out(const struct balance_move *move)
+{
+    static unsigned seed = 1;
+    struct owner *from = &owners[move->from], *to = &owners[move->to];
+    uint32_t left = move->count;
+
+    while (left > 0) {
+        uint32_t at = (uint32_t)rand_r(&seed) % from->count;
+
+        if ((from->cost[at] == 0) != move->idle)
+            continue;
+        to->cost[to->count++] = from->cost[at];
+        from->cost[at] = from->cost[--from->count];
+        left--;
+    }
+}
+
+/* Returns the number of connections moved. */
+static uint32_t simulate_call(struct balance *balance, uint32_t count)
+{
+    struct balance_load load[OWNERS];
+    struct balance_move moves[2 * OWNERS];
+    uint32_t length, moved = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        load[i] = load_of(&owners[i]);
+    length = balance_decide(balance, load, count, moves);
+    for (uint32_t i = 0; i < length; i++)
+        moved += moves[i].count;
+    for (uint32_t i = 0; i < length; i++)
+        carry_out(&moves[i]);
+    return moved;
+}
+
+static void add(uint32_t owner, uint32_t count, uint32_t cost)
+{
+    while (count-- > 0)
+        owners[owner].cost[owners[owner].count++] = cost;
+}
+
+static void expect_even(uint32_t count)
+{
+    uint32_t least = UINT32_MAX, most = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t active = load_of(&owners[i]).active;
+
+        least = active < least ? active : least;
+        most = active > most ? active : most;
+    }
+    assert_true(most - least < 2 || most * 4 <= least * 5);
+}
+
+static void simulation_converges_and_then_stands_still(void **state)
+{
+    unsigned seed = 3;
+
+    (void)state;
+    for (int run = 0; run < 300; run++) {
+        uint32_t count = 2 + (uint32_t)rand_r(&seed) % (OWNERS - 1), calls = 0;
+        struct balance balance = {0};
+
+        memset(owners, 0, sizeof(owners));
+        for (uint32_t i = 0; i < count; i++) {
+            add(i, (uint32_t)rand_r(&seed) % 400, 1);
+            add(i, (uint32_t)rand_r(&seed) % 400, 0);
+        }
+        if (run % 2 == 0)
+            balance_resized(&balance);
+        do
+            simulate_call(&balance, count);
+        while (++calls < 20 && balance.state != BALANCE_REST);
+        assert_true(balance.even);
+        expect_even(count);
+        for (int i = 0; i < 200; i++)
+            assert_int_equal(simulate_call(&balance, count), 0);
+    }
+}
+
+/* 100 connections, then 1 to 4 owners and back, as by "threads 4" and "threads 1". */
+static void resize_evens_out_in_one_call(void **state)
+{
+    struct balance balance = {0};
+
+    (void)state;
+    memset(owners, 0, sizeof(owners));
+    add(0, 100, 5);
+    balance_resized(&balance);
+    assert_int_equal(simulate_call(&balance, 4), 75);
+    assert_int_equal(simulate_call(&balance, 4), 0);
+    assert_true(balance.even);
+}
+
+static void expensive_connections_are_mixed_with_cheap_ones(void **state)
+{
+    struct balance balance = {0};
+    uint32_t moved = 0;
+
+    (void)state;
+    memset(owners, 0, sizeof(owners));
+    add(0, 20, 80);
+    add(1, 20, 2);
+    for (int i = 0; i < 30; i++)
+        moved += simulate_call(&balance, 2);
+    assert_in_range(moved, 20, 60);
+    assert_in_range(load_of(&owners[0]).active, 19, 21);
+    assert_true(load_of(&owners[1]).busy > 450);
+    for (int i = 0; i < 200; i++)
+        assert_int_equal(simulate_call(&balance, 2), 0);
+}
+
+/* It saturates any owner: exchanging it helps nobody, and is tried ever more rarely. */
+static void one_expensive_connection_moves_ever_more_rarely(void **state)
+{
+    struct balance balance = {0};
+    int exchanges = 0;
+
+    (void)state;
+    memset(owners, 0, sizeof(owners));
+    add(0, 1, 1000);
+    add(0, 9, 2);
+    add(1, 10, 2);
+    for (int i = 0; i < 600; i++)
+        exchanges += simulate_call(&balance, 2) > 0;
+    assert_in_range(exchanges, 1, 15);
+}
+
+/* A new owner gets its share at once; one that always claims to have nothing attracts little. */
+static void owner_that_claims_nothing_attracts_connections_slowly(void **state)
+{
+    enum { OPEN = 3000, SECONDS = 32 };
+    static const struct balance_load load[] = {
+        {OPEN / 2, OPEN / 2, 0}, {OPEN / 2, OPEN / 2, 0}, {0, 0, 0}};
+    struct balance_credit credit = BALANCE_CREDIT_FULL;
+    uint32_t attracted = 0;
+
+    (void)state;
+    balance_refill(&credit, load, 3, 100);
+    assert_int_equal(balance_charge(&credit, OPEN / 3), OPEN / 3);
+    assert_in_range(balance_charge(&credit, OPEN), 0, 64);
+    for (int i = 0; i < SECONDS * 10; i++) {
+        balance_refill(&credit, load, 3, 100);
+        attracted += balance_charge(&credit, OPEN);
+    }
+    assert_in_range(attracted, SECONDS / 16 * OPEN / 3, SECONDS / 16 * (OPEN / 3 + 64));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(resize_moves_what_is_uneven),
+        cmocka_unit_test(unevenness_must_last_unless_resized),
+        cmocka_unit_test(resize_gives_up_if_never_even),
+        cmocka_unit_test(simulation_converges_and_then_stands_still),
+        cmocka_unit_test(resize_evens_out_in_one_call),
+        cmocka_unit_test(expensive_connections_are_mixed_with_cheap_ones),
+        cmocka_unit_test(one_expensive_connection_moves_ever_more_rarely),
+        cmocka_unit_test(owner_that_claims_nothing_attracts_connections_slowly),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,125 @@
+/* Lines of events in logs and on the terminal. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "daemon/base/events.h"
+
+#include <assert.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct event_record make_event(const char *text)
+{
+    struct event_record event = {.level = LEVEL_WARN, .role = ROLE_WORKER, .pid = 7};
+
+    snprintf(event.text, sizeof(event.text), "%s", text);
+    return event;
+}
+
+static void line_has_role_pid_and_text(void **state)
+{
+    struct event_record event = make_event("gr\xc3\xbc\xc3\x9f");
+    char line[EVENT_LINE_MAX];
+    size_t length = event_line_short(&event, line, sizeof(line));
+
+    (void)state;
+    assert_int_equal(length, strlen(line));
+    assert_string_equal(line, "worker 7: gr\xc3\xbc\xc3\x9f\n");
+}
+
+static void forged_event_is_one_printable_line(void **state)
+{
+    struct event_record event =
+        make_event("x\n1970/01/01 00:00:00 [error] master 1: forged\r\x1b[2J\xc2\x9b\xe2\x80\xae");
+    char line[EVENT_LINE_MAX];
+    size_t length;
+
+    (void)state;
+    event.level = 200;
+    event.role = 201;
+    event_line_short(&event, line, sizeof(line));
+    assert_string_equal(line, "? 7: x\\x0a1970/01/01 00:00:00 [error] master 1: forged\\x0d\\x1b[2J"
+                              "\\xc2\\x9b\\xe2\\x80\\xae\n");
+    length = event_line(&event, line, sizeof(line));
+    assert_int_equal(length, strlen(line));
+    assert_ptr_equal(strchr(line, '\n'), line + strlen(line) - 1);
+    assert_non_null(strstr(line, " [?] ? 7: x\\x0a"));
+}
+
+/* An event in shared memory need not end in NUL. */
+static void longest_event_fits_the_line(void **state)
+{
+    struct event_record event = make_event("");
+    char line[EVENT_LINE_MAX];
+    size_t length;
+
+    (void)state;
+    event.pid = INT32_MIN;
+    event.time_ns = UINT64_MAX;
+    memset(event.text, '\n', sizeof(event.text));
+    length = event_line(&event, line, sizeof(line));
+    assert_int_equal(length, strlen(line));
+    assert_true(length > 4 * sizeof(event.text));
+    assert_string_equal(line + strlen(line) - 5, "\\x0a\n");
+}
+
+static void event_before_the_segment_exists_is_escaped(void **state)
+{
+    int pipe_fds[2], standard_error = dup(STDERR_FILENO);
+    char line[EVENT_LINE_MAX] = "";
+
+    (void)state;
+    assert_int_equal(pipe(pipe_fds), 0);
+    dup2(pipe_fds[1], STDERR_FILENO);
+    event_log(LEVEL_ERROR, "cannot open %s", "a\nb\x1b");
+    dup2(standard_error, STDERR_FILENO);
+    assert_true(read(pipe_fds[0], line, sizeof(line) - 1) > 0);
+    assert_non_null(strstr(line, "cannot open a\\x0ab\\x1b\n"));
+    close(pipe_fds[0]);
+    close(pipe_fds[1]);
+    close(standard_error);
+}
+
+/* The message of the child, which aborts, in place of that of the C library. */
+static void failed_assertion_is_an_event(void **state)
+{
+    char text[512] = "";
+    int fds[2], status;
+    pid_t child;
+
+    (void)state;
+    assert_int_equal(pipe(fds), 0);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        signal(SIGABRT, SIG_DFL);
+        dup2(fds[1], STDERR_FILENO);
+        __assert_fail("1 == 2", "module.c", 7, "function");
+    }
+    close(fds[1]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(read(fds[0], text, sizeof(text) - 1) > 0);
+    close(fds[0]);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    assert_non_null(strstr(text, ": assertion failed: 1 == 2 (module.c:7, function)\n"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(line_has_role_pid_and_text),
+        cmocka_unit_test(forged_event_is_one_printable_line),
+        cmocka_unit_test(longest_event_fits_the_line),
+        cmocka_unit_test(event_before_the_segment_exists_is_escaped),
+        cmocka_unit_test(failed_assertion_is_an_event),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
