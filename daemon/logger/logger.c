@@ -1,520 +1,284 @@
 #include "daemon/logger/logger.h"
 
 #include "common/clock.h"
-#include "common/log_record.h"
+#include "common/macros.h"
 #include "common/segment_writer.h"
+#include "common/units.h"
+#include "daemon/base/channel.h"
 #include "daemon/base/events.h"
+#include "daemon/base/loop.h"
 #include "daemon/base/signals.h"
-#include "daemon/logger/sink.h"
+#include "daemon/logger/access_log.h"
+#include "daemon/logger/error_log.h"
+#include "daemon/sandbox/sandbox.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdio.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
-    BATCH_BYTES = 512 * 1024, /* size at which a batch is written; its last line may exceed it */
-    BUSY_MS = 10,             /* pause after a pass that found lines */
-    IDLE_MS = 100,            /* longest pause */
-    QUIET_PASSES = 20,        /* passes without lines after which an orphaned logger exits */
+    BUSY_MS = 10,      /* pause after a pass that found lines */
+    IDLE_MS = 100,     /* longest pause */
+    QUIET_PASSES = 20, /* passes without lines after which an orphaned logger exits */
+    /* A new server waits 5 s for the lock, which an orphaned logger holds. */
+    ORPHAN_WAIT_MS = 3000,
+    ERROR_WAIT_MS = 500, /* for an error log that takes no lines, at the exit */
 };
+
+enum command { CONTINUE, FINISH, ORPHANED /* the master has died */ };
 
 struct logger {
     struct segment *segment;
     struct segment_logger *block;
+    const struct log_journal *journal;
+    const struct salvage *salvage;
     const struct config *config;
-    enum log_format format;
-    bool writes_access; /* log.access is not off */
-    struct log_sink access, error;
-    uint64_t retry_ns; /* when to try to open the access log again, monotonic clock */
-    int doorbell, command_fd;
-    bool failing; /* the last write or open failed and was logged */
-    size_t used, lines;
-    size_t done; /* bytes of the batch already written */
-    char batch[BATCH_BYTES + LOG_LINE_MAX];
+    struct log_owner owner; /* of both logs */
+    struct access_log *access;
+    struct error_log *error;
+    uint32_t number[LOG_KINDS]; /* of the request that opened it */
+    struct event_base *base;
+    struct channel *channel; /* to the master */
+    struct event *doorbell, *timer;
+    enum command command;
+    uint64_t finish_by_ns; /* monotonic clock; until then it tries to write all lines */
+    bool last;             /* no other logger follows */
 };
 
-/* Cursors */
+/* Messages to and from the master */
 
-static uint32_t ring_count(const struct logger *logger)
+/* The master opens it again: the receiver may have been restarted. */
+static void on_lost(void *context, enum log_kind log)
 {
-    return segment_count(logger->segment, SEGMENT_RINGS);
+    struct logger *logger = context;
+    const struct message_log message = {log, logger->number[log]};
+
+    channel_send(logger->channel, MESSAGE_LOG_LOST, &message, sizeof(message), -1, false);
 }
 
-/* The ring of a reserved slot, else NULL. */
-static struct log_ring *ring_at(const struct logger *logger, uint32_t slot)
+/* A log is opened, or opened again after a rotation. The access log comes first. */
+static void use_file(struct logger *logger, const struct message_log *message, int fd)
 {
-    return segment_slot_reserved(segment_thread_slot(logger->segment, slot))
-               ? segment_ring(logger->segment, slot)
-               : NULL;
-}
+    const struct config *config = logger->config;
+    bool access = message->log == LOG_ACCESS;
+    const struct log_sink sink =
+        log_sink_make(access ? config->log_access : config->log_error, fd, config->server_name);
 
-static void set_after(struct log_ring *ring, uint64_t position)
-{
-    atomic_store_explicit(&ring->cursor_after, position, memory_order_relaxed);
-}
-
-static uint64_t cursor_of(const struct log_ring *ring)
-{
-    return atomic_load_explicit(&ring->cursor, memory_order_relaxed);
-}
-
-/* Moves each ring's cursor to the end of the batch; if DISCARDED, back to its start. */
-static void move_cursors(struct logger *logger, bool discarded)
-{
-    for (uint32_t i = 0; i < ring_count(logger); i++) {
-        struct log_ring *ring = ring_at(logger, i);
-        uint64_t after;
-
-        if (ring == NULL)
-            continue;
-        after = atomic_load_explicit(&ring->cursor_after, memory_order_relaxed);
-        if (discarded)
-            set_after(ring, cursor_of(ring));
-        else
-            atomic_store_explicit(&ring->cursor, after, memory_order_release);
-    }
-}
-
-/* Idempotent: a logger that replaces a dead one may repeat it. */
-static void close_batch(struct logger *logger, bool written)
-{
-    struct segment_logger *block = logger->block;
-
-    if (written) {
-        metric_set(block->metrics, METRIC_log_lines,
-                   atomic_load_explicit(&block->lines_after, memory_order_relaxed));
-        metric_set(block->metrics, METRIC_log_bytes,
-                   atomic_load_explicit(&block->bytes_after, memory_order_relaxed));
-    }
-    move_cursors(logger, !written);
-    atomic_store_explicit(&block->batch_open, 0, memory_order_release);
-}
-
-/* Writing a batch */
-
-static void store(_Atomic uint64_t *word, uint64_t value)
-{
-    atomic_store_explicit(word, value, memory_order_relaxed);
-}
-
-static void record_batch(struct logger *logger, const struct stat *file)
-{
-    struct segment_logger *block = logger->block;
-
-    store(&block->batch_device, file->st_dev);
-    store(&block->batch_inode, file->st_ino);
-    store(&block->batch_size_before, (uint64_t)file->st_size);
-    store(&block->batch_bytes, logger->used);
-    store(&block->lines_after, metric_get(block->metrics, METRIC_log_lines) + logger->lines);
-    store(&block->bytes_after, metric_get(block->metrics, METRIC_log_bytes) + logger->used);
-    atomic_store_explicit(&block->batch_open, 1, memory_order_release);
-}
-
-static void reset_batch(struct logger *logger)
-{
-    logger->used = logger->lines = logger->done = 0;
-}
-
-/*
- * A file is truncated to its size before, and its lines stay in the rings. Bytes sent to a pipe or
- * socket cannot be removed, so the rest of the batch stays here. Logs once per series of failures.
- */
-static void write_failed(struct logger *logger, const struct stat *before, int error)
-{
-    metric_add(logger->block->metrics, METRIC_log_write_errors, 1);
-    if (S_ISREG(before->st_mode)) {
-        if (ftruncate(logger->access.fd, before->st_size) != 0)
-            error = errno;
-        close_batch(logger, false);
-        reset_batch(logger);
-    } else {
-        log_sink_close(&logger->access); /* connect again: the receiver may have been restarted */
-        logger->retry_ns = clock_monotonic_ns() + NS_PER_S;
-    }
-    if (!logger->failing)
-        event_log(LEVEL_ERROR, "cannot write the access log: %s; its lines stay in memory",
-                  strerror(error));
-    logger->failing = true;
-}
-
-/* Writes the rest of the recorded batch. */
-static bool write_rest(struct logger *logger, const struct stat *before)
-{
-    logger->done += log_sink_write(&logger->access, LEVEL_INFO, logger->batch + logger->done,
-                                   logger->used - logger->done);
-    if (logger->done < logger->used) {
-        write_failed(logger, before, errno);
-        return false;
-    }
-    close_batch(logger, true);
-    reset_batch(logger);
-    if (logger->failing)
-        event_log(LEVEL_INFO, "the access log is writable again");
-    logger->failing = false;
-    return true;
-}
-
-static bool write_batch(struct logger *logger)
-{
-    struct stat before = {0};
-
-    if (logger->used == 0) { /* no records, or only unreadable ones */
-        move_cursors(logger, false);
-        return true;
-    }
-    if (fstat(logger->access.fd, &before) != 0)
-        before.st_size = 0;
-    record_batch(logger, &before);
-    return write_rest(logger, &before);
-}
-
-static bool finish_batch(struct logger *logger)
-{
-    struct stat now = {0};
-
-    if (logger->used == 0)
-        return true;
-    fstat(logger->access.fd, &now);
-    return write_rest(logger, &now);
-}
-
-/* Collecting a batch */
-
-static void add_line(struct logger *logger, const uint64_t *words)
-{
-    struct log_record record;
-
-    if (log_record_unpack(words, &record) != 0)
-        return;
-    logger->used += log_record_format(logger->format, &record, logger->batch + logger->used);
-    logger->lines++;
-}
-
-/* Adds the lines of one ring to the batch. Returns false if the batch is full. */
-static bool drain_ring(struct logger *logger, struct log_ring *ring)
-{
-    uint64_t words[LOG_RECORD_WORDS_MAX];
-    uint64_t position = cursor_of(ring);
-    enum log_ring_result result = LOG_RING_RECORD;
-
-    while (logger->used < BATCH_BYTES && result != LOG_RING_EMPTY) {
-        result = log_ring_read(ring, &position, words, LOG_RECORD_WORDS_MAX);
-        if (result == LOG_RING_RECORD)
-            add_line(logger, words);
-        else if (result == LOG_RING_OVERRUN)
-            event_log(LEVEL_ERROR, "a log ring is corrupt: access log lines are lost");
-    }
-    set_after(ring, position);
-    return result == LOG_RING_EMPTY;
-}
-
-/* Writes the lines of all rings. Returns true if there were any. */
-static bool drain_rings(struct logger *logger)
-{
-    bool some = logger->used > 0, all = false;
-
-    if (!finish_batch(logger))
-        return false;
-    while (!all) {
-        all = true;
-        for (uint32_t i = 0; i < ring_count(logger); i++) {
-            struct log_ring *ring = ring_at(logger, i);
-
-            if (ring != NULL && all)
-                all = drain_ring(logger, ring);
-            else if (ring != NULL)
-                set_after(ring, cursor_of(ring));
-        }
-        some = some || logger->lines > 0;
-        if (!write_batch(logger))
-            return false;
-    }
-    return some;
-}
-
-/* syslog and journald add time and level themselves. */
-static void write_event(struct logger *logger, const struct event_record *event)
-{
-    char line[EVENT_TEXT_BYTES + 80];
-    size_t length;
-
-    if (logger->error.kind == LOG_TARGET_FILE)
-        length = event_line(event, line, sizeof(line));
+    logger->number[message->log] = message->number;
+    if (access)
+        access_log_use(logger->access, &sink);
     else
-        length = event_line_short(event, line, sizeof(line));
-    log_sink_write(&logger->error, (enum level)event->level, line, length);
+        error_log_use(logger->error, &sink);
+    if (fd < 0)
+        on_lost(logger, (enum log_kind)message->log); /* out of descriptors */
+    if (!access)
+        atomic_store_explicit(&logger->block->logs_done, message->number, memory_order_release);
 }
 
-static void drain_events(struct logger *logger)
+static void set_deadline(struct logger *logger, uint64_t wait_ms)
 {
-    struct event_ring *events = segment_events(logger->segment);
-    uint64_t next = atomic_load_explicit(&logger->block->events_next, memory_order_relaxed);
-    struct event_record event;
-    int result;
-
-    while ((result = event_ring_read(events, &next, clock_wall_ns(), &event)) != 0)
-        if (result > 0)
-            write_event(logger, &event);
-    atomic_store_explicit(&logger->block->events_next, next, memory_order_relaxed);
+    logger->finish_by_ns = clock_monotonic_ns() + wait_ms * NS_PER_MS;
 }
 
-/*
- * Completes the batch that a dead logger recorded. The size of the file shows how much was written;
- * a partial batch is truncated and written again.
- */
-static void recover(struct logger *logger)
+/* A second one may shorten the time. */
+static void finish(struct logger *logger, const struct message_log_finish *message)
 {
-    const struct segment_logger *block = logger->block;
-    uint64_t before = atomic_load_explicit(&block->batch_size_before, memory_order_relaxed);
-    uint64_t after = before + atomic_load_explicit(&block->batch_bytes, memory_order_relaxed);
-    struct stat file;
-    bool written, same;
+    logger->command = FINISH;
+    logger->last = message->last != 0;
+    set_deadline(logger, message->wait_ms);
+}
 
-    if (atomic_load_explicit(&block->batch_open, memory_order_acquire) == 0)
-        return;
-    if (fstat(logger->access.fd, &file) != 0)
-        return;
-    same = S_ISREG(file.st_mode) &&
-           file.st_dev == atomic_load_explicit(&block->batch_device, memory_order_relaxed) &&
-           file.st_ino == atomic_load_explicit(&block->batch_inode, memory_order_relaxed);
-    written = !S_ISREG(file.st_mode) || (same && (uint64_t)file.st_size >= after);
-    if (same && !written && (uint64_t)file.st_size > before &&
-        ftruncate(logger->access.fd, (off_t)before) != 0)
-        event_log(LEVEL_ERROR, "cannot truncate a partial batch of the access log: %s",
-                  strerror(errno));
-    close_batch(logger, written);
-    event_log(LEVEL_WARN, "the logger died while it wrote a batch of the access log: %s",
-              written ? "the batch is complete" : "writing it again");
+static void on_message(void *owner, int kind, const void *data, size_t length, int fd)
+{
+    struct logger *logger = owner;
+
+    (void)length;
+    if (kind == MESSAGE_LOG_FILE)
+        use_file(logger, data, fd);
+    else if (kind == MESSAGE_LOG_FINISH)
+        finish(logger, data);
+}
+
+static void on_master_gone(void *owner)
+{
+    struct logger *logger = owner;
+
+    logger->command = ORPHANED;
+    logger->last = true;
+    set_deadline(logger, ORPHAN_WAIT_MS);
+}
+
+static void on_fault(void *owner, const char *what)
+{
+    (void)owner;
+    event_log(LEVEL_ERROR, "the master %s: exiting", what);
+    _exit(EXIT_FAILURE);
 }
 
 /* The loop */
 
-enum command { CONTINUE, FINISH, ORPHANED /* the master has died */ };
-
-/* Waits until a ring is half full, the master sends its byte, or TIMEOUT_MS pass. */
-static enum command wait_for_work(struct logger *logger, int timeout_ms)
+/* Only wakes the loop up. */
+static void on_wake_up(evutil_socket_t fd, short what, void *argument)
 {
-    struct pollfd watched[] = {{.fd = logger->command_fd, .events = POLLIN},
-                               {.fd = logger->doorbell, .events = POLLIN}};
-    enum command command = CONTINUE;
-    eventfd_t rings;
-    char byte;
+    (void)fd, (void)what, (void)argument;
+}
 
+/* Waits until a ring is half full, a message comes, or TIMEOUT_MS pass. */
+static void wait_for_work(struct logger *logger, int timeout_ms)
+{
+    const struct timeval timeout = {.tv_usec = timeout_ms * 1000};
+
+    event_add(logger->timer, &timeout);
     atomic_store_explicit(&logger->block->asleep, 1, memory_order_release);
-    if (poll(watched, 2, timeout_ms) > 0) {
-        if (watched[1].revents & POLLIN)
-            eventfd_read(logger->doorbell, &rings);
-        if (watched[0].revents != 0)
-            command = read(logger->command_fd, &byte, 1) > 0 ? FINISH : ORPHANED;
-    }
+    event_base_loop(logger->base, EVLOOP_ONCE);
     atomic_store_explicit(&logger->block->asleep, 0, memory_order_release);
-    return command;
 }
 
-/* Opens the access log if it is closed, at most once a second. Returns false if it stays closed. */
-static bool access_is_open(struct logger *logger)
+/* One pass: writes all that can be written now. */
+static enum access_log_state drain(struct logger *logger)
 {
-    const struct config *config = logger->config;
-    uint64_t now = clock_monotonic_ns();
-
-    if (logger->access.fd >= 0)
-        return true;
-    if (now < logger->retry_ns)
-        return false;
-    if (log_sink_open(&logger->access, config->log_access, STDOUT_FILENO, config->server_name) ==
-        0) {
-        if (logger->used == 0)
-            recover(logger);
-        return true;
-    }
-    if (!logger->failing)
-        event_log(LEVEL_ERROR, "cannot open the access log %s: %s; its lines stay in memory",
-                  config->log_access, strerror(errno));
-    logger->failing = true;
-    logger->retry_ns = now + NS_PER_S;
-    return false;
-}
-
-/* Falls back to standard error. */
-static void open_error_log(struct logger *logger)
-{
-    const struct config *config = logger->config;
-
-    if (log_sink_open(&logger->error, config->log_error, STDERR_FILENO, config->server_name) == 0)
-        return;
-    event_log(LEVEL_ERROR, "cannot open the error log %s: %s; using standard error",
-              config->log_error, strerror(errno));
-    if (log_sink_open(&logger->error, "-", STDERR_FILENO, config->server_name) != 0)
-        logger->error.kind = LOG_TARGET_OFF;
-}
-
-/*
- * Reopens the files after a rotation. No line is lost, because lines stay in the rings until they
- * are in a file.
- */
-static void reopen_if_wanted(struct logger *logger)
-{
-    uint32_t wanted =
-        atomic_load_explicit(&segment_master(logger->segment)->logs_wanted, memory_order_acquire);
-
-    if (wanted == atomic_load_explicit(&logger->block->logs_done, memory_order_relaxed))
-        return;
-    log_sink_close(&logger->access);
-    logger->retry_ns = 0;
-    if (logger->writes_access)
-        access_is_open(logger);
-    log_sink_close(&logger->error);
-    open_error_log(logger);
-    atomic_store_explicit(&logger->block->logs_done, wanted, memory_order_release);
-}
-
-/* One pass: writes all that can be written now. Returns true if there were access log lines. */
-static bool drain(struct logger *logger)
-{
-    bool some;
+    enum access_log_state state;
 
     atomic_store_explicit(&logger->block->heartbeat_ns, clock_monotonic_ns(), memory_order_relaxed);
-    reopen_if_wanted(logger);
-    some = logger->writes_access && access_is_open(logger) && drain_rings(logger);
-    drain_events(logger);
-    return some;
+    state = access_log_drain(logger->access);
+    error_log_drain(logger->error);
+    return state;
+}
+
+static int next_pause(enum access_log_state state, int pause_ms)
+{
+    if (state != ACCESS_LOG_IDLE)
+        return BUSY_MS;
+    return pause_ms * 2 < IDLE_MS ? pause_ms * 2 : IDLE_MS;
+}
+
+/* While lines are left and there is time. */
+static void write_rest(struct logger *logger)
+{
+    while (drain(logger),
+           access_log_unwritten(logger->segment, logger->journal, logger->salvage) > 0 &&
+               clock_monotonic_ns() < logger->finish_by_ns)
+        wait_for_work(logger, BUSY_MS);
+}
+
+static void report_lost(struct logger *logger)
+{
+    uint64_t lost = access_log_unwritten(logger->segment, logger->journal, logger->salvage),
+             until_ns;
+
+    if (lost > 0 && logger->last) {
+        metric_add(logger->block->metrics, METRIC_log_lost, lost);
+        event_log(LEVEL_ERROR, "%" PRIu64 " %s lost: %s", lost,
+                  units_plural(lost, "line of the access log is", "lines of the access log are"),
+                  access_log_fault(logger->access));
+    }
+    until_ns = clock_monotonic_ns() + ERROR_WAIT_MS * NS_PER_MS;
+    while (!error_log_drain(logger->error) && clock_monotonic_ns() < until_ns)
+        wait_for_work(logger, BUSY_MS);
 }
 
 static void serve(struct logger *logger)
 {
     int pause_ms = BUSY_MS, quiet = 0;
-    enum command command = CONTINUE;
 
-    while (command == CONTINUE) {
-        bool some = drain(logger);
-
-        pause_ms = some ? BUSY_MS : pause_ms * 2 < IDLE_MS ? pause_ms * 2 : IDLE_MS;
-        command = wait_for_work(logger, pause_ms);
+    while (logger->command == CONTINUE) {
+        pause_ms = next_pause(drain(logger), pause_ms);
+        wait_for_work(logger, pause_ms);
     }
     /* Workers may still log their last requests. */
-    while (command == ORPHANED && quiet < QUIET_PASSES) {
-        quiet = drain(logger) ? 0 : quiet + 1;
+    while (logger->command == ORPHANED && quiet < QUIET_PASSES) {
+        quiet = drain(logger) == ACCESS_LOG_WRITTEN ? 0 : quiet + 1;
         usleep(BUSY_MS * 1000);
     }
-    drain(logger);
+    write_rest(logger);
+    report_lost(logger);
 }
 
+/* Start */
+
 /*
- * Runs until the master sends the byte, or until the master has died and no more lines come.
- * Returns the exit status.
+ * The doorbell is edge-triggered and never read: workers share its flags, so that one of them could
+ * make a read block.
  */
-static int run(const struct logger_setup *setup)
+static int open_loop(struct logger *logger, const struct logger_setup *setup)
+{
+    const struct channel_owner owner = {
+        .message = on_message, .closed = on_master_gone, .fault = on_fault, .owner = logger};
+
+    logger->base = event_base_new();
+    if (logger->base == NULL)
+        return -1;
+    logger->channel = channel_open(logger->base, setup->command_fd, ROUTE_LOGGING, &owner);
+    logger->doorbell =
+        event_new(logger->base, setup->doorbell, EV_READ | EV_ET | EV_PERSIST, on_wake_up, logger);
+    logger->timer = event_new(logger->base, -1, 0, on_wake_up, logger);
+    if (logger->channel == NULL || logger->doorbell == NULL || logger->timer == NULL)
+        return -1;
+    return event_add(logger->doorbell, NULL);
+}
+
+/* The C library reads the time zone once; afterwards no file can be opened. */
+static int enter_sandbox(const struct logger_setup *setup)
+{
+    const int keep[] = {setup->command_fd, setup->doorbell, setup->lock_fd, setup->journal->in,
+                        setup->journal->out};
+    const struct sandbox_setup sandbox = {.role = SANDBOX_LOGGER,
+                                          .config = setup->config,
+                                          .keep = keep,
+                                          .keep_count = ARRAY_LENGTH(keep)};
+
+    tzset();
+    return sandbox_enter(&sandbox);
+}
+
+static int set_up(struct logger *logger, const struct logger_setup *setup)
+{
+    logger->segment = setup->segment;
+    logger->block = segment_logger(setup->segment);
+    logger->journal = setup->journal;
+    logger->salvage = setup->salvage;
+    logger->config = setup->config;
+    logger->owner = (struct log_owner){on_lost, logger};
+    if (segment_restrict_logger(setup->segment) != 0)
+        return -1;
+    logger->access = access_log_new(setup->segment, setup->journal, setup->salvage,
+                                    (enum log_format)setup->config->log_format, &logger->owner);
+    logger->error = error_log_new(setup->segment, &logger->owner);
+    if (logger->access == NULL || logger->error == NULL || enter_sandbox(setup) != 0)
+        return -1;
+    return open_loop(logger, setup);
+}
+
+static void tear_down(struct logger *logger)
+{
+    access_log_free(logger->access);
+    error_log_free(logger->error);
+    channel_close(logger->channel);
+    loop_free_event(logger->doorbell);
+    loop_free_event(logger->timer);
+    if (logger->base != NULL)
+        event_base_free(logger->base);
+    free(logger);
+}
+
+int logger_run(const struct logger_setup *setup)
 {
     struct logger *logger = calloc(1, sizeof(*logger));
+    int failed;
 
     events_set_role(ROLE_LOGGER);
+    events_attach(setup->segment, SEGMENT_RING_LOGGER);
     signals_ignore_in_child();
     if (logger == NULL)
         return EXIT_FAILURE;
-    memset(
-        logger->batch, 0,
-        sizeof(
-            logger
-                ->batch)); /* allocates the pages now, so that memory does not grow with the load */
-    logger->segment = setup->segment;
-    logger->block = segment_logger(setup->segment);
-    logger->doorbell = setup->doorbell;
-    logger->command_fd = setup->command_fd;
-    logger->access.fd = -1;
-    logger->config = setup->config;
-    logger->format = (enum log_format)setup->config->log_format;
-    logger->writes_access = strcmp(setup->config->log_access, "off") != 0;
-    open_error_log(logger);
-    serve(logger);
-    log_sink_close(&logger->access);
-    log_sink_close(&logger->error);
-    free(logger);
-    return EXIT_SUCCESS;
-}
-
-/* The master's side */
-
-/* FDS[1] is the child's end. Returns the child's pid, or -1 with errno. */
-static pid_t fork_logger(struct logger_setup *setup, const int fds[2],
-                         void (*after_fork)(void *context), void *context)
-{
-    pid_t pid;
-
-    fflush(NULL);
-    pid = fork();
-    if (pid != 0)
-        return pid;
-    close(fds[0]);
-    after_fork(context);
-    setup->command_fd = fds[1];
-    exit(run(setup));
-}
-
-void logger_process_start(struct logger_process *process, struct logger_setup *setup,
-                          void (*after_fork)(void *context), void *context)
-{
-    uint64_t now = clock_monotonic_ns();
-    int fds[2];
-
-    if (process->pid != 0 || process->stopped || !backoff_over(&process->backoff, now))
-        return;
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) {
-        backoff_count(&process->backoff, 0, now);
-        return;
-    }
-    process->pid = fork_logger(setup, fds, after_fork, context);
-    close(fds[1]);
-    if (process->pid > 0) {
-        process->fd = fds[0];
-        process->started_ns = now;
-        atomic_store_explicit(&segment_logger(setup->segment)->pid, process->pid,
-                              memory_order_relaxed);
-        return;
-    }
-    event_log(LEVEL_ERROR, "cannot start the logger: %s", strerror(errno));
-    close(fds[0]);
-    process->pid = 0;
-    backoff_count(&process->backoff, 0, now);
-}
-
-void logger_process_ended(struct logger_process *process, struct segment *segment, const char *how)
-{
-    uint64_t now = clock_monotonic_ns();
-
-    close(process->fd);
-    process->fd = -1;
-    process->pid = 0;
-    atomic_store_explicit(&segment_logger(segment)->pid, 0, memory_order_relaxed);
-    if (process->stopped || process->restarting) {
-        process->restarting = false;
-        return;
-    }
-    backoff_count(&process->backoff, now - process->started_ns, now);
-    event_log(LEVEL_ERROR, "the logger %s: starting another%s", how,
-              process->backoff.failures > 1 ? " after a delay: it keeps failing" : "");
-}
-
-static void send_stop(struct logger_process *process)
-{
-    if (process->pid > 0 && send(process->fd, "s", 1, MSG_NOSIGNAL) != 1)
-        kill(process->pid, SIGKILL);
-}
-
-void logger_process_restart(struct logger_process *process)
-{
-    process->restarting = process->pid > 0;
-    send_stop(process);
-}
-
-void logger_process_stop(struct logger_process *process)
-{
-    process->stopped = true;
-    send_stop(process);
+    failed = set_up(logger, setup);
+    if (failed == 0)
+        serve(logger);
+    else
+        event_log(LEVEL_ERROR, "cannot start the logger: %s", strerror(errno));
+    tear_down(logger);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

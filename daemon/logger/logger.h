@@ -2,50 +2,33 @@
  * The logger process: writes the log rings of all threads to the access log, in large batches, and
  * the event ring to the error log. The rings are in shared memory, so the lines of a crashed worker
  * are written, too. Each batch is recorded in shared memory before it is written, so that a logger
- * that replaces a crashed one neither loses nor repeats lines.
+ * that replaces a crashed one neither loses nor repeats lines. The master passes it the descriptors
+ * of the logs; it can open nothing itself.
  */
 #ifndef DAEMON_LOGGER_H
 #define DAEMON_LOGGER_H
 
 #include "common/segment.h"
-#include "daemon/base/backoff.h"
 #include "daemon/config/config.h"
+#include "daemon/logger/journal.h"
+#include "daemon/logger/salvage.h"
 
-#include <sys/types.h>
-
-/* Borrowed, except command_fd. */
+/* What the logger inherits from the master. All borrowed, except command_fd. */
 struct logger_setup {
     const struct config *config;
     struct segment *segment;
+    const struct log_journal *journal;
+    const struct salvage *salvage;
     int doorbell;   /* eventfd: written when a ring is half full */
-    int command_fd; /* one byte: write all lines and exit; end of file: the master has died */
-};
-
-/* The process as the master sees it. It is restarted until the shutdown. The master. */
-struct logger_process {
-    pid_t pid;           /* 0: none */
-    int fd;              /* the master's end of its socketpair; -1: none */
-    uint64_t started_ns; /* monotonic clock */
-    struct backoff backoff;
-    bool stopped;    /* stopped for good: it is not started again */
-    bool restarting; /* it was sent the stop byte; a new logger follows immediately */
+    int command_fd; /* its end of the channel to the master */
+    int lock_fd;    /* the lock of the pid file, held while any process of the daemon lives */
 };
 
 /*
- * Forks the logger unless it runs, is stopped for good, or waits for its back-off. The child calls
- * AFTER_FORK(CONTEXT), which frees the master's resources, and does not return. Sets SETUP's
- * command_fd.
+ * Runs until the master sends MESSAGE_LOG_FINISH, or until the master has died and no more lines
+ * come. Lines that cannot be written by then are counted and reported. Returns the exit status. The
+ * caller has freed the master's event base.
  */
-void logger_process_start(struct logger_process *process, struct logger_setup *setup,
-                          void (*after_fork)(void *context), void *context);
-
-/* Call when the process has ended; HOW describes the end. */
-void logger_process_ended(struct logger_process *process, struct segment *segment, const char *how);
-
-/* Makes the logger write all lines and exit; a new one follows. */
-void logger_process_restart(struct logger_process *process);
-
-/* Makes the logger write all lines and exit for good. */
-void logger_process_stop(struct logger_process *process);
+int logger_run(const struct logger_setup *setup);
 
 #endif

@@ -1,15 +1,16 @@
 #include "daemon/logger/sink.h"
 
+#include "common/clock.h"
 #include "common/macros.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
-#include <sys/un.h>
 #include <syslog.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,49 +24,33 @@ static const int priorities[] = {
     [LEVEL_ERROR] = LOG_ERR,
 };
 
-/* Opening */
-
-static int open_file(const char *path, int fallback)
+/* The level of an event is whatever its writer, perhaps a compromised worker, stored. */
+static int priority_of(enum level level)
 {
-    int fd;
-
-    if (strcmp(path, "-") == 0)
-        return fcntl(fallback, F_DUPFD_CLOEXEC, 0);
-    /* O_NONBLOCK: the open of a FIFO without a reader fails instead of blocking. */
-    fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
-    if (fd >= 0)
-        fcntl(fd, F_SETFL, O_APPEND);
-    return fd;
+    return (unsigned)level < ARRAY_LENGTH(priorities) ? priorities[level] : LOG_ERR;
 }
 
-static int open_socket(const char *path)
+struct log_sink log_sink_make(const char *text, int fd, const char *name)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-    memcpy(address.sun_path, path, strlen(path));
-    if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0)
-        return fd;
-    close(fd);
-    return -1;
-}
-
-int log_sink_open(struct log_sink *sink, const char *text, int fallback, const char *name)
-{
+    struct log_sink sink = {.kind = LOG_TARGET_OFF, .fd = fd, .name = name};
     struct log_target target;
+    struct stat status = {0};
 
-    *sink = (struct log_sink){.fd = -1, .name = name};
-    if (log_target_parse(text, &target) != NULL) {
-        errno = EINVAL;
-        return -1;
+    if (log_target_parse(text, &target) == NULL) {
+        sink.kind = target.kind;
+        sink.facility = target.facility;
     }
-    sink->kind = target.kind;
-    sink->facility = target.facility;
-    if (target.kind == LOG_TARGET_OFF)
-        return 0;
-    sink->fd = target.kind == LOG_TARGET_FILE ? open_file(target.path, fallback)
-                                              : open_socket(target.path);
-    return sink->fd >= 0 ? 0 : -1;
+    if (fd >= 0 && fstat(fd, &status) == 0) {
+        sink.regular = S_ISREG(status.st_mode);
+        sink.pipe = S_ISFIFO(status.st_mode);
+        sink.socket = S_ISSOCK(status.st_mode);
+    }
+    return sink;
+}
+
+bool log_sink_is_open(const struct log_sink *sink)
+{
+    return sink->fd >= 0 && !sink->lost;
 }
 
 void log_sink_close(struct log_sink *sink)
@@ -77,29 +62,49 @@ void log_sink_close(struct log_sink *sink)
 
 /* Writing */
 
-/*
- * True if the call can be repeated. Waits for space, because an inherited descriptor may be
- * non-blocking.
- */
-static bool wait_for_space(int fd)
+bool log_sink_wait(int fd, uint64_t until_ns)
 {
-    struct pollfd space = {.fd = fd, .events = POLLOUT};
+    struct pollfd room = {.fd = fd, .events = POLLOUT};
+    uint64_t now = clock_monotonic_ns();
 
     if (errno == EINTR)
         return true;
-    return (errno == EAGAIN || errno == EWOULDBLOCK) && poll(&space, 1, -1) >= 0;
+    if (errno != EAGAIN)
+        return false;
+    if (now < until_ns && poll(&room, 1, (int)((until_ns - now) / NS_PER_MS) + 1) > 0)
+        return true;
+    errno = EAGAIN;
+    return false;
 }
 
-static size_t write_stream(int fd, const char *bytes, size_t length)
+/*
+ * The flags of an inherited descriptor are shared with other processes, which rely on them, so it
+ * may be a blocking one. A pipe or terminal that polls as writable takes PIPE_BUF bytes.
+ */
+static ssize_t write_some(const struct log_sink *sink, const char *bytes, size_t length)
+{
+    struct pollfd room = {.fd = sink->fd, .events = POLLOUT};
+
+    if (sink->regular)
+        return write(sink->fd, bytes, length);
+    if (sink->socket)
+        return send(sink->fd, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (poll(&room, 1, 0) > 0)
+        return write(sink->fd, bytes, length < PIPE_BUF ? length : PIPE_BUF);
+    errno = EAGAIN;
+    return -1;
+}
+
+static size_t write_stream(const struct log_sink *sink, const char *bytes, size_t length)
 {
     size_t done = 0;
 
     while (done < length) {
-        ssize_t written = write(fd, bytes + done, length - done);
+        ssize_t written = write_some(sink, bytes + done, length - done);
 
         if (written > 0)
             done += (size_t)written;
-        else if (written == 0 || !wait_for_space(fd))
+        else if (written == 0 || errno != EINTR)
             break;
     }
     return done;
@@ -109,8 +114,8 @@ static bool send_message(int fd, const struct iovec *pieces, size_t count)
 {
     struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)pieces, .msg_iovlen = count};
 
-    while (sendmsg(fd, &message, MSG_NOSIGNAL) < 0)
-        if (!wait_for_space(fd))
+    while (sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+        if (errno != EINTR)
             return false;
     return true;
 }
@@ -132,7 +137,7 @@ static bool send_syslog(const struct log_sink *sink, enum level level, const cha
 
     localtime_r(&now, &parts);
     strftime(when, sizeof(when), "%b %e %H:%M:%S", &parts);
-    written = snprintf(head, sizeof(head), "<%d>%s %s[%d]: ", sink->facility | priorities[level],
+    written = snprintf(head, sizeof(head), "<%d>%s %s[%d]: ", sink->facility | priority_of(level),
                        when, program, getpid());
     pieces[0] = piece(head, (size_t)written);
     pieces[1] = piece(line, length);
@@ -146,7 +151,7 @@ static bool send_journald(const struct log_sink *sink, enum level level, const c
     char head[192];
     int written = snprintf(head, sizeof(head),
                            "PRIORITY=%d\nSYSLOG_IDENTIFIER=%s\nWEBSERVERD_INSTANCE=%s\nMESSAGE=",
-                           priorities[level], program, sink->name);
+                           priority_of(level), program, sink->name);
     const struct iovec pieces[] = {piece(head, (size_t)written), piece(line, length),
                                    piece("\n", 1)};
 
@@ -177,30 +182,10 @@ size_t log_sink_write(struct log_sink *sink, enum level level, const char *lines
     case LOG_TARGET_OFF:
         return length;
     case LOG_TARGET_FILE:
-        return write_stream(sink->fd, lines, length);
+        return write_stream(sink, lines, length);
     case LOG_TARGET_SYSLOG:
     case LOG_TARGET_JOURNALD:
         break;
     }
     return send_lines(sink, level, lines, length);
-}
-
-static int check_one(const struct config *config, const char *what, const char *target, char *why,
-                     size_t size)
-{
-    struct log_sink sink;
-
-    if (log_sink_open(&sink, target, STDERR_FILENO, config->server_name) == 0) {
-        log_sink_close(&sink);
-        return 0;
-    }
-    snprintf(why, size, "cannot open the %s log %s: %s", what, target, strerror(errno));
-    return -1;
-}
-
-int log_sink_check(const struct config *config, char *why, size_t size)
-{
-    if (check_one(config, "access", config->log_access, why, size) != 0)
-        return -1;
-    return check_one(config, "error", config->log_error, why, size);
 }

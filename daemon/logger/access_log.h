@@ -1,0 +1,55 @@
+/*
+ * The access log: writes the records of all log rings to the log, in batches. Each batch is recorded
+ * before it is written (struct segment_logger, journal.h), so that the logger that replaces a dead
+ * one neither loses nor repeats lines. A target that takes nothing holds up neither the logger nor
+ * the other log: the batch waits. The rings belong to the workers: any content is safe, and a worker
+ * that logs faster than this process writes does not hold up the others. The logger.
+ */
+#ifndef DAEMON_LOGGER_ACCESS_LOG_H
+#define DAEMON_LOGGER_ACCESS_LOG_H
+
+#include "common/log_record.h"
+#include "common/segment.h"
+#include "daemon/logger/journal.h"
+#include "daemon/logger/salvage.h"
+#include "daemon/logger/sink.h"
+
+#include <stdbool.h>
+
+struct access_log;
+
+/*
+ * SEGMENT, JOURNAL, SALVAGE and OWNER are borrowed. The lines of SALVAGE come first. The log has no
+ * sink yet. NULL: out of memory.
+ */
+struct access_log *access_log_new(const struct segment *segment, const struct log_journal *journal,
+                                  const struct salvage *salvage, enum log_format format,
+                                  const struct log_owner *owner);
+void access_log_free(struct access_log *log);
+
+/*
+ * Continues in *SINK, which it owns, after a start or a rotation. No line is lost, because lines
+ * stay in the rings until they are written. Also continues the batch that another logger left.
+ */
+void access_log_use(struct access_log *log, const struct log_sink *sink);
+
+enum access_log_state {
+    ACCESS_LOG_IDLE,    /* there were no lines */
+    ACCESS_LOG_WRITTEN, /* there were lines, and all could be written */
+    ACCESS_LOG_BLOCKED, /* lines are left: the log takes no more now */
+};
+
+/* Writes what the rings hold. Ends soon, even if the log has no room. */
+enum access_log_state access_log_drain(struct access_log *log);
+
+/* Why the log takes no lines, for a message. */
+const char *access_log_fault(const struct access_log *log);
+
+/*
+ * Number of lines in the rings of SEGMENT, the batch in JOURNAL and SALVAGE that are not written. While
+ * no worker runs, and in the logger or while none runs.
+ */
+uint64_t access_log_unwritten(const struct segment *segment, const struct log_journal *journal,
+                              const struct salvage *salvage);
+
+#endif
