@@ -1,0 +1,144 @@
+#include "daemon/tls/certificate.h"
+
+#include "daemon/tls/pem_file.h"
+
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Writes "FILE: reason" with OpenSSL's reason, and empties its error queue. Returns -1. */
+static int fail(const char *file, const char *otherwise, char *why, size_t size)
+{
+    unsigned long code = ERR_peek_last_error();
+    const char *reason = ERR_reason_error_string(code);
+
+    snprintf(why, size, "%s: %s", file, reason != NULL ? reason : otherwise);
+    ERR_clear_error();
+    return -1;
+}
+
+/* Certificates */
+
+static int read_chain(struct tls_certificate *certificate, BIO *text)
+{
+    X509 *next;
+
+    certificate->leaf = PEM_read_bio_X509_AUX(text, NULL, NULL, NULL);
+    certificate->chain = sk_X509_new_null();
+    if (certificate->leaf == NULL || certificate->chain == NULL)
+        return -1;
+    while ((next = PEM_read_bio_X509(text, NULL, NULL, NULL)) != NULL)
+        if (sk_X509_push(certificate->chain, next) == 0) {
+            X509_free(next);
+            return -1;
+        }
+    if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE)
+        return -1;
+    ERR_clear_error(); /* the end of the file */
+    return 0;
+}
+
+static int load_certificates(struct tls_certificate *certificate, const char *file, char *why,
+                             size_t size)
+{
+    char *text = pem_file_read_public(file, why, size);
+    BIO *reader = text != NULL ? BIO_new_mem_buf(text, -1) : NULL;
+    int failed;
+
+    if (text == NULL)
+        return -1;
+    failed = reader != NULL ? read_chain(certificate, reader) : -1;
+    BIO_free(reader);
+    free(text);
+    if (failed == 0)
+        return 0;
+    if (ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE) {
+        ERR_clear_error();
+        snprintf(why, size, "%s: contains no certificate in PEM format", file);
+        return -1;
+    }
+    return fail(file, "out of memory", why, size);
+}
+
+/* Names */
+
+static bool add_name(struct tls_certificate *certificate, const ASN1_IA5STRING *text)
+{
+    const char *bytes = (const char *)ASN1_STRING_get0_data(text);
+    size_t length = (size_t)ASN1_STRING_length(text);
+
+    if (memchr(bytes, '\0', length) != NULL) /* cannot equal any host name */
+        return true;
+    certificate->name[certificate->name_count] = strndup(bytes, length);
+    return certificate->name[certificate->name_count++] != NULL;
+}
+
+static int find_names(struct tls_certificate *certificate)
+{
+    GENERAL_NAMES *names = X509_get_ext_d2i(certificate->leaf, NID_subject_alt_name, NULL, NULL);
+    int count = names != NULL ? sk_GENERAL_NAME_num(names) : 0;
+    bool complete = true;
+
+    certificate->name = calloc((size_t)count + 1, sizeof(char *));
+    complete = certificate->name != NULL;
+    for (int i = 0; i < count && complete; i++) {
+        const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
+
+        if (name->type == GEN_DNS)
+            complete = add_name(certificate, name->d.dNSName);
+    }
+    GENERAL_NAMES_free(names);
+    return complete ? 0 : -1;
+}
+
+enum tls_name_match tls_certificate_match(const struct tls_certificate *certificate,
+                                          const char *host)
+{
+    enum tls_name_match best = TLS_NAME_DIFFERS;
+
+    for (size_t i = 0; i < certificate->name_count; i++) {
+        enum tls_name_match match = tls_name_match(certificate->name[i], host);
+
+        best = match > best ? match : best;
+    }
+    return best;
+}
+
+bool tls_certificate_includes(const struct tls_certificate *certificate,
+                              const struct tls_certificate *other)
+{
+    for (size_t i = 0; i < other->name_count; i++) {
+        bool included = false;
+
+        for (size_t k = 0; k < certificate->name_count && !included; k++)
+            included = tls_name_includes(certificate->name[k], other->name[i]);
+        if (!included)
+            return false;
+    }
+    return other->name_count > 0;
+}
+
+int tls_certificate_load(struct tls_certificate *certificate, const char *file, char *why,
+                         size_t size)
+{
+    ERR_clear_error();
+    if (load_certificates(certificate, file, why, size) != 0)
+        return -1;
+    if (find_names(certificate) == 0)
+        return 0;
+    return fail(file, "out of memory", why, size);
+}
+
+void tls_certificate_free(struct tls_certificate *certificate)
+{
+    X509_free(certificate->leaf);
+    sk_X509_pop_free(certificate->chain, X509_free);
+    EVP_PKEY_free(certificate->key);
+    for (size_t i = 0; i < certificate->name_count; i++)
+        free(certificate->name[i]);
+    free(certificate->name);
+    *certificate = (struct tls_certificate){0};
+}

@@ -1,0 +1,36 @@
+/*
+ * A certificate with its chain, read from a PEM file. The master, before it forks workers.
+ */
+#ifndef DAEMON_TLS_CERTIFICATE_H
+#define DAEMON_TLS_CERTIFICATE_H
+
+#include "daemon/tls/names.h"
+
+#include <openssl/x509.h>
+#include <stddef.h>
+
+struct tls_certificate {
+    X509 *leaf;
+    STACK_OF(X509) * chain; /* the certificates after the first one in the file */
+    EVP_PKEY *key;          /* the private key, or one that signs in the keys process */
+    char **name;            /* DNS names of the subject alternative name, maybe with wildcards */
+    size_t name_count;
+};
+
+/*
+ * Reads the certificate in FILE. CERTIFICATE is all zero; its key stays NULL. Returns 0, or -1 with
+ * WHY; then call tls_certificate_free() nevertheless.
+ */
+int tls_certificate_load(struct tls_certificate *certificate, const char *file, char *why,
+                         size_t size);
+void tls_certificate_free(struct tls_certificate *certificate);
+
+/* How CERTIFICATE covers HOST: the best match of its names. */
+enum tls_name_match tls_certificate_match(const struct tls_certificate *certificate,
+                                          const char *host);
+
+/* True if CERTIFICATE covers every name of OTHER, and OTHER has names. */
+bool tls_certificate_includes(const struct tls_certificate *certificate,
+                              const struct tls_certificate *other);
+
+#endif

@@ -1,0 +1,469 @@
+#include "daemon/tls/context.h"
+
+#include "daemon/base/events.h"
+#include "daemon/base/memory_file.h"
+#include "daemon/tls/certificate.h"
+#include "daemon/tls/ocsp.h"
+#include "daemon/tls/private_keys.h"
+#include "daemon/tls/remote_key.h"
+#include "daemon/tls/tickets.h"
+
+#include <errno.h>
+#include <openssl/err.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/*
+ * Mozilla's Server Side TLS 5.7, "intermediate": the client's order decides, because only the client
+ * knows whether it has instructions for AES. Without its DHE suites: no client since 2015 needs
+ * them. The suites of TLS 1.3 are OpenSSL's default.
+ */
+static const char intermediate_ciphers[] =
+    "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:"
+    "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:"
+    "ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305";
+static const char groups[] = "X25519:P-256:P-384";
+
+/* Protocols that ALPN offers, the preferred one first: a length and a name each (RFC 7301). */
+static char alpn_protocols[] = "\x02h2\x08http/1.1";
+enum { ALPN_HTTP2_BYTES = 3 };
+
+/* Sessions of one context are resumed only with the same text. */
+static const unsigned char session_context[] = "webserverd";
+
+/* One certificate, with others of the same names but another kind of key beside it. */
+struct tls_host {
+    const char *file; /* valid while it is loaded */
+    struct tls_certificate certificate;
+    struct ocsp_response response; /* that is stapled */
+    char *response_file;           /* NULL: none, or its fault was reported */
+    SSL_CTX *context;
+};
+
+struct tls_context {
+    uint32_t references, number;
+    bool remote; /* signatures come from the keys process */
+    int keys;    /* their file: private_keys.h; -1: none, as they are in this process */
+    size_t count;
+    struct tls_host host[]; /* in the order of the configuration; the first one is the default */
+};
+
+/* Callbacks of the handshake. Any thread of a worker. */
+
+static int select_protocol(SSL *ssl, const unsigned char **chosen, unsigned char *length,
+                           const unsigned char *offered, unsigned int offered_length,
+                           void *argument)
+{
+    const char *protocols = argument;
+    unsigned char *out;
+    (void)ssl;
+    if (SSL_select_next_proto(&out, length, (const unsigned char *)protocols,
+                              (unsigned int)strlen(protocols), offered,
+                              offered_length) != OPENSSL_NPN_NEGOTIATED)
+        return SSL_TLSEXT_ERR_ALERT_FATAL; /* RFC 7301 section 3.2 */
+    *chosen = out;
+    return SSL_TLSEXT_ERR_OK;
+}
+
+/* The first host whose certificate has NAME, or else one with a wildcard for it, or NULL. */
+static const struct tls_host *find_host(const struct tls_context *context, const char *name)
+{
+    const struct tls_host *best = NULL;
+    enum tls_name_match best_match = TLS_NAME_DIFFERS;
+
+    for (size_t i = 0; i < context->count; i++) {
+        enum tls_name_match match = tls_certificate_match(&context->host[i].certificate, name);
+
+        if (match > best_match) {
+            best_match = match;
+            best = &context->host[i];
+        }
+    }
+    return best;
+}
+
+/* A client without SNI, or with an unknown name, gets the first certificate. */
+static int select_host(SSL *ssl, int *alert, void *argument)
+{
+    const char *name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
+    const struct tls_host *host = name != NULL ? find_host(argument, name) : NULL;
+
+    (void)alert;
+    if (host == NULL)
+        return SSL_TLSEXT_ERR_NOACK;
+    SSL_set_SSL_CTX(ssl, host->context);
+    return SSL_TLSEXT_ERR_OK;
+}
+
+/* See SSL_CTX_set_tlsext_status_cb(3): the certificate has been selected. */
+static int staple(SSL *ssl, void *argument)
+{
+    const struct tls_context *context = argument;
+    const X509 *selected = SSL_get_certificate(ssl);
+    const struct ocsp_response *response = NULL;
+    unsigned char *bytes;
+
+    for (size_t i = 0; i < context->count && response == NULL; i++)
+        if (context->host[i].certificate.leaf == selected)
+            response = &context->host[i].response;
+    if (response == NULL || response->bytes == NULL ||
+        ocsp_response_fault(response, time(NULL)) != NULL)
+        return SSL_TLSEXT_ERR_NOACK;
+    bytes = OPENSSL_memdup(response->bytes, response->length);
+    if (bytes == NULL)
+        return SSL_TLSEXT_ERR_NOACK;
+    SSL_set_tlsext_status_ocsp_resp(ssl, bytes, (long)response->length); /* takes it over */
+    return SSL_TLSEXT_ERR_OK;
+}
+
+/* Making a context. The master. */
+
+static int set_protocols(SSL_CTX *context, const struct config *config)
+{
+    bool modern = config->tls_protocols == TLS_PROTOCOLS_MODERN;
+
+    SSL_CTX_set_security_level(context, 2);
+    return SSL_CTX_set_min_proto_version(context, modern ? TLS1_3_VERSION : TLS1_2_VERSION) == 1 &&
+                   SSL_CTX_set_cipher_list(context, intermediate_ciphers) == 1 &&
+                   SSL_CTX_set1_groups_list(context, groups) == 1 &&
+                   SSL_CTX_set_session_id_context(context, session_context,
+                                                  sizeof(session_context) - 1) == 1
+               ? 0
+               : -1;
+}
+
+/*
+ * Without renegotiation, compression and early data, each of which has been attacked. A missing
+ * close_notify is no error: requests and responses have their own length.
+ */
+static SSL_CTX *ssl_context_new(const struct config *config, struct tls_tickets *tickets)
+{
+    SSL_CTX *context = SSL_CTX_new(TLS_server_method());
+
+    if (context == NULL)
+        return NULL;
+    SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
+                                     SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_NO_TICKET);
+    SSL_CTX_set_mode(context, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_read_ahead(context, 1); /* one recv() for a record, not one for its header, too */
+    SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_num_tickets(context, 0);
+    SSL_CTX_set_timeout(context, (long)(config->tls_session_timeout / 1000));
+    SSL_CTX_set_alpn_select_cb(context, select_protocol,
+                               alpn_protocols + (config->http2_enabled ? 0 : ALPN_HTTP2_BYTES));
+    if (set_protocols(context, config) == 0 &&
+        (!config->tls_session_tickets || tickets == NULL || tls_tickets_use(tickets, context) == 0))
+        return context;
+    SSL_CTX_free(context);
+    return NULL;
+}
+
+static int use_certificate(SSL_CTX *context, const struct tls_certificate *certificate)
+{
+    return SSL_CTX_use_cert_and_key(context, certificate->leaf, certificate->key,
+                                    certificate->chain, 1) == 1
+               ? 0
+               : -1;
+}
+
+static bool have_same_kind(const struct tls_certificate *one, const struct tls_certificate *other)
+{
+    return EVP_PKEY_get_base_id(X509_get0_pubkey(one->leaf)) ==
+           EVP_PKEY_get_base_id(X509_get0_pubkey(other->leaf));
+}
+
+/*
+ * Adds to the context of HOST the first certificate of each other kind of key that covers all its
+ * names. OpenSSL selects the one that the client can verify.
+ */
+static int use_alternatives(const struct tls_context *all, const struct tls_host *host)
+{
+    for (size_t i = 0; i < all->count; i++) {
+        const struct tls_certificate *other = &all->host[i].certificate;
+        bool first = !have_same_kind(other, &host->certificate) &&
+                     tls_certificate_includes(other, &host->certificate);
+
+        for (size_t k = 0; k < i && first; k++)
+            first = !have_same_kind(other, &all->host[k].certificate) ||
+                    !tls_certificate_includes(&all->host[k].certificate, &host->certificate);
+        if (first && use_certificate(host->context, other) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int make_host_context(struct tls_context *all, struct tls_host *host,
+                             const struct config *config, struct tls_tickets *tickets)
+{
+    host->context = ssl_context_new(config, tickets);
+    if (host->context == NULL || use_certificate(host->context, &host->certificate) != 0 ||
+        use_alternatives(all, host) != 0)
+        return -1;
+    if (all->count > 1) {
+        SSL_CTX_set_tlsext_servername_callback(host->context, select_host);
+        SSL_CTX_set_tlsext_servername_arg(host->context, all);
+    }
+    return 0;
+}
+
+static int fail(const char *file, const char *otherwise, char *why, size_t size)
+{
+    const char *reason = ERR_reason_error_string(ERR_peek_last_error());
+
+    snprintf(why, size, "%s: %s", file, reason != NULL ? reason : otherwise);
+    ERR_clear_error();
+    return -1;
+}
+
+/* Reads certificates, and their keys into context->keys. Without KEYS, each is in the same file. */
+static int load_files(struct tls_context *context, const struct config_paths *files,
+                      const struct config_paths *keys, char *why, size_t size)
+{
+    for (size_t i = 0; i < files->count; i++) {
+        struct tls_host *host = &context->host[context->count++];
+
+        host->file = files->item[i];
+        if (tls_certificate_load(&host->certificate, host->file, why, size) != 0 ||
+            private_keys_add(context->keys, keys->count > 0 ? keys->item[i] : host->file,
+                             host->certificate.leaf, host->file, why, size) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Those of [tls] first: the first one is the default. */
+static int load_all(struct tls_context *context, const struct config *config, char *why,
+                    size_t size)
+{
+    if (load_files(context, &config->tls_certificate, &config->tls_key, why, size) != 0)
+        return -1;
+    for (size_t i = 0; i < config->host_count; i++) {
+        const struct config_host *host = &config->hosts[i];
+
+        if (host->given[HOST_KEY_certificate] &&
+            load_files(context, &host->certificate, &host->key, why, size) != 0)
+            return -1;
+    }
+    if (memory_file_seal(context->keys) == 0)
+        return 0;
+    snprintf(why, size, "cannot seal the file of the private keys: %s", strerror(errno));
+    return -1;
+}
+
+static size_t count_certificates(const struct config *config)
+{
+    size_t count = config->tls_certificate.count;
+
+    for (size_t i = 0; i < config->host_count; i++)
+        if (config->hosts[i].given[HOST_KEY_certificate])
+            count += config->hosts[i].certificate.count;
+    return count;
+}
+
+static int make_remote_keys(struct tls_context *context, char *why, size_t size)
+{
+    static const char unknown[] =
+        "its key is neither RSA, nor EC, nor Ed25519; use it with [tls] keys_process = off";
+
+    for (size_t i = 0; i < context->count; i++) {
+        struct tls_host *host = &context->host[i];
+        EVP_PKEY *public_key = X509_get0_pubkey(host->certificate.leaf);
+
+        host->certificate.key = remote_key_new(public_key, (uint32_t)i);
+        if (host->certificate.key == NULL)
+            return fail(host->file, unknown, why, size);
+    }
+    return 0;
+}
+
+/* Reads the keys, which the workers then have in their memory. */
+static int read_keys(struct tls_context *context, char *why, size_t size)
+{
+    EVP_PKEY **key = calloc(context->count + 1, sizeof(EVP_PKEY *));
+    int failed = key != NULL ? private_keys_read(context->keys, key, context->count) : -1;
+
+    for (size_t i = 0; i < context->count && failed == 0; i++)
+        context->host[i].certificate.key = key[i];
+    if (failed != 0)
+        snprintf(why, size, "cannot read the private keys: out of memory");
+    free(key);
+    close(context->keys);
+    context->keys = -1;
+    return failed;
+}
+
+/* Finds the certificate that RESPONSE, the content of FILE, is about. Returns 0, or -1 with WHY. */
+static int assign_response(struct tls_context *context, struct ocsp_response *response,
+                           const char *file, char *why, size_t size)
+{
+    struct tls_host *host = NULL;
+    const char *fault;
+    char reason[256];
+
+    for (size_t i = 0; i < context->count && host == NULL; i++)
+        if (ocsp_response_is_about(response, &context->host[i].certificate))
+            host = &context->host[i];
+    if (host == NULL || host->response.bytes != NULL) {
+        snprintf(why, size, "%s: %s%s", file,
+                 host == NULL ? "the OCSP response is about none of the certificates"
+                              : "another OCSP response is about the same certificate, ",
+                 host == NULL ? "" : host->file);
+        return -1;
+    }
+    if (ocsp_response_check(response, &host->certificate, reason, sizeof(reason)) != 0) {
+        snprintf(why, size, "%s: %s (%s)", file, reason, host->file);
+        return -1;
+    }
+    host->response = *response;
+    *response = (struct ocsp_response){0};
+    fault = ocsp_response_fault(&host->response, time(NULL));
+    if (fault != NULL)
+        event_log(LEVEL_WARN, "the OCSP response %s %s: it is not stapled", file, fault);
+    else
+        host->response_file = strdup(file);
+    return 0;
+}
+
+static int load_responses(struct tls_context *context, const struct config_paths *files, char *why,
+                          size_t size)
+{
+    for (size_t i = 0; i < files->count; i++) {
+        struct ocsp_response response = {0};
+        int failed = ocsp_response_load(&response, files->item[i], why, size);
+
+        if (failed == 0)
+            failed = assign_response(context, &response, files->item[i], why, size);
+        ocsp_response_free(&response);
+        if (failed != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Of all certificates. */
+static int load_all_responses(struct tls_context *context, const struct config *config, char *why,
+                              size_t size)
+{
+    int failed = load_responses(context, &config->tls_ocsp, why, size);
+
+    for (size_t i = 0; i < config->host_count && failed == 0; i++)
+        if (config->hosts[i].given[HOST_KEY_ocsp])
+            failed = load_responses(context, &config->hosts[i].ocsp, why, size);
+    for (size_t i = 0; i < context->count && failed == 0; i++) {
+        SSL_CTX_set_tlsext_status_cb(context->host[i].context, staple);
+        SSL_CTX_set_tlsext_status_arg(context->host[i].context, context);
+    }
+    return failed;
+}
+
+void tls_context_report_expired(struct tls_context *context, int64_t now_s)
+{
+    for (size_t i = 0; i < context->count; i++) {
+        struct tls_host *host = &context->host[i];
+        const char *fault =
+            host->response_file != NULL ? ocsp_response_fault(&host->response, now_s) : NULL;
+
+        if (fault == NULL)
+            continue;
+        event_log(LEVEL_WARN, "the OCSP response %s %s: it is no longer stapled",
+                  host->response_file, fault);
+        free(host->response_file);
+        host->response_file = NULL;
+    }
+}
+
+static int load_hosts(struct tls_context *context, const struct config *config,
+                      struct tls_tickets *tickets, char *why, size_t size)
+{
+    context->keys = private_keys_open(why, size);
+    if (context->keys < 0 || load_all(context, config, why, size) != 0 ||
+        (context->remote ? make_remote_keys(context, why, size) : read_keys(context, why, size)) !=
+            0)
+        return -1;
+    for (size_t i = 0; i < context->count; i++)
+        if (make_host_context(context, &context->host[i], config, tickets) != 0)
+            return fail(context->host[i].file, "out of memory", why, size);
+    return 0;
+}
+
+struct tls_context *tls_context_new(const struct config *config, struct tls_tickets *tickets,
+                                    char *why, size_t size)
+{
+    static uint32_t number;
+    size_t count = count_certificates(config);
+    struct tls_context *context = calloc(1, sizeof(*context) + count * sizeof(struct tls_host));
+    char reason[512];
+
+    /* All that OpenSSL reads from files, it reads here: workers cannot. */
+    if (context == NULL ||
+        OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_LOAD_SSL_STRINGS |
+                             OPENSSL_INIT_LOAD_CRYPTO_STRINGS,
+                         NULL) != 1) {
+        free(context);
+        snprintf(why, size, "[tls] certificate: out of memory");
+        return NULL;
+    }
+    context->references = 1;
+    context->keys = -1;
+    context->number = ++number;
+    context->remote = config->tls_keys_process;
+    if (load_hosts(context, config, tickets, reason, sizeof(reason)) != 0) {
+        snprintf(why, size, "[tls] certificate: %s", reason);
+    } else if (load_all_responses(context, config, reason, sizeof(reason)) != 0) {
+        snprintf(why, size, "[tls] ocsp: %s", reason);
+    } else {
+        return context;
+    }
+    tls_context_free(context);
+    return NULL;
+}
+
+struct tls_context *tls_context_hold(struct tls_context *context)
+{
+    if (context != NULL)
+        context->references++;
+    return context;
+}
+
+void tls_context_free(struct tls_context *context)
+{
+    if (context == NULL || --context->references > 0)
+        return;
+    for (size_t i = 0; i < context->count; i++) {
+        SSL_CTX_free(context->host[i].context);
+        tls_certificate_free(&context->host[i].certificate);
+        ocsp_response_free(&context->host[i].response);
+        free(context->host[i].response_file);
+    }
+    if (context->keys >= 0)
+        close(context->keys);
+    free(context);
+}
+
+bool tls_context_is_remote(const struct tls_context *context)
+{
+    return context != NULL && context->remote;
+}
+
+uint32_t tls_context_number(const struct tls_context *context)
+{
+    return context->number;
+}
+
+uint32_t tls_context_key_count(const struct tls_context *context)
+{
+    return (uint32_t)context->count;
+}
+
+int tls_context_keys(const struct tls_context *context)
+{
+    return context->keys;
+}
+
+SSL *tls_context_connect(const struct tls_context *context)
+{
+    return SSL_new(context->host[0].context);
+}

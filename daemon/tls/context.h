@@ -1,0 +1,44 @@
+/*
+ * The TLS side of the server for one configuration: its certificates and settings as OpenSSL
+ * contexts. The master makes it before it forks workers, which inherit it; a reload makes another
+ * one. Nothing in it changes, so that all threads of a worker may use it.
+ */
+#ifndef DAEMON_TLS_CONTEXT_H
+#define DAEMON_TLS_CONTEXT_H
+
+#include "daemon/config/config.h"
+
+#include <openssl/ssl.h>
+
+struct tls_context;
+struct tls_tickets;
+
+/*
+ * Reads the certificates and keys that CONFIG names. With [tls] keys_process the private keys are
+ * only in the file tls_context_keys(), and the signatures come from the keys process. TICKETS is
+ * borrowed; NULL: clients get no session tickets, whatever CONFIG says. Returns NULL with WHY, which
+ * begins with the key of CONFIG, if one of the files is missing, invalid or does not fit.
+ */
+struct tls_context *tls_context_new(const struct config *config, struct tls_tickets *tickets,
+                                    char *why, size_t size);
+
+/* Another reference, for each of which the caller calls tls_context_free(). NULL is allowed. */
+struct tls_context *tls_context_hold(struct tls_context *context);
+void tls_context_free(struct tls_context *context);
+
+/* For the keys process. All are fixed. */
+bool tls_context_is_remote(const struct tls_context *context);  /* it signs; NULL: false */
+uint32_t tls_context_number(const struct tls_context *context); /* unique in this master */
+uint32_t tls_context_key_count(const struct tls_context *context);
+int tls_context_keys(const struct tls_context *context); /* descriptor: private_keys.h; borrowed */
+
+/* Logs each OCSP response that has expired by NOW_S, wall clock, once. The master. */
+void tls_context_report_expired(struct tls_context *context, int64_t now_s);
+
+/*
+ * A new server side of a connection, which the caller frees with SSL_free(). NULL: out of memory.
+ * The client's SNI selects the certificate during the handshake. Any thread of a worker.
+ */
+SSL *tls_context_connect(const struct tls_context *context);
+
+#endif

@@ -1,0 +1,29 @@
+/*
+ * The private keys of one configuration, in a file in memory that no process maps: a process has
+ * them only if it has its descriptor and reads it. A child of the master parses the files of keys, so
+ * the master, whose memory the workers inherit, has no trace of them.
+ */
+#ifndef DAEMON_TLS_PRIVATE_KEYS_H
+#define DAEMON_TLS_PRIVATE_KEYS_H
+
+#include <openssl/x509.h>
+#include <stddef.h>
+
+/* An empty file. Returns its descriptor, or -1 with WHY. The master, like the next two. */
+int private_keys_open(char *why, size_t size);
+
+/*
+ * Adds the key in the file KEY_FILE (PEM), after it has checked that it belongs to LEAF, the
+ * certificate in the file CERTIFICATE_FILE. Logs a warning if other users can read the file. Returns
+ * 0, or -1 with WHY.
+ */
+int private_keys_add(int keys, const char *key_file, X509 *leaf, const char *certificate_file,
+                     char *why, size_t size);
+
+/*
+ * Reads the COUNT keys of the file into KEY, each of which the caller frees with EVP_PKEY_free().
+ * Returns 0, or -1 and no key.
+ */
+int private_keys_read(int keys, EVP_PKEY **key, size_t count);
+
+#endif

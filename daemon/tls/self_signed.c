@@ -1,0 +1,116 @@
+#include "daemon/tls/self_signed.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/rand.h>
+#include <openssl/x509v3.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { VALID_DAYS = 397, SERIAL_BYTES = 16 }; /* browsers accept no longer validity */
+
+static bool add_extension(X509 *certificate, int nid, const char *value)
+{
+    X509V3_CTX context;
+    X509_EXTENSION *extension;
+    bool added;
+
+    X509V3_set_ctx(&context, certificate, certificate, NULL, NULL, 0);
+    extension = X509V3_EXT_conf_nid(NULL, &context, nid, value);
+    added = extension != NULL && X509_add_ext(certificate, extension, -1) == 1;
+    X509_EXTENSION_free(extension);
+    return added;
+}
+
+static bool set_serial(X509 *certificate)
+{
+    unsigned char bytes[SERIAL_BYTES];
+    BIGNUM *number;
+    bool set;
+
+    if (RAND_bytes(bytes, sizeof(bytes)) != 1)
+        return false;
+    bytes[0] &= 0x7f; /* a positive number */
+    number = BN_bin2bn(bytes, sizeof(bytes), NULL);
+    set = number != NULL && BN_to_ASN1_INTEGER(number, X509_get_serialNumber(certificate)) != NULL;
+    BN_free(number);
+    return set;
+}
+
+static bool fill(X509 *certificate, EVP_PKEY *key)
+{
+    X509_NAME *name = X509_get_subject_name(certificate);
+
+    return X509_set_version(certificate, X509_VERSION_3) == 1 && set_serial(certificate) &&
+           X509_gmtime_adj(X509_getm_notBefore(certificate), 0) != NULL &&
+           X509_gmtime_adj(X509_getm_notAfter(certificate), VALID_DAYS * 86400L) != NULL &&
+           X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)"localhost",
+                                      -1, -1, 0) == 1 &&
+           X509_set_issuer_name(certificate, name) == 1 && X509_set_pubkey(certificate, key) == 1 &&
+           add_extension(certificate, NID_basic_constraints, "critical,CA:FALSE") &&
+           add_extension(certificate, NID_key_usage, "critical,digitalSignature") &&
+           add_extension(certificate, NID_ext_key_usage, "serverAuth") &&
+           add_extension(certificate, NID_subject_alt_name, "DNS:localhost,IP:127.0.0.1,IP:::1") &&
+           X509_sign(certificate, key, EVP_sha256()) > 0;
+}
+
+/* Returns a stream to the new file PATH, or NULL with WHY. */
+static FILE *create(const char *path, mode_t mode, char *why, size_t size)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
+
+    if (file == NULL)
+        snprintf(why, size, "%s: %s", path, strerror(errno));
+    return file;
+}
+
+/* Closes FILE. If not all was WRITTEN, removes it. */
+static int finish(FILE *file, const char *path, bool written, char *why, size_t size)
+{
+    if (fclose(file) == 0 && written)
+        return 0;
+    snprintf(why, size, "%s: cannot write: %s", path, strerror(errno));
+    unlink(path);
+    return -1;
+}
+
+static int write_files(const struct self_signed *files, X509 *certificate, EVP_PKEY *key, char *why,
+                       size_t size)
+{
+    FILE *file = create(files->key, 0600, why, size);
+
+    if (file == NULL || finish(file, files->key,
+                               PEM_write_PKCS8PrivateKey(file, key, NULL, NULL, 0, NULL, NULL) == 1,
+                               why, size) != 0)
+        return -1;
+    file = create(files->certificate, 0644, why, size);
+    if (file != NULL &&
+        finish(file, files->certificate, PEM_write_X509(file, certificate) == 1, why, size) == 0)
+        return 0;
+    unlink(files->key);
+    return -1;
+}
+
+int self_signed_write(struct self_signed *files, const char *directory, char *why, size_t size)
+{
+    EVP_PKEY *key = EVP_EC_gen("P-256");
+    X509 *certificate = X509_new();
+    int failed = -1;
+
+    snprintf(files->certificate, sizeof(files->certificate), "%s/localhost.pem", directory);
+    snprintf(files->key, sizeof(files->key), "%s/localhost.key", directory);
+    if (key == NULL || certificate == NULL || !fill(certificate, key))
+        snprintf(why, size, "cannot make a certificate: %s",
+                 ERR_reason_error_string(ERR_peek_last_error()));
+    else
+        failed = write_files(files, certificate, key, why, size);
+    ERR_clear_error();
+    X509_free(certificate);
+    EVP_PKEY_free(key);
+    return failed;
+}

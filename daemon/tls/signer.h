@@ -1,0 +1,64 @@
+/*
+ * The handshakes of a serving thread over TLS whose private key is in the keys process. When OpenSSL
+ * needs a signature, the handshake pauses, and the request goes over the thread's link; the answer
+ * continues it. If the keys process ends, the requests wait for the next link.
+ *
+ * All functions on the serving thread.
+ */
+#ifndef DAEMON_TLS_SIGNER_H
+#define DAEMON_TLS_SIGNER_H
+
+#include <event2/event.h>
+#include <openssl/ssl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+struct fibre;
+struct signature_scheme;
+struct signer;
+
+/* One handshake, embedded by its owner; all zero at first. Must not be freed while it waits. */
+struct signer_handshake {
+    TAILQ_ENTRY(signer_handshake) link; /* while it waits */
+    struct fibre *fibre;                /* of the call of OpenSSL that waits; NULL: none */
+    void *owner;
+    SSL *ssl;
+    int result, error; /* of that call; errno */
+    uint64_t since_ns; /* when it began to wait */
+    /* The request. Its bytes belong to the paused call. */
+    uint64_t number;
+    uint32_t key, scheme;
+    const uint8_t *bytes;
+    size_t length;
+    uint8_t *signature;
+    size_t signature_max, signature_length; /* 0: none */
+};
+
+/* RESUME(owner) must call signer_run() for the handshake of OWNER. NULL: out of memory. */
+struct signer *signer_new(struct event_base *base, void (*resume)(void *owner));
+
+/* No handshake waits. */
+void signer_free(struct signer *signer);
+
+/* FD, which it takes over, is the link to the keys process from now on. */
+void signer_connect(struct signer *signer, int fd);
+
+/* Lets fail what has waited since before BEFORE_NS. */
+void signer_expire(struct signer *signer, uint64_t before_ns);
+
+/*
+ * Continues the handshake of SSL. Returns true with the result of SSL_do_handshake() and errno; or
+ * false: it waits for a signature, and RESUME(OWNER) follows.
+ */
+bool signer_run(struct signer *signer, struct signer_handshake *handshake, SSL *ssl, void *owner,
+                uint64_t now_ns, int *result);
+
+/*
+ * Within signer_run(): has KEY, a number, sign LENGTH bytes. Returns the length of the signature in
+ * SIGNATURE, which has room for MAX bytes; or 0.
+ */
+size_t signer_sign(uint32_t key, const struct signature_scheme *scheme, const uint8_t *bytes,
+                   size_t length, uint8_t *signature, size_t max);
+
+#endif
