@@ -1,0 +1,62 @@
+/*
+ * The keys process as the master sees it: starts it, gives it the keys and a link to each serving
+ * thread of each worker, and restarts it if it dies or hangs. It handles what workers send, so its
+ * messages are checked like theirs. The master's loop.
+ */
+#ifndef DAEMON_KEYS_PROCESS_H
+#define DAEMON_KEYS_PROCESS_H
+
+#include "daemon/base/backoff.h"
+#include "daemon/base/channel.h"
+#include "daemon/keys/keys.h"
+
+#include <sys/types.h>
+
+struct tls_context;
+
+struct keys_process {
+    pid_t pid;               /* 0: none */
+    struct channel *channel; /* NULL: none */
+    uint64_t started_ns;     /* monotonic clock */
+    uint64_t pinged_ns;      /* when the unanswered ping was sent; 0: none */
+    struct backoff backoff;
+
+    struct event_base *base; /* borrowed, as is the next */
+    struct segment *segment;
+    /* WORKER, a slot, with process PID has sent an invalid request. */
+    void (*fault)(void *context, uint32_t worker, pid_t pid);
+    void *context;
+};
+
+/*
+ * Forks the process unless it runs or waits for its back-off. The child calls AFTER_FORK(CONTEXT),
+ * which frees the master's resources, and does not return. Sets SETUP's command_fd. Returns true if
+ * it is new: it has no links yet.
+ */
+bool keys_process_start(struct keys_process *process, struct keys_setup *setup,
+                        void (*after_fork)(void *context), void *context);
+
+/*
+ * Gives it a link to a thread of WORKER (a slot), whose process is PID, with the keys of TLS. Returns
+ * the thread's end, which the caller sends to the worker and closes; or -1 with errno.
+ */
+int keys_process_link(const struct keys_process *process, const struct tls_context *tls,
+                      uint32_t worker, pid_t pid);
+
+/*
+ * Once a second: sends a ping, and kills the process if one has not been answered for TIMEOUT_MS (0:
+ * never). Time before RESUMED_NS, when this process was suspended, does not count.
+ */
+void keys_process_check(struct keys_process *process, uint64_t timeout_ms, uint64_t resumed_ns,
+                        uint64_t now_ns);
+
+/* Call when the process has ended; HOW describes the end. */
+void keys_process_ended(struct keys_process *process, const char *how);
+
+/* Ends it, as no worker needs it any more; returns when it has gone. Does nothing without one. */
+void keys_process_stop(struct keys_process *process);
+
+/* Frees; the process keeps running. */
+void keys_process_free(struct keys_process *process);
+
+#endif
