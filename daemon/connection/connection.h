@@ -9,7 +9,7 @@
 #define DAEMON_CONNECTION_CONNECTION_H
 
 #include "daemon/connection/read_buffer.h"
-#include "daemon/connection/transport.h"
+#include "daemon/tls/record_size.h"
 #include "daemon/transaction/transaction.h"
 
 #include <event2/event.h>
@@ -18,6 +18,9 @@
 
 struct connection;
 struct listen_socket;
+struct signer;
+struct tls_session;
+struct transport;
 TAILQ_HEAD(connection_list, connection);
 
 /* Mailbox items to a serving thread. */
@@ -26,24 +29,32 @@ enum loop_item {
     ITEM_ARRIVAL,            /* struct arrival: make it a connection */
     ITEM_LISTEN_SOCKET_ADD,  /* struct listen_socket: accept from it */
     ITEM_LISTEN_SOCKET_DROP, /* struct listen_socket: close it */
-    ITEM_LEAVE,              /* struct serving_thread: exit in the mode that it names */
+    ITEM_GIVE,               /* struct give: hand over some connections and post it back */
+    ITEM_MODE,               /* struct serving_thread's: change to the mode of this item */
     ITEM_SWEEP,              /* struct sweep_item: sweep the thread's caches and post it back */
+    ITEM_SHED,               /* struct shed_request: close idle connections and post it back */
+    ITEM_SHED_DONE,          /* struct shed_request: the thread's own, with the result */
+    ITEM_KEYS_LINK,          /* struct serving_thread's: it has another keys_link */
     ITEM_OFFLOADED = OFFLOAD_ITEM,
 };
 
 /* Mailbox items to the worker's main thread. */
 enum main_item {
     ITEM_HANDED_OVER = 100, /* struct connection: its thread has handed it over */
+    ITEM_GIVEN,             /* struct give: its thread has handed over all connections of it */
     ITEM_THREAD_ENDED,      /* struct serving_thread: join it */
     ITEM_SWEPT,             /* struct sweep_item */
+    ITEM_SHED_REQUEST,      /* struct shed_request: pass it on */
 };
 
 enum thread_mode {
     THREAD_SERVING,
     THREAD_MOVING,   /* hands all connections over to sibling threads */
     THREAD_DRAINING, /* hands idle ones over to other workers, finishes the rest */
-    THREAD_STOPPING, /* finishes current requests, closes the rest */
-    THREAD_RETIRING, /* closes each connection after its next response */
+    THREAD_CLOSING,  /* serves, but closes each connection after its next response */
+    THREAD_STOPPING, /* finishes requests that have arrived, closes the rest */
+    THREAD_RETIRING, /* the same as CLOSING, but accepts no connections and exits without them */
+    THREAD_MODES
 };
 
 /* What a connection waits for. */
@@ -57,7 +68,14 @@ enum deadline {
     DEADLINE_COUNT
 };
 
-enum { LOOP_READ_BYTES = 64 * 1024 };
+enum {
+    LOOP_READ_BYTES = 64 * 1024,
+    LOOP_HEAD_BYTES = 257 * 1024,
+    BATCH_BYTES = 64 * 1024, /* sent at once over TLS */
+    /* A record, or all records of the smallest fragments that a client may require (RFC 6066). */
+    SEALED_RECORD_MAX = RECORD_MAX_BYTES + 3 * 1024,
+    SEALED_BYTES = BATCH_BYTES + 2 * SEALED_RECORD_MAX,
+};
 
 /* Bytes read from a connection that have not been served yet. */
 struct read_ahead {
@@ -66,19 +84,37 @@ struct read_ahead {
     size_t length;
 };
 
+/* A request to close idle connections; goes from thread to thread. See shedding.h. */
+struct shed_request {
+    struct mailbox_item item;
+    struct mailbox *asker; /* NULL: the main thread */
+    enum shortage reason;
+    uint32_t wanted, closed; /* connections */
+    uint32_t visited;        /* threads */
+};
+
 /* The event loop of a serving thread. Only that thread uses it; others post to the mailbox. */
 struct event_loop {
     struct event_base *base;
     struct mailbox mailbox;
-    const struct connection_protocol *protocol; /* of accepted connections */
+    const struct connection_protocol *protocol;  /* of accepted connections... */
+    const struct connection_protocol *handshake; /* ...before it, of those over TLS */
+    const struct connection_protocol *http2;     /* of those that begin so; NULL: off */
     enum thread_mode mode;
     bool log_full; /* some connections wait with DEADLINE_NONE for space in the log ring */
     struct event *log_retry, *listen_retry;
     LIST_HEAD(, listen_socket) listen_sockets;
     struct connection_list connections[DEADLINE_COUNT]; /* every connection is in one list */
     struct read_ahead ahead;                            /* within a loop iteration */
+    struct shed_request shed;                           /* the own request... */
+    bool shed_pending;                                  /* ...is under way */
+    uint64_t shed_after_ns;                             /* no other one before; monotonic */
+    struct signer *signer; /* has the keys process sign; NULL: the keys are in this process */
     struct transaction_context context;
     char read_space[2][LOOP_READ_BYTES];
+    /* Within one write over TLS: plain bytes, and records. */
+    char record_space[BATCH_BYTES], sealed_space[SEALED_BYTES];
+    char head_space[LOOP_HEAD_BYTES]; /* for a protocol that decodes the heads of requests */
 };
 
 struct connection {
@@ -88,15 +124,37 @@ struct connection {
     struct event_loop *loop; /* NULL while it is handed over */
     const struct connection_protocol *protocol;
     const struct transport *transport;
+    struct tls_session *tls;      /* of transport_tls; NULL: not encrypted */
     struct read_buffer *unserved; /* read but not served; NULL: nothing */
     uint64_t deadline_from_ns;
+    uint64_t linger_from_ns; /* when lingering began */
+    /* The client's rate is measured since send_from_ns; 0: not yet. */
+    uint64_t send_from_ns;
+    uint64_t send_bytes; /* not acknowledged then, or sent since */
     int fd;
-    int unsent;       /* bytes that the client had not acknowledged at the last check */
-    uint8_t deadline; /* enum deadline: the list that it is in */
-    uint8_t watching; /* EV_READ, EV_WRITE, or 0: what event is added for */
-    bool lingering;   /* the last response is sent; further bytes of the client are discarded */
-    bool log_blocked; /* waits for space in the log ring */
+    int unsent;        /* bytes that the client had not acknowledged at the last check */
+    uint8_t deadline;  /* enum deadline: the list that it is in */
+    uint8_t watching;  /* EV_READ, EV_WRITE, or 0: what event is added for */
+    bool lingering;    /* the last response is sent; further bytes of the client are discarded */
+    bool log_blocked;  /* waits for space in the log ring */
+    bool buffered;     /* the transport holds bytes of the client, so no event may report them */
+    bool awaits_http2; /* ALPN has selected it: the client must begin with its preface */
+    bool idle; /* was not active when it moved to this thread, and has had no request since */
+    uint32_t destination; /* while handed over: number of a thread, or enum destination */
     struct client client;
+};
+
+/* Where a connection goes that its thread hands over. */
+enum destination {
+    DESTINATION_ANY = UINT32_MAX - 1, /* a sibling thread, or without one the master */
+    DESTINATION_MASTER = UINT32_MAX,  /* the master, which passes it to another worker */
+};
+
+/* Why it goes. */
+enum move_reason {
+    MOVE_LEAVING, /* its thread or worker exits */
+    MOVE_RESIZE,  /* threads or workers were added */
+    MOVE_UNEVEN,  /* some threads or workers have more to do than others */
 };
 
 /* The operations of a protocol. On the owning thread unless noted. */
@@ -119,8 +177,17 @@ struct connection_protocol {
     void (*resume)(struct connection *connection);
     /* A deadline has passed: sends an error response and closes, or closes. */
     void (*timed_out)(struct connection *connection);
-    /* True if no response is unsent and no request body incomplete. */
+    /*
+     * True if no response is unsent, no request body incomplete, and there is no other state that
+     * another worker would need.
+     */
     bool (*is_between_requests)(const struct connection *connection);
+    /*
+     * Only of a protocol whose connections cannot go to another worker, else NULL. The thread's mode
+     * requires the end of the connection: the same as resume(), but it ends when the requests that
+     * have arrived are finished.
+     */
+    void (*drain)(struct connection *connection);
     /* The connection has been adopted by a thread (LEAVING false) or is about to leave it. */
     void (*moved)(struct connection *connection, bool leaving);
     /* The connection closes: counts and logs an unsent response. */

@@ -1,14 +1,27 @@
 #include "daemon/connection/lifecycle.h"
 
 #include "common/client_address.h"
+#include "common/clock.h"
 #include "common/segment_writer.h"
 #include "daemon/base/messages.h"
 #include "daemon/connection/timeouts.h"
+#include "daemon/connection/transport_tls.h"
 #include "daemon/transaction/admission.h"
+#include "daemon/transaction/memory.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
+
+enum { LINGER_MAX_S = 30 };
+
+/* The worker's number of open connections. */
+static _Atomic uint32_t *open_in_worker(const struct worker_context *worker)
+{
+    return &segment_worker(worker->segment, worker->worker_slot)->connections_open;
+}
 
 static void join_loop(struct connection *connection, struct event_loop *loop)
 {
@@ -17,6 +30,9 @@ static void join_loop(struct connection *connection, struct event_loop *loop)
     connection->deadline_from_ns = loop->context.loop_now_ns;
     TAILQ_INSERT_TAIL(&loop->connections[DEADLINE_KEEPALIVE], connection, link);
     metric_add(loop->context.metrics, METRIC_connections_open, 1);
+    if (connection->tls != NULL)
+        metric_add(loop->context.metrics, METRIC_tls_open, 1);
+    atomic_fetch_add_explicit(open_in_worker(loop->context.worker), 1, memory_order_relaxed);
     loop->context.counted_open_ns = 0;
     connection->protocol->moved(connection, false);
 }
@@ -29,40 +45,73 @@ static void leave_loop(struct connection *connection)
     connection->protocol->moved(connection, true);
     TAILQ_REMOVE(&loop->connections[connection->deadline], connection, link);
     metric_sub(loop->context.metrics, METRIC_connections_open, 1);
+    if (connection->tls != NULL)
+        metric_sub(loop->context.metrics, METRIC_tls_open, 1);
+    atomic_fetch_sub_explicit(open_in_worker(loop->context.worker), 1, memory_order_relaxed);
     connection->loop = NULL;
 }
 
-static struct connection *connection_new(const struct connection_protocol *protocol, int fd,
-                                         const uint8_t *address)
+/* Frees what connection_new() has made. */
+static void connection_delete(struct connection *connection)
 {
-    struct connection *connection = calloc(1, protocol->connection_bytes);
+    if (connection == NULL)
+        return;
+    if (connection->tls != NULL)
+        transport_tls_free(connection);
+    free(connection->unserved);
+    free(connection);
+}
+
+static struct connection *connection_new(const struct event_loop *loop, int fd,
+                                         const uint8_t *address, bool tls)
+{
+    const struct worker_context *worker = loop->context.worker;
+    struct connection *connection = calloc(1, loop->protocol->connection_bytes);
 
     if (connection == NULL)
         return NULL;
     connection->fd = fd;
-    connection->protocol = protocol;
+    connection->protocol = tls ? loop->handshake : loop->protocol;
     connection->transport = &transport_plain;
+    connection->client.secure = tls;
     memcpy(connection->client.address, address, CLIENT_ADDRESS_BYTES);
-    protocol->init(connection);
+    if (tls && !transport_tls_open(connection, worker->tls)) {
+        connection_delete(connection);
+        return NULL;
+    }
+    connection->protocol->init(connection);
     return connection;
 }
 
-void connection_accept(struct event_loop *loop, int fd, const uint8_t address[CLIENT_ADDRESS_BYTES])
+/* Tries again after the cache has shrunk. */
+static struct connection *connection_new_for(struct event_loop *loop, int fd,
+                                             const uint8_t *address, bool tls)
+{
+    struct connection *connection = connection_new(loop, fd, address, tls);
+
+    if (connection == NULL && memory_make_room(&loop->context))
+        connection = connection_new(loop, fd, address, tls);
+    return connection;
+}
+
+bool connection_accept(struct event_loop *loop, int fd, const uint8_t address[CLIENT_ADDRESS_BYTES],
+                       bool tls)
 {
     enum client_limit_verdict verdict =
         admission_of_connection(loop->context.worker, address, false);
     struct connection *connection = NULL;
 
     if (verdict != CLIENT_LIMIT_EXCEEDED)
-        connection = connection_new(loop->protocol, fd, address);
+        connection = connection_new_for(loop, fd, address, tls);
     if (connection == NULL) {
-        admission_reject(&loop->context, fd, address, verdict);
-        return;
+        admission_reject(&loop->context, fd, address, verdict, tls);
+        return verdict == CLIENT_LIMIT_EXCEEDED;
     }
     connection->client.counted = verdict == CLIENT_LIMIT_COUNTED;
     metric_add(loop->context.metrics, METRIC_connections_accepted, 1);
     join_loop(connection, loop);
     connection->protocol->accepted(connection);
+    return true;
 }
 
 /* Frees a connection that no thread owns. Any thread. */
@@ -73,8 +122,24 @@ static void discard(struct connection *connection, const struct worker_context *
         client_limit_leave(worker->client_limit, client_key(connection->client.address));
     if (connection->fd >= 0)
         close(connection->fd);
-    free(connection->unserved);
-    free(connection);
+    connection_delete(connection);
+}
+
+bool connection_keep_unserved(struct connection *connection, const char *data, size_t length)
+{
+    struct read_buffer **unserved = &connection->unserved;
+
+    return read_buffer_keep(unserved, data, length) ||
+           (memory_make_room(&connection->loop->context) &&
+            read_buffer_keep(unserved, data, length));
+}
+
+int connection_shutdown(struct connection *connection)
+{
+    if (connection->tls != NULL)
+        transport_tls_end(connection);
+    connection->buffered = false;
+    return shutdown(connection->fd, SHUT_WR);
 }
 
 void connection_close(struct connection *connection)
@@ -82,6 +147,8 @@ void connection_close(struct connection *connection)
     struct transaction_context *context = &connection->loop->context;
 
     connection->protocol->abort(connection);
+    if (connection->tls != NULL)
+        transport_tls_end(connection);
     leave_loop(connection);
     metric_add(context->metrics, METRIC_connections_closed, 1);
     discard(connection, context->worker);
@@ -102,9 +169,69 @@ void connections_close(struct event_loop *loop)
     }
 }
 
+/* The end of a connection */
+
+void connection_linger(struct connection *connection)
+{
+    if (!connection->client.linger_wanted || connection_shutdown(connection) != 0) {
+        connection_close(connection);
+        return;
+    }
+    connection->lingering = true;
+    connection->linger_from_ns = connection->loop->context.loop_now_ns;
+    read_buffer_keep(&connection->unserved, NULL, 0);
+    connection_wait(connection, EV_READ, DEADLINE_LINGER);
+}
+
+void connection_read_lingering(struct connection *connection)
+{
+    const struct event_loop *loop = connection->loop;
+    uint64_t lingered_ns = loop->context.loop_now_ns - connection->linger_from_ns;
+    ssize_t got =
+        connection->transport->read(connection, connection->loop->read_space[0], LOOP_READ_BYTES);
+
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (got <= 0 || lingered_ns > LINGER_MAX_S * NS_PER_S)
+        connection_close(connection);
+    else
+        connection_set_deadline(connection, DEADLINE_LINGER);
+}
+
+struct connection *connection_become(struct connection *connection,
+                                     const struct connection_protocol *protocol)
+{
+    struct event_loop *loop = connection->loop;
+    struct connection *next = calloc(1, protocol->connection_bytes);
+
+    if (next == NULL)
+        return NULL;
+    connection_watch(connection, 0);
+    connection->protocol->moved(connection, true);
+    TAILQ_REMOVE(&loop->connections[connection->deadline], connection, link);
+    *next = *connection;
+    next->protocol = protocol;
+    if (next->tls != NULL)
+        transport_tls_attach(next);
+    protocol->init(next);
+    TAILQ_INSERT_TAIL(&loop->connections[DEADLINE_KEEPALIVE], next, link);
+    next->deadline = DEADLINE_KEEPALIVE;
+    next->deadline_from_ns = loop->context.loop_now_ns;
+    protocol->moved(next, false);
+    connection->protocol->free(connection, loop->context.worker->cache);
+    free(connection);
+    return next;
+}
+
 /* Modes */
 
-static bool is_between_requests(const struct connection *connection)
+/* True if the loop's connections end. */
+static bool ends_connections(const struct event_loop *loop)
+{
+    return loop->mode != THREAD_SERVING && loop->mode != THREAD_MOVING;
+}
+
+bool connection_is_between_requests(const struct connection *connection)
 {
     return connection->client.jobs_out == 0 && !connection->client.closing &&
            !connection->lingering && connection->protocol->is_between_requests(connection);
@@ -118,34 +245,49 @@ static bool must_hand_over(const struct connection *connection)
     case THREAD_MOVING:
         return connection->client.jobs_out == 0;
     case THREAD_DRAINING:
-        return is_between_requests(connection) &&
+        return connection->tls == NULL && connection_is_between_requests(connection) &&
                (unserved == NULL || unserved->length <= PASSED_BYTES_MAX);
     case THREAD_SERVING:
+    case THREAD_CLOSING:
     case THREAD_STOPPING:
     case THREAD_RETIRING:
+    case THREAD_MODES:
         break;
     }
     return false;
 }
 
-static void hand_over(struct connection *connection)
+void connection_hand_over(struct connection *connection, uint32_t destination,
+                          enum move_reason reason)
 {
+    static const enum metric counters[] = {
+        [MOVE_LEAVING] = METRIC_connections_moved_leaving,
+        [MOVE_RESIZE] = METRIC_connections_moved_resize,
+        [MOVE_UNEVEN] = METRIC_connections_moved_uneven,
+    };
     struct transaction_context *context = &connection->loop->context;
 
+    connection->idle = !connection_is_active(connection);
     leave_loop(connection);
-    metric_add(context->metrics, METRIC_connections_handed_over, 1);
+    metric_add(context->metrics, counters[reason], 1);
     connection->log_blocked = false;
+    connection->destination = destination;
     mailbox_post(context->worker->main, &connection->item, ITEM_HANDED_OVER);
 }
 
 bool connection_apply_mode(struct connection *connection)
 {
-    if (must_hand_over(connection)) {
-        hand_over(connection);
+    if (connection->protocol->drain != NULL && ends_connections(connection->loop) &&
+        !connection->lingering) {
+        connection->protocol->drain(connection);
         return true;
     }
-    if (connection->loop->mode == THREAD_STOPPING && is_between_requests(connection) &&
-        read_buffer_is_idle(connection->unserved)) {
+    if (must_hand_over(connection)) {
+        connection_hand_over(connection, DESTINATION_ANY, MOVE_LEAVING);
+        return true;
+    }
+    if (connection->loop->mode == THREAD_STOPPING && connection_is_between_requests(connection) &&
+        read_buffer_is_idle(connection->unserved) && !connection_has_unread(connection)) {
         connection_close(connection);
         return true;
     }
@@ -168,10 +310,12 @@ void connections_apply_mode(struct event_loop *loop)
 
 /* Adoption */
 
-void connection_adopt(struct event_loop *loop, struct connection *connection)
+static void take_over(struct event_loop *loop, struct connection *connection, enum metric counter)
 {
     join_loop(connection, loop);
-    metric_add(loop->context.metrics, METRIC_connections_adopted, 1);
+    metric_add(loop->context.metrics, counter, 1);
+    if (connection_is_active(connection))
+        metric_add(loop->context.metrics, METRIC_connections_active, 1);
     if (connection_apply_mode(connection))
         return;
     if (connection->lingering)
@@ -180,7 +324,20 @@ void connection_adopt(struct event_loop *loop, struct connection *connection)
         connection->protocol->resume(connection);
 }
 
-void connection_adopt_arrival(struct event_loop *loop, struct arrival *arrival)
+void connection_adopt(struct event_loop *loop, struct connection *connection)
+{
+    take_over(loop, connection, METRIC_connections_adopted);
+}
+
+void arrival_free(struct arrival *arrival)
+{
+    if (arrival->spare_used != NULL)
+        atomic_store_explicit(arrival->spare_used, false, memory_order_release);
+    else
+        free(arrival);
+}
+
+bool connection_adopt_arrival(struct event_loop *loop, struct arrival *arrival)
 {
     enum client_limit_verdict verdict =
         admission_of_connection(loop->context.worker, arrival->address, arrival->admitted);
@@ -188,32 +345,40 @@ void connection_adopt_arrival(struct event_loop *loop, struct arrival *arrival)
 
     connection_count_received(loop->context.worker);
     if (verdict != CLIENT_LIMIT_EXCEEDED)
-        connection = connection_new(loop->protocol, arrival->fd, arrival->address);
+        connection = connection_new_for(loop, arrival->fd, arrival->address, arrival->tls);
     if (connection != NULL &&
         read_buffer_keep(&connection->unserved, arrival->bytes, arrival->length)) {
         connection->client.requests = arrival->requests;
         connection->client.counted = verdict == CLIENT_LIMIT_COUNTED;
         connection->client.transferred = arrival->admitted;
-        free(arrival);
-        connection_adopt(loop, connection);
-        return;
+        connection->idle = arrival->idle;
+        arrival_free(arrival);
+        take_over(loop, connection,
+                  connection->client.transferred ? METRIC_connections_adopted
+                                                 : METRIC_connections_accepted);
+        return true;
     }
-    admission_reject(&loop->context, arrival->fd, arrival->address, verdict);
-    free(connection);
-    free(arrival);
+    admission_reject(&loop->context, arrival->fd, arrival->address, verdict, arrival->tls);
+    connection_delete(connection);
+    arrival_free(arrival);
+    return verdict == CLIENT_LIMIT_EXCEEDED;
 }
 
 struct arrival *connection_to_arrival(struct connection *connection,
                                       const struct worker_context *worker)
 {
     size_t length = connection->unserved != NULL ? connection->unserved->length : 0;
-    struct arrival *arrival = malloc(sizeof(*arrival) + length);
+    bool can_go = connection->tls == NULL && connection->protocol->drain == NULL;
+    struct arrival *arrival = can_go ? malloc(sizeof(*arrival) + length) : NULL;
 
     if (arrival != NULL) {
+        arrival->spare_used = NULL;
+        arrival->tls = false;
         arrival->fd = connection->fd;
         arrival->requests = connection->client.requests;
         arrival->length = (uint32_t)length;
         arrival->admitted = true;
+        arrival->idle = connection->idle;
         memcpy(arrival->address, connection->client.address, sizeof(arrival->address));
         if (length > 0)
             memcpy(arrival->bytes, connection->unserved->bytes, length);

@@ -10,6 +10,8 @@
 
 #include "daemon/connection/connection.h"
 
+#include <stdatomic.h>
+
 /* A connection in transit: its descriptor and state. */
 struct arrival {
     struct mailbox_item item;
@@ -17,24 +19,70 @@ struct arrival {
     uint8_t address[CLIENT_ADDRESS_BYTES];
     uint32_t requests;
     uint32_t length;
-    bool admitted; /* was already open in another thread or worker */
-    char bytes[];  /* read but not served */
+    bool admitted;            /* was already open in another thread or worker */
+    bool idle;                /* and was not active there */
+    bool tls;                 /* its handshake has not begun */
+    _Atomic bool *spare_used; /* not NULL: the worker's spare one; false when it is free again */
+    char bytes[];             /* read but not served */
 };
 
-/* Makes FD, just accepted, a connection and serves it; or rejects it. */
-void connection_accept(struct event_loop *loop, int fd,
-                       const uint8_t address[CLIENT_ADDRESS_BYTES]);
+void arrival_free(struct arrival *arrival);
 
-/* Makes ARRIVAL a connection and serves it; frees ARRIVAL. */
-void connection_adopt_arrival(struct event_loop *loop, struct arrival *arrival);
+/*
+ * Makes FD, just accepted, a connection, over TLS or not, and serves it; or rejects it. Returns
+ * false if there was no memory for it.
+ */
+bool connection_accept(struct event_loop *loop, int fd, const uint8_t address[CLIENT_ADDRESS_BYTES],
+                       bool tls);
+
+/*
+ * Makes ARRIVAL a connection and serves it, or rejects it; frees ARRIVAL. Returns false if there was no
+ * memory for it.
+ */
+bool connection_adopt_arrival(struct event_loop *loop, struct arrival *arrival);
 
 /* Takes over a connection that another thread has handed over. */
 void connection_adopt(struct event_loop *loop, struct connection *connection);
 
+/*
+ * Replaces the connection's unserved bytes by the LENGTH bytes at DATA. Without memory for them, shrinks
+ * the cache and tries again. Returns false if that does not help.
+ */
+bool connection_keep_unserved(struct connection *connection, const char *data, size_t length);
+
 /* Closes and frees. Must not be called while an offload job refers to it (client.jobs_out). */
 void connection_close(struct connection *connection);
 
-/* Hands over or closes CONNECTION if the thread's mode requires that; true if it did. */
+/*
+ * Closes our side: the client receives an end after the last response. Returns 0, or -1 with errno.
+ */
+int connection_shutdown(struct connection *connection);
+
+/*
+ * Closes after the last response. If the client may still be sending, closing would reset the
+ * connection and the response might be lost (RFC 9112 section 9.6): then shuts down only our side
+ * and continues to read.
+ */
+void connection_linger(struct connection *connection);
+
+/* Discards what the client sends after its last request, for a limited time. */
+void connection_read_lingering(struct connection *connection);
+
+/*
+ * Replaces CONNECTION, to which no offload job refers, by one of PROTOCOL on the same thread, and
+ * frees it. Returns the new one, or NULL if out of memory.
+ */
+struct connection *connection_become(struct connection *connection,
+                                     const struct connection_protocol *protocol);
+
+/* True if no response is unsent, no request incomplete, and no offload job refers to it. */
+bool connection_is_between_requests(const struct connection *connection);
+
+/* Hands over CONNECTION, to which no offload job refers, to DESTINATION (enum, or a thread). */
+void connection_hand_over(struct connection *connection, uint32_t destination,
+                          enum move_reason reason);
+
+/* Hands over, closes or drains CONNECTION if the thread's mode requires that; true if it did. */
 bool connection_apply_mode(struct connection *connection);
 
 /* The same for all connections of the loop. */
@@ -45,7 +93,8 @@ void connections_close(struct event_loop *loop);
 
 /*
  * Converts a handed-over connection between two requests into an arrival and frees it. NULL: out of
- * memory, and the connection is closed. Any thread.
+ * memory, or it cannot go to another worker (over TLS or HTTP/2), and the connection is closed.
+ * Any thread.
  */
 struct arrival *connection_to_arrival(struct connection *connection,
                                       const struct worker_context *worker);

@@ -2,18 +2,22 @@
 
 #include "common/macros.h"
 #include "common/segment_writer.h"
-#include "daemon/base/events.h"
+#include "daemon/base/loop.h"
 #include "daemon/base/network.h"
 #include "daemon/connection/lifecycle.h"
+#include "daemon/connection/shedding.h"
 #include "daemon/transaction/admission.h"
+#include "daemon/transaction/memory.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { ACCEPTS_PER_EVENT = 64 }; /* so that open connections are served in between */
+enum {
+    ACCEPTS_PER_EVENT = 64, /* so that open connections are served in between */
+    LIMIT_RETRY_MS = 10,
+};
 
 struct listen_socket {
     struct mailbox_item add, drop; /* posted by the main thread */
@@ -21,16 +25,28 @@ struct listen_socket {
     struct event_loop *loop;
     struct event event;
     int fd;
+    bool tls;      /* its connections begin with a TLS handshake */
     bool paused;   /* out of descriptors or memory */
     bool at_limit; /* [connections] max is reached */
 };
 
+/*
+ * Makes room for a connection: shrinks the cache if memory is short, or closes an idle connection.
+ * If this thread has none, asks the others and returns false.
+ */
+static bool make_room(struct event_loop *loop, enum shortage reason)
+{
+    if (reason == SHORTAGE_MEMORY && memory_make_room(&loop->context))
+        return true;
+    if (shed_idle(loop, reason, 1) > 0)
+        return true;
+    shed_ask(loop, reason);
+    return false;
+}
+
 /* accept() would keep failing; stop polling until the next tick. */
 static void pause_accepting(struct listen_socket *listener)
 {
-    metric_add(listener->loop->context.metrics, METRIC_accept_errors, 1);
-    event_log(LEVEL_WARN, "cannot accept a connection: %s; retrying in one second",
-              strerror(errno));
     event_del(&listener->event);
     listener->paused = true;
 }
@@ -41,51 +57,101 @@ static void pause_accepting(struct listen_socket *listener)
  */
 static void pause_at_limit(struct listen_socket *listener)
 {
-    static const struct timeval soon = {.tv_usec = 10000};
     struct event_loop *loop = listener->loop;
 
     metric_add(loop->context.metrics, METRIC_accept_pauses, 1);
     event_del(&listener->event);
     listener->at_limit = true;
-    event_add(loop->listen_retry, &soon);
+    loop_start_timer(loop->listen_retry, LIMIT_RETRY_MS);
 }
 
 static bool is_shortage(int error)
 {
-    return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+    return error == EXFULL || error == EMFILE || error == ENFILE || error == ENOBUFS ||
+           error == ENOMEM;
 }
 
+/* Accepts one connection. Returns -1 with errno, or EXFULL if [connections] max is reached. */
+static int accept_client(const struct listen_socket *listener,
+                         uint8_t address[CLIENT_ADDRESS_BYTES])
+{
+    struct sockaddr_storage peer = {.ss_family = AF_UNSPEC};
+    socklen_t length = sizeof(peer);
+    int client;
+
+    if (UNLIKELY(!admission_has_room(listener->loop->context.worker))) {
+        errno = EXFULL;
+        return -1;
+    }
+    client = accept4(listener->fd, (struct sockaddr *)&peer, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (client >= 0)
+        network_socket_address(&peer, address);
+    return client;
+}
+
+/*
+ * A connection waits, and accept_client() failed with ERROR for lack of something. Returns true if
+ * there is room now; else pauses.
+ */
+static bool make_room_or_pause(struct listen_socket *listener, int error)
+{
+    if (error == EXFULL) {
+        if (make_room(listener->loop, SHORTAGE_CONNECTIONS))
+            return true;
+        pause_at_limit(listener);
+        return false;
+    }
+    metric_add(listener->loop->context.metrics, METRIC_accept_errors, 1);
+    if (make_room(listener->loop,
+                  error == EMFILE || error == ENFILE ? SHORTAGE_DESCRIPTORS : SHORTAGE_MEMORY))
+        return true;
+    pause_accepting(listener);
+    return false;
+}
+
+/* Whether new connections wait because the control group has no memory for them. */
+static bool must_wait(struct listen_socket *listener)
+{
+    const struct transaction_context *context = &listener->loop->context;
+
+    if (LIKELY(memory_admits(context)))
+        return false;
+    metric_add(context->metrics, METRIC_accept_pauses, 1);
+    pause_accepting(listener);
+    return true;
+}
+
+/*
+ * The first call finds a waiting connection; for the next ones nothing is closed, because maybe no
+ * other one waits. If one does, this is called again.
+ */
 static void on_readable(evutil_socket_t fd, short what, void *argument)
 {
     struct listen_socket *listener = argument;
     struct event_loop *loop = listener->loop;
+    bool waits = true;
 
-    (void)what;
+    (void)fd, (void)what;
     loop_enter(loop);
     segment_activity_state(loop->context.activity, THREAD_STATE_ACCEPT, loop->context.loop_now_ns);
-    for (int i = 0; i < ACCEPTS_PER_EVENT; i++) {
-        struct sockaddr_storage peer = {.ss_family = AF_UNSPEC};
-        socklen_t length = sizeof(peer);
+    for (int i = 0; i < ACCEPTS_PER_EVENT && !must_wait(listener); i++) {
         uint8_t address[CLIENT_ADDRESS_BYTES];
-        int client;
+        int client = accept_client(listener, address), error = errno;
 
-        if (UNLIKELY(!admission_has_room(loop->context.worker))) {
-            pause_at_limit(listener);
+        if (client >= 0) {
+            waits = false;
+            if (!connection_accept(loop, client, address, listener->tls))
+                make_room(loop, SHORTAGE_MEMORY);
+        } else if (is_shortage(error)) {
+            if (!waits || !make_room_or_pause(listener, error))
+                return;
+        } else if (error != ECONNABORTED && error != EINTR) {
             return;
         }
-        client = accept4(fd, (struct sockaddr *)&peer, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (client < 0 && is_shortage(errno))
-            pause_accepting(listener);
-        if (client < 0 && errno != ECONNABORTED && errno != EINTR)
-            return;
-        if (client < 0)
-            continue;
-        network_socket_address(&peer, address);
-        connection_accept(loop, client, address);
     }
 }
 
-struct listen_socket *listen_socket_assign(struct event_loop *loop, int fd)
+struct listen_socket *listen_socket_assign(struct event_loop *loop, int fd, bool tls)
 {
     struct listen_socket *listener = calloc(1, sizeof(*listener));
 
@@ -94,6 +160,7 @@ struct listen_socket *listen_socket_assign(struct event_loop *loop, int fd)
         return NULL;
     }
     listener->fd = fd;
+    listener->tls = tls;
     mailbox_post(&loop->mailbox, &listener->add, ITEM_LISTEN_SOCKET_ADD);
     return listener;
 }
@@ -138,20 +205,25 @@ void listen_sockets_drop(struct event_loop *loop)
         drop(LIST_FIRST(&loop->listen_sockets));
 }
 
+/* A connection waits in LISTENER, which is at the limit. */
+static bool may_resume(const struct listen_socket *listener)
+{
+    return admission_has_room(listener->loop->context.worker) ||
+           make_room(listener->loop, SHORTAGE_CONNECTIONS);
+}
+
 void listen_sockets_retry(struct event_loop *loop)
 {
-    static const struct timeval soon = {.tv_usec = 10000};
-    bool room = admission_has_room(loop->context.worker);
     struct listen_socket *listener;
 
     LIST_FOREACH(listener, &loop->listen_sockets, link)
     {
         if (!listener->at_limit)
             continue;
-        if (room && event_add(&listener->event, NULL) == 0)
+        if (may_resume(listener) && event_add(&listener->event, NULL) == 0)
             listener->at_limit = false;
         else
-            event_add(loop->listen_retry, &soon);
+            loop_start_timer(loop->listen_retry, LIMIT_RETRY_MS);
     }
 }
 

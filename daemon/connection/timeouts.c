@@ -1,26 +1,51 @@
 #include "daemon/connection/timeouts.h"
 
 #include "common/clock.h"
+#include "common/macros.h"
 #include "common/segment_writer.h"
+#include "daemon/base/loop.h"
 #include "daemon/transaction/accounting.h"
 
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 
-enum { LINGER_MS = 2000 };
+enum { LINGER_MS = 2000, ACTIVE_MS = 2000, LOG_RETRY_MS = 1, LAST_READS = 64 };
 
-void connection_watch(struct connection *connection, short what)
+bool connection_has_unread(const struct connection *connection)
 {
-    if (connection->watching == what)
-        return;
+    char byte;
+
+    return connection->buffered || recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+/* The protocol may change while the event is added. */
+static void on_ready(evutil_socket_t fd, short what, void *argument)
+{
+    struct connection *connection = argument;
+
+    connection->protocol->ready(fd, what, connection);
+}
+
+static void change_event(struct connection *connection, short what)
+{
     if (connection->watching != 0)
         event_del(&connection->event);
-    connection->watching = (uint8_t)what;
+    connection->watching = 0;
     if (what == 0)
         return;
     event_assign(&connection->event, connection->loop->base, connection->fd,
-                 (short)(what | EV_PERSIST), connection->protocol->ready, connection);
-    event_add(&connection->event, NULL);
+                 (short)(what | EV_PERSIST), on_ready, connection);
+    if (event_add(&connection->event, NULL) == 0) /* else its deadline closes it */
+        connection->watching = (uint8_t)what;
+}
+
+void connection_watch(struct connection *connection, short what)
+{
+    if (connection->watching != what)
+        change_event(connection, what);
+    if (UNLIKELY(connection->buffered) && connection->watching == EV_READ)
+        event_active(&connection->event, EV_READ, 0);
 }
 
 static void move_to_list(struct connection *connection, enum deadline deadline)
@@ -31,6 +56,7 @@ static void move_to_list(struct connection *connection, enum deadline deadline)
     TAILQ_INSERT_TAIL(&loop->connections[deadline], connection, link);
     connection->deadline = (uint8_t)deadline;
     connection->deadline_from_ns = loop->context.loop_now_ns;
+    connection->idle = false;
 }
 
 /*
@@ -58,6 +84,34 @@ void connection_wait(struct connection *connection, short what, enum deadline de
     connection_set_deadline(connection, deadline);
 }
 
+/* Activity */
+
+bool connection_is_recent(const struct connection *connection)
+{
+    return connection->deadline_from_ns + ACTIVE_MS * NS_PER_MS >=
+           connection->loop->context.loop_now_ns;
+}
+
+bool connection_is_active(const struct connection *connection)
+{
+    return connection_is_recent(connection) && !connection->idle && connection->client.requests > 0;
+}
+
+uint32_t connections_count_active(const struct event_loop *loop)
+{
+    const struct connection *connection;
+    uint32_t active = 0;
+
+    for (enum deadline i = 0; i < DEADLINE_COUNT; i++)
+        TAILQ_FOREACH_REVERSE(connection, &loop->connections[i], connection_list, link)
+        {
+            if (!connection_is_recent(connection))
+                break;
+            active += connection_is_active(connection);
+        }
+    return active;
+}
+
 /* Bytes that the client has not acknowledged. */
 static int bytes_unsent(const struct connection *connection)
 {
@@ -67,17 +121,46 @@ static int bytes_unsent(const struct connection *connection)
     return bytes;
 }
 
+/*
+ * True if the client has taken bytes more slowly than min_send_rate for send_timeout; else begins a
+ * new measurement after that time. If the client has everything, the delay is ours.
+ */
+static bool client_is_too_slow(struct connection *connection)
+{
+    const struct config *config = connection->loop->context.worker->config;
+    uint64_t now_ns = connection->loop->context.loop_now_ns;
+    uint64_t ms = (now_ns - connection->send_from_ns) / NS_PER_MS;
+    uint64_t unsent = (uint64_t)connection->unsent;
+
+    if (connection->send_from_ns != 0 && ms < config->connections_send_timeout)
+        return false;
+    if (connection->send_from_ns != 0 && unsent > 0 && unsent <= connection->send_bytes &&
+        (connection->send_bytes - unsent) * 1000 < config->connections_min_send_rate * ms)
+        return true;
+    connection->send_from_ns = now_ns;
+    connection->send_bytes = unsent;
+    return false;
+}
+
 void connection_wait_for_client(struct connection *connection)
 {
     connection->unsent = bytes_unsent(connection);
-    connection_wait(connection, EV_WRITE, DEADLINE_SEND);
+    connection_watch(connection, EV_WRITE);
+    if (!client_is_too_slow(connection) || connection->deadline != DEADLINE_SEND)
+        connection_set_deadline(connection, DEADLINE_SEND);
+}
+
+void connection_count_sent(struct connection *connection, uint64_t bytes, bool complete)
+{
+    connection->send_bytes += bytes;
+    if (complete)
+        connection->send_from_ns = 0;
 }
 
 /* The log ring */
 
 void connection_wait_for_log(struct connection *connection)
 {
-    static const struct timeval soon = {.tv_usec = 1000};
     struct event_loop *loop = connection->loop;
 
     connection->log_blocked = true;
@@ -85,9 +168,8 @@ void connection_wait_for_log(struct connection *connection)
     if (loop->log_full)
         return;
     loop->log_full = true;
-    metric_add(loop->context.metrics, METRIC_log_waits, 1);
-    accounting_wake_logger(&loop->context);
-    event_add(loop->log_retry, &soon);
+    accounting_begin_wait(&loop->context);
+    loop_start_timer(loop->log_retry, LOG_RETRY_MS);
 }
 
 void connections_retry_log(struct event_loop *loop)
@@ -95,6 +177,7 @@ void connections_retry_log(struct event_loop *loop)
     struct connection *connection = TAILQ_FIRST(&loop->connections[DEADLINE_NONE]);
 
     loop->log_full = false;
+    accounting_check_wait(&loop->context);
     while (connection != NULL && !loop->log_full) {
         struct connection *next = TAILQ_NEXT(connection, link);
 
@@ -104,6 +187,8 @@ void connections_retry_log(struct event_loop *loop)
         }
         connection = next;
     }
+    if (!loop->log_full)
+        loop->context.log_wait_from_ns = 0;
 }
 
 /* Expiry */
@@ -134,7 +219,8 @@ static uint64_t timeout_ns(const struct config *config, enum deadline deadline)
 
 /*
  * The socket becomes writable only when much of its buffer is free, so a slow client may have
- * received bytes without an event. If so, restarts its deadline and returns true.
+ * received bytes without an event. If so, and it is fast enough, restarts its deadline and returns
+ * true.
  */
 static bool client_has_progressed(struct connection *connection)
 {
@@ -143,6 +229,10 @@ static bool client_has_progressed(struct connection *connection)
     connection->unsent = bytes_unsent(connection);
     if (connection->unsent >= before)
         return false;
+    if (client_is_too_slow(connection)) {
+        metric_add(connection->loop->context.metrics, METRIC_connections_too_slow, 1);
+        return false;
+    }
     connection_set_deadline(connection, DEADLINE_SEND);
     return true;
 }
@@ -158,6 +248,22 @@ static void expire(struct connection *connection)
     connection->protocol->timed_out(connection);
 }
 
+/*
+ * If this process was stopped or starved, the rest of a request may have arrived in time: reads what
+ * has arrived from the first connection of LIST. Bounded, because the client may be sending.
+ */
+static void read_late(struct connection_list *list)
+{
+    struct connection *connection = TAILQ_FIRST(list);
+
+    for (int i = 0; i < LAST_READS; i++) {
+        if (TAILQ_FIRST(list) != connection || !connection_awaits_request(connection) ||
+            !connection_has_unread(connection))
+            return;
+        connection->protocol->ready(connection->fd, EV_READ, connection);
+    }
+}
+
 void timeouts_expire(struct event_loop *loop)
 {
     const struct config *config = loop->context.worker->config;
@@ -168,7 +274,10 @@ void timeouts_expire(struct event_loop *loop)
         struct connection *connection;
 
         while ((connection = TAILQ_FIRST(&loop->connections[i])) != NULL &&
-               connection->deadline_from_ns + patience_ns <= now_ns)
-            expire(connection);
+               connection->deadline_from_ns + patience_ns <= now_ns) {
+            read_late(&loop->connections[i]);
+            if (TAILQ_FIRST(&loop->connections[i]) == connection)
+                expire(connection);
+        }
     }
 }

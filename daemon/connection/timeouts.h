@@ -17,14 +17,32 @@ void connection_set_deadline(struct connection *connection, enum deadline deadli
 /* Restarts the current deadline. */
 void connection_restart_deadline(struct connection *connection);
 
+/* True if bytes of the client wait in its socket or transport. */
+bool connection_has_unread(const struct connection *connection);
+
 /* True while a request head or body is incomplete. */
 static inline bool connection_awaits_request(const struct connection *connection)
 {
     return connection->deadline == DEADLINE_HEADER || connection->deadline == DEADLINE_BODY;
 }
 
-/* Waits until the client receives more of a partly sent response. */
+/* True if its deadline was set in the last two seconds; each list is in that order. */
+bool connection_is_recent(const struct connection *connection);
+
+/* True if it has had a request in the last two seconds; then it is recent. */
+bool connection_is_active(const struct connection *connection);
+
+/* Number of active connections. */
+uint32_t connections_count_active(const struct event_loop *loop);
+
+/*
+ * Waits until the client receives more of a partly sent response. The deadline is restarted unless
+ * the client is slower than [connections] min_send_rate.
+ */
 void connection_wait_for_client(struct connection *connection);
+
+/* Counts bytes of that response; COMPLETE: they were the last. */
+void connection_count_sent(struct connection *connection, uint64_t bytes, bool complete);
 
 /* Waits until the log ring has space and connections_retry_log() resumes the connection. */
 void connection_wait_for_log(struct connection *connection);

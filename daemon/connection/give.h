@@ -1,0 +1,34 @@
+/*
+ * Gives some of a thread's connections to others, so that all have about the same load. The
+ * worker's main thread decides how many (daemon/worker/balancer.h); the owning thread picks them:
+ *
+ *   active ones  evenly spaced in the order of their last requests, so that cheap and expensive
+ *                ones go in the same proportion as they are
+ *   idle ones    those that have been idle longest; then active ones, because an order may be based
+ *                on numbers that are a second old
+ *
+ * An active connection goes as it is, with its unserved bytes and its unsent response; one for
+ * another worker goes only between two requests. Nothing is read or written meanwhile: what the
+ * client sends waits in the socket for the next owner.
+ */
+#ifndef DAEMON_CONNECTION_GIVE_H
+#define DAEMON_CONNECTION_GIVE_H
+
+#include "daemon/connection/connection.h"
+
+/* An order. It goes to the thread with ITEM_GIVE and back with ITEM_GIVEN. */
+struct give {
+    struct mailbox_item item;
+    uint32_t count;
+    uint32_t destination; /* number of a thread, or enum destination */
+    enum move_reason reason;
+    bool idle; /* give idle connections; false: active ones */
+};
+
+/*
+ * Hands over up to GIVE->count connections, fewer if not enough can go, and updates the gauge
+ * connections_active. The owning thread.
+ */
+void connections_give(struct event_loop *loop, const struct give *give);
+
+#endif

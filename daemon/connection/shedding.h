@@ -1,0 +1,30 @@
+/*
+ * Shedding: closes the connections that have been idle the longest when connections.max is reached
+ * or descriptors or memory run out. A thread closes its own first. If it has none, its request goes
+ * to the other threads of the worker, one after the other, by way of the main thread:
+ *
+ *   shed_ask() ──▶ main thread ◀──▶ shed_visit() in each thread ──▶ shed_finish()
+ *
+ * The owning thread.
+ */
+#ifndef DAEMON_CONNECTION_SHEDDING_H
+#define DAEMON_CONNECTION_SHEDDING_H
+
+#include "daemon/connection/connection.h"
+
+/* Closes at most WANTED idle connections of LOOP and returns their number. */
+uint32_t shed_idle(struct event_loop *loop, enum shortage reason, uint32_t wanted);
+
+/*
+ * Asks the other threads to close one. Does nothing while a request is under way, or shortly after
+ * one that found no idle connection.
+ */
+void shed_ask(struct event_loop *loop, enum shortage reason);
+
+/* Handles ITEM_SHED: closes idle connections of LOOP for REQUEST and returns it. */
+void shed_visit(struct event_loop *loop, struct shed_request *request);
+
+/* Handles ITEM_SHED_DONE: the own request is back. Returns true if a connection was closed. */
+bool shed_finish(struct event_loop *loop);
+
+#endif
