@@ -32,8 +32,9 @@ struct cache {
     uint64_t next_id;
     uint64_t live_bytes; /* of entries in the table */
     uint32_t *readers;   /* thread slots whose hits count */
-    uint32_t reader_count;
+    _Atomic uint32_t reader_count;
 
+    _Atomic uint64_t allowed_bytes;     /* of new entries; UINT64_MAX: no limit */
     _Atomic uint64_t stale_bytes;       /* of removed entries that are still referenced */
     _Atomic uint64_t stale_descriptors; /* the same */
     _Atomic uint64_t stale_entries;     /* the same */
@@ -51,9 +52,27 @@ static uint64_t stale_share(const struct cache *cache)
     return max_bytes(cache) / 16;
 }
 
+/* Memory that live entries leave to the thread caches. */
+static uint64_t threads_share(const struct cache *cache)
+{
+    return max_bytes(cache) / 16;
+}
+
+uint32_t cache_max_entries(const struct cache *cache)
+{
+    return cache->max_entries;
+}
+
+uint64_t cache_thread_share(const struct cache *cache)
+{
+    uint32_t readers = atomic_load_explicit(&cache->reader_count, memory_order_relaxed);
+
+    return threads_share(cache) / (readers > 0 ? readers : 1);
+}
+
 static uint64_t live_limit(const struct cache *cache)
 {
-    return max_bytes(cache) - stale_share(cache);
+    return max_bytes(cache) - stale_share(cache) - threads_share(cache);
 }
 
 static struct policy_list *list_of(struct cache *cache, const struct cache_entry *entry)
@@ -100,9 +119,17 @@ static void publish_gauges(const struct cache *cache)
     metric_set(metrics_of(cache), METRIC_cache_limit, max_bytes(cache));
 }
 
+enum { SPARE_SLOTS = 16 };
+
 uint32_t cache_slots(uint32_t entries)
 {
-    return entries + entries / 16 + 16;
+    return entries + entries / 16 + SPARE_SLOTS;
+}
+
+/* The inverse of cache_slots(): 17 slots for 16 entries. */
+static uint32_t entries_of_slots(uint32_t slots)
+{
+    return slots - SPARE_SLOTS - (slots - SPARE_SLOTS) / 17;
 }
 
 struct cache *cache_new(const struct cache_limits *limits, const struct cache_policy *policy,
@@ -110,20 +137,20 @@ struct cache *cache_new(const struct cache_limits *limits, const struct cache_po
                         uint32_t worker_slot)
 {
     struct cache *cache = calloc(1, sizeof(*cache));
-    size_t buckets = bucket_count(limits->entries);
 
     if (cache == NULL)
         return NULL;
-    cache->max_entries = limits->entries;
+    cache->slots = segment->header.cache_entries;
+    cache->max_entries = entries_of_slots(cache->slots);
     cache->max_descriptors = limits->descriptors;
     atomic_init(&cache->max_bytes, limits->bytes);
+    atomic_init(&cache->allowed_bytes, UINT64_MAX);
     cache->policy = policy;
     cache->destroy = destroy;
     cache->segment = segment;
     cache->worker_slot = worker_slot;
-    cache->bucket_mask = buckets - 1;
-    cache->bucket = calloc(buckets, sizeof(struct cache_entry *));
-    cache->slots = segment->header->cache_entries;
+    cache->bucket_mask = bucket_count(cache->max_entries) - 1;
+    cache->bucket = calloc(cache->bucket_mask + 1, sizeof(struct cache_entry *));
     cache->free_slots = calloc(cache->slots, sizeof(uint32_t));
     cache->readers = calloc(segment_count(segment, SEGMENT_THREADS), sizeof(uint32_t));
     pthread_mutex_init(&cache->lock, NULL);
@@ -145,6 +172,7 @@ void cache_entry_init(struct cache_entry *entry, const char *path, size_t length
 {
     *entry = (struct cache_entry){.path = path, .path_length = length, .bytes = bytes};
     atomic_init(&entry->references, 1);
+    atomic_init(&entry->claimed_ns, 0);
     atomic_init(&entry->checked_ns, now_ns);
 }
 
@@ -168,13 +196,19 @@ static bool was_hit(void *context, struct policy_node *node)
     return hit;
 }
 
-static struct cache_entry **place_of(struct cache *cache, const char *path, size_t length,
-                                     uint64_t hash)
+static uint64_t hash_of(const struct cache *cache, uint32_t site, const char *path, size_t length)
+{
+    return hash_bytes(path, length, hash_of_site(cache->seed, site));
+}
+
+static struct cache_entry **place_of(struct cache *cache, uint32_t site, const char *path,
+                                     size_t length, uint64_t hash)
 {
     struct cache_entry **place = &cache->bucket[hash & cache->bucket_mask];
 
-    while (*place != NULL && ((*place)->hash != hash || (*place)->path_length != length ||
-                              memcmp((*place)->path, path, length) != 0))
+    while (*place != NULL &&
+           ((*place)->hash != hash || (*place)->site != site || (*place)->path_length != length ||
+            memcmp((*place)->path, path, length) != 0))
         place = &(*place)->chain;
     return place;
 }
@@ -220,7 +254,8 @@ void cache_release(struct cache *cache, struct cache_entry *entry)
  */
 static void remove_entry(struct cache *cache, struct cache_entry *entry, struct cache_entry **dead)
 {
-    struct cache_entry **place = place_of(cache, entry->path, entry->path_length, entry->hash);
+    struct cache_entry **place =
+        place_of(cache, entry->site, entry->path, entry->path_length, entry->hash);
 
     assert(*place == entry);
     *place = entry->chain;
@@ -250,13 +285,13 @@ static void destroy_all(struct cache *cache, struct cache_entry *dead)
     }
 }
 
-struct cache_entry *cache_find(struct cache *cache, const char *path, size_t length)
+struct cache_entry *cache_find(struct cache *cache, uint32_t site, const char *path, size_t length)
 {
-    uint64_t hash = hash_bytes(path, length, cache->seed);
+    uint64_t hash = hash_of(cache, site, path, length);
     struct cache_entry *entry;
 
     pthread_mutex_lock(&cache->lock);
-    entry = *place_of(cache, path, length, hash);
+    entry = *place_of(cache, site, path, length, hash);
     if (entry != NULL)
         cache_acquire(entry);
     pthread_mutex_unlock(&cache->lock);
@@ -321,15 +356,32 @@ static bool loaded_since(const struct cache *cache, const struct cache_entry *en
     return atomic_load_explicit(&entry->checked_ns, memory_order_relaxed) >= cache->emptied_ns;
 }
 
+static bool take_allowance(struct cache *cache, uint64_t bytes)
+{
+    uint64_t allowed = atomic_load_explicit(&cache->allowed_bytes, memory_order_relaxed);
+
+    do {
+        if (allowed == UINT64_MAX)
+            return true;
+        if (allowed < bytes)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(&cache->allowed_bytes, &allowed,
+                                                    allowed - bytes, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return true;
+}
+
 void cache_insert(struct cache *cache, struct cache_entry *entry)
 {
     struct cache_entry *dead = NULL, *other;
 
     if (entry->bytes > live_limit(cache))
         return; /* never fits; do not evict others for it */
-    entry->hash = hash_bytes(entry->path, entry->path_length, cache->seed);
+    if (!take_allowance(cache, entry->bytes))
+        return;
+    entry->hash = hash_of(cache, entry->site, entry->path, entry->path_length);
     pthread_mutex_lock(&cache->lock);
-    other = *place_of(cache, entry->path, entry->path_length, entry->hash);
+    other = *place_of(cache, entry->site, entry->path, entry->path_length, entry->hash);
     if (other != NULL)
         remove_entry(cache, other, &dead);
     make_room(cache, entry->bytes, 1, &dead);
@@ -426,6 +478,29 @@ uint64_t cache_resize(struct cache *cache, uint64_t bytes)
     return before;
 }
 
+void cache_allow(struct cache *cache, uint64_t bytes)
+{
+    atomic_store_explicit(&cache->allowed_bytes, bytes, memory_order_relaxed);
+}
+
+uint64_t cache_shed(struct cache *cache)
+{
+    struct cache_entry *dead = NULL;
+    uint64_t count = 0, keep;
+
+    pthread_mutex_lock(&cache->lock);
+    keep = cache->live_bytes / 2;
+    while (cache->live_bytes > keep) {
+        evict_one(cache, &cache->lists[cache->lists[false].count == 0], &dead);
+        count_one(cache, METRIC_cache_shed);
+        count++;
+    }
+    publish_gauges(cache);
+    pthread_mutex_unlock(&cache->lock);
+    destroy_all(cache, dead);
+    return count;
+}
+
 void cache_close_unused(struct cache *cache)
 {
     struct cache_entry *dead = NULL;
@@ -471,11 +546,20 @@ void cache_invalidate(struct cache *cache, struct cache_entry *entry)
 bool cache_claim_check(struct cache_entry *entry, uint64_t now_ns, uint64_t max_age_ns)
 {
     uint64_t checked = atomic_load_explicit(&entry->checked_ns, memory_order_relaxed);
+    uint64_t claimed = atomic_load_explicit(&entry->claimed_ns, memory_order_relaxed);
 
-    if (LIKELY(now_ns < checked + max_age_ns))
-        return false;
-    return atomic_compare_exchange_strong_explicit(&entry->checked_ns, &checked, now_ns,
+    if (now_ns >= checked + max_age_ns)
+        return true;
+    return claimed != checked &&
+           atomic_compare_exchange_strong_explicit(&entry->claimed_ns, &claimed, checked,
                                                    memory_order_relaxed, memory_order_relaxed);
+}
+
+/* Two callers at once may store the earlier time, and then the entry is only checked sooner. */
+void cache_set_checked(struct cache_entry *entry, uint64_t began_ns)
+{
+    if (began_ns > atomic_load_explicit(&entry->checked_ns, memory_order_relaxed))
+        atomic_store_explicit(&entry->checked_ns, began_ns, memory_order_relaxed);
 }
 
 static uint64_t stale(const _Atomic uint64_t *count)

@@ -22,7 +22,7 @@ void directory_check_close(struct directory_check *check)
 
 void directory_check_expire(struct directory_check *check, uint64_t now_ns)
 {
-    if (now_ns - check->checked_ns > check->max_age_ns)
+    if (now_ns - check->checked_ns >= check->max_age_ns)
         directory_check_close(check);
 }
 
@@ -45,12 +45,12 @@ static struct span directory_of(struct span file)
     return file;
 }
 
-static void open_directory(struct directory_check *check, const struct files_root *root,
+static void find_directory(struct directory_check *check, const struct files_root *root,
                            enum files_effort effort, int64_t wall_s)
 {
     struct file directory;
 
-    if (files_open(root, check->path, effort, &directory) != 0)
+    if (files_find(root, check->path, effort, &directory) != 0)
         return;
     check->fd = directory.fd;
     check->state = state_of(&directory, wall_s);
@@ -61,17 +61,19 @@ uint64_t directory_check_state(struct directory_check *check, const struct files
                                int64_t wall_s)
 {
     struct span path = directory_of(file);
-    bool same = check->fd >= 0 && span_is(path, (struct span){check->path, check->length});
+    bool same = check->fd >= 0 && check->root == root &&
+                span_is(path, (struct span){check->path, check->length});
 
-    if (same && now_ns - check->checked_ns <= check->max_age_ns)
+    if (same && now_ns - check->checked_ns < check->max_age_ns)
         return check->state;
     directory_check_close(check);
     if (path.length >= sizeof(check->path))
         return 0;
+    check->root = root;
     memcpy(check->path, path.start, path.length);
     check->path[path.length] = '\0';
     check->length = path.length;
     check->checked_ns = now_ns;
-    open_directory(check, root, effort, wall_s);
+    find_directory(check, root, effort, wall_s);
     return check->fd >= 0 ? check->state : 0;
 }

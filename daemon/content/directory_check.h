@@ -13,9 +13,10 @@ enum { DIRECTORY_CHECK_PATH_MAX = 256 }; /* longer paths are not kept */
 
 struct directory_check {
     uint64_t max_age_ns;
-    uint64_t checked_ns; /* monotonic clock */
-    uint64_t state;      /* see directory_check_state() */
-    int fd;              /* -1: not open */
+    uint64_t checked_ns;           /* monotonic clock */
+    const struct files_root *root; /* of the directory */
+    uint64_t state;                /* see directory_check_state() */
+    int fd;                        /* -1: not open */
     size_t length;
     char path[DIRECTORY_CHECK_PATH_MAX];
 };
@@ -23,7 +24,7 @@ struct directory_check {
 void directory_check_init(struct directory_check *check, uint64_t max_age_ns);
 
 /*
- * The state of the directory of FILE (a path as for files_open()), at most max_age_ns old: a number
+ * The state of the directory of FILE (a path as for files_open()), less than max_age_ns old: a number
  * that changes whenever a name in the directory is added, removed or replaced. 0 (unknown) if the
  * directory cannot be opened with EFFORT, or changed so recently that its timestamp might not show
  * a further change. WALL_S is seconds since 1970.

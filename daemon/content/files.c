@@ -12,8 +12,14 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* Never blocks on a FIFO, never takes a controlling terminal, never leaks into a child. */
-#define FILES_OPEN_FLAGS (O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+/*
+ * To find a file, not to read it: opening a device or a FIFO for reading has side effects. As a
+ * descriptor keeps its file, what it is cannot change before files_open() opens it for reading.
+ */
+#define FIND_FLAGS (O_PATH | O_CLOEXEC)
+
+/* Does not wait for a process with a lease on the file, fcntl(2). */
+#define READ_FLAGS (O_RDONLY | O_NONBLOCK | O_CLOEXEC)
 
 /* Without openat2(2): component by component, so that no link is followed unchecked. */
 
@@ -63,31 +69,41 @@ static int next_component(struct walk *walk)
 }
 
 /*
- * Opens the directory NAME in DIRECTORY; ELOOP if it is a link. O_PATH opens a link itself, so that
- * fstat() can distinguish it from other files.
+ * Finds NAME in DIRECTORY; ELOOP if it is a link. O_PATH opens a link itself, so that fstat() can
+ * distinguish it from other files.
  */
-static int open_directory(int directory, const char *name)
+static int find_component(int directory, const char *name, mode_t *mode)
 {
     struct stat status;
-    int fd = openat(directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    int fd = openat(directory, name, FIND_FLAGS | O_NOFOLLOW);
     int error;
 
     if (fd < 0)
         return -1;
-    if (fstat(fd, &status) != 0)
-        error = errno;
-    else if (S_ISDIR(status.st_mode))
+    error = fstat(fd, &status) != 0 ? errno : S_ISLNK(status.st_mode) ? ELOOP : 0;
+    if (error == 0) {
+        *mode = status.st_mode;
         return fd;
-    else
-        error = S_ISLNK(status.st_mode) ? ELOOP : ENOTDIR;
+    }
     close(fd);
     return fail(error);
+}
+
+static int find_directory(int directory, const char *name)
+{
+    mode_t mode;
+    int fd = find_component(directory, name, &mode);
+
+    if (fd < 0 || S_ISDIR(mode))
+        return fd;
+    close(fd);
+    return fail(ENOTDIR);
 }
 
 static int enter(struct walk *walk)
 {
     size_t length = strlen(walk->done);
-    int fd = open_directory(walk->directory, walk->name);
+    int fd = find_directory(walk->directory, walk->name);
 
     if (fd < 0)
         return -1;
@@ -119,7 +135,7 @@ static int go_up(struct walk *walk)
         end = at + strcspn(at, "/");
         if (*end == '/')
             *end++ = '\0';
-        fd = open_directory(walk->directory, at);
+        fd = find_directory(walk->directory, at);
         if (fd < 0)
             return -1;
         set_directory(walk, fd);
@@ -147,7 +163,7 @@ static int follow(struct walk *walk)
     return 0;
 }
 
-enum walk_progress { WALK_ON, WALK_OPENED, WALK_FAILED };
+enum walk_progress { WALK_ON, WALK_FOUND, WALK_FAILED };
 
 static enum walk_progress follow_if_link(struct walk *walk)
 {
@@ -171,17 +187,18 @@ static enum walk_progress step(struct walk *walk)
     return progress;
 }
 
-static enum walk_progress open_last(struct walk *walk, int *fd)
+static enum walk_progress find_last(struct walk *walk, int *fd)
 {
     const char *name = walk->name[0] != '\0' ? walk->name : ".";
+    mode_t mode;
 
     if (strcmp(name, "..") == 0) {
         if (go_up(walk) != 0)
             return WALK_FAILED;
         name = ".";
     }
-    *fd = openat(walk->directory, name, FILES_OPEN_FLAGS | O_NOFOLLOW);
-    return *fd >= 0 ? WALK_OPENED : follow_if_link(walk);
+    *fd = find_component(walk->directory, name, &mode);
+    return *fd >= 0 ? WALK_FOUND : follow_if_link(walk);
 }
 
 static int walk_path(int root, const char *path, bool links)
@@ -197,7 +214,7 @@ static int walk_path(int root, const char *path, bool links)
         if (next_component(&walk) != 0)
             progress = WALK_FAILED;
         else if (walk.rest[0] == '\0')
-            progress = open_last(&walk, &fd);
+            progress = find_last(&walk, &fd);
         else
             progress = step(&walk);
     }
@@ -223,74 +240,68 @@ static uint64_t resolve_of(enum files_links links)
     return RESOLVE_NO_MAGICLINKS;
 }
 
-/* A path that may lead anywhere is opened with O_PATH until its target was checked. */
-static int open_flags(const struct files_root *root)
+static int find_below(const struct files_root *root, const char *path, uint64_t resolve)
 {
-    return root->links == FILES_LINKS_FOLLOW ? O_PATH | O_CLOEXEC : FILES_OPEN_FLAGS;
-}
-
-static int open_below(const struct files_root *root, const char *path, uint64_t resolve)
-{
-    struct open_how how = {.flags = (unsigned int)open_flags(root),
-                           .resolve = resolve_of(root->links) | resolve};
+    struct open_how how = {.flags = FIND_FLAGS, .resolve = resolve_of(root->links) | resolve};
 
     return (int)syscall(SYS_openat2, root->fd, path, &how, sizeof(how));
 }
 
 /* openat2() exists since Linux 5.6, RESOLVE_CACHED since 5.12; in between the flag gives EINVAL. */
-static int open_by_kernel(const struct files_root *root, const char *path, enum files_effort effort)
+static int find_by_kernel(const struct files_root *root, const char *path, enum files_effort effort)
 {
     bool cached = effort == FILES_CACHED_ONLY &&
                   !atomic_load_explicit(&no_resolve_cached, memory_order_relaxed);
-    int fd = open_below(root, path, cached ? RESOLVE_CACHED : 0);
+    int fd = find_below(root, path, cached ? RESOLVE_CACHED : 0);
 
     if (fd >= 0 || !cached || errno != EINVAL)
         return fd;
-    fd = open_below(root, path, 0);
+    fd = find_below(root, path, 0);
     if (fd >= 0 || errno != EINVAL)
         atomic_store_explicit(&no_resolve_cached, true, memory_order_relaxed);
     return fd;
 }
 
-static int open_without_kernel(const struct files_root *root, const char *path)
+static int find_without_kernel(const struct files_root *root, const char *path)
 {
     return root->links == FILES_LINKS_FOLLOW
-               ? openat(root->fd, path, open_flags(root))
+               ? openat(root->fd, path, FIND_FLAGS)
                : walk_path(root->fd, path, root->links == FILES_LINKS_INSIDE);
 }
 
-static int open_either_way(const struct files_root *root, const char *path,
+static int find_either_way(const struct files_root *root, const char *path,
                            enum files_effort effort)
 {
     int fd;
 
     if (!atomic_load_explicit(&no_openat2, memory_order_relaxed) &&
         !atomic_load_explicit(&fallback_forced, memory_order_relaxed)) {
-        fd = open_by_kernel(root, path, effort);
+        fd = find_by_kernel(root, path, effort);
         if (fd >= 0 || errno != ENOSYS)
             return fd;
         atomic_store_explicit(&no_openat2, true, memory_order_relaxed);
     }
-    return open_without_kernel(root, path);
+    return find_without_kernel(root, path);
 }
 
-/* FILES_LINKS_FOLLOW: checking where a link led */
+/* What a descriptor has found */
 
-enum { FD_PATH_MAX = 40 };
+enum { FD_NAME_MAX = 12 };
 
-static void name_descriptor(int fd, char path[FD_PATH_MAX])
+/* The name of FD in /proc/self/fd. */
+static void name_descriptor(int fd, char name[FD_NAME_MAX])
 {
-    snprintf(path, FD_PATH_MAX, "/proc/self/fd/%d", fd);
+    snprintf(name, FD_NAME_MAX, "%d", fd);
 }
 
 /* Stores the current path of FD in PATH (PATH_MAX bytes). */
-static int path_of(int fd, char *path)
+static int path_of(const struct files_root *root, int fd, char *path)
 {
-    char name[FD_PATH_MAX];
+    char name[FD_NAME_MAX];
     ssize_t length;
 
     name_descriptor(fd, name);
-    length = readlinkat(AT_FDCWD, name, path, PATH_MAX - 1);
+    length = readlinkat(root->descriptors, name, path, PATH_MAX - 1);
     if (length < 0)
         return -1;
     path[length] = '\0';
@@ -310,7 +321,7 @@ static bool is_allowed(const struct files_root *root, int fd)
 {
     char path[PATH_MAX], fence[PATH_MAX];
 
-    if (path_of(fd, path) != 0 || path_of(root->fd, fence) != 0)
+    if (path_of(root, fd, path) != 0 || path_of(root, root->fd, fence) != 0)
         return false;
     if (lies_below(path, fence))
         return true;
@@ -318,27 +329,6 @@ static bool is_allowed(const struct files_root *root, int fd)
         if (lies_below(path, root->link_root[i]))
             return true;
     return false;
-}
-
-/* Opens the O_PATH descriptor FOUND for reading if it is in an allowed directory. Closes FOUND. */
-static int open_found(const struct files_root *root, int found)
-{
-    struct stat status;
-    char name[FD_PATH_MAX];
-    int error = 0, fd = -1;
-
-    name_descriptor(found, name);
-    if (!is_allowed(root, found))
-        error = EXDEV;
-    else if (fstat(found, &status) != 0)
-        error = errno;
-    else if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
-        error = EACCES;
-    else if ((fd = open(name, FILES_OPEN_FLAGS)) < 0)
-        error = errno;
-    close(found);
-    errno = error;
-    return fd;
 }
 
 static void fill_file(struct file *file, int fd, const struct stat *status)
@@ -354,39 +344,59 @@ static void fill_file(struct file *file, int fd, const struct stat *status)
     file->inode = status->st_ino;
 }
 
-/* Maps the errno of a failed open to the results of files_open(). */
+/* Maps the errno of a failed open to the results of files_find(). */
 static int error_of_open(int error, enum files_effort effort)
 {
-    if (error == ENXIO || error == ENODEV)
-        return EACCES; /* a socket, or a device without driver */
     if (error == EAGAIN && effort != FILES_CACHED_ONLY)
-        return EBUSY; /* another process holds a write lease, fcntl(2) */
+        return EBUSY; /* another process holds a write lease, or moves a directory of the path */
     return error;
 }
 
-int files_open(const struct files_root *root, const char *path, enum files_effort effort,
+/* Returns 0, or the errno with which the file that FD has found is denied. */
+static int check_found(const struct files_root *root, int fd, struct stat *status)
+{
+    if (root->links == FILES_LINKS_FOLLOW && !is_allowed(root, fd))
+        return EXDEV;
+    if (fstat(fd, status) != 0)
+        return errno;
+    return S_ISREG(status->st_mode) || S_ISDIR(status->st_mode) ? 0 : EACCES;
+}
+
+int files_find(const struct files_root *root, const char *path, enum files_effort effort,
                struct file *file)
 {
     struct stat status;
-    int error = 0;
-    int fd;
+    int error, fd;
 
     path += strspn(path, "/");
-    fd = open_either_way(root, path[0] != '\0' ? path : ".", effort);
-    if (fd >= 0 && root->links == FILES_LINKS_FOLLOW)
-        fd = open_found(root, fd);
+    fd = find_either_way(root, path[0] != '\0' ? path : ".", effort);
     if (fd < 0)
         return error_of_open(errno, effort);
-    if (fstat(fd, &status) != 0)
-        error = errno;
-    else if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
-        error = EACCES;
+    error = check_found(root, fd, &status);
     if (error != 0) {
         close(fd);
         return error;
     }
     fill_file(file, fd, &status);
     return 0;
+}
+
+int files_open(const struct files_root *root, const char *path, enum files_effort effort,
+               struct file *file)
+{
+    char name[FD_NAME_MAX];
+    int error = files_find(root, path, effort, file);
+    int found;
+
+    if (error != 0)
+        return error;
+    found = file->fd;
+    name_descriptor(found, name);
+    file->fd = openat(root->descriptors, name, READ_FLAGS);
+    if (file->fd < 0)
+        error = error_of_open(errno, effort);
+    close(found);
+    return error;
 }
 
 int files_look(int directory, const char *name, struct file *file)
@@ -399,6 +409,13 @@ int files_look(int directory, const char *name, struct file *file)
         return EACCES;
     fill_file(file, -1, &status);
     return 0;
+}
+
+bool files_has(int directory, const char *name)
+{
+    struct stat status;
+
+    return fstatat(directory, name, &status, 0) == 0 && S_ISREG(status.st_mode);
 }
 
 bool files_is_hidden(const char *path)

@@ -2,7 +2,8 @@
  * Opening and reading files below the document root. All opens go through openat2(2) with
  * RESOLVE_BENEATH: the kernel, not our string code, keeps them below the root. Without openat2
  * (ENOSYS: Valgrind, old kernels) the path is walked component by component with O_PATH |
- * O_NOFOLLOW. Any thread.
+ * O_NOFOLLOW. A file is opened for reading, by its name in /proc/self/fd, only after it was found
+ * to be a regular file or a directory. Any thread.
  */
 #ifndef DAEMON_FILES_H
 #define DAEMON_FILES_H
@@ -21,11 +22,12 @@ enum files_effort {
 enum files_links {
     FILES_LINKS_DENY,   /* none is followed (ELOOP) */
     FILES_LINKS_INSIDE, /* relative ones that stay below the root (else EXDEV) */
-    FILES_LINKS_FOLLOW, /* all that end below the root or a link root (else EXDEV); needs /proc */
+    FILES_LINKS_FOLLOW, /* all that end below the root or a link root (else EXDEV) */
 };
 
 struct files_root {
-    int fd; /* of the root directory; may be O_PATH */
+    int fd;          /* of the root directory; may be O_PATH */
+    int descriptors; /* of /proc/self/fd, as this process sees it; may be O_PATH */
     enum files_links links;
     const char *const *link_root; /* real paths of directories that links may lead into */
     size_t link_root_count;
@@ -43,12 +45,16 @@ struct file {
 };
 
 /*
- * Opens PATH (absolute within the root and canonical: "/a/b.html") for reading. Returns 0 with
- * *FILE filled, or an errno: ENOENT, EACCES, ELOOP, EAGAIN (with FILES_CACHED_ONLY), ENOTDIR,
- * EMFILE, EXDEV (".." or a link out of the root), EBUSY (another process holds a write lease) …
- * Anything but a regular file or a directory (FIFO, socket, device) is EACCES and never blocks. On
+ * Finds PATH (absolute within the root and canonical: "/a/b.html"). Returns 0 with *FILE filled,
+ * whose descriptor is an O_PATH one, or an errno: ENOENT, EACCES, ELOOP, EAGAIN (with
+ * FILES_CACHED_ONLY), ENOTDIR, EMFILE, EXDEV (".." or a link out of the root), EBUSY (try again) …
+ * Anything but a regular file or a directory (FIFO, socket, device) is EACCES and not opened. On
  * kernels without RESOLVE_CACHED, FILES_CACHED_ONLY may block.
  */
+int files_find(const struct files_root *root, const char *path, enum files_effort effort,
+               struct file *file);
+
+/* The same, and opens it for reading; EBUSY also if another process holds a write lease. */
 int files_open(const struct files_root *root, const char *path, enum files_effort effort,
                struct file *file);
 
@@ -57,6 +63,12 @@ int files_open(const struct files_root *root, const char *path, enum files_effor
  * descriptor, or an errno; EACCES for anything but a regular file or a directory.
  */
 int files_look(int directory, const char *name, struct file *file);
+
+/*
+ * True if NAME in the open DIRECTORY is a regular file, or a link to one anywhere. Does not check
+ * whether the link is followed. May block.
+ */
+bool files_has(int directory, const char *name);
 
 /* True if a component of PATH begins with a dot, except /.well-known (RFC 8615). */
 bool files_is_hidden(const char *path);

@@ -78,7 +78,7 @@ static bool is_shown(const struct reading *reading, const char *name)
     return (name[0] != '.' || reading->hidden) && !is_unreachable(name);
 }
 
-/* Opens the target of a link if links are followed. */
+/* Finds the target of a link if links are followed. */
 static bool follow_link(const struct reading *reading, const char *name, struct file *file)
 {
     char path[TARGET_PATH_MAX + 256];
@@ -86,7 +86,7 @@ static bool follow_link(const struct reading *reading, const char *name, struct 
     if (reading->root->links == FILES_LINKS_DENY)
         return false;
     snprintf(path, sizeof(path), "%s%s", reading->path, name);
-    if (files_open(reading->root, path, FILES_MAY_BLOCK, file) != 0)
+    if (files_find(reading->root, path, FILES_MAY_BLOCK, file) != 0)
         return false;
     close(file->fd);
     return true;
@@ -209,7 +209,7 @@ static int compare(const void *a, const void *b, void *argument)
     return order->descending ? -difference : difference;
 }
 
-int listing_read(const struct files_root *root, const char *path, bool hidden,
+int listing_read(const struct files_root *root, const char *path, const char *index, bool hidden,
                  const struct listing_order *order, struct listing *listing)
 {
     struct reading reading = {.root = root, .path = path, .hidden = hidden, .listing = listing};
@@ -219,9 +219,9 @@ int listing_read(const struct files_root *root, const char *path, bool hidden,
     *listing = (struct listing){.count = 0};
     if (failed != 0)
         return failed;
-    if (!file.directory) {
+    if (!file.directory || files_has(file.fd, index)) {
         close(file.fd);
-        return ENOTDIR;
+        return file.directory ? EEXIST : ENOTDIR;
     }
     failed = read_directory(&reading, file.fd);
     if (failed != 0) {

@@ -42,9 +42,10 @@ struct listing_order listing_order_read(struct span query);
 
 /*
  * Reads the directory PATH (canonical). HIDDEN includes names that begin with a dot. Returns 0 with
- * *LISTING filled and sorted, then call listing_free(); or an errno.
+ * *LISTING filled and sorted, then call listing_free(); or an errno: EEXIST if the directory has a
+ * file INDEX, which would be served instead.
  */
-int listing_read(const struct files_root *root, const char *path, bool hidden,
+int listing_read(const struct files_root *root, const char *path, const char *index, bool hidden,
                  const struct listing_order *order, struct listing *listing);
 void listing_free(struct listing *listing);
 

@@ -17,11 +17,16 @@ struct negative_cache;
 struct negative_cache *negative_cache_new(uint64_t max_age_ns);
 void negative_cache_free(struct negative_cache *cache);
 
-/* True if PATH is cached as missing. */
-bool negative_cache_has(const struct negative_cache *cache, struct span path, uint64_t now_ns);
+/* True if PATH of SITE is cached as missing. */
+bool negative_cache_has(const struct negative_cache *cache, uint32_t site, struct span path,
+                        uint64_t now_ns);
 
-/* Adds PATH, unless it is too long; may replace another path. */
-void negative_cache_add(struct negative_cache *cache, struct span path, uint64_t now_ns);
+/* Adds PATH of SITE, unless it is too long; may replace another path. */
+void negative_cache_add(struct negative_cache *cache, uint32_t site, struct span path,
+                        uint64_t now_ns);
+
+/* Removes PATH of SITE, if it is there. */
+void negative_cache_remove(struct negative_cache *cache, uint32_t site, struct span path);
 
 /* Removes all paths. */
 void negative_cache_clear(struct negative_cache *cache);

@@ -4,6 +4,7 @@
 #include "common/macros.h"
 #include "daemon/http/coding.h"
 #include "daemon/http/date.h"
+#include "daemon/http/hpack.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -116,6 +117,13 @@ static void __attribute__((format(printf, 2, 3))) put(struct head *head, const c
     head->length += (uint32_t)((size_t)length < room ? (size_t)length : room - 1);
 }
 
+/* The head as an HPACK block. */
+struct head_block {
+    char bytes[HPACK_LINES_MAX(HEAD_MAX)];
+    uint32_t length;
+    struct head_piece type_fields, common_fields, validators;
+};
+
 static void end_piece(const struct head *head, struct head_piece *piece)
 {
     piece->length = head->length - piece->start;
@@ -123,14 +131,17 @@ static void end_piece(const struct head *head, struct head_piece *piece)
 
 /*
  * A strong validator: it changes with every visible change of the content, and differs for each
- * coding (RFC 9110 section 8.8.3.3).
+ * coding (RFC 9110 section 8.8.3.3). The ctime covers changes after which the mtime was set back;
+ * it also changes with the mode, the owner and the number of links, which costs a needless transfer
+ * only.
  */
 static void put_etag(struct head *head, const struct file_identity *file, enum coding coding)
 {
     put(head, "ETag: ");
     head->etag.start = head->length;
-    put(head, "\"%" PRIx64 "-%" PRIx64 ".%" PRIx32 "-%" PRIx64 "%s%s\"", file->size,
-        (uint64_t)file->mtime_s, file->mtime_ns, file->inode, coding != CODING_IDENTITY ? "-" : "",
+    put(head, "\"%" PRIx64 "-%" PRIx64 ".%" PRIx32 "-%" PRIx64 ".%" PRIx32 "-%" PRIx64 "%s%s\"",
+        file->size, (uint64_t)file->mtime_s, file->mtime_ns, (uint64_t)file->ctime_s,
+        file->ctime_ns, file->inode, coding != CODING_IDENTITY ? "-" : "",
         coding_names[coding].start);
     end_piece(head, &head->etag);
     put(head, "\r\n");
@@ -182,6 +193,35 @@ static void write_head(struct head *head, const struct build *build, uint64_t le
     put(head, "\r\n");
 }
 
+static struct span text_between(const struct head *head, uint32_t start, uint32_t end)
+{
+    return (struct span){head->text + start, end - start};
+}
+
+static void encode(struct head_block *block, struct span lines)
+{
+    block->length = (uint32_t)(hpack_put_lines(block->bytes + block->length, lines) - block->bytes);
+}
+
+/* Encodes HEAD piece by piece. */
+static void encode_head(struct head_block *block, const struct head *head)
+{
+    uint32_t type = head->type_fields.start, common = head->common_fields.start;
+    uint32_t validators = head->validators.start;
+
+    block->length = 0;
+    encode(block, text_between(head, 0, type));
+    block->type_fields.start = block->length;
+    encode(block, text_between(head, type, common));
+    block->common_fields.start = block->length;
+    encode(block, text_between(head, common, validators));
+    block->validators.start = block->length;
+    encode(block, text_between(head, validators, validators + head->validators.length));
+    block->type_fields.length = block->common_fields.start - block->type_fields.start;
+    block->common_fields.length = block->length - block->common_fields.start;
+    block->validators.length = block->length - block->validators.start;
+}
+
 /* Building */
 
 static struct span piece_at(const char *text, struct head_piece piece)
@@ -206,38 +246,60 @@ static size_t write_entry_path(char *place, const struct build *build)
     return length;
 }
 
-static void fill(struct resource *resource, const struct build *build, const struct head *head,
-                 uint64_t body_length)
+/* TEXT and BLOCK are the copies of HEAD and ENCODED in the resource. */
+static void fill_head(struct resource *resource, const struct head *head, const char *text,
+                      const struct head_block *encoded, const char *block)
+{
+    resource->head[HTTP_1] = (struct span){text, head->length};
+    resource->pieces[HTTP_1] =
+        (struct head_pieces){piece_at(text, head->type_fields), piece_at(text, head->common_fields),
+                             piece_at(text, head->validators)};
+    resource->head[HTTP_2] = (struct span){block, encoded->length};
+    resource->pieces[HTTP_2] = (struct head_pieces){piece_at(block, encoded->type_fields),
+                                                    piece_at(block, encoded->common_fields),
+                                                    piece_at(block, encoded->validators)};
+    resource->etag = piece_at(text, head->etag);
+    resource->dated = head->dated;
+    resource->modified_text = piece_at(text, head->modified);
+}
+
+static void fill(struct resource *resource, const struct build *build, uint64_t body_length)
 {
     resource->variants = build->variants;
     resource->may_gzip = may_gzip(build, body_length);
     atomic_init(&resource->gzip_not_smaller, false);
     atomic_init(&resource->directory_state, build->directory_state);
     atomic_init(&resource->directory_ns, build->directory_ns);
-    resource->head_length = head->length;
     resource->body_length = body_length;
     resource->fd = -1;
-    resource->type_fields = piece_at(resource->response, head->type_fields);
-    resource->common_fields = piece_at(resource->response, head->common_fields);
-    resource->validators = piece_at(resource->response, head->validators);
-    resource->etag = piece_at(resource->response, head->etag);
     resource->varies = varies(build, body_length);
-    resource->dated = head->dated;
     resource->modified_s = modified_of(build);
-    resource->modified_text = piece_at(resource->response, head->modified);
 }
 
-/* One allocation for the struct, two paths, the head and the body (NULL: it stays in the file). */
+/* Copies BYTES to *PLACE and moves it behind them. */
+static char *place_bytes(char **place, const char *bytes, size_t length)
+{
+    char *copy = *place;
+
+    memcpy(copy, bytes, length);
+    *place += length;
+    return copy;
+}
+
+/* One allocation for the struct, two paths, the heads and the body (NULL: it stays in the file). */
 static struct resource *allocate(const struct build *build, const char *body, uint64_t body_length)
 {
     size_t in_memory = body != NULL ? body_length : 0, entry_length;
     struct head head;
+    struct head_block block;
     struct resource *resource;
     size_t bytes;
-    char *place;
+    char *place, *text;
 
     write_head(&head, build, body_length);
-    bytes = sizeof(*resource) + 2 * build->path.length + ENTRY_PATH_MORE + head.length + in_memory;
+    encode_head(&block, &head);
+    bytes = sizeof(*resource) + 2 * build->path.length + ENTRY_PATH_MORE + block.length +
+            head.length + in_memory;
     resource = malloc(bytes);
     if (resource == NULL)
         return NULL;
@@ -248,13 +310,12 @@ static struct resource *allocate(const struct build *build, const char *body, ui
     place += build->path.length + 1;
     entry_length = write_entry_path(place, build);
     cache_entry_init(&resource->entry, place, entry_length, bytes, build->now_ns);
+    resource->entry.site = build->source->site;
     place += entry_length + 1;
-    memcpy(place, head.text, head.length);
-    if (in_memory > 0)
-        memcpy(place + head.length, body, in_memory);
-    resource->response = place;
-    resource->response_length = head.length + in_memory;
-    fill(resource, build, &head, body_length);
+    text = place_bytes(&place, head.text, head.length);
+    resource->body = body != NULL ? place_bytes(&place, body, body_length) : NULL;
+    fill_head(resource, &head, text, &block, place_bytes(&place, block.bytes, block.length));
+    fill(resource, build, body_length);
     return resource;
 }
 
@@ -368,7 +429,7 @@ static int whole_body(const struct resource *original, enum files_effort effort,
     int failed;
 
     *read = NULL;
-    *body = (struct span){original->response + original->head_length, original->body_length};
+    *body = (struct span){original->body, original->body_length};
     if (original->fd < 0)
         return 0;
     *read = malloc(file.size + 1);
@@ -412,7 +473,7 @@ static int make_variant(const struct build *build, const struct resource *origin
 
 int resource_load_variant(const struct resource_source *source, const struct resource *original,
                           enum coding coding, enum files_effort opening, enum files_effort reading,
-                          uint64_t now_ns, struct resource **resource)
+                          struct resource **resource)
 {
     const struct build build = {
         .source = source,
@@ -422,7 +483,7 @@ int resource_load_variant(const struct resource_source *source, const struct res
         .variants = original->variants,
         .directory_state = atomic_load_explicit(&original->directory_state, memory_order_relaxed),
         .directory_ns = atomic_load_explicit(&original->directory_ns, memory_order_relaxed),
-        .now_ns = now_ns,
+        .now_ns = atomic_load_explicit(&original->entry.checked_ns, memory_order_relaxed),
     };
     struct file file;
     int failed;
@@ -519,4 +580,6 @@ void resource_share_check(struct resource *variant, const struct resource *origi
     atomic_store_explicit(&variant->directory_ns,
                           atomic_load_explicit(&original->directory_ns, memory_order_relaxed),
                           memory_order_relaxed);
+    cache_set_checked(&variant->entry,
+                      atomic_load_explicit(&original->entry.checked_ns, memory_order_relaxed));
 }

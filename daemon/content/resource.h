@@ -3,14 +3,15 @@
  * or, if it is too large, its open descriptor. This is what the caches hold. Immutable once loaded,
  * except for the atomics.
  *
- * The field lines are ordered so that each kind of response can use them in one piece:
+ * The fields are prepared as field lines of HTTP/1 and as an HPACK block for HTTP/2, and ordered so
+ * that each kind of response can use them in one piece:
  *
  *   Content-Length
  *   Content-Type, Content-Encoding                   type_fields
  *   configured for the content; Accept-Ranges,       common_fields
  *     Last-Modified
  *   ETag, Vary, configured for any response          common_fields, validators
- *   the empty line
+ *   the empty line, in HTTP/1 only
  *
  *   200  all
  *   304  validators (RFC 9110 section 15.4.5)
@@ -29,6 +30,7 @@
 #include "daemon/content/variants.h"
 #include "daemon/http/coding.h"
 #include "daemon/http/mime.h"
+#include "daemon/http/request.h"
 
 #include <stdint.h>
 
@@ -37,6 +39,11 @@
  * path.
  */
 #define RESOURCE_VARIANT_MARK "//"
+
+/* Parts of the head, see above. */
+struct head_pieces {
+    struct span type_fields, common_fields, validators;
+};
 
 struct resource {
     struct span file_path;         /* of the file; ends with a NUL */
@@ -48,28 +55,23 @@ struct resource {
      * time when it was last confirmed.
      */
     _Atomic uint64_t directory_state, directory_ns;
-    /* Parts of the head, see above. */
-    struct span type_fields, common_fields, validators;
+    struct head_pieces pieces[HTTP_VERSIONS];
     struct span etag;   /* with quotes */
     bool varies;        /* the response depends on Accept-Encoding */
     bool dated;         /* Last-Modified is valid for comparisons */
     int64_t modified_s; /* since 1970 */
     struct span modified_text;
-    uint64_t device;          /* of the file that fd refers to */
-    struct cache_entry entry; /* a hit reads only the members after it */
-    /*
-     * The field lines, the empty line, and the body if it is in memory. HEAD sends response[0 ..
-     * head_length), GET sends response[0 .. response_length).
-     */
-    const char *response;
-    size_t head_length;
-    size_t response_length;
+    uint64_t device;                 /* of the file that fd refers to */
+    struct cache_entry entry;        /* a hit reads only the members after it */
+    struct span head[HTTP_VERSIONS]; /* all fields, and the empty line */
+    const char *body;                /* NULL: it is not in memory */
     uint64_t body_length;
     int fd; /* of the body if it is not in memory, else -1 */
 };
 
 /* How files are loaded; fixed while a worker lives. */
 struct resource_source {
+    uint32_t site; /* whose paths these are */
     const struct files_root *root;
     const struct mime_table *mime;
     const struct header_rules *headers;
@@ -91,11 +93,12 @@ int resource_load(const struct resource_source *source, const char *path, size_t
 /*
  * Loads the variant of ORIGINAL in CODING from its file, or compresses it, which needs READING to
  * allow blocking. Results as above; ESTALE if the variant's file has changed since ORIGINAL was
- * loaded; ENODATA if it would not be smaller. Any thread.
+ * loaded; ENODATA if it would not be smaller. The variant is as old as ORIGINAL: it counts as checked
+ * when ORIGINAL was. Any thread.
  */
 int resource_load_variant(const struct resource_source *source, const struct resource *original,
                           enum coding coding, enum files_effort opening, enum files_effort reading,
-                          uint64_t now_ns, struct resource **resource);
+                          struct resource **resource);
 
 /* Drops a reference; CACHE may be NULL (cache off). Any thread. */
 void resource_release(struct cache *cache, struct resource *resource);

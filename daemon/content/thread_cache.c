@@ -8,10 +8,15 @@
 #include <string.h>
 #include <sys/random.h>
 
-enum { WAYS = 5, FETCHED = 20 * CACHE_LINE };
+enum {
+    WAYS = 5,
+    FETCHED = 20 * CACHE_LINE,
+    TARGET_MAX = 512, /* bytes; longer targets are not stored */
+};
 
 struct item {
     coding_preference accepts;
+    uint32_t site;
     size_t length;
     char target[];
 };
@@ -24,7 +29,7 @@ struct set {
     uint64_t hash[WAYS]; /* 0: empty */
     struct item *item[WAYS];
     struct cache_entry *entry[WAYS];
-    uint64_t padding;
+    uint64_t seen; /* hash of the last target with a query that was not stored */
 };
 
 static_assert(sizeof(struct set) == 2 * CACHE_LINE, "a set is two cache lines");
@@ -38,20 +43,24 @@ struct thread_cache {
     struct set *sets;  /* in memory, aligned to a cache line */
     void *memory;      /* zeroed pages, not resident until written */
     uint32_t next_way; /* the next to replace in a full set */
+    size_t hand;       /* the set in which to drop items next */
+    uint64_t bytes;    /* of all items, as published */
+    _Atomic uint64_t *metrics;
 };
 
-struct thread_cache *thread_cache_new(struct cache *shared, uint32_t entries,
-                                      struct segment_hits *hits)
+struct thread_cache *thread_cache_new(struct cache *shared, struct segment_hits *hits,
+                                      _Atomic uint64_t *metrics)
 {
     struct thread_cache *cache = calloc(1, sizeof(*cache));
     size_t sets = 16;
 
-    while (sets * WAYS < 2 * (size_t)entries)
+    while (sets * WAYS < 2 * (size_t)cache_max_entries(shared))
         sets *= 2;
     if (cache == NULL)
         return NULL;
     cache->shared = shared;
     cache->hits = hits;
+    cache->metrics = metrics;
     cache->mask = sets - 1;
     cache->memory = calloc(1, sets * sizeof(struct set) + CACHE_LINE);
     if (cache->memory == NULL ||
@@ -66,6 +75,18 @@ struct thread_cache *thread_cache_new(struct cache *shared, uint32_t entries,
     return cache;
 }
 
+/* Memory of an item for a target of LENGTH: with its way and the allocator's share. */
+static uint64_t item_bytes(size_t length)
+{
+    return sizeof(struct item) + length + sizeof(struct set) / WAYS + 2 * sizeof(size_t);
+}
+
+static void set_bytes(struct thread_cache *cache, uint64_t bytes)
+{
+    cache->bytes = bytes;
+    metric_set(cache->metrics, METRIC_thread_cache_bytes, bytes);
+}
+
 static void drop(struct thread_cache *cache, struct set *set, size_t way)
 {
     struct item *item = set->item[way];
@@ -74,6 +95,7 @@ static void drop(struct thread_cache *cache, struct set *set, size_t way)
         return;
     set->item[way] = NULL;
     set->hash[way] = 0;
+    set_bytes(cache, cache->bytes - item_bytes(item->length));
     cache_release(cache->shared, set->entry[way]);
     free(item);
 }
@@ -94,8 +116,21 @@ static bool is_stale(const struct cache_entry *entry)
     return atomic_load_explicit(&entry->stale, memory_order_acquire);
 }
 
+/* Drops items until BYTES more fit into the thread's share; the table is walked in a circle. */
+static void make_room(struct thread_cache *cache, uint64_t bytes)
+{
+    uint64_t share = cache_thread_share(cache->shared);
+
+    for (size_t i = 0; i <= cache->mask && cache->bytes > 0 && cache->bytes + bytes > share; i++) {
+        for (size_t way = 0; way < WAYS; way++)
+            drop(cache, &cache->sets[cache->hand], way);
+        cache->hand = (cache->hand + 1) & cache->mask;
+    }
+}
+
 void thread_cache_sweep(struct thread_cache *cache)
 {
+    make_room(cache, 0); /* the share may have shrunk */
     for (size_t i = 0; i <= cache->mask; i++)
         for (size_t way = 0; way < WAYS; way++) {
             struct set *set = &cache->sets[i];
@@ -106,9 +141,9 @@ void thread_cache_sweep(struct thread_cache *cache)
 }
 
 /* Never returns 0, which marks an empty way. */
-static uint64_t hash_of(const struct thread_cache *cache, struct span target)
+static uint64_t hash_of(const struct thread_cache *cache, uint32_t site, struct span target)
 {
-    return hash_bytes(target.start, target.length, cache->seed) | 1;
+    return hash_bytes(target.start, target.length, hash_of_site(cache->seed, site)) | 1;
 }
 
 static struct set *set_of(const struct thread_cache *cache, uint64_t hash)
@@ -116,11 +151,11 @@ static struct set *set_of(const struct thread_cache *cache, uint64_t hash)
     return &cache->sets[(hash >> 1) & cache->mask];
 }
 
-void thread_cache_expect(struct thread_cache *cache, struct span target)
+void thread_cache_expect(struct thread_cache *cache, uint32_t site, struct span target)
 {
     const char *set;
 
-    cache->expected = hash_of(cache, target);
+    cache->expected = hash_of(cache, site, target);
     set = (const char *)set_of(cache, cache->expected);
     for (size_t i = 0; i < sizeof(struct set); i += CACHE_LINE)
         __builtin_prefetch(set + i);
@@ -162,20 +197,21 @@ static void claim_hits(struct thread_cache *cache, const struct cache_entry *ent
     atomic_store_explicit(&hits->id, entry->id, memory_order_release);
 }
 
-static bool same(const struct item *item, struct span target, coding_preference accepts)
+static bool same(const struct item *item, uint32_t site, struct span target,
+                 coding_preference accepts)
 {
-    return item->length == target.length && item->accepts == accepts &&
+    return item->length == target.length && item->accepts == accepts && item->site == site &&
            memcmp(item->target, target.start, target.length) == 0;
 }
 
-struct cache_entry *thread_cache_find(struct thread_cache *cache, struct span target,
+struct cache_entry *thread_cache_find(struct thread_cache *cache, uint32_t site, struct span target,
                                       coding_preference accepts, uint64_t now_ns)
 {
-    uint64_t hash = hash_of(cache, target);
+    uint64_t hash = hash_of(cache, site, target);
     struct set *set = set_of(cache, hash);
 
     for (size_t way = 0; way < WAYS; way++) {
-        if (set->hash[way] != hash || !same(set->item[way], target, accepts))
+        if (set->hash[way] != hash || !same(set->item[way], site, target, accepts))
             continue;
         if (UNLIKELY(is_stale(set->entry[way]))) {
             drop(cache, set, way);
@@ -195,17 +231,43 @@ static size_t free_way(struct thread_cache *cache, const struct set *set)
     return cache->next_way++ % WAYS;
 }
 
-void thread_cache_store(struct thread_cache *cache, struct span target, coding_preference accepts,
-                        struct cache_entry *entry, bool hit, uint64_t now_ns)
+/*
+ * A client can invent queries without end, so a target with a query is stored when it comes for the
+ * second time without another one of its set in between.
+ */
+static bool is_worth_storing(struct set *set, struct span target, uint64_t hash)
 {
-    uint64_t hash = hash_of(cache, target);
+    bool seen = set->seen == hash;
+
+    if (target.length > TARGET_MAX)
+        return false;
+    if (seen || memchr(target.start, '?', target.length) == NULL)
+        return true;
+    set->seen = hash;
+    return false;
+}
+
+void thread_cache_store(struct thread_cache *cache, uint32_t site, struct span target,
+                        coding_preference accepts, struct cache_entry *entry, bool hit,
+                        uint64_t now_ns)
+{
+    uint64_t hash = hash_of(cache, site, target), bytes = item_bytes(target.length);
     struct set *set = set_of(cache, hash);
-    struct item *item = malloc(sizeof(*item) + target.length);
+    struct item *item;
     size_t way;
 
+    claim_hits(cache, entry);
+    count_hits(cache, entry->slot, hit, now_ns);
+    if (!is_worth_storing(set, target, hash))
+        return;
+    make_room(cache, bytes);
+    if (cache->bytes + bytes > cache_thread_share(cache->shared))
+        return;
+    item = malloc(sizeof(*item) + target.length);
     if (item == NULL)
         return; /* it is still in the shared cache */
     item->accepts = accepts;
+    item->site = site;
     item->length = target.length;
     memcpy(item->target, target.start, target.length);
     cache_acquire(entry);
@@ -214,6 +276,5 @@ void thread_cache_store(struct thread_cache *cache, struct span target, coding_p
     set->hash[way] = hash;
     set->item[way] = item;
     set->entry[way] = entry;
-    claim_hits(cache, entry);
-    count_hits(cache, entry->slot, hit, now_ns);
+    set_bytes(cache, cache->bytes + bytes);
 }

@@ -63,7 +63,7 @@ static bool put(struct cache *cache, const char *path, size_t bytes)
 
 static bool has(struct cache *cache, const char *path)
 {
-    struct cache_entry *entry = cache_find(cache, path, strlen(path));
+    struct cache_entry *entry = cache_find(cache, 0, path, strlen(path));
 
     if (entry != NULL)
         cache_release(cache, entry);
@@ -85,7 +85,7 @@ static void open_fixture(struct fixture *fixture, uint64_t bytes, const struct c
                                       .max_threads = THREADS,
                                       .cache_entries = cache_slots(ENTRIES),
                                       .ring_bytes = 64 * KIB};
-    const struct cache_limits limits = {bytes, ENTRIES, DESCRIPTORS};
+    const struct cache_limits limits = {bytes, DESCRIPTORS};
 
     snprintf(name, sizeof(name), "test-cache-%d", getpid());
     assert_int_equal(segment_create(&fixture->segment, &plan, why, sizeof(why)), 0);
@@ -106,7 +106,8 @@ static void close_fixture(struct fixture *fixture)
 static struct thread_cache *new_thread_cache(struct fixture *fixture, uint32_t slot)
 {
     struct thread_cache *cache =
-        thread_cache_new(fixture->cache, ENTRIES, segment_hits_of(&fixture->segment, slot));
+        thread_cache_new(fixture->cache, segment_hits_of(&fixture->segment, slot),
+                         segment_thread(&fixture->segment, slot)->metrics);
 
     assert_non_null(cache);
     cache_add_reader(fixture->cache, slot);
@@ -127,7 +128,7 @@ static void inserted_entry_is_found_until_invalidated(void **state)
     open_fixture(&fixture, 64 * KIB, &cache_policy_sieve);
     assert_false(has(fixture.cache, "/a"));
     assert_true(put(fixture.cache, "/a", KIB));
-    entry = cache_find(fixture.cache, "/a", 2);
+    entry = cache_find(fixture.cache, 0, "/a", 2);
     assert_non_null(entry);
     assert_string_equal(entry->path, "/a");
     cache_invalidate(fixture.cache, entry);
@@ -153,7 +154,7 @@ static void second_entry_of_path_replaces_first(void **state)
     cache_insert(fixture.cache, &first->entry);
     cache_insert(fixture.cache, &second->entry);
     assert_true(first->entry.stale);
-    found = cache_find(fixture.cache, "/a", 2);
+    found = cache_find(fixture.cache, 0, "/a", 2);
     assert_ptr_equal(found, &second->entry);
     assert_int_equal(metric_of(&fixture, METRIC_cache_entries), 1);
     cache_release(fixture.cache, found);
@@ -214,7 +215,7 @@ static void held_entries_count_until_released(void **state)
     for (int i = 0; i < 6; i++) {
         snprintf(path, sizeof(path), "/held%d", i);
         put(fixture.cache, path, 10 * KIB);
-        held[i] = cache_find(fixture.cache, path, strlen(path));
+        held[i] = cache_find(fixture.cache, 0, path, strlen(path));
         assert_non_null(held[i]);
     }
     for (int i = 0; i < 20; i++) {
@@ -242,14 +243,14 @@ static void hits_in_thread_cache_prevent_eviction(void **state)
         open_fixture(&fixture, 1024 * KIB, policies[p]);
         cache = new_thread_cache(&fixture, 1);
         put(fixture.cache, "/hot", KIB);
-        hot = cache_find(fixture.cache, "/hot", 4);
-        thread_cache_store(cache, SPAN("/hot?"), PREFER_IDENTITY, hot, true, 1);
+        hot = cache_find(fixture.cache, 0, "/hot", 4);
+        thread_cache_store(cache, 0, SPAN("//hot"), PREFER_IDENTITY, hot, true, 1);
         cache_release(fixture.cache, hot);
         for (int i = 0; i < 10 * ENTRIES; i++) {
             snprintf(path, sizeof(path), "/%d", i);
             put(fixture.cache, path, 100);
             assert_non_null(
-                thread_cache_find(cache, SPAN("/hot?"), PREFER_IDENTITY, (uint64_t)i + 2));
+                thread_cache_find(cache, 0, SPAN("//hot"), PREFER_IDENTITY, (uint64_t)i + 2));
         }
         assert_true(has(fixture.cache, "/hot"));
         assert_int_equal(segment_hits_of(&fixture.segment, 1)[hot->slot].hits, 10 * ENTRIES + 1);
@@ -262,15 +263,15 @@ static void hits_in_thread_cache_prevent_eviction(void **state)
 /* Looks up PATH like a thread whose thread cache does not have it. */
 static void ask(const struct fixture *fixture, struct thread_cache *cache, const char *path)
 {
-    struct cache_entry *entry = cache_find(fixture->cache, path, strlen(path));
+    struct cache_entry *entry = cache_find(fixture->cache, 0, path, strlen(path));
     bool hit = entry != NULL;
 
     if (!hit) {
         put(fixture->cache, path, 100);
-        entry = cache_find(fixture->cache, path, strlen(path));
+        entry = cache_find(fixture->cache, 0, path, strlen(path));
         assert_non_null(entry);
     }
-    thread_cache_store(cache, span_of(path), PREFER_IDENTITY, entry, hit, 1);
+    thread_cache_store(cache, 0, span_of(path), PREFER_IDENTITY, entry, hit, 1);
     cache_release(fixture->cache, entry);
 }
 
@@ -288,7 +289,7 @@ static void insertion_is_not_a_hit(void **state)
         open_fixture(&fixture, 1024 * KIB, policies[p]);
         cache = new_thread_cache(&fixture, 1);
         ask(&fixture, cache, "/0");
-        assert_non_null(thread_cache_find(cache, SPAN("/0"), PREFER_IDENTITY, 2));
+        assert_non_null(thread_cache_find(cache, 0, SPAN("/0"), PREFER_IDENTITY, 2));
         for (int i = 1; i <= ENTRIES; i++) {
             snprintf(path, sizeof(path), "/%d", i);
             ask(&fixture, cache, path);
@@ -373,8 +374,8 @@ static void unused_descriptors_are_closed(void **state)
     put(fixture.cache, "/memory", KIB);
     put_open(fixture.cache, "/unused");
     put_open(fixture.cache, "/used");
-    used = cache_find(fixture.cache, "/used", 5);
-    thread_cache_store(cache, SPAN("/used"), PREFER_IDENTITY, used, true, 1);
+    used = cache_find(fixture.cache, 0, "/used", 5);
+    thread_cache_store(cache, 0, SPAN("/used"), PREFER_IDENTITY, used, true, 1);
     cache_release(fixture.cache, used);
     cache_close_unused(fixture.cache);
     assert_true(has(fixture.cache, "/memory"));
@@ -419,13 +420,13 @@ static void thread_cache_distinguishes_codings(void **state)
     cache = new_thread_cache(&fixture, 1);
     put(fixture.cache, "/a", KIB);
     put(fixture.cache, "/a//gzip", KIB);
-    plain = cache_find(fixture.cache, "/a", 2);
-    packed = cache_find(fixture.cache, "/a//gzip", 8);
-    thread_cache_store(cache, SPAN("/a"), PREFER_IDENTITY, plain, true, 1);
-    assert_null(thread_cache_find(cache, SPAN("/a"), gzip, 2));
-    thread_cache_store(cache, SPAN("/a"), gzip, packed, true, 1);
-    assert_ptr_equal(thread_cache_find(cache, SPAN("/a"), gzip, 2), packed);
-    assert_ptr_equal(thread_cache_find(cache, SPAN("/a"), PREFER_IDENTITY, 2), plain);
+    plain = cache_find(fixture.cache, 0, "/a", 2);
+    packed = cache_find(fixture.cache, 0, "/a//gzip", 8);
+    thread_cache_store(cache, 0, SPAN("/a"), PREFER_IDENTITY, plain, true, 1);
+    assert_null(thread_cache_find(cache, 0, SPAN("/a"), gzip, 2));
+    thread_cache_store(cache, 0, SPAN("/a"), gzip, packed, true, 1);
+    assert_ptr_equal(thread_cache_find(cache, 0, SPAN("/a"), gzip, 2), packed);
+    assert_ptr_equal(thread_cache_find(cache, 0, SPAN("/a"), PREFER_IDENTITY, 2), plain);
     cache_release(fixture.cache, plain);
     cache_release(fixture.cache, packed);
     cache_remove_reader(fixture.cache, 1);
@@ -445,13 +446,14 @@ static void thread_cache_drops_stale_entries(void **state)
     put(fixture.cache, "/a", KIB);
     put(fixture.cache, "/b", KIB);
     for (const char *path = "/a"; path != NULL; path = path[1] == 'a' ? "/b" : NULL) {
-        entry = cache_find(fixture.cache, path, 2);
-        thread_cache_store(cache, span_of(path), PREFER_IDENTITY, entry, true, 1);
+        entry = cache_find(fixture.cache, 0, path, 2);
+        thread_cache_store(cache, 0, span_of(path), PREFER_IDENTITY, entry, true, 1);
         cache_invalidate(fixture.cache, entry);
         cache_release(fixture.cache, entry);
     }
     assert_int_equal(metric_of(&fixture, METRIC_cache_bytes), 2 * KIB);
-    assert_null(thread_cache_find(cache, SPAN("/a"), PREFER_IDENTITY, 2)); /* dropped on lookup */
+    assert_null(
+        thread_cache_find(cache, 0, SPAN("/a"), PREFER_IDENTITY, 2)); /* dropped on lookup */
     assert_int_equal(metric_of(&fixture, METRIC_cache_bytes), KIB);
     thread_cache_sweep(cache); /* or by a sweep */
     assert_int_equal(metric_of(&fixture, METRIC_cache_bytes), 0);
@@ -474,34 +476,169 @@ static void thread_cache_distinguishes_targets(void **state)
 
         snprintf(path, sizeof(path), "/%d", i);
         put(fixture.cache, path, 100);
-        entry = cache_find(fixture.cache, path, strlen(path));
-        thread_cache_store(cache, span_of(path), PREFER_IDENTITY, entry, true, 1);
+        entry = cache_find(fixture.cache, 0, path, strlen(path));
+        thread_cache_store(cache, 0, span_of(path), PREFER_IDENTITY, entry, true, 1);
         cache_release(fixture.cache, entry);
     }
     for (int i = 0; i < ENTRIES; i++) {
         struct cache_entry *entry;
 
         snprintf(path, sizeof(path), "/%d", i);
-        entry = thread_cache_find(cache, span_of(path), PREFER_IDENTITY, 2);
+        entry = thread_cache_find(cache, 0, span_of(path), PREFER_IDENTITY, 2);
         if (entry != NULL) /* a full set may have replaced some */
             assert_string_equal(entry->path, path);
         path[strlen(path)] = 'x'; /* after the target, whose length is one less */
     }
-    assert_null(thread_cache_find(cache, SPAN("/"), PREFER_IDENTITY, 2));
+    assert_null(thread_cache_find(cache, 0, SPAN("/"), PREFER_IDENTITY, 2));
     cache_remove_reader(fixture.cache, 0);
     thread_cache_free(cache);
     close_fixture(&fixture);
 }
 
-static void only_one_caller_claims_a_check(void **state)
+static uint64_t thread_cache_bytes(const struct fixture *fixture, uint32_t slot)
 {
-    struct thing *thing = new_thing("/a", KIB);
+    return metric_get(segment_thread(&fixture->segment, slot)->metrics, METRIC_thread_cache_bytes);
+}
+
+/* Stores "/a" for TARGET; true if the thread cache then has it. */
+static bool stores(const struct fixture *fixture, struct thread_cache *cache, const char *target)
+{
+    struct cache_entry *entry = cache_find(fixture->cache, 0, "/a", 2);
+    bool stored;
+
+    thread_cache_store(cache, 0, span_of(target), PREFER_IDENTITY, entry, true, 1);
+    stored = thread_cache_find(cache, 0, span_of(target), PREFER_IDENTITY, 2) == entry;
+    cache_release(fixture->cache, entry);
+    return stored;
+}
+
+static void thread_cache_stores_no_long_targets_and_only_repeated_queries(void **state)
+{
+    struct fixture fixture;
+    struct thread_cache *cache;
+    struct cache_entry *entry;
+    char target[8 * KIB] = "/";
 
     (void)state;
-    assert_false(cache_claim_check(&thing->entry, 1500, 1000)); /* checked at 1000: recent enough */
-    assert_true(cache_claim_check(&thing->entry, 2000, 1000));
-    assert_false(cache_claim_check(&thing->entry, 2000, 1000)); /* claimed already */
-    assert_true(cache_claim_check(&thing->entry, 3000, 1000));
+    open_fixture(&fixture, 1024 * KIB, &cache_policy_sieve);
+    put(fixture.cache, "/a", 100);
+    cache = new_thread_cache(&fixture, 0);
+    assert_true(stores(&fixture, cache, "/a"));
+    assert_false(stores(&fixture, cache, "/a?q"));
+    assert_true(stores(&fixture, cache, "/a?q"));
+    memset(target + 1, 'a', sizeof(target) - 2);
+    assert_false(stores(&fixture, cache, target));
+    assert_false(stores(&fixture, cache, target));
+    assert_in_range(thread_cache_bytes(&fixture, 0), 1, KIB);
+    entry = cache_find(fixture.cache, 0, "/a", 2);
+    assert_int_equal(segment_hits_of(&fixture.segment, 0)[entry->slot].hits, 5 + 2);
+    cache_release(fixture.cache, entry);
+    cache_remove_reader(fixture.cache, 0);
+    thread_cache_free(cache);
+    assert_int_equal(thread_cache_bytes(&fixture, 0), 0);
+    close_fixture(&fixture);
+}
+
+/* Spellings of one path, as %61 for a. */
+static void thread_caches_are_bounded_in_bytes(void **state)
+{
+    enum { TARGETS = 4000 };
+    struct fixture fixture;
+    struct thread_cache *cache[2];
+    char target[300];
+
+    (void)state;
+    open_fixture(&fixture, 64 * KIB, &cache_policy_sieve);
+    put(fixture.cache, "/a", 100);
+    for (uint32_t slot = 0; slot < 2; slot++)
+        cache[slot] = new_thread_cache(&fixture, slot);
+    assert_int_equal(cache_thread_share(fixture.cache), 2 * KIB);
+    for (int i = 0; i < TARGETS; i++) {
+        snprintf(target, sizeof(target), "/%0*d", i % 250 + 1, i);
+        assert_true(stores(&fixture, cache[0], target));
+        assert_in_range(thread_cache_bytes(&fixture, 0), 1, 2 * KIB);
+    }
+    assert_true(thread_cache_bytes(&fixture, 0) > KIB);
+    cache_resize(fixture.cache, 16 * KIB);
+    thread_cache_sweep(cache[0]);
+    assert_in_range(thread_cache_bytes(&fixture, 0), 0, KIB / 2);
+    for (uint32_t slot = 0; slot < 2; slot++) {
+        cache_remove_reader(fixture.cache, slot);
+        thread_cache_free(cache[slot]);
+    }
+    close_fixture(&fixture);
+}
+
+static void shed_evicts_half_of_the_memory(void **state)
+{
+    struct fixture fixture;
+    char path[16];
+
+    (void)state;
+    open_fixture(&fixture, 1024 * KIB, &cache_policy_lru);
+    for (int i = 0; i < 16; i++) {
+        snprintf(path, sizeof(path), "/%d", i);
+        put(fixture.cache, path, KIB);
+    }
+    assert_int_equal(cache_shed(fixture.cache), 8);
+    assert_int_equal(metric_of(&fixture, METRIC_cache_bytes), 8 * KIB);
+    assert_true(has(fixture.cache, "/15"));
+    while (cache_shed(fixture.cache) > 0)
+        continue;
+    assert_int_equal(metric_of(&fixture, METRIC_cache_bytes), 0);
+    assert_int_equal(metric_of(&fixture, METRIC_cache_shed), 16);
+    close_fixture(&fixture);
+}
+
+/* What a caller does with ENTRY at NOW_NS: true if it must check it before it serves it. */
+static bool must_check(struct cache_entry *entry, uint64_t now_ns, uint64_t max_age_ns)
+{
+    return cache_check_is_due(entry, now_ns, max_age_ns) &&
+           cache_claim_check(entry, now_ns, max_age_ns);
+}
+
+static void only_one_caller_claims_a_due_check(void **state)
+{
+    struct thing *thing = new_thing("/a", KIB); /* at 1000 */
+
+    (void)state;
+    assert_false(must_check(&thing->entry, 1749, 1000));
+    assert_true(must_check(&thing->entry, 1750, 1000));
+    assert_false(must_check(&thing->entry, 1750, 1000)); /* claimed already */
+    cache_set_checked(&thing->entry, 1750);
+    assert_false(must_check(&thing->entry, 2499, 1000));
+    assert_true(must_check(&thing->entry, 2500, 1000));
+    destroy_thing(&thing->entry);
+}
+
+/* The clock of a loop iteration that began before another thread's check. */
+static void check_is_due_if_clock_is_older_than_last_check(void **state)
+{
+    struct thing *thing = new_thing("/a", KIB); /* at 1000 */
+
+    (void)state;
+    assert_true(must_check(&thing->entry, 999, 0));
+    assert_true(must_check(&thing->entry, 1000, 0));
+    assert_true(cache_check_is_due(&thing->entry, 999, 1000));
+    assert_false(cache_check_is_due(&thing->entry, 1000, 1000));
+    destroy_thing(&thing->entry);
+}
+
+/* The caller that has claimed the check may be delayed. */
+static void entry_over_max_age_is_not_served_unchecked(void **state)
+{
+    struct thing *thing = new_thing("/a", KIB); /* at 1000 */
+
+    (void)state;
+    assert_true(must_check(&thing->entry, 1800, 1000));
+    assert_false(must_check(&thing->entry, 1999, 1000));
+    assert_true(must_check(&thing->entry, 2000, 1000));
+    assert_true(must_check(&thing->entry, 2000, 1000));
+    cache_set_checked(&thing->entry, 2000);
+    cache_set_checked(&thing->entry, 1800); /* the delayed one, at last */
+    assert_false(must_check(&thing->entry, 2749, 1000));
+    assert_true(must_check(&thing->entry, 2000, 0));
+    assert_true(must_check(&thing->entry, 2000, 0));
     destroy_thing(&thing->entry);
 }
 
@@ -523,10 +660,10 @@ static void race_once(struct racer *racer, struct thread_cache *own, unsigned *r
     struct cache_entry *entry;
 
     snprintf(path, sizeof(path), "/%d", rand_r(random) % (2 * ENTRIES));
-    entry = thread_cache_find(own, span_of(path), PREFER_IDENTITY, 5);
+    entry = thread_cache_find(own, 0, span_of(path), PREFER_IDENTITY, 5);
     if (entry != NULL)
         return;
-    entry = cache_find(cache, path, strlen(path));
+    entry = cache_find(cache, 0, path, strlen(path));
     if (entry == NULL) {
         struct thing *thing = new_thing(path, 700);
 
@@ -536,7 +673,7 @@ static void race_once(struct racer *racer, struct thread_cache *own, unsigned *r
         cache_invalidate(cache, entry);
     }
     if (entry->stored)
-        thread_cache_store(own, span_of(path), PREFER_IDENTITY, entry, true, 5);
+        thread_cache_store(own, 0, span_of(path), PREFER_IDENTITY, entry, true, 5);
     cache_release(cache, entry);
     if (cache_wants_sweep(cache, swept))
         thread_cache_sweep(own);
@@ -545,12 +682,10 @@ static void race_once(struct racer *racer, struct thread_cache *own, unsigned *r
 static void *race(void *argument)
 {
     struct racer *racer = argument;
-    struct thread_cache *cache = thread_cache_new(
-        racer->fixture->cache, ENTRIES, segment_hits_of(&racer->fixture->segment, racer->slot));
+    struct thread_cache *cache = new_thread_cache(racer->fixture, racer->slot);
     unsigned random = racer->slot + 1;
     uint64_t swept = 0;
 
-    cache_add_reader(racer->fixture->cache, racer->slot);
     for (int i = 0; i < 20000; i++)
         race_once(racer, cache, &random, &swept);
     cache_remove_reader(racer->fixture->cache, racer->slot);
@@ -670,7 +805,12 @@ int main(void)
         cmocka_unit_test(thread_cache_distinguishes_codings),
         cmocka_unit_test(thread_cache_drops_stale_entries),
         cmocka_unit_test(thread_cache_distinguishes_targets),
-        cmocka_unit_test(only_one_caller_claims_a_check),
+        cmocka_unit_test(thread_cache_stores_no_long_targets_and_only_repeated_queries),
+        cmocka_unit_test(thread_caches_are_bounded_in_bytes),
+        cmocka_unit_test(shed_evicts_half_of_the_memory),
+        cmocka_unit_test(only_one_caller_claims_a_due_check),
+        cmocka_unit_test(check_is_due_if_clock_is_older_than_last_check),
+        cmocka_unit_test(entry_over_max_age_is_not_served_unchecked),
         cmocka_unit_test(cache_is_safe_for_concurrent_threads),
     };
 

@@ -19,14 +19,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 static char base[] = "/tmp/test-files-XXXXXX";
-static int base_fd, root_fd;
+static int base_fd, root_fd, descriptors;
 static struct files_root root;
 static char longest_name[NAME_MAX + 2], name_too_long[NAME_MAX + 3];
 static char deep_path[PATH_MAX + 64], path_too_long[PATH_MAX + 64];
@@ -104,16 +106,22 @@ static void make_long_paths(void)
         memcpy(path_too_long + i, "/.", 2);
 }
 
+static struct files_root root_at(int fd)
+{
+    return (struct files_root){.fd = fd, .descriptors = descriptors};
+}
+
 static int make_tree(void **state)
 {
     (void)state;
+    descriptors = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
     umask(0);
     if (mkdtemp(base) == NULL)
         return -1;
     base_fd = open(base, O_PATH | O_DIRECTORY);
     assert_int_equal(mkdirat(base_fd, "root", 0755), 0);
     root_fd = openat(base_fd, "root", O_PATH | O_DIRECTORY);
-    root = (struct files_root){.fd = root_fd};
+    root = root_at(root_fd);
     make_file(base_fd, "outside", "secret", 0644);
     make_file(root_fd, "file", "content", 0644);
     make_file(root_fd, "empty", "", 0644);
@@ -357,7 +365,7 @@ static void try_links(enum files_effort effort)
         root.link_root = fence;
         root.link_root_count = ARRAY_LENGTH(fence);
         try_link(&link_cases[i], link_cases[i].fenced, effort);
-        root = (struct files_root){.fd = root_fd};
+        root = root_at(root_fd);
     }
 }
 
@@ -407,6 +415,7 @@ static void magic_links_are_not_followed(void **state)
     static const char *const paths[] = {"/exe",  "/cwd",  "/cwd/", "/root/etc/passwd",
                                         "/fd/0", "/cwd/x"};
     int proc = open("/proc/self", O_PATH | O_DIRECTORY);
+    const struct files_root root_of_proc = root_at(proc);
     struct file file;
 
     (void)state;
@@ -414,9 +423,7 @@ static void magic_links_are_not_followed(void **state)
     for (size_t i = 0; i < ARRAY_LENGTH(paths); i++)
         for (int fallback = 0; fallback <= 1; fallback++) {
             files_force_fallback(fallback != 0);
-            assert_int_equal(
-                files_open(&(struct files_root){.fd = proc}, paths[i], FILES_MAY_BLOCK, &file),
-                ELOOP);
+            assert_int_equal(files_open(&root_of_proc, paths[i], FILES_MAY_BLOCK, &file), ELOOP);
         }
     files_force_fallback(false);
     close(proc);
@@ -425,17 +432,49 @@ static void magic_links_are_not_followed(void **state)
 static void device_is_eacces(void **state)
 {
     int dev = open("/dev", O_PATH | O_DIRECTORY);
+    const struct files_root root_of_dev = root_at(dev);
     struct file file;
 
     (void)state;
     assert_true(dev >= 0);
     for (int fallback = 0; fallback <= 1; fallback++) {
         files_force_fallback(fallback != 0);
-        assert_int_equal(
-            files_open(&(struct files_root){.fd = dev}, "/null", FILES_MAY_BLOCK, &file), EACCES);
+        assert_int_equal(files_open(&root_of_dev, "/null", FILES_MAY_BLOCK, &file), EACCES);
     }
     files_force_fallback(false);
     close(dev);
+}
+
+/* Neither way opens it for reading, which would wake a writer of the FIFO or move a tape. */
+static void special_file_is_never_opened(void **state)
+{
+    static const char *const paths[] = {"/fifo", "/device", "/link-fifo"};
+    int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    char event[512], path[sizeof(base) + 16];
+    struct file file;
+
+    (void)state;
+    assert_true(watch >= 0);
+    if (geteuid() == 0)
+        assert_int_equal(mknodat(root_fd, "device", S_IFCHR | 0666, makedev(1, 3)), 0);
+    snprintf(path, sizeof(path), "%s/root", base);
+    assert_true(inotify_add_watch(watch, path, IN_OPEN) >= 0);
+    for (size_t i = 0; i < ARRAY_LENGTH(paths); i++)
+        for (int fallback = 0; fallback <= 1; fallback++) {
+            files_force_fallback(fallback != 0);
+            root.links = FILES_LINKS_DENY;
+            files_open(&root, paths[i], FILES_MAY_BLOCK, &file);
+            root.links = FILES_LINKS_FOLLOW;
+            assert_int_not_equal(files_open(&root, paths[i], FILES_MAY_BLOCK, &file), 0);
+        }
+    files_force_fallback(false);
+    root.links = FILES_LINKS_DENY;
+    assert_int_equal(read(watch, event, sizeof(event)), -1);
+    assert_int_equal(files_open(&root, "/file", FILES_MAY_BLOCK, &file), 0);
+    assert_true(read(watch, event, sizeof(event)) > 0); /* the watch sees what is opened */
+    close(file.fd);
+    close(watch);
+    unlinkat(root_fd, "device", 0);
 }
 
 /* The lowest free descriptor is the same before and after all cases. */
@@ -523,6 +562,7 @@ int main(void)
         cmocka_unit_test(names_with_dot_are_hidden),
         cmocka_unit_test(magic_links_are_not_followed),
         cmocka_unit_test(device_is_eacces),
+        cmocka_unit_test(special_file_is_never_opened),
         cmocka_unit_test(all_descriptors_are_closed),
         cmocka_unit_test(out_of_descriptors_is_emfile),
         cmocka_unit_test(read_returns_what_pread_does),

@@ -37,6 +37,7 @@ static int make_tree(void **state)
     if (mkdtemp(base) == NULL)
         return -1;
     root.fd = open(base, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    root.descriptors = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
     assert_int_equal(mkdirat(root.fd, "site", 0755), 0);
     assert_int_equal(mkdirat(root.fd, "site/Beta", 0755), 0);
     assert_int_equal(mkdirat(root.fd, "site/.git", 0755), 0);
@@ -49,6 +50,11 @@ static int make_tree(void **state)
     make_file("site/line\nfeed", 1, 0);
     make_file("outside", 5, 0);
     assert_int_equal(mkfifoat(root.fd, "site/fifo", 0644), 0);
+    assert_int_equal(mkdirat(root.fd, "indexed", 0755), 0);
+    make_file("indexed/index.html", 5, 0);
+    assert_int_equal(symlinkat("index.html", root.fd, "indexed/link.html"), 0);
+    assert_int_equal(symlinkat("none", root.fd, "indexed/dangling.html"), 0);
+    assert_int_equal(mkdirat(root.fd, "indexed/below.html", 0755), 0);
     assert_int_equal(symlinkat("alpha", root.fd, "site/link"), 0);
     assert_int_equal(symlinkat("Beta", root.fd, "site/way"), 0);
     assert_int_equal(symlinkat("../../..", root.fd, "site/out"), 0);
@@ -62,6 +68,7 @@ static int remove_tree(void **state)
 
     (void)state;
     close(root.fd);
+    close(root.descriptors);
     snprintf(command, sizeof(command), "rm -rf %s", base);
     return system(command) == 0 ? 0 : -1;
 }
@@ -105,10 +112,30 @@ static void entries_are_in_requested_order(void **state)
         struct listing_order order = order_of(cases[i].query);
         struct listing listing;
 
-        assert_int_equal(listing_read(&root, "/site/", false, &order, &listing), 0);
+        assert_int_equal(listing_read(&root, "/site/", "index.html", false, &order, &listing), 0);
         names_of(&listing, names, sizeof(names));
         assert_string_equal(names, cases[i].names);
         assert_int_equal(listing.total, listing.count);
+        listing_free(&listing);
+    }
+}
+
+/* Another directory may have got the path after the lookup of the index file. */
+static void directory_with_index_is_not_listed(void **state)
+{
+    static const struct {
+        const char *index;
+        int result;
+    } cases[] = {{"index.html", EEXIST}, {"link.html", EEXIST}, {"dangling.html", 0},
+                 {"below.html", 0},      {"none.html", 0},      {"", 0}};
+    struct listing_order order = order_of("");
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct listing listing;
+
+        assert_int_equal(listing_read(&root, "/indexed/", cases[i].index, false, &order, &listing),
+                         cases[i].result);
         listing_free(&listing);
     }
 }
@@ -120,12 +147,12 @@ static void only_served_entries_are_listed(void **state)
     char names[256];
 
     (void)state;
-    assert_int_equal(listing_read(&root, "/site/", true, &order, &listing), 0);
+    assert_int_equal(listing_read(&root, "/site/", "index.html", true, &order, &listing), 0);
     names_of(&listing, names, sizeof(names));
     assert_string_equal(names, ".git/,Beta/,.hidden,alpha,delta <1>,Gamma,");
     listing_free(&listing);
     root.links = FILES_LINKS_INSIDE;
-    assert_int_equal(listing_read(&root, "/site/", false, &order, &listing), 0);
+    assert_int_equal(listing_read(&root, "/site/", "index.html", false, &order, &listing), 0);
     names_of(&listing, names, sizeof(names));
     assert_string_equal(names, "Beta/,way/,alpha,delta <1>,Gamma,link,");
     assert_int_equal(listing.entry[5].size, 300);
@@ -139,9 +166,11 @@ static void file_is_enotdir(void **state)
     struct listing listing;
 
     (void)state;
-    assert_int_equal(listing_read(&root, "/none/", false, &order, &listing), ENOENT);
-    assert_int_equal(listing_read(&root, "/outside", false, &order, &listing), ENOTDIR);
-    assert_int_equal(listing_read(&root, "/site/way/", false, &order, &listing), ELOOP);
+    assert_int_equal(listing_read(&root, "/none/", "index.html", false, &order, &listing), ENOENT);
+    assert_int_equal(listing_read(&root, "/outside", "index.html", false, &order, &listing),
+                     ENOTDIR);
+    assert_int_equal(listing_read(&root, "/site/way/", "index.html", false, &order, &listing),
+                     ELOOP);
 }
 
 static char *text_of(const char *path, const char *query, bool json)
@@ -153,7 +182,7 @@ static char *text_of(const char *path, const char *query, bool json)
     FILE *out = open_memstream(&text, &length);
 
     assert_non_null(out);
-    assert_int_equal(listing_read(&root, path, false, &order, &listing), 0);
+    assert_int_equal(listing_read(&root, path, "index.html", false, &order, &listing), 0);
     if (json)
         listing_write_json(&listing, out);
     else
@@ -262,7 +291,7 @@ static void entries_over_maximum_are_counted(void **state)
         snprintf(name, sizeof(name), "large/%d", i);
         assert_int_equal(linkat(root.fd, "large/one", root.fd, name, 0), 0);
     }
-    assert_int_equal(listing_read(&root, "/large/", false, &order, &listing), 0);
+    assert_int_equal(listing_read(&root, "/large/", "index.html", false, &order, &listing), 0);
     assert_int_equal(listing.count, LISTING_MAX);
     assert_int_equal(listing.total, LISTING_MAX + 5);
     listing_free(&listing);
@@ -272,6 +301,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(entries_are_in_requested_order),
+        cmocka_unit_test(directory_with_index_is_not_listed),
         cmocka_unit_test(only_served_entries_are_listed),
         cmocka_unit_test(file_is_enotdir),
         cmocka_unit_test(json_is_well_formed),

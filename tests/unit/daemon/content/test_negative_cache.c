@@ -32,21 +32,32 @@ static int tear_down(void **state)
 static void path_is_cached_until_max_age(void **state)
 {
     (void)state;
-    assert_false(negative_cache_has(missing, SPAN("/a"), 5));
-    negative_cache_add(missing, SPAN("/a"), 5);
-    assert_true(negative_cache_has(missing, SPAN("/a"), 5));
-    assert_true(negative_cache_has(missing, SPAN("/a"), 5 + PATIENCE - 1));
-    assert_false(negative_cache_has(missing, SPAN("/a"), 5 + PATIENCE));
-    assert_false(negative_cache_has(missing, SPAN("/"), 5));
-    assert_false(negative_cache_has(missing, SPAN("/ab"), 5));
+    assert_false(negative_cache_has(missing, 0, SPAN("/a"), 5));
+    negative_cache_add(missing, 0, SPAN("/a"), 5);
+    assert_true(negative_cache_has(missing, 0, SPAN("/a"), 5));
+    assert_true(negative_cache_has(missing, 0, SPAN("/a"), 5 + PATIENCE - 1));
+    assert_false(negative_cache_has(missing, 0, SPAN("/a"), 5 + PATIENCE));
+    assert_false(negative_cache_has(missing, 0, SPAN("/"), 5));
+    assert_false(negative_cache_has(missing, 0, SPAN("/ab"), 5));
+}
+
+static void remove_removes_one_path(void **state)
+{
+    (void)state;
+    negative_cache_add(missing, 0, SPAN("/a"), 5);
+    negative_cache_remove(missing, 0, SPAN("/b"));
+    assert_true(negative_cache_has(missing, 0, SPAN("/a"), 5));
+    negative_cache_remove(missing, 0, SPAN("/a"));
+    assert_false(negative_cache_has(missing, 0, SPAN("/a"), 5));
+    negative_cache_remove(missing, 0, SPAN("/a"));
 }
 
 static void clear_removes_all_paths(void **state)
 {
     (void)state;
-    negative_cache_add(missing, SPAN("/a"), 5);
+    negative_cache_add(missing, 0, SPAN("/a"), 5);
     negative_cache_clear(missing);
-    assert_false(negative_cache_has(missing, SPAN("/a"), 5));
+    assert_false(negative_cache_has(missing, 0, SPAN("/a"), 5));
 }
 
 /* More paths than places: some are replaced, and no path is found that was not added. */
@@ -57,10 +68,10 @@ static void paths_over_capacity_are_replaced(void **state)
 
     (void)state;
     for (int i = 0; i < 5000; i += 2)
-        negative_cache_add(missing, (struct span){path, (size_t)sprintf(path, "/%d", i)}, 5);
+        negative_cache_add(missing, 0, (struct span){path, (size_t)sprintf(path, "/%d", i)}, 5);
     for (int i = 0; i < 5000; i++) {
         bool has =
-            negative_cache_has(missing, (struct span){path, (size_t)sprintf(path, "/%d", i)}, 5);
+            negative_cache_has(missing, 0, (struct span){path, (size_t)sprintf(path, "/%d", i)}, 5);
 
         assert_false(has && i % 2 != 0);
         known += has;
@@ -76,11 +87,11 @@ static void long_paths_are_not_kept(void **state)
     (void)state;
     memset(path, 'x', sizeof(path));
     for (size_t length = 1; length <= sizeof(path); length++) {
-        negative_cache_add(missing, (struct span){path, length}, 5);
-        if (!negative_cache_has(missing, (struct span){path, length}, 5))
+        negative_cache_add(missing, 0, (struct span){path, length}, 5);
+        if (!negative_cache_has(missing, 0, (struct span){path, length}, 5))
             break;
         kept = length;
-        assert_false(negative_cache_has(missing, (struct span){path, length + 1}, 5));
+        assert_false(negative_cache_has(missing, 0, (struct span){path, length + 1}, 5));
     }
     assert_in_range(kept, 64, 200); /* longer ones are not kept */
 }
@@ -89,6 +100,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(path_is_cached_until_max_age, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(remove_removes_one_path, set_up, tear_down),
         cmocka_unit_test_setup_teardown(clear_removes_all_paths, set_up, tear_down),
         cmocka_unit_test_setup_teardown(paths_over_capacity_are_replaced, set_up, tear_down),
         cmocka_unit_test_setup_teardown(long_paths_are_not_kept, set_up, tear_down),

@@ -58,6 +58,7 @@ static int set_up(void **state)
     snprintf(place->path, sizeof(place->path), "%s/resource-XXXXXX", tmpfs_directory());
     assert_non_null(mkdtemp(place->path));
     place->root.fd = open(place->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    place->root.descriptors = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
     assert_true(place->root.fd >= 0);
     place->mime = mime_table_new(NULL, NULL, 0);
     assert_non_null(place->mime);
@@ -83,6 +84,7 @@ static int tear_down(void **state)
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
         unlinkat(place->root.fd, files[i], 0);
     close(place->root.fd);
+    close(place->root.descriptors);
     rmdir(place->path);
     mime_table_free(place->mime);
     free(place);
@@ -119,7 +121,7 @@ static struct resource *load_gzip(const struct place *place, const struct resour
     struct resource *variant = NULL;
 
     assert_int_equal(resource_load_variant(&place->source, original, CODING_GZIP, FILES_MAY_BLOCK,
-                                           FILES_MAY_BLOCK, clock_monotonic_ns(), &variant),
+                                           FILES_MAY_BLOCK, &variant),
                      0);
     return variant;
 }
@@ -128,6 +130,22 @@ static int check(struct place *place, struct resource *resource)
 {
     return resource_check(&place->source, resource, FILES_CACHED_ONLY, &place->look,
                           clock_monotonic_ns());
+}
+
+/* It is made from what the original held then. */
+static void variant_is_as_old_as_original(void **state)
+{
+    struct place *place = *state;
+    struct resource *page = load(place, "/page.html"), *variant;
+
+    atomic_store(&page->entry.checked_ns, 1000);
+    variant = load_gzip(place, page);
+    assert_int_equal(atomic_load(&variant->entry.checked_ns), 1000);
+    cache_set_checked(&page->entry, 2000);
+    resource_share_check(variant, page);
+    assert_int_equal(atomic_load(&variant->entry.checked_ns), 2000);
+    resource_release(NULL, variant);
+    resource_release(NULL, page);
 }
 
 static void loaded_file_is_checked_without_blocking(void **state)
@@ -169,6 +187,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(variant_takes_over_check_of_its_file),
+        cmocka_unit_test(variant_is_as_old_as_original),
         cmocka_unit_test(loaded_file_is_checked_without_blocking),
     };
 
