@@ -174,11 +174,11 @@ static size_t write_part(char *text, const struct byteranges *parts, uint32_t nu
 {
     const struct byte_range *bytes = &parts->part[number].bytes;
 
-    return (size_t)snprintf(
-        text, PART_TEXT_MAX + type_fields.length,
-        "%s--%s\r\n%.*sContent-Range: bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64 "\r\n\r\n",
-        number > 0 ? "\r\n" : "", parts->boundary, (int)type_fields.length, type_fields.start,
-        bytes->first, bytes->first + bytes->length - 1, size);
+    return (size_t)snprintf(text, PART_TEXT_MAX + type_fields.length,
+                            "\r\n--%s\r\n%.*sContent-Range: bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64
+                            "\r\n\r\n",
+                            parts->boundary, (int)type_fields.length, type_fields.start,
+                            bytes->first, bytes->first + bytes->length - 1, size);
 }
 
 static void write_texts(struct byteranges *parts, const struct range_set *set,

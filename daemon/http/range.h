@@ -41,8 +41,11 @@ enum range_result range_parse(struct span field, uint64_t size, struct range_set
  * The body of a 206 with several parts: multipart/byteranges, section 14.6. It holds the texts
  * between the parts and the range of each part, not the bytes of the representation.
  *
- *   --B CRLF TYPE_FIELDS, Content-Range, empty line | bytes |
+ *   CRLF --B CRLF TYPE_FIELDS, Content-Range, empty line | bytes |
  *   CRLF --B CRLF ... | bytes | CRLF --B-- CRLF
+ *
+ * The first CRLF ends an empty preamble (RFC 2046 section 5.1.1). Clients such as zsync expect it
+ * before every delimiter.
  */
 enum {
     BYTERANGES_BOUNDARY = 32

@@ -1,5 +1,8 @@
 #include "daemon/http/request.h"
 
+#include "common/macros.h"
+#include "daemon/http/syntax.h"
+
 /* Returns the value of the first line and stores the name of FIELD, in lower case. */
 static struct span first_value(const struct request *request, enum request_field field,
                                struct span *name)
@@ -67,4 +70,75 @@ bool request_next_value(const struct request *request, enum request_field field,
         }
     }
     return false;
+}
+
+unsigned request_find_field(const struct request *request, struct span name, struct span *value)
+{
+    const char *at = request->fields.start, *end = at + request->fields.length;
+    unsigned count = 0;
+
+    while (at < end) {
+        const char *next = next_line(at, end);
+
+        if ((size_t)(next - at) > name.length && at[name.length] == ':' &&
+            strncasecmp(at, name.start, name.length) == 0 && count++ == 0)
+            *value = http_trim(span_between(at + name.length + 1, next - 2));
+        at = next;
+    }
+    return count;
+}
+
+/* Methods */
+
+static const struct span method_names[METHOD_REGISTERED] = {
+    [METHOD_GET] = {"GET", 3},         [METHOD_HEAD] = {"HEAD", 4},
+    [METHOD_OPTIONS] = {"OPTIONS", 7}, [METHOD_POST] = {"POST", 4},
+    [METHOD_PUT] = {"PUT", 3},         [METHOD_DELETE] = {"DELETE", 6},
+    [METHOD_CONNECT] = {"CONNECT", 7}, [METHOD_TRACE] = {"TRACE", 5},
+    [METHOD_PATCH] = {"PATCH", 5},
+};
+
+/* The other methods of IANA's registry, except PRI, which is not a method of HTTP/1. */
+static const char *const registered_names[] = {
+    "ACL",
+    "BASELINE-CONTROL",
+    "BIND",
+    "CHECKIN",
+    "CHECKOUT",
+    "COPY",
+    "LABEL",
+    "LINK",
+    "LOCK",
+    "MERGE",
+    "MKACTIVITY",
+    "MKCALENDAR",
+    "MKCOL",
+    "MKREDIRECTREF",
+    "MKWORKSPACE",
+    "MOVE",
+    "ORDERPATCH",
+    "PROPFIND",
+    "PROPPATCH",
+    "QUERY",
+    "REBIND",
+    "REPORT",
+    "SEARCH",
+    "UNBIND",
+    "UNCHECKOUT",
+    "UNLINK",
+    "UNLOCK",
+    "UPDATE",
+    "UPDATEREDIRECTREF",
+    "VERSION-CONTROL",
+};
+
+enum http_method http_method_find(struct span name)
+{
+    for (int method = METHOD_GET; method < METHOD_REGISTERED; method++)
+        if (span_is(name, method_names[method]))
+            return (enum http_method)method;
+    for (size_t i = 0; i < ARRAY_LENGTH(registered_names); i++)
+        if (span_is(name, (struct span){registered_names[i], strlen(registered_names[i])}))
+            return METHOD_REGISTERED;
+    return METHOD_UNKNOWN;
 }

@@ -43,6 +43,9 @@ enum http_method {
     METHOD_UNKNOWN,    /* a well-formed token that is not registered */
 };
 
+/* Major versions. Each has its own encoding of header fields: field lines, or HPACK. */
+enum http_version { HTTP_1, HTTP_2, HTTP_VERSIONS };
+
 /* Fields that select the representation: bits of request.present and request.repeated. */
 enum request_field {
     REQUEST_ACCEPT = 1 << 0,
@@ -64,7 +67,8 @@ struct request {
     struct span fields; /* all field lines, as received */
     struct span target;
     enum http_method method;
-    uint8_t minor_version; /* 0 or 1 */
+    enum http_version version;
+    uint8_t minor_version; /* of HTTP_1: 0 or 1 */
     bool keep_alive;       /* the client wants a persistent connection (version and Connection) */
     bool has_body;         /* Content-Length above 0, or chunked */
     bool chunked;
@@ -84,6 +88,33 @@ struct request {
     struct span if_range;
     struct span range;
 };
+
+/*
+ * Makes REQUEST one without fields. Field by field, because compilers emit a slower string
+ * instruction for assigning the whole struct.
+ */
+static inline void request_clear(struct request *request)
+{
+    const struct span none = {NULL, 0};
+
+    request->line = request->fields = request->target = request->host = none;
+    request->referer = request->user_agent = none;
+    request->method = METHOD_UNKNOWN;
+    request->version = HTTP_1;
+    request->minor_version = 0;
+    request->present = request->repeated = 0;
+    request->keep_alive = request->has_body = request->chunked = request->expect_continue = false;
+    request->content_length = 0;
+}
+
+/*
+ * Finds the lines of the field NAME, in lower case, among all that were received. Returns their
+ * number; *VALUE is that of the first. Slow: only for fields that few requests need.
+ */
+unsigned request_find_field(const struct request *request, struct span name, struct span *value);
+
+/* The method called NAME, which is a token. */
+enum http_method http_method_find(struct span name);
 
 /*
  * Iterates over the field lines of FIELD. *AT is NULL before the first call and private to this

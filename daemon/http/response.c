@@ -1,16 +1,19 @@
 #include "daemon/http/response.h"
 
 #include "common/macros.h"
+#include "daemon/http/hpack.h"
 
 #include <assert.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 static_assert(STATUS_OK == 200, "STATUS_OK has index 0");
 
-static const char *const connection_fields[PERSIST_COUNT] = {"", "Connection: keep-alive\r\n",
-                                                             "Connection: close\r\n"};
+static const char *const connection_fields[] = {
+    [PREFIX_DEFAULT] = "",
+    [PREFIX_KEEP_ALIVE] = "Connection: keep-alive\r\n",
+    [PREFIX_CLOSE] = "Connection: close\r\n",
+};
 
 const char *response_reason(int status)
 {
@@ -25,16 +28,36 @@ const char *response_reason(int status)
     }
 }
 
-static size_t write_prefix(char *buffer, int status, const char *server, const char *date,
-                           enum persistence persistence)
+bool response_is_of_request(int status)
 {
-    bool nameless = server != NULL && server[0] == '\0';
-    int length = snprintf(
-        buffer, RESPONSE_PREFIX_MAX, "HTTP/1.1 %d %s\r\n%s%s%sDate: %.*s\r\n%s", status,
-        response_reason(status), nameless ? "" : "Server: ", server != NULL ? server : "webserverd",
-        nameless ? "" : "\r\n", HTTP_DATE_BYTES, date, connection_fields[persistence]);
+    return status >= 400 && status != STATUS_FORBIDDEN && status != STATUS_NOT_FOUND &&
+           status != STATUS_GONE && status != STATUS_METHOD_NOT_ALLOWED &&
+           status != STATUS_NOT_ACCEPTABLE;
+}
 
-    return (size_t)length;
+/* Writes Server, unless it is empty, and Date; returns the number of bytes. */
+static size_t write_lines(const struct response_prefixes *prefixes, char *buffer)
+{
+    const char *server = prefixes->server != NULL ? prefixes->server : "webserverd";
+    bool nameless = server[0] == '\0';
+
+    return (size_t)snprintf(buffer, RESPONSE_PREFIX_MAX, "%s%s%sDate: %.*s\r\n",
+                            nameless ? "" : "Server: ", server, nameless ? "" : "\r\n",
+                            HTTP_DATE_BYTES, prefixes->date);
+}
+
+static size_t write_prefix(const struct response_prefixes *prefixes, int status,
+                           enum prefix_form form, char *buffer)
+{
+    char lines[RESPONSE_PREFIX_MAX];
+    size_t length = write_lines(prefixes, lines);
+
+    if (form == PREFIX_HPACK)
+        return (size_t)(hpack_put_lines(hpack_put_status(buffer, status),
+                                        (struct span){lines, length}) -
+                        buffer);
+    return (size_t)snprintf(buffer, RESPONSE_PREFIX_MAX, "HTTP/1.1 %d %s\r\n%.*s%s", status,
+                            response_reason(status), (int)length, lines, connection_fields[form]);
 }
 
 /* The index of STATUS in the prepared prefixes; STATUS_COUNT if it is not in the list. */
@@ -66,24 +89,23 @@ void response_prefixes_update(struct response_prefixes *prefixes, int64_t second
 }
 
 static void prepare(const struct response_prefixes *prefixes, struct response_prefix *prefix,
-                    int status, enum persistence persistence)
+                    int status, enum prefix_form form)
 {
     prefix->second = prefixes->second;
-    prefix->length =
-        write_prefix(prefix->text, status, prefixes->server, prefixes->date, persistence);
+    prefix->length = write_prefix(prefixes, status, form, prefix->text);
 }
 
-size_t response_prefix(struct response_prefixes *prefixes, int status, enum persistence persistence,
+size_t response_prefix(struct response_prefixes *prefixes, int status, enum prefix_form form,
                        char *buffer)
 {
     unsigned index = LIKELY(status == STATUS_OK) ? 0 : index_of(status);
     struct response_prefix *prefix;
 
     if (UNLIKELY(index == STATUS_COUNT))
-        return write_prefix(buffer, status, prefixes->server, prefixes->date, persistence);
-    prefix = &prefixes->prepared[index][persistence];
+        return write_prefix(prefixes, status, form, buffer);
+    prefix = &prefixes->prepared[index][form];
     if (UNLIKELY(prefix->second != prefixes->second))
-        prepare(prefixes, prefix, status, persistence);
+        prepare(prefixes, prefix, status, form);
     memcpy(buffer, prefix->text, prefix->length);
     return prefix->length;
 }

@@ -1,6 +1,6 @@
 /*
- * Response prefixes: status line, Server, Date and Connection, with which every HTTP/1 response
- * begins; and the built-in error pages. Each thread formats the Date once a second (RFC 9110
+ * Response prefixes, with which every response begins: the status, Server and Date, and in HTTP/1
+ * Connection; and the built-in error pages. Each thread formats the Date once a second (RFC 9110
  * section 6.6.1).
  */
 #ifndef DAEMON_RESPONSE_H
@@ -9,6 +9,7 @@
 #include "common/span.h"
 #include "daemon/http/date.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,12 +19,13 @@ enum http_status {
 #undef HTTP_STATUS
 };
 
-/* The Connection field (RFC 9112 section 9.3). */
-enum persistence {
-    PERSIST_DEFAULT,    /* none: HTTP/1.1 keep-alive */
-    PERSIST_KEEP_ALIVE, /* "keep-alive": for HTTP/1.0 */
-    PERSIST_CLOSE,      /* "close" */
-    PERSIST_COUNT
+/* Forms of the prefix: HTTP/1 with each Connection field (RFC 9112 section 9.3), and HTTP/2. */
+enum prefix_form {
+    PREFIX_DEFAULT,    /* no field: HTTP/1.1 keep-alive */
+    PREFIX_KEEP_ALIVE, /* "keep-alive": for HTTP/1.0 */
+    PREFIX_CLOSE,      /* "close" */
+    PREFIX_HPACK,      /* a header block */
+    PREFIX_FORMS
 };
 
 enum { RESPONSE_PREFIX_MAX = 192 };
@@ -47,18 +49,22 @@ struct response_prefixes {
     const char *server; /* value of Server; "": none, NULL: the default. Borrowed; set before use */
     int64_t second;     /* since 1970, of the current Date */
     char date[HTTP_DATE_BYTES];
-    struct response_prefix prepared[STATUS_COUNT][PERSIST_COUNT];
+    struct response_prefix prepared[STATUS_COUNT][PREFIX_FORMS];
 };
 
 /* Updates the Date if SECOND (since 1970) has changed. The owning thread. */
 void response_prefixes_update(struct response_prefixes *prefixes, int64_t second);
 
-/*
- * Writes the prefix, up to and including the Connection field, to BUFFER, at most
- * RESPONSE_PREFIX_MAX bytes; returns the number of bytes.
- */
-size_t response_prefix(struct response_prefixes *prefixes, int status, enum persistence persistence,
+/* Writes the prefix to BUFFER, at most RESPONSE_PREFIX_MAX bytes; returns the number of bytes. */
+size_t response_prefix(struct response_prefixes *prefixes, int status, enum prefix_form form,
                        char *buffer);
+
+/*
+ * True for an error that depends on more of the request than its method and target, or on the state
+ * of the server: a cache must not store it (RFC 6585 sections 4 and 5). The other errors, such as
+ * 404, are about the target resource.
+ */
+bool response_is_of_request(int status);
 
 /* "Not Found" for 404. */
 const char *response_reason(int status);

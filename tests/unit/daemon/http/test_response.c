@@ -2,6 +2,7 @@
 #include "daemon/http/response.h"
 
 #include "common/macros.h"
+#include "daemon/http/hpack.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,18 +22,39 @@ static const int statuses[] = {
     299, /* not in the list */
 };
 
-static const char *const fields[PERSIST_COUNT] = {"", "Connection: keep-alive\r\n",
-                                                  "Connection: close\r\n"};
+static const char *const fields[] = {
+    [PREFIX_DEFAULT] = "",
+    [PREFIX_KEEP_ALIVE] = "Connection: keep-alive\r\n",
+    [PREFIX_CLOSE] = "Connection: close\r\n",
+};
 
-static void assert_prefix(struct response_prefixes *prefixes, int status, enum persistence how,
+/* The same fields as a header block. */
+static void assert_block(const char *block, size_t length, int status, const char *server,
+                         const char *date)
+{
+    char lines[RESPONSE_PREFIX_MAX], expected[RESPONSE_PREFIX_MAX], *end;
+    int lines_length =
+        snprintf(lines, sizeof(lines), "%sDate: %.*s\r\n", server, HTTP_DATE_BYTES, date);
+
+    end = hpack_put_status(expected, status);
+    end = hpack_put_lines(end, (struct span){lines, (size_t)lines_length});
+    assert_int_equal(length, end - expected);
+    assert_memory_equal(block, expected, length);
+}
+
+static void assert_prefix(struct response_prefixes *prefixes, int status, enum prefix_form form,
                           const char *server)
 {
     char text[RESPONSE_PREFIX_MAX + 1], expected[400], date[HTTP_DATE_BYTES];
-    size_t length = response_prefix(prefixes, status, how, text);
+    size_t length = response_prefix(prefixes, status, form, text);
 
     http_date_write(prefixes->second, date);
+    if (form == PREFIX_HPACK) {
+        assert_block(text, length, status, server, date);
+        return;
+    }
     snprintf(expected, sizeof(expected), "HTTP/1.1 %d %s\r\n%sDate: %.*s\r\n%s", status,
-             response_reason(status), server, HTTP_DATE_BYTES, date, fields[how]);
+             response_reason(status), server, HTTP_DATE_BYTES, date, fields[form]);
     text[length] = '\0';
     assert_string_equal(text, expected);
 }
@@ -53,9 +75,9 @@ static void prefixes_are_current_in_every_second(void **state)
         for (size_t t = 0; t < ARRAY_LENGTH(seconds); t++) {
             response_prefixes_update(prefixes, seconds[t]);
             for (size_t i = 0; i < 2 * ARRAY_LENGTH(statuses); i++) /* each twice */
-                for (int how = 0; how < PERSIST_COUNT; how++)
+                for (int form = 0; form < PREFIX_FORMS; form++)
                     assert_prefix(prefixes, statuses[i % ARRAY_LENGTH(statuses)],
-                                  (enum persistence)how, servers[s].field);
+                                  (enum prefix_form)form, servers[s].field);
         }
         free(prefixes);
     }
