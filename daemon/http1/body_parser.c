@@ -24,7 +24,7 @@
 #include "daemon/http1/body_parser.h"
 
 #include "common/macros.h"
-#include "daemon/http1/syntax.h"
+#include "daemon/http/syntax.h"
 
 enum { DIGITS_FREE = 16, /* more count as extension */ TOP_DIGIT_SHIFT = 60 };
 

@@ -10,6 +10,7 @@
 #define DAEMON_HTTP1_CONNECTION_H
 
 #include "daemon/connection/connection.h"
+#include "daemon/connection/file_window.h"
 
 struct pending_response;
 struct request_body;
@@ -19,6 +20,7 @@ struct http1_connection {
     struct transaction_state state;   /* of the current request */
     struct request_body *body;        /* being received; NULL: none */
     struct pending_response *pending; /* partly sent; NULL: none */
+    struct file_window window;        /* of its file */
     size_t scanned;                   /* unserved bytes already scanned by the request parser */
     bool counted_busy;                /* counted in the gauge connections_busy */
 };

@@ -2,6 +2,7 @@
 
 #include "common/segment_writer.h"
 #include "daemon/connection/timeouts.h"
+#include "daemon/connection/transport.h"
 #include "daemon/http1/body_parser.h"
 #include "daemon/transaction/process.h"
 
@@ -112,7 +113,7 @@ ssize_t request_body_send_continue(struct http1_connection *http1)
 
     if (!http1->body->continue_due)
         return 1;
-    sent = connection->transport->write(connection->fd, &part, 1, false);
+    sent = connection->transport->write(connection, &part, 1, false);
     if (sent < 0)
         return sent;
     http1->body->continue_due = false;

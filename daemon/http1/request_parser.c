@@ -52,53 +52,11 @@
 #include "daemon/http1/request_parser.h"
 
 #include "common/macros.h"
+#include "daemon/http/request_fields.h"
+#include "daemon/http/syntax.h"
 #include "daemon/http/target.h"
-#include "daemon/http1/request_fields.h"
-#include "daemon/http1/syntax.h"
 
 enum { LEADING_LINES_MAX = 4 };
-
-static const struct span method_names[METHOD_REGISTERED] = {
-    [METHOD_GET] = {"GET", 3},         [METHOD_HEAD] = {"HEAD", 4},
-    [METHOD_OPTIONS] = {"OPTIONS", 7}, [METHOD_POST] = {"POST", 4},
-    [METHOD_PUT] = {"PUT", 3},         [METHOD_DELETE] = {"DELETE", 6},
-    [METHOD_CONNECT] = {"CONNECT", 7}, [METHOD_TRACE] = {"TRACE", 5},
-    [METHOD_PATCH] = {"PATCH", 5},
-};
-
-/* The other methods of IANA's registry, except PRI, which is not a method of HTTP/1. */
-static const char *const registered_names[] = {
-    "ACL",
-    "BASELINE-CONTROL",
-    "BIND",
-    "CHECKIN",
-    "CHECKOUT",
-    "COPY",
-    "LABEL",
-    "LINK",
-    "LOCK",
-    "MERGE",
-    "MKACTIVITY",
-    "MKCALENDAR",
-    "MKCOL",
-    "MKREDIRECTREF",
-    "MKWORKSPACE",
-    "MOVE",
-    "ORDERPATCH",
-    "PROPFIND",
-    "PROPPATCH",
-    "QUERY",
-    "REBIND",
-    "REPORT",
-    "SEARCH",
-    "UNBIND",
-    "UNCHECKOUT",
-    "UNLINK",
-    "UNLOCK",
-    "UPDATE",
-    "UPDATEREDIRECTREF",
-    "VERSION-CONTROL",
-};
 
 BYTE_SCAN_INLINE bool is_line_end(const char *at, const char *end)
 {
@@ -114,17 +72,6 @@ static int check_line_end(const char *at, const char *end, int ran_out)
 }
 
 /* The request line, RFC 9112 section 3 */
-
-static enum http_method find_method(struct span name)
-{
-    for (int method = METHOD_GET; method < METHOD_REGISTERED; method++)
-        if (span_is(name, method_names[method]))
-            return (enum http_method)method;
-    for (size_t i = 0; i < ARRAY_LENGTH(registered_names); i++)
-        if (span_is(name, (struct span){registered_names[i], strlen(registered_names[i])}))
-            return METHOD_REGISTERED;
-    return METHOD_UNKNOWN;
-}
 
 static int store_version(struct request *request, struct span text)
 {
@@ -201,7 +148,7 @@ static inline int parse_method(struct head *head, const char *line, const char *
     *method_end = skip_token(head->start, line, end);
     if (*method_end == end)
         return INCOMPLETE;
-    head->request->method = find_method(span_between(line, *method_end));
+    head->request->method = http_method_find(span_between(line, *method_end));
     return *method_end != line && **method_end == ' ' ? GOOD : 400;
 }
 
@@ -259,45 +206,6 @@ static int parse_line(struct head *head, size_t line_bytes)
 
 /* Field lines, RFC 9112 section 5 */
 
-/* The handler of the field NAME, selected by length and then by letters. NULL: it is ignored. */
-static inline field_handler *find_field(struct span name)
-{
-    switch (name.length) {
-    case 4:
-        return NAME_IS(name, "host") ? request_field_host : NULL;
-    case 5:
-        return NAME_IS(name, "range") ? request_field_range : NULL;
-    case 6:
-        if (NAME_IS(name, "accept"))
-            return request_field_accept;
-        return NAME_IS(name, "expect") ? request_field_expect : NULL;
-    case 7:
-        return NAME_IS(name, "referer") ? request_field_referer : NULL;
-    case 8:
-        if (NAME_IS(name, "if-match"))
-            return request_field_if_match;
-        return NAME_IS(name, "if-range") ? request_field_if_range : NULL;
-    case 10:
-        if (NAME_IS(name, "user-agent"))
-            return request_field_user_agent;
-        return NAME_IS(name, "connection") ? request_field_connection : NULL;
-    case 13:
-        return NAME_IS(name, "if-none-match") ? request_field_if_none_match : NULL;
-    case 14:
-        return NAME_IS(name, "content-length") ? request_field_content_length : NULL;
-    case 15:
-        return NAME_IS(name, "accept-encoding") ? request_field_accept_encoding : NULL;
-    case 17:
-        if (NAME_IS(name, "if-modified-since"))
-            return request_field_if_modified_since;
-        return NAME_IS(name, "transfer-encoding") ? request_field_transfer_encoding : NULL;
-    case 19:
-        return NAME_IS(name, "if-unmodified-since") ? request_field_if_unmodified_since : NULL;
-    default:
-        return NULL;
-    }
-}
-
 /* Moves *AT to the CRLF past HTABs, the only control byte allowed in a value. */
 static int skip_tabs(const struct head *head, const char **at, int ran_out)
 {
@@ -327,7 +235,7 @@ static inline int parse_field(struct head *head, const char **at, const char *en
             return status;
     }
     *at = value_end + 2;
-    handle = find_field(span_between(name, name_end));
+    handle = request_field_find(span_between(name, name_end));
     return handle == NULL ? GOOD : handle(head, http_trim(span_between(name_end + 1, value_end)));
 }
 
@@ -424,23 +332,6 @@ static bool new_bytes_decide(const char *data, size_t length, size_t scanned,
     return false;
 }
 
-/*
- * Field by field, because compilers emit a slower string instruction for assigning the whole
- * struct.
- */
-static void clear_request(struct request *request)
-{
-    const struct span none = {NULL, 0};
-
-    request->line = request->fields = request->target = request->host = none;
-    request->referer = request->user_agent = none;
-    request->method = METHOD_UNKNOWN;
-    request->minor_version = 0;
-    request->present = request->repeated = 0;
-    request->keep_alive = request->has_body = request->chunked = request->expect_continue = false;
-    request->content_length = 0;
-}
-
 int request_parse(const char *data, size_t length, const struct request_limits *limits,
                   size_t *scanned, struct request *request)
 {
@@ -452,7 +343,7 @@ int request_parse(const char *data, size_t length, const struct request_limits *
         *scanned = length;
         return 0;
     }
-    clear_request(request);
+    request_clear(request);
     head.end = data + (cut ? limits->head_bytes : length);
     status = parse_head(&head, limits);
     *scanned = status == INCOMPLETE ? length : 0;

@@ -9,14 +9,15 @@
 
 #include "daemon/http1/connection.h"
 
-enum { RESPONSE_WINDOW_BYTES = 2 * 1024 * 1024 }; /* of a file, sent in one loop iteration */
-
 enum write_result {
     WRITE_DONE,    /* everything is sent and accounted for; the output buffer is empty */
     WRITE_BLOCKED, /* the rest is pending: continue when the socket is writable */
     WRITE_OFFLOAD, /* the rest is pending: the offload job then calls the protocol's resume */
     WRITE_FAILED,  /* the client is gone: close the connection */
 };
+
+/* Copies the body of the last response into the output buffer if it is small. */
+void response_copy_body(struct transaction_context *context);
 
 /* Sends the thread's output buffer. */
 enum write_result response_flush(struct http1_connection *http1);

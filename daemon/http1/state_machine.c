@@ -5,18 +5,18 @@
 #include "common/segment_writer.h"
 #include "daemon/connection/lifecycle.h"
 #include "daemon/connection/timeouts.h"
+#include "daemon/connection/transport.h"
 #include "daemon/http1/request_body.h"
 #include "daemon/http1/request_parser.h"
 #include "daemon/http1/response_writer.h"
 #include "daemon/transaction/accounting.h"
 #include "daemon/transaction/loading.h"
 #include "daemon/transaction/lookup.h"
+#include "daemon/transaction/memory.h"
 #include "daemon/transaction/process.h"
 
 #include <errno.h>
 #include <sys/socket.h>
-
-enum { LINGER_MAX_S = 30 };
 
 static struct http1_connection *http1_of(struct connection *connection)
 {
@@ -30,32 +30,13 @@ static struct transaction_context *context_of(const struct http1_connection *htt
 
 /* Waiting and closing */
 
-/*
- * Called after the last response. Closing now would reset the connection if the client still sends,
- * and the response might be lost (RFC 9112 section 9.6): shuts down only our side and continues to
- * read.
- */
-static void close_after_response(struct http1_connection *http1)
-{
-    struct connection *connection = &http1->connection;
-
-    if (!connection->client.linger_wanted || shutdown(connection->fd, SHUT_WR) != 0) {
-        connection_close(connection);
-        return;
-    }
-    connection->lingering = true;
-    http1->state.began_ns = context_of(http1)->loop_now_ns;
-    read_buffer_keep(&connection->unserved, NULL, 0);
-    connection_wait(connection, EV_READ, DEADLINE_LINGER);
-}
-
 /* Called when everything that was read is served: closes, hands over, or waits for the client. */
 static void wait_or_close(struct http1_connection *http1)
 {
     struct connection *connection = &http1->connection;
 
     if (connection->client.closing)
-        close_after_response(http1);
+        connection_linger(connection);
     else if (!connection_apply_mode(connection))
         connection_wait(connection, EV_READ,
                         read_buffer_is_idle(connection->unserved) ? DEADLINE_KEEPALIVE
@@ -109,7 +90,41 @@ enum progress {
     PROGRESS_BODY,       /* the request's body is incomplete */
     PROGRESS_OFFLOAD,    /* an offload job runs for the request */
     PROGRESS_LOG,        /* no space in the log ring */
+    PROGRESS_HTTP2,      /* the client begins HTTP/2 */
+    PROGRESS_NO_PREFACE, /* it does not, although ALPN has selected it (RFC 9113 section 3.4) */
 };
+
+/* The client's preface (RFC 9113 section 3.4). The parser rejects it, as a request with this method. */
+static const struct span http2_preface = {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24};
+
+/* What rejected DATA is: the preface, its beginning, or else PROGRESS_NEXT. */
+static enum progress check_preface(const struct http1_connection *http1, const char *data,
+                                   size_t length)
+{
+    size_t common = length < http2_preface.length ? length : http2_preface.length;
+
+    if (http1->connection.loop->http2 == NULL || http1->connection.client.requests > 0 ||
+        memcmp(data, http2_preface.start, common) != 0)
+        return PROGRESS_NEXT;
+    return common == http2_preface.length ? PROGRESS_HTTP2 : PROGRESS_INCOMPLETE;
+}
+
+/* DATA begins with the preface. */
+static void begin_http2(struct http1_connection *http1, const char *data, size_t length)
+{
+    struct connection *connection = &http1->connection;
+    const struct connection_protocol *http2 = connection->loop->http2;
+
+    if (read_buffer_keep(&connection->unserved, data + http2_preface.length,
+                         length - http2_preface.length))
+        connection = connection_become(connection, http2);
+    else
+        http2 = NULL;
+    if (http2 != NULL && connection != NULL)
+        http2->accepted(connection);
+    else
+        connection_close(&http1->connection);
+}
 
 static struct request_limits limits_of(const struct http1_connection *http1)
 {
@@ -126,16 +141,27 @@ static enum progress serve_one(struct http1_connection *http1, const char *data,
     struct transaction_context *context = context_of(http1);
     struct client *client = &http1->connection.client;
     const struct request_limits limits = limits_of(http1);
-    struct request request;
+    struct request request UNINITIALIZED;
     enum transaction_result result;
     int taken;
 
     if (UNLIKELY(!accounting_may_begin(context)))
         return PROGRESS_LOG;
+    if (UNLIKELY(http1->connection.awaits_http2)) {
+        enum progress progress = check_preface(http1, data, length);
+
+        return progress != PROGRESS_NEXT ? progress : PROGRESS_NO_PREFACE;
+    }
     taken = request_parse(data, length, &limits, &http1->scanned, &request);
     if (taken == 0)
         return PROGRESS_INCOMPLETE;
     http1->scanned = 0;
+    if (UNLIKELY(taken < 0)) {
+        enum progress progress = check_preface(http1, data, length);
+
+        if (progress != PROGRESS_NEXT)
+            return progress;
+    }
     if (UNLIKELY(request.has_body)) {
         taken = request_body_check(http1, &request, data, length, (size_t)taken);
         if (taken == 0)
@@ -147,6 +173,7 @@ static enum progress serve_one(struct http1_connection *http1, const char *data,
                        : transaction_reject(context, client, &http1->state, &request, -taken);
     if (result == TRANSACTION_WAITING)
         return PROGRESS_OFFLOAD;
+    response_copy_body(context);
     if (UNLIKELY(http1->body != NULL))
         request_body_free(http1);
     *used += taken > 0 ? (size_t)taken : length;
@@ -184,12 +211,20 @@ static void serve(struct http1_connection *http1, const char *data, size_t lengt
         if (!output_has_room(output))
             sent = response_flush(http1);
     }
+    if (UNLIKELY(progress == PROGRESS_HTTP2)) {
+        begin_http2(http1, data, length);
+        return;
+    }
+    if (UNLIKELY(progress == PROGRESS_NO_PREFACE)) {
+        metric_add(context_of(http1)->metrics, METRIC_http2_errors, 1);
+        connection_close(connection);
+        return;
+    }
     if (progress == PROGRESS_BODY)
         length = used + request_body_head_length(http1); /* the body's bytes are consumed */
     if (sent == WRITE_DONE)
         sent = response_flush(http1);
-    if (sent == WRITE_FAILED ||
-        !read_buffer_keep(&connection->unserved, data + used, length - used)) {
+    if (sent == WRITE_FAILED || !connection_keep_unserved(connection, data + used, length - used)) {
         close_when_idle(http1);
         return;
     }
@@ -276,6 +311,7 @@ static void reject_slow_head(struct http1_connection *http1)
     if (request.line.start == NULL)
         request.line = SPAN("");
     transaction_reject(context_of(http1), &connection->client, &http1->state, &request, 408);
+    response_copy_body(context_of(http1));
     sent = response_flush(http1);
     if (sent == WRITE_DONE)
         wait_or_close(http1);
@@ -290,7 +326,8 @@ static void time_out(struct connection *connection)
 {
     struct http1_connection *http1 = http1_of(connection);
 
-    if (!connection_awaits_request(connection) || !accounting_may_begin(context_of(http1))) {
+    if (!connection_awaits_request(connection) || connection->awaits_http2 ||
+        !accounting_may_begin(context_of(http1))) {
         connection_close(connection);
     } else if (http1->body == NULL) {
         reject_slow_head(http1);
@@ -313,27 +350,11 @@ static void end_of_input(struct connection *connection, ssize_t got)
     connection_close(connection);
 }
 
-/* Discards what the client sends after its last request, for a limited time. */
-static void linger(struct http1_connection *http1)
-{
-    struct connection *connection = &http1->connection;
-    uint64_t lingered_ns = context_of(http1)->loop_now_ns - http1->state.began_ns;
-    ssize_t got = connection->transport->read(connection->fd, connection->loop->read_space[0],
-                                              LOOP_READ_BYTES);
-
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    if (got <= 0 || lingered_ns > LINGER_MAX_S * NS_PER_S)
-        connection_close(connection);
-    else
-        connection_set_deadline(connection, DEADLINE_LINGER);
-}
-
 static void read_body(struct http1_connection *http1)
 {
     struct connection *connection = &http1->connection;
     char *to = connection->loop->read_space[0];
-    ssize_t got = connection->transport->read(connection->fd, to, LOOP_READ_BYTES);
+    ssize_t got = connection->transport->read(connection, to, LOOP_READ_BYTES);
 
     if (got <= 0) {
         end_of_input(connection, got);
@@ -342,6 +363,8 @@ static void read_body(struct http1_connection *http1)
     metric_add(context_of(http1)->metrics, METRIC_bytes_received, (uint64_t)got);
     if (request_body_receive(http1, to, (size_t)got))
         serve_unserved(http1);
+    else
+        connection_watch(connection, EV_READ);
 }
 
 /* Reads more of a request whose first bytes are in the connection's buffer. */
@@ -352,11 +375,12 @@ static void read_rest(struct http1_connection *http1)
     ssize_t got;
 
     if (!read_buffer_grow(&connection->unserved, 1)) {
+        memory_make_room(context_of(http1)); /* for others */
         connection_close(connection);
         return;
     }
     unserved = connection->unserved;
-    got = connection->transport->read(connection->fd, unserved->bytes + unserved->length,
+    got = connection->transport->read(connection, unserved->bytes + unserved->length,
                                       unserved->size - unserved->length);
     if (got <= 0) {
         end_of_input(connection, got);
@@ -390,7 +414,7 @@ static bool read_ahead_into(struct connection *connection, char *to)
     ssize_t got;
 
     lookup_prefetch_entry(&loop->context);
-    got = connection->transport->read(connection->fd, to, LOOP_READ_BYTES);
+    got = connection->transport->read(connection, to, LOOP_READ_BYTES);
     if (UNLIKELY(got <= 0)) {
         end_of_input(connection, got);
         return false;
@@ -441,7 +465,7 @@ static void on_ready(evutil_socket_t fd, short what, void *argument)
     if (what & EV_WRITE)
         resume(connection);
     else if (connection->lingering)
-        linger(http1);
+        connection_read_lingering(connection);
     else if (request_body_is_incomplete(http1))
         read_body(http1);
     else
