@@ -1,0 +1,113 @@
+/*
+ * An HTTP/2 connection (RFC 9113) and its streams. A connection starts as HTTP/1 and becomes one of
+ * HTTP/2 after the client's preface. Its frames are processed in order; each request is a
+ * transaction as in HTTP/1, and all frames of one read are sent in one write.
+ *
+ *   readable ─▶ receive frames ─▶ HEADERS: transaction ─▶ HEADERS and a small body ─┐
+ *                  │                  └─▶ offload job ─▶ resume: the same request   ├─▶ write
+ *                  └─▶ answers to SETTINGS, PING … ─────────────────────────────────┤
+ *   WINDOW_UPDATE, writable ─▶ DATA of the streams that may send, by priority ──────┘
+ *
+ * A connection with open streams moves between threads of a worker as it is, and never to another
+ * worker.
+ */
+#ifndef DAEMON_HTTP2_CONNECTION_H
+#define DAEMON_HTTP2_CONNECTION_H
+
+#include "daemon/connection/connection.h"
+#include "daemon/connection/file_window.h"
+#include "daemon/http2/flood.h"
+#include "daemon/http2/priority.h"
+#include "daemon/http2/settings.h"
+
+#include <nghttp2/nghttp2.h>
+
+struct unsent_output;
+
+struct http2_stream {
+    TAILQ_ENTRY(http2_stream) link;       /* in streams */
+    TAILQ_ENTRY(http2_stream) ready_link; /* in ready, if is_ready */
+    struct http2_connection *http2;
+    struct transaction_state state;
+    uint32_t id;
+    int32_t send_window, receive_window;
+    struct http2_priority priority;
+    bool receiving; /* the client has not ended its side */
+    bool reading;   /* an offload job loads for its request, or reads its file */
+    bool runnable;  /* its request must be processed */
+    bool sending;   /* its response has begun; body, text and record are valid */
+    bool is_ready;  /* in a list of ready streams */
+    bool dead;      /* reset; freed when the offload job is done */
+    int status;     /* to reject the request with; 0: process it */
+
+    /* The request, if it waits for its body or an offload job. */
+    struct request request;
+    char *head;              /* its bytes; NULL: none */
+    uint64_t content_length; /* UINT64_MAX: unknown */
+    uint64_t received;       /* bytes of its body */
+    uint64_t received_ns;    /* when body_timeout began */
+
+    /* The response, if part of its body is not sent. */
+    struct body_source body;
+    struct span text; /* of a multipart body, before its next part */
+    uint64_t body_sent;
+    struct file_window window;
+    uint64_t measured_ns;    /* the client's rate is measured since then... */
+    uint64_t measured_bytes; /* ...and these have been sent */
+    uint64_t *record;        /* of the log */
+    bool reserved;           /* the record's words are counted in ring_reserved */
+};
+
+TAILQ_HEAD(http2_streams, http2_stream);
+
+enum http2_goaway {
+    GOAWAY_NONE,
+    GOAWAY_ANNOUNCED, /* the client should open no more streams; those that arrive are served */
+    GOAWAY_FINAL,     /* no more streams are served; the connection closes after the open ones */
+};
+
+struct http2_connection {
+    struct connection connection; /* first */
+    nghttp2_hd_inflater *inflater;
+    struct http2_streams streams;              /* the open and the dead ones */
+    struct http2_streams ready[URGENCY_COUNT]; /* of these, those that have something to send */
+    uint32_t stream_count, dead_count, ready_count;
+    struct http2_stream *spare; /* to reuse while the connection is busy; NULL: none */
+    struct http2_settings settings;
+    int32_t send_window, receive_window;
+    uint32_t last_stream; /* highest number of a stream that the client has opened */
+    /* Bit n: stream last_stream - 2 n was opened; it was reset by us. */
+    uint64_t opened, reset_by_us;
+
+    /* A header block that continues in the next frame; NULL: none. */
+    char *block;
+    size_t block_length;
+    uint32_t block_stream;
+    bool block_ends_stream;
+    bool block_depends_on_itself; /* it has a priority that says so */
+
+    struct unsent_output *unsent; /* NULL: everything is written */
+    size_t burst;                 /* bytes of bodies to write at once */
+    enum http2_goaway goaway;
+    bool started;          /* the client's SETTINGS have arrived */
+    bool failed;           /* GOAWAY with an error is sent: nothing more is received */
+    bool closing_jobs;     /* closes when the last offload job is done */
+    bool table_update_due; /* the next header block must begin with a dynamic table size update */
+    bool counted_busy;     /* counted in the gauge connections_busy */
+    uint64_t body_bytes_sent; /* of all streams */
+    struct http2_floods floods;
+};
+
+static inline struct http2_connection *http2_of(struct connection *connection)
+{
+    return (struct http2_connection *)connection;
+}
+
+static inline struct transaction_context *http2_context(const struct http2_connection *http2)
+{
+    return &http2->connection.loop->context;
+}
+
+extern const struct connection_protocol http2_protocol;
+
+#endif

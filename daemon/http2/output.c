@@ -1,0 +1,608 @@
+#include "daemon/http2/output.h"
+
+#include "common/clock.h"
+#include "common/macros.h"
+#include "common/segment_writer.h"
+#include "daemon/connection/timeouts.h"
+#include "daemon/connection/transport.h"
+#include "daemon/http2/stream.h"
+#include "daemon/transaction/accounting.h"
+#include "daemon/transaction/memory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum {
+    PIECES_MAX = 64,
+    FILE_SPACE_BYTES = 128 * 1024,   /* read at once */
+    BURST_MIN_BYTES = 32 * 1024,     /* of bodies in a write... */
+    BURST_MAX_BYTES = 512 * 1024,    /* ...and at most */
+    SEND_BUDGET_BYTES = 2048 * 1024, /* so that other connections are served in between */
+    LIFT_LIMIT_BYTES = 1024 * 1024,  /* after this many bytes of a body: as in HTTP/1 */
+    FRAMES_ROOM_BYTES = 1024,        /* in the output buffer, for a frame and the text in it */
+    TAIL_MIN_BYTES = 4 * 1024,       /* shorter pieces of files are copied */
+};
+
+/* Bytes of a file, which the kernel sends without a copy. */
+struct file_piece {
+    struct resource *file; /* NULL: none */
+    uint64_t offset, left;
+};
+
+/* The unsent rest of a write, with the log records of responses that end in it. */
+struct unsent_output {
+    size_t length, sent;
+    struct file_piece tail; /* after the bytes; with a reference */
+    uint64_t record_words;
+    bool reserved; /* the records' words are counted in ring_reserved */
+    uint64_t *records;
+    char bytes[];
+};
+
+/* Control frames */
+
+static char *place(struct http2_connection *http2)
+{
+    struct output_buffer *output = &http2_context(http2)->output;
+
+    return output->bytes + output->used;
+}
+
+static void advance_to(struct http2_connection *http2, const char *end)
+{
+    struct output_buffer *output = &http2_context(http2)->output;
+
+    output->used = (size_t)(end - output->bytes);
+}
+
+void output_put_settings(struct http2_connection *http2)
+{
+    const struct config *config = http2_context(http2)->worker->config;
+    char *at = frame_put_head(place(http2),
+                              (struct frame_head){3 * FRAME_SETTING_BYTES, FRAME_SETTINGS, 0, 0});
+
+    at =
+        frame_put_setting(at, SETTING_MAX_CONCURRENT_STREAMS, config->http2_max_concurrent_streams);
+    at = frame_put_setting(at, SETTING_MAX_HEADER_LIST_SIZE, (uint32_t)config->limits_header_bytes);
+    at = frame_put_setting(at, SETTING_NO_RFC7540_PRIORITIES, 1);
+    advance_to(http2, at);
+}
+
+void output_put_settings_ack(struct http2_connection *http2)
+{
+    advance_to(http2,
+               frame_put_head(place(http2), (struct frame_head){0, FRAME_SETTINGS, FRAME_ACK, 0}));
+}
+
+void output_put_ping(struct http2_connection *http2, uint8_t flags, const char *payload)
+{
+    advance_to(http2, frame_put_ping(place(http2), flags, payload));
+}
+
+void output_put_reset(struct http2_connection *http2, uint32_t stream, enum http2_error error)
+{
+    advance_to(http2, frame_put_reset(place(http2), stream, error));
+    stream_note_reset(http2, stream);
+}
+
+void output_put_window_update(struct http2_connection *http2, uint32_t stream, uint32_t increment)
+{
+    advance_to(http2, frame_put_window_update(place(http2), stream, increment));
+}
+
+void output_put_goaway(struct http2_connection *http2, uint32_t last_stream, enum http2_error error)
+{
+    advance_to(http2, frame_put_goaway(place(http2), last_stream, error));
+}
+
+void output_put_continue(struct http2_connection *http2, uint32_t stream)
+{
+    static const char block[] = "\x08\x03"
+                                "100"; /* :status */
+    size_t length = sizeof(block) - 1;
+    char *at = frame_put_head(place(http2), (struct frame_head){(uint32_t)length, FRAME_HEADERS,
+                                                                FRAME_END_HEADERS, stream});
+
+    memcpy(at, block, length);
+    advance_to(http2, at + length);
+}
+
+/* Gathering */
+
+/* A write: pieces of the output buffer and of bodies. */
+struct gather {
+    struct http2_connection *http2;
+    struct output_buffer *output;
+    struct iovec piece[PIECES_MAX];
+    int count;
+    size_t gathered; /* bytes of the output buffer in the pieces */
+    size_t all;
+    size_t bodies;             /* bytes of bodies in it */
+    struct http2_streams done; /* streams that end with this write; their bodies are in it */
+    size_t file_used;
+    char *file_space;       /* FILE_SPACE_BYTES; NULL: no bodies are sent */
+    struct file_piece tail; /* after the pieces; its frame is the last one */
+};
+
+static void add_piece(struct gather *gather, const char *start, size_t length)
+{
+    gather->piece[gather->count++] = (struct iovec){(void *)(uintptr_t)start, length};
+    gather->all += length;
+}
+
+/* Adds what the output buffer has got since the last call. */
+static void add_output(struct gather *gather)
+{
+    struct output_buffer *output = gather->output;
+
+    if (output->used > gather->gathered)
+        add_piece(gather, output->bytes + gather->gathered, output->used - gather->gathered);
+    gather->gathered = output->used;
+}
+
+static bool has_room(const struct gather *gather)
+{
+    const struct output_buffer *output = gather->output;
+
+    return gather->tail.file == NULL &&
+           gather->count + 2 * (FILE_SPACE_BYTES / FRAME_PAYLOAD_MAX + 1) < PIECES_MAX &&
+           output->used + FRAMES_ROOM_BYTES <= OUTPUT_BUFFER_BYTES &&
+           output->record_words + LOG_RECORD_WORDS_MAX <= OUTPUT_RECORD_WORDS &&
+           gather->bodies < gather->http2->burst;
+}
+
+/* The response ends with this frame: moves its record to the buffer. */
+static void finish_stream(struct gather *gather, struct http2_stream *stream)
+{
+    struct output_buffer *output = gather->output;
+    uint64_t words = accounting_words(stream->record);
+
+    stream_set_reserved(stream, false);
+    output->last_record = output->records + output->record_words;
+    memcpy(output->last_record, stream->record, words * 8);
+    output->record_words += words;
+    stream_make_unready(stream);
+    stream->sending = false;
+    if (stream->receiving) /* the client may stop sending its body */
+        output_put_reset(gather->http2, stream->id, HTTP2_NO_ERROR);
+    TAILQ_REMOVE(&gather->http2->streams, stream, link);
+    TAILQ_INSERT_TAIL(&gather->done, stream, link);
+}
+
+/* Adds the head of a DATA frame with LENGTH bytes, which have been taken from the body. */
+static void put_data_head(struct gather *gather, struct http2_stream *stream, size_t length)
+{
+    struct http2_connection *http2 = gather->http2;
+    bool last = stream->text.length == 0 && body_source_is_empty(&stream->body);
+    struct frame_head head = {(uint32_t)length, FRAME_DATA, last ? FRAME_END_STREAM : 0,
+                              stream->id};
+
+    advance_to(http2, frame_put_head(place(http2), head));
+    stream->send_window -= (int32_t)length;
+    http2->send_window -= (int32_t)length;
+    stream->body_sent += length;
+    stream->measured_bytes += length;
+    gather->bodies += length;
+}
+
+/* At most this many bytes of LEFT fit in a frame of the stream. */
+static size_t frame_limit(const struct http2_stream *stream, uint64_t left)
+{
+    const struct http2_connection *http2 = stream->http2;
+    uint64_t limit = http2->settings.max_frame_size < FRAME_PAYLOAD_MAX
+                         ? http2->settings.max_frame_size
+                         : FRAME_PAYLOAD_MAX;
+
+    limit = left < limit ? left : limit;
+    limit = (uint64_t)stream->send_window < limit ? (uint64_t)stream->send_window : limit;
+    return (uint64_t)http2->send_window < limit ? (uint64_t)http2->send_window : limit;
+}
+
+static void send_text(struct gather *gather, struct http2_stream *stream)
+{
+    size_t length = frame_limit(stream, stream->text.length);
+    const char *text = stream->text.start;
+
+    stream->text.start += length;
+    stream->text.length -= length;
+    put_data_head(gather, stream, length);
+    output_put(gather->output, text, length);
+}
+
+static void send_memory(struct gather *gather, struct http2_stream *stream)
+{
+    const char *memory = stream->body.memory;
+    size_t length = frame_limit(stream, stream->body.left);
+
+    body_source_advance(&stream->body, length);
+    put_data_head(gather, stream, length);
+    add_output(gather);
+    add_piece(gather, memory, length);
+}
+
+/* Number of bytes of the file to read at once. */
+static uint64_t read_limit(const struct gather *gather, const struct http2_stream *stream)
+{
+    const struct http2_connection *http2 = gather->http2;
+    uint64_t limit = FILE_SPACE_BYTES - gather->file_used;
+
+    if (stream->priority.incremental && limit > FRAME_PAYLOAD_MAX)
+        limit = FRAME_PAYLOAD_MAX; /* then it is the next one's turn */
+    limit = stream->body.left < limit ? stream->body.left : limit;
+    limit = (uint64_t)stream->send_window < limit ? (uint64_t)stream->send_window : limit;
+    return (uint64_t)http2->send_window < limit ? (uint64_t)http2->send_window : limit;
+}
+
+/* The next frame is sent from the file. */
+static void refer_to_file(struct gather *gather, struct http2_stream *stream, size_t length)
+{
+    gather->tail = (struct file_piece){stream->body.resource, stream->body.offset, length};
+    body_source_advance(&stream->body, length);
+    put_data_head(gather, stream, length);
+}
+
+/* Returns false if the file cannot be read: it has shrunk, for example. */
+static bool send_file(struct gather *gather, struct http2_stream *stream)
+{
+    const struct resource *file = stream->body.resource;
+    struct connection *connection = &gather->http2->connection;
+    char *space = gather->file_space + gather->file_used;
+    uint64_t length = file_window_bytes(&stream->window, connection, stream->body.resource,
+                                        stream->body.offset, stream->body.left);
+    uint64_t limit = read_limit(gather, stream);
+    size_t frame = frame_limit(stream, length);
+    ssize_t got;
+
+    if (length == 0) {
+        stream->reading = true;
+        stream_update_ready(stream);
+        return true;
+    }
+    if (connection->tls == NULL && frame >= TAIL_MIN_BYTES) {
+        refer_to_file(gather, stream, frame);
+        return true;
+    }
+    length = length < limit ? length : limit;
+    got = files_read(file->fd, file->device, space, length, stream->body.offset, FILES_MAY_BLOCK);
+    if (got <= 0)
+        return false;
+    gather->file_used += (size_t)got;
+    while (got > 0) {
+        frame = frame_limit(stream, (uint64_t)got);
+        body_source_advance(&stream->body, frame);
+        put_data_head(gather, stream, frame);
+        add_output(gather);
+        add_piece(gather, space, frame);
+        space += frame;
+        got -= (ssize_t)frame;
+    }
+    return true;
+}
+
+/* Sends frames of STREAM, which is ready. */
+static void send_from(struct gather *gather, struct http2_stream *stream)
+{
+    struct http2_connection *http2 = gather->http2;
+    struct body_source *body = &stream->body;
+
+    if (stream->text.length == 0 && body->left == 0)
+        stream->text = body_source_next_part(body);
+    if (stream->text.length > 0) {
+        send_text(gather, stream);
+    } else if (body->memory != NULL) {
+        send_memory(gather, stream);
+    } else if (!send_file(gather, stream)) {
+        output_put_reset(http2, stream->id, HTTP2_INTERNAL_ERROR);
+        stream_close(stream);
+        return;
+    }
+    if (stream->text.length == 0 && body_source_is_empty(body)) {
+        finish_stream(gather, stream);
+        return;
+    }
+    stream_update_ready(stream);
+    if (stream->is_ready && stream->priority.incremental)
+        stream_pass_turn(stream);
+}
+
+static void gather_bodies(struct gather *gather)
+{
+    struct http2_connection *http2 = gather->http2;
+    struct http2_stream *stream;
+
+    while (http2->send_window > 0 && has_room(gather) &&
+           gather->file_used + FRAME_PAYLOAD_MAX <= FILE_SPACE_BYTES &&
+           (stream = stream_first_ready(http2)) != NULL)
+        send_from(gather, stream);
+}
+
+/* Writing */
+
+static void count_reset(const struct transaction_context *context)
+{
+    if (errno == EPIPE || errno == ECONNRESET)
+        metric_add(context->metrics, METRIC_connections_reset, 1);
+}
+
+static void free_done(struct gather *gather)
+{
+    struct cache *cache = http2_context(gather->http2)->worker->cache;
+    struct http2_stream *stream;
+
+    while ((stream = TAILQ_FIRST(&gather->done)) != NULL) {
+        TAILQ_REMOVE(&gather->done, stream, link);
+        TAILQ_INSERT_TAIL(&gather->http2->streams, stream, link);
+        stream_free(stream, cache);
+    }
+}
+
+static void set_reserved(struct transaction_context *context, struct unsent_output *unsent,
+                         bool reserved)
+{
+    if (reserved != unsent->reserved)
+        context->ring_reserved += reserved ? unsent->record_words : -unsent->record_words;
+    unsent->reserved = reserved;
+}
+
+/* Copies what is left after SENT bytes of the write. */
+static void copy_rest(const struct gather *gather, size_t sent, char *to)
+{
+    for (int i = 0; i < gather->count; i++) {
+        const struct iovec *piece = &gather->piece[i];
+        size_t skip = sent < piece->iov_len ? sent : piece->iov_len;
+
+        memcpy(to, (const char *)piece->iov_base + skip, piece->iov_len - skip);
+        to += piece->iov_len - skip;
+        sent -= skip;
+    }
+}
+
+/* Keeps what is left after SENT bytes. Returns false if out of memory. */
+static bool keep_rest(struct gather *gather, size_t sent)
+{
+    struct transaction_context *context = http2_context(gather->http2);
+    struct output_buffer *output = gather->output;
+    size_t rest = gather->all - sent;
+    size_t records_at = (sizeof(struct unsent_output) + rest + 7) / 8 * 8;
+    size_t bytes = records_at + output->record_words * 8;
+    struct unsent_output *unsent = malloc(bytes);
+
+    if (unsent == NULL && memory_make_room(context))
+        unsent = malloc(bytes);
+    if (unsent == NULL)
+        return false;
+    *unsent = (struct unsent_output){.length = rest,
+                                     .record_words = output->record_words,
+                                     .records = (uint64_t *)(void *)((char *)unsent + records_at)};
+    copy_rest(gather, sent, unsent->bytes);
+    memcpy(unsent->records, output->records, output->record_words * 8);
+    if (gather->tail.left > 0) {
+        unsent->tail = gather->tail;
+        cache_acquire(&unsent->tail.file->entry);
+    }
+    set_reserved(context, unsent, true);
+    gather->http2->unsent = unsent;
+    return true;
+}
+
+/* A write that was accepted whole allows a larger one. */
+static void adapt_burst(struct http2_connection *http2, const struct gather *gather, size_t sent)
+{
+    size_t burst = sent == gather->all ? http2->burst * 2 : sent;
+
+    if (gather->bodies == 0 || gather->tail.file != NULL ||
+        (sent == gather->all && gather->bodies < http2->burst))
+        return;
+    http2->burst = burst < BURST_MIN_BYTES   ? BURST_MIN_BYTES
+                   : burst > BURST_MAX_BYTES ? BURST_MAX_BYTES
+                                             : burst;
+}
+
+static void count_bodies(struct http2_connection *http2, size_t bodies)
+{
+    if (http2->body_bytes_sent < LIFT_LIMIT_BYTES &&
+        http2->body_bytes_sent + bodies >= LIFT_LIMIT_BYTES)
+        transport_lift_unsent_limit(&http2->connection);
+    http2->body_bytes_sent += bodies;
+}
+
+static void count_sent(struct http2_connection *http2, size_t sent, bool complete)
+{
+    metric_add(http2_context(http2)->metrics, METRIC_bytes_sent, sent);
+    connection_count_sent(&http2->connection, sent, complete);
+}
+
+/* Of the last system call. */
+static enum output_result blocked_or_failed(const struct http2_connection *http2)
+{
+    if (errno == EAGAIN || errno == EINTR)
+        return OUTPUT_BLOCKED;
+    count_reset(http2_context(http2));
+    return OUTPUT_FAILED;
+}
+
+/*
+ * If the file has shrunk, the connection has to close: the frame's head has announced the bytes.
+ */
+static enum output_result send_tail(struct http2_connection *http2, struct file_piece *tail)
+{
+    while (tail->left > 0) {
+        off_t offset = (off_t)tail->offset;
+        ssize_t sent = http2->connection.transport->send_file(&http2->connection, tail->file->fd,
+                                                              &offset, (size_t)tail->left);
+
+        if (sent < 0)
+            return blocked_or_failed(http2);
+        if (sent == 0)
+            return OUTPUT_FAILED;
+        tail->offset += (uint64_t)sent;
+        tail->left -= (uint64_t)sent;
+        count_sent(http2, (size_t)sent, tail->left == 0);
+    }
+    return OUTPUT_DONE;
+}
+
+/* Stores in *SENT how many bytes of the pieces are sent. */
+static enum output_result write_pieces(struct gather *gather, size_t *sent)
+{
+    struct connection *connection = &gather->http2->connection;
+    bool more = gather->tail.left > 0;
+    ssize_t result = connection->transport->write(connection, gather->piece, gather->count, more);
+
+    *sent = result > 0 ? (size_t)result : 0;
+    count_sent(gather->http2, *sent, *sent == gather->all && !more);
+    if (result < 0)
+        return blocked_or_failed(gather->http2);
+    return *sent < gather->all ? OUTPUT_BLOCKED : send_tail(gather->http2, &gather->tail);
+}
+
+static enum output_result write_gathered(struct gather *gather)
+{
+    struct http2_connection *http2 = gather->http2;
+    struct transaction_context *context = http2_context(http2);
+    struct output_buffer *output = gather->output;
+    enum output_result result;
+    size_t sent;
+
+    add_output(gather);
+    if (gather->all == 0)
+        return OUTPUT_DONE;
+    segment_activity_state(context->activity, THREAD_STATE_WRITE, context->loop_now_ns);
+    result = write_pieces(gather, &sent);
+    count_bodies(http2, gather->bodies);
+    adapt_burst(http2, gather, sent);
+    if (result == OUTPUT_BLOCKED && !keep_rest(gather, sent))
+        result = OUTPUT_FAILED;
+    if (result != OUTPUT_BLOCKED)
+        accounting_finish_all(context, output->records, output->record_words);
+    free_done(gather);
+    output_clear(output);
+    return result;
+}
+
+/* One write. Stores in *BODIES how many bytes of bodies were in it. */
+static enum output_result send_once(struct http2_connection *http2, char *file_space,
+                                    size_t *bodies)
+{
+    struct gather gather UNINITIALIZED;
+    enum output_result result;
+
+    gather.http2 = http2;
+    gather.output = &http2_context(http2)->output;
+    gather.count = 0;
+    gather.gathered = gather.all = gather.bodies = gather.file_used = 0;
+    gather.file_space = file_space;
+    gather.tail = (struct file_piece){.file = NULL};
+    TAILQ_INIT(&gather.done);
+    if (file_space != NULL)
+        gather_bodies(&gather);
+    result = write_gathered(&gather);
+    *bodies = gather.bodies;
+    return result;
+}
+
+static bool may_send_bodies(const struct http2_connection *http2)
+{
+    return http2->ready_count > 0 && http2->send_window > 0;
+}
+
+static __attribute__((noinline)) enum output_result send_bodies(struct http2_connection *http2)
+{
+    char file_space[FILE_SPACE_BYTES] UNINITIALIZED;
+    uint64_t budget = SEND_BUDGET_BYTES;
+    enum output_result result;
+    size_t bodies;
+
+    do {
+        result = send_once(http2, file_space, &bodies);
+        budget -= bodies < budget ? bodies : budget;
+    } while (result == OUTPUT_DONE && may_send_bodies(http2) && budget > 0);
+    return result == OUTPUT_DONE && may_send_bodies(http2) ? OUTPUT_MORE : result;
+}
+
+enum output_result output_send(struct http2_connection *http2)
+{
+    size_t bodies;
+
+    return may_send_bodies(http2) ? send_bodies(http2) : send_once(http2, NULL, &bodies);
+}
+
+/* The unsent rest */
+
+static void finish_unsent(struct http2_connection *http2)
+{
+    struct transaction_context *context = http2_context(http2);
+    struct unsent_output *unsent = http2->unsent;
+
+    set_reserved(context, unsent, false);
+    accounting_finish_all(context, unsent->records, unsent->record_words);
+    output_free(http2, context->worker->cache);
+}
+
+/* Sends bytes of the unsent rest that are in memory. */
+static enum output_result send_unsent_bytes(struct http2_connection *http2,
+                                            struct unsent_output *unsent)
+{
+    struct iovec piece = {unsent->bytes + unsent->sent, unsent->length - unsent->sent};
+    bool more = unsent->tail.left > 0;
+    ssize_t sent;
+
+    if (piece.iov_len == 0)
+        return OUTPUT_DONE;
+    sent = http2->connection.transport->write(&http2->connection, &piece, 1, more);
+    if (sent < 0)
+        return blocked_or_failed(http2);
+    unsent->sent += (size_t)sent;
+    count_sent(http2, (size_t)sent, unsent->sent == unsent->length && !more);
+    return unsent->sent < unsent->length ? OUTPUT_BLOCKED : OUTPUT_DONE;
+}
+
+enum output_result output_send_rest(struct http2_connection *http2)
+{
+    struct unsent_output *unsent = http2->unsent;
+    enum output_result result;
+
+    if (unsent == NULL)
+        return OUTPUT_DONE;
+    result = send_unsent_bytes(http2, unsent);
+    if (result == OUTPUT_DONE)
+        result = send_tail(http2, &unsent->tail);
+    if (result == OUTPUT_DONE)
+        finish_unsent(http2);
+    return result;
+}
+
+bool output_reserve_log(struct http2_connection *http2)
+{
+    struct unsent_output *unsent = http2->unsent;
+    struct transaction_context *context = http2_context(http2);
+
+    if (unsent == NULL || unsent->reserved)
+        return true;
+    if (accounting_has_room(context, unsent->record_words))
+        set_reserved(context, unsent, true);
+    return unsent->reserved;
+}
+
+void output_end_reservation(struct http2_connection *http2)
+{
+    if (http2->unsent != NULL)
+        set_reserved(http2_context(http2), http2->unsent, false);
+}
+
+void output_abort(struct http2_connection *http2)
+{
+    if (http2->unsent == NULL)
+        return;
+    if (http2->unsent->record_words > 0)
+        metric_add(http2_context(http2)->metrics, METRIC_responses_cut_short, 1);
+    finish_unsent(http2);
+}
+
+void output_free(struct http2_connection *http2, struct cache *cache)
+{
+    if (http2->unsent != NULL && http2->unsent->tail.file != NULL)
+        resource_release(cache, http2->unsent->tail.file);
+    free(http2->unsent);
+    http2->unsent = NULL;
+}
