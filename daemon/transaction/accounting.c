@@ -1,7 +1,10 @@
 #include "daemon/transaction/accounting.h"
 
+#include "common/clock.h"
+#include "common/macros.h"
 #include "common/segment_writer.h"
 
+#include <assert.h>
 #include <sys/eventfd.h>
 
 /*
@@ -10,11 +13,20 @@
  */
 enum { DURATION_WORD = 2, BODY_WORD = 3 };
 
+/* Many slow clients must not reserve the whole ring. */
+static uint64_t reserved_words(const struct transaction_context *context)
+{
+    uint64_t most = context->ring->capacity / 4 * 3;
+
+    return context->ring_reserved < most ? context->ring_reserved : most;
+}
+
 bool accounting_has_room(const struct transaction_context *context, uint64_t words)
 {
-    if (context->ring == NULL || context->worker->config->log_when_full == WHEN_FULL_DROP)
+    if (context->ring == NULL || context->log_dropping ||
+        context->worker->config->log_when_full == WHEN_FULL_DROP)
         return true;
-    return log_ring_has_room(context->ring, context->ring_reserved + words);
+    return log_ring_has_room(context->ring, reserved_words(context) + words);
 }
 
 bool accounting_may_begin(const struct transaction_context *context)
@@ -33,12 +45,14 @@ void accounting_pack(const struct transaction *transaction, int status, enum out
         .body_bytes = body_bytes,
         .status = (uint16_t)status,
         .outcome = (uint8_t)outcome,
+        .tls = transaction->client->tls,
     };
 
     if (context->ring != NULL) {
         record.request_line = transaction->request->line;
         record.referer = transaction->request->referer;
         record.agent = transaction->request->user_agent;
+        record.user = transaction->user;
     }
     memcpy(record.address, transaction->client->address, sizeof(record.address));
     output->last_record = output->records + output->record_words;
@@ -47,12 +61,42 @@ void accounting_pack(const struct transaction *transaction, int status, enum out
         metric_add(context->metrics, METRIC_requests_keepalive, 1);
 }
 
-void accounting_wake_logger(const struct transaction_context *context)
+static void wake_logger(const struct transaction_context *context)
 {
     const struct segment_logger *logger = segment_logger(context->worker->segment);
 
     if (atomic_load_explicit(&logger->asleep, memory_order_acquire) != 0)
         eventfd_write(context->worker->doorbell, 1);
+}
+
+void accounting_begin_wait(struct transaction_context *context)
+{
+    if (context->log_wait_from_ns == 0)
+        context->log_wait_from_ns = context->loop_now_ns;
+    metric_add(context->metrics, METRIC_log_waits, 1);
+    wake_logger(context);
+}
+
+void accounting_check_wait(struct transaction_context *context)
+{
+    uint64_t most_ns = context->worker->config->log_wait_timeout * NS_PER_MS;
+
+    if (accounting_may_begin(context))
+        context->log_wait_from_ns = 0;
+    else if (context->loop_now_ns >= context->log_wait_from_ns + most_ns)
+        context->log_dropping = true;
+}
+
+void accounting_check_dropping(struct transaction_context *context)
+{
+    if (context->log_dropping && log_ring_has_room(context->ring, context->ring->capacity / 2))
+        context->log_dropping = false;
+}
+
+static void drop_record(struct transaction_context *context)
+{
+    metric_add(context->metrics, METRIC_log_dropped, 1);
+    shortage_note(&context->shortages, SHORTAGE_LOG, context->loop_now_ns, 1);
 }
 
 /* Usually polling by the logger suffices. In case a burst fills the ring, wakes it at half full. */
@@ -64,20 +108,20 @@ static void append_to_ring(struct transaction_context *context, const uint64_t *
     if (log_ring_has_room(context->ring, words))
         log_ring_append(context->ring, record, words);
     else
-        metric_add(context->metrics, METRIC_log_dropped, 1);
+        drop_record(context);
     half_full = !log_ring_has_room(context->ring, context->ring->capacity / 2);
     if (half_full && !context->ring_half_full)
-        accounting_wake_logger(context);
+        wake_logger(context);
     context->ring_half_full = half_full;
 }
 
-static enum metric status_class(int status)
-{
-    return status < 300   ? METRIC_responses_2xx
-           : status < 400 ? METRIC_responses_3xx
-           : status < 500 ? METRIC_responses_4xx
-                          : METRIC_responses_5xx;
-}
+/* The metric that counts a status. All statuses that the server sends are in the list. */
+static const uint8_t metric_of_status[] = {
+#define HTTP_STATUS(code, name, reason) [code] = METRIC_responses_##code,
+#include "common/http_status.def"
+#undef HTTP_STATUS
+};
+static_assert(METRIC_COUNT <= UINT8_MAX, "metric_of_status needs a wider type");
 
 void accounting_finish(struct transaction_context *context, uint64_t *record, uint64_t now_ns)
 {
@@ -88,10 +132,21 @@ void accounting_finish(struct transaction_context *context, uint64_t *record, ui
     record[DURATION_WORD] = duration;
     if (context->ring != NULL)
         append_to_ring(context, record);
-    metric_add(context->metrics, status_class(status), 1);
+    assert((size_t)status < ARRAY_LENGTH(metric_of_status) && metric_of_status[status] != 0);
+    metric_add(context->metrics, (enum metric)metric_of_status[status], 1);
+    metric_add(context->metrics, METRIC_response_time, duration);
     histogram_record(&context->latency[outcome], duration);
     metric_add(context->metrics, METRIC_requests,
                1); /* last, so that a counted request has been logged */
+}
+
+void accounting_finish_all(struct transaction_context *context, uint64_t *records, uint64_t words)
+{
+    const uint64_t *end = records + words;
+    uint64_t now_ns = clock_monotonic_ns();
+
+    for (; records < end; records += accounting_words(records))
+        accounting_finish(context, records, now_ns);
 }
 
 void accounting_correct(uint64_t *record, uint64_t body_bytes)

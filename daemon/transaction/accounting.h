@@ -10,7 +10,8 @@
 
 /*
  * With `when_full = wait` space in the log ring is reserved in advance. Returns true if there is
- * space for another request, whose response is composed in the output buffer.
+ * space for another request, whose response is composed in the output buffer. Always true after a
+ * wait of wait_timeout, until half of the ring is free again.
  */
 bool accounting_may_begin(const struct transaction_context *context);
 
@@ -24,11 +25,20 @@ void accounting_pack(const struct transaction *transaction, int status, enum out
 /* Counts, times and logs the response of RECORD, which has been sent or aborted. */
 void accounting_finish(struct transaction_context *context, uint64_t *record, uint64_t now_ns);
 
+/* The same for the responses of WORDS of RECORDS. */
+void accounting_finish_all(struct transaction_context *context, uint64_t *records, uint64_t words);
+
 /* Sets the body bytes of an aborted response to those actually sent. */
 void accounting_correct(uint64_t *record, uint64_t body_bytes);
 
-/* Wakes the logger if it sleeps. */
-void accounting_wake_logger(const struct transaction_context *context);
+/* The thread begins or continues to wait for space in its log ring. Wakes the logger. */
+void accounting_begin_wait(struct transaction_context *context);
+
+/* Before waiting requests are tried again: drops records from now on if they waited too long. */
+void accounting_check_wait(struct transaction_context *context);
+
+/* Stops dropping if the ring has space again. Once a second. */
+void accounting_check_dropping(struct transaction_context *context);
 
 /* Length of a packed record in words. */
 static inline uint64_t accounting_words(const uint64_t *record)

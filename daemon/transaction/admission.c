@@ -53,13 +53,14 @@ enum client_limit_verdict admission_of_connection(const struct worker_context *w
 /* Reads what the client has sent, because closing with unread bytes would reset the connection. */
 static void send_unavailable(struct transaction_context *context, int fd)
 {
-    char response[RESPONSE_PREFIX_MAX + HEADER_RULES_MAX + 64], ignored[4096];
-    size_t length = response_prefix(&context->prefixes, 503, PERSIST_CLOSE, response);
+    char response[RESPONSE_PREFIX_MAX + HEADER_RULES_MAX + 96], ignored[4096];
+    size_t length = response_prefix(&context->prefixes, 503, PREFIX_CLOSE, response);
 
+    length += header_rules_write(&context->worker->sites.site[0].headers, NULL,
+                                 HEADER_OF_REQUEST_ERROR, response + length);
     length +=
-        header_rules_write(&context->worker->headers, NULL, HEADER_OF_RESPONSE, response + length);
-    length += (size_t)snprintf(response + length, sizeof(response) - length,
-                               "Retry-After: 1\r\nContent-Length: 0\r\n\r\n");
+        (size_t)snprintf(response + length, sizeof(response) - length,
+                         "Cache-Control: no-store\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n");
     recv(fd, ignored, sizeof(ignored), MSG_DONTWAIT);
     if (send(fd, response, length, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)length)
         shutdown(fd, SHUT_WR);
@@ -67,31 +68,61 @@ static void send_unavailable(struct transaction_context *context, int fd)
 
 void admission_reject(struct transaction_context *context, int fd,
                       const uint8_t address[CLIENT_ADDRESS_BYTES],
-                      enum client_limit_verdict verdict)
+                      enum client_limit_verdict verdict, bool tls)
 {
-    if (verdict == CLIENT_LIMIT_EXCEEDED) {
+    bool exceeded = verdict == CLIENT_LIMIT_EXCEEDED;
+
+    if (!tls)
         send_unavailable(context, fd);
-        metric_add(context->metrics, METRIC_connections_rejected, 1);
-    } else if (verdict == CLIENT_LIMIT_COUNTED) {
+    metric_add(context->metrics,
+               exceeded ? METRIC_connections_rejected : METRIC_connections_refused, 1);
+    if (verdict == CLIENT_LIMIT_COUNTED)
         client_limit_leave(context->worker->client_limit, client_key(address));
-    }
     close(fd);
+}
+
+static uint64_t open_in_worker(const struct worker_context *worker)
+{
+    return atomic_load_explicit(
+        &segment_worker(worker->segment, worker->worker_slot)->connections_open,
+        memory_order_relaxed);
+}
+
+/* What each worker may hold whatever the others say. */
+static uint64_t fair_share(const struct worker_context *worker)
+{
+    uint32_t workers = atomic_load_explicit(&segment_master(worker->segment)->workers_wanted,
+                                            memory_order_relaxed);
+
+    return worker->config->connections_max / (workers > 0 ? workers : 1);
 }
 
 bool admission_has_room(const struct worker_context *worker)
 {
     uint32_t max = worker->config->connections_max;
 
-    return LIKELY(max == 0) || segment_sum(worker->segment, METRIC_connections_open) < max;
+    return LIKELY(max == 0) || open_in_worker(worker) < fair_share(worker) ||
+           segment_connections_open(worker->segment) < max;
+}
+
+uint32_t admission_excess(const struct worker_context *worker)
+{
+    uint64_t max = worker->config->connections_max, fair = fair_share(worker);
+    uint64_t own = open_in_worker(worker), all = segment_connections_open(worker->segment);
+    uint64_t excess = all > max ? all - max : 0;
+
+    if (max == 0 || own <= fair)
+        return 0;
+    return (uint32_t)(excess < own - fair ? excess : own - fair);
 }
 
 static bool limits_are_exceeded(const struct worker_context *worker, const struct client *client)
 {
     uint64_t max = worker->config->connections_max;
 
-    return (max != 0 && segment_sum(worker->segment, METRIC_connections_open) > max) ||
-           (client->counted && client_limit_count(worker->segment, client_key(client->address)) >
-                                   worker->config->connections_max_per_ip);
+    return (max != 0 && segment_connections_open(worker->segment) > max) ||
+           (client->counted && client_limit_exceeds(worker->segment, client_key(client->address),
+                                                    worker->config->connections_max_per_ip));
 }
 
 bool admission_exceeds_limits(const struct worker_context *worker, struct client *client)
@@ -102,11 +133,11 @@ bool admission_exceeds_limits(const struct worker_context *worker, struct client
 
 bool admission_allows_keepalive(struct transaction_context *context)
 {
-    uint32_t below = context->worker->config->connections_keepalive_below;
+    uint32_t most = context->worker->config->connections_keepalive_max_open;
 
     if (context->counted_open_ns != context->loop_now_ns) {
         context->counted_open_ns = context->loop_now_ns;
-        context->connections_open = segment_sum(context->worker->segment, METRIC_connections_open);
+        context->connections_open = segment_connections_open(context->worker->segment);
     }
-    return context->connections_open < below;
+    return context->connections_open <= most;
 }

@@ -23,15 +23,24 @@ enum client_limit_verdict admission_of_connection(const struct worker_context *w
                                                   bool admitted);
 
 /*
- * Closes FD, which was not admitted or could not become a connection, and reverts what VERDICT
- * counted. After CLIENT_LIMIT_EXCEEDED it first sends a short 503, if possible without blocking.
+ * Sends a short 503, if possible without blocking and not TLS, and closes FD, which was not admitted or could
+ * not become a connection for lack of memory; reverts what VERDICT counted.
  */
 void admission_reject(struct transaction_context *context, int fd,
                       const uint8_t address[CLIENT_ADDRESS_BYTES],
-                      enum client_limit_verdict verdict);
+                      enum client_limit_verdict verdict, bool tls);
 
-/* True if one more connection does not exceed [connections] max. */
+/*
+ * True if the worker may open one more connection: all workers have fewer than [connections] max,
+ * or this one has less than its fair share of it, whatever the others say.
+ */
 bool admission_has_room(const struct worker_context *worker);
+
+/*
+ * Number of idle connections that the worker should close: it has more than its fair share, and all
+ * together have more than [connections] max. The worker's main thread.
+ */
+uint32_t admission_excess(const struct worker_context *worker);
 
 /*
  * True if CLIENT's connection came from another worker and more are open than [connections] max or
@@ -41,7 +50,7 @@ bool admission_has_room(const struct worker_context *worker);
  */
 bool admission_exceeds_limits(const struct worker_context *worker, struct client *client);
 
-/* True if fewer connections are open than [connections] keepalive_below, which is not 0. */
+/* True if at most [connections] keepalive_max_open, which is not 0, connections are open. */
 bool admission_allows_keepalive(struct transaction_context *context);
 
 #endif

@@ -1,5 +1,6 @@
 #include "daemon/transaction/client_limit.h"
 
+#include "common/client_address.h"
 #include "daemon/base/hash.h"
 
 #include <pthread.h>
@@ -86,7 +87,7 @@ uint64_t client_limit_count(const struct segment *segment, uint64_t key)
     uint64_t sum = 0;
 
     for (uint32_t i = 0; i < segment_count(segment, SEGMENT_CLIENTS); i++)
-        if (segment_slot_reserved(segment_worker_slot(segment, i)))
+        if (segment_worker_reserved(segment, i))
             sum += count_in(segment, i, key);
     return sum;
 }
@@ -106,7 +107,7 @@ static bool add(const struct client_limit *limit, uint64_t key)
     return true;
 }
 
-void client_limit_leave(struct client_limit *limit, uint64_t key)
+static void leave(struct client_limit *limit, uint64_t key)
 {
     struct segment_client *free, *client;
 
@@ -121,7 +122,7 @@ void client_limit_leave(struct client_limit *limit, uint64_t key)
  * Counts first and then reads, so that of two workers that do so concurrently, at least one sees
  * the other.
  */
-enum client_limit_verdict client_limit_enter(struct client_limit *limit, uint64_t key, uint32_t max)
+static enum client_limit_verdict enter(struct client_limit *limit, uint64_t key, uint64_t max)
 {
     bool counted;
 
@@ -133,6 +134,38 @@ enum client_limit_verdict client_limit_enter(struct client_limit *limit, uint64_
     atomic_thread_fence(memory_order_seq_cst);
     if (client_limit_count(limit->segment, key) <= max)
         return CLIENT_LIMIT_COUNTED;
-    client_limit_leave(limit, key);
+    leave(limit, key);
     return CLIENT_LIMIT_EXCEEDED;
+}
+
+void client_limit_leave(struct client_limit *limit, uint64_t key)
+{
+    uint64_t site = client_site_key(key);
+
+    leave(limit, key);
+    if (site != 0)
+        leave(limit, site);
+}
+
+enum client_limit_verdict client_limit_enter(struct client_limit *limit, uint64_t key, uint32_t max)
+{
+    uint64_t site = client_site_key(key);
+    enum client_limit_verdict verdict = CLIENT_LIMIT_COUNTED;
+
+    if (site != 0)
+        verdict = enter(limit, site, CLIENT_SITE_FACTOR * (uint64_t)max);
+    if (verdict != CLIENT_LIMIT_COUNTED)
+        return verdict;
+    verdict = enter(limit, key, max);
+    if (verdict != CLIENT_LIMIT_COUNTED && site != 0)
+        leave(limit, site);
+    return verdict;
+}
+
+bool client_limit_exceeds(const struct segment *segment, uint64_t key, uint32_t max)
+{
+    uint64_t site = client_site_key(key);
+
+    return client_limit_count(segment, key) > max ||
+           (site != 0 && client_limit_count(segment, site) > CLIENT_SITE_FACTOR * (uint64_t)max);
 }

@@ -1,7 +1,8 @@
 /*
  * Client limit ([connections] max_per_ip): limits the open connections per client address. A worker
  * counts its own in a table in the segment; the sum over all tables is compared with the limit.
- * Each table has one writing process, so that the master can clear the table of a dead worker.
+ * Each table has one writing process, so that the master can clear the table of a dead worker. The
+ * /48 of an IPv6 client has CLIENT_SITE_FACTOR times the limit.
  */
 #ifndef DAEMON_TRANSACTION_CLIENT_LIMIT_H
 #define DAEMON_TRANSACTION_CLIENT_LIMIT_H
@@ -29,7 +30,10 @@ enum client_limit_verdict client_limit_enter(struct client_limit *limit, uint64_
                                              uint32_t max);
 void client_limit_leave(struct client_limit *limit, uint64_t key);
 
-/* Connections that all workers count for KEY. Any thread. */
+/* Connections that all workers count for KEY, which may be a site's. Any thread. */
 uint64_t client_limit_count(const struct segment *segment, uint64_t key);
+
+/* True if all workers count more than MAX connections for KEY. Any thread. */
+bool client_limit_exceeds(const struct segment *segment, uint64_t key, uint32_t max);
 
 #endif

@@ -10,56 +10,59 @@
 #include "daemon/base/mailbox.h"
 #include "daemon/base/offload.h"
 #include "daemon/config/config.h"
-#include "daemon/config/headers.h"
 #include "daemon/content/cache.h"
 #include "daemon/content/directory_check.h"
-#include "daemon/content/files.h"
-#include "daemon/content/resource.h"
 #include "daemon/content/thread_cache.h"
 #include "daemon/http/coding.h"
 #include "daemon/http/response.h"
+#include "daemon/transaction/body_source.h"
 #include "daemon/transaction/client_limit.h"
+#include "daemon/transaction/shortage.h"
+#include "daemon/transaction/site.h"
 
 #include <string.h>
 
-struct byteranges;
+struct authentication;
+struct client;
+struct tls_context;
 
 /* Fixed while the worker's threads live. */
 struct worker_context {
     const struct config *config;
     const struct segment *segment;
     uint32_t worker_slot;
-    struct files_root root;      /* source.root points here */
-    struct header_rules headers; /* source.headers points here */
-    struct resource_source source;
+    struct sites sites;
+    struct mime_table *mime;
     struct cache *cache;        /* NULL: off */
     uint32_t cache_descriptors; /* maximum number of files that the cache keeps open */
     struct offload *offload;
     struct client_limit *client_limit;
+    struct authentication *authentication;
+    const struct tls_context *tls; /* NULL: no listen socket needs it */
+    /* True if the TLS connection of CLIENT may carry requests for HOST, host[:port]. */
+    bool (*tls_covers)(const struct client *client, struct span host);
+    struct worker_shortages *shortages;
     struct mailbox *main; /* of the worker's main thread */
     int doorbell;         /* eventfd: wakes the logger */
 };
 
 enum {
-    OUTPUT_BUFFER_BYTES = 32 * 1024,
-    OUTPUT_RESPONSE_MAX = 12 * 1024, /* free space required to compose a response */
-    OUTPUT_COPY_MAX = 4 * 1024,      /* larger bodies are referenced, not copied */
+    OUTPUT_BUFFER_BYTES = 64 * 1024,
+    OUTPUT_RESPONSE_MAX = 14 * 1024, /* free space required to compose a response */
     OUTPUT_RECORD_WORDS = 8 * 1024,
 };
 
 /*
- * Responses to all requests of one read, collected so that one system call sends them. Heads and
- * small bodies are copied into the buffer; a referenced body is always the last.
+ * Responses to all requests of one read, collected so that one system call sends them. A transaction
+ * appends its head and sets the body; before the next one, the protocol copies the body into the
+ * buffer, takes it away, or sends everything.
  *
- *   bytes:   [head body][head body][head] ──▶ body of the last response (memory or file)
+ *   bytes:   [head body][head body][head] ──▶ body of the last response
  *   records: one per response, finished and logged when it has been sent
  */
 struct output_buffer {
     size_t used;
-    struct resource *body; /* NULL: everything is in the buffer */
-    bool body_owned;       /* the buffer owns a reference to body */
-    uint64_t body_offset, body_left;
-    struct byteranges *parts; /* owned; NULL: the body is one piece */
+    struct body_source body; /* of the last response */
     uint64_t record_words;
     uint64_t *last_record; /* NULL: the buffer holds no response */
     char bytes[OUTPUT_BUFFER_BYTES];
@@ -78,7 +81,8 @@ struct transaction_context {
     const struct worker_context *worker;
     struct mailbox *mailbox;  /* receives finished offload jobs */
     uint32_t jobs_out;        /* offload jobs not finished yet */
-    bool closing_connections; /* all connections close after their next response */
+    bool closing_connections; /* all connections close after their next response... */
+    bool closing_secure;      /* ...or those over TLS */
 
     /* Time of the loop iteration: the clock is read once per wake-up. */
     uint64_t loop_now_ns;    /* monotonic; 0: not read in this iteration */
@@ -86,6 +90,7 @@ struct transaction_context {
 
     struct thread_cache *thread_cache; /* NULL: cache off */
     struct accept_encoding_memo accept_encoding;
+    struct site_memo site;
     struct directory_check directory;      /* the directory in which files were checked last */
     struct negative_cache *negative_cache; /* NULL: cache off, or files are checked at every use */
 
@@ -96,6 +101,10 @@ struct transaction_context {
     struct log_ring *ring;     /* NULL: access log off */
     bool ring_half_full;       /* and the logger has been woken */
     uint64_t ring_reserved;    /* words reserved for responses that are being sent */
+    uint64_t log_wait_from_ns; /* monotonic; 0: no connection waits for space in the ring */
+    bool log_dropping;         /* records without space are dropped, until half of it is free */
+
+    struct shortages shortages;
 
     uint64_t connections_open; /* in all workers, cached... */
     uint64_t counted_open_ns;  /* ...for the iteration of this time; 0: not counted */
@@ -113,7 +122,8 @@ static inline uint64_t context_wall_ns(const struct transaction_context *context
 /* True if another response and its record fit. */
 static inline bool output_has_room(const struct output_buffer *output)
 {
-    return output->body == NULL && output->used + OUTPUT_RESPONSE_MAX <= OUTPUT_BUFFER_BYTES &&
+    return body_source_is_empty(&output->body) &&
+           output->used + OUTPUT_RESPONSE_MAX <= OUTPUT_BUFFER_BYTES &&
            output->record_words + LOG_RECORD_WORDS_MAX <= OUTPUT_RECORD_WORDS;
 }
 
@@ -128,13 +138,10 @@ static inline void output_put(struct output_buffer *output, const char *bytes, s
     output->used += length;
 }
 
+/* The body has been taken away or released. */
 static inline void output_clear(struct output_buffer *output)
 {
     output->used = 0;
-    output->body = NULL;
-    output->body_owned = false;
-    output->body_left = 0;
-    output->parts = NULL;
     output->record_words = 0;
     output->last_record = NULL;
 }

@@ -17,6 +17,12 @@ typedef enum transaction_result handler(struct transaction *transaction,
 /* Files and directories below the root. */
 handler handler_files;
 
+/* What a rule of [redirect] says: another URL, or a status. */
+handler handler_redirect;
+
+/* Redirects "/directory" to "/directory/". */
+handler handler_redirect_directory;
+
 /* Exact arithmetic, below [arithmetic] prefix. */
 handler handler_arithmetic;
 

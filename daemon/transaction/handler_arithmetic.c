@@ -50,12 +50,12 @@ static uint64_t processor_time_ns(void)
 }
 
 /* Generates the page: a page_maker. */
-static int make_result_page(const struct worker_context *worker, const struct page_spec *spec,
-                            struct span path, struct resource **page)
+static int make_result_page(const struct site *site, const struct page_spec *spec, struct span path,
+                            struct resource **page)
 {
     uint64_t end = processor_time_ns() + spec->arithmetic.work_ns;
 
-    (void)worker;
+    (void)site;
     while (processor_time_ns() < end)
         continue;
     return new_result_page(spec, path, page);

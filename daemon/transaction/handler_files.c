@@ -1,18 +1,58 @@
 /* Files, directory redirects and directory listings. */
 #include "common/escape.h"
+#include "common/macros.h"
 #include "daemon/base/memstream.h"
 #include "daemon/http/accept.h"
 #include "daemon/transaction/handler.h"
 #include "daemon/transaction/loading.h"
 #include "daemon/transaction/lookup.h"
+#include "daemon/transaction/memory.h"
 #include "daemon/transaction/reply.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { LOCATION_MAX = 6 * 1024, LISTING_FIELDS_MAX = 128 };
+enum { LISTING_FIELDS_MAX = 128, RETRIES_MAX = 20 };
+
+/* Directories */
+
+/*
+ * Writes the path of the file: the target's path, or for a directory that of its index file.
+ * Returns false if it is too long.
+ */
+static bool file_path(const struct site *site, const struct target *target, char *path,
+                      size_t *length)
+{
+    const char *index = target->directory ? site->index : "";
+    size_t index_length = strlen(index);
+
+    *length = target->length + index_length;
+    if (*length >= TARGET_PATH_MAX)
+        return false;
+    memcpy(path, target->path, target->length);
+    memcpy(path + target->length, index, index_length + 1);
+    return true;
+}
+
+/*
+ * The directory has an index file, which the lookup did not find, or not yet: another directory was
+ * renamed to this path in between. Looks it up again.
+ */
+static enum transaction_result respond_again(struct transaction *transaction,
+                                             const struct target *target)
+{
+    char path[TARGET_PATH_MAX] UNINITIALIZED;
+    size_t length;
+
+    if (transaction->state->retries++ == RETRIES_MAX)
+        return reply_error(transaction, 503);
+    file_path(transaction->site, target, path, &length);
+    lookup_forget(transaction, path, length);
+    return handler_files(transaction, target);
+}
 
 /* Listings */
 
@@ -43,17 +83,17 @@ static int write_listing(const struct listing *listing, const struct page_spec *
 }
 
 /* Generates the page: a page_maker. */
-static int make_listing(const struct worker_context *worker, const struct page_spec *spec,
-                        struct span path, struct resource **page)
+static int make_listing(const struct site *site, const struct page_spec *spec, struct span path,
+                        struct resource **page)
 {
-    bool hidden = worker->config->files_dotfiles == DOTFILES_ALLOW;
+    bool hidden = site->config->files_dotfiles == DOTFILES_ALLOW;
     char directory[TARGET_PATH_MAX], fields[LISTING_FIELDS_MAX], *text = NULL;
     struct listing listing;
     size_t length;
     int failed;
 
     snprintf(directory, sizeof(directory), "%.*s", (int)path.length, path.start);
-    failed = listing_read(&worker->root, directory, hidden, &spec->listing, &listing);
+    failed = listing_read(&site->root, directory, site->index, hidden, &spec->listing, &listing);
     if (failed != 0)
         return failed;
     failed = write_listing(&listing, spec, directory, &text, &length);
@@ -66,6 +106,14 @@ static int make_listing(const struct worker_context *worker, const struct page_s
     return failed;
 }
 
+/* FAILED is a result of lookup.h other than LOOKUP_MUST_WAIT. */
+static enum transaction_result respond_failed(struct transaction *transaction, int failed)
+{
+    if (failed == ENOMEM)
+        memory_make_room(transaction->context); /* for the next request */
+    return reply_error(transaction, lookup_status(failed));
+}
+
 static enum transaction_result respond_listing(struct transaction *transaction,
                                                const struct target *target)
 {
@@ -76,49 +124,16 @@ static enum transaction_result respond_listing(struct transaction *transaction,
     struct resource *page = NULL;
     int failed = 0;
 
-    if (loading_take_page(transaction, path, &page, &failed))
+    if (loading_take_page(transaction, path, &page, &failed)) {
+        if (failed == EEXIST)
+            return respond_again(transaction, target);
         return failed == 0 ? reply_page(transaction, 200, page)
-                           : reply_error(transaction, lookup_status(failed));
+                           : respond_failed(transaction, failed);
+    }
     spec.json = accept_prefers_json(transaction->request, SPAN("html"));
     if (transaction->may_wait && loading_submit_page(transaction, path, &spec))
         return TRANSACTION_WAITING;
     return reply_queue_full(transaction);
-}
-
-/* Redirects */
-
-/*
- * Writes "/directory/" with the query. Returns the length; above LOCATION_MAX if it does not fit.
- */
-static size_t write_location(char *location, const struct target *target)
-{
-    size_t length = escape_path(location, LOCATION_MAX, target->path);
-
-    if (length + 2 > LOCATION_MAX)
-        return LOCATION_MAX + 1;
-    location[length++] = '/';
-    if (target->query.start == NULL)
-        return length;
-    location[length++] = '?';
-    return length + escape_query(location + length, LOCATION_MAX - length, target->query);
-}
-
-/* Redirects "/directory" to "/directory/". */
-static enum transaction_result respond_redirect(struct transaction *transaction,
-                                                const struct target *target)
-{
-    char location[LOCATION_MAX];
-    size_t length = write_location(location, target);
-
-    if (length > LOCATION_MAX)
-        return reply_error(transaction, 414);
-    reply_begin(transaction, 301);
-    reply_put_configured_fields(transaction);
-    reply_put(transaction, SPAN("Location: "));
-    reply_put(transaction, (struct span){location, length});
-    reply_put(transaction, SPAN("\r\nContent-Length: 0\r\n\r\n"));
-    reply_account(transaction, 301, transaction->outcome, 0);
-    return TRANSACTION_DONE;
 }
 
 /* Missing files */
@@ -136,75 +151,98 @@ static bool has_no_extension(const char *path)
 static enum transaction_result respond_missing(struct transaction *transaction,
                                                const struct target *target)
 {
-    const char *fallback = transaction->context->worker->config->files_fallback;
+    const struct config_redirect *rule = transaction->rule;
+    const char *fallback = rule != NULL ? rule->target : transaction->site->fallback;
+    int missing = rule != NULL ? rule->status : 404, failed;
     struct resource *resource;
-    int failed;
 
-    if (fallback[0] == '\0' || !has_no_extension(target->path))
-        return reply_error(transaction, 404);
+    if (fallback == NULL || fallback[0] == '\0' ||
+        (rule == NULL && !has_no_extension(target->path)))
+        return reply_error(transaction, missing);
     failed = lookup_path(transaction, fallback, strlen(fallback), &resource);
     if (failed == 0)
         failed = lookup_variant(transaction, &resource);
     if (failed == LOOKUP_MUST_WAIT)
         return TRANSACTION_WAITING;
     if (failed != 0)
-        return reply_error(transaction, failed == EISDIR ? 404 : lookup_status(failed));
+        return reply_error(transaction,
+                           failed == EISDIR || failed == ENOENT ? missing : lookup_status(failed));
     return reply_resource(transaction, resource, true);
+}
+
+/*
+ * Returns 0 if the directory has no index file, else EEXIST, or an errno of files_find(). Does not
+ * wait long: the names were just looked up.
+ */
+static int look_for_index(const struct site *site, const char *path)
+{
+    struct file directory;
+    int failed = files_find(&site->root, path, FILES_MAY_BLOCK, &directory);
+
+    if (failed != 0)
+        return failed;
+    if (files_has(directory.fd, site->index))
+        failed = EEXIST;
+    close(directory.fd);
+    return failed;
+}
+
+static enum transaction_result respond_forbidden(struct transaction *transaction,
+                                                 const struct target *target)
+{
+    int failed = look_for_index(transaction->site, target->path);
+
+    if (failed == EEXIST)
+        return respond_again(transaction, target);
+    return failed == 0 ? reply_error(transaction, 403) : respond_failed(transaction, failed);
 }
 
 /* Called if the index file is missing: lists the directory, if it exists and listings are on. */
 static enum transaction_result respond_without_index(struct transaction *transaction,
                                                      const struct target *target)
 {
-    const struct worker_context *worker = transaction->context->worker;
     struct resource *unused;
     int failed = lookup_path(transaction, target->path, target->length, &unused);
 
     if (failed == LOOKUP_MUST_WAIT)
         return TRANSACTION_WAITING;
     if (failed == 0)
-        resource_release(worker->cache, unused);
-    if (failed != EISDIR)
+        resource_release(transaction->context->worker->cache, unused);
+    if (failed != EISDIR || transaction->rule != NULL)
         return respond_missing(transaction, target);
-    return worker->config->files_autoindex ? respond_listing(transaction, target)
-                                           : reply_error(transaction, 403);
+    return transaction->site->autoindex ? respond_listing(transaction, target)
+                                        : respond_forbidden(transaction, target);
+}
+
+/* True if RULE looks for a file, or a DIRECTORY, at the path of the request. */
+static bool tries(const struct config_redirect *rule, bool directory)
+{
+    return rule == NULL ||
+           (directory ? rule->try_directory : rule->try_file || rule->try_directory);
 }
 
 /* Files */
 
-/*
- * Writes the path of the file: the target's path, or for a directory that of its index file.
- * Returns false if it is too long.
- */
-static bool file_path(const struct config *config, const struct target *target, char *path,
-                      size_t *length)
-{
-    const char *index = target->directory ? config->server_index : "";
-    size_t index_length = strlen(index);
-
-    *length = target->length + index_length;
-    if (*length >= TARGET_PATH_MAX)
-        return false;
-    memcpy(path, target->path, target->length);
-    memcpy(path + target->length, index, index_length + 1);
-    return true;
-}
-
 enum transaction_result handler_files(struct transaction *transaction, const struct target *target)
 {
-    const struct config *config = transaction->context->worker->config;
-    char path[TARGET_PATH_MAX];
+    char path[TARGET_PATH_MAX] UNINITIALIZED;
     struct resource *resource;
     size_t length;
     int failed;
 
-    if (!file_path(config, target, path, &length))
+    if (transaction->rule != NULL && transaction->rule->action == REDIRECT_PASS)
+        transaction->rule = NULL;
+    if (!tries(transaction->rule, target->directory))
+        return respond_missing(transaction, target);
+    if (!file_path(transaction->site, target, path, &length))
         return reply_error(transaction, 404);
-    if (files_is_hidden(path) && config->files_dotfiles == DOTFILES_DENY)
+    if (files_is_hidden(path) && transaction->site->config->files_dotfiles == DOTFILES_DENY)
         return reply_error(transaction, 404);
     failed = lookup_path(transaction, path, length, &resource);
+    if (failed == EISDIR && !tries(transaction->rule, true))
+        return respond_missing(transaction, target);
     if (failed == EISDIR && !target->directory)
-        return respond_redirect(transaction, target);
+        return handler_redirect_directory(transaction, target);
     if (failed == EISDIR || (failed == ENOENT && target->directory))
         return respond_without_index(transaction, target);
     if (failed == ENOENT || failed == ENOTDIR)
@@ -214,7 +252,7 @@ enum transaction_result handler_files(struct transaction *transaction, const str
     if (failed == LOOKUP_MUST_WAIT)
         return TRANSACTION_WAITING;
     if (failed != 0)
-        return reply_error(transaction, lookup_status(failed));
+        return respond_failed(transaction, failed);
     lookup_store_in_thread_cache(transaction, resource);
     return reply_resource(transaction, resource, true);
 }

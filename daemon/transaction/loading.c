@@ -1,8 +1,11 @@
 #include "daemon/transaction/loading.h"
 
+#include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
+#include "daemon/http/hpack.h"
 #include "daemon/http/target.h"
+#include "daemon/transaction/memory.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -19,6 +22,7 @@ struct load_job {
     struct offload_job job;
     struct transaction_context *context;
     struct client *client;
+    const struct site *site;
     struct transaction_state *state;
     struct load_job *next;     /* in state->loaded, when finished */
     struct resource *original; /* a reference: load its variant CODING; NULL: load a file */
@@ -34,29 +38,37 @@ struct load_job {
 static void run_load(struct offload_job *job)
 {
     struct load_job *load = CONTAINER_OF(job, struct load_job, job);
-    const struct worker_context *worker = load->context->worker;
+    const struct resource_source *source = &load->site->source;
     struct span page_path = {load->path, load->length - PAGE_MARK_LENGTH};
 
     if (load->page.make != NULL)
-        load->failed = load->page.make(worker, &load->page, page_path, &load->resource);
+        load->failed = load->page.make(load->site, &load->page, page_path, &load->resource);
     else if (load->original != NULL)
-        load->failed =
-            resource_load_variant(&worker->source, load->original, load->coding, FILES_MAY_BLOCK,
-                                  FILES_MAY_BLOCK, job->queued_ns, &load->resource);
+        load->failed = resource_load_variant(source, load->original, load->coding, FILES_MAY_BLOCK,
+                                             FILES_MAY_BLOCK, &load->resource);
     else
-        load->failed = resource_load(&worker->source, load->path, load->length, FILES_MAY_BLOCK,
-                                     FILES_MAY_BLOCK, job->queued_ns, &load->resource);
+        load->failed = resource_load(source, load->path, load->length, FILES_MAY_BLOCK,
+                                     FILES_MAY_BLOCK, clock_monotonic_ns(), &load->resource);
 }
 
 /* The file no longer exists: the cache must not serve its old content. */
-static void invalidate_path(struct cache *cache, const char *path, size_t length)
+static void invalidate_path(struct cache *cache, uint32_t site, const char *path, size_t length)
 {
-    struct cache_entry *entry = cache_find(cache, path, length);
+    struct cache_entry *entry = cache_find(cache, site, path, length);
 
     if (entry == NULL)
         return;
     cache_invalidate(cache, entry);
     cache_release(cache, entry);
+}
+
+/* Without memory, loads again after the cache has shrunk, until the cache is empty. */
+static bool load_again(struct load_job *load)
+{
+    struct transaction_context *context = load->context;
+
+    return load->failed == ENOMEM && memory_make_room(context) &&
+           offload_submit(context->worker->offload, &load->job, context->loop_now_ns);
 }
 
 /* Back on the owning thread. */
@@ -67,6 +79,8 @@ static void finish_load(struct offload_job *job)
     struct cache *cache = load->context->worker->cache;
     bool is_page = load->page.make != NULL;
 
+    if (load_again(load))
+        return;
     load->context->jobs_out--;
     load->client->jobs_out--;
     load->next = state->loaded;
@@ -76,7 +90,7 @@ static void finish_load(struct offload_job *job)
     if (!is_page && cache != NULL && load->resource != NULL)
         cache_insert(cache, &load->resource->entry);
     else if (!is_page && cache != NULL)
-        invalidate_path(cache, load->path, load->length);
+        invalidate_path(cache, load->site->number, load->path, load->length);
     state->resume(state);
 }
 
@@ -96,6 +110,7 @@ static struct load_job *new_job(const struct transaction *transaction, struct sp
                                      .owner = transaction->context->mailbox};
     load->context = transaction->context;
     load->client = transaction->client;
+    load->site = transaction->site;
     load->state = transaction->state;
     load->length = length;
     memcpy(load->path, path.start, path.length);
@@ -206,14 +221,19 @@ static struct span fields_after_type(const char *head, size_t length)
     return (struct span){rest, (size_t)(head + length - 2 - rest)};
 }
 
-/* One allocation for the struct, the path, the head and the body. */
+/* One allocation for the struct, the path, the heads and the body. */
 int page_new(struct span path, const char *fields, const char *body, size_t length,
              struct resource **page)
 {
     char head[PAGE_HEAD_MAX];
+    char block[HPACK_LINES_MAX(PAGE_HEAD_MAX)];
     size_t head_length =
         (size_t)snprintf(head, sizeof(head), "Content-Length: %zu\r\n%s\r\n", length, fields);
-    size_t bytes = sizeof(struct resource) + path.length + 1 + head_length + length;
+    struct span validators = fields_after_type(head, head_length);
+    char *block_rest =
+        hpack_put_lines(block, (struct span){head, (size_t)(validators.start - head)});
+    size_t block_length = (size_t)(hpack_put_lines(block_rest, validators) - block);
+    size_t bytes = sizeof(struct resource) + path.length + 1 + head_length + length + block_length;
     struct resource *resource = calloc(1, bytes);
     char *at;
 
@@ -225,12 +245,17 @@ int page_new(struct span path, const char *fields, const char *body, size_t leng
     resource->file_path = (struct span){at, path.length};
     at += path.length + 1;
     memcpy(at, head, head_length);
-    memcpy(at + head_length, body, length);
-    resource->response = at;
-    resource->validators = fields_after_type(at, head_length);
-    resource->head_length = head_length;
-    resource->response_length = head_length + length;
+    resource->head[HTTP_1] = (struct span){at, head_length};
+    resource->pieces[HTTP_1].validators = fields_after_type(at, head_length);
+    at += head_length;
+    memcpy(at, body, length);
+    resource->body = at;
     resource->body_length = length;
+    at += length;
+    memcpy(at, block, block_length);
+    resource->head[HTTP_2] = (struct span){at, block_length};
+    resource->pieces[HTTP_2].validators =
+        (struct span){at + (block_rest - block), block_length - (size_t)(block_rest - block)};
     resource->fd = -1;
     *page = resource;
     return 0;

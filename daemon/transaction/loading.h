@@ -16,11 +16,11 @@
 struct page_spec;
 
 /*
- * Generates the page at PATH. Returns 0 with *PAGE holding one reference for the caller, or an
+ * Generates the page at PATH of SITE. Returns 0 with *PAGE holding one reference for the caller, or an
  * errno. Any thread; may block.
  */
-typedef int page_maker(const struct worker_context *worker, const struct page_spec *spec,
-                       struct span path, struct resource **page);
+typedef int page_maker(const struct site *site, const struct page_spec *spec, struct span path,
+                       struct resource **page);
 
 /* What to generate; copied into the job. */
 struct page_spec {

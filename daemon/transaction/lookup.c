@@ -7,6 +7,7 @@
 #include "daemon/content/variants.h"
 #include "daemon/http/target.h"
 #include "daemon/transaction/loading.h"
+#include "daemon/transaction/memory.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -30,10 +31,10 @@ static void store_in_cache(const struct transaction_context *context, struct res
 }
 
 /* Opens and reads without waiting for a disk; an offload thread does what would block. */
-static int load_now(struct transaction *transaction, struct span path, struct resource **found)
+static int try_to_load(struct transaction *transaction, struct span path, struct resource **found)
 {
     struct transaction_context *context = transaction->context;
-    const struct resource_source *source = &context->worker->source;
+    const struct resource_source *source = &transaction->site->source;
     uint64_t now_ns = context->loop_now_ns;
     int failed;
 
@@ -52,42 +53,70 @@ static int load_now(struct transaction *transaction, struct span path, struct re
     if (failed == 0)
         store_in_cache(context, *found);
     if (failed == ENOENT && context->negative_cache != NULL)
-        negative_cache_add(context->negative_cache, path, now_ns);
+        negative_cache_add(context->negative_cache, transaction->site->number, path, now_ns);
     return failed;
 }
 
-/* Returns true if RESOURCE is unchanged in the file system, false if not, or LOOKUP_MUST_WAIT. */
+/* Without memory, again after the cache has shrunk, until it is empty. */
+static int load_now(struct transaction *transaction, struct span path, struct resource **found)
+{
+    int failed;
+
+    do
+        failed = try_to_load(transaction, path, found);
+    while (failed == ENOMEM && memory_make_room(transaction->context));
+    return failed;
+}
+
+/*
+ * The current time, at most some milliseconds late. The time of the loop iteration may be long ago
+ * if the thread got no CPU time or waited for a disk. The coarse clock costs a fraction of the exact
+ * one.
+ */
+static uint64_t recent_ns(const struct transaction_context *context)
+{
+    uint64_t coarse_ns = clock_read_ns(CLOCK_MONOTONIC_COARSE);
+
+    return coarse_ns > context->loop_now_ns ? coarse_ns : context->loop_now_ns;
+}
+
+/*
+ * Returns true if RESOURCE is unchanged in the file system, false if not, or LOOKUP_MUST_WAIT. The
+ * lateness of the clock is within the margin of a check that is due.
+ */
 static int revalidate(struct transaction *transaction, struct resource *resource)
 {
     struct transaction_context *context = transaction->context;
     const struct worker_context *worker = context->worker;
+    const struct resource_source *source = &transaction->site->source;
     uint64_t max_age_ns = worker->config->cache_revalidate * NS_PER_MS;
-    uint64_t now_ns = context->loop_now_ns;
+    uint64_t now_ns = recent_ns(context);
     int changed;
 
-    if (!cache_claim_check(&resource->entry, now_ns, max_age_ns))
+    if (LIKELY(!cache_check_is_due(&resource->entry, now_ns, max_age_ns)) ||
+        !cache_claim_check(&resource->entry, clock_monotonic_ns(), max_age_ns))
         return true;
     segment_activity_state(context->activity, THREAD_STATE_FILE, now_ns);
-    changed =
-        resource_check(&worker->source, resource, FILES_CACHED_ONLY, &context->directory, now_ns);
+    changed = resource_check(source, resource, FILES_CACHED_ONLY, &context->directory, now_ns);
     if (changed == EAGAIN && transaction->may_wait &&
         loading_submit(transaction, resource->file_path, NULL, CODING_IDENTITY))
         return LOOKUP_MUST_WAIT;
     if (changed == EAGAIN)
-        changed =
-            resource_check(&worker->source, resource, FILES_MAY_BLOCK, &context->directory, now_ns);
-    if (changed == 0)
+        changed = resource_check(source, resource, FILES_MAY_BLOCK, &context->directory, now_ns);
+    if (changed == 0) {
+        cache_set_checked(&resource->entry, now_ns);
         return true;
+    }
     cache_invalidate(worker->cache, &resource->entry);
     return false;
 }
 
-static struct cache_entry *find_in_cache(const struct transaction_context *context,
-                                         struct span path)
+static struct cache_entry *find_in_cache(const struct transaction *transaction, struct span path)
 {
-    struct cache *cache = context->worker->cache;
+    struct cache *cache = transaction->context->worker->cache;
 
-    return cache != NULL ? cache_find(cache, path.start, path.length) : NULL;
+    return cache != NULL ? cache_find(cache, transaction->site->number, path.start, path.length)
+                         : NULL;
 }
 
 int lookup_path(struct transaction *transaction, const char *path, size_t length,
@@ -101,13 +130,14 @@ int lookup_path(struct transaction *transaction, const char *path, size_t length
     if (loading_take(transaction, name, found, &failed))
         return failed;
     if (context->negative_cache != NULL &&
-        negative_cache_has(context->negative_cache, name, context->loop_now_ns)) {
+        negative_cache_has(context->negative_cache, transaction->site->number, name,
+                           clock_monotonic_ns())) {
         transaction->outcome = OUTCOME_MISS;
         return ENOENT;
     }
     transaction->outcome = OUTCOME_HIT;
     segment_activity_state(context->activity, THREAD_STATE_LOCK, context->loop_now_ns);
-    entry = find_in_cache(context, name);
+    entry = find_in_cache(transaction, name);
     if (entry != NULL) {
         *found = CONTAINER_OF(entry, struct resource, entry);
         fresh = revalidate(transaction, *found);
@@ -121,6 +151,16 @@ int lookup_path(struct transaction *transaction, const char *path, size_t length
     return load_now(transaction, name, found);
 }
 
+void lookup_forget(const struct transaction *transaction, const char *path, size_t length)
+{
+    const struct transaction_context *context = transaction->context;
+
+    if (context->negative_cache != NULL)
+        negative_cache_remove(context->negative_cache, transaction->site->number,
+                              (struct span){path, length});
+    loading_discard(transaction->state, context->worker->cache);
+}
+
 /* Variants */
 
 static struct span variant_path(const struct resource *original, enum coding coding, char *buffer)
@@ -132,17 +172,17 @@ static struct span variant_path(const struct resource *original, enum coding cod
 }
 
 /* The variant in the cache, if it was made from the same version of the file. */
-static struct resource *find_variant(const struct transaction_context *context, struct span path,
+static struct resource *find_variant(const struct transaction *transaction, struct span path,
                                      const struct resource *original)
 {
-    struct cache_entry *entry = find_in_cache(context, path);
+    struct cache_entry *entry = find_in_cache(transaction, path);
     struct resource *variant;
 
     if (entry == NULL)
         return NULL;
     variant = CONTAINER_OF(entry, struct resource, entry);
     if (!variants_equal(&variant->variants, &original->variants)) {
-        cache_release(context->worker->cache, entry);
+        cache_release(transaction->context->worker->cache, entry);
         return NULL;
     }
     resource_share_check(variant, original);
@@ -156,10 +196,12 @@ static int load_variant(struct transaction *transaction, struct span path,
                         struct resource *original, enum coding coding, struct resource **found)
 {
     struct transaction_context *context = transaction->context;
-    int failed =
-        resource_load_variant(&context->worker->source, original, coding, FILES_CACHED_ONLY,
-                              FILES_CACHED_ONLY, context->loop_now_ns, found);
+    int failed;
 
+    do
+        failed = resource_load_variant(&transaction->site->source, original, coding,
+                                       FILES_CACHED_ONLY, FILES_CACHED_ONLY, found);
+    while (failed == ENOMEM && memory_make_room(context));
     if (failed == 0)
         store_in_cache(context, *found);
     if (failed != EAGAIN && failed != EBUSY)
@@ -173,7 +215,7 @@ static int load_variant(struct transaction *transaction, struct span path,
 static int find_or_load_variant(struct transaction *transaction, struct resource *original,
                                 enum coding coding, struct resource **found)
 {
-    char buffer[VARIANT_PATH_MAX];
+    char buffer[VARIANT_PATH_MAX] UNINITIALIZED;
     struct span path = variant_path(original, coding, buffer);
     int failed;
 
@@ -181,7 +223,7 @@ static int find_or_load_variant(struct transaction *transaction, struct resource
         return ENAMETOOLONG;
     if (loading_take(transaction, path, found, &failed))
         return failed;
-    *found = find_variant(transaction->context, path, original);
+    *found = find_variant(transaction, path, original);
     if (*found != NULL)
         return 0;
     if (transaction->outcome == OUTCOME_HIT)
@@ -275,8 +317,11 @@ coding_preference lookup_accepted_codings(struct transaction_context *context,
 
 void lookup_prefetch_set(const struct transaction_context *context, struct span target)
 {
+    const struct site *site =
+        context->site.site != NULL ? context->site.site : context->worker->sites.fallback;
+
     if (LIKELY(context->thread_cache != NULL))
-        thread_cache_expect(context->thread_cache, target);
+        thread_cache_expect(context->thread_cache, site_cache_key(site, true), target);
 }
 
 void lookup_prefetch_entry(const struct transaction_context *context)
@@ -293,8 +338,9 @@ struct resource *lookup_in_thread_cache(struct transaction *transaction)
 
     if (context->thread_cache == NULL || transaction->state->loaded != NULL)
         return NULL;
-    entry = thread_cache_find(context->thread_cache, transaction->request->target,
-                              transaction->accepts, context->loop_now_ns);
+    entry = thread_cache_find(
+        context->thread_cache, site_cache_key(transaction->site, transaction->client->secure),
+        transaction->request->target, transaction->accepts, context->loop_now_ns);
     if (entry == NULL)
         return NULL;
     resource = CONTAINER_OF(entry, struct resource, entry);
@@ -305,8 +351,9 @@ void lookup_store_in_thread_cache(const struct transaction *transaction, struct 
 {
     struct transaction_context *context = transaction->context;
 
-    if (context->thread_cache != NULL && resource->entry.stored)
-        thread_cache_store(context->thread_cache, transaction->request->target,
-                           transaction->accepts, &resource->entry,
+    if (context->thread_cache != NULL && resource->entry.stored && !transaction->personal)
+        thread_cache_store(context->thread_cache,
+                           site_cache_key(transaction->site, transaction->client->secure),
+                           transaction->request->target, transaction->accepts, &resource->entry,
                            transaction->outcome == OUTCOME_HIT, context->loop_now_ns);
 }

@@ -4,6 +4,8 @@
 #include "common/segment_writer.h"
 #include "daemon/http/target.h"
 #include "daemon/transaction/admission.h"
+#include "daemon/transaction/authentication.h"
+#include "daemon/transaction/cors.h"
 #include "daemon/transaction/handler.h"
 #include "daemon/transaction/loading.h"
 #include "daemon/transaction/lookup.h"
@@ -21,8 +23,9 @@
 static enum transaction_result respond_options(struct transaction *transaction)
 {
     reply_begin(transaction, 200);
-    reply_put_configured_fields(transaction);
-    reply_put(transaction, SPAN("Allow: " REPLY_ALLOWED "\r\nContent-Length: 0\r\n\r\n"));
+    reply_put_configured_fields(transaction, 200);
+    reply_put_fields(transaction, SPAN("Allow: " REPLY_ALLOWED "\r\nContent-Length: 0\r\n"));
+    reply_end_head(transaction);
     reply_account(transaction, 200, OUTCOME_HIT, 0);
     return TRANSACTION_DONE;
 }
@@ -43,16 +46,69 @@ bool transaction_supports_method(enum http_method method)
     return method == METHOD_GET || method == METHOD_HEAD || method == METHOD_OPTIONS;
 }
 
-static enum transaction_result respond_to_target(struct transaction *transaction,
-                                                 const struct target *target)
+static enum transaction_result respond_allowed(struct transaction *transaction,
+                                               const struct target *target)
 {
     const struct config *config = transaction->context->worker->config;
 
+    transaction->rule =
+        redirect_find(&transaction->site->redirects, target->path, transaction->client->secure);
     if (transaction->request->method == METHOD_OPTIONS)
         return respond_options(transaction);
+    if (transaction->rule != NULL && transaction->rule->action <= REDIRECT_STATUS)
+        return handler_redirect(transaction, target);
     if (handler_arithmetic_owns(config, target->path))
         return handler_arithmetic(transaction, target);
     return handler_files(transaction, target);
+}
+
+static enum transaction_result authenticate(struct transaction *transaction,
+                                            const struct target *target,
+                                            const struct config_access *rule)
+{
+    switch (authentication_verify(transaction, rule)) {
+    case AUTHENTICATION_GOOD:
+        break;
+    case AUTHENTICATION_NONE:
+        transaction->realm = rule->realm != NULL ? rule->realm : "Restricted";
+        return reply_error(transaction, 401);
+    case AUTHENTICATION_LIMITED:
+        transaction->may_wait = false; /* when processed again it would be counted again */
+        return reply_error(transaction, 429);
+    case AUTHENTICATION_BUSY:
+        return reply_queue_full(transaction);
+    case AUTHENTICATION_WAITING:
+        return TRANSACTION_WAITING;
+    }
+    return respond_allowed(transaction, target);
+}
+
+/* A preflight never has credentials. */
+static enum transaction_result respond_preflight(struct transaction *transaction)
+{
+    _Atomic uint64_t *metrics = transaction->context->metrics;
+
+    metric_add(metrics, METRIC_preflights, 1);
+    if (!cors_allows(transaction))
+        metric_add(metrics, METRIC_preflights_refused, 1);
+    return respond_options(transaction);
+}
+
+/* By the rules of [access] and [cors] for the path. */
+static enum transaction_result respond_to_target(struct transaction *transaction,
+                                                 const struct target *target)
+{
+    const struct config_access *rule = access_find(&transaction->site->access, target->path);
+
+    transaction->cors = cors_find(&transaction->site->cors, target->path);
+    transaction->personal = rule != NULL || transaction->cors != NULL;
+    if (rule != NULL && !access_allows(rule, transaction->client->address))
+        return reply_error(transaction, 403);
+    transaction->preflight = transaction->cors != NULL && cors_is_preflight(transaction->request);
+    if (transaction->preflight)
+        return respond_preflight(transaction);
+    return rule != NULL && rule->users.file != NULL ? authenticate(transaction, target, rule)
+                                                    : respond_allowed(transaction, target);
 }
 
 /* Selects the handler by method and path. */
@@ -60,7 +116,7 @@ static enum transaction_result route(struct transaction *transaction)
 {
     const struct request *request = transaction->request;
     enum transaction_result result;
-    struct target target;
+    struct target target UNINITIALIZED;
     int status;
 
     if (!transaction_supports_method(request->method))
@@ -78,11 +134,31 @@ static enum transaction_result route(struct transaction *transaction)
 
 /* One transaction */
 
+/*
+ * True if the server is not authoritative for the host over this connection: neither the name that
+ * the client gave in the handshake nor the certificate is for it (RFC 9110 section 7.4). Without
+ * [host] sections the server is authoritative for every host.
+ */
+static bool is_misdirected(const struct transaction *transaction)
+{
+    struct client *client = transaction->client;
+
+    if (client->covered == transaction->site || transaction->request->host.length == 0)
+        return false;
+    if (!transaction->context->worker->tls_covers(client, transaction->request->host))
+        return true;
+    client->covered = transaction->site;
+    return false;
+}
+
 static enum transaction_result respond(struct transaction *transaction)
 {
     enum http_method method = transaction->request->method;
     struct resource *resource = NULL;
 
+    if (UNLIKELY(transaction->client->secure) && transaction->context->worker->sites.count > 1 &&
+        is_misdirected(transaction))
+        return reply_error(transaction, 421);
     if (UNLIKELY(rate_limit_is_on(transaction->context->worker->segment)) &&
         !admission_of_request(transaction)) {
         transaction->may_wait = false; /* when processed again it would be charged again */
@@ -116,6 +192,7 @@ static struct transaction begin(struct transaction_context *context, struct clie
         .client = client,
         .state = state,
         .request = request,
+        .site = site_find(&context->worker->sites, &context->site, request->host),
         .began_ns = state->began_ns != 0 ? state->began_ns : context->loop_now_ns,
         .retry_after_s = 1,
         .outcome = OUTCOME_ERROR,
@@ -135,6 +212,8 @@ static enum transaction_result end(struct transaction *transaction, enum transac
         return result;
     }
     state->began_ns = 0;
+    state->login = 0;
+    state->retries = 0;
     if (UNLIKELY(state->loaded != NULL))
         loading_discard(state, transaction->context->worker->cache);
     return result;

@@ -1,5 +1,6 @@
 #include "daemon/transaction/rate_limit.h"
 
+#include "common/client_address.h"
 #include "common/clock.h"
 #include "daemon/base/hash.h"
 
@@ -9,7 +10,15 @@
 /* A claim lasts about ten instructions; if one is older than this, its process has died. */
 #define CLAIM_DEAD_NS NS_PER_S
 
-enum { CLAIM_TRIES = 10000, CLAIM_SPINS = 64 /* tries before sched_yield() */ };
+/*
+ * All workers write the table, so its content may be anything. Each loop over it is bounded; when a
+ * bound is reached, the request is accepted.
+ */
+enum {
+    CLAIM_TRIES = 256,
+    CLAIM_SPINS = 64, /* tries before sched_yield() */
+    CHARGE_TRIES = 64,
+};
 
 /* A consistent copy of the limit. */
 struct rate {
@@ -41,12 +50,13 @@ void rate_limit_prepare(const struct segment *segment)
         rate->seed = clock_wall_ns();
 }
 
-/* The interval is rounded up so that the rate is never exceeded. */
-static struct rate rate_of(const struct segment *segment)
+/* FACTOR times the limit. The interval is rounded up so that the rate is never exceeded. */
+static struct rate rate_of(const struct segment *segment, uint64_t factor)
 {
     const struct segment_rate *rate = segment_rate(segment);
-    uint64_t per_second = atomic_load_explicit(&rate->requests_per_second, memory_order_relaxed);
-    uint64_t burst = atomic_load_explicit(&rate->burst, memory_order_relaxed);
+    uint64_t per_second =
+        factor * atomic_load_explicit(&rate->requests_per_second, memory_order_relaxed);
+    uint64_t burst = factor * atomic_load_explicit(&rate->burst, memory_order_relaxed);
     uint64_t interval = (NS_PER_S + per_second - 1) / per_second;
 
     return (struct rate){interval, (burst - 1) * interval};
@@ -68,6 +78,13 @@ static struct segment_rate_entry *find(struct segment_rate_bucket *bucket, uint6
     return NULL;
 }
 
+/* Replaces *FROM by TO. If the time has changed meanwhile, returns false and sets *FROM to it. */
+static bool set_time(struct segment_rate_entry *entry, uint64_t *from, uint64_t to)
+{
+    return atomic_compare_exchange_weak_explicit(&entry->time_ns, from, to, memory_order_acq_rel,
+                                                 memory_order_acquire);
+}
+
 /*
  * Reads the time before the key. Every charge and replacement changes the time, so the exchange
  * succeeds only if no other thread has charged or replaced the entry since its key was read.
@@ -75,25 +92,37 @@ static struct segment_rate_entry *find(struct segment_rate_bucket *bucket, uint6
 static enum charge charge(struct segment_rate_entry *entry, uint64_t key, const struct rate *rate,
                           uint64_t now_ns, uint64_t *wait_ns)
 {
-    uint64_t time = atomic_load_explicit(&entry->time_ns, memory_order_acquire), from;
+    const uint64_t latest = now_ns + rate->ahead_ns + rate->interval_ns;
+    uint64_t time = atomic_load_explicit(&entry->time_ns, memory_order_acquire);
 
-    do {
+    for (int i = 0; i < CHARGE_TRIES; i++) {
+        uint64_t from = time > now_ns ? time : now_ns;
+
         if (time == SEGMENT_RATE_CHANGING ||
             atomic_load_explicit(&entry->key, memory_order_acquire) != key)
             return CHARGE_LOST;
-        from = time > now_ns ? time : now_ns;
+        if (from > latest) { /* of a higher burst, or not written by this function */
+            set_time(entry, &time, latest);
+            continue;
+        }
         if (from - now_ns > rate->ahead_ns) {
             *wait_ns = from - now_ns - rate->ahead_ns;
             atomic_fetch_add_explicit(&entry->rejected, 1, memory_order_relaxed);
             return CHARGE_REJECTED;
         }
-    } while (!atomic_compare_exchange_weak_explicit(&entry->time_ns, &time,
-                                                    from + rate->interval_ns, memory_order_acq_rel,
-                                                    memory_order_acquire));
+        if (set_time(entry, &time, from + rate->interval_ns))
+            return CHARGE_ACCEPTED;
+    }
     return CHARGE_ACCEPTED;
 }
 
 /* Replacing an entry */
+
+/* The clocks of two threads differ little, so a claim from the far future is wrong, too. */
+static bool is_live(uint64_t claimed_ns, uint64_t now_ns)
+{
+    return now_ns - claimed_ns < CLAIM_DEAD_NS || claimed_ns - now_ns < CLAIM_DEAD_NS;
+}
 
 static bool claim(struct segment_rate_bucket *bucket, uint64_t now_ns)
 {
@@ -103,7 +132,7 @@ static bool claim(struct segment_rate_bucket *bucket, uint64_t now_ns)
         if (atomic_compare_exchange_weak_explicit(&bucket->claimed_ns, &holder, now_ns,
                                                   memory_order_acquire, memory_order_relaxed))
             return true;
-        if (now_ns < holder || now_ns - holder < CLAIM_DEAD_NS)
+        if (is_live(holder, now_ns))
             holder = 0;
         if (i > CLAIM_SPINS)
             sched_yield();
@@ -141,13 +170,16 @@ static struct segment_rate_entry *least_used(struct segment_rate_bucket *bucket,
 static void replace_entry(struct segment_rate_bucket *bucket, uint64_t key, const struct rate *rate,
                           uint64_t now_ns)
 {
-    struct segment_rate_entry *entry;
+    struct segment_rate_entry *entry = NULL;
     uint64_t time;
 
-    do
+    for (int i = 0; i < CHARGE_TRIES && entry == NULL; i++) {
         entry = least_used(bucket, &time);
-    while (!atomic_compare_exchange_weak_explicit(&entry->time_ns, &time, SEGMENT_RATE_CHANGING,
-                                                  memory_order_acq_rel, memory_order_relaxed));
+        if (!set_time(entry, &time, SEGMENT_RATE_CHANGING))
+            entry = NULL;
+    }
+    if (entry == NULL)
+        return;
     atomic_store_explicit(&entry->key, key, memory_order_release);
     atomic_store_explicit(&entry->rejected, 0, memory_order_relaxed);
     atomic_store_explicit(&entry->time_ns, now_ns + rate->interval_ns, memory_order_release);
@@ -170,15 +202,45 @@ static void charge_or_replace(struct segment_rate_bucket *bucket, uint64_t key,
     release(bucket, now_ns);
 }
 
-uint64_t rate_limit_charge(const struct segment *segment, uint64_t key, uint64_t now_ns)
+static uint64_t charge_key(const struct segment *segment, uint64_t key, const struct rate *rate,
+                           uint64_t now_ns)
 {
-    const struct rate rate = rate_of(segment);
     struct segment_rate_bucket *bucket = bucket_of(segment, key);
     struct segment_rate_entry *entry = find(bucket, key);
     uint64_t wait_ns = 0;
 
-    if (entry != NULL && charge(entry, key, &rate, now_ns, &wait_ns) != CHARGE_LOST)
+    if (entry != NULL && charge(entry, key, rate, now_ns, &wait_ns) != CHARGE_LOST)
         return wait_ns;
-    charge_or_replace(bucket, key, &rate, now_ns, &wait_ns);
+    charge_or_replace(bucket, key, rate, now_ns, &wait_ns);
+    return wait_ns;
+}
+
+/* What charge_key() would return, except that it charges only a rejected request. */
+static uint64_t wait_of(const struct segment *segment, uint64_t key, const struct rate *rate,
+                        uint64_t now_ns)
+{
+    struct segment_rate_entry *entry = find(bucket_of(segment, key), key);
+    uint64_t time = entry != NULL ? atomic_load_explicit(&entry->time_ns, memory_order_acquire) : 0;
+
+    if (time <= now_ns || time == SEGMENT_RATE_CHANGING || time - now_ns <= rate->ahead_ns)
+        return 0;
+    atomic_fetch_add_explicit(&entry->rejected, 1, memory_order_relaxed);
+    return time - now_ns - rate->ahead_ns;
+}
+
+/*
+ * A rejected request of one /64 uses nothing of its site's limit. A site over its limit gets no
+ * more entries for its networks, so that it cannot fill the table.
+ */
+uint64_t rate_limit_charge(const struct segment *segment, uint64_t key, uint64_t now_ns)
+{
+    const struct rate rate = rate_of(segment, 1), of_site = rate_of(segment, CLIENT_SITE_FACTOR);
+    uint64_t site = client_site_key(key);
+    uint64_t wait_ns = site != 0 ? wait_of(segment, site, &of_site, now_ns) : 0;
+
+    if (wait_ns == 0)
+        wait_ns = charge_key(segment, key, &rate, now_ns);
+    if (wait_ns == 0 && site != 0)
+        wait_ns = charge_key(segment, site, &of_site, now_ns);
     return wait_ns;
 }

@@ -4,17 +4,19 @@
 #include "common/segment_writer.h"
 #include "common/units.h"
 #include "daemon/http/conditional.h"
+#include "daemon/http/hpack.h"
 #include "daemon/http/range.h"
 #include "daemon/http/target.h"
 #include "daemon/transaction/accounting.h"
 #include "daemon/transaction/admission.h"
+#include "daemon/transaction/cors.h"
 #include "daemon/transaction/lookup.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { EXTRA_FIELDS_MAX = 80, PARTIAL_FIELDS_MAX = 192 };
+enum { EXTRA_FIELDS_MAX = 128, CONTENT_FIELDS_MAX = 96, PARTIAL_FIELDS_MAX = 192 };
 
 /* Parts */
 
@@ -25,41 +27,87 @@ static bool connection_persists(const struct transaction *transaction)
     struct client *client = transaction->client;
 
     return transaction->request->keep_alive && config->connections_keepalive && !client->closing &&
-           !context->closing_connections &&
-           (config->connections_keepalive_below == 0 || admission_allows_keepalive(context)) &&
+           !context->closing_connections && !(client->secure && context->closing_secure) &&
+           (config->connections_keepalive_max_open == 0 || admission_allows_keepalive(context)) &&
            (config->connections_keepalive_requests == 0 ||
             client->requests + 1 < config->connections_keepalive_requests) &&
            (LIKELY(!client->transferred) || !admission_exceeds_limits(context->worker, client));
+}
+
+static enum prefix_form prefix_form(const struct transaction *transaction)
+{
+    const struct request *request = transaction->request;
+
+    if (request->version == HTTP_2)
+        return PREFIX_HPACK;
+    if (transaction->client->closing)
+        return PREFIX_CLOSE;
+    return request->minor_version == 0 ? PREFIX_KEEP_ALIVE : PREFIX_DEFAULT;
+}
+
+static void put_cors_fields(const struct transaction *transaction)
+{
+    char lines[CORS_FIELDS_MAX];
+
+    reply_put_fields(transaction, (struct span){lines, cors_write(transaction, lines)});
 }
 
 void reply_begin(const struct transaction *transaction, int status)
 {
     struct output_buffer *output = &transaction->context->output;
     struct client *client = transaction->client;
-    enum persistence persistence = PERSIST_CLOSE;
 
     client->closing = !connection_persists(transaction);
     if (client->closing && transaction->request->keep_alive)
         client->linger_wanted =
             true; /* the client has not received the response yet and may send more */
-    if (!client->closing)
-        persistence =
-            transaction->request->minor_version == 0 ? PERSIST_KEEP_ALIVE : PERSIST_DEFAULT;
-    output->used += response_prefix(&transaction->context->prefixes, status, persistence,
-                                    output->bytes + output->used);
+    output->used += response_prefix(&transaction->context->prefixes, status,
+                                    prefix_form(transaction), output->bytes + output->used);
+    if (client->secure && transaction->site->hsts.length > 0)
+        reply_put_fields(transaction, transaction->site->hsts);
+    if (UNLIKELY(transaction->cors != NULL))
+        put_cors_fields(transaction);
 }
 
-void reply_put(const struct transaction *transaction, struct span text)
+/* Writes fields that are already in the encoding of the request's version. */
+static void put_prepared(const struct transaction *transaction, struct span fields)
 {
-    output_put(&transaction->context->output, text.start, text.length);
+    output_put(&transaction->context->output, fields.start, fields.length);
 }
 
-void reply_put_configured_fields(const struct transaction *transaction)
+void reply_put_fields(const struct transaction *transaction, struct span lines)
 {
     struct output_buffer *output = &transaction->context->output;
 
-    output->used += header_rules_write(&transaction->context->worker->headers, transaction->path,
-                                       HEADER_OF_RESPONSE, output->bytes + output->used);
+    if (transaction->request->version == HTTP_2)
+        output->used =
+            (size_t)(hpack_put_lines(output->bytes + output->used, lines) - output->bytes);
+    else
+        put_prepared(transaction, lines);
+}
+
+void reply_put_configured_fields(const struct transaction *transaction, int status)
+{
+    char lines[HEADER_RULES_MAX] UNINITIALIZED;
+    enum header_part part = status < 400                     ? HEADER_OF_RESPONSE
+                            : response_is_of_request(status) ? HEADER_OF_REQUEST_ERROR
+                                                             : HEADER_OF_ERROR;
+    size_t length = header_rules_write(&transaction->site->headers, transaction->path, part, lines);
+
+    reply_put_fields(transaction, (struct span){lines, length});
+}
+
+void reply_end_head(const struct transaction *transaction)
+{
+    if (transaction->request->version == HTTP_1)
+        put_prepared(transaction, SPAN("\r\n"));
+}
+
+/* The pieces of the head of RESOURCE in the encoding of the request's version. */
+static const struct head_pieces *pieces_of(const struct transaction *transaction,
+                                           const struct resource *resource)
+{
+    return &resource->pieces[transaction->request->version];
 }
 
 static bool wants_body(const struct transaction *transaction)
@@ -78,32 +126,28 @@ static void release(const struct transaction *transaction, struct resource *reso
     resource_release(transaction->context->worker->cache, resource);
 }
 
-/*
- * Copies a small PART of the body and references a large one. If OWNED, it takes over the caller's
- * reference.
- */
+/* Sets PART of RESOURCE as the body. If OWNED, it takes over the caller's reference. */
 static void put_body(const struct transaction *transaction, struct resource *resource,
                      struct byte_range part, bool owned)
 {
-    struct output_buffer *output = &transaction->context->output;
-    uint64_t offset = resource->fd < 0 ? resource->head_length + part.first : part.first;
+    const char *memory = resource->body != NULL ? resource->body + part.first : NULL;
 
-    if (wants_body(transaction) && (resource->fd >= 0 || part.length > OUTPUT_COPY_MAX)) {
-        output->body = resource;
-        output->body_owned = owned;
-        output->body_offset = offset;
-        output->body_left = part.length;
-        return;
-    }
     if (wants_body(transaction))
-        output_put(output, resource->response + offset, part.length);
-    if (owned)
+        transaction->context->output.body =
+            (struct body_source){resource, owned, memory, part.first, part.length, NULL};
+    else if (owned)
         release(transaction, resource);
+}
+
+static void put_whole_body(const struct transaction *transaction, struct resource *resource,
+                           bool owned)
+{
+    put_body(transaction, resource, (struct byte_range){0, resource->body_length}, owned);
 }
 
 /* Errors */
 
-/* Fields that certain statuses require (RFC 9110 sections 15.5.6, 12.5.5, 15.5.17, 15.6.4; RFC 6585
+/* Fields that certain statuses require (RFC 9110 sections 15.5.2, 15.5.6, 12.5.5, 15.5.17, 15.6.4; RFC 6585
  * section 4). */
 static void write_extra_fields(const struct transaction *transaction, int status, char *fields)
 {
@@ -115,6 +159,9 @@ static void write_extra_fields(const struct transaction *transaction, int status
     else if (status == 416)
         snprintf(fields, EXTRA_FIELDS_MAX, "Content-Range: bytes */%" PRIu64 "\r\n%s",
                  transaction->representation_bytes, vary);
+    else if (status == 401)
+        snprintf(fields, EXTRA_FIELDS_MAX,
+                 "WWW-Authenticate: Basic realm=\"%s\", charset=\"UTF-8\"\r\n", transaction->realm);
     else if (status == 429 || status == 503)
         snprintf(fields, EXTRA_FIELDS_MAX, "Retry-After: %" PRIu32 "\r\n",
                  transaction->retry_after_s);
@@ -122,16 +169,19 @@ static void write_extra_fields(const struct transaction *transaction, int status
 
 static void put_error_head(const struct transaction *transaction, int status, uint64_t length)
 {
-    struct output_buffer *output = &transaction->context->output;
-    char extra[EXTRA_FIELDS_MAX];
+    char extra[EXTRA_FIELDS_MAX], content[CONTENT_FIELDS_MAX];
+    int content_length = snprintf(
+        content, sizeof(content),
+        "Content-Type: text/html; charset=utf-8\r\nContent-Length: %" PRIu64 "\r\n", length);
 
     write_extra_fields(transaction, status, extra);
     reply_begin(transaction, status);
-    reply_put_configured_fields(transaction);
-    output_put(output, extra, strlen(extra));
-    reply_put(transaction, SPAN("Content-Type: text/html; charset=utf-8\r\nContent-Length: "));
-    output->used = (size_t)(decimal_put(output->bytes + output->used, length) - output->bytes);
-    reply_put(transaction, SPAN("\r\n\r\n"));
+    reply_put_configured_fields(transaction, status);
+    if (response_is_of_request(status))
+        reply_put_fields(transaction, SPAN("Cache-Control: no-store\r\n"));
+    reply_put_fields(transaction, (struct span){extra, strlen(extra)});
+    reply_put_fields(transaction, (struct span){content, (size_t)content_length});
+    reply_end_head(transaction);
     reply_account(transaction, status, OUTCOME_ERROR, length);
 }
 
@@ -142,7 +192,7 @@ static void put_error_head(const struct transaction *transaction, int status, ui
 static size_t error_page_path(const struct transaction *transaction, int status, char *path)
 {
     static const char ending[] = ".html";
-    const char *directory = transaction->context->worker->config->files_error_pages;
+    const char *directory = transaction->site->error_pages;
     size_t length = strlen(directory);
     char *at = path + length;
 
@@ -155,9 +205,9 @@ static size_t error_page_path(const struct transaction *transaction, int status,
     return (size_t)(at - path) + sizeof(ending) - 1;
 }
 
-enum transaction_result reply_error(struct transaction *transaction, int status)
+static enum transaction_result put_error(struct transaction *transaction, int status)
 {
-    char path[TARGET_PATH_MAX];
+    char path[TARGET_PATH_MAX] UNINITIALIZED;
     size_t length = error_page_path(transaction, status, path);
     enum outcome of_request = transaction->outcome;
     struct resource *page;
@@ -173,12 +223,28 @@ enum transaction_result reply_error(struct transaction *transaction, int status)
 
         put_error_head(transaction, status, built_in.length);
         if (wants_body(transaction))
-            reply_put(transaction, built_in);
+            transaction->context->output.body =
+                (struct body_source){.memory = built_in.start, .left = built_in.length};
         return TRANSACTION_DONE;
     }
     put_error_head(transaction, status, page->body_length);
-    put_body(transaction, page, (struct byte_range){0, page->body_length}, true);
+    put_whole_body(transaction, page, true);
     return TRANSACTION_DONE;
+}
+
+/* A request that is refused before its path is looked up still gets the fields for its path. */
+enum transaction_result reply_error(struct transaction *transaction, int status)
+{
+    struct target target UNINITIALIZED;
+    const char *known = transaction->path;
+    enum transaction_result result;
+
+    if (known == NULL && transaction->request->target.start != NULL &&
+        target_canonical(transaction->request->target, &target) == 0)
+        transaction->path = target.path;
+    result = put_error(transaction, status);
+    transaction->path = known;
+    return result;
 }
 
 enum transaction_result reply_queue_full(struct transaction *transaction)
@@ -194,9 +260,9 @@ static enum transaction_result put_whole(struct transaction *transaction, struct
                                          bool owned)
 {
     reply_begin(transaction, 200);
-    output_put(&transaction->context->output, resource->response, resource->head_length);
+    put_prepared(transaction, resource->head[transaction->request->version]);
     reply_account(transaction, 200, transaction->outcome, resource->body_length);
-    put_body(transaction, resource, (struct byte_range){0, resource->body_length}, owned);
+    put_whole_body(transaction, resource, owned);
     return TRANSACTION_DONE;
 }
 
@@ -204,24 +270,25 @@ static enum transaction_result put_not_modified(struct transaction *transaction,
                                                 struct resource *resource, bool owned)
 {
     reply_begin(transaction, 304);
-    reply_put(transaction, resource->validators);
-    reply_put(transaction, SPAN("\r\n"));
+    put_prepared(transaction, pieces_of(transaction, resource)->validators);
+    reply_end_head(transaction);
     reply_account(transaction, 304, transaction->outcome, 0);
     if (owned)
         release(transaction, resource);
     return TRANSACTION_DONE;
 }
 
-static enum transaction_result put_error(struct transaction *transaction, struct resource *resource,
-                                         bool owned, int status)
+static enum transaction_result put_refusal(struct transaction *transaction,
+                                           struct resource *resource, bool owned, int status)
 {
+    const char *of_target = transaction->path;
     enum transaction_result result;
 
     transaction->representation_bytes = resource->body_length;
     transaction->varies = resource->varies;
-    if (transaction->path == NULL)
-        transaction->path = resource->entry.path;
+    transaction->path = resource->file_path.start;
     result = reply_error(transaction, status);
+    transaction->path = of_target;
     if (owned)
         release(transaction, resource);
     return result;
@@ -236,21 +303,23 @@ static bool has_fields(const struct transaction *transaction)
 static enum transaction_result put_part(struct transaction *transaction, struct resource *resource,
                                         bool owned, struct byte_range part)
 {
-    struct output_buffer *output = &transaction->context->output;
+    const struct head_pieces *pieces = pieces_of(transaction, resource);
+    char fields[PARTIAL_FIELDS_MAX];
+    int length =
+        snprintf(fields, sizeof(fields),
+                 "Content-Range: bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64
+                 "\r\nContent-Length: %" PRIu64 "\r\n",
+                 part.first, part.first + part.length - 1, resource->body_length, part.length);
 
     reply_begin(transaction, 206);
-    output->used += (size_t)snprintf(output->bytes + output->used, PARTIAL_FIELDS_MAX,
-                                     "Content-Range: bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64
-                                     "\r\nContent-Length: %" PRIu64 "\r\n",
-                                     part.first, part.first + part.length - 1,
-                                     resource->body_length, part.length);
+    reply_put_fields(transaction, (struct span){fields, (size_t)length});
     if (has_fields(transaction)) {
-        reply_put(transaction, resource->validators);
+        put_prepared(transaction, pieces->validators);
     } else {
-        reply_put(transaction, resource->type_fields);
-        reply_put(transaction, resource->common_fields);
+        put_prepared(transaction, pieces->type_fields);
+        put_prepared(transaction, pieces->common_fields);
     }
-    reply_put(transaction, SPAN("\r\n"));
+    reply_end_head(transaction);
     reply_account(transaction, 206, transaction->outcome, part.length);
     put_body(transaction, resource, part, owned);
     return TRANSACTION_DONE;
@@ -259,20 +328,20 @@ static enum transaction_result put_part(struct transaction *transaction, struct 
 static enum transaction_result put_parts(struct transaction *transaction, struct resource *resource,
                                          bool owned, struct byteranges *parts)
 {
-    struct output_buffer *output = &transaction->context->output;
+    const struct head_pieces *pieces = pieces_of(transaction, resource);
+    char fields[PARTIAL_FIELDS_MAX];
+    int length = snprintf(fields, sizeof(fields),
+                          "Content-Length: %" PRIu64 "\r\n"
+                          "Content-Type: multipart/byteranges; boundary=%s\r\n",
+                          parts->length, parts->boundary);
 
     reply_begin(transaction, 206);
-    output->used += (size_t)snprintf(output->bytes + output->used, PARTIAL_FIELDS_MAX,
-                                     "Content-Length: %" PRIu64 "\r\n"
-                                     "Content-Type: multipart/byteranges; boundary=%s\r\n",
-                                     parts->length, parts->boundary);
-    reply_put(transaction,
-              has_fields(transaction) ? resource->validators : resource->common_fields);
-    reply_put(transaction, SPAN("\r\n"));
+    reply_put_fields(transaction, (struct span){fields, (size_t)length});
+    put_prepared(transaction, has_fields(transaction) ? pieces->validators : pieces->common_fields);
+    reply_end_head(transaction);
     reply_account(transaction, 206, transaction->outcome, parts->length);
-    output->body = resource;
-    output->body_owned = owned;
-    output->parts = parts;
+    transaction->context->output.body =
+        (struct body_source){.resource = resource, .owned = owned, .parts = parts};
     return TRANSACTION_DONE;
 }
 
@@ -285,11 +354,11 @@ static enum transaction_result put_range(struct transaction *transaction, struct
 
     switch (range_parse(transaction->request->range, resource->body_length, &set)) {
     case RANGE_UNSATISFIABLE:
-        return put_error(transaction, resource, owned, 416);
+        return put_refusal(transaction, resource, owned, 416);
     case RANGE_PARTIAL:
         if (set.count == 1)
             return put_part(transaction, resource, owned, set.range[0]);
-        parts = byteranges_new(&set, resource->type_fields, resource->body_length);
+        parts = byteranges_new(&set, resource->pieces[HTTP_1].type_fields, resource->body_length);
         if (parts != NULL)
             return put_parts(transaction, resource, owned, parts);
         break;
@@ -310,7 +379,7 @@ static enum transaction_result put_conditional(struct transaction *transaction,
 
     switch (conditional_verdict(request, &validators, now)) {
     case VERDICT_PRECONDITION_FAILED:
-        return put_error(transaction, resource, owned, 412);
+        return put_refusal(transaction, resource, owned, 412);
     case VERDICT_NOT_MODIFIED:
         return put_not_modified(transaction, resource, owned);
     case VERDICT_PROCEED:
@@ -334,7 +403,23 @@ enum transaction_result reply_resource(struct transaction *transaction, struct r
     return put_conditional(transaction, resource, owned);
 }
 
-/* Pages */
+/* Redirects and pages */
+
+enum transaction_result reply_redirect(struct transaction *transaction, int status,
+                                       struct span location, struct resource *note)
+{
+    char field[REPLY_LOCATION_MAX + 32] UNINITIALIZED;
+    int length =
+        snprintf(field, sizeof(field), "Location: %.*s\r\n", (int)location.length, location.start);
+
+    reply_begin(transaction, status);
+    reply_put_configured_fields(transaction, status);
+    reply_put_fields(transaction, (struct span){field, (size_t)length});
+    put_prepared(transaction, note->head[transaction->request->version]);
+    reply_account(transaction, status, transaction->outcome, note->body_length);
+    put_whole_body(transaction, note, true);
+    return TRANSACTION_DONE;
+}
 
 /*
  * A page has no validators, so only "*" matches it. Preconditions do not apply to errors (section
@@ -353,9 +438,9 @@ static enum transaction_result put_page_not_modified(struct transaction *transac
                                                      enum outcome outcome, struct resource *page)
 {
     reply_begin(transaction, 304);
-    reply_put_configured_fields(transaction);
-    reply_put(transaction, page->validators);
-    reply_put(transaction, SPAN("\r\n"));
+    reply_put_configured_fields(transaction, 304);
+    put_prepared(transaction, pieces_of(transaction, page)->validators);
+    reply_end_head(transaction);
     reply_account(transaction, 304, outcome, 0);
     release(transaction, page);
     return TRANSACTION_DONE;
@@ -378,9 +463,9 @@ enum transaction_result reply_page(struct transaction *transaction, int status,
     if (verdict == VERDICT_NOT_MODIFIED)
         return put_page_not_modified(transaction, outcome, page);
     reply_begin(transaction, status);
-    reply_put_configured_fields(transaction);
-    output_put(&transaction->context->output, page->response, page->head_length);
+    reply_put_configured_fields(transaction, status);
+    put_prepared(transaction, page->head[transaction->request->version]);
     reply_account(transaction, status, outcome, page->body_length);
-    put_body(transaction, page, (struct byte_range){0, page->body_length}, true);
+    put_whole_body(transaction, page, true);
     return TRANSACTION_DONE;
 }

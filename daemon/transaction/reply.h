@@ -1,7 +1,8 @@
 /*
- * Composes a response in the thread's output buffer. The functions for complete responses come
- * first. They consist of the parts below: reply_begin(), fields, the empty line, reply_account(),
- * and then a body. A response without a referenced body must fit in OUTPUT_RESPONSE_MAX.
+ * Composes a response in the thread's output buffer: the head in the encoding of the request's HTTP
+ * version, and the body as a source. The functions for complete responses come first. They consist
+ * of the parts below: reply_begin(), fields, reply_end_head(), reply_account(), and then the body.
+ * A head must fit in OUTPUT_RESPONSE_MAX.
  */
 #ifndef DAEMON_TRANSACTION_REPLY_H
 #define DAEMON_TRANSACTION_REPLY_H
@@ -26,6 +27,14 @@ enum transaction_result reply_page(struct transaction *transaction, int status,
                                    struct resource *page);
 
 /*
+ * Composes a redirect with STATUS to LOCATION (a URI reference, at most REPLY_LOCATION_MAX bytes) with the page NOTE
+ * as body, and owns its reference.
+ */
+enum { REPLY_LOCATION_MAX = 6 * 1024 };
+enum transaction_result reply_redirect(struct transaction *transaction, int status,
+                                       struct span location, struct resource *note);
+
+/*
  * Composes an error response with the configured error page if there is one, else the built-in one.
  * May wait.
  */
@@ -36,13 +45,20 @@ enum transaction_result reply_queue_full(struct transaction *transaction);
 
 /* Parts */
 
-/* Writes status line, Date, Server and Connection. Decides whether the connection persists. */
+/* Writes the status, Date, Server and Connection. Decides whether the connection persists. */
 void reply_begin(const struct transaction *transaction, int status);
 
-void reply_put(const struct transaction *transaction, struct span text);
+/* Writes LINES ("Name: value CRLF" each) in the encoding of the request's version. */
+void reply_put_fields(const struct transaction *transaction, struct span lines);
 
-/* Writes the configured fields for the request's path, except those that describe the content. */
-void reply_put_configured_fields(const struct transaction *transaction);
+/*
+ * Writes the configured fields for a response with STATUS and the request's path, except those that
+ * describe the content.
+ */
+void reply_put_configured_fields(const struct transaction *transaction, int status);
+
+/* Ends the head. */
+void reply_end_head(const struct transaction *transaction);
 
 /*
  * Packs the log record; call it after the head. BODY_BYTES: length of the body, even if HEAD omits

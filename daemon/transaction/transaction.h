@@ -22,7 +22,10 @@ struct client {
     bool closing;       /* the connection closes after the current response */
     bool linger_wanted; /* the client may still be sending: delay the close */
     bool counted;       /* counted by the client limit */
+    bool secure;        /* over TLS: cannot move to another worker */
+    uint8_t tls;        /* as in a log record; 0: not over TLS */
     bool transferred;   /* from another worker; see admission_exceeds_limits() */
+    const struct site *covered; /* the last site for which the TLS connection was found valid */
 };
 
 /*
@@ -31,6 +34,8 @@ struct client {
 struct transaction_state {
     uint64_t began_ns;       /* monotonic: time of the first processing; 0: no request waits */
     struct load_job *loaded; /* results of offload threads for this request */
+    uint8_t login;           /* result of authentication.h; 0: none */
+    uint8_t retries;         /* lookups that were repeated because a directory was replaced */
     void (*resume)(
         struct transaction_state *state); /* called when a job is done; set by the protocol */
 };
@@ -40,15 +45,22 @@ struct transaction {
     struct client *client;
     struct transaction_state *state;
     const struct request *request;
-    const char *path;              /* canonical; NULL: not known */
-    uint64_t began_ns;             /* as in struct transaction_state */
-    enum outcome outcome;          /* OUTCOME_ERROR until a file is looked up */
-    uint64_t representation_bytes; /* complete length, for a 416 */
-    bool varies;                   /* the representation was selected by Accept-Encoding */
-    uint32_t retry_after_s;        /* for a 429 or 503 */
-    coding_preference accepts;     /* content codings that the client accepts */
-    bool may_wait;                 /* false: the request must not be processed again */
-    bool waiting;                  /* an offload job has been submitted for it */
+    const struct site *site;            /* of the request's host */
+    const struct config_redirect *rule; /* that applies to the path; NULL: none */
+    const char *path;                   /* canonical; NULL: not known */
+    struct span user;                   /* verified, of the configuration; length 0: none */
+    const struct config_cors *cors;     /* that applies to the path; NULL: none */
+    bool preflight;                     /* an OPTIONS request for it by a page of another origin */
+    const char *realm;                  /* of a 401 */
+    uint64_t began_ns;                  /* as in struct transaction_state */
+    enum outcome outcome;               /* OUTCOME_ERROR until a file is looked up */
+    uint64_t representation_bytes;      /* complete length, for a 416 */
+    bool varies;                        /* the representation was selected by Accept-Encoding */
+    uint32_t retry_after_s;             /* for a 429 or 503 */
+    coding_preference accepts;          /* content codings that the client accepts */
+    bool personal;                      /* not every client gets this response: do not share it */
+    bool may_wait;                      /* false: the request must not be processed again */
+    bool waiting;                       /* an offload job has been submitted for it */
 };
 
 #endif

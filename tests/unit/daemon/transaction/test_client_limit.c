@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "common/client_address.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
 #include "daemon/master/capacity.h"
@@ -121,6 +122,40 @@ static void full_table_admits_uncounted(void **state)
     assert_in_range(counted, SEGMENT_CLIENTS_PER_WORKER / 2, SEGMENT_CLIENTS_PER_WORKER);
 }
 
+/* IPv6: connections of the networks (/64) of one site (/48). */
+static void site_has_a_multiple_of_max(void **state)
+{
+    enum { MAX_OF_NETWORK = 2, NETWORKS = 100 };
+    static const struct {
+        uint64_t first, step, counted;
+    } cases[] = {
+        {UINT64_C(0x20010db800070000), 1, (uint64_t)CLIENT_SITE_FACTOR * MAX_OF_NETWORK},
+        {UINT64_C(0x20010db800080000), 0, MAX_OF_NETWORK},
+        {UINT64_C(0x20010db900000000), 0x10000, NETWORKS}, /* other sites */
+        {UINT64_C(0x0000ffffc0000200), 1, NETWORKS},       /* IPv4 */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        bool entered[NETWORKS];
+        uint64_t counted = 0;
+
+        for (uint64_t n = 0; n < NETWORKS; n++) {
+            entered[n] = client_limit_enter(limit[n % WORKERS], cases[i].first + n * cases[i].step,
+                                            MAX_OF_NETWORK) == CLIENT_LIMIT_COUNTED;
+            counted += entered[n];
+        }
+        assert_int_equal(counted, cases[i].counted);
+        assert_true(client_limit_exceeds(&segment, cases[i].first, 0));
+        for (uint64_t n = 0; n < NETWORKS; n++)
+            if (entered[n])
+                client_limit_leave(limit[n % WORKERS], cases[i].first + n * cases[i].step);
+    }
+    for (uint32_t worker = 0; worker < WORKERS; worker++)
+        for (uint32_t i = 0; i < SEGMENT_CLIENTS_PER_WORKER; i++)
+            assert_int_equal(segment_clients(&segment, worker)[i].count, 0);
+}
+
 /* Threads of all workers enter and leave concurrently. */
 
 enum { THREADS = 4, ROUNDS = 4000, MAX = 5 };
@@ -165,6 +200,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(cleared_worker_slot_counts_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(entries_are_reused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(full_table_admits_uncounted, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(site_has_a_multiple_of_max, set_up, tear_down),
         cmocka_unit_test_setup_teardown(concurrent_workers_never_exceed_max, set_up, tear_down),
     };
 

@@ -99,6 +99,21 @@ static void rejected_requests_are_counted(void **state)
     assert_int_equal(rejected, 3);
 }
 
+/* A worker that was taken over cannot lock a client out of the others for longer than the rate. */
+static void time_in_the_far_future_is_corrected(void **state)
+{
+    const uint64_t interval = NS_PER_S / 10;
+
+    (void)state;
+    rate_limit_set(&segment, true, 10, 5);
+    assert_int_equal(rate_limit_charge(&segment, 7, START), 0);
+    for (uint32_t i = 0; i < segment_count(&segment, SEGMENT_RATE_BUCKETS); i++)
+        for (int way = 0; way < SEGMENT_RATE_WAYS; way++)
+            atomic_store(&segment_rate_bucket(&segment, i)->entry[way].time_ns, UINT64_MAX - 1);
+    assert_int_equal(rate_limit_charge(&segment, 7, START), interval);
+    assert_int_equal(rate_limit_charge(&segment, 7, START + interval), 0);
+}
+
 static void new_limit_applies_at_once(void **state)
 {
     (void)state;
@@ -168,6 +183,62 @@ static void uneven_rate_is_never_exceeded(void **state)
         assert_in_range(passed * NS_PER_S, 0, 4 * NS_PER_S + (now - START) * rates[i]);
         assert_true(passed * NS_PER_S > (now - START) * rates[i] / 100 * 99);
     }
+}
+
+/* IPv6: requests of the networks (/64) of one site (/48). */
+static void site_has_a_multiple_of_the_limit(void **state)
+{
+    enum { BURST = 5, NETWORKS = 2000 };
+    static const struct {
+        uint64_t first; /* key of the first network */
+        uint64_t step;  /* between two networks */
+        uint64_t passed;
+    } cases[] = {
+        {UINT64_C(0x20010db800070000), 1, (uint64_t)CLIENT_SITE_FACTOR * BURST}, /* one site */
+        {UINT64_C(0x20010db800080000), 0, BURST},                                /* one network */
+        {UINT64_C(0x20010db900000000), 0x10000, (uint64_t)BURST * NETWORKS},     /* as many sites */
+        {UINT64_C(0x0000ffffc0000200), 1, (uint64_t)BURST * NETWORKS},           /* IPv4 */
+    };
+
+    (void)state;
+    rate_limit_set(&segment, true, 1, BURST);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        uint64_t passed = 0;
+
+        for (uint64_t n = 0; n < NETWORKS; n++)
+            for (int request = 0; request < BURST; request++)
+                passed +=
+                    rate_limit_charge(&segment, cases[i].first + n * cases[i].step, START) == 0;
+        assert_int_equal(passed, cases[i].passed);
+    }
+}
+
+/* The rejected requests of one network leave the limit of its site to the others. */
+static void rejected_requests_do_not_use_the_limit_of_the_site(void **state)
+{
+    const uint64_t network = UINT64_C(0x20010db800090000);
+
+    (void)state;
+    rate_limit_set(&segment, true, 1, 5);
+    for (int i = 0; i < 1000; i++)
+        rate_limit_charge(&segment, network, START);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(rate_limit_charge(&segment, network + 1, START), 0);
+}
+
+/* A site over its limit takes no entries from other clients. */
+static void flood_of_a_site_leaves_the_table_to_others(void **state)
+{
+    uint64_t entries = 0;
+
+    (void)state;
+    rate_limit_set(&segment, true, 1, 5);
+    for (uint64_t n = 0; n < 65536; n++)
+        rate_limit_charge(&segment, UINT64_C(0x20010dba00000000) + n, START);
+    for (uint32_t i = 0; i < segment_count(&segment, SEGMENT_RATE_BUCKETS); i++)
+        for (int way = 0; way < SEGMENT_RATE_WAYS; way++)
+            entries += segment_rate_bucket(&segment, i)->entry[way].key >> 32 == 0x20010dba;
+    assert_in_range(entries, 1, CLIENT_SITE_FACTOR * 5 + 1);
 }
 
 /* Concurrent threads. The table is empty at first, so they also race to add entries. */
@@ -256,6 +327,17 @@ static void claim_of_dead_process_expires(void **state)
     assert_int_not_equal(rate_limit_charge(&segment, 7, START + 2 * NS_PER_S), 0);
 }
 
+/* A worker may store anything in the table. */
+static void claim_of_the_future_expires(void **state)
+{
+    (void)state;
+    rate_limit_set(&segment, true, 1, 1);
+    for (uint32_t i = 0; i < segment_count(&segment, SEGMENT_RATE_BUCKETS); i++)
+        segment_rate_bucket(&segment, i)->claimed_ns = START + 3600 * NS_PER_S;
+    assert_int_equal(rate_limit_charge(&segment, 7, START), 0);
+    assert_int_not_equal(rate_limit_charge(&segment, 7, START), 0);
+}
+
 static void addresses_map_to_keys(void **state)
 {
     static const struct {
@@ -290,15 +372,23 @@ int main(void)
         cmocka_unit_test_setup_teardown(limit_is_off_until_set, make_table, remove_table),
         cmocka_unit_test_setup_teardown(burst_is_accepted_then_the_rate, make_table, remove_table),
         cmocka_unit_test_setup_teardown(rejected_requests_are_counted, make_table, remove_table),
+        cmocka_unit_test_setup_teardown(time_in_the_far_future_is_corrected, make_table,
+                                        remove_table),
         cmocka_unit_test_setup_teardown(new_limit_applies_at_once, make_table, remove_table),
         cmocka_unit_test_setup_teardown(random_clients_get_what_a_token_bucket_gives, make_table,
                                         remove_table),
         cmocka_unit_test_setup_teardown(uneven_rate_is_never_exceeded, make_table, remove_table),
+        cmocka_unit_test_setup_teardown(site_has_a_multiple_of_the_limit, make_table, remove_table),
+        cmocka_unit_test_setup_teardown(rejected_requests_do_not_use_the_limit_of_the_site,
+                                        make_table, remove_table),
+        cmocka_unit_test_setup_teardown(flood_of_a_site_leaves_the_table_to_others, make_table,
+                                        remove_table),
         cmocka_unit_test_setup_teardown(concurrent_threads_share_one_burst, make_table,
                                         remove_table),
         cmocka_unit_test_setup_teardown(flood_of_addresses_keeps_used_up_entry, make_table,
                                         remove_table),
         cmocka_unit_test_setup_teardown(claim_of_dead_process_expires, make_table, remove_table),
+        cmocka_unit_test_setup_teardown(claim_of_the_future_expires, make_table, remove_table),
         cmocka_unit_test(addresses_map_to_keys),
     };
 

@@ -1,0 +1,62 @@
+#include "daemon/transaction/shortage.h"
+
+#include "common/clock.h"
+#include "common/units.h"
+#include "daemon/base/events.h"
+
+#include <inttypes.h>
+
+enum { QUIET_S = 10 };
+
+static const struct {
+    const char *begins, *one, *more; /* what was lost, by its number */
+} texts[SHORTAGE_COUNT] = {
+    [SHORTAGE_LOG] = {"the log ring is full: access log records are dropped",
+                      "access log record was dropped", "access log records were dropped"},
+    [SHORTAGE_CONNECTIONS] = {"connections.max is reached: closing idle connections",
+                              "idle connection was closed", "idle connections were closed"},
+    [SHORTAGE_DESCRIPTORS] = {"out of descriptors: closing idle connections (raise the limit: "
+                              "ulimit -n)",
+                              "idle connection was closed", "idle connections were closed"},
+    [SHORTAGE_MEMORY] = {"out of memory: emptying the cache and closing idle connections",
+                         "idle connection was closed", "idle connections were closed"},
+};
+
+void shortage_note(struct shortages *shortages, enum shortage shortage, uint64_t now_ns,
+                   uint64_t lost)
+{
+    struct worker_shortages *all = shortages->worker;
+
+    if (shortages->noted_ns[shortage] == 0 && atomic_fetch_add(&all->of[shortage].threads, 1) == 0)
+        event_log(LEVEL_WARN, "worker slot %u: %s", shortages->worker_slot, texts[shortage].begins);
+    shortages->noted_ns[shortage] = now_ns;
+    atomic_fetch_add_explicit(&all->of[shortage].lost, lost, memory_order_relaxed);
+}
+
+static void end(struct shortages *shortages, enum shortage shortage)
+{
+    struct worker_shortages *all = shortages->worker;
+    uint64_t lost;
+
+    shortages->noted_ns[shortage] = 0;
+    if (atomic_fetch_sub(&all->of[shortage].threads, 1) != 1)
+        return;
+    lost = atomic_exchange(&all->of[shortage].lost, 0);
+    event_log(LEVEL_INFO, "worker slot %u: the shortage is over: %" PRIu64 " %s",
+              shortages->worker_slot, lost,
+              units_plural(lost, texts[shortage].one, texts[shortage].more));
+}
+
+void shortages_expire(struct shortages *shortages, uint64_t now_ns)
+{
+    for (enum shortage i = 0; i < SHORTAGE_COUNT; i++)
+        if (shortages->noted_ns[i] != 0 && now_ns >= shortages->noted_ns[i] + QUIET_S * NS_PER_S)
+            end(shortages, i);
+}
+
+void shortages_end(struct shortages *shortages)
+{
+    for (enum shortage i = 0; i < SHORTAGE_COUNT; i++)
+        if (shortages->noted_ns[i] != 0)
+            end(shortages, i);
+}

@@ -1,0 +1,165 @@
+/* Accounting: how a thread waits for space in its log ring, and when it drops records instead. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/clock.h"
+#include "common/segment_writer.h"
+#include "daemon/transaction/accounting.h"
+#include "daemon/transaction/context.h"
+
+#include <stdlib.h>
+
+enum { RING_WORDS = 8192, TIMEOUT_MS = 100 };
+
+static struct segment_thread block;
+static struct worker_shortages shortages;
+static struct config config;
+static struct segment segment;
+static struct worker_context worker = {.config = &config, .segment = &segment};
+static struct transaction_context context;
+static struct histogram latency[OUTCOME_COUNT];
+
+/* A segment of which only the logger's block is used. */
+static int set_up(void **state)
+{
+    static struct segment_logger logger;
+    static struct log_ring_cursor cursor;
+    static struct log_ring ring = {.cursor = &cursor, .capacity = RING_WORDS};
+
+    (void)state;
+    segment.base = (char *)&logger;
+    free(ring.words);
+    ring.words = aligned_alloc(CACHE_LINE, log_ring_bytes(RING_WORDS));
+    assert_non_null(ring.words);
+    memset(ring.words, 0, log_ring_bytes(RING_WORDS));
+    atomic_store(&cursor.position, 0);
+    config.log_when_full = WHEN_FULL_WAIT;
+    config.log_wait_timeout = TIMEOUT_MS;
+    context = (struct transaction_context){.worker = &worker,
+                                           .metrics = block.metrics,
+                                           .latency = latency,
+                                           .ring = &ring,
+                                           .shortages = {.worker = &shortages}};
+    return 0;
+}
+
+static void at(unsigned ms)
+{
+    context.loop_now_ns = NS_PER_S + ms * NS_PER_MS;
+}
+
+/* Appends a record of COUNT words; the counters say whether it was dropped. */
+static bool is_logged(uint64_t count)
+{
+    uint64_t record[LOG_RECORD_WORDS_MAX] = {count | UINT64_C(200) << 48};
+    uint64_t dropped = metric_get(block.metrics, METRIC_log_dropped);
+
+    accounting_finish(&context, record, context.loop_now_ns);
+    return metric_get(block.metrics, METRIC_log_dropped) == dropped;
+}
+
+static void fill(void)
+{
+    while (accounting_may_begin(&context))
+        assert_true(is_logged(16));
+    while (log_ring_has_room(context.ring, 16))
+        assert_true(is_logged(16));
+}
+
+/* The logger has written WORDS. */
+static void drain(uint64_t words)
+{
+    atomic_fetch_add(&context.ring->cursor->position, words);
+}
+
+static void wait_ends_with_space(void **state)
+{
+    (void)state;
+    fill();
+    at(0);
+    accounting_begin_wait(&context);
+    at(TIMEOUT_MS - 1);
+    accounting_check_wait(&context);
+    assert_false(accounting_may_begin(&context));
+    drain(RING_WORDS / 4);
+    accounting_check_wait(&context);
+    assert_true(accounting_may_begin(&context));
+    assert_false(context.log_dropping);
+    assert_true(is_logged(16));
+}
+
+static void wait_ends_after_timeout_and_records_are_dropped(void **state)
+{
+    (void)state;
+    fill();
+    at(0);
+    accounting_begin_wait(&context);
+    for (unsigned ms = 1; ms < TIMEOUT_MS; ms++) {
+        at(ms);
+        accounting_check_wait(&context);
+        assert_false(accounting_may_begin(&context));
+        accounting_begin_wait(&context); /* the wait goes on */
+    }
+    at(TIMEOUT_MS);
+    accounting_check_wait(&context);
+    for (int i = 0; i < 1000; i++) { /* no second wait */
+        assert_true(accounting_may_begin(&context));
+        assert_false(is_logged(16));
+    }
+}
+
+static void progress_restarts_the_wait(void **state)
+{
+    (void)state;
+    fill();
+    for (unsigned i = 0; i < 10; i++) {
+        at(i * (TIMEOUT_MS - 1));
+        accounting_begin_wait(&context);
+        drain(RING_WORDS / 4);
+        accounting_check_wait(&context);
+        assert_false(context.log_dropping);
+        fill();
+    }
+}
+
+static void dropping_ends_when_half_of_the_ring_is_free(void **state)
+{
+    (void)state;
+    fill();
+    accounting_begin_wait(&context);
+    at(TIMEOUT_MS + 1000);
+    accounting_check_wait(&context);
+    assert_true(context.log_dropping);
+    drain(RING_WORDS / 4);
+    accounting_check_dropping(&context);
+    assert_true(context.log_dropping);
+    assert_true(is_logged(16)); /* what has space is logged meanwhile */
+    drain(RING_WORDS / 2);
+    accounting_check_dropping(&context);
+    assert_false(context.log_dropping);
+}
+
+/* Many slow downloads reserve space for their records. */
+static void reservations_leave_a_quarter_of_the_ring(void **state)
+{
+    (void)state;
+    context.ring_reserved = 100 * RING_WORDS;
+    assert_true(accounting_may_begin(&context));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(wait_ends_with_space, set_up),
+        cmocka_unit_test_setup(wait_ends_after_timeout_and_records_are_dropped, set_up),
+        cmocka_unit_test_setup(progress_restarts_the_wait, set_up),
+        cmocka_unit_test_setup(dropping_ends_when_half_of_the_ring_is_free, set_up),
+        cmocka_unit_test_setup(reservations_leave_a_quarter_of_the_ring, set_up),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
