@@ -14,6 +14,7 @@ enum { UNASSIGNED = UINT32_MAX };
 struct worker_listener {
     uint32_t id, row;
     int fd; /* the worker's; the thread has a duplicate */
+    bool tls;
     uint32_t thread;
     struct listen_socket *socket; /* the thread's, while assigned */
 };
@@ -35,7 +36,8 @@ static void assign(struct worker_listener *listener, struct serving_thread **thr
         return;
     revoke_socket(listener, threads, count);
     copy = fcntl(listener->fd, F_DUPFD_CLOEXEC, 0);
-    listener->socket = copy >= 0 ? listen_socket_assign(&threads[thread]->loop, copy) : NULL;
+    listener->socket =
+        copy >= 0 ? listen_socket_assign(&threads[thread]->loop, copy, listener->tls) : NULL;
     if (listener->socket != NULL)
         listener->thread = thread;
     else
@@ -95,8 +97,11 @@ bool worker_listeners_add(struct worker_listeners *listeners,
     while (at > 0 && sorts_after(&item[at - 1], message))
         at--;
     memmove(&item[at + 1], &item[at], (listeners->count - at) * sizeof(*item));
-    item[at] = (struct worker_listener){
-        .id = message->id, .row = message->row, .fd = fd, .thread = UNASSIGNED};
+    item[at] = (struct worker_listener){.id = message->id,
+                                        .row = message->row,
+                                        .fd = fd,
+                                        .tls = message->tls != 0,
+                                        .thread = UNASSIGNED};
     listeners->count++;
     return true;
 }

@@ -3,12 +3,21 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
+#include "daemon/base/events.h"
 #include "daemon/base/loop.h"
+#include "daemon/connection/give.h"
+#include "daemon/connection/handshake.h"
 #include "daemon/connection/lifecycle.h"
 #include "daemon/connection/listen_socket.h"
+#include "daemon/connection/shedding.h"
 #include "daemon/connection/timeouts.h"
 #include "daemon/content/negative_cache.h"
 #include "daemon/http1/connection.h"
+#include "daemon/http2/connection.h"
+#include "daemon/tls/context.h"
+#include "daemon/tls/signer.h"
+#include "daemon/transaction/accounting.h"
+#include "daemon/transaction/memory.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -28,12 +37,39 @@ uint64_t thread_load(const struct serving_thread *thread)
     const struct event_loop *loop = &thread->loop;
 
     return metric_get(loop->context.metrics, METRIC_connections_open) +
-           mailbox_waiting(&loop->mailbox);
+           mailbox_waiting(&loop->mailbox) + thread_in_transit(thread);
+}
+
+void thread_pass(struct serving_thread *thread, struct connection *connection)
+{
+    thread->passed++;
+    mailbox_post(&thread->loop.mailbox, &connection->item, ITEM_CONNECTION);
+}
+
+uint32_t thread_in_transit(const struct serving_thread *thread)
+{
+    return thread->passed - atomic_load_explicit(&thread->taken, memory_order_acquire);
+}
+
+uint64_t thread_cpu_ns(const struct serving_thread *thread)
+{
+    struct timespec used;
+    clockid_t clock;
+
+    if (pthread_getcpuclockid(thread->id, &clock) != 0 || clock_gettime(clock, &used) != 0)
+        return 0;
+    return (uint64_t)used.tv_sec * NS_PER_S + (uint64_t)used.tv_nsec;
 }
 
 uint64_t thread_beat_ns(const struct serving_thread *thread)
 {
     return atomic_load_explicit(&thread->beat_ns, memory_order_relaxed);
+}
+
+/* False if it exits when no connection is left. */
+static bool stays(const struct event_loop *loop)
+{
+    return loop->mode == THREAD_SERVING || loop->mode == THREAD_CLOSING;
 }
 
 static bool has_connections(const struct event_loop *loop)
@@ -50,9 +86,12 @@ static void change_mode(struct serving_thread *thread, enum thread_mode mode)
 
     loop->mode = mode;
     thread->mode_since_ns = context->loop_now_ns;
-    context->closing_connections = mode == THREAD_STOPPING || mode == THREAD_RETIRING;
+    context->closing_connections =
+        mode == THREAD_CLOSING || mode == THREAD_STOPPING || mode == THREAD_RETIRING;
+    context->closing_secure = mode == THREAD_DRAINING;
     segment_activity_state(context->activity, THREAD_STATE_LEAVING, context->loop_now_ns);
-    listen_sockets_drop(loop);
+    if (mode != THREAD_CLOSING)
+        listen_sockets_drop(loop);
     connections_apply_mode(loop);
 }
 
@@ -68,20 +107,33 @@ static void handle_item(struct serving_thread *thread, struct mailbox_item *item
 {
     struct event_loop *loop = &thread->loop;
     struct offload_job *job = CONTAINER_OF(item, struct offload_job, item); /* if the item is one */
+    struct mailbox *main = loop->context.worker->main;
 
     switch ((enum loop_item)item->kind) {
     case ITEM_CONNECTION:
         connection_adopt(loop, CONTAINER_OF(item, struct connection, item));
+        atomic_fetch_add_explicit(&thread->taken, 1, memory_order_release);
         return;
     case ITEM_ARRIVAL:
-        connection_adopt_arrival(loop, CONTAINER_OF(item, struct arrival, item));
+        if (!connection_adopt_arrival(loop, CONTAINER_OF(item, struct arrival, item)) &&
+            shed_idle(loop, SHORTAGE_MEMORY, 1) == 0)
+            shed_ask(loop, SHORTAGE_MEMORY);
         return;
     case ITEM_OFFLOADED:
         job->finish(job);
         return;
     case ITEM_SWEEP:
         sweep(&loop->context);
-        mailbox_post(loop->context.worker->main, item, ITEM_SWEPT);
+        mailbox_post(main, item, ITEM_SWEPT);
+        return;
+    case ITEM_SHED:
+        shed_visit(loop, CONTAINER_OF(item, struct shed_request, item));
+        return;
+    case ITEM_SHED_DONE:
+        if (shed_finish(loop)) {
+            listen_sockets_resume(loop);
+            listen_sockets_retry(loop);
+        }
         return;
     case ITEM_LISTEN_SOCKET_ADD:
         listen_socket_add(loop, item);
@@ -89,8 +141,15 @@ static void handle_item(struct serving_thread *thread, struct mailbox_item *item
     case ITEM_LISTEN_SOCKET_DROP:
         listen_socket_drop(item);
         return;
-    case ITEM_LEAVE:
-        change_mode(thread, thread->leaving_mode);
+    case ITEM_GIVE:
+        connections_give(loop, CONTAINER_OF(item, struct give, item));
+        mailbox_post(main, item, ITEM_GIVEN);
+        return;
+    case ITEM_KEYS_LINK:
+        signer_connect(loop->signer, atomic_exchange(&thread->keys_link, -1));
+        return;
+    case ITEM_MODE:
+        change_mode(thread, (enum thread_mode)(item - thread->mode));
         return;
     }
 }
@@ -122,7 +181,7 @@ static uint32_t count_threads_of_workers(const struct segment *segment)
     uint32_t threads = 0;
 
     for (uint32_t i = 0; i < segment_count(segment, SEGMENT_WORKERS); i++)
-        if (segment_slot_reserved(segment_worker_slot(segment, i)))
+        if (segment_worker_reserved(segment, i))
             threads += atomic_load_explicit(&segment_worker(segment, i)->threads_actual,
                                             memory_order_relaxed);
     return threads;
@@ -167,10 +226,22 @@ static void on_tick(evutil_socket_t fd, short what, void *argument)
     atomic_store_explicit(&thread->beat_ns, context->loop_now_ns, memory_order_relaxed);
     update_scheduling_policy(thread);
     timeouts_expire(loop);
+    if (loop->signer != NULL)
+        signer_expire(loop->signer,
+                      context->loop_now_ns -
+                          context->worker->config->connections_header_timeout * NS_PER_MS);
+    if (loop->log_full)
+        connections_retry_log(loop);
+    listen_sockets_retry(loop);
+    accounting_check_dropping(context);
+    if (memory_left(context->worker) != MEMORY_ENOUGH)
+        shortage_note(&context->shortages, SHORTAGE_MEMORY, context->loop_now_ns, 0);
+    shortages_expire(&context->shortages, context->loop_now_ns);
+    metric_set(context->metrics, METRIC_connections_active, connections_count_active(loop));
     directory_check_expire(&context->directory, context->loop_now_ns);
     if (context->thread_cache != NULL)
         thread_cache_sweep(context->thread_cache);
-    if (loop->mode == THREAD_SERVING)
+    if (stays(loop))
         listen_sockets_resume(loop);
     else if (context->loop_now_ns >= thread->mode_since_ns + drain_ns)
         connections_close(loop);
@@ -198,7 +269,8 @@ static void on_listen_retry(evutil_socket_t fd, short what, void *argument)
 
 static bool is_finished(const struct event_loop *loop)
 {
-    return loop->mode != THREAD_SERVING && loop->context.jobs_out == 0 && !has_connections(loop);
+    return !stays(loop) && loop->context.jobs_out == 0 && !loop->shed_pending &&
+           !has_connections(loop);
 }
 
 static void end_iteration(struct serving_thread *thread)
@@ -215,6 +287,13 @@ static void end_iteration(struct serving_thread *thread)
     segment_activity_state(context->activity, state, context->loop_now_ns);
 }
 
+/* The connections of this thread are lost; the master starts another worker. */
+static _Noreturn void end_worker(void)
+{
+    event_log(LEVEL_ERROR, "the event loop of a serving thread failed: the worker ends");
+    _exit(EXIT_FAILURE);
+}
+
 static void *thread_main(void *argument)
 {
     struct serving_thread *thread = argument;
@@ -229,9 +308,10 @@ static void *thread_main(void *argument)
         end_iteration(thread);
         context->loop_now_ns = 0;
         if (event_base_loop(loop->base, EVLOOP_ONCE) != 0)
-            break;
+            end_worker();
     }
     listen_sockets_drop(loop);
+    shortages_end(&context->shortages);
     segment_activity_clear(context->activity, clock_monotonic_ns());
     mailbox_post(context->worker->main, &thread->ended, ITEM_THREAD_ENDED);
     return NULL;
@@ -266,13 +346,16 @@ static int make_events(struct serving_thread *thread)
     thread->tick = event_new(loop->base, -1, EV_PERSIST, on_tick, thread);
     loop->log_retry = event_new(loop->base, -1, 0, on_log_retry, loop);
     loop->listen_retry = event_new(loop->base, -1, 0, on_listen_retry, loop);
+    if (tls_context_is_remote(loop->context.worker->tls))
+        loop->signer = signer_new(loop->base, handshake_resume);
     if (thread->mail == NULL || thread->tick == NULL || loop->log_retry == NULL ||
-        loop->listen_retry == NULL)
+        loop->listen_retry == NULL ||
+        (loop->signer == NULL && tls_context_is_remote(loop->context.worker->tls)))
         return -1;
     return event_add(thread->mail, NULL) != 0 || event_add(thread->tick, &second) != 0 ? -1 : 0;
 }
 
-/* Initialises the thread's block in the segment and clears the gauges of its previous owner. */
+/* Initialises the thread's block in the segment, in which its previous owner may have left anything. */
 static void init_slot(struct serving_thread *thread)
 {
     struct transaction_context *context = &thread->loop.context;
@@ -283,9 +366,15 @@ static void init_slot(struct serving_thread *thread)
     context->metrics = block->metrics;
     context->latency = segment_latency_of(segment, thread->slot);
     if (strcmp(context->worker->config->log_access, "off") != 0)
-        context->ring = segment_ring(segment, thread->slot);
+        context->ring = &thread->ring;
+    thread->ring = segment_ring(segment, thread->slot);
+    log_ring_resume(&thread->ring, LOG_RECORD_WORDS_MAX);
     metric_set(context->metrics, METRIC_connections_open, 0);
+    metric_set(context->metrics, METRIC_connections_active, 0);
     metric_set(context->metrics, METRIC_connections_busy, 0);
+    metric_set(context->metrics, METRIC_tls_open, 0);
+    metric_set(context->metrics, METRIC_http2_open, 0);
+    metric_set(context->metrics, METRIC_http2_streams, 0);
     metric_set(context->metrics, METRIC_listen_sockets, 0);
     segment_activity_work(context->activity, THREAD_STATE_STARTING, clock_monotonic_ns(), "", 0);
 }
@@ -298,8 +387,8 @@ static int make_caches(struct transaction_context *context, uint32_t slot)
     directory_check_init(&context->directory, revalidate_ns / DIRECTORY_CHECKS_PER_REVALIDATE);
     if (worker->cache == NULL)
         return 0;
-    context->thread_cache = thread_cache_new(worker->cache, worker->config->cache_max_entries,
-                                             segment_hits_of(worker->segment, slot));
+    context->thread_cache =
+        thread_cache_new(worker->cache, segment_hits_of(worker->segment, slot), context->metrics);
     if (context->thread_cache == NULL)
         return -1;
     if (revalidate_ns == 0)
@@ -318,18 +407,25 @@ struct serving_thread *thread_new(const struct worker_context *worker, uint32_t 
     loop = &thread->loop;
     thread->slot = slot;
     atomic_init(&thread->beat_ns, clock_monotonic_ns());
+    atomic_init(&thread->keys_link, -1);
     loop->protocol = &http1_protocol;
+    loop->handshake = &handshake_protocol;
+    if (worker->config->http2_enabled)
+        loop->http2 = &http2_protocol;
     loop->mailbox.eventfd = -1;
     for (int i = 0; i < DEADLINE_COUNT; i++)
         TAILQ_INIT(&loop->connections[i]);
     loop->context.worker = worker;
     loop->context.mailbox = &loop->mailbox;
+    loop->context.shortages.worker = worker->shortages;
+    loop->context.shortages.worker_slot = worker->worker_slot;
     loop->context.accept_encoding.preference = PREFER_IDENTITY; /* of an empty value */
-    loop->context.prefixes.server = header_rules_server(worker->source.headers);
+    loop->context.prefixes.server = header_rules_server(&worker->sites.site[0].headers);
     loop->context.wall_offset_ns = clock_wall_ns() - clock_monotonic_ns();
     init_slot(thread);
     if (make_caches(&loop->context, slot) == 0 &&
-        mailbox_open(&loop->mailbox, worker->config->workers_connection_queue) == 0 &&
+        mailbox_open(&loop->mailbox, worker->config->workers_connection_queue,
+                     &loop->context.metrics[METRIC_connections_queued]) == 0 &&
         make_events(thread) == 0)
         return thread;
     thread_free(thread, false);
@@ -370,6 +466,9 @@ void thread_free(struct serving_thread *thread, bool started)
     loop_free_event(thread->tick);
     loop_free_event(loop->log_retry);
     loop_free_event(loop->listen_retry);
+    signer_free(loop->signer);
+    if (atomic_load(&thread->keys_link) >= 0)
+        close(atomic_load(&thread->keys_link));
     if (loop->base != NULL)
         event_base_free(loop->base);
     if (loop->mailbox.eventfd >= 0)
@@ -377,8 +476,22 @@ void thread_free(struct serving_thread *thread, bool started)
     free(thread);
 }
 
-void thread_leave(struct serving_thread *thread, enum thread_mode mode)
+void thread_set_mode(struct serving_thread *thread, enum thread_mode mode)
 {
-    thread->leaving_mode = mode;
-    mailbox_post(&thread->loop.mailbox, &thread->leave, ITEM_LEAVE);
+    mailbox_post(&thread->loop.mailbox, &thread->mode[mode], ITEM_MODE);
+}
+
+void thread_set_keys_link(struct serving_thread *thread, int fd)
+{
+    int unused;
+
+    if (thread->loop.signer == NULL) {
+        close(fd);
+        return;
+    }
+    unused = atomic_exchange(&thread->keys_link, fd);
+    if (unused >= 0)
+        close(unused);
+    else
+        mailbox_post(&thread->loop.mailbox, &thread->link, ITEM_KEYS_LINK);
 }

@@ -18,12 +18,17 @@ struct sweep_item {
 };
 
 struct serving_thread {
-    struct mailbox_item leave;     /* from the main thread... */
-    enum thread_mode leaving_mode; /* ...with this mode; valid after the item arrived */
-    struct mailbox_item ended;     /* to the main thread */
-    _Atomic uint64_t beat_ns;      /* monotonic; updated every second while the loop runs */
+    struct mailbox_item mode[THREAD_MODES]; /* from the main thread; each at most once */
+    struct mailbox_item ended;              /* to the main thread */
+    struct mailbox_item link;               /* from the main thread, while keys_link is not -1 */
+    _Atomic int keys_link;    /* its link to the keys process, before it takes it; -1: none */
+    _Atomic uint64_t beat_ns; /* monotonic; updated every second while the loop runs */
+    _Atomic uint32_t taken;   /* connections taken from the mailbox that siblings handed over */
+    uint32_t passed;          /* and those posted to it; the main thread's, as the next */
+    uint64_t cpu_ns;          /* CPU time as of the balancer's last look */
     pthread_t id;
     uint32_t slot;               /* in the segment */
+    struct log_ring ring;        /* of this slot */
     uint64_t mode_since_ns;      /* when loop.mode changed */
     uint64_t swept;              /* see cache_wants_sweep() */
     uint32_t threads_of_workers; /* as of the last check of the scheduling policy */
@@ -41,13 +46,28 @@ int thread_start(struct serving_thread *thread);
 /* Joins and frees: after ITEM_THREAD_ENDED, or if it was never STARTED. */
 void thread_free(struct serving_thread *thread, bool started);
 
-/* Ends the thread in a MODE other than THREAD_SERVING. At most once. */
-void thread_leave(struct serving_thread *thread, enum thread_mode mode);
+/*
+ * Changes the mode. The thread exits when it has no connection left in a mode other than
+ * THREAD_SERVING and THREAD_CLOSING. At most once for each mode.
+ */
+void thread_set_mode(struct serving_thread *thread, enum thread_mode mode);
+
+/* FD, which it takes over, is its link to the keys process from now on. */
+void thread_set_keys_link(struct serving_thread *thread, int fd);
 
 /* When its loop last ran, to within about a second; monotonic. Any thread. */
 uint64_t thread_beat_ns(const struct serving_thread *thread);
 
-/* Number of open and queued connections. Any thread. */
+/* Passes it a connection that a sibling has handed over. */
+void thread_pass(struct serving_thread *thread, struct connection *connection);
+
+/* Number of connections passed to it that it has not taken from its mailbox yet. */
+uint32_t thread_in_transit(const struct serving_thread *thread);
+
+/* Number of open and queued connections. */
 uint64_t thread_load(const struct serving_thread *thread);
+
+/* CPU time used by the running thread; 0 if unknown. */
+uint64_t thread_cpu_ns(const struct serving_thread *thread);
 
 #endif

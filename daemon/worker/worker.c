@@ -9,36 +9,54 @@
 #include "daemon/base/messages.h"
 #include "daemon/base/signals.h"
 #include "daemon/connection/lifecycle.h"
+#include "daemon/connection/transport_tls.h"
 #include "daemon/content/cache.h"
 #include "daemon/sandbox/sandbox.h"
+#include "daemon/tls/tickets.h"
+#include "daemon/transaction/admission.h"
+#include "daemon/worker/balancer.h"
 #include "daemon/worker/broadcast.h"
 #include "daemon/worker/context.h"
 #include "daemon/worker/listeners.h"
+#include "daemon/worker/relief.h"
+#include "daemon/worker/shedding.h"
 #include "daemon/worker/thread.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define CLOSE_UNUSED_NS (60 * NS_PER_S)
+
+enum { DEFER_MS = 2 };
 
 struct worker {
     struct worker_context context;
     struct segment_worker *block;
     struct event_base *base;
-    struct event *mail, *heartbeat, *retry;
+    struct event *mail, *heartbeat, *retry, *balance, *relief;
     uint64_t closed_unused_ns;              /* when the cache last closed unused descriptors */
+    struct rusage usage;                    /* as last published */
     struct mailbox mailbox;                 /* of the main thread */
     struct channel *commands, *connections; /* to the master */
 
-    struct serving_thread **threads; /* threads[0 .. count) */
-    uint32_t count, capacity;
-    uint32_t ending; /* threads that are exiting */
+    struct serving_thread **threads; /* [0 .. count) serve, [count .. count + ending) are exiting */
+    uint32_t count, ending, capacity;
+    bool resized; /* and not reported yet */
+    struct balancer balancer;
 
     struct worker_listeners listeners;
-    struct arrival *deferred;  /* rejected by all mailboxes; reading is paused until one has room */
+    struct tls_tickets *tickets; /* NULL: none */
+    int *keys_links; /* by number of the thread: its link to the keys process; -1: none */
+    struct worker_shedding shedding;
+    struct arrival *spare;    /* for a connection that arrives when memory is short */
+    _Atomic bool spare_used;  /* until its thread has taken the connection over */
+    struct arrival *deferred; /* rejected by all mailboxes; reading is paused until one has room */
+    struct worker_shortages shortages;
     bool leaving;              /* returns connections to the master */
     bool stopping;             /* finishes its connections */
     enum thread_mode end_mode; /* of its threads, if leaving or stopping */
@@ -57,14 +75,26 @@ static void publish_threads(struct worker *worker)
                           memory_order_relaxed);
 }
 
-/* Reports to the master when no thread is exiting. */
+/*
+ * Reports a resize to the master when no thread is exiting and the first connections have followed.
+ */
 static void report_threads(struct worker *worker)
 {
     struct message_threads_running report = {worker->count};
 
     publish_threads(worker);
-    if (worker->ending == 0 && !worker->leaving && !worker->stopping)
-        channel_send(worker->commands, MESSAGE_THREADS_RUNNING, &report, sizeof(report), -1, false);
+    if (!worker->resized || worker->ending > 0 || worker->leaving || worker->stopping ||
+        balancer_is_moving(&worker->balancer, worker->threads, worker->count))
+        return;
+    worker->resized = false;
+    channel_send(worker->commands, MESSAGE_THREADS_RUNNING, &report, sizeof(report), -1, false);
+}
+
+/* Reports to the master when all connections that it ordered have been returned. */
+static void report_given(struct worker *worker)
+{
+    if (!balancer_gives_away(&worker->balancer))
+        channel_send(worker->connections, MESSAGE_GIVEN, NULL, 0, -1, false);
 }
 
 static struct serving_thread *least_loaded(const struct worker *worker)
@@ -83,8 +113,32 @@ static struct serving_thread *least_loaded(const struct worker *worker)
     return best;
 }
 
-static bool start_thread(struct worker *worker, uint32_t slot)
+/* The thread gets a copy of its link, because another thread may have its number later. */
+static void pass_keys_link(const struct worker *worker, uint32_t number)
 {
+    int link = worker->keys_links[number];
+    int copy = link >= 0 && number < worker->count ? fcntl(link, F_DUPFD_CLOEXEC, 0) : -1;
+
+    if (copy >= 0)
+        thread_set_keys_link(worker->threads[number], copy);
+}
+
+static void set_keys_link(struct worker *worker, uint32_t number, int fd)
+{
+    if (number >= worker->capacity || fd < 0) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    if (worker->keys_links[number] >= 0)
+        close(worker->keys_links[number]);
+    worker->keys_links[number] = fd;
+    pass_keys_link(worker, number);
+}
+
+static bool start_thread(struct worker *worker)
+{
+    uint32_t slot = worker->context.worker_slot * worker->capacity + worker->count;
     struct serving_thread *thread = thread_new(&worker->context, slot);
 
     if (thread == NULL || thread_start(thread) != 0) {
@@ -95,15 +149,14 @@ static bool start_thread(struct worker *worker, uint32_t slot)
         return false;
     }
     worker->threads[worker->count++] = thread;
+    pass_keys_link(worker, worker->count - 1);
     return true;
 }
 
 static void end_threads(struct worker *worker, uint32_t keep, enum thread_mode mode)
 {
     while (worker->count > keep) {
-        struct serving_thread *thread = worker->threads[--worker->count];
-
-        thread_leave(thread, mode);
+        thread_set_mode(worker->threads[--worker->count], mode);
         worker->ending++;
     }
 }
@@ -113,13 +166,22 @@ static void assign_listeners(struct worker *worker)
     worker_listeners_assign(&worker->listeners, worker->threads, worker->count);
 }
 
+/* Balances the threads, and comes back when the next look is due. */
+static void balance(struct worker *worker)
+{
+    if (worker->count == 0 || worker->ending > 0)
+        return;
+    loop_start_timer(worker->balance,
+                     balancer_look(&worker->balancer, worker->threads, worker->count));
+}
+
 static void set_threads(struct worker *worker, const struct message_threads *wanted)
 {
     uint32_t before = worker->count;
 
     end_threads(worker, wanted->count, THREAD_MOVING);
     while (worker->count < wanted->count && worker->count < worker->capacity &&
-           start_thread(worker, wanted->slot[worker->count]))
+           start_thread(worker))
         continue;
     if (worker->count == 0)
         _exit(EXIT_FAILURE); /* the master starts a replacement, with back-off */
@@ -127,10 +189,33 @@ static void set_threads(struct worker *worker, const struct message_threads *wan
     if (before != 0 && before != worker->count)
         event_log(LEVEL_INFO, "worker slot %u: serving threads changed from %u to %u",
                   worker->context.worker_slot, before, worker->count);
+    balancer_resized(&worker->balancer, before, worker->count);
+    balance(worker);
+    worker->resized = true;
     report_threads(worker);
 }
 
 /* Connections */
+
+static void shed(struct worker *worker, enum shortage reason, uint32_t wanted)
+{
+    if (wanted > 0)
+        worker_shedding_begin(&worker->shedding, reason, wanted, worker->threads, worker->count);
+}
+
+static void relieve(struct worker *worker)
+{
+    if (!relief_needed(&worker->context) || worker->leaving || worker->stopping)
+        return;
+    relief_step(&worker->context, &worker->shedding, worker->threads, worker->count);
+    loop_start_timer(worker->relief, RELIEF_MS);
+}
+
+static void on_relief(evutil_socket_t fd, short what, void *argument)
+{
+    (void)fd, (void)what;
+    relieve(argument);
+}
 
 static bool offer_to_threads(struct worker *worker, struct arrival *arrival)
 {
@@ -153,29 +238,29 @@ static void return_arrival(struct worker *worker, struct arrival *arrival)
 
     if (arrival->length > PASSED_BYTES_MAX) { /* too large for a message */
         close(arrival->fd);
-        free(arrival);
+        arrival_free(arrival);
         return;
     }
     message->requests = arrival->requests;
     message->length = arrival->length;
     message->admitted = arrival->admitted;
+    message->idle = arrival->idle;
+    message->tls = arrival->tls;
     memcpy(message->address, arrival->address, sizeof(message->address));
     memcpy(message->bytes, arrival->bytes, arrival->length);
-    if (channel_send(worker->connections, MESSAGE_CONNECTION, message, length, arrival->fd, true) !=
-        0) {
+    if (channel_send(worker->connections, MESSAGE_CONNECTION_RETURNED, message, length, arrival->fd,
+                     true) != 0) {
         event_log(LEVEL_ERROR, "cannot return a connection to the master: %s", strerror(errno));
         close(arrival->fd);
     }
-    free(arrival);
+    arrival_free(arrival);
 }
 
 static void defer_arrival(struct worker *worker, struct arrival *arrival)
 {
-    static const struct timeval soon = {.tv_usec = 2000};
-
     worker->deferred = arrival;
     channel_set_reading(worker->connections, false);
-    event_add(worker->retry, &soon);
+    loop_start_timer(worker->retry, DEFER_MS);
 }
 
 static void place_arrival(struct worker *worker, struct arrival *arrival)
@@ -188,32 +273,67 @@ static void place_arrival(struct worker *worker, struct arrival *arrival)
     }
 }
 
-static void on_retry(evutil_socket_t fd, short what, void *argument)
+static void retry_arrival(struct worker *worker)
 {
-    struct worker *worker = argument;
     struct arrival *arrival = worker->deferred;
 
-    (void)fd, (void)what;
+    if (arrival == NULL)
+        return;
     worker->deferred = NULL;
     channel_set_reading(worker->connections, true);
     place_arrival(worker, arrival);
 }
 
+static void on_retry(evutil_socket_t fd, short what, void *argument)
+{
+    (void)fd, (void)what;
+    retry_arrival(argument);
+}
+
+/*
+ * Without memory for another connection, the next ones wait until the spare one is free again, or until
+ * the control group has memory.
+ */
+static bool ready_for_connection(void *owner)
+{
+    struct worker *worker = owner;
+
+    if (!atomic_load_explicit(&worker->spare_used, memory_order_acquire))
+        return relief_admits(&worker->context, worker->threads, worker->count);
+    shed(worker, SHORTAGE_MEMORY, 1);
+    return false;
+}
+
+static void no_descriptor_for_connection(void *owner)
+{
+    shed(owner, SHORTAGE_DESCRIPTORS, 1);
+}
+
+/* LENGTH is at most PASSED_BYTES_MAX. */
+static struct arrival *new_arrival(struct worker *worker, uint32_t length)
+{
+    struct arrival *arrival = malloc(sizeof(*arrival) + length);
+
+    if (arrival != NULL) {
+        arrival->spare_used = NULL;
+        return arrival;
+    }
+    atomic_store_explicit(&worker->spare_used, true, memory_order_relaxed);
+    worker->spare->spare_used = &worker->spare_used;
+    return worker->spare;
+}
+
 static void receive_connection(struct worker *worker, const struct message_connection *message,
                                int fd)
 {
-    struct arrival *arrival = fd >= 0 ? malloc(sizeof(*arrival) + message->length) : NULL;
+    struct arrival *arrival = new_arrival(worker, message->length);
 
-    if (arrival == NULL) { /* the channel has logged why there is no descriptor */
-        connection_count_received(&worker->context);
-        if (fd >= 0)
-            close(fd);
-        return;
-    }
     arrival->fd = fd;
     arrival->requests = message->requests;
     arrival->length = message->length;
     arrival->admitted = message->admitted != 0;
+    arrival->idle = message->idle != 0;
+    arrival->tls = message->tls != 0;
     memcpy(arrival->address, message->address, sizeof(arrival->address));
     memcpy(arrival->bytes, message->bytes, message->length);
     place_arrival(worker, arrival);
@@ -225,16 +345,31 @@ static void receive_connection(struct worker *worker, const struct message_conne
  */
 static void pass_on(struct worker *worker, struct connection *connection)
 {
-    struct serving_thread *sibling = least_loaded(worker);
+    uint32_t destination = connection->destination;
+    struct serving_thread *sibling = NULL;
     struct arrival *arrival;
 
+    if (destination < worker->count)
+        sibling = worker->threads[destination];
+    else if (destination != DESTINATION_MASTER)
+        sibling = least_loaded(worker);
     if (sibling != NULL) {
-        mailbox_post(&sibling->loop.mailbox, &connection->item, ITEM_CONNECTION);
+        thread_pass(sibling, connection);
+        worker->balancer.moved++;
         return;
     }
     arrival = connection_to_arrival(connection, &worker->context);
     if (arrival != NULL)
         return_arrival(worker, arrival);
+}
+
+static void given(struct worker *worker, struct give *give)
+{
+    bool away = give->destination == DESTINATION_MASTER;
+
+    balancer_given(&worker->balancer, give);
+    if (away)
+        report_given(worker);
 }
 
 /* The end */
@@ -247,20 +382,41 @@ static void end_if_done(struct worker *worker)
 }
 
 /*
- * During a resize connections, some with an unsent response, are in transit from an exiting thread
- * to a sibling; so the siblings may exit only after all of these have arrived.
+ * During a resize, and when threads are balanced, connections, some with an unsent response, are in
+ * transit from one thread to another; so all threads may exit only after these have arrived.
  */
 static void end_all_threads(struct worker *worker)
 {
-    if (worker->ending == 0)
+    if (worker->ending == 0 && worker->balancer.gives == 0)
         end_threads(worker, 0, worker->end_mode);
     publish_threads(worker);
     end_if_done(worker);
 }
 
-/* THREAD_DRAINING returns connections to the master; the other modes finish them. */
+static bool is_ending(const struct worker *worker)
+{
+    return worker->leaving || worker->stopping;
+}
+
+/* A thread that exits because of a resize keeps its mode, in which it hands over its connections. */
+static void set_modes(struct worker *worker, enum thread_mode mode)
+{
+    uint32_t count = is_ending(worker) ? threads_alive(worker) : worker->count;
+
+    for (uint32_t i = 0; i < count; i++)
+        thread_set_mode(worker->threads[i], mode);
+}
+
+/*
+ * THREAD_DRAINING returns connections to the master; the other modes finish them. May be called
+ * again with another mode.
+ */
 static void begin_end(struct worker *worker, enum thread_mode mode)
 {
+    if (is_ending(worker) && worker->end_mode == mode)
+        return;
+    if (is_ending(worker))
+        set_modes(worker, mode);
     if (mode == THREAD_DRAINING)
         worker->leaving = true;
     else
@@ -282,60 +438,94 @@ static void on_master_gone(void *argument)
 
 /* Messages and mailbox items */
 
-static void on_command(void *owner, int kind, const void *data, size_t length, int fd)
+static void on_fault(void *argument, const char *what)
 {
-    struct worker *worker = owner;
-    const struct message_offload *offload = data;
-    const struct message_listen_socket *socket = data;
+    (void)argument;
+    event_log(LEVEL_ERROR, "the master %s: exiting", what);
+    _exit(EXIT_FAILURE);
+}
 
-    (void)length;
-    /* MESSAGE_LEAVE and MESSAGE_STOP use the other channel and may overtake commands. */
-    if (worker->leaving || worker->stopping) {
-        if (fd >= 0)
-            close(fd);
-        return;
-    }
-    switch ((enum message_kind)kind) {
+static void run_command(struct worker *worker, int kind, const void *data, int fd)
+{
+    const struct message_offload *offload = data;
+    const struct message_balance *message = data;
+    const struct message_listen_socket *socket = data;
+    const struct message_shed *to_shed = data;
+    const struct message_memory *memory = data;
+
+    switch (kind) {
     case MESSAGE_THREADS:
         set_threads(worker, data);
-        return;
+        break;
     case MESSAGE_OFFLOAD:
         offload_resize(worker->context.offload, offload->min, offload->max);
-        return;
+        break;
     case MESSAGE_LISTEN_SOCKET_ADD:
         if (fd >= 0 && worker_listeners_add(&worker->listeners, socket, fd))
             assign_listeners(worker);
         else
             channel_send(worker->commands, MESSAGE_LISTEN_SOCKET_LOST, socket, sizeof(*socket), -1,
                          false);
-        return;
+        break;
     case MESSAGE_LISTEN_SOCKET_DROP:
         worker_listeners_drop(&worker->listeners, socket->id, worker->threads, worker->count);
         assign_listeners(worker);
-        return;
+        break;
+    case MESSAGE_SHED:
+        shed(worker, to_shed->descriptors ? SHORTAGE_DESCRIPTORS : SHORTAGE_CONNECTIONS,
+             to_shed->connections);
+        break;
+    case MESSAGE_MEMORY:
+        relief_set(&worker->context, memory);
+        if (!event_pending(worker->relief, EV_TIMEOUT, NULL))
+            relieve(worker);
+        break;
     case MESSAGE_COMMAND:
         broadcast_begin(&worker->context, worker->threads, worker->count, data, worker->commands);
-        return;
-    case MESSAGE_LEAVE:
-    case MESSAGE_STOP:
-    case MESSAGE_RETIRE:
-    case MESSAGE_THREADS_RUNNING:
-    case MESSAGE_LISTEN_SOCKET_LOST:
-    case MESSAGE_COMMAND_DONE:
-    case MESSAGE_CONNECTION:
         break;
+    case MESSAGE_BALANCE:
+        balancer_switch(&worker->balancer, message->on != 0);
+        balance(worker);
+        break;
+    case MESSAGE_TICKET_KEYS:
+        if (worker->tickets != NULL)
+            tls_tickets_import(worker->tickets, data);
+        break;
+    case MESSAGE_GIVE:
+        balancer_give_away(&worker->balancer, worker->threads, worker->count, data);
+        report_given(worker);
+        break;
+    default:
+        assert(false && "not a message of the command channel");
     }
-    assert(!"not a message of the command channel");
+}
+
+static void on_command(void *owner, int kind, const void *data, size_t length, int fd)
+{
+    struct worker *worker = owner;
+    const struct message_keys_link *link = data;
+
+    (void)length;
+    /* Handshakes under way need the link even when the worker leaves. */
+    if (kind == MESSAGE_KEYS_LINK)
+        set_keys_link(worker, link->thread, fd);
+    /* MESSAGE_LEAVE and MESSAGE_FINISH use the other channel and may overtake commands. */
+    else if (!worker->leaving && !worker->stopping)
+        run_command(worker, kind, data, fd);
+    else if (fd >= 0)
+        close(fd);
 }
 
 static void on_connection(void *owner, int kind, const void *data, size_t length, int fd)
 {
     struct worker *worker = owner;
 
-    (void)length; /* the message contains its own length */
+    (void)length; /* message_fault() has checked the length in the message */
     if (kind == MESSAGE_LEAVE)
         begin_end(worker, THREAD_DRAINING);
     else if (kind == MESSAGE_STOP)
+        set_modes(worker, THREAD_CLOSING);
+    else if (kind == MESSAGE_FINISH)
         begin_end(worker, THREAD_STOPPING);
     else if (kind == MESSAGE_RETIRE)
         begin_end(worker, THREAD_RETIRING);
@@ -348,6 +538,16 @@ static void on_drained(void *owner)
     end_if_done(owner);
 }
 
+static void thread_ended(struct worker *worker, struct serving_thread *thread)
+{
+    uint32_t at = worker->count;
+
+    while (worker->threads[at] != thread)
+        at++;
+    worker->threads[at] = worker->threads[worker->count + --worker->ending];
+    thread_free(thread, true);
+}
+
 static void handle_item(struct worker *worker, struct mailbox_item *item)
 {
     switch ((enum main_item)item->kind) {
@@ -357,9 +557,18 @@ static void handle_item(struct worker *worker, struct mailbox_item *item)
     case ITEM_SWEPT:
         broadcast_swept(CONTAINER_OF(item, struct sweep_item, item), worker->commands);
         break;
+    case ITEM_GIVEN:
+        given(worker, CONTAINER_OF(item, struct give, item));
+        if (worker->leaving || worker->stopping)
+            end_all_threads(worker);
+        break;
+    case ITEM_SHED_REQUEST:
+        worker_shedding_pass(&worker->shedding, CONTAINER_OF(item, struct shed_request, item),
+                             worker->threads, worker->count);
+        break;
     case ITEM_THREAD_ENDED:
-        thread_free(CONTAINER_OF(item, struct serving_thread, ended), true);
-        worker->ending--;
+        thread_ended(worker, CONTAINER_OF(item, struct serving_thread, ended));
+        balance(worker);
         report_threads(worker);
         if (worker->leaving || worker->stopping)
             end_all_threads(worker);
@@ -395,6 +604,25 @@ static uint64_t oldest_beat_ns(const struct worker *worker)
     return oldest;
 }
 
+static uint64_t cpu_ns(const struct rusage *usage)
+{
+    return (uint64_t)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * NS_PER_S +
+           (uint64_t)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * NS_PER_US;
+}
+
+/* Adds what the process has used since the last call; its slot counts that of all its workers. */
+static void publish_usage(struct worker *worker)
+{
+    _Atomic uint64_t *metrics = worker->block->metrics;
+    struct rusage before = worker->usage, *now = &worker->usage;
+
+    if (getrusage(RUSAGE_SELF, now) != 0)
+        return;
+    metric_add(metrics, METRIC_cpu_time, cpu_ns(now) - cpu_ns(&before));
+    metric_add(metrics, METRIC_switches_voluntary, (uint64_t)(now->ru_nvcsw - before.ru_nvcsw));
+    metric_add(metrics, METRIC_switches_involuntary, (uint64_t)(now->ru_nivcsw - before.ru_nivcsw));
+}
+
 static void on_heartbeat(evutil_socket_t fd, short what, void *argument)
 {
     struct worker *worker = argument;
@@ -407,19 +635,43 @@ static void on_heartbeat(evutil_socket_t fd, short what, void *argument)
         worker->closed_unused_ns = now;
         cache_close_unused(worker->context.cache);
     }
+    shed(worker, SHORTAGE_CONNECTIONS, admission_excess(&worker->context));
+    publish_usage(worker);
     assign_listeners(worker); /* again, after a shortage of descriptors */
+    retry_arrival(worker);
+    if (!event_pending(worker->balance, EV_TIMEOUT, NULL)) /* after a shortage of memory */
+        balance(worker);
+    if (!event_pending(worker->relief, EV_TIMEOUT, NULL))
+        relieve(worker);
     offload_refill(worker->context.offload, now);
+}
+
+static void on_balance(evutil_socket_t fd, short what, void *argument)
+{
+    struct worker *worker = argument;
+
+    (void)fd, (void)what;
+    balance(worker);
+    report_threads(worker);
 }
 
 /* Start */
 
 static int open_channels(struct worker *worker, const struct worker_setup *setup)
 {
-    const struct channel_owner commands = {on_command, on_master_gone, NULL, worker};
-    const struct channel_owner connections = {on_connection, on_master_gone, on_drained, worker};
+    const struct channel_owner commands = {
+        .message = on_command, .closed = on_master_gone, .fault = on_fault, .owner = worker};
+    const struct channel_owner connections = {.message = on_connection,
+                                              .closed = on_master_gone,
+                                              .drained = on_drained,
+                                              .ready = ready_for_connection,
+                                              .no_descriptor = no_descriptor_for_connection,
+                                              .fault = on_fault,
+                                              .owner = worker};
 
-    worker->commands = channel_open(worker->base, setup->command_fd, &commands);
-    worker->connections = channel_open(worker->base, setup->connection_fd, &connections);
+    worker->commands = channel_open(worker->base, setup->command_fd, ROUTE_COMMANDS, &commands);
+    worker->connections =
+        channel_open(worker->base, setup->connection_fd, ROUTE_DISPATCH, &connections);
     return worker->commands != NULL && worker->connections != NULL ? 0 : -1;
 }
 
@@ -431,7 +683,10 @@ static int make_events(struct worker *worker)
         event_new(worker->base, worker->mailbox.eventfd, EV_READ | EV_PERSIST, on_mail, worker);
     worker->heartbeat = event_new(worker->base, -1, EV_PERSIST, on_heartbeat, worker);
     worker->retry = event_new(worker->base, -1, 0, on_retry, worker);
-    if (worker->mail == NULL || worker->heartbeat == NULL || worker->retry == NULL)
+    worker->balance = event_new(worker->base, -1, 0, on_balance, worker);
+    worker->relief = event_new(worker->base, -1, 0, on_relief, worker);
+    if (worker->mail == NULL || worker->heartbeat == NULL || worker->retry == NULL ||
+        worker->balance == NULL || worker->relief == NULL)
         return -1;
     on_heartbeat(-1, 0, worker);
     return event_add(worker->mail, NULL) == 0 && event_add(worker->heartbeat, &second) == 0 ? 0
@@ -442,37 +697,58 @@ static int make_events(struct worker *worker)
  * Must run before this process starts its first thread, because the sandbox requires a
  * single-threaded process.
  */
-static int enter_sandbox(const struct files_root *root, const struct worker_setup *setup)
+static int enter_sandbox(const struct sites *sites, const struct worker_setup *setup)
 {
+    const struct files_root *root = &sites->site[0].root;
+    int *roots = calloc(sites->count, sizeof(*roots)), failed;
     const int keep[] = {setup->command_fd, setup->connection_fd, setup->doorbell, setup->lock_fd,
-                        setup->segment->fd};
+                        root->descriptors};
     const struct sandbox_setup sandbox = {
+        .role = SANDBOX_WORKER,
         .config = setup->config,
-        .root = root->fd,
+        .roots = roots,
+        .root_count = sites->count,
         .link_root = root->link_root,
         .link_root_count = root->link_root_count,
         .keep = keep,
         .keep_count = ARRAY_LENGTH(keep),
     };
 
-    return sandbox_enter(&sandbox);
+    if (roots == NULL)
+        return -1;
+    for (uint32_t i = 0; i < sites->count; i++)
+        roots[i] = sites->site[i].root.fd;
+    failed = sandbox_enter(&sandbox);
+    free(roots);
+    return failed;
 }
 
 static int set_up(struct worker *worker, const struct worker_setup *setup)
 {
     worker->block = segment_worker(setup->segment, setup->slot);
     worker->mailbox.eventfd = -1;
-    if (worker_context_open(&worker->context, setup->config) != 0 ||
-        enter_sandbox(&worker->context.root, setup) != 0)
+    if (segment_restrict_worker(setup->segment, setup->slot) != 0 ||
+        worker_context_open(&worker->context, setup->config) != 0 ||
+        enter_sandbox(&worker->context.sites, setup) != 0)
         return -1;
-    worker->capacity = segment_count(setup->segment, SEGMENT_THREADS);
+    worker->capacity = segment_threads_per_worker(setup->segment);
     worker->threads = calloc(worker->capacity, sizeof(struct serving_thread *));
+    worker->keys_links = malloc(worker->capacity * sizeof(*worker->keys_links));
+    for (uint32_t i = 0; worker->keys_links != NULL && i < worker->capacity; i++)
+        worker->keys_links[i] = -1;
+    worker->spare = malloc(sizeof(*worker->spare) + PASSED_BYTES_MAX);
     worker->base = event_base_new();
-    if (worker->threads == NULL || worker->base == NULL ||
-        mailbox_open(&worker->mailbox, UINT32_MAX) != 0)
+    if (worker->threads == NULL || worker->keys_links == NULL || worker->spare == NULL ||
+        worker->base == NULL || mailbox_open(&worker->mailbox, 0, NULL) != 0)
         return -1;
     worker->context.segment = setup->segment;
+    worker->context.tls = setup->tls;
+    worker->context.tls_covers = transport_tls_covers;
+    worker->tickets = setup->tickets;
     worker->context.worker_slot = setup->slot;
+    worker->context.shortages = &worker->shortages;
+    worker->balancer.worker_slot = setup->slot;
+    worker->balancer.on = setup->config->workers_balance_connections;
     worker->context.main = &worker->mailbox;
     worker->context.doorbell = setup->doorbell;
     if (worker_context_fill(&worker->context, worker->block) != 0 || make_events(worker) != 0)
@@ -487,6 +763,8 @@ static void tear_down(struct worker *worker)
     loop_free_event(worker->mail);
     loop_free_event(worker->heartbeat);
     loop_free_event(worker->retry);
+    loop_free_event(worker->relief);
+    loop_free_event(worker->balance);
     channel_close(worker->commands);
     channel_close(worker->connections);
     if (worker->mailbox.eventfd >= 0)
@@ -495,14 +773,21 @@ static void tear_down(struct worker *worker)
         event_base_free(worker->base);
     free(worker->listeners.item);
     free(worker->threads);
+    for (uint32_t i = 0; worker->keys_links != NULL && i < worker->capacity; i++)
+        if (worker->keys_links[i] >= 0)
+            close(worker->keys_links[i]);
+    free(worker->keys_links);
+    free(worker->spare);
     free(worker);
 }
 
 int worker_run(const struct worker_setup *setup)
 {
     struct worker *worker = calloc(1, sizeof(*worker));
+    int status;
 
     events_set_role(ROLE_WORKER);
+    events_attach(setup->segment, SEGMENT_RING_WORKERS + setup->slot);
     signals_ignore_in_child();
     if (worker == NULL)
         return EXIT_FAILURE;
@@ -511,7 +796,9 @@ int worker_run(const struct worker_setup *setup)
         tear_down(worker);
         return EXIT_FAILURE;
     }
-    event_base_dispatch(worker->base);
+    status = event_base_dispatch(worker->base) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    if (status != EXIT_SUCCESS)
+        event_log(LEVEL_ERROR, "the event loop of a worker failed");
     tear_down(worker);
-    return EXIT_SUCCESS;
+    return status;
 }

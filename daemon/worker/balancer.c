@@ -1,0 +1,168 @@
+#include "daemon/worker/balancer.h"
+
+#include "common/clock.h"
+#include "common/units.h"
+#include "daemon/base/events.h"
+
+#include <stdlib.h>
+
+enum { TRANSIT_MS = 5 }; /* time to wait for connections that are being moved */
+
+static uint64_t gauge(const struct serving_thread *thread, enum metric metric)
+{
+    return metric_get(thread->loop.context.metrics, metric);
+}
+
+bool balancer_is_moving(const struct balancer *balancer, struct serving_thread **threads,
+                        uint32_t count)
+{
+    bool moving = balancer->gives > 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        moving |= thread_in_transit(threads[i]) > 0;
+    return moving;
+}
+
+/* Orders */
+
+/* Without memory nothing is ordered: the next look tries again. */
+static void order(struct balancer *balancer, struct serving_thread *giver, struct give give)
+{
+    struct give *copy = malloc(sizeof(*copy));
+
+    if (copy == NULL)
+        return;
+    *copy = give;
+    balancer->gives++;
+    balancer->gives_away += give.destination == DESTINATION_MASTER;
+    mailbox_post(&giver->loop.mailbox, &copy->item, ITEM_GIVE);
+}
+
+void balancer_given(struct balancer *balancer, struct give *give)
+{
+    balancer->gives--;
+    balancer->gives_away -= give->destination == DESTINATION_MASTER;
+    free(give);
+}
+
+bool balancer_gives_away(const struct balancer *balancer)
+{
+    return balancer->gives_away > 0;
+}
+
+static uint32_t active_of(const struct serving_thread *thread)
+{
+    return (uint32_t)gauge(thread, METRIC_connections_active);
+}
+
+static uint32_t idle_of(const struct serving_thread *thread)
+{
+    uint64_t open = gauge(thread, METRIC_connections_open), active = active_of(thread);
+
+    return open > active ? (uint32_t)(open - active) : 0;
+}
+
+static void give_away(struct balancer *balancer, struct serving_thread **threads, uint32_t count,
+                      struct give give)
+{
+    uint32_t wanted = give.count, total = 0, sum = 0, ordered = 0;
+    uint32_t has[count];
+
+    for (uint32_t i = 0; i < count; i++)
+        total += has[i] = give.idle ? idle_of(threads[i]) : active_of(threads[i]);
+    for (uint32_t i = 0; i < count && total > 0; i++) {
+        sum += has[i];
+        give.count = (uint32_t)((uint64_t)wanted * sum / total) - ordered;
+        ordered += give.count;
+        if (give.count > 0)
+            order(balancer, threads[i], give);
+    }
+}
+
+void balancer_give_away(struct balancer *balancer, struct serving_thread **threads, uint32_t count,
+                        const struct message_give *message)
+{
+    struct give give = {.destination = DESTINATION_MASTER,
+                        .reason = message->resized != 0 ? MOVE_RESIZE : MOVE_UNEVEN};
+
+    give.count = message->active;
+    give_away(balancer, threads, count, give);
+    give.count = message->idle;
+    give.idle = true;
+    give_away(balancer, threads, count, give);
+}
+
+/* Logs the effect of a resize. RESULT describes how it ended. */
+static void log_resize(struct balancer *balancer, const char *result, uint64_t now_ns)
+{
+    if (balancer->resized_ns != 0 && balancer->moved > 0)
+        event_log(LEVEL_INFO, "worker slot %u: threads %u to %u: %u %s moved, %s after %.1f s",
+                  balancer->worker_slot, balancer->from, balancer->to, balancer->moved,
+                  units_plural(balancer->moved, "connection", "connections"), result,
+                  (double)(now_ns - balancer->resized_ns) / (double)NS_PER_S);
+    balancer->resized_ns = 0;
+    balancer->moved = 0;
+}
+
+/* Looks */
+
+void balancer_switch(struct balancer *balancer, bool on)
+{
+    balancer->on = on;
+    balancer->looked_ns = 0;
+    balance_resized(&balancer->balance);
+}
+
+void balancer_resized(struct balancer *balancer, uint32_t before, uint32_t count)
+{
+    if (!balancer->on)
+        return;
+    log_resize(balancer, "resized again", clock_monotonic_ns());
+    balance_resized(&balancer->balance);
+    balancer->looked_ns = 0;
+    balancer->resized_ns = clock_monotonic_ns();
+    balancer->from = before;
+    balancer->to = count;
+}
+
+static void read_loads(const struct balancer *balancer, struct serving_thread **threads,
+                       uint32_t count, uint64_t now_ns, struct balance_load *load)
+{
+    uint64_t passed_ns = now_ns - balancer->looked_ns;
+
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t cpu_ns = thread_cpu_ns(threads[i]), used_ns = cpu_ns - threads[i]->cpu_ns;
+
+        load[i].active = active_of(threads[i]);
+        load[i].open = (uint32_t)gauge(threads[i], METRIC_connections_open);
+        load[i].busy = (uint32_t)(used_ns * 1000 / passed_ns);
+        threads[i]->cpu_ns = cpu_ns;
+    }
+}
+
+uint32_t balancer_look(struct balancer *balancer, struct serving_thread **threads, uint32_t count)
+{
+    struct balance_load load[count];
+    struct balance_move moves[balance_moves_max(count)];
+    uint64_t now_ns = clock_monotonic_ns();
+    uint32_t length;
+
+    if (!balancer->on)
+        return BALANCE_REST_MS;
+    if (balancer_is_moving(balancer, threads, count))
+        return TRANSIT_MS;
+    if (now_ns < balancer->looked_ns + balance_interval_ms(&balancer->balance) * NS_PER_MS)
+        return BALANCE_MOVING_MS;
+    read_loads(balancer, threads, count, now_ns, load);
+    balancer->looked_ns = now_ns;
+    length = balance_decide(&balancer->balance, load, count, moves);
+    for (uint32_t i = 0; i < length; i++)
+        order(balancer, threads[moves[i].from],
+              (struct give){.destination = moves[i].to,
+                            .count = moves[i].count,
+                            .idle = moves[i].idle,
+                            .reason = balancer->resized_ns != 0 ? MOVE_RESIZE : MOVE_UNEVEN});
+    if (balancer->balance.state != BALANCE_MOVING)
+        log_resize(balancer, balancer->balance.even ? "balanced" : "still uneven", now_ns);
+    return length > 0 ? TRANSIT_MS : balance_interval_ms(&balancer->balance);
+}
