@@ -1,5 +1,7 @@
 #include "daemon/control/command.h"
 
+#include "common/escape.h"
+#include "common/json_text.h"
 #include "common/units.h"
 #include "daemon/base/events.h"
 #include "daemon/config/load.h"
@@ -11,17 +13,27 @@
 
 /* The request line */
 
+static enum command_line check_line(const char *line, size_t length)
+{
+    if (length >= CONTROL_LINE_MAX)
+        return COMMAND_LINE_TOO_LONG;
+    return strlen(line) == length && escape_utf8_valid(line) ? COMMAND_LINE_WHOLE
+                                                             : COMMAND_LINE_INVALID;
+}
+
 enum command_line command_line_read(struct evbuffer *input, char **line)
 {
     size_t length;
 
     *line = evbuffer_readln(input, &length, EVBUFFER_EOL_CRLF);
-    if (*line != NULL && length < CONTROL_LINE_MAX)
-        return COMMAND_LINE_WHOLE;
     if (*line != NULL) {
-        free(*line);
-        *line = NULL;
-        return COMMAND_LINE_TOO_LONG;
+        enum command_line result = check_line(*line, length);
+
+        if (result != COMMAND_LINE_WHOLE) {
+            free(*line);
+            *line = NULL;
+        }
+        return result;
     }
     if (evbuffer_search_eol(input, NULL, NULL, EVBUFFER_EOL_CRLF).pos >= 0)
         return COMMAND_LINE_NO_MEMORY;
@@ -56,7 +68,7 @@ json_t *command_error(const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
-    return json_pack("{s:b, s:s}", "ok", 0, "error", text);
+    return json_pack("{s:b, s:o}", "ok", 0, "error", json_text(text));
 }
 
 struct command_result command_reply(json_t *reply)

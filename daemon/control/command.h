@@ -20,12 +20,11 @@ enum command_line {
     COMMAND_LINE_INCOMPLETE, /* more bytes are needed */
     COMMAND_LINE_WHOLE,      /* *LINE is a line without its newline; the caller frees it */
     COMMAND_LINE_TOO_LONG,   /* CONTROL_LINE_MAX bytes or more without a newline */
+    COMMAND_LINE_INVALID,    /* a line that is not UTF-8 or has a NUL byte; it was removed */
     COMMAND_LINE_NO_MEMORY,
 };
 
-/*
- * Removes the next line, which ends in LF or CRLF, from INPUT. *LINE is cut at the first NUL byte.
- */
+/* Removes the next line, which ends in LF or CRLF, from INPUT. *LINE is NULL unless it is whole. */
 enum command_line command_line_read(struct evbuffer *input, char **line);
 
 /*
@@ -46,8 +45,8 @@ struct call {
 
 /* A reply, or how to make it when the change is in force. */
 struct command_result {
-    json_t *reply; /* owned by the receiver; NULL: call report() when in_force() is true */
-    bool (*in_force)(struct master *master, uint64_t token);
+    json_t *reply; /* owned by the receiver; NULL without in_force(): out of memory */
+    bool (*in_force)(struct master *master, uint64_t token); /* NULL: the reply is ready */
     json_t *(*report)(struct master *master, uint64_t token);
     uint64_t token; /* argument of in_force() and report() */
 };
@@ -58,7 +57,7 @@ typedef struct command_result command(const struct call *call);
 #include "common/commands.def"
 #undef COMMAND
 
-/* {"ok": false, "error": …} */
+/* {"ok": false, "error": …}; NULL: out of memory. */
 json_t *command_error(const char *format, ...) PRINTF_LIKE(1, 2);
 
 /* A result with a reply. */

@@ -5,6 +5,7 @@
  */
 #include "daemon/control/command.h"
 
+#include "common/json_text.h"
 #include "common/tables.h"
 #include "common/units.h"
 #include "daemon/config/load.h"
@@ -26,9 +27,9 @@ static json_t *describe_key(const struct config *config, size_t number)
     json_t *json;
 
     snprintf(name, sizeof(name), "%s.%s", key->section, key->name);
-    json = json_pack("{s:s, s:s, s:s, s:s, s:s}", "key", name, "value", value != NULL ? value : "",
-                     "default", key->fallback, "origin", config_origin(config, number), "change",
-                     changes[change->change]);
+    json = json_pack("{s:s, s:o, s:s, s:o, s:s}", "key", name, "value",
+                     json_text(value != NULL ? value : ""), "default", key->fallback, "origin",
+                     json_text(config_origin(config, number)), "change", changes[change->change]);
     if (json != NULL && change->command != NULL)
         json_object_set_new(json, "command", json_string(change->command));
     free(value);
@@ -185,7 +186,7 @@ static bool is_reloaded(struct master *master, uint64_t attempt)
 static json_t *report_reload(struct master *master, uint64_t attempt)
 {
     (void)attempt;
-    if (shutdown_has_begun(master->shutdown))
+    if (lifecycle_is_stopping(&master->life))
         return command_error("the server is stopping");
     if (reload_failure(master->reload) != NULL)
         return command_error("%s", reload_failure(master->reload));
@@ -195,18 +196,17 @@ static json_t *report_reload(struct master *master, uint64_t attempt)
 
 struct command_result command_reload(const struct call *call)
 {
-    char *errors = NULL;
+    const struct reload *reload = call->master->reload;
+    const char *refusal;
     uint64_t attempt;
-    json_t *reply;
 
     command_log_action(call, "reload");
-    attempt = reload_request(call->master->reload, &errors);
+    attempt = reload_request(call->master->reload);
     if (attempt > 0)
         return (struct command_result){
             .in_force = is_reloaded, .report = report_reload, .token = attempt};
-    reply = command_error("%s", errors != NULL ? errors : "out of memory");
-    free(errors);
-    return command_reply(reply);
+    refusal = reload_refusal(reload);
+    return command_reply(command_error("%s", refusal != NULL ? refusal : "out of memory"));
 }
 
 /* reopen-logs */
@@ -222,16 +222,21 @@ static bool logs_are_open(struct master *master, uint64_t number)
 static json_t *report_logs(struct master *master, uint64_t number)
 {
     (void)number;
-    return json_pack("{s:b, s:s, s:s}", "ok", 1, "access", master->server.config->log_access,
-                     "error", master->server.config->log_error);
+    return json_pack("{s:b, s:o, s:o}", "ok", 1, "access",
+                     json_text(master->server.config->log_access), "error",
+                     json_text(master->server.config->log_error));
 }
 
 struct command_result command_reopen_logs(const struct call *call)
 {
+    char why[512];
+    uint32_t number = supervisor_reopen_logs(call->master->supervisor, why, sizeof(why));
+
+    if (number == 0)
+        return command_reply(command_error("%s", why));
     command_log_action(call, "logs reopened");
-    return (struct command_result){.in_force = logs_are_open,
-                                   .report = report_logs,
-                                   .token = server_reopen_logs(&call->master->server)};
+    return (struct command_result){
+        .in_force = logs_are_open, .report = report_logs, .token = number};
 }
 
 /* The caches */
@@ -302,7 +307,7 @@ static uint64_t largest_use(const struct master *master)
     for (uint32_t i = 0; i < master->workers.count; i++) {
         uint64_t used;
 
-        if (!segment_slot_reserved(segment_worker_slot(&master->server.segment, i)))
+        if (!segment_worker_reserved(&master->server.segment, i))
             continue;
         used = metric_get(segment_worker(&master->server.segment, i)->metrics, METRIC_cache_bytes);
         most = used > most ? used : most;

@@ -1,6 +1,6 @@
 /*
- * The commands about workers: threads, workers and offload-threads set numbers; drain, restart and
- * post-mortem are about single workers.
+ * The commands about workers: threads, workers and offload-threads set numbers; balance is about
+ * their connections; drain, restart and post-mortem are about single workers.
  */
 #include "daemon/control/command.h"
 
@@ -10,34 +10,68 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Number of open connections of each thread of WORKER. */
+static json_t *list_threads(const struct segment *segment, const struct worker_process *worker)
+{
+    uint32_t first = worker->slot * segment_threads_per_worker(segment);
+    json_t *list = json_array();
+
+    for (uint32_t i = first; i < first + worker->threads_actual; i++) {
+        uint64_t open = metric_get(segment_thread(segment, i)->metrics, METRIC_connections_open);
+
+        json_array_append_new(list, json_integer((json_int_t)open));
+    }
+    return list;
+}
+
+/* The same for all workers that serve. */
+static json_t *list_connections(const struct master *master)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < master->workers.count; i++) {
+        const struct worker_process *worker = &master->workers.worker[i];
+
+        if (worker->state == WORKER_SERVING)
+            json_array_append_new(list, json_pack("{s:i, s:o}", "worker", (int)i, "threads",
+                                                  list_threads(&master->server.segment, worker)));
+    }
+    return list;
+}
+
 /* threads, workers */
+
+static json_t *report_numbers(const struct master *master, uint32_t wanted, uint32_t actual)
+{
+    return json_pack("{s:b, s:i, s:i, s:o}", "ok", 1, "wanted", (int)wanted, "actual", (int)actual,
+                     "connections", list_connections(master));
+}
 
 static json_t *report_threads(struct master *master, uint64_t token)
 {
     (void)token;
-    return json_pack("{s:b, s:i, s:i}", "ok", 1, "wanted",
-                     (int)master->server.config->workers_threads, "actual",
-                     (int)workers_threads(&master->workers));
+    return report_numbers(master, master->server.config->workers_threads,
+                          workers_threads(&master->workers));
 }
 
 static json_t *report_workers(struct master *master, uint64_t token)
 {
     (void)token;
-    return json_pack("{s:b, s:i, s:i}", "ok", 1, "wanted",
-                     (int)master->server.config->workers_processes, "actual",
-                     (int)workers_alive(&master->workers));
+    return report_numbers(master, master->server.config->workers_processes,
+                          workers_alive(&master->workers));
 }
 
 static bool workers_settled(struct master *master, uint64_t token)
 {
     (void)token;
-    return shutdown_has_begun(master->shutdown) || workers_are_settled(&master->workers);
+    return lifecycle_is_stopping(&master->life) ||
+           (workers_are_settled(&master->workers) && !rebalance_is_moving(master->rebalance));
 }
 
 static bool threads_settled(struct master *master, uint64_t token)
 {
     (void)token;
-    return shutdown_has_begun(master->shutdown) || workers_are_renewed(&master->workers);
+    return lifecycle_is_stopping(&master->life) || workers_are_renewed(&master->workers);
 }
 
 struct command_result command_threads(const struct call *call)
@@ -50,7 +84,7 @@ struct command_result command_threads(const struct call *call)
     if (call->count == 0)
         return command_reply(report_threads(master, 0));
     number = command_number(call, "serving threads",
-                            segment_count(&master->server.segment, SEGMENT_THREADS), &failed);
+                            segment_threads_per_worker(&master->server.segment), &failed);
     if (number == 0)
         return failed;
     if (master_resize(master, master->server.config->workers_processes, number, why, sizeof(why)) !=
@@ -79,6 +113,37 @@ struct command_result command_workers(const struct call *call)
     command_log_number(call, "workers", before, number);
     command_changed_key(call, KEY_workers_processes);
     return command_reply_when(master, workers_settled, report_workers);
+}
+
+/* balance */
+
+static const char *const switches[] = {"off", "on"};
+
+static json_t *report_balance(const struct master *master)
+{
+    const char *state = switches[master->server.config->workers_balance_connections];
+
+    return json_pack("{s:b, s:s, s:s, s:o}", "ok", 1, "wanted", state, "actual", state,
+                     "connections", list_connections(master));
+}
+
+struct command_result command_balance(const struct call *call)
+{
+    struct config *config = call->master->server.config;
+    int on;
+
+    if (call->count == 0)
+        return command_reply(report_balance(call->master));
+    on = table_find(call->argument[0], switches, ARRAY_LENGTH(switches));
+    if (on < 0)
+        return command_reply(
+            command_error("invalid word '%.64s' (valid: on, off)", call->argument[0]));
+    command_log_change(call, "balancing of connections",
+                       switches[config->workers_balance_connections], switches[on]);
+    config->workers_balance_connections = on;
+    command_changed_key(call, KEY_workers_balance_connections);
+    supervisor_send_balance(call->master->supervisor);
+    return command_reply(report_balance(call->master));
 }
 
 /* offload-threads */

@@ -1,6 +1,5 @@
 #include "daemon/control/command.h"
 
-#include "common/clock.h"
 #include "common/tables.h"
 #include "daemon/config/load.h"
 
@@ -70,78 +69,13 @@ struct command_result command_stop(const struct call *call)
         return command_reply(
             command_error("invalid argument '%.64s'; usage: stop [now]", call->argument[0]));
     command_log_action(call, now ? "stop now" : "stop");
-    shutdown_begin(call->master->shutdown);
+    master_stop(call->master, EVENT_stop_command);
     if (now)
-        shutdown_begin(call->master->shutdown);
+        master_stop(call->master, EVENT_stop_command);
+    if (upgrade_must_end(call->master->upgrade))
+        return command_reply(json_pack("{s:b, s:b, s:i}", "ok", 1, "stopping", 1, "new_master",
+                                       (int)upgrade_pid(call->master->upgrade)));
     return command_reply(json_pack("{s:b, s:b}", "ok", 1, "stopping", 1));
-}
-
-/* status */
-
-static json_t *worker_status(struct master *master, uint32_t slot)
-{
-    static const char *const states[] = {"none", "starting", "serving", "leaving"};
-    const struct worker_process *worker = &master->workers.worker[slot];
-    const struct segment_worker *block = segment_worker(&master->server.segment, slot);
-    uint64_t up = (clock_wall_ns() - atomic_load(&block->started_ns)) / NS_PER_S;
-
-    return json_pack("{s:i, s:i, s:s, s:{s:i, s:i}, s:i, s:I, s:i, s:i}", "slot", (int)slot, "pid",
-                     (int)worker->pid, "state", states[worker->state], "threads", "wanted",
-                     (int)atomic_load(&block->threads_wanted), "actual",
-                     (int)atomic_load(&block->threads_actual), "offload_threads",
-                     (int)atomic_load(&block->offload_actual), "uptime_s", (json_int_t)up, "starts",
-                     (int)atomic_load(&block->starts), "generation", (int)worker->generation);
-}
-
-static json_t *list_workers(struct master *master)
-{
-    json_t *list = json_array();
-
-    for (uint32_t i = 0; i < master->workers.count; i++)
-        if (master->workers.worker[i].state != WORKER_NONE)
-            json_array_append_new(list, worker_status(master, i));
-    return list;
-}
-
-static json_t *list_addresses(const struct master *master)
-{
-    json_t *list = json_array();
-    char text[sizeof(master->server.segment.header->listening)];
-    char *rest = text, *one;
-
-    snprintf(text, sizeof(text), "%s", master->server.segment.header->listening);
-    while ((one = strsep(&rest, " ")) != NULL)
-        json_array_append_new(list, json_string(one));
-    return list;
-}
-
-static json_t *list_metrics(const struct master *master)
-{
-    json_t *metrics = json_object();
-
-    for (int i = 0; i < METRIC_COUNT; i++)
-        json_object_set_new(
-            metrics, metric_table[i].name,
-            json_integer((json_int_t)segment_sum(&master->server.segment, (enum metric)i)));
-    return metrics;
-}
-
-struct command_result command_status(const struct call *call)
-{
-    struct master *master = call->master;
-    const struct config *config = master->server.config;
-    uint64_t up = (clock_wall_ns() - master->server.segment.header->started_ns) / NS_PER_S;
-
-    return command_reply(json_pack(
-        "{s:b, s:s, s:s, s:i, s:I, s:i, s:o, s:s, s:{s:i}, s:{s:i, s:i, s:o}, s:{s:i, s:i}, s:o}",
-        "ok", 1, "name", config->server_name, "version", WEBSERVERD_VERSION, "pid", getpid(),
-        "uptime_s", (json_int_t)up, "generation", (int)master->workers.generation, "listening",
-        list_addresses(master), "dispatch",
-        config->workers_dispatch == DISPATCH_MASTER ? "master" : "kernel", "logger", "pid",
-        (int)supervisor_logger_pid(master->supervisor), "workers", "wanted",
-        (int)config->workers_processes, "actual", (int)workers_alive(&master->workers), "list",
-        list_workers(master), "threads", "wanted", (int)config->workers_threads, "actual",
-        (int)workers_threads(&master->workers), "metrics", list_metrics(master)));
 }
 
 /* From the line to the function */
@@ -154,7 +88,7 @@ struct command_result command_status(const struct call *call)
 static bool may_change(const struct call *call, const struct command_info *info,
                        struct command_result *failed)
 {
-    bool stopping = shutdown_has_begun(call->master->shutdown);
+    bool stopping = lifecycle_is_stopping(&call->master->life);
     bool restricted = call->master->server.config->control_group[0] != '\0';
 
     if (restricted && call->uid != 0 && call->uid != geteuid())

@@ -1,10 +1,12 @@
 #include "daemon/control/socket.h"
 
 #include "common/clock.h"
+#include "common/escape.h"
 #include "common/units.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
 #include "daemon/control/command.h"
+#include "daemon/master/watchdog.h"
 
 #include <errno.h>
 #include <event2/buffer.h>
@@ -32,13 +34,16 @@ enum {
     ACCEPTS_PER_ITERATION = 32,
 };
 
+#define REPLY_EXTRA_NS (5 * NS_PER_S)
+
 struct client {
     LIST_ENTRY(client) link;
     struct control *control;
     struct bufferevent *stream;
     unsigned uid;
     int pid;
-    struct command_result pending; /* if in_force is set: the reply is sent later */
+    struct command_result pending; /* if in_force is set: the reply is sent later... */
+    uint64_t pending_until_ns;     /* ...but by then; monotonic clock */
     bool ending;                   /* close when the output is sent */
     bool failed;                   /* a reply was lost: close now */
     bool half_closed;              /* the client sends no more lines: close after the last reply */
@@ -85,14 +90,12 @@ static void *checked_malloc(size_t size)
 static char *format_reply(json_t *reply)
 {
     char *text = reply != NULL ? json_dumps(reply, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
+    char *safe = text != NULL && !memory_failed ? escape_json_text(text) : NULL;
 
     json_decref(reply);
-    if (memory_failed) {
-        free(text);
-        text = NULL;
-    }
+    free(text);
     memory_failed = false;
-    return text;
+    return safe;
 }
 
 static void send_reply(struct client *client, json_t *reply)
@@ -114,25 +117,32 @@ static bool is_pending(const struct client *client)
 
 static void poll_soon(const struct control *control)
 {
-    static const struct timeval soon = {.tv_usec = POLL_MS * 1000};
+    loop_start_timer(control->poll, POLL_MS); /* the master's tick calls socket_changed(), too */
+}
 
-    event_add(control->poll, &soon);
+/*
+ * Workers leave or are killed within drain_timeout and the watchdog's grace, twice that if they are
+ * replaced one by one. Whatever takes longer waits for a worker that does not do what it should.
+ */
+static uint64_t reply_limit_ns(const struct master *master)
+{
+    uint64_t leave_ms = master->server.config->workers_drain_timeout + WATCHDOG_LEAVE_GRACE_MS;
+
+    return 2 * leave_ms * NS_PER_MS + REPLY_EXTRA_NS;
 }
 
 /* Requests */
 
 static void run_line(struct client *client, char *line)
 {
-    struct command_result result;
+    struct command_result result =
+        command_run(client->control->master, line, client->uid, client->pid);
 
-    if (line[0] == '\0')
-        return;
-    result = command_run(client->control->master, line, client->uid, client->pid);
-    if (result.reply != NULL ||
-        result.in_force == NULL) { /* neither reply nor callback: out of memory */
+    if (result.in_force == NULL) {
         send_reply(client, result.reply);
     } else {
         client->pending = result;
+        client->pending_until_ns = clock_monotonic_ns() + reply_limit_ns(client->control->master);
         poll_soon(client->control);
     }
 }
@@ -150,10 +160,13 @@ static void run_lines(struct client *client)
     enum command_line result = COMMAND_LINE_WHOLE;
     char *line;
 
-    while (result == COMMAND_LINE_WHOLE && takes_lines(client)) {
+    while ((result == COMMAND_LINE_WHOLE || result == COMMAND_LINE_INVALID) &&
+           takes_lines(client)) {
         result = command_line_read(input, &line);
         if (result == COMMAND_LINE_WHOLE)
             run_line(client, line);
+        else if (result == COMMAND_LINE_INVALID)
+            send_reply(client, command_error("the command has a NUL byte or is not UTF-8"));
         free(line);
     }
     if (result == COMMAND_LINE_NO_MEMORY)
@@ -231,26 +244,38 @@ static void on_end(struct bufferevent *stream, short what, void *argument)
         client_close(client);
 }
 
-static void send_pending(struct client *client)
+static void send_pending(struct client *client, json_t *reply)
 {
-    json_t *reply = client->pending.report(client->control->master, client->pending.token);
-
     client->pending = (struct command_result){0};
     send_reply(client, reply);
     advance(client);
 }
 
+static void check_pending(struct client *client, uint64_t now_ns)
+{
+    struct master *master = client->control->master;
+    const struct command_result *pending = &client->pending;
+
+    if (pending->in_force(master, pending->token))
+        send_pending(client, pending->report(master, pending->token));
+    else if (now_ns > client->pending_until_ns)
+        send_pending(client, command_error("the change is not complete after %.0f s: a worker does "
+                                           "not respond; see status and the error log",
+                                           (double)reply_limit_ns(master) / (double)NS_PER_S));
+    else
+        poll_soon(client->control);
+}
+
 static void socket_changed(struct control *control)
 {
     struct client *client = LIST_FIRST(&control->clients);
+    uint64_t now_ns = clock_monotonic_ns();
 
     while (client != NULL) {
         struct client *next = LIST_NEXT(client, link);
 
-        if (is_pending(client) && client->pending.in_force(control->master, client->pending.token))
-            send_pending(client);
-        else if (is_pending(client))
-            poll_soon(control);
+        if (is_pending(client))
+            check_pending(client, now_ns);
         client = next;
     }
 }
@@ -263,20 +288,28 @@ static void on_poll(evutil_socket_t fd, short what, void *argument)
 
 /* Clients */
 
-/*
- * At the limit, closes the client that was silent for longest, so that idle clients do not block
- * others.
- */
-static bool make_room(struct control *control)
+/* Root and the server's user, who may use the reserved places. */
+static bool is_privileged(uid_t uid)
 {
+    return uid == 0 || uid == geteuid();
+}
+
+/*
+ * At the limit for clients of user UID, closes the one that was silent for longest, so that idle
+ * clients do not block others. Returns false if there is none that UID may replace.
+ */
+static bool make_room(struct control *control, uid_t uid)
+{
+    unsigned limit = CONTROL_CLIENTS_MAX - (is_privileged(uid) ? 0 : CONTROL_CLIENTS_RESERVED);
     uint64_t latest = clock_monotonic_ns() - SILENT_S * NS_PER_S;
     struct client *client, *oldest = NULL;
 
-    if (control->client_count < CONTROL_CLIENTS_MAX)
+    if (control->client_count < limit)
         return true;
     LIST_FOREACH(client, &control->clients, link)
     {
-        if (!is_pending(client) && client->active_ns < latest) {
+        if (!is_pending(client) && client->active_ns < latest &&
+            (is_privileged(uid) || !is_privileged(client->uid))) {
             latest = client->active_ns;
             oldest = client;
         }
@@ -286,20 +319,33 @@ static bool make_room(struct control *control)
     return oldest != NULL;
 }
 
+static void refuse(int fd)
+{
+    static const char reply[] = "{\"ok\":false,\"error\":\"too many control clients\"}\n";
+
+    send(fd, reply, sizeof(reply) - 1, MSG_NOSIGNAL);
+    close(fd);
+}
+
 static void client_open(struct control *control, int fd)
 {
     static const struct timeval idle = {.tv_sec = IDLE_S}, stuck = {.tv_sec = STUCK_S};
-    struct client *client = calloc(1, sizeof(*client));
     struct ucred credentials = {.uid = (uid_t)-1};
     socklen_t length = sizeof(credentials);
+    struct client *client;
 
+    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length);
+    if (!make_room(control, credentials.uid)) {
+        refuse(fd);
+        return;
+    }
+    client = calloc(1, sizeof(*client));
     if (client == NULL || (client->stream = bufferevent_socket_new(
                                control->master->server.base, fd, BEV_OPT_CLOSE_ON_FREE)) == NULL) {
         free(client);
         close(fd);
         return;
     }
-    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length);
     client->uid = credentials.uid;
     client->pid = credentials.pid;
     client->control = control;
@@ -312,33 +358,29 @@ static void client_open(struct control *control, int fd)
         client_close(client);
 }
 
-static void pause_accepting(struct control *control, const struct timeval *time)
+/* Out of descriptors or memory: accept() would keep failing. */
+static void pause_accepting(struct control *control)
 {
-    event_del(control->readable);
-    event_add(control->accept_again, time);
+    static const struct timeval second = {.tv_sec = 1};
+
+    if (event_add(control->accept_again, &second) == 0)
+        event_del(control->readable);
 }
 
 static void on_connect(evutil_socket_t listener, short what, void *argument)
 {
-    static const struct timeval second = {.tv_sec = 1};
-    static const struct timeval soon = {.tv_usec = POLL_MS * 1000};
     struct control *control = argument;
 
     (void)what;
     for (int i = 0; i < ACCEPTS_PER_ITERATION; i++) {
-        int fd;
+        int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-        if (!make_room(control)) { /* more clients stay in the accept queue */
-            pause_accepting(control, &soon);
-            return;
-        }
-        fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
             client_open(control, fd);
             continue;
         }
         if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-            pause_accepting(control, &second);
+            pause_accepting(control);
         return;
     }
 }
@@ -348,7 +390,8 @@ static void on_accept_again(evutil_socket_t fd, short what, void *argument)
     struct control *control = argument;
 
     (void)fd, (void)what;
-    event_add(control->readable, NULL);
+    if (event_add(control->readable, NULL) != 0)
+        pause_accepting(control);
 }
 
 /* Opening and closing */
@@ -359,17 +402,19 @@ static int bind_socket(const char *path)
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), error;
     mode_t before;
+    bool bound;
 
     if (fd < 0)
         return -1;
     snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
     before = umask(0177);
-    if (bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 && listen(fd, BACKLOG) == 0) {
-        umask(before);
-        return fd;
-    }
-    error = errno;
+    bound = bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
     umask(before);
+    if (bound && listen(fd, BACKLOG) == 0)
+        return fd;
+    error = errno;
+    if (bound)
+        unlink(path);
     close(fd);
     errno = error;
     return -1;
@@ -399,11 +444,35 @@ static int find_group(const char *name, gid_t *group)
     return 0;
 }
 
+/*
+ * Sets mode and group of the socket's file. Through a descriptor, because somebody may replace the
+ * path where control.socket is in a directory of others. A service manager may forbid chown(2)
+ * altogether, so it is not called without need. Returns 0, or -1 with errno.
+ */
+static int set_mode_and_group(const struct control *control, mode_t mode, gid_t group)
+{
+    int fd = open(control->path, O_PATH | O_NOFOLLOW | O_CLOEXEC), result = -1, error;
+    struct stat status;
+    char path[32];
+
+    if (fd < 0)
+        return -1;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    if (fstat(fd, &status) == 0 && status.st_ino != control->inode)
+        errno = ESTALE;
+    else if (status.st_gid == group || fchownat(fd, "", (uid_t)-1, group, AT_EMPTY_PATH) == 0)
+        result = (status.st_mode & ALLPERMS) == mode ? 0 : chmod(path, mode);
+    error = errno;
+    close(fd);
+    errno = error;
+    return result;
+}
+
 static int socket_set_access(const struct control *control, const struct config *config, char *why,
                              size_t size)
 {
     mode_t mode = (mode_t)config->control_mode;
-    gid_t group = (gid_t)-1;
+    gid_t group = getegid();
 
     if (config->control_group[0] != '\0') {
         mode |= 0060;
@@ -412,7 +481,7 @@ static int socket_set_access(const struct control *control, const struct config 
             return -1;
         }
     }
-    if (chown(control->path, (uid_t)-1, group) == 0 && chmod(control->path, mode) == 0)
+    if (set_mode_and_group(control, mode, group) == 0)
         return 0;
     snprintf(why, size, "cannot set group and mode of the control socket %s: %s", control->path,
              strerror(errno));
@@ -475,9 +544,23 @@ static void socket_close(struct control *control, bool remove)
     loop_free_event(control->accept_again);
     if (control->fd >= 0)
         close(control->fd);
-    if (remove && inode_of(control->path) == control->inode)
+    if (remove && control->inode != 0 && inode_of(control->path) == control->inode)
         unlink(control->path);
     free(control);
+}
+
+/* Identifies the file of the bound socket; removes it if that fails. Returns 0, or -1 with errno. */
+static int note_inode(struct control *control)
+{
+    int error;
+
+    control->inode = inode_of(control->path);
+    if (control->inode != 0)
+        return 0;
+    error = errno;
+    unlink(control->path);
+    errno = error;
+    return -1;
 }
 
 static struct control *socket_open(struct master *master, bool beside, char *why, size_t size)
@@ -495,13 +578,12 @@ static struct control *socket_open(struct master *master, bool beside, char *why
     if (beside)
         socket_remove_new(config);
     control->fd = make_path(control->path, config, beside) == 0 ? bind_socket(control->path) : -1;
-    if (control->fd < 0 || make_events(control) != 0) {
+    if (control->fd < 0 || note_inode(control) != 0 || make_events(control) != 0) {
         snprintf(why, size, "cannot open the control socket %s: %s", control->path,
                  strerror(errno));
-        socket_close(control, false);
+        socket_close(control, true);
         return NULL;
     }
-    control->inode = inode_of(control->path);
     if (socket_set_access(control, config, why, size) != 0) {
         socket_close(control, true);
         return NULL;

@@ -8,7 +8,10 @@
 
 #include "daemon/master/master.h"
 
-enum { CONTROL_CLIENTS_MAX = 64 };
+enum {
+    CONTROL_CLIENTS_MAX = 64,     /* more are refused with an error reply */
+    CONTROL_CLIENTS_RESERVED = 2, /* of these, for root and the server's user */
+};
 
 /* For master_run(). */
 extern const struct control_operations control_socket;

@@ -48,6 +48,33 @@ static void lines_end_in_lf_or_crlf(void **state)
     evbuffer_free(buffer);
 }
 
+static void invalid_line_is_removed(void **state)
+{
+    static const char text[] = "ping\0x\nratelimit \xff\n\xc3\n\0\ngr\xc3\xbc\xc3\x9f\n";
+    struct evbuffer *buffer = buffer_with(text, sizeof(text) - 1);
+    char *line;
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(command_line_read(buffer, &line), COMMAND_LINE_INVALID);
+        assert_null(line);
+    }
+    expect_line(buffer, "gr\xc3\xbc\xc3\x9f");
+    evbuffer_free(buffer);
+}
+
+/* A word that is cut in the middle of a character is no valid JSON string. */
+static void errors_may_contain_any_bytes(void **state)
+{
+    json_t *error = command_error("invalid '%s'\n\tsee", "a\xc3\xff\x1b");
+
+    (void)state;
+    assert_non_null(error);
+    assert_string_equal(json_string_value(json_object_get(error, "error")),
+                        "invalid 'a\\xc3\\xff\\x1b'\n\tsee");
+    json_decref(error);
+}
+
 /* CONTROL_LINE_MAX counts the newline. */
 static void line_length_limit_is_exact(void **state)
 {
@@ -117,6 +144,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_end_in_lf_or_crlf),
+        cmocka_unit_test(invalid_line_is_removed),
+        cmocka_unit_test(errors_may_contain_any_bytes),
         cmocka_unit_test(line_length_limit_is_exact),
         cmocka_unit_test(endless_line_is_too_long_without_newline),
         cmocka_unit_test(words_are_split_at_spaces_and_tabs),
