@@ -1,0 +1,167 @@
+#include "daemon/metrics/answer.h"
+
+#include "common/clock.h"
+#include "common/server_status.h"
+#include "daemon/base/memstream.h"
+#include "daemon/http/accept.h"
+#include "daemon/http/date.h"
+#include "daemon/http/response.h"
+#include "daemon/http1/request_parser.h"
+#include "daemon/metrics/exposition.h"
+
+#include <stdlib.h>
+
+/* The master has a heartbeat each second. */
+enum { HEARTBEAT_LATE_S = 10 };
+
+static const char plain[] = "text/plain; charset=utf-8";
+
+struct answer {
+    int status;
+    const char *type;
+    bool allow; /* with the field Allow */
+};
+
+/* Resources: each writes its content to OUT. */
+
+/* OpenMetrics for clients that prefer it. */
+static struct answer get_metrics(const struct segment *segment, const struct request *request,
+                                 FILE *out)
+{
+    int open = accept_weight(request, SPAN("application"), SPAN("openmetrics-text"));
+    bool named = (request->present & REQUEST_ACCEPT) != 0;
+    enum exposition_format format =
+        named && open > 0 && open > accept_weight(request, SPAN("text"), SPAN("plain"))
+            ? EXPOSITION_OPENMETRICS
+            : EXPOSITION_PROMETHEUS;
+
+    exposition_write(out, segment, format);
+    return (struct answer){.status = STATUS_OK, .type = exposition_types[format]};
+}
+
+/* Of the master: a process that hangs cannot replace a worker that has died. */
+static struct answer get_health(const struct segment *segment, const struct request *request,
+                                FILE *out)
+{
+    uint64_t beat = atomic_load(&segment_master(segment)->heartbeat_ns);
+    uint64_t now = clock_monotonic_ns();
+    bool late = now > beat && now - beat > HEARTBEAT_LATE_S * NS_PER_S;
+
+    (void)request;
+    fputs(late ? "the master has no heartbeat\n" : "ok\n", out);
+    return (struct answer){.status = late ? STATUS_SERVICE_UNAVAILABLE : STATUS_OK, .type = plain};
+}
+
+static struct answer get_readiness(const struct segment *segment, const struct request *request,
+                                   FILE *out)
+{
+    bool stopping = atomic_load(&segment_master(segment)->stopping) != 0;
+    bool serves = server_workers_serving(segment) > 0;
+
+    (void)request;
+    fputs(stopping ? "the server is stopping\n" : !serves ? "no worker serves\n" : "ok\n", out);
+    return (struct answer){.status = !stopping && serves ? STATUS_OK : STATUS_SERVICE_UNAVAILABLE,
+                           .type = plain};
+}
+
+static struct answer get_status(const struct segment *segment, const struct request *request,
+                                FILE *out)
+{
+    json_t *status = server_status(segment);
+    bool written = status != NULL && json_dumpf(status, out, JSON_COMPACT) == 0;
+
+    (void)request;
+    json_decref(status);
+    fputc('\n', out);
+    return (struct answer){.status = written ? STATUS_OK : STATUS_INTERNAL_SERVER_ERROR,
+                           .type = "application/json"};
+}
+
+static const struct {
+    struct span path;
+    struct answer (*get)(const struct segment *segment, const struct request *request, FILE *out);
+} resources[] = {
+    {{"/metrics", 8}, get_metrics},
+    {{"/healthz", 8}, get_health},
+    {{"/readyz", 7}, get_readiness},
+    {{"/status.json", 12}, get_status},
+};
+
+/* Requests */
+
+static struct answer fail(int status, FILE *out)
+{
+    fprintf(out, "%d %s\n", status, response_reason(status));
+    return (struct answer){
+        .status = status, .type = plain, .allow = status == STATUS_METHOD_NOT_ALLOWED};
+}
+
+static struct answer find(const struct segment *segment, const struct request *request, FILE *out)
+{
+    const char *query = memchr(request->target.start, '?', request->target.length);
+    struct span path = request->target;
+
+    if (query != NULL)
+        path.length = (size_t)(query - path.start);
+    for (size_t i = 0; i < ARRAY_LENGTH(resources); i++)
+        if (span_is(path, resources[i].path))
+            return request->method == METHOD_GET || request->method == METHOD_HEAD
+                       ? resources[i].get(segment, request, out)
+                       : fail(STATUS_METHOD_NOT_ALLOWED, out);
+    return fail(STATUS_NOT_FOUND, out);
+}
+
+/* Writes the head, and the body unless it is a HEAD request. */
+static void put_response(FILE *out, const struct answer *answer, const char *body, size_t length,
+                         bool with_body)
+{
+    char date[HTTP_DATE_BYTES];
+
+    http_date_write((int64_t)(clock_wall_ns() / NS_PER_S), date);
+    fprintf(out,
+            "HTTP/1.1 %d %s\r\nDate: %.*s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
+            "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n%s"
+            "Connection: close\r\n\r\n",
+            answer->status, response_reason(answer->status), HTTP_DATE_BYTES, date, answer->type,
+            length, answer->allow ? "Allow: GET, HEAD\r\n" : "");
+    if (with_body)
+        fwrite(body, 1, length, out);
+}
+
+/* STATUS: why the request is invalid, or 0. Returns 1, or -1: out of memory. */
+static int respond(const struct segment *segment, const struct request *request, int status,
+                   char **response, size_t *response_length)
+{
+    char *body = NULL;
+    size_t length;
+    FILE *content = open_memstream(&body, &length), *whole;
+    struct answer answer;
+
+    if (content == NULL)
+        return -1;
+    answer = status != 0 ? fail(status, content) : find(segment, request, content);
+    if (memstream_close(content, &body) != 0)
+        return -1;
+    whole = open_memstream(response, response_length);
+    if (whole == NULL) {
+        free(body);
+        return -1;
+    }
+    put_response(whole, &answer, body, length, status != 0 || request->method != METHOD_HEAD);
+    free(body);
+    return memstream_close(whole, response) == 0 ? 1 : -1;
+}
+
+int answer_request(const struct segment *segment, const char *data, size_t length, char **response,
+                   size_t *response_length)
+{
+    static const struct request_limits limits = {
+        .line_bytes = 1024, .head_bytes = ANSWER_REQUEST_MAX - 1, .field_count = 64};
+    struct request request;
+    size_t scanned = 0;
+    int used = request_parse(data, length, &limits, &scanned, &request);
+
+    if (used == 0)
+        return 0;
+    return respond(segment, &request, used < 0 ? -used : 0, response, response_length);
+}

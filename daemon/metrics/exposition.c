@@ -1,0 +1,307 @@
+#include "daemon/metrics/exposition.h"
+
+#include "common/clock.h"
+#include "common/server_status.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define PREFIX "webserverd_"
+
+enum { NAME_MAX_BYTES = 80 };
+
+const char *const exposition_types[EXPOSITION_FORMATS] = {
+    [EXPOSITION_PROMETHEUS] = "text/plain; version=0.0.4; charset=utf-8",
+    [EXPOSITION_OPENMETRICS] = "application/openmetrics-text; version=1.0.0; charset=utf-8",
+};
+
+struct exposition {
+    FILE *out;
+    const struct segment *segment;
+    enum exposition_format format;
+};
+
+/* Families */
+
+static const char *unit_name(enum metric_unit unit)
+{
+    return unit == UNIT_BYTES ? "bytes" : unit == UNIT_NANOSECONDS ? "seconds" : "";
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), end_length = strlen(end);
+
+    return length >= end_length && strcmp(text + length - end_length, end) == 0;
+}
+
+/* The name of a family without _total: its unit is the last word, once. */
+static void name_family(char *family, const struct metric_info *metric)
+{
+    const char *unit = unit_name(metric->unit), *name = metric->name;
+    bool begins = metric->unit == UNIT_BYTES && strncmp(name, "bytes_", strlen("bytes_")) == 0;
+
+    snprintf(family, NAME_MAX_BYTES, PREFIX "%s", name + (begins ? strlen("bytes_") : 0));
+    if (*unit != '\0' && !ends_with(family, unit))
+        snprintf(family + strlen(family), NAME_MAX_BYTES - strlen(family), "_%s", unit);
+}
+
+/*
+ * The comments before the samples of FAMILY. A counter of OpenMetrics is named without the _total of
+ * its samples.
+ */
+static void describe(const struct exposition *to, const char *family, const char *type,
+                     enum metric_unit unit, const char *help)
+{
+    bool open = to->format == EXPOSITION_OPENMETRICS;
+    bool info = strcmp(type, "info") == 0;
+    const char *suffix = open ? "" : strcmp(type, "counter") == 0 ? "_total" : info ? "_info" : "";
+
+    fprintf(to->out, "# TYPE %s%s %s\n", family, suffix, info && !open ? "gauge" : type);
+    if (open && unit != UNIT_COUNT)
+        fprintf(to->out, "# UNIT %s %s\n", family, unit_name(unit));
+    fprintf(to->out, "# HELP %s%s %s\n", family, suffix, help);
+}
+
+/* Nanoseconds as seconds, exactly. */
+static void put_value(FILE *out, enum metric_unit unit, uint64_t value)
+{
+    if (unit == UNIT_NANOSECONDS)
+        fprintf(out, " %" PRIu64 ".%09" PRIu64 "\n", value / NS_PER_S, value % NS_PER_S);
+    else
+        fprintf(out, " %" PRIu64 "\n", value);
+}
+
+/* Blocks */
+
+/* A position in the blocks of a scope. */
+struct block {
+    segment_metrics *metrics;
+    char labels[64]; /* 'worker="0",thread="1"', or empty */
+};
+
+static uint32_t count_blocks(const struct segment *segment, enum metric_scope scope)
+{
+    return scope == SCOPE_THREAD   ? segment_count(segment, SEGMENT_THREADS)
+           : scope == SCOPE_WORKER ? segment_count(segment, SEGMENT_WORKERS)
+                                   : 1;
+}
+
+static void label_thread(const struct segment *segment, uint32_t slot, char *labels, size_t size)
+{
+    uint32_t threads = segment_threads_per_worker(segment);
+
+    assert(threads > 0);
+    snprintf(labels, size, "worker=\"%u\",thread=\"%u\"", slot / threads, slot % threads);
+}
+
+/* Returns false if slot NUMBER has no memory. */
+static bool get_block(const struct segment *segment, enum metric_scope scope, uint32_t number,
+                      struct block *block)
+{
+    block->labels[0] = '\0';
+    if (scope == SCOPE_MASTER) {
+        block->metrics = &segment_master(segment)->metrics;
+        return true;
+    }
+    if (scope == SCOPE_LOGGER) {
+        block->metrics = &segment_logger(segment)->metrics;
+        return true;
+    }
+    if (scope == SCOPE_WORKER) {
+        if (!segment_worker_reserved(segment, number))
+            return false;
+        block->metrics = &segment_worker(segment, number)->metrics;
+        snprintf(block->labels, sizeof(block->labels), "worker=\"%u\"", number);
+        return true;
+    }
+    if (!segment_thread_reserved(segment, number))
+        return false;
+    block->metrics = &segment_thread(segment, number)->metrics;
+    label_thread(segment, number, block->labels, sizeof(block->labels));
+    return true;
+}
+
+/* Metrics */
+
+/* One sample per block. LABEL, such as 'code="200"', follows those of the block; it may be empty. */
+static void put_samples(const struct exposition *to, const char *family, enum metric metric,
+                        const char *label)
+{
+    const struct metric_info *info = &metric_table[metric];
+    const char *suffix = info->kind == KIND_COUNTER ? "_total" : "";
+    struct block block;
+
+    for (uint32_t i = 0; i < count_blocks(to->segment, info->scope); i++) {
+        bool labels;
+
+        if (!get_block(to->segment, info->scope, i, &block))
+            continue;
+        labels = block.labels[0] != '\0' || *label != '\0';
+        fprintf(to->out, "%s%s%s%s%s%s%s", family, suffix, labels ? "{" : "", block.labels,
+                block.labels[0] != '\0' && *label != '\0' ? "," : "", label, labels ? "}" : "");
+        put_value(to->out, info->unit, metric_get(*block.metrics, metric));
+    }
+}
+
+static void put_metric(const struct exposition *to, enum metric metric)
+{
+    const struct metric_info *info = &metric_table[metric];
+    char family[NAME_MAX_BYTES];
+
+    name_family(family, info);
+    describe(to, family, info->kind == KIND_COUNTER ? "counter" : "gauge", info->unit, info->help);
+    put_samples(to, family, metric, "");
+}
+
+static const struct {
+    enum metric metric;
+    const char *label;
+} statuses[] = {
+#define HTTP_STATUS(code, name, reason) {METRIC_responses_##code, "code=\"" #code "\""},
+#include "common/http_status.def"
+#undef HTTP_STATUS
+};
+
+static bool is_status(enum metric metric)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(statuses); i++)
+        if (statuses[i].metric == metric)
+            return true;
+    return false;
+}
+
+/* A status that no response has had is left out. */
+static void put_statuses(const struct exposition *to)
+{
+    static const char family[] = PREFIX "responses";
+
+    describe(to, family, "counter", UNIT_COUNT, "Responses by status");
+    for (size_t i = 0; i < ARRAY_LENGTH(statuses); i++)
+        if (segment_sum(to->segment, statuses[i].metric) > 0)
+            put_samples(to, family, statuses[i].metric, statuses[i].label);
+}
+
+/* Latency */
+
+/* Upper bounds of the buckets in seconds, and in nanoseconds. */
+static const struct {
+    const char *text;
+    uint64_t ns;
+} bounds[] = {
+    {"0.00001", 10000},    {"0.000025", 25000},     {"0.00005", 50000},    {"0.0001", 100000},
+    {"0.00025", 250000},   {"0.0005", 500000},      {"0.001", 1000000},    {"0.0025", 2500000},
+    {"0.005", 5000000},    {"0.01", 10000000},      {"0.025", 25000000},   {"0.05", 50000000},
+    {"0.1", 100000000},    {"0.25", 250000000},     {"0.5", 500000000},    {"1.0", 1000000000},
+    {"2.5", 2500000000},   {"5.0", 5000000000},     {"10.0", 10000000000}, {"25.0", 25000000000},
+    {"50.0", 50000000000}, {"100.0", 100000000000},
+};
+
+/*
+ * HISTOGRAM is a private copy, so that the buckets are cumulative and the last one is the count. Of
+ * the values in the bucket that a bound divides, none count below it.
+ */
+static void put_histogram(FILE *out, const char *family, const char *labels,
+                          const struct histogram *histogram)
+{
+    uint64_t below = 0;
+    uint32_t next = 0;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(bounds); i++) {
+        for (; next < HISTOGRAM_BUCKETS - 1 && histogram_highest(next) <= bounds[i].ns; next++)
+            below += atomic_load_explicit(&histogram->bucket[next], memory_order_relaxed);
+        fprintf(out, "%s_bucket{%s,le=\"%s\"} %" PRIu64 "\n", family, labels, bounds[i].text,
+                below);
+    }
+    for (; next < HISTOGRAM_BUCKETS; next++)
+        below += atomic_load_explicit(&histogram->bucket[next], memory_order_relaxed);
+    fprintf(out, "%s_bucket{%s,le=\"+Inf\"} %" PRIu64 "\n", family, labels, below);
+    fprintf(out, "%s_sum{%s}", family, labels);
+    put_value(out, UNIT_NANOSECONDS, atomic_load_explicit(&histogram->sum, memory_order_relaxed));
+    fprintf(out, "%s_count{%s} %" PRIu64 "\n", family, labels, below);
+}
+
+/* A thread's outcome without a request is left out. */
+static void put_latency(const struct exposition *to)
+{
+    static const char family[] = PREFIX "request_duration_seconds";
+    struct histogram copy = {0};
+
+    describe(to, family, "histogram", UNIT_NANOSECONDS,
+             "Time from the start of each request to the end of its response");
+    for (uint32_t i = 0; i < segment_count(to->segment, SEGMENT_THREADS); i++) {
+        if (!segment_thread_reserved(to->segment, i))
+            continue;
+        for (int outcome = 0; outcome < OUTCOME_COUNT; outcome++) {
+            char labels[128];
+
+            histogram_reset(&copy);
+            histogram_add(&copy, &segment_latency_of(to->segment, i)[outcome]);
+            if (histogram_count(&copy) == 0)
+                continue;
+            label_thread(to->segment, i, labels, sizeof(labels));
+            snprintf(labels + strlen(labels), sizeof(labels) - strlen(labels), ",outcome=\"%s\"",
+                     outcome_names[outcome]);
+            put_histogram(to->out, family, labels, &copy);
+        }
+    }
+}
+
+/* The server */
+
+static void put_gauge(const struct exposition *to, const char *name, enum metric_unit unit,
+                      uint64_t value, const char *help)
+{
+    char family[NAME_MAX_BYTES];
+
+    snprintf(family, sizeof(family), PREFIX "%s", name);
+    describe(to, family, "gauge", unit, help);
+    fputs(family, to->out);
+    put_value(to->out, unit, value);
+}
+
+/* The name of an instance has no character that a label would escape. */
+static void put_server(const struct exposition *to)
+{
+    const struct segment *segment = to->segment;
+    const struct segment_master *master = segment_master(segment);
+    const struct segment_header *header = &segment->header;
+    uint64_t beat = atomic_load(&master->heartbeat_ns), now = clock_monotonic_ns();
+
+    describe(to, PREFIX "build", "info", UNIT_COUNT, "Version, and name of the instance");
+    fprintf(to->out, PREFIX "build_info{version=\"%s\",name=\"%s\"} 1\n", header->version,
+            header->name);
+    put_gauge(to, "start_time_seconds", UNIT_NANOSECONDS, header->started_ns,
+              "Start of the server, in seconds since 1970");
+    put_gauge(to, "heartbeat_age_seconds", UNIT_NANOSECONDS, now > beat ? now - beat : 0,
+              "Time since the last heartbeat of the master, which has one each second");
+    put_gauge(to, "stopping", UNIT_COUNT, atomic_load(&master->stopping),
+              "1 while the server stops, else 0");
+    put_gauge(to, "config_generation", UNIT_COUNT, atomic_load(&master->generation),
+              "Number of the configuration in force; a reload increases it");
+    put_gauge(to, "workers_wanted", UNIT_COUNT, atomic_load(&master->workers_wanted),
+              "Configured number of workers");
+    put_gauge(to, "workers", UNIT_COUNT, server_workers(segment),
+              "Worker processes, including starting and leaving ones");
+    put_gauge(to, "workers_serving", UNIT_COUNT, server_workers_serving(segment),
+              "Worker processes that accept connections");
+    put_gauge(to, "threads_wanted", UNIT_COUNT, atomic_load(&master->threads_wanted),
+              "Configured number of serving threads in each worker");
+    put_gauge(to, "threads", UNIT_COUNT, atomic_load(&master->threads_actual),
+              "Serving threads in each worker");
+}
+
+void exposition_write(FILE *out, const struct segment *segment, enum exposition_format format)
+{
+    const struct exposition to = {out, segment, format};
+
+    put_server(&to);
+    for (int i = 0; i < METRIC_COUNT; i++)
+        if (!is_status((enum metric)i))
+            put_metric(&to, (enum metric)i);
+    put_statuses(&to);
+    put_latency(&to);
+    if (format == EXPOSITION_OPENMETRICS)
+        fputs("# EOF\n", out);
+}

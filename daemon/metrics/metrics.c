@@ -1,0 +1,278 @@
+#include "daemon/metrics/metrics.h"
+
+#include "common/segment_writer.h"
+#include "daemon/base/events.h"
+#include "daemon/base/loop.h"
+#include "daemon/base/signals.h"
+#include "daemon/metrics/answer.h"
+#include "daemon/sandbox/sandbox.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    CLIENTS_MAX = 32,    /* further ones wait in the listen sockets */
+    REQUEST_SECONDS = 5, /* for a whole request and its response */
+    FINISH_SECONDS = 1,
+};
+
+/* A connection: one request, one response, then the end of what the client sends. */
+struct client {
+    LIST_ENTRY(client) link;
+    struct metrics *metrics;
+    int fd;
+    struct event *readable, *writable;
+    uint32_t age_s;
+    size_t received;
+    char request[ANSWER_REQUEST_MAX];
+    char *response; /* NULL: the request is not complete */
+    size_t length, sent;
+};
+
+struct metrics {
+    const struct metrics_setup *setup;
+    struct event_base *base;
+    struct event *listening[CONFIG_LIST_MAX];
+    struct event *master, *second;
+    LIST_HEAD(, client) clients;
+    uint32_t client_count;
+    uint32_t finishing_s; /* 0: the master lives */
+};
+
+/* Clients */
+
+static void set_accepting(const struct metrics *metrics, bool on)
+{
+    for (size_t i = 0; i < metrics->setup->listen_count; i++)
+        if (on)
+            event_add(metrics->listening[i], NULL);
+        else
+            event_del(metrics->listening[i]);
+}
+
+static void free_client(struct client *client)
+{
+    struct metrics *metrics = client->metrics;
+
+    LIST_REMOVE(client, link);
+    loop_free_event(client->readable);
+    loop_free_event(client->writable);
+    close(client->fd);
+    free(client->response);
+    free(client);
+    if (metrics->client_count-- == CLIENTS_MAX && metrics->finishing_s == 0)
+        set_accepting(metrics, true);
+}
+
+static bool is_transient(int error)
+{
+    return error == EAGAIN || error == EINTR;
+}
+
+/*
+ * Sends what the socket takes. After the last byte the connection stays until the client has closed
+ * it, because a close with unread bytes would discard the response.
+ */
+static void send_response(struct client *client)
+{
+    ssize_t sent = send(client->fd, client->response + client->sent, client->length - client->sent,
+                        MSG_NOSIGNAL);
+
+    if (sent < 0 && !is_transient(errno)) {
+        free_client(client);
+        return;
+    }
+    client->sent += sent > 0 ? (size_t)sent : 0;
+    if (client->sent < client->length) {
+        event_add(client->writable, NULL);
+        return;
+    }
+    event_del(client->writable);
+    shutdown(client->fd, SHUT_WR);
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *argument)
+{
+    (void)fd, (void)what;
+    send_response(argument);
+}
+
+/* With a response, what else the client sends is discarded. */
+static void on_readable(evutil_socket_t fd, short what, void *argument)
+{
+    struct client *client = argument;
+    bool complete = client->response != NULL;
+    size_t begin = complete ? 0 : client->received;
+    ssize_t got = recv(fd, client->request + begin, sizeof(client->request) - begin, 0);
+    int answered;
+
+    (void)what;
+    if (got <= 0) {
+        if (got == 0 || !is_transient(errno))
+            free_client(client);
+        return;
+    }
+    if (complete)
+        return;
+    client->received += (size_t)got;
+    answered = answer_request(client->metrics->setup->segment, client->request, client->received,
+                              &client->response, &client->length);
+    if (answered < 0)
+        free_client(client);
+    else if (answered > 0)
+        send_response(client);
+}
+
+static void on_connection(evutil_socket_t listen_fd, short what, void *argument)
+{
+    struct metrics *metrics = argument;
+    int fd = accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    struct client *client = fd >= 0 ? calloc(1, sizeof(*client)) : NULL;
+
+    (void)what;
+    if (client == NULL) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    client->metrics = metrics;
+    client->fd = fd;
+    client->readable = event_new(metrics->base, fd, EV_READ | EV_PERSIST, on_readable, client);
+    client->writable = event_new(metrics->base, fd, EV_WRITE | EV_PERSIST, on_writable, client);
+    LIST_INSERT_HEAD(&metrics->clients, client, link);
+    if (++metrics->client_count == CLIENTS_MAX)
+        set_accepting(metrics, false);
+    if (client->readable == NULL || client->writable == NULL ||
+        event_add(client->readable, NULL) != 0)
+        free_client(client);
+}
+
+/* Time, and the master */
+
+static bool is_over(const struct metrics *metrics, const struct client *client)
+{
+    bool answered = client->response != NULL && client->sent == client->length;
+
+    return client->age_s > REQUEST_SECONDS || (metrics->finishing_s > 0 && answered);
+}
+
+static void free_old_clients(struct metrics *metrics)
+{
+    struct client *client = LIST_FIRST(&metrics->clients), *next;
+
+    for (; client != NULL; client = next) {
+        next = LIST_NEXT(client, link);
+        if (is_over(metrics, client))
+            free_client(client);
+    }
+}
+
+static void finish_if_idle(struct metrics *metrics)
+{
+    free_old_clients(metrics);
+    if (metrics->client_count == 0 || metrics->finishing_s > FINISH_SECONDS)
+        event_base_loopbreak(metrics->base);
+}
+
+/* The byte is a sign of life; without room for it the master has enough of them. */
+static void on_second(evutil_socket_t fd, short what, void *argument)
+{
+    struct metrics *metrics = argument;
+    struct client *client;
+
+    (void)fd, (void)what;
+    send(metrics->setup->master_fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    LIST_FOREACH(client, &metrics->clients, link)
+    client->age_s++;
+    free_old_clients(metrics);
+    if (metrics->finishing_s > 0) {
+        metrics->finishing_s++;
+        finish_if_idle(metrics);
+    }
+}
+
+/* The master sends nothing: the socket is readable at its end. */
+static void on_master(evutil_socket_t fd, short what, void *argument)
+{
+    struct metrics *metrics = argument;
+
+    (void)fd, (void)what;
+    event_del(metrics->master);
+    if (metrics->client_count < CLIENTS_MAX)
+        set_accepting(metrics, false);
+    metrics->finishing_s = 1;
+    finish_if_idle(metrics);
+}
+
+/* The process */
+
+static int enter_sandbox(const struct metrics_setup *setup)
+{
+    int keep[CONFIG_LIST_MAX + 2];
+    size_t count = 0;
+    const struct sandbox_setup sandbox = {.role = SANDBOX_METRICS,
+                                          .config = setup->config,
+                                          .keep = keep,
+                                          .keep_count = setup->listen_count + 2};
+
+    for (size_t i = 0; i < setup->listen_count; i++)
+        keep[count++] = setup->listen_fd[i];
+    keep[count++] = setup->master_fd;
+    keep[count++] = setup->lock_fd;
+    return segment_restrict_reader(setup->segment) == 0 ? sandbox_enter(&sandbox) : -1;
+}
+
+static int add_events(struct metrics *metrics)
+{
+    static const struct timeval second = {.tv_sec = 1};
+    const struct metrics_setup *setup = metrics->setup;
+
+    metrics->master =
+        event_new(metrics->base, setup->master_fd, EV_READ | EV_PERSIST, on_master, metrics);
+    metrics->second = event_new(metrics->base, -1, EV_PERSIST, on_second, metrics);
+    if (metrics->master == NULL || event_add(metrics->master, NULL) != 0 ||
+        metrics->second == NULL || event_add(metrics->second, &second) != 0)
+        return -1;
+    for (size_t i = 0; i < setup->listen_count; i++) {
+        metrics->listening[i] = event_new(metrics->base, setup->listen_fd[i], EV_READ | EV_PERSIST,
+                                          on_connection, metrics);
+        if (metrics->listening[i] == NULL || event_add(metrics->listening[i], NULL) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static void free_all(struct metrics *metrics)
+{
+    while (!LIST_EMPTY(&metrics->clients))
+        free_client(LIST_FIRST(&metrics->clients));
+    for (size_t i = 0; i < metrics->setup->listen_count; i++)
+        loop_free_event(metrics->listening[i]);
+    loop_free_event(metrics->master);
+    loop_free_event(metrics->second);
+    event_base_free(metrics->base);
+}
+
+int metrics_run(const struct metrics_setup *setup)
+{
+    struct metrics metrics = {.setup = setup};
+    int status = EXIT_FAILURE;
+
+    events_set_role(ROLE_METRICS);
+    events_attach(NULL, 0); /* it has no ring in the segment; the master reports its end */
+    signals_ignore_in_child();
+    if (enter_sandbox(setup) != 0)
+        return EXIT_FAILURE;
+    metrics.base = event_base_new();
+    if (metrics.base == NULL)
+        return EXIT_FAILURE;
+    if (add_events(&metrics) == 0 && event_base_dispatch(metrics.base) == 0)
+        status = EXIT_SUCCESS;
+    metrics.finishing_s = 1; /* the listen sockets stay as they are */
+    free_all(&metrics);
+    return status;
+}

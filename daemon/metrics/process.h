@@ -1,0 +1,51 @@
+/*
+ * The metrics process as the master sees it: starts it with the listen sockets, and restarts it if
+ * it dies or hangs. The master reads nothing from it but its signs of life, once a second, whatever
+ * it sends. The master's loop.
+ */
+#ifndef DAEMON_METRICS_PROCESS_H
+#define DAEMON_METRICS_PROCESS_H
+
+#include "daemon/base/backoff.h"
+#include "daemon/metrics/metrics.h"
+
+#include <sys/types.h>
+
+struct metrics_process {
+    pid_t pid;                     /* 0: none */
+    pid_t leaving;                 /* the one before, which answers its last requests; 0: none */
+    int fd;                        /* to the process; its end makes it exit. -1: none */
+    uint64_t started_ns, heard_ns; /* monotonic clock */
+    struct backoff backoff;
+};
+
+/* No process. */
+#define METRICS_PROCESS_NONE ((struct metrics_process){.fd = -1})
+
+/*
+ * Forks the process unless it runs or waits for its back-off. The child calls AFTER_FORK(CONTEXT),
+ * which frees the master's resources, and does not return. Sets SETUP's master_fd.
+ */
+void metrics_process_start(struct metrics_process *process, struct metrics_setup *setup,
+                           void (*after_fork)(void *context), void *context);
+
+/* Lets it answer its last requests and exit; another one may start at once. */
+void metrics_process_release(struct metrics_process *process);
+
+/* Ends a released process now, and returns when it has gone. */
+void metrics_process_kill(struct metrics_process *process);
+
+/*
+ * Once a second: kills the process if it has given no sign of life for TIMEOUT_MS (0: never). Time
+ * before RESUMED_NS, when this process was suspended, does not count.
+ */
+void metrics_process_check(struct metrics_process *process, uint64_t timeout_ms,
+                           uint64_t resumed_ns, uint64_t now_ns);
+
+/* Call when process PID has ended; HOW describes the end. Returns false if it is not this one. */
+bool metrics_process_ended(struct metrics_process *process, pid_t pid, const char *how);
+
+/* Closes the socket; in a child of the master, too. */
+void metrics_process_free(struct metrics_process *process);
+
+#endif

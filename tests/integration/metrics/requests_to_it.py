@@ -1,0 +1,89 @@
+"""Requests that are not simple scrapes, and clients that want too much."""
+import pathlib
+import socket
+
+from metrics_server import PATIENCE_S, MetricsServer, exchange, expect, expect_in, test, until
+
+
+@test
+def head_has_no_body(bench):
+    with MetricsServer(bench) as server:
+        for path in ("/metrics", "/healthz", "/readyz", "/status.json", "/healthz?now"):
+            response = server.request(path, method="HEAD")
+            expect((response.status, response.body), (200, b""), f"HEAD {path}")
+            expect(int(response["content-length"]) > 0, True, f"length of {path}")
+        expect(server.read("/healthz"), "ok\n", "health")
+        expect(server.read("/readyz"), "ok\n", "readiness")
+
+
+@test
+def only_get_and_head(bench):
+    with MetricsServer(bench) as server:
+        for method in ("POST", "PUT", "DELETE", "OPTIONS", "PATCH", "BREW"):
+            response = server.request("/metrics", method=method)
+            expect((response.status, response["allow"]), (405, "GET, HEAD"), method)
+        body = "x" * 100000
+        expect(server.request("/metrics", f"Content-Length: {len(body)}", "", body, method="POST").status, 405, "a body")
+
+
+@test
+def invalid_requests_are_answered(bench):
+    with MetricsServer(bench) as server:
+        for path in ("/", "/metrics/", "/Metrics", "/../etc/passwd", "/status"):
+            expect(server.request(path).status, 404, path)
+        port = server.metrics_port
+        for request, status in ((b"GET /metrics\r\n\r\n", 400), (b"\x16\x03\x01\x00\xee\r\n\r\n", 400),
+                                (b"GET /metrics HTTP/1.1\r\n\r\n", 400), (b"GET /metrics HTTP/1.0\r\n\r\n", 200),
+                                (b"GET /metrics HTTP/3.0\r\nHost: a\r\n\r\n", 505),
+                                (b"GET /" + b"a" * 2000 + b" HTTP/1.1\r\nHost: a\r\n\r\n", 414),
+                                (b"GET /metrics HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 9000 + b"\r\n\r\n", 431),
+                                (b"GET /metrics HTTP/1.1\r\nHost: a\r\n" + b"X: a\r\n" * 100 + b"\r\n", 431)):
+            expect(exchange(port, request).status, status, repr(request[:40]))
+
+
+@test
+def idle_clients_keep_nobody_out(bench):
+    with MetricsServer(bench) as server:
+        idle = [socket.create_connection(("127.0.0.1", server.metrics_port), PATIENCE_S) for _ in range(60)]
+        for connection in idle[:30]:
+            connection.sendall(b"GET /metrics HT")
+        expect_in("webserverd_requests_total", server.read("/metrics"), "metrics")
+        for connection in idle:
+            expect(connection.recv(1), b"", "end of an idle connection")
+            connection.close()
+
+
+@test
+def a_client_that_reads_nothing_is_closed(bench):
+    with MetricsServer(bench) as server:
+        slow = socket.socket()
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        slow.connect(("127.0.0.1", server.metrics_port))
+        slow.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")
+        pid = server.metrics_pid()
+
+        def sockets():
+            found = [link.readlink() for link in pathlib.Path(f"/proc/{pid}/fd").iterdir()]
+            return sum(str(target).startswith("socket:") for target in found)
+
+        until(lambda: sockets() >= 3, "accept")
+        until(lambda: sockets() == 2, "end of the client")  # the listen socket and the master's remain
+        slow.close()
+
+
+@test
+def process_can_write_no_shared_memory(bench):
+    with MetricsServer(bench) as server:
+        pid = server.metrics_pid()
+        maps = [line.split()[1] for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()
+                if "/dev/shm/webserverd" in line]
+        expect(set(maps), {"r--s"}, "mappings of the segment")
+        links = [str(link.readlink()) for link in pathlib.Path(f"/proc/{pid}/fd").iterdir()]
+        expect([link for link in links if "/dev/shm" in link], [], "descriptors of the segment")
+        worker = server.status()["workers"]["list"][0]["pid"]
+
+        def marks(process):
+            lines = pathlib.Path(f"/proc/{process}/status").read_text().splitlines()
+            return [line for line in lines if line.split(":")[0] in ("Uid", "Gid", "CapEff", "NoNewPrivs", "Seccomp")]
+
+        expect(marks(pid), marks(worker), "identity and sandbox, as of a worker")
