@@ -1,4 +1,6 @@
+#include "common/escape.h"
 #include "daemon/base/service.h"
+#include "daemon/config/check.h"
 #include "daemon/config/load.h"
 #include "daemon/config/options.h"
 #include "daemon/config/print.h"
@@ -6,6 +8,8 @@
 #include "daemon/master/inheritance.h"
 #include "daemon/master/master.h"
 #include "daemon/sandbox/sandbox.h"
+#include "daemon/tls/context.h"
+#include "daemon/tls/self_signed.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,11 +19,13 @@
 static void show(const struct options *options, enum options_action action,
                  const struct config *config)
 {
-    if (action == OPTIONS_DUMP)
+    if (action == OPTIONS_DUMP) {
         config_print(config, stdout);
-    else
-        printf("webserverd: the configuration %s is valid\n",
-               options->file != NULL ? options->file : "(defaults)");
+    } else {
+        fputs("webserverd: the configuration ", stdout);
+        escape_print(stdout, options->file != NULL ? options->file : "(defaults)");
+        puts(" is valid");
+    }
 }
 
 /* After an upgrade the process already runs in the background. */
@@ -33,6 +39,23 @@ static int run(struct config *config, const struct options *options)
     return EXIT_FAILURE;
 }
 
+/* Returns the exit status. */
+static int check_certificates(const struct config *config)
+{
+    struct tls_context *tls;
+    char why[512];
+
+    if (!config_has_certificate(config))
+        return EXIT_SUCCESS;
+    tls = tls_context_new(config, NULL, why, sizeof(why));
+    if (tls == NULL) {
+        fprintf(stderr, "webserverd: %s\n", why);
+        return EXIT_FAILURE;
+    }
+    tls_context_free(tls);
+    return EXIT_SUCCESS;
+}
+
 /* Loads the configuration and runs, checks or prints it. Returns the exit status. */
 static int with_config(const struct options *options, enum options_action action)
 {
@@ -41,6 +64,7 @@ static int with_config(const struct options *options, enum options_action action
                                            .override_count = options->override_count,
                                            .system = &sandbox_config_system};
     struct config *config = calloc(1, sizeof(*config));
+    int status;
 
     if (config == NULL || config_load(config, &sources, stderr) != 0) {
         free(config);
@@ -48,9 +72,31 @@ static int with_config(const struct options *options, enum options_action action
     }
     if (action == OPTIONS_RUN)
         return run(config, options);
-    show(options, action, config);
+    status = check_certificates(config);
+    if (status == EXIT_SUCCESS)
+        show(options, action, config);
     config_free(config);
     free(config);
+    return status;
+}
+
+/* Returns the exit status. */
+static int write_self_signed(const char *directory)
+{
+    struct self_signed files;
+    char why[PATH_MAX + 256];
+
+    if (self_signed_write(&files, directory, why, sizeof(why)) != 0) {
+        fputs("webserverd: ", stderr);
+        escape_print(stderr, why);
+        fputc('\n', stderr);
+        return EXIT_FAILURE;
+    }
+    fputs("[tls]\ncertificate = ", stdout);
+    escape_print(stdout, files.certificate);
+    fputs("\nkey = ", stdout);
+    escape_print(stdout, files.key);
+    fputc('\n', stdout);
     return EXIT_SUCCESS;
 }
 
@@ -66,6 +112,9 @@ int main(int argc, char **argv)
     case OPTIONS_CHECK:
     case OPTIONS_DUMP:
         status = with_config(&options, action);
+        break;
+    case OPTIONS_SELF_SIGNED:
+        status = write_self_signed(options.directory);
         break;
     case OPTIONS_VERSION:
         sandbox_describe(sandbox, sizeof(sandbox));

@@ -2,6 +2,8 @@
 
 #include "common/clock.h"
 #include "common/segment_writer.h"
+#include "common/units.h"
+#include "daemon/config/check.h"
 #include "daemon/worker/context.h"
 
 #include <errno.h>
@@ -15,73 +17,6 @@ enum {
     CONNECTIONS_MIN = 8,    /* minimum for a worker, however low the limit is */
 };
 
-/* Thread slots */
-
-static uint32_t slot_count(const struct segment *segment)
-{
-    return segment_count(segment, SEGMENT_THREADS);
-}
-
-static uint32_t worker_of(const struct segment *segment, uint32_t slot)
-{
-    const struct segment_slot *entry = segment_thread_slot(segment, slot);
-
-    if (!segment_slot_reserved(entry))
-        return SEGMENT_NO_WORKER;
-    return atomic_load_explicit(&entry->worker, memory_order_relaxed);
-}
-
-static uint32_t thread_of(const struct segment *segment, uint32_t slot)
-{
-    return atomic_load_explicit(&segment_thread_slot(segment, slot)->thread, memory_order_relaxed);
-}
-
-static void set_worker(struct segment *segment, uint32_t slot, uint32_t worker, uint32_t thread)
-{
-    struct segment_slot *entry = segment_thread_slot(segment, slot);
-
-    atomic_store_explicit(&entry->thread, thread, memory_order_relaxed);
-    atomic_store_explicit(&entry->worker, worker, memory_order_relaxed);
-}
-
-/*
- * Returns a free thread slot with reserved memory; or SEGMENT_NO_WORKER with an errno in *FAILED.
- */
-static uint32_t find_free(struct segment *segment, int *failed)
-{
-    *failed = ENOBUFS;
-    for (uint32_t i = 0; i < slot_count(segment); i++) {
-        if (worker_of(segment, i) != SEGMENT_NO_WORKER)
-            continue;
-        *failed = segment_reserve_thread(segment, i);
-        return *failed == 0 ? i : SEGMENT_NO_WORKER;
-    }
-    return SEGMENT_NO_WORKER;
-}
-
-uint32_t capacity_assign_slots(struct segment *segment, uint32_t worker, uint32_t has,
-                               uint32_t wanted, uint32_t *slots, int *failed)
-{
-    *failed = 0;
-    for (uint32_t i = 0; i < slot_count(segment); i++)
-        if (worker_of(segment, i) == worker)
-            slots[thread_of(segment, i)] = i;
-    for (; has < wanted; has++) {
-        slots[has] = find_free(segment, failed);
-        if (slots[has] == SEGMENT_NO_WORKER)
-            return has;
-        set_worker(segment, slots[has], worker, has);
-    }
-    return wanted;
-}
-
-void capacity_release_slots(struct segment *segment, uint32_t worker, uint32_t first)
-{
-    for (uint32_t i = 0; i < slot_count(segment); i++)
-        if (worker_of(segment, i) == worker && thread_of(segment, i) >= first)
-            set_worker(segment, i, SEGMENT_NO_WORKER, 0);
-}
-
 /* A dead worker cannot reset its own gauges. */
 static void zero_gauges(_Atomic uint64_t *metrics)
 {
@@ -94,7 +29,7 @@ static void clear_cache_table(const struct segment *segment, uint32_t worker)
 {
     struct segment_cache_entry *table = segment_cache(segment, worker);
 
-    for (uint32_t i = 0; i < segment->header->cache_entries; i++)
+    for (uint32_t i = 0; i < segment->header.cache_entries; i++)
         if (atomic_load_explicit(&table[i].state, memory_order_relaxed) != CACHE_SLOT_FREE)
             segment_cache_state(&table[i], CACHE_SLOT_FREE);
 }
@@ -110,10 +45,11 @@ static void clear_clients(const struct segment *segment, uint32_t worker)
 void capacity_clear_slot(struct segment *segment, uint32_t worker)
 {
     struct segment_worker *block = segment_worker(segment, worker);
+    uint32_t threads = segment_threads_per_worker(segment), first = worker * threads;
     uint64_t now = clock_monotonic_ns();
 
-    for (uint32_t i = 0; i < slot_count(segment); i++)
-        if (worker_of(segment, i) == worker) {
+    for (uint32_t i = first; i < first + threads; i++)
+        if (segment_thread_reserved(segment, i)) {
             zero_gauges(segment_thread(segment, i)->metrics);
             segment_activity_clear(&segment_thread(segment, i)->activity, now);
         }
@@ -122,9 +58,10 @@ void capacity_clear_slot(struct segment *segment, uint32_t worker)
         segment_activity_clear(&block->offload[i], now);
     atomic_store_explicit(&block->threads_actual, 0, memory_order_relaxed);
     atomic_store_explicit(&block->offload_actual, 0, memory_order_relaxed);
+    atomic_store_explicit(&block->connections_open, 0, memory_order_relaxed);
     clear_cache_table(segment, worker);
     clear_clients(segment, worker);
-    capacity_release_slots(segment, worker, 0);
+    segment_use_threads(segment, worker, 0);
 }
 
 /* Room for more */
@@ -146,10 +83,15 @@ uint32_t capacity_listen_sockets(const struct config *config)
                : config->workers_processes * config->workers_threads;
 }
 
-/* Per thread: event loop, mailbox, and twice a listen socket of each address. */
+/*
+ * Per thread: event loop, mailbox, twice a listen socket of each address, and, over TLS, twice a link to
+ * the keys process.
+ */
 static uint64_t descriptors_of_worker(const struct config *config, uint32_t threads)
 {
-    return FIXED_DESCRIPTORS + threads * (2 + 2 * config->server_listen.count);
+    uint32_t links = config->tls_keys_process && config_needs_tls(config) ? 2 : 0;
+
+    return FIXED_DESCRIPTORS + threads * (2 + links + 2 * config->server_listen.count);
 }
 
 uint64_t capacity_of_worker(const struct config *config, const struct rlimit *limit)
@@ -172,9 +114,10 @@ static int check_descriptors(const struct config *config, uint32_t count, uint32
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed)
         return 0;
     snprintf(why, size,
-             "%u workers with %u threads each need %" PRIu64
-             " descriptors per process, but %" PRIu64 " are allowed (raise the limit: ulimit -n)",
-             count, threads, needed, (uint64_t)limit.rlim_cur);
+             "%u %s with %u %s each: a process needs %" PRIu64 " descriptors, but %" PRIu64
+             " are allowed (raise the limit: ulimit -n)",
+             count, units_plural(count, "worker", "workers"), threads,
+             units_plural(threads, "thread", "threads"), needed, (uint64_t)limit.rlim_cur);
     return -1;
 }
 
@@ -182,53 +125,50 @@ static int check_tables(const struct segment *segment, uint32_t count, uint32_t 
                         size_t size)
 {
     uint32_t workers_max = segment_count(segment, SEGMENT_WORKERS);
-    uint32_t threads_max = segment_count(segment, SEGMENT_THREADS);
+    uint32_t threads_max = segment_threads_per_worker(segment);
 
     if (count > workers_max) {
         snprintf(why, size, "%u workers exceed workers.max_processes = %u", count, workers_max);
         return -1;
     }
-    if ((uint64_t)count * threads > threads_max) {
-        snprintf(why, size, "%u workers with %u threads each exceed workers.max_threads = %u",
-                 count, threads, threads_max);
+    if (threads > threads_max) {
+        snprintf(why, size, "%u threads exceed workers.max_threads = %u", threads, threads_max);
         return -1;
     }
     return 0;
 }
 
-/* Reserves memory until COUNT thread slots have it. Returns 0 or an errno. */
-static int reserve_slots(struct segment *segment, uint32_t count)
+static bool is_active(const struct segment *segment, uint32_t slot)
 {
-    uint32_t reserved = 0;
+    uint32_t state = atomic_load(&segment_worker_slot(segment, slot)->state);
 
-    for (uint32_t i = 0; i < slot_count(segment); i++)
-        reserved += segment_slot_reserved(segment_thread_slot(segment, i));
-    for (uint32_t i = 0; i < slot_count(segment) && reserved < count; i++) {
-        int failed;
-
-        if (segment_slot_reserved(segment_thread_slot(segment, i)))
-            continue;
-        failed = segment_reserve_thread(segment, i);
-        if (failed != 0)
-            return failed;
-        reserved++;
-    }
-    return 0;
+    return state == WORKER_STARTING || state == WORKER_SERVING;
 }
 
+/*
+ * Reserves the slots of COUNT workers: first those in use, so that their workers can have THREADS
+ * threads, and can be replaced in their own slots if there is no memory for others.
+ */
 static int reserve_memory(struct segment *segment, uint32_t count, uint32_t threads, char *why,
                           size_t size)
 {
+    uint32_t slots = segment_count(segment, SEGMENT_WORKERS), found = 0;
     int failed = 0;
 
-    for (uint32_t i = 0; i < count && failed == 0; i++)
-        failed = segment_reserve_worker(segment, i);
-    if (failed == 0)
-        failed = reserve_slots(segment, count * threads);
+    for (uint32_t i = 0; i < slots && found < count && failed == 0; i++)
+        if (is_active(segment, i)) {
+            failed = segment_reserve(segment, i, threads);
+            found++;
+        }
+    for (uint32_t i = 0; i < slots && found < count && failed == 0; i++)
+        if (!is_active(segment, i)) {
+            failed = segment_reserve(segment, i, threads);
+            found++;
+        }
     if (failed == 0)
         return 0;
-    snprintf(why, size, "no shared memory for %u threads: %s (enlarge /dev/shm or reduce log.ring)",
-             count * threads, strerror(failed));
+    snprintf(why, size, "no shared memory for %u %s: %s (enlarge /dev/shm or reduce log.ring)",
+             count * threads, units_plural(count * threads, "thread", "threads"), strerror(failed));
     return -1;
 }
 
@@ -241,8 +181,8 @@ int capacity_prepare(struct server *server, uint32_t count, uint32_t threads, ch
         return -1;
     if (server->config->workers_dispatch == DISPATCH_KERNEL &&
         listeners_grow(server->listeners, count * threads) != 0) {
-        snprintf(why, size, "cannot open listen sockets for %u threads: %s", count * threads,
-                 strerror(errno));
+        snprintf(why, size, "cannot open listen sockets for %u %s: %s", count * threads,
+                 units_plural(count * threads, "thread", "threads"), strerror(errno));
         return -1;
     }
     return 0;

@@ -1,7 +1,6 @@
 /*
  * Room for workers and threads: slots of the segment (common/segment.h), shared memory, descriptors
- * and listen sockets. Assigns thread slots to workers, releases them, and clears those of a dead
- * worker. The master.
+ * and listen sockets. Clears the slots of a dead worker. The master.
  */
 #ifndef DAEMON_CAPACITY_H
 #define DAEMON_CAPACITY_H
@@ -31,20 +30,8 @@ uint32_t capacity_listen_sockets(const struct config *config);
 uint64_t capacity_of_worker(const struct config *config, const struct rlimit *limit);
 
 /*
- * Assigns thread slots to WORKER, which already has slots for its first HAS threads, until it has
- * WANTED. SLOTS receives the slot of each thread in order. Returns the number of threads with a
- * slot. It is less than WANTED if all slots are in use (*failed is ENOBUFS; leaving workers release
- * theirs soon) or /dev/shm is full (*failed is another errno); else *failed is 0.
- */
-uint32_t capacity_assign_slots(struct segment *segment, uint32_t worker, uint32_t has,
-                               uint32_t wanted, uint32_t *slots, int *failed);
-
-/* Releases the slots of WORKER's threads from number FIRST on. */
-void capacity_release_slots(struct segment *segment, uint32_t worker, uint32_t first);
-
-/*
  * After WORKER's process has ended: resets gauges and states, empties its tables of cache entries
- * and clients, releases its thread slots.
+ * and clients, marks its thread slots as unused.
  */
 void capacity_clear_slot(struct segment *segment, uint32_t worker);
 

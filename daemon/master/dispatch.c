@@ -5,6 +5,7 @@
 #include "daemon/base/loop.h"
 #include "daemon/base/network.h"
 #include "daemon/master/capacity.h"
+#include "daemon/master/returned.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +15,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { ACCEPTS_PER_ITERATION = 64 };
+enum {
+    ACCEPTS_PER_ITERATION = 64,
+    QUEUE_MAX = 1024, /* connections in the queue; more stay in the channels of leaving workers */
+    SHED_INTERVAL_MS = 100, /* between two requests to workers to close idle connections */
+    SHED_MAX = 256,         /* connections per request */
+    RETRY_MS = 10,
+    WARN_AGAIN_S = 10, /* after a shortage of descriptors */
+};
 
 /* A connection that waits until a worker can take it. */
 struct queued {
@@ -24,81 +32,122 @@ struct queued {
     char message[]; /* struct message_connection */
 };
 
+/* A listen socket that the master accepts from. */
+struct source {
+    struct dispatch *dispatch;
+    struct event *readable;
+    bool tls;
+};
+
 struct dispatch {
     struct server *server;
     const struct workers *workers;
-    struct event **readable; /* of the listen sockets that the master accepts from */
-    uint32_t readable_count;
+    struct source *source;
+    uint32_t source_count;
     struct event *retry;       /* a timer, because nothing reports free descriptors */
     struct rlimit descriptors; /* limit of a worker: equal to the master's, never changes */
     bool accepting, stopped;
-    uint64_t warned_ns; /* last warning about a lack of descriptors, monotonic clock */
-    uint32_t next;      /* worker for the next connection in round robin */
+    bool flushing;                     /* the last connections are passed on */
+    bool incomplete;                   /* a listen socket is not watched for lack of memory */
+    uint64_t short_ns;                 /* when a worker last lacked descriptors, monotonic clock */
+    uint64_t shed_ns;                  /* when a worker was last asked to close idle connections */
+    uint64_t shed_dispatched;          /* connections_dispatched then */
+    uint32_t shed_worker, shed_wanted; /* the next to ask, and for how many */
+    uint32_t next;                     /* worker for the next connection in round robin */
     STAILQ_HEAD(, queued) queue;
     uint32_t queue_length;
+    bool returns_stopped; /* connections that workers return are not read */
 };
 
 static void set_accepting(struct dispatch *dispatch, bool accepting)
 {
-    if (dispatch->stopped || accepting == dispatch->accepting)
+    if (dispatch->stopped || (accepting == dispatch->accepting && !dispatch->incomplete))
         return;
     dispatch->accepting = accepting;
-    for (uint32_t i = 0; i < dispatch->readable_count; i++) {
-        if (accepting)
-            event_add(dispatch->readable[i], NULL);
-        else
-            event_del(dispatch->readable[i]);
+    dispatch->incomplete = false;
+    for (uint32_t i = 0; i < dispatch->source_count; i++) {
+        if (!accepting)
+            event_del(dispatch->source[i].readable);
+        else if (event_add(dispatch->source[i].readable, NULL) != 0)
+            dispatch->incomplete = true;
     }
+}
+
+/* Making room */
+
+static bool has_descriptors(const struct dispatch *dispatch, const struct worker_process *worker)
+{
+    return worker_process_load(worker, &dispatch->server->segment) <
+           capacity_of_worker(dispatch->server->config, &dispatch->descriptors);
+}
+
+/* Logs once per shortage. */
+static void warn_of_shortage(struct dispatch *dispatch, uint32_t slot, uint64_t now)
+{
+    if (now - dispatch->short_ns >= WARN_AGAIN_S * NS_PER_S)
+        event_log(LEVEL_WARN,
+                  "worker slot %u has no free descriptor for another connection (raise the limit: "
+                  "ulimit -n)",
+                  slot);
+    dispatch->short_ns = now;
+}
+
+/* The next worker in turn, or if DESCRIPTORS the next one that lacks them; NULL: there is none. */
+static struct worker_process *next_to_shed(struct dispatch *dispatch, bool descriptors)
+{
+    const struct workers *workers = dispatch->workers;
+
+    for (uint32_t i = 0; i < workers->count; i++) {
+        struct worker_process *worker = &workers->worker[dispatch->shed_worker++ % workers->count];
+
+        if (worker->state == WORKER_SERVING && !channel_is_broken(worker->commands) &&
+            !(descriptors && has_descriptors(dispatch, worker)))
+            return worker;
+    }
+    return NULL;
+}
+
+/*
+ * Asks a worker to close idle connections, because connections.max is reached or no worker has
+ * DESCRIPTORS left: one, and twice as many each time that this made room, until no connection
+ * waits.
+ */
+static void ask_to_shed(struct dispatch *dispatch, bool descriptors)
+{
+    uint64_t dispatched = metric_get(segment_master(&dispatch->server->segment)->metrics,
+                                     METRIC_connections_dispatched);
+    struct message_shed message = {dispatch->shed_wanted, descriptors};
+    uint64_t now = clock_monotonic_ns();
+    struct worker_process *worker;
+
+    if (now - dispatch->shed_ns < SHED_INTERVAL_MS * NS_PER_MS)
+        return;
+    worker = next_to_shed(dispatch, descriptors);
+    if (worker == NULL)
+        return;
+    if (descriptors)
+        warn_of_shortage(dispatch, worker->slot, now);
+    if (dispatched == dispatch->shed_dispatched)
+        message.connections = 1;
+    channel_send(worker->commands, MESSAGE_SHED, &message, sizeof(message), -1, false);
+    dispatch->shed_ns = now;
+    dispatch->shed_dispatched = dispatched;
+    dispatch->shed_wanted = message.connections < SHED_MAX ? 2 * message.connections : SHED_MAX;
 }
 
 /* Choosing a worker */
 
-/* Number of connections open in its threads or on their way to it. */
-static uint64_t load_of(const struct segment *segment, const struct worker_process *worker)
-{
-    uint64_t received =
-        metric_get(segment_worker(segment, worker->slot)->metrics, METRIC_connections_received);
-    uint64_t load = worker->dispatched - (received - worker->received_before);
-
-    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++) {
-        const struct segment_slot *slot = segment_thread_slot(segment, i);
-
-        if (segment_slot_reserved(slot) &&
-            atomic_load_explicit(&slot->worker, memory_order_relaxed) == worker->slot)
-            load += metric_get(segment_thread(segment, i)->metrics, METRIC_connections_open);
-    }
-    return load;
-}
-
-/* Logs at most once a second. */
-static void warn_of_descriptors(struct dispatch *dispatch, uint32_t slot)
-{
-    uint64_t now = clock_monotonic_ns();
-
-    if (now - dispatch->warned_ns < NS_PER_S)
-        return;
-    dispatch->warned_ns = now;
-    event_log(
-        LEVEL_WARN,
-        "worker slot %u has no free descriptor for another connection (raise the limit: ulimit -n)",
-        slot);
-}
-
 enum { NOT_ABLE = -1 };
 
 /* The load of WORKER if it can take one more connection, or NOT_ABLE. */
-static int64_t load_if_able(struct dispatch *dispatch, const struct worker_process *worker)
+static int64_t load_if_able(const struct dispatch *dispatch, const struct worker_process *worker)
 {
-    uint64_t load;
-
-    if (worker->state != WORKER_SERVING || channel_is_broken(worker->connections) ||
-        channel_backlog(worker->connections) > 0)
+    if (worker->state != WORKER_SERVING || channel_is_broken(worker->connections))
         return NOT_ABLE;
-    load = load_of(&dispatch->server->segment, worker);
-    if (load < capacity_of_worker(dispatch->server->config, &dispatch->descriptors))
-        return (int64_t)load;
-    warn_of_descriptors(dispatch, worker->slot);
-    return NOT_ABLE;
+    if (!dispatch->flushing &&
+        (channel_backlog(worker->connections) > 0 || !has_descriptors(dispatch, worker)))
+        return NOT_ABLE;
+    return (int64_t)worker_process_load(worker, &dispatch->server->segment);
 }
 
 static struct worker_process *next_in_turn(struct dispatch *dispatch)
@@ -131,20 +180,29 @@ static struct worker_process *least_loaded(struct dispatch *dispatch)
     return best;
 }
 
+/* If no worker is able, asks one that lacks descriptors for some and returns NULL. */
 static struct worker_process *pick_worker(struct dispatch *dispatch)
 {
-    return dispatch->server->config->workers_balance == BALANCE_LEAST_CONNECTIONS
-               ? least_loaded(dispatch)
-               : next_in_turn(dispatch);
+    struct worker_process *worker =
+        dispatch->server->config->workers_balance == BALANCE_LEAST_CONNECTIONS
+            ? least_loaded(dispatch)
+            : next_in_turn(dispatch);
+
+    if (worker == NULL)
+        ask_to_shed(dispatch, true);
+    return worker;
 }
 
 /*
- * Returns true if a worker's channel accepted the connection; its descriptor is then closed here.
- * If the channel is broken the worker has just died, and the next one gets the connection.
+ * Returns true if a worker's channel accepted the connection, that of FIRST if it is able; the
+ * descriptor is then closed here. If the channel is broken the worker has just died, and the next
+ * one gets the connection.
  */
-static bool send_to_worker(struct dispatch *dispatch, const void *message, size_t length, int fd)
+static bool send_to_worker(struct dispatch *dispatch, struct worker_process *first,
+                           const void *message, size_t length, int fd)
 {
-    struct worker_process *worker = pick_worker(dispatch);
+    bool able = first != NULL && load_if_able(dispatch, first) != NOT_ABLE;
+    struct worker_process *worker = able ? first : pick_worker(dispatch);
 
     while (worker != NULL &&
            channel_send(worker->connections, MESSAGE_CONNECTION, message, length, fd, true) != 0)
@@ -167,9 +225,18 @@ static void publish_queue_length(const struct dispatch *dispatch)
 
 static void retry_soon(struct dispatch *dispatch)
 {
-    static const struct timeval soon = {.tv_usec = 10000};
+    loop_start_timer(dispatch->retry, RETRY_MS);
+}
 
-    event_add(dispatch->retry, &soon);
+static void set_reading_returns(struct dispatch *dispatch, bool reading)
+{
+    dispatch->returns_stopped = !reading;
+    for (uint32_t i = 0; i < dispatch->workers->count; i++) {
+        const struct worker_process *worker = &dispatch->workers->worker[i];
+
+        if (worker->state != WORKER_NONE && worker->killed_for == NULL)
+            channel_set_reading(worker->connections, reading);
+    }
 }
 
 static void enqueue(struct dispatch *dispatch, const void *message, size_t length, int fd)
@@ -189,18 +256,39 @@ static void enqueue(struct dispatch *dispatch, const void *message, size_t lengt
     STAILQ_INSERT_TAIL(&dispatch->queue, queued, link);
     dispatch->queue_length++;
     publish_queue_length(dispatch);
+    if (dispatch->queue_length >= QUEUE_MAX)
+        set_reading_returns(dispatch, false);
 }
 
-static void send_or_enqueue(struct dispatch *dispatch, const void *message, size_t length, int fd)
+static void send_or_enqueue(struct dispatch *dispatch, struct worker_process *first,
+                            const void *message, size_t length, int fd)
 {
-    if (dispatch->queue_length > 0 || !send_to_worker(dispatch, message, length, fd))
+    if (dispatch->queue_length > 0 || !send_to_worker(dispatch, first, message, length, fd))
         enqueue(dispatch, message, length, fd);
 }
 
-void dispatch_return(struct dispatch *dispatch, const void *message, size_t length, int fd)
+const char *dispatch_returned(struct dispatch *dispatch, struct worker_process *worker,
+                              struct worker_process *to, const struct message_connection *message,
+                              size_t length, int fd)
+{
+    const char *fault = NULL;
+    bool open = false;
+
+    if (++worker->returned > worker->returns_allowed)
+        fault = "returned a connection unasked";
+    else if (fd >= 0)
+        fault = returned_fault(fd, message->address, &open);
+    if (open)
+        send_or_enqueue(dispatch, to, message, length, fd);
+    else if (fd >= 0)
+        close(fd);
+    return fault;
+}
+
+void dispatch_again(struct dispatch *dispatch, const void *message, size_t length, int fd)
 {
     if (fd >= 0)
-        send_or_enqueue(dispatch, message, length, fd);
+        send_or_enqueue(dispatch, NULL, message, length, fd);
 }
 
 void dispatch_resume(struct dispatch *dispatch)
@@ -208,12 +296,14 @@ void dispatch_resume(struct dispatch *dispatch)
     struct queued *first;
 
     while ((first = STAILQ_FIRST(&dispatch->queue)) != NULL &&
-           send_to_worker(dispatch, first->message, first->length, first->fd)) {
+           send_to_worker(dispatch, NULL, first->message, first->length, first->fd)) {
         STAILQ_REMOVE_HEAD(&dispatch->queue, link);
         dispatch->queue_length--;
         free(first);
     }
     publish_queue_length(dispatch);
+    if (dispatch->returns_stopped && dispatch->queue_length < QUEUE_MAX)
+        set_reading_returns(dispatch, true);
     if (first == NULL)
         set_accepting(dispatch, true);
 }
@@ -222,44 +312,57 @@ void dispatch_resume(struct dispatch *dispatch)
 
 static void accept_failed(struct dispatch *dispatch)
 {
-    static const struct timeval second = {.tv_sec = 1};
-
+    if (errno == EAGAIN)
+        dispatch->shed_wanted = 1; /* no connection waits */
     if (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR)
         return;
     event_log(LEVEL_WARN, "cannot accept a connection: %s; trying again in a second",
               strerror(errno));
     set_accepting(dispatch, false);
-    event_add(dispatch->retry, &second);
+    loop_start_timer(dispatch->retry, 1000);
 }
 
-static int accept_one(int listener, struct message_connection *message)
+static int accept_one(int listener, bool tls, struct message_connection *message)
 {
     struct sockaddr_storage peer = {.ss_family = AF_UNSPEC};
     socklen_t length = sizeof(peer);
     int fd = accept4(listener, (struct sockaddr *)&peer, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-    *message = (struct message_connection){.requests = 0};
+    *message = (struct message_connection){.tls = tls};
     if (fd >= 0)
         network_socket_address(&peer, message->address);
     return fd;
 }
 
-/* True if connections.max connections are open, on their way to a worker, or queued. */
+/*
+ * True if connections.max connections are open, on their way to a worker, or queued. A worker that
+ * claims more than it has cannot deny the others their fair share.
+ */
 static bool is_full(const struct dispatch *dispatch)
 {
-    uint64_t max = dispatch->server->config->connections_max, all = dispatch->queue_length;
+    const struct config *config = dispatch->server->config;
+    uint64_t max = config->connections_max, fair = max / config->workers_processes;
+    uint64_t all = dispatch->queue_length;
 
     if (max == 0)
         return false;
-    for (uint32_t i = 0; i < dispatch->workers->count; i++)
-        if (dispatch->workers->worker[i].state != WORKER_NONE)
-            all += load_of(&dispatch->server->segment, &dispatch->workers->worker[i]);
+    for (uint32_t i = 0; i < dispatch->workers->count; i++) {
+        const struct worker_process *worker = &dispatch->workers->worker[i];
+        uint64_t load = worker->state == WORKER_NONE
+                            ? 0
+                            : worker_process_load(worker, &dispatch->server->segment);
+
+        if (worker->state == WORKER_SERVING && load + dispatch->queue_length < fair)
+            return false;
+        all = load < max ? all + load : max;
+    }
     return all >= max;
 }
 
 static void on_readable(evutil_socket_t listener, short what, void *argument)
 {
-    struct dispatch *dispatch = argument;
+    const struct source *source = argument;
+    struct dispatch *dispatch = source->dispatch;
 
     (void)what;
     for (int i = 0; i < ACCEPTS_PER_ITERATION && dispatch->accepting; i++) {
@@ -267,26 +370,27 @@ static void on_readable(evutil_socket_t listener, short what, void *argument)
         int fd;
 
         if (is_full(dispatch)) { /* more connections stay in the accept queue */
+            ask_to_shed(dispatch, false);
             set_accepting(dispatch, false);
             retry_soon(dispatch);
             return;
         }
-        fd = accept_one(listener, &message);
+        fd = accept_one(listener, source->tls, &message);
         if (fd < 0) {
             accept_failed(dispatch);
             return;
         }
-        send_or_enqueue(dispatch, &message, sizeof(message), fd);
+        send_or_enqueue(dispatch, NULL, &message, sizeof(message), fd);
     }
 }
 
-void dispatch_drain_listener(void *dispatch, int fd)
+void dispatch_drain_listener(void *dispatch, int fd, bool tls)
 {
     struct message_connection message;
     int client;
 
-    while ((client = accept_one(fd, &message)) >= 0)
-        send_or_enqueue(dispatch, &message, sizeof(message), client);
+    while ((client = accept_one(fd, tls, &message)) >= 0)
+        send_or_enqueue(dispatch, NULL, &message, sizeof(message), client);
 }
 
 static void on_retry(evutil_socket_t fd, short what, void *argument)
@@ -299,6 +403,23 @@ static void on_retry(evutil_socket_t fd, short what, void *argument)
         retry_soon(dispatch);
 }
 
+void dispatch_flush(struct dispatch *dispatch)
+{
+    dispatch->flushing = true;
+    dispatch_resume(dispatch);
+}
+
+void dispatch_take_all(struct dispatch *dispatch)
+{
+    const struct listeners *listeners = dispatch->server->listeners;
+
+    dispatch_flush(dispatch);
+    for (uint32_t i = 0; listeners != NULL && i < listeners_count(listeners); i++)
+        if (listeners_is_ours(listeners, i))
+            dispatch_drain_listener(dispatch, listeners_fd(listeners, i),
+                                    listeners_is_tls(listeners, i));
+}
+
 void dispatch_stop_accepting(struct dispatch *dispatch)
 {
     set_accepting(dispatch, false);
@@ -307,11 +428,11 @@ void dispatch_stop_accepting(struct dispatch *dispatch)
 
 static void free_events(struct dispatch *dispatch)
 {
-    for (uint32_t i = 0; i < dispatch->readable_count; i++)
-        event_free(dispatch->readable[i]);
-    free(dispatch->readable);
-    dispatch->readable = NULL;
-    dispatch->readable_count = 0;
+    for (uint32_t i = 0; i < dispatch->source_count; i++)
+        event_free(dispatch->source[i].readable);
+    free(dispatch->source);
+    dispatch->source = NULL;
+    dispatch->source_count = 0;
     dispatch->accepting = false;
 }
 
@@ -321,19 +442,22 @@ static int make_events(struct dispatch *dispatch)
     uint32_t count = listeners_count(listeners);
     bool all = dispatch->server->config->workers_dispatch == DISPATCH_MASTER;
 
-    dispatch->readable = calloc(count, sizeof(struct event *));
-    if (dispatch->readable == NULL)
+    dispatch->source = calloc(count, sizeof(struct source));
+    if (dispatch->source == NULL)
         return -1;
     for (uint32_t i = 0; i < count; i++) {
+        struct source *source = &dispatch->source[dispatch->source_count];
         int fd = listeners_fd(listeners, i);
-        struct event *event;
 
         if (fd < 0 || (!all && !listeners_is_shared(listeners, i)))
             continue;
-        event = event_new(dispatch->server->base, fd, EV_READ | EV_PERSIST, on_readable, dispatch);
-        if (event == NULL)
+        source->dispatch = dispatch;
+        source->tls = listeners_is_tls(listeners, i);
+        source->readable =
+            event_new(dispatch->server->base, fd, EV_READ | EV_PERSIST, on_readable, source);
+        if (source->readable == NULL)
             return -1;
-        dispatch->readable[dispatch->readable_count++] = event;
+        dispatch->source_count++;
     }
     return 0;
 }
@@ -355,6 +479,7 @@ struct dispatch *dispatch_new(struct server *server, const struct workers *worke
         return NULL;
     dispatch->server = server;
     dispatch->workers = workers;
+    dispatch->shed_wanted = 1;
     dispatch->descriptors.rlim_cur = RLIM_INFINITY;
     getrlimit(RLIMIT_NOFILE, &dispatch->descriptors);
     STAILQ_INIT(&dispatch->queue);

@@ -1,5 +1,6 @@
 #include "daemon/master/inheritance.h"
 
+#include "daemon/base/loop.h"
 #include "daemon/base/memstream.h"
 
 #include <errno.h>
@@ -11,10 +12,13 @@
 #include <unistd.h>
 
 /*
- * WEBSERVERD_UPGRADE="LINK LOCK FD=ADDRESS FD!ADDRESS FD^ADDRESS ..." with '!' for a shared socket
- * and '^' for an activated one. Addresses contain no spaces.
+ * WEBSERVERD_UPGRADE="LINK LOCK FD=ADDRESS FD!ADDRESS FD^ADDRESS FD%ADDRESS FD# ..." with '!' for a
+ * shared socket, '^' for an activated one, '%' for one of [metrics] and '#' for the keys of session
+ * tickets. Addresses contain no spaces; https:// before one stands for TLS.
  */
 static const char variable[] = "WEBSERVERD_UPGRADE";
+static const char tls_scheme[] = "https://";
+static const char tls_name[] = "https"; /* systemd.socket(5): FileDescriptorName */
 enum { FIRST_LISTEN_FD = 3 };
 
 static int set_inheritable(int fd, bool inheritable)
@@ -31,8 +35,8 @@ static bool is_listening(int fd)
            getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &length) == 0 && listening != 0;
 }
 
-static int add_socket(struct inheritance *inheritance, int fd, char mark, const char *text,
-                      char *why, size_t size)
+static int add_socket(struct inheritance *inheritance, int fd, char mark, bool tls,
+                      const char *text, char *why, size_t size)
 {
     struct inherited_socket *larger =
         realloc(inheritance->socket, (inheritance->count + 1) * sizeof(*larger));
@@ -49,21 +53,32 @@ static int add_socket(struct inheritance *inheritance, int fd, char mark, const 
     set_inheritable(fd, false);
     fcntl(fd, F_SETFL, O_NONBLOCK);
     larger[inheritance->count].fd = fd;
-    larger[inheritance->count].shared = mark != '=';
+    larger[inheritance->count].shared = mark == '!' || mark == '^';
+    larger[inheritance->count].metrics = mark == '%';
     larger[inheritance->count].activated = mark == '^';
+    larger[inheritance->count].tls = tls;
     snprintf(larger[inheritance->count].text, sizeof(larger->text), "%s", text);
     inheritance->count++;
     return 0;
 }
 
-/* Parses one "FD=ADDRESS". */
+/* Parses one "FD=ADDRESS" or "FD#". */
 static int read_word(struct inheritance *inheritance, char *word, char *why, size_t size)
 {
     char *end;
     long fd = strtol(word, &end, 10);
+    bool tls;
 
-    if (end != word && (*end == '=' || *end == '!' || *end == '^'))
-        return add_socket(inheritance, (int)fd, *end, end + 1, why, size);
+    if (end != word && strcmp(end, "#") == 0 && inheritance->tickets < 0 &&
+        set_inheritable((int)fd, false) == 0) {
+        inheritance->tickets = (int)fd;
+        return 0;
+    }
+    if (end != word && *end != '\0' && strchr("=!^%", *end) != NULL) {
+        tls = strncmp(end + 1, tls_scheme, strlen(tls_scheme)) == 0;
+        return add_socket(inheritance, (int)fd, *end, tls, end + 1 + (tls ? strlen(tls_scheme) : 0),
+                          why, size);
+    }
     snprintf(why, size, "invalid %s at '%.40s'", variable, word);
     return -1;
 }
@@ -77,6 +92,7 @@ static int read_upgrade(struct inheritance *inheritance, char *text, char *why, 
         snprintf(why, size, "invalid %s", variable);
         return -1;
     }
+    inheritance->pending = true;
     set_inheritable(inheritance->link, false);
     set_inheritable(inheritance->lock_fd, false);
     rest = text + used;
@@ -86,16 +102,29 @@ static int read_upgrade(struct inheritance *inheritance, char *text, char *why, 
     return result;
 }
 
+/* True if the socket at POSITION of LISTEN_FDNAMES, "NAME:NAME:...", has the name for TLS. */
+static bool is_named_tls(const char *names, int position)
+{
+    while (names != NULL && position-- > 0) {
+        names = strchr(names, ':');
+        names = names != NULL ? names + 1 : NULL;
+    }
+    return names != NULL && strcspn(names, ":") == strlen(tls_name) &&
+           strncmp(names, tls_name, strlen(tls_name)) == 0;
+}
+
 /* Reads the variables of sd_listen_fds(3). */
 static int read_activation(struct inheritance *inheritance, char *why, size_t size)
 {
     const char *pid = getenv("LISTEN_PID"), *fds = getenv("LISTEN_FDS");
+    const char *names = getenv("LISTEN_FDNAMES");
     int count = fds != NULL ? atoi(fds) : 0, result = 0;
 
     if (pid == NULL || strtol(pid, NULL, 10) != getpid())
         return 0;
     for (int i = 0; i < count && result == 0; i++)
-        result = add_socket(inheritance, FIRST_LISTEN_FD + i, '^', "", why, size);
+        result = add_socket(inheritance, FIRST_LISTEN_FD + i, '^', is_named_tls(names, i), "", why,
+                            size);
     unsetenv("LISTEN_PID");
     unsetenv("LISTEN_FDS");
     unsetenv("LISTEN_FDNAMES");
@@ -113,7 +142,7 @@ int inheritance_read(struct inheritance *inheritance, char *why, size_t size)
     char *copy;
     int result;
 
-    *inheritance = (struct inheritance){.link = -1, .lock_fd = -1};
+    *inheritance = INHERITANCE_NONE;
     if (text == NULL)
         return read_activation(inheritance, why, size);
     copy = strdup(text);
@@ -127,44 +156,95 @@ int inheritance_read(struct inheritance *inheritance, char *why, size_t size)
     return result;
 }
 
-void inheritance_report_ready(struct inheritance *inheritance)
+static void close_link(struct inheritance *inheritance)
+{
+    loop_free_event(inheritance->readable);
+    inheritance->readable = NULL;
+    if (inheritance->link >= 0)
+        close(inheritance->link);
+    inheritance->link = -1;
+}
+
+static void on_link(evutil_socket_t fd, short what, void *argument)
+{
+    struct inheritance *inheritance = argument;
+    char byte;
+    ssize_t got = recv(fd, &byte, 1, MSG_DONTWAIT);
+
+    (void)what;
+    if (got == 1)
+        inheritance->told(inheritance->context, byte);
+    else if (got == 0 || errno != EAGAIN)
+        close_link(inheritance);
+}
+
+int inheritance_watch(struct inheritance *inheritance, struct event_base *base,
+                      void (*told)(void *context, char what), void *context)
 {
     if (inheritance->link < 0)
-        return;
-    if (send(inheritance->link, "r", 1, MSG_NOSIGNAL) != 1)
-        fprintf(stderr, "webserverd: cannot notify the old master: %s\n", strerror(errno));
-    close(inheritance->link);
-    inheritance->link = -1;
+        return 0;
+    inheritance->told = told;
+    inheritance->context = context;
+    inheritance->readable =
+        event_new(base, inheritance->link, EV_READ | EV_PERSIST, on_link, inheritance);
+    return inheritance->readable != NULL ? event_add(inheritance->readable, NULL) : -1;
+}
+
+static void tell(const struct inheritance *inheritance, char what)
+{
+    if (inheritance->link >= 0)
+        send(inheritance->link, &what, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void inheritance_report_ready(struct inheritance *inheritance)
+{
+    inheritance->pending = false;
+    tell(inheritance, INHERITANCE_READY);
+}
+
+void inheritance_report_stop(const struct inheritance *inheritance)
+{
+    tell(inheritance, INHERITANCE_STOP);
 }
 
 void inheritance_free(struct inheritance *inheritance)
 {
-    if (inheritance->link >= 0)
-        close(inheritance->link);
+    close_link(inheritance);
     if (inheritance->lock_fd >= 0)
         close(inheritance->lock_fd);
+    if (inheritance->tickets >= 0)
+        close(inheritance->tickets);
     for (size_t i = 0; i < inheritance->count; i++)
         if (inheritance->socket[i].fd >= 0)
             close(inheritance->socket[i].fd);
     free(inheritance->socket);
-    *inheritance = (struct inheritance){.link = -1, .lock_fd = -1};
+    *inheritance = INHERITANCE_NONE;
 }
 
-int inheritance_export(int link, int lock_fd, const struct inherited_socket *socket, size_t count)
+int inheritance_export(const struct inheritance *inheritance)
 {
+    const struct inherited_socket *socket = inheritance->socket;
     char *text = NULL;
     size_t length;
     FILE *memory = open_memstream(&text, &length);
 
     if (memory == NULL)
         return -1;
-    fprintf(memory, "%d %d", link, lock_fd);
-    set_inheritable(link, true);
-    set_inheritable(lock_fd, true);
-    for (size_t i = 0; i < count; i++) {
-        char mark = socket[i].activated ? '^' : socket[i].shared ? '!' : '=';
+    fprintf(memory, "%d %d", inheritance->link, inheritance->lock_fd);
+    set_inheritable(inheritance->link, true);
+    set_inheritable(inheritance->lock_fd, true);
+    if (inheritance->tickets >= 0) {
+        fprintf(memory, " %d#", inheritance->tickets);
+        set_inheritable(inheritance->tickets, true);
+    }
+    for (size_t i = 0; i < inheritance->count; i++) {
+        char mark = socket[i].activated ? '^'
+                    : socket[i].shared  ? '!'
+                    : socket[i].metrics ? '%'
+                                        : '=';
 
-        fprintf(memory, " %d%c%s", socket[i].fd, mark, socket[i].text);
+        fprintf(memory, " %d%c%s%s", socket[i].fd, mark, socket[i].tls ? tls_scheme : "",
+                socket[i].text);
         set_inheritable(socket[i].fd, true);
     }
     if (memstream_close(memory, &text) != 0 || setenv(variable, text, 1) != 0) {

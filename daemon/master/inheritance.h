@@ -1,28 +1,46 @@
 /*
  * What a master inherits besides its command line. In a binary upgrade: the listen sockets, the
- * lock and a link to the old master (daemon/master/upgrade.h). From a service manager: listen
+ * lock, the keys of session tickets and a link to the old master (daemon/master/upgrade.h). From a service manager: listen
  * sockets (LISTEN_FDS of sd_listen_fds(3), socket activation). The master, at its start.
  */
 #ifndef DAEMON_INHERITANCE_H
 #define DAEMON_INHERITANCE_H
 
+#include <event2/event.h>
 #include <stdbool.h>
 #include <stddef.h>
+
+/* What the two masters of an upgrade tell each other over the link, one byte each. */
+enum {
+    INHERITANCE_READY = 'r',  /* the new one serves and has taken over all names */
+    INHERITANCE_STOP = 's',   /* the sender has begun to stop */
+    INHERITANCE_FORCE = 'f',  /* the old one stops now */
+    INHERITANCE_RELOAD = 'c', /* the old one retires with a reload that it did not begin */
+};
 
 /* A listen socket. */
 struct inherited_socket {
     int fd;
     bool shared;    /* has no SO_REUSEPORT siblings: the master accepts from it */
+    bool tls;       /* its connections are over TLS */
+    bool metrics;   /* of [metrics] listen; else of [server] listen */
     bool activated; /* from a service manager, at this or an earlier start */
     char text[120]; /* the address as configured; may be empty for a shared socket */
 };
 
 struct inheritance {
-    int link;    /* to the old master; -1: not an upgrade */
+    int link;               /* to the old master; -1: not an upgrade, or the old one has ended */
+    bool pending;           /* an upgrade, in which this master does not serve yet */
+    struct event *readable; /* of the link */
+    void (*told)(void *context, char what);
+    void *context;
     int lock_fd; /* the old master's pid file, locked; -1: not an upgrade */
+    int tickets; /* a file for tls_tickets_restore(); -1: none */
     struct inherited_socket *socket;
     size_t count;
 };
+
+#define INHERITANCE_NONE ((struct inheritance){.link = -1, .lock_fd = -1, .tickets = -1})
 
 /* True at the start of a binary upgrade, until inheritance_read(). */
 bool inheritance_is_upgrade(void);
@@ -30,16 +48,26 @@ bool inheritance_is_upgrade(void);
 /* Reads and removes the environment variables. Returns 0, or -1 with WHY. */
 int inheritance_read(struct inheritance *inheritance, char *why, size_t size);
 
-/* Notifies the old master that this one serves; the old one then shuts down. */
+/*
+ * Calls TOLD(CONTEXT, what) for each byte that the old master sends. Returns 0, or -1: out of memory. Does nothing without an upgrade.
+ */
+int inheritance_watch(struct inheritance *inheritance, struct event_base *base,
+                      void (*told)(void *context, char what), void *context);
+
+/* Tells the old master that this one serves; the old one then shuts down. */
 void inheritance_report_ready(struct inheritance *inheritance);
+
+/* Tells the old master, if it still runs, that this one stops. */
+void inheritance_report_stop(const struct inheritance *inheritance);
 
 /* Closes the descriptors that were not taken over (those are set to -1), and frees. */
 void inheritance_free(struct inheritance *inheritance);
 
 /*
  * The sending side, in the child that executes the new master: makes the descriptors inheritable
- * and sets the environment variable. Returns 0, or -1.
+ * and sets the environment variable. Only link, lock_fd, tickets and the sockets count. Returns 0, or
+ * -1.
  */
-int inheritance_export(int link, int lock_fd, const struct inherited_socket *socket, size_t count);
+int inheritance_export(const struct inheritance *inheritance);
 
 #endif

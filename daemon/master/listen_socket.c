@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/filter.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
@@ -121,27 +122,40 @@ static int check_unix(const struct sockaddr_un *address, char *why, size_t size)
  */
 static int bind_unix(const struct sockaddr_un *address)
 {
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), result;
+    mode_t before;
 
     if (fd < 0)
         return -1;
     unlink(address->sun_path);
-    if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 &&
-        chmod(address->sun_path, 0666) == 0)
-        return fd;
-    return close_failed(fd);
+    before = umask(0111); /* a later chmod() could follow a link that replaced the socket */
+    result = bind(fd, (const struct sockaddr *)address, sizeof(*address));
+    umask(before);
+    return result == 0 ? fd : close_failed(fd);
 }
 
-int listen_socket_check(const struct config_address *address, char *why, size_t size)
+int listen_socket_check(const struct config_address *address, const char *key, char *why,
+                        size_t size)
 {
+    char advice[128] = "";
+
     if (address->address.ss_family == AF_UNIX)
         return check_unix((const struct sockaddr_un *)&address->address, why, size);
     if (listen_socket_port(address) == 0 || probe(address) == 0)
         return 0;
-    snprintf(why, size, "cannot listen on %s: %s%s", address->text, strerror(errno),
-             errno == EADDRINUSE ? " (another program listens there; see: ss -ltnp)"
-             : errno == EACCES   ? " (ports below 1024 need root or CAP_NET_BIND_SERVICE)"
-                                 : "");
+    if (errno == EADDRINUSE)
+        snprintf(
+            advice, sizeof(advice),
+            " (another program listens there: find it with ss -ltnp, or set %s to another port)",
+            key);
+    else if (errno == EACCES)
+        snprintf(advice, sizeof(advice),
+                 " (ports below 1024 need root or CAP_NET_BIND_SERVICE; or set %s to another port)",
+                 key);
+    else if (errno == EADDRNOTAVAIL)
+        snprintf(advice, sizeof(advice),
+                 " (no interface has this address: set %s to one that ip address shows)", key);
+    snprintf(why, size, "cannot listen on %s: %s%s", address->text, strerror(errno), advice);
     return -1;
 }
 
@@ -174,6 +188,15 @@ void listen_socket_update(int fd, uint32_t backlog, bool defer)
     listen(fd, (int)backlog);
 }
 
+/* In the state LISTEN, tcpi_unacked is the length of the accept queue. */
+uint32_t listen_socket_waiting(int fd)
+{
+    struct tcp_info info = {0};
+    socklen_t length = sizeof(info);
+
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 ? info.tcpi_unacked : 0;
+}
+
 void listen_socket_set_text(struct config_address *address)
 {
     char host[INET6_ADDRSTRLEN] = "?";
@@ -195,11 +218,38 @@ void listen_socket_set_text(struct config_address *address)
 
 void listen_socket_describe(const struct config_address *address, char *text, size_t size)
 {
-    const char *colon = strrchr(address->text, ':');
+    const char *colon = strrchr(address->text, ':'), *scheme = address->tls ? "https://" : "";
 
     if (address->address.ss_family == AF_UNIX)
-        snprintf(text, size, "%s", address->text);
+        snprintf(text, size, "%s%s", scheme, address->text);
     else
-        snprintf(text, size, "%.*s:%u", (int)(colon - address->text), address->text,
+        snprintf(text, size, "%s%.*s:%u", scheme, (int)(colon - address->text), address->text,
                  listen_socket_port(address));
+}
+
+/*
+ * A TCP client repeats a dropped SYN after a second. Then the socket is closed and the client gets a
+ * reset, or another server listens there.
+ */
+static void drop_syns(int fd)
+{
+    enum { FLAGS_OFFSET = 13, SYN = 0x02, SYN_OR_ACK = 0x12 }; /* RFC 9293 section 3.1 */
+    static struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, FLAGS_OFFSET),
+        BPF_STMT(BPF_ALU | BPF_AND | BPF_K, SYN_OR_ACK),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYN, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, 0),
+        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+    };
+    const struct sock_fprog program = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+
+    setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
+}
+
+void listen_socket_refuse(const struct config_address *address, int fd)
+{
+    if (address->address.ss_family == AF_UNIX)
+        shutdown(fd, SHUT_RD);
+    else
+        drop_syns(fd);
 }

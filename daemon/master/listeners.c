@@ -131,10 +131,16 @@ int listeners_grow(struct listeners *listeners, uint32_t count)
 
 /* Addresses */
 
-static struct listen_address *find_address(const struct listeners *listeners, const char *text)
+static bool is_address(const struct listen_address *address, const struct config_address *wanted)
+{
+    return address->address.tls == wanted->tls && strcmp(address->address.text, wanted->text) == 0;
+}
+
+static struct listen_address *find_address(const struct listeners *listeners,
+                                           const struct config_address *wanted)
 {
     for (size_t i = 0; i < listeners->address_count; i++)
-        if (strcmp(listeners->address[i]->address.text, text) == 0)
+        if (is_address(listeners->address[i], wanted))
             return listeners->address[i];
     return NULL;
 }
@@ -197,6 +203,14 @@ void listeners_unlink(const struct listeners *listeners)
         unlink_address(listeners->address[i]);
 }
 
+void listeners_withdraw(const struct listeners *listeners)
+{
+    for (uint32_t i = 0; i < listeners->count; i++)
+        if (listeners_is_ours(listeners, i))
+            listen_socket_refuse(&listeners->socket[i].address->address, listeners->socket[i].fd);
+    listeners_unlink(listeners);
+}
+
 void listeners_abandon(struct listeners *listeners)
 {
     for (size_t i = listeners->address_count; i-- > 0;) {
@@ -213,7 +227,7 @@ static void sort_addresses(struct listeners *listeners, const struct config_addr
 {
     for (size_t i = 0; i < list->count; i++)
         for (size_t k = i; k < listeners->address_count; k++)
-            if (strcmp(listeners->address[k]->address.text, list->item[i].text) == 0) {
+            if (is_address(listeners->address[k], &list->item[i])) {
                 struct listen_address *found = listeners->address[k];
 
                 memmove(&listeners->address[i + 1], &listeners->address[i],
@@ -230,7 +244,7 @@ static int prepare_address(struct listeners *listeners, const struct config_addr
     struct listen_address *address;
 
     if ((port == 0 || !port_is_ours(listeners, port)) &&
-        listen_socket_check(configured, why, size) != 0)
+        listen_socket_check(configured, "server.listen", why, size) != 0)
         return -1;
     address = add_address(listeners, configured);
     if (address == NULL) {
@@ -252,7 +266,7 @@ static int prepare_addresses(struct listeners *listeners, const struct config_ad
     for (size_t i = 0; i < listeners->address_count; i++)
         listeners->address[i]->removed = true;
     for (size_t i = 0; i < list->count; i++) {
-        struct listen_address *address = find_address(listeners, list->item[i].text);
+        struct listen_address *address = find_address(listeners, &list->item[i]);
 
         if (address != NULL)
             address->removed = false;
@@ -280,7 +294,7 @@ int listeners_prepare(struct listeners *listeners, const struct config *config, 
     return -1;
 }
 
-void listeners_commit(struct listeners *listeners, void (*drain)(void *context, int fd),
+void listeners_commit(struct listeners *listeners, void (*drain)(void *context, int fd, bool tls),
                       void *context)
 {
     for (uint32_t i = 0; i < listeners->count; i++) {
@@ -289,7 +303,7 @@ void listeners_commit(struct listeners *listeners, void (*drain)(void *context, 
         if (socket->fd == NO_SOCKET)
             continue;
         if (socket->address->removed)
-            drain(context, socket->fd);
+            drain(context, socket->fd, socket->address->address.tls);
         else
             listen_socket_update(socket->fd, listeners->backlog, listeners->defer);
     }
@@ -307,7 +321,7 @@ void listeners_commit(struct listeners *listeners, void (*drain)(void *context, 
 /* Takes over SOCKET from another process. */
 static int inherit_socket(struct listeners *listeners, struct inherited_socket *socket)
 {
-    struct config_address bound = {.length = sizeof(bound.address)};
+    struct config_address bound = {.length = sizeof(bound.address), .tls = socket->tls};
     struct listen_address *address;
     int64_t id;
 
@@ -317,7 +331,7 @@ static int inherit_socket(struct listeners *listeners, struct inherited_socket *
         listen_socket_set_text(&bound);
     else
         memcpy(bound.text, socket->text, sizeof(bound.text));
-    address = find_address(listeners, bound.text);
+    address = find_address(listeners, &bound);
     if (address == NULL)
         address = add_address(listeners, &bound);
     id = address != NULL ? allocate_number(listeners) : NO_SOCKET;
@@ -332,9 +346,9 @@ static int inherit_socket(struct listeners *listeners, struct inherited_socket *
     return 0;
 }
 
-static void drain_nothing(void *context, int fd)
+static void drain_nothing(void *context, int fd, bool tls)
 {
-    (void)context, (void)fd;
+    (void)context, (void)fd, (void)tls;
 }
 
 struct listeners *listeners_open(const struct config *config, uint32_t count,
@@ -347,7 +361,8 @@ struct listeners *listeners_open(const struct config *config, uint32_t count,
         return NULL;
     }
     for (size_t i = 0; inheritance != NULL && i < inheritance->count; i++)
-        if (inherit_socket(listeners, &inheritance->socket[i]) != 0) {
+        if (!inheritance->socket[i].metrics &&
+            inherit_socket(listeners, &inheritance->socket[i]) != 0) {
             snprintf(why, size, "cannot use an inherited socket: %s", strerror(errno));
             listeners_close(listeners);
             return NULL;
@@ -390,9 +405,37 @@ uint32_t listeners_row(const struct listeners *listeners, uint32_t id)
     return listeners->socket[id].row;
 }
 
+uint64_t listeners_waiting(const struct listeners *listeners)
+{
+    uint64_t waiting = 0;
+
+    for (uint32_t i = 0; listeners != NULL && i < listeners->count; i++)
+        if (listeners_fd(listeners, i) >= 0)
+            waiting += listen_socket_waiting(listeners_fd(listeners, i));
+    return waiting;
+}
+
 bool listeners_is_shared(const struct listeners *listeners, uint32_t id)
 {
     return listeners->socket[id].fd != NO_SOCKET && listeners->socket[id].address->shared;
+}
+
+bool listeners_is_tls(const struct listeners *listeners, uint32_t id)
+{
+    return listeners->socket[id].fd != NO_SOCKET && listeners->socket[id].address->address.tls;
+}
+
+bool listeners_need_tls(const struct listeners *listeners)
+{
+    for (size_t i = 0; i < listeners->address_count; i++)
+        if (listeners->address[i]->address.tls && !listeners->address[i]->removed)
+            return true;
+    return false;
+}
+
+bool listeners_is_ours(const struct listeners *listeners, uint32_t id)
+{
+    return listeners->socket[id].fd != NO_SOCKET && !listeners->socket[id].address->activated;
 }
 
 size_t listeners_export(const struct listeners *listeners, struct inherited_socket *socket)
@@ -407,6 +450,8 @@ size_t listeners_export(const struct listeners *listeners, struct inherited_sock
         socket[count].fd = listeners->socket[i].fd;
         socket[count].shared = address->shared;
         socket[count].activated = address->activated;
+        socket[count].tls = address->address.tls;
+        socket[count].metrics = false;
         memcpy(socket[count].text, address->address.text, sizeof(socket->text));
         count++;
     }
@@ -466,7 +511,8 @@ int listener_assign_update(struct listener_assign *assign, const struct listener
     if (make_room(assign, sockets) != 0)
         return -1;
     for (uint32_t i = 0; i < sockets && count > 0; i++) {
-        const struct message_listen_socket message = {i, listeners_row(listeners, i)};
+        const struct message_listen_socket message = {i, listeners_row(listeners, i),
+                                                      listeners_is_tls(listeners, i)};
         int fd = listeners_is_shared(listeners, i) ? -1 : listeners_fd(listeners, i);
         const struct listener_target *to = &targets[message.row % count];
         const struct listener_target *from = find_target(targets, count, assign->owner[i]);
@@ -484,10 +530,13 @@ int listener_assign_update(struct listener_assign *assign, const struct listener
     return 0;
 }
 
-void listener_assign_remove(struct listener_assign *assign, uint32_t worker, uint32_t id)
+bool listener_assign_remove(struct listener_assign *assign, uint32_t worker, uint32_t id)
 {
-    if (id < assign->count && assign->owner[id] == worker)
+    if (id >= assign->count)
+        return false;
+    if (assign->owner[id] == worker)
         assign->owner[id] = LISTENER_UNASSIGNED;
+    return true;
 }
 
 void listener_assign_remove_worker(struct listener_assign *assign, uint32_t worker)

@@ -26,11 +26,11 @@ void listeners_close(struct listeners *listeners);
  * address that CONFIG adds, and returns 0, or -1 with WHY and nothing changed. Then the caller
  * calls either listeners_commit() or listeners_abandon(). listeners_commit() closes the sockets of
  * addresses that are no longer configured; before, it calls DRAIN for each, to accept the queued
- * connections. listeners_abandon() closes the new sockets.
+ * connections, which are over TLS or not. listeners_abandon() closes the new sockets.
  */
 int listeners_prepare(struct listeners *listeners, const struct config *config, uint32_t count,
                       char *why, size_t size);
-void listeners_commit(struct listeners *listeners, void (*drain)(void *context, int fd),
+void listeners_commit(struct listeners *listeners, void (*drain)(void *context, int fd, bool tls),
                       void *context);
 void listeners_abandon(struct listeners *listeners);
 
@@ -50,6 +50,15 @@ uint32_t listeners_row(const struct listeners *listeners, uint32_t id);
 /* True for a socket without SO_REUSEPORT siblings, from which the master accepts. */
 bool listeners_is_shared(const struct listeners *listeners, uint32_t id);
 
+/* True for a socket whose connections are over TLS. */
+bool listeners_is_tls(const struct listeners *listeners, uint32_t id);
+
+/* True if there is such an address, among those that are configured. */
+bool listeners_need_tls(const struct listeners *listeners);
+
+/* Number of connections in the accept queues of all sockets; 0 if LISTENERS is NULL (closed). */
+uint64_t listeners_waiting(const struct listeners *listeners);
+
 /*
  * Lists all sockets for a new master. SOCKET has room for listeners_count(). Returns their number.
  */
@@ -66,6 +75,16 @@ void listeners_describe(const struct listeners *listeners, char *text, size_t si
  * allowed.
  */
 void listeners_unlink(const struct listeners *listeners);
+
+/*
+ * From now on no new connection is accepted, but those in the accept queues and handshakes in
+ * progress are. Also removes the files of UNIX sockets. Does not concern sockets of a service
+ * manager, which keeps them open.
+ */
+void listeners_withdraw(const struct listeners *listeners);
+
+/* True for a socket whose accept queue is lost when this server closes it. */
+bool listeners_is_ours(const struct listeners *listeners, uint32_t id);
 
 /*
  * Assignment of listen sockets to workers: row i belongs to target i modulo their number. A socket
@@ -90,8 +109,11 @@ enum { LISTENER_UNASSIGNED = UINT32_MAX };
 int listener_assign_update(struct listener_assign *assign, const struct listeners *listeners,
                            const struct listener_target *targets, uint32_t count);
 
-/* Records that WORKER has dropped the socket ID, or all its sockets. */
-void listener_assign_remove(struct listener_assign *assign, uint32_t worker, uint32_t id);
+/*
+ * Records that WORKER does not have the socket ID, or any socket. Returns false if no socket was
+ * ever assigned with this ID.
+ */
+bool listener_assign_remove(struct listener_assign *assign, uint32_t worker, uint32_t id);
 void listener_assign_remove_worker(struct listener_assign *assign, uint32_t worker);
 
 void listener_assign_free(struct listener_assign *assign);

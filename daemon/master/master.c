@@ -1,14 +1,15 @@
 #include "daemon/master/master.h"
 
 #include "common/clock.h"
+#include "common/escape.h"
 #include "common/segment_writer.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
 #include "daemon/base/service.h"
 #include "daemon/config/load.h"
-#include "daemon/logger/sink.h"
 #include "daemon/master/capacity.h"
 #include "daemon/sandbox/sandbox.h"
+#include "daemon/tls/context.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -27,7 +28,7 @@ static const char *plural(uint32_t count)
 }
 
 /* Prints on the terminal where the server listens, and how to watch and stop it. */
-static void announce(const struct server *server)
+static void announce(const struct server *server, bool in_background)
 {
     const struct config *config = server->config;
     bool usual = strcmp(config->server_name, INSTANCE_DEFAULT_NAME) == 0;
@@ -35,43 +36,157 @@ static void announce(const struct server *server)
     char which[INSTANCE_NAME_MAX + 8];
 
     snprintf(which, sizeof(which), "%s%s", usual ? "" : " -n ", usual ? "" : config->server_name);
-    printf("webserverd %s serves %s on %s: %u worker%s, %u serving thread%s in each\n"
-           "  watch it: wsconsole%s    stop it: Ctrl-C, or wsctl%s stop\n",
-           WEBSERVERD_VERSION, root != NULL ? root : config->server_root,
-           server->segment.header->listening, config->workers_processes,
+    printf("webserverd %s serves ", WEBSERVERD_VERSION);
+    escape_print(stdout, root != NULL ? root : config->server_root);
+    printf(" on %s: %u worker%s, %u serving thread%s in each\n"
+           "  watch it: wsconsole%s    stop it: %swsctl%s stop\n",
+           server->segment.header.listening, config->workers_processes,
            plural(config->workers_processes), config->workers_threads,
-           plural(config->workers_threads), which, which);
+           plural(config->workers_threads), which, in_background ? "" : "Ctrl-C, or ", which);
     fflush(stdout);
     free(root);
 }
 
 /*
  * Completes a binary upgrade: segment and control socket get the names of the old master's, which
- * may then shut down. On failure this master exits, and the old one continues.
+ * may then shut down. On failure this master shuts down, and the old one continues.
  */
 static int succeed(struct master *master)
 {
-    if (master->inheritance.link < 0)
+    if (!master->inheritance.pending)
         return 0;
-    if (segment_promote(&master->server.segment) != 0 ||
-        master->operations->promote(master->control) != 0) {
+    if (master->operations->promote(master->control) != 0 ||
+        segment_promote(&master->server.segment) != 0) {
         event_log(LEVEL_ERROR, "cannot take over from the old master: %s", strerror(errno));
-        event_base_loopbreak(master->server.base);
+        master->failed = true;
+        lifecycle_report(&master->life, EVENT_takeover_failed);
         return -1;
     }
     pid_file_write(&master->server.pid_file);
     inheritance_report_ready(&master->inheritance);
+    supervisor_start_metrics(master->supervisor);
     return 0;
 }
 
-static void report_serving(struct master *master)
+/*
+ * After an upgrade the service is ready already, and the service manager accepts no message of this
+ * master until the old one has named it.
+ */
+static int report_serving(struct master *master)
 {
+    bool upgrade = master->inheritance.pending;
+
+    if (master->announced)
+        return 0;
     if (succeed(master) != 0)
-        return;
+        return -1;
     master->announced = true;
-    announce(&master->server);
-    notify_send("READY=1\nSTATUS=serving on %s", master->server.segment.header->listening);
+    announce(&master->server, master->options->detach);
+    if (!upgrade)
+        notify_send("READY=1\nSTATUS=serving on %s", master->server.segment.header.listening);
     daemonize_report_ready();
+    return 0;
+}
+
+/* The actions of the life cycle */
+
+/* Until an upgrade is complete, the listen sockets belong to the old master. */
+static int begin_stop(struct master *master)
+{
+    inheritance_report_stop(&master->inheritance);
+    if (!master->inheritance.pending && master->server.listeners != NULL)
+        listeners_withdraw(master->server.listeners);
+    return shutdown_begin(&master->shutdown);
+}
+
+static int retire(struct master *master)
+{
+    if (reload_is_waiting(master->reload))
+        upgrade_pass_reload(master->upgrade);
+    supervisor_release_metrics(master->supervisor);
+    return shutdown_retire(&master->shutdown);
+}
+
+#define ACTION(name, result)                                                                       \
+    static int act_##name(void *context)                                                           \
+    {                                                                                              \
+        struct master *master = context;                                                           \
+                                                                                                   \
+        (void)master;                                                                              \
+        return result;                                                                             \
+    }
+
+ACTION(impossible, 0)
+ACTION(nothing, 0)
+ACTION(await_old, 0)
+ACTION(settle, 0)
+ACTION(announce, report_serving(master))
+ACTION(start_reload, reload_start(master->reload))
+ACTION(queue_reload, reload_queue(master->reload))
+ACTION(refuse_reload, reload_refuse(master->reload))
+ACTION(commit_reload, reload_commit(master->reload))
+ACTION(abandon_reload, reload_abandon(master->reload))
+ACTION(start_upgrade, upgrade_start(master->upgrade))
+ACTION(queue_upgrade, upgrade_queue(master->upgrade))
+ACTION(refuse_upgrade, upgrade_refuse(master->upgrade))
+ACTION(kill_successor, upgrade_kill(master->upgrade))
+ACTION(abandon_upgrade, upgrade_abandon(master->upgrade))
+ACTION(retire, retire(master))
+ACTION(begin_stop, begin_stop(master))
+ACTION(stop_both, upgrade_stop(master->upgrade) + begin_stop(master))
+ACTION(hasten, shutdown_begin(&master->shutdown))
+ACTION(finish, shutdown_finish(&master->shutdown))
+ACTION(force, upgrade_force(master->upgrade) + shutdown_force(&master->shutdown))
+ACTION(kill_workers, shutdown_kill_workers(&master->shutdown))
+ACTION(flush, (summary_finish(master->summary), shutdown_flush(&master->shutdown)))
+ACTION(hasten_logger, shutdown_hasten_logger(&master->shutdown))
+ACTION(kill_logger, shutdown_kill_logger(&master->shutdown))
+ACTION(end, shutdown_end(&master->shutdown))
+
+static life_function *const actions[LIFE_ACTIONS] = {
+#define LIFE_ACTION(name, next, help) [ACTION_##name] = act_##name,
+#include "daemon/master/lifecycle.def"
+};
+
+/* Reports what has changed in the processes, and starts what has waited for it. */
+static void report_processes(struct master *master)
+{
+    struct lifecycle *life = &master->life;
+    const struct workers *workers = &master->workers;
+
+    if (workers_are_renewed(workers))
+        lifecycle_report(life, EVENT_new_serve);
+    lifecycle_report(life,
+                     workers_are_replacing(workers) ? EVENT_old_workers : EVENT_no_old_workers);
+    if (!master->failed && workers_are_settled(workers))
+        lifecycle_report(life, EVENT_all_serve);
+    if (workers_alive(workers) == 0 && !upgrade_must_end(master->upgrade))
+        lifecycle_report(life, EVENT_all_gone);
+    if (supervisor_logger_has_finished(master->supervisor))
+        lifecycle_report(life, EVENT_no_logger);
+    if (life->state == LIFE_serving)
+        upgrade_start_waiting(master->upgrade);
+    if (life->state == LIFE_serving || life->state == LIFE_starting)
+        reload_start_waiting(master->reload);
+}
+
+/* The old master of an upgrade stops, and so must this one; or it passes a reload on. */
+static void on_told(void *context, char what)
+{
+    struct master *master = context;
+
+    if (what == INHERITANCE_RELOAD)
+        reload_request_by_old_master(master->reload);
+    else
+        lifecycle_report(&master->life, what == INHERITANCE_FORCE ? EVENT_stop_again : EVENT_stop);
+    report_processes(master);
+}
+
+void master_stop(struct master *master, enum life_event event)
+{
+    lifecycle_report(&master->life, master->stop_requested ? EVENT_stop_again : event);
+    master->stop_requested = true;
+    report_processes(master);
 }
 
 /* Callbacks of the supervisor, the reload and the upgrade */
@@ -80,11 +195,8 @@ static void on_change(void *context)
 {
     struct master *master = context;
 
-    if (!master->announced && workers_are_settled(&master->workers))
-        report_serving(master);
-    reload_advance(master->reload);
+    report_processes(master);
     master->operations->changed(master->control);
-    shutdown_advance(master->shutdown);
 }
 
 static void on_death(void *context, const struct worker_process *worker, const char *how)
@@ -92,17 +204,27 @@ static void on_death(void *context, const struct worker_process *worker, const c
     struct master *master = context;
     char text[128];
 
-    snprintf(text, sizeof(text), "%s%s", worker->killed ? "hung and " : "", how);
+    if (worker->killed_for != NULL)
+        snprintf(text, sizeof(text), "%s and %s", worker->killed_for, how);
+    else
+        snprintf(text, sizeof(text), "%s", how);
     post_mortem_record(&master->post_mortem, &master->server.segment, worker->slot, worker->pid,
                        text);
     reload_worker_died(master->reload, worker, text);
+}
+
+static void on_not_started(void *context, const char *why)
+{
+    const struct master *master = context;
+
+    reload_worker_not_started(master->reload, why);
 }
 
 static void on_replaced(void *context)
 {
     struct master *master = context;
 
-    reload_commit(master->reload);
+    lifecycle_report(&master->life, EVENT_new_serve);
 }
 
 static void on_child_ended(void *context, pid_t pid, const char *how)
@@ -117,6 +239,7 @@ static void on_reload_committed(void *context)
     const struct master *master = context;
     char why[WHY];
 
+    summary_set_interval(master->summary, master->server.config->log_summary_interval);
     if (master->operations->set_access(master->control, master->server.config, why, sizeof(why)) !=
         0)
         event_log(LEVEL_ERROR, "%s", why);
@@ -129,6 +252,16 @@ static void on_upgrade_failed(void *context)
     master->operations->remove_new(master->server.config);
 }
 
+/* What timers do earlier, unless there was no memory to set them. */
+static void repeat_delayed_work(struct master *master)
+{
+    report_processes(master);
+    master->operations->changed(master->control);
+    supervisor_reconcile(master->supervisor);
+    if (master->announced)
+        dispatch_resume(master->dispatch);
+}
+
 static void on_second(evutil_socket_t fd, short what, void *argument)
 {
     struct master *master = argument;
@@ -136,8 +269,15 @@ static void on_second(evutil_socket_t fd, short what, void *argument)
 
     (void)fd, (void)what;
     atomic_store(&segment_master(&master->server.segment)->heartbeat_ns, now);
+    metric_set(segment_master(&master->server.segment)->metrics, METRIC_accept_queue,
+               listeners_waiting(master->server.listeners));
     statistics_store_sample(master->statistics, clock_wall_ns());
-    statistics_log_summary(master->statistics, master->server.config->log_summary_interval, now);
+    if (server_rotate_tickets(&master->server, now))
+        workers_send_tickets(&master->workers);
+    handshake_failures_log(&master->handshake_failures, &master->server.segment, now);
+    if (master->server.tls != NULL)
+        tls_context_report_expired(master->server.tls, (int64_t)(clock_wall_ns() / NS_PER_S));
+    repeat_delayed_work(master);
     notify_alive();
     watchdog_check(&master->watchdog, &master->server, &master->workers, master->supervisor, now);
 }
@@ -145,6 +285,7 @@ static void on_second(evutil_socket_t fd, short what, void *argument)
 static void on_signal(evutil_socket_t number, short what, void *argument)
 {
     struct master *master = argument;
+    char why[WHY];
 
     (void)what;
     switch (number) {
@@ -155,14 +296,16 @@ static void on_signal(evutil_socket_t number, short what, void *argument)
         reload_request_by_signal(master->reload);
         break;
     case SIGUSR2:
-        upgrade_begin(master->upgrade);
+        lifecycle_report(&master->life, EVENT_upgrade);
         break;
     case SIGUSR1:
-        event_log(LEVEL_INFO, "logs reopened, by SIGUSR1");
-        server_reopen_logs(&master->server);
+        if (supervisor_reopen_logs(master->supervisor, why, sizeof(why)) != 0)
+            event_log(LEVEL_INFO, "logs reopened, by SIGUSR1");
+        else
+            event_log(LEVEL_ERROR, "logs not reopened: %s", why);
         break;
     default:
-        shutdown_begin(master->shutdown);
+        master_stop(master, EVENT_stop);
         break;
     }
 }
@@ -184,16 +327,20 @@ int master_resize(struct master *master, uint32_t workers, uint32_t threads, cha
 /* Frees the resources that only the master has in memory. Also the first step of a child. */
 static void free_parts(struct master *master, bool remove)
 {
-    shutdown_free(master->shutdown);
+    lifecycle_free(&master->life);
     reload_free(master->reload);
     upgrade_free(master->upgrade);
     inheritance_free(&master->inheritance);
     master->operations->close(master->control, remove);
     supervisor_free(master->supervisor);
+    rebalance_free(master->rebalance);
     dispatch_free(master->dispatch);
     workers_free(&master->workers);
     listeners_close(master->server.listeners);
+    salvage_free(&master->server.salvage);
     statistics_free(master->statistics);
+    summary_free(master->summary);
+    memory_watch_free(master->memory_watch);
     post_mortem_free(&master->post_mortem);
     for (size_t i = 0; i < SIGNALS_HANDLED; i++)
         loop_free_event(master->signal[i]);
@@ -216,9 +363,10 @@ static void after_fork(void *context)
 static void end(struct master *master)
 {
     signals_block();
-    events_attach(NULL);
-    if (master->inheritance.link < 0) /* otherwise they still belong to the old master */
+    events_attach(NULL, 0);
+    if (!master->inheritance.pending) /* otherwise they still belong to the old master */
         listeners_unlink(master->server.listeners);
+    master->inheritance.link = -1; /* left open until the exit: the old master kills at its end */
     free_parts(master, true);
     server_release(&master->server);
 }
@@ -231,14 +379,22 @@ static int fail(const char *why)
     return -1;
 }
 
+static void on_killed_server(void *context, const struct segment *segment)
+{
+    struct server *server = context;
+
+    salvage_read(&server->salvage, segment, server->logs.fd[LOG_ACCESS]);
+}
+
 /* Inherits the lock of the old master, or acquires a new one. */
 static int acquire_lock(struct master *master, char *why, size_t size)
 {
     struct inheritance *inheritance = &master->inheritance;
     struct server *server = &master->server;
+    const struct pid_file_owner owner = {on_killed_server, server};
 
-    if (inheritance->link < 0)
-        return pid_file_acquire(&server->pid_file, server->config, why, size);
+    if (!inheritance->pending)
+        return pid_file_acquire(&server->pid_file, server->config, &owner, why, size);
     if (pid_file_inherit(&server->pid_file, server->config, inheritance->lock_fd, why, size) != 0)
         return -1;
     inheritance->lock_fd = -1;
@@ -252,15 +408,19 @@ static int acquire_names(struct master *master)
     char why[WHY];
     bool beside;
 
-    if (log_sink_check(server->config, why, sizeof(why)) != 0 ||
+    if (log_files_open(&server->logs, server->config, why, sizeof(why)) != 0 ||
         inheritance_read(&master->inheritance, why, sizeof(why)) != 0 ||
         acquire_lock(master, why, sizeof(why)) != 0)
         return fail(why);
+    server_restore_tickets(server, master->inheritance.tickets);
+    master->inheritance.tickets = -1;
     server->listeners = listeners_open(server->config, capacity_listen_sockets(server->config),
                                        &master->inheritance, why, sizeof(why));
-    if (server->listeners == NULL)
+    if (server->listeners == NULL || server_load_certificates(server, why, sizeof(why)) != 0 ||
+        metrics_sockets_open(&server->metrics, server->config, &server->metrics,
+                             &master->inheritance, why, sizeof(why)) != 0)
         return fail(why);
-    beside = master->inheritance.link >= 0;
+    beside = master->inheritance.pending;
     if (server_create_segment(server, beside, why, sizeof(why)) != 0)
         return fail(why);
     server_publish_config(server);
@@ -276,6 +436,7 @@ static int make_supervisor(struct master *master)
 {
     const struct supervisor_callbacks callbacks = {.changed = on_change,
                                                    .died = on_death,
+                                                   .not_started = on_not_started,
                                                    .replaced = on_replaced,
                                                    .child_ended = on_child_ended,
                                                    .after_fork = after_fork,
@@ -284,10 +445,11 @@ static int make_supervisor(struct master *master)
     if (workers_init(&master->workers, &master->server) != 0)
         return -1;
     master->dispatch = dispatch_new(&master->server, &master->workers);
-    if (master->dispatch == NULL)
+    master->rebalance = rebalance_new(&master->server, &master->workers, on_change, master);
+    if (master->dispatch == NULL || master->rebalance == NULL)
         return -1;
-    master->supervisor =
-        supervisor_new(&master->server, &master->workers, master->dispatch, &callbacks);
+    master->supervisor = supervisor_new(&master->server, &master->workers, master->dispatch,
+                                        master->rebalance, &callbacks);
     return master->supervisor != NULL ? 0 : -1;
 }
 
@@ -297,7 +459,7 @@ static int make_reload(struct master *master)
                                        .workers = &master->workers,
                                        .supervisor = master->supervisor,
                                        .dispatch = master->dispatch,
-                                       .shutdown = master->shutdown,
+                                       .life = &master->life,
                                        .options = master->options,
                                        .committed = on_reload_committed,
                                        .context = master};
@@ -312,13 +474,21 @@ static int make_parts(struct master *master)
     char why[WHY];
 
     server->doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    master->statistics = statistics_new(&server->segment, clock_monotonic_ns());
-    if (server->doorbell < 0 || master->statistics == NULL || make_supervisor(master) != 0)
+    master->statistics = statistics_new(&server->segment);
+    master->summary = summary_new(server->base, &server->segment);
+    if (server->doorbell < 0 || master->statistics == NULL || master->summary == NULL ||
+        make_supervisor(master) != 0)
         return fail("out of memory");
-    master->shutdown = shutdown_new(server, &master->workers, master->supervisor, master->dispatch);
+    master->shutdown = (struct shutdown){.server = server,
+                                         .workers = &master->workers,
+                                         .supervisor = master->supervisor,
+                                         .dispatch = master->dispatch,
+                                         .life = &master->life};
     master->upgrade =
-        upgrade_new(server, master->shutdown, master->options->argv, on_upgrade_failed, master);
-    if (master->shutdown == NULL || master->upgrade == NULL || make_reload(master) != 0)
+        upgrade_new(server, &master->life, master->options->argv, on_upgrade_failed, master);
+    master->memory_watch = memory_watch_new(server, &master->workers);
+    if (lifecycle_init(&master->life, server->base, actions, master) != 0 ||
+        master->upgrade == NULL || master->memory_watch == NULL || make_reload(master) != 0)
         return fail("out of memory");
     if (capacity_prepare(server, server->config->workers_processes, server->config->workers_threads,
                          why, sizeof(why)) != 0)
@@ -346,12 +516,12 @@ static void warn_of_sandbox(const struct config *config)
 {
     struct sandbox_features features = sandbox_features();
 
-    if (!config->server_jail)
+    if (config->server_jail == JAIL_OFF)
         event_log(LEVEL_WARN, "workers run without a sandbox: [server] jail is off");
     else if (features.built && features.landlock == 0)
         event_log(LEVEL_WARN, "this kernel has no Landlock: workers can read files outside %s",
                   config->server_root);
-    if (config->server_jail && features.built && !features.seccomp)
+    if (config->server_jail != JAIL_OFF && features.built && !features.seccomp)
         event_log(LEVEL_WARN,
                   "this kernel has no seccomp filters: workers can make any system call");
 }
@@ -372,13 +542,17 @@ static int start(struct master *master)
         return fail("cannot create the event loop");
     if (acquire_names(master) != 0 || make_parts(master) != 0)
         return -1;
-    if (make_events(master) != 0)
+    if (make_events(master) != 0 ||
+        inheritance_watch(&master->inheritance, server->base, on_told, master) != 0)
         return fail("cannot handle signals");
     signals_unblock();
-    events_attach(&server->segment);
+    events_attach(&server->segment, SEGMENT_RING_MASTER);
     segment_publish(&server->segment);
+    summary_set_interval(master->summary, server->config->log_summary_interval);
     warn_of_sandbox(server->config);
     supervisor_reconcile(master->supervisor);
+    if (!master->inheritance.pending)
+        supervisor_start_metrics(master->supervisor);
     return 0;
 }
 
@@ -388,8 +562,9 @@ int master_run(struct config *config, const struct options *options,
     struct master master = {.server = {.config = config,
                                        .segment = {.fd = -1},
                                        .pid_file = {.lock_fd = -1},
-                                       .doorbell = -1},
-                            .inheritance = {.link = -1, .lock_fd = -1},
+                                       .doorbell = -1,
+                                       .logs = LOG_FILES_NONE},
+                            .inheritance = INHERITANCE_NONE,
                             .options = options,
                             .operations = operations};
     int status = EXIT_FAILURE;
@@ -397,8 +572,10 @@ int master_run(struct config *config, const struct options *options,
     events_set_role(ROLE_MASTER);
     events_set_level((enum level)config->log_level);
     if (start(&master) == 0) {
-        event_base_dispatch(master.server.base);
-        status = EXIT_SUCCESS;
+        if (event_base_dispatch(master.server.base) != 0)
+            fail("the event loop of the master failed");
+        else if (!master.failed && !master.shutdown.lost_lines)
+            status = EXIT_SUCCESS;
     }
     end(&master);
     config_free(master.server.config);

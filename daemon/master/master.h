@@ -9,12 +9,17 @@
 #include "daemon/base/signals.h"
 #include "daemon/config/options.h"
 #include "daemon/master/dispatch.h"
+#include "daemon/master/handshake_failures.h"
 #include "daemon/master/inheritance.h"
+#include "daemon/master/lifecycle.h"
+#include "daemon/master/memory_watch.h"
 #include "daemon/master/post_mortem.h"
+#include "daemon/master/rebalance.h"
 #include "daemon/master/reload.h"
 #include "daemon/master/server.h"
 #include "daemon/master/shutdown.h"
 #include "daemon/master/statistics.h"
+#include "daemon/master/summary.h"
 #include "daemon/master/supervisor.h"
 #include "daemon/master/upgrade.h"
 #include "daemon/master/watchdog.h"
@@ -51,19 +56,26 @@ struct master {
     struct workers workers;
     struct supervisor *supervisor;
     struct dispatch *dispatch;
-    struct shutdown *shutdown;
+    struct rebalance *rebalance;
+    struct lifecycle life;
+    struct shutdown shutdown;
     struct reload *reload;
     struct upgrade *upgrade;
     struct statistics *statistics;
+    struct summary *summary;
     struct watchdog watchdog;
+    struct memory_watch *memory_watch;
     struct post_mortem post_mortem;
     struct inheritance inheritance;
+    struct handshake_failures handshake_failures;
     const struct options *options;
     const struct control_operations *operations;
     struct control *control;
     struct event *signal[SIGNALS_HANDLED];
     struct event *second;
-    bool announced; /* it has been announced that all workers serve */
+    bool announced;      /* it has been announced that all workers serve */
+    bool stop_requested; /* by a signal or a command */
+    bool failed;         /* it could not take over from the old master */
 };
 
 /*
@@ -72,6 +84,9 @@ struct master {
  */
 int master_run(struct config *config, const struct options *options,
                const struct control_operations *operations);
+
+/* EVENT_stop or EVENT_stop_command; the second call kills the workers. */
+void master_stop(struct master *master, enum life_event event);
 
 /*
  * Sets the number of workers and of threads in each, if there is room for them. Returns 0, or -1

@@ -3,7 +3,9 @@
 #include "common/clock.h"
 #include "common/control_client.h"
 #include "common/segment_reader.h"
+#include "daemon/base/events.h"
 #include "daemon/base/signals.h"
+#include "daemon/master/run_dir.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,25 +18,6 @@
 #include <unistd.h>
 
 enum { WAIT_MS = 5000, PROBE_MS = 50 };
-
-/* The directory must be owned by this user, because in /tmp anybody can create one of that name. */
-static int make_run_dir(const char *path, char *why, size_t size)
-{
-    struct stat status;
-
-    if (mkdir(path, geteuid() == 0 ? 0755 : 0700) != 0 && errno != EEXIST) {
-        snprintf(why, size, "cannot create the run directory %s: %s (set server.run_dir)", path,
-                 strerror(errno));
-        return -1;
-    }
-    if (lstat(path, &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != geteuid()) {
-        snprintf(why, size,
-                 "the run directory %s is not a directory owned by this user (set server.run_dir)",
-                 path);
-        return -1;
-    }
-    return 0;
-}
 
 static bool master_replies(const char *socket_path)
 {
@@ -81,8 +64,9 @@ static enum lock_result try_lock(struct pid_file *pid_file)
     int fd;
 
     signals_block();
-    fd = open(pid_file->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    fd = open(pid_file->path, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && path_is(pid_file->path, fd)) {
+        fchmod(fd, 0644); /* whatever the umask */
         pid_file->lock_fd = fd;
         return LOCKED;
     }
@@ -134,17 +118,20 @@ static int wait_for_lock(struct pid_file *pid_file, const struct config *config,
  * socket names. Those of a dead server are removed.
  */
 
-static int remove_segment(const struct config *config, char *why, size_t size)
+static int remove_segment(const struct config *config, const struct pid_file_owner *owner,
+                          char *why, size_t size)
 {
-    char name[INSTANCE_PATH_MAX], ignored[256];
+    char name[INSTANCE_PATH_MAX], problem[256];
     struct segment_reader reader;
     enum segment_health health = SEGMENT_DEAD;
     int pid = 0;
 
-    if (segment_attach(&reader, config->server_name, ignored, sizeof(ignored)) ==
+    if (segment_attach(&reader, config->server_name, problem, sizeof(problem)) ==
         SEGMENT_ATTACHED) {
         health = segment_health(&reader, clock_monotonic_ns());
-        pid = reader.map.header->master_pid;
+        pid = reader.map.header.master_pid;
+        if (health == SEGMENT_DEAD)
+            owner->died(owner->context, &reader.map);
         segment_detach(&reader);
     }
     if (health == SEGMENT_ALIVE || health == SEGMENT_SILENT) {
@@ -154,9 +141,12 @@ static int remove_segment(const struct config *config, char *why, size_t size)
                  config->server_name, pid);
         return -1;
     }
-    if (instance_segment_name(config->server_name, name, sizeof(name)) == 0)
-        shm_unlink(name);
-    return 0;
+    if (instance_segment_name(config->server_name, name, sizeof(name)) != 0 ||
+        shm_unlink(name) == 0 || errno == ENOENT)
+        return 0;
+    snprintf(why, size, "cannot remove /dev/shm%s: %s; use another name: -o server.name=NAME (%s)",
+             name, strerror(errno), problem);
+    return -1;
 }
 
 static int remove_socket(const char *path, char *why, size_t size)
@@ -170,6 +160,8 @@ static int remove_socket(const char *path, char *why, size_t size)
                  "cannot create the control socket %s: the file exists and is not a socket", path);
         return -1;
     }
+    if (!instance_owner_trusted(status.st_uid, path, why, size))
+        return -1;
     if (master_replies(path)) {
         snprintf(why, size, "another server uses the control socket %s (set control.socket)", path);
         return -1;
@@ -208,14 +200,15 @@ int pid_file_inherit(struct pid_file *pid_file, const struct config *config, int
     return 0;
 }
 
-int pid_file_acquire(struct pid_file *pid_file, const struct config *config, char *why, size_t size)
+int pid_file_acquire(struct pid_file *pid_file, const struct config *config,
+                     const struct pid_file_owner *owner, char *why, size_t size)
 {
     if (write_pid_path(pid_file, config, why, size) != 0)
         return -1;
-    if (make_run_dir(config->server_run_dir, why, size) != 0 ||
+    if (run_dir_prepare(config->server_run_dir, why, size) != 0 ||
         wait_for_lock(pid_file, config, why, size) != 0)
         return -1;
-    if (remove_segment(config, why, size) == 0 &&
+    if (remove_segment(config, owner, why, size) == 0 &&
         remove_socket(config->control_socket, why, size) == 0)
         return 0;
     pid_file_release(pid_file);
@@ -226,10 +219,13 @@ void pid_file_write(const struct pid_file *pid_file)
 {
     char text[32];
     int length = snprintf(text, sizeof(text), "%d\n", getpid());
+    int fd = open(pid_file->path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
 
-    if (ftruncate(pid_file->lock_fd, 0) != 0 ||
-        pwrite(pid_file->lock_fd, text, (size_t)length, 0) != length)
-        fprintf(stderr, "webserverd: cannot write %s: %s\n", pid_file->path, strerror(errno));
+    if (fd < 0 || !path_is(pid_file->path, pid_file->lock_fd) || ftruncate(fd, 0) != 0 ||
+        pwrite(fd, text, (size_t)length, 0) != length)
+        event_log(LEVEL_ERROR, "cannot write %s: %s", pid_file->path, strerror(errno));
+    if (fd >= 0)
+        close(fd);
 }
 
 void pid_file_release(struct pid_file *pid_file)

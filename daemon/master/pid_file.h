@@ -1,16 +1,23 @@
 /*
- * Run directory, pid file and instance lock. The lock is a flock() on the pid file that every child
- * inherits, so it is free only when the last process of an instance has exited and its last listen
+ * The pid file and instance lock. The lock is a flock() on a read-only descriptor of the pid file
+ * that every child inherits, so it is free only when the last process of an instance has exited and its last listen
  * socket is closed. The lock decides whether an instance is alive, never a pid. The master.
  */
 #ifndef DAEMON_PID_FILE_H
 #define DAEMON_PID_FILE_H
 
+#include "common/segment.h"
 #include "daemon/config/config.h"
 
 struct pid_file {
-    int lock_fd; /* the pid file, locked; -1: not held */
+    int lock_fd; /* the pid file, read-only and locked; -1: not held */
     char path[INSTANCE_PATH_MAX];
+};
+
+struct pid_file_owner {
+    /* Called before SEGMENT, which a dead instance of the same name left, is removed. */
+    void (*died)(void *context, const struct segment *segment);
+    void *context;
 };
 
 /*
@@ -19,8 +26,8 @@ struct pid_file {
  * waits up to five seconds for the processes of a dead master to exit. Returns 0 with signals
  * blocked (signals.h) until the caller handles them, or -1 with WHY.
  */
-int pid_file_acquire(struct pid_file *pid_file, const struct config *config, char *why,
-                     size_t size);
+int pid_file_acquire(struct pid_file *pid_file, const struct config *config,
+                     const struct pid_file_owner *owner, char *why, size_t size);
 
 /*
  * In a binary upgrade: takes over LOCK_FD from the old master if it is the pid file of CONFIG.

@@ -1,10 +1,10 @@
 #include "daemon/master/post_mortem.h"
 
 #include "common/clock.h"
+#include "common/escape.h"
 #include "common/log_record.h"
 #include "common/tables.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,20 +15,6 @@ enum {
     SEARCHED_WORDS = 4096,  /* of the end of a log ring, searched for the last requests */
     LIST_BYTES = 900 * 1024 /* fits into a reply (CONTROL_REPLY_MAX) */
 };
-
-/* Escapes bytes that are not printable ASCII. TEXT has room for 4 * COUNT + 1. */
-static void escape(char *text, const char *bytes, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        unsigned char byte = (unsigned char)bytes[i];
-
-        if (isprint(byte) && byte != '\\')
-            *text++ = (char)byte;
-        else
-            text += sprintf(text, "\\x%02x", byte);
-    }
-    *text = '\0';
-}
 
 static json_t *line_of(const uint64_t *words)
 {
@@ -47,13 +33,13 @@ static json_t *line_of(const uint64_t *words)
 /* The last requests that a thread logged, oldest first. */
 static json_t *last_requests(const struct log_ring *ring)
 {
-    uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire);
+    uint64_t head = atomic_load_explicit(&ring->words->head, memory_order_acquire);
     uint64_t span = ring->capacity / 2 < SEARCHED_WORDS ? ring->capacity / 2 : SEARCHED_WORDS;
     uint64_t at = log_record_first(ring, head > span ? head - span : 0, head);
     uint64_t words[LOG_RECORD_WORDS_MAX];
     json_t *list = json_array();
 
-    while (log_ring_read(ring, &at, words, LOG_RECORD_WORDS_MAX) == LOG_RING_RECORD) {
+    while (at < head && log_ring_read(ring, &at, words, LOG_RECORD_WORDS_MAX) == LOG_RING_RECORD) {
         json_array_append_new(list, line_of(words));
         if (json_array_size(list) > POST_MORTEM_REQUESTS)
             json_array_remove(list, 0);
@@ -65,7 +51,7 @@ static json_t *last_requests(const struct log_ring *ring)
 static json_t *activity_of(const struct segment_activity *activity, const char *name,
                            uint32_t number)
 {
-    char bytes[SEGMENT_WORK_WORDS * 8], work[4 * sizeof(bytes) + 1];
+    char bytes[SEGMENT_WORK_WORDS * 8], work[ESCAPE_TEXT_BYTES(sizeof(bytes))];
     uint32_t state = atomic_load_explicit(&activity->state, memory_order_relaxed);
     uint64_t since = atomic_load_explicit(&activity->since_ns, memory_order_relaxed);
     uint64_t now = clock_monotonic_ns();
@@ -73,7 +59,7 @@ static json_t *activity_of(const struct segment_activity *activity, const char *
     if (state == THREAD_STATE_NONE || state >= THREAD_STATE_COUNT)
         return NULL;
     segment_load_text(activity->work, SEGMENT_WORK_WORDS, bytes);
-    escape(work, bytes, strlen(bytes));
+    escape_bytes(work, sizeof(work), bytes, strlen(bytes));
     return json_pack("{s:i, s:i, s:s, s:f, s:s}", name, (int)number, "tid",
                      (int)atomic_load_explicit(&activity->tid, memory_order_relaxed), "state",
                      thread_state_table[state].name, "since_s",
@@ -82,24 +68,24 @@ static json_t *activity_of(const struct segment_activity *activity, const char *
 
 static json_t *list_threads(const struct segment *segment, uint32_t worker)
 {
+    uint32_t threads = segment_threads_per_worker(segment), first = worker * threads;
     json_t *list = json_array();
 
-    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++) {
-        const struct segment_slot *slot = segment_thread_slot(segment, i);
+    for (uint32_t i = first; i < first + threads; i++) {
+        const struct log_ring ring = segment_ring(segment, i);
         const struct segment_thread *block;
         json_t *thread;
 
-        if (!segment_slot_reserved(slot) ||
-            atomic_load_explicit(&slot->worker, memory_order_relaxed) != worker)
+        if (!segment_thread_reserved(segment, i))
             continue;
         block = segment_thread(segment, i);
-        thread = activity_of(&block->activity, "thread", atomic_load(&slot->thread));
+        thread = activity_of(&block->activity, "thread", i - first);
         if (thread == NULL)
             continue;
         json_object_set_new(
             thread, "connections",
             json_integer((json_int_t)metric_get(block->metrics, METRIC_connections_open)));
-        json_object_set_new(thread, "last", last_requests(segment_ring(segment, i)));
+        json_object_set_new(thread, "last", last_requests(&ring));
         json_array_append_new(list, thread);
     }
     return list;
@@ -119,7 +105,7 @@ void post_mortem_record(struct post_mortem *post_mortem, const struct segment *s
 {
     const struct segment_worker *block = segment_worker(segment, slot);
     time_t now = (time_t)(clock_wall_ns() / NS_PER_S);
-    uint64_t lived = clock_wall_ns() - atomic_load(&block->started_ns);
+    uint64_t lived = clock_wall_ns() - atomic_load(&segment_worker_slot(segment, slot)->started_ns);
     char when[32];
     struct tm parts;
 

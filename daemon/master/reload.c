@@ -5,9 +5,9 @@
 #include "daemon/config/keys.h"
 #include "daemon/config/load.h"
 #include "daemon/config/value.h"
-#include "daemon/logger/sink.h"
 #include "daemon/master/capacity.h"
 #include "daemon/sandbox/sandbox.h"
+#include "daemon/tls/context.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,11 +15,16 @@
 
 struct reload {
     struct reload_setup setup;
-    struct config *previous; /* while the new workers start, else NULL */
+    struct config *previous;        /* while the new workers start, else NULL */
+    struct log_files logs;          /* of the new configuration, meanwhile */
+    struct metrics_sockets metrics; /* the same */
+    struct tls_context *previous_tls;
     uint32_t previous_generation;
     bool waiting;           /* another reload has been requested meanwhile */
     uint64_t started, done; /* numbers of attempts */
+    uint64_t attempt;       /* of the last request, or 0 if it failed */
     char *failure;          /* of the last attempt, or NULL */
+    char *refusal;          /* why the last request was not accepted */
     json_t *changed;        /* names of keys */
 };
 
@@ -124,6 +129,8 @@ static json_t *list_changes(const struct config *before, const struct config *af
 /* Logs each message of TEXT; the indented lines after it only show the line. */
 static void log_errors(const char *text)
 {
+    if (text == NULL)
+        text = "out of memory";
     while (*text != '\0') {
         size_t length = strcspn(text, "\n");
 
@@ -135,20 +142,18 @@ static void log_errors(const char *text)
 
 /* Starting */
 
-static void set_failure(struct reload *reload, const char *why)
+static void set_text(char **text, const char *value)
 {
-    free(reload->failure);
-    reload->failure = strdup(why);
+    free(*text);
+    *text = strdup(value);
 }
 
-static int prepare(const struct reload *reload, char *why, size_t size)
+static int prepare_sockets(struct server *server, char *why, size_t size)
 {
-    struct server *server = reload->setup.server;
     const struct config *config = server->config;
 
-    if (log_sink_check(config, why, size) != 0 ||
-        listeners_prepare(server->listeners, config, capacity_listen_sockets(config), why, size) !=
-            0)
+    if (listeners_prepare(server->listeners, config, capacity_listen_sockets(config), why, size) !=
+        0)
         return -1;
     if (capacity_prepare(server, config->workers_processes, config->workers_threads, why, size) ==
         0)
@@ -157,8 +162,32 @@ static int prepare(const struct reload *reload, char *why, size_t size)
     return -1;
 }
 
-/* Takes over CONFIG. Returns 0, or -1 with reload->failure set and nothing changed. */
-static int start(struct reload *reload, struct config *config)
+static int prepare(struct reload *reload, char *why, size_t size)
+{
+    struct server *server = reload->setup.server;
+    struct tls_context *previous = server->tls;
+
+    if (log_files_open(&reload->logs, server->config, why, size) != 0)
+        return -1;
+    if (metrics_sockets_open(&reload->metrics, server->config, &server->metrics, NULL, why, size) !=
+        0) {
+        log_files_close(&reload->logs);
+        return -1;
+    }
+    if (prepare_sockets(server, why, size) == 0) {
+        if (server_load_certificates(server, why, size) == 0) {
+            reload->previous_tls = previous;
+            return 0;
+        }
+        listeners_abandon(server->listeners);
+    }
+    metrics_sockets_close(&reload->metrics);
+    log_files_close(&reload->logs);
+    return -1;
+}
+
+/* Takes over CONFIG. Returns 0, or -1 with reload->refusal set and nothing changed. */
+static int take_over(struct reload *reload, struct config *config)
 {
     struct server *server = reload->setup.server;
     struct config *previous = server->config;
@@ -168,7 +197,7 @@ static int start(struct reload *reload, struct config *config)
     if (prepare(reload, why, sizeof(why)) != 0) {
         server->config = previous;
         free_config(config);
-        set_failure(reload, why);
+        set_text(&reload->refusal, why);
         return -1;
     }
     json_decref(reload->changed);
@@ -180,47 +209,87 @@ static int start(struct reload *reload, struct config *config)
     return 0;
 }
 
-/* Workers that die repeatedly do not block a reload, because another configuration may fix that. */
-static bool is_busy(const struct reload *reload)
+/* Loads the file. NULL with reload->refusal set if it has errors. */
+static struct config *load_or_refuse(struct reload *reload)
 {
-    return reload->previous != NULL || workers_are_replacing(reload->setup.workers);
+    char *errors;
+    struct config *config = load(reload, &errors);
+
+    if (config == NULL)
+        set_text(&reload->refusal, errors != NULL ? errors : "out of memory");
+    free(errors);
+    return config;
 }
 
-uint64_t reload_request(struct reload *reload, char **errors)
+int reload_start(struct reload *reload)
 {
-    struct config *config;
+    struct config *config = load_or_refuse(reload);
+    bool waited = reload->waiting;
 
-    if (shutdown_has_begun(reload->setup.shutdown)) {
-        *errors = strdup("the server is stopping");
-        return 0;
-    }
-    config = load(reload, errors);
-    if (config == NULL)
-        return 0;
-    free(*errors);
-    *errors = NULL;
-    if (is_busy(reload)) {
-        free_config(config); /* start_waiting() will load the file again */
-        reload->waiting = true;
-        return reload->started + 1;
-    }
+    reload->waiting = false;
     reload->started++;
-    if (start(reload, config) == 0)
-        return reload->started;
+    if (config != NULL && take_over(reload, config) == 0) {
+        reload->attempt = reload->started;
+        return 0;
+    }
     reload->done = reload->started;
-    *errors = reload->failure;
-    reload->failure = NULL;
+    if (waited)
+        set_text(&reload->failure, reload->refusal != NULL ? reload->refusal : "out of memory");
+    return -1;
+}
+
+int reload_queue(struct reload *reload)
+{
+    struct config *config = load_or_refuse(reload);
+
+    if (config == NULL)
+        return -1;
+    free_config(config); /* it is loaded again when the reload starts */
+    reload->waiting = true;
+    reload->attempt = reload->started + 1;
     return 0;
+}
+
+int reload_refuse(struct reload *reload)
+{
+    set_text(&reload->refusal, "the server is stopping");
+    return 0;
+}
+
+uint64_t reload_request(struct reload *reload)
+{
+    reload->attempt = 0;
+    lifecycle_report(reload->setup.life, EVENT_reload);
+    return reload->attempt;
+}
+
+static void request_and_log(struct reload *reload)
+{
+    if (reload_request(reload) == 0)
+        log_errors(reload->refusal);
 }
 
 void reload_request_by_signal(struct reload *reload)
 {
-    char *errors = NULL;
-
     event_log(LEVEL_INFO, "reload, by SIGHUP");
-    if (reload_request(reload, &errors) == 0)
-        log_errors(errors != NULL ? errors : "out of memory");
-    free(errors);
+    request_and_log(reload);
+}
+
+void reload_request_by_old_master(struct reload *reload)
+{
+    event_log(LEVEL_INFO, "reload, requested from the old master");
+    request_and_log(reload);
+}
+
+bool reload_is_waiting(const struct reload *reload)
+{
+    return reload->waiting;
+}
+
+void reload_start_waiting(struct reload *reload)
+{
+    if (reload->waiting)
+        request_and_log(reload);
 }
 
 /* Ending */
@@ -240,15 +309,27 @@ static bool logs_differ(const struct config *before, const struct config *after)
     return false;
 }
 
-void reload_commit(struct reload *reload)
+/* The logger is replaced only if it has other settings. */
+static void take_over_logs(struct reload *reload, const struct config *previous)
+{
+    struct server *server = reload->setup.server;
+
+    if (logs_differ(previous, server->config)) {
+        supervisor_replace_logs(reload->setup.supervisor, &reload->logs);
+        reload->logs = LOG_FILES_NONE;
+        return;
+    }
+    log_files_close(&reload->logs);
+    server->logs.config = server->config;
+}
+
+int reload_commit(struct reload *reload)
 {
     const struct reload_setup *setup = &reload->setup;
     struct server *server = setup->server;
     struct config *previous = reload->previous;
     char *keys;
 
-    if (previous == NULL)
-        return;
     end(reload);
     free(reload->failure);
     reload->failure = NULL;
@@ -257,66 +338,57 @@ void reload_commit(struct reload *reload)
         event_log(LEVEL_ERROR, "cannot accept connections: out of memory");
     setup->committed(setup->context);
     server_publish_config(server);
-    if (logs_differ(previous, server->config))
-        supervisor_restart_logger(setup->supervisor);
+    if (metrics_sockets_replace(&server->metrics, &reload->metrics))
+        supervisor_renew_metrics(setup->supervisor);
+    take_over_logs(reload, previous);
     free_config(previous);
+    tls_context_free(reload->previous_tls);
+    reload->previous_tls = NULL;
     keys = json_dumps(reload->changed, JSON_COMPACT);
     event_log(LEVEL_INFO, "configuration reloaded, generation %u; changed: %s",
               setup->workers->generation, keys != NULL ? keys : "?");
     free(keys);
+    return 0;
 }
 
-static void abandon(struct reload *reload, const char *why)
+int reload_abandon(struct reload *reload)
 {
     struct server *server = reload->setup.server;
 
-    event_log(LEVEL_ERROR, "reload failed, configuration unchanged: %s", why);
-    set_failure(reload, why);
+    event_log(LEVEL_ERROR, "reload failed, configuration unchanged: %s", reload->failure);
     listeners_abandon(server->listeners);
+    metrics_sockets_close(&reload->metrics);
+    log_files_close(&reload->logs);
     free_config(server->config);
     server->config = reload->previous;
+    tls_context_free(server->tls);
+    server->tls = reload->previous_tls;
+    reload->previous_tls = NULL;
     supervisor_revert(reload->setup.supervisor, reload->previous_generation);
     end(reload);
+    return 0;
 }
 
 void reload_worker_died(struct reload *reload, const struct worker_process *worker, const char *how)
 {
     char why[256];
 
-    if (reload->previous == NULL || worker->state != WORKER_STARTING ||
-        worker->generation != reload->setup.workers->generation)
+    if (worker->state != WORKER_STARTING || worker->generation != reload->setup.workers->generation)
         return;
     snprintf(why, sizeof(why), "a new worker %s before it served", how);
-    abandon(reload, why);
+    set_text(&reload->failure, why);
+    lifecycle_report(reload->setup.life, EVENT_new_died);
 }
 
-/* The file may have become invalid while the reload waited. */
-static void start_waiting(struct reload *reload)
+void reload_worker_not_started(struct reload *reload, const char *why)
 {
-    char *errors;
-    struct config *config = load(reload, &errors);
+    char text[256];
 
-    reload->waiting = false;
-    reload->started++;
-    if (config != NULL && start(reload, config) == 0) {
-        free(errors);
+    if (reload->previous == NULL)
         return;
-    }
-    if (config == NULL)
-        set_failure(reload, errors != NULL ? errors : "out of memory");
-    log_errors(reload->failure);
-    free(errors);
-    reload->done = reload->started;
-}
-
-void reload_advance(struct reload *reload)
-{
-    if (shutdown_has_begun(reload->setup.shutdown))
-        return;
-    if (reload->previous != NULL && workers_are_renewed(reload->setup.workers))
-        reload_commit(reload);
-    if (reload->waiting && !is_busy(reload))
-        start_waiting(reload);
+    snprintf(text, sizeof(text), "cannot start a worker: %s", why);
+    set_text(&reload->failure, text);
+    lifecycle_report(reload->setup.life, EVENT_new_died);
 }
 
 /* Results */
@@ -324,7 +396,12 @@ void reload_advance(struct reload *reload)
 bool reload_is_done(const struct reload *reload, uint64_t attempt)
 {
     return (reload->done >= attempt && !workers_leaving_accept(reload->setup.workers)) ||
-           shutdown_has_begun(reload->setup.shutdown);
+           lifecycle_is_stopping(reload->setup.life);
+}
+
+const char *reload_refusal(const struct reload *reload)
+{
+    return reload->refusal;
 }
 
 const char *reload_failure(const struct reload *reload)
@@ -344,6 +421,7 @@ struct reload *reload_new(const struct reload_setup *setup)
     if (reload == NULL)
         return NULL;
     reload->setup = *setup;
+    reload->logs = LOG_FILES_NONE;
     reload->changed = json_array();
     return reload;
 }
@@ -352,8 +430,12 @@ void reload_free(struct reload *reload)
 {
     if (reload == NULL)
         return;
+    metrics_sockets_close(&reload->metrics);
+    log_files_close(&reload->logs);
     free_config(reload->previous);
+    tls_context_free(reload->previous_tls);
     json_decref(reload->changed);
     free(reload->failure);
+    free(reload->refusal);
     free(reload);
 }

@@ -3,18 +3,16 @@
  * new generation of workers starts with it beside the old one, and when all of them serve, the old
  * ones leave. A failure before that changes nothing.
  *
- *   idle ──request──▶ starting ──all new workers serve──▶ (old workers leave) ──▶ idle
- *                        │ a new worker dies
- *                        └──▶ idle, with the previous configuration
- *
- * Requests that come before the old workers have left are merged into one more reload. The master's
- * loop.
+ * Requests that come before the old workers have left are merged into one more reload. The actions
+ * of the life cycle's table return 0, or -1 with nothing changed. The master's loop.
  */
 #ifndef DAEMON_RELOAD_H
 #define DAEMON_RELOAD_H
 
 #include "daemon/config/options.h"
-#include "daemon/master/shutdown.h"
+#include "daemon/master/dispatch.h"
+#include "daemon/master/lifecycle.h"
+#include "daemon/master/supervisor.h"
 
 #include <jansson.h>
 
@@ -26,7 +24,7 @@ struct reload_setup {
     const struct workers *workers;
     struct supervisor *supervisor;
     struct dispatch *dispatch;
-    const struct shutdown *shutdown;
+    struct lifecycle *life;
     const struct options *options;    /* the command line, which names the configuration */
     void (*committed)(void *context); /* server->config is in force; apply it elsewhere */
     void *context;
@@ -37,17 +35,35 @@ struct reload *reload_new(const struct reload_setup *setup);
 void reload_free(struct reload *reload);
 
 /*
- * Checks the file and starts the reload, or queues it after the current one. Returns the number of
- * the attempt; or 0 with nothing changed and the error messages in *ERRORS (the caller frees; NULL:
- * out of memory).
+ * Checks the file and starts the reload, or queues it after the current change. Returns the number
+ * of the attempt; or 0 with nothing changed and reload_refusal().
  */
-uint64_t reload_request(struct reload *reload, char **errors);
+uint64_t reload_request(struct reload *reload);
 
 /* The same for SIGHUP, with errors logged. */
 void reload_request_by_signal(struct reload *reload);
 
+/* The same, requested from the old master of an upgrade, which had not begun it. */
+void reload_request_by_old_master(struct reload *reload);
+
+/* True if a reload is queued. */
+bool reload_is_waiting(const struct reload *reload);
+
+/* The same for a queued reload, if there is one. Call when no old worker is left. */
+void reload_start_waiting(struct reload *reload);
+
+/*
+ * Reports EVENT_new_died if WORKER, which has died, was a new one that never served; HOW describes
+ * it.
+ */
+void reload_worker_died(struct reload *reload, const struct worker_process *worker,
+                        const char *how);
+
 /* True if that attempt has ended, successfully or not. */
 bool reload_is_done(const struct reload *reload, uint64_t attempt);
+
+/* Why the last request was not accepted; NULL: out of memory. Borrowed. */
+const char *reload_refusal(const struct reload *reload);
 
 /* The error of the last attempt, or NULL. Borrowed. */
 const char *reload_failure(const struct reload *reload);
@@ -55,20 +71,15 @@ const char *reload_failure(const struct reload *reload);
 /* Names of the keys that the last reload changed. Borrowed. */
 json_t *reload_changed_keys(const struct reload *reload);
 
-/*
- * Call when the new workers serve: applies the rest of the configuration. Does nothing without a
- * reload.
- */
-void reload_commit(struct reload *reload);
+/* Reports the same, because a worker could not be started. */
+void reload_worker_not_started(struct reload *reload, const char *why);
 
-/*
- * Call when a worker has died; HOW describes it. The reload fails if it was a new worker that never
- * served.
- */
-void reload_worker_died(struct reload *reload, const struct worker_process *worker,
-                        const char *how);
+/* Actions */
 
-/* Call when a process has started or ended: takes the next step. */
-void reload_advance(struct reload *reload);
+int reload_start(struct reload *reload);
+int reload_queue(struct reload *reload);
+int reload_refuse(struct reload *reload);
+int reload_commit(struct reload *reload);
+int reload_abandon(struct reload *reload);
 
 #endif

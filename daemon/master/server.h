@@ -6,19 +6,33 @@
 #define DAEMON_SERVER_H
 
 #include "common/segment.h"
+#include "daemon/base/messages.h"
 #include "daemon/config/config.h"
+#include "daemon/logger/log_files.h"
+#include "daemon/logger/salvage.h"
 #include "daemon/master/listeners.h"
+#include "daemon/master/metrics_sockets.h"
 #include "daemon/master/pid_file.h"
 
 #include <event2/event.h>
 
+struct tls_context;
+struct tls_tickets;
+
 struct server {
     struct event_base *base;
+    struct tls_context *tls;     /* of config; NULL: no listen socket needs it */
+    struct tls_tickets *tickets; /* NULL: TLS has not been needed yet */
+    uint64_t tickets_ns;         /* when their keys were last rotated, monotonic */
     struct config *config; /* in force, or being applied by a reload; commands change values */
     struct segment segment;
     struct listeners *listeners; /* NULL once the shutdown has begun */
+    struct metrics_sockets metrics;
     struct pid_file pid_file;
-    int doorbell; /* eventfd: wakes the logger */
+    struct message_memory memory; /* as last sent to the workers */
+    int doorbell;                 /* eventfd: wakes the logger */
+    struct log_files logs;
+    struct salvage salvage; /* lines of a killed server with this name */
 };
 
 /*
@@ -28,17 +42,30 @@ struct server {
 int server_create_segment(struct server *server, bool beside, char *why, size_t size);
 
 /*
+ * Reads the certificates of the configuration into server->tls, if a listen socket needs them.
+ * Returns 0, or -1 with WHY and nothing changed.
+ */
+int server_load_certificates(struct server *server, char *why, size_t size);
+
+/*
+ * Binary upgrade: the keys of session tickets as a file (tls_tickets_save()), or -1; and from such a
+ * file, which it closes; -1: none. Without it, clients have to make full handshakes.
+ */
+int server_save_tickets(const struct server *server);
+void server_restore_tickets(struct server *server, int fd);
+
+/*
+ * Makes a new key for session tickets every half of [tls] session_timeout. Returns true if it did:
+ * then workers_send_tickets().
+ */
+bool server_rotate_tickets(struct server *server, uint64_t now_ns);
+
+/*
  * Writes the configuration in force to the segment. Call it after each change; needs the listeners.
  */
 void server_publish_config(struct server *server);
 
-/*
- * Makes the logger reopen its files. Returns the value of segment_logger's logs_done when that is
- * done.
- */
-uint32_t server_reopen_logs(struct server *server);
-
-/* Removes segment and pid file and closes the eventfd. The caller frees the rest. */
+/* Removes segment and pid file, closes the eventfd, the sockets of [metrics] and the logs, frees the certificates. The caller frees the rest. */
 void server_release(struct server *server);
 
 #endif

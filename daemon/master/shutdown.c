@@ -1,125 +1,118 @@
 #include "daemon/master/shutdown.h"
 
+#include "common/units.h"
 #include "daemon/base/events.h"
 #include "daemon/base/service.h"
 
-#include <signal.h>
-#include <stdlib.h>
+#include <inttypes.h>
 
 enum {
-    LOGGER_GRACE_MS = 5000,
+    LOGGER_GRACE_MS = 5000, /* after the time that the logger may wait for a log */
     KILL_GRACE_MS =
         2000, /* after drain_timeout, at which workers close the remaining connections themselves */
 };
 
-struct shutdown {
-    struct server *server;
-    struct workers *workers;
-    struct supervisor *supervisor;
-    struct dispatch *dispatch;
-    struct event *deadline;
-    bool begun;
-    bool logger_stopped; /* the last step */
-};
-
-static void set_deadline(struct shutdown *shutdown, uint64_t ms)
+static void report_stopping(const struct shutdown *shutdown)
 {
-    const struct timeval when = {.tv_sec = (time_t)(ms / 1000),
-                                 .tv_usec = (suseconds_t)(ms % 1000) * 1000};
-
-    event_add(shutdown->deadline, &when);
-}
-
-static void on_deadline(evutil_socket_t fd, short what, void *argument)
-{
-    const struct shutdown *shutdown = argument;
-    pid_t logger = supervisor_logger_pid(shutdown->supervisor);
-
-    (void)fd, (void)what;
-    if (workers_alive(shutdown->workers) > 0) {
-        event_log(LEVEL_WARN,
-                  "some workers did not exit within workers.drain_timeout: killing them");
-        workers_kill(shutdown->workers);
-    } else if (logger > 0) {
-        kill(logger, SIGKILL);
-    }
-}
-
-void shutdown_advance(struct shutdown *shutdown)
-{
-    if (!shutdown->begun || workers_alive(shutdown->workers) > 0)
-        return;
-    if (!shutdown->logger_stopped) {
-        shutdown->logger_stopped = true;
-        event_log(LEVEL_INFO, "stopped");
-        supervisor_stop_logger(shutdown->supervisor);
-        set_deadline(shutdown, LOGGER_GRACE_MS);
-    }
-    if (supervisor_logger_pid(shutdown->supervisor) == 0)
-        event_base_loopbreak(shutdown->server->base);
-}
-
-static void begin(struct shutdown *shutdown, bool gracefully)
-{
-    struct server *server = shutdown->server;
-
-    shutdown->begun = true;
-    atomic_store(&segment_master(&server->segment)->stopping, 1);
+    atomic_store(&segment_master(&shutdown->server->segment)->stopping, 1);
     event_log(LEVEL_INFO, "stopping: finishing open requests");
+}
+
+/* The kernel then refuses new connections, unless another process has the sockets, too. */
+static void close_listeners(const struct shutdown *shutdown)
+{
     dispatch_stop_accepting(shutdown->dispatch);
-    if (!gracefully)
-        listeners_unlink(server->listeners);
-    /* The kernel then refuses new connections instead of queueing them. */
-    listeners_close(server->listeners);
-    server->listeners = NULL;
-    supervisor_stop_workers(shutdown->supervisor, gracefully);
-    set_deadline(shutdown, server->config->workers_drain_timeout + KILL_GRACE_MS);
-    shutdown_advance(shutdown);
+    listeners_close(shutdown->server->listeners);
+    shutdown->server->listeners = NULL;
 }
 
-void shutdown_begin(struct shutdown *shutdown)
+static void wait_for_workers(const struct shutdown *shutdown)
 {
-    if (!shutdown->begun) {
-        notify_send("STOPPING=1\nSTATUS=finishing open requests");
-        begin(shutdown, false);
-        return;
-    }
+    lifecycle_set_deadline(shutdown->life,
+                           shutdown->server->config->workers_drain_timeout + KILL_GRACE_MS);
+}
+
+int shutdown_begin(const struct shutdown *shutdown)
+{
+    notify_send("STOPPING=1\nSTATUS=finishing open requests");
+    report_stopping(shutdown);
+    supervisor_stop_workers(shutdown->supervisor);
+    lifecycle_set_deadline(shutdown->life, shutdown->server->config->workers_stop_grace);
+    return 0;
+}
+
+int shutdown_finish(const struct shutdown *shutdown)
+{
+    dispatch_take_all(shutdown->dispatch);
+    close_listeners(shutdown);
+    supervisor_finish_workers(shutdown->supervisor);
+    wait_for_workers(shutdown);
+    return 0;
+}
+
+int shutdown_retire(const struct shutdown *shutdown)
+{
+    report_stopping(shutdown);
+    dispatch_flush(shutdown->dispatch);
+    close_listeners(shutdown);
+    supervisor_retire_workers(shutdown->supervisor);
+    wait_for_workers(shutdown);
+    return 0;
+}
+
+int shutdown_force(struct shutdown *shutdown)
+{
+    shutdown->forced = true;
     event_log(LEVEL_WARN, "stopping now: killing the workers");
+    close_listeners(shutdown);
+    supervisor_finish_workers(shutdown->supervisor);
     workers_kill(shutdown->workers);
+    return 0;
 }
 
-void shutdown_begin_graceful(struct shutdown *shutdown)
+int shutdown_kill_workers(const struct shutdown *shutdown)
 {
-    if (!shutdown->begun)
-        begin(shutdown, true);
+    event_log(LEVEL_WARN, "some workers did not exit within workers.drain_timeout: killing them");
+    workers_kill(shutdown->workers);
+    return 0;
 }
 
-bool shutdown_has_begun(const struct shutdown *shutdown)
+int shutdown_flush(const struct shutdown *shutdown)
 {
-    return shutdown->begun;
+    uint32_t wait_ms = shutdown->forced ? 0 : shutdown->server->config->workers_drain_timeout;
+
+    event_log(LEVEL_INFO, "stopped");
+    supervisor_release_metrics(shutdown->supervisor);
+    supervisor_stop_logger(shutdown->supervisor, wait_ms);
+    lifecycle_set_deadline(shutdown->life, (uint64_t)wait_ms + LOGGER_GRACE_MS);
+    return 0;
 }
 
-struct shutdown *shutdown_new(struct server *server, struct workers *workers,
-                              struct supervisor *supervisor, struct dispatch *dispatch)
+int shutdown_hasten_logger(const struct shutdown *shutdown)
 {
-    struct shutdown *shutdown = calloc(1, sizeof(*shutdown));
-
-    if (shutdown == NULL)
-        return NULL;
-    *shutdown = (struct shutdown){
-        .server = server, .workers = workers, .supervisor = supervisor, .dispatch = dispatch};
-    shutdown->deadline = event_new(server->base, -1, 0, on_deadline, shutdown);
-    if (shutdown->deadline == NULL) {
-        free(shutdown);
-        return NULL;
-    }
-    return shutdown;
+    supervisor_stop_logger(shutdown->supervisor, 0);
+    lifecycle_set_deadline(shutdown->life, LOGGER_GRACE_MS);
+    return 0;
 }
 
-void shutdown_free(struct shutdown *shutdown)
+int shutdown_kill_logger(const struct shutdown *shutdown)
 {
-    if (shutdown == NULL)
-        return;
-    event_free(shutdown->deadline);
-    free(shutdown);
+    supervisor_give_up_logger(shutdown->supervisor);
+    if (supervisor_logger_has_finished(shutdown->supervisor))
+        lifecycle_report(shutdown->life, EVENT_no_logger);
+    return 0;
+}
+
+/* The logger has reported it, too, unless it was killed; but the error log may be as full. */
+int shutdown_end(struct shutdown *shutdown)
+{
+    uint64_t lost = supervisor_unwritten_lines(shutdown->supervisor);
+
+    shutdown->lost_lines = lost > 0;
+    if (lost > 0)
+        event_log(LEVEL_ERROR, "stopped without %" PRIu64 " %s of the access log", lost,
+                  units_plural(lost, "line", "lines"));
+    supervisor_end_metrics(shutdown->supervisor);
+    event_base_loopbreak(shutdown->server->base);
+    return 0;
 }

@@ -1,32 +1,50 @@
 /*
- * Stops the server in order: the workers finish their requests, the logger writes the remaining
- * lines, the loop ends. The master's loop.
+ * The actions that end a master, in order: the workers answer what is on its way, then finish their
+ * requests; the logger writes the remaining lines; the loop ends. Each returns 0. The master's loop.
  */
 #ifndef DAEMON_SHUTDOWN_H
 #define DAEMON_SHUTDOWN_H
 
 #include "daemon/master/dispatch.h"
+#include "daemon/master/lifecycle.h"
 #include "daemon/master/supervisor.h"
 
-struct shutdown;
-
-/* All are borrowed. NULL: out of memory. */
-struct shutdown *shutdown_new(struct server *server, struct workers *workers,
-                              struct supervisor *supervisor, struct dispatch *dispatch);
-void shutdown_free(struct shutdown *shutdown);
-
-/* Begins the shutdown; a second call kills the workers. */
-void shutdown_begin(struct shutdown *shutdown);
+/* All are borrowed. */
+struct shutdown {
+    struct server *server;
+    const struct workers *workers;
+    struct supervisor *supervisor;
+    struct dispatch *dispatch;
+    struct lifecycle *life;
+    bool forced;     /* by a second stop: wait for nothing */
+    bool lost_lines; /* the stop is complete, but the access log lacks lines */
+};
 
 /*
- * Begins the shutdown of a server that has been upgraded: an idle connection is closed with its
- * next response, or at drain_timeout.
+ * The workers answer what arrives within workers.stop_grace, and close each connection after that.
+ * The listen sockets stay open, if this master still has any: see listeners_withdraw().
  */
-void shutdown_begin_graceful(struct shutdown *shutdown);
+int shutdown_begin(const struct shutdown *shutdown);
 
-/* Call when a process has ended: takes the next step if the shutdown has begun. */
-void shutdown_advance(struct shutdown *shutdown);
+/* Passes on the connections that wait in the listen sockets; the workers finish their requests. */
+int shutdown_finish(const struct shutdown *shutdown);
 
-bool shutdown_has_begun(const struct shutdown *shutdown);
+/* The other master of an upgrade serves: an idle connection may have one more response. */
+int shutdown_retire(const struct shutdown *shutdown);
+
+/* Kill the workers: at a second stop; or because they took too long. */
+int shutdown_force(struct shutdown *shutdown);
+int shutdown_kill_workers(const struct shutdown *shutdown);
+
+/*
+ * Makes the logger write all remaining lines and exit. If the log takes none, it waits for
+ * workers.drain_timeout, or until a second stop.
+ */
+int shutdown_flush(const struct shutdown *shutdown);
+int shutdown_hasten_logger(const struct shutdown *shutdown);
+int shutdown_kill_logger(const struct shutdown *shutdown);
+
+/* Ends the event loop. */
+int shutdown_end(struct shutdown *shutdown);
 
 #endif

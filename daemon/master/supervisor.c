@@ -2,12 +2,16 @@
 
 #include "common/clock.h"
 #include "common/segment_writer.h"
+#include "common/units.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
-#include "daemon/logger/logger.h"
+#include "daemon/keys/process.h"
+#include "daemon/logger/process.h"
 #include "daemon/master/capacity.h"
+#include "daemon/master/worker_lifecycle.h"
+#include "daemon/metrics/process.h"
+#include "daemon/tls/context.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,6 +24,7 @@ struct supervisor {
     struct server *server;
     struct workers *workers;
     struct dispatch *dispatch;
+    struct rebalance *rebalance;
     struct supervisor_callbacks callbacks;
     struct worker_callbacks worker_callbacks;
     uint32_t generations; /* number of the newest generation */
@@ -28,177 +33,251 @@ struct supervisor {
     struct backoff backoff; /* of starting workers */
     struct event *retry;    /* reconciles when a back-off is over */
     struct logger_process logger;
+    struct keys_process keys;
+    struct metrics_process metrics;
+    bool metrics_wanted;
     bool stopping; /* workers are no longer started */
-    bool graceful; /* idle connections may have one more response */
 };
 
-enum worker_event {
-    EVENT_START,  /* start a worker in the free slot */
-    EVENT_REPORT, /* it reports the number of its serving threads */
-    EVENT_LEAVE,  /* hand over its connections and exit */
-    EVENT_STOP,   /* the server stops */
-    EVENT_EXIT,   /* the process has ended */
-    EVENT_COUNT
-};
+/* The actions of worker_lifecycle.def. Each returns 0, or -1: it failed, and the state remains. */
 
-/* The grid: the action for each state of a worker and each event */
-
-static void set_state(struct supervisor *supervisor, struct worker_process *worker,
-                      enum segment_worker_state state)
-{
-    struct segment_worker *block = segment_worker(&supervisor->server->segment, worker->slot);
-
-    worker->state = state;
-    atomic_store_explicit(&block->pid, worker->pid, memory_order_relaxed);
-    atomic_store_explicit(&block->state, (uint32_t)state, memory_order_relaxed);
-}
-
-static void nothing(struct supervisor *supervisor, struct worker_process *worker)
+static int act_nothing(struct supervisor *supervisor, struct worker_process *worker)
 {
     (void)supervisor, (void)worker;
+    return 0;
 }
 
 static void record_start(struct supervisor *supervisor, struct worker_process *worker)
 {
-    struct segment_worker *block = segment_worker(&supervisor->server->segment, worker->slot);
+    struct segment *segment = &supervisor->server->segment;
+    struct segment_worker_slot *slot = segment_worker_slot(segment, worker->slot);
 
     worker->generation = supervisor->workers->generation;
     worker->threads_sent = worker->threads_actual = 0;
     worker->broadcasts_done = supervisor->workers->broadcasts;
-    worker->dispatched = 0;
-    worker->received_before = metric_get(block->metrics, METRIC_connections_received);
-    atomic_store_explicit(&block->started_ns, clock_wall_ns(), memory_order_relaxed);
-    atomic_fetch_add_explicit(&block->starts, 1, memory_order_relaxed);
-    metric_add(segment_master(&supervisor->server->segment)->metrics, METRIC_workers_started, 1);
-    set_state(supervisor, worker, WORKER_STARTING);
+    worker->dispatched = worker->returned = worker->returns_allowed = 0;
+    worker->received_before =
+        metric_get(segment_worker(segment, worker->slot)->metrics, METRIC_connections_received);
+    atomic_store_explicit(&slot->started_ns, clock_wall_ns(), memory_order_relaxed);
+    atomic_store_explicit(&slot->generation, worker->generation, memory_order_relaxed);
+    atomic_fetch_add_explicit(&slot->starts, 1, memory_order_relaxed);
+    metric_add(segment_master(segment)->metrics, METRIC_workers_started, 1);
 }
 
-static void start(struct supervisor *supervisor, struct worker_process *worker)
+static int act_fork(struct supervisor *supervisor, struct worker_process *worker)
 {
     struct server *server = supervisor->server;
-    int failed = segment_reserve_worker(&server->segment, worker->slot);
 
-    if (failed == 0 && worker_process_start(worker, server) != 0)
-        failed = errno;
-    if (failed != 0) {
-        backoff_count(&supervisor->backoff, 0, clock_monotonic_ns());
-        event_log(LEVEL_ERROR, "cannot start a worker: %s; trying again in %.1f s",
-                  strerror(failed), (double)supervisor->backoff.wait_ns / (double)NS_PER_S);
-        return;
-    }
+    if (worker_process_start(worker, server) != 0)
+        return -1;
     record_start(supervisor, worker);
+    worker_process_send_memory(worker, server);
     worker_process_send_offload(worker, server);
     worker_process_send_threads(worker, server);
+    return 0;
 }
 
-static void resized(struct supervisor *supervisor, struct worker_process *worker)
+static int act_resized(struct supervisor *supervisor, struct worker_process *worker)
 {
     worker->resizing = false;
-    capacity_release_slots(&supervisor->server->segment, worker->slot, worker->threads_actual);
+    segment_use_threads(&supervisor->server->segment, worker->slot, worker->threads_actual);
+    return 0;
 }
 
-/* Handles the first report. */
-static void serving(struct supervisor *supervisor, struct worker_process *worker)
+static int act_count_in(struct supervisor *supervisor, struct worker_process *worker)
 {
-    resized(supervisor, worker);
-    set_state(supervisor, worker, WORKER_SERVING);
-    event_log(LEVEL_INFO, "worker slot %u serves with %u threads (pid %d)", worker->slot,
-              worker->threads_actual, worker->pid);
+    act_resized(supervisor, worker);
+    event_log(LEVEL_INFO, "worker slot %u serves with %u %s (pid %d)", worker->slot,
+              worker->threads_actual, units_plural(worker->threads_actual, "thread", "threads"),
+              worker->pid);
     dispatch_resume(supervisor->dispatch);
+    rebalance_added(supervisor->rebalance, worker);
+    return 0;
 }
 
 /* send_leave() sends the message once other workers have its listen sockets. */
-static void leave(struct supervisor *supervisor, struct worker_process *worker)
+static int act_withdraw(struct supervisor *supervisor, struct worker_process *worker)
 {
-    set_state(supervisor, worker, WORKER_LEAVING);
     worker->leaving_ns = clock_monotonic_ns();
     event_log(LEVEL_INFO, "worker slot %u leaves (pid %d)", worker->slot, worker->pid);
     listener_assign_remove_worker(&supervisor->assign, worker->slot);
+    return 0;
 }
 
-static void stop(struct supervisor *supervisor, struct worker_process *worker)
+static int act_stop(struct supervisor *supervisor, struct worker_process *worker)
 {
-    set_state(supervisor, worker, WORKER_LEAVING);
-    worker->leave_sent = true;
-    channel_send(worker->connections, supervisor->graceful ? MESSAGE_RETIRE : MESSAGE_STOP, NULL, 0,
-                 -1, false);
+    (void)supervisor;
+    worker_process_send_leave(worker, MESSAGE_STOP);
+    return 0;
+}
+
+static int act_finish(struct supervisor *supervisor, struct worker_process *worker)
+{
+    (void)supervisor;
+    worker_process_send_leave(worker, MESSAGE_FINISH);
+    return 0;
+}
+
+static int act_retire(struct supervisor *supervisor, struct worker_process *worker)
+{
+    (void)supervisor;
+    worker_process_send_leave(worker, MESSAGE_RETIRE);
+    return 0;
 }
 
 /* The worker's channels may still hold connections that it returned or never read. */
-static void ended(struct supervisor *supervisor, struct worker_process *worker)
+static int act_clear(struct supervisor *supervisor, struct worker_process *worker)
 {
-    set_state(supervisor, worker, WORKER_NONE);
-    channel_read_all(worker->connections);
-    worker_process_take_unread(worker);
+    worker_process_take_connections(worker);
     worker_process_ended(worker);
     capacity_clear_slot(&supervisor->server->segment, worker->slot);
     listener_assign_remove_worker(&supervisor->assign, worker->slot);
-    set_state(supervisor, worker, WORKER_NONE); /* again, now without its pid */
+    return 0;
 }
 
-static void died(struct supervisor *supervisor, struct worker_process *worker)
+static int act_bury(struct supervisor *supervisor, struct worker_process *worker)
 {
     uint64_t now = clock_monotonic_ns();
 
     metric_add(segment_master(&supervisor->server->segment)->metrics, METRIC_workers_died, 1);
     backoff_count(&supervisor->backoff, now - worker->started_ns, now);
-    ended(supervisor, worker);
+    return act_clear(supervisor, worker);
 }
 
-typedef void action(struct supervisor *supervisor, struct worker_process *worker);
+typedef int worker_function(struct supervisor *supervisor, struct worker_process *worker);
 
-/* clang-format off */
-static action *const grid[][EVENT_COUNT] = {
-    /*                   START    REPORT   LEAVE    STOP     EXIT */
-    [WORKER_NONE] =     {start,   nothing, nothing, nothing, nothing},
-    [WORKER_STARTING] = {nothing, serving, leave,   stop,    died},
-    [WORKER_SERVING] =  {nothing, resized, leave,   stop,    died},
-    [WORKER_LEAVING] =  {nothing, nothing, nothing, stop,    ended},
+static worker_function *const actions[WORKER_ACTIONS] = {
+#define WORKER_LIFE_ACTION(name, next, help) [WORKER_ACTION_##name] = act_##name,
+#include "daemon/master/worker_lifecycle.def"
 };
-/* clang-format on */
 
-static void handle(struct supervisor *supervisor, struct worker_process *worker,
-                   enum worker_event event)
+static void publish_threads(const struct supervisor *supervisor)
 {
-    grid[worker->state][event](supervisor, worker);
+    atomic_store_explicit(&segment_master(&supervisor->server->segment)->threads_actual,
+                          workers_threads(supervisor->workers), memory_order_relaxed);
 }
 
-/* Messages of workers */
+/* For consoles. */
+static void publish(const struct supervisor *supervisor, const struct worker_process *worker)
+{
+    struct segment_worker_slot *slot =
+        segment_worker_slot(&supervisor->server->segment, worker->slot);
 
+    atomic_store_explicit(&slot->pid, worker->pid, memory_order_relaxed);
+    atomic_store_explicit(&slot->state, (uint32_t)worker->state, memory_order_relaxed);
+    publish_threads(supervisor);
+}
+
+/* The state changes before the action. Returns 0, or -1: the action failed. */
+static int handle(struct supervisor *supervisor, struct worker_process *worker,
+                  enum worker_event event)
+{
+    enum worker_state before = worker->state;
+    int action = state_table_action(&worker_lifecycle, (int)before, (int)event);
+    int result;
+
+    worker->state = (enum worker_state)state_table_next(&worker_lifecycle, (int)before, action);
+    result = actions[action](supervisor, worker);
+    if (result != 0)
+        worker->state = before;
+    publish(supervisor, worker);
+    return result;
+}
+
+/* Messages of workers. A worker that breaks the protocol is compromised. */
+
+static void on_fault(void *owner, const char *what)
+{
+    struct worker_process *worker = owner;
+    const struct supervisor *supervisor = worker->callbacks->context;
+
+    if (worker->state == WORKER_NONE || worker->killed_for != NULL)
+        return;
+    metric_add(segment_master(&supervisor->server->segment)->metrics, METRIC_protocol_errors, 1);
+    event_log(LEVEL_ERROR, "worker slot %u (pid %d) %s: killing it", worker->slot, worker->pid,
+              what);
+    worker_process_kill(worker, "broke the message protocol");
+}
+
+/* Handles MESSAGE_LISTEN_SOCKET_LOST: the socket is assigned again later. */
+static const char *take_lost_socket(struct supervisor *supervisor,
+                                    const struct worker_process *worker,
+                                    const struct message_listen_socket *lost)
+{
+    if (!listener_assign_remove(&supervisor->assign, worker->slot, lost->id))
+        return "reported an unknown listen socket";
+    loop_start_timer(supervisor->retry, 1000);
+    return NULL;
+}
+
+static const char *take_threads(struct supervisor *supervisor, struct worker_process *worker,
+                                const struct message_threads_running *running)
+{
+    if (!worker->resizing || running->count == 0 || running->count > worker->threads_sent)
+        return "reported threads that it was not sent";
+    worker->threads_actual = running->count;
+    handle(supervisor, worker, WORKER_EVENT_report);
+    supervisor_reconcile(supervisor);
+    supervisor->callbacks.changed(supervisor->callbacks.context);
+    return NULL;
+}
+
+static const char *take_command_done(struct supervisor *supervisor, struct worker_process *worker,
+                                     const struct message_command_done *done)
+{
+    if (!workers_broadcast_reported(supervisor->workers, worker, done))
+        return "completed an unknown command";
+    supervisor->callbacks.changed(supervisor->callbacks.context);
+    return NULL;
+}
+
+/* Each report answers a message to the worker, so a worker cannot flood the master. */
 static void on_report(void *owner, int kind, const void *data, size_t length, int fd)
 {
-    static const struct timeval second = {.tv_sec = 1};
     struct worker_process *worker = owner;
     struct supervisor *supervisor = worker->callbacks->context;
-    const struct message_threads_running *running = data;
-    const struct message_listen_socket *lost = data;
+    const char *fault = NULL;
 
     (void)length, (void)fd;
-    switch (kind) {
-    case MESSAGE_LISTEN_SOCKET_LOST: /* out of descriptors; assigned again later */
-        listener_assign_remove(&supervisor->assign, worker->slot, lost->id);
-        event_add(supervisor->retry, &second);
-        return;
-    case MESSAGE_COMMAND_DONE:
-        workers_broadcast_reported(supervisor->workers, worker, data);
-        break;
-    default:
-        assert(kind == MESSAGE_THREADS_RUNNING);
-        worker->threads_actual = running->count;
-        handle(supervisor, worker, EVENT_REPORT);
-        supervisor_reconcile(supervisor);
-        break;
-    }
-    supervisor->callbacks.changed(supervisor->callbacks.context);
+    if (channel_received(worker->commands) > channel_sent(worker->commands))
+        fault = "sent more reports than it received commands";
+    else if (kind == MESSAGE_LISTEN_SOCKET_LOST)
+        fault = take_lost_socket(supervisor, worker, data);
+    else if (kind == MESSAGE_COMMAND_DONE)
+        fault = take_command_done(supervisor, worker, data);
+    else if (kind == MESSAGE_THREADS_RUNNING)
+        fault = take_threads(supervisor, worker, data);
+    if (fault != NULL)
+        channel_fail(worker->commands, fault);
+}
+
+/* A report of the keys process, which may be late: the worker of that process may have ended. */
+static void on_keys_fault(void *context, uint32_t slot, pid_t pid)
+{
+    const struct supervisor *supervisor = context;
+    struct worker_process *worker =
+        slot < supervisor->workers->count ? &supervisor->workers->worker[slot] : NULL;
+
+    if (worker != NULL && worker->pid == pid)
+        on_fault(worker, "sent the keys process an invalid request");
 }
 
 static void on_connection(void *owner, int kind, const void *data, size_t length, int fd)
 {
-    const struct worker_process *worker = owner;
+    struct worker_process *worker = owner;
     const struct supervisor *supervisor = worker->callbacks->context;
+    const char *fault = NULL;
 
-    if (kind == MESSAGE_CONNECTION)
-        dispatch_return(supervisor->dispatch, data, length, fd);
+    if (kind == MESSAGE_CONNECTION) /* the worker has not received it */
+        dispatch_again(supervisor->dispatch, data, length, fd);
+    else if (kind == MESSAGE_CONNECTION_RETURNED)
+        fault =
+            dispatch_returned(supervisor->dispatch, worker,
+                              rebalance_returned(supervisor->rebalance, worker), data, length, fd);
+    else if (kind == MESSAGE_GIVEN)
+        fault = rebalance_given(supervisor->rebalance, worker);
+    if (fault != NULL)
+        channel_fail(worker->connections, fault);
 }
 
 static void on_drained(void *owner)
@@ -256,17 +335,20 @@ static void send_leave(const struct workers *workers)
     for (uint32_t i = 0; i < workers->count; i++) {
         struct worker_process *worker = &workers->worker[i];
 
-        if (worker->state != WORKER_LEAVING || worker->leave_sent)
-            continue;
-        worker->leave_sent =
-            channel_send(worker->connections, MESSAGE_LEAVE, NULL, 0, -1, false) == 0;
+        if (worker->state == WORKER_LEAVING && !worker->leave_sent)
+            worker_process_send_leave(worker, MESSAGE_LEAVE);
     }
 }
 
-static struct worker_process *lowest_free(const struct workers *workers)
+/* The lowest free slot that has memory or gets it now; NULL: none. */
+static struct worker_process *find_slot(const struct supervisor *supervisor)
 {
+    const struct workers *workers = supervisor->workers;
+    struct server *server = supervisor->server;
+
     for (uint32_t i = 0; i < workers->count; i++)
-        if (workers->worker[i].state == WORKER_NONE)
+        if (workers->worker[i].state == WORKER_NONE &&
+            segment_reserve(&server->segment, i, server->config->workers_threads) == 0)
             return &workers->worker[i];
     return NULL;
 }
@@ -277,21 +359,14 @@ static bool some_missing(const struct supervisor *supervisor)
            supervisor->server->config->workers_processes;
 }
 
-/* True if a current worker has no threads because others use all thread slots. */
-static bool is_without_threads(const struct workers *workers, const struct worker_process *worker)
-{
-    return worker_is_current(workers, worker) && worker->threads_sent == 0;
-}
-
 /*
- * The old workers leave when the new ones serve; or one by one if the tables in shared memory have
- * no room for both.
+ * The old workers leave when the new ones serve; or one by one if there are not enough worker slots,
+ * or not enough shared memory, for both.
  */
 static void replace_old(struct supervisor *supervisor)
 {
     const struct workers *workers = supervisor->workers;
-    bool full = (some_missing(supervisor) && lowest_free(workers) == NULL) ||
-                workers_count(workers, is_without_threads) > 0;
+    bool full = some_missing(supervisor) && find_slot(supervisor) == NULL;
     struct worker_process *old = workers_highest(workers, worker_is_old);
 
     if (workers_are_complete(workers)) {
@@ -299,12 +374,22 @@ static void replace_old(struct supervisor *supervisor)
             supervisor->callbacks.replaced(supervisor->callbacks.context);
         supervisor->hold_sockets = false;
         while ((old = workers_highest(workers, worker_is_old)) != NULL)
-            handle(supervisor, old, EVENT_LEAVE);
+            handle(supervisor, old, WORKER_EVENT_leave);
     } else if (full && workers_count(workers, worker_is_leaving) == 0) {
         supervisor->hold_sockets = false;
         if (old != NULL)
-            handle(supervisor, old, EVENT_LEAVE);
+            handle(supervisor, old, WORKER_EVENT_leave);
     }
+}
+
+static void report_not_started(struct supervisor *supervisor)
+{
+    const char *why = strerror(errno);
+
+    backoff_count(&supervisor->backoff, 0, clock_monotonic_ns());
+    event_log(LEVEL_ERROR, "cannot start a worker: %s; trying again in %.1f s", why,
+              (double)supervisor->backoff.wait_ns / (double)NS_PER_S);
+    supervisor->callbacks.not_started(supervisor->callbacks.context, why);
 }
 
 static void reconcile_workers(struct supervisor *supervisor)
@@ -313,11 +398,12 @@ static void reconcile_workers(struct supervisor *supervisor)
     struct worker_process *free_slot;
 
     while (some_missing(supervisor) && backoff_over(&supervisor->backoff, clock_monotonic_ns()) &&
-           (free_slot = lowest_free(workers)) != NULL)
-        handle(supervisor, free_slot, EVENT_START);
+           (free_slot = find_slot(supervisor)) != NULL)
+        if (handle(supervisor, free_slot, WORKER_EVENT_start) != 0)
+            report_not_started(supervisor);
     while (workers_count(workers, worker_is_current) >
            supervisor->server->config->workers_processes)
-        handle(supervisor, workers_highest(workers, worker_is_current), EVENT_LEAVE);
+        handle(supervisor, workers_highest(workers, worker_is_current), WORKER_EVENT_leave);
     for (uint32_t i = 0; i < workers->count; i++)
         if (worker_is_current(workers, &workers->worker[i]))
             worker_process_send_threads(&workers->worker[i], supervisor->server);
@@ -326,39 +412,97 @@ static void reconcile_workers(struct supervisor *supervisor)
     send_leave(workers);
 }
 
-/* Reconciles again when the earlier of the two back-offs ends. */
+/* Reconciles again when the earliest of the back-offs ends. */
 static void schedule_retry(struct supervisor *supervisor)
 {
-    uint64_t now = clock_monotonic_ns(), when = UINT64_MAX, wait;
-    struct timeval delay;
+    uint64_t now = clock_monotonic_ns(), when = UINT64_MAX;
 
     if (some_missing(supervisor) && !backoff_over(&supervisor->backoff, now))
         when = supervisor->backoff.not_before_ns;
     if (supervisor->logger.pid == 0 && !backoff_over(&supervisor->logger.backoff, now) &&
         supervisor->logger.backoff.not_before_ns < when)
         when = supervisor->logger.backoff.not_before_ns;
-    if (when == UINT64_MAX)
-        return;
-    wait = when - now;
-    delay = (struct timeval){.tv_sec = (time_t)(wait / NS_PER_S),
-                             .tv_usec = (suseconds_t)(wait % NS_PER_S / NS_PER_US) + 1000};
-    event_add(supervisor->retry, &delay);
+    if (supervisor->keys.pid == 0 && !backoff_over(&supervisor->keys.backoff, now) &&
+        supervisor->keys.backoff.not_before_ns < when)
+        when = supervisor->keys.backoff.not_before_ns;
+    if (supervisor->metrics.pid == 0 && !backoff_over(&supervisor->metrics.backoff, now) &&
+        supervisor->metrics.backoff.not_before_ns < when)
+        when = supervisor->metrics.backoff.not_before_ns;
+    if (when != UINT64_MAX)
+        loop_start_timer(supervisor->retry, (when - now) / NS_PER_MS + 1);
 }
 
 static void start_logger(struct supervisor *supervisor)
 {
     struct server *server = supervisor->server;
-    struct logger_setup setup = {
-        .config = server->config, .segment = &server->segment, .doorbell = server->doorbell};
+    struct logger_setup setup = {.config = server->logs.config,
+                                 .segment = &server->segment,
+                                 .doorbell = server->doorbell,
+                                 .lock_fd = server->pid_file.lock_fd};
 
     logger_process_start(&supervisor->logger, &setup, after_fork, supervisor);
+}
+
+/* While a worker lives that has no keys of its own, or one is to start. */
+static bool wants_keys(const struct supervisor *supervisor)
+{
+    const struct workers *workers = supervisor->workers;
+
+    if (!supervisor->stopping && tls_context_is_remote(supervisor->server->tls))
+        return true;
+    for (uint32_t i = 0; i < workers->count; i++)
+        if (tls_context_is_remote(workers->worker[i].tls))
+            return true;
+    return false;
+}
+
+static void reconcile_keys(struct supervisor *supervisor)
+{
+    struct server *server = supervisor->server;
+    struct keys_setup setup = {
+        .config = server->config, .segment = &server->segment, .lock_fd = server->pid_file.lock_fd};
+
+    if (!wants_keys(supervisor))
+        keys_process_stop(&supervisor->keys);
+    else if (keys_process_start(&supervisor->keys, &setup, after_fork, supervisor))
+        for (uint32_t i = 0; i < supervisor->workers->count; i++)
+            supervisor->workers->worker[i].keys_links = 0;
+}
+
+static void reconcile_metrics(struct supervisor *supervisor)
+{
+    const struct server *server = supervisor->server;
+    struct metrics_setup setup = {.config = server->config,
+                                  .segment = &supervisor->server->segment,
+                                  .listen_fd = server->metrics.fd,
+                                  .listen_count = server->metrics.count,
+                                  .lock_fd = server->pid_file.lock_fd};
+
+    if (supervisor->metrics_wanted && server->metrics.count > 0)
+        metrics_process_start(&supervisor->metrics, &setup, after_fork, supervisor);
+    else
+        metrics_process_release(&supervisor->metrics);
+}
+
+/* What fails is tried again once a second. */
+static void send_links(const struct supervisor *supervisor)
+{
+    for (uint32_t i = 0; i < supervisor->workers->count; i++)
+        if (supervisor->workers->worker[i].state != WORKER_NONE &&
+            worker_process_send_links(&supervisor->workers->worker[i], &supervisor->keys) != 0 &&
+            errno != EPIPE)
+            event_log(LEVEL_ERROR, "cannot link worker slot %u with the keys process: %s", i,
+                      strerror(errno));
 }
 
 void supervisor_reconcile(struct supervisor *supervisor)
 {
     start_logger(supervisor);
+    reconcile_keys(supervisor);
+    reconcile_metrics(supervisor);
     if (!supervisor->stopping)
         reconcile_workers(supervisor);
+    send_links(supervisor);
     schedule_retry(supervisor);
 }
 
@@ -370,6 +514,7 @@ static void set_generation(struct supervisor *supervisor, uint32_t generation)
     supervisor->backoff = (struct backoff){0};
     atomic_store_explicit(&segment_master(&supervisor->server->segment)->generation, generation,
                           memory_order_relaxed);
+    publish_threads(supervisor);
 }
 
 void supervisor_renew(struct supervisor *supervisor)
@@ -399,8 +544,16 @@ void supervisor_replace_all(struct supervisor *supervisor)
 
 void supervisor_drain(struct supervisor *supervisor, uint32_t slot)
 {
-    handle(supervisor, &supervisor->workers->worker[slot], EVENT_LEAVE);
+    handle(supervisor, &supervisor->workers->worker[slot], WORKER_EVENT_leave);
     supervisor_reconcile(supervisor);
+}
+
+void supervisor_send_balance(struct supervisor *supervisor)
+{
+    for (uint32_t i = 0; i < supervisor->workers->count; i++)
+        if (supervisor->workers->worker[i].state != WORKER_NONE)
+            worker_process_send_balance(&supervisor->workers->worker[i], supervisor->server);
+    rebalance_switched(supervisor->rebalance);
 }
 
 void supervisor_send_offload(struct supervisor *supervisor)
@@ -410,24 +563,105 @@ void supervisor_send_offload(struct supervisor *supervisor)
             worker_process_send_offload(&supervisor->workers->worker[i], supervisor->server);
 }
 
-void supervisor_stop_workers(struct supervisor *supervisor, bool gracefully)
+static void end_workers(struct supervisor *supervisor, enum worker_event event)
 {
     supervisor->stopping = true;
-    supervisor->graceful = gracefully;
     for (uint32_t i = 0; i < supervisor->workers->count; i++)
-        handle(supervisor, &supervisor->workers->worker[i], EVENT_STOP);
+        handle(supervisor, &supervisor->workers->worker[i], event);
 }
 
-void supervisor_stop_logger(struct supervisor *supervisor)
+void supervisor_stop_workers(struct supervisor *supervisor)
+{
+    end_workers(supervisor, WORKER_EVENT_stop);
+}
+
+void supervisor_finish_workers(struct supervisor *supervisor)
+{
+    end_workers(supervisor, WORKER_EVENT_finish);
+}
+
+void supervisor_retire_workers(struct supervisor *supervisor)
+{
+    end_workers(supervisor, WORKER_EVENT_retire);
+}
+
+void supervisor_stop_logger(struct supervisor *supervisor, uint32_t wait_ms)
 {
     supervisor->logger.backoff = (struct backoff){0}; /* try again at once, as lines may be left */
+    logger_process_stop(&supervisor->logger, wait_ms);
     start_logger(supervisor);
-    logger_process_stop(&supervisor->logger);
 }
 
-void supervisor_restart_logger(struct supervisor *supervisor)
+void supervisor_give_up_logger(struct supervisor *supervisor)
 {
+    logger_process_give_up(&supervisor->logger);
+}
+
+bool supervisor_logger_has_finished(const struct supervisor *supervisor)
+{
+    return supervisor->logger.finished && supervisor->logger.pid == 0;
+}
+
+uint64_t supervisor_unwritten_lines(const struct supervisor *supervisor)
+{
+    return logger_process_unwritten(&supervisor->logger);
+}
+
+uint32_t supervisor_reopen_logs(struct supervisor *supervisor, char *why, size_t size)
+{
+    struct segment_master *block = segment_master(&supervisor->server->segment);
+    uint32_t number = supervisor->logger.number + 1;
+
+    if (log_files_reopen(&supervisor->server->logs, why, size) != 0)
+        return 0;
+    atomic_store_explicit(&block->logs_wanted, number, memory_order_relaxed);
+    logger_process_send_files(&supervisor->logger, number);
+    return number;
+}
+
+void supervisor_replace_logs(struct supervisor *supervisor, const struct log_files *logs)
+{
+    log_files_close(&supervisor->server->logs);
+    supervisor->server->logs = *logs;
     logger_process_restart(&supervisor->logger);
+}
+
+void supervisor_check_keys(struct supervisor *supervisor, uint64_t resumed_ns, uint64_t now_ns)
+{
+    keys_process_check(&supervisor->keys, supervisor->server->config->workers_heartbeat_timeout,
+                       resumed_ns, now_ns);
+}
+
+void supervisor_start_metrics(struct supervisor *supervisor)
+{
+    supervisor->metrics_wanted = true;
+    reconcile_metrics(supervisor);
+}
+
+void supervisor_renew_metrics(struct supervisor *supervisor)
+{
+    metrics_process_release(&supervisor->metrics);
+    reconcile_metrics(supervisor);
+}
+
+void supervisor_release_metrics(struct supervisor *supervisor)
+{
+    supervisor->metrics_wanted = false;
+    metrics_process_release(&supervisor->metrics);
+    metrics_sockets_close(&supervisor->server->metrics);
+}
+
+void supervisor_end_metrics(struct supervisor *supervisor)
+{
+    supervisor_release_metrics(supervisor);
+    metrics_process_kill(&supervisor->metrics);
+}
+
+void supervisor_check_metrics(struct supervisor *supervisor, uint64_t resumed_ns, uint64_t now_ns)
+{
+    metrics_process_check(&supervisor->metrics,
+                          supervisor->server->config->workers_heartbeat_timeout, resumed_ns,
+                          now_ns);
 }
 
 pid_t supervisor_logger_pid(const struct supervisor *supervisor)
@@ -471,18 +705,18 @@ static void log_death(const struct supervisor *supervisor, const struct worker_p
 static void reap_worker(struct supervisor *supervisor, struct worker_process *worker, int status,
                         const char *how)
 {
-    bool leaving = worker->state == WORKER_LEAVING;
+    bool leaving = worker->state == WORKER_LEAVING || supervisor->stopping;
     pid_t pid = worker->pid;
 
-    if (leaving && !worker->killed) {
+    if (leaving && worker->killed_for == NULL) {
         event_log(status != 0 ? LEVEL_WARN : LEVEL_INFO, "worker slot %u (pid %d) %s%s",
-                  worker->slot, pid, status != 0 ? how : "has left",
+                  worker->slot, pid, status != 0 ? how : "exited",
                   status != 0 ? " while leaving" : "");
-        handle(supervisor, worker, EVENT_EXIT);
+        handle(supervisor, worker, WORKER_EVENT_exit);
         return;
     }
     supervisor->callbacks.died(supervisor->callbacks.context, worker, how);
-    handle(supervisor, worker, EVENT_EXIT);
+    handle(supervisor, worker, WORKER_EVENT_exit);
     if (leaving)
         event_log(LEVEL_ERROR, "worker slot %u (pid %d) %s while leaving", worker->slot, pid, how);
     else
@@ -508,7 +742,11 @@ void supervisor_reap(struct supervisor *supervisor)
 
         describe_end(how, sizeof(how), status);
         if (pid == supervisor->logger.pid)
-            logger_process_ended(&supervisor->logger, &supervisor->server->segment, how);
+            logger_process_ended(&supervisor->logger, how, status != 0);
+        else if (pid == supervisor->keys.pid)
+            keys_process_ended(&supervisor->keys, how);
+        else if (metrics_process_ended(&supervisor->metrics, pid, how))
+            continue;
         else if (worker != NULL)
             reap_worker(supervisor, worker, status, how);
         else
@@ -525,7 +763,7 @@ static void on_retry(evutil_socket_t fd, short what, void *argument)
 }
 
 struct supervisor *supervisor_new(struct server *server, struct workers *workers,
-                                  struct dispatch *dispatch,
+                                  struct dispatch *dispatch, struct rebalance *rebalance,
                                   const struct supervisor_callbacks *callbacks)
 {
     struct supervisor *supervisor = calloc(1, sizeof(*supervisor));
@@ -535,16 +773,24 @@ struct supervisor *supervisor_new(struct server *server, struct workers *workers
     supervisor->server = server;
     supervisor->workers = workers;
     supervisor->dispatch = dispatch;
+    supervisor->rebalance = rebalance;
     supervisor->callbacks = *callbacks;
     supervisor->worker_callbacks = (struct worker_callbacks){.report = on_report,
                                                              .connection = on_connection,
                                                              .drained = on_drained,
+                                                             .fault = on_fault,
                                                              .after_fork = after_fork,
                                                              .context = supervisor};
     supervisor->generations = workers->generation;
-    supervisor->logger.fd = -1;
+    supervisor->keys = (struct keys_process){.base = server->base,
+                                             .segment = &server->segment,
+                                             .fault = on_keys_fault,
+                                             .context = supervisor};
+    supervisor->metrics = METRICS_PROCESS_NONE;
     supervisor->retry = event_new(server->base, -1, 0, on_retry, supervisor);
-    if (supervisor->retry == NULL) {
+    if (supervisor->retry == NULL ||
+        logger_process_init(&supervisor->logger, server->base, &server->segment, &server->logs,
+                            &server->salvage) != 0) {
         supervisor_free(supervisor);
         return NULL;
     }
@@ -557,8 +803,9 @@ void supervisor_free(struct supervisor *supervisor)
 {
     if (supervisor == NULL)
         return;
-    if (supervisor->logger.fd >= 0)
-        close(supervisor->logger.fd);
+    logger_process_free(&supervisor->logger);
+    keys_process_free(&supervisor->keys);
+    metrics_process_free(&supervisor->metrics);
     loop_free_event(supervisor->retry);
     listener_assign_free(&supervisor->assign);
     free(supervisor);

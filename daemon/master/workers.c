@@ -5,6 +5,8 @@
 #include "common/segment_writer.h"
 #include "daemon/base/events.h"
 #include "daemon/master/capacity.h"
+#include "daemon/tls/context.h"
+#include "daemon/tls/tickets.h"
 #include "daemon/worker/worker.h"
 
 #include <errno.h>
@@ -12,9 +14,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* One worker */
+
+/*
+ * More than all listen sockets of one worker, or some thousand commands. A worker with so many
+ * unread messages hangs.
+ */
+enum { QUEUED_BYTES_MAX = 8 * 1024 * 1024 };
 
 /* The two socket pairs of one worker: [0] is the master's end, [1] the worker's. */
 struct pairs {
@@ -37,7 +46,7 @@ static int open_pairs(struct pairs *pairs)
     return -1;
 }
 
-/* SIGCHLD follows, whose handler cleans up. */
+/* SIGCHLD follows, whose handler cleans up; if not, the watchdog kills the worker. */
 static void ignore_closed(void *worker)
 {
     (void)worker;
@@ -51,15 +60,18 @@ static int open_channels(struct worker_process *worker, struct event_base *base,
                          const struct pairs *pairs)
 {
     const struct worker_callbacks *callbacks = worker->callbacks;
-    const struct channel_owner commands = {callbacks->report, ignore_closed, callbacks->drained,
-                                           worker};
-    const struct channel_owner connections = {callbacks->connection, ignore_closed,
-                                              callbacks->drained, worker};
-    const struct channel_owner unread = {callbacks->connection, ignore_closed, NULL, worker};
+    const struct channel_owner commands = {.message = callbacks->report,
+                                           .closed = ignore_closed,
+                                           .drained = callbacks->drained,
+                                           .fault = callbacks->fault,
+                                           .owner = worker,
+                                           .queue_max = QUEUED_BYTES_MAX};
+    struct channel_owner connections = commands;
 
-    worker->commands = channel_open(base, pairs->commands[0], &commands);
-    worker->connections = channel_open(base, pairs->connections[0], &connections);
-    worker->unread = channel_open(base, pairs->connections[1], &unread);
+    connections.message = callbacks->connection;
+    worker->commands = channel_open(base, pairs->commands[0], ROUTE_REPORTS, &commands);
+    worker->connections = channel_open(base, pairs->connections[0], ROUTE_RETURNS, &connections);
+    worker->unread = channel_open(base, pairs->connections[1], ROUTE_DISPATCH, &connections);
     if (worker->commands == NULL || worker->connections == NULL || worker->unread == NULL)
         return -1;
     channel_set_reading(worker->unread, false);
@@ -70,6 +82,8 @@ static pid_t fork_worker(const struct worker_process *worker, struct server *ser
                          const struct pairs *pairs)
 {
     struct worker_setup setup = {.config = server->config,
+                                 .tls = server->tls,
+                                 .tickets = server->tickets,
                                  .segment = &server->segment,
                                  .slot = worker->slot,
                                  .command_fd = pairs->commands[1],
@@ -107,7 +121,17 @@ int worker_process_start(struct worker_process *worker, struct server *server)
         return -1;
     }
     worker->started_ns = clock_monotonic_ns();
+    worker->tls = tls_context_hold(server->tls);
+    worker->keys_links = 0;
     return 0;
+}
+
+void worker_process_kill(struct worker_process *worker, const char *reason)
+{
+    worker->killed_for = reason;
+    channel_set_reading(worker->commands, false);
+    channel_set_reading(worker->connections, false);
+    kill(worker->pid, SIGKILL);
 }
 
 void worker_process_ended(struct worker_process *worker)
@@ -117,13 +141,18 @@ void worker_process_ended(struct worker_process *worker)
     channel_close(worker->unread);
     worker->commands = worker->connections = worker->unread = NULL;
     worker->pid = 0;
-    worker->leaving_ns = 0;
-    worker->leave_sent = worker->killed = false;
+    worker->leaving_ns = worker->broken_ns = 0;
+    worker->leave_sent = false;
+    worker->killed_for = NULL;
     worker->resizing = false; /* the worker may have died before its report */
+    tls_context_free(worker->tls);
+    worker->tls = NULL;
 }
 
-void worker_process_take_unread(struct worker_process *worker)
+void worker_process_take_connections(struct worker_process *worker)
 {
+    channel_set_reading(worker->connections, true);
+    channel_read_all(worker->connections);
     channel_set_reading(worker->unread, true);
     channel_read_all(worker->unread);
     channel_take_unsent(worker->connections, worker->callbacks->connection);
@@ -131,26 +160,56 @@ void worker_process_take_unread(struct worker_process *worker)
 
 void worker_process_send_threads(struct worker_process *worker, struct server *server)
 {
-    _Alignas(struct message_threads) char
-        buffer[sizeof(struct message_threads) + THREADS_MAX * sizeof(uint32_t)];
-    struct message_threads *message = (struct message_threads *)buffer;
-    struct segment_worker *block = segment_worker(&server->segment, worker->slot);
-    uint32_t wanted = server->config->workers_threads;
+    const struct message_threads message = {server->config->workers_threads};
     int failed;
 
-    if (worker->resizing || worker->threads_sent == wanted)
+    if (worker->resizing || worker->threads_sent == message.count)
         return;
-    message->count = capacity_assign_slots(&server->segment, worker->slot, worker->threads_actual,
-                                           wanted, message->slot, &failed);
-    if (failed != 0 && failed != ENOBUFS)
+    failed = segment_reserve(&server->segment, worker->slot, message.count);
+    if (failed != 0) {
         event_log(LEVEL_ERROR, "no shared memory for another serving thread: %s", strerror(failed));
-    if (message->count == worker->threads_sent)
         return;
-    worker->threads_sent = message->count;
+    }
+    if (message.count > worker->threads_actual)
+        segment_use_threads(&server->segment, worker->slot, message.count);
+    worker->threads_sent = message.count;
     worker->resizing = true;
-    atomic_store_explicit(&block->threads_wanted, wanted, memory_order_relaxed);
-    channel_send(worker->commands, MESSAGE_THREADS, message,
-                 sizeof(*message) + message->count * sizeof(uint32_t), -1, false);
+    atomic_store_explicit(&segment_worker_slot(&server->segment, worker->slot)->threads_wanted,
+                          message.count, memory_order_relaxed);
+    channel_send(worker->commands, MESSAGE_THREADS, &message, sizeof(message), -1, false);
+}
+
+int worker_process_send_links(struct worker_process *worker, const struct keys_process *keys)
+{
+    if (!tls_context_is_remote(worker->tls) || keys->pid == 0)
+        return 0;
+    while (worker->keys_links < worker->threads_sent) {
+        const struct message_keys_link message = {worker->keys_links};
+        int link = keys_process_link(keys, worker->tls, worker->slot, worker->pid);
+
+        if (link < 0)
+            return -1;
+        if (channel_send(worker->commands, MESSAGE_KEYS_LINK, &message, sizeof(message), link,
+                         true) != 0) {
+            close(link);
+            return -1;
+        }
+        worker->keys_links++;
+    }
+    return 0;
+}
+
+void worker_process_send_balance(struct worker_process *worker, const struct server *server)
+{
+    const struct message_balance message = {server->config->workers_balance_connections};
+
+    channel_send(worker->commands, MESSAGE_BALANCE, &message, sizeof(message), -1, false);
+}
+
+void worker_process_send_memory(struct worker_process *worker, const struct server *server)
+{
+    channel_send(worker->commands, MESSAGE_MEMORY, &server->memory, sizeof(server->memory), -1,
+                 false);
 }
 
 void worker_process_send_offload(struct worker_process *worker, const struct server *server)
@@ -159,6 +218,33 @@ void worker_process_send_offload(struct worker_process *worker, const struct ser
     const struct message_offload message = {wanted->min, wanted->max};
 
     channel_send(worker->commands, MESSAGE_OFFLOAD, &message, sizeof(message), -1, false);
+}
+
+void worker_process_send_give(struct worker_process *worker, const struct message_give *order)
+{
+    worker->returns_allowed += (uint64_t)order->active + order->idle;
+    channel_send(worker->commands, MESSAGE_GIVE, order, sizeof(*order), -1, false);
+}
+
+/* It may then return all connections that it has open or that are in its channel. */
+void worker_process_send_leave(struct worker_process *worker, enum message_kind kind)
+{
+    struct rlimit descriptors = {0, 0};
+
+    if (channel_send(worker->connections, (int)kind, NULL, 0, -1, false) != 0)
+        return;
+    getrlimit(RLIMIT_NOFILE, &descriptors);
+    worker->returns_allowed += descriptors.rlim_cur + worker->dispatched;
+    worker->leave_sent = true;
+}
+
+uint64_t worker_process_load(const struct worker_process *worker, const struct segment *segment)
+{
+    const struct segment_worker *block = segment_worker(segment, worker->slot);
+    uint64_t received = metric_get(block->metrics, METRIC_connections_received);
+
+    return worker->dispatched - (received - worker->received_before) +
+           atomic_load_explicit(&block->connections_open, memory_order_relaxed);
 }
 
 /* The table */
@@ -182,6 +268,7 @@ void workers_free(struct workers *workers)
         channel_close(workers->worker[i].commands);
         channel_close(workers->worker[i].connections);
         channel_close(workers->worker[i].unread);
+        tls_context_free(workers->worker[i].tls);
     }
     free(workers->worker);
     workers->worker = NULL;
@@ -306,28 +393,41 @@ bool workers_leaving_accept(const struct workers *workers)
 {
     const struct segment *segment = &workers->server->segment;
 
-    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++) {
-        const struct segment_slot *slot = segment_thread_slot(segment, i);
-        uint32_t worker;
+    uint32_t per_worker = segment_threads_per_worker(segment);
 
-        if (!segment_slot_reserved(slot))
-            continue;
-        worker = atomic_load_explicit(&slot->worker, memory_order_relaxed);
-        if (worker < workers->count && workers->worker[worker].state == WORKER_LEAVING &&
+    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++)
+        if (workers->worker[i / per_worker].state == WORKER_LEAVING &&
+            segment_thread_reserved(segment, i) &&
             metric_get(segment_thread(segment, i)->metrics, METRIC_listen_sockets) > 0)
             return true;
-    }
     return false;
 }
 
 /* Commands to all workers */
 
+void workers_send_tickets(const struct workers *workers)
+{
+    struct message_ticket_keys keys;
+
+    tls_tickets_export(workers->server->tickets, &keys);
+    for (uint32_t i = 0; i < workers->count; i++)
+        if (workers->worker[i].state != WORKER_NONE)
+            channel_send(workers->worker[i].commands, MESSAGE_TICKET_KEYS, &keys, sizeof(keys), -1,
+                         false);
+    explicit_bzero(&keys, sizeof(keys));
+}
+
+void workers_send_memory(const struct workers *workers)
+{
+    for (uint32_t i = 0; i < workers->count; i++)
+        if (workers->worker[i].state != WORKER_NONE)
+            worker_process_send_memory(&workers->worker[i], workers->server);
+}
+
 uint64_t workers_broadcast(struct workers *workers, enum worker_command what, uint64_t value,
                            const char *path)
 {
-    _Alignas(
-        struct message_command) char buffer[sizeof(struct message_command) + CONTROL_LINE_MAX] = {
-        0}; /* zeroed, because padding is sent, too */
+    _Alignas(struct message_command) char buffer[sizeof(struct message_command) + CONTROL_LINE_MAX];
     struct message_command *message = (struct message_command *)buffer;
     size_t path_size = strlen(path) + 1;
     uint64_t number = ++workers->broadcasts;
@@ -345,12 +445,16 @@ uint64_t workers_broadcast(struct workers *workers, enum worker_command what, ui
     return number;
 }
 
-void workers_broadcast_reported(struct workers *workers, struct worker_process *worker,
+bool workers_broadcast_reported(struct workers *workers, struct worker_process *worker,
                                 const struct message_command_done *message)
 {
-    worker->broadcasts_done = message->number;
+    if (message->number == 0 || message->number > workers->broadcasts)
+        return false;
+    if (message->number > worker->broadcasts_done)
+        worker->broadcasts_done = message->number;
     if (workers->broadcast[message->number % BROADCASTS_REMEMBERED].number == message->number)
         workers->broadcast[message->number % BROADCASTS_REMEMBERED].affected += message->affected;
+    return true;
 }
 
 bool workers_broadcast_is_done(const struct workers *workers, uint64_t number)

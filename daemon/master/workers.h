@@ -8,6 +8,7 @@
 
 #include "daemon/base/channel.h"
 #include "daemon/base/messages.h"
+#include "daemon/keys/process.h"
 #include "daemon/master/server.h"
 
 #include <sys/types.h>
@@ -19,9 +20,10 @@ enum {
 
 /* Callbacks of the owner of the table. Those of the channels get a struct worker_process. */
 struct worker_callbacks {
-    channel_handler *report;           /* a message came on the command channel */
-    channel_handler *connection;       /* a connection came back, or was never read */
-    void (*drained)(void *worker);     /* a channel takes messages again */
+    channel_handler *report;                       /* a message came on the command channel */
+    channel_handler *connection;                   /* a connection came back, or was never read */
+    void (*drained)(void *worker);                 /* a channel takes messages again */
+    void (*fault)(void *worker, const char *what); /* it broke the protocol of a channel */
     void (*after_fork)(void *context); /* first call in the child: frees the master's resources */
     void *context;
 };
@@ -29,7 +31,7 @@ struct worker_callbacks {
 struct worker_process {
     const struct worker_callbacks *callbacks;
     uint32_t slot;
-    enum segment_worker_state state;
+    enum worker_state state;
     uint32_t generation;                    /* of its configuration; 0: to be replaced */
     pid_t pid;                              /* 0: no process */
     struct channel *commands, *connections; /* NULL in state WORKER_NONE */
@@ -37,13 +39,18 @@ struct worker_process {
     uint64_t started_ns;      /* monotonic clock */
     uint64_t leaving_ns;      /* monotonic clock; 0: not asked to leave */
     bool leave_sent;          /* MESSAGE_LEAVE or MESSAGE_STOP was sent */
-    bool killed;              /* by the watchdog */
+    uint64_t broken_ns;       /* monotonic clock; 0: its channels are not known to be closed */
+    const char *killed_for;   /* "hung": why the master killed it; NULL: it did not */
     uint32_t threads_sent;    /* as last sent */
     uint32_t threads_actual;  /* as last reported */
     bool resizing;            /* threads_sent has not been reported yet */
     uint64_t broadcasts_done; /* number of the last broadcast it has completed */
     uint64_t dispatched;      /* connections sent to it */
+    uint64_t returned;        /* connections that came back */
+    uint64_t returns_allowed; /* connections that it was asked to return: more are a fault */
     uint64_t received_before; /* connections_received of its slot when it started */
+    struct tls_context *tls;  /* a reference: its certificates; NULL: none */
+    uint32_t keys_links;      /* threads with a link to the keys process */
 };
 
 struct workers {
@@ -68,21 +75,41 @@ void workers_free(struct workers *workers);
 /* Forks the worker. Returns 0, or -1 with errno and no process. */
 int worker_process_start(struct worker_process *worker, struct server *server);
 
+/* Sends SIGKILL, for a reason like "hung", and ignores its further messages. */
+void worker_process_kill(struct worker_process *worker, const char *reason);
+
 /* Call when its process has ended: closes the channels. */
 void worker_process_ended(struct worker_process *worker);
 
 /*
- * Passes all connections that the worker did not read to the callback. Call before
- * worker_process_ended().
+ * Passes all connections that the worker returned or did not read to the callback. Call when its
+ * process has ended, before worker_process_ended().
  */
-void worker_process_take_unread(struct worker_process *worker);
+void worker_process_take_connections(struct worker_process *worker);
 
 /*
  * Sends the configured number of threads with slots for them, unless already sent or the last
  * change is not reported yet. With too few free slots it sends fewer; call again later.
  */
 void worker_process_send_threads(struct worker_process *worker, struct server *server);
+
+/*
+ * Sends a link to the keys process for each thread that it was sent and that has none, if its
+ * certificates need one. Returns 0, or -1 with errno: some have none; call again later.
+ */
+int worker_process_send_links(struct worker_process *worker, const struct keys_process *keys);
+void worker_process_send_balance(struct worker_process *worker, const struct server *server);
+void worker_process_send_memory(struct worker_process *worker, const struct server *server);
 void worker_process_send_offload(struct worker_process *worker, const struct server *server);
+
+/* Orders some connections, which it may then return. */
+void worker_process_send_give(struct worker_process *worker, const struct message_give *order);
+
+/* Sends MESSAGE_LEAVE, MESSAGE_STOP or MESSAGE_RETIRE, in KIND. Tries again if called again. */
+void worker_process_send_leave(struct worker_process *worker, enum message_kind kind);
+
+/* Number of connections that the worker says it has open, and of those on their way to it. */
+uint64_t worker_process_load(const struct worker_process *worker, const struct segment *segment);
 
 /* Which workers */
 
@@ -127,6 +154,12 @@ bool workers_leaving_accept(const struct workers *workers);
 
 /* Commands to all workers */
 
+/* Sends server->memory to all workers. */
+void workers_send_memory(const struct workers *workers);
+
+/* Sends the keys of the session tickets to all workers. The server has some. */
+void workers_send_tickets(const struct workers *workers);
+
 /*
  * Sends WHAT to all workers, with VALUE and PATH ("": none) as required by WHAT; PATH has less than
  * CONTROL_LINE_MAX bytes. Returns the number of the broadcast, from 1.
@@ -134,8 +167,11 @@ bool workers_leaving_accept(const struct workers *workers);
 uint64_t workers_broadcast(struct workers *workers, enum worker_command what, uint64_t value,
                            const char *path);
 
-/* Records that WORKER has completed the broadcast in MESSAGE. */
-void workers_broadcast_reported(struct workers *workers, struct worker_process *worker,
+/*
+ * Records that WORKER has completed the broadcast in MESSAGE. Returns false if it was not sent this
+ * broadcast.
+ */
+bool workers_broadcast_reported(struct workers *workers, struct worker_process *worker,
                                 const struct message_command_done *message);
 
 /* True if all workers except leaving ones have completed it. */

@@ -43,29 +43,42 @@ static void successor_reads_what_was_exported(void **state)
 {
     struct inherited_socket sockets[] = {
         {.fd = listening_socket(), .text = "127.0.0.1:80"},
+        {.fd = listening_socket(), .tls = true, .text = "*:443"},
+        {.fd = listening_socket(), .tls = true, .shared = true, .text = "unix:/run/tls"},
         {.fd = listening_socket(), .shared = true, .text = "unix:/run/x"},
         {.fd = listening_socket(), .shared = true, .activated = true, .text = ""},
     };
-    struct inheritance inheritance;
+    struct inheritance inheritance, legacy;
     int link[2], lock = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int tickets = open("/dev/null", O_RDWR | O_CLOEXEC);
     char why[128];
 
     (void)state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link), 0);
-    assert_int_equal(inheritance_export(link[1], lock, sockets, ARRAY_LENGTH(sockets)), 0);
+    legacy = (struct inheritance){.link = link[1],
+                                  .lock_fd = lock,
+                                  .tickets = tickets,
+                                  .socket = sockets,
+                                  .count = ARRAY_LENGTH(sockets)};
+    assert_int_equal(inheritance_export(&legacy), 0);
     assert_true(is_inheritable(link[1]));
     assert_true(is_inheritable(lock));
+    assert_true(is_inheritable(tickets));
     assert_true(inheritance_is_upgrade());
     assert_int_equal(inheritance_read(&inheritance, why, sizeof(why)), 0);
     assert_false(inheritance_is_upgrade());
     assert_int_equal(inheritance.link, link[1]);
+    assert_true(inheritance.pending);
     assert_int_equal(inheritance.lock_fd, lock);
     assert_false(is_inheritable(lock));
+    assert_int_equal(inheritance.tickets, tickets);
+    assert_false(is_inheritable(tickets));
     assert_int_equal(inheritance.count, ARRAY_LENGTH(sockets));
     for (size_t i = 0; i < ARRAY_LENGTH(sockets); i++) {
         assert_int_equal(inheritance.socket[i].fd, sockets[i].fd);
         assert_int_equal(inheritance.socket[i].shared, sockets[i].shared);
         assert_int_equal(inheritance.socket[i].activated, sockets[i].activated);
+        assert_int_equal(inheritance.socket[i].tls, sockets[i].tls);
         assert_string_equal(inheritance.socket[i].text, sockets[i].text);
         assert_false(is_inheritable(sockets[i].fd));
     }
@@ -73,26 +86,46 @@ static void successor_reads_what_was_exported(void **state)
     close(link[0]);
 }
 
-static void ready_is_one_byte_on_the_link(void **state)
+static void count_words(void *counts, char what)
 {
-    struct inheritance inheritance = {.lock_fd = -1};
-    int link[2];
-    char byte;
+    ((int *)counts)[(unsigned char)what]++;
+}
+
+/* The link stays open after the new master serves, so that a stop of one reaches the other. */
+static void masters_tell_each_other_over_the_link(void **state)
+{
+    struct inheritance inheritance = {.lock_fd = -1, .tickets = -1, .pending = true};
+    struct event_base *base = event_base_new();
+    int link[2], told[256] = {0};
+    char bytes[8];
 
     (void)state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link), 0);
     inheritance.link = link[1];
+    assert_int_equal(inheritance_watch(&inheritance, base, count_words, told), 0);
     inheritance_report_ready(&inheritance);
-    assert_int_equal(inheritance.link, -1);
-    assert_int_equal(recv(link[0], &byte, 1, 0), 1);
-    assert_int_equal(recv(link[0], &byte, 1, 0), 0); /* and closed */
+    assert_false(inheritance.pending);
+    inheritance_report_stop(&inheritance);
+    assert_int_equal(recv(link[0], bytes, sizeof(bytes), 0), 2);
+    assert_int_equal(bytes[0], INHERITANCE_READY);
+    assert_int_equal(bytes[1], INHERITANCE_STOP);
+    assert_int_equal(send(link[0], "f", 1, 0), 1);
+    event_base_loop(base, EVLOOP_ONCE);
+    assert_int_equal(told[INHERITANCE_FORCE], 1);
     close(link[0]);
+    event_base_loop(base, EVLOOP_ONCE);
+    assert_int_equal(inheritance.link, -1);
+    inheritance_report_stop(&inheritance); /* nobody is left to tell */
+    inheritance_free(&inheritance);
+    event_base_free(base);
 }
 
 static void invalid_variable_is_an_error(void **state)
 {
     char not_listening[32];
-    const char *const cases[] = {"", "x", "1000", "1000 1001 y", "1000 1001 5", not_listening};
+    const char *const cases[] = {
+        "",           "x", "1000", "1000 1001 y", "1000 1001 5", "1000 1001 1002#", "1000 1001 #",
+        not_listening};
     int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
     (void)state;
@@ -128,7 +161,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(successor_reads_what_was_exported),
-        cmocka_unit_test(ready_is_one_byte_on_the_link),
+        cmocka_unit_test(masters_tell_each_other_over_the_link),
         cmocka_unit_test(invalid_variable_is_an_error),
         cmocka_unit_test(sockets_for_another_process_are_ignored),
     };

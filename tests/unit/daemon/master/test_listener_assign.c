@@ -47,6 +47,12 @@ static void on_closed(void *owner)
     (void)owner;
 }
 
+static void on_fault(void *owner, const char *what)
+{
+    (void)owner;
+    fail_msg("%s", what);
+}
+
 static int set_up(void **state)
 {
     static const char *const overrides[] = {"server.listen=127.0.0.1:0", "server.root=/"};
@@ -60,13 +66,14 @@ static int set_up(void **state)
         return -1;
     listeners = listeners_open(&config, ROWS, NULL, why, sizeof(why));
     for (int i = 0; i < WORKERS; i++) {
-        const struct channel_owner owner = {on_message, on_closed, NULL, &ends[i]};
+        const struct channel_owner owner = {
+            .message = on_message, .closed = on_closed, .fault = on_fault, .owner = &ends[i]};
         int fds[2];
 
         if (channel_pair(fds) != 0)
             return -1;
-        ends[i].sender = channel_open(base, fds[0], &owner);
-        ends[i].receiver = channel_open(base, fds[1], &owner);
+        ends[i].sender = channel_open(base, fds[0], ROUTE_REPORTS, &owner);
+        ends[i].receiver = channel_open(base, fds[1], ROUTE_COMMANDS, &owner);
     }
     return listeners != NULL ? 0 : -1;
 }
@@ -136,8 +143,9 @@ static void lost_socket_is_sent_again(void **state)
 
     (void)state;
     expect_update(&assign, 2, "+0 +2", "+1 +3");
-    listener_assign_remove(&assign, 1, 0); /* not its socket: ignored */
-    listener_assign_remove(&assign, 0, 2);
+    assert_true(listener_assign_remove(&assign, 1, 0)); /* not its socket: ignored */
+    assert_true(listener_assign_remove(&assign, 0, 2));
+    assert_false(listener_assign_remove(&assign, 0, 100));
     expect_update(&assign, 2, "+2", "");
     listener_assign_free(&assign);
 }

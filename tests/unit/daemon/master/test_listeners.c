@@ -115,6 +115,29 @@ static void defer_accept_follows_configuration(void **state)
     config.connections_defer_accept = true;
 }
 
+static void accept_queues_are_counted(void **state)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct listeners *listeners;
+    int client[3];
+
+    (void)state;
+    config.connections_defer_accept = false;
+    listeners = open_rows(2);
+    assert_int_equal(listeners_waiting(listeners), 0);
+    address.sin_port = port_of(listeners_fd(listeners, 0));
+    for (int i = 0; i < 3; i++) {
+        client[i] = socket(AF_INET, SOCK_STREAM, 0);
+        assert_int_equal(connect(client[i], (struct sockaddr *)&address, sizeof(address)), 0);
+    }
+    assert_int_equal(listeners_waiting(listeners), 3);
+    for (int i = 0; i < 3; i++)
+        close(client[i]);
+    listeners_close(listeners);
+    assert_int_equal(listeners_waiting(NULL), 0);
+    config.connections_defer_accept = true;
+}
+
 /* Connections would wait in the queue of a socket that nobody accepts from. */
 static void failed_grow_closes_its_sockets(void **state)
 {
@@ -162,6 +185,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(sockets_of_an_address_share_its_port, set_up, tear_down),
         cmocka_unit_test_setup_teardown(row_has_one_socket_of_each_address, set_up, tear_down),
         cmocka_unit_test_setup_teardown(grow_keeps_open_sockets, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(accept_queues_are_counted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(failed_grow_closes_its_sockets, set_up, tear_down),
         cmocka_unit_test_setup_teardown(defer_accept_follows_configuration, set_up, tear_down),
         cmocka_unit_test_setup_teardown(port_in_use_is_named_in_the_error, set_up, tear_down),

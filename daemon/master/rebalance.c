@@ -1,0 +1,293 @@
+#include "daemon/master/rebalance.h"
+
+#include "common/clock.h"
+#include "common/units.h"
+#include "daemon/base/balance.h"
+#include "daemon/base/events.h"
+#include "daemon/base/loop.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    GIVE_LATE_MS = 1000, /* a worker that takes longer to give is left out */
+    OPEN_MAX = 10000000, /* more connections are not believed */
+};
+
+/* What is known of the worker in a slot. */
+struct share {
+    uint64_t cpu_ns; /* CPU time used, as of the last look */
+    struct balance_credit credit;
+    uint64_t giving_ns; /* when it was ordered to give; 0: it has given */
+    uint32_t
+        due[WORKERS_MAX]; /* connections that it still has to return, by the slot of the taker */
+};
+
+/* Times are of the monotonic clock. */
+struct rebalance {
+    const struct server *server;
+    struct workers *workers;
+    void (*changed)(void *context);
+    void *context;
+    struct event *look;
+    struct balance balance;
+    uint64_t looked_ns;
+    uint64_t added_ns; /* when a worker was added, until that is balanced and logged; 0: it is */
+    uint32_t moved;    /* connections returned since then */
+    struct share share[WORKERS_MAX];
+};
+
+/* Orders */
+
+static bool is_giving(const struct share *share, uint64_t now_ns)
+{
+    return share->giving_ns != 0 && now_ns < share->giving_ns + GIVE_LATE_MS * NS_PER_MS;
+}
+
+/* Sends what a worker has to give to all others. */
+static void send_order(struct rebalance *rebalance, struct worker_process *worker,
+                       const struct message_give *order, uint64_t now_ns)
+{
+    if (order->active + order->idle == 0)
+        return;
+    rebalance->share[worker->slot].giving_ns = now_ns;
+    worker_process_send_give(worker, order);
+}
+
+struct worker_process *rebalance_returned(struct rebalance *rebalance,
+                                          const struct worker_process *worker)
+{
+    uint32_t *due = rebalance->share[worker->slot].due;
+
+    for (uint32_t i = 0; i < rebalance->workers->count; i++)
+        if (due[i] > 0) {
+            due[i]--;
+            rebalance->moved++;
+            return &rebalance->workers->worker[i];
+        }
+    return NULL;
+}
+
+const char *rebalance_given(struct rebalance *rebalance, const struct worker_process *worker)
+{
+    struct share *share = &rebalance->share[worker->slot];
+
+    if (share->giving_ns == 0)
+        return "reported connections that it was not ordered to give";
+    share->giving_ns = 0;
+    memset(share->due, 0, sizeof(share->due));
+    return NULL;
+}
+
+/* Loads */
+
+/* A worker's CPU time as the kernel counts it; 0: unknown. */
+static uint64_t cpu_ns_of(const struct worker_process *worker)
+{
+    struct timespec used;
+    clockid_t clock;
+
+    if (clock_getcpuclockid(worker->pid, &clock) != 0 || clock_gettime(clock, &used) != 0)
+        return 0;
+    return (uint64_t)used.tv_sec * NS_PER_S + (uint64_t)used.tv_nsec;
+}
+
+/* As published by its threads. */
+static uint64_t active_of(const struct segment *segment, const struct worker_process *worker)
+{
+    uint32_t first = worker->slot * segment_threads_per_worker(segment);
+    uint64_t active = 0;
+
+    for (uint32_t i = first; i < first + worker->threads_actual; i++)
+        active += metric_get(segment_thread(segment, i)->metrics, METRIC_connections_active);
+    return active;
+}
+
+static uint32_t at_most(uint64_t value, uint64_t most)
+{
+    return (uint32_t)(value < most ? value : most);
+}
+
+/* The workers to balance: current ones that serve and have obeyed the last order. */
+static uint32_t list_workers(const struct rebalance *rebalance, struct worker_process **list)
+{
+    const struct workers *workers = rebalance->workers;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < workers->count; i++)
+        if (worker_is_current(workers, &workers->worker[i]) &&
+            workers->worker[i].state == WORKER_SERVING && rebalance->share[i].giving_ns == 0)
+            list[count++] = &workers->worker[i];
+    return count;
+}
+
+static void read_loads(struct rebalance *rebalance, struct worker_process *const *list,
+                       uint32_t count, uint64_t passed_ns, struct balance_load *load)
+{
+    const struct segment *segment = &rebalance->server->segment;
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct share *share = &rebalance->share[list[i]->slot];
+        uint64_t cpu_ns = cpu_ns_of(list[i]), used_ns = cpu_ns - share->cpu_ns;
+
+        load[i].open = at_most(worker_process_load(list[i], segment), OPEN_MAX);
+        load[i].active = at_most(active_of(segment, list[i]), load[i].open);
+        load[i].busy = at_most(used_ns * 1000 / passed_ns / list[i]->threads_actual, 1000);
+        share->cpu_ns = cpu_ns;
+    }
+}
+
+/* Looks */
+
+static void order_moves(struct rebalance *rebalance, struct worker_process *const *list,
+                        uint32_t count, struct balance_move *moves, uint32_t length,
+                        uint64_t now_ns)
+{
+    struct message_give order[WORKERS_MAX] = {{0}};
+
+    for (uint32_t i = 0; i < length; i++) {
+        struct balance_move *move = &moves[i];
+        uint32_t from = list[move->from]->slot, to = list[move->to]->slot;
+
+        move->count = balance_charge(&rebalance->share[to].credit, move->count);
+        rebalance->share[from].due[to] += move->count;
+        if (move->idle)
+            order[move->from].idle += move->count;
+        else
+            order[move->from].active += move->count;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        order[i].resized = rebalance->added_ns != 0;
+        send_order(rebalance, list[i], &order[i], now_ns);
+    }
+}
+
+static void log_added(struct rebalance *rebalance, uint32_t count, uint64_t now_ns)
+{
+    if (rebalance->added_ns != 0 && rebalance->moved > 0)
+        event_log(LEVEL_INFO, "%u %s: %u %s moved between workers, %s after %.1f s", count,
+                  units_plural(count, "worker", "workers"), rebalance->moved,
+                  units_plural(rebalance->moved, "connection", "connections"),
+                  rebalance->balance.even ? "balanced" : "still uneven",
+                  (double)(now_ns - rebalance->added_ns) / (double)NS_PER_S);
+    rebalance->added_ns = 0;
+    rebalance->moved = 0;
+}
+
+static void look(struct rebalance *rebalance, uint64_t now_ns)
+{
+    struct worker_process *list[WORKERS_MAX];
+    struct balance_load load[WORKERS_MAX] = {{0}};
+    struct balance_move moves[2 * WORKERS_MAX];
+    uint64_t passed_ns = now_ns - rebalance->looked_ns;
+    uint32_t count = list_workers(rebalance, list), length;
+
+    rebalance->looked_ns = now_ns;
+    if (count > 0) {
+        read_loads(rebalance, list, count, passed_ns, load);
+        for (uint32_t i = 0; i < count; i++)
+            balance_refill(&rebalance->share[list[i]->slot].credit, load, count,
+                           (uint32_t)(passed_ns / NS_PER_MS));
+    }
+    length = balance_decide(&rebalance->balance, load, count, moves);
+    order_moves(rebalance, list, count, moves, length, now_ns);
+    if (rebalance->balance.state != BALANCE_MOVING)
+        log_added(rebalance, count, now_ns);
+}
+
+static bool some_are_giving(const struct rebalance *rebalance, uint64_t now_ns)
+{
+    for (uint32_t i = 0; i < rebalance->workers->count; i++)
+        if (is_giving(&rebalance->share[i], now_ns))
+            return true;
+    return false;
+}
+
+static bool is_on(const struct rebalance *rebalance)
+{
+    return rebalance->server->config->workers_balance_connections;
+}
+
+/* Two looks: the first orders moves, the second comes when they have arrived. */
+bool rebalance_is_moving(const struct rebalance *rebalance)
+{
+    return rebalance->balance.state == BALANCE_MOVING &&
+           rebalance->balance.rounds + 1 >= BALANCE_ROUNDS;
+}
+
+static void schedule(struct rebalance *rebalance, uint32_t wait_ms)
+{
+    event_add(rebalance->look,
+              &(struct timeval){.tv_sec = wait_ms / 1000, .tv_usec = wait_ms % 1000 * 1000});
+}
+
+static void on_look(evutil_socket_t fd, short what, void *argument)
+{
+    struct rebalance *rebalance = argument;
+    uint64_t now_ns = clock_monotonic_ns();
+    bool moving = rebalance_is_moving(rebalance);
+
+    (void)fd, (void)what;
+    if (is_on(rebalance) && !some_are_giving(rebalance, now_ns))
+        look(rebalance, now_ns);
+    schedule(rebalance, balance_interval_ms(&rebalance->balance));
+    if (moving && !rebalance_is_moving(rebalance))
+        rebalance->changed(rebalance->context);
+}
+
+/* Not before connections that were moved after the last look have arrived. */
+static void start(struct rebalance *rebalance)
+{
+    uint64_t since_ms = (clock_monotonic_ns() - rebalance->looked_ns) / NS_PER_MS;
+
+    balance_resized(&rebalance->balance);
+    schedule(rebalance, since_ms < BALANCE_MOVING_MS ? BALANCE_MOVING_MS - (uint32_t)since_ms : 0);
+}
+
+void rebalance_added(struct rebalance *rebalance, const struct worker_process *worker)
+{
+    rebalance->share[worker->slot] = (struct share){.credit = BALANCE_CREDIT_FULL};
+    if (!is_on(rebalance))
+        return;
+    rebalance->added_ns = clock_monotonic_ns();
+    start(rebalance);
+}
+
+void rebalance_switched(struct rebalance *rebalance)
+{
+    if (is_on(rebalance)) {
+        start(rebalance);
+        return;
+    }
+    rebalance->balance = (struct balance){0};
+    rebalance->added_ns = 0;
+    rebalance->changed(rebalance->context);
+}
+
+struct rebalance *rebalance_new(const struct server *server, struct workers *workers,
+                                void (*changed)(void *context), void *context)
+{
+    struct rebalance *rebalance = calloc(1, sizeof(*rebalance));
+
+    if (rebalance == NULL)
+        return NULL;
+    rebalance->server = server;
+    rebalance->workers = workers;
+    rebalance->changed = changed;
+    rebalance->context = context;
+    rebalance->look = event_new(server->base, -1, 0, on_look, rebalance);
+    if (rebalance->look == NULL) {
+        rebalance_free(rebalance);
+        return NULL;
+    }
+    return rebalance;
+}
+
+void rebalance_free(struct rebalance *rebalance)
+{
+    if (rebalance == NULL)
+        return;
+    loop_free_event(rebalance->look);
+    free(rebalance);
+}

@@ -1,0 +1,225 @@
+/* Which worker gets a connection, and which one is asked for room, as the workers receive it. */
+#include "daemon/master/dispatch.h"
+
+#include "common/macros.h"
+#include "common/segment_writer.h"
+#include "daemon/config/load.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { WORKERS = 2 };
+
+/* A worker's ends of its channels, and what came through them. */
+struct end {
+    struct channel *commands, *connections;
+    int requests_to_shed, connections_received;
+};
+
+static struct config config;
+static struct server server = {.config = &config};
+static struct worker_process processes[WORKERS];
+static const struct workers workers = {.worker = processes, .count = WORKERS};
+static struct end ends[WORKERS];
+static struct dispatch *dispatch;
+
+static void on_message(void *owner, int kind, const void *data, size_t length, int fd)
+{
+    struct end *end = owner;
+
+    (void)data, (void)length;
+    end->requests_to_shed += kind == MESSAGE_SHED;
+    end->connections_received += kind == MESSAGE_CONNECTION;
+    if (fd >= 0)
+        close(fd);
+}
+
+static void on_closed(void *owner)
+{
+    (void)owner;
+}
+
+static void on_fault(void *owner, const char *what)
+{
+    (void)owner;
+    fail_msg("%s", what);
+}
+
+static void open_pair(struct end *end, enum message_route to_worker, struct channel **master,
+                      struct channel **worker)
+{
+    const struct channel_owner owner = {
+        .message = on_message, .closed = on_closed, .fault = on_fault, .owner = end};
+    int fds[2];
+
+    assert_int_equal(channel_pair(fds), 0);
+    *master = channel_open(server.base, fds[0], message_route_back(to_worker), &owner);
+    *worker = channel_open(server.base, fds[1], to_worker, &owner);
+    assert_non_null(*master);
+    assert_non_null(*worker);
+}
+
+static void create_segment(void)
+{
+    char name[64], why[256];
+    const struct segment_plan plan = {.name = name,
+                                      .socket_path = "",
+                                      .listening = "",
+                                      .max_workers = WORKERS,
+                                      .max_threads = 1,
+                                      .cache_entries = 1,
+                                      .ring_bytes = 4096};
+
+    snprintf(name, sizeof(name), "test-dispatch-%d", (int)getpid());
+    if (segment_create(&server.segment, &plan, why, sizeof(why)) != 0)
+        fail_msg("%s", why);
+}
+
+static int set_up(void **state)
+{
+    static const char *const overrides[] = {"server.listen=127.0.0.1:0", "server.root=/",
+                                            "workers.dispatch=master"};
+    const struct config_sources sources = {.overrides = overrides,
+                                           .override_count = ARRAY_LENGTH(overrides)};
+    char why[256];
+
+    (void)state;
+    server.base = event_base_new();
+    assert_int_equal(config_load(&config, &sources, stderr), 0);
+    create_segment();
+    server.listeners = listeners_open(&config, 1, NULL, why, sizeof(why));
+    assert_non_null(server.listeners);
+    for (uint32_t i = 0; i < WORKERS; i++) {
+        struct worker_process *process = &processes[i];
+
+        assert_int_equal(segment_reserve_worker(&server.segment, i), 0);
+        *process = (struct worker_process){.slot = i, .state = WORKER_SERVING, .pid = 1};
+        ends[i] = (struct end){.requests_to_shed = 0};
+        open_pair(&ends[i], ROUTE_COMMANDS, &process->commands, &ends[i].commands);
+        open_pair(&ends[i], ROUTE_DISPATCH, &process->connections, &ends[i].connections);
+    }
+    dispatch = dispatch_new(&server, &workers);
+    assert_non_null(dispatch);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    dispatch_free(dispatch);
+    for (int i = 0; i < WORKERS; i++) {
+        channel_close(processes[i].commands);
+        channel_close(processes[i].connections);
+        channel_close(ends[i].commands);
+        channel_close(ends[i].connections);
+    }
+    listeners_close(server.listeners);
+    segment_destroy(&server.segment);
+    config_free(&config);
+    event_base_free(server.base);
+    return 0;
+}
+
+/* What a full worker publishes, or one that lies. */
+static void claim_no_room(uint32_t slot)
+{
+    atomic_store(&segment_worker(&server.segment, slot)->connections_open, UINT32_MAX);
+}
+
+static void dispatch_one(void)
+{
+    struct message_connection message = {.requests = 0};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    assert_true(fd >= 0);
+    dispatch_again(dispatch, &message, sizeof(message), fd);
+}
+
+/* The master notices at the next connection. */
+static void close_connection_channel(uint32_t slot)
+{
+    channel_close(ends[slot].connections);
+    ends[slot].connections = NULL;
+}
+
+static void expect(uint32_t slot, int requests_to_shed, int connections_received)
+{
+    channel_read_all(ends[slot].commands);
+    if (ends[slot].connections != NULL)
+        channel_read_all(ends[slot].connections);
+    assert_int_equal(ends[slot].requests_to_shed, requests_to_shed);
+    assert_int_equal(ends[slot].connections_received, connections_received);
+}
+
+static void no_worker_is_asked_for_room_while_another_has_some(void **state)
+{
+    (void)state;
+    claim_no_room(0);
+    for (int i = 0; i < 3; i++)
+        dispatch_one();
+    expect(0, 0, 0);
+    expect(1, 0, 3);
+}
+
+/* Worker 0 can take no connection, but not because of its idle ones. */
+static void only_a_worker_without_room_is_asked_for_some(void **state)
+{
+    (void)state;
+    close_connection_channel(0);
+    claim_no_room(1);
+    dispatch_one();
+    assert_true(channel_is_broken(processes[0].connections));
+    expect(0, 0, 0);
+    expect(1, 1, 0);
+}
+
+/* The first connection shows that the server is not full, the last one that it can be. */
+static void liar_cannot_make_the_server_full(void **state)
+{
+    enum { MAX = 6, CONNECTIONS = 5 };
+    char text[256];
+    int fds[CONNECTIONS];
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+    (void)state;
+    config.connections_max = MAX;
+    config.workers_processes = WORKERS;
+    claim_no_room(0);
+    assert_int_equal(dispatch_update_listeners(dispatch), 0);
+    listeners_describe(server.listeners, text, sizeof(text));
+    address.sin_port = htons((uint16_t)strtoul(strrchr(text, ':') + 1, NULL, 10));
+    for (int i = 0; i < CONNECTIONS; i++) {
+        fds[i] = socket(AF_INET, SOCK_STREAM, 0);
+        assert_int_equal(connect(fds[i], (const struct sockaddr *)&address, sizeof(address)), 0);
+        assert_int_equal(send(fds[i], "G", 1, 0), 1); /* wakes a socket with TCP_DEFER_ACCEPT */
+        event_base_loop(server.base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+    }
+    expect(1, 0, MAX / WORKERS);
+    for (int i = 0; i < CONNECTIONS; i++)
+        close(fds[i]);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(no_worker_is_asked_for_room_while_another_has_some),
+        TEST(only_a_worker_without_room_is_asked_for_some),
+        TEST(liar_cannot_make_the_server_full),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,138 @@
+/* Who may write to the run directory and to the directories above it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "daemon/master/run_dir.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { OTHER_USER = 65534 };
+
+static char top[64], middle[80], run[96], why[512];
+
+/* TOP/middle/run, where the last does not exist. */
+static int make_directories(void **state)
+{
+    (void)state;
+    snprintf(top, sizeof(top), "/tmp/test-run-dir-XXXXXX");
+    if (mkdtemp(top) == NULL)
+        return -1;
+    snprintf(middle, sizeof(middle), "%s/middle", top);
+    snprintf(run, sizeof(run), "%s/run", middle);
+    why[0] = '\0';
+    return mkdir(middle, 0755);
+}
+
+static int remove_directories(void **state)
+{
+    (void)state;
+    if (rmdir(run) != 0)
+        unlink(run);
+    if (rmdir(middle) != 0)
+        unlink(middle);
+    return rmdir(top);
+}
+
+static void expect_refusal(const char *words, const char *advice)
+{
+    assert_int_equal(run_dir_prepare(run, why, sizeof(why)), -1);
+    if (strstr(why, words) == NULL || strstr(why, advice) == NULL)
+        fail_msg("no '%s' and '%s' in '%s'", words, advice, why);
+}
+
+static void directory_is_created(void **state)
+{
+    struct stat status;
+
+    (void)state;
+    assert_int_equal(run_dir_prepare(run, why, sizeof(why)), 0);
+    assert_int_equal(stat(run, &status), 0);
+    assert_int_equal(status.st_mode & 0022, 0);
+    assert_int_equal(run_dir_prepare(run, why, sizeof(why)), 0);
+}
+
+static void directory_that_others_may_write_is_refused(void **state)
+{
+    static const mode_t modes[] = {0775, 0757, 0777, 01777};
+
+    (void)state;
+    assert_int_equal(mkdir(run, 0755), 0);
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+        assert_int_equal(chmod(run, modes[i]), 0);
+        expect_refusal("group or others may write to the run directory", "chmod go-w");
+    }
+    assert_int_equal(chmod(run, 0755), 0);
+    assert_int_equal(run_dir_prepare(run, why, sizeof(why)), 0);
+}
+
+static void directory_above_must_be_sticky_if_others_may_write(void **state)
+{
+    (void)state;
+    assert_int_equal(chmod(middle, 0777), 0);
+    expect_refusal("replace the run directory", "chmod go-w");
+    assert_int_equal(chmod(middle, 0770), 0);
+    expect_refusal("replace the run directory", middle);
+    assert_int_equal(chmod(middle, 01777), 0);
+    assert_int_equal(run_dir_prepare(run, why, sizeof(why)), 0);
+}
+
+static void symbolic_link_is_no_run_directory(void **state)
+{
+    (void)state;
+    assert_int_equal(symlink("/tmp", run), 0);
+    expect_refusal("is not a directory owned by this user", "server.run_dir");
+}
+
+/* Only root can play the other user. */
+static void directories_of_another_user_are_refused(void **state)
+{
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    assert_int_equal(mkdir(run, 0755), 0);
+    assert_int_equal(chown(run, OTHER_USER, (gid_t)-1), 0);
+    expect_refusal("is not a directory owned by this user", "server.run_dir");
+    assert_int_equal(chown(run, 0, (gid_t)-1), 0);
+    assert_int_equal(chown(middle, OTHER_USER, (gid_t)-1), 0);
+    expect_refusal(middle, "(uid 65534)");
+}
+
+static void link_of_another_user_above_is_refused(void **state)
+{
+    char target[80];
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    snprintf(target, sizeof(target), "%s/target", top);
+    assert_int_equal(rename(middle, target), 0);
+    assert_int_equal(symlink("target", middle), 0);
+    assert_int_equal(run_dir_prepare(run, why, sizeof(why)), 0);
+    assert_int_equal(lchown(middle, OTHER_USER, (gid_t)-1), 0);
+    expect_refusal(middle, "(uid 65534)");
+    assert_int_equal(rmdir(run), 0);
+    assert_int_equal(rmdir(target), 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_directories, remove_directories)
+    const struct CMUnitTest tests[] = {
+        TEST(directory_is_created),
+        TEST(directory_that_others_may_write_is_refused),
+        TEST(directory_above_must_be_sticky_if_others_may_write),
+        TEST(symbolic_link_is_no_run_directory),
+        TEST(directories_of_another_user_are_refused),
+        TEST(link_of_another_user_above_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
