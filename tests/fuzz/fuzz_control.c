@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The result of an input: the number of lines and a hash of their words. */
+/* The result of an input: the numbers of valid and invalid lines, and a hash of the words. */
 struct framed {
-    uint64_t lines, mixed;
+    uint64_t lines, invalid, mixed;
     bool too_long;
 };
 
@@ -36,9 +36,10 @@ static void take_lines(struct framed *outcome, struct evbuffer *input)
     enum command_line framed = COMMAND_LINE_WHOLE;
     char *line;
 
-    while (framed == COMMAND_LINE_WHOLE && !outcome->too_long) {
+    while ((framed == COMMAND_LINE_WHOLE || framed == COMMAND_LINE_INVALID) && !outcome->too_long) {
         framed = command_line_read(input, &line);
         outcome->too_long = framed == COMMAND_LINE_TOO_LONG;
+        outcome->invalid += framed == COMMAND_LINE_INVALID;
         if (framed != COMMAND_LINE_WHOLE)
             continue;
         MUST(strlen(line) < CONTROL_LINE_MAX);
@@ -67,6 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct framed small = feed(data, size, 7), single = feed(data, size, 1);
 
     MUST(small.lines == single.lines && small.mixed == single.mixed);
+    MUST(small.invalid == single.invalid);
     MUST(small.too_long == single.too_long);
     return 0;
 }
