@@ -7,7 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+static const int signals[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP};
 
 static struct sigaction before[ARRAY_LENGTH(signals)];
 static unsigned depth;

@@ -1,6 +1,6 @@
 /*
- * SIGINT, SIGTERM and SIGHUP (unless ignored, as under nohup) as a descriptor to poll. Counts all
- * signals between the outermost interrupts_begin() and its interrupts_end(). Main thread. Child
+ * SIGINT, SIGTERM, SIGQUIT and SIGHUP (unless ignored, as under nohup) as a descriptor to poll. Counts
+ * all signals between the outermost interrupts_begin() and its interrupts_end(). Main thread. Child
  * processes get the original handlers.
  */
 #ifndef LOADGEN_INTERRUPTS_H

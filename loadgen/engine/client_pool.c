@@ -186,8 +186,9 @@ static struct client_thread *create_thread(const struct client_pool_config *conf
     pthread_mutex_init(&thread->mailbox.lock, NULL);
     tally_reset(&thread->tally);
     tally_reset(&thread->warmup);
-    budget_share_begin(&thread->share, config->budget,
-                       late || plan_is_open(config->plan) ? 0 : settings->connections);
+    budget_share_begin(
+        &thread->share, config->budget,
+        late || plan_is_open(config->plan) ? 0 : settings->slots / config->plan->streams);
     if (set_up_thread(thread, config, index, late, settings))
         return thread;
     destroy_thread(thread);
@@ -213,12 +214,13 @@ static void send_commands(struct client_thread *thread, const struct mailbox *co
 /* ---- The pool ---- */
 
 /* The share of active thread PLACE; the first threads get one of the remaining connections each. */
-static struct driver_settings settings_of(const struct client_pool_settings *settings,
+static struct driver_settings settings_of(const struct plan *plan,
+                                          const struct client_pool_settings *settings,
                                           uint32_t place)
 {
     return (struct driver_settings){
-        .connections = settings->connections / settings->threads +
-                       (place < settings->connections % settings->threads ? 1 : 0),
+        .slots = plan_slots(plan, settings->connections / settings->threads +
+                                      (place < settings->connections % settings->threads ? 1 : 0)),
         .threads = settings->threads,
         .rate = settings->rate,
     };
@@ -227,7 +229,7 @@ static struct driver_settings settings_of(const struct client_pool_settings *set
 static bool add_thread(struct client_pool *pool, const struct client_pool_settings *settings,
                        uint32_t place, bool late)
 {
-    const struct driver_settings its_settings = settings_of(settings, place);
+    const struct driver_settings its_settings = settings_of(pool->config.plan, settings, place);
     struct client_thread *thread = create_thread(&pool->config, pool->made, late, &its_settings);
 
     if (thread == NULL)
@@ -321,7 +323,8 @@ int client_pool_apply(struct client_pool *pool, const struct client_pool_setting
     for (uint32_t place = 0; place < settings->threads; place++)
         send_commands(
             pool->thread[pool->active[place]],
-            &(struct mailbox){.has_settings = true, .settings = settings_of(settings, place)});
+            &(struct mailbox){.has_settings = true,
+                              .settings = settings_of(pool->config.plan, settings, place)});
     pool->settings = *settings;
     return 0;
 }
@@ -386,6 +389,7 @@ struct client_pool_totals client_pool_totals(const struct client_pool *pool)
         totals.waited_ns += thread->waited_ns;
         totals.thread_ns += thread->ended_ns - thread->begun_ns;
         error_texts_add(&totals.error_texts, driver_error_texts(thread->driver));
+        negotiations_add(&totals.negotiations, driver_negotiations(thread->driver));
     }
     return totals;
 }

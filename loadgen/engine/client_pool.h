@@ -61,6 +61,7 @@ struct client_pool_totals {
     uint64_t waited_ns;                   /* ready to run, but waiting for a core */
     uint64_t thread_ns;                   /* sum of the threads' lifetimes */
     struct error_texts error_texts;
+    struct negotiations negotiations;
 };
 struct client_pool_totals client_pool_totals(const struct client_pool *pool);
 

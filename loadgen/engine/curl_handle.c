@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <openssl/ssl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +16,9 @@ enum {
     BUFFER_BYTES_MIN = 16 * 1024,
     BUFFER_BYTES_MAX = 512 * 1024, /* large bodies cost half as much CPU time as with 16 KiB */
 };
+
+/* With a limit, libcurl rejects a Content-Length that does not fit; without one it ignores the field. */
+#define LENGTH_MAX ((curl_off_t)INT64_MAX)
 
 /* libcurl omits a field "Name:" without a value; "Name;" sends it empty. */
 static bool append_field(struct curl_slist **list, const char *field)
@@ -47,7 +52,7 @@ bool curl_handle_make_headers(const struct request_plan *request_plan, struct cu
 
 static long buffer_bytes(const struct plan *plan)
 {
-    long even = BUFFERS_BYTES / (long)plan->connections;
+    long even = BUFFERS_BYTES / (long)plan_slots(plan, plan->connections);
 
     return even < BUFFER_BYTES_MIN   ? BUFFER_BYTES_MIN
            : even > BUFFER_BYTES_MAX ? BUFFER_BYTES_MAX
@@ -57,6 +62,67 @@ static long buffer_bytes(const struct plan *plan)
 static bool set_text(CURL *easy, CURLoption option, const char *text)
 {
     return text == NULL || curl_easy_setopt(easy, option, text) == CURLE_OK;
+}
+
+/* libcurl's options for TLS 1.2 and TLS 1.3 are separate; the names of TLS 1.3 begin with "TLS_". */
+static bool set_ciphers(const char *ciphers, CURL *easy)
+{
+    char older[1024] = "", newer[1024] = "", words[1024], *rest = NULL;
+
+    if (ciphers == NULL)
+        return true;
+    snprintf(words, sizeof(words), "%s", ciphers);
+    for (const char *word = strtok_r(words, ":", &rest); word; word = strtok_r(NULL, ":", &rest)) {
+        char *list = strncmp(word, "TLS_", 4) == 0 ? newer : older;
+        size_t used = strlen(list);
+
+        snprintf(list + used, sizeof(older) - used, "%s%s", used > 0 ? ":" : "", word);
+    }
+    return (older[0] == '\0' || set_text(easy, CURLOPT_SSL_CIPHER_LIST, older)) &&
+           (newer[0] == '\0' || set_text(easy, CURLOPT_TLS13_CIPHERS, newer));
+}
+
+/*
+ * CURLOPT_SSL_CTX_FUNCTION. libcurl disables session tickets, without which few servers resume sessions of
+ * TLS 1.2.
+ */
+static CURLcode on_ssl_context(CURL *easy, void *ssl_context, void *context)
+{
+    static const unsigned char http2[] = {2, 'h', '2'};
+    const struct plan *plan = context;
+
+    (void)easy;
+    if (plan->resume)
+        SSL_CTX_clear_options(ssl_context, SSL_OP_NO_TICKET);
+    if (plan->engine == PLAN_ENGINE_RAW && plan->http == PLAN_HTTP_2 &&
+        SSL_CTX_set_alpn_protos(ssl_context, http2, sizeof(http2)) != 0)
+        return CURLE_OUT_OF_MEMORY;
+    return CURLE_OK;
+}
+
+/*
+ * If libcurl negotiated HTTP/2 for the raw engine, it would put its own frames around ours. Other TLS
+ * libraries than OpenSSL have no such context; the raw engine then has no HTTP/2 over TLS.
+ */
+static bool set_context(const struct plan *plan, CURL *easy)
+{
+    bool own_alpn = plan->engine == PLAN_ENGINE_RAW && plan->http == PLAN_HTTP_2;
+    CURLcode code = curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, on_ssl_context);
+
+    if (code == CURLE_OK)
+        code = curl_easy_setopt(easy, CURLOPT_SSL_CTX_DATA, (void *)(uintptr_t)plan);
+    return (code == CURLE_OK || !own_alpn) &&
+           curl_easy_setopt(easy, CURLOPT_SSL_ENABLE_ALPN, own_alpn ? 0L : 1L) == CURLE_OK;
+}
+
+static bool set_tls_max(const struct plan *plan, CURL *easy)
+{
+    long version = plan->tls_max == 12   ? CURL_SSLVERSION_MAX_TLSv1_2
+                   : plan->tls_max == 13 ? CURL_SSLVERSION_MAX_TLSv1_3
+                                         : CURL_SSLVERSION_MAX_DEFAULT;
+
+    return curl_easy_setopt(easy, CURLOPT_SSLVERSION, CURL_SSLVERSION_DEFAULT | version) ==
+           CURLE_OK;
 }
 
 /*
@@ -70,7 +136,9 @@ static bool set_tls(const struct plan *plan, CURL *easy)
                                 curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L) == CURLE_OK)) &&
            set_text(easy, CURLOPT_CAINFO, plan->ca_file) &&
            set_text(easy, CURLOPT_SSLCERT, plan->certificate) &&
-           set_text(easy, CURLOPT_SSLKEY, plan->key);
+           set_text(easy, CURLOPT_SSLKEY, plan->key) && set_ciphers(plan->ciphers, easy) &&
+           set_tls_max(plan, easy) && set_context(plan, easy) &&
+           curl_easy_setopt(easy, CURLOPT_SSL_SESSIONID_CACHE, plan->resume ? 1L : 0L) == CURLE_OK;
 }
 
 static long family_of(const struct plan *plan)
@@ -80,13 +148,18 @@ static long family_of(const struct plan *plan)
                                       : CURL_IPRESOLVE_WHATEVER;
 }
 
-/* HTTP/2 without TLS uses prior knowledge: an Upgrade would add a request. */
+/*
+ * HTTP/2 without TLS uses prior knowledge: an Upgrade would add a request. For the raw engine, libcurl only
+ * connects.
+ */
 static long version_of(const struct plan *plan, const struct request_plan *request_plan)
 {
     switch (plan->http) {
     case PLAN_HTTP_1_0:
         return CURL_HTTP_VERSION_1_0;
     case PLAN_HTTP_2:
+        if (plan->engine == PLAN_ENGINE_RAW)
+            break;
         return request_plan->requests[0].target.tls ? CURL_HTTP_VERSION_2TLS
                                                     : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE;
     case PLAN_HTTP_1_1:
@@ -135,6 +208,7 @@ bool curl_handle_set_common(const struct request_plan *request_plan,
 
     return curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_USERAGENT, USER_AGENT) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_MAXFILESIZE_LARGE, LENGTH_MAX) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, plan->keepalive ? 0L : 1L) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, plan->keepalive ? 0L : 1L) == CURLE_OK;
 }
@@ -210,12 +284,21 @@ static enum error_kind kind_of_connect_failure(CURL *easy)
     }
 }
 
-/* CURLE_RECV_ERROR: the connection broke, a proxy rejected it, or the chunks were malformed. */
+/* CURLE_RECV_ERROR: the connection broke, a proxy rejected it, or libcurl rejected chunks or head. */
 static enum error_kind kind_of_receive_failure(const char *text)
 {
     if (strstr(text, "proxy") != NULL || strstr(text, "tunnel") != NULL)
         return ERROR_KIND_OTHER;
-    return strstr(text, "chunk") != NULL ? ERROR_KIND_MALFORMED : ERROR_KIND_CLOSED;
+    return strstr(text, "chunk") != NULL || strstr(text, "response headers") != NULL
+               ? ERROR_KIND_MALFORMED
+               : ERROR_KIND_CLOSED;
+}
+
+/* CURLE_OUT_OF_MEMORY, also if a line of the head is longer than libcurl's limit. */
+static enum error_kind kind_of_memory_failure(CURL *easy)
+{
+    return info_offset(easy, CURLINFO_STARTTRANSFER_TIME_T) > 0 ? ERROR_KIND_MALFORMED
+                                                                : ERROR_KIND_OTHER;
 }
 
 static enum error_kind kind_of(const struct curl_ending *ending)
@@ -237,6 +320,8 @@ static enum error_kind kind_of(const struct curl_ending *ending)
         return ERROR_KIND_CLOSED;
     case CURLE_OPERATION_TIMEDOUT:
         return ending->attempts == 0 ? ERROR_KIND_CONNECT_TIMEOUT : ERROR_KIND_TIMEOUT;
+    case CURLE_OUT_OF_MEMORY:
+        return kind_of_memory_failure(ending->easy);
     case CURLE_WEIRD_SERVER_REPLY:
     case CURLE_UNSUPPORTED_PROTOCOL: /* not HTTP/1: the scheme is checked before */
     case CURLE_BAD_CONTENT_ENCODING:
@@ -264,6 +349,42 @@ static uint64_t connect_ns(CURL *easy)
     return NS_PER_US * (tls_us > 0 ? tls_us : info_offset(easy, CURLINFO_CONNECT_TIME_T));
 }
 
+uint64_t curl_handle_handshake_ns(CURL *easy)
+{
+    uint64_t tls_us = info_offset(easy, CURLINFO_APPCONNECT_TIME_T);
+    uint64_t tcp_us = info_offset(easy, CURLINFO_CONNECT_TIME_T);
+
+    return tls_us > tcp_us ? NS_PER_US * (tls_us - tcp_us) : 0;
+}
+
+bool curl_handle_negotiation(CURL *easy, const struct plan *plan, struct negotiation *negotiation,
+                             bool *resumed)
+{
+    struct curl_tlssessioninfo *session = NULL;
+    const SSL *ssl = NULL;
+    const unsigned char *alpn = NULL;
+    unsigned length = 0;
+
+    *negotiation = (struct negotiation){0};
+    *resumed = false;
+    curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &session);
+    if (session != NULL && session->backend == CURLSSLBACKEND_OPENSSL)
+        ssl = session->internals;
+    if (ssl == NULL && plan->http != PLAN_HTTP_2)
+        return false;
+    snprintf(negotiation->http, sizeof(negotiation->http), "%s",
+             ssl == NULL ? "HTTP/2" : "HTTP/1.1");
+    if (ssl == NULL)
+        return true;
+    SSL_get0_alpn_selected(ssl, &alpn, &length);
+    if (length == 2 && memcmp(alpn, "h2", 2) == 0)
+        snprintf(negotiation->http, sizeof(negotiation->http), "HTTP/2");
+    snprintf(negotiation->tls, sizeof(negotiation->tls), "%s", SSL_get_version(ssl));
+    snprintf(negotiation->cipher, sizeof(negotiation->cipher), "%s", SSL_get_cipher_name(ssl));
+    *resumed = SSL_session_reused(ssl) == 1;
+    return true;
+}
+
 bool curl_handle_connected(CURL *easy)
 {
     return info_long(easy, CURLINFO_NUM_CONNECTS) > 0;
@@ -279,10 +400,36 @@ struct transaction curl_handle_result(const struct curl_ending *ending)
         .status = (uint32_t)info_long(easy, CURLINFO_RESPONSE_CODE),
         .connected = connected,
         .connect_ns = connected ? connect_ns(easy) : 0,
+        .handshake_ns = connected ? curl_handle_handshake_ns(easy) : 0,
         .first_byte_ns = NS_PER_US * info_offset(easy, CURLINFO_STARTTRANSFER_TIME_T),
         .head_bytes = (uint64_t)info_long(easy, CURLINFO_HEADER_SIZE),
         .body_bytes = info_offset(easy, CURLINFO_SIZE_DOWNLOAD_T),
     };
+}
+
+/* Whether a field Connection of the response has the word "close". */
+static bool server_closes(CURL *easy)
+{
+    struct curl_header *field;
+
+    for (size_t i = 0;
+         curl_easy_header(easy, "Connection", i, CURLH_HEADER, -1, &field) == CURLHE_OK; i++)
+        if (strcasestr(field->value, "close") != NULL)
+            return true;
+    return false;
+}
+
+bool curl_handle_closed_early(CURL *easy, const struct request_plan *request_plan)
+{
+    curl_socket_t fd = CURL_SOCKET_BAD;
+    curl_off_t length = -1;
+
+    curl_easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &fd);
+    curl_easy_getinfo(easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+    return fd == CURL_SOCKET_BAD && length >= 0 &&
+           info_long(easy, CURLINFO_HTTP_VERSION) == CURL_HTTP_VERSION_1_1 &&
+           info_offset(easy, CURLINFO_SIZE_UPLOAD_T) == request_plan->body_length &&
+           !server_closes(easy);
 }
 
 bool curl_handle_is_http2(CURL *easy)

@@ -52,8 +52,21 @@ struct curl_ending {
 /* The result, without latency_ns, service_ns, bad_status and bad_content. */
 struct transaction curl_handle_result(const struct curl_ending *ending);
 
+/*
+ * Sets *negotiation to the protocols of the connection in use, and *resumed to whether it resumed a TLS
+ * session. From within CURLOPT_PREREQFUNCTION. Returns false if nothing was negotiated: HTTP/1 without TLS.
+ */
+bool curl_handle_negotiation(CURL *easy, const struct plan *plan, struct negotiation *negotiation,
+                             bool *resumed);
+
+/* Duration of the TLS handshake of the connection established for the last transfer; 0: no TLS. */
+uint64_t curl_handle_handshake_ns(CURL *easy);
+
 /* Whether a connection was established for the request. */
 bool curl_handle_connected(CURL *easy);
+
+/* Whether libcurl closed the connection after a complete response that lets it stay open. */
+bool curl_handle_closed_early(CURL *easy, const struct request_plan *request_plan);
 
 /* Whether the response was HTTP/2. */
 bool curl_handle_is_http2(CURL *easy);

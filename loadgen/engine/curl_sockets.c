@@ -2,6 +2,8 @@
 
 #include "common/clock.h"
 
+#include "loadgen/base/events.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,7 +78,7 @@ static void arm_timer(struct curl_group *group)
     now_ns = clock_monotonic_ns();
     wait_us = group->timer_due_ns > now_ns ? (group->timer_due_ns - now_ns) / NS_PER_US + 1 : 0;
     wait = (struct timeval){(time_t)(wait_us / 1000000), (suseconds_t)(wait_us % 1000000)};
-    event_add(group->timer, &wait);
+    events_add(group->timer, &wait);
     group->timer_armed_ns = group->timer_due_ns;
 }
 
@@ -84,6 +86,7 @@ static void arm_timer(struct curl_group *group)
 static void run_action(struct curl_group *group, curl_socket_t fd, int ready)
 {
     group->in_action = true;
+    group->closed = false;
     curl_multi_socket_action(group->multi, fd, ready, &group->running);
     group->ended(group);
     group->in_action = false;
@@ -118,6 +121,13 @@ static int on_timer_wanted(CURLM *multi, long wait_ms, void *context)
     return 0;
 }
 
+bool curl_sockets_has_bytes(int fd)
+{
+    char byte;
+
+    return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
 static void on_socket(evutil_socket_t fd, short events, void *context)
 {
     struct watch *watch = context;
@@ -130,6 +140,8 @@ static void on_socket(evutil_socket_t fd, short events, void *context)
     }
     event_del(watch->event);
     watch->registered = 0;
+    if (watch->group->unsolicited != NULL && curl_sockets_has_bytes(fd))
+        watch->group->unsolicited(watch->group);
 }
 
 static struct watch *make_watch(struct curl_sockets *sockets, int fd)
@@ -161,7 +173,7 @@ static void set_registered(struct curl_sockets *sockets, struct watch *watch, in
     if (events == 0)
         return;
     event_assign(watch->event, sockets->base, fd, (short)(events | EV_PERSIST), on_socket, watch);
-    event_add(watch->event, NULL);
+    events_add(watch->event, NULL);
 }
 
 /* CURLMOPT_SOCKETFUNCTION */
@@ -203,6 +215,8 @@ static int close_socket(void *context, curl_socket_t fd)
     struct watch *watch = find_watch(sockets, fd);
 
     if (watch != NULL) {
+        if (watch->group != NULL)
+            watch->group->closed = true;
         set_registered(sockets, watch, fd, 0);
         watch->parked = false;
         watch->reports_close = false;
@@ -294,7 +308,10 @@ struct curl_group *curl_groups_get(struct curl_groups *groups, uint32_t slot)
     if (group == NULL)
         return NULL;
     groups->group[groups->count++] = group;
-    return curl_group_begin(group, groups->sockets, groups->ended) ? group : NULL;
+    if (!curl_group_begin(group, groups->sockets, groups->ended))
+        return NULL;
+    group->unsolicited = groups->unsolicited;
+    return group;
 }
 
 void curl_groups_end(struct curl_groups *groups)

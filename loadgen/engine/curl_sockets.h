@@ -29,7 +29,10 @@ struct curl_group {
     uint64_t timer_armed_ns; /* when the event fires, never later than due; UINT64_MAX: not armed */
     bool in_action;          /* inside run_action(), which arms the timer at its end */
     int running;             /* transfers in flight, as of the last libcurl call */
+    bool closed;             /* libcurl closed a socket in this action */
     void (*ended)(struct curl_group *group); /* curl_multi_info_read() may have results */
+    /* Bytes arrived on an idle socket; NULL: ignored, because TLS or HTTP/2 may send them. */
+    void (*unsolicited)(struct curl_group *group);
 };
 
 /* Returns NULL if out of memory. */
@@ -37,6 +40,9 @@ struct curl_sockets *curl_sockets_create(struct event_base *base);
 
 /* Call after all groups and easy handles have been destroyed. */
 void curl_sockets_destroy(struct curl_sockets *sockets);
+
+/* Whether FD, which does not block, has bytes to read; not if the peer has only closed it. */
+bool curl_sockets_has_bytes(int fd);
 
 /* Makes EASY open and close its sockets through SOCKETS. Returns false if libcurl rejects it. */
 bool curl_sockets_adopt(struct curl_sockets *sockets, CURL *easy);
@@ -60,8 +66,9 @@ void curl_group_end(struct curl_group *group);
 /* The groups of an engine, which assigns its slots to them in order. Embedded in the engine. */
 struct curl_groups {
     struct curl_sockets *sockets;
-    void (*ended)(struct curl_group *group); /* of each group */
-    size_t group_bytes;                      /* an engine's group begins with a struct curl_group */
+    void (*ended)(struct curl_group *group);       /* of each group */
+    void (*unsolicited)(struct curl_group *group); /* the same */
+    size_t group_bytes; /* an engine's group begins with a struct curl_group */
     uint32_t slots_per_group;
     struct curl_group **group;
     uint32_t count;

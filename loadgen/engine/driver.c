@@ -2,6 +2,7 @@
 
 #include "common/clock.h"
 
+#include "loadgen/base/events.h"
 #include "loadgen/engine/slot_queue.h"
 
 #include <math.h>
@@ -34,7 +35,7 @@ struct slot {
     uint32_t number;
     enum slot_state state;
     bool counted;         /* the request in flight is not part of the warm-up */
-    bool used, connected; /* ever */
+    bool used, connected; /* ever; of the first slot of each connection */
     uint64_t begun_ns, due_ns;
     uint64_t free_since_ns;
     struct event *thinking; /* NULL without think time */
@@ -45,7 +46,7 @@ struct driver {
     struct driver_settings settings;
     struct engine *engine;
     struct slot **slots;
-    uint32_t slot_count; /* at least settings.connections */
+    uint32_t slot_count; /* at least settings.slots */
     uint32_t in_flight;
     uint32_t started;         /* slots that the waves have reached */
     struct slot_queue free;   /* open loop */
@@ -114,6 +115,12 @@ static bool is_counted(const struct driver *driver, uint64_t due_ns)
     return due_ns >= driver->config.share->budget->counted_from_ns;
 }
 
+/* The first slot of the connection that slot NUMBER uses. */
+static struct slot *leader_of(const struct driver *driver, uint32_t number)
+{
+    return driver->slots[number - number % driver->config.plan->streams];
+}
+
 static struct tally *tally_of(const struct driver *driver, const struct slot *slot)
 {
     return slot->counted ? driver->config.tally : driver->config.warmup;
@@ -130,8 +137,8 @@ static void begin_request(struct driver *driver, uint32_t number, const struct r
     slot->begun_ns = now_ns;
     slot->due_ns = due_ns;
     driver->in_flight++;
-    if (!slot->used) {
-        slot->used = true;
+    if (!leader_of(driver, number)->used) {
+        leader_of(driver, number)->used = true;
         tally_count(driver->config.tally, TALLY_clients_used, 1);
     }
     tally_count(tally_of(driver, slot), TALLY_begun, 1);
@@ -153,7 +160,7 @@ static void turn_off(struct driver *driver, uint32_t number)
 
 /* ---- Closed loop ---- */
 
-/* Begins the next request of a slot, if there is one. FIRST: the first request of the slot. */
+/* Begins the next request of a slot, if there is one. FIRST: the first request of its connection. */
 static void begin_closed(struct driver *driver, uint32_t number, uint64_t now_ns, bool first)
 {
     struct budget_share *share = driver->config.share;
@@ -175,7 +182,7 @@ static void on_think_time_over(evutil_socket_t fd, short events, void *context)
 
     (void)fd;
     (void)events;
-    if (slot->number >= driver->settings.connections)
+    if (slot->number >= driver->settings.slots)
         turn_off(driver, slot->number);
     else
         begin_closed(driver, slot->number, now_ns, false);
@@ -191,7 +198,7 @@ static void start_thinking(struct driver *driver, struct slot *slot)
     const struct timeval wait = timeval_of_us((uint64_t)(think_ms * 1000));
 
     slot->state = SLOT_THINKING;
-    event_add(slot->thinking, &wait);
+    events_add(slot->thinking, &wait);
 }
 
 /*
@@ -203,12 +210,13 @@ static void start_wave(struct driver *driver)
     uint32_t end = driver->started > 0 ? 2 * driver->started : FIRST_WAVE;
     const struct timeval now = {0, 0};
 
-    end = end < driver->settings.connections ? end : driver->settings.connections;
+    end = end < driver->settings.slots ? end : driver->settings.slots;
     for (; driver->started < end; driver->started++)
         if (driver->slots[driver->started]->state == SLOT_OFF)
-            begin_closed(driver, driver->started, clock_monotonic_ns(), true);
-    if (driver->started < driver->settings.connections)
-        event_add(driver->timer, &now);
+            begin_closed(driver, driver->started, clock_monotonic_ns(),
+                         driver->started % driver->config.plan->streams == 0);
+    if (driver->started < driver->settings.slots)
+        events_add(driver->timer, &now);
     else
         budget_share_release(driver->config.share);
 }
@@ -242,7 +250,7 @@ static void arm_timer(struct driver *driver, uint64_t due_ns)
     uint64_t us = due_ns > now_ns ? (due_ns - now_ns + NS_PER_US - 1) / NS_PER_US : 0;
     const struct timeval wait = timeval_of_us(us);
 
-    event_add(driver->timer, &wait);
+    events_add(driver->timer, &wait);
 }
 
 /* Begins all requests that are due while slots are free, and arms the timer for the next one. */
@@ -281,7 +289,7 @@ static void start_open(struct driver *driver)
                    driver->settings.threads, config->plan->poisson);
     if (config->late)
         arrivals_skip(&driver->schedule.arrivals, age_ns(driver, now_ns));
-    for (; driver->started < driver->settings.connections; driver->started++)
+    for (; driver->started < driver->settings.slots; driver->started++)
         if (driver->slots[driver->started]->state == SLOT_OFF)
             push_free(driver, driver->started, driver->origin_ns);
     send_due(driver, now_ns);
@@ -318,7 +326,7 @@ void driver_finish(struct driver *driver)
 /* A request ended on slot NUMBER: begins the next one, now or later. */
 static void continue_slot(struct driver *driver, uint32_t number, uint64_t now_ns)
 {
-    if (number >= driver->settings.connections) {
+    if (number >= driver->settings.slots) {
         turn_off(driver, number);
     } else if (driver->open) {
         push_free(driver, number, now_ns);
@@ -333,10 +341,11 @@ static void continue_slot(struct driver *driver, uint32_t number, uint64_t now_n
 static void on_connected(void *context, uint32_t number)
 {
     struct driver *driver = context;
+    struct slot *leader = leader_of(driver, number);
 
-    if (driver->slots[number]->connected)
+    if (leader->connected)
         return;
-    driver->slots[number]->connected = true;
+    leader->connected = true;
     tally_count(driver->config.tally, TALLY_clients_up, 1);
 }
 
@@ -356,6 +365,13 @@ static void on_ended(void *context, uint32_t number, struct transaction *transac
     driver->last_end_ns = now_ns;
     continue_slot(driver, number, now_ns);
     check_end(driver, now_ns);
+}
+
+static void on_unsolicited(void *context)
+{
+    const struct driver *driver = context;
+
+    tally_count(driver->config.tally, TALLY_connections_unsolicited, 1);
 }
 
 static void on_timer(evutil_socket_t fd, short events, void *context)
@@ -436,7 +452,7 @@ static void drop_free_slots(struct driver *driver)
     for (uint32_t count = driver->free.length; count > 0; count--) {
         uint32_t number = slot_queue_pop(&driver->free);
 
-        if (number < driver->settings.connections)
+        if (number < driver->settings.slots)
             slot_queue_push(&driver->free, number);
         else
             turn_off(driver, number);
@@ -446,7 +462,7 @@ static void drop_free_slots(struct driver *driver)
 /* Starts all slots of the settings that are off, at once instead of in waves. */
 static void start_slots(struct driver *driver, uint64_t now_ns)
 {
-    for (uint32_t i = 0; i < driver->settings.connections; i++) {
+    for (uint32_t i = 0; i < driver->settings.slots; i++) {
         if (driver->slots[i]->state != SLOT_OFF)
             continue;
         if (driver->open)
@@ -454,19 +470,19 @@ static void start_slots(struct driver *driver, uint64_t now_ns)
         else
             begin_closed(driver, i, now_ns, false);
     }
-    if (driver->started < driver->settings.connections)
-        driver->started = driver->settings.connections;
+    if (driver->started < driver->settings.slots)
+        driver->started = driver->settings.slots;
     budget_share_release(driver->config.share);
 }
 
 bool driver_apply(struct driver *driver, const struct driver_settings *settings)
 {
     uint64_t now_ns = clock_monotonic_ns();
-    bool reserved = reserve(driver, settings->connections);
-    uint32_t connections = reserved ? settings->connections : driver->settings.connections;
+    bool reserved = reserve(driver, settings->slots);
+    uint32_t slots = reserved ? settings->slots : driver->settings.slots;
 
     driver->settings = *settings;
-    driver->settings.connections = connections;
+    driver->settings.slots = slots;
     drop_free_slots(driver);
     start_slots(driver, now_ns);
     if (driver->open) {
@@ -507,6 +523,11 @@ const struct error_texts *driver_error_texts(const struct driver *driver)
     return driver->config.engine->error_texts(driver->engine);
 }
 
+const struct negotiations *driver_negotiations(const struct driver *driver)
+{
+    return driver->config.engine->negotiations(driver->engine);
+}
+
 struct driver *driver_create(const struct driver_config *config,
                              const struct driver_settings *settings)
 {
@@ -515,7 +536,7 @@ struct driver *driver_create(const struct driver_config *config,
         .plan = config->plan,
         .request_plan = config->request_plan,
         .base = config->base,
-        .owner = {on_connected, on_ended, driver},
+        .owner = {on_connected, on_ended, on_unsolicited, driver},
         .transcript = config->transcript,
     };
 
@@ -526,8 +547,7 @@ struct driver *driver_create(const struct driver_config *config,
     driver->random = UINT64_C(0x9e3779b97f4a7c15) * (config->index + 1);
     driver->engine = config->engine->create(&engine_config);
     driver->timer = event_new(config->base, -1, 0, on_timer, driver);
-    if (driver->engine == NULL || driver->timer == NULL ||
-        !reserve(driver, settings->connections)) {
+    if (driver->engine == NULL || driver->timer == NULL || !reserve(driver, settings->slots)) {
         driver_destroy(driver);
         return NULL;
     }

@@ -31,9 +31,9 @@ struct driver_config {
 
 /* The load of one thread; may change during the run. */
 struct driver_settings {
-    uint32_t connections; /* of this thread */
-    uint32_t threads;     /* number of threads that share the rate */
-    struct profile rate;  /* of all threads together; open loop only */
+    uint32_t slots;      /* requests at a time: the streams of all connections of this thread */
+    uint32_t threads;    /* number of threads that share the rate */
+    struct profile rate; /* of all threads together; open loop only */
 };
 
 /* Returns NULL if out of memory. */
@@ -62,6 +62,8 @@ void driver_finish(struct driver *driver);
 uint64_t driver_last_end_ns(const struct driver *driver);
 
 const struct error_texts *driver_error_texts(const struct driver *driver);
+
+const struct negotiations *driver_negotiations(const struct driver *driver);
 
 void driver_destroy(struct driver *driver);
 

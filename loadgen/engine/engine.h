@@ -2,8 +2,9 @@
  * An engine sends requests. The driver decides when a request begins and on which connection; the
  * engine opens connections, speaks HTTP and reports results.
  *
- * A connection is a slot, numbered from 0. A slot carries one request at a time, connects on demand and
- * keeps its connection while the plan and the server allow.
+ * A slot, numbered from 0, carries one request at a time, connects on demand and keeps its connection while
+ * the plan and the server allow. With HTTP/2, each connection serves as many consecutive slots as the plan
+ * has streams; otherwise each slot is a connection.
  *
  * Each client thread has an engine of its own. create, destroy and error_texts are called while the
  * thread does not run, everything else by the thread. An engine calls its owner from the event loop only,
@@ -33,6 +34,9 @@ struct engine_owner {
      * service_ns and bad_status. SLOT is free: another request may begin on it before this returns.
      */
     void (*ended)(void *context, uint32_t slot, struct transaction *transaction, uint64_t now_ns);
+
+    /* Bytes arrived on an idle connection, which was closed. */
+    void (*unsolicited)(void *context);
 
     void *context;
 };
@@ -73,6 +77,8 @@ struct engine_ops {
 
     const struct error_texts *(*error_texts)(const struct engine *engine);
 
+    const struct negotiations *(*negotiations)(const struct engine *engine);
+
     void (*destroy)(struct engine *engine);
 };
 
@@ -81,6 +87,9 @@ extern const struct engine_ops engine_curl;
 
 /* libcurl connects (names, TLS, proxies); HTTP/1 is our own code and costs less CPU time. */
 extern const struct engine_ops engine_raw;
+
+/* The same for HTTP/2, with nghttp2. */
+extern const struct engine_ops engine_raw_http2;
 
 /* ---- For engines: checks a response's body (--expect-size, --expect-sha256) ---- */
 

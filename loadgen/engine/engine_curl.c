@@ -1,7 +1,8 @@
 /*
  * The engine that leaves HTTP to libcurl. Measures that make it fast:
  *
- * - libcurl searches all connections of a multi handle for one, so each group of slots has its own;
+ * - libcurl searches all connections of a multi handle for one, so each group of slots has its own: with
+ *   HTTP/2 the slots of one connection, else a few connections;
  * - an easy handle is set up once and used for every request of its slot; - URLs are parsed once
  * (CURLOPT_CURLU) and the environment is not searched for proxies; - sockets stay registered
  * between requests (curl_sockets.h).
@@ -19,7 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SLOTS_IN_GROUP = 20 };
+enum { SLOTS_IN_GROUP = 20 }; /* without HTTP/2 */
 
 struct client {
     struct group *group;
@@ -29,7 +30,10 @@ struct client {
     uint64_t begun_ns;
     uint32_t attempts; /* of the request in flight */
     uint32_t requests; /* on this connection; only counted with --max-reqs-per-conn */
+    bool resumed;      /* the connection established for this request resumed a TLS session */
     bool off;          /* has no connection for now */
+    int local_port;    /* of its connection, until the result is read; 0: none, or not TCP */
+    bool passed_on;    /* another client has used its connection since the response */
     struct body_check check;
     char error[CURL_ERROR_SIZE];
 };
@@ -37,12 +41,12 @@ struct client {
 struct group {
     struct curl_group curl; /* first member: ended() gets a pointer to it */
     struct engine *engine;
-    struct client clients[SLOTS_IN_GROUP];
     uint32_t client_count;
     uint32_t in_flight;
     uint32_t off; /* number of clients that are off */
     bool dirty;   /* in the engine's list of groups with unsent requests */
     struct group *next_dirty;
+    struct client clients[];
 };
 
 struct engine {
@@ -53,6 +57,7 @@ struct engine {
     uint32_t slots;
     struct group *dirty;
     struct error_texts error_texts;
+    struct negotiations negotiations;
 };
 
 static struct client *client_of(const struct engine *engine, uint32_t slot)
@@ -63,13 +68,45 @@ static struct client *client_of(const struct engine *engine, uint32_t slot)
     return &group->clients[slot % per_group];
 }
 
+/*
+ * CLIENT sends a request on the connection with LOCAL_PORT. It may be the connection of a client whose
+ * response is complete but not read: libcurl runs several transfers before it reports results.
+ * Connections of UNIX sockets have no port and cannot be told apart.
+ */
+static void take_connection(struct client *client, int local_port)
+{
+    struct group *group = client->group;
+
+    for (uint32_t i = 0; i < group->client_count; i++) {
+        struct client *other = &group->clients[i];
+
+        if (other->local_port == local_port && local_port > 0)
+            other->passed_on = true;
+    }
+    client->local_port = local_port;
+    client->passed_on = false;
+}
+
+/* Records what CLIENT's connection negotiated, if it was established for this request. */
+static void record_negotiation(struct client *client)
+{
+    struct engine *engine = client->group->engine;
+    struct negotiation negotiation;
+
+    if (curl_handle_connected(client->easy) &&
+        curl_handle_negotiation(client->easy, engine->config.plan, &negotiation, &client->resumed))
+        negotiations_record(&engine->negotiations, &negotiation, 1);
+}
+
 /* CURLOPT_PREREQFUNCTION: connected, about to send the request. */
 static int on_prerequest(void *context, char *remote, char *local, int remote_port, int local_port)
 {
     struct client *client = context;
     const struct engine_owner *owner = &client->group->engine->config.owner;
 
-    (void)remote, (void)local, (void)remote_port, (void)local_port;
+    (void)remote, (void)local, (void)remote_port;
+    take_connection(client, local_port);
+    record_negotiation(client);
     owner->connected(owner->context, client->slot);
     return client->attempts++ == 0 ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
 }
@@ -108,6 +145,8 @@ static void set_off(struct client *client, bool off)
         group->off += off ? 1 : -1U;
     client->off = off;
     kept = group->client_count - group->off;
+    if (group->engine->config.plan->http == PLAN_HTTP_2 && kept > 0)
+        kept = 1;
     curl_multi_setopt(group->curl.multi, CURLMOPT_MAXCONNECTS, kept > 0 ? (long)kept : 1L);
 }
 
@@ -136,6 +175,7 @@ static void engine_curl_begin(struct engine *engine, uint32_t slot, const struct
     client->request = request;
     client->begun_ns = now_ns;
     client->attempts = 0;
+    client->resumed = false;
     client->error[0] = '\0';
     group->in_flight++;
     curl_multi_add_handle(group->curl.multi, client->easy);
@@ -170,6 +210,21 @@ static void leave_multi(struct client *client)
     client->group->in_flight--;
 }
 
+/*
+ * Whether bytes followed the response. libcurl drops them, but also closes the connection, which it would
+ * otherwise have kept. It does not notice them after a response in chunks or without a body.
+ */
+static bool had_surplus(const struct client *client)
+{
+    const struct group *group = client->group;
+    const struct plan *plan = group->engine->config.plan;
+    bool last = plan->requests_per_connection > 0 && client->requests == 0;
+
+    return group->curl.closed && !client->passed_on && group->off == 0 && plan->keepalive &&
+           !last && plan->proxy == NULL &&
+           curl_handle_closed_early(client->easy, group->engine->config.request_plan);
+}
+
 static struct transaction read_result(struct client *client, CURLcode code)
 {
     struct engine *engine = client->group->engine;
@@ -182,6 +237,9 @@ static struct transaction read_result(struct client *client, CURLcode code)
     };
     struct transaction transaction = curl_handle_result(&ending);
 
+    transaction.resumed = client->resumed;
+    if (transaction.error == ERROR_KIND_NONE && had_surplus(client))
+        transaction.error = ERROR_KIND_SURPLUS;
     if (transaction.error == ERROR_KIND_NONE) {
         transaction.bad_content = body_check_fails(&client->check, checks, transaction.body_bytes);
         transaction.downgraded =
@@ -189,6 +247,7 @@ static struct transaction read_result(struct client *client, CURLcode code)
     }
     if (transaction.error != ERROR_KIND_NONE)
         client->requests = 0;
+    client->local_port = 0;
     if (client->slot == 0 && engine->config.transcript != NULL)
         transcript_end(engine->config.transcript, client->easy);
     if (transaction.error != ERROR_KIND_NONE)
@@ -219,6 +278,13 @@ static void on_ended(struct curl_group *curl)
     engine_curl_flush(group->engine);
     if ((uint32_t)curl->running < group->in_flight)
         curl_group_call_again(curl);
+}
+
+static void on_unsolicited(struct curl_group *curl)
+{
+    const struct engine_owner *owner = &((const struct group *)curl)->engine->config.owner;
+
+    owner->unsolicited(owner->context);
 }
 
 static bool engine_curl_cancel(struct engine *engine, uint32_t slot)
@@ -252,7 +318,19 @@ static bool set_up_handle(struct client *client)
            curl_handle_set_connection(engine->config.plan, engine->config.request_plan, easy) &&
            curl_handle_set_common(engine->config.request_plan, engine->headers, easy) &&
            curl_sockets_adopt(engine->sockets, easy) &&
+           curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L) == CURLE_OK &&
            (transcript == NULL || transcript_attach(transcript, easy));
+}
+
+/* A multi handle for HTTP/2 has one connection per host, on which it multiplexes. */
+static bool set_up_multi(const struct plan *plan, CURLM *multi)
+{
+    if (plan->http != PLAN_HTTP_2)
+        return curl_multi_setopt(multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING) == CURLM_OK;
+    return curl_multi_setopt(multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX) == CURLM_OK &&
+           curl_multi_setopt(multi, CURLMOPT_MAX_HOST_CONNECTIONS, 1L) == CURLM_OK &&
+           curl_multi_setopt(multi, CURLMOPT_MAX_CONCURRENT_STREAMS, (long)plan->streams) ==
+               CURLM_OK;
 }
 
 static bool add_client(struct engine *engine, struct group *group)
@@ -261,7 +339,7 @@ static bool add_client(struct engine *engine, struct group *group)
 
     if (group->client_count == 0) {
         group->engine = engine;
-        if (curl_multi_setopt(group->curl.multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING) != CURLM_OK)
+        if (!set_up_multi(engine->config.plan, group->curl.multi))
             return false;
     }
     client->group = group;
@@ -300,6 +378,19 @@ static void engine_curl_destroy(struct engine *engine)
     free(engine);
 }
 
+/* Servers of TLS and HTTP/2 may send bytes at any time. */
+static bool sends_only_responses(const struct engine_config *config)
+{
+    return config->plan->http != PLAN_HTTP_2 && !request_plan_has_tls(config->request_plan);
+}
+
+static uint32_t slots_per_group(const struct plan *plan)
+{
+    if (plan->http == PLAN_HTTP_2)
+        return plan->streams;
+    return plan->requests_per_connection > 0 ? 1 : SLOTS_IN_GROUP;
+}
+
 static struct engine *engine_curl_create(const struct engine_config *config)
 {
     struct engine *engine = calloc(1, sizeof(*engine));
@@ -311,8 +402,9 @@ static struct engine *engine_curl_create(const struct engine_config *config)
     engine->groups = (struct curl_groups){
         .sockets = engine->sockets,
         .ended = on_ended,
-        .group_bytes = sizeof(struct group),
-        .slots_per_group = config->plan->requests_per_connection > 0 ? 1 : SLOTS_IN_GROUP,
+        .unsolicited = sends_only_responses(config) ? on_unsolicited : NULL,
+        .group_bytes = sizeof(struct group) + slots_per_group(config->plan) * sizeof(struct client),
+        .slots_per_group = slots_per_group(config->plan),
     };
     if (engine->sockets != NULL && curl_handle_make_headers(config->request_plan, &engine->headers))
         return engine;
@@ -325,6 +417,11 @@ static const struct error_texts *engine_curl_error_texts(const struct engine *en
     return &engine->error_texts;
 }
 
+static const struct negotiations *engine_curl_negotiations(const struct engine *engine)
+{
+    return &engine->negotiations;
+}
+
 const struct engine_ops engine_curl = {
     .name = "curl",
     .create = engine_curl_create,
@@ -334,5 +431,6 @@ const struct engine_ops engine_curl = {
     .cancel = engine_curl_cancel,
     .close = engine_curl_close,
     .error_texts = engine_curl_error_texts,
+    .negotiations = engine_curl_negotiations,
     .destroy = engine_curl_destroy,
 };

@@ -147,14 +147,6 @@ static void engine_raw_destroy(struct engine *engine)
     free(engine);
 }
 
-static bool has_tls(const struct request_plan *request_plan)
-{
-    for (size_t i = 0; i < request_plan->count; i++)
-        if (request_plan->requests[i].target.tls)
-            return true;
-    return false;
-}
-
 static struct engine *engine_raw_create(const struct engine_config *config)
 {
     struct engine *engine = calloc(1, sizeof(*engine));
@@ -166,7 +158,7 @@ static struct engine *engine_raw_create(const struct engine_config *config)
         .sockets = engine->sockets,
         .ended = on_ended,
         .group_bytes = sizeof(struct group),
-        .slots_per_group = has_tls(config->request_plan) ? 1 : CONNECTIONS_IN_GROUP,
+        .slots_per_group = request_plan_has_tls(config->request_plan) ? 1 : CONNECTIONS_IN_GROUP,
     };
     if (raw_shared_begin(&engine->shared, config) && engine->sockets != NULL &&
         start_sweeping(engine))
@@ -180,6 +172,11 @@ static const struct error_texts *engine_raw_error_texts(const struct engine *eng
     return &engine->shared.error_texts;
 }
 
+static const struct negotiations *engine_raw_negotiations(const struct engine *engine)
+{
+    return &engine->shared.negotiations;
+}
+
 const struct engine_ops engine_raw = {
     .name = "raw",
     .create = engine_raw_create,
@@ -189,5 +186,6 @@ const struct engine_ops engine_raw = {
     .cancel = engine_raw_cancel,
     .close = engine_raw_close,
     .error_texts = engine_raw_error_texts,
+    .negotiations = engine_raw_negotiations,
     .destroy = engine_raw_destroy,
 };

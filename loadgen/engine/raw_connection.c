@@ -2,63 +2,20 @@
 
 #include "common/clock.h"
 
+#include "loadgen/base/events.h"
 #include "loadgen/engine/curl_handle.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-enum { BUFFER_BYTES = 256 * 1024 };
-
-/* ---- The byte stream: never blocks; results as of recv() and send() ---- */
-
-static ssize_t result_of(CURLcode code, size_t n)
-{
-    if (code == CURLE_OK)
-        return (ssize_t)n;
-    errno = code == CURLE_AGAIN ? EAGAIN : ECONNRESET;
-    return -1;
-}
-
-static ssize_t stream_receive(const struct stream *stream, char *buffer, size_t size)
-{
-    size_t n = 0;
-    CURLcode code;
-
-    if (!stream->tls)
-        return recv(stream->fd, buffer, size, MSG_DONTWAIT);
-    code = curl_easy_recv(stream->easy, buffer, size, &n);
-    return result_of(code, n);
-}
-
-static ssize_t stream_send(const struct stream *stream, const char *bytes, size_t length)
-{
-    size_t n = 0;
-    CURLcode code;
-
-    if (!stream->tls)
-        return send(stream->fd, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL);
-    code = curl_easy_send(stream->easy, bytes, length, &n);
-    return result_of(code, n);
-}
-
-static bool would_block(int error)
-{
-    return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
-}
+enum {
+    BUFFER_BYTES = 256 * 1024,
+    CALLS_PER_EVENT = 16, /* of recv() or send(), so that a fast server cannot delay timers */
+};
 
 /* ---- Connecting and closing ---- */
-
-/* Closes libcurl's descriptor, too. */
-static void leave_multi(struct raw_connection *connection)
-{
-    curl_multi_remove_handle(connection->group->multi, connection->stream.easy);
-    connection->in_multi = false;
-}
 
 void raw_connection_close(struct raw_connection *connection)
 {
@@ -67,31 +24,17 @@ void raw_connection_close(struct raw_connection *connection)
     if (connection->writable != NULL)
         event_free(connection->writable);
     connection->readable = connection->writable = NULL;
-    if (connection->in_multi)
-        leave_multi(connection);
-    else if (connection->stream.fd >= 0)
-        close(connection->stream.fd);
+    raw_stream_close(&connection->stream);
     connection->state = RAW_DOWN;
-    connection->stream.fd = -1;
 }
 
 static void start_connecting(struct raw_connection *connection)
 {
-    struct curl_group *group = connection->group;
-    const struct request *request = connection->request;
-
     connection->state = RAW_CONNECTING;
-    connection->in_multi = true;
     connection->fresh = true;
     connection->requests = 0;
-    connection->origin = request->origin;
-    connection->stream.tls = request->target.tls;
-    connection->error_text[0] = '\0';
-    curl_easy_setopt(connection->stream.easy, CURLOPT_CURLU, request->target.url);
-    curl_easy_setopt(connection->stream.easy, CURLOPT_RESOLVE, request->addresses);
-    curl_multi_add_handle(group->multi, connection->stream.easy);
-    curl_group_call_again(
-        group); /* connect() may fail at once; ended() must then come from the loop */
+    connection->origin = connection->request->origin;
+    raw_stream_connect(&connection->stream, connection->request);
 }
 
 /* ---- The end of a request ---- */
@@ -110,6 +53,8 @@ static void finish(struct raw_connection *connection, struct transaction *transa
         transcript_end(transcript_of(connection), connection->stream.easy);
     transaction->connected = connection->fresh && connection->connect_ns > 0;
     transaction->connect_ns = connection->connect_ns;
+    transaction->handshake_ns = connection->fresh ? connection->handshake_ns : 0;
+    transaction->resumed = connection->stream.resumed;
     transaction->first_byte_ns = connection->first_byte_ns > connection->begun_ns
                                      ? connection->first_byte_ns - connection->begun_ns
                                      : 0;
@@ -122,7 +67,7 @@ static void fail(struct raw_connection *connection, enum error_kind error)
 {
     struct transaction transaction = {.error = error};
 
-    error_texts_record(&connection->shared->error_texts, error, connection->error_text);
+    error_texts_record(&connection->shared->error_texts, error, connection->stream.error_text);
     raw_connection_close(connection);
     finish(connection, &transaction, clock_monotonic_ns());
 }
@@ -166,8 +111,8 @@ static bool is_persistent(const struct raw_connection *connection)
             connection->requests < plan->requests_per_connection);
 }
 
-/* The response is complete. CLEAN: no bytes followed it. */
-static void succeed(struct raw_connection *connection, bool clean, uint64_t now_ns)
+/* The response is complete. OPEN: the server has not closed the connection. */
+static void succeed(struct raw_connection *connection, bool open, uint64_t now_ns)
 {
     struct transaction transaction = {
         .error = ERROR_KIND_NONE,
@@ -177,7 +122,7 @@ static void succeed(struct raw_connection *connection, bool clean, uint64_t now_
                              connection->response.body_bytes),
     };
 
-    if (clean && connection->state == RAW_RECEIVING && is_persistent(connection))
+    if (open && connection->state == RAW_RECEIVING && is_persistent(connection))
         connection->state = RAW_FREE;
     else
         raw_connection_close(connection);
@@ -196,23 +141,24 @@ static bool watch_writable(struct raw_connection *connection)
     return connection->writable != NULL && event_add(connection->writable, NULL) == 0;
 }
 
-/* Sends until the socket's buffer is full. Returns false if the connection failed. */
+/* Sends until the socket's buffer is full, or enough for one event. Returns false if it failed. */
 static bool send_some(struct raw_connection *connection)
 {
     const struct request *request = connection->request;
 
-    while (connection->sent < request->message_length) {
-        ssize_t n = stream_send(&connection->stream, request->message + connection->sent,
-                                request->message_length - connection->sent);
+    connection->state = RAW_SENDING;
+    for (int i = 0; i < CALLS_PER_EVENT && connection->sent < request->message_length; i++) {
+        ssize_t n = raw_stream_send(&connection->stream, request->message + connection->sent,
+                                    request->message_length - connection->sent);
 
-        if (n < 0 && !would_block(errno))
+        if (n < 0 && !raw_stream_would_block(errno))
             return false;
-        if (n < 0) {
-            connection->state = RAW_SENDING;
-            return watch_writable(connection);
-        }
+        if (n < 0)
+            break;
         connection->sent += (size_t)n;
     }
+    if (connection->sent < request->message_length)
+        return watch_writable(connection);
     connection->state = RAW_RECEIVING;
     return true;
 }
@@ -259,11 +205,11 @@ static void note_first_byte(struct raw_connection *connection, size_t length, ui
 static bool receive_some(struct raw_connection *connection)
 {
     char *buffer = connection->shared->buffer;
-    ssize_t n = stream_receive(&connection->stream, buffer, BUFFER_BYTES);
+    ssize_t n = raw_stream_receive(&connection->stream, buffer, BUFFER_BYTES);
     uint64_t now_ns = clock_monotonic_ns();
     size_t used;
 
-    if (n < 0 && would_block(errno))
+    if (n < 0 && raw_stream_would_block(errno))
         return false;
     if (n <= 0) {
         end_of_stream(connection, n, now_ns);
@@ -275,7 +221,10 @@ static bool receive_some(struct raw_connection *connection)
     case RESPONSE_MORE:
         return n == BUFFER_BYTES || connection->stream.tls;
     case RESPONSE_DONE:
-        succeed(connection, used == (size_t)n, now_ns);
+        if (used == (size_t)n)
+            succeed(connection, true, now_ns);
+        else
+            fail(connection, ERROR_KIND_SURPLUS);
         break;
     case RESPONSE_BAD:
         fail(connection, ERROR_KIND_MALFORMED);
@@ -284,17 +233,44 @@ static bool receive_some(struct raw_connection *connection)
     return false;
 }
 
+/*
+ * The socket is still readable, unless libcurl holds the rest of a TLS record. A timeout of zero removes the
+ * event from the loop when it fires; on_readable() adds it again.
+ */
+static void read_later(struct raw_connection *connection)
+{
+    static const struct timeval next_iteration = {0};
+
+    if (connection->stream.tls)
+        events_add(connection->readable, &next_iteration);
+}
+
+/* The server closed an idle connection, or sent bytes that no request asked for. */
+static void close_idle(struct raw_connection *connection)
+{
+    const struct engine_owner *owner = &connection->shared->config.owner;
+
+    if (!connection->stream.tls && curl_sockets_has_bytes(connection->stream.fd))
+        owner->unsolicited(owner->context);
+    raw_connection_close(connection);
+}
+
 static void on_readable(evutil_socket_t fd, short events, void *context)
 {
     struct raw_connection *connection = context;
 
     (void)fd;
-    (void)events;
-    if (connection->state == RAW_FREE) /* the server closed it, or sent an unsolicited response */
-        raw_connection_close(connection);
-    else
-        while (receive_some(connection))
-            continue;
+    event_remove_timer(connection->readable);
+    if ((events & EV_TIMEOUT) != 0)
+        events_add(connection->readable, NULL);
+    if (connection->state == RAW_FREE) {
+        close_idle(connection);
+        return;
+    }
+    for (int i = 0; i < CALLS_PER_EVENT; i++)
+        if (!receive_some(connection))
+            return;
+    read_later(connection);
 }
 
 /* ---- The result of connecting ---- */
@@ -306,31 +282,19 @@ static bool watch_readable(struct raw_connection *connection)
     return connection->readable != NULL && event_add(connection->readable, NULL) == 0;
 }
 
-/* Takes the socket over from libcurl. Returns false if out of descriptors. */
-static bool take_socket(struct raw_connection *connection)
-{
-    curl_socket_t fd = CURL_SOCKET_BAD;
-
-    curl_easy_getinfo(connection->stream.easy, CURLINFO_ACTIVESOCKET, &fd);
-    if (connection->stream.tls) {
-        connection->stream.fd = fd;
-    } else {
-        connection->stream.fd = fd != CURL_SOCKET_BAD ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
-        leave_multi(connection);
-    }
-    return connection->stream.fd >= 0;
-}
-
 void raw_connection_established(struct raw_connection *connection)
 {
     const struct engine_owner *owner = &connection->shared->config.owner;
 
     connection->state = RAW_RECEIVING;
     connection->connect_ns = clock_monotonic_ns() - connection->begun_ns;
+    connection->handshake_ns = curl_handle_handshake_ns(connection->stream.easy);
     owner->connected(owner->context, connection->slot);
-    connection->error_text[0] = '\0';
-    if (!take_socket(connection) || !watch_readable(connection)) {
-        snprintf(connection->error_text, sizeof(connection->error_text), "%s", strerror(errno));
+    connection->stream.error_text[0] = '\0';
+    if (!raw_stream_take_socket(&connection->stream, &connection->shared->negotiations) ||
+        !watch_readable(connection)) {
+        snprintf(connection->stream.error_text, sizeof(connection->stream.error_text), "%s",
+                 strerror(errno));
         fail(connection, ERROR_KIND_LOCAL);
     } else if (!send_request(connection))
         fail(connection, ERROR_KIND_CLOSED);
@@ -339,7 +303,7 @@ void raw_connection_established(struct raw_connection *connection)
 void raw_connection_failed(struct raw_connection *connection, CURLcode code)
 {
     const struct curl_ending ending = {
-        .easy = connection->stream.easy, .code = code, .error_text = connection->error_text};
+        .easy = connection->stream.easy, .code = code, .error_text = connection->stream.error_text};
     struct transaction transaction = curl_handle_result(&ending);
 
     error_texts_record(&connection->shared->error_texts, transaction.error,
@@ -355,7 +319,7 @@ void raw_connection_begin(struct raw_connection *connection, const struct reques
     connection->request = request;
     connection->begun_ns = now_ns;
     connection->first_byte_ns = 0;
-    connection->connect_ns = 0;
+    connection->connect_ns = connection->handshake_ns = 0;
     connection->fresh = false;
     response_begin(&connection->response, request->head);
     body_check_begin(&connection->check, &connection->shared->config.plan->checks);
@@ -388,32 +352,22 @@ static void on_body(void *context, const char *bytes, size_t length)
 bool raw_connection_init(struct raw_connection *connection, struct raw_shared *shared,
                          struct curl_group *group, struct curl_sockets *sockets, uint32_t slot)
 {
-    const struct engine_config *config = &shared->config;
-    CURL *easy = curl_easy_init();
-
     connection->shared = shared;
-    connection->group = group;
     connection->slot = slot;
-    connection->stream.easy = easy;
-    connection->stream.fd = -1;
     connection->response.line = malloc(RESPONSE_LINE_MAX);
     connection->response.context = connection;
-    connection->response.on_body = config->plan->checks.digest_known ? on_body : NULL;
-    return easy != NULL && connection->response.line != NULL &&
-           curl_easy_setopt(easy, CURLOPT_PRIVATE, connection) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, connection->error_text) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_CONNECT_ONLY, 1L) == CURLE_OK &&
-           curl_handle_set_connection(config->plan, config->request_plan, easy) &&
-           curl_sockets_adopt(sockets, easy) &&
+    connection->response.on_body = shared->config.plan->checks.digest_known ? on_body : NULL;
+    return raw_stream_init(&connection->stream, &shared->config, group, sockets, connection) &&
+           connection->response.line != NULL &&
            (transcript_of(connection) == NULL ||
-            transcript_attach(transcript_of(connection), easy));
+            transcript_attach(transcript_of(connection), connection->stream.easy));
 }
 
 void raw_connection_destroy(struct raw_connection *connection)
 {
     if (connection->stream.easy != NULL)
         raw_connection_close(connection);
-    curl_easy_cleanup(connection->stream.easy);
+    raw_stream_destroy(&connection->stream);
     free(connection->response.line);
 }
 

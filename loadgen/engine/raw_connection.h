@@ -1,20 +1,14 @@
 /*
- * A connection of the raw engine: one slot, which carries one request at a time. libcurl establishes the
- * connection (names, TLS, proxies, UNIX sockets) with CURLOPT_CONNECT_ONLY. The request was
+ * A connection of the raw engine for HTTP/1: one slot, which carries one request at a time. The request was
  * built before the run; response.c parses the response. Without TLS a request costs one send() and one
  * recv().
- *
- * A plain connection is taken from libcurl by duplicating its descriptor. A TLS connection stays with its
- * easy handle, alone in a multi handle: when libcurl adds a connection to a multi handle, it checks the
- * existing ones and closes those that have data to read.
  *
  * All functions: the engine's thread.
  */
 #ifndef LOADGEN_RAW_CONNECTION_H
 #define LOADGEN_RAW_CONNECTION_H
 
-#include "loadgen/engine/curl_sockets.h"
-#include "loadgen/engine/engine.h"
+#include "loadgen/engine/raw_stream.h"
 #include "loadgen/engine/response.h"
 
 #include <event2/event.h>
@@ -28,6 +22,7 @@ struct raw_shared {
     struct raw_connection *broken; /* a list of failures not yet reported to the owner */
     struct event *report_broken;   /* reports them in the next loop iteration */
     struct error_texts error_texts;
+    struct negotiations negotiations;
 };
 
 /* Returns false if out of memory; call raw_shared_end() in either case. */
@@ -43,32 +38,22 @@ enum raw_connection_state {
     RAW_BROKEN,    /* failed; in the list of raw_shared */
 };
 
-/* The byte stream: the socket itself, or the easy handle if it has TLS. */
-struct stream {
-    CURL *easy; /* with CURLOPT_CONNECT_ONLY */
-    int fd;     /* -1: not connected */
-    bool tls;
-};
-
 struct raw_connection {
     struct raw_shared *shared;
-    struct curl_group *group; /* whose multi handle establishes the connection */
-    struct stream stream;
+    struct raw_stream stream;
     struct event *readable, *writable;
     uint32_t slot;
     enum raw_connection_state state;
-    bool in_multi; /* the socket is in the multi handle: connecting, or TLS */
-    bool fresh;    /* established for the request in flight */
+    bool fresh; /* established for the request in flight */
     uint32_t origin;
     uint32_t requests; /* requests on this connection */
     const struct request *request;
     size_t sent;
-    uint64_t begun_ns, connect_ns, first_byte_ns;
+    uint64_t begun_ns, connect_ns, handshake_ns, first_byte_ns;
     enum error_kind error; /* of RAW_BROKEN */
     struct response response;
     struct body_check check;
     struct raw_connection *next_broken;
-    char error_text[CURL_ERROR_SIZE];
 };
 
 /*

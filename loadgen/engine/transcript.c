@@ -1,17 +1,21 @@
 #include "loadgen/engine/transcript.h"
 
+#include "common/escape.h"
+
 #include <string.h>
 
+/* A line that grows by its escapes beyond the room is cut. */
 static void add_line(struct transcript *transcript, char mark, const char *line, size_t length)
 {
+    size_t room = TRANSCRIPT_BYTES - transcript->length;
     char *at = transcript->text + transcript->length;
 
-    if (transcript->length + length + 3 > TRANSCRIPT_BYTES)
+    if (length + 4 > room)
         return;
     *at++ = mark;
     *at++ = ' ';
-    for (size_t i = 0; i < length; i++) /* no control characters on the terminal */
-        *at++ = (unsigned char)line[i] < ' ' || line[i] == 0x7f ? '?' : line[i];
+    escape_text(at, room - 3, line, length);
+    at += strlen(at);
     *at++ = '\n';
     transcript->length = (size_t)(at - transcript->text);
 }

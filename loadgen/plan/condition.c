@@ -12,6 +12,8 @@ static const char *const series_names[] = {
     [CONDITION_SERVICE] = "service",
     [CONDITION_FIRST_BYTE] = "first_byte",
     [CONDITION_CONNECT] = "connect",
+    [CONDITION_FULL_HANDSHAKE] = "full_handshake",
+    [CONDITION_RESUMED_HANDSHAKE] = "resumed_handshake",
 };
 
 static int fail(const char *text, const char *reason, char *why, size_t size)
@@ -102,6 +104,11 @@ static bool read_limit(struct condition *condition, const char *text)
     size_t length = strlen(text);
     uint64_t count;
 
+    if (length > 1 && length < sizeof(number) && text[length - 1] == 'x') {
+        condition->relative = true;
+        snprintf(number, sizeof(number), "%.*s", (int)(length - 1), text);
+        return read_number(number, &condition->limit);
+    }
     if (is_time(condition->metric))
         return read_time(text, &condition->limit);
     if (condition->metric == CONDITION_ERRORS && length > 1 && text[length - 1] == '%') {
@@ -114,6 +121,12 @@ static bool read_limit(struct condition *condition, const char *text)
         return true;
     }
     return read_number(text, &condition->limit);
+}
+
+void condition_set_baseline(struct condition *condition, double value)
+{
+    condition->limit *= value;
+    condition->relative = false;
 }
 
 int condition_parse(struct condition *condition, const char *text, char *why, size_t size)

@@ -8,7 +8,9 @@ void plan_begin(struct plan *plan, uint32_t cores)
 {
     *plan = (struct plan){
         .replay_speed = 1,
+        .streams = 1,
         .keepalive = true,
+        .resume = true,
         .family = AF_UNSPEC,
         .connections_requested = DEFAULT_CONNECTIONS,
         .threads_requested = cores,

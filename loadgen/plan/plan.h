@@ -18,7 +18,8 @@ enum {
     PLAN_CONDITIONS_MAX = 16,
     PLAN_STATUSES_MAX = 16,
     PLAN_CONNECT_TO_MAX = 16,
-    PLAN_CONNECTIONS_MAX = 1000000,
+    PLAN_CONNECTIONS_MAX = 1000000, /* and streams of all connections */
+    PLAN_STREAMS_MAX = 1000,
     PLAN_THREADS_MAX = 1024,
     PLAN_DIGEST_BYTES = 32,
     PLAN_PERCENTILES_MAX = 16,
@@ -98,6 +99,7 @@ struct plan {
 
     /* Connections */
     enum plan_http http;
+    uint32_t streams; /* HTTP/2: concurrent requests per connection; else 1 */
     bool keepalive;
     uint32_t requests_per_connection;            /* 0: no limit */
     const char *unix_socket;                     /* NULL: TCP */
@@ -109,6 +111,9 @@ struct plan {
     int family;                       /* AF_INET, AF_INET6 or AF_UNSPEC */
     bool insecure;                    /* do not verify certificates */
     const char *ca_file, *certificate, *key;
+    uint32_t tls_max;    /* highest TLS version: 12 or 13; 0: any */
+    const char *ciphers; /* OpenSSL names, of TLS 1.2 and TLS 1.3; NULL: any */
+    bool resume;         /* resume TLS sessions on further connections */
 
     /* Load and duration */
     uint32_t connections_requested;
@@ -138,8 +143,9 @@ struct plan {
     struct plan_checks checks;
     struct condition fail_if[PLAN_CONDITIONS_MAX], abort_on[PLAN_CONDITIONS_MAX];
     size_t fail_if_count, abort_on_count;
-    double max_errors; /* percent of all requests */
-    int control_fd;    /* reads changes of the load; -1: none */
+    const char *baseline; /* a JSON report, for conditions such as p99>1.1x; NULL: none */
+    double max_errors;    /* percent of all requests */
+    int control_fd;       /* reads changes of the load; -1: none */
     enum plan_format format;
     const char *output;                       /* the report's file; NULL: standard output */
     double percentiles[PLAN_PERCENTILES_MAX]; /* percentiles in reports, in percent */
@@ -157,6 +163,12 @@ struct plan {
 
 /* Sets the defaults; CORES client threads. */
 void plan_begin(struct plan *plan, uint32_t cores);
+
+/* The number of requests that CONNECTIONS carry at a time. */
+static inline uint32_t plan_slots(const struct plan *plan, uint32_t connections)
+{
+    return connections * plan->streams;
+}
 
 /* Sets the connections and the threads that depend on them. Requests and rate must be set already. */
 void plan_set_connections(struct plan *plan, uint32_t connections);

@@ -320,13 +320,26 @@ static int check_http2(const struct request_plan *request_plan, char *why, size_
     bool broken = libcurl->version_num >= 0x075800 && libcurl->version_num < 0x080000;
 
     if (!broken || request_plan->plan->http != PLAN_HTTP_2 || !request_plan->plan->keepalive ||
-        request_plan->requests[0].target.tls)
+        request_plan->requests[0].target.tls || request_plan->plan->engine == PLAN_ENGINE_RAW)
         return 0;
     snprintf(why, size,
-             "--http2: libcurl %s cannot reuse HTTP/2 connections without TLS; use https:// or "
-             "--no-keepalive",
+             "--http2: libcurl %s cannot reuse HTTP/2 connections without TLS; use --engine raw, "
+             "https:// or --no-keepalive",
              libcurl->version);
     return -1;
+}
+
+/* The raw engine multiplexes requests to one origin: each of its HTTP/2 connections has one. */
+static int check_origins(const struct request_plan *request_plan, char *why, size_t size)
+{
+    const struct plan *plan = request_plan->plan;
+
+    if (plan->http != PLAN_HTTP_2 || plan->engine != PLAN_ENGINE_RAW ||
+        request_plan_count_origins(request_plan) <= 1)
+        return 0;
+    return fail(why, size,
+                "--http2 with --engine raw sends to one server only: its connections do not "
+                "change their server; use --engine curl");
 }
 
 int request_plan_prepare(struct request_plan *request_plan, const struct plan *plan, char *why,
@@ -337,7 +350,8 @@ int request_plan_prepare(struct request_plan *request_plan, const struct plan *p
         check_readable("--cert", plan->certificate, why, size) != 0 ||
         check_readable("--key", plan->key, why, size) != 0 ||
         read_body(request_plan, why, size) != 0 || add_urls(request_plan, why, size) != 0 ||
-        check_http2(request_plan, why, size) != 0 || make_messages(request_plan, why, size) != 0)
+        check_http2(request_plan, why, size) != 0 || make_messages(request_plan, why, size) != 0 ||
+        check_origins(request_plan, why, size) != 0)
         return -1;
     return make_connect_to(request_plan, why, size);
 }

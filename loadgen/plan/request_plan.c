@@ -172,6 +172,14 @@ uint64_t request_plan_limit(const struct request_plan *request_plan)
     return request_plan->plan->replay_file != NULL ? request_plan->entry_count : 0;
 }
 
+bool request_plan_has_tls(const struct request_plan *request_plan)
+{
+    for (size_t i = 0; i < request_plan->count; i++)
+        if (request_plan->requests[i].target.tls)
+            return true;
+    return false;
+}
+
 size_t request_plan_count_origins(const struct request_plan *request_plan)
 {
     size_t count = 0;

@@ -69,6 +69,9 @@ const struct request_entry *request_plan_take_entry(struct request_plan *request
 /* The number of origins (scheme, host and port). */
 size_t request_plan_count_origins(const struct request_plan *request_plan);
 
+/* Whether any request uses TLS. */
+bool request_plan_has_tls(const struct request_plan *request_plan);
+
 /* The maximum number of requests in a run; 0: no limit. */
 uint64_t request_plan_limit(const struct request_plan *request_plan);
 

@@ -1,8 +1,10 @@
 #include "loadgen/run/progress.h"
 
 #include "common/clock.h"
+#include "common/escape.h"
 #include "common/macros.h"
 #include "common/units.h"
+#include "loadgen/report/json.h"
 
 #include "loadgen/run/control.h"
 
@@ -132,10 +134,8 @@ static void put_json(struct progress *progress, json_t *object)
 {
     if (object == NULL)
         return;
-    json_dumpf(object, progress->out, JSON_COMPACT | JSON_REAL_PRECISION(9));
-    fputc('\n', progress->out);
+    json_write(progress->out, object, JSON_COMPACT);
     fflush(progress->out);
-    json_decref(object);
 }
 
 /* A percentile in microseconds; null without values. */
@@ -208,16 +208,17 @@ void progress_report_change(struct progress *progress, bool accepted, const char
     char text[sizeof(progress->message)];
 
     if (progress->kind == PROGRESS_LINES) {
-        put_json(progress, accepted ? json_pack("{s:s, s:f, s:I, s:I}", "event", "changed", "rate",
-                                                rate, "connections", (json_int_t)connections,
-                                                "threads", (json_int_t)threads)
-                                    : json_pack("{s:s, s:s}", "event", "rejected", "why", why));
+        put_json(progress,
+                 accepted ? json_pack("{s:s, s:f, s:I, s:I}", "event", "changed", "rate", rate,
+                                      "connections", (json_int_t)connections, "threads",
+                                      (json_int_t)threads)
+                          : json_pack("{s:s, s:o}", "event", "rejected", "why", text_json(why)));
         return;
     }
     if (accepted)
         describe(text, sizeof(text), rate, connections, threads);
     else
-        snprintf(text, sizeof(text), "%s", why);
+        escape_text(text, sizeof(text), why, strlen(why));
     if (progress->kind == PROGRESS_LIVE) {
         strcpy(progress->message, text);
         progress->message_until = progress->ticks + TICKS_OF_MESSAGE;

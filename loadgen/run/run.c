@@ -2,6 +2,7 @@
 
 #include "common/clock.h"
 
+#include "loadgen/base/events.h"
 #include "loadgen/base/interrupts.h"
 #include "loadgen/base/resources.h"
 #include "loadgen/engine/client_pool.h"
@@ -72,7 +73,7 @@ static void stop(struct run *run)
     run->stopping = true;
     request_budget_stop(&run->budget, clock_monotonic_ns());
     client_pool_wake(run->pool);
-    event_add(run->grace, &grace);
+    events_add(run->grace, &grace);
 }
 
 /* The timer may fire early; requests are sent until the deadline. */
@@ -84,7 +85,7 @@ static void on_deadline(evutil_socket_t fd, short events, void *context)
     (void)fd;
     (void)events;
     if (clock_monotonic_ns() < run->budget.deadline_ns)
-        event_add(run->deadline, &one_ms);
+        events_add(run->deadline, &one_ms);
     else
         stop(run);
 }
@@ -406,15 +407,15 @@ static void begin_clocks(struct run *run)
 
     run->budget.begun_ns = clock_monotonic_ns() + (plan_is_open(run->plan) ? START_DELAY_NS : 0);
     run->budget.counted_from_ns = run->budget.begun_ns + warmup_ns(run);
-    event_add(run->tick, &tick);
+    events_add(run->tick, &tick);
     if (run->progress.kind == PROGRESS_LIVE) {
-        event_add(run->frame, &frame);
-        event_add(run->suspend, NULL);
+        events_add(run->frame, &frame);
+        events_add(run->suspend, NULL);
     }
     if (run->plan->duration_ms == 0)
         return;
     run->budget.deadline_ns = run->budget.begun_ns + total_ms * NS_PER_MS;
-    event_add(run->deadline, &duration);
+    events_add(run->deadline, &duration);
 }
 
 /* ---- The result ---- */
@@ -466,6 +467,7 @@ static void fill_result(struct run *run, struct result *result)
     fill_times(run, &totals, result);
     run->url = NULL;
     result->error_texts = totals.error_texts;
+    result->negotiations = totals.negotiations;
 }
 
 /* Adds the last entry, which ends with the last request. */
@@ -571,7 +573,9 @@ int run_plan(const struct plan *plan, struct request_plan *request_plan,
     run->plan = plan;
     run->request_plan = request_plan;
     run->observer = observer;
-    run->engine = plan->engine == PLAN_ENGINE_RAW ? &engine_raw : &engine_curl;
+    run->engine = plan->engine == PLAN_ENGINE_CURL ? &engine_curl
+                  : plan->http == PLAN_HTTP_2      ? &engine_raw_http2
+                                                   : &engine_raw;
     run->connections = profile_of_connections(plan);
     run->url = strdup(request_plan->requests[request_plan->entries[0].request].target.text);
     run->done_fd = -1;

@@ -1,7 +1,7 @@
 /*
  * One run: starts the client threads, displays progress, follows the plan's ramps and stages,
  * applies changes from keys and --control-fd, ends at the deadline or on a signal, and collects the
- * result. Main thread; one run at a time. The first SIGINT, SIGTERM or SIGHUP (interrupts.h) ends
+ * result. Main thread; one run at a time. The first signal (interrupts.h) ends
  * the run like its deadline, the second one ends it immediately.
  */
 #ifndef LOADGEN_RUN_H

@@ -31,16 +31,26 @@ enum {
 #define SEGMENTS "/dev/shm"
 #define PREFIX   "webserverd."
 
+/* Removes the scheme from ADDRESS. Returns whether it is that of TARGET; without one it is http. */
+static bool take_scheme(const char **address, const struct target *target)
+{
+    bool tls = strncmp(*address, "https://", 8) == 0;
+
+    *address += tls ? 8 : strncmp(*address, "http://", 7) == 0 ? 7 : 0;
+    return tls == target->tls;
+}
+
 /* Whether connections to TARGET reach a server that listens on ADDRESS. */
 static bool is_at(const char *address, const struct target *target)
 {
     static const char *const any[] = {"*", "0.0.0.0", "[::]"};
     static const char *const local[] = {"127.0.0.1", "[::1]", "localhost", "::1"};
+    bool host_is_local = false, for_all = false, for_local = false;
+    bool scheme = take_scheme(&address, target);
     const char *colon = strrchr(address, ':');
     size_t length = colon != NULL ? (size_t)(colon - address) : 0;
-    bool host_is_local = false, for_all = false, for_local = false;
 
-    if (colon == NULL || (uint16_t)strtoul(colon + 1, NULL, 10) != target->port)
+    if (!scheme || colon == NULL || (uint16_t)strtoul(colon + 1, NULL, 10) != target->port)
         return false;
     for (size_t i = 0; i < ARRAY_LENGTH(local); i++) {
         host_is_local |= strcmp(target->host, local[i]) == 0;
@@ -54,10 +64,10 @@ static bool is_at(const char *address, const struct target *target)
 
 static bool listens_at(const struct segment_reader *reader, const struct request_plan *request_plan)
 {
-    char text[sizeof(reader->map.header->listening) + 1], *rest = NULL;
+    char text[sizeof(reader->map.header.listening) + 1], *rest = NULL;
     const char *path = request_plan->plan->unix_socket;
 
-    snprintf(text, sizeof(text), "%s", reader->map.header->listening);
+    segment_listening(&reader->map, text, sizeof(text));
     for (char *word = strtok_r(text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
         bool of_unix = strncmp(word, "unix:", 5) == 0;
 
@@ -119,12 +129,13 @@ struct server_check {
 static uint64_t server_cpu_ns(const struct server_check *check)
 {
     const struct segment *map = &check->reader.map;
-    uint64_t ns = resources_process_cpu_ns(map->header->master_pid) +
-                  resources_process_cpu_ns(atomic_load(&segment_logger(map)->pid));
+    uint64_t ns = resources_process_cpu_ns(map->header.master_pid) +
+                  resources_process_cpu_ns(atomic_load(&segment_master(map)->logger_pid)) +
+                  resources_process_cpu_ns(atomic_load(&segment_master(map)->keys_pid));
 
     for (uint32_t i = 0; i < segment_count(map, SEGMENT_WORKERS); i++)
-        if (segment_slot_reserved(segment_worker_slot(map, i)))
-            ns += resources_process_cpu_ns(atomic_load(&segment_worker(map, i)->pid));
+        if (segment_worker_reserved(map, i))
+            ns += resources_process_cpu_ns(atomic_load(&segment_worker_slot(map, i)->pid));
     return ns;
 }
 
@@ -169,7 +180,7 @@ void server_check_end(struct server_check *check, uint64_t answered,
         nanosleep(&step, NULL);
     }
     result->outcome = result->counted == answered ? SERVER_CHECK_SAME : SERVER_CHECK_DIFFERS;
-    snprintf(result->name, sizeof(result->name), "%s", check->reader.map.header->name);
+    snprintf(result->name, sizeof(result->name), "%s", check->reader.map.header.name);
     segment_detach(&check->reader);
     free(check);
 }
@@ -186,7 +197,7 @@ struct server_control {
 
 static void read_sizes(struct server_control *control, const struct segment_reader *reader)
 {
-    const struct segment_header *header = reader->map.header;
+    const struct segment_header *header = &reader->map.header;
     const struct segment_master *master = segment_master(&reader->map);
 
     snprintf(control->name, sizeof(control->name), "%s", header->name);

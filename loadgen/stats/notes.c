@@ -112,6 +112,12 @@ static void note_connections(const struct result *result, struct note_list *list
              "Only %" PRIu64 " of %" PRIu64 " connections were established.", up, used);
     if (result->out_of_memory)
         note(list, "out_of_memory", "Out of memory: not all requested connections were created.");
+    if (count_of(result, TALLY_connections_unsolicited) > 0)
+        note(list, "unsolicited",
+             "The server sent bytes without a request on %" PRIu64
+             " idle connection%s, such as a second response to the same request.",
+             count_of(result, TALLY_connections_unsolicited),
+             plural(count_of(result, TALLY_connections_unsolicited)));
     if (tally_error(&result->tally, ERROR_KIND_LOCAL) > 0)
         note(list, "local_limits",
              "This machine ran out of ports or descriptors: use keep-alive, more target addresses "

@@ -215,6 +215,7 @@ static void add_state(struct result *into, const struct result *from)
     if (into->aborted_by == NULL)
         into->aborted_by = from->aborted_by;
     error_texts_add(&into->error_texts, &from->error_texts);
+    negotiations_add(&into->negotiations, &from->negotiations);
 }
 
 bool result_add_round(struct result *into, const struct result *from)

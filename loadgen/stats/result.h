@@ -65,6 +65,7 @@ struct result {
     struct server_check_result server;
     double machine_busy; /* part of all cores of this machine in use, 0 to 1; NAN: unknown */
     struct error_texts error_texts;
+    struct negotiations negotiations;
     struct rounds *rounds; /* the rounds that this is the sum of; NULL: a single run; owned */
 };
 

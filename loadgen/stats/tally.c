@@ -2,6 +2,7 @@
 
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 const char *const error_kind_names[ERROR_KIND_COUNT] = {
 #define ERROR_KIND(id, name, label) name,
@@ -33,6 +34,28 @@ void error_texts_add(struct error_texts *into, const struct error_texts *from)
         error_texts_record(into, (enum error_kind)kind, from->first[kind]);
 }
 
+void negotiations_record(struct negotiations *negotiations, const struct negotiation *what,
+                         uint64_t n)
+{
+    size_t i = 0;
+
+    while (i < negotiations->count && memcmp(&negotiations->of[i].what, what, sizeof(*what)) != 0)
+        i++;
+    if (i == NEGOTIATIONS_MAX)
+        return;
+    if (i == negotiations->count) {
+        negotiations->of[i].what = *what;
+        negotiations->count++;
+    }
+    negotiations->of[i].connections += n;
+}
+
+void negotiations_add(struct negotiations *into, const struct negotiations *from)
+{
+    for (size_t i = 0; i < from->count; i++)
+        negotiations_record(into, &from->of[i].what, from->of[i].connections);
+}
+
 static uint64_t load(const _Atomic uint64_t *word)
 {
     return atomic_load_explicit(word, memory_order_relaxed);
@@ -49,6 +72,9 @@ void tally_record_connection(struct tally *tally, const struct transaction *tran
         return;
     tally_count(tally, TALLY_connections_opened, 1);
     histogram_record(&tally->connect, transaction->connect_ns);
+    if (transaction->handshake_ns > 0)
+        histogram_record(transaction->resumed ? &tally->resumed_handshake : &tally->full_handshake,
+                         transaction->handshake_ns);
 }
 
 void tally_record(struct tally *tally, const struct transaction *transaction)
@@ -86,6 +112,8 @@ void tally_add(struct tally *into, const struct tally *from)
     histogram_add(&into->service, &from->service);
     histogram_add(&into->first_byte, &from->first_byte);
     histogram_add(&into->connect, &from->connect);
+    histogram_add(&into->full_handshake, &from->full_handshake);
+    histogram_add(&into->resumed_handshake, &from->resumed_handshake);
 }
 
 static void clear_all(_Atomic uint64_t *words, size_t count)
@@ -103,6 +131,8 @@ void tally_reset(struct tally *tally)
     histogram_reset(&tally->service);
     histogram_reset(&tally->first_byte);
     histogram_reset(&tally->connect);
+    histogram_reset(&tally->full_handshake);
+    histogram_reset(&tally->resumed_handshake);
 }
 
 uint64_t tally_get(const struct tally *tally, enum tally_counter counter)
@@ -154,13 +184,16 @@ static const struct histogram *series_of(const struct condition *condition,
         return &tally->first_byte;
     case CONDITION_CONNECT:
         return &tally->connect;
+    case CONDITION_FULL_HANDSHAKE:
+        return &tally->full_handshake;
+    case CONDITION_RESUMED_HANDSHAKE:
+        return &tally->resumed_handshake;
     }
     return &tally->latency;
 }
 
-/* Returns false if the number is undefined, such as a percentile without responses. */
-static bool value_of(const struct condition *condition, const struct tally *tally,
-                     uint64_t elapsed_ns, double *value)
+bool tally_condition_value(const struct tally *tally, const struct condition *condition,
+                           uint64_t elapsed_ns, double *value)
 {
     const struct histogram *times = series_of(condition, tally);
     uint64_t begun = tally_get(tally, TALLY_begun);
@@ -198,7 +231,7 @@ bool tally_meets_condition(const struct tally *tally, const struct condition *co
 {
     double value;
 
-    if (!value_of(condition, tally, elapsed_ns, &value))
+    if (!tally_condition_value(tally, condition, elapsed_ns, &value))
         return false;
     if (condition->or_equal && value == condition->limit)
         return true;

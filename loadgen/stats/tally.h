@@ -42,6 +42,31 @@ void error_texts_record(struct error_texts *texts, enum error_kind kind, const c
 /* Copies the messages of FROM that INTO lacks. */
 void error_texts_add(struct error_texts *into, const struct error_texts *from);
 
+/* The protocols of a connection: of HTTP/2 without TLS, or negotiated by TLS. */
+struct negotiation {
+    char http[12];   /* "HTTP/1.1", "HTTP/2" */
+    char tls[12];    /* "TLSv1.3"; "": none */
+    char cipher[48]; /* OpenSSL's name; "": none */
+};
+
+enum { NEGOTIATIONS_MAX = 8 };
+
+/* How many connections negotiated what. One writer; others may read once the writer has ended. */
+struct negotiations {
+    struct {
+        struct negotiation what;
+        uint64_t connections;
+    } of[NEGOTIATIONS_MAX];
+    size_t count;
+};
+
+/* Counts N connections. More than NEGOTIATIONS_MAX kinds are not recorded. */
+void negotiations_record(struct negotiations *negotiations, const struct negotiation *what,
+                         uint64_t n);
+
+/* Adds FROM to INTO. */
+void negotiations_add(struct negotiations *into, const struct negotiations *from);
+
 enum tally_counter {
 #define TALLY_COUNTER(name) TALLY_##name,
 #include "loadgen/stats/tally_counters.def"
@@ -59,6 +84,8 @@ struct tally {
     struct histogram service; /* of responses: from the request's begin to the last byte, ns */
     struct histogram first_byte; /* of responses: from the request's begin to the first byte, ns */
     struct histogram connect;    /* of established connections, including TLS, ns */
+    struct histogram full_handshake;    /* of TLS connections, without the TCP handshake, ns */
+    struct histogram resumed_handshake; /* the same, if a session was resumed */
 };
 
 /* The result of one request. Times are ns; 0: did not happen. */
@@ -69,6 +96,8 @@ struct transaction {
     bool downgraded;              /* HTTP/1 instead of the requested HTTP/2 */
     bool connected;               /* a connection was established for it; connect_ns is valid */
     uint64_t connect_ns;
+    uint64_t handshake_ns; /* of TLS, part of connect_ns; 0: no TLS */
+    bool resumed;          /* by resuming a session */
     uint64_t first_byte_ns;
     uint64_t service_ns; /* since it began */
     uint64_t latency_ns; /* since it was due */
@@ -108,6 +137,13 @@ uint64_t tally_errors(const struct tally *tally);
 
 /* All errors: failed, unanswered, and with an unexpected status or body. */
 uint64_t tally_bad(const struct tally *tally);
+
+/*
+ * Sets *value to the number that CONDITION is about (times: ns). Returns false if it is undefined, such as
+ * a percentile without responses.
+ */
+bool tally_condition_value(const struct tally *tally, const struct condition *condition,
+                           uint64_t elapsed_ns, double *value);
 
 /*
  * Whether CONDITION is true for what was counted in ELAPSED_NS. A condition on an undefined number,

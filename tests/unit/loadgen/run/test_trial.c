@@ -10,11 +10,14 @@
 #include "loadgen/run/trials.h"
 
 #include <curl/curl.h>
+#include <errno.h>
+#include <event2/event.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static int handled;
@@ -35,7 +38,8 @@ static void interrupts_are_counted_until_taken(void **state)
     raise(SIGTERM);
     interrupts_end();
     raise(SIGHUP);
-    assert_int_equal(interrupts_take(), 3);
+    raise(SIGQUIT);
+    assert_int_equal(interrupts_take(), 4);
     assert_int_equal(interrupts_take(), 0);
     assert_int_equal(handled, 0);
     interrupts_end();
@@ -145,6 +149,86 @@ static void signal_before_a_run_ends_it(void **state)
     close(fd);
 }
 
+/* ---- Events that cannot be added ---- */
+
+static _Atomic int adds_left = -1; /* calls of event_add() before one fails; negative: none fails */
+
+/* NOLINTBEGIN(bugprone-reserved-identifier): names of the linker */
+int __real_event_add(struct event *event, const struct timeval *wait);
+int __wrap_event_add(struct event *event, const struct timeval *wait);
+/* NOLINTEND(bugprone-reserved-identifier) */
+
+int __wrap_event_add(struct event *event, const struct timeval *wait)
+{
+    if (adds_left >= 0 && adds_left-- == 0) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return __real_event_add(event, wait);
+}
+
+enum { CHILD_UNTOUCHED = 40, CHILD_REFUSED, CHILD_HURT };
+
+/* Runs PLAN; call number ADDS of event_add() fails. */
+static int run_without_event(const struct plan *plan, int adds)
+{
+    struct result *result = malloc(sizeof(*result));
+    char why[256] = "";
+    enum trial_outcome outcome;
+
+    if (result == NULL || freopen("/dev/null", "w", stderr) == NULL)
+        return CHILD_HURT;
+    adds_left = adds;
+    outcome = trial_run(plan, NULL, result, why, sizeof(why));
+    if (outcome != TRIAL_DONE)
+        return why[0] != '\0' ? CHILD_REFUSED : CHILD_HURT;
+    return adds_left >= 0 ? CHILD_UNTOUCHED : CHILD_HURT;
+}
+
+static int status_without_event(const struct plan *plan, int adds)
+{
+    pid_t pid = fork();
+    int status;
+
+    if (pid == 0)
+        _exit(run_without_event(plan, adds));
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+/* Fails each event_add() of a run in turn: no run hangs, and none continues without the event. */
+static int check_each_event(const struct plan *plan)
+{
+    int adds = 0, fatal = 0, status;
+
+    while ((status = status_without_event(plan, adds)) != CHILD_UNTOUCHED) {
+        if (status != EXIT_FAILURE && status != CHILD_REFUSED)
+            fail_msg("event_add() number %d: exit status %d", adds, status);
+        fatal += status == EXIT_FAILURE;
+        adds++;
+    }
+    return fatal;
+}
+
+static void missing_event_ends_program(void **state)
+{
+    struct plan plan;
+    char url[64];
+    int fd;
+
+    (void)state;
+    bind_refusing(&fd, url, sizeof(url));
+    make_plan(&plan, url);
+    plan.connections = 1;
+    plan.threads = 1;
+    plan.requests = 2;
+    plan.duration_ms = 3600 * 1000;
+    plan.think_min_ms = plan.think_max_ms = 1;
+    assert_true(check_each_event(&plan) >= 3); /* tick, deadline, think time */
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -153,6 +237,7 @@ int main(void)
         cmocka_unit_test(plan_sets_dependent_values),
         cmocka_unit_test(trials_run_repeatedly_in_one_process),
         cmocka_unit_test(signal_before_a_run_ends_it),
+        cmocka_unit_test(missing_event_ends_program),
     };
 
     curl_global_init(CURL_GLOBAL_DEFAULT);

@@ -1,0 +1,794 @@
+#include "loadgen/engine/http2_connection.h"
+
+#include "common/clock.h"
+
+#include "loadgen/base/events.h"
+#include "loadgen/engine/curl_handle.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    BUFFER_BYTES = 256 * 1024,
+    OUTPUT_BYTES = 64 * 1024,     /* frames to send are collected up to this size */
+    FRAME_BYTES = 16 * 1024 + 9,  /* the largest frame that nghttp2 makes */
+    CALLS_PER_EVENT = 16,         /* of recv(), so that a fast server cannot delay timers */
+    WINDOW_BYTES = (1 << 30) - 1, /* receive window: never full in practice */
+};
+
+enum stream_state {
+    STREAM_FREE,
+    STREAM_WAITING, /* for a connection */
+    STREAM_SENT,    /* submitted to nghttp2 */
+    STREAM_ENDED,   /* in the list of http2_shared */
+};
+
+/* A slot and the stream of its request. */
+struct http2_stream {
+    struct http2_connection *connection;
+    const struct request *request;
+    enum stream_state state;
+    bool off;       /* not in use for now */
+    bool opener;    /* the connection is established for this request */
+    bool complete;  /* the response has ended */
+    bool malformed; /* nghttp2 rejected a frame */
+    int32_t id;
+    enum error_kind error; /* of STREAM_ENDED */
+    uint32_t status;
+    uint64_t begun_ns, first_byte_ns, ended_ns;
+    uint64_t connect_ns, handshake_ns; /* of an opener */
+    uint64_t head_bytes, body_bytes;
+    size_t sent; /* of the request body */
+    struct body_check check;
+    struct http2_stream *next_ended;
+};
+
+enum connection_state { CONNECTION_DOWN, CONNECTION_CONNECTING, CONNECTION_UP, CONNECTION_BROKEN };
+
+struct http2_connection {
+    struct http2_shared *shared;
+    struct raw_stream stream;
+    nghttp2_session *session; /* NULL unless UP or BROKEN */
+    struct event *readable, *writable;
+    enum connection_state state;
+    uint32_t first_slot, stream_count;
+    uint32_t in_flight, waiting; /* streams SENT, streams WAITING */
+    uint32_t off;
+    uint32_t requests; /* on this connection */
+    size_t out_length, out_sent;
+    bool dirty;
+    struct http2_connection *next_dirty;
+    uint8_t out[OUTPUT_BYTES];
+    struct http2_stream streams[];
+};
+
+static struct http2_stream *stream_of(struct http2_connection *connection, uint32_t slot)
+{
+    return &connection->streams[slot - connection->first_slot];
+}
+
+static uint32_t slot_of(const struct http2_stream *stream)
+{
+    return stream->connection->first_slot + (uint32_t)(stream - stream->connection->streams);
+}
+
+static struct transcript *transcript_of(const struct http2_stream *stream)
+{
+    struct transcript *transcript = stream->connection->shared->config.transcript;
+
+    return slot_of(stream) == 0 && transcript != NULL && !transcript->ended ? transcript : NULL;
+}
+
+static void mark_dirty(struct http2_connection *connection)
+{
+    struct http2_shared *shared = connection->shared;
+
+    if (connection->dirty)
+        return;
+    connection->dirty = true;
+    connection->next_dirty = shared->dirty;
+    shared->dirty = connection;
+}
+
+/* ---- The end of a request ---- */
+
+static void report_later(struct http2_shared *shared)
+{
+    event_active(shared->report, EV_TIMEOUT, 0);
+}
+
+/* Puts a request that is WAITING or SENT into the list of those that have ended. */
+static void end_stream(struct http2_stream *stream, enum error_kind error)
+{
+    struct http2_connection *connection = stream->connection;
+    struct http2_shared *shared = connection->shared;
+
+    if (stream->state == STREAM_SENT)
+        connection->in_flight--;
+    else
+        connection->waiting--;
+    stream->state = STREAM_ENDED;
+    stream->error = error;
+    stream->ended_ns = clock_monotonic_ns();
+    stream->next_ended = NULL;
+    *shared->ended_tail = stream;
+    shared->ended_tail = &stream->next_ended;
+}
+
+static void report_stream(struct http2_stream *stream)
+{
+    struct http2_connection *connection = stream->connection;
+    const struct engine_config *config = &connection->shared->config;
+    struct transaction transaction = {
+        .error = stream->error,
+        .status = stream->status,
+        .connected = stream->opener && stream->connect_ns > 0,
+        .connect_ns = stream->connect_ns,
+        .handshake_ns = stream->handshake_ns,
+        .resumed = connection->stream.resumed,
+        .first_byte_ns =
+            stream->first_byte_ns > stream->begun_ns ? stream->first_byte_ns - stream->begun_ns : 0,
+        .head_bytes = stream->head_bytes,
+        .body_bytes = stream->body_bytes,
+    };
+
+    if (stream->error == ERROR_KIND_NONE)
+        transaction.bad_content =
+            body_check_fails(&stream->check, &config->plan->checks, stream->body_bytes);
+    else
+        error_texts_record(&connection->shared->error_texts, stream->error,
+                           connection->stream.error_text);
+    if (transcript_of(stream) != NULL)
+        transcript_end(transcript_of(stream), connection->stream.easy);
+    stream->state = STREAM_FREE;
+    config->owner.ended(config->owner.context, slot_of(stream), &transaction, stream->ended_ns);
+}
+
+/* Requests that end while the others are reported are left for the next iteration of the loop. */
+void http2_report(struct http2_shared *shared)
+{
+    struct http2_stream *stream = shared->ended, *next;
+
+    shared->ended = NULL;
+    shared->ended_tail = &shared->ended;
+    for (; stream != NULL; stream = next) {
+        next = stream->next_ended;
+        report_stream(stream);
+    }
+    http2_flush(shared);
+}
+
+/* ---- Opening and closing ---- */
+
+static void close_connection(struct http2_connection *connection)
+{
+    if (connection->readable != NULL)
+        event_free(connection->readable);
+    if (connection->writable != NULL)
+        event_free(connection->writable);
+    connection->readable = connection->writable = NULL;
+    nghttp2_session_del(connection->session);
+    connection->session = NULL;
+    raw_stream_close(&connection->stream);
+    connection->out_length = connection->out_sent = 0;
+    connection->state = CONNECTION_DOWN;
+}
+
+/* The first waiting request opens the connection. */
+static void open_connection(struct http2_connection *connection)
+{
+    uint32_t i = 0;
+
+    while (connection->streams[i].state != STREAM_WAITING)
+        i++;
+    connection->streams[i].opener = true;
+    connection->state = CONNECTION_CONNECTING;
+    connection->requests = 0;
+    raw_stream_connect(&connection->stream, connection->streams[i].request);
+}
+
+/* Ends all requests in STATE, and opens the connection again if others wait. */
+static void end_streams(struct http2_connection *connection, enum stream_state state,
+                        enum error_kind error)
+{
+    for (uint32_t i = 0; i < connection->stream_count; i++)
+        if (connection->streams[i].state == state)
+            end_stream(&connection->streams[i], error);
+    if (connection->waiting > 0)
+        open_connection(connection);
+    report_later(connection->shared);
+}
+
+/* The connection is lost: requests in flight fail, waiting ones get a new connection. */
+static void lose_connection(struct http2_connection *connection, enum error_kind error)
+{
+    close_connection(connection);
+    end_streams(connection, STREAM_SENT, error);
+}
+
+/* ---- Requests ---- */
+
+static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buffer, size_t size,
+                         uint32_t *flags, nghttp2_data_source *source, void *context)
+{
+    struct http2_stream *stream = source->ptr;
+    const struct request_plan *request_plan = stream->connection->shared->config.request_plan;
+    size_t rest = request_plan->body_length - stream->sent, length = rest < size ? rest : size;
+
+    (void)session, (void)id, (void)context;
+    if (length > 0)
+        memcpy(buffer, request_plan->body + stream->sent, length);
+    stream->sent += length;
+    if (stream->sent == request_plan->body_length)
+        *flags |= NGHTTP2_DATA_FLAG_EOF;
+    return (ssize_t)length;
+}
+
+static void add_to_transcript(struct http2_stream *stream, char mark, const uint8_t *name,
+                              size_t name_length, const uint8_t *value, size_t value_length)
+{
+    char line[1024];
+    int length;
+
+    if (transcript_of(stream) == NULL)
+        return;
+    length = snprintf(line, sizeof(line), "%.*s: %.*s\r\n", (int)name_length, (const char *)name,
+                      (int)value_length, (const char *)value);
+    if (length > 0 && (size_t)length < sizeof(line))
+        transcript_add_head(transcript_of(stream), mark, line, (size_t)length);
+}
+
+static const struct http2_fields *fields_of(struct http2_stream *stream)
+{
+    struct http2_shared *shared = stream->connection->shared;
+    struct http2_fields *fields =
+        &shared->fields[stream->request - shared->config.request_plan->requests];
+
+    return fields->count > 0 || http2_fields_make(fields, stream->request) ? fields : NULL;
+}
+
+static bool takes_requests(const struct http2_connection *connection)
+{
+    uint32_t max = connection->shared->config.plan->requests_per_connection;
+
+    if (!connection->shared->config.plan->keepalive)
+        max = 1;
+    return nghttp2_session_check_request_allowed(connection->session) != 0 &&
+           (max == 0 || connection->requests < max);
+}
+
+static void submit(struct http2_stream *stream)
+{
+    struct http2_connection *connection = stream->connection;
+    const struct http2_fields *fields = fields_of(stream);
+    const nghttp2_data_provider body = {.source.ptr = stream, .read_callback = read_body};
+    bool has_body = connection->shared->config.request_plan->body != NULL;
+
+    stream->id = fields != NULL
+                     ? nghttp2_submit_request(connection->session, NULL, fields->field,
+                                              fields->count, has_body ? &body : NULL, stream)
+                     : NGHTTP2_ERR_NOMEM;
+    if (stream->id < 0) {
+        snprintf(connection->stream.error_text, sizeof(connection->stream.error_text), "%s",
+                 nghttp2_strerror(stream->id));
+        end_stream(stream, ERROR_KIND_OTHER);
+        report_later(connection->shared);
+        return;
+    }
+    connection->waiting--;
+    connection->in_flight++;
+    connection->requests++;
+    stream->state = STREAM_SENT;
+    for (size_t i = 0; i < fields->count && transcript_of(stream) != NULL; i++)
+        add_to_transcript(stream, '>', fields->field[i].name, fields->field[i].namelen,
+                          fields->field[i].value, fields->field[i].valuelen);
+}
+
+/* Submits the waiting requests that the connection takes. */
+static void submit_waiting(struct http2_connection *connection)
+{
+    for (uint32_t i = 0; i < connection->stream_count && connection->waiting > 0; i++)
+        if (connection->streams[i].state == STREAM_WAITING && takes_requests(connection))
+            submit(&connection->streams[i]);
+}
+
+void http2_connection_begin(struct http2_connection *connection, uint32_t slot,
+                            const struct request *request, uint64_t now_ns)
+{
+    struct http2_stream *stream = stream_of(connection, slot);
+
+    connection->off -= stream->off ? 1 : 0;
+    *stream = (struct http2_stream){
+        .connection = connection,
+        .request = request,
+        .state = STREAM_WAITING,
+        .begun_ns = now_ns,
+    };
+    body_check_begin(&stream->check, &connection->shared->config.plan->checks);
+    connection->waiting++;
+    if (connection->state == CONNECTION_DOWN)
+        open_connection(connection);
+    else if (connection->state == CONNECTION_UP)
+        mark_dirty(connection);
+}
+
+bool http2_connection_cancel(struct http2_connection *connection, uint32_t slot)
+{
+    struct http2_stream *stream = stream_of(connection, slot);
+
+    if (stream->state == STREAM_SENT) {
+        nghttp2_session_set_stream_user_data(connection->session, stream->id, NULL);
+        nghttp2_submit_rst_stream(connection->session, NGHTTP2_FLAG_NONE, stream->id,
+                                  NGHTTP2_CANCEL);
+        connection->in_flight--;
+        mark_dirty(connection);
+    } else if (stream->state == STREAM_WAITING) {
+        connection->waiting--;
+    }
+    if (stream->state != STREAM_ENDED)
+        stream->state = STREAM_FREE;
+    return stream->opener && stream->connect_ns > 0;
+}
+
+void http2_connection_close_slot(struct http2_connection *connection, uint32_t slot)
+{
+    struct http2_stream *stream = stream_of(connection, slot);
+
+    connection->off += stream->off ? 0 : 1;
+    stream->off = true;
+    if (connection->off == connection->stream_count)
+        close_connection(connection);
+}
+
+void http2_connection_check_timeouts(struct http2_connection *connection, uint64_t now_ns)
+{
+    uint64_t timeout_ns = connection->shared->config.plan->timeout_ms * NS_PER_MS;
+
+    if (connection->state != CONNECTION_UP)
+        return;
+    for (uint32_t i = 0; i < connection->stream_count; i++) {
+        struct http2_stream *stream = &connection->streams[i];
+
+        if ((stream->state != STREAM_SENT && stream->state != STREAM_WAITING) ||
+            now_ns < stream->begun_ns + timeout_ns)
+            continue;
+        if (stream->state == STREAM_SENT) {
+            nghttp2_session_set_stream_user_data(connection->session, stream->id, NULL);
+            nghttp2_submit_rst_stream(connection->session, NGHTTP2_FLAG_NONE, stream->id,
+                                      NGHTTP2_CANCEL);
+            mark_dirty(connection);
+        }
+        end_stream(stream, ERROR_KIND_TIMEOUT);
+        report_later(connection->shared);
+    }
+}
+
+/* ---- Sending ---- */
+
+static void on_writable(evutil_socket_t fd, short events, void *context);
+
+static bool watch_writable(struct http2_connection *connection)
+{
+    if (connection->writable == NULL)
+        connection->writable = event_new(connection->shared->config.base, connection->stream.fd,
+                                         EV_WRITE, on_writable, connection);
+    return connection->writable != NULL && event_add(connection->writable, NULL) == 0;
+}
+
+/* Collects frames. Returns false if nghttp2 fails. */
+static bool collect(struct http2_connection *connection)
+{
+    const uint8_t *bytes;
+
+    connection->out_length = connection->out_sent = 0;
+    while (connection->out_length + FRAME_BYTES <= OUTPUT_BYTES) {
+        ssize_t n = nghttp2_session_mem_send(connection->session, &bytes);
+
+        if (n <= 0)
+            return n == 0;
+        memcpy(connection->out + connection->out_length, bytes, (size_t)n);
+        connection->out_length += (size_t)n;
+    }
+    return true;
+}
+
+/* Sends until nothing is left or the socket's buffer is full. Returns false if it failed. */
+static bool send_frames(struct http2_connection *connection)
+{
+    while (true) {
+        ssize_t n;
+
+        if (connection->out_sent == connection->out_length && !collect(connection))
+            return false;
+        if (connection->out_length == 0)
+            return true;
+        n = raw_stream_send(&connection->stream, (char *)connection->out + connection->out_sent,
+                            connection->out_length - connection->out_sent);
+        if (n < 0 && raw_stream_would_block(errno))
+            return watch_writable(connection);
+        if (n < 0)
+            return false;
+        connection->out_sent += (size_t)n;
+    }
+}
+
+/* A failure is reported from the loop. */
+static void flush_connection(struct http2_connection *connection)
+{
+    const struct http2_shared *shared = connection->shared;
+
+    if (connection->state != CONNECTION_UP)
+        return;
+    submit_waiting(connection);
+    if (connection->waiting > 0 && connection->in_flight == 0 && shared->ended == NULL) {
+        close_connection(connection);
+        open_connection(connection);
+    } else if (!send_frames(connection)) {
+        connection->state = CONNECTION_BROKEN;
+        event_active(connection->readable, EV_READ, 0);
+    }
+}
+
+void http2_flush(struct http2_shared *shared)
+{
+    while (shared->dirty != NULL) {
+        struct http2_connection *connection = shared->dirty;
+
+        shared->dirty = connection->next_dirty;
+        connection->dirty = false;
+        flush_connection(connection);
+    }
+    if (shared->ended != NULL)
+        report_later(shared);
+}
+
+static void on_writable(evutil_socket_t fd, short events, void *context)
+{
+    struct http2_connection *connection = context;
+
+    (void)fd;
+    (void)events;
+    mark_dirty(connection);
+    http2_report(connection->shared);
+}
+
+/* ---- Receiving ---- */
+
+static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *context)
+{
+    struct http2_stream *stream =
+        nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+
+    (void)context;
+    if (stream != NULL && stream->first_byte_ns == 0)
+        stream->first_byte_ns = clock_monotonic_ns();
+    return 0;
+}
+
+/* Counts bytes as in HTTP/1: "HTTP/2 200 \r\n", "name: value\r\n". */
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
+                     size_t name_length, const uint8_t *value, size_t value_length, uint8_t flags,
+                     void *context)
+{
+    struct http2_stream *stream =
+        nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+
+    (void)flags;
+    (void)context;
+    if (stream == NULL)
+        return 0;
+    add_to_transcript(stream, '<', name, name_length, value, value_length);
+    if (name_length == 7 && memcmp(name, ":status", 7) == 0) {
+        stream->status = (uint32_t)strtoul((const char *)value, NULL, 10);
+        stream->head_bytes += sizeof("HTTP/2 200 \r\n") - 1;
+    } else {
+        stream->head_bytes += name_length + value_length + 4;
+    }
+    return 0;
+}
+
+static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *bytes,
+                   size_t length, void *context)
+{
+    struct http2_stream *stream = nghttp2_session_get_stream_user_data(session, id);
+
+    (void)flags;
+    (void)context;
+    if (stream == NULL)
+        return 0;
+    stream->body_bytes += length;
+    body_check_add(&stream->check, &stream->connection->shared->config.plan->checks,
+                   (const char *)bytes, length);
+    return 0;
+}
+
+static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *context)
+{
+    struct http2_stream *stream =
+        nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+
+    (void)context;
+    if (stream == NULL || (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA))
+        return 0;
+    if (frame->hd.type == NGHTTP2_HEADERS)
+        stream->head_bytes += 2;
+    if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0)
+        stream->complete = true;
+    return 0;
+}
+
+static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int error,
+                            void *context)
+{
+    struct http2_stream *stream =
+        nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+
+    (void)error;
+    (void)context;
+    if (stream != NULL)
+        stream->malformed = true;
+    return 0;
+}
+
+/* The connection no longer takes requests: this one waits for a new connection. */
+static int on_not_sent(nghttp2_session *session, const nghttp2_frame *frame, int error,
+                       void *context)
+{
+    struct http2_connection *connection = context;
+
+    (void)session;
+    (void)error;
+    if (frame->hd.type != NGHTTP2_HEADERS)
+        return 0;
+    for (uint32_t i = 0; i < connection->stream_count; i++) {
+        struct http2_stream *stream = &connection->streams[i];
+
+        if (stream->state == STREAM_SENT && stream->id == frame->hd.stream_id) {
+            stream->state = STREAM_WAITING;
+            connection->in_flight--;
+            connection->waiting++;
+        }
+    }
+    return 0;
+}
+
+static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, void *context)
+{
+    struct http2_stream *stream = nghttp2_session_get_stream_user_data(session, id);
+    bool good = stream != NULL && stream->complete && code == NGHTTP2_NO_ERROR;
+
+    (void)context;
+    if (stream == NULL || stream->state != STREAM_SENT || stream->id != id)
+        return 0;
+    end_stream(stream, good                ? ERROR_KIND_NONE
+                       : stream->malformed ? ERROR_KIND_MALFORMED
+                                           : ERROR_KIND_CLOSED);
+    if (stream->connection->waiting > 0)
+        mark_dirty(stream->connection);
+    return 0;
+}
+
+/* Reads and parses once. Returns whether there may be more to read. */
+static bool receive_some(struct http2_connection *connection)
+{
+    char *buffer = connection->shared->buffer;
+    ssize_t n = raw_stream_receive(&connection->stream, buffer, BUFFER_BYTES);
+
+    if (n < 0 && raw_stream_would_block(errno))
+        return false;
+    if (n <= 0) {
+        lose_connection(connection, ERROR_KIND_CLOSED);
+        return false;
+    }
+    if (nghttp2_session_mem_recv(connection->session, (uint8_t *)buffer, (size_t)n) < 0) {
+        lose_connection(connection, ERROR_KIND_MALFORMED);
+        return false;
+    }
+    if (nghttp2_session_want_write(connection->session) != 0)
+        mark_dirty(connection);
+    if (nghttp2_session_want_read(connection->session) == 0 &&
+        nghttp2_session_want_write(connection->session) == 0) {
+        lose_connection(connection, ERROR_KIND_CLOSED);
+        return false;
+    }
+    return n == BUFFER_BYTES || connection->stream.tls;
+}
+
+/*
+ * The socket is still readable, unless libcurl holds the rest of a TLS record. A timeout of zero removes the
+ * event from the loop when it fires; on_readable() adds it again.
+ */
+static void read_later(struct http2_connection *connection)
+{
+    static const struct timeval next_iteration = {0};
+
+    if (connection->stream.tls)
+        events_add(connection->readable, &next_iteration);
+}
+
+static void on_readable(evutil_socket_t fd, short events, void *context)
+{
+    struct http2_connection *connection = context;
+    int calls = 0;
+
+    (void)fd;
+    event_remove_timer(connection->readable);
+    if ((events & EV_TIMEOUT) != 0)
+        events_add(connection->readable, NULL);
+    if (connection->state == CONNECTION_BROKEN) {
+        lose_connection(connection, ERROR_KIND_CLOSED);
+        return;
+    }
+    while (calls < CALLS_PER_EVENT && receive_some(connection))
+        calls++;
+    if (calls == CALLS_PER_EVENT)
+        read_later(connection);
+    http2_report(connection->shared);
+}
+
+/* ---- The result of connecting ---- */
+
+static bool watch_readable(struct http2_connection *connection)
+{
+    connection->readable = event_new(connection->shared->config.base, connection->stream.fd,
+                                     EV_READ | EV_PERSIST, on_readable, connection);
+    return connection->readable != NULL && event_add(connection->readable, NULL) == 0;
+}
+
+static bool begin_session(struct http2_connection *connection)
+{
+    static const nghttp2_settings_entry settings[] = {
+        {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
+        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, WINDOW_BYTES},
+    };
+
+    return nghttp2_session_client_new(&connection->session, connection->shared->callbacks,
+                                      connection) == 0 &&
+           nghttp2_submit_settings(connection->session, NGHTTP2_FLAG_NONE, settings, 2) == 0 &&
+           nghttp2_session_set_local_window_size(connection->session, NGHTTP2_FLAG_NONE, 0,
+                                                 WINDOW_BYTES) == 0;
+}
+
+/* The request that the connection was established for has its times. */
+static void note_times(struct http2_connection *connection)
+{
+    const struct engine_owner *owner = &connection->shared->config.owner;
+
+    for (uint32_t i = 0; i < connection->stream_count; i++) {
+        struct http2_stream *stream = &connection->streams[i];
+
+        if (!stream->opener || stream->state != STREAM_WAITING)
+            continue;
+        stream->connect_ns = clock_monotonic_ns() - stream->begun_ns;
+        stream->handshake_ns = curl_handle_handshake_ns(connection->stream.easy);
+    }
+    owner->connected(owner->context, connection->first_slot);
+}
+
+/* Whether the server agreed to HTTP/2; without TLS, it is not asked. */
+static bool is_agreed(const struct http2_connection *connection)
+{
+    const struct raw_stream *stream = &connection->stream;
+
+    return !stream->tls || (stream->negotiated && strcmp(stream->negotiation.http, "HTTP/2") == 0);
+}
+
+void http2_connection_established(struct http2_connection *connection)
+{
+    struct raw_stream *stream = &connection->stream;
+    enum error_kind error = ERROR_KIND_NONE;
+
+    connection->state = CONNECTION_UP;
+    note_times(connection);
+    if (!raw_stream_take_socket(stream, &connection->shared->negotiations) ||
+        !watch_readable(connection) || !begin_session(connection)) {
+        snprintf(stream->error_text, sizeof(stream->error_text), "%s", strerror(errno));
+        error = ERROR_KIND_LOCAL;
+    } else if (!is_agreed(connection)) {
+        snprintf(stream->error_text, sizeof(stream->error_text),
+                 "the server did not negotiate HTTP/2, and --engine raw does not fall back");
+        error = ERROR_KIND_TLS;
+    }
+    if (error != ERROR_KIND_NONE) {
+        close_connection(connection);
+        end_streams(connection, STREAM_WAITING, error);
+        return;
+    }
+    mark_dirty(connection);
+    http2_flush(connection->shared);
+}
+
+void http2_connection_failed(struct http2_connection *connection, CURLcode code)
+{
+    const struct curl_ending ending = {
+        .easy = connection->stream.easy, .code = code, .error_text = connection->stream.error_text};
+    struct transaction transaction = curl_handle_result(&ending);
+
+    error_texts_record(&connection->shared->error_texts, transaction.error,
+                       curl_handle_error_text(&ending));
+    close_connection(connection);
+    end_streams(connection, STREAM_WAITING, transaction.error);
+}
+
+/* ---- Life cycle ---- */
+
+struct http2_connection *http2_connection_create(struct http2_shared *shared,
+                                                 struct curl_group *group,
+                                                 struct curl_sockets *sockets, uint32_t first_slot)
+{
+    uint32_t count = shared->config.plan->streams;
+    struct http2_connection *connection =
+        calloc(1, sizeof(*connection) + count * sizeof(connection->streams[0]));
+
+    if (connection == NULL)
+        return NULL;
+    connection->shared = shared;
+    connection->first_slot = first_slot;
+    connection->stream_count = count;
+    for (uint32_t i = 0; i < count; i++)
+        connection->streams[i].connection = connection;
+    if (raw_stream_init(&connection->stream, &shared->config, group, sockets, connection) &&
+        (first_slot != 0 || shared->config.transcript == NULL ||
+         transcript_attach(shared->config.transcript, connection->stream.easy)))
+        return connection;
+    http2_connection_destroy(connection);
+    return NULL;
+}
+
+void http2_connection_destroy(struct http2_connection *connection)
+{
+    if (connection == NULL)
+        return;
+    if (connection->stream.easy != NULL)
+        close_connection(connection);
+    raw_stream_destroy(&connection->stream);
+    free(connection);
+}
+
+static void on_report(evutil_socket_t fd, short events, void *context)
+{
+    (void)fd;
+    (void)events;
+    http2_report(context);
+}
+
+static bool make_callbacks(struct http2_shared *shared)
+{
+    nghttp2_session_callbacks *callbacks;
+
+    if (nghttp2_session_callbacks_new(&shared->callbacks) != 0)
+        return false;
+    callbacks = shared->callbacks;
+    nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
+    nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
+    nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, on_invalid_frame);
+    nghttp2_session_callbacks_set_on_frame_not_send_callback(callbacks, on_not_sent);
+    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
+    return true;
+}
+
+bool http2_shared_begin(struct http2_shared *shared, const struct engine_config *config)
+{
+    *shared = (struct http2_shared){.config = *config};
+    shared->ended_tail = &shared->ended;
+    shared->buffer = malloc(BUFFER_BYTES);
+    shared->fields = calloc(config->request_plan->count, sizeof(*shared->fields));
+    shared->report = event_new(config->base, -1, 0, on_report, shared);
+    return shared->buffer != NULL && shared->fields != NULL && shared->report != NULL &&
+           make_callbacks(shared);
+}
+
+void http2_shared_end(struct http2_shared *shared)
+{
+    for (size_t i = 0; shared->fields != NULL && i < shared->config.request_plan->count; i++)
+        http2_fields_free(&shared->fields[i]);
+    free(shared->fields);
+    free(shared->buffer);
+    nghttp2_session_callbacks_del(shared->callbacks);
+    if (shared->report != NULL)
+        event_free(shared->report);
+}

@@ -1,0 +1,130 @@
+#include "loadgen/engine/raw_stream.h"
+
+#include "loadgen/engine/curl_handle.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* ---- Bytes ---- */
+
+static ssize_t result_of(CURLcode code, size_t n)
+{
+    if (code == CURLE_OK)
+        return (ssize_t)n;
+    errno = code == CURLE_AGAIN ? EAGAIN : ECONNRESET;
+    return -1;
+}
+
+ssize_t raw_stream_receive(const struct raw_stream *stream, char *buffer, size_t size)
+{
+    size_t n = 0;
+    CURLcode code;
+
+    if (!stream->tls)
+        return recv(stream->fd, buffer, size, MSG_DONTWAIT);
+    code = curl_easy_recv(stream->easy, buffer, size, &n);
+    return result_of(code, n);
+}
+
+ssize_t raw_stream_send(const struct raw_stream *stream, const char *bytes, size_t length)
+{
+    size_t n = 0;
+    CURLcode code;
+
+    if (!stream->tls)
+        return send(stream->fd, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL);
+    code = curl_easy_send(stream->easy, bytes, length, &n);
+    return result_of(code, n);
+}
+
+bool raw_stream_would_block(int error)
+{
+    return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
+}
+
+/* ---- Connecting and closing ---- */
+
+/* CURLOPT_PREREQFUNCTION: connected. The session of TLS can be read only now. */
+static int on_connected(void *context, char *remote, char *local, int remote_port, int local_port)
+{
+    struct raw_stream *stream = context;
+
+    (void)remote, (void)local, (void)remote_port, (void)local_port;
+    stream->negotiated =
+        curl_handle_negotiation(stream->easy, stream->plan, &stream->negotiation, &stream->resumed);
+    return CURL_PREREQFUNC_OK;
+}
+
+/* Closes libcurl's descriptor, too. */
+static void leave_multi(struct raw_stream *stream)
+{
+    curl_multi_remove_handle(stream->group->multi, stream->easy);
+    stream->in_multi = false;
+}
+
+void raw_stream_close(struct raw_stream *stream)
+{
+    if (stream->in_multi)
+        leave_multi(stream);
+    else if (stream->fd >= 0)
+        close(stream->fd);
+    stream->fd = -1;
+}
+
+void raw_stream_connect(struct raw_stream *stream, const struct request *request)
+{
+    stream->in_multi = true;
+    stream->tls = request->target.tls;
+    stream->negotiated = stream->resumed = false;
+    stream->error_text[0] = '\0';
+    curl_easy_setopt(stream->easy, CURLOPT_CURLU, request->target.url);
+    curl_easy_setopt(stream->easy, CURLOPT_RESOLVE, request->addresses);
+    curl_multi_add_handle(stream->group->multi, stream->easy);
+    curl_group_call_again(
+        stream->group); /* connect() may fail at once; the end must then come from the loop */
+}
+
+bool raw_stream_take_socket(struct raw_stream *stream, struct negotiations *negotiations)
+{
+    curl_socket_t fd = CURL_SOCKET_BAD;
+
+    if (stream->negotiated)
+        negotiations_record(negotiations, &stream->negotiation, 1);
+    curl_easy_getinfo(stream->easy, CURLINFO_ACTIVESOCKET, &fd);
+    if (stream->tls) {
+        stream->fd = fd;
+    } else {
+        stream->fd = fd != CURL_SOCKET_BAD ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+        leave_multi(stream);
+    }
+    return stream->fd >= 0;
+}
+
+/* ---- Life cycle ---- */
+
+bool raw_stream_init(struct raw_stream *stream, const struct engine_config *config,
+                     struct curl_group *group, struct curl_sockets *sockets, void *owner)
+{
+    CURL *easy = curl_easy_init();
+
+    stream->plan = config->plan;
+    stream->group = group;
+    stream->easy = easy;
+    stream->fd = -1;
+    return easy != NULL && curl_easy_setopt(easy, CURLOPT_PRIVATE, owner) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, stream->error_text) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_CONNECT_ONLY, 1L) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_connected) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_PREREQDATA, stream) == CURLE_OK &&
+           curl_handle_set_connection(config->plan, config->request_plan, easy) &&
+           curl_sockets_adopt(sockets, easy);
+}
+
+void raw_stream_destroy(struct raw_stream *stream)
+{
+    if (stream->easy != NULL)
+        raw_stream_close(stream);
+    curl_easy_cleanup(stream->easy);
+}

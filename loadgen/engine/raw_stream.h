@@ -1,0 +1,57 @@
+/*
+ * The byte stream of a connection of the raw engine. libcurl establishes it (names, TLS, proxies, UNIX
+ * sockets) with CURLOPT_CONNECT_ONLY.
+ *
+ * A plain connection is taken from libcurl by duplicating its descriptor. A TLS connection stays with its
+ * easy handle, alone in a multi handle: when libcurl adds a connection to a multi handle, it checks the
+ * existing ones and closes those that have data to read.
+ *
+ * All functions: the engine's thread.
+ */
+#ifndef LOADGEN_RAW_STREAM_H
+#define LOADGEN_RAW_STREAM_H
+
+#include "loadgen/engine/curl_sockets.h"
+#include "loadgen/engine/engine.h"
+
+#include <sys/types.h>
+
+struct raw_stream {
+    const struct plan *plan;
+    struct curl_group *group; /* whose multi handle establishes the connection */
+    CURL *easy;
+    int fd; /* -1: not connected */
+    bool tls;
+    bool in_multi; /* the socket is in the multi handle: connecting, or TLS */
+    bool negotiated, resumed;
+    struct negotiation negotiation; /* if negotiated */
+    char error_text[CURL_ERROR_SIZE];
+};
+
+/*
+ * Initializes *stream, all zero before. OWNER: the CURLINFO_PRIVATE of the easy handle, in the messages of
+ * the group's multi handle. Returns false if out of memory; call raw_stream_destroy() in either case.
+ */
+bool raw_stream_init(struct raw_stream *stream, const struct engine_config *config,
+                     struct curl_group *group, struct curl_sockets *sockets, void *owner);
+void raw_stream_destroy(struct raw_stream *stream);
+
+/* Begins to connect to the origin of REQUEST. The multi handle reports the end from the loop. */
+void raw_stream_connect(struct raw_stream *stream, const struct request *request);
+
+/*
+ * Connected: takes the socket over from libcurl and records in *negotiations what was negotiated. Returns
+ * false with errno set if out of descriptors.
+ */
+bool raw_stream_take_socket(struct raw_stream *stream, struct negotiations *negotiations);
+
+void raw_stream_close(struct raw_stream *stream);
+
+/* Never block; results as of recv() and send(). */
+ssize_t raw_stream_receive(const struct raw_stream *stream, char *buffer, size_t size);
+ssize_t raw_stream_send(const struct raw_stream *stream, const char *bytes, size_t length);
+
+/* Whether ERROR, an errno of these, means to try later. */
+bool raw_stream_would_block(int error);
+
+#endif

@@ -1,0 +1,143 @@
+/* Engine raw and a server that is faster than the client. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/clock.h"
+#include "loadgen/engine/engine.h"
+#include "loadgen/plan/prepare.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static const char head[] = "HTTP/1.1 200 OK\r\nContent-Length: 1000000000000000\r\n\r\n";
+
+static struct plan plan;
+static struct request_plan request_plan;
+static struct event_base *base;
+static int listener = -1, accepted = -1;
+static size_t calls;
+
+/* Linked in place of recv(): there is always as much as the caller can take. */
+/* NOLINTBEGIN(bugprone-reserved-identifier): names of the linker */
+ssize_t __wrap_recv(int fd, void *buffer, size_t size, int flags);
+/* NOLINTEND(bugprone-reserved-identifier) */
+ssize_t __wrap_recv(int fd, void *buffer, size_t size, int flags)
+{
+    (void)fd;
+    (void)flags;
+    memset(buffer, 'x', size);
+    if (calls++ == 0)
+        memcpy(buffer, head, strlen(head));
+    return (ssize_t)size;
+}
+
+static int listen_anywhere(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof(address);
+
+    listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (bind(listener, (struct sockaddr *)&address, length) != 0 || listen(listener, 8) != 0 ||
+        getsockname(listener, (struct sockaddr *)&address, &length) != 0)
+        return -1;
+    return ntohs(address.sin_port);
+}
+
+static int begin(void **state)
+{
+    static char url[64];
+    char why[256];
+    int port = listen_anywhere();
+
+    (void)state;
+    calls = 0;
+    snprintf(url, sizeof(url), "http://127.0.0.1:%d/", port);
+    plan = (struct plan){.urls = {url},
+                         .url_count = 1,
+                         .method = "GET",
+                         .connections = 1,
+                         .streams = 1,
+                         .timeout_ms = 200};
+    base = event_base_new();
+    return port > 0 && base != NULL &&
+                   request_plan_prepare(&request_plan, &plan, why, sizeof(why)) == 0
+               ? 0
+               : -1;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    request_plan_free(&request_plan);
+    event_base_free(base);
+    return close(listener);
+}
+
+/* The byte that it sends makes the client's socket readable until the end. */
+static void on_connecting(evutil_socket_t fd, short events, void *context)
+{
+    (void)events;
+    (void)context;
+    accepted = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+    assert_int_equal(send(accepted, "x", 1, 0), 1);
+}
+
+static void on_connected(void *context, uint32_t slot)
+{
+    (void)context;
+    (void)slot;
+}
+
+static void on_end(void *context, uint32_t slot, struct transaction *transaction, uint64_t now_ns)
+{
+    enum error_kind *error = context;
+
+    (void)slot;
+    (void)now_ns;
+    *error = transaction->error;
+    event_base_loopbreak(base);
+}
+
+/* It would be read for ever if the timer of the timeout had no turn. */
+static void endless_body_ends_at_the_timeout(void **state)
+{
+    enum error_kind error = ERROR_KIND_NONE;
+    const struct engine_config config = {
+        .plan = &plan,
+        .request_plan = &request_plan,
+        .base = base,
+        .owner = {.connected = on_connected, .ended = on_end, .context = &error}};
+    struct engine *engine = engine_raw.create(&config);
+    struct event *connecting = event_new(base, listener, EV_READ, on_connecting, NULL);
+
+    (void)state;
+    assert_non_null(engine);
+    assert_true(engine_raw.reserve(engine, 1));
+    engine_raw.begin(engine, 0, &request_plan.requests[0], clock_monotonic_ns());
+    engine_raw.flush(engine);
+    event_add(connecting, NULL);
+    event_base_dispatch(base);
+    assert_true(calls > 1);
+    assert_int_equal(error, ERROR_KIND_TIMEOUT);
+    engine_raw.destroy(engine);
+    event_free(connecting);
+    close(accepted);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(endless_body_ends_at_the_timeout, begin, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
