@@ -1,6 +1,8 @@
 /* wsload, the load generator: dispatches to a run, a sweep, the lab, or the comparison of two reports. */
+#include "common/escape.h"
 #include "loadgen/cli/options.h"
 #include "loadgen/lab/command.h"
+#include "loadgen/report/baseline.h"
 #include "loadgen/report/compare.h"
 #include "loadgen/report/gnuplot.h"
 #include "loadgen/report/report.h"
@@ -24,7 +26,7 @@ enum { WHY_TEXT = 512 };
 
 static int fail(const char *why)
 {
-    fprintf(stderr, "wsload: %s\n", why);
+    escape_report("wsload", why);
     return RESULT_USAGE_ERROR;
 }
 
@@ -40,9 +42,12 @@ static uint32_t count_cores(void)
 
 static int fail_write(const struct plan *plan, int error)
 {
-    fprintf(stderr, "wsload: cannot write the report%s%s: %s\n", plan->output != NULL ? " to " : "",
-            plan->output != NULL ? plan->output : "", strerror(error));
-    return RESULT_USAGE_ERROR;
+    char why[WHY_TEXT];
+
+    snprintf(why, sizeof(why), "cannot write the report%s%.400s: %s",
+             plan->output != NULL ? " to " : "", plan->output != NULL ? plan->output : "",
+             strerror(error));
+    return fail(why);
 }
 
 /* Whether the plan's PNG report can be written: it needs a file and gnuplot. */
@@ -215,6 +220,8 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     event_set_log_callback(ignore_warning);
     plan.unicode = live_terminal_has_unicode();
+    if (baseline_apply(&plan, why, sizeof(why)) != 0)
+        return fail(why);
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return fail("cannot initialize libcurl");
     out = can_draw(&plan) ? open_output(&plan) : NULL;

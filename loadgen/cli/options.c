@@ -213,6 +213,29 @@ static bool read_arguments(struct option_reader *reader)
 
 /* ---- Dependencies between options ---- */
 
+static const char *format_name(enum plan_format format)
+{
+    static const char *const names[] = {
+#define FORMAT(id, name, ending) [PLAN_FORMAT_##id] = (name),
+#include "loadgen/plan/formats.def"
+#undef FORMAT
+    };
+
+    return names[format];
+}
+
+/* Whether a condition is relative to a baseline. */
+static bool is_relative(const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->fail_if_count; i++)
+        if (plan->fail_if[i].relative)
+            return true;
+    for (size_t i = 0; i < plan->abort_on_count; i++)
+        if (plan->abort_on[i].relative)
+            return true;
+    return false;
+}
+
 static bool check_sweep(struct option_reader *reader)
 {
     const struct plan *plan = reader->plan;
@@ -223,9 +246,10 @@ static bool check_sweep(struct option_reader *reader)
             "a sweep conflicts with --rate, --ramp, --stages and --replay: it is a closed loop");
     if (plan->control_fd >= 0)
         return option_fail(reader, "--control-fd conflicts with sweep");
-    if (plan->format == PLAN_FORMAT_HDR)
+    if (plan->format == PLAN_FORMAT_HDR || plan->format >= PLAN_FORMAT_JUNIT)
         return option_fail(
-            reader, "--format hdr is not available for sweeps (text, json, csv, html, md, png)");
+            reader, "--format %s is not available for sweeps (text, json, csv, html, md, png)",
+            format_name(plan->format));
     return true;
 }
 
@@ -248,11 +272,13 @@ static void complete_sweep(struct plan *plan)
     plan->connections_requested = connections->value[connections->count - 1];
 }
 
-/* The maximum number of connections over all stages, or the number of -c. */
+/* The maximum number of connections over all stages or points, or the number of -c. */
 static uint32_t max_connections(const struct plan *plan)
 {
     double max = 0;
 
+    if (plan->command == PLAN_SWEEP && plan->sweep.connections.count > 0)
+        return plan->sweep.connections.value[plan->sweep.connections.count - 1];
     if (!plan->stages_of_connections)
         return plan->connections_requested;
     for (size_t i = 0; i < plan->stage_count; i++)
@@ -320,10 +346,19 @@ static bool check(struct option_reader *reader)
         return option_fail(reader, "--think conflicts with --rate: it applies to closed loops");
     if (plan->body != NULL && plan->body_file != NULL)
         return option_fail(reader, "--body conflicts with --body-file");
-    if (plan->engine == PLAN_ENGINE_RAW && plan->http == PLAN_HTTP_2)
-        return option_fail(reader, "--engine raw does not support --http2");
+    if (plan->streams > 1 && plan->http != PLAN_HTTP_2)
+        return option_fail(reader, "--streams requires --http2");
+    if (plan->streams > 1 && (!plan->keepalive || plan->requests_per_connection > 0))
+        return option_fail(reader,
+                           "--streams conflicts with --no-keepalive and --max-reqs-per-conn");
+    if ((uint64_t)max_connections(plan) * plan->streams > PLAN_CONNECTIONS_MAX)
+        return option_fail(reader, "--streams %u with %u connections: more than %d streams",
+                           plan->streams, max_connections(plan), PLAN_CONNECTIONS_MAX);
     if ((plan->certificate == NULL) != (plan->key == NULL))
         return option_fail(reader, "--cert requires --key and vice versa");
+    if (plan->baseline == NULL && is_relative(plan))
+        return option_fail(reader, "a condition on a multiple, such as p99>1.1x, requires "
+                                   "--baseline A.json");
     if (plan->rounds > 1 && plan->control_fd >= 0)
         return option_fail(reader, "--control-fd conflicts with --repeat");
     return plan->command != PLAN_SWEEP || check_sweep(reader);

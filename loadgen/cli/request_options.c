@@ -38,6 +38,7 @@ SWITCH(http10, http, PLAN_HTTP_1_0)
 SWITCH(http11, http, PLAN_HTTP_1_1)
 SWITCH(http2, http, PLAN_HTTP_2)
 SWITCH(insecure, insecure, true)
+SWITCH(no_resume, resume, false)
 SWITCH(json, format, PLAN_FORMAT_JSON)
 SWITCH(progress, progress_lines, true)
 SWITCH(quiet, quiet, true)
@@ -53,6 +54,7 @@ STRING(ca_file, ca_file)
 STRING(certificate, certificate)
 STRING(key, key)
 STRING(compare, compare)
+STRING(baseline, baseline)
 
 /* ---- Requests and connections ---- */
 
@@ -151,6 +153,32 @@ bool option_set_engine(struct option_reader *reader, struct option_value value)
     reader->plan->engine = raw ? PLAN_ENGINE_RAW : PLAN_ENGINE_CURL;
     if (!raw && strcmp(value.text, "curl") != 0)
         return option_fail(reader, "%s %s: unknown (curl, raw)", value.spelling, value.text);
+    return true;
+}
+
+bool option_set_streams(struct option_reader *reader, struct option_value value)
+{
+    return option_read_number(reader, value, PLAN_STREAMS_MAX, &reader->plan->streams);
+}
+
+bool option_set_tls_max(struct option_reader *reader, struct option_value value)
+{
+    reader->plan->tls_max = strcmp(value.text, "1.2") == 0   ? 12
+                            : strcmp(value.text, "1.3") == 0 ? 13
+                                                             : 0;
+    if (reader->plan->tls_max == 0)
+        return option_fail(reader, "%s %s: unknown (1.2, 1.3)", value.spelling, value.text);
+    return true;
+}
+
+bool option_set_ciphers(struct option_reader *reader, struct option_value value)
+{
+    if (value.text[0] == '\0' || value.text[strcspn(value.text, " \t\r\n")] != '\0')
+        return option_fail(reader,
+                           "%s '%s': invalid list of ciphers (example: "
+                           "ECDHE-RSA-AES128-GCM-SHA256:TLS_AES_128_GCM_SHA256)",
+                           value.spelling, value.text);
+    reader->plan->ciphers = value.text;
     return true;
 }
 
@@ -253,7 +281,7 @@ static const char *const format_names[] = {
 
 bool option_set_format(struct option_reader *reader, struct option_value value)
 {
-    char names[64] = "";
+    char names[128] = "";
 
     for (size_t i = 0; i < PLAN_FORMAT_COUNT; i++) {
         size_t used = strlen(names);

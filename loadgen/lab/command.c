@@ -1,5 +1,6 @@
 #include "loadgen/lab/command.h"
 
+#include "common/escape.h"
 #include "common/tables.h"
 #include "common/units.h"
 
@@ -17,7 +18,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATH_MAX_BYTES = 4096, WHY = 512, DURATION_MAX_S = 24 * 3600, NAMES_MAX = 32 };
+enum {
+    PATH_MAX_BYTES = 4096,
+    WHY = 512,
+    DURATION_MAX_S = 24 * 3600,
+    NAMES_MAX = 32,
+    RATE_MAX = 10000000
+};
 
 const struct experiment lab_experiments[] = {
 #define EXPERIMENT(name, title, question) {#name, title, question, experiment_##name},
@@ -90,6 +97,10 @@ static int set_option(struct lab_options *options, const struct arguments *argum
         if (units_parse_number(value, &rounds) != 0 || rounds < 1 || rounds > POINT_ROUNDS)
             return reject(arguments, "--rounds: '%s' is out of range (1-%d)", value, POINT_ROUNDS);
         options->rounds = (uint32_t)rounds;
+    } else if (strcmp(option, "rate") == 0) {
+        if (units_parse_count(value, &options->rate) != 0 || options->rate == 0 ||
+            options->rate > RATE_MAX)
+            return reject(arguments, "--rate: '%s' is out of range (1-%d)", value, RATE_MAX);
     }
     return 0;
 }
@@ -206,7 +217,7 @@ void lab_help(FILE *out)
 
 static int report_error(const char *why)
 {
-    fprintf(stderr, "wsload: %s\n", why);
+    escape_report("wsload", why);
     return RESULT_USAGE_ERROR;
 }
 
@@ -232,10 +243,11 @@ static int write_page(const struct lab_options *options, const char *name, const
     return RESULT_GOOD;
 }
 
-static int write_findings(const struct lab_options *options, const struct experiment *experiment,
-                          struct document *findings, const struct machine *machine)
+static int write_findings(const struct lab *lab, const struct lab_options *options,
+                          const struct experiment *experiment, struct document *findings,
+                          const struct machine *machine)
 {
-    findings_add_published(findings, experiment->name);
+    findings_add_published(findings, experiment->name, &lab->own);
     putchar('\n');
     if (document_write_text(stdout, findings, false) != 0)
         return report_error("out of memory");
@@ -263,6 +275,7 @@ static void set_up(struct lab *lab, const struct lab_options *options)
         .quick = options->quick,
         .rounds = options->quick ? 3 : 5,
         .trial_ms = options->quick ? 400 : 3000,
+        .rate = (double)options->rate,
         .cores = count_cores(),
         .shows_progress = !options->quiet && isatty(STDERR_FILENO),
     };
@@ -300,7 +313,7 @@ static int conduct(struct lab *lab, const struct lab_options *options,
     if (*findings == NULL)
         return report_error("out of memory");
     if (lab_conduct(lab, experiment, *findings) == 0) {
-        status = write_findings(options, experiment, *findings, machine);
+        status = write_findings(lab, options, experiment, *findings, machine);
     } else if (lab->interrupted) {
         status = RESULT_INTERRUPTED;
     } else {

@@ -35,6 +35,13 @@ void curve_table(struct document *findings, const char *title, const struct curv
     }
 }
 
+void curve_record(struct lab *lab, const struct curve *curve)
+{
+    for (size_t i = 0; i < curve->count; i++)
+        point_record(lab, &curve->points[i], "%s, %u", curve->name,
+                     curve->points[i].plan.connections_requested);
+}
+
 void curves_plot(struct document *findings, const char *title, const struct curve *curves,
                  size_t count, enum measure measure)
 {

@@ -26,6 +26,9 @@ void curve_init(struct lab *lab, struct point *first, struct private_server *ser
  */
 void curve_table(struct document *findings, const char *title, const struct curve *curve);
 
+/* Records the points for the comparison with published figures, as "NAME, CONNECTIONS". */
+void curve_record(struct lab *lab, const struct curve *curve);
+
 /*
  * Plots MEASURE over the connections, on logarithmic axes except for rates. At most PLOT_LINES_MAX
  * curves.

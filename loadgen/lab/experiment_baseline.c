@@ -48,6 +48,7 @@ int experiment_baseline(struct lab *lab, struct document *findings)
     point_init(lab, point, server, LAB_SMALL, 1, "one connection");
     if (points_measure(lab, point, 1) != 0)
         return -1;
+    point_record(lab, point, "one connection");
     describe(findings, point);
     points_plot_rounds(findings, "Latency by round", true);
     point_line(findings, point, "p50", MEASURE_P50);

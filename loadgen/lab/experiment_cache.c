@@ -127,6 +127,8 @@ int experiment_cache(struct lab *lab, struct document *findings)
         return -1;
     if (points_measure(lab, points, KINDS) != 0)
         return -1;
+    point_record(lab, &points[COLD], "cold");
+    point_record(lab, &points[HOT], "hot");
     put_table(findings, points, bytes);
     points_plot_rounds(findings, "Mean latency by round", true);
     for (size_t i = 0; i < KINDS; i++)

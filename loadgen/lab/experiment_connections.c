@@ -46,8 +46,10 @@ int experiment_concurrency(struct lab *lab, struct document *findings)
         points[i].plan.keepalive = false;
     if (points_measure(lab, points, (size_t)2 * CONCURRENCY_STEPS) != 0)
         return -1;
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < 2; i++) {
+        curve_record(lab, &curves[i]);
         curve_table(findings, curves[i].name, &curves[i]);
+    }
     curves_plot(findings, "Requests per second by connections", curves, 2, MEASURE_RATE);
     curves_plot(findings, "Mean latency by connections", curves, 2, MEASURE_MEAN);
     for (size_t i = 0; i < 2; i++)
@@ -61,7 +63,7 @@ int experiment_concurrency(struct lab *lab, struct document *findings)
 
 /* ---- scaling: how many connections finish fixed work fastest? ---- */
 
-static const uint32_t scaling_steps[] = {10, 50, 100, 250, 500, 1000};
+static const uint32_t scaling_steps[] = {10, 50, 100, 500, 1000};
 
 enum { SCALING_STEPS = ARRAY_LENGTH(scaling_steps), REQUESTS = 50000, REQUESTS_QUICK = 5000 };
 
@@ -87,7 +89,8 @@ static void explain_scaling(struct document *findings, const struct curve *curve
 
 int experiment_scaling(struct lab *lab, struct document *findings)
 {
-    struct private_server *server = lab_server(lab, NULL);
+    static const char *const options[] = {"workers.processes=4", "workers.threads=10", NULL};
+    struct private_server *server = lab_server(lab, options);
     struct point *points = points_create(lab, SCALING_STEPS);
     const struct curve curve = {"Connection per request", points, SCALING_STEPS};
     uint64_t requests = lab->quick ? REQUESTS_QUICK : REQUESTS;
@@ -106,6 +109,7 @@ int experiment_scaling(struct lab *lab, struct document *findings)
         return -1;
     snprintf(title, sizeof(title), "%s requests, connection per request",
              lab_number(number, sizeof(number), (double)requests));
+    curve_record(lab, &curve);
     curve_table(findings, title, &curve);
     curves_plot(findings, "Requests per second by connections", &curve, 1, MEASURE_RATE);
     curves_plot(findings, "Mean latency by connections", &curve, 1, MEASURE_MEAN);
@@ -151,6 +155,7 @@ int experiment_connections(struct lab *lab, struct document *findings)
     curve_init(lab, points, server, LAB_SMALL, connection_steps, count, "keep-alive");
     if (points_measure(lab, points, count) != 0)
         return -1;
+    curve_record(lab, &curve);
     curve_table(findings, "1 KiB from the cache, keep-alive", &curve);
     curves_plot(findings, "Requests per second by connections", &curve, 1, MEASURE_RATE);
     curves_plot(findings, "99th percentile by connections", &curve, 1, MEASURE_P99);

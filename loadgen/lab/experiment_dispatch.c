@@ -1,4 +1,7 @@
-/* The ways to distribute connections to threads: CPU time, and how even the distribution is. */
+/*
+ * The ways to distribute new connections to threads: CPU time, and how even the distribution is, with
+ * balancing off.
+ */
 #include "loadgen/lab/points.h"
 
 #include "common/units.h"
@@ -10,17 +13,17 @@ enum { CONNECTIONS = 100 };
 /* The distribution is uneven if threads differ by more than this share of all connections. */
 #define UNEVEN_SHARE 0.125
 
+#define COMMON "workers.processes=2", "workers.threads=2", "workers.balance_connections=off"
+
 static const struct way {
     const char *name;
-    const char *const options[5];
+    const char *const options[6];
 } ways[] = {
-    {"Kernel", {"workers.processes=2", "workers.threads=2", "workers.dispatch=kernel", NULL}},
+    {"Kernel", {COMMON, "workers.dispatch=kernel", NULL}},
     {"Master, round robin",
-     {"workers.processes=2", "workers.threads=2", "workers.dispatch=master",
-      "workers.balance=round-robin", NULL}},
+     {COMMON, "workers.dispatch=master", "workers.balance=round-robin", NULL}},
     {"Master, least connections",
-     {"workers.processes=2", "workers.threads=2", "workers.dispatch=master",
-      "workers.balance=least-connections", NULL}},
+     {COMMON, "workers.dispatch=master", "workers.balance=least-connections", NULL}},
 };
 
 enum { WAYS = ARRAY_LENGTH(ways), KERNEL = 0, ROUND_ROBIN = 1 };

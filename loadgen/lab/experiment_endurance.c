@@ -188,7 +188,7 @@ int experiment_endurance(struct lab *lab, struct document *findings)
         .records_usage = true,
     };
 
-    if (run.server == NULL || (run.rate = observed_half_rate(lab, run.server)) <= 0)
+    if (run.server == NULL || (run.rate = observed_choose_rate(lab, run.server)) <= 0)
         return -1;
     if (run.duration_ms < STEPS_LEAST * STEP_MS)
         run.step_ms = run.duration_ms / STEPS_LEAST;

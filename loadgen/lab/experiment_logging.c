@@ -75,6 +75,8 @@ int experiment_logging(struct lab *lab, struct document *findings)
     }
     if (points_measure(lab, points, LEVELS) != 0)
         return -1;
+    for (size_t i = 0; i < LEVELS; i++)
+        point_record(lab, &points[i], "log %s", levels[i].name);
     put_table(findings, points);
     points_plot_rounds(findings, "CPU time of the server per request, by round", false);
     for (size_t i = 0; i < LEVELS; i++)

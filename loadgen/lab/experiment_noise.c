@@ -211,7 +211,7 @@ static int run_rounds(struct noise *noise, struct effects *all)
 {
     struct lab *lab = noise->lab;
     uint32_t rounds = lab->rounds < ROUNDS_MOST ? lab->rounds : ROUNDS_MOST;
-    double rate = observed_half_rate(lab, noise->server);
+    double rate = observed_choose_rate(lab, noise->server);
 
     if (rate <= 0)
         return -1;

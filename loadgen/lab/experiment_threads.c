@@ -1,4 +1,7 @@
-/* The best number of threads per core, for fast requests and for requests that need CPU time. */
+/*
+ * The best number of threads per core, for fast requests and for requests that need CPU time; and
+ * how evenly connections are spread over threads, with balancing and without.
+ */
 #include "loadgen/lab/points.h"
 
 #include "common/units.h"
@@ -21,6 +24,12 @@ enum {
     GRID = FUNCTIONS * THREADS * STEPS,
     OFFLOAD = ARRAY_LENGTH(offload),
     OFFLOAD_CONNECTIONS = 20,
+    SPREADS = 2, /* balancing off, on */
+    SPREAD_THREADS = 4,
+    SPREAD_CONNECTIONS = 100,
+    SPREAD_MS = 4000,   /* balancing acts within two or three seconds */
+    SPREAD_TRIALS = 10, /* the maximum, in trial durations */
+    ALL = GRID + OFFLOAD + SPREADS,
     WORK_US = 2000,
 };
 
@@ -50,20 +59,44 @@ static int begin_grid(struct lab *lab, struct point *grid, struct private_server
     return points_measure(lab, grid, GRID);
 }
 
-static void put_grid(struct document *findings, struct point *grid, size_t function)
+static void record_grid(struct lab *lab, struct point *grid)
+{
+    for (size_t f = 0; f < FUNCTIONS; f++)
+        for (size_t t = 0; t < THREADS; t++)
+            for (size_t s = 0; s < STEPS; s++)
+                point_record(lab, at(grid, f, t, s), "%s, %u threads, %u connections",
+                             functions[f][0], threads[t], connections[s]);
+}
+
+/* A row for each number of threads, with a cell of MEASURE for each number of connections. */
+static void put_grid_table(struct document *findings, struct point *grid, size_t function,
+                           enum measure measure)
 {
     static const char *const heads[] = {"threads",        "10 connections", "20 connections",
                                         "40 connections", "80 connections", NULL};
     char title[LAB_TITLE];
 
-    snprintf(title, sizeof(title), "%s: requests/s on one core", functions[function][0]);
+    snprintf(title, sizeof(title), "%s: %s on one core", functions[function][0],
+             measure == MEASURE_RATE ? "requests/s" : "mean response time");
     findings_table(findings, title, heads);
     for (size_t t = 0; t < THREADS; t++) {
         document_row(findings, DOCUMENT_NORMAL);
         document_cell(findings, "%u", threads[t]);
         for (size_t s = 0; s < STEPS; s++)
-            point_cell_rate(findings, at(grid, function, t, s));
+            if (measure == MEASURE_RATE)
+                point_cell_rate(findings, at(grid, function, t, s));
+            else
+                point_cell(findings, at(grid, function, t, s), measure);
     }
+}
+
+static void put_grid(struct document *findings, struct point *grid, size_t function)
+{
+    char title[LAB_TITLE];
+
+    put_grid_table(findings, grid, function, MEASURE_RATE);
+    put_grid_table(findings, grid, function, MEASURE_MEAN);
+    snprintf(title, sizeof(title), "%s: requests/s on one core", functions[function][0]);
     document_plot(findings, title, (struct plot_axis){true, axis_count},
                   (struct plot_axis){false, axis_rate});
     for (size_t t = 0; t < THREADS; t++) {
@@ -167,6 +200,46 @@ static void explain_offload(struct document *findings, const struct lab *lab,
                        "idle machine.");
 }
 
+/* ---- Balancing ---- */
+
+static int begin_spread(struct lab *lab, struct point *points, struct private_server *server)
+{
+    static const char *const switches[SPREADS] = {"off", "on"};
+    uint64_t most_ms = lab->trial_ms * SPREAD_TRIALS;
+
+    for (size_t i = 0; i < SPREADS; i++) {
+        point_init(lab, &points[i], server, functions[1][1], SPREAD_CONNECTIONS,
+                   "%d threads, balancing %s", SPREAD_THREADS, switches[i]);
+        snprintf(points[i].command, sizeof(points[i].command), "balance %s", switches[i]);
+        points[i].plan.duration_ms = most_ms < SPREAD_MS ? most_ms : SPREAD_MS;
+    }
+    return points_measure(lab, points, SPREADS);
+}
+
+static void put_spread(struct document *findings, const struct point *points)
+{
+    static const char *const heads[] = {
+        "balancing", "connections of each thread", "requests/s", "p50", "p99", NULL};
+
+    findings_table(findings, "100 connections with keep-alive on 4 threads, all cores", heads);
+    for (size_t i = 0; i < SPREADS; i++) {
+        document_row(findings, DOCUMENT_NORMAL);
+        document_cell(findings, "%s", i == 0 ? "off" : "on");
+        document_cell(findings, "%.0f to %.0f", point_own_median(&points[i], POINT_LEAST),
+                      point_own_median(&points[i], POINT_MOST));
+        point_cell_rate(findings, &points[i]);
+        point_cell(findings, &points[i], MEASURE_P50);
+        point_cell(findings, &points[i], MEASURE_P99);
+    }
+    findings_add(
+        findings, FINDINGS_LESSON,
+        "The kernel chooses a thread for each new connection by a hash, so that threads "
+        "get %.0f to %.0f of 100. With balancing, connections move to threads with fewer: "
+        "%.0f to %.0f. The same happens to threads that are added under load.",
+        point_own_median(&points[0], POINT_LEAST), point_own_median(&points[0], POINT_MOST),
+        point_own_median(&points[1], POINT_LEAST), point_own_median(&points[1], POINT_MOST));
+}
+
 /* ---- The experiment ---- */
 
 static int first_core(void)
@@ -184,20 +257,26 @@ static int first_core(void)
 int experiment_threads(struct lab *lab, struct document *findings)
 {
     static const char *const options[] = {"workers.processes=1", "arithmetic.enabled=on", NULL};
-    struct private_server *one_core = lab_create_server(lab), *all_cores = lab_server(lab, options);
-    struct point *grid = points_create(lab, GRID + OFFLOAD);
+    static const char *const spread_options[] = {"workers.processes=1", "workers.threads=4",
+                                                 "arithmetic.enabled=on", NULL};
+    struct private_server *one_core = lab_create_server(lab), *all_cores = lab_server(lab, options),
+                          *spread = lab_server(lab, spread_options);
+    struct point *grid = points_create(lab, ALL);
 
-    if (one_core == NULL || all_cores == NULL || grid == NULL)
+    if (one_core == NULL || all_cores == NULL || spread == NULL || grid == NULL)
         return -1;
     private_server_use_core(one_core, first_core());
     if (lab_start(lab, one_core, options) != 0 || begin_grid(lab, grid, one_core) != 0 ||
-        begin_offload(lab, grid + GRID, all_cores) != 0)
+        begin_offload(lab, grid + GRID, all_cores) != 0 ||
+        begin_spread(lab, grid + GRID + OFFLOAD, spread) != 0)
         return -1;
+    record_grid(lab, grid);
     for (size_t f = 0; f < FUNCTIONS; f++)
         put_grid(findings, grid, f);
     put_offload(findings, grid + GRID);
+    put_spread(findings, grid + GRID + OFFLOAD);
     explain_grid(findings, grid);
     explain_offload(findings, lab, grid + GRID);
-    points_add_cautions(findings, grid, GRID + OFFLOAD);
+    points_add_cautions(findings, grid, ALL);
     return 0;
 }

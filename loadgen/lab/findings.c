@@ -1,5 +1,6 @@
 #include "loadgen/lab/findings.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,9 +55,11 @@ void findings_add(struct document *findings, enum findings_kind kind, const char
 const struct published *published_next(const char *experiment, const struct published *after)
 {
     static const struct published all[] = {
-#define PUBLISHED(experiment, setting, figure) {#experiment, setting, figure},
+#define PUBLISHED_SETTINGS(experiment, theirs, ours)
+#define PUBLISHED(experiment, point, measure, value) {#experiment, point, MEASURE_##measure, value},
 #include "loadgen/lab/published.def"
 #undef PUBLISHED
+#undef PUBLISHED_SETTINGS
     };
 
     for (const struct published *at = after != NULL ? after + 1 : all; at < all + ARRAY_LENGTH(all);
@@ -66,15 +69,66 @@ const struct published *published_next(const char *experiment, const struct publ
     return NULL;
 }
 
-void findings_add_published(struct document *findings, const char *experiment)
-{
-    const struct published *one = published_next(experiment, NULL);
+static const struct published_settings {
+    const char *experiment, *theirs, *ours;
+} published_settings[] = {
+#define PUBLISHED_SETTINGS(experiment, theirs, ours) {#experiment, theirs, ours},
+#define PUBLISHED(experiment, point, measure, value)
+#include "loadgen/lab/published.def"
+#undef PUBLISHED
+#undef PUBLISHED_SETTINGS
+};
 
-    if (one == NULL)
+/* The settings of EXPERIMENT, or NULL: nothing was published. */
+static const struct published_settings *find_settings(const char *experiment)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(published_settings); i++)
+        if (strcmp(published_settings[i].experiment, experiment) == 0)
+            return &published_settings[i];
+    return NULL;
+}
+
+/* Our median for ONE; NAN if the point was not measured. */
+static double own_value(const struct published_own *own, const struct published *one)
+{
+    for (size_t i = 0; i < own->count; i++)
+        if (strcmp(own->of[i].point, one->point) == 0)
+            return own->of[i].medians.value[one->measure];
+    return NAN;
+}
+
+static void put_published(struct document *findings, const struct published *one, double value)
+{
+    char text[MEASURE_TEXT];
+
+    document_row(findings, DOCUMENT_NORMAL);
+    document_cell(findings, "%s", one->point);
+    document_cell(findings, "%s", measure_table[one->measure].label);
+    document_cell(findings, "%s", measure_format(text, one->measure, one->value));
+    document_cell(findings, "%s", measure_format(text, one->measure, value));
+    if (isnan(value))
+        document_cell(findings, "-");
+    else
+        document_cell(findings, "%.3g", value / one->value);
+}
+
+void findings_add_published(struct document *findings, const char *experiment,
+                            const struct published_own *own)
+{
+    static const char *const heads[] = {"point", "measure", "published", "ours", "ratio", NULL};
+    const struct published *one = published_next(experiment, NULL);
+    const struct published_settings *settings = find_settings(experiment);
+
+    if (settings == NULL)
         return;
     document_section(findings, "Published by others, of their servers on their machines", NULL);
+    document_note(findings, DOCUMENT_QUIET, "Theirs:", "%s.", settings->theirs);
+    document_note(findings, DOCUMENT_QUIET, "Ours:", "%s.", settings->ours);
+    if (one == NULL)
+        return;
+    findings_table(findings, "Published and ours", heads);
     for (; one != NULL; one = published_next(experiment, one))
-        document_note(findings, DOCUMENT_QUIET, "", "%s: %s", one->setting, one->figure);
+        put_published(findings, one, own_value(own, one));
 }
 
 void findings_add_machine(struct document *findings, const struct machine *machine)

@@ -8,6 +8,7 @@
 
 #include "loadgen/lab/machine.h"
 #include "loadgen/report/document.h"
+#include "loadgen/stats/measures.h"
 
 enum findings_kind {
     FINDINGS_LESSON,    /* what the numbers show */
@@ -30,14 +31,28 @@ void findings_add(struct document *findings, enum findings_kind kind, const char
 
 /* A result of the same experiment that others published (published.def). */
 struct published {
-    const char *experiment, *setting, *figure;
+    const char *experiment, *point;
+    enum measure measure;
+    double value;
 };
 
 /* The entry of EXPERIMENT that follows AFTER (NULL: the first one); NULL at the end. */
 const struct published *published_next(const char *experiment, const struct published *after);
 
-/* A section with the published figures of EXPERIMENT, if there are any. */
-void findings_add_published(struct document *findings, const char *experiment);
+/* Our own medians of the points that others published, too. All zero: none. */
+enum { PUBLISHED_POINT = 64, PUBLISHED_OWN_MAX = 64 };
+
+struct published_own {
+    struct {
+        char point[PUBLISHED_POINT];
+        struct measures medians;
+    } of[PUBLISHED_OWN_MAX];
+    size_t count;
+};
+
+/* A section with the published figures of EXPERIMENT beside OWN, if there are any. */
+void findings_add_published(struct document *findings, const char *experiment,
+                            const struct published_own *own);
 
 /* Adds the facts of the machine to the last section. */
 void findings_add_machine(struct document *findings, const struct machine *machine);

@@ -31,13 +31,15 @@ struct bare_server;
 struct trials;
 
 struct lab {
-    const char *program; /* path of webserverd; NULL: search for it */
-    bool quick;          /* fewer and shorter trials, smaller sets */
-    uint32_t rounds;     /* of each point */
-    uint64_t trial_ms;   /* of a trial, without the warm-up */
-    uint32_t cores;      /* available to this process */
-    bool shows_progress; /* one line on standard error, overwritten */
-    const char *name;    /* of the current experiment */
+    const char *program;      /* path of webserverd; NULL: search for it */
+    bool quick;               /* fewer and shorter trials, smaller sets */
+    uint32_t rounds;          /* of each point */
+    uint64_t trial_ms;        /* of a trial, without the warm-up */
+    double rate;              /* of a constant load, requests per second; 0: half of the maximum */
+    uint32_t cores;           /* available to this process */
+    bool shows_progress;      /* one line on standard error, overwritten */
+    const char *name;         /* of the current experiment */
+    struct published_own own; /* of the current experiment */
     bool interrupted;
     char why[LAB_WHY]; /* of the last failure */
     struct private_server *server[LAB_SERVERS];

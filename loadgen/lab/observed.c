@@ -11,12 +11,15 @@
 
 enum { LEAST_STEP_MS = 100, GRACE_MS = 10000 };
 
-double observed_half_rate(struct lab *lab, struct private_server *server)
+double observed_choose_rate(struct lab *lab, struct private_server *server)
 {
-    struct point *point = points_create(lab, 1);
+    struct point *point;
     uint32_t rounds = lab->rounds;
     int result;
 
+    if (lab->rate > 0)
+        return lab->rate;
+    point = points_create(lab, 1);
     if (point == NULL)
         return 0;
     point_init(lab, point, server, LAB_SMALL, OBSERVED_CONNECTIONS, "maximum rate");

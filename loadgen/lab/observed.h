@@ -38,8 +38,11 @@ struct observed {
     bool event_done;
 };
 
-/* Half the maximum rate of SERVER with LAB_SMALL, from one trial. Returns 0 with WHY on failure. */
-double observed_half_rate(struct lab *lab, struct private_server *server);
+/*
+ * The rate of the lab or, without one, half the maximum rate of SERVER with LAB_SMALL, from one trial.
+ * Returns 0 with WHY on failure.
+ */
+double observed_choose_rate(struct lab *lab, struct private_server *server);
 
 /*
  * Returns 0, after which the caller calls observed_free(), or -1: interrupted or failed with WHY.

@@ -1,6 +1,7 @@
 #include "loadgen/lab/points.h"
 
 #include "common/clock.h"
+#include "common/figures.h"
 #include "common/segment_reader.h"
 #include "common/units.h"
 
@@ -75,7 +76,8 @@ void point_use_bare(struct point *point, const struct bare_server *bare)
 
 /* Counters of the server. */
 struct counters {
-    uint64_t cpu_ns, hits, misses;
+    uint64_t cpu_ns;
+    uint64_t sums[METRIC_COUNT];
 };
 
 /*
@@ -109,11 +111,21 @@ static struct counters read_counters(const struct series_run *run)
 {
     struct counters counters = {.cpu_ns = cpu_ns_of(run->point)};
 
-    if (run->attached) {
-        counters.hits = segment_reader_sum(&run->reader, METRIC_cache_hits);
-        counters.misses = segment_reader_sum(&run->reader, METRIC_cache_misses);
-    }
+    for (int i = 0; i < METRIC_COUNT && run->attached; i++)
+        counters.sums[i] = segment_reader_sum(&run->reader, (enum metric)i);
     return counters;
+}
+
+/* The source of a figure: the counters before and after a trial. */
+struct trial_counters {
+    const struct counters *before, *after;
+};
+
+static double growth_of(const void *trial, enum metric metric)
+{
+    const struct trial_counters *own = trial;
+
+    return (double)(own->after->sums[metric] - own->before->sums[metric]);
 }
 
 static void sample_threads(struct series_run *run)
@@ -124,10 +136,10 @@ static void sample_threads(struct series_run *run)
     run->least = UINT64_MAX;
     run->most = 0;
     for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++) {
-        const struct segment_slot *slot = segment_thread_slot(segment, i);
+        const struct segment_thread_slot *slot = segment_thread_slot(segment, i);
         uint64_t open;
 
-        if (!segment_slot_reserved(slot) ||
+        if (!segment_thread_reserved(segment, i) ||
             atomic_load_explicit(&slot->worker, memory_order_relaxed) == SEGMENT_NO_WORKER)
             continue;
         open = segment_reader_metric(&run->reader, segment_thread(segment, i)->metrics,
@@ -230,8 +242,7 @@ static void record_trial(void *context, size_t index, const struct result *resul
     struct series_run *run = context;
     struct point *point = &run->points[index];
     struct counters after = read_counters(run);
-    uint64_t hits = after.hits - run->before.hits;
-    uint64_t looked = hits + after.misses - run->before.misses;
+    struct trial_counters trial = {&run->before, &after};
     uint32_t round = point->rounds;
 
     detach(run);
@@ -240,7 +251,7 @@ static void record_trial(void *context, size_t index, const struct result *resul
     if (result->interrupted || round == POINT_ROUNDS)
         return;
     point->value[POINT_CPU][round] = server_cpu(run, result, after.cpu_ns);
-    point->value[POINT_HITS][round] = looked > 0 ? (double)hits * 100 / (double)looked : NAN;
+    point->value[POINT_HITS][round] = 100 * figure_value(FIGURE_cache_hit_ratio, growth_of, &trial);
     point->value[POINT_LEAST][round] = run->sampled_threads ? (double)run->least : NAN;
     point->value[POINT_MOST][round] = run->sampled_threads ? (double)run->most : NAN;
     point->rounds++;
@@ -391,6 +402,21 @@ struct interval point_rate_ratio(const struct point *over, const struct point *u
     for (uint32_t i = 0; i < over->rounds; i++)
         ratios[i] = rate_of(over, i) / rate_of(under, i);
     return statistics_interval(ratios, over->rounds);
+}
+
+void point_record(struct lab *lab, const struct point *point, const char *name, ...)
+{
+    struct published_own *own = &lab->own;
+    va_list arguments;
+
+    if (own->count == PUBLISHED_OWN_MAX)
+        return;
+    va_start(arguments, name);
+    vsnprintf(own->of[own->count].point, PUBLISHED_POINT, name, arguments);
+    va_end(arguments);
+    for (size_t i = 0; i < MEASURE_COUNT; i++)
+        own->of[own->count].medians.value[i] = point_median(point, (enum measure)i);
+    own->count++;
 }
 
 double point_spread(const struct point *point)

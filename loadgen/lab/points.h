@@ -79,6 +79,10 @@ double point_own_median(const struct point *point, enum point_measure measure);
 struct interval point_cpu_ratio(const struct point *over, const struct point *under);
 struct interval point_rate_ratio(const struct point *over, const struct point *under);
 
+/* Records the medians of POINT for the comparison with published figures, under this name. */
+PRINTF_LIKE(3, 4)
+void point_record(struct lab *lab, const struct point *point, const char *name, ...);
+
 /* Half the range of the rates over the rounds, in percent of their median. */
 double point_spread(const struct point *point);
 

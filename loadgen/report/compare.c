@@ -31,7 +31,7 @@ static const struct row {
 
 /* ---- Reading ---- */
 
-static json_t *read_one(const char *file, char *why, size_t size)
+json_t *compare_read_one(const char *file, char *why, size_t size)
 {
     json_error_t error;
     FILE *in = fopen(file, "re");
@@ -92,7 +92,7 @@ static json_t *read_several(char *files, char *why, size_t size)
     char *rest = NULL;
 
     for (char *file = strtok_r(files, ",", &rest); file; file = strtok_r(NULL, ",", &rest)) {
-        report = read_one(file, why, size);
+        report = compare_read_one(file, why, size);
         if (report == NULL) {
             json_decref(whole);
             json_decref(rounds);
@@ -116,7 +116,7 @@ json_t *compare_read(const char *files, char *why, size_t size)
     json_t *report;
 
     if (strchr(files, ',') == NULL || access(files, R_OK) == 0)
-        return read_one(files, why, size);
+        return compare_read_one(files, why, size);
     snprintf(why, size, "out of memory");
     words = strdup(files);
     report = words != NULL ? read_several(words, why, size) : NULL;

@@ -10,6 +10,9 @@
 #include <stddef.h>
 #include <stdio.h>
 
+/* Reads the report of a run from FILE. Returns NULL with WHY; the caller frees it with json_decref(). */
+json_t *compare_read_one(const char *file, char *why, size_t size);
+
 /*
  * Reads the report in FILES; several names, separated by commas, are runs of the same load, each of
  * which becomes a round. Returns NULL with WHY; the caller releases the report with json_decref().

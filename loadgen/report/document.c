@@ -1,5 +1,7 @@
 #include "loadgen/report/document.h"
 
+#include "common/escape.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
@@ -48,9 +50,10 @@ static void *grow(struct document *document, void *array, size_t count, size_t s
 
 static const char *copy(struct document *document, const char *text)
 {
-    char *bytes = text != NULL ? allocate(document, strlen(text) + 1) : NULL;
+    size_t size = text != NULL ? ESCAPE_TEXT_BYTES(strlen(text)) : 0;
+    char *bytes = text != NULL ? allocate(document, size) : NULL;
 
-    return bytes != NULL ? strcpy(bytes, text) : NULL;
+    return bytes != NULL ? escape_text(bytes, size, text, strlen(text)) : NULL;
 }
 
 /* Returns "" if out of memory. */
@@ -58,6 +61,7 @@ PRINTF_LIKE(2, 0)
 static const char *format_text(struct document *document, const char *format, va_list arguments)
 {
     va_list again;
+    const char *escaped;
     char *text;
     int length;
 
@@ -68,7 +72,8 @@ static const char *format_text(struct document *document, const char *format, va
     if (text == NULL)
         return "";
     vsnprintf(text, (size_t)length + 1, format, arguments);
-    return text;
+    escaped = copy(document, text);
+    return escaped != NULL ? escaped : "";
 }
 
 struct document *document_create(const char *program, struct document_layout layout)

@@ -1,7 +1,7 @@
 /*
  * A report for people, without layout: title, facts, tables, plots and notes, in sections. The
  * reports of a run, of a sweep and of an experiment each fill one; text.h, markdown.h, html.h and
- * gnuplot.h write it. A document copies all strings and points. When memory runs out it stays
+ * gnuplot.h write it. A document copies all points and strings, and escapes strings (escape_text()). When memory runs out it stays
  * consistent, and the writers fail with ENOMEM. Main thread.
  */
 #ifndef LOADGEN_REPORT_DOCUMENT_H

@@ -46,7 +46,7 @@ static void put_quoted(FILE *script, const char *text)
     for (; *text != '\0'; text++) {
         if (*text == '\'')
             fputc('\'', script);
-        fputc((unsigned char)*text < ' ' ? ' ' : *text, script);
+        fputc(*text, script);
     }
     fputc('\'', script);
 }

@@ -1,11 +1,39 @@
 #include "loadgen/report/json.h"
 
 #include "common/clock.h"
+#include "common/escape.h"
 
 #include "loadgen/report/latencies.h"
 #include "loadgen/stats/notes.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Text ---- */
+
+int json_write(FILE *out, json_t *object, size_t flags)
+{
+    char *text = json_dumps(object, flags | JSON_REAL_PRECISION(9));
+    char *safe = text != NULL ? escape_json_text(text) : NULL;
+    int result = safe != NULL && fprintf(out, "%s\n", safe) > 0 ? 0 : -1;
+
+    free(safe);
+    free(text);
+    json_decref(object);
+    return result;
+}
+
+json_t *text_json(const char *text)
+{
+    size_t size = ESCAPE_TEXT_BYTES(strlen(text));
+    char *escaped = malloc(size);
+    json_t *string =
+        escaped != NULL ? json_string(escape_text(escaped, size, text, strlen(text))) : NULL;
+
+    free(escaped);
+    return string;
+}
 
 /* ---- Measures ---- */
 
@@ -41,13 +69,26 @@ static json_t *of_counter(const struct result *result, enum tally_counter counte
     return integer_json(tally_get(&result->tally, counter));
 }
 
+static const char *http_name(enum plan_http http)
+{
+    switch (http) {
+    case PLAN_HTTP_1_0:
+        return "1.0";
+    case PLAN_HTTP_2:
+        return "2";
+    case PLAN_HTTP_1_1:
+        break;
+    }
+    return "1.1";
+}
+
 static json_t *plan_object(const struct result *result)
 {
     const struct plan *plan = result->plan;
     json_t *object = json_object();
 
-    json_object_set_new(object, "url", json_string(result->url));
-    json_object_set_new(object, "method", json_string(plan->method));
+    json_object_set_new(object, "url", text_json(result->url));
+    json_object_set_new(object, "method", text_json(plan->method));
     json_object_set_new(object, "engine", json_string(result->engine));
     json_object_set_new(object, "connections", integer_json(plan->connections_requested));
     json_object_set_new(object, "threads", integer_json(plan->threads));
@@ -60,6 +101,8 @@ static json_t *plan_object(const struct result *result)
     json_object_set_new(object, "loop", json_string(plan_is_open(plan) ? "open" : "closed"));
     json_object_set_new(object, "rate", plan->rate > 0 ? json_real(plan->rate) : json_null());
     json_object_set_new(object, "keepalive", json_boolean(plan->keepalive));
+    json_object_set_new(object, "http", json_string(http_name(plan->http)));
+    json_object_set_new(object, "streams", integer_json(plan->streams));
     json_object_set_new(object, "rounds", integer_json(plan->rounds));
     json_object_set_new(object, "max_errors_percent", json_real(plan->max_errors));
     return object;
@@ -92,6 +135,7 @@ static json_t *connections_object(const struct result *result)
     json_object_set_new(object, "at_the_end", integer_json(result->connections));
     json_object_set_new(object, "up", of_counter(result, TALLY_clients_up));
     json_object_set_new(object, "opened", of_counter(result, TALLY_connections_opened));
+    json_object_set_new(object, "unsolicited", of_counter(result, TALLY_connections_unsolicited));
     return object;
 }
 
@@ -175,7 +219,7 @@ static json_t *server_object(const struct server_check_result *server)
 {
     if (server->outcome == SERVER_CHECK_NONE)
         return json_null();
-    return json_pack("{s:s, s:I, s:I, s:b, s:o}", "name", server->name, "counted",
+    return json_pack("{s:o, s:I, s:I, s:b, s:o}", "name", text_json(server->name), "counted",
                      (json_int_t)server->counted, "answered_here", (json_int_t)server->sent, "same",
                      server->outcome == SERVER_CHECK_SAME, "cpu_cores", number_json(server->cores));
 }
@@ -254,8 +298,25 @@ static json_t *notes_array(const struct result *result)
     json_t *array = json_array();
 
     for (size_t i = 0; i < count; i++)
+        json_array_append_new(array, json_pack("{s:s, s:o}", "name", notes[i].name, "text",
+                                               text_json(notes[i].text)));
+    return array;
+}
+
+/* Without TLS, tls and cipher are null. */
+static json_t *negotiated_array(const struct negotiations *negotiations)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < negotiations->count; i++) {
+        const struct negotiation *what = &negotiations->of[i].what;
+
         json_array_append_new(
-            array, json_pack("{s:s, s:s}", "name", notes[i].name, "text", notes[i].text));
+            array, json_pack("{s:s, s:o, s:o, s:I}", "http", what->http, "tls",
+                             what->tls[0] != '\0' ? json_string(what->tls) : json_null(), "cipher",
+                             what->cipher[0] != '\0' ? text_json(what->cipher) : json_null(),
+                             "connections", (json_int_t)negotiations->of[i].connections));
+    }
     return array;
 }
 
@@ -265,7 +326,7 @@ static json_t *error_texts_object(const struct error_texts *texts)
 
     for (size_t kind = 0; kind < ERROR_KIND_COUNT; kind++)
         if (texts->first[kind][0] != '\0')
-            json_object_set_new(object, error_kind_names[kind], json_string(texts->first[kind]));
+            json_object_set_new(object, error_kind_names[kind], text_json(texts->first[kind]));
     return object;
 }
 
@@ -273,7 +334,6 @@ int result_write_json(FILE *out, const struct result *result)
 {
     const struct tally *tally = &result->tally;
     json_t *object = json_object();
-    int written;
 
     json_object_set_new(object, "wsload", json_string(WEBSERVERD_VERSION));
     json_object_set_new(object, "plan", plan_object(result));
@@ -291,6 +351,11 @@ int result_write_json(FILE *out, const struct result *result)
     json_object_set_new(object, "service_us", times_object(result->plan, &tally->service));
     json_object_set_new(object, "first_byte_us", times_object(result->plan, &tally->first_byte));
     json_object_set_new(object, "connect_us", times_object(result->plan, &tally->connect));
+    json_object_set_new(object, "full_handshake_us",
+                        times_object(result->plan, &tally->full_handshake));
+    json_object_set_new(object, "resumed_handshake_us",
+                        times_object(result->plan, &tally->resumed_handshake));
+    json_object_set_new(object, "negotiated", negotiated_array(&result->negotiations));
     json_object_set_new(object, "client", client_object(result));
     json_object_set_new(object, "server", server_object(&result->server));
     json_object_set_new(object, "medians", medians_object(result->rounds));
@@ -299,8 +364,5 @@ int result_write_json(FILE *out, const struct result *result)
     json_object_set_new(object, "notes", notes_array(result));
     json_object_set_new(object, "interrupted", json_boolean(result->interrupted));
     json_object_set_new(object, "exit_status", json_integer(result_status(result)));
-    written = json_dumpf(object, out, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-    json_decref(object);
-    fputc('\n', out);
-    return written;
+    return json_write(out, object, JSON_INDENT(2));
 }

@@ -13,6 +13,15 @@
 /* Returns 0, or -1 if out of memory or OUT fails. */
 int result_write_json(FILE *out, const struct result *result);
 
+/*
+ * Writes OBJECT with jansson's FLAGS and a newline, safe for a terminal (escape_json_text()), and
+ * releases it. Returns 0, or -1 if out of memory or OUT fails.
+ */
+int json_write(FILE *out, json_t *object, size_t flags);
+
+/* TEXT, of any bytes, as a string (escape_text()). */
+json_t *text_json(const char *text);
+
 json_t *integer_json(uint64_t number);
 
 /* Null for NAN and INFINITY, which JSON lacks. */

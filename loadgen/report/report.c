@@ -1,11 +1,13 @@
 #include "loadgen/report/report.h"
 
+#include "loadgen/report/checks.h"
 #include "loadgen/report/csv.h"
 #include "loadgen/report/gnuplot.h"
 #include "loadgen/report/hdr.h"
 #include "loadgen/report/html.h"
 #include "loadgen/report/json.h"
 #include "loadgen/report/markdown.h"
+#include "loadgen/report/openmetrics.h"
 #include "loadgen/report/result_document.h"
 #include "loadgen/report/text.h"
 
@@ -42,5 +44,11 @@ int report_write(FILE *out, const struct result *result, bool colour)
         return result_write_csv(out, result);
     if (format == PLAN_FORMAT_HDR)
         return result_write_hdr(out, result);
+    if (format == PLAN_FORMAT_JUNIT)
+        return result_write_junit(out, result);
+    if (format == PLAN_FORMAT_GITHUB)
+        return result_write_github(out, result);
+    if (format == PLAN_FORMAT_OPENMETRICS)
+        return result_write_openmetrics(out, result);
     return report_write_document(out, result_document(result), format, colour);
 }

@@ -16,7 +16,7 @@ enum {
     LABEL_WIDTH = 13, /* of the first column of tables */
     TIME_WIDTH = 8,
     ROUND_WIDTH = 13,
-    TIMES_MAX = 4,
+    TIMES_MAX = 6,
     COLUMNS_MAX = PLAN_PERCENTILES_MAX + 8,
     DISTRIBUTION_ROWS = 12,
     DISTRIBUTION_WIDTH =
@@ -35,10 +35,9 @@ static size_t find_times(const struct result *result, struct times *times)
     const struct tally *tally = &result->tally;
     bool open = result_is_open(result);
     const struct times all[TIMES_MAX] = {
-        {"response", &tally->latency},
-        {"service", open ? &tally->service : NULL},
-        {"first byte", &tally->first_byte},
-        {"connecting", &tally->connect},
+        {"response", &tally->latency},         {"service", open ? &tally->service : NULL},
+        {"first byte", &tally->first_byte},    {"connecting", &tally->connect},
+        {"TLS, full", &tally->full_handshake}, {"TLS, resumed", &tally->resumed_handshake},
     };
     size_t count = 0;
 
@@ -52,14 +51,16 @@ static size_t find_times(const struct result *result, struct times *times)
 
 static void put_subtitle(struct document *document, const struct result *result)
 {
-    char elapsed[UNITS_TEXT], rounds[48] = "";
+    char elapsed[UNITS_TEXT], rounds[48] = "", streams[48] = "";
 
     if (result->rounds != NULL)
         snprintf(rounds, sizeof(rounds), " in %" PRIu32 " round%s", result->rounds->requested,
                  result->rounds->requested == 1 ? "" : "s");
+    if (result->plan->streams > 1)
+        snprintf(streams, sizeof(streams), " of %" PRIu32 " streams", result->plan->streams);
     document_subtitle(
-        document, "%" PRIu32 " connection%s %s keep-alive, %" PRIu32 " thread%s, engine %s, %s%s",
-        result->connections, result->connections == 1 ? "" : "s",
+        document, "%" PRIu32 " connection%s%s %s keep-alive, %" PRIu32 " thread%s, engine %s, %s%s",
+        result->connections, result->connections == 1 ? "" : "s", streams,
         result->plan->keepalive ? "with" : "without", result->threads,
         result->threads == 1 ? "" : "s", result->engine,
         units_format_ns(elapsed, sizeof(elapsed), (double)result->elapsed_ns), rounds);
@@ -146,6 +147,22 @@ static void put_connections(struct document *document, const struct result *resu
                       tally_get(&result->tally, TALLY_clients_used), text);
 }
 
+static void put_negotiated(struct document *document, const struct negotiations *negotiations)
+{
+    char text[UNITS_TEXT];
+
+    for (size_t i = 0; i < negotiations->count; i++) {
+        const struct negotiation *what = &negotiations->of[i].what;
+        bool tls = what->tls[0] != '\0';
+
+        document_fact(document, DOCUMENT_NORMAL, i == 0 ? "Negotiated" : "",
+                      "%s%s%s%s%s: %s connection%s", what->http, tls ? ", " : "", what->tls,
+                      tls ? ", " : "", what->cipher,
+                      format_integer(text, sizeof(text), negotiations->of[i].connections),
+                      negotiations->of[i].connections == 1 ? "" : "s");
+    }
+}
+
 static void put_facts(struct document *document, const struct result *result)
 {
     double each_ns = result_cpu_each_ns(result);
@@ -155,6 +172,7 @@ static void put_facts(struct document *document, const struct result *result)
     put_rate(document, result);
     put_received(document, result);
     put_connections(document, result);
+    put_negotiated(document, &result->negotiations);
     document_fact(document, DOCUMENT_NORMAL, "Client",
                   "%.0f%% of a core per thread, %s of CPU time per request",
                   result_cpu_share(result) * 100,

@@ -90,8 +90,8 @@ static json_t *sweep_object(const struct sweep *sweep)
     const struct plan *plan = sweep->plan;
     json_t *object = json_object();
 
-    json_object_set_new(object, "url", json_string(plan->urls[0]));
-    json_object_set_new(object, "method", json_string(plan->method));
+    json_object_set_new(object, "url", text_json(plan->urls[0]));
+    json_object_set_new(object, "method", text_json(plan->method));
     json_object_set_new(object, "engine",
                         json_string(plan->engine == PLAN_ENGINE_RAW ? "raw" : "curl"));
     json_object_set_new(object, "connections", numbers_array(&plan->sweep.connections));
@@ -109,7 +109,7 @@ static json_t *sweep_object(const struct sweep *sweep)
     json_object_set_new(object, "max_errors_percent", json_real(plan->max_errors));
     json_object_set_new(object, "cores", integer_json(sweep->cores));
     json_object_set_new(object, "server",
-                        sweep->server[0] != '\0' ? json_string(sweep->server) : json_null());
+                        sweep->server[0] != '\0' ? text_json(sweep->server) : json_null());
     return object;
 }
 
@@ -159,7 +159,7 @@ static json_t *curve_object(const struct sweep *sweep, const struct sweep_curve 
     json_t *object = json_object(), *points = json_array();
     bool known = curve->server.threads > 0;
 
-    json_object_set_new(object, "name", json_string(curve->name));
+    json_object_set_new(object, "name", text_json(curve->name));
     json_object_set_new(object, "keepalive", json_boolean(curve->keepalive));
     json_object_set_new(object, "server_workers",
                         known ? integer_json(curve->server.workers) : json_null());
@@ -184,7 +184,6 @@ static json_t *curve_object(const struct sweep *sweep, const struct sweep_curve 
 int sweep_write_json(FILE *out, const struct sweep *sweep)
 {
     json_t *object = json_object(), *curves = json_array();
-    int written;
 
     json_object_set_new(object, "wsload", json_string(WEBSERVERD_VERSION));
     json_object_set_new(object, "sweep", sweep_object(sweep));
@@ -194,8 +193,5 @@ int sweep_write_json(FILE *out, const struct sweep *sweep)
     json_object_set_new(object, "notes", findings_array(sweep->note, sweep->note_count));
     json_object_set_new(object, "interrupted", json_boolean(sweep->end == TRIALS_INTERRUPTED));
     json_object_set_new(object, "exit_status", json_integer(sweep->status));
-    written = json_dumpf(object, out, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-    json_decref(object);
-    fputc('\n', out);
-    return written;
+    return json_write(out, object, JSON_INDENT(2));
 }

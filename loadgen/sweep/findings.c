@@ -463,16 +463,14 @@ static void compare_curves(struct sweep *sweep)
 
 static void note_end(struct sweep *sweep)
 {
-    size_t done = 0;
+    size_t done = sweep_runs_done(sweep), all = sweep->point_count * sweep->plan->rounds;
 
-    for (size_t i = 0; i < sweep->point_count; i++)
-        done += trials_done(sweep->trials, i);
     if (sweep->end == TRIALS_INTERRUPTED)
-        add_note(sweep, "interrupted", "Interrupted after %zu of %zu runs.", done,
-                 sweep->point_count * sweep->plan->rounds);
+        add_note(sweep, "interrupted", "Interrupted after %zu of %zu runs.", done, all);
     if (sweep->end == TRIALS_ABORTED)
-        add_note(sweep, "aborted", "Ended by --abort-on after %zu of %zu runs.", done,
-                 sweep->point_count * sweep->plan->rounds);
+        add_note(sweep, "aborted", "Ended by --abort-on after %zu of %zu runs.", done, all);
+    if (sweep->end == TRIALS_FAILED)
+        add_note(sweep, "failed", "Failed after %zu of %zu runs: %s.", done, all, sweep->failure);
     if (sweep->status == RESULT_ERRORS)
         add_note(sweep, "too_many_errors",
                  "Some points had more errors than --max-errors allows (%g %%).",

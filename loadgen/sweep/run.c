@@ -1,5 +1,6 @@
 #include "loadgen/sweep/run.h"
 
+#include "common/escape.h"
 #include "loadgen/base/interrupts.h"
 #include "loadgen/run/trials.h"
 #include "loadgen/sweep/findings.h"
@@ -66,8 +67,9 @@ static int run_trials(struct execution *execution, enum result_status *status, c
     for (size_t i = 0; i < sweep->point_count; i++)
         points[i] = (struct trials_point){&sweep->points[i].plan, sweep->points[i].name};
     sweep->end = trials_run(sweep->trials, &setup, &outcome, why, size);
-    sweep->status = status_of(execution, sweep->end);
-    *status = sweep->end == TRIALS_FAILED ? trial_status(outcome, NULL) : sweep->status;
+    sweep->status = sweep->end == TRIALS_FAILED ? trial_status(outcome, NULL)
+                                                : status_of(execution, sweep->end);
+    *status = sweep->status;
     free(points);
     return sweep->end == TRIALS_FAILED ? -1 : 0;
 }
@@ -97,11 +99,25 @@ static int execute(struct execution *execution, enum result_status *status, char
         print_restore_commands(execution);
         result = run_trials(execution, status, why, size);
         if (server_control_end(execution->control, failure, sizeof(failure)) != 0)
-            fprintf(stderr, "wsload: %s\n", failure);
+            escape_report("wsload", failure);
         execution->control = NULL;
         interrupts_end();
     }
     return result;
+}
+
+/* After a failure: frees a sweep that has measured nothing. */
+static void keep_what_was_measured(struct execution *execution, const char *why)
+{
+    struct sweep *sweep = execution->sweep;
+
+    if (sweep_runs_done(sweep) > 0) {
+        escape_report("wsload", why);
+        snprintf(sweep->failure, sizeof(sweep->failure), "%s", why);
+        return;
+    }
+    sweep_free(sweep);
+    execution->sweep = NULL;
 }
 
 struct sweep *sweep_run(const struct plan *plan, enum result_status *status, char *why, size_t size)
@@ -121,10 +137,8 @@ struct sweep *sweep_run(const struct plan *plan, enum result_status *status, cha
     if (execution.sweep != NULL && execution.control != NULL)
         snprintf(execution.sweep->server, sizeof(execution.sweep->server), "%s",
                  server_control_name(execution.control));
-    if (execution.sweep != NULL && execute(&execution, status, why, size) != 0) {
-        sweep_free(execution.sweep);
-        execution.sweep = NULL;
-    }
+    if (execution.sweep != NULL && execute(&execution, status, why, size) != 0)
+        keep_what_was_measured(&execution, why);
     server_control_end(execution.control, ignored, sizeof(ignored));
     if (execution.sweep != NULL)
         sweep_conclude(execution.sweep);

@@ -110,3 +110,12 @@ void sweep_free(struct sweep *sweep)
     trials_free(sweep->trials);
     free(sweep);
 }
+
+size_t sweep_runs_done(const struct sweep *sweep)
+{
+    size_t done = 0;
+
+    for (size_t i = 0; i < sweep->point_count; i++)
+        done += trials_done(sweep->trials, i);
+    return done;
+}

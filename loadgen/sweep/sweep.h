@@ -17,6 +17,7 @@ enum {
     SWEEP_NAME = 112,
     SWEEP_FINDINGS_MAX = 8,
     SWEEP_FINDING_TEXT = 400,
+    SWEEP_FAILURE_TEXT = 320,
     SWEEP_NOTES_MAX = 8,
 };
 
@@ -74,6 +75,7 @@ struct sweep {
     char server[64]; /* instance name of the webserverd; "": another server */
     uint32_t cores;  /* of this machine */
     enum trials_end end;
+    char failure[SWEEP_FAILURE_TEXT]; /* of TRIALS_FAILED: why it could not continue */
     enum result_status status;
     struct sweep_finding note[SWEEP_NOTES_MAX]; /* about the sweep as a whole */
     size_t note_count;
@@ -87,5 +89,8 @@ struct sweep {
 struct sweep *sweep_create(const struct plan *plan, struct server_sizes server, char *why,
                            size_t size);
 void sweep_free(struct sweep *sweep);
+
+/* The completed runs of all points. */
+size_t sweep_runs_done(const struct sweep *sweep);
 
 #endif

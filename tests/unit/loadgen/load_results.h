@@ -35,6 +35,7 @@ static void record(uint64_t count, enum error_kind error, uint32_t status, uint6
 static void begin(void)
 {
     plan = (struct plan){.method = "GET",
+                         .streams = 1,
                          .connections_requested = 100,
                          .connections = 100,
                          .threads = 2,

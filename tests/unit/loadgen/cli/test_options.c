@@ -224,6 +224,10 @@ static void request_options_set_the_plan(void **state)
     assert_string_equal(plan.proxy, "socks5://me:pw@h:1080");
     assert_string_equal(plan.interface, "lo");
     assert_true(plan.local_port == 20000 && plan.local_ports == 10 && plan.verbose);
+    plan = good_plan("--http2 --streams 10 --tls-max 1.2 --ciphers A:B --no-resume --engine raw");
+    assert_true(plan.http == PLAN_HTTP_2 && plan.streams == 10 && plan.tls_max == 12);
+    assert_string_equal(plan.ciphers, "A:B");
+    assert_false(plan.resume);
     plan = good_plan("--proxy 127.0.0.1:3128 --local-port 5 --fps 60 --no-tui --no-color");
     assert_string_equal(plan.proxy, "127.0.0.1:3128");
     assert_true(plan.local_port == 5 && plan.local_ports == 1 && plan.frames_per_second == 60);
@@ -303,7 +307,15 @@ static const struct {
     {"--range all", "--range all: invalid byte range (examples: 0-99, 500-, -100)"},
     {"-u me", "-u: needs NAME:PASS"},
     {"--engine go", "--engine go: unknown (curl, raw)"},
-    {"--engine raw --http2", "--engine raw does not support --http2"},
+    {"--fail-if p99>1.1x",
+     "a condition on a multiple, such as p99>1.1x, requires --baseline A.json"},
+    {"--streams 10", "--streams requires --http2"},
+    {"--streams 1001 --http2", "--streams 1001: invalid number (1-1000)"},
+    {"--streams 10 --http2 --no-keepalive",
+     "--streams conflicts with --no-keepalive and --max-reqs-per-conn"},
+    {"--streams 1000 --http2 -c 1001",
+     "--streams 1000 with 1001 connections: more than 1000000 streams"},
+    {"--tls-max 1.1", "--tls-max 1.1: unknown (1.2, 1.3)"},
     {"--max-reqs-per-conn 0", "--max-reqs-per-conn 0: invalid number of requests (example: 100)"},
     {"--connect-to a:1",
      "--connect-to a:1: invalid mapping (HOST1:PORT1:HOST2:PORT2; parts may be empty)"},
@@ -315,7 +327,9 @@ static const struct {
      "--fail-if: invalid condition 'p99': no < or > (examples: p99>20ms, rate<1000, errors>0.1%)"},
     {"--abort-on p99>20", "--abort-on: invalid condition 'p99>20': no time with a unit after the "
                           "operator (examples: p99>20ms, rate<1000, errors>0.1%)"},
-    {"--format xml", "--format xml: unknown format (text, json, csv, hdr, html, md, png)"},
+    {"--format xml",
+     "--format xml: unknown format (text, json, csv, hdr, html, md, png, junit, github, "
+     "openmetrics)"},
     {"-p 50,100", "-p 50,100: invalid percentiles (up to 16 between 0 and 100; example: "
                   "50,95,99.9); use --body-file for a body"},
     {"-p p99", "-p p99: invalid percentiles (up to 16 between 0 and 100; example: 50,95,99.9); use "

@@ -46,6 +46,10 @@ static void options_are_parsed(void **state)
     assert_int_equal(read_line(&options, "--duration=1500ms --rounds 7 -othere -h"), 0);
     assert_int_equal(options.duration_ms, 1500);
     assert_int_equal(options.rounds, 7);
+    assert_int_equal(options.rate, 0);
+    assert_int_equal(read_line(&options, "--rate 2k"), 0);
+    assert_int_equal(options.rate, 2000);
+    assert_int_equal(read_line(&options, "--duration=1500ms --rounds 7 -othere -h"), 0);
     assert_string_equal(options.directory, "there");
     assert_true(options.help);
 }
@@ -75,6 +79,8 @@ static void invalid_arguments_are_rejected(void **state)
         {"-x", "unknown option -x"},
         {"--quick=yes", "--quick takes no value"},
         {"--rounds", "--rounds needs a value: --rounds N"},
+        {"--rate 0", "--rate: '0' is out of range (1-10000000)"},
+        {"--rate fast", "is out of range"},
         {"--rounds 0", "is out of range (1-101)"},
         {"--rounds 1000", "is out of range (1-101)"},
         {"--rounds two", "is out of range (1-101)"},

@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include <math.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,7 +43,17 @@ static struct document *example(void)
     return findings;
 }
 
+/* The rate of the only point of baseline; its other measures are unknown. */
+static const struct published_own own = {
+    {{"one connection", {{[MEASURE_RATE] = 10400, [MEASURE_MEAN] = NAN}}}}, 1};
+
 static const struct machine machine = {{{"Processor", "a <model>, 2 cores"}}, 1};
+
+static void check_has(const char *text, const char *words)
+{
+    if (strstr(text, words) == NULL)
+        fail_msg("there is no '%s' in: %s", words, text);
+}
 
 static void text_is_aligned_and_wrapped(void **state)
 {
@@ -52,7 +64,7 @@ static void text_is_aligned_and_wrapped(void **state)
 
     (void)state;
     findings_add_machine(about, &machine);
-    findings_add_published(findings, "baseline");
+    findings_add_published(findings, "baseline", &own);
     assert_int_equal(document_write_text(out, about, false), 0);
     fputc('\n', out);
     assert_int_equal(document_write_text(out, findings, false), 0);
@@ -65,19 +77,17 @@ static void text_is_aligned_and_wrapped(void **state)
     assert_null(strstr(text, "no room"));
     assert_non_null(strstr(text, "\n- Met: this.\n- Not met: that.\n- Not decided: either.\n"
                                  "- Note: mind the gap.\n"));
-    assert_non_null(strstr(text, "\n  1 worker, 1 thread, 1 connection: 5,200 requests/s"));
+    check_has(text, "Ours: 1 worker, 1 thread, 1 connection with keep-alive; 1 KiB.");
+    check_has(text, "\nPublished and ours\n"
+                    "point              measure  published    ours  ratio\n"
+                    "one connection  requests/s      5,200  10,400      2\n"
+                    "one connection        mean     190 us       -      -\n");
     for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
         if (strlen(line) > 80)
             fail_msg("longer than 80 columns: %s", line);
     free(text);
     document_free(findings);
     document_free(about);
-}
-
-static void check_has(const char *text, const char *words)
-{
-    if (strstr(text, words) == NULL)
-        fail_msg("there is no '%s' in: %s", words, text);
 }
 
 static void page_escapes_all_text(void **state)
@@ -88,7 +98,7 @@ static void page_escapes_all_text(void **state)
     FILE *out = open_memstream(&text, &size);
 
     (void)state;
-    findings_add_published(findings, "baseline");
+    findings_add_published(findings, "baseline", &own);
     document_section(findings, "The machine", NULL);
     findings_add_machine(findings, &machine);
     assert_int_equal(document_write_html(out, findings), 0);
@@ -101,7 +111,7 @@ static void page_escapes_all_text(void **state)
     check_has(text, "<li><b>Met: </b>this.");
     check_has(text, "<li class=\"bad\"><b>Not met: </b>that.");
     check_has(text, "a &lt;model&gt;, 2 cores");
-    check_has(text, "5,200 requests/s, 0.19 ms");
+    check_has(text, "<td>one connection<td>requests/s<td>5,200<td>10,400<td>2");
     free(text);
     document_free(findings);
 }
@@ -133,8 +143,25 @@ static void published_figures_are_found_by_experiment(void **state)
     (void)state;
     for (; one != NULL; one = published_next("concurrency", one), count++)
         assert_string_equal(one->experiment, "concurrency");
-    assert_int_equal(count, 6);
+    assert_int_equal(count, 20);
     assert_null(published_next("nothing", NULL));
+}
+
+/* Each experiment has settings for its figures; times are in microseconds, rates positive. */
+static void published_figures_have_values(void **state)
+{
+    static const char *const names[] = {"baseline",    "concurrency", "scaling", "cache",
+                                        "percentiles", "connections", "threads", "logging"};
+    size_t counts[] = {2, 20, 10, 2, 36, 5, 28, 2};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
+        const struct published *one = published_next(names[i], NULL);
+
+        for (; one != NULL; one = published_next(names[i], one), counts[i]--)
+            assert_true(one->value > 0);
+        assert_int_equal(counts[i], 0);
+    }
 }
 
 int main(void)
@@ -144,6 +171,7 @@ int main(void)
         cmocka_unit_test(page_escapes_all_text),
         cmocka_unit_test(index_links_to_pages),
         cmocka_unit_test(published_figures_are_found_by_experiment),
+        cmocka_unit_test(published_figures_have_values),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -135,6 +135,38 @@ static void incomplete_document_is_not_written(void **state)
     document_free(document);
 }
 
+static void text_of_a_hostile_server_is_escaped(void **state)
+{
+    struct document *document = document_create("test", (struct document_layout){.gap = 2});
+    char *text;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    (void)state;
+    document_title(document, "t\x1b[2J%s", "\xc3\xa4");
+    document_subtitle(document, "s\n");
+    document_fact(document, DOCUMENT_NORMAL, "l\x7f", "%s", "f\xc2\x9b");
+    document_table(document, "n\r", columns, 2);
+    document_row(document, DOCUMENT_NORMAL);
+    document_cell(document, "%s", "c\xe2\x80\xae");
+    document_note(document, DOCUMENT_NORMAL, "d\x08", "%s", "m\xff");
+    document_section(document, "h\a", NULL);
+    assert_int_equal(document_write_text(out, document, false), 0);
+    fclose(out);
+    for (const char *at = text; *at != '\0'; at++)
+        assert_true(*at == '\n' || (unsigned char)*at >= ' ');
+    assert_string_equal(document->title, "t\\x1b[2J\xc3\xa4");
+    assert_non_null(strstr(text, "s\\x0a\n"));
+    assert_non_null(strstr(text, "l\\x7f"));
+    assert_non_null(strstr(text, "f\\xc2\\x9b\n"));
+    assert_non_null(strstr(text, "n\\x0d"));
+    assert_non_null(strstr(text, "c\\xe2\\x80\\xae"));
+    assert_non_null(strstr(text, "d\\x08 m\\xff\n"));
+    assert_non_null(strstr(text, "h\\x07\n"));
+    free(text);
+    document_free(document);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -142,6 +174,7 @@ int main(void)
         cmocka_unit_test(cells_and_lines_beyond_the_limits_are_ignored),
         cmocka_unit_test(bars_exist_if_a_point_has_an_interval),
         cmocka_unit_test(incomplete_document_is_not_written),
+        cmocka_unit_test(text_of_a_hostile_server_is_escaped),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

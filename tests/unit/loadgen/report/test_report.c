@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "loadgen/report/json.h"
 #include "tests/unit/loadgen/load_results.h"
 
 #include <jansson.h>
@@ -206,6 +207,23 @@ static void json_of_bad_run_has_its_errors_and_notes(void **state)
     json_decref(json);
 }
 
+static void json_has_no_control_characters(void **state)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    struct error_texts *texts = &result.error_texts;
+
+    (void)state;
+    fill_bad();
+    snprintf(texts->first[ERROR_KIND_OTHER], sizeof(texts->first[0]), "%s",
+             "a\x1b\xc2\x9b\xe2\x80\xae\xff\xc3\xa4");
+    assert_int_equal(result_write_json(out, &result), 0);
+    fclose(out);
+    assert_non_null(strstr(text, "\"a\\\\x1b\\\\xc2\\\\x9b\\\\xe2\\\\x80\\\\xae\\\\xff\xc3\xa4\""));
+    free(text);
+}
+
 static void percentile_is_known_if_a_value_lies_beyond(void **state)
 {
     (void)state;
@@ -224,6 +242,7 @@ int main(void)
         cmocka_unit_test(colour_adds_only_escape_sequences),
         cmocka_unit_test(json_of_good_run_has_its_values),
         cmocka_unit_test(json_of_bad_run_has_its_errors_and_notes),
+        cmocka_unit_test(json_has_no_control_characters),
         cmocka_unit_test(percentile_is_known_if_a_value_lies_beyond),
     };
 
