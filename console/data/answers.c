@@ -1,6 +1,8 @@
 #include "console/data/answers.h"
 
 #include "common/clock.h"
+#include "common/escape.h"
+#include "common/figures.h"
 #include "common/macros.h"
 #include "common/tables.h"
 #include "common/units.h"
@@ -47,18 +49,42 @@ static const char *age_of(const json_t *object, char *buffer, size_t size)
 }
 
 /* Prints every member with its name; for commands without a specific format. */
+/* "3 in force", or "3 requested, 2 in force". Returns false if ANSWER has no such pair. */
+static bool print_number_in_force(const json_t *answer, FILE *out)
+{
+    const json_t *wanted = json_object_get(answer, "wanted");
+    const json_t *actual = json_object_get(answer, "actual");
+    char text[UNITS_TEXT];
+
+    if (wanted == NULL || actual == NULL)
+        return false;
+    fputs(": ", out);
+    if (!json_equal(wanted, actual))
+        fprintf(out, "%s requested, ", as_text(wanted, text, sizeof(text)));
+    fprintf(out, "%s in force", as_text(actual, text, sizeof(text)));
+    return true;
+}
+
 static void print_members(const char *command, const json_t *answer, FILE *out)
 {
     const char *key, *separator = ": ";
+    bool pair;
     const json_t *value;
     char text[UNITS_TEXT];
 
-    fprintf(out, "%s", command);
+    fputs(command, out);
+    pair = print_number_in_force(answer, out);
+    if (pair)
+        separator = ", ";
     json_object_foreach((json_t *)answer, key, value)
     {
+        if (pair && (strcmp(key, "wanted") == 0 || strcmp(key, "actual") == 0))
+            continue;
         if (strcmp(key, "ok") == 0 || json_is_object(value) || json_is_array(value))
             continue;
-        fprintf(out, "%s%s %s", separator, key, as_text(value, text, sizeof(text)));
+        fputs(separator, out);
+        escape_print(out, key);
+        fprintf(out, " %s", as_text(value, text, sizeof(text)));
         separator = ", ";
     }
     fprintf(out, "%s\n", separator[0] == ':' ? ": done" : "");
@@ -149,28 +175,46 @@ static void print_workers(const json_t *list, FILE *out)
     }
 }
 
-/* One line of counters. */
+/*
+ * One line of metrics and figures. An item is a metric, or a figure as FIGURE_ITEM(name). Figures
+ * and times are since the start of the server.
+ */
+#define FIGURE_ITEM(name) (METRIC_COUNT + FIGURE_##name)
+
 struct subject {
     const char *name;
-    enum metric metrics[7];
+    int items[9];
     size_t count;
 };
 
 static const struct subject subjects[] = {
-    {"requests", {METRIC_requests, METRIC_requests_keepalive, METRIC_responses_cut_short}, 3},
+    {"requests",
+     {METRIC_requests, METRIC_requests_keepalive, METRIC_requests_limited,
+      METRIC_responses_cut_short},
+     4},
     {"responses",
-     {METRIC_responses_2xx, METRIC_responses_3xx, METRIC_responses_4xx, METRIC_responses_5xx},
+     {FIGURE_ITEM(responses_2xx), FIGURE_ITEM(responses_3xx), FIGURE_ITEM(responses_4xx),
+      FIGURE_ITEM(responses_5xx)},
      4},
     {"bytes", {METRIC_bytes_sent, METRIC_bytes_received}, 2},
     {"connections",
      {METRIC_connections_open, METRIC_connections_busy, METRIC_connections_accepted,
-      METRIC_connections_closed, METRIC_connections_timed_out, METRIC_connections_reset},
-     6},
+      METRIC_connections_closed, METRIC_connections_timed_out, METRIC_connections_reset,
+      METRIC_connections_rejected},
+     7},
+    {"waiting", {METRIC_accept_queue, METRIC_dispatch_pending, METRIC_connections_queued}, 3},
     {"cache",
-     {METRIC_cache_hits, METRIC_cache_misses, METRIC_cache_entries, METRIC_cache_bytes,
-      METRIC_cache_evicted},
+     {FIGURE_ITEM(cache_hit_ratio), METRIC_cache_hits, METRIC_cache_misses, METRIC_cache_entries,
+      METRIC_cache_bytes, METRIC_thread_cache_bytes, METRIC_cache_evicted},
+     7},
+    {"offload",
+     {METRIC_offload_queue_depth, METRIC_offload_jobs, METRIC_offload_rejected,
+      FIGURE_ITEM(offload_wait_mean)},
+     4},
+    {"cores",
+     {FIGURE_ITEM(requests_per_core), FIGURE_ITEM(switches_per_request), METRIC_cpu_time,
+      METRIC_switches_voluntary, METRIC_switches_involuntary},
      5},
-    {"offload", {METRIC_offload_queue_depth, METRIC_offload_jobs, METRIC_offload_rejected}, 3},
     {"log",
      {METRIC_log_lines, METRIC_log_bytes, METRIC_log_waits, METRIC_log_dropped,
       METRIC_log_write_errors},
@@ -187,20 +231,91 @@ static const char *label_within(const char *label, const char *subject)
     return label[length] == ' ' ? label + length + 1 : "";
 }
 
-static void print_subject(const struct subject *subject, const json_t *metrics, FILE *out)
+static const char *time_text(const json_t *ns, char *buffer, size_t size)
+{
+    return json_is_number(ns) ? units_format_ns(buffer, size, json_number_value(ns)) : "-";
+}
+
+static const char *metric_text(const struct metric_info *info, const json_t *answer, char *buffer,
+                               size_t size)
+{
+    const json_t *value = json_object_get(json_object_get(answer, "metrics"), info->name);
+
+    return info->unit == UNIT_NANOSECONDS ? time_text(value, buffer, size)
+                                          : as_text(value, buffer, size);
+}
+
+static const char *figure_text(enum figure figure, const json_t *answer, char *buffer, size_t size)
+{
+    const struct figure_info *info = &figure_table[figure];
+    const json_t *value = json_object_get(json_object_get(answer, "figures"), info->name);
+
+    if (!json_is_number(value))
+        return "-";
+    if (info->unit == UNIT_NANOSECONDS)
+        return time_text(value, buffer, size);
+    if (info->unit == UNIT_COUNT)
+        return json_is_integer(value) ? as_text(value, buffer, size)
+                                      : units_format_count(buffer, size, json_number_value(value));
+    snprintf(buffer, size, "%.1f %%", 100 * json_number_value(value));
+    return buffer;
+}
+
+static void print_subject(const struct subject *subject, const json_t *answer, FILE *out)
 {
     const char *separator = "";
 
     fprintf(out, "%-12s ", subject->name);
     for (size_t i = 0; i < subject->count; i++) {
-        const struct metric_info *info = &metric_table[subject->metrics[i]];
-        const char *label = label_within(info->label, subject->name);
+        int item = subject->items[i];
+        enum figure figure = (enum figure)(item - METRIC_COUNT); /* if the item is one */
+        const char *label = label_within(item < METRIC_COUNT ? metric_table[item].label
+                                                             : figure_table[figure].label,
+                                         subject->name);
         char text[UNITS_TEXT];
 
         fprintf(out, "%s%s%s%s", separator, label, label[0] != '\0' ? " " : "",
-                text_of(metrics, info->name, text, sizeof(text)));
+                item < METRIC_COUNT ? metric_text(&metric_table[item], answer, text, sizeof(text))
+                                    : figure_text(figure, answer, text, sizeof(text)));
         separator = ", ";
     }
+    fprintf(out, "\n");
+}
+
+/* "200 950, 404 40": the statuses that were sent. */
+static void print_statuses(const json_t *metrics, FILE *out)
+{
+    const char *separator = "";
+
+    fprintf(out, "%-12s ", "statuses");
+    for (size_t i = 0; i < STATUS_METRICS; i++) {
+        const struct metric_info *info = &metric_table[status_metrics[i].metric];
+        uint64_t count = number_of(metrics, info->name);
+
+        if (count == 0)
+            continue;
+        fprintf(out, "%s%s %" PRIu64, separator, info->label, count);
+        separator = ", ";
+    }
+    fprintf(out, "%s\n", separator[0] == '\0' ? "none sent yet" : "");
+}
+
+/* The rate of the last second, and the response times since the start. */
+static void print_performance(const json_t *answer, FILE *out)
+{
+    static const char *const percentiles[] = {"p50", "p90", "p99", "max"};
+    const json_t *rate = json_object_get(answer, "requests_per_s");
+    char text[UNITS_TEXT];
+
+    fprintf(out, "%-12s %s\n", "requests/s",
+            json_is_number(rate) ? units_format_count(text, sizeof(text), json_number_value(rate))
+                                 : "-");
+    fprintf(out, "%-12s mean %s", "latency",
+            figure_text(FIGURE_response_time_mean, answer, text, sizeof(text)));
+    for (size_t i = 0; i < ARRAY_LENGTH(percentiles); i++)
+        fprintf(out, ", %s %s", percentiles[i],
+                time_text(json_object_get(json_object_get(answer, "latency_ns"), percentiles[i]),
+                          text, sizeof(text)));
     fprintf(out, "\n");
 }
 
@@ -215,8 +330,10 @@ static void print_status(const char *command, const json_t *answer, FILE *out)
     print_wanted("threads each", json_object_get(answer, "threads"), out);
     print_workers(json_object_get(workers, "list"), out);
     fprintf(out, "\n");
+    print_performance(answer, out);
+    print_statuses(json_object_get(answer, "metrics"), out);
     for (size_t i = 0; i < ARRAY_LENGTH(subjects); i++)
-        print_subject(&subjects[i], json_object_get(answer, "metrics"), out);
+        print_subject(&subjects[i], answer, out);
 }
 
 /* One line per key, in the syntax of the file, with origin, default and how it can change. */
@@ -266,7 +383,8 @@ static void print_last_thread(const json_t *thread, const char *kind, FILE *out)
             text_of(thread, "state", state, sizeof(state)),
             json_number_value(json_object_get(thread, "since_s")));
     if (json_object_get(thread, "connections") != NULL)
-        fprintf(out, ", %s connections", text_of(thread, "connections", open, sizeof(open)));
+        fprintf(out, ", %s %s", text_of(thread, "connections", open, sizeof(open)),
+                units_plural(number_of(thread, "connections"), "connection", "connections"));
     fprintf(out, ", last on: %s\n", text_of(thread, "work", work, sizeof(work)));
     json_array_foreach(json_object_get(thread, "last"), i, line)
         fprintf(out, "    %s\n", as_text(line, work, sizeof(work)));
@@ -303,7 +421,7 @@ static void print_cache_size(const char *command, const json_t *answer, FILE *ou
 {
     char wanted[UNITS_TEXT], actual[UNITS_TEXT], used[UNITS_TEXT];
 
-    fprintf(out, "%s: wanted %s, actual %s per worker, at most %s used\n", command,
+    fprintf(out, "%s: %s per worker requested, %s in force, at most %s used\n", command,
             units_format_size(wanted, sizeof(wanted), number_of(answer, "wanted")),
             units_format_size(actual, sizeof(actual), number_of(answer, "actual")),
             units_format_bytes(used, sizeof(used), (double)number_of(answer, "used")));
@@ -314,9 +432,37 @@ static void print_offload_threads(const char *command, const json_t *answer, FIL
 {
     char wanted[UNITS_TEXT], actual[UNITS_TEXT];
 
-    fprintf(out, "%s: wanted %s per worker, actual %s in total\n", command,
+    fprintf(out, "%s: %s per worker requested, %s running in total\n", command,
             text_of(answer, "wanted", wanted, sizeof(wanted)),
             text_of(answer, "actual", actual, sizeof(actual)));
+}
+
+static void print_spread(const json_t *connections, FILE *out)
+{
+    const json_t *worker, *open;
+    char text[UNITS_TEXT];
+    size_t i, n;
+
+    fprintf(out, "connections of each thread:");
+    json_array_foreach(connections, i, worker)
+    {
+        if (json_array_size(connections) > 1)
+            fprintf(out, "%s worker %s:", i > 0 ? "," : "",
+                    text_of(worker, "worker", text, sizeof(text)));
+        json_array_foreach(json_object_get(worker, "threads"), n, open)
+            fprintf(out, " %s", as_text(open, text, sizeof(text)));
+    }
+    fputc('\n', out);
+}
+
+/* For commands that change how connections are spread. */
+static void print_members_and_spread(const char *command, const json_t *answer, FILE *out)
+{
+    const json_t *connections = json_object_get(answer, "connections");
+
+    print_members(command, answer, out);
+    if (connections != NULL) /* an older server does not send it */
+        print_spread(connections, out);
 }
 
 /* Commands with their own format; the others print their members. */
@@ -330,11 +476,34 @@ static const struct {
                 {"config", print_config},
                 {"reload", print_reload},
                 {"cache-size", print_cache_size},
+                {"threads", print_members_and_spread},
+                {"workers", print_members_and_spread},
+                {"balance", print_members_and_spread},
                 {"offload-threads", print_offload_threads},
                 {"post-mortem", print_post_mortem}};
 
-static void print_done(const char *command, const json_t *answer, FILE *out)
+/* Replaces each string in VALUE by its escaped form. */
+static void escape_strings(json_t *value)
 {
+    const char *key;
+    json_t *member;
+    size_t i;
+
+    if (json_is_string(value)) {
+        size_t length = json_string_length(value), size = ESCAPE_TEXT_BYTES(length);
+        char *text = malloc(size);
+
+        json_string_set(
+            value, text != NULL ? escape_text(text, size, json_string_value(value), length) : "");
+        free(text);
+    }
+    json_object_foreach(value, key, member) escape_strings(member);
+    json_array_foreach(value, i, member) escape_strings(member);
+}
+
+static void print_done(const char *command, json_t *answer, FILE *out)
+{
+    escape_strings(answer);
     for (size_t i = 0; i < ARRAY_LENGTH(printers); i++)
         if (strcmp(printers[i].command, command) == 0) {
             printers[i].print(command, answer, out);
@@ -347,6 +516,7 @@ enum answer answer_print(const char *command, const char *line, FILE *out)
 {
     json_error_t error;
     json_t *answer = json_loads(line, 0, &error);
+    char shown[ESCAPE_TEXT_BYTES(60)];
     const json_t *ok = json_object_get(answer, "ok");
     const char *error_text = json_string_value(json_object_get(answer, "error"));
     enum answer result = !json_is_boolean(ok) ? ANSWER_BROKEN
@@ -356,11 +526,12 @@ enum answer answer_print(const char *command, const char *line, FILE *out)
     if (result == ANSWER_DONE)
         print_done(command, answer, out);
     else if (result == ANSWER_REJECTED)
-        fprintf(out, "%s",
-                error_text != NULL ? error_text
-                                   : "the daemon rejected the command without a reason");
+        escape_print_lines(out, error_text != NULL
+                                    ? error_text
+                                    : "the daemon rejected the command without a reason");
     else
-        fprintf(out, "invalid answer to '%s': %.60s", command, line);
+        fprintf(out, "invalid answer to '%s': %s", command,
+                escape_text(shown, sizeof(shown), line, strnlen(line, 60)));
     json_decref(answer);
     return result;
 }

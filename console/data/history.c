@@ -106,28 +106,63 @@ bool history_second(const struct history *history, size_t back, const struct sam
     return second->present;
 }
 
+void history_times(const struct history *history, uint64_t *times_ns, size_t count)
+{
+    uint64_t end = history->next - history->back, oldest = history->next - history_length(history);
+
+    for (size_t i = 0; i < count; i++) {
+        uint64_t back = count - i;
+        const struct second *second = end >= oldest + back ? second_at(history, end - back) : NULL;
+
+        times_ns[i] = second != NULL && second->present ? second->sample.time_ns : 0;
+    }
+}
+
+size_t history_back_of(const struct history *history, uint64_t time_ns)
+{
+    size_t found = 0;
+
+    for (size_t back = 0; back < history_length(history); back++) {
+        const struct second *second = second_at(history, history->next - 1 - back);
+
+        if (!second->present)
+            continue;
+        if (second->sample.time_ns < time_ns)
+            break;
+        found = back;
+    }
+    return found;
+}
+
 /* Increase of METRIC from BEFORE to NOW, per second; NAN if there is no previous second. */
 static double rate(const struct second *before, const struct second *now, enum metric metric)
 {
-    uint64_t then, took;
+    uint64_t took;
 
     if (!now->continuous || before == NULL || !before->present)
         return NAN;
-    then = before->sample.values[metric];
     took = now->sample.time_ns - before->sample.time_ns;
     if (now->sample.time_ns <= before->sample.time_ns || took > 10 * NS_PER_S)
         took = NS_PER_S; /* the wall clock was changed */
-    if (now->sample.values[metric] < then)
-        return 0;
-    return (double)(now->sample.values[metric] - then) * (double)NS_PER_S / (double)took;
+    return figure_rate(before->sample.values[metric], now->sample.values[metric], took);
 }
 
-static double hit_ratio(const struct second *before, const struct second *now)
-{
-    double hits = rate(before, now, METRIC_cache_hits);
-    double lookups = hits + rate(before, now, METRIC_cache_misses);
+/* The source of a figure: two consecutive seconds. */
+struct step {
+    const struct second *before, *now;
+};
 
-    return lookups > 0 ? hits / lookups : NAN;
+static double source(const void *step, enum metric metric)
+{
+    const struct step *own = step;
+
+    return metric_table[metric].kind == KIND_GAUGE ? (double)own->now->sample.values[metric]
+                                                   : rate(own->before, own->now, metric);
+}
+
+static double figure(const struct second *before, const struct second *now, enum figure figure)
+{
+    return figure_value(figure, source, &(struct step){before, now});
 }
 
 static double percentile(const struct second *now, double percent)
@@ -155,9 +190,13 @@ static double value_of(const struct second *before, const struct second *now, en
     case SERIES_CONNECTIONS:
         return (double)now->sample.values[METRIC_connections_open];
     case SERIES_ERRORS:
-        return rate(before, now, METRIC_responses_4xx) + rate(before, now, METRIC_responses_5xx);
+        return figure(before, now, FIGURE_errors);
     case SERIES_HIT_RATIO:
-        return hit_ratio(before, now);
+        return figure(before, now, FIGURE_cache_hit_ratio);
+    case SERIES_REQUESTS_PER_CORE:
+        return figure(before, now, FIGURE_requests_per_core);
+    case SERIES_SWITCHES_PER_REQUEST:
+        return figure(before, now, FIGURE_switches_per_request);
     case SERIES_COUNT:
         break;
     }

@@ -22,6 +22,8 @@ enum series {
     SERIES_CONNECTIONS,
     SERIES_ERRORS, /* responses with status 400 and above */
     SERIES_HIT_RATIO,
+    SERIES_REQUESTS_PER_CORE,
+    SERIES_SWITCHES_PER_REQUEST,
     SERIES_COUNT
 };
 
@@ -68,6 +70,18 @@ void history_series(const struct history *history, enum series series, double *v
 
 /* history_series() for all COUNT = history_length() seconds, regardless of history_look_back(). */
 void history_whole(const struct history *history, enum series series, double *values, size_t count);
+
+/*
+ * The ends of the COUNT seconds that history_series() has (wall clock, ns); 0 in a gap and before the
+ * first second.
+ */
+void history_times(const struct history *history, uint64_t *times_ns, size_t count);
+
+/*
+ * How many seconds before the newest second TIME_NS (wall clock) is: the second that ends with it or
+ * just after it. 0 if it is newer than all, the oldest second if it is older.
+ */
+size_t history_back_of(const struct history *history, uint64_t time_ns);
 
 /*
  * A cursor provides one second of the history as a snapshot and a model: sums, one state letter per

@@ -1,15 +1,69 @@
 #include "console/data/instances.h"
 
 #include "common/clock.h"
+#include "common/escape.h"
 #include "common/units.h"
+#include "console/data/model.h"
 
 #include <dirent.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define SHARED_MEMORY  "/dev/shm"
 #define SEGMENT_PREFIX "webserverd."
+
+/* A sample older than this says nothing about the load now. */
+#define SAMPLE_MAX_AGE_NS (3 * NS_PER_S)
+
+/* Fills the rates from the last two seconds of the history. */
+static void measure(const struct segment_reader *reader, struct instance_load *load)
+{
+    uint64_t count = segment_samples(reader), wall_ns = clock_wall_ns();
+    static struct sample_copy before, now; /* too large for the stack */
+    static struct snapshot snapshot;
+    struct model *model = model_create();
+
+    if (model != NULL && count >= 2 && segment_read_sample(reader, count - 2, &before, NULL, 0) &&
+        segment_read_sample(reader, count - 1, &now, NULL, 0) &&
+        now.time_ns + SAMPLE_MAX_AGE_NS > wall_ns) {
+        memcpy(snapshot.sums, now.values, sizeof(snapshot.sums));
+        model_take_past(model, &snapshot, &before, &now);
+        load->requests = model_rate(model, METRIC_requests);
+        load->errors = model_figure(model, FIGURE_errors);
+        load->p99_ns = model_percentile(model, 99);
+        load->cores = model_rate(model, METRIC_cpu_time) / (double)NS_PER_S;
+    }
+    model_destroy(model);
+}
+
+static uint32_t workers_serving(const struct segment *segment)
+{
+    uint32_t serving = 0;
+
+    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_WORKER_SLOTS); i++)
+        serving += atomic_load_explicit(&segment_worker_slot(segment, i)->state,
+                                        memory_order_relaxed) == WORKER_SERVING;
+    return serving;
+}
+
+static struct instance_load load_of(const struct segment_reader *reader, enum segment_health health)
+{
+    const struct segment_master *master = segment_master(&reader->map);
+    struct instance_load load = {.requests = NAN, .errors = NAN, .p99_ns = NAN, .cores = NAN};
+
+    measure(reader, &load);
+    load.connections = (double)segment_reader_sum(reader, METRIC_connections_open);
+    load.workers = workers_serving(&reader->map);
+    load.workers_wanted = atomic_load_explicit(&master->workers_wanted, memory_order_relaxed);
+    load.state = health == SEGMENT_SILENT                                             ? "silent"
+                 : atomic_load_explicit(&master->stopping, memory_order_relaxed) != 0 ? "stopping"
+                 : load.workers < load.workers_wanted                                 ? "starting"
+                                                                                      : "serving";
+    return load;
+}
 
 static bool describe(const char *name, struct instance *instance)
 {
@@ -21,10 +75,14 @@ static bool describe(const char *name, struct instance *instance)
         return false;
     health = segment_health(&reader, clock_monotonic_ns());
     snprintf(instance->name, sizeof(instance->name), "%s", name);
-    snprintf(instance->listening, sizeof(instance->listening), "%.255s",
-             reader.map.header->listening);
-    instance->pid = reader.map.header->master_pid;
-    instance->started_ns = reader.map.header->started_ns;
+    escape_bytes(instance->listening, sizeof(instance->listening), reader.map.header.listening,
+                 strnlen(reader.map.header.listening, sizeof(reader.map.header.listening)));
+    snprintf(instance->socket, sizeof(instance->socket), "%.*s",
+             (int)strnlen(reader.map.header.socket_path, INSTANCE_PATH_MAX - 1),
+             reader.map.header.socket_path);
+    instance->pid = reader.map.header.master_pid;
+    instance->started_ns = reader.map.header.started_ns;
+    instance->load = load_of(&reader, health);
     segment_detach(&reader);
     return health == SEGMENT_ALIVE || health == SEGMENT_SILENT;
 }
@@ -50,6 +108,27 @@ size_t instances_find(struct instance *list)
     return count;
 }
 
+static bool is_same_file(const char *left, const char *right)
+{
+    struct stat a, b;
+
+    return strcmp(left, right) == 0 || (stat(left, &a) == 0 && stat(right, &b) == 0 &&
+                                        a.st_dev == b.st_dev && a.st_ino == b.st_ino);
+}
+
+bool instance_with_socket(const char *socket, char *name)
+{
+    static struct instance list[INSTANCES_MAX]; /* too large for the stack */
+    size_t count = instances_find(list);
+
+    for (size_t i = 0; i < count; i++)
+        if (socket != NULL ? is_same_file(list[i].socket, socket) : count == 1) {
+            snprintf(name, sizeof(list[i].name), "%s", list[i].name);
+            return true;
+        }
+    return false;
+}
+
 void instances_print(FILE *out)
 {
     static struct instance list[INSTANCES_MAX];
@@ -68,18 +147,24 @@ void instances_print(FILE *out)
 
 /* Control socket */
 
-/* Reads the path from the segment; false if there is no readable segment. */
-static bool socket_of_segment(const char *name, char *path, size_t path_size)
+/*
+ * Reads the path from the segment; it is empty if there is no readable segment. Returns -1 with WHY
+ * if the segment belongs to another user.
+ */
+static int socket_of_segment(const char *name, char *path, size_t path_size, char *why, size_t size)
 {
     struct segment_reader reader;
-    char why[256];
+    enum segment_attach_result result = segment_attach(&reader, name, why, size);
     int length;
 
-    if (segment_attach(&reader, name, why, sizeof(why)) != SEGMENT_ATTACHED)
-        return false;
-    length = snprintf(path, path_size, "%.*s", INSTANCE_PATH_MAX, reader.map.header->socket_path);
+    path[0] = '\0';
+    if (result != SEGMENT_ATTACHED)
+        return result == SEGMENT_FOREIGN ? -1 : 0;
+    length = snprintf(path, path_size, "%.*s", INSTANCE_PATH_MAX, reader.map.header.socket_path);
     segment_detach(&reader);
-    return length > 0 && (size_t)length < path_size;
+    if (length < 0 || (size_t)length >= path_size)
+        path[0] = '\0';
+    return 0;
 }
 
 int instance_control_socket(const char *name, const char *given, char *path, size_t path_size,
@@ -98,8 +183,9 @@ int instance_control_socket(const char *name, const char *given, char *path, siz
                  INSTANCE_NAME_MAX);
         return -1;
     }
-    if (socket_of_segment(name, path, path_size) ||
-        instance_socket_path(name, path, path_size) == 0)
+    if (socket_of_segment(name, path, path_size, why, size) != 0)
+        return -1;
+    if (path[0] != '\0' || instance_socket_path(name, path, path_size) == 0)
         return 0;
     snprintf(why, size, "the control socket path of '%s' would be too long (at most %zu bytes)",
              name, path_size - 1);
@@ -158,7 +244,7 @@ static bool attach_running(struct source *source, struct segment_reader *reader,
     if (health == SEGMENT_ALIVE || health == SEGMENT_SILENT)
         return true;
     snprintf(why, size, "no webserverd '%s' is running; the last one (pid %d) has ended",
-             source->name, (int)reader->map.header->master_pid);
+             source->name, (int)reader->map.header.master_pid);
     segment_detach(reader);
     return false;
 }
@@ -193,7 +279,7 @@ static void check_daemon(struct source *source, uint64_t now_ns)
     case SEGMENT_SILENT:
         snprintf(source->why, sizeof(source->why),
                  "the master (pid %d) does not respond: stopped or overloaded",
-                 (int)source->reader.map.header->master_pid);
+                 (int)source->reader.map.header.master_pid);
         set_state(source, SOURCE_SILENT);
         break;
     case SEGMENT_STOPPED:

@@ -12,15 +12,33 @@
 
 enum { INSTANCES_MAX = 64 };
 
+/* A server in the last second, from its history. Rates are per second; NAN: unknown. */
+struct instance_load {
+    double requests, errors, p99_ns;
+    double cores; /* CPU time of the workers */
+    double connections;
+    uint32_t workers, workers_wanted;
+    const char *state; /* "serving", "starting", "stopping", "silent" */
+};
+
 struct instance {
     char name[INSTANCE_NAME_MAX + 1];
     char listening[256];
+    char socket[INSTANCE_PATH_MAX]; /* control socket */
     int32_t pid;
     uint64_t started_ns; /* wall clock */
+    struct instance_load load;
 };
 
 /* Fills LIST (INSTANCES_MAX of them) with the running instances, by name. Returns their number. */
 size_t instances_find(struct instance *list);
+
+/*
+ * Writes the name of the running instance whose control socket is SOCKET into NAME
+ * (INSTANCE_NAME_MAX + 1 bytes); SOCKET NULL: of the only running instance. Returns false if there
+ * is none.
+ */
+bool instance_with_socket(const char *socket, char *name);
 
 /* Prints one line per running instance, or that none runs. */
 void instances_print(FILE *out);

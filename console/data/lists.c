@@ -3,6 +3,7 @@
 #include "common/client_address.h"
 #include "common/clock.h"
 #include "common/escape.h"
+#include "common/event_merge.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -14,8 +15,7 @@ struct event_list {
     struct event_row single[EVENT_LIST_SINGLE]; /* a ring */
     uint64_t singles;
     uint64_t totals[LEVEL_COUNT];
-    uint64_t missed;
-    uint64_t next; /* number of the event to read next */
+    struct event_merge *merge; /* NULL before event_list_attach() */
 };
 
 struct event_list *event_list_create(void)
@@ -25,12 +25,16 @@ struct event_list *event_list_create(void)
 
 void event_list_destroy(struct event_list *list)
 {
+    if (list != NULL)
+        event_merge_free(list->merge);
     free(list);
 }
 
-void event_list_attach(struct event_list *list)
+int event_list_attach(struct event_list *list, const struct segment_reader *reader)
 {
-    list->next = 0;
+    event_merge_free(list->merge);
+    list->merge = event_merge_new(segment_event_rings(&reader->map));
+    return list->merge != NULL ? 0 : -1;
 }
 
 /* True if the texts are equal except for the numbers. */
@@ -76,7 +80,7 @@ void event_list_add(struct event_list *list, const struct event_record *event)
                             .pid = event->pid};
     struct event_row *kind;
 
-    escape_bytes(row.text, sizeof(row.text), event->text, strnlen(event->text, EVENT_TEXT_BYTES));
+    escape_text(row.text, sizeof(row.text), event->text, strnlen(event->text, EVENT_TEXT_BYTES));
     kind = kind_of(list, &row);
     row.first_ns = kind->first_ns;
     row.count = kind->count + 1;
@@ -90,20 +94,12 @@ void event_list_add(struct event_list *list, const struct event_record *event)
 size_t event_list_read(struct event_list *list, const struct segment_reader *reader,
                        uint64_t wall_ns)
 {
-    const struct event_ring *ring = segment_events(&reader->map);
     struct event_record event;
     size_t taken = 0;
-    int result;
 
-    for (uint64_t before = list->next;
-         (result = event_ring_read(ring, &list->next, wall_ns, &event)) != 0; before = list->next) {
-        if (result > 0) {
-            event_list_add(list, &event);
-            taken++;
-        } else {
-            list->missed += list->next - before;
-        }
-    }
+    event_merge_begin(list->merge, &reader->map);
+    for (; event_merge_take(list->merge, wall_ns, &event) >= 0; taken++)
+        event_list_add(list, &event);
     return taken;
 }
 
@@ -161,7 +157,7 @@ uint64_t event_list_total(const struct event_list *list, enum level level)
 
 uint64_t event_list_missed(const struct event_list *list)
 {
-    return list->missed;
+    return list->merge != NULL ? event_merge_lost(list->merge) : 0;
 }
 
 /* Cache list */
@@ -187,8 +183,9 @@ int cache_list_add(struct cache_list *list, const struct cache_copy *entry, uint
                               .bytes = entry->bytes,
                               .hits = hits,
                               .stored_ns = entry->stored_ns};
-    escape_bytes(row->path, sizeof(row->path), entry->path,
-                 strnlen(entry->path, sizeof(entry->path)));
+    snprintf(row->path, sizeof(row->path), "%.*s", (int)strnlen(entry->path, sizeof(entry->path)),
+             entry->path);
+    escape_text(row->text, sizeof(row->text), row->path, strlen(row->path));
     list->bytes += entry->bytes;
     return 0;
 }
@@ -236,7 +233,7 @@ static int take_worker(struct cache_list *list, const struct segment_reader *rea
     const struct segment_cache_entry *table = segment_cache(&reader->map, worker);
     struct cache_copy entry;
 
-    for (uint32_t slot = 0; slot < reader->map.header->cache_entries; slot++) {
+    for (uint32_t slot = 0; slot < reader->map.header.cache_entries; slot++) {
         if (!in_use(&table[slot]) || !segment_read_cache(&table[slot], &entry) ||
             entry.state == CACHE_SLOT_FREE)
             continue;
@@ -254,7 +251,7 @@ int cache_list_take(struct cache_list *list, const struct segment_reader *reader
     list->count = 0;
     list->bytes = 0;
     for (uint32_t i = 0; i < segment_count(&reader->map, SEGMENT_WORKERS) && result == 0; i++)
-        if (segment_slot_reserved(segment_worker_slot(&reader->map, i)))
+        if (segment_worker_reserved(&reader->map, i))
             result = take_worker(list, reader, i);
     if (result != 0)
         list->count = 0;
@@ -348,7 +345,7 @@ static int take_all_connections(struct client_list *list, const struct segment_r
         reader->map.section[SEGMENT_CLIENTS].entry_size / sizeof(struct segment_client);
 
     for (uint32_t i = 0; i < segment_count(&reader->map, SEGMENT_CLIENTS); i++)
-        if (segment_slot_reserved(segment_worker_slot(&reader->map, i)) &&
+        if (segment_worker_reserved(&reader->map, i) &&
             take_connections(list, segment_clients(&reader->map, i), entries) != 0)
             return -1;
     return 0;

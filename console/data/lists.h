@@ -4,6 +4,7 @@
 #ifndef CONSOLE_LISTS_H
 #define CONSOLE_LISTS_H
 
+#include "common/escape.h"
 #include "common/segment_reader.h"
 #include "console/data/top.h"
 
@@ -33,12 +34,12 @@ struct event_list *event_list_create(void);
 void event_list_destroy(struct event_list *list);
 
 /*
- * Call when another daemon is attached: the next read starts with its oldest event. Earlier events
- * are kept.
+ * Call when another daemon is attached: the next read starts with its oldest events. Earlier events
+ * are kept. Returns 0, or -1: out of memory.
  */
-void event_list_attach(struct event_list *list);
+int event_list_attach(struct event_list *list, const struct segment_reader *reader);
 
-/* Reads new events from the ring; WALL_NS is now. Returns their number. */
+/* Reads new events of all processes, after event_list_attach(). WALL_NS is now. Returns their number. */
 size_t event_list_read(struct event_list *list, const struct segment_reader *reader,
                        uint64_t wall_ns);
 
@@ -68,12 +69,13 @@ uint64_t event_list_missed(const struct event_list *list);
 enum { CACHE_PATH_BYTES = SEGMENT_CACHE_PATH_WORDS * 8 };
 
 struct cache_row {
-    char path[CACHE_PATH_BYTES]; /* printable ASCII */
-    uint32_t copies;             /* workers that hold it */
-    uint32_t stale;              /* of these copies: replaced or removed, but still in use */
-    uint64_t bytes;              /* of all copies */
-    uint64_t hits;               /* of all copies, since they were stored */
-    uint64_t stored_ns;          /* wall clock, of the oldest copy */
+    char path[CACHE_PATH_BYTES];                    /* as in the cache */
+    char text[ESCAPE_TEXT_BYTES(CACHE_PATH_BYTES)]; /* the same for people: readable UTF-8 */
+    uint32_t copies;                                /* workers that hold it */
+    uint32_t stale;     /* of these copies: replaced or removed, but still in use */
+    uint64_t bytes;     /* of all copies */
+    uint64_t hits;      /* of all copies, since they were stored */
+    uint64_t stored_ns; /* wall clock, of the oldest copy */
 };
 
 struct cache_list {

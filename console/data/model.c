@@ -178,11 +178,7 @@ uint64_t model_interval_ns(const struct model *model)
 
 static double growth(const struct model *model, uint64_t now, uint64_t then)
 {
-    uint64_t interval_ns = model_interval_ns(model);
-
-    if (interval_ns == 0)
-        return NAN;
-    return now > then ? (double)(now - then) * (double)NS_PER_S / (double)interval_ns : 0;
+    return figure_rate(then, now, model_interval_ns(model));
 }
 
 double model_rate(const struct model *model, enum metric metric)
@@ -224,12 +220,17 @@ double model_worker_rate(const struct model *model, const struct worker_sample *
     return growth(model, worker->values[metric], model->older.workers[worker->slot][metric]);
 }
 
-double model_hit_ratio(const struct model *model)
+static double source(const void *model, enum metric metric)
 {
-    double hits = model_rate(model, METRIC_cache_hits);
-    double lookups = hits + model_rate(model, METRIC_cache_misses);
+    const struct model *own = model;
 
-    return lookups > 0 ? hits / lookups : NAN;
+    return metric_table[metric].kind == KIND_GAUGE ? (double)own->now->sums[metric]
+                                                   : model_rate(own, metric);
+}
+
+double model_figure(const struct model *model, enum figure figure)
+{
+    return model->now == NULL ? NAN : figure_value(figure, source, model);
 }
 
 static double percentile_of(const struct histogram *interval, double percent)
@@ -422,4 +423,19 @@ double outcomes_percentile(const uint64_t *buckets, double percent)
             return (double)histogram_highest(((i + 1) << HISTOGRAM_COARSE_SHIFT) - 1);
     }
     return NAN;
+}
+
+double outcomes_mean(const uint64_t *buckets)
+{
+    double count = 0, sum = 0;
+
+    for (uint32_t i = 0; i < HISTOGRAM_COARSE_BUCKETS; i++) {
+        uint32_t first = i << HISTOGRAM_COARSE_SHIFT;
+        uint32_t last = ((i + 1) << HISTOGRAM_COARSE_SHIFT) - 1;
+        double middle = ((double)histogram_lowest(first) + (double)histogram_highest(last)) / 2;
+
+        count += (double)buckets[i];
+        sum += (double)buckets[i] * middle;
+    }
+    return figure_quotient(sum, count);
 }

@@ -10,6 +10,7 @@
 #ifndef CONSOLE_MODEL_H
 #define CONSOLE_MODEL_H
 
+#include "common/figures.h"
 #include "common/segment_reader.h"
 #include "console/data/snapshot.h"
 
@@ -65,8 +66,8 @@ double model_thread_rate(const struct model *model, const struct thread_sample *
 double model_worker_rate(const struct model *model, const struct worker_sample *worker,
                          enum metric metric);
 
-/* Cache hits divided by lookups in the interval, 0 to 1; NAN without a lookup. */
-double model_hit_ratio(const struct model *model);
+/* A figure of the interval; a count is per second. NAN: undefined, or no interval yet. */
+double model_figure(const struct model *model, enum figure figure);
 
 /* A percentile of the latency in the interval, ns; NAN without a response. */
 double model_percentile(const struct model *model, double percent);
@@ -118,7 +119,11 @@ const struct histogram *outcomes_recent(const struct outcomes *outcomes, int out
 /* The length of that interval, ns. */
 uint64_t outcomes_recent_ns(const struct outcomes *outcomes);
 
-/* The percentile PERCENT of coarse BUCKETS, ns; NAN if they are empty. */
+/*
+ * The percentile PERCENT of coarse BUCKETS, and their mean (of the middles of the buckets), ns; NAN
+ * if they are empty.
+ */
 double outcomes_percentile(const uint64_t *buckets, double percent);
+double outcomes_mean(const uint64_t *buckets);
 
 #endif

@@ -11,6 +11,11 @@
 
 enum { USER_FIELD = 14, SYSTEM_FIELD = 15, RESIDENT_FIELD = 24 };
 
+#define IDLE_BELOW_NS (2 * NS_PER_MS) /* with less work the share of waiting means nothing */
+#define BAD_WAIT      0.2
+#define BAD_STEAL     0.05
+#define US_PER_S      1000000
+
 int process_stat_parse(const char *text, uint64_t ticks, uint64_t page, uint64_t *cpu_ns,
                        uint64_t *resident_bytes)
 {
@@ -29,17 +34,40 @@ int process_stat_parse(const char *text, uint64_t ticks, uint64_t page, uint64_t
     return 0;
 }
 
-static int read_stat(const char *path, uint64_t *cpu_ns, uint64_t *resident_bytes)
+int machine_stat_parse(const char *text, uint64_t *all_ticks, uint64_t *stolen_ticks)
 {
-    char text[1024];
+    uint64_t user, nice, system, idle, disk, hard, soft, stolen;
+
+    if (sscanf(text,
+               "cpu %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
+               " %" SCNu64 " %" SCNu64,
+               &user, &nice, &system, &idle, &disk, &hard, &soft, &stolen) != 8)
+        return -1;
+    *all_ticks = user + nice + system + idle + disk + hard + soft + stolen;
+    *stolen_ticks = stolen;
+    return 0;
+}
+
+/* Reads the start of a file as text. Returns 0, or -1. */
+static int read_text(const char *path, char *text, size_t size)
+{
     FILE *file = fopen(path, "re");
     size_t length;
 
     if (file == NULL)
         return -1;
-    length = fread(text, 1, sizeof(text) - 1, file);
+    length = fread(text, 1, size - 1, file);
     fclose(file);
     text[length] = '\0';
+    return 0;
+}
+
+static int read_stat(const char *path, uint64_t *cpu_ns, uint64_t *resident_bytes)
+{
+    char text[1024];
+
+    if (read_text(path, text, sizeof(text)) != 0)
+        return -1;
     return process_stat_parse(text, (uint64_t)sysconf(_SC_CLK_TCK), (uint64_t)sysconf(_SC_PAGESIZE),
                               cpu_ns, resident_bytes);
 }
@@ -75,6 +103,7 @@ static const struct thread_usage *thread_before(const struct process_table *tabl
 struct reading {
     const struct process_table *before;
     struct process_table *into;
+    uint64_t ran_ns, waited_ns; /* by all threads since BEFORE */
 };
 
 static void take_process(const struct reading *reading, enum role role, uint32_t slot, int32_t pid)
@@ -93,7 +122,27 @@ static void take_process(const struct reading *reading, enum role role, uint32_t
     into->process[into->count++] = usage;
 }
 
-static void take_thread(const struct reading *reading, int32_t pid, int32_t tid)
+/* The wait of a thread that was at index BEFORE of the last table (NULL: it is new). */
+static void take_wait(struct reading *reading, int32_t pid, int32_t tid,
+                      const struct thread_usage *before)
+{
+    struct thread_wait *wait = &reading->into->wait[reading->into->thread_count];
+    const struct thread_wait *last =
+        before != NULL ? &reading->before->wait[before - reading->before->thread] : NULL;
+    char path[64], text[128];
+
+    *wait = (struct thread_wait){0};
+    snprintf(path, sizeof(path), "/proc/%" PRId32 "/task/%" PRId32 "/schedstat", pid, tid);
+    if (read_text(path, text, sizeof(text)) != 0 ||
+        sscanf(text, "%" SCNu64 " %" SCNu64, &wait->ran_ns, &wait->waited_ns) != 2)
+        return;
+    if (last == NULL || wait->ran_ns < last->ran_ns || wait->waited_ns < last->waited_ns)
+        return;
+    reading->ran_ns += wait->ran_ns - last->ran_ns;
+    reading->waited_ns += wait->waited_ns - last->waited_ns;
+}
+
+static void take_thread(struct reading *reading, int32_t pid, int32_t tid)
 {
     struct process_table *into = reading->into;
     const struct thread_usage *before = thread_before(reading->before, tid, into->thread_count);
@@ -109,6 +158,7 @@ static void take_thread(const struct reading *reading, int32_t pid, int32_t tid)
     if (before != NULL)
         usage.cores =
             cores_between(reading->before->time_ns, into->time_ns, before->cpu_ns, usage.cpu_ns);
+    take_wait(reading, pid, tid, before);
     into->thread[into->thread_count++] = usage;
 }
 
@@ -120,7 +170,7 @@ static int32_t pid_of_worker(const struct snapshot *now, uint32_t slot)
     return 0;
 }
 
-static void take_threads(const struct reading *reading, const struct snapshot *now)
+static void take_threads(struct reading *reading, const struct snapshot *now)
 {
     for (uint32_t i = 0; i < now->thread_count; i++)
         if (now->threads[i].activity.state != THREAD_STATE_NONE)
@@ -131,10 +181,54 @@ static void take_threads(const struct reading *reading, const struct snapshot *n
             take_thread(reading, now->workers[i].pid, now->workers[i].offload[j].activity.tid);
 }
 
+static float share(uint64_t part, uint64_t whole)
+{
+    return whole == 0 ? NAN : part > whole ? 1.0F : (float)((double)part / (double)whole);
+}
+
+static uint64_t growth(uint64_t before, uint64_t now)
+{
+    return before != 0 && now > before ? now - before : 0;
+}
+
+static void take_shortage(const struct reading *reading)
+{
+    const struct process_table *before = reading->before;
+    struct process_table *into = reading->into;
+    struct cpu_shortage *shortage = &into->shortage;
+    uint64_t passed_ns = into->time_ns - before->time_ns;
+    char text[256];
+    const char *total;
+
+    *shortage = (struct cpu_shortage){before->time_ns != 0, NAN, NAN, NAN};
+    into->pressure_us = into->all_ticks = into->stolen_ticks = 0;
+    if (reading->ran_ns + reading->waited_ns >= IDLE_BELOW_NS)
+        shortage->server = share(reading->waited_ns, reading->ran_ns + reading->waited_ns);
+    if (read_text("/proc/pressure/cpu", text, sizeof(text)) == 0 &&
+        (total = strstr(text, "total=")) != NULL)
+        into->pressure_us = strtoull(total + strlen("total="), NULL, 10);
+    if (before->pressure_us != 0 && into->pressure_us != 0)
+        shortage->machine = share(
+            growth(before->pressure_us, into->pressure_us) * (NS_PER_S / US_PER_S), passed_ns);
+    if (read_text("/proc/stat", text, sizeof(text)) == 0)
+        machine_stat_parse(text, &into->all_ticks, &into->stolen_ticks);
+    if (before->all_ticks != 0)
+        shortage->stolen = share(growth(before->stolen_ticks, into->stolen_ticks),
+                                 growth(before->all_ticks, into->all_ticks));
+}
+
+bool cpu_shortage_is_bad(const struct cpu_shortage *shortage)
+{
+    return shortage->known != 0 &&
+           ((double)shortage->server >= BAD_WAIT || (double)shortage->stolen >= BAD_STEAL);
+}
+
 void processes_take(struct process_table *table, const struct snapshot *now)
 {
-    struct process_table before = *table;
-    struct reading reading = {&before, table};
+    static struct process_table before; /* too large for the stack */
+    struct reading reading = {.before = &before, .into = table};
+
+    before = *table;
 
     table->time_ns = now->time_ns;
     table->count = 0;
@@ -144,7 +238,9 @@ void processes_take(struct process_table *table, const struct snapshot *now)
         if (now->workers[i].state != WORKER_NONE)
             take_process(&reading, ROLE_WORKER, now->workers[i].slot, now->workers[i].pid);
     take_process(&reading, ROLE_LOGGER, 0, now->logger_pid);
+    take_process(&reading, ROLE_KEYS, 0, now->keys_pid);
     take_threads(&reading, now);
+    take_shortage(&reading);
 }
 
 double processes_thread_cores(const struct process_table *table, int32_t tid)

@@ -1,6 +1,6 @@
 /*
- * CPU time and memory of a server's processes and threads, from /proc, twice a second. CPU usage is
- * that since the previous table. A table contains no pointers, so it can be stored and copied. The
+ * CPU time and memory of a server's processes and threads, from /proc, twice a second; and how long
+ * they waited for a CPU. CPU usage is that since the previous table. A table contains no pointers, so it can be stored and copied. The
  * console's only thread.
  */
 #ifndef CONSOLE_PROCESSES_H
@@ -8,6 +8,7 @@
 
 #include "console/data/snapshot.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,18 +29,51 @@ struct thread_usage {
     uint64_t cpu_ns;
 };
 
+/*
+ * How much CPU was missing in the last interval. While it is missing, latencies are those of the
+ * machine, not of the server.
+ */
+struct cpu_shortage {
+    uint32_t known; /* 0: not measured, as in old recordings */
+    float server;   /* share of the time with work to do in which the server's threads had no CPU */
+    float machine;  /* share of the time in which some task had no CPU */
+    float stolen;   /* share of the CPU time that the hypervisor took */
+};
+
+/* CPU time that a thread had and wanted. */
+struct thread_wait {
+    uint64_t ran_ns, waited_ns;
+};
+
 struct process_table {
     uint64_t time_ns; /* monotonic clock; 0: never read */
     uint32_t count, thread_count;
-    struct process_usage process[PROCESSES_MAX]; /* master, workers by slot, logger */
+    struct process_usage process[PROCESSES_MAX]; /* master, workers by slot, logger, keys */
     struct thread_usage thread[PROCESS_THREADS_MAX];
+    struct cpu_shortage shortage;
+    /* Not recorded: the counters behind SHORTAGE; the waits are those of thread[]. */
+    uint64_t pressure_us, stolen_ticks, all_ticks;
+    struct thread_wait wait[PROCESS_THREADS_MAX];
 };
+
+/* The sizes of a recorded table: without and with the shortage. */
+#define PROCESS_TABLE_SHORT    offsetof(struct process_table, shortage)
+#define PROCESS_TABLE_RECORDED offsetof(struct process_table, pressure_us)
 
 /* Reads /proc for all processes and threads in NOW. TABLE holds the last reading on entry. */
 void processes_take(struct process_table *table, const struct snapshot *now);
 
 /* CPU usage of thread TID in the last interval, cores; NAN: unknown. */
 double processes_thread_cores(const struct process_table *table, int32_t tid);
+
+/* True if so much CPU is missing that latencies are mostly waiting for one. */
+bool cpu_shortage_is_bad(const struct cpu_shortage *shortage);
+
+/*
+ * Parses the first line of /proc/stat: the ticks of all CPUs, and those stolen. Pure. Returns 0, or
+ * -1: invalid text.
+ */
+int machine_stat_parse(const char *text, uint64_t *all_ticks, uint64_t *stolen_ticks);
 
 /*
  * Parses a /proc/.../stat file: CPU time in ns, resident memory in bytes. TICKS: clock ticks per

@@ -100,7 +100,7 @@ static void put_run(struct recorder *recorder, size_t from, size_t to)
 /* Copies the word at AT; true if it changed. */
 static bool take_word(struct recorder *recorder, const struct segment *segment, size_t at)
 {
-    const char *base = (const char *)segment->header;
+    const char *base = segment->base;
     uint64_t live = atomic_load_explicit((const _Atomic uint64_t *)(const void *)(base + at),
                                          memory_order_relaxed);
     uint64_t before;
@@ -166,39 +166,36 @@ static void take_history(struct recorder *recorder, const struct segment *segmen
  */
 static void take_ring(struct recorder *recorder, const struct segment *segment, uint32_t i)
 {
-    const struct log_ring *ring = tail_ring(segment, i);
+    const struct log_ring ring = segment_ring(segment, i);
     size_t at = offset_of(segment, SEGMENT_RINGS, i);
-    struct log_ring *copy = (struct log_ring *)(void *)(recorder->shadow + at);
-    uint64_t head, from, max;
+    struct log_ring_words *copy = (struct log_ring_words *)(void *)(recorder->shadow + at);
+    uint64_t head = atomic_load_explicit(&ring.words->head, memory_order_acquire);
+    uint64_t max =
+        ring.capacity / 2 < RECORDING_RING_WORDS ? ring.capacity / 2 : RECORDING_RING_WORDS;
+    uint64_t from = atomic_load(&copy->head);
 
-    if (ring == NULL)
-        return;
-    head = atomic_load_explicit(&ring->head, memory_order_acquire);
-    max = ring->capacity / 2 < RECORDING_RING_WORDS ? ring->capacity / 2 : RECORDING_RING_WORDS;
-    from = atomic_load(&copy->head);
     if (head - from > max)
-        from = head - max;
+        from = head > max ? head - max : 0;
     for (uint64_t word = from; word < head;) {
-        uint64_t place = word & (ring->capacity - 1), count = ring->capacity - place;
+        uint64_t place = word & (ring.capacity - 1), count = ring.capacity - place;
 
         count = count < head - word ? count : head - word;
-        take_range(recorder, segment, at + offsetof(struct log_ring, word) + place * WORD,
+        take_range(recorder, segment, at + offsetof(struct log_ring_words, word) + place * WORD,
                    count * WORD);
         word += count;
     }
-    if (copy->capacity == ring->capacity && atomic_load(&copy->head) == head)
+    if (atomic_load(&copy->head) == head)
         return;
     atomic_store(&copy->claimed, head);
     atomic_store(&copy->head, head);
-    copy->capacity = ring->capacity;
     /* This run is at a lower position than the last one: its distance wraps modulo 2^64. */
-    put_run(recorder, at, at + offsetof(struct log_ring, capacity) + WORD);
+    put_run(recorder, at, at + offsetof(struct log_ring_words, head) + WORD);
 }
 
 static void take_threads(struct recorder *recorder, const struct segment *segment, bool costly)
 {
     for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++) {
-        if (!segment_slot_reserved(segment_thread_slot(segment, i)))
+        if (!segment_thread_reserved(segment, i))
             continue;
         take_range(recorder, segment, offset_of(segment, SEGMENT_THREADS, i),
                    segment->section[SEGMENT_THREADS].entry_size);
@@ -214,14 +211,16 @@ static void take_threads(struct recorder *recorder, const struct segment *segmen
 static void take_workers(struct recorder *recorder, const struct segment *segment, bool costly)
 {
     for (uint32_t i = 0; i < segment_count(segment, SEGMENT_WORKERS); i++) {
-        if (!segment_slot_reserved(segment_worker_slot(segment, i)))
+        if (!segment_worker_reserved(segment, i))
             continue;
         take_range(recorder, segment, offset_of(segment, SEGMENT_WORKERS, i),
                    segment->section[SEGMENT_WORKERS].entry_size);
         if (costly)
             take_range(recorder, segment, offset_of(segment, SEGMENT_CACHE, i),
                        segment->section[SEGMENT_CACHE].entry_size);
-        if (costly && i < segment_count(segment, SEGMENT_CLIENTS))
+        take_range(recorder, segment, offset_of(segment, SEGMENT_WORKER_EVENTS, i),
+                   segment->section[SEGMENT_WORKER_EVENTS].entry_size);
+        if (costly)
             take_range(recorder, segment, offset_of(segment, SEGMENT_CLIENTS, i),
                        segment->section[SEGMENT_CLIENTS].entry_size);
     }
@@ -230,13 +229,13 @@ static void take_workers(struct recorder *recorder, const struct segment *segmen
 static void take_all(struct recorder *recorder, const struct segment *segment, bool costly)
 {
     static const enum segment_kind plain[] = {
-        SEGMENT_METRICS, SEGMENT_STATES, SEGMENT_WORKER_SLOTS, SEGMENT_THREAD_SLOTS,
-        SEGMENT_MASTER,  SEGMENT_LOGGER, SEGMENT_EVENTS,       SEGMENT_CONFIG};
+        SEGMENT_METRICS, SEGMENT_STATES,       SEGMENT_WORKER_SLOTS, SEGMENT_THREAD_SLOTS,
+        SEGMENT_MASTER,  SEGMENT_EVENTS,       SEGMENT_CONFIG,       SEGMENT_RATE,
+        SEGMENT_LOGGER,  SEGMENT_LOGGER_EVENTS};
 
     take_range(recorder, segment, 0, sizeof(struct segment_header));
     for (size_t i = 0; i < ARRAY_LENGTH(plain); i++)
         take_section(recorder, segment, plain[i]);
-    take_section(recorder, segment, SEGMENT_RATE);
     if (costly)
         take_section(recorder, segment, SEGMENT_RATE_BUCKETS);
     take_history(recorder, segment);
@@ -372,7 +371,7 @@ int recorder_add(struct recorder *recorder, const struct segment_reader *reader,
     recorder->costly_at_ns = costly ? now_ns : recorder->costly_at_ns;
     if (processes != NULL && processes->time_ns != 0 &&
         (whole || processes->time_ns != recorder->processes_at_ns)) {
-        put_block(&recorder->raw, PART_PROCESSES, processes, sizeof(*processes));
+        put_block(&recorder->raw, PART_PROCESSES, processes, PROCESS_TABLE_RECORDED);
         recorder->processes_at_ns = processes->time_ns;
     }
     put_origins(recorder, whole);

@@ -251,9 +251,10 @@ static const char *take_block(struct input *input, const unsigned char **bytes, 
 /* A table of another size is from another version: the processes are then unknown. */
 static void take_processes(struct replay *replay, const unsigned char *bytes, uint64_t length)
 {
-    replay->has_processes = length == sizeof(*replay->processes);
+    replay->has_processes = length == PROCESS_TABLE_SHORT || length == PROCESS_TABLE_RECORDED;
     if (!replay->has_processes)
         return;
+    replay->processes->shortage = (struct cpu_shortage){0};
     memcpy(replay->processes, bytes, length);
     if (replay->processes->count > PROCESSES_MAX)
         replay->processes->count = PROCESSES_MAX;
@@ -328,8 +329,8 @@ static const char *apply_chunk(struct replay *replay, const struct place *place)
             return problem;
         replay->attached = true;
     }
-    replay->new_daemon = first || replay->generation != replay->reader.map.header->generation;
-    replay->generation = replay->reader.map.header->generation;
+    replay->new_daemon = first || replay->generation != replay->reader.map.header.generation;
+    replay->generation = replay->reader.map.header.generation;
     replay->jumped = false;
     return NULL;
 }

@@ -1,6 +1,7 @@
 #include "console/data/server_info.h"
 
 #include "common/clock.h"
+#include "common/escape.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,9 +19,11 @@ int server_info_open(struct server_info *info)
     info->top = top_create();
     info->outcomes = outcomes_create();
     info->events = event_list_create();
+    if (info->marks == NULL)
+        info->marks = calloc(1, sizeof(*info->marks));
     return info->model == NULL || info->history == NULL || info->tail == NULL ||
                    info->cursor == NULL || info->top == NULL || info->outcomes == NULL ||
-                   info->events == NULL
+                   info->events == NULL || info->marks == NULL
                ? -1
                : 0;
 }
@@ -42,6 +45,8 @@ void server_info_close(struct server_info *info)
     cache_list_release(&info->cache);
     client_list_release(&info->clients);
     snapshot_release(&info->snapshot);
+    subject_destroy(info->subject);
+    free(info->marks);
     free(info->origins);
 }
 
@@ -50,6 +55,8 @@ int server_info_clear(struct server_info *info)
     destroy_parts(info);
     snapshot_release(&info->snapshot);
     info->processes = (struct process_table){0};
+    if (info->subject != NULL)
+        subject_clear(info->subject);
     info->missed = info->slow_ns = 0;
     return server_info_open(info);
 }
@@ -66,11 +73,11 @@ int server_info_begin(struct server_info *info, const struct segment_reader *rea
     uint64_t samples = segment_samples(reader);
 
     model_reset(info->model);
-    if (snapshot_prepare(&info->snapshot, reader) != 0 || tail_attach(info->tail, reader) != 0)
+    if (snapshot_prepare(&info->snapshot, reader) != 0 || tail_attach(info->tail, reader) != 0 ||
+        event_list_attach(info->events, reader) != 0)
         return -1;
     history_break(info->history);
     outcomes_break(info->outcomes);
-    event_list_attach(info->events);
     info->slow_wants = WANT_NOTHING;
     info->backlog_unread = true;
     forget_origins(info);
@@ -101,8 +108,13 @@ static void take_requests(struct server_info *info, const struct segment_reader 
 {
     uint64_t missed;
 
-    for (size_t new = tail_read(info->tail, reader); new > 0; new --)
-        top_add(info->top, tail_line(info->tail, new - 1));
+    for (size_t new = tail_read(info->tail, reader); new > 0; new --) {
+        const struct tail_line *line = tail_line(info->tail, new - 1);
+
+        top_add(info->top, line);
+        if (info->subject != NULL)
+            subject_add(info->subject, line);
+    }
     missed = tail_missed(info->tail);
     if (missed <= info->missed)
         return;
@@ -124,7 +136,7 @@ static void take_backlog(struct server_info *info, const struct segment_reader *
     uint64_t since = tail_read_backlog(info->tail, reader, count_backlog, info->top);
 
     if (since == 0 && !top_known(info->top))
-        since = reader->map.header->started_ns;
+        since = reader->map.header.started_ns;
     if (since > 0)
         top_set_known_since(info->top, since < wall_ns ? since : wall_ns);
     info->backlog_unread = false;
@@ -151,7 +163,8 @@ static int take_slow(struct server_info *info, const struct segment_reader *read
         return 0;
     info->slow_wants = wants;
     info->slow_ns = now->time_ns;
-    event_list_read(info->events, reader, now->wall_ns);
+    marks_take_events(info->marks, info->events,
+                      event_list_read(info->events, reader, now->wall_ns));
     if (!info->processes_given && now->time_ns >= info->processes.time_ns + SLOW_NS)
         processes_take(&info->processes, now);
     take_config(info, reader);
@@ -177,6 +190,26 @@ int server_info_take(struct server_info *info, const struct segment_reader *read
     return take_slow(info, reader, wants);
 }
 
+int server_info_show_subject(struct server_info *info, const struct subject_term *terms,
+                             size_t count)
+{
+    struct subject *subject = subject_create(terms, count);
+
+    if (subject == NULL)
+        return -1;
+    for (size_t back = tail_count(info->tail); back > 0; back--)
+        subject_add(subject, tail_line(info->tail, back - 1));
+    server_info_hide_subject(info);
+    info->subject = subject;
+    return 0;
+}
+
+void server_info_hide_subject(struct server_info *info)
+{
+    subject_destroy(info->subject);
+    info->subject = NULL;
+}
+
 /* ---- The text of the configuration in force ---- */
 
 /* Appends LENGTH bytes at FROM to TEXT, separated by a blank. */
@@ -184,25 +217,28 @@ static void append(char *text, size_t size, const char *from, size_t length)
 {
     size_t used = strlen(text);
 
-    snprintf(text + used, size - used, "%s%.*s", used > 0 && length > 0 ? " " : "", (int)length,
-             from);
+    if (used > 0 && length > 0 && used + 1 < size)
+        text[used++] = ' ';
+    escape_bytes(text + used, size - used, from, length);
 }
 
 static void take_section(const char *line, size_t length, char *section)
 {
     size_t name = length > 1 && line[length - 1] == ']' ? length - 2 : length - 1;
 
-    snprintf(section, CONFIG_KEY_BYTES, "%.*s", (int)name, line + 1);
+    escape_bytes(section, CONFIG_KEY_BYTES, line + 1, name);
 }
 
 static void take_key(const char *line, size_t length, const char *section, struct config_line *into)
 {
     const char *equals = memchr(line, '=', length);
-    size_t name = equals != NULL ? (size_t)(equals - line) : length, from = name;
+    size_t name = equals != NULL ? (size_t)(equals - line) : length, from = name, used;
 
     while (name > 0 && line[name - 1] == ' ')
         name--;
-    snprintf(into->key, sizeof(into->key), "%s.%.*s", section, (int)name, line);
+    snprintf(into->key, sizeof(into->key), "%s.", section);
+    used = strlen(into->key);
+    escape_bytes(into->key + used, sizeof(into->key) - used, line, name);
     from += from < length;
     while (from < length && line[from] == ' ')
         from++;

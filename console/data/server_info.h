@@ -9,9 +9,11 @@
 #include "common/segment_reader.h"
 #include "console/data/history.h"
 #include "console/data/lists.h"
+#include "console/data/marks.h"
 #include "console/data/model.h"
 #include "console/data/processes.h"
 #include "console/data/snapshot.h"
+#include "console/data/subject.h"
 #include "console/data/tail.h"
 #include "console/data/top.h"
 
@@ -36,8 +38,10 @@ struct server_info {
     struct history_cursor *cursor;
     struct tail *tail;
     struct top *top;
+    struct subject *subject; /* NULL: none is shown */
     struct outcomes *outcomes;
     struct event_list *events;
+    struct marks *marks;            /* kept by server_info_clear() */
     struct process_table processes; /* read twice a second, as are cache, clients and config */
     bool processes_given;           /* set by the owner (a replay); /proc is not read */
     struct cache_list cache;
@@ -56,7 +60,7 @@ struct server_info {
 int server_info_open(struct server_info *info);
 void server_info_close(struct server_info *info);
 
-/* Clears all but the configuration, before a jump in a recording. Result as above. */
+/* Clears all but the configuration and the marks, before a jump in a recording. Result as above. */
 int server_info_clear(struct server_info *info);
 
 /* Another daemon: counters restart, and its history follows after a gap. Returns 0, or -1: out of
@@ -66,6 +70,14 @@ int server_info_begin(struct server_info *info, const struct segment_reader *rea
 /* Samples the segment. WANTS: bits of enum wants. Result as above. */
 int server_info_take(struct server_info *info, const struct segment_reader *reader, uint64_t now_ns,
                      uint64_t wall_ns, unsigned wants);
+
+/*
+ * Counts the requests that match COUNT TERMS, beginning with the lines of the tail, until they are
+ * hidden again. Result as above.
+ */
+int server_info_show_subject(struct server_info *info, const struct subject_term *terms,
+                             size_t count);
+void server_info_hide_subject(struct server_info *info);
 
 /* Parses the configuration in force, which the segment has as the text of a file. Pure. */
 

@@ -1,5 +1,7 @@
 #include "console/data/snapshot.h"
 
+#include "common/escape.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,28 +10,29 @@ static uint32_t load32(const _Atomic uint32_t *word)
     return atomic_load_explicit(word, memory_order_relaxed);
 }
 
+/* Copies a text of the segment, an array, as printable ASCII into the array TO. */
+#define TAKE_TEXT(to, from) escape_bytes(to, sizeof(to), from, strnlen(from, sizeof(from)))
+
 static void describe_server(struct server *server, const struct segment_reader *reader)
 {
-    const struct segment_header *header = reader->map.header;
+    const struct segment_header *header = &reader->map.header;
     uint32_t states = segment_count(&reader->map, SEGMENT_STATES);
 
     server->generation = header->generation;
     server->started_ns = header->started_ns;
     server->pid = header->master_pid;
-    memcpy(server->name, header->name, sizeof(server->name));
-    memcpy(server->version, header->version, sizeof(server->version));
+    TAKE_TEXT(server->name, header->name);
+    TAKE_TEXT(server->version, header->version);
+    TAKE_TEXT(server->listening, header->listening);
     memcpy(server->socket_path, header->socket_path, sizeof(server->socket_path));
-    memcpy(server->listening, header->listening, sizeof(server->listening));
-    server->name[sizeof(server->name) - 1] = '\0';
-    server->version[sizeof(server->version) - 1] = '\0';
     server->socket_path[sizeof(server->socket_path) - 1] = '\0';
-    server->listening[sizeof(server->listening) - 1] = '\0';
     server->state_count = states < STATES_MAX ? states : STATES_MAX;
     for (uint32_t i = 0; i < server->state_count; i++) {
-        memcpy(&server->states[i], segment_at(&reader->map, SEGMENT_STATES, i),
-               sizeof(struct segment_state));
-        server->states[i].name[sizeof(server->states[i].name) - 1] = '\0';
-        server->states[i].help[sizeof(server->states[i].help) - 1] = '\0';
+        const struct segment_state *state = segment_at(&reader->map, SEGMENT_STATES, i);
+
+        server->states[i].letter = escape_printable(&state->letter, 1) > 0 ? state->letter : '?';
+        TAKE_TEXT(server->states[i].name, state->name);
+        TAKE_TEXT(server->states[i].help, state->help);
     }
 }
 
@@ -71,8 +74,8 @@ static void take_master(struct snapshot *snapshot, const struct segment_reader *
     snapshot->log_level = load32(&master->log_level);
     snapshot->dispatch_master = load32(&master->dispatch_master) != 0;
     snapshot->stopping = load32(&master->stopping) != 0;
-    snapshot->logger_pid =
-        atomic_load_explicit(&segment_logger(&reader->map)->pid, memory_order_relaxed);
+    snapshot->logger_pid = atomic_load_explicit(&master->logger_pid, memory_order_relaxed);
+    snapshot->keys_pid = atomic_load_explicit(&master->keys_pid, memory_order_relaxed);
 }
 
 static void take_values(uint64_t *values, const struct segment_reader *reader,
@@ -100,14 +103,15 @@ static void take_offload(struct worker_sample *sample, const struct segment_work
 static void take_worker(struct worker_sample *sample, const struct segment_reader *reader,
                         uint32_t slot)
 {
+    const struct segment_worker_slot *entry = segment_worker_slot(&reader->map, slot);
     const struct segment_worker *worker = segment_worker(&reader->map, slot);
 
     sample->slot = slot;
-    sample->pid = atomic_load_explicit(&worker->pid, memory_order_relaxed);
-    sample->state = load32(&worker->state);
-    sample->starts = load32(&worker->starts);
-    sample->started_ns = atomic_load_explicit(&worker->started_ns, memory_order_relaxed);
-    sample->threads_wanted = load32(&worker->threads_wanted);
+    sample->pid = atomic_load_explicit(&entry->pid, memory_order_relaxed);
+    sample->state = load32(&entry->state);
+    sample->starts = load32(&entry->starts);
+    sample->started_ns = atomic_load_explicit(&entry->started_ns, memory_order_relaxed);
+    sample->threads_wanted = load32(&entry->threads_wanted);
     sample->threads_actual = load32(&worker->threads_actual);
     sample->offload_actual = load32(&worker->offload_actual);
     take_values(sample->values, reader, worker->metrics, SCOPE_WORKER);
@@ -118,7 +122,7 @@ static void take_thread(struct thread_sample *sample, const struct segment_reade
                         uint32_t slot)
 {
     const struct segment_thread *thread = segment_thread(&reader->map, slot);
-    const struct segment_slot *owner = segment_thread_slot(&reader->map, slot);
+    const struct segment_thread_slot *owner = segment_thread_slot(&reader->map, slot);
 
     sample->slot = slot;
     sample->worker = load32(&owner->worker);
@@ -146,7 +150,7 @@ static void take_threads(struct snapshot *snapshot, const struct segment_reader 
     for (int i = 0; i < OUTCOME_COUNT && with_latency; i++)
         histogram_reset(&snapshot->outcome_latency[i]);
     for (uint32_t i = 0; i < snapshot->thread_room; i++) {
-        if (!segment_slot_reserved(segment_thread_slot(&reader->map, i)))
+        if (!segment_thread_reserved(&reader->map, i))
             continue;
         take_thread(&snapshot->threads[snapshot->thread_count++], reader, i);
         if (with_latency)
@@ -179,7 +183,7 @@ void snapshot_take(struct snapshot *snapshot, const struct segment_reader *reade
     take_master(snapshot, reader);
     snapshot->worker_count = 0;
     for (uint32_t i = 0; i < snapshot->worker_room; i++)
-        if (segment_slot_reserved(segment_worker_slot(&reader->map, i)))
+        if (segment_worker_reserved(&reader->map, i))
             take_worker(&snapshot->workers[snapshot->worker_count++], reader, i);
     take_threads(snapshot, reader, with_latency);
     add_up(snapshot, reader);

@@ -46,7 +46,7 @@ struct offload_sample {
 struct worker_sample {
     uint32_t slot;
     int32_t pid;
-    uint32_t state; /* enum segment_worker_state */
+    uint32_t state; /* enum worker_state */
     uint32_t starts;
     uint64_t started_ns; /* wall clock */
     uint32_t threads_wanted, threads_actual, offload_actual;
@@ -65,7 +65,7 @@ struct snapshot {
     uint32_t log_level; /* enum level */
     bool dispatch_master;
     bool stopping;
-    int32_t logger_pid;
+    int32_t logger_pid, keys_pid; /* 0: none */
     uint64_t sums[METRIC_COUNT];
     struct worker_sample *workers;
     uint32_t worker_count, worker_room;

@@ -75,7 +75,7 @@ int tail_attach(struct tail *tail, const struct segment_reader *reader)
 static void skip_to_newest(struct tail *tail, uint32_t i, const struct log_ring *ring,
                            uint64_t words)
 {
-    uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire);
+    uint64_t head = atomic_load_explicit(&ring->words->head, memory_order_acquire);
     uint64_t reach = ring->capacity / 2 < words ? ring->capacity / 2 : words;
     uint64_t before = tail->position[i];
 
@@ -114,6 +114,61 @@ struct origin {
     uint16_t worker, number;
 };
 
+static int hex_digit(char digit)
+{
+    static const char digits[] = "0123456789abcdef";
+    const char *at = digit != '\0' ? strchr(digits, digit | 0x20) : NULL;
+
+    return at != NULL ? (int)(at - digits) : -1;
+}
+
+/*
+ * Decodes the percent-encoded character at BYTES into TEXT. Returns its encoded length; 0: none, or
+ * one that is ASCII or unsafe.
+ */
+static size_t encoded_character(const char *bytes, size_t length, char *text)
+{
+    size_t count = 0, printable;
+
+    for (size_t i = 0; i + 2 < length && count < 4 && bytes[i] == '%'; i += 3) {
+        int high = hex_digit(bytes[i + 1]), low = hex_digit(bytes[i + 2]);
+
+        if (high < 8 || low < 0) /* ASCII, or no triplet */
+            break;
+        text[count++] = (char)(high << 4 | low);
+    }
+    printable = count > 0 ? escape_printable(text, count) : 0;
+    return 3 * printable;
+}
+
+bool tail_readable(char *buffer, size_t size, const char *bytes, size_t length)
+{
+    char piece[ESCAPE_TEXT_BYTES(4)], text[4];
+    size_t used = 0;
+
+    for (size_t i = 0; i < length;) {
+        size_t given = encoded_character(bytes + i, length - i, text), wanted;
+
+        if (given > 0) {
+            escape_text(piece, sizeof(piece), text, given / 3);
+        } else {
+            given = escape_printable(bytes + i, length - i);
+            given = given > 0 ? given : 1;
+            escape_text(piece, sizeof(piece), bytes + i, given);
+        }
+        wanted = strlen(piece);
+        if (used + wanted >= size) {
+            buffer[used] = '\0';
+            return false;
+        }
+        memcpy(buffer + used, piece, wanted);
+        used += wanted;
+        i += given;
+    }
+    buffer[used] = '\0';
+    return true;
+}
+
 static void fill_line(struct tail_line *line, const struct origin *origin,
                       const struct log_record *record)
 {
@@ -126,11 +181,12 @@ static void fill_line(struct tail_line *line, const struct origin *origin,
     line->status = record->status;
     line->outcome = record->outcome;
     memcpy(line->address, record->address, sizeof(line->address));
-    escape_bytes(line->request, sizeof(line->request), record->request_line.start,
-                 record->request_line.length);
-    escape_bytes(line->referer, sizeof(line->referer), record->referer.start,
-                 record->referer.length);
-    escape_bytes(line->agent, sizeof(line->agent), record->agent.start, record->agent.length);
+    line->request_bytes = (uint32_t)record->request_line.length;
+    line->request_cut = !tail_readable(line->request, sizeof(line->request),
+                                       record->request_line.start, record->request_line.length);
+    tail_readable(line->referer, sizeof(line->referer), record->referer.start,
+                  record->referer.length);
+    tail_readable(line->agent, sizeof(line->agent), record->agent.start, record->agent.length);
 }
 
 static void keep_record(struct tail *tail, const struct origin *origin, const uint64_t *words)
@@ -205,23 +261,13 @@ static void merge_batch(struct tail *tail)
 
 static struct origin origin_of(const struct segment_reader *reader, uint32_t slot)
 {
-    const struct segment_slot *owner = segment_thread_slot(&reader->map, slot);
+    const struct segment_thread_slot *owner = segment_thread_slot(&reader->map, slot);
     uint32_t worker = atomic_load_explicit(&owner->worker, memory_order_relaxed);
     uint32_t number = atomic_load_explicit(&owner->thread, memory_order_relaxed);
     bool known = worker < TAIL_NO_THREAD && number < TAIL_NO_THREAD;
 
     return (struct origin){slot, known ? (uint16_t)worker : TAIL_NO_THREAD,
                            known ? (uint16_t)number : TAIL_NO_THREAD};
-}
-
-const struct log_ring *tail_ring(const struct segment *segment, uint32_t slot)
-{
-    const struct log_ring *ring = segment_ring(segment, slot);
-    uint64_t size = segment->section[SEGMENT_RINGS].entry_size, capacity = ring->capacity;
-    bool valid = capacity > 0 && (capacity & (capacity - 1)) == 0 &&
-                 capacity <= size / sizeof(uint64_t) && log_ring_bytes(capacity) <= size;
-
-    return valid && segment_slot_reserved(segment_thread_slot(segment, slot)) ? ring : NULL;
 }
 
 static uint64_t mean_record_words(const struct tail *tail)
@@ -238,16 +284,16 @@ size_t tail_read(struct tail *tail, const struct segment_reader *reader)
     uint64_t words;
 
     for (uint32_t i = 0; i < tail->rings; i++)
-        reserved += segment_slot_reserved(segment_thread_slot(&reader->map, i));
+        reserved += segment_thread_reserved(&reader->map, i);
     words = words_for_each(reserved, !tail->started);
     tail->started = true;
     tail->batch_count = 0;
     for (uint32_t i = 0; i < tail->rings; i++) {
-        const struct log_ring *ring = tail_ring(&reader->map, i);
+        const struct log_ring ring = segment_ring(&reader->map, i);
         struct origin origin = origin_of(reader, i);
 
-        if (ring != NULL)
-            read_ring(tail, &origin, ring, words);
+        if (segment_thread_reserved(&reader->map, i))
+            read_ring(tail, &origin, &ring, words);
     }
     merge_batch(tail);
     if (tail->batch_count <= TAIL_LINES)
@@ -270,7 +316,7 @@ struct backlog {
  */
 static uint64_t oldest_in(const struct log_ring *ring, uint64_t *from)
 {
-    uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire);
+    uint64_t head = atomic_load_explicit(&ring->words->head, memory_order_acquire);
     uint64_t reach = ring->capacity - ring->capacity / 8, words[LOG_RECORD_WORDS_MAX], position;
     struct log_record record;
 
@@ -313,21 +359,33 @@ uint64_t tail_read_backlog(struct tail *tail, const struct segment_reader *reade
 {
     struct backlog backlog = {.take = take, .context = context};
     uint64_t *from = calloc(tail->rings > 0 ? tail->rings : 1, sizeof(*from));
-    const struct log_ring *ring;
 
     if (from == NULL)
         return UINT64_MAX;
-    for (uint32_t i = 0; i < tail->rings; i++)
-        if ((ring = tail_ring(&reader->map, i)) != NULL)
-            backlog_since(&backlog, oldest_in(ring, &from[i]));
     for (uint32_t i = 0; i < tail->rings; i++) {
+        const struct log_ring ring = segment_ring(&reader->map, i);
+
+        if (segment_thread_reserved(&reader->map, i))
+            backlog_since(&backlog, oldest_in(&ring, &from[i]));
+    }
+    for (uint32_t i = 0; i < tail->rings; i++) {
+        const struct log_ring ring = segment_ring(&reader->map, i);
         struct origin origin = origin_of(reader, i);
 
-        if ((ring = tail_ring(&reader->map, i)) != NULL)
-            read_backlog_of(&backlog, &origin, ring, from[i], tail->first[i]);
+        if (segment_thread_reserved(&reader->map, i))
+            read_backlog_of(&backlog, &origin, &ring, from[i], tail->first[i]);
     }
     free(from);
     return backlog.since_ns;
+}
+
+struct tail *tail_copy(struct tail *copy, const struct tail *tail)
+{
+    if (copy == NULL && (copy = tail_create()) == NULL)
+        return NULL;
+    memcpy(copy->lines, tail->lines, TAIL_LINES * sizeof(*tail->lines));
+    copy->total = tail->total;
+    return copy;
 }
 
 size_t tail_count(const struct tail *tail)

@@ -10,14 +10,15 @@
 #include "common/log_record.h"
 #include "common/segment_reader.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum {
     TAIL_LINES = 4096, /* more than one call can read */
     TAIL_ADDRESS_TEXT = CLIENT_ADDRESS_TEXT + 1,
-    TAIL_REQUEST_BYTES = 256, /* request line, escaped, with the NUL; the rest is cut */
-    TAIL_REFERER_BYTES = 128, /* same */
+    TAIL_REQUEST_BYTES = 1024, /* request line, readable, with the NUL; the rest is cut */
+    TAIL_REFERER_BYTES = 128,  /* same */
     TAIL_AGENT_BYTES = 128,
     TAIL_NO_THREAD = 0xffff,
 };
@@ -31,7 +32,9 @@ struct tail_line {
     uint16_t status;
     uint8_t outcome;                       /* enum outcome */
     uint8_t address[CLIENT_ADDRESS_BYTES]; /* see tail_address() */
-    char request[TAIL_REQUEST_BYTES];      /* printable ASCII; other bytes as \xHH */
+    uint32_t request_bytes;                /* of the request line as received */
+    bool request_cut;                      /* REQUEST is only its beginning */
+    char request[TAIL_REQUEST_BYTES];      /* see tail_readable() */
     char referer[TAIL_REFERER_BYTES];      /* "": not sent */
     char agent[TAIL_AGENT_BYTES];
 };
@@ -60,18 +63,27 @@ typedef void tail_take(void *context, const struct tail_line *line);
 uint64_t tail_read_backlog(struct tail *tail, const struct segment_reader *reader, tail_take *take,
                            void *context);
 
-/* The log ring of thread SLOT; NULL if the slot is unused or the capacity, which comes from shared
- * memory, does not fit the section. */
-const struct log_ring *tail_ring(const struct segment *segment, uint32_t slot);
-
 /* Number of lines kept. */
 size_t tail_count(const struct tail *tail);
 
 /* Line BACK, counted from the newest (0). Valid until the next tail_read(). */
 const struct tail_line *tail_line(const struct tail *tail, size_t back);
 
+/*
+ * Makes COPY (a tail of its own, or NULL at first) hold the lines of TAIL. Returns the copy, or NULL if
+ * out of memory.
+ */
+struct tail *tail_copy(struct tail *copy, const struct tail *tail);
+
 /* Number of lines that started after WALL_NS, which a view of that time does not show. */
 size_t tail_younger(const struct tail *tail, uint64_t wall_ns);
+
+/*
+ * Writes LENGTH BYTES as UTF-8 for people: unsafe characters and bytes that are not UTF-8 as \xHH;
+ * percent-encoded characters beyond ASCII as themselves if they are safe. A text that does not fit
+ * is cut between characters. Returns whether all of it fitted.
+ */
+bool tail_readable(char *buffer, size_t size, const char *bytes, size_t length);
 
 /* Writes the client's address to BUFFER (TAIL_ADDRESS_TEXT bytes), which is returned. */
 char *tail_address(const struct tail_line *line, char *buffer);

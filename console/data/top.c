@@ -28,21 +28,49 @@ static uint32_t find(const struct sketch *sketch, uint32_t hash, const struct sk
 {
     size_t length = kept_length(item->length);
 
-    for (uint32_t i = 0; i < sketch->used; i++)
-        if (sketch->hash[i] == hash && memcmp(sketch->entry[i].key, item->key, length) == 0 &&
-            sketch->entry[i].key[length] == '\0')
-            return i;
+    for (uint32_t i = sketch->bucket[hash % SKETCH_BUCKETS]; i > 0; i = sketch->next[i - 1])
+        if (sketch->hash[i - 1] == hash &&
+            memcmp(sketch->entry[i - 1].key, item->key, length) == 0 &&
+            sketch->entry[i - 1].key[length] == '\0')
+            return i - 1;
     return SKETCH_KEYS;
 }
 
-static uint32_t lowest_of(const struct sketch *sketch)
+static void link_entry(struct sketch *sketch, uint32_t place, uint32_t hash)
 {
-    uint32_t lowest = 0;
+    uint16_t *bucket = &sketch->bucket[hash % SKETCH_BUCKETS];
 
+    sketch->hash[place] = hash;
+    sketch->next[place] = *bucket;
+    *bucket = (uint16_t)(place + 1);
+}
+
+static void unlink_entry(struct sketch *sketch, uint32_t place)
+{
+    uint16_t *link = &sketch->bucket[sketch->hash[place] % SKETCH_BUCKETS];
+
+    while (*link != place + 1)
+        link = &sketch->next[*link - 1];
+    *link = sketch->next[place];
+}
+
+/*
+ * An entry with the lowest rank. Ranks only rise, so the search continues where it ended until no
+ * entry has the lowest rank any more.
+ */
+static uint32_t lowest_of(struct sketch *sketch)
+{
+    for (uint32_t i = 0; i < sketch->used; i++) {
+        sketch->search = sketch->search + 1 < sketch->used ? sketch->search + 1 : 0;
+        if (sketch->rank[sketch->search] <= sketch->lowest)
+            return sketch->search;
+    }
+    sketch->search = 0;
     for (uint32_t i = 1; i < sketch->used; i++)
-        if (sketch->rank[i] < sketch->rank[lowest])
-            lowest = i;
-    return lowest;
+        if (sketch->rank[i] < sketch->rank[sketch->search])
+            sketch->search = i;
+    sketch->lowest = sketch->rank[sketch->search];
+    return sketch->search;
 }
 
 /* The index for a new key; SKETCH_KEYS if all others rank higher. */
@@ -58,6 +86,7 @@ static uint32_t place_for(struct sketch *sketch, enum sketch_order order,
     place = lowest_of(sketch);
     if (order == SKETCH_BY_LONGEST && item->longest_ns <= sketch->rank[place])
         return SKETCH_KEYS;
+    unlink_entry(sketch, place);
     sketch->entry[place] = (struct sketch_entry){
         .count = order == SKETCH_BY_COUNT ? sketch->entry[place].count : 0,
         .error = order == SKETCH_BY_COUNT ? sketch->entry[place].count : 0,
@@ -74,12 +103,13 @@ void sketch_add(struct sketch *sketch, enum sketch_order order, const struct ske
         place = place_for(sketch, order, item);
         if (place == SKETCH_KEYS)
             return;
-        sketch->hash[place] = hash;
+        link_entry(sketch, place, hash);
         memcpy(sketch->entry[place].key, item->key, kept_length(item->length));
     }
     entry = &sketch->entry[place];
     entry->count += item->count;
     entry->error += item->error;
+    entry->floor += item->floor;
     entry->bytes += item->bytes;
     entry->duration_ns += item->duration_ns;
     if (item->longest_ns > entry->longest_ns)
@@ -91,6 +121,10 @@ static int more_counted(const void *a, const void *b)
 {
     const struct sketch_entry *left = a, *right = b;
 
+    double certain = left->count - left->error, other = right->count - right->error;
+
+    if (certain != other)
+        return certain > other ? -1 : 1;
     if (left->count != right->count)
         return left->count > right->count ? -1 : 1;
     return strcmp(left->key, right->key);
@@ -156,10 +190,12 @@ static struct pane *pane_at(struct top *top, uint64_t time_ns)
         *place = calloc(1, sizeof(**place));
     if (*place == NULL || (*place)->number > number)
         return NULL;
-    if ((*place)->number < number) {
-        memset(*place, 0, sizeof(**place));
-        (*place)->number = number;
+    if ((*place)->number < number && (*place)->number > 0) {
+        free(*place); /* large and mostly unused: cheaper than clearing it */
+        *place = calloc(1, sizeof(**place));
     }
+    if (*place != NULL)
+        (*place)->number = number;
     return *place;
 }
 
@@ -220,11 +256,25 @@ void top_miss(struct top *top, uint64_t time_ns, uint64_t count)
         pane->missed += (double)count;
 }
 
-static void collect_pane(struct top_view *into, enum top_list list, const struct pane *pane)
+/* What a key that is absent from SKETCH may have counted there at most. */
+static double floor_of(const struct sketch *sketch)
+{
+    double lowest = INFINITY;
+
+    if (sketch->used < SKETCH_KEYS)
+        return 0;
+    for (uint32_t i = 0; i < sketch->used; i++)
+        lowest = fmin(lowest, sketch->entry[i].count);
+    return lowest;
+}
+
+/* Adds a pane; returns the floor of its sketch. */
+static double collect_pane(struct top_view *into, enum top_list list, const struct pane *pane)
 {
     const struct sketch *from = &pane->list[list];
     enum sketch_order order = list == TOP_SLOWEST ? SKETCH_BY_LONGEST : SKETCH_BY_COUNT;
     double scale = pane->seen > 0 ? (pane->seen + pane->missed) / pane->seen : 1;
+    double floor = order == SKETCH_BY_COUNT ? floor_of(from) * scale : 0;
 
     for (uint32_t i = 0; i < from->used; i++) {
         const struct sketch_entry *entry = &from->entry[i];
@@ -234,12 +284,27 @@ static void collect_pane(struct top_view *into, enum top_list list, const struct
                                    .error = entry->error * scale,
                                    .bytes = entry->bytes * scale,
                                    .duration_ns = entry->duration_ns * scale,
-                                   .longest_ns = entry->longest_ns};
+                                   .longest_ns = entry->longest_ns,
+                                   .floor = floor};
 
         sketch_add(&into->sketch, order, &item);
     }
     into->seen += pane->seen;
     into->missed += pane->missed;
+    return floor;
+}
+
+/* Adds to each entry what the panes without its key may have counted. */
+static void add_floors(struct sketch *sketch, double floors)
+{
+    for (uint32_t i = 0; i < sketch->used; i++) {
+        double absent = floors - sketch->entry[i].floor;
+
+        if (absent < 0.5) /* rounding */
+            continue;
+        sketch->entry[i].count += absent;
+        sketch->entry[i].error += absent;
+    }
 }
 
 void top_set_known_since(struct top *top, uint64_t time_ns)
@@ -266,6 +331,7 @@ int top_collect(const struct top *top, enum top_list list, uint64_t end_ns, int 
 {
     uint64_t last = pane_number(end_ns), first = pane_number(top->since_ns);
     uint64_t panes = (uint64_t)(seconds + TOP_PANE_S - 1) / TOP_PANE_S;
+    double floors = 0;
 
     memset(into, 0, sizeof(*into));
     panes = panes < 1 ? 1 : panes > TOP_PANES - 1 ? TOP_PANES - 1 : panes;
@@ -273,8 +339,9 @@ int top_collect(const struct top *top, enum top_list list, uint64_t end_ns, int 
         const struct pane *pane = top->pane[(last - i) % TOP_PANES];
 
         if (pane != NULL && pane->number == last - i)
-            collect_pane(into, list, pane);
+            floors += collect_pane(into, list, pane);
     }
+    add_floors(&into->sketch, floors);
     sketch_sort(&into->sketch, list == TOP_SLOWEST ? SKETCH_BY_LONGEST : SKETCH_BY_COUNT);
     return (int)window_of(top, end_ns, panes);
 }

@@ -18,19 +18,24 @@
  * its possible error, so a count is never too low, and too high by at most `error`. A key with more
  * than 1/SKETCH_KEYS of all occurrences is always present.
  */
-enum { SKETCH_KEYS = 64, SKETCH_KEY_BYTES = 96 };
+enum { SKETCH_KEYS = 1024, SKETCH_BUCKETS = 1024, SKETCH_KEY_BYTES = 96 };
 
 struct sketch_entry {
-    double count, error;
-    double bytes, duration_ns; /* sums over the occurrences counted */
+    double count, error;       /* the true count is from count - error to count */
+    double bytes, duration_ns; /* sums over the occurrences counted for certain: count - error */
+    double floor;              /* sum of sketch_item.floor */
     double longest_ns;
     char key[SKETCH_KEY_BYTES]; /* truncated, NUL-terminated */
 };
 
 struct sketch {
     uint32_t used;
-    uint32_t hash[SKETCH_KEYS]; /* of the truncated key */
-    double rank[SKETCH_KEYS];   /* the lowest is replaced: count, or longest duration */
+    uint32_t hash[SKETCH_KEYS];      /* of the truncated key */
+    uint16_t bucket[SKETCH_BUCKETS]; /* first entry of each chain, plus 1; 0: none */
+    uint16_t next[SKETCH_KEYS];      /* same, the next one of the chain */
+    uint32_t search;                 /* where the search for the lowest rank continues */
+    double lowest;                   /* no rank is lower */
+    double rank[SKETCH_KEYS];        /* the lowest is replaced: count, or longest duration */
     struct sketch_entry entry[SKETCH_KEYS];
 };
 
@@ -45,12 +50,14 @@ struct sketch_item {
     size_t length;
     double count, error;
     double bytes, duration_ns, longest_ns;
+    double floor; /* what a key that is absent from its source may have there at most */
 };
 
 /* A zeroed sketch is empty. */
 void sketch_add(struct sketch *sketch, enum sketch_order order, const struct sketch_item *item);
 
-/* Sorts the entries in descending order. Afterwards sketch_add() must not be called. */
+/* Sorts the entries in descending order: of the count that is certain, or of the longest duration.
+ * Afterwards sketch_add() must not be called. */
 void sketch_sort(struct sketch *sketch, enum sketch_order order);
 
 enum top_list {
@@ -90,7 +97,7 @@ bool top_known(const struct top *top);
 
 struct top_view {
     double seen, missed;  /* requests in the window */
-    struct sketch sketch; /* sorted; counts are scaled up for missed requests */
+    struct sketch sketch; /* sorted; counts and errors are scaled up for missed requests */
 };
 
 /*

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct watch {
     struct source *source;
@@ -240,6 +241,18 @@ uint32_t watch_wanted(const struct watch *watch, enum tunable tunable)
     return atomic_load_explicit(&master->threads_wanted, memory_order_relaxed);
 }
 
+void watch_add_alert(struct watch *watch, bool severe, uint64_t wall_ns, const char *text)
+{
+    struct event_record event = {.time_ns = wall_ns,
+                                 .level = severe ? LEVEL_WARN : LEVEL_INFO,
+                                 .role = ROLE_CONSOLE,
+                                 .pid = (int32_t)getpid()};
+
+    snprintf(event.text, sizeof(event.text), "%s", text);
+    event_list_add(watch->info.events, &event);
+    marks_add(watch->info.marks, MARK_alert, wall_ns, text);
+}
+
 size_t watch_look_back(struct watch *watch, size_t back)
 {
     if (model_now(watch->info.model) == NULL)
@@ -248,6 +261,16 @@ size_t watch_look_back(struct watch *watch, size_t back)
                                      model_now(watch->info.model), back);
     history_look_back(watch->info.history, watch->back);
     return watch->back;
+}
+
+int watch_show_subject(struct watch *watch, const struct subject_term *terms, size_t count)
+{
+    return server_info_show_subject(&watch->info, terms, count);
+}
+
+void watch_hide_subject(struct watch *watch)
+{
+    server_info_hide_subject(&watch->info);
 }
 
 const struct source *watch_source(const struct watch *watch)

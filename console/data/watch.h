@@ -45,6 +45,9 @@ uint32_t watch_wanted(const struct watch *watch, enum tunable tunable);
 /* The wanted minimum of offload threads per worker, read from the segment now; 0: no daemon. */
 uint32_t watch_offload_min(const struct watch *watch);
 
+/* Adds an alert of this console to the events and the marks. WALL_NS: now; SEVERE: it begins. */
+void watch_add_alert(struct watch *watch, bool severe, uint64_t wall_ns, const char *text);
+
 /* Starts to record into the new file PATH. Returns 0, or -1 with a message in WHY. */
 int watch_record_to(struct watch *watch, const char *path, char *why, size_t size);
 
@@ -73,6 +76,10 @@ bool watch_replays(const struct watch *watch);
  * last sample.
  */
 size_t watch_look_back(struct watch *watch, size_t back);
+
+/* See server_info_show_subject(). */
+int watch_show_subject(struct watch *watch, const struct subject_term *terms, size_t count);
+void watch_hide_subject(struct watch *watch);
 
 const struct source *watch_source(const struct watch *watch);
 const struct server_info *watch_info(const struct watch *watch);

@@ -13,13 +13,16 @@
 
 enum { SETTLE_S = 1, WHY_BYTES = 512 };
 
+/* settle_s of the scenarios is for this time of a step. */
+#define STEP_NS (LAB_STEP_MS * NS_PER_MS)
+
 struct lab {
     const struct lab_scenario *scenario;
     struct testbed *testbed;
     int step; /* from 0 */
     enum lab_phase phase;
     bool begun;   /* the first actions of the step were executed */
-    bool pressed; /* key L was pressed in a step that waits for it */
+    bool pressed; /* key G was pressed in a step that waits for it */
     bool ended;
     uint64_t done_ns, now_ns;
     uint64_t base[METRIC_COUNT]; /* when the step began */
@@ -28,7 +31,7 @@ struct lab {
     char error[WHY_BYTES]; /* of an action; "": none */
 };
 
-struct lab *lab_open(const struct lab_scenario *scenario, char *why, size_t size)
+struct lab *lab_open(const struct lab_scenario *scenario, uint64_t step_ms, char *why, size_t size)
 {
     struct lab *lab = calloc(1, sizeof(*lab));
 
@@ -37,6 +40,7 @@ struct lab *lab_open(const struct lab_scenario *scenario, char *why, size_t size
         return NULL;
     }
     lab->scenario = scenario;
+    lab->window.span_ns = step_ms * NS_PER_MS;
     for (int i = 0; i < LAB_MEASURE_COUNT; i++)
         lab->before[i] = lab->now[i] = NAN;
     lab->testbed = testbed_open(scenario, why, size);
@@ -137,15 +141,17 @@ static void begin_step(struct lab *lab, const struct snapshot *now)
     lab->pressed = false;
 }
 
-static unsigned settle_s(const struct lab *lab)
+static uint64_t settle_ns(const struct lab *lab)
 {
-    return step_of(lab)->settle_s > 0 ? step_of(lab)->settle_s : SETTLE_S;
+    uint64_t seconds = step_of(lab)->settle_s > 0 ? step_of(lab)->settle_s : SETTLE_S;
+
+    return seconds * NS_PER_S * lab->window.span_ns / STEP_NS;
 }
 
 /* Drops the samples taken while the server settles. */
 static void measure(struct lab *lab, const struct model *model)
 {
-    if (lab->phase == LAB_MEASURING && lab->now_ns < lab->done_ns + settle_s(lab) * NS_PER_S)
+    if (lab->phase == LAB_MEASURING && lab->now_ns < lab->done_ns + settle_ns(lab))
         lab_window_restart(&lab->window);
     lab_window_take(&lab->window, model, testbed_failed_requests(lab->testbed));
     lab_window_values(&lab->window, lab->now);
@@ -192,7 +198,7 @@ bool lab_continue(struct lab *lab)
 struct lab_state lab_state(const struct lab *lab)
 {
     double passed_s = (double)(lab->now_ns - lab->done_ns) / (double)NS_PER_S;
-    double left_s = (double)(settle_s(lab) + LAB_WINDOW_S) - passed_s;
+    double left_s = (double)(settle_ns(lab) + lab->window.span_ns) / (double)NS_PER_S - passed_s;
 
     return (struct lab_state){
         .scenario = lab->scenario,
@@ -313,14 +319,14 @@ static void add_step(struct lines *lines, const struct lab_state *state)
 static void draw_title(const struct lab_state *state, const struct canvas *panel)
 {
     static const char *const words[] = {
-        [LAB_PENDING] = "to do", [LAB_MEASURING] = "measuring", [LAB_EXPLAINED] = "done, L: next"};
+        [LAB_PENDING] = "to do", [LAB_MEASURING] = "measuring", [LAB_EXPLAINED] = "done, G: next"};
     bool over = state->phase == LAB_EXPLAINED && state->number == state->count;
     char right[40];
     int end;
 
     canvas_repeat(panel, 0, 0, panel->width, TONE_BAR, L' ');
     snprintf(right, sizeof(right), "%d of %d: %s", state->number, state->count,
-             over ? "done, L: end" : words[state->phase]);
+             over ? "done, G: end" : words[state->phase]);
     end = canvas_right(panel, 0, panel->width - 1, TONE_BAR_KEY, right);
     canvas_print(panel, 0, 1, TONE_BAR, "%.*s", end > 3 ? end - 3 : 0,
                  (int)strlen(state->scenario->title) <= end - 3 ? state->scenario->title
@@ -347,7 +353,7 @@ void lab_panel_draw(const struct lab_state *state, const struct canvas *panel,
     if (state->error != NULL)
         add(&lines, TONE_BAD, state->error);
     if (state->ended)
-        add(&lines, TONE_WARN, "The server has exited. L leaves.");
+        add(&lines, TONE_WARN, "The server has exited. G leaves.");
     else
         add_step(&lines, state);
     draw_title(state, panel);

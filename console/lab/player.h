@@ -1,7 +1,7 @@
 /*
  * Plays a guided scenario: manages its test bed, the current step, and the measures. It reads the same scene as the views and never presses keys for the user. Single thread.
  *
- *     PENDING --condition holds--> MEASURING --window full--> EXPLAINED --L--> PENDING (next step)
+ *     PENDING --condition holds--> MEASURING --window full--> EXPLAINED --G--> PENDING (next step)
  */
 #ifndef CONSOLE_LAB_PLAYER_H
 #define CONSOLE_LAB_PLAYER_H
@@ -18,8 +18,11 @@ struct lab;
 
 enum lab_phase { LAB_PENDING, LAB_MEASURING, LAB_EXPLAINED };
 
-/* Starts the test bed, which takes about a second. Returns NULL with an error message in WHY. */
-struct lab *lab_open(const struct lab_scenario *scenario, char *why, size_t size);
+/*
+ * Starts the test bed, which takes about a second. Each step measures for STEP_MS. Returns NULL with an error
+ * message in WHY.
+ */
+struct lab *lab_open(const struct lab_scenario *scenario, uint64_t step_ms, char *why, size_t size);
 
 /* Stops and removes the test bed. NULL is allowed. */
 void lab_close(struct lab *lab);
@@ -32,7 +35,7 @@ const char *lab_socket(const struct lab *lab);
 void lab_update(struct lab *lab, const struct scene *scene, const struct view *view, bool ended);
 
 /*
- * Handles key L: completes a step that waits for it, or goes to the next step. Returns false after
+ * Handles key G: completes a step that waits for it, or goes to the next step. Returns false after
  * the last step, and if the server exited.
  */
 bool lab_continue(struct lab *lab);

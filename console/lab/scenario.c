@@ -56,19 +56,16 @@ int lab_scenario_steps(const struct lab_scenario *scenario)
 
 /* Measures */
 
-#define SPACING_NS (NS_PER_S / 4)
-
-enum kind { NONE, RATE, RATIO, QUOTIENT, GAUGE, GROWTH, LATENCY, FAILED };
+enum kind { NONE, RATE, FIGURE, GAUGE, GROWTH, LATENCY, FAILED };
 
 static const struct {
     const char *label;
     enum kind kind;
     enum graph_unit unit;
-    enum metric metric;
-    int other; /* second metric, or percentile */
+    int of; /* metric, figure or percentile */
 } measures[LAB_MEASURE_COUNT] = {
-    {"", NONE, GRAPH_COUNT, METRIC_requests, 0},
-#define MEASURE(name, label, kind, unit, metric, other) {label, kind, unit, metric, other},
+    {"", NONE, GRAPH_COUNT, 0},
+#define MEASURE(name, label, kind, unit, of) {label, kind, unit, of},
 #include "console/lab/measures.def"
 #undef MEASURE
 };
@@ -88,7 +85,8 @@ void lab_window_take(struct lab_window *window, const struct model *model, uint6
     const struct snapshot *now = model_now(model);
     struct lab_sample *sample = &window->sample[window->taken % LAB_SAMPLES];
 
-    if (window->taken > 0 && now->time_ns < newest(window)->time_ns + SPACING_NS)
+    if (window->taken > 0 &&
+        now->time_ns < newest(window)->time_ns + window->span_ns / (LAB_SAMPLES - 1))
         return;
     sample->time_ns = now->time_ns;
     for (int i = 0; i < METRIC_COUNT; i++)
@@ -114,7 +112,7 @@ void lab_window_rebase(struct lab_window *window)
 bool lab_window_full(const struct lab_window *window)
 {
     return window->taken > 1 &&
-           newest(window)->time_ns - oldest(window)->time_ns >= LAB_WINDOW_S * NS_PER_S;
+           newest(window)->time_ns - oldest(window)->time_ns >= window->span_ns;
 }
 
 static double growth(const struct lab_window *window, const struct lab_sample *since, int metric)
@@ -142,31 +140,39 @@ static double latency(const struct lab_window *window, int percentile)
     return known > 0 ? sum / known : NAN;
 }
 
-static double quotient(double part, double whole)
+/* Increase of METRIC per second in the window. */
+static double rate(const struct lab_window *window, int metric)
 {
-    return whole > 0 ? part / whole : NAN;
+    const struct lab_sample *first = oldest(window), *last = newest(window);
+
+    return figure_quotient(growth(window, first, metric),
+                           (double)(last->time_ns - first->time_ns) / (double)NS_PER_S);
+}
+
+static double source(const void *window, enum metric metric)
+{
+    const struct lab_window *own = window;
+
+    return metric_table[metric].kind == KIND_GAUGE ? (double)newest(own)->sums[metric]
+                                                   : rate(own, (int)metric);
 }
 
 static double value_of(const struct lab_window *window, enum lab_measure measure)
 {
-    const struct lab_sample *first = oldest(window), *last = newest(window);
-    int metric = (int)measures[measure].metric, other = measures[measure].other;
+    const struct lab_sample *last = newest(window);
+    int of = measures[measure].of;
 
     switch (measures[measure].kind) {
     case RATE:
-        return quotient(growth(window, first, metric),
-                        (double)(last->time_ns - first->time_ns) / (double)NS_PER_S);
-    case RATIO:
-        return quotient(growth(window, first, metric),
-                        growth(window, first, metric) + growth(window, first, other));
-    case QUOTIENT:
-        return quotient(growth(window, first, metric), growth(window, first, other));
+        return rate(window, of);
+    case FIGURE:
+        return figure_value((enum figure)of, source, window);
     case GAUGE:
-        return (double)last->sums[metric];
+        return (double)last->sums[of];
     case GROWTH:
-        return growth(window, &window->base, metric);
+        return growth(window, &window->base, of);
     case LATENCY:
-        return latency(window, other);
+        return latency(window, of);
     case FAILED:
         return (double)(last->failed - window->base.failed);
     case NONE:

@@ -14,14 +14,14 @@
 #include <stdint.h>
 
 /*
- * The measures of a scenario: a sliding window of samples over the last LAB_WINDOW_S seconds, taken
- * four times per second. Pure: the samples carry the time.
+ * The measures of a scenario: a sliding window of LAB_SAMPLES samples over the last SPAN_NS. Pure: the
+ * samples carry the time.
  */
-enum { LAB_WINDOW_S = 2, LAB_SAMPLES = 4 * LAB_WINDOW_S + 1 };
+enum { LAB_SAMPLES = 9 };
 
 enum lab_measure {
     LAB_MEASURE_NONE,
-#define MEASURE(name, label, kind, unit, metric, other) LAB_MEASURE_##name,
+#define MEASURE(name, label, kind, unit, of) LAB_MEASURE_##name,
 #include "console/lab/measures.def"
 #undef MEASURE
     LAB_MEASURE_COUNT
@@ -35,6 +35,7 @@ struct lab_sample {
 };
 
 struct lab_window {
+    uint64_t span_ns;                      /* set by the owner */
     struct lab_sample sample[LAB_SAMPLES]; /* ring buffer */
     uint64_t taken;
     struct lab_sample base; /* when the step began */
@@ -49,7 +50,7 @@ void lab_window_restart(struct lab_window *window);
 /* Makes the last sample the base of measures of kind GROWTH and FAILED. */
 void lab_window_rebase(struct lab_window *window);
 
-/* True if the samples span LAB_WINDOW_S. */
+/* True if the samples span SPAN_NS. */
 bool lab_window_full(const struct lab_window *window);
 
 /* NAN: unknown. */
@@ -59,6 +60,12 @@ const char *lab_measure_label(enum lab_measure measure);
 
 /* Formats VALUE into BUFFER (TEXT_SHORT bytes). Returns BUFFER. */
 char *lab_measure_text(enum lab_measure measure, double value, char *buffer);
+
+/*
+ * How long a step measures, by default and at the least and most. The least is the time after which the
+ * console reads the configuration again: the next step must see it as the last one left it.
+ */
+enum { LAB_STEP_MS = 2000, LAB_STEP_LEAST_MS = 500, LAB_STEP_MOST_MS = 60000 };
 
 enum { LAB_FILES = 2, LAB_LOADS = 3, LAB_STEPS = 7, LAB_ACTIONS = 6, LAB_SHOWN = 5 };
 
@@ -83,7 +90,7 @@ struct lab_action {
 
 /* The conditions that complete a step. */
 enum lab_condition_kind {
-    LAB_PRESSED,   /* key L, which starts the actions */
+    LAB_PRESSED,   /* key G, which starts the actions */
     LAB_VIEW,      /* view TEXT is shown */
     LAB_THREADS,   /* at least LEAST serving threads per worker */
     LAB_OFFLOAD,   /* at least LEAST offload threads per worker */
@@ -100,12 +107,12 @@ struct lab_condition {
 };
 
 struct lab_step {
-    const char *todo;  /* instruction: the keys to press; with LAB_PRESSED, what L will do */
+    const char *todo;  /* instruction: the keys to press; with LAB_PRESSED, what G will do */
     const char *watch; /* what to observe */
     struct lab_condition done, also;      /* both must hold; ALSO is ignored if it is LAB_PRESSED */
     struct lab_action first[LAB_ACTIONS]; /* executed at the start of the step */
     struct lab_action then[LAB_ACTIONS];  /* executed when the step is completed */
-    unsigned settle_s;                    /* delay before measuring; 0: default */
+    unsigned settle_s;                    /* delay before measuring, at LAB_STEP_MS; 0: default */
     enum lab_measure shown[LAB_SHOWN];    /* LAB_MEASURE_NONE ends a shorter list */
     const char *why;
 };

@@ -104,25 +104,47 @@ static int make_lists(const struct testbed *testbed, char *why, size_t size)
     return 0;
 }
 
-static void link_path(const struct testbed *testbed, char *path, size_t size)
+/* The access log, if the scenario has an action LAB_RESTORE_LOG: the file "full" of this directory. */
+static void log_directory(const struct testbed *testbed, char *path, size_t size)
 {
-    snprintf(path, size, "%s/access.log", private_server_directory(testbed->server));
+    snprintf(path, size, "%s/log", private_server_directory(testbed->server));
 }
 
-/* If the scenario has an action LAB_RESTORE_LOG, access.log is a link to /dev/full until then. */
-static int link_log(const struct testbed *testbed, char *why, size_t size)
+static bool fills_log(const struct testbed *testbed)
 {
-    char path[PRIVATE_SERVER_PATH + 32];
-    bool wanted = false;
+    bool found = false;
 
     for (size_t i = 0; i < LAB_STEPS; i++)
         for (size_t j = 0; j < LAB_ACTIONS; j++)
-            wanted = wanted || testbed->scenario->steps[i].first[j].act == LAB_RESTORE_LOG ||
-                     testbed->scenario->steps[i].then[j].act == LAB_RESTORE_LOG;
-    link_path(testbed, path, sizeof(path));
-    if (!wanted || symlink("/dev/full", path) == 0)
+            found = found || testbed->scenario->steps[i].first[j].act == LAB_RESTORE_LOG ||
+                    testbed->scenario->steps[i].then[j].act == LAB_RESTORE_LOG;
+    return found;
+}
+
+/* Makes the directory of the access log a link to TARGET; in /dev the log is a full disk. */
+static int link_log(const struct testbed *testbed, const char *target, char *why, size_t size)
+{
+    char path[PRIVATE_SERVER_PATH + 32];
+
+    log_directory(testbed, path, sizeof(path));
+    unlink(path);
+    if (symlink(target, path) == 0)
         return 0;
     return snprintf(why, size, "cannot make %s: %s", path, strerror(errno)), -1;
+}
+
+static int start_server(const struct testbed *testbed, char *why, size_t size)
+{
+    char directory[PRIVATE_SERVER_PATH + 32], option[sizeof(directory) + 32];
+    const char *const log_option[] = {option, NULL};
+
+    if (!fills_log(testbed))
+        return private_server_start(testbed->server, testbed->scenario->settings, why, size);
+    log_directory(testbed, directory, sizeof(directory));
+    snprintf(option, sizeof(option), "log.access=%s/full", directory);
+    return link_log(testbed, "/dev", why, size) == 0
+               ? private_server_start(testbed->server, log_option, why, size)
+               : -1;
 }
 
 /* Load */
@@ -273,7 +295,6 @@ static int kill_worker(const struct testbed *testbed, pid_t worker, char *why, s
 int testbed_execute(struct testbed *testbed, const struct lab_action *action, pid_t worker,
                     char *why, size_t size)
 {
-    char path[PRIVATE_SERVER_PATH + 32];
 
     switch (action->act) {
     case LAB_NOTHING:
@@ -296,9 +317,7 @@ int testbed_execute(struct testbed *testbed, const struct lab_action *action, pi
     case LAB_COMMAND:
         return command(testbed, action->text, why, size);
     case LAB_RESTORE_LOG:
-        link_path(testbed, path, sizeof(path));
-        unlink(path);
-        break;
+        return link_log(testbed, private_server_directory(testbed->server), why, size);
     }
     return 0;
 }
@@ -311,10 +330,8 @@ static int set(struct testbed *testbed, char *why, size_t size)
 
     testbed->server = private_server_create(NULL, why, size);
     if (testbed->server == NULL || make_site(testbed, why, size) != 0 ||
-        link_log(testbed, why, size) != 0 ||
         private_server_configure(testbed->server, scenario->config, why, size) != 0 ||
-        private_server_start(testbed->server, scenario->settings, why, size) != 0 ||
-        make_lists(testbed, why, size) != 0)
+        start_server(testbed, why, size) != 0 || make_lists(testbed, why, size) != 0)
         return -1;
     for (size_t i = 0; i < LAB_ACTIONS; i++)
         if (testbed_execute(testbed, &scenario->begin[i], 0, why, size) != 0)

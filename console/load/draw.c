@@ -25,6 +25,7 @@ static const char *check_mark(const struct load_run *run, bool ascii)
         return ascii ? "ok " : "✓ ";
     case LOAD_CHECK_DIFFERENT:
         return ascii ? "no " : "✗ ";
+    case LOAD_CHECK_OTHERS:
     case LOAD_CHECK_NONE:
         break;
     }
@@ -34,7 +35,10 @@ static const char *check_mark(const struct load_run *run, bool ascii)
 static void draw_check(const struct load_run *run, const struct scene *scene,
                        const struct canvas *canvas)
 {
-    enum tone tone = load_run_check(run) == LOAD_CHECK_DIFFERENT ? TONE_WARN : TONE_GOOD;
+    enum load_check check = load_run_check(run);
+    enum tone tone = check == LOAD_CHECK_DIFFERENT ? TONE_WARN
+                     : check == LOAD_CHECK_OTHERS  ? TONE_NOTE
+                                                   : TONE_GOOD;
     char words[256];
 
     canvas_print(canvas, 3, 0, tone, "%s%s", check_mark(run, scene->ascii),
@@ -64,16 +68,15 @@ static void draw_client(const struct load_run *run, const struct canvas *canvas)
     char text[TEXT_SHORT], line[200] = "";
     int width = canvas->width - LABEL;
 
-    summary_append(line, sizeof(line), width, "%s req/s", text_count(text, totals->requests_per_s));
-    summary_append(line, sizeof(line), width, "p50 %s", text_latency(text, totals->p50_ns));
-    summary_append(line, sizeof(line), width, "p99 %s", text_latency(text, totals->p99_ns));
-    summary_append(line, sizeof(line), width, "max %s", text_latency(text, totals->max_ns));
-    summary_append(line, sizeof(line), width, "answered %s",
-                   text_count(text, (double)totals->answered));
-    summary_append(line, sizeof(line), width, "failed %s",
-                   text_count(text, (double)totals->failed));
-    summary_append(line, sizeof(line), width, "bad status %s",
-                   text_count(text, (double)totals->bad_statuses));
+    summary_add(line, sizeof(line), width, "%s req/s", text_count(text, totals->requests_per_s));
+    summary_add(line, sizeof(line), width, "p50 %s", text_latency(text, totals->p50_ns));
+    summary_add(line, sizeof(line), width, "p99 %s", text_latency(text, totals->p99_ns));
+    summary_add(line, sizeof(line), width, "max %s", text_latency(text, totals->max_ns));
+    summary_add(line, sizeof(line), width, "answered %s",
+                text_count(text, (double)totals->answered));
+    summary_add(line, sizeof(line), width, "failed %s", text_count(text, (double)totals->failed));
+    summary_add(line, sizeof(line), width, "bad status %s",
+                text_count(text, (double)totals->bad_statuses));
     canvas_text(canvas, 1, 0, TONE_TITLE, "client");
     canvas_text(canvas, 1, LABEL, totals->failed > 0 ? TONE_WARN : TONE_NORMAL, line);
 }
@@ -104,13 +107,12 @@ static void draw_server(const struct load_run *run, const struct canvas *canvas)
         return;
     }
     numbers = server_numbers(run);
-    summary_append(line, sizeof(line), width, "%s req/s", text_count(text, numbers.server_rate));
+    summary_add(line, sizeof(line), width, "%s req/s", text_count(text, numbers.server_rate));
     if (!run->finished)
-        summary_append(line, sizeof(line), width, "p50 %s",
-                       text_latency(text, numbers.server_p50_ns));
-    summary_append(line, sizeof(line), width, run->finished ? "max p99 %s" : "p99 %s",
-                   text_latency(text, numbers.server_p99_ns));
-    summary_append(line, sizeof(line), width, "%s", run->server);
+        summary_add(line, sizeof(line), width, "p50 %s", text_latency(text, numbers.server_p50_ns));
+    summary_add(line, sizeof(line), width, run->finished ? "max p99 %s" : "p99 %s",
+                text_latency(text, numbers.server_p99_ns));
+    summary_add(line, sizeof(line), width, "%s", run->server);
     canvas_text(canvas, 2, LABEL, TONE_NORMAL, line);
 }
 

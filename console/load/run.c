@@ -194,7 +194,7 @@ enum load_check load_run_check(const struct load_run *run)
     if (counted > run->totals.answered &&
         counted <= run->totals.answered + run->totals.unanswered + run->totals.failed)
         return LOAD_CHECK_OPEN;
-    return LOAD_CHECK_DIFFERENT;
+    return counted > run->totals.answered ? LOAD_CHECK_OTHERS : LOAD_CHECK_DIFFERENT;
 }
 
 char *load_run_check_text(const struct load_run *run, char *buffer, size_t size)
@@ -215,10 +215,16 @@ char *load_run_check_text(const struct load_run *run, char *buffer, size_t size)
                  " were in progress at the end",
                  answered, counted, counted - answered);
         break;
+    case LOAD_CHECK_OTHERS:
+        snprintf(buffer, size,
+                 "%" PRIu64 " responses; the server counted %" PRIu64
+                 ": it also served other clients",
+                 answered, counted);
+        break;
     case LOAD_CHECK_DIFFERENT:
         snprintf(buffer, size,
-                 "%" PRIu64 " responses, %" PRIu64
-                 " counted by the server: other clients, or an error",
+                 "%" PRIu64 " responses, but only %" PRIu64
+                 " counted by the server: an error, or it restarted",
                  answered, counted);
         break;
     }

@@ -37,10 +37,11 @@ struct load_totals {
 };
 
 enum load_check {
-    LOAD_CHECK_NONE,  /* the target is another server, or there is nothing to compare */
-    LOAD_CHECK_EQUAL, /* both ends counted the same */
-    LOAD_CHECK_OPEN,  /* the server also counted requests that were in progress at the end */
-    LOAD_CHECK_DIFFERENT,
+    LOAD_CHECK_NONE,      /* the target is another server, or there is nothing to compare */
+    LOAD_CHECK_EQUAL,     /* both ends counted the same */
+    LOAD_CHECK_OPEN,      /* the server also counted requests that were in progress at the end */
+    LOAD_CHECK_OTHERS,    /* the server also counted requests of other clients */
+    LOAD_CHECK_DIFFERENT, /* the server counted fewer than were answered */
 };
 
 struct load_run {

@@ -46,10 +46,21 @@ void load_session_start(struct load_session *session, const struct load_settings
     snprintf(session->run->server, sizeof(session->run->server), "%.30s %.20s", now->server.name,
              now->server.version);
     session->event_ns = session->run->started_ns;
+    marks_add(scene->marks, MARK_load, session->run->started_ns, "load run begins");
     session->phase = LOAD_RUNNING;
 }
 
-/* Each event of the server that reports a change becomes a mark. */
+/* Length of the part of an event that describes a change or its effect; 0: it is about neither. */
+static size_t change_length(const char *text)
+{
+    const char *by = strstr(text, ", by uid");
+
+    if (by != NULL)
+        return (size_t)(by - text);
+    return strstr(text, "connections moved") != NULL ? strlen(text) : 0;
+}
+
+/* Changes of the server become marks, and so do the moments when its connections have followed. */
 static void mark_changes(struct load_session *session, const struct scene *scene)
 {
     const struct event_row *rows[16];
@@ -58,13 +69,13 @@ static void mark_changes(struct load_session *session, const struct scene *scene
 
     while (count > 0) {
         const struct event_row *event = rows[--count];
-        const char *by = strstr(event->text, ", by uid");
+        size_t length = change_length(event->text);
         char text[LOAD_MARK_BYTES];
 
-        if (event->last_ns <= session->event_ns || by == NULL)
+        if (event->last_ns <= session->event_ns || length == 0)
             continue;
         session->event_ns = event->last_ns;
-        snprintf(text, sizeof(text), "%.*s", (int)(by - event->text), event->text);
+        snprintf(text, sizeof(text), "%.*s", (int)length, event->text);
         load_run_mark(session->run, (double)(event->last_ns - session->run->started_ns) / 1e9,
                       text);
     }
@@ -135,6 +146,7 @@ void load_session_update(struct load_session *session, const struct scene *scene
         session->run->exit_status = status;
         load_run_report(session->run, session->child.text, session->child.output_length);
         session->phase = LOAD_SETTLING;
+        marks_add(scene->marks, MARK_load, clock_wall_ns(), "load run ends");
         session->ended_ns = model_now(scene->model)->time_ns;
         session->counted_ns = 0;
     }

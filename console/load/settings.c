@@ -136,11 +136,17 @@ static void append(char *buffer, size_t size, const char *text, const char *suff
         snprintf(buffer + length, size - length, "%s%s%s", length > 0 ? ", " : "", text, suffix);
 }
 
+static void append_count(char *buffer, size_t size, const char *text, const char *one,
+                         const char *more)
+{
+    append(buffer, size, text, strcmp(text, "1") == 0 ? one : more);
+}
+
 char *load_settings_summary(const struct load_settings *settings, char *buffer, size_t size)
 {
     buffer[0] = '\0';
-    append(buffer, size, settings->text[LOAD_CONNECTIONS], " connections");
-    append(buffer, size, settings->text[LOAD_REQUESTS], " requests");
+    append_count(buffer, size, settings->text[LOAD_CONNECTIONS], " connection", " connections");
+    append_count(buffer, size, settings->text[LOAD_REQUESTS], " request", " requests");
     append(buffer, size, settings->text[LOAD_DURATION], "");
     append(buffer, size, settings->text[LOAD_RATE], "/s");
     if (strcmp(settings->text[LOAD_KEEPALIVE], "off") == 0)

@@ -34,11 +34,11 @@ static void add(const char *path, uint64_t bytes, uint64_t hits, uint64_t stored
 static void assert_order(enum cache_order order, bool reversed, const char *expected)
 {
     const struct cache_row *rows[8];
-    char paths[64] = "";
+    char paths[8 * sizeof(rows[0]->path)] = "";
 
     cache_list_sort(&list, order, reversed, rows);
     for (size_t i = 0; i < list.count; i++)
-        strncat(paths, rows[i]->path, sizeof(paths) - strlen(paths) - 1);
+        strcat(paths, rows[i]->path);
     assert_string_equal(paths, expected);
 }
 
@@ -98,13 +98,15 @@ static void tables_of_a_segment_are_read(void **state)
     assert_int_equal(segment_create(&segment, &plan, why, sizeof(why)), 0);
     segment_reserve_worker(&segment, 0);
     segment_publish(&segment);
-    store(&segment, 3, CACHE_SLOT_LIVE, "/x");
+    store(&segment, 3, CACHE_SLOT_LIVE, "/caf\xc3\xa9");
     store(&segment, 9, CACHE_SLOT_STALE, "/y\x01");
     assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_ATTACHED);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(cache_list_take(&list, &reader, 7), 0);
         assert_int_equal(list.count, 2);
-        assert_string_equal(list.rows[1].path, "/y\\x01");
+        assert_string_equal(list.rows[1].path, "/y\x01");
+        assert_string_equal(list.rows[1].text, "/y\\x01");
+        assert_string_equal(list.rows[0].text, "/caf\xc3\xa9");
         assert_int_equal(list.rows[1].stale, 1);
         assert_int_equal(list.bytes, 20);
     }

@@ -10,6 +10,7 @@
 
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct child process;
@@ -110,6 +111,7 @@ static void missing_program_reports_an_error(void **state)
     char why[256];
 
     (void)state;
+    setenv("PATH", "/usr/bin:/bin", 1); /* without directories that this user cannot read */
     assert_int_equal(child_start(&process, argv, why, sizeof(why)), 0);
     assert_int_equal(wait_for_end(), 127);
     assert_string_equal(lines, "cannot start no-such-program-here: No such file or directory|");

@@ -73,11 +73,11 @@ static void answers_are_formatted_as_text(void **state)
         const char *sentence;
     } cases[] = {
         {"threads", "{\"ok\":true,\"wanted\":4,\"actual\":8}", ANSWER_DONE,
-         "threads: wanted 4, actual 8"},
+         "threads: 4 requested, 8 in force"},
         {"offload-threads", "{\"ok\":true,\"wanted\":\"2-8\",\"actual\":2}", ANSWER_DONE,
-         "offload-threads: wanted 2-8 per worker, actual 2 in total"},
+         "offload-threads: 2-8 per worker requested, 2 running in total"},
         {"cache-size", "{\"ok\":true,\"wanted\":67108864,\"actual\":33554432,\"used\":23891}",
-         ANSWER_DONE, "cache-size: wanted 64M, actual 32M per worker, at most 23.3 KiB used"},
+         ANSWER_DONE, "cache-size: 64M per worker requested, 32M in force, at most 23.3 KiB used"},
         {"log-level", "{\"ok\":true,\"level\":\"info\"}", ANSWER_DONE, "log-level: level info"},
         {"ping", "{\"ok\":true,\"name\":\"web\",\"pid\":7,\"version\":\"0.1.0\"}", ANSWER_DONE,
          "webserverd 'web' answers: pid 7, version 0.1.0"},
@@ -113,8 +113,13 @@ static void status_is_formatted_as_table(void **state)
         "\"serving\","
         "\"threads\":{\"wanted\":4,\"actual\":3},\"offload_threads\":2,\"uptime_s\":60,\"starts\":"
         "1}]},"
-        "\"threads\":{\"wanted\":8,\"actual\":3},\"metrics\":{\"requests\":123456,\"log_lines\":"
-        "123455}}";
+        "\"threads\":{\"wanted\":8,\"actual\":3},\"requests_per_s\":571.25,\"latency_ns\":{\"p50\":"
+        "20500,\"p90\":158000,\"p99\":1310000,\"max\":4520000},\"figures\":{\"response_time_mean\":"
+        "23000.5,\"cache_hit_ratio\":0.981,\"responses_2xx\":123000,\"offload_wait_mean\":null,"
+        "\"requests_per_core\":52850.6},\"metrics\":{\"requests\":123456,\"responses_200\":123000,"
+        "\"responses_404\":436,\"responses_429\":20,\"requests_limited\":20,\"dispatch_pending\":3,"
+        "\"connections_queued\":5,\"accept_queue\":7,\"cpu_time\":1520000000,\"log_lines\":123455}"
+        "}";
     static const char *const lines[] = {
         "webserverd   web, pid 7, version 0.1.0, up 1h 02m\n",
         "listening    127.0.0.1:8080, [::1]:8080\n",
@@ -123,7 +128,15 @@ static void status_is_formatted_as_table(void **state)
         "workers            2       1\n",
         "threads each       8       3\n",
         "0               8  serving         3 of 4        2   1m 00s       1\n",
-        "requests     123456, keep-alive -, cut short -\n",
+        "requests/s   571\n",
+        "latency      mean 23.0 us, p50 20.5 us, p90 158 us, p99 1.31 ms, max 4.52 ms\n",
+        "statuses     200 123000, 404 436, 429 20\n",
+        "requests     123456, keep-alive -, limited 20, cut short -\n",
+        "responses    2xx 123000, 3xx -, 4xx -, 5xx -\n",
+        "waiting      accept queue 7, pending 3, queued 5\n",
+        "cache        hit ratio 98.1 %, hits -, ",
+        "queue full -, mean wait -\n",
+        "cores        requests/core 52.9k, switches/request -, CPU time 1.52 s, waits -, ",
         "log          lines 123455, ",
     };
     char text[4096] = "";
@@ -155,6 +168,62 @@ static void malformed_answers_are_read_safely(void **state)
         }
 }
 
+static void answers_about_threads_show_connections_of_each(void **state)
+{
+    static const struct {
+        const char *line, *text;
+    } cases[] = {
+        {"{\"ok\":true,\"wanted\":2,\"actual\":2,\"connections\":[{\"worker\":0,\"threads\":[50,49]"
+         "}]}",
+         "threads: 2 in force\nconnections of each thread: 50 49\n"},
+        {"{\"ok\":true,\"wanted\":1,\"actual\":1,\"connections\":[{\"worker\":0,\"threads\":[5]},"
+         "{\"worker\":2,\"threads\":[4]}]}",
+         "threads: 1 in force\nconnections of each thread: worker 0: 5, worker 2: 4\n"},
+        {"{\"ok\":true,\"wanted\":1,\"actual\":1}", "threads: 1 in force\n"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        char text[256] = "";
+        FILE *out = fmemopen(text, sizeof(text), "w");
+
+        answer_print("threads", cases[i].line, out);
+        fclose(out);
+        assert_string_equal(text, cases[i].text);
+    }
+}
+
+static void answers_of_a_hostile_server_are_escaped(void **state)
+{
+    static const struct {
+        const char *command, *line, *text;
+    } cases[] = {
+        {"ping",
+         "{\"ok\":true,\"name\":\"a\\u001b[2J\\nb\",\"pid\":7,\"version\":\"\xe2\x80\xae\"}",
+         "webserverd 'a\\x1b[2J\\x0ab' answers: pid 7, version \\xe2\\x80\\xae\n"},
+        {"future", "{\"ok\":true,\"\\u009b\":\"\xc3\xa4\\r\"}",
+         "future: \\xc2\\x9b \xc3\xa4\\x0d\n"},
+        {"config",
+         "{\"ok\":true,\"keys\":[{\"key\":\"a.b\",\"value\":\"\\u007f\",\"origin\":\"\\n\","
+         "\"default\":\"\",\"change\":\"\\u2028\"}]}",
+         "a.b                            = \\x7f                     # \\x0a; default ; "
+         "\\xe2\\x80\\xa8\n"},
+        {"threads", "{\"ok\":false,\"error\":\"line\\n\\tword\\u001b[1A\\u0085\"}",
+         "line\n\tword\\x1b[1A\\xc2\\x85"},
+        {"threads", "\x1b]0;title\x07", "invalid answer to 'threads': \\x1b]0;title\\x07"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        char text[512] = "";
+        FILE *out = fmemopen(text, sizeof(text), "w");
+
+        answer_print(cases[i].command, cases[i].line, out);
+        fclose(out);
+        assert_string_equal(text, cases[i].text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -163,6 +232,8 @@ int main(void)
         cmocka_unit_test(answers_are_formatted_as_text),
         cmocka_unit_test(status_is_formatted_as_table),
         cmocka_unit_test(malformed_answers_are_read_safely),
+        cmocka_unit_test(answers_about_threads_show_connections_of_each),
+        cmocka_unit_test(answers_of_a_hostile_server_are_escaped),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -46,6 +46,19 @@ static void keys_have_section_value_and_help(void **state)
     assert_false(config_text_next(&at, section, &line));
 }
 
+static void control_characters_are_escaped(void **state)
+{
+    const char *at = "[a\x9b]\n# \x1b[2J\nb\x07 = c\x7f\r\n";
+    char section[CONFIG_KEY_BYTES] = "";
+    struct config_line line;
+
+    (void)state;
+    assert_true(config_text_next(&at, section, &line));
+    assert_string_equal(line.key, "a\\x9b.b\\x07");
+    assert_string_equal(line.value, "c\\x7f\\x0d");
+    assert_string_equal(line.help, "\\x1b[2J");
+}
+
 static void value_is_found_by_key(void **state)
 {
     char value[8];
@@ -75,6 +88,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(keys_have_section_value_and_help),
         cmocka_unit_test(value_is_found_by_key),
+        cmocka_unit_test(control_characters_are_escaped),
         cmocka_unit_test(malformed_text_is_read_safely),
     };
 

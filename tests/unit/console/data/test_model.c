@@ -138,11 +138,11 @@ static void hit_ratio_is_of_the_interval(void **state)
     (void)state;
     take_after(0);
     take_after(500);
-    assert_true(isnan(model_hit_ratio(model)));
+    assert_true(isnan(model_figure(model, FIGURE_cache_hit_ratio)));
     data.snapshot.sums[METRIC_cache_hits] = 30;
     data.snapshot.sums[METRIC_cache_misses] = 10;
     take_after(500);
-    assert_float_equal(model_hit_ratio(model), 0.75, 1e-9);
+    assert_float_equal(model_figure(model, FIGURE_cache_hit_ratio), 0.75, 1e-9);
 }
 
 static void reset_clears_the_model(void **state)

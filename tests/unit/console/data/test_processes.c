@@ -8,8 +8,13 @@
 
 #include "common/clock.h"
 #include "console/data/processes.h"
+#include "tests/integration/patience.h"
 
 #include <math.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -53,11 +58,96 @@ static void cpu_usage_needs_two_readings(void **state)
     assert_true(isnan(processes_thread_cores(&table, 1)));
 }
 
+static void machine_stat_is_parsed(void **state)
+{
+    uint64_t all = 0, stolen = 0;
+
+    (void)state;
+    assert_int_equal(machine_stat_parse("cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1", &all, &stolen), 0);
+    assert_int_equal(all, 36);
+    assert_int_equal(stolen, 8);
+    assert_int_equal(machine_stat_parse("cpu  1 2 3", &all, &stolen), -1);
+}
+
+static _Atomic bool spinning;
+
+static void *spin(void *unused)
+{
+    (void)unused;
+    while (atomic_load(&spinning))
+        continue;
+    return NULL;
+}
+
+static void spin_ms(uint64_t ms)
+{
+    uint64_t until_ns = clock_monotonic_ns() + ms * NS_PER_MS;
+
+    while (clock_monotonic_ns() < until_ns)
+        continue;
+}
+
+/* Runs this thread and those that it starts on one CPU. */
+static void use_one_cpu(cpu_set_t *before)
+{
+    cpu_set_t one;
+
+    sched_getaffinity(0, sizeof(*before), before);
+    CPU_ZERO(&one);
+    for (size_t i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++)
+        if (CPU_ISSET(i, before))
+            CPU_SET(i, &one);
+    sched_setaffinity(0, sizeof(one), &one);
+}
+
+/* Two threads with work all the time share a CPU. */
+static void waiting_threads_are_short_of_cpu(void **state)
+{
+    static struct process_table table;
+    struct worker_sample worker = {.pid = (int32_t)getpid(), .state = WORKER_SERVING};
+    struct thread_sample thread = {
+        .activity = {.state = THREAD_STATE_NONE + 1, .tid = (int32_t)gettid()}};
+    struct snapshot now = {
+        .workers = &worker, .worker_count = 1, .threads = &thread, .thread_count = 1};
+    cpu_set_t before;
+    pthread_t other;
+
+    (void)state;
+    now.time_ns = clock_monotonic_ns();
+    processes_take(&table, &now);
+    assert_false(cpu_shortage_is_bad(&table.shortage));
+    if (table.wait[0].ran_ns == 0) /* a kernel without schedstat */
+        skip();
+    use_one_cpu(&before);
+    atomic_store(&spinning, true);
+    assert_int_equal(pthread_create(&other, NULL, spin, NULL), 0);
+    WAIT_UNTIL((spin_ms(100), now.time_ns = clock_monotonic_ns(), processes_take(&table, &now),
+                cpu_shortage_is_bad(&table.shortage)));
+    atomic_store(&spinning, false);
+    pthread_join(other, NULL);
+    sched_setaffinity(0, sizeof(before), &before);
+    assert_true(table.shortage.server <= 1);
+}
+
+static void keys_process_is_listed(void **state)
+{
+    static struct process_table table;
+    struct snapshot now = {.time_ns = NS_PER_S, .keys_pid = (int32_t)getpid()};
+
+    (void)state;
+    processes_take(&table, &now);
+    assert_int_equal(table.count, 1);
+    assert_true(table.process[0].role == ROLE_KEYS);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(stat_file_is_parsed),
         cmocka_unit_test(cpu_usage_needs_two_readings),
+        cmocka_unit_test(machine_stat_is_parsed),
+        cmocka_unit_test(waiting_threads_are_short_of_cpu),
+        cmocka_unit_test(keys_process_is_listed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

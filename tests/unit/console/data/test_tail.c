@@ -54,13 +54,14 @@ static int end(void **state)
 
 static void log_line(uint32_t ring, uint64_t number)
 {
+    const struct log_ring log = segment_ring(&segment, ring);
     uint64_t words[LOG_RECORD_WORDS_MAX];
     char line[64];
     struct log_record record = {.time_ns = number * 1000, .status = 200, .agent = SPAN("test")};
 
     snprintf(line, sizeof(line), "GET /%llu HTTP/1.1", (unsigned long long)number);
     record.request_line = (struct span){line, strlen(line)};
-    log_ring_append(segment_ring(&segment, ring), words, log_record_pack(&record, words));
+    log_ring_append(&log, words, log_record_pack(&record, words));
 }
 
 static void assert_newest(size_t back, uint64_t number)
@@ -86,6 +87,31 @@ static void rings_are_merged_by_time(void **state)
     assert_int_equal(tail_line(tail, 1)->thread, 2);
     assert_int_equal(tail_read(tail, &reader), 0);
     assert_int_equal(tail_missed(tail), 0);
+}
+
+static void texts_are_readable_where_safe(void **state)
+{
+    static const struct {
+        const char *bytes, *text;
+    } cases[] = {
+        {"GET /a%20b%2Fc HTTP/1.1", "GET /a%20b%2Fc HTTP/1.1"}, /* ASCII stays encoded */
+        {"GET /caf%C3%A9 HTTP/1.1", "GET /caf\xc3\xa9 HTTP/1.1"},
+        {"GET /caf\xc3\xa9 HTTP/1.1", "GET /caf\xc3\xa9 HTTP/1.1"},
+        {"/%e2%82%ac%E2%82%AC", "/\xe2\x82\xac\xe2\x82\xac"},
+        {"/%C3x%FF%", "/%C3x%FF%"},     /* not UTF-8 */
+        {"/%E2%80%AEx", "/%E2%80%AEx"}, /* right-to-left override */
+        {"/\xff\x1b[m", "/\\xff\\x1b[m"},
+        {"/%C2%9b31m", "/%C2%9b31m"}, /* CSI of C1 */
+    };
+    char buffer[64];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_true(tail_readable(buffer, sizeof(buffer), cases[i].bytes, strlen(cases[i].bytes)));
+        assert_string_equal(buffer, cases[i].text);
+    }
+    assert_false(tail_readable(buffer, 4, "ab\xc3\xa9", 4)); /* cut between characters */
+    assert_string_equal(buffer, "ab");
 }
 
 static void overrun_ring_shows_its_newest_records(void **state)
@@ -178,23 +204,25 @@ static void slow_reader_ends_at_the_newest_record(void **state)
 
 static void unprintable_bytes_are_escaped(void **state)
 {
+    const struct log_ring ring = segment_ring(&segment, 0);
     uint64_t words[LOG_RECORD_WORDS_MAX];
     struct log_record record = {.status = 400, .request_line = SPAN("GET /\x1b[2J\xff")};
 
     (void)state;
-    log_ring_append(segment_ring(&segment, 0), words, log_record_pack(&record, words));
+    log_ring_append(&ring, words, log_record_pack(&record, words));
     assert_int_equal(tail_read(tail, &reader), 1);
     assert_string_equal(tail_line(tail, 0)->request, "GET /\\x1b[2J\\xff");
 }
 
 static void corrupt_ring_is_read_safely(void **state)
 {
+    const struct log_ring ring = segment_ring(&segment, 0);
     uint64_t words[32];
 
     (void)state;
     memset(words, 0xa5, sizeof(words));
     words[0] = 32;
-    log_ring_append(segment_ring(&segment, 0), words, 32);
+    log_ring_append(&ring, words, 32);
     log_line(0, 7);
     assert_int_equal(tail_read(tail, &reader), 1);
     assert_newest(0, 7);
@@ -203,6 +231,7 @@ static void corrupt_ring_is_read_safely(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(texts_are_readable_where_safe, begin, end),
         cmocka_unit_test_setup_teardown(rings_are_merged_by_time, begin, end),
         cmocka_unit_test_setup_teardown(overrun_ring_shows_its_newest_records, begin, end),
         cmocka_unit_test_setup_teardown(missed_records_are_counted, begin, end),

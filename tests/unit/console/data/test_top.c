@@ -10,6 +10,7 @@
 #include "common/macros.h"
 #include "console/data/top.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,6 +143,54 @@ static void frequent_keys_survive_many_rare_ones(void **state)
     assert_int_equal(view.sketch.used, SKETCH_KEYS);
 }
 
+/* Counts PATHS paths over a minute, Zipf-distributed or not, and compares each entry with the truth. */
+static void check_bounds(uint32_t paths, bool zipf, bool exact)
+{
+    enum { REQUESTS = 60000, PATHS_MAX = 50000 };
+    static uint32_t truth[PATHS_MAX];
+    char request[64];
+    uint32_t random = 1;
+
+    top_destroy(top);
+    top = top_create();
+    top_set_known_since(top, 1000 * NS_PER_S);
+    memset(truth, 0, sizeof(truth));
+    for (uint32_t i = 0; i < REQUESTS; i++) {
+        double part;
+        uint32_t path;
+
+        random = random * 1664525 + 1013904223;
+        part = (double)(random >> 8) / (1 << 24);
+        path = (uint32_t)(zipf ? exp(part * log(paths)) - 1 : part * paths);
+        truth[path]++;
+        snprintf(request, sizeof(request), "GET /%u HTTP/1.1", path);
+        answer(1000 + i * 60 / REQUESTS, request, 200, 1);
+    }
+    first(TOP_PATHS, 1059, 60);
+    assert_true(view.sketch.used >= (paths < 1000 ? paths - 1 : 1000));
+    for (uint32_t i = 0; i < view.sketch.used; i++) {
+        const struct sketch_entry *entry = &view.sketch.entry[i];
+        uint32_t count = truth[strtoul(entry->key + 1, NULL, 10)];
+
+        assert_true(entry->count - entry->error <= count + 1e-6);
+        assert_true(entry->count >= count - 1e-6);
+        assert_true(!exact || entry->error == 0);
+        assert_true(i == 0 ||
+                    entry->count - entry->error <= entry[-1].count - entry[-1].error + 1e-6);
+    }
+}
+
+static void every_count_is_within_its_bounds(void **state)
+{
+    (void)state;
+    for (int zipf = 0; zipf < 2; zipf++) {
+        check_bounds(10, zipf, true);
+        check_bounds(393, zipf, true);
+        check_bounds(5000, zipf, false);
+        check_bounds(50000, zipf, false);
+    }
+}
+
 static void slowest_keys_survive_many_fast_ones(void **state)
 {
     char request[64];
@@ -180,6 +229,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(request_older_than_all_panes_is_ignored, begin, end),
         cmocka_unit_test_setup_teardown(missed_requests_scale_the_counts, begin, end),
         cmocka_unit_test_setup_teardown(frequent_keys_survive_many_rare_ones, begin, end),
+        cmocka_unit_test_setup_teardown(every_count_is_within_its_bounds, begin, end),
         cmocka_unit_test_setup_teardown(slowest_keys_survive_many_fast_ones, begin, end),
         cmocka_unit_test_setup_teardown(long_keys_are_truncated_and_merged, begin, end),
     };

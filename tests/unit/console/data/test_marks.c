@@ -1,0 +1,108 @@
+/* Marks in time: which events they are made of, their order, their bound. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/macros.h"
+#include "console/data/marks.h"
+
+#include <stdio.h>
+
+static struct marks marks;
+
+static int begin(void **state)
+{
+    (void)state;
+    marks.count = 0;
+    return 0;
+}
+
+/* The texts are those of the daemon. */
+static void events_have_kinds(void **state)
+{
+    static const struct {
+        const char *text;
+        enum mark_kind kind;
+    } cases[] = {
+        {"worker slot 1 (pid 9) was killed by signal 11 (Segmentation fault): starting another",
+         MARK_crash},
+        {"worker slot 0 (pid 9) ended with status 1 soon after its start (3 consecutive failures): "
+         "starting another in 2.0 s",
+         MARK_crash},
+        {"worker slot 0 (pid 9) hung for 10 s: killing it", MARK_crash},
+        {"the logger (pid 5) has had no heartbeat for 10 s: killing it", MARK_crash},
+        {"upgrade: starting /usr/sbin/webserverd", MARK_upgrade},
+        {"the new master (pid 8) serves: this one shuts down", MARK_upgrade},
+        {"configuration reloaded, generation 2; changed: cache.size", MARK_reload},
+        {"reload failed, configuration unchanged: no", MARK_reload},
+        {"workers changed from 2 to 3, by uid 0 pid 1", MARK_workers},
+        {"drain of worker slot 1, by uid 0 pid 1", MARK_workers},
+        {"restart of all workers, by uid 0 pid 1", MARK_workers},
+        {"serving threads in each worker changed from 2 to 4, by uid 0 pid 1", MARK_threads},
+        {"offload threads in each worker changed from 2-8 to 2-9, by uid 0 pid 1", MARK_threads},
+        {"cache size changed from 64M to 1M, by uid 0 pid 1", MARK_change},
+        {"worker slot 1: serving threads changed from 3 to 2", MARK_KINDS}, /* its effect */
+        {"worker slot 1 (pid 9) exited", MARK_KINDS},
+        {"summary of 60.0 s: connections 4", MARK_KINDS},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
+        assert_int_equal(marks_kind_of(cases[i].text), cases[i].kind);
+}
+
+static void marks_are_in_order_and_once(void **state)
+{
+    (void)state;
+    marks_add(&marks, MARK_load, 30, "c");
+    marks_add(&marks, MARK_alert, 10, "a");
+    marks_add(&marks, MARK_reload, 20, "b");
+    marks_add(&marks, MARK_reload, 20, "b");
+    assert_int_equal(marks.count, 3);
+    assert_string_equal(marks_next(&marks, 10, false)->text, "b");
+    assert_string_equal(marks_next(&marks, 30, true)->text, "b");
+    assert_null(marks_next(&marks, 30, false));
+    assert_null(marks_next(&marks, 10, true));
+}
+
+static void severe_mark_hides_others(void **state)
+{
+    (void)state;
+    marks_add(&marks, MARK_crash, 11, "crash");
+    marks_add(&marks, MARK_reload, 12, "reload");
+    marks_add(&marks, MARK_load, 20, "load");
+    assert_string_equal(marks_between(&marks, marks.count, 10, 19)->text, "crash");
+    assert_string_equal(marks_between(&marks, marks.count, 11, 19)->text, "reload");
+    assert_null(marks_between(&marks, marks.count, 12, 19));
+    assert_null(marks_between(&marks, 2, 12, 20));
+}
+
+static void newest_marks_are_kept(void **state)
+{
+    char text[32];
+
+    (void)state;
+    for (uint64_t i = 1; i <= MARKS_MAX + 10; i++) {
+        snprintf(text, sizeof(text), "%u", (unsigned)i);
+        marks_add(&marks, MARK_change, i, text);
+    }
+    marks_add(&marks, MARK_change, 1, "older than all");
+    assert_int_equal(marks.count, MARKS_MAX);
+    assert_int_equal(marks.mark[0].time_ns, 11);
+    assert_int_equal(marks.mark[MARKS_MAX - 1].time_ns, MARKS_MAX + 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(events_have_kinds, begin),
+        cmocka_unit_test_setup(marks_are_in_order_and_once, begin),
+        cmocka_unit_test_setup(severe_mark_hides_others, begin),
+        cmocka_unit_test_setup(newest_marks_are_kept, begin),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

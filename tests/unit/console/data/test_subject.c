@@ -1,0 +1,135 @@
+/* The requests of one subject: which lines match, what is counted, the ring of lines. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/clock.h"
+#include "common/tables.h"
+#include "console/data/subject.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static struct subject *subject;
+
+static int end(void **state)
+{
+    (void)state;
+    subject_destroy(subject);
+    return 0;
+}
+
+static void choose(enum subject_column column, bool whole, const char *text)
+{
+    struct subject_term term = {.column = column, .whole = whole};
+
+    snprintf(term.text, sizeof(term.text), "%s", text);
+    subject_destroy(subject);
+    subject = subject_create(&term, 1);
+    assert_non_null(subject);
+}
+
+static void add(uint64_t second, const char *request, uint16_t status)
+{
+    static struct tail_line line;
+
+    memset(&line, 0, sizeof(line));
+    line.time_ns = second * NS_PER_S;
+    line.duration_ns = 1000 * 1000;
+    line.body_bytes = 10;
+    line.worker = 1;
+    line.number = 2;
+    line.status = status;
+    line.outcome = OUTCOME_HIT;
+    memcpy(line.address, "\0\0\0\0\0\0\0\0\0\0\xff\xff\xc0\0\2\7", 16);
+    snprintf(line.request, sizeof(line.request), "%s", request);
+    snprintf(line.agent, sizeof(line.agent), "Some Agent/1.0");
+    subject_add(subject, &line);
+}
+
+/* True if a GET of /Dir/x?q=1 with status 404 by thread 1.2 is one of its requests. */
+static bool matches(enum subject_column column, bool whole, const char *text)
+{
+    choose(column, whole, text);
+    add(100, "GET /Dir/x?q=1 HTTP/1.1", 404);
+    return subject_requests(subject) == 1;
+}
+
+static void values_are_compared_by_column(void **state)
+{
+    (void)state;
+    assert_true(matches(SUBJECT_PATH, true, "/dir/x"));
+    assert_false(matches(SUBJECT_PATH, true, "/dir"));
+    assert_false(matches(SUBJECT_PATH, true, "/dir/x?q=1")); /* ? is any character, not a query */
+    assert_true(matches(SUBJECT_PATH, false, "/dir"));
+    assert_true(matches(SUBJECT_PATH, false, "x"));
+    assert_false(matches(SUBJECT_PATH, false, "q=1"));
+    assert_true(matches(SUBJECT_STATUS, true, "404"));
+    assert_true(matches(SUBJECT_STATUS, false, "4xx"));
+    assert_false(matches(SUBJECT_STATUS, false, "5xx"));
+    assert_true(matches(SUBJECT_CLIENT, true, "192.0.2.7"));
+    assert_false(matches(SUBJECT_CLIENT, true, "192.0.2.77"));
+    assert_true(matches(SUBJECT_THREAD, true, "1.2"));
+    assert_false(matches(SUBJECT_THREAD, true, "1.20"));
+    assert_true(matches(SUBJECT_WORKER, true, "1"));
+    assert_true(matches(SUBJECT_OUTCOME, true, "hit"));
+    assert_true(matches(SUBJECT_AGENT, true, "some?agent/1.0"));
+    assert_false(matches(SUBJECT_REFERER, true, "x"));
+}
+
+static void seconds_statuses_and_latency_are_counted(void **state)
+{
+    struct subject_status statuses[SUBJECT_STATUSES];
+    double rates[4];
+
+    (void)state;
+    choose(SUBJECT_PATH, false, "/a");
+    add(100, "GET /b HTTP/1.1", 200);
+    add(101, "GET /a HTTP/1.1", 200);
+    add(101, "GET /a HTTP/1.1", 404);
+    add(102, "GET /a HTTP/1.1", 404);
+    subject_rates(subject, 102 * NS_PER_S, rates, 4);
+    assert_true(isnan(rates[0])); /* before the first line */
+    assert_float_equal(rates[1], 0, 0);
+    assert_float_equal(rates[2], 2, 0);
+    assert_float_equal(rates[3], 1, 0);
+    assert_int_equal(subject_statuses(subject, statuses), 2);
+    assert_int_equal(statuses[0].status, 404);
+    assert_int_equal(statuses[0].count, 2);
+    assert_int_equal(subject_bytes(subject), 30);
+    assert_int_equal(histogram_count(subject_latency(subject)), 3);
+    subject_clear(subject);
+    assert_int_equal(subject_requests(subject), 0);
+    assert_int_equal(subject_line_count(subject), 0);
+    assert_int_equal(histogram_count(subject_latency(subject)), 0);
+}
+
+static void last_lines_are_kept(void **state)
+{
+    char request[64];
+
+    (void)state;
+    choose(SUBJECT_PATH, false, "/");
+    for (unsigned i = 0; i < SUBJECT_LINES + 10; i++) {
+        snprintf(request, sizeof(request), "GET /%u HTTP/1.1", i);
+        add(100, request, 200);
+    }
+    assert_int_equal(subject_line_count(subject), SUBJECT_LINES);
+    assert_string_equal(subject_line(subject, 0)->request, "GET /265 HTTP/1.1");
+    assert_string_equal(subject_line(subject, SUBJECT_LINES - 1)->request, "GET /10 HTTP/1.1");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_are_compared_by_column),
+        cmocka_unit_test(seconds_statuses_and_latency_are_counted),
+        cmocka_unit_test(last_lines_are_kept),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, end);
+}
