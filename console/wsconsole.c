@@ -2,18 +2,27 @@
  * wsconsole: the live view of a running webserverd in the terminal. This file reads the command
  * line and starts either the full-screen program or a single print.
  */
+#include "common/clock.h"
+#include "common/escape.h"
 #include "common/macros.h"
 #include "console/app/once.h"
 #include "console/app/options.h"
 #include "console/app/program.h"
 #include "console/app/settings.h"
+#include "console/data/instances.h"
 
 #include <getopt.h>
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
-enum { EXIT_DONE = 0, EXIT_USAGE = 2, LONG_FROM = 256 /* above all character codes */ };
+enum {
+    EXIT_DONE = 0,
+    EXIT_USAGE = 2,
+    EXIT_NO_DAEMON = 3,
+    LONG_FROM = 256 /* above all character codes */
+};
 
 static void make_getopt(struct option *longs, char names[][OPTION_NAME_BYTES], char *letters)
 {
@@ -54,6 +63,10 @@ static enum options_result check_together(struct options *options)
         (options->once || options->replay != NULL || options->record != NULL))
         return option_wrong(
             options, "--lab cannot be combined with --once, --json, --csv, --record or --replay");
+    if (options->all && (options->once || options->replay != NULL || options->lab != NULL ||
+                         options->name_given || options->socket != NULL))
+        return option_wrong(options, "--all cannot be combined with --name, --socket, --replay, "
+                                     "--lab, --once, --json or --csv");
     if (options->at_given && options->replay == NULL)
         return option_wrong(options, "--at requires --replay");
     return OPTIONS_RUN;
@@ -105,8 +118,38 @@ static enum options_result read_options(int argc, char **argv, struct options *o
     if (result == OPTIONS_RUN)
         result = check_together(options);
     if (result == OPTIONS_WRONG && options->why[0] != '\0')
-        fprintf(stderr, "wsconsole: %s\n", options->why);
+        escape_report("wsconsole", options->why);
     return result;
+}
+
+/*
+ * Without a name, the instance is the one that owns the socket given; without a socket, one-shot
+ * output is of the only running instance (in full screen the user chooses). Waits as long as the
+ * options allow. Returns false after an error message.
+ */
+static bool find_instance(struct options *options)
+{
+    uint64_t until_ns = clock_monotonic_ns() + options->wait_s * NS_PER_S;
+    const struct timespec pause = {.tv_nsec = 200 * 1000 * 1000};
+    char why[256];
+
+    if (options->name_given || options->replay != NULL || options->lab != NULL)
+        return true;
+    if (options->socket == NULL) {
+        if (options->once)
+            instance_with_socket(NULL, options->name);
+        return true;
+    }
+    while (!instance_with_socket(options->socket, options->name)) {
+        if (!options->wait_given || clock_monotonic_ns() >= until_ns) {
+            snprintf(why, sizeof(why), "no running webserverd has the control socket '%.200s'",
+                     options->socket);
+            escape_report("wsconsole", why);
+            return false;
+        }
+        nanosleep(&pause, NULL);
+    }
+    return true;
 }
 
 int main(int argc, char **argv)
@@ -119,5 +162,7 @@ int main(int argc, char **argv)
     result = read_options(argc, argv, &options);
     if (result != OPTIONS_RUN)
         return result == OPTIONS_DONE ? EXIT_DONE : EXIT_USAGE;
+    if (!find_instance(&options))
+        return EXIT_NO_DAEMON;
     return options.once ? once_run(&options) : program_run(&options);
 }

@@ -1,58 +1,76 @@
 /*
- * wsctl: sends one command to a running webserverd over its control socket.
+ * wsctl: sends one command to a running webserverd over its control socket, or watches it.
  */
+#include "common/clock.h"
 #include "common/control_client.h"
+#include "common/escape.h"
 #include "common/instance.h"
 #include "common/macros.h"
 #include "common/tables.h"
 #include "common/units.h"
+#include "console/data/alerts.h"
 #include "console/data/answers.h"
 #include "console/data/commands.h"
 #include "console/data/instances.h"
+#include "console/data/watch.h"
 
 #include <getopt.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum exit_status { EXIT_DONE = 0, EXIT_REJECTED = 1, EXIT_USAGE = 2, EXIT_NO_DAEMON = 3 };
 
 struct options {
     const char *name;
+    bool name_given;
     const char *socket; /* NULL: the instance's */
     int timeout_ms;
     bool json;
 };
 
 static const char usage[] =
-    "usage: wsctl [-n NAME] [-s SOCKET] [-t TIMEOUT] [--json] COMMAND [ARG...]\n";
+    "usage: wsctl [-n NAME] [-s SOCKET] [-t TIMEOUT] [--json] COMMAND [ARG...]\n"
+    "       wsctl [-n NAME] [-s SOCKET] watch [--fail-if RULE]... [--for TIME]\n";
 
-static const struct {
+static const struct option_listed {
     char letter;
     const char *name, *argument, *help;
-} options_listed[] = {
+} options_listed[] =
+    {
 #define OPTION(letter, name, argument, help) {letter, name, argument, help},
 #include "console/wsctl.def"
 #undef OPTION
+},
+  watch_options[] = {
+#define OPTION(letter, name, argument, help) {letter, name, argument, help},
+#include "console/wsctl_watch.def"
+#undef OPTION
 };
+
+static void print_options(const struct option_listed *options, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *argument = options[i].argument;
+        const char letter[] = {'-', options[i].letter, ',', '\0'};
+        char form[32];
+
+        snprintf(form, sizeof(form), "%s%s%s", options[i].name, argument != NULL ? " " : "",
+                 argument != NULL ? argument : "");
+        printf("  %3s --%-18s %s\n", options[i].letter != 0 ? letter : "", form, options[i].help);
+    }
+}
 
 static void print_help(void)
 {
     printf("%s\nSends one command to a running webserverd and prints the reply.\n\n", usage);
-    for (size_t i = 0; i < ARRAY_LENGTH(options_listed); i++) {
-        const char *argument = options_listed[i].argument;
-        const char letter[] = {'-', options_listed[i].letter, ',', '\0'};
-        char form[32];
-
-        snprintf(form, sizeof(form), "%s%s%s", options_listed[i].name, argument != NULL ? " " : "",
-                 argument != NULL ? argument : "");
-        printf("  %3s --%-18s %s\n", options_listed[i].letter != 0 ? letter : "", form,
-               options_listed[i].help);
-    }
+    print_options(options_listed, ARRAY_LENGTH(options_listed));
     printf("\nCommands:\n");
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
         char words[64];
@@ -60,12 +78,16 @@ static void print_help(void)
         snprintf(words, sizeof(words), "%s %s", command_table[i].name, command_table[i].arguments);
         printf("  %-39s %s\n", words, command_table[i].help);
     }
-    printf("\nExit status: 0 done, 1 rejected, 2 usage error, 3 no daemon answers.\n");
+    printf("  %-39s %s\n", "watch [--fail-if RULE] [--for TIME]",
+           "Print the load every second; see watch --help");
+    printf("\nExit status: 0 done, 1 rejected or a rule of watch holds, 2 usage error, "
+           "3 no daemon answers.\n");
 }
 
 static int usage_error(const char *why)
 {
-    fprintf(stderr, "wsctl: %s\n%s", why, usage);
+    escape_report("wsctl", why);
+    fputs(usage, stderr);
     return EXIT_USAGE;
 }
 
@@ -101,6 +123,7 @@ static int parse_options(int argc, char **argv, struct options *options)
         switch (option) {
         case 'n':
             options->name = optarg;
+            options->name_given = true;
             break;
         case 's':
             options->socket = optarg;
@@ -141,8 +164,17 @@ static int remove_json_flag(int count, char **words, struct options *options)
 
 static int fail(const char *why, int status)
 {
-    fprintf(stderr, "wsctl: %s\n", why);
+    escape_report("wsctl", why);
     return status;
+}
+
+static void print_json(const char *line)
+{
+    char *text = escape_json_text(line);
+
+    if (text != NULL)
+        printf("%s\n", text);
+    free(text);
 }
 
 static int show(const struct options *options, const char *command, const char *line)
@@ -157,11 +189,11 @@ static int show(const struct options *options, const char *command, const char *
     answer = answer_print(command, line, out);
     fclose(out);
     if (options->json)
-        printf("%s\n", line);
+        print_json(line);
     else if (answer == ANSWER_DONE)
         fputs(text, stdout);
     else
-        fprintf(stderr, "wsctl: %s\n", text);
+        fprintf(stderr, "wsctl: %s\n", text); /* a configuration error has several lines */
     free(text);
     return answer == ANSWER_DONE ? EXIT_DONE : EXIT_REJECTED;
 }
@@ -191,6 +223,139 @@ static int send_command(const struct options *options, const char *path, const c
     return status;
 }
 
+/* watch */
+
+static void print_watch_help(void)
+{
+    printf("%s\nPrints the load of a running webserverd every second.\n\n", usage);
+    print_options(watch_options, ARRAY_LENGTH(watch_options));
+    printf("\nExit status: 0 the time is over, 1 a rule holds, 2 usage error, 3 no server runs.\n");
+}
+
+enum { WATCH_SAMPLE_MS = 100, WATCH_PRINT_MS = 1000 };
+
+struct watching {
+    struct alerts rules;
+    uint64_t for_ms; /* 0: until it is interrupted */
+};
+
+static int parse_watch(int count, char **words, struct watching *watching)
+{
+    char why[256];
+
+    for (int i = 0; i < count; i += 2) {
+        bool rule = strcmp(words[i], "--fail-if") == 0;
+
+        if (!rule && strcmp(words[i], "--for") != 0)
+            snprintf(why, sizeof(why), "unknown argument '%.60s' of watch (--fail-if, --for)",
+                     words[i]);
+        else if (i + 1 == count)
+            snprintf(why, sizeof(why), "missing value after '%s'", words[i]);
+        else if (rule && alerts_add(&watching->rules, words[i + 1], why, sizeof(why)) == 0)
+            continue;
+        else if (!rule && units_parse_time_ms(words[i + 1], &watching->for_ms) == 0 &&
+                 watching->for_ms > 0)
+            continue;
+        else if (!rule)
+            snprintf(why, sizeof(why), "invalid time '%.60s' (examples: 30s, 2m)", words[i + 1]);
+        return usage_error(why);
+    }
+    return GO_ON;
+}
+
+static void print_load(const struct options *options, const struct model *model)
+{
+    char rate[UNITS_TEXT], p99[UNITS_TEXT], errors[UNITS_TEXT];
+
+    if (options->json) {
+        printf("{\"requests_per_s\":%.0f,\"p99_ns\":%.0f,\"responses_5xx_per_s\":%.0f,"
+               "\"connections_open\":%" PRIu64 "}\n",
+               fmax(0, model_rate(model, METRIC_requests)), fmax(0, model_percentile(model, 99)),
+               fmax(0, model_figure(model, FIGURE_responses_5xx)),
+               model_now(model)->sums[METRIC_connections_open]);
+    } else {
+        double p99_ns = model_percentile(model, 99);
+
+        printf("%8s requests/s  p99 %8s  5xx/s %6s  connections %" PRIu64 "\n",
+               units_format_count(rate, sizeof(rate), fmax(0, model_rate(model, METRIC_requests))),
+               isnan(p99_ns) ? "-" : units_format_ns(p99, sizeof(p99), p99_ns),
+               units_format_count(errors, sizeof(errors),
+                                  fmax(0, model_figure(model, FIGURE_responses_5xx))),
+               model_now(model)->sums[METRIC_connections_open]);
+    }
+    fflush(stdout);
+}
+
+/* Reports the first rule that holds; returns false if there is none. */
+static bool rule_holds(struct watching *watching, const struct model *model, uint64_t now_ns)
+{
+    for (size_t i = 0; i < watching->rules.count; i++) {
+        struct alert *alert = &watching->rules.alert[i];
+        char value[ALERT_VALUE_BYTES];
+
+        alerts_update(&watching->rules, i, model, now_ns, clock_wall_ns());
+        if (alert->active) {
+            fprintf(stderr, "wsctl: %s: %s\n", alert->rule.text,
+                    alert_rule_format(&alert->rule, alert->value, value, sizeof(value)));
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Samples the server until a rule holds, the time is over or the server has ended. */
+static int watch_server(const struct options *options, struct watch *watch,
+                        struct watching *watching)
+{
+    const struct model *model = watch_model(watch);
+    uint64_t started_ns = clock_monotonic_ns(), printed_ns = started_ns;
+
+    for (uint64_t now_ns = started_ns;
+         watching->for_ms == 0 || now_ns - started_ns < watching->for_ms * NS_PER_MS;
+         now_ns = clock_monotonic_ns()) {
+        if (watch_sample(watch, now_ns, clock_wall_ns(), WANT_NOTHING) != 0)
+            return fail("out of memory", EXIT_REJECTED);
+        if (source_state(watch_source(watch)) != SOURCE_LIVE)
+            return fail(source_why(watch_source(watch)), EXIT_NO_DAEMON);
+        if (rule_holds(watching, model, now_ns))
+            return EXIT_REJECTED;
+        if (now_ns - printed_ns >= WATCH_PRINT_MS * NS_PER_MS) {
+            print_load(options, model);
+            printed_ns = now_ns;
+        }
+        usleep(WATCH_SAMPLE_MS * 1000);
+    }
+    return EXIT_DONE;
+}
+
+static int run_watch(const struct options *options, int count, char **words)
+{
+    static struct watching watching; /* too large for the stack */
+    int status = parse_watch(count, words, &watching);
+    struct watch *watch;
+
+    if (status != GO_ON)
+        return status;
+    watch = watch_open(options->name);
+    if (watch == NULL)
+        return fail("out of memory", EXIT_REJECTED);
+    status = watch_server(options, watch, &watching);
+    watch_close(watch);
+    return status;
+}
+
+/*
+ * Without a name or a socket, the only running instance is meant; with a socket, the one that it
+ * belongs to.
+ */
+static void choose_instance(struct options *options)
+{
+    static char found[INSTANCE_NAME_MAX + 1];
+
+    if (!options->name_given && instance_with_socket(options->socket, found))
+        options->name = found;
+}
+
 int main(int argc, char **argv)
 {
     struct options options = {.name = INSTANCE_DEFAULT_NAME, .timeout_ms = 60000};
@@ -201,6 +366,14 @@ int main(int argc, char **argv)
     if (status != GO_ON)
         return status;
     count = remove_json_flag(argc - optind, argv + optind, &options);
+    choose_instance(&options);
+    if (count > 1 && strcmp(argv[optind], "watch") == 0 &&
+        strcmp(argv[optind + 1], "--help") == 0) {
+        print_watch_help();
+        return EXIT_DONE;
+    }
+    if (count > 0 && strcmp(argv[optind], "watch") == 0)
+        return run_watch(&options, count - 1, argv + optind + 1);
     command = command_check(count, (const char *const *)(argv + optind), line, sizeof(line), why,
                             sizeof(why));
     if (command < 0 || instance_control_socket(options.name, options.socket, path, sizeof(path),

@@ -6,9 +6,11 @@
 #include "console/scene/help.h"
 #include "console/scene/summary.h"
 #include "console/ui/text.h"
+#include "console/views/subject.h"
 #include "console/views/views.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +22,7 @@ enum {
     COUNTS_WIDTH = 34, /* minimum width for the numbers of threads and workers */
 };
 
-static const char bar_keys[] = "? help  q quit";
+static const char bar_keys[] = "? help  q quit", help_key[] = "? help";
 
 static const struct snapshot *present(const struct frame *frame)
 {
@@ -107,6 +109,23 @@ static void draw_bar(const struct frame *frame, const struct canvas *bar)
         canvas_right(bar, 0, bar->width - 1, TONE_BAR, bar_keys);
 }
 
+enum action frame_action_at(const struct screen *screen, int y, int x)
+{
+    const struct canvas *foot = &screen->foot;
+    int help = (int)strlen(help_key), keys = (int)strlen(bar_keys), from;
+
+    if (screen->tiny)
+        return ACTION_NONE;
+    if (!bar_has_keys(foot))
+        return y != foot->y                  ? ACTION_NONE
+               : x >= foot->width - 1 - help ? ACTION_HELP
+                                             : help_brief_at(x);
+    from = screen->bar.width - 1 - keys;
+    if (y == screen->bar.y && x >= from)
+        return x < from + help ? ACTION_HELP : x >= from + help + 2 ? ACTION_QUIT : ACTION_NONE;
+    return y == foot->y ? help_brief_at(x) : ACTION_NONE;
+}
+
 int frame_view_at(const struct screen *screen, size_t view, int y, int x)
 {
     int from = tabs_from(&screen->bar);
@@ -125,6 +144,20 @@ int frame_view_at(const struct screen *screen, size_t view, int y, int x)
 
 /* The line about the server: identity on the left, numbers of threads and workers on the right */
 
+/* An alert replaces the line until it is over and acknowledged. */
+static void draw_alert(const struct alert *alert, const struct canvas *head)
+{
+    enum tone tone = alert->acknowledged ? TONE_WARN : TONE_BAD;
+    char value[ALERT_VALUE_BYTES], line[ALERT_RULE_BYTES + 2 * ALERT_VALUE_BYTES];
+    int end = head->width;
+
+    if (!alert->acknowledged)
+        end = canvas_right(head, 0, end, tone, "a acknowledges") - 2;
+    snprintf(line, sizeof(line), "%s %s: %s", alert->active ? "ALERT" : "alert ended,",
+             alert->rule.text, alert_rule_format(&alert->rule, alert->value, value, sizeof(value)));
+    canvas_print(head, 0, 0, tone, "%.*s", end > 0 ? end : 0, line);
+}
+
 static void draw_head(const struct frame *frame, const struct canvas *head)
 {
     const struct snapshot *now = present(frame);
@@ -138,6 +171,10 @@ static void draw_head(const struct frame *frame, const struct canvas *head)
     }
     if (source_state(frame->source) == SOURCE_SILENT) {
         canvas_text(head, 0, 0, TONE_WARN, source_why(frame->source));
+        return;
+    }
+    if (frame->alert != NULL) {
+        draw_alert(frame->alert, head);
         return;
     }
     summary_processes(now, line, sizeof(line),
@@ -169,6 +206,31 @@ static void draw_timeline(const struct frame *frame, const struct canvas *line, 
     canvas_cells(line, 0, x + column, 1, TONE_SELECTED, cells + column);
 }
 
+/* The mark that was moved to, or that of the second shown; NULL: none. */
+static const struct mark *mark_shown(const struct frame *frame)
+{
+    const struct marks *marks = frame->scene->marks;
+    uint64_t to_ns = frame->timeline->mark_ns;
+
+    if (to_ns != 0)
+        return marks_between(marks, marks->count, to_ns - 1, to_ns);
+    to_ns = frame->scene->wall_ns;
+    return marks_between(marks, marks->count, to_ns > NS_PER_S ? to_ns - NS_PER_S : 0, to_ns);
+}
+
+/* Draws "T serving threads ... changed"; returns false if the second shown has no mark. */
+static bool draw_mark(const struct frame *frame, const struct canvas *line, int x)
+{
+    const struct mark *mark = mark_shown(frame);
+    struct canvas rest = canvas_part(line, 0, x, 1, line->width - x - 1);
+
+    if (mark == NULL || rest.width < LEAST_TIMELINE)
+        return false;
+    canvas_print(&rest, 0, 0, TONE_BAR_KEY, "%c", mark_table[mark->kind].letter);
+    canvas_cut(&rest, 0, 2, TONE_BAR, mark->text);
+    return true;
+}
+
 /* Draws the position in the recording as a progress bar. */
 static void draw_progress(const struct frame *frame, const struct canvas *line, int x)
 {
@@ -198,7 +260,7 @@ static void draw_replay(const struct frame *frame, const struct canvas *line)
         x = canvas_print(line, 0, x, TONE_BAR, "  x%g", frame->speed);
     if (replay_error(frame->replay) != NULL)
         canvas_text(line, 0, x + 2, TONE_BAD, replay_error(frame->replay));
-    else
+    else if (frame->timeline->mark_ns == 0 || !draw_mark(frame, line, x + 2))
         draw_progress(frame, line, x + 2);
 }
 
@@ -215,11 +277,12 @@ static void draw_time(const struct frame *frame, const struct canvas *line)
     }
     text_clock(clock, scene->wall_ns);
     if (scene->moment == MOMENT_PAST)
-        x = canvas_print(line, 0, 1, TONE_BAR_KEY, "%.8s  %s before", clock,
+        x = canvas_print(line, 0, 1, TONE_BAR_KEY, "%.8s  %s ago", clock,
                          text_since(ago, frame->timeline->back * NS_PER_S));
     else
         x = canvas_print(line, 0, 1, TONE_BAR_KEY, "FROZEN at %.8s", clock);
-    draw_timeline(frame, line, x + 2);
+    if (!draw_mark(frame, line, x + 2))
+        draw_timeline(frame, line, x + 2);
 }
 
 static void draw_filter(const struct frame *frame, const struct canvas *line)
@@ -271,14 +334,14 @@ static void draw_foot(const struct frame *frame, const struct canvas *foot)
 
     canvas_repeat(foot, 0, 0, foot->width, TONE_BAR, L' ');
     if (!bar_has_keys(foot))
-        end = canvas_right(foot, 0, end, TONE_BAR_KEY, "? help") - 2;
-    if (frame->readonly)
-        end = canvas_right(foot, 0, end, TONE_BAR, "read-only") - 2;
+        end = canvas_right(foot, 0, end, TONE_BAR_KEY, help_key) - 2;
+    if (frame->restriction != NULL)
+        end = canvas_right(foot, 0, end, TONE_BAR, frame->restriction) - 2;
     if (frame->recorded > 0)
         end = draw_recorded(frame, foot, end) - 2;
     if (frame->calls_waiting > 0)
         end = canvas_right(foot, 0, end, TONE_BAR_KEY, "waiting for the daemon") - 2;
-    else if (present(frame) != NULL && !frame->overlays->help &&
+    else if (present(frame) != NULL && !frame->overlays->help && !frame->overlays->subject &&
              grid_summary(frame->scene->grid, summary, sizeof(summary))[0] != '\0')
         end = canvas_right(foot, 0, end, TONE_BAR, summary) - 2;
     if (frame->adjusting != NULL)
@@ -288,7 +351,8 @@ static void draw_foot(const struct frame *frame, const struct canvas *foot)
     else if (source_state(frame->source) == SOURCE_ENDED)
         canvas_text(foot, 0, 1, TONE_BAR_KEY, "attaches when it runs again");
     else
-        help_draw_brief(foot, 1, end);
+        help_draw_brief(foot, 1, end, view_table[frame->view],
+                        frame->restriction == NULL && frame->replay == NULL);
 }
 
 /* The body without a daemon: why, and what to do */
@@ -313,8 +377,10 @@ static void draw_view(const struct frame *frame, const struct canvas *body)
 {
     const struct view *view = view_table[frame->view];
 
-    if (view->ready != NULL && !view->ready(frame->scene))
-        canvas_text(body, body->height / 3, 0, TONE_DIM, view->empty);
+    if (frame->overlays->subject && frame->scene->subject != NULL)
+        subject_draw(&frame->overlays->subject_scroll, frame->scene, frame->subject, body);
+    else if (view->ready != NULL && !view->ready(frame->scene))
+        canvas_wrapped(body, body->height / 3, TONE_DIM, view->empty);
     else
         view->draw(frame->view_state, frame->scene, body);
     if (frame->overlays->detail)
@@ -360,6 +426,10 @@ static void draw_tiny(const struct frame *frame, const struct canvas *all)
     const struct snapshot *now = present(frame);
     char rate[TEXT_SHORT], p99[TEXT_SHORT], line[256] = "";
 
+    if (frame->dialog->kind == DIALOG_CONFIRM) {
+        canvas_text(all, 0, 0, TONE_WARN, "a question: enlarge, or Esc");
+        return;
+    }
     if (now == NULL || source_state(frame->source) == SOURCE_ENDED) {
         canvas_text(all, 0, 0, TONE_WARN, source_why(frame->source));
         return;
@@ -456,7 +526,7 @@ static int width_of(const struct lines *lines, int most)
     for (int i = 0; i < lines->count; i++) {
         const char *tab = strchr(lines->line[i], '\t');
         int length =
-            tab != NULL ? lines->label + 2 + (int)strlen(tab + 1) : (int)strlen(lines->line[i]);
+            tab != NULL ? lines->label + 2 + text_columns(tab + 1) : text_columns(lines->line[i]);
 
         width = length > width ? length : width;
     }
@@ -495,7 +565,7 @@ static int hanging_indent(const char *text, int width)
 /* Draws a line, wrapped. Returns the line number after it. */
 static int draw_line(const struct canvas *inside, int y, const struct lines *lines, char *line)
 {
-    char *tab = strchr(line, '\t'), piece[WIDEST + 1];
+    char *tab = strchr(line, '\t'), piece[WIDEST * MB_LEN_MAX + 1];
     const char *value = tab != NULL ? tab + 1 : line;
     int from = tab != NULL ? lines->label + 2 : 0,
         hang = hanging_indent(value, inside->width - from);

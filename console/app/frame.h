@@ -6,6 +6,7 @@
 #define CONSOLE_FRAME_H
 
 #include "console/app/timeline.h"
+#include "console/data/alerts.h"
 #include "console/data/instances.h"
 #include "console/lab/player.h"
 #include "console/scene/scene.h"
@@ -21,8 +22,9 @@
 struct overlays {
     bool help;
     bool detail; /* of the selected row */
-    bool lab;    /* the panel of the scenario takes the place of the view */
-    struct scroll help_scroll, page_scroll, detail_scroll, lab_scroll;
+    bool subject;
+    bool lab; /* the panel of the scenario takes the place of the view */
+    struct scroll subject_scroll, help_scroll, page_scroll, detail_scroll, lab_scroll;
 };
 
 struct frame {
@@ -32,10 +34,11 @@ struct frame {
     void *view_state;
     struct overlays *overlays; /* drawing clamps their scroll positions */
     const struct timeline *timeline;
-    const char *page; /* an answer of the daemon in several lines; NULL: none */
+    const struct filter *subject; /* what overlays->subject shows the requests of */
+    const char *page;             /* an answer of the daemon in several lines; NULL: none */
     const struct dialog *dialog;
     const struct lab_state *lab; /* NULL: no scenario is played */
-    bool readonly;
+    const char *restriction;     /* controller_restriction() */
     const struct replay *replay; /* NULL: the session is live */
     double speed;                /* of the replay */
     uint64_t recorded;           /* size of the recording made, bytes; 0: none */
@@ -43,9 +46,13 @@ struct frame {
     unsigned calls_waiting;      /* commands without an answer */
     const char *message;         /* NULL: none */
     bool message_bad;
+    const struct alert *alert; /* shown in the line about the server; NULL: none */
 };
 
 void frame_draw(const struct frame *frame, const struct screen *screen);
+
+/* The action whose key is drawn at Y, X, in the bar or the foot; ACTION_NONE: none. */
+enum action frame_action_at(const struct screen *screen, int y, int x);
 
 /*
  * The index of the view whose tab is at line Y, column X of SCREEN while VIEW is shown; -1: none.

@@ -9,6 +9,7 @@
 #include "console/app/prompt.h"
 
 #include <curses.h>
+#include <string.h>
 
 enum { MINUTE_S = 60, REPLAY_STEP_S = 5, WHEEL_LINES = 3 };
 
@@ -37,6 +38,22 @@ static void move_steps(struct session *session, int steps)
     move_seconds(session, watch_replays(session->watch) ? steps * REPLAY_STEP_S : steps);
 }
 
+/* Goes to the next mark, or with a negative DIRECTION to the previous one. */
+static void move_to_mark(struct session *session, int direction)
+{
+    struct scene scene = session_scene(session);
+    struct timeline *timeline = &session->timeline;
+    uint64_t from_ns = timeline->mark_ns != 0 ? timeline->mark_ns : scene.wall_ns;
+    const struct mark *mark = marks_next(scene.marks, from_ns, direction < 0);
+
+    if (mark != NULL)
+        check(session, timeline_show_mark(timeline, session->watch, mark->time_ns));
+    else if (direction < 0)
+        controller_report(session->controller, true, "no earlier mark is known");
+    else
+        controller_report(session->controller, true, "no later mark is known");
+}
+
 static void next_span(struct session *session, int amount)
 {
     size_t i = 0;
@@ -47,6 +64,12 @@ static void next_span(struct session *session, int amount)
     session->options->span_s = options_spans_s[(i + 1) % OPTIONS_SPANS];
 }
 
+static void toggle_scale(struct session *session, int amount)
+{
+    (void)amount;
+    session->options->log_scale = !session->options->log_scale;
+}
+
 /* Lists */
 
 static void edit_filter(struct session *session, int amount)
@@ -55,61 +78,100 @@ static void edit_filter(struct session *session, int amount)
     prompt_open_filter(session);
 }
 
-/* Filters by the key column of the selected row, or removes that filter. */
-static void filter_by_row(struct session *session, int amount)
+/*
+ * Toggles the words for the key columns of ROW in FILTER. Returns their number, or -1: the filter would be
+ * too long.
+ */
+static int toggle_keys(struct session *session, size_t row, struct filter *filter)
 {
     struct scene scene = session_scene(session);
-    struct grid *grid = session_grid(session);
+    const struct grid *grid = session_grid(session);
     struct cell cells[TABLE_COLUMNS_MAX];
     char name[TABLE_NAME_BYTES];
-    size_t row, key = 0;
+    int words = 0;
+
+    grid_fill(grid, &scene, row, cells);
+    for (size_t i = 0; i < grid->list->column_count; i++) {
+        const char *text = cells[i].text + strspn(cells[i].text, " ");
+
+        if (!grid->list->columns[i].key || cells[i].no_key || text[0] == '\0')
+            continue;
+        words++;
+        if (filter_toggle(filter, column_name(&grid->list->columns[i], name), text,
+                          !cells[i].cut) != 0)
+            return -1;
+    }
+    return words;
+}
+
+/* Filters by the key columns of the selected row, or removes that filter. */
+static void filter_by_row(struct session *session, int amount)
+{
+    struct grid *grid = session_grid(session);
+    struct filter filter = session->filter;
+    size_t row;
+    int words;
 
     (void)amount;
-    if (grid->list == NULL || !grid_selected(grid, &row)) {
+    if (grid->list == NULL || !grid_subject(grid, &row)) {
         controller_report(session->controller, true, "select a row first (Up, Down)");
         return;
     }
-    while (key < grid->list->column_count && !grid->list->columns[key].key)
-        key++;
-    if (key == grid->list->column_count) {
-        controller_report(session->controller, true, "this list has no column to filter by");
+    words = toggle_keys(session, row, &filter);
+    if (words < 0) {
+        controller_report(session->controller, true, "the filter is too long");
         return;
     }
-    grid_fill(grid, &scene, row, cells);
-    if (filter_toggle(&session->filter, column_name(&grid->list->columns[key], name),
-                      cells[key].text) != 0)
-        controller_report(session->controller, true, "the filter is too long");
+    session->filter = filter;
+    if (words == 0)
+        controller_report(session->controller, true, "this row has nothing to filter by");
 }
 
-static void toggle_detail(struct session *session, int amount)
+/* Shows the requests of the selected row; returns false if they cannot be told by its key. */
+static bool open_subject(struct session *session)
+{
+    struct filter filter = {0};
+    char why[CONTROLLER_TEXT];
+    size_t row;
+
+    return grid_subject(session_grid(session), &row) && toggle_keys(session, row, &filter) > 0 &&
+           session_show_subject(session, &filter, why, sizeof(why)) == 0;
+}
+
+/*
+ * Enter shows the details of a row, then the requests of its subject; or first these and then the
+ * details, if the list says so. Once more closes the details.
+ */
+static void open_row(struct session *session, int amount)
 {
     struct scene scene = session_scene(session);
     struct grid *grid = session_grid(session);
+    struct overlays *overlays = &session->overlays;
 
     (void)amount;
-    if (grid->list == NULL || grid->shown == 0)
+    if (grid->list == NULL || (grid->shown == 0 && !overlays->subject))
         return;
-    if (!grid->selecting)
+    if (!grid->selecting && !overlays->subject)
         grid_key(grid, &scene, ACTION_DOWN);
-    session->overlays.detail = !session->overlays.detail;
-    session->overlays.detail_scroll = (struct scroll){0};
+    if (!overlays->subject && grid->list->opens != overlays->detail && open_subject(session)) {
+        overlays->detail = false;
+        return;
+    }
+    overlays->detail = !overlays->detail;
+    overlays->detail_scroll = (struct scroll){0};
 }
 
 /* Server */
 
-static void adjust_threads(struct session *session, int step)
+static void adjust(struct session *session, int action)
 {
-    controller_adjust(session->controller, TUNABLE_THREADS, step);
+    controller_adjust(session->controller, (enum action)action);
 }
 
-static void adjust_workers(struct session *session, int step)
+static void toggle_lock(struct session *session, int amount)
 {
-    controller_adjust(session->controller, TUNABLE_WORKERS, step);
-}
-
-static void adjust_offload(struct session *session, int step)
-{
-    controller_adjust(session->controller, TUNABLE_OFFLOAD_THREADS, step);
+    (void)amount;
+    controller_toggle_lock(session->controller);
 }
 
 /* Console */
@@ -117,6 +179,13 @@ static void adjust_offload(struct session *session, int step)
 static void move_view(struct session *session, int step)
 {
     session_show_view(session, (session->view + VIEW_COUNT + (size_t)step) % VIEW_COUNT);
+}
+
+static void acknowledge(struct session *session, int amount)
+{
+    (void)amount;
+    if (alerts_acknowledge(&session->alarm.alerts) == 0)
+        prompt_show_alerts(session);
 }
 
 static void edit_command(struct session *session, int amount)
@@ -174,7 +243,8 @@ static void redraw(struct session *session, int amount)
 static void quit(struct session *session, int amount)
 {
     (void)amount;
-    session->ending = !session_close_overlay(session);
+    if (!session_close_overlay(session))
+        session_end(session);
 }
 
 /* The actions that work in every view. */
@@ -187,18 +257,24 @@ static const struct {
     [ACTION_LATER] = {move_steps, 1},
     [ACTION_MUCH_EARLIER] = {move_seconds, -MINUTE_S},
     [ACTION_MUCH_LATER] = {move_seconds, MINUTE_S},
+    [ACTION_NEXT] = {move_to_mark, 1},
+    [ACTION_MARK_NEXT] = {move_to_mark, 1},
+    [ACTION_MARK_PREVIOUS] = {move_to_mark, -1},
     [ACTION_SPAN] = {next_span, 0},
+    [ACTION_SCALE] = {toggle_scale, 0},
     [ACTION_FILTER] = {edit_filter, 0},
     [ACTION_FILTER_ROW] = {filter_by_row, 0},
-    [ACTION_OPEN] = {toggle_detail, 0},
-    [ACTION_THREADS_MORE] = {adjust_threads, 1},
-    [ACTION_THREADS_FEWER] = {adjust_threads, -1},
-    [ACTION_WORKERS_MORE] = {adjust_workers, 1},
-    [ACTION_WORKERS_FEWER] = {adjust_workers, -1},
-    [ACTION_OFFLOAD_MORE] = {adjust_offload, 1},
-    [ACTION_OFFLOAD_FEWER] = {adjust_offload, -1},
+    [ACTION_OPEN] = {open_row, 0},
+    [ACTION_THREADS_MORE] = {adjust, ACTION_THREADS_MORE},
+    [ACTION_THREADS_FEWER] = {adjust, ACTION_THREADS_FEWER},
+    [ACTION_WORKERS_MORE] = {adjust, ACTION_WORKERS_MORE},
+    [ACTION_WORKERS_FEWER] = {adjust, ACTION_WORKERS_FEWER},
+    [ACTION_OFFLOAD_MORE] = {adjust, ACTION_OFFLOAD_MORE},
+    [ACTION_OFFLOAD_FEWER] = {adjust, ACTION_OFFLOAD_FEWER},
+    [ACTION_LOCK] = {toggle_lock, 0},
     [ACTION_VIEW_NEXT] = {move_view, 1},
     [ACTION_VIEW_PREVIOUS] = {move_view, -1},
+    [ACTION_ALERTS] = {acknowledge, 0},
     [ACTION_COMMAND] = {edit_command, 0},
     [ACTION_INSTANCES] = {choose_instance, 0},
     [ACTION_LAB] = {continue_lab, 0},
@@ -235,6 +311,8 @@ static bool act_in_view(struct session *session, enum action action)
         return false;
     if (overlays->detail && page)
         return scroll_key(&overlays->detail_scroll, action);
+    if (overlays->subject && !overlays->detail)
+        return scroll_key(&overlays->subject_scroll, action);
     if (view->key != NULL && view->key(session->view_state[session->view], &scene, action))
         return true;
     return grid_key(scene.grid, &scene, action);
@@ -258,9 +336,12 @@ static void click(struct session *session, int y, int x)
     struct scene scene = session_scene(session);
     const struct view *view = session_view(session);
     int tab = frame_view_at(&session->screen, session->view, y, x);
+    enum action action = frame_action_at(&session->screen, y, x);
     bool again;
 
-    if (tab >= 0)
+    if (action != ACTION_NONE)
+        act(session, action);
+    else if (tab >= 0)
         session_show_view(session, (size_t)tab);
     else if (session->overlays.help || model_now(scene.model) == NULL)
         session->overlays.help = false;
@@ -269,7 +350,7 @@ static void click(struct session *session, int y, int x)
     else if (view->click != NULL && view->click(session->view_state[session->view], &scene, y, x))
         return;
     else if (grid_click(scene.grid, &scene, y, x, &again) && again)
-        session->overlays.detail = true;
+        open_row(session, 0);
 }
 
 /* Scrolls the overlay, the view or its list. */
@@ -289,27 +370,37 @@ static void wheel(struct session *session, enum action action)
     }
 }
 
-static void handle_pointer(struct session *session, const struct pointer_event *event)
+static void handle_pointer(struct session *session)
 {
     struct dialog *dialog = controller_dialog(session->controller);
+    struct pointer_event event = screen_pointer();
 
     if (dialog_open(dialog)) {
-        if (event->what == POINTER_CLICK)
-            dialog_click(dialog, &session->screen.foot, event->y, event->x);
-    } else if (event->what == POINTER_CLICK) {
-        click(session, event->y, event->x);
+        if (event.what == POINTER_CLICK)
+            dialog_click(dialog, &session->screen.foot, event.y, event.x);
+    } else if (event.what == POINTER_CLICK) {
+        click(session, event.y, event.x);
     } else {
-        wheel(session, event->what == POINTER_WHEEL_UP ? ACTION_UP : ACTION_DOWN);
+        wheel(session, event.what == POINTER_WHEEL_UP ? ACTION_UP : ACTION_DOWN);
     }
 }
 
-static void handle_pointers(struct session *session)
+/* Pasted text is input for a text field only; elsewhere its letters would be commands. */
+static void handle_pasted(struct session *session, int code)
 {
-    struct pointer_event events[SCREEN_POINTER_MAX];
-    size_t count = screen_pointer(events);
+    struct dialog *dialog = controller_dialog(session->controller);
 
-    for (size_t i = 0; i < count && !session->ending; i++)
-        handle_pointer(session, &events[i]);
+    if (dialog->kind == DIALOG_PROMPT)
+        dialog_paste(dialog, code);
+    else
+        controller_report(session->controller, true,
+                          "pasted text is ignored outside a text field (: or /)");
+}
+
+/* A screen that is too small to show a question takes no agreement to it. */
+static bool is_unseen_question(const struct session *session)
+{
+    return session->screen.tiny && controller_dialog(session->controller)->kind == DIALOG_CONFIRM;
 }
 
 void input_handle_key(struct session *session, int code)
@@ -318,8 +409,12 @@ void input_handle_key(struct session *session, int code)
     enum action action = key_action(code);
 
     session->dirty = true;
-    if (code == KEY_MOUSE)
-        handle_pointers(session);
+    if (is_unseen_question(session) && action != ACTION_CLOSE)
+        return;
+    if ((code & KEY_PASTED) != 0)
+        handle_pasted(session, code & ~KEY_PASTED);
+    else if (code == KEY_MOUSE)
+        handle_pointer(session);
     else if (dialog_open(dialog))
         dialog_key(dialog, code);
     else if (action != ACTION_NONE)

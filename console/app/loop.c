@@ -5,6 +5,7 @@
 #include "console/app/loop.h"
 
 #include "common/clock.h"
+#include "common/escape.h"
 #include "console/app/input.h"
 
 #include <errno.h>
@@ -40,9 +41,10 @@ static void draw(struct session *session)
         .view_state = session->view_state[session->view],
         .overlays = &session->overlays,
         .timeline = &session->timeline,
+        .subject = &session->subject,
         .page = controller_page(controller),
         .dialog = controller_dialog(controller),
-        .readonly = session->options->readonly,
+        .restriction = controller_restriction(controller),
         .replay = watch_replay(session->watch),
         .speed = session->options->speed,
         .recorded = watch_recorded(session->watch),
@@ -50,6 +52,7 @@ static void draw(struct session *session)
             controller_pending(controller, adjusting, sizeof(adjusting)) ? adjusting : NULL,
         .calls_waiting = controller_calls_waiting(controller),
         .message = controller_message(controller, &bad),
+        .alert = alerts_worst(&session->alarm.alerts),
     };
 
     frame.message_bad = bad;
@@ -104,6 +107,17 @@ static void record(struct session *session, uint64_t now_ns)
         controller_report(session->controller, true, "%s", why);
 }
 
+/* Alerts are about the server now: not about a recording, and not while the screen is frozen. */
+static void raise_alarm(struct session *session, uint64_t now_ns)
+{
+    if (watch_replays(session->watch) || session->timeline.frozen ||
+        model_now(watch_model(session->watch)) == NULL)
+        return;
+    if (alarm_update(&session->alarm, session->watch, session->options->alert_command, now_ns,
+                     clock_wall_ns()))
+        screen_bell();
+}
+
 /* Ends the session if no daemon appeared within the limit of --wait. */
 static void check_wait(struct loop *loop, uint64_t now_ns)
 {
@@ -135,6 +149,7 @@ static void sample_if_due(struct loop *loop)
                         session->options->speed, now_ns) != 0)
         session->failure = "out of memory";
     request_origins(session);
+    raise_alarm(session, now_ns);
     record(session, now_ns);
     check_wait(loop, now_ns);
     update_views(session);
@@ -149,8 +164,8 @@ static void refresh_states_if_due(struct loop *loop)
     unsigned rate_hz = session_view(session)->rate_hz;
     uint64_t now_ns = clock_monotonic_ns();
 
-    if (rate_hz <= options->rate_hz || options->rate_given || session->timeline.frozen ||
-        watch_replays(session->watch)) {
+    if (rate_hz <= options->rate_hz || options->rate_given || options->remote ||
+        session->timeline.frozen || watch_replays(session->watch)) {
         loop->next_refresh_ns = UINT64_MAX;
         return;
     }
@@ -174,7 +189,7 @@ static void handle_signals(struct loop *loop)
     struct signalfd_siginfo info;
 
     while (read(loop->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-        if (info.ssi_signo == SIGWINCH) {
+        if (info.ssi_signo == SIGWINCH || info.ssi_signo == SIGCONT) {
             screen_resize(&session->screen);
             session->dirty = true;
         } else {
@@ -284,7 +299,7 @@ int loop_run(struct options *options, struct lab *lab, struct session_next *next
     failure = run(&loop, options, lab, next, why, sizeof(why));
     next->view = session_view(&loop.session);
     if (failure != NULL)
-        fprintf(stderr, "wsconsole: %s\n", failure);
+        escape_report("wsconsole", failure);
     session_close(&loop.session);
     if (loop.signals >= 0)
         close(loop.signals);

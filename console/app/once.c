@@ -1,8 +1,10 @@
 #include "console/app/once.h"
 
 #include "common/clock.h"
+#include "common/escape.h"
 #include "console/data/watch.h"
 #include "console/scene/controller.h"
+#include "console/ui/text.h"
 #include "console/views/views.h"
 
 #include <errno.h>
@@ -29,10 +31,12 @@ static void pause_for(uint64_t ns)
 
 static json_t *json_server(const struct snapshot *now)
 {
-    return json_pack("{s:s, s:i, s:s, s:s, s:I, s:I}", "name", now->server.name, "pid",
-                     (int)now->server.pid, "version", now->server.version, "listening",
-                     now->server.listening, "started_ns", (json_int_t)now->server.started_ns,
-                     "time_ns", (json_int_t)now->wall_ns);
+    char started[TEXT_SHORT], time[TEXT_SHORT];
+
+    return json_pack(
+        "{s:s, s:i, s:s, s:s, s:s, s:s}", "name", now->server.name, "pid", (int)now->server.pid,
+        "version", now->server.version, "listening", now->server.listening, "started",
+        text_rfc3339(started, now->server.started_ns), "time", text_rfc3339(time, now->wall_ns));
 }
 
 /* A view with its state and list, for one print. */
@@ -47,7 +51,7 @@ static void take_origins(void *context, bool ok, const char *answer)
     if (ok)
         watch_set_origins(context, answer);
     else
-        fprintf(stderr, "wsconsole: cannot read the origins of values: %s\n", answer);
+        escape_report("wsconsole: cannot read the origins of values", answer);
 }
 
 /*
@@ -132,23 +136,27 @@ static int print_text(const struct options *options, struct scene *scene)
 static int print_json(const struct options *options, struct scene *scene)
 {
     json_t *all = json_object();
+    char *text, *safe;
     int failed = json_object_set_new(all, "server", json_server(model_now(scene->model)));
 
     for (size_t i = 0; i < VIEW_COUNT; i++)
         if (options->view == NULL || options->view == view_table[i])
             failed |=
                 json_object_set_new(all, view_table[i]->name, json_of_view(view_table[i], scene));
-    if (!failed && json_dumpf(all, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9)) == 0)
-        putchar('\n');
-    else
-        failed = 1;
+    text = failed ? NULL : json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(15));
+    safe = text != NULL ? escape_json_text(text) : NULL;
+    if (safe != NULL)
+        puts(safe);
+    failed = safe == NULL;
+    free(safe);
+    free(text);
     json_decref(all);
     return failed ? EXIT_FAILED : EXIT_DONE;
 }
 
 static int report_no_daemon(const struct source *source)
 {
-    fprintf(stderr, "wsconsole: %s\n", source_why(source));
+    escape_report("wsconsole", source_why(source));
     return EXIT_NO_DAEMON;
 }
 
@@ -176,7 +184,7 @@ static int sample_live(struct watch *watch)
     if (watch_sample(watch, now_ns, wall_ns, WANT_ALL) == 0 &&
         watch_record(watch, now_ns, wall_ns, why, sizeof(why)) == 0)
         return EXIT_DONE;
-    fprintf(stderr, "wsconsole: %s\n", why);
+    escape_report("wsconsole", why);
     return EXIT_FAILED;
 }
 
@@ -234,10 +242,10 @@ static int print_replayed(const struct options *options, struct watch *watch)
     int failed = watch_replay_to(watch, at_ns, WANT_ALL);
 
     if (replay_error(watch_replay(watch)) != NULL)
-        fprintf(stderr, "wsconsole: %s\n", replay_error(watch_replay(watch)));
+        escape_report("wsconsole", replay_error(watch_replay(watch)));
     if (!failed && model_now(watch_model(watch)) != NULL)
         return print_scene(options, watch);
-    fprintf(stderr, "wsconsole: %s\n", failed ? "out of memory" : "no data to show");
+    escape_report("wsconsole", failed ? "out of memory" : "no data to show");
     return EXIT_FAILED;
 }
 
@@ -250,17 +258,17 @@ int once_run(const struct options *options)
     int status;
 
     if (watch == NULL) {
-        fprintf(stderr, "wsconsole: %s\n", why);
+        escape_report("wsconsole", why);
         return EXIT_FAILED;
     }
     if (options->record != NULL && watch_record_to(watch, options->record, why, sizeof(why)) != 0) {
-        fprintf(stderr, "wsconsole: %s\n", why);
+        escape_report("wsconsole", why);
         watch_close(watch);
         return EXIT_FAILED;
     }
     status = options->replay != NULL ? print_replayed(options, watch) : print_live(options, watch);
     if (watch_record_end(watch, why, sizeof(why)) != 0) {
-        fprintf(stderr, "wsconsole: %s\n", why);
+        escape_report("wsconsole", why);
         status = EXIT_FAILED;
     }
     watch_close(watch);

@@ -7,6 +7,7 @@
 
 #include "common/tables.h"
 #include "common/units.h"
+#include "console/data/alerts.h"
 #include "console/data/instances.h"
 #include "console/lab/scenario.h"
 #include "console/views/views.h"
@@ -16,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RATE_DEFAULT = 10, RATE_MOST = 60 };
+enum { RATE_DEFAULT = 10, RATE_REMOTE = 2, RATE_MOST = 60 };
 
 #define SPEED_LEAST 0.1
 #define SPEED_MOST  100
@@ -65,6 +66,11 @@ static enum options_result read_socket(const char *word, struct options *options
 {
     options->socket = word;
     return OPTIONS_RUN;
+}
+
+static enum options_result read_all(const char *word, struct options *options)
+{
+    return read_flag(word, options, &options->all);
 }
 
 static enum options_result read_list(const char *word, struct options *options)
@@ -128,6 +134,11 @@ static enum options_result read_readonly(const char *word, struct options *optio
     return read_flag(word, options, &options->readonly);
 }
 
+static enum options_result read_log_scale(const char *word, struct options *options)
+{
+    return read_flag(word, options, &options->log_scale);
+}
+
 static enum options_result read_view(const char *word, struct options *options)
 {
     const char *names[VIEW_COUNT];
@@ -163,7 +174,8 @@ static enum options_result read_filter(const char *word, struct options *options
     static struct filter filter;
     char why[128];
 
-    if (filter_set(&filter, word, why, sizeof(why)) != 0)
+    if (filter_set(&filter, word, why, sizeof(why)) != 0 ||
+        views_check_filter(&filter, why, sizeof(why)) != 0)
         return option_wrong(options, "%s", why);
     options->filter = &filter;
     return OPTIONS_RUN;
@@ -249,6 +261,14 @@ static enum options_result read_lab(const char *word, struct options *options)
                         nearest != NULL ? "'?" : "");
 }
 
+static enum options_result read_step_time(const char *word, struct options *options)
+{
+    if (units_parse_time_ms(word, &options->step_ms) == 0 &&
+        options->step_ms >= LAB_STEP_LEAST_MS && options->step_ms <= LAB_STEP_MOST_MS)
+        return OPTIONS_RUN;
+    return option_wrong(options, "invalid time of a step '%s' (500ms-1m)", word);
+}
+
 static enum options_result read_speed(const char *word, struct options *options)
 {
     char rest;
@@ -284,6 +304,25 @@ static enum options_result read_help(const char *word, struct options *options)
     (void)options;
     options_print_help(stdout);
     return OPTIONS_DONE;
+}
+
+static enum options_result read_alert(const char *word, struct options *options)
+{
+    struct alerts alerts = {.count = 0};
+    char why[OPTIONS_WHY];
+
+    if (alerts_add_list(&alerts, word, why, sizeof(why)) != 0)
+        return option_wrong(options, "alert: %s", why);
+    alerts_write(&alerts, options->alerts, sizeof(options->alerts));
+    return OPTIONS_RUN;
+}
+
+static enum options_result read_alert_command(const char *word, struct options *options)
+{
+    if (word[0] != '/' || strlen(word) >= sizeof(options->alert_command))
+        return option_wrong(options, "invalid program '%.80s' (an absolute path)", word);
+    snprintf(options->alert_command, sizeof(options->alert_command), "%s", word);
+    return OPTIONS_RUN;
 }
 
 /* Writers, one per setting: the value in force in the form that its reader takes; "" if default. */
@@ -335,6 +374,11 @@ static void show_readonly(const struct options *options, char *text, size_t size
     show_flag(options->readonly, text, size);
 }
 
+static void show_log_scale(const struct options *options, char *text, size_t size)
+{
+    show_flag(options->log_scale, text, size);
+}
+
 static void show_view(const struct options *options, char *text, size_t size)
 {
     if (options->view_setting != NULL)
@@ -345,6 +389,16 @@ static void show_span(const struct options *options, char *text, size_t size)
 {
     if (options->span_s != options_spans_s[0])
         units_format_time_ms(text, size, (uint64_t)options->span_s * 1000);
+}
+
+static void show_alert(const struct options *options, char *text, size_t size)
+{
+    snprintf(text, size, "%s", options->alerts);
+}
+
+static void show_alert_command(const struct options *options, char *text, size_t size)
+{
+    snprintf(text, size, "%s", options->alert_command);
 }
 
 /* The table */
@@ -386,15 +440,27 @@ static enum theme theme_of_environment(void)
                                                                                  : THEME_DARK;
 }
 
+/* sshd sets it in the sessions that it starts. */
+static bool is_remote(void)
+{
+    const char *connection = getenv("SSH_CONNECTION");
+
+    return connection != NULL && connection[0] != '\0';
+}
+
 void options_init(struct options *options)
 {
+    bool remote = is_remote();
+
     *options = (struct options){.name = INSTANCE_DEFAULT_NAME,
                                 .theme = theme_of_environment(),
                                 .theme_setting = THEME_COUNT,
                                 .span_s = options_spans_s[0],
-                                .rate_hz = RATE_DEFAULT,
+                                .remote = remote,
+                                .rate_hz = remote ? RATE_REMOTE : RATE_DEFAULT,
                                 .speed = 1,
-                                .every_s = 2};
+                                .every_s = 2,
+                                .step_ms = LAB_STEP_MS};
 }
 
 const char options_usage[] =
@@ -402,7 +468,7 @@ const char options_usage[] =
     "       wsconsole --replay FILE [--speed X] [--at TIME] [VIEW]\n"
     "       wsconsole [-n NAME] --once VIEW | --json [VIEW] | --csv VIEW [--batch]\n"
     "       wsconsole --lab NAME\n"
-    "       wsconsole -l\n";
+    "       wsconsole -a | -l\n";
 
 void options_print_help(FILE *out)
 {

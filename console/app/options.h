@@ -8,6 +8,7 @@
 
 #include "common/instance.h"
 #include "common/macros.h"
+#include "console/data/alerts.h"
 #include "console/scene/scene.h"
 #include "console/ui/canvas.h"
 #include "console/ui/filter.h"
@@ -18,20 +19,29 @@
 
 struct lab_scenario;
 
-enum { OPTION_NAME_BYTES = 32, OPTION_VALUE_BYTES = 80, OPTIONS_WHY = 256 };
+enum {
+    OPTION_NAME_BYTES = 32,
+    OPTION_VALUE_BYTES = ALERT_LIST_BYTES,
+    OPTIONS_WHY = 256,
+    ALERT_COMMAND_BYTES = 256
+};
 
 struct options {
     char name[INSTANCE_NAME_MAX + 1]; /* instance */
     bool name_given;                  /* by the command line */
+    bool all;                         /* begin with the list of all instances */
     const char *socket;               /* control socket; NULL: the one of the instance */
     enum theme theme;
     enum theme theme_setting; /* as configured; THEME_COUNT: detected from the terminal */
     bool ascii;
     bool no_mouse;
     bool readonly;
-    unsigned rate_hz; /* frames per second */
+    char alerts[ALERT_LIST_BYTES];           /* rules, separated by ';' */
+    char alert_command[ALERT_COMMAND_BYTES]; /* absolute path; "": none */
+    unsigned rate_hz;                        /* frames per second */
     bool rate_given;
-    bool once; /* print and exit: as text, JSON or CSV */
+    bool remote; /* the terminal is at the other end of ssh */
+    bool once;   /* print and exit: as text, JSON or CSV */
     bool json;
     bool csv;
     bool batch;     /* print repeatedly */
@@ -41,10 +51,12 @@ struct options {
     const struct view *view;
     const struct view *view_setting; /* as configured; NULL: none */
     int span_s;                      /* time range of graphs: one of options_spans_s */
+    bool log_scale;                  /* of graphs */
     const struct filter *filter;     /* initial filter of all lists; NULL: none */
     bool wait_given;                 /* wait_s limits the time to wait for a daemon */
     uint64_t wait_s;
     const struct lab_scenario *lab; /* scenario to play; NULL: none */
+    uint64_t step_ms;               /* how long a step of a scenario measures */
     const char *record;             /* file to record the session into; NULL: none */
     const char *replay;             /* recording to show instead of a daemon; NULL: none */
     double speed;                   /* of the replay; 1: real time */

@@ -1,12 +1,14 @@
 #include "console/app/program.h"
 
 #include "common/clock.h"
-#include "common/units.h"
+#include "common/escape.h"
 #include "console/app/loop.h"
 #include "console/data/instances.h"
 #include "console/lab/scenario.h"
 #include "console/ui/keys.h"
 #include "console/ui/screen.h"
+#include "console/ui/table.h"
+#include "console/ui/text.h"
 
 #include <curses.h>
 #include <inttypes.h>
@@ -29,7 +31,6 @@ enum menu_result {
 enum {
     HEAD_LINES = 2,
     REFRESH_MS = 1000,
-    NARROW = 60,
     WIDE = 72,
     NAME_WIDTH = 14,
     ABOUT_MAX = 100, /* columns */
@@ -43,6 +44,7 @@ struct menu {
     void (*update)(struct menu *menu); /* NULL: the items do not change */
     void (*draw)(struct menu *menu);
     struct instance instance[INSTANCES_MAX];
+    bool always;    /* --all: shown even if there is nothing to choose from */
     bool switching; /* opened from a session, to which leaving the menu returns */
 };
 
@@ -81,14 +83,12 @@ static void click(struct menu *menu, int y)
 
 static void handle_pointer(struct menu *menu)
 {
-    struct pointer_event events[SCREEN_POINTER_MAX];
-    size_t count = screen_pointer(events);
+    struct pointer_event event = screen_pointer();
 
-    for (size_t i = 0; i < count && !menu->ended; i++)
-        if (events[i].what == POINTER_CLICK)
-            click(menu, events[i].y);
-        else
-            act(menu, events[i].what == POINTER_WHEEL_UP ? ACTION_UP : ACTION_DOWN);
+    if (event.what == POINTER_CLICK)
+        click(menu, event.y);
+    else
+        act(menu, event.what == POINTER_WHEEL_UP ? ACTION_UP : ACTION_DOWN);
 }
 
 static void handle_signals(struct menu *menu, int signals)
@@ -96,7 +96,7 @@ static void handle_signals(struct menu *menu, int signals)
     struct signalfd_siginfo info;
 
     while (read(signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-        if (info.ssi_signo == SIGWINCH)
+        if (info.ssi_signo == SIGWINCH || info.ssi_signo == SIGCONT)
             screen_resize(&menu->screen);
         else
             menu->ended = menu->interrupted = true;
@@ -174,43 +174,123 @@ static void find_instances(struct menu *menu)
     select_instance(menu, before);
 }
 
-static void draw_instance(const struct canvas *canvas, int y, const struct instance *instance,
-                          bool selected)
-{
-    enum tone tone = selected ? TONE_SELECTED : TONE_NORMAL;
-    uint64_t now_ns = clock_wall_ns();
-    char age[UNITS_TEXT];
+enum fleet_column {
+    NAME,
+    STATE,
+    REQUESTS,
+    P99,
+    ERRORS,
+    CONNECTIONS,
+    CPU,
+    WORKERS,
+    UP,
+    PID,
+    LISTENING,
+    FLEET_COLUMNS
+};
 
-    canvas_repeat(canvas, y, 0, canvas->width, tone, L' ');
-    units_format_age(age, sizeof(age),
-                     now_ns > instance->started_ns ? now_ns - instance->started_ns : 0);
-    if (canvas->width < NARROW)
-        canvas_print(canvas, y, 0, tone, "%s %-20s up %s", selected ? ">" : " ", instance->name,
-                     age);
-    else
-        canvas_print(canvas, y, 0, tone, "%s %-20s pid %-8" PRId32 " up %-9s %s",
-                     selected ? ">" : " ", instance->name, instance->pid, age, instance->listening);
+static const struct column fleet_columns[FLEET_COLUMNS] = {
+    [NAME] = {.title = "  NAME", .width = 18, .min_width = 12, .importance = 11, .stretch = true},
+    [STATE] = {.title = "STATE", .width = 8, .importance = 9},
+    [REQUESTS] = {.title = "REQ/S", .width = 6, .importance = 10, .right = true},
+    [P99] = {.title = "P99", .width = 7, .importance = 8, .right = true},
+    [ERRORS] = {.title = "ERR/S", .width = 6, .importance = 7, .right = true},
+    [CONNECTIONS] = {.title = "CONN", .width = 6, .importance = 6, .right = true},
+    [CPU] = {.title = "CPU", .width = 6, .importance = 5, .right = true},
+    [WORKERS] = {.title = "WORKERS", .width = 7, .importance = 4},
+    [UP] = {.title = "UP", .width = 9, .importance = 3, .right = true},
+    [PID] = {.title = "PID", .width = 7, .importance = 1, .right = true},
+    [LISTENING] = {.title = "LISTENING", .width = 16, .importance = 2, .stretch = true},
+};
+
+static void fill_instance(const struct instance *instance, bool selected, struct cell *cells)
+{
+    const struct instance_load *load = &instance->load;
+    bool well = strcmp(load->state, "serving") == 0;
+    uint64_t now_ns = clock_wall_ns();
+
+    cell_print(&cells[NAME], TONE_NORMAL, "%s %s", selected ? ">" : " ", instance->name);
+    cell_text(&cells[STATE], well ? TONE_GOOD : TONE_WARN, load->state);
+    cell_rate(&cells[REQUESTS], TONE_VALUE, load->requests);
+    cell_latency(&cells[P99], TONE_NORMAL, load->p99_ns);
+    cell_rate(&cells[ERRORS], load->errors > 0 ? TONE_BAD : TONE_NORMAL, load->errors);
+    cell_count(&cells[CONNECTIONS], TONE_NORMAL, load->connections);
+    cell_percent(&cells[CPU], TONE_NORMAL, load->cores);
+    cell_print(&cells[WORKERS], load->workers < load->workers_wanted ? TONE_WARN : TONE_NORMAL,
+               "%" PRIu32 " of %" PRIu32, load->workers, load->workers_wanted);
+    cell_age(&cells[UP], TONE_NORMAL,
+             now_ns > instance->started_ns ? now_ns - instance->started_ns : 0);
+    cell_exact(&cells[PID], TONE_DIM, (uint64_t)instance->pid);
+    cell_text(&cells[LISTENING], TONE_NORMAL, instance->listening);
+}
+
+static void draw_instance(const struct canvas *canvas, int y, const int *widths,
+                          const struct instance *instance, bool selected)
+{
+    struct cell cells[FLEET_COLUMNS] = {0};
+
+    fill_instance(instance, selected, cells);
+    if (selected) {
+        canvas_repeat(canvas, y, 0, canvas->width, TONE_SELECTED, L' ');
+        for (size_t i = 0; i < FLEET_COLUMNS; i++)
+            cells[i].tone = TONE_SELECTED;
+    }
+    table_draw_row(canvas, y, fleet_columns, FLEET_COLUMNS, widths, cells);
+}
+
+/* The totals of all instances, after the title in the first line. */
+static void draw_totals(const struct menu *menu, const struct canvas *all, int x)
+{
+    double requests = 0, errors = 0, connections = 0;
+    char text[3][TEXT_SHORT];
+
+    for (size_t i = 0; i < menu->count; i++) {
+        const struct instance_load *load = &menu->instance[i].load;
+
+        requests += load->requests > 0 ? load->requests : 0;
+        errors += load->errors > 0 ? load->errors : 0;
+        connections += load->connections;
+    }
+    canvas_item(all, 0, x + 2, TONE_NOTE, "all: %s requests/s, %s errors/s, %s connections",
+                text_count(text[0], requests), text_count(text[1], errors),
+                text_count(text[2], connections));
+}
+
+static const char *instances_hint(const struct menu *menu)
+{
+    if (menu->screen.all.width < WIDE)
+        return "Up, Down, Enter; q quits";
+    if (menu->switching)
+        return "Up and Down select, Enter opens, q returns";
+    return menu->always ? "Up and Down select, Enter opens, q quits; I returns here"
+                        : "Up and Down select, Enter opens, q quits; -n NAME skips this menu";
 }
 
 static void draw_instances(struct menu *menu)
 {
     const struct canvas *all = &menu->screen.all;
     size_t page = all->height > HEAD_LINES + 1 ? (size_t)(all->height - HEAD_LINES - 1) : 1;
+    int widths[FLEET_COLUMNS], x;
 
     if (menu->selected < menu->top)
         menu->top = menu->selected;
     if (menu->selected >= menu->top + page)
         menu->top = menu->selected - page + 1;
-    canvas_print(all, 0, 0, TONE_TITLE, "%zu running server%s. Select one:", menu->count,
-                 menu->count == 1 ? "" : "s");
+    x = canvas_print(all, 0, 0, TONE_TITLE, "%zu running server%s. Select one:", menu->count,
+                     menu->count == 1 ? "" : "s");
+    draw_totals(menu, all, x);
+    table_fit(fleet_columns, FLEET_COLUMNS, all->width, widths);
+    table_draw_titles(all, 1, fleet_columns, FLEET_COLUMNS, widths);
     for (size_t i = 0; i < page && menu->top + i < menu->count; i++)
-        draw_instance(all, HEAD_LINES + (int)i, &menu->instance[menu->top + i],
+        draw_instance(all, HEAD_LINES + (int)i, widths, &menu->instance[menu->top + i],
                       menu->top + i == menu->selected);
-    canvas_text(all, all->height - 1, 0, TONE_DIM,
-                all->width < WIDE ? "Up, Down, Enter; q quits"
-                : menu->switching
-                    ? "Up and Down select, Enter opens, q returns"
-                    : "Up and Down select, Enter opens, q quits; -n NAME skips this menu");
+    if (menu->count == 0)
+        canvas_text(all, HEAD_LINES, 2, TONE_DIM,
+                    "Start one in another terminal: webserverd -f FILE");
+    x = canvas_text(all, all->height - 1, 0, TONE_DIM, instances_hint(menu));
+    if (menu->count > page)
+        canvas_item(all, all->height - 1, x + 2, TONE_NOTE, "%zu to %zu of %zu", menu->top + 1,
+                    menu->top + page, menu->count);
 }
 
 static enum menu_result run_instances(struct menu *menu, struct options *options, char *why,
@@ -248,9 +328,11 @@ static enum menu_result menu_choose_instance(struct options *options, char *why,
     if (options->name_given || options->socket != NULL || options->replay != NULL)
         return MENU_CHOSEN;
     menu = new_instance_menu(false);
+    menu->always = options->all;
     if (menu->count == 1)
         memcpy(options->name, menu->instance[0].name, sizeof(options->name));
-    return menu->count <= 1 ? MENU_CHOSEN : run_instances(menu, options, why, size);
+    return menu->count <= 1 && !menu->always ? MENU_CHOSEN
+                                             : run_instances(menu, options, why, size);
 }
 
 /*
@@ -314,7 +396,7 @@ enum { WHY_BYTES = 512 };
 
 static int report_failure(const char *why)
 {
-    fprintf(stderr, "wsconsole: %s\n", why);
+    escape_report("wsconsole", why);
     return EXIT_FAILED;
 }
 
@@ -331,7 +413,7 @@ static int play_scenario(const struct options *options, const struct lab_scenari
         return report_failure("cannot receive signals");
     printf("Starting a private server for '%s'.\n", scenario->name);
     fflush(stdout);
-    lab = lab_open(scenario, why, sizeof(why));
+    lab = lab_open(scenario, options->step_ms, why, sizeof(why));
     if (lab == NULL) {
         close(signals);
         return report_failure(why);

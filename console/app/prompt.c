@@ -2,6 +2,8 @@
 
 #include "common/macros.h"
 #include "common/tables.h"
+#include "common/units.h"
+#include "console/app/filters.h"
 #include "console/app/settings.h"
 #include "console/data/instances.h"
 
@@ -9,12 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ALERTS_PAGE_BYTES = 8192 };
+
 /* Commands of the console. REST is the text after the command name. */
 
 static void run_quit(struct session *session, const char *rest)
 {
     (void)rest;
-    session->ending = true;
+    session_end(session);
 }
 
 static void report_unknown_view(struct session *session, const char *word)
@@ -43,11 +47,55 @@ static void run_view(struct session *session, const char *rest)
             session_show_view(session, i);
 }
 
+/* Sets the filter; "@NAME" is a saved one. Returns 0, or -1 with a message in WHY and the filter unchanged. */
+static int set_filter(struct session *session, const char *text, char *why, size_t size)
+{
+    struct filter filter;
+    char saved[FILTER_BYTES];
+
+    if (text[0] == '@') {
+        if (filters_find(text + 1, saved, why, size) != 0)
+            return -1;
+        text = saved;
+    }
+    if (filter_set(&filter, text, why, size) != 0 || views_check_filter(&filter, why, size) != 0)
+        return -1;
+    session->filter = filter;
+    return 0;
+}
+
+static void run_save_filter(struct session *session, const char *rest)
+{
+    char why[CONTROLLER_TEXT];
+
+    if (session->options->readonly)
+        controller_report(session->controller, true, "this console is read-only (--readonly)");
+    else if (filters_save(rest, session->filter.text, why, sizeof(why)) != 0)
+        controller_report(session->controller, true, "%s", why);
+    else if (filter_active(&session->filter))
+        controller_report(session->controller, false, "saved; :filter @%s applies it", rest);
+    else
+        controller_report(session->controller, false, "no filter is in force: removed @%s", rest);
+}
+
 static void run_filter(struct session *session, const char *rest)
 {
     char why[CONTROLLER_TEXT];
 
-    if (filter_set(&session->filter, rest, why, sizeof(why)) != 0)
+    if (set_filter(session, rest, why, sizeof(why)) != 0)
+        controller_report(session->controller, true, "%s", why);
+}
+
+static void run_show(struct session *session, const char *rest)
+{
+    char why[CONTROLLER_TEXT];
+    struct filter filter;
+
+    if (rest[0] == '\0')
+        controller_report(session->controller, true,
+                          "missing words: show path=/x, show status:4xx");
+    else if (filter_set(&filter, rest, why, sizeof(why)) != 0 ||
+             session_show_subject(session, &filter, why, sizeof(why)) != 0)
         controller_report(session->controller, true, "%s", why);
 }
 
@@ -94,6 +142,8 @@ static void run_instance(struct session *session, const char *rest)
 static void apply_options(struct session *session, const struct options *options)
 {
     *session->options = *options;
+    controller_set_readonly(session->controller, options->readonly);
+    session_set_alerts(session);
     screen_adjust(&session->screen, options->theme, options->ascii, !options->no_mouse);
     session->timeline.next_sample_ns = 0;
 }
@@ -181,14 +231,62 @@ static void run_lab(struct session *session, const char *rest)
                           rest);
 }
 
+void prompt_show_alerts(struct session *session)
+{
+    char text[ALERTS_PAGE_BYTES] = "";
+
+    alarm_print(&session->alarm, watch_model(session->watch), text, sizeof(text) - 1);
+    controller_show_page(session->controller, text);
+}
+
+/* Sets the rules LIST, and remembers them for :save. */
+static void set_alerts(struct session *session, const char *list)
+{
+    snprintf(session->options->alerts, sizeof(session->options->alerts), "%s", list);
+    session_set_alerts(session);
+}
+
+static void run_alert(struct session *session, const char *rest)
+{
+    struct alerts alerts = {.count = 0};
+    char why[CONTROLLER_TEXT], list[ALERT_LIST_BYTES];
+    bool off = strncmp(rest, "off", 3) == 0 && (rest[3] == ' ' || rest[3] == '\0');
+    const char *rule = rest + 3 + (rest[0] != '\0' && off ? strspn(rest + 3, " ") : 0);
+
+    alerts_add_list(&alerts, session->options->alerts, why, sizeof(why));
+    if (rest[0] == '\0') {
+        prompt_show_alerts(session);
+        return;
+    }
+    if (off && rule[0] == '\0')
+        alerts.count = 0;
+    else if (off && !alerts_remove(&alerts, rule)) {
+        controller_report(session->controller, true, "no alert '%.80s'; :alert lists them", rule);
+        return;
+    } else if (!off && alerts_add(&alerts, rest, why, sizeof(why)) != 0) {
+        controller_report(session->controller, true, "%s", why);
+        return;
+    }
+    alerts_write(&alerts, list, sizeof(list));
+    set_alerts(session, list);
+    controller_report(session->controller, false, "%zu %s; :save stores %s", alerts.count,
+                      units_plural(alerts.count, "alert", "alerts"),
+                      units_plural(alerts.count, "it", "them"));
+}
+
 static const struct {
     const char *name, *arguments, *help;
     void (*run)(struct session *session, const char *rest);
 } own_commands[] = {
     {"view", "NAME", "Show a view", run_view},
-    {"filter", "[WORDS]", "Filter all lists; without WORDS: remove the filter", run_filter},
+    {"filter", "[WORDS]", "Filter all lists; @NAME: a saved one; without WORDS: remove the filter",
+     run_filter},
+    {"save-filter", "NAME", "Save the filter in force as NAME", run_save_filter},
+    {"show", "WORDS", "Show one path, client, status, thread: path=/x", run_show},
     {"instance", "[NAME]", "Show another server of this machine", run_instance},
     {"sort", "COLUMN", "Sort the list of this view", run_sort},
+    {"alert", "[RULE | off [RULE]]",
+     "Alert on a rule such as p99 > 20ms for 5s; alone: list alerts", run_alert},
     {"lab", "[NAME]", "Play a guided scenario on a private server", run_lab},
     {"set", "NAME VALUE", "Change a setting of this console", run_set},
     {"save", "", "Write the settings to console.ini", run_save},
@@ -247,7 +345,7 @@ static size_t add_values(const char *line, const char **words)
         for (; count < VIEW_COUNT; count++)
             words[count] = view_table[count]->name;
     else if (strncmp(line, "set ascii ", 10) == 0 || strncmp(line, "set no-mouse ", 13) == 0 ||
-             strncmp(line, "set readonly ", 13) == 0)
+             strncmp(line, "set readonly ", 13) == 0 || strncmp(line, "set log-scale ", 14) == 0)
         for (; count < ARRAY_LENGTH(on_off); count++)
             words[count] = on_off[count];
     return count;
@@ -369,12 +467,16 @@ static void filter_changed(void *context, const char *text)
     char why[CONTROLLER_TEXT];
 
     /* An incomplete word may be invalid: then the filter is unchanged. */
-    filter_set(&session->filter, text, why, sizeof(why));
+    set_filter(session, text, why, sizeof(why));
 }
 
+/* An invalid text leaves the filter as it was before the prompt. */
 static void filter_entered(void *context, const char *text)
 {
-    run_filter(context, text);
+    struct session *session = context;
+
+    session->filter = session->filter_before;
+    run_filter(session, text);
 }
 
 static void filter_cancelled(void *context)

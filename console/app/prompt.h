@@ -12,6 +12,9 @@
  */
 void prompt_open_command(struct session *session);
 
+/* Shows the alerts and their history over the view. */
+void prompt_show_alerts(struct session *session);
+
 /* Opens the filter prompt. The filter applies while it is typed. */
 void prompt_open_filter(struct session *session);
 

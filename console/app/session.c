@@ -1,7 +1,10 @@
 #include "console/app/session.h"
 
+#include "console/views/subject.h"
+
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int open_watch(struct session *session, char *why, size_t size)
 {
@@ -43,6 +46,7 @@ int session_open(struct session *session, struct options *options, struct lab *l
         return -1;
     if (options->filter != NULL)
         session->filter = *options->filter;
+    session_set_alerts(session);
     control.watch = session->watch;
     session->controller = controller_create(&control);
     if (session->controller != NULL && states)
@@ -73,9 +77,34 @@ struct scene session_scene(struct session *session)
     scene.grid = session_grid(session);
     scene.controller = session->controller;
     scene.span_s = session->options->span_s;
+    scene.logarithmic = session->options->log_scale;
     scene.style = session->screen.style;
     scene.ascii = scene.grid->ascii = session->screen.ascii;
     return scene;
+}
+
+static void hide_subject(struct session *session)
+{
+    session->overlays.subject = false;
+    watch_hide_subject(session->watch);
+}
+
+int session_show_subject(struct session *session, const struct filter *filter, char *why,
+                         size_t size)
+{
+    struct subject_term terms[SUBJECT_TERMS];
+    int count = subject_terms(filter, terms, why, size);
+
+    if (count < 0)
+        return -1;
+    if (watch_show_subject(session->watch, terms, (size_t)count) != 0) {
+        snprintf(why, size, "out of memory");
+        return -1;
+    }
+    session->subject = *filter;
+    session->overlays.subject = true;
+    session->overlays.subject_scroll = (struct scroll){0};
+    return 0;
 }
 
 void session_show_view(struct session *session, size_t view)
@@ -85,10 +114,52 @@ void session_show_view(struct session *session, size_t view)
     session->view = view;
     session->overlays.help = false;
     session->overlays.detail = false;
+    hide_subject(session);
     controller_close_page(session->controller);
     scene = session_scene(session);
     if (scene.grid->list != NULL && model_now(scene.model) != NULL)
         grid_update(scene.grid, &scene); /* the next key may arrive before the list is drawn */
+}
+
+void session_set_alerts(struct session *session)
+{
+    struct alerts *alerts = &session->alarm.alerts, wanted = {.count = 0};
+    char why[OPTIONS_WHY];
+
+    alerts_add_list(&wanted, session->options->alerts, why, sizeof(why)); /* it was checked */
+    for (size_t i = 0; i < wanted.count; i++)
+        for (size_t j = 0; j < alerts->count; j++)
+            if (strcmp(wanted.alert[i].rule.text, alerts->alert[j].rule.text) == 0)
+                wanted.alert[i] = alerts->alert[j];
+    memcpy(alerts->alert, wanted.alert, sizeof(alerts->alert));
+    alerts->count = wanted.count;
+}
+
+static void end_now(void *context)
+{
+    ((struct session *)context)->ending = true;
+}
+
+/* The user stays: forget which session was to follow. */
+static void stay(void *context)
+{
+    *((struct session *)context)->next = (struct session_next){.wanted = false};
+}
+
+void session_end(struct session *session)
+{
+    for (size_t i = 0; i < VIEW_COUNT; i++) {
+        const char *question = view_table[i]->unfinished != NULL
+                                   ? view_table[i]->unfinished(session->view_state[i])
+                                   : NULL;
+
+        if (question != NULL) {
+            controller_confirm(session->controller, question, end_now, session);
+            controller_dialog(session->controller)->gone = stay;
+            return;
+        }
+    }
+    end_now(session);
 }
 
 void session_switch_instance(struct session *session, const char *name)
@@ -104,7 +175,8 @@ void session_switch_instance(struct session *session, const char *name)
         return;
     }
     snprintf(session->next->name, sizeof(session->next->name), "%s", name);
-    session->next->wanted = session->ending = true;
+    session->next->wanted = true;
+    session_end(session);
 }
 
 void session_switch_scenario(struct session *session, const struct lab_scenario *scenario)
@@ -115,7 +187,8 @@ void session_switch_scenario(struct session *session, const struct lab_scenario 
         return;
     }
     session->next->lab = scenario;
-    session->next->lab_wanted = session->ending = true;
+    session->next->lab_wanted = true;
+    session_end(session);
 }
 
 bool session_close_overlay(struct session *session)
@@ -126,6 +199,8 @@ bool session_close_overlay(struct session *session)
         controller_close_page(session->controller);
     else if (session->overlays.detail)
         session->overlays.detail = false;
+    else if (session->overlays.subject)
+        hide_subject(session);
     else
         return false;
     return true;
@@ -139,5 +214,7 @@ struct scroll *session_overlay_scroll(struct session *session)
         return &overlays->help_scroll;
     if (controller_page(session->controller) != NULL)
         return &overlays->page_scroll;
-    return overlays->detail ? &overlays->detail_scroll : NULL;
+    if (overlays->detail)
+        return &overlays->detail_scroll;
+    return overlays->subject ? &overlays->subject_scroll : NULL;
 }

@@ -7,6 +7,7 @@
 #define CONSOLE_SESSION_H
 
 #include "common/instance.h"
+#include "console/app/alarm.h"
 #include "console/app/frame.h"
 #include "console/app/options.h"
 #include "console/app/timeline.h"
@@ -39,6 +40,7 @@ struct session {
     struct lab *lab; /* borrowed; NULL: no scenario is played */
     struct watch *watch;
     struct controller *controller;
+    struct alarm alarm;
     struct screen screen;
     struct timeline timeline;
     struct overlays overlays;
@@ -46,6 +48,7 @@ struct session {
     void *view_state[VIEW_COUNT];
     struct grid grid[VIEW_COUNT];
     struct filter filter, filter_before; /* in force; as it was before the prompt opened */
+    struct filter subject;               /* shown while overlays.subject is set */
     struct edit_history filters, commands;
     bool dirty; /* draw again */
     bool ending;
@@ -77,13 +80,25 @@ static inline const struct view *session_view(const struct session *session)
 
 void session_show_view(struct session *session, size_t view);
 
+/* Makes the rules of the options those of the session; an alert that continues keeps its state. */
+void session_set_alerts(struct session *session);
+
+/* Ends the session; asks first if a view has something that ends with it. */
+void session_end(struct session *session);
+
 /* Ends the session to show the instance NAME ("": from the menu), or reports why it cannot. */
 void session_switch_instance(struct session *session, const char *name);
 
 /* Ends the session to play SCENARIO (NULL: from the menu), or reports why it cannot. */
 void session_switch_scenario(struct session *session, const struct lab_scenario *scenario);
 
-/* Closes the topmost overlay: help, page or detail. Returns false if none was open. */
+/*
+ * Shows the requests that FILTER selects, instead of the view. Returns 0, or -1 with a message in WHY.
+ */
+int session_show_subject(struct session *session, const struct filter *filter, char *why,
+                         size_t size);
+
+/* Closes the topmost overlay: help, page, detail or subject. Returns false if none was open. */
 bool session_close_overlay(struct session *session);
 
 /* The scroll of the topmost overlay; NULL: none is open. */

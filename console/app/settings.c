@@ -1,5 +1,6 @@
 #include "console/app/settings.h"
 
+#include "common/escape.h"
 #include "common/tables.h"
 #include "console/data/user_files.h"
 
@@ -110,7 +111,9 @@ enum options_result settings_read(struct options *options, FILE *errors)
     }
     for (int number = 1; file != NULL && fgets(line, sizeof(line), file) != NULL; number++)
         if (read_line(line, options) != OPTIONS_RUN) {
-            fprintf(errors, "wsconsole: %s:%d: %s\n", path, number, options->why);
+            fprintf(errors, "wsconsole: %s:%d: ", path, number);
+            escape_print(errors, options->why);
+            fputc('\n', errors);
             result = OPTIONS_WRONG; /* report all errors, not only the first */
         }
     options->why[0] = '\0';

@@ -3,6 +3,8 @@
 #include "common/clock.h"
 #include "console/data/server_info.h"
 
+#include <math.h>
+
 static int play(struct timeline *timeline, struct watch *watch, double speed, uint64_t now_ns)
 {
     double length_ns = (double)replay_length_ns(watch_replay(watch));
@@ -37,6 +39,7 @@ static int freeze(struct timeline *timeline, struct watch *watch)
 int timeline_toggle_freeze(struct timeline *timeline, struct watch *watch)
 {
     timeline->back = 0;
+    timeline->mark_ns = 0;
     timeline->next_sample_ns = 0;
     if (!timeline->frozen && !watch_replays(watch))
         return freeze(timeline, watch);
@@ -58,6 +61,7 @@ int timeline_move(struct timeline *timeline, struct watch *watch, long seconds)
     long back = (long)timeline->back - seconds;
     int result;
 
+    timeline->mark_ns = 0;
     if (watch_replays(watch)) {
         seek(timeline, watch_replay(watch), seconds);
         return 0;
@@ -66,5 +70,30 @@ int timeline_move(struct timeline *timeline, struct watch *watch, long seconds)
         return 0; /* live: cannot move forward */
     result = freeze(timeline, watch);
     timeline->back = watch_look_back(watch, back > 0 ? (size_t)back : 0);
+    return result;
+}
+
+/* The recording is shown a second after the mark, so that the event has been read. */
+static void show_replay(struct timeline *timeline, const struct replay *replay, uint64_t time_ns)
+{
+    double ahead_ns = (double)time_ns + (double)NS_PER_S - (double)replay_wall_ns(replay);
+
+    timeline->replay_at_ns = (double)replay_at_ns(replay);
+    seek(timeline, replay, (long)ceil(ahead_ns / (double)NS_PER_S));
+}
+
+int timeline_show_mark(struct timeline *timeline, struct watch *watch, uint64_t time_ns)
+{
+    int result = 0;
+
+    if (watch_replays(watch)) {
+        timeline->frozen = true;
+        show_replay(timeline, watch_replay(watch), time_ns);
+    } else {
+        result = freeze(timeline, watch);
+        timeline->back =
+            watch_look_back(watch, history_back_of(watch_info(watch)->history, time_ns));
+    }
+    timeline->mark_ns = time_ns;
     return result;
 }

@@ -7,12 +7,15 @@
 #include "console/data/answers.h"
 #include "console/data/commands.h"
 #include "console/data/instances.h"
+#include "console/scene/confirmations.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MESSAGE_FOR_NS (5 * NS_PER_S)
 
@@ -22,6 +25,7 @@ struct adjustment {
     struct controller *controller;
     uint32_t wanted; /* 0: no adjustment is under way */
     uint32_t sent;
+    uint32_t unconfirmed; /* while the question is open */
 };
 
 /* A command without an answer yet. */
@@ -35,6 +39,8 @@ struct call {
 
 struct controller {
     struct controller_options options;
+    bool denied; /* no permission for the control socket */
+    bool locked;
     struct command_queue *queue;
     struct dialog dialog;
     char unconfirmed[CONTROL_LINE_MAX]; /* the command that waits for confirmation */
@@ -46,12 +52,6 @@ struct controller {
     bool message_bad;
     uint64_t message_until_ns;
     char page[PAGE_BYTES]; /* "": none */
-};
-
-static const int tunable_command[TUNABLE_COUNT] = {
-    [TUNABLE_THREADS] = COMMAND_threads,
-    [TUNABLE_WORKERS] = COMMAND_workers,
-    [TUNABLE_OFFLOAD_THREADS] = COMMAND_offload_threads,
 };
 
 struct controller *controller_create(const struct controller_options *options)
@@ -89,8 +89,19 @@ int controller_descriptor(const struct controller *controller)
     return command_queue_descriptor(controller->queue);
 }
 
+/* True if this user may watch the server but not change it. */
+static bool is_denied(const struct controller *controller)
+{
+    const char *path = controller->options.socket;
+
+    if (path == NULL)
+        path = watch_info(controller->options.watch)->snapshot.server.socket_path;
+    return path[0] != '\0' && access(path, W_OK) != 0 && (errno == EACCES || errno == EPERM);
+}
+
 void controller_update(struct controller *controller, uint64_t now_ns)
 {
+    controller->denied = is_denied(controller);
     command_queue_update(controller->queue, now_ns);
 }
 
@@ -121,6 +132,11 @@ const char *controller_message(const struct controller *controller, bool *bad)
 const char *controller_page(const struct controller *controller)
 {
     return controller->page[0] != '\0' ? controller->page : NULL;
+}
+
+void controller_show_page(struct controller *controller, const char *text)
+{
+    snprintf(controller->page, sizeof(controller->page), "%s", text);
 }
 
 void controller_close_page(struct controller *controller)
@@ -161,12 +177,46 @@ const struct command_record *controller_log_record(const struct controller *cont
 
 /* Sending */
 
+void controller_set_readonly(struct controller *controller, bool readonly)
+{
+    controller->options.readonly = readonly;
+}
+
+const char *controller_restriction(const struct controller *controller)
+{
+    return controller->options.readonly || controller->denied ? "read-only"
+           : controller->locked                               ? "locked"
+                                                              : NULL;
+}
+
+static void unlock(void *context)
+{
+    ((struct controller *)context)->locked = false;
+}
+
+void controller_toggle_lock(struct controller *controller)
+{
+    if (controller->locked) {
+        controller_confirm(controller,
+                           "Unlock this session? Its keys then change the server again.", unlock,
+                           controller);
+        return;
+    }
+    controller->locked = true;
+    controller_report(controller, false, "locked: nothing here changes the server; L unlocks");
+}
+
 bool controller_allows_change(struct controller *controller)
 {
     if (watch_replays(controller->options.watch))
         controller_report(controller, true, "a recording cannot be changed");
     else if (controller->options.readonly)
         controller_report(controller, true, "this console is read-only (--readonly)");
+    else if (controller->denied)
+        controller_report(controller, true,
+                          "this console is read-only: no permission for the control socket");
+    else if (controller->locked)
+        controller_report(controller, true, "this session is locked; L unlocks it");
     else if (watch_wanted(controller->options.watch, TUNABLE_THREADS) == 0)
         controller_report(controller, true, "no webserverd is running");
     else
@@ -223,61 +273,6 @@ void controller_call(struct controller *controller, const char *line, controller
 
 /* Commands */
 
-enum when { ALWAYS, FEWER };
-
-static const struct {
-    const char *command;
-    enum when when;
-    const char *question;
-} confirmations[] = {
-#define CONFIRM(command, when, question) {command, when, question},
-#include "console/scene/confirmations.def"
-#undef CONFIRM
-};
-
-static bool is_fewer(const struct watch *watch, const char *const *words, int count)
-{
-    enum tunable tunable = strcmp(words[0], "workers") == 0 ? TUNABLE_WORKERS : TUNABLE_THREADS;
-    uint64_t number;
-
-    return count > 1 && units_parse_number(words[1], &number) == 0 &&
-           number + 1 < watch_wanted(watch, tunable);
-}
-
-/*
- * True if the daemon will reject the argument: then no confirmation, so that its message appears.
- */
-static bool is_invalid(const char *const *words, int count)
-{
-    bool of_workers = strcmp(words[0], "drain") == 0 || strcmp(words[0], "restart") == 0;
-    uint64_t number;
-
-    if (count < 2 || strcmp(words[1], "all") == 0)
-        return false;
-    return units_parse_number(words[1], &number) != 0 || (number == 0 && !of_workers);
-}
-
-/* Writes the question to ask before WORDS are sent; returns false if none is needed. */
-static bool confirmation_question(const struct watch *watch, const char *const *words, int count,
-                                  char *buffer, size_t size)
-{
-    for (size_t i = 0; i < ARRAY_LENGTH(confirmations); i++) {
-        const char *question = confirmations[i].question, *where = strstr(question, "%s");
-
-        if (strcmp(words[0], confirmations[i].command) != 0 ||
-            (confirmations[i].when == FEWER && !is_fewer(watch, words, count)) ||
-            is_invalid(words, count))
-            continue;
-        if (where == NULL)
-            snprintf(buffer, size, "%s", question);
-        else
-            snprintf(buffer, size, "%.*s%s%s", (int)(where - question), question,
-                     count > 1 ? words[1] : "(all)", where + 2);
-        return true;
-    }
-    return false;
-}
-
 static void send_confirmed(void *context)
 {
     struct controller *controller = context;
@@ -297,10 +292,36 @@ static int split(char *line, const char **words, int max)
     return count;
 }
 
+/* Asks the question of LINE, if it has one, and calls YES. */
+static void confirm_line(struct controller *controller, const char *line,
+                         void (*yes)(void *context), void *context)
+{
+    const char *words[CONTROL_WORDS_MAX + 1];
+    char copy[CONTROL_LINE_MAX], question[DIALOG_TEXT];
+    bool by_return;
+
+    snprintf(copy, sizeof(copy), "%s", line);
+    if (!confirmation_question(controller->options.watch, words,
+                               split(copy, words, CONTROL_WORDS_MAX + 1), question,
+                               sizeof(question), &by_return)) {
+        yes(context);
+        return;
+    }
+    controller_confirm(controller, question, yes, context);
+    controller->dialog.by_return = by_return;
+}
+
+void controller_ask(struct controller *controller, const char *line, void (*yes)(void *context),
+                    void *context)
+{
+    if (controller_allows_change(controller))
+        confirm_line(controller, line, yes, context);
+}
+
 void controller_command(struct controller *controller, const char *line)
 {
     const char *words[CONTROL_WORDS_MAX + 1];
-    char copy[CONTROL_LINE_MAX], question[DIALOG_TEXT], why[CONTROLLER_TEXT];
+    char copy[CONTROL_LINE_MAX], why[CONTROLLER_TEXT];
     int count, command;
 
     snprintf(copy, sizeof(copy), "%s", line);
@@ -309,31 +330,33 @@ void controller_command(struct controller *controller, const char *line)
                             why, sizeof(why));
     if (command < 0)
         controller_report(controller, true, "%s", why);
-    else if (count - 1 >= command_table[command].changes && !controller_allows_change(controller))
-        return;
-    else if (confirmation_question(controller->options.watch, words, count, question,
-                                   sizeof(question)))
-        controller_confirm(controller, question, send_confirmed, controller);
-    else
+    else if (count - 1 < command_table[command].changes)
         send_confirmed(controller);
+    else if (controller_allows_change(controller))
+        confirm_line(controller, controller->unconfirmed, send_confirmed, controller);
 }
 
 /* Adjustments */
 
 static void send_adjustment(struct adjustment *adjustment);
 
+static enum tunable tunable_of(const struct adjustment *adjustment)
+{
+    return (enum tunable)(adjustment - adjustment->controller->adjustment);
+}
+
 /* Steps made while the command was under way: cancelled after a rejection, else sent now. */
 static void take_adjustment_answer(void *context, bool ok, const char *answer)
 {
     struct adjustment *adjustment = context;
     struct controller *controller = adjustment->controller;
-    enum tunable tunable = (enum tunable)(adjustment - controller->adjustment);
+    enum tunable tunable = tunable_of(adjustment);
     char sentence[CONTROLLER_TEXT];
     enum answer result = ANSWER_BROKEN;
 
     if (ok)
-        result = answer_sentence(command_table[tunable_command[tunable]].name, answer, sentence,
-                                 sizeof(sentence));
+        result = answer_sentence(command_table[confirmation_command(tunable)].name, answer,
+                                 sentence, sizeof(sentence));
     controller_report(controller, result != ANSWER_DONE, "%s", ok ? sentence : answer);
     if (result == ANSWER_DONE && adjustment->wanted != adjustment->sent)
         send_adjustment(adjustment);
@@ -341,46 +364,128 @@ static void take_adjustment_answer(void *context, bool ok, const char *answer)
         adjustment->wanted = 0;
 }
 
-/* Offload threads are a range MIN-MAX: only MAX is adjusted, so MIN is sent along. */
-static void send_adjustment(struct adjustment *adjustment)
+/*
+ * Writes the command that sets the tunable to NUMBER. Offload threads are a range MIN-MAX: only MAX
+ * is adjusted, so MIN is sent along.
+ */
+static void write_adjustment(const struct adjustment *adjustment, uint32_t number, char *line,
+                             size_t size)
 {
-    struct controller *controller = adjustment->controller;
+    const struct controller *controller = adjustment->controller;
     const struct watch *watch = controller->options.watch;
-    enum tunable tunable = (enum tunable)(adjustment - controller->adjustment);
+    enum tunable tunable = tunable_of(adjustment);
     uint32_t min = tunable == TUNABLE_OFFLOAD_THREADS ? watch_offload_min(watch) : 0;
-    char line[64], range[16] = "";
+    char range[16] = "";
 
-    if (min > 0 && min < watch_wanted(watch, tunable) && min < adjustment->wanted)
+    if (min > 0 && min < watch_wanted(watch, tunable) && min < number)
         snprintf(range, sizeof(range), "%" PRIu32 "-", min);
-    snprintf(line, sizeof(line), "%s %s%" PRIu32, command_table[tunable_command[tunable]].name,
-             range, adjustment->wanted);
-    adjustment->sent = adjustment->wanted;
-    controller_call(controller, line, take_adjustment_answer, adjustment);
+    snprintf(line, size, "%s %s%" PRIu32, command_table[confirmation_command(tunable)].name, range,
+             number);
 }
 
-void controller_adjust(struct controller *controller, enum tunable tunable, int steps)
+static void send_adjustment(struct adjustment *adjustment)
+{
+    char line[64];
+
+    write_adjustment(adjustment, adjustment->wanted, line, sizeof(line));
+    adjustment->sent = adjustment->wanted;
+    controller_call(adjustment->controller, line, take_adjustment_answer, adjustment);
+}
+
+static void adjust_confirmed(void *context)
+{
+    struct adjustment *adjustment = context;
+    bool under_way = adjustment->wanted != 0;
+
+    adjustment->wanted = adjustment->unconfirmed;
+    if (!under_way)
+        send_adjustment(adjustment);
+}
+
+/* The keys that change a tunable by one. */
+static const struct {
+    enum action action;
+    enum tunable tunable;
+    int step;
+} adjusting_keys[] = {
+    {ACTION_THREADS_MORE, TUNABLE_THREADS, 1},
+    {ACTION_THREADS_FEWER, TUNABLE_THREADS, -1},
+    {ACTION_WORKERS_MORE, TUNABLE_WORKERS, 1},
+    {ACTION_WORKERS_FEWER, TUNABLE_WORKERS, -1},
+    {ACTION_OFFLOAD_MORE, TUNABLE_OFFLOAD_THREADS, 1},
+    {ACTION_OFFLOAD_FEWER, TUNABLE_OFFLOAD_THREADS, -1},
+};
+
+static const char *const keys_shown[TUNABLE_COUNT] = {
+    [TUNABLE_THREADS] = "+ -",
+    [TUNABLE_WORKERS] = "w W",
+    [TUNABLE_OFFLOAD_THREADS] = "o O",
+};
+
+/* The number from which an adjustment starts: the one already requested, else the one in force. */
+static uint32_t number_before(const struct adjustment *adjustment)
+{
+    return adjustment->wanted != 0
+               ? adjustment->wanted
+               : watch_wanted(adjustment->controller->options.watch, tunable_of(adjustment));
+}
+
+static bool adjust_by_key(void *context, int code);
+
+/* Opens the question for NUMBER; closes it if that is the number before. */
+static void ask_for(struct adjustment *adjustment, uint32_t number)
+{
+    struct controller *controller = adjustment->controller;
+    char line[64];
+
+    controller->dialog.kind = DIALOG_NONE;
+    if (number == number_before(adjustment))
+        return;
+    adjustment->unconfirmed = number;
+    write_adjustment(adjustment, number, line, sizeof(line));
+    confirm_line(controller, line, adjust_confirmed, adjustment);
+    controller->dialog.key = adjust_by_key;
+    controller->dialog.adjusts = keys_shown[tunable_of(adjustment)];
+}
+
+static void adjust(struct adjustment *adjustment, uint32_t from, int step)
 {
     static const char *const minimum[TUNABLE_COUNT] = {
         [TUNABLE_THREADS] = "the minimum is one serving thread per worker",
         [TUNABLE_WORKERS] = "the minimum is one worker",
         [TUNABLE_OFFLOAD_THREADS] = "the minimum is one offload thread per worker",
     };
-    struct adjustment *adjustment = &controller->adjustment[tunable];
-    bool under_way = adjustment->wanted != 0;
-    int64_t wanted;
 
+    if (step < 0 && from <= 1)
+        controller_report(adjustment->controller, true, "%s", minimum[tunable_of(adjustment)]);
+    else
+        ask_for(adjustment, from + (uint32_t)step);
+}
+
+/* Receives the keys while the question is open. */
+static bool adjust_by_key(void *context, int code)
+{
+    struct adjustment *adjustment = context;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(adjusting_keys); i++)
+        if (adjusting_keys[i].action == key_action(code) &&
+            adjusting_keys[i].tunable == tunable_of(adjustment)) {
+            adjust(adjustment, adjustment->unconfirmed, adjusting_keys[i].step);
+            return true;
+        }
+    return false;
+}
+
+void controller_adjust(struct controller *controller, enum action action)
+{
     if (!controller_allows_change(controller))
         return;
-    wanted = (int64_t)(under_way ? adjustment->wanted
-                                 : watch_wanted(controller->options.watch, tunable)) +
-             steps;
-    if (wanted < 1) {
-        controller_report(controller, true, "%s", minimum[tunable]);
-        return;
-    }
-    adjustment->wanted = (uint32_t)wanted;
-    if (!under_way)
-        send_adjustment(adjustment);
+    for (size_t i = 0; i < ARRAY_LENGTH(adjusting_keys); i++)
+        if (adjusting_keys[i].action == action) {
+            struct adjustment *adjustment = &controller->adjustment[adjusting_keys[i].tunable];
+
+            adjust(adjustment, number_before(adjustment), adjusting_keys[i].step);
+        }
 }
 
 bool controller_pending(const struct controller *controller, char *text, size_t size)
@@ -388,7 +493,8 @@ bool controller_pending(const struct controller *controller, char *text, size_t 
     for (int i = 0; i < TUNABLE_COUNT; i++)
         if (controller->adjustment[i].wanted != 0) {
             snprintf(text, size, "%s %" PRIu32 " requested, %" PRIu32 " in force",
-                     command_table[tunable_command[i]].name, controller->adjustment[i].wanted,
+                     command_table[confirmation_command((enum tunable)i)].name,
+                     controller->adjustment[i].wanted,
                      watch_wanted(controller->options.watch, (enum tunable)i));
             return true;
         }

@@ -10,6 +10,7 @@
 #include "common/macros.h"
 #include "console/data/watch.h"
 #include "console/ui/dialog.h"
+#include "console/ui/keys.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,7 +22,7 @@ struct controller;
 
 /* For views */
 
-/* True if the server may be changed; else reports why not: recording, read-only, no daemon. */
+/* True if the server may be changed; else reports why not: recording, read-only, locked, no daemon. */
 bool controller_allows_change(struct controller *controller);
 
 /* Shows a message in the last line for 5 s. BAD: it is an error. */
@@ -29,21 +30,32 @@ void controller_report(struct controller *controller, bool bad, const char *form
     PRINTF_LIKE(3, 4);
 
 /*
- * Runs LINE, a command in the syntax of wsctl: checks it, asks for confirmation if it is
- * destructive (confirmations.def), sends it, shows the daemon's answer and logs it.
+ * Runs LINE, a command in the syntax of wsctl: checks it, asks for confirmation if it changes the
+ * server (confirmations.def), sends it, shows the daemon's answer and logs it.
  */
 void controller_command(struct controller *controller, const char *line);
 
 /*
- * Sends LINE without a check or a confirmation, and passes the answer to THEN instead of showing
+ * Sends LINE without a check or a confirmation (controller_ask() has both), and passes the answer to THEN instead of showing
  * it. ANSWER is the daemon's line of JSON if OK, else the reason why there is none.
  */
 typedef void controller_then(void *context, bool ok, const char *answer);
 void controller_call(struct controller *controller, const char *line, controller_then *then,
                      void *context);
 
-/* Adds STEPS to a tunable. Steps made while a command has no answer yet are sent as one command. */
-void controller_adjust(struct controller *controller, enum tunable tunable, int steps);
+/*
+ * For a view that sends the command LINE itself: calls YES after the same question that
+ * controller_command() asks, or at once if there is none; not at all if changes are not allowed.
+ */
+void controller_ask(struct controller *controller, const char *line, void (*yes)(void *context),
+                    void *context);
+
+/*
+ * Asks whether to change a tunable by one, for ACTION_THREADS_MORE and its like. While the question
+ * is open the same keys change the number in it. Changes confirmed while a command has no answer yet
+ * are sent as one command.
+ */
+void controller_adjust(struct controller *controller, enum action action);
 
 /* Asks QUESTION; calls YES if the user agrees. Replaces an open dialog. */
 void controller_confirm(struct controller *controller, const char *question,
@@ -83,6 +95,17 @@ void controller_destroy(struct controller *controller);
 /* The dialog that controller_confirm() and controller_prompt() open. */
 struct dialog *controller_dialog(struct controller *controller);
 
+void controller_set_readonly(struct controller *controller, bool readonly);
+
+/* Locks the session: changes are rejected until the user unlocks it; unlocking asks first. */
+void controller_toggle_lock(struct controller *controller);
+
+/*
+ * "read-only" (by the option, or because this user may not write to the control socket), "locked",
+ * or NULL.
+ */
+const char *controller_restriction(const struct controller *controller);
+
 /* A descriptor to poll, or -1. Call controller_update() when it is readable and at every tick. */
 int controller_descriptor(const struct controller *controller);
 void controller_update(struct controller *controller, uint64_t now_ns);
@@ -92,6 +115,8 @@ const char *controller_message(const struct controller *controller, bool *bad);
 
 /* An answer of several lines that the user has not closed yet, or NULL. */
 const char *controller_page(const struct controller *controller);
+/* Shows TEXT of several lines until the user closes it. */
+void controller_show_page(struct controller *controller, const char *text);
 void controller_close_page(struct controller *controller);
 
 /* Writes "threads 5 requested, 2 in force" while an adjustment is under way; else returns false. */

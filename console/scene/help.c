@@ -55,6 +55,14 @@ static void add_keys(struct lines *lines)
     }
 }
 
+static void add_numbers(struct lines *lines, const struct view_number *number)
+{
+    for (bool first = true; number != NULL && number->label != NULL; number++, first = false)
+        add(lines, first ? "Numbers" : NULL, TONE_VALUE, number->label,
+            number->kind == NUMBER_METRIC ? metric_table[number->number].help
+                                          : figure_table[number->number].help);
+}
+
 static void add_letters(struct lines *lines, const struct snapshot *now)
 {
     for (uint32_t state = THREAD_STATE_NONE + 1; state < THREAD_STATE_COUNT; state++) {
@@ -82,8 +90,10 @@ void help_draw(struct scroll *scroll, const struct canvas *canvas, const struct 
     for (size_t i = 0; view->help != NULL && view->help[i] != NULL; i++)
         add(&lines, i == 0 ? view->name : NULL, TONE_VALUE, "", view->help[i]);
     add_keys(&lines);
+    add_numbers(&lines, view->numbers);
     /* The commands of the console; `:help` lists those of the server. */
     add(&lines, "Commands", TONE_VALUE, ":help", "List the server's commands, or explain one");
+    add(&lines, NULL, TONE_VALUE, ":show", "Show one path, client, status or thread: path=/x");
     add(&lines, NULL, TONE_VALUE, ":set",
         "Change a setting of this console: theme, fps, ascii ...");
     add(&lines, NULL, TONE_VALUE, ":save", "Save the settings to console.ini");
@@ -105,14 +115,50 @@ void help_draw(struct scroll *scroll, const struct canvas *canvas, const struct 
                  canvas->width < NARROW ? "" : "Up and Down move, ");
 }
 
-void help_draw_brief(const struct canvas *canvas, int x, int end)
-{
-    for (int i = 0; i < ACTION_COUNT; i++) {
-        int width = (int)(strlen(key_table[i].shown) + strlen(key_table[i].brief)) + 3;
+/* The columns of the keys on the last line. */
+static struct {
+    int from[ACTION_COUNT], to[ACTION_COUNT];
+} drawn;
 
-        if (key_table[i].brief[0] == '\0' || x + width > end)
-            continue;
-        x = canvas_text(canvas, 0, x, TONE_BAR_KEY, key_table[i].shown);
-        x = canvas_print(canvas, 0, x, TONE_BAR, " %s", key_table[i].brief) + 2;
-    }
+static bool works(const struct key_info *key, const struct view *view, bool changes)
+{
+    return key->brief[0] != '\0' && (changes || strcmp(key->group, "Server") != 0) &&
+           (view->list != NULL || strcmp(key->group, "Lists") != 0);
+}
+
+/* Draws a key and BRIEF at X if they fit before END; returns the column after them. */
+static int draw_hint(const struct canvas *canvas, int x, int end, int action, const char *brief)
+{
+    int width = (int)(strlen(key_table[action].shown) + strlen(brief)) + 3;
+
+    if (x + width > end)
+        return x;
+    drawn.from[action] = x;
+    x = canvas_text(canvas, 0, x, TONE_BAR_KEY, key_table[action].shown);
+    x = canvas_print(canvas, 0, x, TONE_BAR, " %s", brief);
+    drawn.to[action] = x;
+    return x + 2;
+}
+
+void help_draw_brief(const struct canvas *canvas, int x, int end, const struct view *view,
+                     bool changes)
+{
+    const struct view_hint *hint = view->hints;
+
+    memset(&drawn, 0, sizeof(drawn));
+    for (; hint != NULL && hint->brief[0] != '\0'; hint++)
+        if (changes || !hint->changes)
+            x = draw_hint(canvas, x, end, (int)hint->action, hint->brief);
+    for (int i = 0; i < ACTION_COUNT; i++)
+        if (works(&key_table[i], view, changes) && drawn.to[i] == 0)
+            x = draw_hint(canvas, x, end, i, key_table[i].brief);
+}
+
+enum action help_brief_at(int x)
+{
+    int i = 0;
+
+    while (i < ACTION_COUNT && (x < drawn.from[i] || x >= drawn.to[i]))
+        i++;
+    return (enum action)i;
 }

@@ -11,11 +11,36 @@ struct scene scene_of(const struct watch *watch)
                           .history = info->history,
                           .tail = info->tail,
                           .top = info->top,
+                          .subject = info->subject,
                           .outcomes = info->outcomes,
                           .events = info->events,
+                          .marks = info->marks,
                           .processes = &info->processes,
                           .cache = &info->cache,
                           .clients = &info->clients,
                           .config = info->config,
                           .origins = watch_origins(watch)};
+}
+
+size_t scene_marks(const struct scene *scene, size_t count, struct graph_mark *marks)
+{
+    static uint64_t times_ns[SEGMENT_HISTORY_SAMPLES]; /* too large for the stack */
+    size_t found = 0, at = scene->marks->count;
+
+    count = count < SEGMENT_HISTORY_SAMPLES ? count : SEGMENT_HISTORY_SAMPLES;
+    history_times(scene->history, times_ns, count);
+    for (size_t i = count; i > 1 && found < GRAPH_MARKS_MAX; i--) {
+        const struct mark *mark;
+
+        if (times_ns[i - 1] == 0)
+            continue;
+        while (at > 0 && scene->marks->mark[at - 1].time_ns > times_ns[i - 1])
+            at--;
+        mark = marks_between(scene->marks, at, times_ns[i - 2], times_ns[i - 1]);
+        if (mark != NULL)
+            marks[found++] = (struct graph_mark){.index = i - 1,
+                                                 .letter = mark_table[mark->kind].letter,
+                                                 .severe = mark_table[mark->kind].severe};
+    }
+    return found;
 }

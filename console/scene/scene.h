@@ -32,8 +32,10 @@ struct scene {
     const struct history *history; /* ends at the time shown */
     const struct tail *tail;       /* may hold later lines: see tail_younger() */
     const struct top *top;
+    const struct subject *subject; /* shown over the view; NULL: none */
     const struct outcomes *outcomes;
     const struct event_list *events;
+    struct marks *marks; /* views may add some; later ones than wall_ns are not shown */
     const struct process_table *processes; /* of the last sample, even in MOMENT_PAST */
     const struct cache_list *cache;        /* same; current if the view wants WANT_CACHE */
     const struct client_list *clients;     /* same; current if the view wants WANT_CLIENTS */
@@ -43,6 +45,7 @@ struct scene {
     struct grid *grid;                     /* of the view's list; NULL: it has none */
     struct controller *controller;
     int span_s;             /* span of the graphs */
+    bool logarithmic;       /* the scale of the graphs */
     enum graph_style style; /* of the graphs */
     bool ascii;             /* draw ASCII characters only */
 };
@@ -53,20 +56,44 @@ struct scene {
 struct scene scene_of(const struct watch *watch);
 
 /*
+ * The marks within the last COUNT seconds, as indices of the values of history_series(); MARKS has
+ * GRAPH_MARKS_MAX places. Returns their number.
+ */
+size_t scene_marks(const struct scene *scene, size_t count, struct graph_mark *marks);
+
+/*
  * The contract of a view. A view is one file with its state, its functions and, at the end, a
  * constant `struct view`. It reads only the scene and draws only on its canvas; it does not access
  * terminal, segment or clock. The console's only thread.
  */
 
+/* A number of a view; the help explains it with the text of its metric or its figure. */
+struct view_number {
+    const char *label; /* as on the screen; NULL ends a list */
+    enum { NUMBER_METRIC, NUMBER_FIGURE } kind;
+    int number; /* enum metric or enum figure */
+};
+
+/* What a key does in a view, in a word or two, for the last line. */
+struct view_hint {
+    enum action action;
+    const char *brief;
+    bool changes; /* the server */
+};
+
 struct view {
-    const char *name;        /* on its tab, and the argument of --once, --json and --csv */
-    enum action action;      /* the action that shows the view */
-    const char *empty;       /* shown while there is no data */
-    const char *const *help; /* sentences for the help screen, NULL at the end */
-    unsigned wants;          /* bits of enum wants (console/data/server_info.h) */
-    unsigned rate_hz;        /* frames per second unless the user sets a rate; 0: the default */
-    size_t state_size;       /* of the view's state, bytes; zeroed before use; 0: none */
-    const struct list *list; /* or NULL */
+    const char *name;              /* on its tab, and the argument of --once, --json and --csv */
+    enum action action;            /* the action that shows the view */
+    const char *empty;             /* shown while there is no data */
+    const struct view_hint *hints; /* ended by an empty `brief`; NULL: none */
+    const struct view_number *numbers; /* NULL: none */
+    const char *const *help;           /* sentences for the help screen, NULL at the end */
+    unsigned wants;                    /* bits of enum wants (console/data/server_info.h) */
+    unsigned rate_hz;         /* frames per second unless the user sets a rate; 0: the default */
+    size_t state_size;        /* of the view's state, bytes; zeroed before use; 0: none */
+    const struct list *list;  /* the first one shown; or NULL */
+    const struct list *lists; /* all of them, if there are several */
+    size_t list_count;
 
     /* True if there is data to draw. NULL: always. */
     bool (*ready)(const struct scene *scene);
@@ -93,6 +120,9 @@ struct view {
     /* Called after each sample and when the descriptor is readable, even if the view is hidden. NULL:
      * not needed. */
     void (*update)(void *state, const struct scene *scene);
+    /* The question to ask before the console ends something that this view has started; NULL: none.
+     * NULL as the function: never. */
+    const char *(*unfinished)(void *state);
     /* Frees what the state owns and ends the processes it started. NULL: nothing. */
     void (*release)(void *state);
 };

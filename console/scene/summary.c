@@ -8,10 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define GAP "  "
+
 void summary_append(char *line, size_t size, int width, const char *format, ...)
 {
     char item[512];
-    size_t length = strlen(line), gap = length > 0 ? 2 : 0, more;
+    size_t length = strlen(line), gap = length > 0 ? strlen(GAP) : 0, more;
     va_list arguments;
 
     va_start(arguments, format);
@@ -20,7 +22,55 @@ void summary_append(char *line, size_t size, int width, const char *format, ...)
     more = strlen(item);
     if (length + gap + more > (size_t)(width > 0 ? width : 0) || length + gap + more >= size)
         return;
-    snprintf(line + length, size - length, "%s%s", gap > 0 ? "  " : "", item);
+    snprintf(line + length, size - length, "%s%s", gap > 0 ? GAP : "", item);
+}
+
+/* The count of a "+N" at the end of LINE, which becomes *LENGTH shorter; 0: there is none. */
+static unsigned long take_count(const char *line, size_t *length)
+{
+    const char *plus = strrchr(line, '+');
+    char *end;
+    unsigned long count;
+
+    if (plus == NULL || (plus > line && plus[-1] != ' '))
+        return 0;
+    count = strtoul(plus + 1, &end, 10);
+    if (count == 0 || *end != '\0')
+        return 0;
+    *length = (size_t)(plus - line) - (plus > line ? strlen(GAP) : 0);
+    return count;
+}
+
+/* Removes the last item of a line of LENGTH (> 0) characters. Returns the new length. */
+static size_t without_last(const char *line, size_t length)
+{
+    do
+        length--;
+    while (length > 0 && strncmp(line + length, GAP, strlen(GAP)) != 0);
+    return length;
+}
+
+void summary_add(char *line, size_t size, int width, const char *format, ...)
+{
+    size_t length = strlen(line), most = width > 0 ? (size_t)width : 0;
+    unsigned long left_out = take_count(line, &length);
+    char item[512], count[24];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(item, sizeof(item), format, arguments);
+    va_end(arguments);
+    if (left_out == 0 && length + strlen(GAP) * (length > 0) + strlen(item) <= most) {
+        summary_append(line, size, width, "%s", item);
+        return;
+    }
+    snprintf(count, sizeof(count), "+%lu", ++left_out);
+    while (length > 0 && length + strlen(GAP) + strlen(count) > most) {
+        length = without_last(line, length);
+        snprintf(count, sizeof(count), "+%lu", ++left_out);
+    }
+    line[length] = '\0';
+    summary_append(line, size, width, "%s", count);
 }
 
 static void append_offload(const struct snapshot *now, char *line, size_t size, int width)
@@ -129,19 +179,23 @@ enum tone strip_tone(uint32_t state)
 /* The position of the next word; words wrap to the next line. */
 struct pen {
     int y, x, last_y, indent;
+    int reserved; /* columns at the end of the last line */
 };
 
 static bool pen_make_room(struct pen *pen, const struct canvas *canvas, int width)
 {
-    if (pen->x > pen->indent && pen->x + width > canvas->width) {
+    int end = canvas->width - (pen->y == pen->last_y ? pen->reserved : 0);
+
+    if (pen->x > pen->indent && pen->x + width > end) {
         pen->y++;
         pen->x = pen->indent;
     }
     return pen->y <= pen->last_y;
 }
 
-/* Draws the letter of THREAD, after the worker's number if it is the first of its worker. */
-static void draw_thread(struct pen *pen, const struct canvas *canvas, const struct snapshot *now,
+/* Draws the letter of THREAD, after the worker's number if it is the first of its worker. Returns
+ * false if there is no room. */
+static bool draw_thread(struct pen *pen, const struct canvas *canvas, const struct snapshot *now,
                         const struct thread_sample *thread, bool first_of_worker)
 {
     char name[16] = "?";
@@ -152,23 +206,45 @@ static void draw_thread(struct pen *pen, const struct canvas *canvas, const stru
             snprintf(name, sizeof(name), "%" PRIu32, thread->worker);
         pen->x += pen->x > pen->indent ? 2 : 0;
         if (!pen_make_room(pen, canvas, (int)strlen(name) + 3))
-            return;
+            return false;
         pen->x = canvas_text(canvas, pen->y, pen->x, TONE_DIM, name) + 1;
     }
-    if (pen_make_room(pen, canvas, 1))
-        pen->x = canvas_text(canvas, pen->y, pen->x, strip_tone(thread->activity.state), letter);
+    if (!pen_make_room(pen, canvas, 1))
+        return false;
+    pen->x = canvas_text(canvas, pen->y, pen->x, strip_tone(thread->activity.state), letter);
+    return true;
+}
+
+/* Draws as many of the COUNT threads as fit; returns their number. */
+static uint32_t draw_threads(struct pen *pen, const struct canvas *canvas,
+                             const struct snapshot *now, const struct thread_sample *const *order,
+                             uint32_t count)
+{
+    uint32_t i = 0;
+
+    while (i < count && draw_thread(pen, canvas, now, order[i],
+                                    i == 0 || order[i - 1]->worker != order[i]->worker))
+        i++;
+    return i;
 }
 
 int strip_draw(const struct canvas *canvas, int y, int lines, const struct snapshot *now)
 {
-    struct pen pen = {.y = y, .x = 9, .last_y = y + lines - 1, .indent = 9};
+    struct pen pen = {.y = y, .x = 9, .last_y = y + lines - 1, .indent = 9}, trial = pen;
+    const struct canvas nowhere = {.width = canvas->width};
     const struct thread_sample *const *order;
-    uint32_t count = strip_sorted(now, &order);
+    uint32_t count = strip_sorted(now, &order), drawn;
+    char more[32];
 
     canvas_text(canvas, y, 0, TONE_TITLE, "threads");
-    for (uint32_t i = 0; i < count; i++)
-        draw_thread(&pen, canvas, now, order[i],
-                    i == 0 || order[i - 1]->worker != order[i]->worker);
+    if (draw_threads(&trial, &nowhere, now, order, count) < count)
+        pen.reserved = (int)strlen(" +1024 threads");
+    drawn = draw_threads(&pen, canvas, now, order, count);
+    if (drawn < count) {
+        snprintf(more, sizeof(more), " +%" PRIu32 " thread%s", count - drawn,
+                 count - drawn == 1 ? "" : "s");
+        canvas_right(canvas, pen.last_y, canvas->width, TONE_NOTE, more);
+    }
     if (count == 0)
         canvas_text(canvas, y, pen.x, TONE_DIM, "none");
     return (pen.y > pen.last_y ? pen.last_y : pen.y) - y + 1;

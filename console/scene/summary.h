@@ -18,6 +18,10 @@
 void summary_append(char *line, size_t size, int width, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* The same, but once an item does not fit, the line ends with the number of items left out: "+3". */
+void summary_add(char *line, size_t size, int width, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
 /* "threads 4 of 4 (2 in each)", "workers 2 of 2" and so on, up to WIDTH. */
 void summary_processes(const struct snapshot *now, char *line, size_t size, int width);
 

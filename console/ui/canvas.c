@@ -32,22 +32,30 @@ bool canvas_holds(const struct canvas *canvas, int y, int x)
            x < canvas->x + canvas->width;
 }
 
+/* The second cell of a wide character is 0. A character with room for only one cell is left out. */
 void canvas_cells(const struct canvas *canvas, int y, int x, int count, enum tone tone,
                   const wchar_t *cells)
 {
-    if (y < 0 || y >= canvas->height || x < 0 || x >= canvas->width)
+    int shown = min_int(count, canvas->width - x);
+
+    if (count <= 0 || y < 0 || y >= canvas->height || x < 0 || x >= canvas->width)
         return;
+    if (shown > 0 && shown < count && cells[shown] == L'\0')
+        shown--;
     attrset(theme_attributes(tone));
-    mvaddnwstr(canvas->y + y, canvas->x + x, cells, min_int(count, canvas->width - x));
+    move(canvas->y + y, canvas->x + x);
+    for (int i = 0, run = 0; i <= shown; i++)
+        if (i == shown || cells[i] == L'\0') {
+            addnwstr(cells + run, i - run);
+            run = i + 1;
+        }
 }
 
 int canvas_text(const struct canvas *canvas, int y, int x, enum tone tone, const char *text)
 {
     wchar_t cells[LINE_MAX_COLUMNS];
-    size_t count = mbstowcs(cells, text, LINE_MAX_COLUMNS);
+    size_t count = text_cells(text, cells, LINE_MAX_COLUMNS);
 
-    if (count == (size_t)-1)
-        return x;
     canvas_cells(canvas, y, x, (int)count, tone, cells);
     return x + (int)count;
 }
@@ -67,15 +75,22 @@ int canvas_item(const struct canvas *canvas, int y, int x, enum tone tone, const
 {
     char text[LINE_MAX_COLUMNS];
     va_list arguments;
-    size_t count;
 
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
-    count = mbstowcs(NULL, text, 0);
-    if (count == (size_t)-1 || x + (int)count > canvas->width)
+    if (x + text_columns(text) > canvas->width)
         return x;
     return canvas_text(canvas, y, x, tone, text);
+}
+
+int canvas_cut(const struct canvas *canvas, int y, int x, enum tone tone, const char *text)
+{
+    int room = canvas->width - x;
+
+    if (text_columns(text) <= room || room <= 2)
+        return canvas_text(canvas, y, x, tone, text);
+    return canvas_print(canvas, y, x, tone, "%.*s..", (int)text_fitting(text, room - 2), text);
 }
 
 int canvas_wrapped(const struct canvas *canvas, int y, enum tone tone, const char *text)
@@ -93,8 +108,7 @@ int canvas_wrapped(const struct canvas *canvas, int y, enum tone tone, const cha
 
 int canvas_right(const struct canvas *canvas, int y, int end, enum tone tone, const char *text)
 {
-    size_t count = mbstowcs(NULL, text, 0);
-    int x = count == (size_t)-1 ? end : end - (int)count;
+    int x = end - text_columns(text);
 
     canvas_text(canvas, y, x < 0 ? 0 : x, tone, text);
     return x;
@@ -212,6 +226,8 @@ static const struct look looks[THEME_COUNT][TONE_COUNT] =
                 [TONE_WARN] = {COLOR_YELLOW, -1, A_NORMAL, 0, 0},
                 [TONE_BAD] = {COLOR_RED, -1, A_BOLD, 0, 0},
                 [TONE_GRAPH] = {COLOR_GREEN, -1, A_NORMAL, 108, -1},
+                [TONE_GRAPH_LOW] = {COLOR_GREEN, -1, A_NORMAL, 65, -1},
+                [TONE_GRAPH_HIGH] = {COLOR_GREEN, -1, A_NORMAL, 150, -1},
                 [TONE_PEAK] = {COLOR_YELLOW, -1, A_BOLD, 0, 0},
                 [TONE_BAR] = {COLOR_WHITE, COLOR_BLUE, A_NORMAL, 250, 236},
                 [TONE_BAR_KEY] = {COLOR_YELLOW, COLOR_BLUE, A_BOLD, 222, 236},
@@ -230,6 +246,8 @@ static const struct look looks[THEME_COUNT][TONE_COUNT] =
                 [TONE_WARN] = {COLOR_MAGENTA, -1, A_NORMAL, 0, 0},
                 [TONE_BAD] = {COLOR_RED, -1, A_BOLD, 0, 0},
                 [TONE_GRAPH] = {COLOR_BLUE, -1, A_NORMAL, 0, 0},
+                [TONE_GRAPH_LOW] = {COLOR_BLUE, -1, A_NORMAL, 67, -1},
+                [TONE_GRAPH_HIGH] = {COLOR_BLUE, -1, A_NORMAL, 18, -1},
                 [TONE_PEAK] = {COLOR_MAGENTA, -1, A_BOLD, 0, 0},
                 [TONE_BAR] = {COLOR_WHITE, COLOR_BLUE, A_NORMAL, 236, 253},
                 [TONE_BAR_KEY] = {COLOR_WHITE, COLOR_BLUE, A_BOLD, 25, 253},
@@ -248,6 +266,8 @@ static const struct look looks[THEME_COUNT][TONE_COUNT] =
                 [TONE_WARN] = {-1, -1, A_BOLD, 0, 0},
                 [TONE_BAD] = {-1, -1, A_BOLD | A_REVERSE, 0, 0},
                 [TONE_GRAPH] = {-1, -1, A_NORMAL, 0, 0},
+                [TONE_GRAPH_LOW] = {-1, -1, A_NORMAL, 0, 0},
+                [TONE_GRAPH_HIGH] = {-1, -1, A_NORMAL, 0, 0},
                 [TONE_PEAK] = {-1, -1, A_BOLD, 0, 0},
                 [TONE_BAR] = {-1, -1, A_REVERSE, 0, 0},
                 [TONE_BAR_KEY] = {-1, -1, A_REVERSE | A_BOLD, 0, 0},

@@ -24,7 +24,9 @@ enum tone {
     TONE_NOTE,  /* notable: redirects, work in progress */
     TONE_WARN,
     TONE_BAD,
-    TONE_GRAPH,
+    TONE_GRAPH, /* the middle of a graph; with 256 colours its lower and upper part differ */
+    TONE_GRAPH_LOW,
+    TONE_GRAPH_HIGH,
     TONE_PEAK,
     TONE_BAR,      /* the first and the last line of the screen */
     TONE_BAR_KEY,  /* a key in the bar */
@@ -69,6 +71,9 @@ int canvas_print(const struct canvas *canvas, int y, int x, enum tone tone, cons
 /* Like canvas_print() if the whole text fits; else writes nothing and returns X. */
 int canvas_item(const struct canvas *canvas, int y, int x, enum tone tone, const char *format, ...)
     PRINTF_LIKE(5, 6);
+
+/* Writes TEXT; one that does not fit ends with two dots. Returns the column after it. */
+int canvas_cut(const struct canvas *canvas, int y, int x, enum tone tone, const char *text);
 
 /* Writes TEXT from line Y on, wrapped at blanks; returns the line after it. */
 int canvas_wrapped(const struct canvas *canvas, int y, enum tone tone, const char *text);

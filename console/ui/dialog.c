@@ -1,14 +1,40 @@
 #include "console/ui/dialog.h"
 
+#include "console/ui/text.h"
+
 #include <curses.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The answers, at the right end of the question's line. */
-static const char yes_text[] = "y yes", no_text[] = "n no";
+enum {
+    CTRL_A = 1,
+    CTRL_D = 4,
+    CTRL_E = 5,
+    BACKSPACE = 8,
+    CTRL_K = 11,
+    CTRL_U = 21,
+    CTRL_W = 23,
+    DELETE = 127
+};
 
-enum { ANSWERS_WIDTH = sizeof(yes_text) + sizeof(no_text) + 2 };
+static bool edit_character(struct edit *edit, int code);
+
+/* The answers, at the right end of the question's line. */
+static const char no_text[] = "n no";
+
+static const char *yes_text(const struct dialog *dialog)
+{
+    return dialog->by_return ? "Enter yes" : "y yes";
+}
+
+/* The width of the answers with a gap of two columns before each. */
+static int answers_width(const struct dialog *dialog)
+{
+    size_t adjusts = dialog->adjusts != NULL ? strlen(dialog->adjusts) + 2 : 0;
+
+    return (int)(adjusts + strlen(yes_text(dialog)) + strlen(no_text)) + 4;
+}
 
 enum { ENTER = '\r', NEWLINE = '\n', ESCAPE = 27, TAB = '\t', CANCEL = 7 /* Ctrl-G */ };
 
@@ -46,7 +72,9 @@ static void confirm_key(struct dialog *dialog, int code)
     void (*yes)(void *) = dialog->yes;
     void *context = dialog->context;
 
-    if (code == 'y' || code == 'Y') {
+    if (dialog->key != NULL && dialog->key(context, code))
+        return;
+    if (code == 'y' || code == 'Y' || (dialog->by_return && (code == ENTER || code == NEWLINE))) {
         dialog->kind = DIALOG_NONE;
         yes(context);
     } else if (code == 'n' || code == 'N' || code == ESCAPE || code == CANCEL || code == 'q') {
@@ -70,6 +98,13 @@ static void prompt_key(struct dialog *dialog, int code)
     }
 }
 
+void dialog_paste(struct dialog *dialog, int byte)
+{
+    edit_character(&dialog->edit, byte < ' ' || byte == DELETE ? ' ' : byte);
+    if (dialog->changed != NULL)
+        dialog->changed(dialog->context, dialog->edit.text);
+}
+
 void dialog_key(struct dialog *dialog, int code)
 {
     if (dialog->kind == DIALOG_CONFIRM)
@@ -80,13 +115,14 @@ void dialog_key(struct dialog *dialog, int code)
 
 void dialog_click(struct dialog *dialog, const struct canvas *foot, int y, int x)
 {
-    int from = foot->x + foot->width - ANSWERS_WIDTH + 2;
+    int to = foot->x + foot->width - (int)strlen(no_text) - 2;
+    int from = to - (int)strlen(yes_text(dialog));
 
     if (dialog->kind != DIALOG_CONFIRM || y != foot->y)
         return;
-    if (x >= from && x < from + (int)strlen(yes_text))
+    if (x >= from && x < to)
         confirm_key(dialog, 'y');
-    else if (x > from + (int)strlen(yes_text))
+    else if (x > to)
         confirm_key(dialog, 'n');
 }
 
@@ -119,17 +155,44 @@ static void draw_prompt(const struct dialog *dialog, const struct canvas *foot)
     canvas_text(&place, 0, 0, TONE_SELECTED, edit->text + edit->cursor);
 }
 
+/* Draws the question before the answers; one that does not fit is drawn in the lines above. */
+static void draw_question(const struct dialog *dialog, const struct canvas *foot,
+                          const struct canvas *body)
+{
+    const char *rest = dialog->label;
+    int lines = 0;
+
+    if (columns_of(rest, strlen(rest)) <= foot->width - 1 - answers_width(dialog)) {
+        canvas_text(foot, 0, 1, TONE_BAR_KEY, rest);
+        return;
+    }
+    for (const char *at = rest; *at != '\0'; lines++) {
+        at += text_piece(at, body->width - 2);
+        at += strspn(at, " ");
+    }
+    for (int y = body->height - lines; *rest != '\0'; y++) {
+        size_t piece = text_piece(rest, body->width - 2);
+
+        canvas_repeat(body, y, 0, body->width, TONE_BAR, L' ');
+        canvas_print(body, y, 1, TONE_BAR_KEY, "%.*s", (int)piece, rest);
+        rest += piece;
+        rest += strspn(rest, " ");
+    }
+}
+
 void dialog_draw(const struct dialog *dialog, const struct canvas *foot, const struct canvas *body)
 {
     char hint[DIALOG_TEXT] = "";
 
     canvas_repeat(foot, 0, 0, foot->width, TONE_BAR, L' ');
     if (dialog->kind == DIALOG_CONFIRM) {
-        int room = foot->width - 1 - ANSWERS_WIDTH, end = foot->width;
+        int end = foot->width;
 
-        canvas_print(foot, 0, 1, TONE_BAR_KEY, "%.*s", room > 0 ? room : 0, dialog->label);
+        draw_question(dialog, foot, body);
         end = canvas_right(foot, 0, end, TONE_BAR_KEY, no_text) - 2;
-        canvas_right(foot, 0, end, TONE_BAR_KEY, yes_text);
+        end = canvas_right(foot, 0, end, TONE_BAR_KEY, yes_text(dialog)) - 2;
+        if (dialog->adjusts != NULL)
+            canvas_right(foot, 0, end, TONE_BAR_KEY, dialog->adjusts);
         return;
     }
     draw_prompt(dialog, foot);
@@ -142,17 +205,6 @@ void dialog_draw(const struct dialog *dialog, const struct canvas *foot, const s
 }
 
 /* Edit */
-
-enum {
-    CTRL_A = 1,
-    CTRL_D = 4,
-    CTRL_E = 5,
-    BACKSPACE = 8,
-    CTRL_K = 11,
-    CTRL_U = 21,
-    CTRL_W = 23,
-    DELETE = 127
-};
 
 void edit_set(struct edit *edit, const char *text)
 {

@@ -49,6 +49,9 @@ enum dialog_kind { DIALOG_NONE, DIALOG_CONFIRM, DIALOG_PROMPT };
 struct dialog {
     enum dialog_kind kind;
     char label[DIALOG_TEXT];
+    bool by_return;      /* of a question: Enter agrees as well as y */
+    const char *adjusts; /* of a question: the keys that KEY handles, as shown; or NULL */
+    bool (*key)(void *context, int code); /* receives keys before the dialog; or NULL */
     struct edit edit;
     struct edit_history *history;                              /* of a prompt; or NULL */
     size_t (*complete)(struct edit *edit);                     /* on Tab; or NULL */
@@ -66,10 +69,13 @@ bool dialog_open(const struct dialog *dialog);
 /* Handles a key, given as curses code. */
 void dialog_key(struct dialog *dialog, int code);
 
+/* Inserts a byte of pasted text into the line of a prompt; a control character becomes a blank. */
+void dialog_paste(struct dialog *dialog, int byte);
+
 /* Handles a click at line Y, column X of the screen; FOOT is where the dialog was drawn. */
 void dialog_click(struct dialog *dialog, const struct canvas *foot, int y, int x);
 
-/* Draws the question into FOOT and the hint into the last line of BODY. */
+/* Draws the question into FOOT; a hint, or a question that is too long, into the last lines of BODY. */
 void dialog_draw(const struct dialog *dialog, const struct canvas *foot, const struct canvas *body);
 
 #endif

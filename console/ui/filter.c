@@ -61,7 +61,7 @@ static int read_word(struct filter_word *word, const char *start, size_t length,
     while (name < length && (isalnum((unsigned char)start[name]) || start[name] == '_'))
         name++;
     if (name > 0 && name < TABLE_NAME_BYTES && name + 1 < length &&
-        strchr(":<>", start[name]) != NULL) {
+        strchr(":=<>", start[name]) != NULL) {
         word->compare = start[name];
         copy_lower(word->name, sizeof(word->name), start, name);
         start += name + 1;
@@ -127,12 +127,14 @@ static bool one_of_texts(const char *text, const char *pattern, size_t length)
     return contains(text, pattern, length);
 }
 
-static bool any_alternative(const char *text, const char *pattern)
+/* With EXACT, an alternative must be the whole text. */
+static bool any_alternative(const char *text, const char *pattern, bool exact)
 {
     for (;;) {
         size_t length = strcspn(pattern, "|");
 
-        if (one_of_texts(text, pattern, length))
+        if (exact ? strlen(text) == length && contains(text, pattern, length)
+                  : one_of_texts(text, pattern, length))
             return true;
         if (pattern[length] == '\0')
             return false;
@@ -148,7 +150,8 @@ static bool cell_matches(const struct filter_word *word, const struct cell *cell
     case '>':
         return cell->number > word->number;
     default:
-        return any_alternative(cell->text, word->text);
+        return any_alternative(cell->text + strspn(cell->text, " "), word->text,
+                               word->compare == '=');
     }
 }
 
@@ -159,9 +162,10 @@ static bool word_matches(const struct filter_word *word, const struct column *co
 
     for (size_t i = 0; i < count; i++) {
         if (word->compare == '\0') {
-            if (any_alternative(cells[i].text, word->text))
+            if (any_alternative(cells[i].text, word->text, false))
                 return !word->negated;
-        } else if (strcmp(column_name(&columns[i], name), word->name) == 0) {
+        } else if (strcmp(column_name(&columns[i], name), word->name) == 0 ||
+                   strcmp(column_output_name(&columns[i], name), word->name) == 0) {
             return cell_matches(word, &cells[i]) != word->negated;
         }
     }
@@ -187,13 +191,14 @@ static void remove_word(char *text, char *at, size_t length)
         text[last - 1] = '\0';
 }
 
-int filter_toggle(struct filter *filter, const char *name, const char *text)
+int filter_toggle(struct filter *filter, const char *name, const char *text, bool exact)
 {
     char word[FILTER_BYTES], fresh[2 * FILTER_BYTES + 2], why[128];
     size_t length;
     char *at;
 
-    if ((size_t)snprintf(word, sizeof(word), "%s:%s", name, text) >= sizeof(word))
+    if ((size_t)snprintf(word, sizeof(word), "%s%c%s", name, exact ? '=' : ':', text) >=
+        sizeof(word))
         return -1;
     for (char *c = word; *c != '\0'; c++)
         if (*c == ' ' || *c == '|')

@@ -4,12 +4,14 @@
  *     text             a cell of the row contains TEXT, ignoring case
  *     name:text        the cell in column NAME contains TEXT; name:a|b contains either;
  *                      2xx, 4xx and so on match a class of status codes
+ *     name=text        the cell in column NAME is TEXT, ignoring case; alternatives as above
  *     name>10ms        the number in column NAME is above (<: below) the given one; sizes take
  *     name<4K          K M G, times us ms s m h
  *     slower:10ms      same as took>10ms
  *     !word            matches rows that WORD does not match
  *
- * A word about a column that a list does not have matches every row of it. Pure; one thread.
+ * A word about a column that a list does not have matches every row of it; views_check_filter() rejects
+ * a column that no list has. Pure; one thread.
  */
 #ifndef CONSOLE_FILTER_H
 #define CONSOLE_FILTER_H
@@ -23,7 +25,7 @@ enum { FILTER_BYTES = 200, FILTER_WORDS = 16 };
 
 struct filter_word {
     bool negated;
-    char compare;                /* ':' '<' '>'; '\0': any cell contains the text */
+    char compare;                /* ':' '=' '<' '>'; '\0': any cell contains the text */
     char name[TABLE_NAME_BYTES]; /* of the column */
     char text[FILTER_BYTES];     /* lower case */
     double number;
@@ -45,9 +47,9 @@ bool filter_matches(const struct filter *filter, const struct column *columns, s
                     const struct cell *cells);
 
 /*
- * Adds the word NAME:TEXT, or removes it if it is there. Blanks and '|' in TEXT become '?', which
+ * Adds the word NAME=TEXT (NAME:TEXT unless EXACT), or removes it if it is there. Blanks and '|' in TEXT become '?', which
  * matches any character. Returns 0, or -1 if the filter would be too long.
  */
-int filter_toggle(struct filter *filter, const char *name, const char *text);
+int filter_toggle(struct filter *filter, const char *name, const char *text, bool exact);
 
 #endif

@@ -122,6 +122,17 @@ int graph_column_of(enum graph_style style, size_t index, size_t count, int colu
     return (int)(part_of(index, count, (size_t)columns * wide) / wide);
 }
 
+void graph_draw_marks(const struct canvas *canvas, int y, int x, int columns,
+                      enum graph_style style, const struct graph_mark *marks, size_t mark_count,
+                      size_t count)
+{
+    for (int severe = 0; severe <= 1; severe++)
+        for (size_t i = 0; i < mark_count; i++)
+            if (marks[i].severe == (severe != 0) && marks[i].index < count)
+                canvas_repeat(canvas, y, x + graph_column_of(style, marks[i].index, count, columns),
+                              1, severe != 0 ? TONE_BAD : TONE_NOTE, (wchar_t)marks[i].letter);
+}
+
 size_t graph_peak(const double *values, size_t count)
 {
     size_t peak = count;
@@ -157,6 +168,32 @@ double graph_top(enum graph_unit unit, double peak)
         if (peak <= steps[i] * power * (1 + 1e-9))
             return steps[i] * power;
     return 10 * power;
+}
+
+bool graph_decades(const double *values, size_t count, double *floor_value, double *top)
+{
+    enum { DECADES_MAX = 6 };
+    double least = INFINITY, most = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (values[i] > 0 && isfinite(values[i])) {
+            least = fmin(least, values[i]);
+            most = fmax(most, values[i]);
+        }
+    if (most <= 0)
+        return false;
+    *top = pow(10, ceil(log10(most) - 1e-9));
+    *floor_value = fmax(pow(10, floor(log10(least) + 1e-9)), *top / pow(10, DECADES_MAX));
+    if (*floor_value >= *top)
+        *floor_value = *top / 10;
+    return true;
+}
+
+double graph_logarithm(double value, double floor_value, double top)
+{
+    if (isnan(value) || is_gap(value) || value <= 0)
+        return value > 0 || isnan(value) || is_gap(value) ? value : 0;
+    return value <= floor_value ? 1e-6 : log(value / floor_value) / log(top / floor_value);
 }
 
 char *graph_number(enum graph_unit unit, double value, char *buffer)
@@ -248,20 +285,58 @@ enum {
     TITLE_WIDTH = 20,
     GRAPH_WIDTH_MIN = 8,
     HALF_FROM_HEIGHT = 6,
-    GRAPH_CELLS = 65536
+    GRAPH_CELLS = 65536,
+    GRAPH_VALUES = 16384
 };
 
+/* What is drawn: the values, as they are or on a logarithmic scale. */
+struct scaled {
+    const double *values;
+    double top;                  /* of VALUES: the upper edge */
+    double upper, middle, lower; /* the labels of the scale */
+};
+
+static struct scaled scale_linear(const struct panel *panel)
+{
+    size_t peak = graph_peak(panel->values, panel->count);
+    double top = graph_top(panel->unit, peak < panel->count ? panel->values[peak] : 0);
+
+    return (struct scaled){panel->values, top, top, top / 2, 0};
+}
+
+static struct scaled scale_of(const struct panel *panel)
+{
+    static double values[GRAPH_VALUES]; /* static: too large for the stack */
+    double floor_value, top;
+
+    if (!panel->logarithmic || panel->unit == GRAPH_RATIO || panel->count > GRAPH_VALUES ||
+        !graph_decades(panel->values, panel->count, &floor_value, &top))
+        return scale_linear(panel);
+    for (size_t i = 0; i < panel->count; i++)
+        values[i] = graph_logarithm(panel->values[i], floor_value, top);
+    return (struct scaled){values, 1, top, sqrt(floor_value * top), floor_value};
+}
+
+static enum tone tone_of_row(const struct panel *panel, int row, int rows)
+{
+    if (panel->bad)
+        return TONE_BAD;
+    return 3 * row < rows - 1 ? TONE_GRAPH_HIGH : 3 * row >= 2 * rows ? TONE_GRAPH_LOW : TONE_GRAPH;
+}
+
 /* Draws only the graph, over the whole canvas. */
-static void draw_graph(const struct panel *panel, const struct canvas *canvas, double top)
+static void draw_graph(const struct panel *panel, const struct canvas *canvas,
+                       const struct scaled *scaled)
 {
     static wchar_t cells[GRAPH_CELLS]; /* static: too large for the stack */
 
     if (canvas->height < 1 || canvas->width < 1 || canvas->height * canvas->width > GRAPH_CELLS)
         return;
-    graph_draw(panel->style, panel->values, panel->count, top, canvas->height, canvas->width,
-               cells);
+    graph_draw(panel->style, scaled->values, panel->count, scaled->top, canvas->height,
+               canvas->width, cells);
     for (int row = 0; row < canvas->height; row++)
-        canvas_cells(canvas, row, 0, canvas->width, TONE_GRAPH, cells + row * canvas->width);
+        canvas_cells(canvas, row, 0, canvas->width, tone_of_row(panel, row, canvas->height),
+                     cells + row * canvas->width);
 }
 
 static void draw_label(const struct canvas *canvas, int row, const char *label)
@@ -270,8 +345,8 @@ static void draw_label(const struct canvas *canvas, int row, const char *label)
 }
 
 /* The scale on the left; in the last line the axis with the span and the mark of the peak. */
-static void draw_axes(const struct panel *panel, const struct canvas *canvas, double top,
-                      int peak_column)
+static void draw_axes(const struct panel *panel, const struct canvas *canvas,
+                      const struct scaled *scaled, int peak_column)
 {
     bool ascii = panel->style == GRAPH_ASCII;
     char label[TEXT_SHORT], span[UNITS_TEXT];
@@ -279,12 +354,13 @@ static void draw_axes(const struct panel *panel, const struct canvas *canvas, do
 
     for (int row = 0; row < bottom; row++)
         canvas_repeat(canvas, row, LABEL_WIDTH, 1, TONE_DIM, ascii ? L'|' : L'│');
-    draw_label(canvas, 0, graph_number(panel->unit, top, label));
+    draw_label(canvas, 0, graph_number(panel->unit, scaled->upper, label));
     if (bottom >= HALF_FROM_HEIGHT && bottom % 2 == 0 &&
-        (panel->unit != GRAPH_COUNT || fmod(top, 2) == 0))
-        draw_label(canvas, bottom / 2, graph_number(panel->unit, top / 2, label));
+        (panel->unit != GRAPH_COUNT || scaled->lower > 0 || fmod(scaled->upper, 2) == 0))
+        draw_label(canvas, bottom / 2, graph_number(panel->unit, scaled->middle, label));
     if (bottom > 1)
-        draw_label(canvas, bottom - 1, "0");
+        draw_label(canvas, bottom - 1,
+                   scaled->lower > 0 ? graph_number(panel->unit, scaled->lower, label) : "0");
     draw_label(canvas, bottom,
                units_format_time_ms(span, sizeof(span), (uint64_t)panel->count * 1000));
     canvas_repeat(canvas, bottom, LABEL_WIDTH, 1, TONE_DIM, ascii ? L'+' : L'└');
@@ -292,6 +368,8 @@ static void draw_axes(const struct panel *panel, const struct canvas *canvas, do
     if (peak_column >= 0)
         canvas_repeat(canvas, bottom, LABEL_WIDTH + 1 + peak_column, 1, TONE_PEAK,
                       ascii ? L'^' : L'▲');
+    graph_draw_marks(canvas, bottom, LABEL_WIDTH + 1, width, panel->style, panel->marks,
+                     panel->mark_count, panel->count);
 }
 
 /* Title and number; the peak at the right end if there is room. */
@@ -303,12 +381,28 @@ static void draw_title(const struct panel *panel, const struct canvas *canvas, d
     graph_number(panel->unit, panel->now, value);
     x = canvas_text(canvas, 0, 0, TONE_TITLE, panel->title) + 2;
     x = canvas_text(canvas, 0, x, TONE_VALUE, value);
+    if (panel->logarithmic && panel->unit != GRAPH_RATIO)
+        x = canvas_item(canvas, 0, x + 2, TONE_DIM, "log");
     snprintf(text, sizeof(text), "peak %s", graph_number(panel->unit, peak, number));
     if (peak > 0 && x + 2 + (int)strlen(text) <= canvas->width)
         canvas_right(canvas, 0, canvas->width, TONE_PEAK, text);
 }
 
-static void draw_small(const struct panel *panel, const struct canvas *canvas, double top)
+/* Draws as many items of TEXT as fit; ", " or two blanks separate them. */
+static void draw_items(const struct canvas *canvas, int y, int x, const char *text)
+{
+    int length = (int)strlen(text);
+
+    while (length > 0 && x + length > canvas->width)
+        do
+            length--;
+        while (length > 0 && strncmp(text + length, ", ", 2) != 0 &&
+               strncmp(text + length, "  ", 2) != 0);
+    canvas_print(canvas, y, x, TONE_DIM, "%.*s", length, text);
+}
+
+static void draw_small(const struct panel *panel, const struct canvas *canvas,
+                       const struct scaled *scaled)
 {
     char value[TEXT_SHORT];
     struct canvas rest = canvas_part(canvas, 0, TITLE_WIDTH + 12, 1, canvas->width);
@@ -316,35 +410,38 @@ static void draw_small(const struct panel *panel, const struct canvas *canvas, d
     graph_number(panel->unit, panel->now, value);
     canvas_text(canvas, 0, 0, TONE_TITLE, panel->title);
     canvas_right(canvas, 0, TITLE_WIDTH + 10, TONE_VALUE, value);
-    if (rest.width >= GRAPH_WIDTH_MIN)
-        draw_graph(panel, &rest, top);
+    if (rest.width >= GRAPH_WIDTH_MIN) {
+        draw_graph(panel, &rest, scaled);
+        graph_draw_marks(&rest, rest.height - 1, 0, rest.width, panel->style, panel->marks,
+                         panel->mark_count, panel->count);
+    }
     if (canvas->height > 1)
-        canvas_text(canvas, 1, 2, TONE_DIM, panel->detail);
+        draw_items(canvas, 1, 2, panel->detail);
 }
 
-static void draw_large(const struct panel *panel, const struct canvas *canvas, double top,
-                       size_t peak)
+static void draw_large(const struct panel *panel, const struct canvas *canvas,
+                       const struct scaled *scaled, size_t peak)
 {
     struct canvas frame = canvas_part(canvas, 2, 0, canvas->height - 2, canvas->width);
     struct canvas inside = canvas_part(&frame, 0, LABEL_WIDTH + 1, frame.height - 1, frame.width);
     bool peaked = peak < panel->count;
 
     draw_title(panel, canvas, peaked ? panel->values[peak] : 0);
-    canvas_text(canvas, 1, 0, TONE_DIM, panel->detail);
-    draw_axes(panel, &frame, top,
+    draw_items(canvas, 1, 0, panel->detail);
+    draw_axes(panel, &frame, scaled,
               peaked ? graph_column_of(panel->style, peak, panel->count, inside.width) : -1);
-    draw_graph(panel, &inside, top);
+    draw_graph(panel, &inside, scaled);
 }
 
 void panel_draw(const struct panel *panel, const struct canvas *canvas)
 {
     size_t peak = graph_peak(panel->values, panel->count);
-    double top = graph_top(panel->unit, peak < panel->count ? panel->values[peak] : 0);
+    struct scaled scaled = scale_of(panel);
 
     if (panel->unit == GRAPH_RATIO)
         peak = panel->count; /* a ratio has no mark of the peak */
     if (canvas->height < PANEL_FULL_HEIGHT || canvas->width < LABEL_WIDTH + GRAPH_WIDTH_MIN)
-        draw_small(panel, canvas, top);
+        draw_small(panel, canvas, &scaled);
     else
-        draw_large(panel, canvas, top, peak);
+        draw_large(panel, canvas, &scaled, peak);
 }

@@ -30,6 +30,20 @@ void graph_draw(enum graph_style style, const double *values, size_t count, doub
 /* The column (of COLUMNS > 0) in which graph_draw() shows value INDEX of COUNT. */
 int graph_column_of(enum graph_style style, size_t index, size_t count, int columns);
 
+/* A mark below the value INDEX of a graph. */
+struct graph_mark {
+    size_t index;
+    char letter;
+    bool severe; /* in the tone of errors; hides the others of its column */
+};
+
+enum { GRAPH_MARKS_MAX = 128 };
+
+/* Draws the letters of MARKS in line Y, below a graph of COUNT values that begins at column X. */
+void graph_draw_marks(const struct canvas *canvas, int y, int x, int columns,
+                      enum graph_style style, const struct graph_mark *marks, size_t mark_count,
+                      size_t count);
+
 /* The index of the largest value above 0, the newest of equals; COUNT if there is none. */
 size_t graph_peak(const double *values, size_t count);
 
@@ -38,6 +52,15 @@ size_t graph_peak(const double *values, size_t count);
  * 5, 6, 8; powers of 2 for bytes).
  */
 double graph_top(enum graph_unit unit, double peak);
+
+/*
+ * A logarithmic scale for VALUES: whole decades, at most six, from *FLOOR to *TOP. False: there is no
+ * value above 0.
+ */
+bool graph_decades(const double *values, size_t count, double *floor, double *top);
+
+/* The part of a logarithmic scale that VALUE fills, 0 to 1; NAN and gaps as they are. */
+double graph_logarithm(double value, double floor, double top);
 
 /* A number of UNIT as text in BUFFER (TEXT_SHORT bytes), which is returned. */
 char *graph_number(enum graph_unit unit, double value, char *buffer);
@@ -67,10 +90,14 @@ struct panel {
     const char *title;
     enum graph_unit unit;
     enum graph_style style;
+    bool bad;             /* in the tone of errors */
+    bool logarithmic;     /* except of ratios: several decades up to the peak, not from 0 */
     double now;           /* NAN: none */
     const double *values; /* one per second, the newest last; NAN and gaps as in graph_draw() */
     size_t count;         /* seconds */
-    const char *detail;   /* one line below the title */
+    const struct graph_mark *marks;
+    size_t mark_count;
+    const char *detail; /* below the title: as many items as fit, separated by ", " or two blanks */
 };
 
 void panel_draw(const struct panel *panel, const struct canvas *canvas);

@@ -1,5 +1,7 @@
 #include "console/ui/grid.h"
 
+#include "console/ui/text.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +38,8 @@ void grid_fill(const struct grid *grid, const struct scene *scene, size_t row, s
         cells[i].text[0] = '\0';
         cells[i].tone = TONE_NORMAL;
         cells[i].number = NAN;
+        cells[i].time_ns = 0;
+        cells[i].no_key = cells[i].cut = false;
     }
     grid->list->fill(grid->state, scene, row, cells);
 }
@@ -318,6 +322,14 @@ bool grid_selected(const struct grid *grid, size_t *row)
     return true;
 }
 
+bool grid_subject(const struct grid *grid, size_t *row)
+{
+    if (grid->selecting || grid->shown != 1)
+        return grid_selected(grid, row);
+    *row = grid->order[0];
+    return true;
+}
+
 static void sort_by_title(struct grid *grid, int x)
 {
     int at = grid->titles.x;
@@ -384,13 +396,40 @@ static void print_quoted(FILE *out, const char *text)
     fputc('"', out);
 }
 
+/* The text of a cell without the blanks that indent it on the screen. */
+static const char *output_text(const struct column *column, const struct cell *cell, char *buffer)
+{
+    if (column->output == OUTPUT_TIME)
+        return cell->time_ns > 0 ? text_rfc3339(buffer, cell->time_ns) : "";
+    return cell->text + strspn(cell->text, " ");
+}
+
+static bool is_number(const struct column *column, const struct cell *cell)
+{
+    return column->output != OUTPUT_TIME && isfinite(cell->number);
+}
+
+/* Durations are whole nanoseconds. */
+static double output_number(const struct column *column, const struct cell *cell)
+{
+    return column->output == OUTPUT_PLAIN ? cell->number : round(cell->number);
+}
+
+static bool is_whole(double number)
+{
+    return number == floor(number) && fabs(number) < 9007199254740992.0;
+}
+
 /* Prints numbers unquoted; a numeric cell without a number is empty. */
 static void print_cell(FILE *out, const struct column *column, const struct cell *cell)
 {
-    if (isfinite(cell->number))
-        fprintf(out, "%.15g", cell->number);
-    else if (!column->right)
-        print_quoted(out, cell->text);
+    double number = output_number(column, cell);
+    char buffer[TEXT_SHORT];
+
+    if (is_number(column, cell))
+        fprintf(out, is_whole(number) ? "%.0f" : "%.15g", number);
+    else if (!column->right || column->output == OUTPUT_TIME)
+        print_quoted(out, output_text(column, cell, buffer));
 }
 
 void grid_print_csv(const struct grid *grid, const struct scene *scene, FILE *out)
@@ -400,7 +439,7 @@ void grid_print_csv(const struct grid *grid, const struct scene *scene, FILE *ou
     char name[TABLE_NAME_BYTES];
 
     for (size_t i = 0; i < list->column_count; i++)
-        fprintf(out, "%s%s", i > 0 ? "," : "", column_name(&list->columns[i], name));
+        fprintf(out, "%s%s", i > 0 ? "," : "", column_output_name(&list->columns[i], name));
     fputs("\r\n", out);
     for (size_t row = 0; row < grid->shown; row++) {
         grid_fill(grid, scene, grid->order[row], cells);
@@ -415,11 +454,14 @@ void grid_print_csv(const struct grid *grid, const struct scene *scene, FILE *ou
 
 static json_t *json_cell(const struct column *column, const struct cell *cell)
 {
-    if (isfinite(cell->number))
-        return cell->number == floor(cell->number) && fabs(cell->number) < 1e15
-                   ? json_integer((json_int_t)cell->number)
-                   : json_real(cell->number);
-    return column->right ? json_null() : json_string(cell->text);
+    double number = output_number(column, cell);
+    char buffer[TEXT_SHORT];
+
+    if (is_number(column, cell))
+        return is_whole(number) ? json_integer((json_int_t)number) : json_real(number);
+    if (column->right && cell->time_ns == 0)
+        return json_null();
+    return json_string(output_text(column, cell, buffer));
 }
 
 json_t *grid_json(const struct grid *grid, const struct scene *scene)
@@ -434,7 +476,7 @@ json_t *grid_json(const struct grid *grid, const struct scene *scene)
 
         grid_fill(grid, scene, grid->order[row], cells);
         for (size_t i = 0; i < list->column_count; i++)
-            json_object_set_new(object, column_name(&list->columns[i], name),
+            json_object_set_new(object, column_output_name(&list->columns[i], name),
                                 json_cell(&list->columns[i], &cells[i]));
         json_array_append_new(rows, object);
     }

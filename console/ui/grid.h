@@ -40,6 +40,7 @@ struct list {
     void (*detail)(void *state, const struct scene *scene, size_t row, FILE *out);
 
     int sorted_by; /* initial order: column number + 1, negative: descending; 0: not sorted */
+    bool opens;    /* Enter shows the requests of a row before its details */
     bool follow;   /* new rows appear at the bottom; initially the bottom is visible */
 };
 
@@ -89,6 +90,9 @@ bool grid_deselect(struct grid *grid);
 /* Stores the number of the selected row; false if none is selected. */
 bool grid_selected(const struct grid *grid, size_t *row);
 
+/* The row that a key acts on: the selected one, or the only one that is shown. */
+bool grid_subject(const struct grid *grid, size_t *row);
+
 /*
  * A click at line Y, column X of the screen: selects a row, or sorts by a column. Returns false if
  * it hit neither. *AGAIN: the row was already selected.
@@ -104,10 +108,10 @@ void grid_fill(const struct grid *grid, const struct scene *scene, size_t row, s
 /* Output for scripts: the filtered and sorted rows of the last grid_update(). */
 void grid_print(const struct grid *grid, const struct scene *scene, FILE *out);
 
-/* CSV (RFC 4180) with a line of column names. Numbers are in base units (ns, bytes). */
+/* CSV (RFC 4180) with a line of column names (column_output_name()). */
 void grid_print_csv(const struct grid *grid, const struct scene *scene, FILE *out);
 
-/* An array of objects with the column names as keys; the caller owns the reference. */
+/* An array of objects with the same names as keys; the caller owns the reference. */
 json_t *grid_json(const struct grid *grid, const struct scene *scene);
 
 #endif

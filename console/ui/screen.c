@@ -2,6 +2,7 @@
 
 #include <curses.h>
 #include <langinfo.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,18 @@
 
 enum { ESCAPE_DELAY_MS = 25 };
 
+/* The terminal marks pasted text. Terminals that do not know these modes ignore them. */
+static const char paste_marks_on[] = "\033[?2004h", paste_marks_off[] = "\033[?2004l";
+
 static SCREEN *terminal;
+
+/* Bytes typed and not yet decoded, and keys decoded and not yet taken. */
+static struct {
+    struct key_decoder decoder;
+    unsigned char bytes[256];
+    size_t count, at;
+    size_t taken; /* of the decoder's codes */
+} input;
 
 /* Crash guard: restores the terminal if the process crashes. All is prepared in advance, because the
  * handler may only make async-signal-safe calls. */
@@ -54,6 +66,7 @@ static void guard_start(bool mouse)
 
     sigaltstack(&stack, NULL); /* a stack overflow needs another stack */
     leave_length = 0;
+    add_capability(paste_marks_off);
     if (mouse)
         add_capability("\033[?1006l\033[?1002l\033[?1000l");
     add_capability(exit_attribute_mode);
@@ -90,6 +103,24 @@ static void choose_characters(struct screen *screen, bool ascii)
                                                                  : GRAPH_BRAILLE;
 }
 
+static void mark_pastes(const char *mode)
+{
+    fputs(mode, stdout);
+    fflush(stdout);
+}
+
+/* Ctrl-S would stop all output, and with it the console, until Ctrl-Q. */
+static void turn_off_flow_control(void)
+{
+    struct termios mode;
+
+    if (tcgetattr(STDIN_FILENO, &mode) != 0)
+        return;
+    mode.c_iflag &= ~(tcflag_t)IXON;
+    tcsetattr(STDIN_FILENO, TCSANOW, &mode);
+    def_prog_mode(); /* curses sets it again after a suspension */
+}
+
 int screen_start(struct screen *screen, enum theme theme, bool ascii, bool mouse, char *why,
                  size_t size)
 {
@@ -107,18 +138,33 @@ int screen_start(struct screen *screen, enum theme theme, bool ascii, bool mouse
                  type != NULL ? type : "");
         return -1;
     }
-    set_escdelay(ESCAPE_DELAY_MS);
+    if (cursor_address == NULL) {
+        endwin();
+        delscreen(terminal);
+        terminal = NULL;
+        snprintf(why, size,
+                 "terminal type '%s' cannot show a full screen; set TERM to the type of your "
+                 "terminal, or use --once",
+                 type != NULL ? type : "");
+        return -1;
+    }
     cbreak();
     noecho();
     nonl();
-    keypad(stdscr, TRUE);
-    nodelay(stdscr, TRUE);
+    turn_off_flow_control();
     leaveok(stdscr, TRUE);
     curs_set(0);
     mouseinterval(0);
+    memset(&input, 0, sizeof(input));
     screen_adjust(screen, theme, ascii, mouse);
+    mark_pastes(paste_marks_on);
     lay_out(screen);
     return 0;
+}
+
+void screen_bell(void)
+{
+    beep();
 }
 
 void screen_adjust(struct screen *screen, enum theme theme, bool ascii, bool mouse)
@@ -136,6 +182,7 @@ void screen_resize(struct screen *screen)
 
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 && size.ws_col > 0)
         resizeterm(size.ws_row, size.ws_col);
+    mark_pastes(paste_marks_on);
     lay_out(screen);
     screen_invalidate();
 }
@@ -144,6 +191,7 @@ void screen_stop(void)
 {
     if (terminal == NULL)
         return;
+    mark_pastes(paste_marks_off);
     endwin();
     /*
      * endwin() shows the cursor too early for terminals that save its visibility with its position
@@ -156,35 +204,40 @@ void screen_stop(void)
     terminal = NULL;
 }
 
+/* Reads what was typed. Returns false if nothing is typed within TIMEOUT_MS. */
+static bool read_bytes(int timeout_ms)
+{
+    struct pollfd wait = {.fd = STDIN_FILENO, .events = POLLIN};
+    ssize_t got;
+
+    if (poll(&wait, 1, timeout_ms) <= 0)
+        return false;
+    got = read(STDIN_FILENO, input.bytes, sizeof(input.bytes));
+    input.at = 0;
+    input.count = got > 0 ? (size_t)got : 0;
+    return input.count > 0;
+}
+
 int screen_key(void)
 {
-    int key = getch();
+    struct key_decoder *decoder = &input.decoder;
 
-    return key == ERR ? -1 : key;
+    while (input.taken == decoder->codes) {
+        input.taken = 0;
+        decoder->codes = 0;
+        if (input.at < input.count || read_bytes(0))
+            key_decoder_feed(decoder, input.bytes[input.at++]);
+        else if (!key_decoder_waits(decoder))
+            return -1;
+        else if (!read_bytes(ESCAPE_DELAY_MS))
+            key_decoder_expire(decoder);
+    }
+    return decoder->code[input.taken++];
 }
 
-static bool pointer_of(const MEVENT *mouse, struct pointer_event *event)
+struct pointer_event screen_pointer(void)
 {
-    event->y = mouse->y;
-    event->x = mouse->x;
-    event->what = (mouse->bstate & BUTTON4_PRESSED) != 0   ? POINTER_WHEEL_UP
-                  : (mouse->bstate & BUTTON5_PRESSED) != 0 ? POINTER_WHEEL_DOWN
-                                                           : POINTER_CLICK;
-    return (mouse->bstate & (BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED)) != 0;
-}
-
-/* Curses reports one KEY_MOUSE for all waiting events and returns them newest first. */
-size_t screen_pointer(struct pointer_event *events)
-{
-    struct pointer_event newest_first[SCREEN_POINTER_MAX];
-    size_t count = 0;
-    MEVENT mouse;
-
-    while (count < SCREEN_POINTER_MAX && getmouse(&mouse) == OK)
-        count += pointer_of(&mouse, &newest_first[count]);
-    for (size_t i = 0; i < count; i++)
-        events[i] = newest_first[count - 1 - i];
-    return count;
+    return input.decoder.pointer;
 }
 
 void screen_begin(void)
@@ -212,6 +265,7 @@ int screen_signals(void)
     sigaddset(&set, SIGHUP);
     sigaddset(&set, SIGQUIT);
     sigaddset(&set, SIGWINCH);
+    sigaddset(&set, SIGCONT);
     if (sigprocmask(SIG_BLOCK, &set, NULL) != 0)
         return -1;
     return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);

@@ -7,6 +7,7 @@
 
 #include "console/ui/canvas.h"
 #include "console/ui/graph.h"
+#include "console/ui/key_decoder.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,33 +34,26 @@ int screen_start(struct screen *screen, enum theme theme, bool ascii, bool mouse
                  size_t size);
 
 /* Changes these three settings while the screen is started. */
+/* Rings the bell of the terminal. */
+void screen_bell(void);
+
 void screen_adjust(struct screen *screen, enum theme theme, bool ascii, bool mouse);
 
-/* Adopts the current size of the terminal. */
+/* Adopts the current size of the terminal; also after the process was stopped. */
 void screen_resize(struct screen *screen);
 
 /* Restores the terminal. May be called more than once. */
 void screen_stop(void);
 
-/* Blocks the signals that end or resize the console; returns a signalfd for them, or -1 with errno. */
+/* Blocks the signals that end, resize or resume the console; returns a signalfd for them, or -1 with
+ * errno. */
 int screen_signals(void);
 
-/* The curses code of the next key, or -1 if none is waiting. */
+/* The code of the next key (see key_decoder.h), or -1 if none is waiting. */
 int screen_key(void);
 
-enum pointer { POINTER_CLICK, POINTER_WHEEL_UP, POINTER_WHEEL_DOWN };
-
-struct pointer_event {
-    enum pointer what;
-    int y, x; /* on the screen */
-};
-
-/*
- * After KEY_MOUSE: stores the waiting mouse events, oldest first, in EVENTS (SCREEN_POINTER_MAX of
- * them); returns their number.
- */
-enum { SCREEN_POINTER_MAX = 16 };
-size_t screen_pointer(struct pointer_event *events);
+/* The mouse event of the last key, which was KEY_MOUSE. */
+struct pointer_event screen_pointer(void);
 
 /* A frame: screen_begin() clears it, screen_show() writes what changed to the terminal. After
  * screen_invalidate() the next frame is written in full. */

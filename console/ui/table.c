@@ -22,6 +22,20 @@ const char *column_name(const struct column *column, char *buffer)
     return buffer;
 }
 
+const char *column_output_name(const struct column *column, char *buffer)
+{
+    static const char *const suffixes[] = {
+        [OUTPUT_PLAIN] = "", [OUTPUT_NS] = "_ns", [OUTPUT_BYTES] = "_bytes", [OUTPUT_TIME] = ""};
+    const char *suffix = suffixes[column->output];
+    char name[TABLE_NAME_BYTES];
+
+    snprintf(name, sizeof(name), "%s", column_name(column, buffer));
+    if (suffix[0] != '\0' && strcmp(name, suffix + 1) == 0)
+        suffix = "";
+    snprintf(buffer, TABLE_NAME_BYTES, "%.20s%s", name, suffix);
+    return buffer;
+}
+
 static int total_width(const int *widths, size_t count)
 {
     int total = 0;
@@ -105,19 +119,35 @@ void table_fit(const struct column *columns, size_t count, int width, int *width
     stretch(columns, count, width - total_width(widths, count), widths);
 }
 
+/* The rest of TEXT that fits WIDTH columns. */
+static const char *fitting_end(const char *text, int width)
+{
+    int over = text_columns(text) - width;
+
+    if (over > 0)
+        text += text_fitting(text, over);
+    while (text_columns(text) > width || ((unsigned char)*text & 0xc0) == 0x80)
+        text++;
+    return text;
+}
+
+/* A text that does not fit is cut, and marked with two dots. */
 static void draw_cell(const struct canvas *canvas, int y, int x, const struct column *column,
                       int width, enum tone tone, const char *text)
 {
     struct canvas place = canvas_part(canvas, y, x, 1, width);
-    int over = (int)strlen(text) - width;
+    bool over = text_columns(text) > width;
 
-    if (column->tail && over > 0 && width > 2) {
-        canvas_text(&place, 0, 0, TONE_DIM, "..");
-        canvas_text(&place, 0, 2, tone, text + over + 2);
-    } else if (column->right && over <= 0) {
+    if (!over && column->right) {
         canvas_right(&place, 0, width, tone, text);
-    } else {
+    } else if (!over || width <= 2) {
         canvas_text(&place, 0, 0, tone, text);
+    } else if (column->tail) {
+        canvas_text(&place, 0, 0, TONE_DIM, "..");
+        canvas_text(&place, 0, 2, tone, fitting_end(text, width - 2));
+    } else {
+        canvas_print(&place, 0, 0, tone, "%.*s", (int)text_fitting(text, width - 2), text);
+        canvas_text(&place, 0, width - 2, tone == TONE_SELECTED ? tone : TONE_DIM, "..");
     }
 }
 
@@ -149,7 +179,7 @@ void table_print(FILE *out, const struct column *columns, size_t count, const st
 
     for (size_t i = 0; i < count; i++) {
         const char *text = cells != NULL ? cells[i].text : columns[i].title;
-        int left = columns[i].width - (int)strlen(text);
+        int left = columns[i].width - text_columns(text);
 
         if (columns[i].hidden)
             continue;
@@ -233,6 +263,7 @@ void cell_clock(struct cell *cell, enum tone tone, uint64_t wall_ns)
 {
     cell->tone = tone;
     cell->number = (double)wall_ns;
+    cell->time_ns = wall_ns;
     text_clock(cell->text, wall_ns);
 }
 

@@ -16,6 +16,14 @@
 
 enum { TABLE_COLUMNS_MAX = 20, TABLE_GAP = 2, TABLE_CELL_BYTES = 288, TABLE_NAME_BYTES = 32 };
 
+/* How JSON and CSV print the cells of a column, and name it. */
+enum output {
+    OUTPUT_PLAIN,
+    OUTPUT_NS,    /* a duration: NAME_ns */
+    OUTPUT_BYTES, /* NAME_bytes */
+    OUTPUT_TIME,  /* a point in time: RFC 3339 in UTC, under its own name */
+};
+
 struct column {
     const char *title;
     int width;      /* minimum; the title fits */
@@ -25,19 +33,26 @@ struct column {
     bool tail;    /* shows the end of a text that is too long, such as a path with a line number */
     bool stretch; /* gets an equal share of the spare width */
     const char *name; /* in filters, CSV and JSON; NULL: the title in lower case */
-    bool key;         /* identifies a row: the "filter by row" key uses this column */
+    bool key;         /* identifies a row: the "filter by row" key uses these columns */
     bool hidden;      /* not drawn; only in filters, CSV and JSON */
+    enum output output;
 };
 
 struct cell {
     char text[TABLE_CELL_BYTES];
     enum tone tone;
+    bool no_key;      /* of a key column: the text only labels the row */
+    bool cut;         /* the text is only the start of the value */
+    uint64_t time_ns; /* of a column with OUTPUT_TIME: wall clock; 0: none */
     double number; /* of a right-aligned column, in base units (ns, bytes), for sorting and filters;
                       NAN: none */
 };
 
-/* The column's name in filters and machine-readable output. BUFFER has TABLE_NAME_BYTES. */
+/* The column's name in filters. BUFFER has TABLE_NAME_BYTES. */
 const char *column_name(const struct column *column, char *buffer);
+
+/* Its name in CSV and JSON: with the unit. Filters take both names. BUFFER as above. */
+const char *column_output_name(const struct column *column, char *buffer);
 
 /* Sets WIDTHS of COUNT columns for a line of WIDTH; 0: left out. Pure. */
 void table_fit(const struct column *columns, size_t count, int width, int *widths);

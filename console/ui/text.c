@@ -1,12 +1,15 @@
 #include "console/ui/text.h"
 
 #include "common/clock.h"
+#include "common/escape.h"
 #include "common/units.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <wchar.h>
 
 static char *none(char *buffer)
 {
@@ -55,14 +58,86 @@ char *text_clock(char *buffer, uint64_t wall_ns)
     return buffer;
 }
 
+char *text_rfc3339(char *buffer, uint64_t wall_ns)
+{
+    time_t second = (time_t)(wall_ns / NS_PER_S);
+    struct tm parts;
+    size_t length;
+
+    gmtime_r(&second, &parts);
+    length = strftime(buffer, TEXT_SHORT, "%Y-%m-%dT%H:%M:%S", &parts);
+    snprintf(buffer + length, TEXT_SHORT - length, ".%09uZ", (unsigned)(wall_ns % NS_PER_S));
+    return buffer;
+}
+
+/* The width of a character; what has none, such as a combining mark, is shown as one column. */
+static int width_of(wchar_t character)
+{
+    return wcwidth(character) == 2 ? 2 : 1;
+}
+
+/* Converts the character at TEXT. Returns its length; 0: the end, or not a character. */
+static size_t character_at(const char *text, wchar_t *character)
+{
+    mbstate_t state = {0};
+    size_t length = mbrtowc(character, text, MB_CUR_MAX, &state);
+
+    return length == (size_t)-1 || length == (size_t)-2 ? 0 : length;
+}
+
+size_t text_cells(const char *text, wchar_t *cells, size_t room)
+{
+    size_t count = 0, length;
+    wchar_t character;
+
+    for (; (length = character_at(text, &character)) > 0 && count < room; text += length) {
+        int width = width_of(character);
+
+        if (count + (size_t)width > room)
+            break;
+        cells[count++] =
+            escape_unsafe((uint32_t)character) || wcwidth(character) <= 0 ? L'?' : character;
+        if (width == 2)
+            cells[count++] = L'\0';
+    }
+    return count;
+}
+
+int text_columns(const char *text)
+{
+    wchar_t character;
+    int columns = 0;
+    size_t length;
+
+    for (; (length = character_at(text, &character)) > 0; text += length)
+        columns += width_of(character);
+    return columns;
+}
+
+size_t text_fitting(const char *text, int width)
+{
+    wchar_t character;
+    size_t used = 0, length;
+
+    for (; (length = character_at(text + used, &character)) > 0; used += length) {
+        width -= width_of(character);
+        if (width < 0)
+            break;
+    }
+    return used;
+}
+
 size_t text_piece(const char *text, int width)
 {
-    size_t length = strlen(text), piece = width > 0 ? (size_t)width : 1;
+    size_t piece = text_fitting(text, width);
+    wchar_t character;
 
-    if (length <= piece)
-        return length;
+    if (text[piece] == '\0')
+        return piece;
     for (size_t i = piece; i > 0; i--)
         if (text[i] == ' ')
             return i;
-    return piece;
+    return piece > 0                            ? piece
+           : character_at(text, &character) > 0 ? character_at(text, &character)
+                                                : 1;
 }

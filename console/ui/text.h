@@ -4,19 +4,33 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <wchar.h>
 
 enum { TEXT_SHORT = 32 }; /* size of every BUFFER below */
 
 /* Each writes "-" for NAN and returns BUFFER. */
-char *text_count(char *buffer, double count);     /* "12.3k" */
-char *text_bytes(char *buffer, double bytes);     /* "1.50 MiB" */
-char *text_latency(char *buffer, double ns);      /* "850 us" */
-char *text_percent(char *buffer, double ratio);   /* "98.2%" for 0.982 */
-char *text_since(char *buffer, uint64_t ns);      /* "120 ms", "4s", "3m 12s" */
-char *text_clock(char *buffer, uint64_t wall_ns); /* "15:04:05.123", local time */
+char *text_count(char *buffer, double count);       /* "12.3k" */
+char *text_bytes(char *buffer, double bytes);       /* "1.50 MiB" */
+char *text_latency(char *buffer, double ns);        /* "850 us" */
+char *text_percent(char *buffer, double ratio);     /* "98.2%" for 0.982 */
+char *text_since(char *buffer, uint64_t ns);        /* "120 ms", "4s", "3m 12s" */
+char *text_clock(char *buffer, uint64_t wall_ns);   /* "15:04:05.123", local time */
+char *text_rfc3339(char *buffer, uint64_t wall_ns); /* "2026-01-02T15:04:05.123456789Z" */
 
-/* The length of the first line of TEXT (ASCII) when wrapped at blanks to WIDTH columns; at least 1 if
- * TEXT is not empty. */
+/*
+ * Writes TEXT as at most ROOM cells and returns their number. A character that the terminal would
+ * interpret becomes '?'; a wide one takes two cells, the second is 0; text that is not in the character set of the locale gives no cells.
+ */
+size_t text_cells(const char *text, wchar_t *cells, size_t room);
+
+/* The width of TEXT, columns: a wide character takes two. */
+int text_columns(const char *text);
+
+/* The length of the part of TEXT that fits WIDTH columns, bytes. */
+size_t text_fitting(const char *text, int width);
+
+/* The length of the first line of TEXT when wrapped at blanks to WIDTH columns; at least one
+ * character if TEXT is not empty. */
 size_t text_piece(const char *text, int width);
 
 #endif

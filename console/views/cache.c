@@ -21,8 +21,8 @@ enum column_number { HITS, SIZE, AGE, COPIES, PATH, COLUMNS };
 
 static const struct column columns[COLUMNS] = {
     [HITS] = {.title = "HITS", .width = 8, .importance = 9, .right = true},
-    [SIZE] = {.title = "SIZE", .width = 9, .importance = 8, .right = true},
-    [AGE] = {.title = "AGE", .width = 8, .importance = 7, .right = true},
+    [SIZE] = {.title = "SIZE", .width = 9, .importance = 8, .right = true, .output = OUTPUT_BYTES},
+    [AGE] = {.title = "AGE", .width = 8, .importance = 7, .right = true, .output = OUTPUT_NS},
     [COPIES] = {.title = "COPIES", .width = 6, .importance = 3, .right = true},
     [PATH] = {.title = "PATH", .width = 24, .importance = 10, .stretch = true, .key = true},
 };
@@ -71,7 +71,7 @@ static void fill(void *state, const struct scene *scene, size_t row, struct cell
     cell_bytes(&cells[SIZE], TONE_NORMAL, (double)entry->bytes);
     cell_age(&cells[AGE], TONE_NORMAL, now > entry->stored_ns ? now - entry->stored_ns : 0);
     cell_exact(&cells[COPIES], TONE_DIM, entry->copies);
-    cell_text(&cells[PATH], entry->stale == entry->copies ? TONE_DIM : TONE_NORMAL, entry->path);
+    cell_text(&cells[PATH], entry->stale == entry->copies ? TONE_DIM : TONE_NORMAL, entry->text);
 }
 
 static uint64_t id(void *state, const struct scene *scene, size_t row)
@@ -85,7 +85,7 @@ static void detail(void *state, const struct scene *scene, size_t row, FILE *out
     uint64_t now = scene->cache->taken_ns;
     char text[TEXT_SHORT], bytes[TEXT_SHORT];
 
-    fprintf(out, "path\t%s\n", entry->path);
+    fprintf(out, "path\t%s\n", entry->text);
     fprintf(out, "hits\t%" PRIu64 "\n", entry->hits);
     fprintf(out, "memory\t%s (%" PRIu64 " bytes) in %" PRIu32 " %s\n",
             text_bytes(bytes, (double)entry->bytes), entry->bytes, entry->copies,
@@ -120,8 +120,8 @@ static void draw_budget(const struct state *state, const struct scene *scene,
              used > 0.9 * most ? TONE_NOTE : TONE_GRAPH);
     x = canvas_print(canvas, 0, x + bar + 1, TONE_VALUE, "%s of %s", text_bytes(text, used),
                      text_bytes(other, most));
-    summary_append(line, sizeof(line), canvas->width - x - 2, "%s each worker", state->size);
-    summary_append(line, sizeof(line), canvas->width - x - 2, "policy %s", state->policy);
+    summary_add(line, sizeof(line), canvas->width - x - 2, "%s each worker", state->size);
+    summary_add(line, sizeof(line), canvas->width - x - 2, "policy %s", state->policy);
     canvas_text(canvas, 0, x + 2, TONE_DIM, line);
 }
 
@@ -132,18 +132,17 @@ static void draw_flow(const struct scene *scene, const struct canvas *canvas)
     char text[TEXT_SHORT], line[200] = "";
     int width = canvas->width;
 
-    summary_append(line, sizeof(line), width, "hit ratio %s",
-                   text_percent(text, model_hit_ratio(model)));
-    summary_append(line, sizeof(line), width, "entries %" PRIu64, sums[METRIC_cache_entries]);
-    summary_append(line, sizeof(line), width, "hits/s %s",
-                   text_count(text, model_rate(model, METRIC_cache_hits)));
-    summary_append(line, sizeof(line), width, "misses/s %s",
-                   text_count(text, model_rate(model, METRIC_cache_misses)));
-    summary_append(line, sizeof(line), width, "evicted/s %s",
-                   text_count(text, model_rate(model, METRIC_cache_evicted)));
-    summary_append(line, sizeof(line), width, "evicted %" PRIu64, sums[METRIC_cache_evicted]);
-    summary_append(line, sizeof(line), width, "invalidated %" PRIu64,
-                   sums[METRIC_cache_invalidated]);
+    summary_add(line, sizeof(line), width, "hit ratio %s",
+                text_percent(text, model_figure(model, FIGURE_cache_hit_ratio)));
+    summary_add(line, sizeof(line), width, "entries %" PRIu64, sums[METRIC_cache_entries]);
+    summary_add(line, sizeof(line), width, "hits/s %s",
+                text_count(text, model_rate(model, METRIC_cache_hits)));
+    summary_add(line, sizeof(line), width, "misses/s %s",
+                text_count(text, model_rate(model, METRIC_cache_misses)));
+    summary_add(line, sizeof(line), width, "evicted/s %s",
+                text_count(text, model_rate(model, METRIC_cache_evicted)));
+    summary_add(line, sizeof(line), width, "evicted %" PRIu64, sums[METRIC_cache_evicted]);
+    summary_add(line, sizeof(line), width, "invalidated %" PRIu64, sums[METRIC_cache_invalidated]);
     canvas_text(canvas, 0, 0, TONE_NORMAL, line);
 }
 
@@ -172,7 +171,7 @@ static void draw_change(const struct state *state, const struct scene *scene,
 
     if (change->wall_ns == 0) {
         canvas_item(canvas, 0, 0, TONE_DIM, "e changes the size, n the policy%s",
-                    canvas->width < HINT_WIDTH ? "" : ": compares the hit ratio before and after");
+                    canvas->width < HINT_WIDTH ? "" : ", and both hit ratios are shown");
         return;
     }
     canvas_print(canvas, 0, 0, TONE_NOTE, "%s %s -> %s %s  hit ratio %s before, %s in the %s since",
@@ -253,9 +252,19 @@ static void purge_selected(const struct state *state, const struct scene *scene)
     char line[CONTROLLER_TEXT + CACHE_PATH_BYTES];
     size_t row;
 
-    if (!grid_selected(scene->grid, &row)) {
+    if (!grid_subject(scene->grid, &row)) {
         controller_report(scene->controller, true,
                           "select an entry first (Up, Down), then d purges it");
+        return;
+    }
+    if (state->rows[row]->path[strcspn(state->rows[row]->path, " \t\r\n\v\f")] != '\0') {
+        controller_report(scene->controller, true,
+                          "the path has blanks, which a command cannot have: purge its directory");
+        return;
+    }
+    if (strlen(state->rows[row]->path) + 1 == CACHE_PATH_BYTES) {
+        controller_report(scene->controller, true,
+                          "the path is longer than the table keeps: purge its directory");
         return;
     }
     snprintf(line, sizeof(line), "cache-purge %s", state->rows[row]->path);
@@ -306,12 +315,13 @@ static json_t *json(void *state, const struct scene *scene)
     const uint64_t *sums = model_now(scene->model)->sums;
 
     update(own, scene);
-    return json_pack(
-        "{s:I, s:I, s:s, s:s, s:o, s:I, s:I, s:o}", "used_bytes",
-        (json_int_t)sums[METRIC_cache_bytes], "budget_bytes", (json_int_t)sums[METRIC_cache_limit],
-        "size", own->size, "policy", own->policy, "hit_ratio", real(model_hit_ratio(scene->model)),
-        "evicted", (json_int_t)sums[METRIC_cache_evicted], "invalidated",
-        (json_int_t)sums[METRIC_cache_invalidated], "entries", grid_json(scene->grid, scene));
+    return json_pack("{s:I, s:I, s:s, s:s, s:o, s:I, s:I, s:o}", "used_bytes",
+                     (json_int_t)sums[METRIC_cache_bytes], "budget_bytes",
+                     (json_int_t)sums[METRIC_cache_limit], "size", own->size, "policy", own->policy,
+                     "hit_ratio", real(model_figure(scene->model, FIGURE_cache_hit_ratio)),
+                     "evicted", (json_int_t)sums[METRIC_cache_evicted], "invalidated",
+                     (json_int_t)sums[METRIC_cache_invalidated], "entries",
+                     grid_json(scene->grid, scene));
 }
 
 static const char *const help[] = {
@@ -322,10 +332,27 @@ static const char *const help[] = {
     "m sorts by hits, size, age or path.",
     NULL};
 
+static const struct view_hint hints[] = {
+    {ACTION_MODE, "order", false},  {ACTION_NEXT, "policy", true}, {ACTION_EDIT, "size", true},
+    {ACTION_REMOVE, "purge", true}, {ACTION_STOP, "flush", true},  {ACTION_NONE, "", false}};
+
+/* In the order of the screen. */
+static const struct view_number numbers[] = {
+    {"hits", NUMBER_METRIC, METRIC_cache_hits},
+    {"misses", NUMBER_METRIC, METRIC_cache_misses},
+    {"hit ratio", NUMBER_FIGURE, FIGURE_cache_hit_ratio},
+    {"evicted", NUMBER_METRIC, METRIC_cache_evicted},
+    {"inserted", NUMBER_METRIC, METRIC_cache_inserted},
+    {"limit", NUMBER_METRIC, METRIC_cache_limit},
+    {NULL, NUMBER_METRIC, 0},
+};
+
 const struct view view_cache = {
     .name = "cache",
     .action = ACTION_VIEW_CACHE,
     .empty = "",
+    .hints = hints,
+    .numbers = numbers,
     .help = help,
     .wants = WANT_CACHE,
     .state_size = sizeof(struct state),

@@ -49,7 +49,8 @@ struct state {
     char *text;  /* the text that the lines were read from; SEGMENT_CONFIG_BYTES */
     char *reply; /* the reply that the origins were read from; REPLY_BYTES */
     struct child check;
-    bool reload_next; /* reload after a check without errors */
+    bool reload_asked; /* confirmed: the next update checks the file */
+    bool reload_next;  /* reload after a check without errors */
     struct controller *controller;
     char report[REPORT_LINES][REPORT_WIDTH]; /* of the last check or reload */
     int report_lines;
@@ -342,7 +343,10 @@ static void update(void *state, const struct scene *scene)
     struct state *own = state;
     int status;
 
-    (void)scene;
+    if (own->reload_asked) {
+        own->reload_asked = false;
+        start_check(own, scene, true);
+    }
     if (own->lines != NULL && child_update(&own->check, add_report, own, &status))
         end_check(own, status);
 }
@@ -382,7 +386,7 @@ static void edit_selected(const struct state *state, const struct scene *scene)
     char label[CONFIG_KEY_BYTES + 8];
     size_t row;
 
-    if (!grid_selected(scene->grid, &row)) {
+    if (!grid_subject(scene->grid, &row)) {
         controller_report(scene->controller, true, "select a key first (Up, Down)");
         return;
     }
@@ -402,6 +406,11 @@ static void edit_selected(const struct state *state, const struct scene *scene)
     controller_prompt(scene->controller, label, state->lines[row].value, edited, &editing);
 }
 
+static void reload_confirmed(void *context)
+{
+    ((struct state *)context)->reload_asked = true;
+}
+
 static bool key(void *state, const struct scene *scene, enum action action)
 {
     switch (action) {
@@ -409,8 +418,7 @@ static bool key(void *state, const struct scene *scene, enum action action)
         start_check(state, scene, false);
         return true;
     case ACTION_RUN:
-        if (controller_allows_change(scene->controller))
-            start_check(state, scene, true);
+        controller_ask(scene->controller, "reload", reload_confirmed, state);
         return true;
     case ACTION_EDIT:
         edit_selected(state, scene);
@@ -475,10 +483,16 @@ static const char *const help[] = {
     "e edits the selected key if it is live.",
     NULL};
 
+static const struct view_hint hints[] = {{ACTION_EDIT, "edit", true},
+                                         {ACTION_COMPARE, "check", false},
+                                         {ACTION_RUN, "reload", true},
+                                         {ACTION_NONE, "", false}};
+
 const struct view view_config = {
     .name = "config",
     .action = ACTION_VIEW_CONFIG,
     .empty = "The server has not published its configuration yet.",
+    .hints = hints,
     .help = help,
     .wants = WANT_ORIGINS,
     .state_size = sizeof(struct state),

@@ -16,12 +16,13 @@
 enum column_number { LAST, LEVEL, COUNT, FROM, TEXT, FIRST, COLUMNS };
 
 static const struct column columns[COLUMNS] = {
-    [LAST] = {.title = "LAST", .width = 12, .importance = 7, .right = true},
+    [LAST] = {.title = "LAST", .width = 12, .importance = 7, .right = true, .output = OUTPUT_TIME},
     [LEVEL] = {.title = "LEVEL", .width = 5, .importance = 9, .key = true},
     [COUNT] = {.title = "COUNT", .width = 6, .importance = 8, .right = true},
     [FROM] = {.title = "FROM", .width = 21, .importance = 5},
     [TEXT] = {.title = "EVENT", .width = 29, .importance = 10, .stretch = true},
-    [FIRST] = {.title = "FIRST", .width = 12, .importance = 1, .right = true},
+    [FIRST] =
+        {.title = "FIRST", .width = 12, .importance = 1, .right = true, .output = OUTPUT_TIME},
 };
 
 enum { NARROW = 60 };
@@ -223,10 +224,14 @@ static const char *const help[] = {
     "Below: the commands of this console and the replies of the daemon.",
     "m shows each event, n sets the minimum level, Enter shows all details.", NULL};
 
+static const struct view_hint hints[] = {
+    {ACTION_MODE, "ungroup", false}, {ACTION_NEXT, "level", false}, {ACTION_NONE, "", false}};
+
 const struct view view_events = {
     .name = "events",
     .action = ACTION_VIEW_EVENTS,
     .empty = "No events yet: no error, no warning, no change.",
+    .hints = hints,
     .help = help,
     .state_size = sizeof(struct state),
     .list = &list,

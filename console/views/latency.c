@@ -15,17 +15,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum column_number { OUTCOME, RATE, SHARE, P50, P90, P99, P999, MAX, COLUMNS };
+enum column_number { OUTCOME, RATE, SHARE, MEAN, P50, P90, P99, P999, MAX, COLUMNS };
 
 static const struct column columns[COLUMNS] = {
     [OUTCOME] = {.title = "OUTCOME", .width = 8, .importance = 10, .key = true},
     [RATE] = {.title = "REQ/S", .width = 6, .importance = 9, .right = true},
     [SHARE] = {.title = "SHARE", .width = 6, .importance = 4, .right = true},
-    [P50] = {.title = "P50", .width = 7, .importance = 7, .right = true},
-    [P90] = {.title = "P90", .width = 7, .importance = 5, .right = true},
-    [P99] = {.title = "P99", .width = 7, .importance = 8, .right = true},
-    [P999] = {.title = "P99.9", .width = 7, .importance = 3, .right = true, .name = "p99_9"},
-    [MAX] = {.title = "MAX", .width = 7, .importance = 6, .right = true},
+    [MEAN] = {.title = "MEAN", .width = 7, .importance = 6, .right = true, .output = OUTPUT_NS},
+    [P50] = {.title = "P50", .width = 7, .importance = 7, .right = true, .output = OUTPUT_NS},
+    [P90] = {.title = "P90", .width = 7, .importance = 5, .right = true, .output = OUTPUT_NS},
+    [P99] = {.title = "P99", .width = 7, .importance = 8, .right = true, .output = OUTPUT_NS},
+    [P999] = {.title = "P99.9",
+              .width = 7,
+              .importance = 3,
+              .right = true,
+              .name = "p99_9",
+              .output = OUTPUT_NS},
+    [MAX] = {.title = "MAX", .width = 7, .importance = 6, .right = true, .output = OUTPUT_NS},
 };
 
 enum {
@@ -83,7 +89,7 @@ static uint64_t count_of(const uint64_t *buckets)
 
 struct numbers {
     double count, seconds, percentile[4]; /* 50, 90, 99, 99.9 */
-    double max;
+    double mean, max;
 };
 
 static const double percents[] = {50, 90, 99, 99.9};
@@ -94,6 +100,7 @@ static struct numbers exact_numbers(const struct scene *scene, int outcome)
     uint64_t count = histogram_count(recent);
     struct numbers numbers = {.count = (double)count,
                               .seconds = (double)outcomes_recent_ns(scene->outcomes) / 1e9,
+                              .mean = count > 0 ? histogram_mean(recent) : NAN,
                               .max = count > 0 ? (double)histogram_max(recent) : NAN};
 
     for (size_t i = 0; i < ARRAY_LENGTH(percents); i++)
@@ -108,6 +115,7 @@ static struct numbers coarse_numbers(const struct scene *scene, int outcome)
 
     collect(scene, outcome, RECENT_S, buckets);
     numbers.count = (double)count_of(buckets);
+    numbers.mean = outcomes_mean(buckets);
     numbers.max = outcomes_percentile(buckets, 100);
     for (size_t i = 0; i < ARRAY_LENGTH(percents); i++)
         numbers.percentile[i] = outcomes_percentile(buckets, percents[i]);
@@ -140,6 +148,7 @@ static void fill(void *state, const struct scene *scene, size_t row, struct cell
               outcome_name((int)row));
     cell_rate(&cells[RATE], TONE_VALUE, rate);
     cell_percent(&cells[SHARE], TONE_NORMAL, all.count > 0 ? numbers.count / all.count : NAN);
+    cell_latency(&cells[MEAN], TONE_NORMAL, numbers.mean);
     for (int i = 0; i < (int)ARRAY_LENGTH(percents); i++)
         cell_latency(&cells[P50 + i], TONE_NORMAL, numbers.percentile[i]);
     cell_latency(&cells[MAX], TONE_NORMAL, numbers.max);
@@ -219,6 +228,7 @@ static enum tone bar_tone(int outcome)
 
 static void draw_legend(const struct scene *scene, const struct canvas *canvas)
 {
+    static const char scale[] = "height: square root of the count";
     int x = canvas_print(canvas, 0, 0, TONE_TITLE,
                          canvas->width < LEGEND_WIDTH ? "last %d s" : "histogram of the last %d s",
                          RECENT_S) +
@@ -228,7 +238,8 @@ static void draw_legend(const struct scene *scene, const struct canvas *canvas)
         canvas_repeat(canvas, 0, x, 1, bar_tone(i), bar_glyph(scene, i));
         x = canvas_text(canvas, 0, x + 2, TONE_DIM, outcome_name(i)) + 2;
     }
-    canvas_item(canvas, 0, x, TONE_DIM, "height: square root of the count");
+    canvas_right(canvas, 0, canvas->width, TONE_DIM,
+                 canvas->width - x >= (int)strlen(scale) ? scale : "sqrt");
 }
 
 static void draw_axis(const struct scene *scene, const struct canvas *canvas,
@@ -349,6 +360,7 @@ static void draw_heat(const struct state *state, const struct scene *scene,
     static double values[HEAT_CELLS]; /* too large for the stack */
     int outcome = shown_outcome(state), rows = canvas->height - 2;
     struct canvas map = canvas_part(canvas, 1, LABEL + 1, rows, canvas->width);
+    struct graph_mark marks[GRAPH_MARKS_MAX];
     int x = canvas_text(canvas, 0, 0, TONE_TITLE, "over time") + 2;
     double most;
 
@@ -361,6 +373,8 @@ static void draw_heat(const struct state *state, const struct scene *scene,
     most = fill_heat(scene, outcome, range, values, map.height, map.width);
     heat_draw(&map, scene->style, values, map.height, map.width, most);
     draw_heat_labels(scene, canvas, range, map.height);
+    graph_draw_marks(canvas, map.height + 1, LABEL + 1, map.width, GRAPH_BLOCKS, marks,
+                     scene_marks(scene, (size_t)scene->span_s, marks), (size_t)scene->span_s);
 }
 
 static void draw(void *state, const struct scene *scene, const struct canvas *canvas)
@@ -410,10 +424,13 @@ static const char *const help[] = {
     "are not split by outcome.",
     NULL};
 
+static const struct view_hint hints[] = {{ACTION_MODE, "outcome", false}, {ACTION_NONE, "", false}};
+
 const struct view view_latency = {
     .name = "latency",
     .action = ACTION_VIEW_LATENCY,
     .empty = "No request in this time range. g extends it; 7, then r starts load.",
+    .hints = hints,
     .help = help,
     .state_size = sizeof(struct state),
     .list = &list,

@@ -18,10 +18,10 @@
 enum column_number { WHEN, RATE, P50, P99, FAILED, CHECK, WHAT, URL, COLUMNS };
 
 static const struct column columns[COLUMNS] = {
-    [WHEN] = {.title = "WHEN", .width = 15, .importance = 9},
+    [WHEN] = {.title = "WHEN", .width = 15, .importance = 9, .output = OUTPUT_TIME},
     [RATE] = {.title = "REQ/S", .width = 6, .importance = 10, .right = true},
-    [P50] = {.title = "P50", .width = 7, .importance = 6, .right = true},
-    [P99] = {.title = "P99", .width = 7, .importance = 8, .right = true},
+    [P50] = {.title = "P50", .width = 7, .importance = 6, .right = true, .output = OUTPUT_NS},
+    [P99] = {.title = "P99", .width = 7, .importance = 8, .right = true, .output = OUTPUT_NS},
     [FAILED] = {.title = "FAILED", .width = 6, .importance = 5, .right = true},
     [CHECK] = {.title = "COUNTS", .width = 6, .importance = 4},
     [WHAT] = {.title = "WHAT", .width = 22, .importance = 7, .stretch = true, .key = true},
@@ -39,6 +39,7 @@ struct state {
     struct load_session session;
     struct load_store store;
     bool listing;          /* the list of past runs is shown */
+    bool agreed;           /* the next update starts a run */
     struct load_run *past; /* the past run that is shown */
     char past_name[LOAD_NAME_BYTES];
     char compared[LOAD_NAME_BYTES]; /* run A of a comparison; "": none */
@@ -78,13 +79,14 @@ static void fill(void *state, const struct scene *scene, size_t row, struct cell
 
     localtime_r(&second, &parts);
     strftime(cells[WHEN].text, sizeof(cells[WHEN].text), "%b %d %H:%M:%S", &parts);
+    cells[WHEN].time_ns = entry->started_ns;
     cells[WHEN].tone = strcmp(entry->name, own->compared) == 0 ? TONE_NOTE : TONE_NORMAL;
     cell_count(&cells[RATE], TONE_VALUE, totals->requests_per_s);
     cell_latency(&cells[P50], TONE_NORMAL, totals->p50_ns);
     cell_latency(&cells[P99], TONE_NORMAL, totals->p99_ns);
     cell_exact(&cells[FAILED], totals->failed > 0 ? TONE_WARN : TONE_DIM, totals->failed);
     cell_text(&cells[CHECK], entry->check == LOAD_CHECK_DIFFERENT ? TONE_WARN : TONE_GOOD,
-              entry->check == LOAD_CHECK_NONE        ? "-"
+              entry->check == LOAD_CHECK_NONE || entry->check == LOAD_CHECK_OTHERS ? "-"
               : entry->check == LOAD_CHECK_DIFFERENT ? (scene->ascii ? "no" : "✗")
                                                      : (scene->ascii ? "ok" : "✓"));
     load_settings_summary(&entry->settings, cells[WHAT].text, sizeof(cells[WHAT].text));
@@ -157,8 +159,13 @@ static void update(void *state, const struct scene *scene)
 {
     struct state *own = state;
 
-    if (own->ready && model_now(scene->model) != NULL)
-        load_session_update(&own->session, scene);
+    if (!own->ready || model_now(scene->model) == NULL)
+        return;
+    if (own->agreed) {
+        load_session_start(&own->session, &own->settings, scene);
+        own->listing = own->agreed = false;
+    }
+    load_session_update(&own->session, scene);
 }
 
 static int descriptor(void *state)
@@ -166,6 +173,15 @@ static int descriptor(void *state)
     struct state *own = state;
 
     return own->ready ? child_descriptor(&own->session.child) : -1;
+}
+
+static const char *unfinished(void *state)
+{
+    const struct state *own = state;
+
+    return own->ready && load_session_active(&own->session)
+               ? "A load run is in progress. Stop it and leave?"
+               : NULL;
 }
 
 static void release(void *state)
@@ -224,6 +240,25 @@ static void edit_running(struct state *state, const struct scene *scene)
     controller_prompt(scene->controller,
                       "change the run (rate 500, connections +20, threads 2): ", initial,
                       change_entered, state);
+}
+
+static void agree_to_run(void *context)
+{
+    ((struct state *)context)->agreed = true;
+}
+
+/* Load slows the target down, so a run is a change like any other. */
+static void ask_run(struct state *state, const struct scene *scene)
+{
+    const char *target = state->settings.text[LOAD_TARGET];
+    char question[CONTROLLER_TEXT * 2], summary[CONTROLLER_TEXT / 2];
+
+    if (!controller_allows_change(scene->controller))
+        return;
+    snprintf(question, sizeof(question), "Run load with %s against %s?",
+             load_settings_summary(&state->settings, summary, sizeof(summary)),
+             target[0] != '\0' ? target : "the server on this screen");
+    controller_confirm(scene->controller, question, agree_to_run, state);
 }
 
 static void next_preset(struct state *state, const struct scene *scene)
@@ -317,10 +352,8 @@ static bool key(void *state, const struct scene *scene, enum action action)
         if (load_session_active(&own->session))
             controller_report(scene->controller, true,
                               "a run is active: x stops it, e changes its rate");
-        else {
-            load_session_start(&own->session, &own->settings, scene);
-            own->listing = false;
-        }
+        else
+            ask_run(own, scene);
         return true;
     case ACTION_STOP:
         child_stop(&own->session.child);
@@ -352,7 +385,7 @@ static bool click(void *state, const struct scene *scene, int y, int x)
 static const char *const help[] = {
     "Runs wsload and shows both ends on one time axis:",
     "dots are the client's values, circles the server's.",
-    "Numbers on the axis mark changes of thread counts and other settings.",
+    "Numbers below the graphs mark changes of settings and moves of connections.",
     "At the end both counts are compared; a tick means no request was lost.",
     "r runs, x stops, e changes rate and connections of a run, n loads a preset.",
     "The keys above the form are clickable; a second click on a field edits it.",
@@ -447,10 +480,17 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
         draw_main(own, scene, canvas);
 }
 
+static const struct view_hint hints[] = {{ACTION_RUN, "run", true},
+                                         {ACTION_NEXT, "preset", false},
+                                         {ACTION_EDIT, "edit", false},
+                                         {ACTION_MODE, "past runs", false},
+                                         {ACTION_NONE, "", false}};
+
 const struct view view_load = {
     .name = "load",
     .action = ACTION_VIEW_LOAD,
     .empty = "",
+    .hints = hints,
     .help = help,
     .state_size = sizeof(struct state),
     .list = &list,
@@ -459,5 +499,6 @@ const struct view view_load = {
     .click = click,
     .descriptor = descriptor,
     .update = update,
+    .unfinished = unfinished,
     .release = release,
 };

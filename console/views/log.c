@@ -13,9 +13,10 @@ enum column_number {
     STATUS,
     TOOK,
     BYTES,
-    FROM,
+    OUTCOME,
     CLIENT,
     THREAD,
+    WORKER,
     REQUEST,
     PATH,
     REFERER,
@@ -24,35 +25,73 @@ enum column_number {
 };
 
 static const struct column columns[COLUMNS] = {
-    [TIME] = {.title = "TIME", .width = 12, .importance = 8, .right = true},
+    [TIME] = {.title = "TIME", .width = 12, .importance = 8, .right = true, .output = OUTPUT_TIME},
     [STATUS] = {.title = "STATUS", .width = 6, .importance = 10, .right = true},
-    [TOOK] = {.title = "TOOK", .width = 7, .importance = 7, .right = true},
-    [BYTES] = {.title = "BYTES", .width = 8, .importance = 5, .right = true},
-    [FROM] = {.title = "FROM", .width = 7, .importance = 4},
+    [TOOK] = {.title = "TOOK", .width = 7, .importance = 7, .right = true, .output = OUTPUT_NS},
+    [BYTES] =
+        {.title = "BYTES", .width = 8, .importance = 5, .right = true, .output = OUTPUT_BYTES},
+    [OUTCOME] = {.title = "OUTCOME", .width = 7, .importance = 4},
     [CLIENT] = {.title = "CLIENT", .width = 15, .importance = 6},
-    [THREAD] = {.title = "THREAD", .width = 6, .importance = 2},
+    [THREAD] = {.title = "THREAD", .width = 7, .importance = 2},
+    [WORKER] = {.title = "WORKER", .hidden = true},
     [REQUEST] = {.title = "REQUEST", .width = 22, .importance = 9, .stretch = true},
     [PATH] = {.title = "PATH", .hidden = true, .key = true},
     [REFERER] = {.title = "REFERER", .hidden = true},
     [AGENT] = {.title = "AGENT", .hidden = true},
 };
 
+/* While a row is selected, the list is a copy, so that the rows stay however busy the server is. */
+struct state {
+    struct tail *copy; /* NULL: none was made yet */
+    bool held;         /* the copy is shown */
+};
+
+static bool wants_hold(const struct scene *scene)
+{
+    return scene->grid != NULL && scene->grid->selecting &&
+           (scene->moment == MOMENT_LIVE || scene->moment == MOMENT_FROZEN);
+}
+
+static void hold_or_follow(struct state *state, const struct scene *scene)
+{
+    struct tail *copy;
+
+    if (!wants_hold(scene)) {
+        state->held = false;
+    } else if (!state->held && (copy = tail_copy(state->copy, scene->tail)) != NULL) {
+        state->copy = copy;
+        state->held = true;
+    }
+}
+
+static const struct tail *tail_shown(const struct state *state, const struct scene *scene)
+{
+    return state->held ? state->copy : scene->tail;
+}
+
 static size_t count(void *state, const struct scene *scene)
 {
-    (void)state;
-    return tail_count(scene->tail) - tail_younger(scene->tail, scene->wall_ns);
+    const struct tail *tail;
+
+    hold_or_follow(state, scene);
+    tail = tail_shown(state, scene);
+    return tail_count(tail) - tail_younger(tail, scene->wall_ns);
 }
 
 /* Row 0 is the oldest. */
-static const struct tail_line *line_of(const struct scene *scene, size_t row)
+static const struct tail_line *line_of(const struct state *state, const struct scene *scene,
+                                       size_t row)
 {
-    return tail_line(scene->tail, tail_count(scene->tail) - 1 - row);
+    const struct tail *tail = tail_shown(state, scene);
+
+    return tail_line(tail, tail_count(tail) - 1 - row);
 }
 
 static uint64_t id(void *state, const struct scene *scene, size_t row)
 {
-    (void)state;
-    return tail_total(scene->tail) - (tail_count(scene->tail) - row);
+    const struct tail *tail = tail_shown(state, scene);
+
+    return tail_total(tail) - (tail_count(tail) - row);
 }
 
 static const char *outcome_of(const struct tail_line *line)
@@ -71,35 +110,38 @@ static void thread_of(const struct tail_line *line, char *text, size_t size)
 
 static void fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
 {
-    const struct tail_line *line = line_of(scene, row);
+    const struct tail_line *line = line_of(state, scene, row);
     enum tone tone = status_tone(line->status);
     const char *path = strchr(line->request, ' ');
 
-    (void)state;
     path = path != NULL ? path + 1 : line->request;
     cell_clock(&cells[TIME], TONE_DIM, line->time_ns);
     cell_exact(&cells[STATUS], tone, line->status);
     cell_latency(&cells[TOOK], TONE_NORMAL, (double)line->duration_ns);
     cell_bytes(&cells[BYTES], TONE_NORMAL, (double)line->body_bytes);
-    cell_text(&cells[FROM], TONE_NORMAL, outcome_of(line));
+    cell_text(&cells[OUTCOME], TONE_NORMAL, outcome_of(line));
     tail_address(line, cells[CLIENT].text);
     thread_of(line, cells[THREAD].text, sizeof(cells[THREAD].text));
+    if (line->worker != TAIL_NO_THREAD)
+        cell_print(&cells[WORKER], TONE_NORMAL, "%u", line->worker);
     cell_text(&cells[REQUEST], tone == TONE_GOOD ? TONE_NORMAL : tone, line->request);
-    cell_print(&cells[PATH], TONE_NORMAL, "%.*s", (int)strcspn(path, " "), path);
+    cell_print(&cells[PATH], TONE_NORMAL, "%.*s", (int)strcspn(path, " ?"), path);
+    cells[PATH].cut = line->request_cut || strcspn(path, " ?") >= TABLE_CELL_BYTES;
     cell_text(&cells[REFERER], TONE_NORMAL, line->referer);
     cell_text(&cells[AGENT], TONE_NORMAL, line->agent);
 }
 
 static void detail(void *state, const struct scene *scene, size_t row, FILE *out)
 {
-    const struct tail_line *line = line_of(scene, row);
+    const struct tail_line *line = line_of(state, scene, row);
     char text[TEXT_SHORT], address[TAIL_ADDRESS_TEXT], thread[32];
 
-    (void)state;
     thread_of(line, thread, sizeof(thread));
-    fprintf(out, "request\t%s\n", line->request);
+    fprintf(out, "request\t%s%s\n", line->request, line->request_cut ? ".." : "");
+    if (line->request_cut)
+        fprintf(out, "length\t%" PRIu32 " bytes; the rest is not shown\n", line->request_bytes);
     fprintf(out, "status\t%u\n", line->status);
-    fprintf(out, "answered from\t%s\n", outcome_of(line));
+    fprintf(out, "outcome\t%s\n", outcome_of(line));
     fprintf(out, "began\t%s\n", text_clock(text, line->time_ns));
     fprintf(out, "took\t%s\n", text_latency(text, (double)line->duration_ns));
     fprintf(out, "content\t%" PRIu64 " bytes\n", line->body_bytes);
@@ -121,10 +163,11 @@ static const struct list list = {
 
 static bool ready(const struct scene *scene)
 {
-    return count(NULL, scene) > 0;
+    return tail_count(scene->tail) > tail_younger(scene->tail, scene->wall_ns);
 }
 
-static void draw_summary(const struct scene *scene, const struct canvas *canvas)
+static void draw_summary(const struct state *state, const struct scene *scene,
+                         const struct canvas *canvas)
 {
     char text[TEXT_SHORT], other[TEXT_SHORT];
     bool follows = scene->grid->list->follow && !scene->grid->selecting &&
@@ -133,11 +176,15 @@ static void draw_summary(const struct scene *scene, const struct canvas *canvas)
                     : canvas_text(canvas, 0, 0, TONE_NOTE,
                                   scene->moment == MOMENT_LIVE ? "paused (End follows)" : "held");
 
+    if (state->held && tail_total(scene->tail) > tail_total(state->copy))
+        x = canvas_item(
+            canvas, 0, x + 2, TONE_NOTE, "%s newer",
+            text_count(text, (double)(tail_total(scene->tail) - tail_total(state->copy))));
     x = canvas_print(canvas, 0, x + 2, TONE_NORMAL, "%s requests/s",
                      text_count(text, model_rate(scene->model, METRIC_requests)));
     x = canvas_item(canvas, 0, x + 2, TONE_NORMAL, "4xx %s/s  5xx %s/s",
-                    text_count(text, model_rate(scene->model, METRIC_responses_4xx)),
-                    text_count(other, model_rate(scene->model, METRIC_responses_5xx)));
+                    text_count(text, model_figure(scene->model, FIGURE_responses_4xx)),
+                    text_count(other, model_figure(scene->model, FIGURE_responses_5xx)));
     if (tail_missed(scene->tail) > 0)
         canvas_item(canvas, 0, x + 2, TONE_NOTE, "about %s missed",
                     text_count(text, (double)tail_missed(scene->tail)));
@@ -147,9 +194,13 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
 {
     struct canvas rows = canvas_part(canvas, 1, 0, canvas->height - 1, canvas->width);
 
-    (void)state;
     grid_draw(scene->grid, scene, &rows);
-    draw_summary(scene, canvas);
+    draw_summary(state, scene, canvas);
+}
+
+static void release(void *state)
+{
+    tail_destroy(((struct state *)state)->copy);
 }
 
 static json_t *json(void *state, const struct scene *scene)
@@ -163,17 +214,23 @@ static const char *const help[] = {
     "The requests of all threads in order of completion.",
     "Up pauses the list and goes back; End follows again.",
     "Enter shows all details of a request; f filters by its path.",
-    "Filters: status:5xx path:/dir client:127.0.0.1 thread:0.1 slower:10ms",
+    "Filters: status:5xx path:/dir client=127.0.0.1 thread=0.1 slower:10ms",
     "The line above counts missed requests: overwritten before they were read.",
     NULL};
+
+static const struct view_hint hints[] = {
+    {ACTION_OPEN, "details", false}, {ACTION_LAST, "follow", false}, {ACTION_NONE, "", false}};
 
 const struct view view_log = {
     .name = "log",
     .action = ACTION_VIEW_LOG,
     .empty = "No requests yet. Try: curl http://ADDRESS/ with an address the server listens on.",
+    .hints = hints,
     .help = help,
+    .state_size = sizeof(struct state),
     .list = &list,
     .ready = ready,
     .draw = draw,
     .json = json,
+    .release = release,
 };

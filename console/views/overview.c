@@ -41,6 +41,8 @@ static void processes_line(const struct scene *scene, char *line, size_t size, i
 {
     const struct process_table *table = scene->processes;
     char cores[TEXT_SHORT], memory[TEXT_SHORT], name[32];
+    enum { MORE = sizeof("  +999 processes") - 1 };
+    size_t before;
 
     line[0] = '\0';
     if (scene->moment == MOMENT_PAST)
@@ -50,10 +52,35 @@ static void processes_line(const struct scene *scene, char *line, size_t size, i
 
         snprintf(name, sizeof(name), usage->role == ROLE_WORKER ? "%s %" PRIu32 : "%s",
                  role_names[usage->role], usage->slot);
+        before = strlen(line);
         summary_append(
-            line, size, width, "%s %s %s", name, text_percent(cores, (double)usage->cores),
+            line, size, i + 1 < table->count ? width - MORE : width, "%s %s %s", name,
+            text_percent(cores, (double)usage->cores),
             text_bytes(memory, usage->resident_bytes > 0 ? (double)usage->resident_bytes : NAN));
+        if (strlen(line) == before) {
+            summary_append(line, size, width, "+%" PRIu32 " process%s", table->count - i,
+                           table->count - i == 1 ? "" : "es");
+            break;
+        }
     }
+}
+
+/* How long work waited for a CPU; the share of stolen time is that of a virtual machine. */
+static void shortage_line(const struct scene *scene, char *line, size_t size, int width)
+{
+    const struct cpu_shortage *shortage = &scene->processes->shortage;
+    char share[TEXT_SHORT];
+
+    line[0] = '\0';
+    if (scene->moment == MOMENT_PAST || shortage->known == 0) {
+        summary_add(line, size, width, "not recorded");
+        return;
+    }
+    summary_add(line, size, width, "server %s", text_percent(share, (double)shortage->server));
+    summary_add(line, size, width, "machine %s", text_percent(share, (double)shortage->machine));
+    summary_add(line, size, width, "stolen %s", text_percent(share, (double)shortage->stolen));
+    if (cpu_shortage_is_bad(shortage))
+        summary_add(line, size, width, "latencies include it");
 }
 
 /* Requests, log lines and processes that failed since the start. */
@@ -75,22 +102,57 @@ static void failures_line(const struct scene *scene, char *line, size_t size, in
 
     line[0] = '\0';
     for (size_t i = 0; i < ARRAY_LENGTH(items); i++)
-        summary_append(line, size, width, "%s %s", items[i].name,
-                       text_count(count, (double)sum(scene, items[i].metric)));
+        summary_add(line, size, width, "%s %s", items[i].name,
+                    text_count(count, (double)sum(scene, items[i].metric)));
+}
+
+/* Responses by status since the start: "200 33.1k  404 310". */
+static void statuses_line(const struct scene *scene, char *line, size_t size, int width)
+{
+    char count[TEXT_SHORT];
+
+    line[0] = '\0';
+    for (size_t i = 0; i < STATUS_METRICS; i++) {
+        uint64_t responses = sum(scene, status_metrics[i].metric);
+
+        if (responses > 0)
+            summary_add(line, size, width, "%d %s", status_metrics[i].status,
+                        text_count(count, (double)responses));
+    }
+}
+
+/* The workers publish their CPU time once a second, so these are of the last whole second. */
+static void cores_line(const struct scene *scene, char *line, size_t size, int width)
+{
+    char requests[TEXT_SHORT], switches[TEXT_SHORT];
+    double per_core, per_request;
+
+    history_series(scene->history, SERIES_REQUESTS_PER_CORE, &per_core, 1);
+    history_series(scene->history, SERIES_SWITCHES_PER_REQUEST, &per_request, 1);
+    line[0] = '\0';
+    summary_add(line, size, width, "requests/core %s", text_count(requests, per_core));
+    summary_add(line, size, width, "context switches/request %s",
+                text_count(switches, per_request));
+}
+
+static void queues_line(const struct scene *scene, char *line, size_t size, int width)
+{
+    line[0] = '\0';
+    summary_add(line, size, width, "accept queue %" PRIu64, sum(scene, METRIC_accept_queue));
+    summary_add(line, size, width, "master %" PRIu64, sum(scene, METRIC_dispatch_pending));
+    summary_add(line, size, width, "threads %" PRIu64, sum(scene, METRIC_connections_queued));
 }
 
 static void offload_line(const struct scene *scene, char *line, size_t size, int width)
 {
     char jobs[TEXT_SHORT], wait[TEXT_SHORT];
-    double finished = rate(scene, METRIC_offload_jobs);
 
     line[0] = '\0';
-    summary_append(line, size, width, "queued %" PRIu64, sum(scene, METRIC_offload_queue_depth));
-    summary_append(line, size, width, "jobs/s %s", text_count(jobs, finished));
-    summary_append(
-        line, size, width, "mean wait %s",
-        text_latency(wait, finished > 0 ? rate(scene, METRIC_offload_wait) / finished : NAN));
-    summary_append(line, size, width, "rejected %" PRIu64, sum(scene, METRIC_offload_rejected));
+    summary_add(line, size, width, "queued %" PRIu64, sum(scene, METRIC_offload_queue_depth));
+    summary_add(line, size, width, "jobs/s %s", text_count(jobs, rate(scene, METRIC_offload_jobs)));
+    summary_add(line, size, width, "mean wait %s",
+                text_latency(wait, model_figure(scene->model, FIGURE_offload_wait_mean)));
+    summary_add(line, size, width, "rejected %" PRIu64, sum(scene, METRIC_offload_rejected));
 }
 
 static void log_line(const struct scene *scene, char *line, size_t size, int width)
@@ -98,12 +160,37 @@ static void log_line(const struct scene *scene, char *line, size_t size, int wid
     char lines[TEXT_SHORT], bytes[TEXT_SHORT];
 
     line[0] = '\0';
-    summary_append(line, size, width, "lines/s %s",
-                   text_count(lines, rate(scene, METRIC_log_lines)));
-    summary_append(line, size, width, "%s/s", text_bytes(bytes, rate(scene, METRIC_log_bytes)));
-    summary_append(line, size, width, "waits %" PRIu64, sum(scene, METRIC_log_waits));
-    summary_append(line, size, width, "dropped %" PRIu64, sum(scene, METRIC_log_dropped));
-    summary_append(line, size, width, "write errors %" PRIu64, sum(scene, METRIC_log_write_errors));
+    summary_add(line, size, width, "lines/s %s", text_count(lines, rate(scene, METRIC_log_lines)));
+    summary_add(line, size, width, "%s/s", text_bytes(bytes, rate(scene, METRIC_log_bytes)));
+    summary_add(line, size, width, "waits %" PRIu64, sum(scene, METRIC_log_waits));
+    summary_add(line, size, width, "dropped %" PRIu64, sum(scene, METRIC_log_dropped));
+    summary_add(line, size, width, "write errors %" PRIu64, sum(scene, METRIC_log_write_errors));
+}
+
+static void tls_line(const struct scene *scene, char *line, size_t size, int width)
+{
+    char handshakes[TEXT_SHORT], resumed[TEXT_SHORT];
+
+    line[0] = '\0';
+    summary_add(line, size, width, "connections %" PRIu64, sum(scene, METRIC_tls_open));
+    summary_add(line, size, width, "handshakes/s %s",
+                text_count(handshakes, rate(scene, METRIC_tls_handshakes)));
+    summary_add(line, size, width, "resumed %s",
+                text_percent(resumed, model_figure(scene->model, FIGURE_tls_resumed_ratio)));
+    summary_add(line, size, width, "failed/s %s",
+                text_count(handshakes, model_figure(scene->model, FIGURE_tls_failed)));
+}
+
+static void http2_line(const struct scene *scene, char *line, size_t size, int width)
+{
+    char requests[TEXT_SHORT];
+
+    line[0] = '\0';
+    summary_add(line, size, width, "connections %" PRIu64, sum(scene, METRIC_http2_open));
+    summary_add(line, size, width, "streams %" PRIu64, sum(scene, METRIC_http2_streams));
+    summary_add(line, size, width, "requests/s %s",
+                text_count(requests, rate(scene, METRIC_requests_http2)));
+    summary_add(line, size, width, "errors %" PRIu64, sum(scene, METRIC_http2_errors));
 }
 
 static void server_line(const struct scene *scene, char *line, size_t size, int width)
@@ -111,27 +198,48 @@ static void server_line(const struct scene *scene, char *line, size_t size, int 
     summary_processes(model_now(scene->model), line, size, width);
 }
 
-static const struct line lines[] = {{"cpu mem", processes_line},
-                                    {"failures", failures_line},
-                                    {"offload", offload_line},
-                                    {"log", log_line},
-                                    {"server", server_line}};
+static const struct line lines[] = {{"cpu mem", processes_line}, {"failures", failures_line},
+                                    {"statuses", statuses_line}, {"cores", cores_line},
+                                    {"waiting", queues_line},    {"offload", offload_line},
+                                    {"log", log_line},           {"server", server_line},
+                                    {"TLS", tls_line},           {"HTTP/2", http2_line}};
+
+/* Before the others if CPU is missing, else after them. */
+static const struct line shortage = {"CPU wait", shortage_line};
 
 enum { LINE_LABEL = 9, STRIP_MOST = 3 };
+
+static bool shortage_is_bad(const struct scene *scene)
+{
+    return scene->moment != MOMENT_PAST && cpu_shortage_is_bad(&scene->processes->shortage);
+}
+
+static void draw_line(const struct scene *scene, const struct canvas *canvas, int y,
+                      const struct line *line, enum tone tone)
+{
+    char text[256];
+
+    if (y >= canvas->height)
+        return;
+    line->write(scene, text, sizeof(text), canvas->width - LINE_LABEL);
+    canvas_text(canvas, y, 0, TONE_TITLE, line->title);
+    canvas_text(canvas, y, LINE_LABEL, tone, text);
+}
 
 /* Draws the strip of threads, then as many lines as fit. */
 static void draw_lines(const struct scene *scene, const struct canvas *canvas)
 {
-    int strip = canvas->height - (int)ARRAY_LENGTH(lines), y;
-    char line[256];
+    bool bad = shortage_is_bad(scene);
+    int strip = canvas->height - (int)ARRAY_LENGTH(lines) - 1, y;
 
     strip = strip < 1 ? 1 : strip > STRIP_MOST ? STRIP_MOST : strip;
     y = strip_draw(canvas, 0, strip, model_now(scene->model));
-    for (size_t i = 0; i < ARRAY_LENGTH(lines) && y < canvas->height; i++, y++) {
-        lines[i].write(scene, line, sizeof(line), canvas->width - LINE_LABEL);
-        canvas_text(canvas, y, 0, TONE_TITLE, lines[i].title);
-        canvas_text(canvas, y, LINE_LABEL, TONE_NORMAL, line);
-    }
+    if (bad)
+        draw_line(scene, canvas, y++, &shortage, TONE_WARN);
+    for (size_t i = 0; i < ARRAY_LENGTH(lines); i++)
+        draw_line(scene, canvas, y++, &lines[i], TONE_NORMAL);
+    if (!bad)
+        draw_line(scene, canvas, y, &shortage, TONE_NORMAL);
 }
 
 /* Number of panels side by side. */
@@ -181,7 +289,7 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
 {
     int columns = grid_columns(canvas->width);
     int rows = ((int)ARRAY_LENGTH(panels) + columns - 1) / columns;
-    int most = (int)ARRAY_LENGTH(lines) + strip_lines(scene, canvas->width);
+    int most = (int)ARRAY_LENGTH(lines) + 1 + strip_lines(scene, canvas->width);
     int below = lines_below(canvas->height, rows, most);
     int gap = below == most && canvas->height > most + rows * PANEL_FULL_HEIGHT;
     struct canvas upper = canvas_part(canvas, 0, 0, canvas->height - below - gap, canvas->width);
@@ -211,6 +319,8 @@ static void once(void *state, const struct scene *scene, FILE *out)
         lines[i].write(scene, line, sizeof(line), (int)sizeof(line) - 1);
         fprintf(out, "%-20s %10s  %s\n", lines[i].title, "", line);
     }
+    shortage.write(scene, line, sizeof(line), (int)sizeof(line) - 1);
+    fprintf(out, "%-20s %10s  %s\n", shortage.title, "", line);
 }
 
 /* null for NAN. */
@@ -255,6 +365,16 @@ static json_t *json_processes(const struct scene *scene)
     return processes;
 }
 
+static json_t *json_shortage(const struct scene *scene)
+{
+    const struct cpu_shortage *missing = &scene->processes->shortage;
+    bool known = missing->known != 0;
+
+    return json_pack("{s:o, s:o, s:o}", "server", number(known ? (double)missing->server : NAN),
+                     "machine", number(known ? (double)missing->machine : NAN), "stolen",
+                     number(known ? (double)missing->stolen : NAN));
+}
+
 static json_t *json(void *state, const struct scene *scene)
 {
     const struct model *model = scene->model;
@@ -262,27 +382,59 @@ static json_t *json(void *state, const struct scene *scene)
 
     (void)state;
     return json_pack(
-        "{s:f, s:o, s:{s:o, s:o, s:o, s:o}, s:{s:i, s:i}, s:{s:i, s:i}, s:o, s:o, s:o}",
+        "{s:f, s:o, s:{s:o, s:o, s:o, s:o, s:o}, s:{s:i, s:i}, s:{s:i, s:i}, s:o, s:o, s:o, "
+        "s:o}",
         "interval_s", (double)model_interval_ns(model) / 1e9, "cache_hit_ratio",
-        number(model_hit_ratio(model)), "latency_ns", "p50", number(model_percentile(model, 50)),
-        "p90", number(model_percentile(model, 90)), "p99", number(model_percentile(model, 99)),
-        "max", number(model_percentile(model, 100)), "workers", "wanted", (int)now->workers_wanted,
-        "actual", (int)snapshot_workers_actual(now), "threads", "wanted",
-        (int)(now->workers_wanted * now->threads_wanted), "actual",
-        (int)snapshot_threads_actual(now), "processes", json_processes(scene), "metrics",
-        json_metrics(scene), "rates_per_s", json_rates(scene));
+        number(model_figure(model, FIGURE_cache_hit_ratio)), "latency_ns", "mean",
+        number(model_figure(model, FIGURE_response_time_mean)), "p50",
+        number(model_percentile(model, 50)), "p90", number(model_percentile(model, 90)), "p99",
+        number(model_percentile(model, 99)), "max", number(model_percentile(model, 100)), "workers",
+        "wanted", (int)now->workers_wanted, "actual", (int)snapshot_workers_actual(now), "threads",
+        "wanted", (int)(now->workers_wanted * now->threads_wanted), "actual",
+        (int)snapshot_threads_actual(now), "processes", json_processes(scene), "cpu_wait",
+        json_shortage(scene), "metrics", json_metrics(scene), "rates_per_s", json_rates(scene));
 }
 
 static const char *const help[] = {
     "The server now, and its history over the time range (key g).",
     "The mark below a graph is its peak; the scale is on the left.",
     "cpu mem: CPU in percent of one core, and memory, of each process.",
-    "Busy connections wait for an offload thread or for their client.", NULL};
+    "CPU wait: time in which the server had work, but no CPU; the",
+    "same of any task of the machine; CPU time taken by its host.",
+    "Busy connections wait for an offload thread or for their client.",
+    NULL};
+
+/* In the order of the screen. */
+static const struct view_number numbers[] = {
+    {"requests", NUMBER_METRIC, METRIC_requests},
+    {"keep-alive", NUMBER_FIGURE, FIGURE_keepalive_ratio},
+    {"mean", NUMBER_FIGURE, FIGURE_response_time_mean},
+    {"sent", NUMBER_METRIC, METRIC_bytes_sent},
+    {"received", NUMBER_METRIC, METRIC_bytes_received},
+    {"conns", NUMBER_METRIC, METRIC_connections_open},
+    {"busy", NUMBER_METRIC, METRIC_connections_busy},
+    {"waiting", NUMBER_FIGURE, FIGURE_connections_waiting},
+    {"new", NUMBER_METRIC, METRIC_connections_accepted},
+    {"errors", NUMBER_FIGURE, FIGURE_errors},
+    {"cache hits", NUMBER_FIGURE, FIGURE_cache_hit_ratio},
+    {"entries", NUMBER_METRIC, METRIC_cache_entries},
+    {"evicted", NUMBER_METRIC, METRIC_cache_evicted},
+    {"queue full", NUMBER_METRIC, METRIC_offload_rejected},
+    {"timed out", NUMBER_METRIC, METRIC_connections_timed_out},
+    {"aborted", NUMBER_METRIC, METRIC_responses_cut_short},
+    {"dropped", NUMBER_METRIC, METRIC_log_dropped},
+    {"req/core", NUMBER_FIGURE, FIGURE_requests_per_core},
+    {"switches", NUMBER_FIGURE, FIGURE_switches_per_request},
+    {"mean wait", NUMBER_FIGURE, FIGURE_offload_wait_mean},
+    {"resumed", NUMBER_FIGURE, FIGURE_tls_resumed_ratio},
+    {NULL, NUMBER_METRIC, 0},
+};
 
 const struct view view_overview = {
     .name = "overview",
     .action = ACTION_VIEW_OVERVIEW,
     .empty = "",
+    .numbers = numbers,
     .help = help,
     .draw = draw,
     .once = once,

@@ -15,6 +15,11 @@ static double rate(const struct scene *scene, enum metric metric)
     return model_rate(scene->model, metric);
 }
 
+static double figure(const struct scene *scene, enum figure figure)
+{
+    return model_figure(scene->model, figure);
+}
+
 static double requests_value(const struct scene *scene)
 {
     return rate(scene, METRIC_requests);
@@ -23,12 +28,10 @@ static double requests_value(const struct scene *scene)
 static void requests_detail(const struct scene *scene, char *buffer, size_t size)
 {
     char total[TEXT_SHORT], kept[TEXT_SHORT];
-    double requests = rate(scene, METRIC_requests);
 
-    snprintf(
-        buffer, size, "%s total, %s keep-alive",
-        text_count(total, (double)sum(scene, METRIC_requests)),
-        text_percent(kept, requests > 0 ? rate(scene, METRIC_requests_keepalive) / requests : NAN));
+    snprintf(buffer, size, "%s total, %s keep-alive",
+             text_count(total, (double)sum(scene, METRIC_requests)),
+             text_percent(kept, figure(scene, FIGURE_keepalive_ratio)));
 }
 
 static double sent_value(const struct scene *scene)
@@ -52,9 +55,10 @@ static double latency_value(const struct scene *scene)
 
 static void latency_detail(const struct scene *scene, char *buffer, size_t size)
 {
-    char half[TEXT_SHORT], most[TEXT_SHORT], max[TEXT_SHORT];
+    char mean[TEXT_SHORT], half[TEXT_SHORT], most[TEXT_SHORT], max[TEXT_SHORT];
 
-    snprintf(buffer, size, "p50 %s  p90 %s  max %s",
+    snprintf(buffer, size, "mean %s  p50 %s  p90 %s  max %s",
+             text_latency(mean, figure(scene, FIGURE_response_time_mean)),
              text_latency(half, model_percentile(scene->model, 50)),
              text_latency(most, model_percentile(scene->model, 90)),
              text_latency(max, model_percentile(scene->model, 100)));
@@ -73,13 +77,13 @@ static void connections_detail(const struct scene *scene, char *buffer, size_t s
 
     snprintf(buffer, size, "busy %s, idle %s, waiting %s, new %s/s", text_count(busy, active),
              text_count(idle, open > active ? open - active : 0),
-             text_count(waiting, (double)sum(scene, METRIC_dispatch_pending)),
+             text_count(waiting, figure(scene, FIGURE_connections_waiting)),
              text_count(accepted, rate(scene, METRIC_connections_accepted)));
 }
 
 static double errors_value(const struct scene *scene)
 {
-    return rate(scene, METRIC_responses_4xx) + rate(scene, METRIC_responses_5xx);
+    return figure(scene, FIGURE_errors);
 }
 
 static void errors_detail(const struct scene *scene, char *buffer, size_t size)
@@ -87,15 +91,15 @@ static void errors_detail(const struct scene *scene, char *buffer, size_t size)
     char success[TEXT_SHORT], moved[TEXT_SHORT], client[TEXT_SHORT], server[TEXT_SHORT];
 
     snprintf(buffer, size, "2xx %s  3xx %s  4xx %s  5xx %s",
-             text_count(success, rate(scene, METRIC_responses_2xx)),
-             text_count(moved, rate(scene, METRIC_responses_3xx)),
-             text_count(client, rate(scene, METRIC_responses_4xx)),
-             text_count(server, rate(scene, METRIC_responses_5xx)));
+             text_count(success, figure(scene, FIGURE_responses_2xx)),
+             text_count(moved, figure(scene, FIGURE_responses_3xx)),
+             text_count(client, figure(scene, FIGURE_responses_4xx)),
+             text_count(server, figure(scene, FIGURE_responses_5xx)));
 }
 
 static double cache_value(const struct scene *scene)
 {
-    return model_hit_ratio(scene->model);
+    return figure(scene, FIGURE_cache_hit_ratio);
 }
 
 static void cache_detail(const struct scene *scene, char *buffer, size_t size)
@@ -109,17 +113,17 @@ static void cache_detail(const struct scene *scene, char *buffer, size_t size)
 }
 
 const struct metric_panel panel_requests = {"requests/s", SERIES_REQUESTS, GRAPH_COUNT,
-                                            requests_value, requests_detail};
+                                            false,        requests_value,  requests_detail};
 const struct metric_panel panel_latency = {"latency p99", SERIES_LATENCY_P99, GRAPH_TIME,
-                                           latency_value, latency_detail};
-const struct metric_panel panel_sent = {"sent/s", SERIES_BYTES_SENT, GRAPH_BYTES, sent_value,
-                                        sent_detail};
-const struct metric_panel panel_connections = {"connections", SERIES_CONNECTIONS, GRAPH_COUNT,
-                                               connections_value, connections_detail};
-const struct metric_panel panel_errors = {"errors/s (4xx, 5xx)", SERIES_ERRORS, GRAPH_COUNT,
-                                          errors_value, errors_detail};
-const struct metric_panel panel_cache = {"cache hits", SERIES_HIT_RATIO, GRAPH_RATIO, cache_value,
-                                         cache_detail};
+                                           false,         latency_value,      latency_detail};
+const struct metric_panel panel_sent = {"sent/s", SERIES_BYTES_SENT, GRAPH_BYTES,
+                                        false,    sent_value,        sent_detail};
+const struct metric_panel panel_connections = {
+    "connections", SERIES_CONNECTIONS, GRAPH_COUNT, false, connections_value, connections_detail};
+const struct metric_panel panel_errors = {"errors/s (4xx, 5xx)", SERIES_ERRORS, GRAPH_COUNT, true,
+                                          errors_value,          errors_detail};
+const struct metric_panel panel_cache = {"cache hits", SERIES_HIT_RATIO, GRAPH_RATIO,
+                                         false,        cache_value,      cache_detail};
 
 void metric_panel_draw(const struct metric_panel *panel, const struct scene *scene,
                        const struct canvas *canvas)
@@ -128,6 +132,7 @@ void metric_panel_draw(const struct metric_panel *panel, const struct scene *sce
     size_t count = (size_t)scene->span_s, peak;
     char detail[PANEL_TEXT];
     double now = panel->value(scene);
+    struct graph_mark marks[GRAPH_MARKS_MAX];
 
     count = count < SEGMENT_HISTORY_SAMPLES ? count : SEGMENT_HISTORY_SAMPLES;
     history_series(scene->history, panel->series, values, count);
@@ -137,10 +142,14 @@ void metric_panel_draw(const struct metric_panel *panel, const struct scene *sce
     panel->detail(scene, detail, sizeof(detail));
     panel_draw(&(struct panel){.title = panel->title,
                                .unit = panel->unit,
+                               .bad = panel->bad,
+                               .logarithmic = scene->logarithmic,
                                .style = scene->style,
                                .now = now,
                                .values = values,
                                .count = count,
+                               .marks = marks,
+                               .mark_count = scene_marks(scene, count, marks),
                                .detail = detail},
                canvas);
 }

@@ -23,28 +23,40 @@ enum column_number {
     REQUESTS,
     CONNECTIONS,
     BUSY,
+    TLS,
+    HTTP2,
+    STREAMS,
+    GAVE,
+    TOOK,
     P99,
     CPU,
     SENT,
     TOTAL,
     TID,
     WORK,
+    WORKER,
     COLUMNS
 };
 
 static const struct column columns[COLUMNS] = {
     [THREAD] = {.title = "THREAD", .width = 9, .importance = 10, .key = true},
     [STATE] = {.title = "STATE", .width = 12, .importance = 10},
-    [SINCE] = {.title = "SINCE", .width = 7, .importance = 6, .right = true},
+    [SINCE] = {.title = "SINCE", .width = 7, .importance = 6, .right = true, .output = OUTPUT_NS},
     [REQUESTS] = {.title = "REQ/S", .width = 6, .importance = 9, .right = true},
     [CONNECTIONS] = {.title = "CONN", .width = 5, .importance = 8, .right = true},
     [BUSY] = {.title = "BUSY", .width = 5, .importance = 4, .right = true},
-    [P99] = {.title = "P99", .width = 7, .importance = 6, .right = true},
+    [TLS] = {.title = "TLS", .width = 5, .importance = 2, .right = true},
+    [HTTP2] = {.title = "H2", .width = 5, .importance = 2, .right = true},
+    [STREAMS] = {.title = "STREAMS", .width = 7, .importance = 2, .right = true},
+    [GAVE] = {.title = "GAVE", .width = 5, .importance = 3, .right = true},
+    [TOOK] = {.title = "TOOK", .width = 5, .importance = 3, .right = true},
+    [P99] = {.title = "P99", .width = 7, .importance = 6, .right = true, .output = OUTPUT_NS},
     [CPU] = {.title = "CPU", .width = 6, .importance = 5, .right = true},
     [SENT] = {.title = "SENT/S", .width = 9, .importance = 3, .right = true},
     [TOTAL] = {.title = "REQUESTS", .width = 8, .importance = 2, .right = true},
     [TID] = {.title = "TID", .width = 7, .importance = 1, .right = true},
-    [WORK] = {.title = "WORKS ON", .width = 22, .importance = 7, .stretch = true},
+    [WORK] = {.title = "LAST WORK", .width = 22, .importance = 7, .stretch = true},
+    [WORKER] = {.title = "WORKER", .hidden = true, .key = true},
 };
 
 enum { EFFECT_LEAST = 8, EFFECT_MOST = 16, SIDE_BY_SIDE_WIDTH = 70, LEGEND_MOST = 3, TALL = 16 };
@@ -58,7 +70,12 @@ struct row {
 };
 
 struct state {
-    bool letters; /* show only the strip */
+    enum {
+        FOLDED,
+        EVERY_THREAD,
+        ONLY_LETTERS,
+        MODES
+    } mode; /* FOLDED: without idle offload threads */
     struct row *rows;
     size_t count, room;
 };
@@ -78,18 +95,24 @@ static void add(struct state *state, struct row row)
 }
 
 static void add_worker(struct state *state, const struct worker_sample *worker,
-                       const struct thread_sample *const *order, uint32_t threads)
+                       const struct thread_sample *const *order, uint32_t threads, bool sorted)
 {
-    add(state, (struct row){.worker = worker});
+    bool every = state->mode == EVERY_THREAD;
+
+    if (!sorted)
+        add(state, (struct row){.worker = worker});
     for (uint32_t i = 0; i < threads; i++)
         if (order[i]->worker == worker->slot)
             add(state, (struct row){.worker = worker, .thread = order[i]});
-    add(state, (struct row){.worker = worker, .queue = true});
+    if (!sorted)
+        add(state, (struct row){.worker = worker, .queue = true});
     for (uint32_t i = 0; i < worker->offload_count; i++)
-        add(state, (struct row){.worker = worker, .offload = &worker->offload[i]});
+        if (every || worker->offload[i].activity.state != THREAD_STATE_QUEUE)
+            add(state, (struct row){.worker = worker, .offload = &worker->offload[i]});
 }
 
-static void make_rows(struct state *state, const struct snapshot *now)
+/* SORTED: only threads, because a worker cannot be compared with its own threads. */
+static void make_rows(struct state *state, const struct snapshot *now, bool sorted)
 {
     const struct thread_sample *const *order;
     uint32_t threads = strip_sorted(now, &order);
@@ -103,7 +126,7 @@ static void make_rows(struct state *state, const struct snapshot *now)
     if (state->rows != NULL) {
         for (uint32_t i = 0; i < now->worker_count; i++)
             if (now->workers[i].state != WORKER_NONE)
-                add_worker(state, &now->workers[i], order, threads);
+                add_worker(state, &now->workers[i], order, threads, sorted);
         for (uint32_t i = 0; i < threads;
              i++) /* in the history the thread belonged to another worker */
             if (order[i]->worker == SEGMENT_NO_WORKER)
@@ -115,7 +138,9 @@ static size_t count(void *state, const struct scene *scene)
 {
     struct state *own = state;
 
-    make_rows(own, model_now(scene->model));
+    if (scene->controller == NULL)
+        own->mode = EVERY_THREAD; /* output for scripts */
+    make_rows(own, model_now(scene->model), scene->grid != NULL && scene->grid->sorted_by != 0);
     return own->count;
 }
 
@@ -161,8 +186,43 @@ static void fill_activity(struct cell *cells, const struct scene *scene,
     if (activity->tid != 0)
         cell_exact(&cells[TID], TONE_DIM, (uint64_t)activity->tid);
     cell_text(&cells[WORK], TONE_NORMAL,
-              escape_bytes(work, sizeof(work), activity->work, strlen(activity->work)));
+              escape_text(work, sizeof(work), activity->work, strlen(activity->work)));
 }
+
+/* Connections handed over to other threads: a total, or the rate of the last second. */
+static double given_by(const struct model *model, const struct thread_sample *thread,
+                       double (*value)(const struct model *, const struct thread_sample *,
+                                       enum metric))
+{
+    return value(model, thread, METRIC_connections_moved_leaving) +
+           value(model, thread, METRIC_connections_moved_resize) +
+           value(model, thread, METRIC_connections_moved_uneven);
+}
+
+/* Totals, highlighted while connections move. */
+static void fill_moves(struct cell *cells, const struct model *model,
+                       const struct thread_sample *thread)
+{
+    bool gives = given_by(model, thread, model_thread_rate) > 0;
+    bool takes = model_thread_rate(model, thread, METRIC_connections_adopted) > 0;
+
+    cell_count(&cells[GAVE], gives ? TONE_WARN : TONE_DIM,
+               given_by(model, thread, model_thread_value));
+    cell_count(&cells[TOOK], takes ? TONE_VALUE : TONE_DIM,
+               model_thread_value(model, thread, METRIC_connections_adopted));
+}
+
+/* What is drawn as a number of each thread, and as the sum of a worker. */
+static const struct {
+    enum column_number column;
+    enum metric metric;
+} gauges[] = {
+    {CONNECTIONS, METRIC_connections_open},
+    {BUSY, METRIC_connections_busy},
+    {TLS, METRIC_tls_open},
+    {HTTP2, METRIC_http2_open},
+    {STREAMS, METRIC_http2_streams},
+};
 
 static void fill_thread(struct cell *cells, const struct scene *scene,
                         const struct thread_sample *thread)
@@ -171,10 +231,10 @@ static void fill_thread(struct cell *cells, const struct scene *scene,
 
     fill_activity(cells, scene, &thread->activity);
     cell_rate(&cells[REQUESTS], TONE_VALUE, model_thread_rate(model, thread, METRIC_requests));
-    cell_count(&cells[CONNECTIONS], TONE_NORMAL,
-               model_thread_value(model, thread, METRIC_connections_open));
-    cell_count(&cells[BUSY], TONE_NORMAL,
-               model_thread_value(model, thread, METRIC_connections_busy));
+    for (size_t i = 0; i < ARRAY_LENGTH(gauges); i++)
+        cell_count(&cells[gauges[i].column], TONE_NORMAL,
+                   model_thread_value(model, thread, gauges[i].metric));
+    fill_moves(cells, model, thread);
     cell_latency(&cells[P99], TONE_NORMAL, model_thread_percentile(model, thread, 99));
     cell_bytes(&cells[SENT], TONE_NORMAL, model_thread_rate(model, thread, METRIC_bytes_sent));
     cell_count(&cells[TOTAL], TONE_NORMAL, model_thread_value(model, thread, METRIC_requests));
@@ -190,18 +250,9 @@ static double worker_cores(const struct scene *scene, const struct worker_sample
 
 static const char *worker_state_name(uint32_t state)
 {
-    switch (state) {
-    case WORKER_NONE:
+    if (state == WORKER_NONE)
         return "ended";
-    case WORKER_STARTING:
-        return "starting";
-    case WORKER_SERVING:
-        return "serving";
-    case WORKER_LEAVING:
-        return "leaving";
-    default:
-        return "unknown";
-    }
+    return state < WORKER_STATE_COUNT ? worker_state_names[state] : "unknown";
 }
 
 /* The sum of METRIC over the threads of a worker: a gauge, or the rate of a counter. */
@@ -240,6 +291,15 @@ static void worker_line(const struct scene *scene, const struct worker_sample *w
         summary_append(line, size, width, "started %" PRIu32 " times", worker->starts);
 }
 
+/* The width of the last column; unlimited in output for scripts. */
+static int work_width(const struct scene *scene)
+{
+    enum { UNLIMITED = 200 };
+    int width = scene->grid != NULL ? scene->grid->widths[WORK] : 0;
+
+    return width > 0 ? width : UNLIMITED;
+}
+
 static void fill_worker(struct cell *cells, const struct scene *scene,
                         const struct worker_sample *worker)
 {
@@ -250,15 +310,24 @@ static void fill_worker(struct cell *cells, const struct scene *scene,
     cell_age(&cells[SINCE], TONE_NOTE,
              wall_ns > worker->started_ns ? wall_ns - worker->started_ns : 0);
     cell_rate(&cells[REQUESTS], TONE_NOTE, sum_of(scene, worker, METRIC_requests, true));
-    cell_count(&cells[CONNECTIONS], TONE_NOTE,
-               sum_of(scene, worker, METRIC_connections_open, false));
-    cell_count(&cells[BUSY], TONE_NOTE, sum_of(scene, worker, METRIC_connections_busy, false));
+    for (size_t i = 0; i < ARRAY_LENGTH(gauges); i++)
+        cell_count(&cells[gauges[i].column], TONE_NOTE,
+                   sum_of(scene, worker, gauges[i].metric, false));
     cell_percent(&cells[CPU], TONE_NOTE, worker_cores(scene, worker));
     cell_bytes(&cells[SENT], TONE_NOTE, sum_of(scene, worker, METRIC_bytes_sent, true));
     cell_count(&cells[TOTAL], TONE_NOTE, sum_of(scene, worker, METRIC_requests, false));
     cell_exact(&cells[TID], TONE_DIM, (uint64_t)worker->pid);
-    worker_line(scene, worker, cells[WORK].text, sizeof(cells[WORK].text), 200);
+    worker_line(scene, worker, cells[WORK].text, sizeof(cells[WORK].text), work_width(scene));
     cells[WORK].tone = TONE_NOTE;
+}
+
+static uint32_t idle_offload(const struct worker_sample *worker)
+{
+    uint32_t idle = 0;
+
+    for (uint32_t i = 0; i < worker->offload_count; i++)
+        idle += worker->offload[i].activity.state == THREAD_STATE_QUEUE;
+    return idle;
 }
 
 static void fill_queue(struct cell *cells, const struct scene *scene,
@@ -275,9 +344,14 @@ static void fill_queue(struct cell *cells, const struct scene *scene,
     }
     cell_print(&cells[STATE], waiting > 0 ? TONE_WARN : TONE_DIM, "%s waiting",
                text_count(depth, waiting));
-    cell_print(&cells[WORK], TONE_DIM, "wait %s, %s/s, %" PRIu32 " threads",
-               text_latency(text, jobs > 0 ? wait / jobs : NAN), text_count(rate, jobs),
-               worker->offload_actual);
+    cells[WORK].tone = TONE_DIM;
+    summary_append(cells[WORK].text, sizeof(cells[WORK].text), work_width(scene),
+                   "%" PRIu32 " thread%s, %" PRIu32 " idle", worker->offload_actual,
+                   worker->offload_actual == 1 ? "" : "s", idle_offload(worker));
+    summary_append(cells[WORK].text, sizeof(cells[WORK].text), work_width(scene), "wait %s",
+                   text_latency(text, jobs > 0 ? wait / jobs : NAN));
+    summary_append(cells[WORK].text, sizeof(cells[WORK].text), work_width(scene), "%s/s",
+                   text_count(rate, jobs));
 }
 
 static void fill(void *state, const struct scene *scene, size_t number, struct cell *cells)
@@ -285,6 +359,10 @@ static void fill(void *state, const struct scene *scene, size_t number, struct c
     const struct row *row = &((struct state *)state)->rows[number];
 
     name_of(row, cells[THREAD].text, sizeof(cells[THREAD].text));
+    cells[THREAD].no_key = row->thread == NULL; /* no request has these names */
+    cells[WORKER].no_key = row->thread != NULL;
+    if (row->worker != NULL)
+        cell_print(&cells[WORKER], TONE_NORMAL, "%" PRIu32, row->worker->slot);
     cells[THREAD].tone = row->thread != NULL                  ? TONE_NORMAL
                          : row->offload != NULL || row->queue ? TONE_DIM
                                                               : TONE_NOTE;
@@ -326,7 +404,7 @@ static void detail(void *state, const struct scene *scene, size_t number, FILE *
         fprintf(out, "state\t%c %s\n", server_state_letter(&now->server, activity->state),
                 server_state_name(&now->server, activity->state));
         fprintf(out, "works on\t%s\n",
-                escape_bytes(work, sizeof(work), activity->work, strlen(activity->work)));
+                escape_text(work, sizeof(work), activity->work, strlen(activity->work)));
     } else {
         worker_line(scene, row->worker, line, sizeof(line), sizeof(line) - 1);
         fprintf(out, "now\t%s\n", line);
@@ -345,6 +423,7 @@ static const struct list list = {
     .fill = fill,
     .id = id,
     .detail = detail,
+    .opens = true,
 };
 
 static bool ready(const struct scene *scene)
@@ -367,15 +446,16 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
     struct state *own = state;
     const struct snapshot *now = model_now(scene->model);
     bool tall = canvas->height >= TALL;
-    int legend = tall ? LEGEND_MOST : 1, lines = (int)most_rows(now);
-    int used =
-        strip_draw(canvas, 0, own->letters ? canvas->height - legend : canvas->height / 6 + 1, now);
+    int legend = tall ? LEGEND_MOST : 1, lines = (int)count(own, scene);
+    int used = strip_draw(
+        canvas, 0, own->mode == ONLY_LETTERS ? canvas->height - legend : canvas->height / 6 + 1,
+        now);
     struct canvas rest, effect;
 
     used += strip_draw_legend(canvas, used, legend, now);
     used += tall; /* blank line */
     rest = canvas_part(canvas, used, 0, canvas->height - used, canvas->width);
-    lines = own->letters ? 0 : lines + 1;
+    lines = own->mode == ONLY_LETTERS ? 0 : lines + 1;
     effect = canvas_part(&rest, lines, 0, rest.height - lines, rest.width);
     if (effect.height > EFFECT_MOST)
         effect = canvas_part(&rest, rest.height - EFFECT_MOST, 0, EFFECT_MOST, rest.width);
@@ -384,7 +464,7 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
     else
         lines = rest.height;
     rest = canvas_part(&rest, 0, 0, lines, rest.width);
-    if (!own->letters)
+    if (own->mode != ONLY_LETTERS)
         grid_draw(scene->grid, scene, &rest);
 }
 
@@ -394,7 +474,7 @@ static void act_on_worker(const struct state *state, const struct scene *scene, 
     char line[64];
     size_t row;
 
-    if (!grid_selected(scene->grid, &row) || state->rows[row].worker == NULL) {
+    if (!grid_subject(scene->grid, &row) || state->rows[row].worker == NULL) {
         controller_report(scene->controller, true, "select a worker or a thread first (Up, Down)");
         return;
     }
@@ -408,7 +488,7 @@ static bool key(void *state, const struct scene *scene, enum action action)
 
     switch (action) {
     case ACTION_MODE:
-        own->letters = !own->letters;
+        own->mode = (own->mode + 1) % MODES;
         return true;
     case ACTION_REMOVE:
         act_on_worker(own, scene, "drain");
@@ -440,7 +520,10 @@ static const char *const help[] = {
     "o O maximum of offload threads per worker.",
     "d drains the worker of the selected row, r restarts it.",
     "0.1 is a serving thread, 0.q1 an offload thread, 0.queue their queue.",
-    "CPU is in percent of one core. m shows only the letters.",
+    "Connections move to threads with less to do: GAVE and TOOK count them.",
+    "Idle offload threads are folded into their queue; m shows them, then only letters.",
+    "s sorts: then workers and queues are left out, :sort cpu puts the busiest thread first.",
+    "CPU is in percent of one core.",
     NULL};
 
 /* JSON: all metrics of workers and threads */
@@ -454,7 +537,7 @@ static json_t *json_activity(const struct snapshot *now, const struct activity_c
     return json_pack("{s:i, s:s, s:s, s:I, s:s}", "tid", (int)activity->tid, "letter", letter,
                      "state", server_state_name(&now->server, activity->state), "since_ns",
                      (json_int_t)(now->time_ns > since ? now->time_ns - since : 0), "work",
-                     escape_bytes(work, sizeof(work), activity->work, strlen(activity->work)));
+                     escape_text(work, sizeof(work), activity->work, strlen(activity->work)));
 }
 
 /* Adds the metrics of SCOPE to OBJECT. */
@@ -517,11 +600,31 @@ static json_t *json(void *state, const struct scene *scene)
     return json_pack("{s:o}", "workers", workers);
 }
 
+static const struct view_hint hints[] = {{ACTION_MODE, "layout", false},
+                                         {ACTION_REMOVE, "drain", true},
+                                         {ACTION_RUN, "restart", true},
+                                         {ACTION_NONE, "", false}};
+
+/* In the order of the screen. */
+static const struct view_number numbers[] = {
+    {"REQ/S", NUMBER_METRIC, METRIC_requests},
+    {"CONN", NUMBER_METRIC, METRIC_connections_open},
+    {"BUSY", NUMBER_METRIC, METRIC_connections_busy},
+    {"GAVE", NUMBER_METRIC, METRIC_connections_moved_uneven},
+    {"TOOK", NUMBER_METRIC, METRIC_connections_adopted},
+    {"SENT/S", NUMBER_METRIC, METRIC_bytes_sent},
+    {"waiting", NUMBER_METRIC, METRIC_offload_queue_depth},
+    {"wait", NUMBER_FIGURE, FIGURE_offload_wait_mean},
+    {NULL, NUMBER_METRIC, 0},
+};
+
 const struct view view_threads = {
     .name = "threads",
     .action = ACTION_VIEW_THREADS,
     .rate_hz = 30, /* thread states change fast */
     .empty = "No worker is running.",
+    .hints = hints,
+    .numbers = numbers,
     .help = help,
     .state_size = sizeof(struct state),
     .list = &list,

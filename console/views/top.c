@@ -19,7 +19,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The list of clients also has connections and limits by address. */
+/* The list of clients also has connections and limits by address; that of errors, hidden columns. */
 enum column_number {
     REQUESTS,
     RATE,
@@ -28,34 +28,53 @@ enum column_number {
     MEAN,
     LONGEST,
     SENT,
-    OVER,
+    MOST,
     COLUMNS,
     CONNECTIONS = COLUMNS,
     LEFT,
     LIMITED,
-    CLIENT_COLUMNS
+    CLIENT_COLUMNS,
+    STATUS = COLUMNS,
+    PATH,
+    ERROR_COLUMNS
 };
 
-static const struct column columns[COLUMNS] = {
-    [REQUESTS] = {.title = "REQUESTS", .width = 8, .importance = 9, .right = true},
-    [RATE] = {.title = "REQ/S", .width = 6, .importance = 6, .right = true},
-    [SHARE] = {.title = "SHARE", .width = 6, .importance = 7, .right = true},
-    [KEY] = {.title = "WHAT", .width = 24, .importance = 10, .stretch = true, .key = true},
-    [MEAN] = {.title = "MEAN", .width = 7, .importance = 4, .right = true},
-    [LONGEST] = {.title = "LONGEST", .width = 7, .importance = 5, .right = true},
-    [SENT] = {.title = "SENT", .width = 8, .importance = 3, .right = true},
-    [OVER] = {.title = "OVER", .width = 6, .importance = 1, .right = true},
+#define COLUMNS_OF(key_title, is_key)                                                              \
+    [REQUESTS] = {.title = "REQUESTS", .width = 8, .importance = 10, .right = true},               \
+    [RATE] = {.title = "REQ/S", .width = 6, .importance = 6, .right = true},                       \
+    [SHARE] = {.title = "SHARE", .width = 6, .importance = 4, .right = true},                      \
+    [KEY] = {.title = (key_title),                                                                 \
+             .width = 16,                                                                          \
+             .importance = 11,                                                                     \
+             .stretch = true,                                                                      \
+             .key = (is_key)},                                                                     \
+    [MEAN] = {.title = "MEAN", .width = 7, .importance = 3, .right = true, .output = OUTPUT_NS},   \
+    [LONGEST] = {.title = "LONGEST",                                                               \
+                 .width = 7,                                                                       \
+                 .importance = 3,                                                                  \
+                 .right = true,                                                                    \
+                 .output = OUTPUT_NS},                                                             \
+    [SENT] = {.title = "SENT",                                                                     \
+              .width = 8,                                                                          \
+              .importance = 2,                                                                     \
+              .right = true,                                                                       \
+              .output = OUTPUT_BYTES},                                                             \
+    [MOST] = {.title = "AT MOST", .width = 7, .importance = 8, .right = true}
+
+/* The keys have the names of the log's columns, so that a filter by row fits the log. */
+static const struct column path_columns[COLUMNS] = {COLUMNS_OF("PATH", true)};
+static const struct column agent_columns[COLUMNS] = {COLUMNS_OF("AGENT", true)};
+static const struct column referer_columns[COLUMNS] = {COLUMNS_OF("REFERER", true)};
+
+/* The key of an error is its status and path. */
+static const struct column error_columns[ERROR_COLUMNS] = {
+    COLUMNS_OF("ERROR", false),
+    [STATUS] = {.title = "STATUS", .hidden = true, .key = true},
+    [PATH] = {.title = "PATH", .hidden = true, .key = true},
 };
 
 static const struct column client_columns[CLIENT_COLUMNS] = {
-    [REQUESTS] = {.title = "REQUESTS", .width = 8, .importance = 10, .right = true},
-    [RATE] = {.title = "REQ/S", .width = 6, .importance = 6, .right = true},
-    [SHARE] = {.title = "SHARE", .width = 6, .importance = 4, .right = true},
-    [KEY] = {.title = "ADDRESS", .width = 16, .importance = 10, .stretch = true, .key = true},
-    [MEAN] = {.title = "MEAN", .width = 7, .importance = 3, .right = true},
-    [LONGEST] = {.title = "LONGEST", .width = 7, .importance = 3, .right = true},
-    [SENT] = {.title = "SENT", .width = 8, .importance = 5, .right = true},
-    [OVER] = {.title = "OVER", .width = 6, .importance = 1, .right = true},
+    COLUMNS_OF("CLIENT", true),
     [CONNECTIONS] = {.title = "CONNS", .width = 5, .importance = 9, .right = true},
     [LEFT] = {.title = "LEFT", .width = 6, .importance = 7, .right = true},
     [LIMITED] = {.title = "LIMITED", .width = 7, .importance = 8, .right = true},
@@ -76,14 +95,40 @@ struct state {
     enum top_list shown;
     int window_s; /* covered by the data */
     int span_s;   /* requested */
+    const struct top *source;
+    enum top_list collected; /* the list in VIEW */
+    uint64_t second;         /* when it was collected; 0: never */
     struct top_view view;
     struct clients clients; /* joined with the top list of clients */
 };
 
+/* Collects once a second: a long window has many sketches. */
 static void collect(struct state *state, const struct scene *scene, enum top_list list)
 {
+    uint64_t second = scene->wall_ns / NS_PER_S + 1;
+
+    if (state->source == scene->top && state->collected == list && state->second == second &&
+        state->span_s == scene->span_s && state->view.seen > 0)
+        return;
+    state->source = scene->top;
+    state->collected = list;
+    state->second = second;
     state->span_s = scene->span_s;
     state->window_s = top_collect(scene->top, list, scene->wall_ns, scene->span_s, &state->view);
+}
+
+/* The part of the count that is certain. */
+static double certain_of(const struct sketch_entry *entry)
+{
+    return entry->count - entry->error;
+}
+
+/* Marks a number that may be higher. */
+static void mark_least(struct cell *cell)
+{
+    size_t length = strlen(cell->text);
+
+    snprintf(cell->text + length, sizeof(cell->text) - length, "+");
 }
 
 static size_t count(void *state, const struct scene *scene)
@@ -98,26 +143,31 @@ static double share_of(const struct top_view *view, const struct sketch_entry *e
 {
     double all = view->seen + view->missed;
 
-    return all > 0 ? entry->count / all : NAN;
+    return all > 0 ? certain_of(entry) / all : NAN;
 }
 
 static void fill_entry(const struct state *own, const struct sketch_entry *entry,
                        struct cell *cells)
 {
-    cell_count(&cells[REQUESTS], TONE_VALUE, round(entry->count));
-    cell_rate(&cells[RATE], TONE_NORMAL, entry->count / own->window_s);
+    bool least = round(entry->count) > round(certain_of(entry));
+
+    cell_count(&cells[REQUESTS], least ? TONE_NOTE : TONE_VALUE, round(certain_of(entry)));
+    cell_rate(&cells[RATE], TONE_NORMAL, certain_of(entry) / own->window_s);
     cell_percent(&cells[SHARE], TONE_NORMAL, share_of(&own->view, entry));
     cell_text(&cells[KEY],
               own->shown == TOP_ERRORS ? status_tone(entry->key[0] == '5' ? 500 : 400)
                                        : TONE_NORMAL,
               entry->key);
+    cells[KEY].cut = strlen(entry->key) + 1 == SKETCH_KEY_BYTES;
     cell_latency(&cells[MEAN], TONE_NORMAL,
-                 entry->count > entry->error ? entry->duration_ns / (entry->count - entry->error)
-                                             : NAN);
+                 certain_of(entry) > 0 ? entry->duration_ns / certain_of(entry) : NAN);
     cell_latency(&cells[LONGEST], TONE_NORMAL, entry->longest_ns);
     cell_bytes(&cells[SENT], TONE_NORMAL, entry->bytes);
-    if (entry->error > 0)
-        cell_count(&cells[OVER], TONE_DIM, round(entry->error));
+    if (least) {
+        mark_least(&cells[REQUESTS]);
+        mark_least(&cells[SENT]);
+        cell_count(&cells[MOST], TONE_NOTE, round(entry->count));
+    }
 }
 
 static void fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
@@ -126,6 +176,17 @@ static void fill(void *state, const struct scene *scene, size_t row, struct cell
 
     (void)scene;
     fill_entry(own, &own->view.sketch.entry[row], cells);
+}
+
+static void error_fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
+{
+    const char *path;
+
+    fill(state, scene, row, cells);
+    path = strchr(cells[KEY].text, ' ');
+    cell_print(&cells[STATUS], TONE_NORMAL, "%.3s", cells[KEY].text);
+    cell_text(&cells[PATH], TONE_NORMAL, path != NULL ? path + 1 : "");
+    cells[PATH].cut = cells[KEY].cut;
 }
 
 static uint64_t hash_of(const char *text)
@@ -142,14 +203,6 @@ static uint64_t id(void *state, const struct scene *scene, size_t row)
     (void)scene;
     return hash_of(((struct state *)state)->view.sketch.entry[row].key);
 }
-
-static const struct list list = {
-    .columns = columns,
-    .column_count = COLUMNS,
-    .count = count,
-    .fill = fill,
-    .id = id,
-};
 
 /* The list of clients: those with requests, and those with open connections or a used limit. */
 
@@ -232,7 +285,7 @@ static void client_detail(void *state, const struct scene *scene, size_t row, FI
     uint64_t most = most_connections(scene);
 
     client_fill(state, scene, row, cells);
-    fprintf(out, "address\t%s\n", cells[KEY].text);
+    fprintf(out, "client\t%s\n", cells[KEY].text);
     fprintf(out, "requests\t%s in the last %d s, %s/s\n", cells[REQUESTS].text, own->window_s,
             client->requests != NULL ? cells[RATE].text : "0");
     if (client->requests != NULL)
@@ -253,19 +306,31 @@ static void client_detail(void *state, const struct scene *scene, size_t row, FI
         fprintf(out, "rate limit\toff\n");
 }
 
-static const struct list client_list = {
-    .columns = client_columns,
-    .column_count = CLIENT_COLUMNS,
-    .count = client_count,
-    .fill = client_fill,
-    .id = client_id,
-    .detail = client_detail,
+#define LIST(columns_, fill_)                                                                      \
+    {                                                                                              \
+        .columns = (columns_), .column_count = ARRAY_LENGTH(columns_), .count = count,             \
+        .fill = (fill_), .id = id, .opens = true                                                   \
+    }
+
+static const struct list lists[TOP_LISTS] = {
+    [TOP_PATHS] = LIST(path_columns, fill),
+    [TOP_CLIENTS] = {.columns = client_columns,
+                     .column_count = CLIENT_COLUMNS,
+                     .count = client_count,
+                     .fill = client_fill,
+                     .id = client_id,
+                     .detail = client_detail,
+                     .opens = true},
+    [TOP_AGENTS] = LIST(agent_columns, fill),
+    [TOP_REFERERS] = LIST(referer_columns, fill),
+    [TOP_ERRORS] = LIST(error_columns, error_fill),
+    [TOP_SLOWEST] = LIST(path_columns, fill),
 };
 
 static void show_list(struct state *state, struct grid *grid, enum top_list which)
 {
     state->shown = which;
-    grid_set_list(grid, which == TOP_CLIENTS ? &client_list : &list);
+    grid_set_list(grid, &lists[which]);
 }
 
 /* "max_per_ip 100  rate limit 50/s, burst 100" */
@@ -277,22 +342,22 @@ static void limits_text(const struct scene *scene, char *line, size_t size, int 
     if (scene->moment == MOMENT_PAST)
         return;
     if (most > 0)
-        summary_append(line, size, width, "max_per_ip %" PRIu64, most);
+        summary_add(line, size, width, "max_per_ip %" PRIu64, most);
     else
-        summary_append(line, size, width, "max_per_ip off");
+        summary_add(line, size, width, "max_per_ip off");
     if (scene->clients->limits)
-        summary_append(line, size, width, "rate limit %" PRIu32 "/s, burst %" PRIu32,
-                       scene->clients->requests_per_second, scene->clients->burst);
+        summary_add(line, size, width, "rate limit %" PRIu32 "/s, burst %" PRIu32,
+                    scene->clients->requests_per_second, scene->clients->burst);
     else
-        summary_append(line, size, width, "rate limit off");
+        summary_add(line, size, width, "rate limit off");
 }
 
 static bool ready(const struct scene *scene)
 {
-    static struct top_view view; /* 10 KiB: too large for the stack */
+    static struct state paths; /* too large for the stack */
 
-    top_collect(scene->top, TOP_PATHS, scene->wall_ns, scene->span_s, &view);
-    return view.seen > 0 || scene->clients->count > 0;
+    collect(&paths, scene, TOP_PATHS);
+    return paths.view.seen > 0 || scene->clients->count > 0;
 }
 
 /*
@@ -336,26 +401,28 @@ static void draw_summary(const struct state *state, const struct scene *scene,
 /* Draws a list in short form: counts, bars, keys. */
 static void draw_short(const struct scene *scene, const struct canvas *canvas, enum top_list which)
 {
-    static struct state other; /* reused for each list */
+    static struct state others[TOP_LISTS];
+    struct state *other = &others[which];
     enum { NUMBER = 8, BAR = 8 };
 
-    collect(&other, scene, which);
+    collect(other, scene, which);
     canvas_text(canvas, 0, 0, TONE_TITLE, list_titles[which]);
-    if (other.view.sketch.used == 0)
+    if (other->view.sketch.used == 0)
         canvas_text(canvas, 1, 0, TONE_DIM, "none");
-    for (int i = 0; i < (int)other.view.sketch.used && i + 1 < canvas->height; i++) {
-        const struct sketch_entry *entry = &other.view.sketch.entry[i];
-        const struct sketch_entry *first = &other.view.sketch.entry[0];
+    for (int i = 0; i < (int)other->view.sketch.used && i + 1 < canvas->height; i++) {
+        const struct sketch_entry *entry = &other->view.sketch.entry[i];
+        const struct sketch_entry *first = &other->view.sketch.entry[0];
         bool slow = which == TOP_SLOWEST;
         char text[TEXT_SHORT];
 
         canvas_right(canvas, i + 1, NUMBER, TONE_VALUE,
                      slow ? text_latency(text, entry->longest_ns)
-                          : text_count(text, round(entry->count)));
+                          : text_count(text, round(certain_of(entry))));
         bar_draw(canvas, i + 1, NUMBER + 1, BAR, scene->style,
-                 slow ? entry->longest_ns / first->longest_ns : entry->count / first->count,
+                 slow ? entry->longest_ns / first->longest_ns
+                      : certain_of(entry) / fmax(certain_of(first), 1),
                  TONE_GRAPH);
-        canvas_text(canvas, i + 1, NUMBER + BAR + 2, TONE_NORMAL, entry->key);
+        canvas_cut(canvas, i + 1, NUMBER + BAR + 2, TONE_NORMAL, entry->key);
     }
 }
 
@@ -419,17 +486,17 @@ static void once(void *state, const struct scene *scene, FILE *out)
 static json_t *json(void *state, const struct scene *scene)
 {
     struct state *own = state;
-    json_t *lists = json_object();
+    json_t *object = json_object();
 
     for (int i = 0; i < TOP_LISTS; i++) {
         show_list(own, scene->grid, (enum top_list)i);
         grid_update(scene->grid, scene);
-        json_object_set_new(lists, top_list_names[i], grid_json(scene->grid, scene));
+        json_object_set_new(object, top_list_names[i], grid_json(scene->grid, scene));
     }
-    json_object_set_new(lists, "window_s", json_integer(own->window_s));
-    json_object_set_new(lists, "requests_seen", json_integer((json_int_t)own->view.seen));
-    json_object_set_new(lists, "requests_missed", json_integer((json_int_t)own->view.missed));
-    return lists;
+    json_object_set_new(object, "window_s", json_integer(own->window_s));
+    json_object_set_new(object, "requests_seen", json_integer((json_int_t)own->view.seen));
+    json_object_set_new(object, "requests_missed", json_integer((json_int_t)own->view.missed));
+    return object;
 }
 
 static void release(void *state)
@@ -443,19 +510,26 @@ static const char *const help[] = {
     "burst, and how many were LIMITED (response 429); - means not counted.",
     "m shows the next list, g sets the window to 1, 5 or 15 minutes; it is",
     "shorter if older requests are no longer known: \"last 40s of 5m\".",
-    "OVER is the maximum error of a count: rare keys share counters.",
+    "The first 1024 keys of ten seconds are counted exactly. With more, a count may be",
+    "incomplete: 45+ is at least 45, and AT MOST is its upper bound.",
     "Above about 20,000 requests per second the log is sampled, 1 in k, and the",
     "counts are scaled up. The history has its own lists.",
     NULL};
+
+static const struct view_hint hints[] = {
+    {ACTION_MODE, "list", false}, {ACTION_OPEN, "requests", false}, {ACTION_NONE, "", false}};
 
 const struct view view_top = {
     .name = "top",
     .action = ACTION_VIEW_TOP,
     .empty = "No request in this time range. g extends it; 7, then r starts load.",
+    .hints = hints,
     .help = help,
     .wants = WANT_CLIENTS,
     .state_size = sizeof(struct state),
-    .list = &list,
+    .list = &lists[TOP_PATHS],
+    .lists = lists,
+    .list_count = TOP_LISTS,
     .ready = ready,
     .draw = draw,
     .key = key,

@@ -1,5 +1,8 @@
 #include "console/views/views.h"
 
+#include "common/tables.h"
+
+#include <stdio.h>
 #include <string.h>
 
 #define VIEW(name) extern const struct view view_##name;
@@ -18,4 +21,77 @@ const struct view *view_named(const char *name)
         if (strcmp(view_table[i]->name, name) == 0)
             return view_table[i];
     return NULL;
+}
+
+enum { NAMES_MAX = VIEW_COUNT * 4 * TABLE_COLUMNS_MAX };
+
+/* The names of all columns, in filters and in output. */
+struct names {
+    char text[NAMES_MAX][TABLE_NAME_BYTES];
+    const char *name[NAMES_MAX];
+    size_t count;
+};
+
+static void add_name(struct names *names, const char *name)
+{
+    if (names->count == NAMES_MAX)
+        return;
+    snprintf(names->text[names->count], TABLE_NAME_BYTES, "%s", name);
+    names->name[names->count] = names->text[names->count];
+    names->count++;
+}
+
+static void add_names(struct names *names, const struct list *list)
+{
+    char name[TABLE_NAME_BYTES];
+
+    for (size_t i = 0; i < list->column_count; i++) {
+        add_name(names, column_name(&list->columns[i], name));
+        add_name(names, column_output_name(&list->columns[i], name));
+    }
+}
+
+static void collect_names(struct names *names)
+{
+    names->count = 0;
+    for (size_t i = 0; i < VIEW_COUNT; i++) {
+        const struct view *view = view_table[i];
+
+        for (size_t j = 0; j < view->list_count; j++)
+            add_names(names, &view->lists[j]);
+        if (view->list_count == 0 && view->list != NULL)
+            add_names(names, view->list);
+    }
+}
+
+static bool has_name(const struct names *names, const char *name)
+{
+    size_t i = 0;
+
+    while (i < names->count && strcmp(names->name[i], name) != 0)
+        i++;
+    return i < names->count;
+}
+
+int views_check_filter(const struct filter *filter, char *why, size_t size)
+{
+    static struct names names; /* too large for the stack */
+
+    if (names.count == 0)
+        collect_names(&names);
+    for (size_t i = 0; i < filter->words; i++) {
+        const char *name = filter->word[i].name, *nearest;
+
+        if (filter->word[i].compare == '\0' || has_name(&names, name))
+            continue;
+        nearest = nearest_word(name, names.name, names.count);
+        if (nearest != NULL)
+            snprintf(why, size, "unknown column '%s' in the filter; did you mean '%s'?", name,
+                     nearest);
+        else
+            snprintf(why, size,
+                     "unknown column '%s' in the filter (examples: status, path, client)", name);
+        return -1;
+    }
+    return 0;
 }

@@ -13,6 +13,12 @@ enum {
 
 extern const struct view *const view_table[VIEW_COUNT];
 
+/*
+ * Checks that each column in FILTER is in a list of some view. Returns 0, or -1 with a message in WHY
+ * that has the most similar name.
+ */
+int views_check_filter(const struct filter *filter, char *why, size_t size);
+
 /* The view called NAME, or NULL. */
 const struct view *view_named(const char *name);
 

@@ -1,4 +1,4 @@
-/* Layout of the parts of a view at all sizes. */
+/* Layout of the parts of a view at all sizes; text as cells. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +7,9 @@
 #include <cmocka.h>
 
 #include "console/ui/canvas.h"
+#include "console/ui/text.h"
+
+#include <locale.h>
 
 static const struct layout_part parts[] = {
     {.min = 2, .importance = 9},
@@ -59,12 +62,25 @@ static void parts_never_overlap_or_leave_the_canvas(void **state)
     }
 }
 
+static void text_has_no_control_characters_on_the_screen(void **state)
+{
+    static const char text[] = "a\x1b[2J\nb\xc2\x9b\xe2\x80\xae\xc3\xa4";
+    wchar_t cells[32];
+
+    (void)state;
+    assert_non_null(setlocale(LC_ALL, "C.UTF-8"));
+    assert_int_equal(text_cells(text, cells, 32), 10);
+    assert_memory_equal(cells, L"a?[2J?b??\u00e4", 10 * sizeof(*cells));
+    assert_int_equal(text_cells("\xff", cells, 32), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(least_important_part_is_left_out_first),
         cmocka_unit_test(spare_lines_are_shared_by_weight),
         cmocka_unit_test(parts_never_overlap_or_leave_the_canvas),
+        cmocka_unit_test(text_has_no_control_characters_on_the_screen),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -107,11 +107,11 @@ static void toggle_adds_and_removes_a_word(void **state)
 
     (void)state;
     assert_int_equal(filter_set(&filter, "status:4xx", why, sizeof(why)), 0);
-    assert_int_equal(filter_toggle(&filter, "path", "/a b|c"), 0);
+    assert_int_equal(filter_toggle(&filter, "path", "/a b|c", false), 0);
     assert_string_equal(filter.text, "status:4xx path:/a?b?c");
-    assert_int_equal(filter_toggle(&filter, "path", "/a b|c"), 0);
+    assert_int_equal(filter_toggle(&filter, "path", "/a b|c", false), 0);
     assert_string_equal(filter.text, "status:4xx");
-    assert_int_equal(filter_toggle(&filter, "status", "4xx"), 0);
+    assert_int_equal(filter_toggle(&filter, "status", "4xx", false), 0);
     assert_string_equal(filter.text, "");
     assert_false(filter_active(&filter));
 }

@@ -100,6 +100,29 @@ static void mark_is_below_the_peak(void **state)
             }
 }
 
+static void logarithmic_scale_has_whole_decades(void **state)
+{
+    double values[] = {NAN, 0, 100, 5000, -INFINITY}, floor_value, top;
+
+    (void)state;
+    assert_true(graph_decades(values, 5, &floor_value, &top));
+    assert_float_equal(floor_value, 100, 1e-9);
+    assert_float_equal(top, 10000, 1e-6);
+    assert_float_equal(graph_logarithm(1000, floor_value, top), 0.5, 1e-9);
+    assert_float_equal(graph_logarithm(10000, floor_value, top), 1, 1e-9);
+    assert_true(graph_logarithm(100, floor_value, top) > 0); /* visible */
+    assert_float_equal(graph_logarithm(0, floor_value, top), 0, 0);
+    assert_true(isnan(graph_logarithm(NAN, floor_value, top)));
+    assert_true(isinf(graph_logarithm(-INFINITY, floor_value, top)));
+    values[3] = 1e12; /* not more than six decades */
+    assert_true(graph_decades(values, 5, &floor_value, &top));
+    assert_float_equal(floor_value, 1e6, 1);
+    values[2] = values[3] = 1000; /* one value: a decade below it */
+    assert_true(graph_decades(values, 5, &floor_value, &top));
+    assert_float_equal(floor_value, 100, 1e-9);
+    assert_false(graph_decades(values, 2, &floor_value, &top));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -107,6 +130,7 @@ int main(void)
         cmocka_unit_test(upper_edge_is_round_and_at_or_above_the_peak),
         cmocka_unit_test(peak_is_the_newest_of_the_largest),
         cmocka_unit_test(mark_is_below_the_peak),
+        cmocka_unit_test(logarithmic_scale_has_whole_decades),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,285 @@
+#include "console/views/subject.h"
+
+#include "common/clock.h"
+#include "common/macros.h"
+#include "common/tables.h"
+#include "console/ui/table.h"
+#include "console/ui/text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { SIDE_BY_SIDE = 70, ROWS_MAX = 6, LABEL_WIDTH = 14, NUMBERS_WIDTH = 18 };
+
+/* Terms */
+
+static bool find_column(const char *name, enum subject_column *column)
+{
+    int i = 0;
+
+    while (i < SUBJECT_COLUMNS && strcmp(subject_column_names[i], name) != 0)
+        i++;
+    *column = (enum subject_column)i;
+    return i < SUBJECT_COLUMNS;
+}
+
+int subject_terms(const struct filter *filter, struct subject_term *terms, char *why, size_t size)
+{
+    for (size_t i = 0; i < filter->words; i++) {
+        const struct filter_word *word = &filter->word[i];
+        const char *nearest = nearest_word(word->name, subject_column_names, SUBJECT_COLUMNS);
+
+        if (i == SUBJECT_TERMS || word->negated || strchr(":=", word->compare) == NULL ||
+            word->compare == '\0') {
+            snprintf(why, size, "at most %d words such as path=/x, client=::1, status:4xx",
+                     SUBJECT_TERMS);
+            return -1;
+        }
+        if (!find_column(word->name, &terms[i].column)) {
+            snprintf(why, size, "requests have no column '%s'%s%s%s", word->name,
+                     nearest != NULL ? "; did you mean '" : "", nearest != NULL ? nearest : "",
+                     nearest != NULL ? "'?" : "");
+            return -1;
+        }
+        terms[i].whole = word->compare == '=';
+        snprintf(terms[i].text, sizeof(terms[i].text), "%s", word->text);
+    }
+    return (int)filter->words;
+}
+
+/* Bars: label, bar, share, count */
+
+struct bar {
+    char label[TEXT_SHORT * 2];
+    uint64_t count;
+    enum tone tone;
+};
+
+static void draw_bars(const struct scene *scene, const struct canvas *canvas, const char *title,
+                      const struct bar *bars, size_t count, size_t more)
+{
+    int width = canvas->width - LABEL_WIDTH - NUMBERS_WIDTH, y = 1;
+    uint64_t all = 0, most = 0;
+    char share[TEXT_SHORT], number[TEXT_SHORT];
+
+    for (size_t i = 0; i < count; i++) {
+        all += bars[i].count;
+        most = bars[i].count > most ? bars[i].count : most;
+    }
+    canvas_text(canvas, 0, 0, TONE_TITLE, title);
+    for (size_t i = 0; i < count && y < canvas->height; i++, y++) {
+        canvas_text(canvas, y, 0, bars[i].tone, bars[i].label);
+        if (width > 0)
+            bar_draw(canvas, y, LABEL_WIDTH, width, scene->style,
+                     (double)bars[i].count / (double)most, bars[i].tone);
+        canvas_right(canvas, y, canvas->width - 9, TONE_NORMAL,
+                     text_percent(share, (double)bars[i].count / (double)all));
+        canvas_right(canvas, y, canvas->width - 1, TONE_NORMAL,
+                     text_count(number, (double)bars[i].count));
+    }
+    if (more > 0 && y < canvas->height)
+        canvas_print(canvas, y, 0, TONE_DIM, "+%zu more", more);
+}
+
+static void draw_statuses(const struct scene *scene, const struct canvas *canvas)
+{
+    struct subject_status statuses[SUBJECT_STATUSES];
+    size_t count = subject_statuses(scene->subject, statuses);
+    size_t room = canvas->height > 1 ? (size_t)canvas->height - 1 : 0, shown;
+    struct bar bars[SUBJECT_STATUSES];
+
+    shown = count > room && room > 0 ? room - 1 : count;
+    for (size_t i = 0; i < shown; i++) {
+        snprintf(bars[i].label, sizeof(bars[i].label), "%u", statuses[i].status);
+        bars[i].count = statuses[i].count;
+        bars[i].tone = status_tone(statuses[i].status);
+    }
+    draw_bars(scene, canvas, "statuses", bars, shown, count - shown);
+}
+
+/* The upper ends of the bars of latency are 1, 2 and 5 times a power of ten. */
+static uint64_t latency_bound(int number)
+{
+    static const uint64_t steps[] = {1, 2, 5};
+    uint64_t power = 1000;
+
+    for (int i = 0; i < number / 3; i++)
+        power *= 10;
+    return steps[number % 3] * power;
+}
+
+enum { LATENCY_BOUNDS = 24 };
+
+/* Adds the buckets of LATENCY to the bars between the bounds. */
+static void count_latency(const struct histogram *latency, uint64_t *counts)
+{
+    int bound = 0;
+
+    memset(counts, 0, LATENCY_BOUNDS * sizeof(*counts));
+    for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
+        while (bound + 1 < LATENCY_BOUNDS && histogram_highest(i) > latency_bound(bound))
+            bound++;
+        counts[bound] += atomic_load_explicit(&latency->bucket[i], memory_order_relaxed);
+    }
+}
+
+static void draw_latency(const struct scene *scene, const struct canvas *canvas)
+{
+    uint64_t counts[LATENCY_BOUNDS];
+    int first = 0, last = LATENCY_BOUNDS - 1, rows = canvas->height - 1, wide, count = 0;
+    struct bar bars[LATENCY_BOUNDS];
+    char text[TEXT_SHORT];
+
+    count_latency(subject_latency(scene->subject), counts);
+    while (first < last && counts[first] == 0)
+        first++;
+    while (last > first && counts[last] == 0)
+        last--;
+    wide = rows > 0 ? (last - first + rows) / rows : 1; /* bounds in each bar */
+    for (int from = first; from <= last; from += wide, count++) {
+        int to = from + wide - 1 < last ? from + wide - 1 : last;
+
+        bars[count] = (struct bar){.tone = TONE_GRAPH};
+        snprintf(bars[count].label, sizeof(bars[count].label), "up to %s",
+                 text_latency(text, (double)latency_bound(to)));
+        for (int i = from; i <= to; i++)
+            bars[count].count += counts[i];
+    }
+    draw_bars(scene, canvas, "latency", bars, (size_t)count, 0);
+}
+
+/* The last requests, newest first */
+
+enum request_column { TIME, STATUS, TOOK, BYTES, OUTCOME, CLIENT, THREAD, REQUEST, COLUMNS };
+
+static const struct column columns[COLUMNS] = {
+    [TIME] = {.title = "TIME", .width = 12, .importance = 8, .right = true},
+    [STATUS] = {.title = "STATUS", .width = 6, .importance = 10, .right = true},
+    [TOOK] = {.title = "TOOK", .width = 7, .importance = 7, .right = true},
+    [BYTES] = {.title = "BYTES", .width = 8, .importance = 4, .right = true},
+    [OUTCOME] = {.title = "OUTCOME", .width = 7, .importance = 3},
+    [CLIENT] = {.title = "CLIENT", .width = 15, .importance = 6},
+    [THREAD] = {.title = "THREAD", .width = 7, .importance = 2},
+    [REQUEST] = {.title = "REQUEST", .width = 22, .importance = 9, .stretch = true},
+};
+
+static void draw_request(const struct canvas *canvas, int y, const int *widths,
+                         const struct tail_line *line)
+{
+    struct cell cells[COLUMNS] = {0};
+
+    cell_clock(&cells[TIME], TONE_DIM, line->time_ns);
+    cell_exact(&cells[STATUS], status_tone(line->status), line->status);
+    cell_latency(&cells[TOOK], TONE_NORMAL, (double)line->duration_ns);
+    cell_bytes(&cells[BYTES], TONE_NORMAL, (double)line->body_bytes);
+    cell_text(&cells[OUTCOME], TONE_NORMAL,
+              line->outcome < OUTCOME_COUNT ? outcome_names[line->outcome] : "?");
+    tail_address(line, cells[CLIENT].text);
+    if (line->worker != TAIL_NO_THREAD)
+        cell_print(&cells[THREAD], TONE_NORMAL, "%u.%u", line->worker, line->number);
+    cell_text(&cells[REQUEST], TONE_NORMAL, line->request);
+    table_draw_row(canvas, y, columns, COLUMNS, widths, cells);
+}
+
+static void draw_requests(struct scroll *scroll, const struct scene *scene,
+                          const struct canvas *canvas)
+{
+    int widths[COLUMNS], rows = canvas->height - 1;
+    size_t count = subject_line_count(scene->subject), newer = 0;
+
+    while (newer < count && subject_line(scene->subject, newer)->time_ns > scene->wall_ns)
+        newer++; /* later than the time shown */
+    table_fit(columns, COLUMNS, canvas->width, widths);
+    table_draw_titles(canvas, 0, columns, COLUMNS, widths);
+    scroll_fit(scroll, (int)(count - newer), rows);
+    for (int i = 0; i < rows && newer + (size_t)(scroll->top + i) < count; i++)
+        draw_request(canvas, i + 1, widths,
+                     subject_line(scene->subject, newer + (size_t)(scroll->top + i)));
+}
+
+static void draw_rate(const struct scene *scene, const struct canvas *canvas)
+{
+    static double values[SUBJECT_SECONDS];
+    size_t count =
+        (size_t)scene->span_s < SUBJECT_SECONDS ? (size_t)scene->span_s : SUBJECT_SECONDS;
+    struct graph_mark marks[GRAPH_MARKS_MAX];
+    char detail[PANEL_TEXT], since[TEXT_SHORT], bytes[TEXT_SHORT], total[TEXT_SHORT];
+    uint64_t second_ns = scene->wall_ns > NS_PER_S ? scene->wall_ns - NS_PER_S : 0;
+
+    /* the current second is not complete yet */
+    subject_rates(scene->subject, second_ns, values, count);
+    snprintf(detail, sizeof(detail), "%s since %.8s, sent %s",
+             text_count(total, (double)subject_requests(scene->subject)),
+             text_clock(since, subject_since_ns(scene->subject)),
+             text_bytes(bytes, (double)subject_bytes(scene->subject)));
+    panel_draw(&(struct panel){.title = "requests/s",
+                               .unit = GRAPH_COUNT,
+                               .logarithmic = scene->logarithmic,
+                               .style = scene->style,
+                               .now = values[count - 1],
+                               .values = values,
+                               .count = count,
+                               .marks = marks,
+                               .mark_count = scene_marks(scene, count, marks),
+                               .detail = detail},
+               canvas);
+}
+
+static void draw_title(const struct scene *scene, const struct filter *filter,
+                       const struct canvas *canvas)
+{
+    static const char keys[] = "Enter details  Esc back";
+    const struct histogram *latency = subject_latency(scene->subject);
+    char mean[TEXT_SHORT], half[TEXT_SHORT], most[TEXT_SHORT], max[TEXT_SHORT];
+    struct canvas place = canvas_part(canvas, 0, 0, 1, canvas->width - (int)sizeof(keys) - 1);
+    int x = canvas_cut(&place, 0, 0, TONE_VALUE, filter->text);
+
+    canvas_right(canvas, 0, canvas->width, TONE_DIM, keys);
+    if (subject_requests(scene->subject) > 0)
+        canvas_item(&place, 0, x + 2, TONE_NORMAL, "mean %s  p50 %s  p99 %s  max %s",
+                    text_latency(mean, histogram_mean(latency)),
+                    text_latency(half, (double)histogram_percentile(latency, 50)),
+                    text_latency(most, (double)histogram_percentile(latency, 99)),
+                    text_latency(max, (double)histogram_max(latency)));
+}
+
+static void draw_mix(const struct scene *scene, const struct canvas *canvas)
+{
+    struct canvas left = canvas_part(canvas, 0, 0, canvas->height, canvas->width / 2 - 1);
+    struct canvas right =
+        canvas_part(canvas, 0, canvas->width / 2 + 1, canvas->height, canvas->width);
+
+    if (canvas->width < SIDE_BY_SIDE) {
+        draw_statuses(scene, canvas);
+        return;
+    }
+    draw_statuses(scene, &left);
+    draw_latency(scene, &right);
+}
+
+void subject_draw(struct scroll *scroll, const struct scene *scene, const struct filter *filter,
+                  const struct canvas *canvas)
+{
+    const struct layout_part parts[] = {
+        {.min = 1, .importance = 4},
+        {.min = 1, .max = 12, .weight = 2, .importance = 2},
+        {.min = 2, .max = ROWS_MAX + 1, .weight = 1, .importance = 1},
+        {.min = 3, .weight = 2, .importance = 3}};
+    struct canvas places[ARRAY_LENGTH(parts)];
+
+    layout_stack(canvas, parts, ARRAY_LENGTH(parts), places);
+    draw_title(scene, filter, &places[0]);
+    if (subject_requests(scene->subject) == 0) {
+        struct canvas rest = canvas_part(canvas, 2, 0, canvas->height - 2, canvas->width);
+
+        canvas_wrapped(&rest, 0, TONE_DIM, "The log has no request of it yet.");
+        return;
+    }
+    if (places[1].height > 0)
+        draw_rate(scene, &places[1]);
+    if (places[2].height > 0)
+        draw_mix(scene, &places[2]);
+    draw_requests(scroll, scene, &places[3]);
+}

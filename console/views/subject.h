@@ -1,0 +1,20 @@
+/*
+ * The view of one subject (a path, a client, a status, a thread ...), shown over the view that it was
+ * opened from: rate over time, statuses, latency, the last requests. Single thread.
+ */
+#ifndef CONSOLE_VIEWS_SUBJECT_H
+#define CONSOLE_VIEWS_SUBJECT_H
+
+#include "console/scene/scene.h"
+
+/* Draws scene->subject, which is not NULL; FILTER is what was chosen. SCROLL is that of the requests. */
+void subject_draw(struct scroll *scroll, const struct scene *scene, const struct filter *filter,
+                  const struct canvas *canvas);
+
+/*
+ * Reads FILTER as terms of a subject (SUBJECT_TERMS places). Returns their number, or -1 with a message
+ * in WHY.
+ */
+int subject_terms(const struct filter *filter, struct subject_term *terms, char *why, size_t size);
+
+#endif
