@@ -51,6 +51,7 @@ static void set32(_Atomic uint32_t *word, uint32_t value)
 static void log_request(struct fixture *fixture, uint32_t slot, unsigned number, uint16_t status,
                         uint64_t time_ns)
 {
+    const struct log_ring ring = segment_ring(&fixture->segment, slot);
     uint64_t words[LOG_RECORD_WORDS_MAX];
     char line[64];
     struct log_record record = {.time_ns = time_ns,
@@ -63,7 +64,7 @@ static void log_request(struct fixture *fixture, uint32_t slot, unsigned number,
     snprintf(line, sizeof(line), "GET /page-%u HTTP/1.1", number);
     record.request_line = (struct span){line, strlen(line)};
     record.agent = SPAN("fixture");
-    log_ring_append(segment_ring(&fixture->segment, slot), words, log_record_pack(&record, words));
+    log_ring_append(&ring, words, log_record_pack(&record, words));
 }
 
 static uint16_t status_of(unsigned number)
@@ -84,8 +85,8 @@ static void fill_thread(struct fixture *fixture, uint32_t slot, uint64_t n)
         uint64_t value;
     } values[] = {
         {METRIC_requests, 1000},      {METRIC_requests_keepalive, 900},
-        {METRIC_responses_2xx, 950},  {METRIC_responses_3xx, 8},
-        {METRIC_responses_4xx, 40},   {METRIC_responses_5xx, 2},
+        {METRIC_responses_200, 950},  {METRIC_responses_301, 8},
+        {METRIC_responses_404, 40},   {METRIC_responses_503, 2},
         {METRIC_bytes_sent, 1000000}, {METRIC_bytes_received, 200000},
         {METRIC_cache_hits, 800},     {METRIC_cache_misses, 100},
         {METRIC_connections_open, 1}, {METRIC_connections_accepted, 60},
@@ -98,7 +99,7 @@ static void fill_thread(struct fixture *fixture, uint32_t slot, uint64_t n)
 static void begin_thread(struct fixture *fixture, uint32_t worker, uint32_t number)
 {
     uint32_t slot = worker * (MAX_THREADS / MAX_WORKERS) + number;
-    struct segment_slot *tenant = segment_thread_slot(&fixture->segment, slot);
+    struct segment_thread_slot *tenant = segment_thread_slot(&fixture->segment, slot);
     struct segment_activity *activity;
     const char *work = number == 0 ? "GET /index.html" : "";
 
@@ -128,7 +129,7 @@ static void set_threads(struct fixture *fixture, uint32_t each)
             begin_thread(fixture, worker, number);
         for (uint32_t number = each; number < fixture->threads_each; number++)
             end_thread(fixture, worker, number);
-        set32(&segment_worker(&fixture->segment, worker)->threads_wanted, each);
+        set32(&segment_worker_slot(&fixture->segment, worker)->threads_wanted, each);
         set32(&segment_worker(&fixture->segment, worker)->threads_actual, each);
     }
     fixture->threads_each = each;
@@ -138,16 +139,18 @@ static void set_threads(struct fixture *fixture, uint32_t each)
 static void fill_worker(struct fixture *fixture, uint32_t slot)
 {
     static const char file[] = "/downloads/disk.iso";
+    struct segment_worker_slot *entry;
     struct segment_worker *worker;
     uint64_t now_ns = clock_monotonic_ns();
 
     segment_reserve_worker(&fixture->segment, slot);
     worker = segment_worker(&fixture->segment, slot);
-    atomic_store(&worker->pid, 30000 + (int32_t)slot);
-    set32(&worker->state, WORKER_SERVING);
-    set32(&worker->starts, 1);
+    entry = segment_worker_slot(&fixture->segment, slot);
+    atomic_store(&entry->pid, 30000 + (int32_t)slot);
+    set32(&entry->state, WORKER_SERVING);
+    set32(&entry->starts, 1);
     set32(&worker->offload_actual, 2);
-    atomic_store(&worker->started_ns, clock_wall_ns() - 3725 * NS_PER_S);
+    atomic_store(&entry->started_ns, clock_wall_ns() - 3725 * NS_PER_S);
     metric_set(worker->metrics, METRIC_cache_entries, 12 + slot);
     metric_set(worker->metrics, METRIC_cache_bytes, (slot + 1) << 20);
     metric_set(worker->metrics, METRIC_offload_queue_depth, slot);
@@ -193,7 +196,7 @@ static void fill_history(struct fixture *fixture)
         values[METRIC_bytes_sent] += requests * 1024;
         values[METRIC_cache_hits] += requests * 9 / 10;
         values[METRIC_cache_misses] += requests / 10;
-        values[METRIC_responses_4xx] += requests / 20;
+        values[METRIC_responses_404] += requests / 20;
         values[METRIC_connections_open] = 10 + i % 5;
         store_sample(fixture, now_ns - back * NS_PER_S, values, 200000 + requests * 100,
                      (uint32_t)requests);
@@ -223,10 +226,10 @@ static void serve_one(struct fixture *fixture, uint32_t slot, uint64_t now_ns)
     metric_add(thread->metrics, METRIC_requests, 1);
     metric_add(thread->metrics, METRIC_requests_keepalive, number % 10 != 0);
     metric_add(thread->metrics,
-               status < 300   ? METRIC_responses_2xx
-               : status < 400 ? METRIC_responses_3xx
-               : status < 500 ? METRIC_responses_4xx
-                              : METRIC_responses_5xx,
+               status == 200   ? METRIC_responses_200
+               : status == 301 ? METRIC_responses_301
+               : status == 404 ? METRIC_responses_404
+                               : METRIC_responses_503,
                1);
     metric_add(thread->metrics, METRIC_bytes_sent, 1024 + number);
     metric_add(thread->metrics, METRIC_bytes_received, 200);
@@ -354,7 +357,7 @@ static void fill_segment(struct fixture *fixture)
     struct segment_master *master = segment_master(&fixture->segment);
     uint64_t wall_ns = clock_wall_ns();
 
-    fixture->segment.header->started_ns = wall_ns - 3725 * NS_PER_S;
+    segment_shared_header(&fixture->segment)->started_ns = wall_ns - 3725 * NS_PER_S;
     set32(&master->workers_wanted, FIXTURE_WORKERS);
     set32(&master->offload_min_wanted, 2);
     set32(&master->offload_max_wanted, 8);
@@ -377,7 +380,7 @@ struct fixture *fixture_start(const char *name, bool driven)
     struct segment_plan plan = {.name = name,
                                 .listening = "127.0.0.1:8080",
                                 .max_workers = MAX_WORKERS,
-                                .max_threads = MAX_THREADS,
+                                .max_threads = MAX_THREADS / MAX_WORKERS,
                                 .cache_entries = CACHE_ENTRIES,
                                 .ring_bytes = RING_BYTES};
     char why[256];
@@ -414,6 +417,18 @@ void fixture_stop(struct fixture *fixture)
     unlink(fixture->socket_path);
     segment_destroy(&fixture->segment);
     free(fixture);
+}
+
+void fixture_log_event(struct fixture *fixture, unsigned seconds, const char *text)
+{
+    const struct event_ring ring = segment_event_ring(&fixture->segment, SEGMENT_RING_MASTER);
+    struct event_record event = {.time_ns = clock_wall_ns() - seconds * NS_PER_S,
+                                 .level = LEVEL_INFO,
+                                 .role = ROLE_MASTER,
+                                 .pid = getpid()};
+
+    snprintf(event.text, sizeof(event.text), "%s", text);
+    event_ring_append(&ring, &event);
 }
 
 void fixture_hold_answers(struct fixture *fixture, bool hold)

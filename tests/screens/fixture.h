@@ -30,6 +30,9 @@ struct fixture *fixture_start(const char *name, bool driven);
 /* Clean stop: marks and removes the segment, removes the socket. */
 void fixture_stop(struct fixture *fixture);
 
+/* Logs a change of the master, SECONDS before now. */
+void fixture_log_event(struct fixture *fixture, unsigned seconds, const char *text);
+
 /* While held, commands are read but not answered. Thread-safe. */
 void fixture_hold_answers(struct fixture *fixture, bool hold);
 

@@ -8,8 +8,11 @@
 #include "stage.h"
 
 #include <stdio.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+enum { NOBODY = 65534 };
 
 struct fixture *fixture;
 struct terminal *terminal;
@@ -51,8 +54,21 @@ void stage_console(int rows, int columns, const char *const *more, const char *c
     terminal = terminal_start(rows, columns, arguments, environment);
 }
 
+void stage_console_as_nobody(int rows, int columns)
+{
+    static char user[24], group[24];
+    const char *arguments[] = {
+        "/usr/bin/setpriv", user, group, "--clear-groups", "--", WSCONSOLE, "-n",
+        stage_name(),       NULL};
+
+    snprintf(user, sizeof(user), "--reuid=%d", NOBODY);
+    snprintf(group, sizeof(group), "--regid=%d", (int)getegid());
+    terminal = terminal_start(rows, columns, arguments, NULL);
+}
+
 void stage_fixture(void)
 {
+    umask(022); /* a console of another user reads the segment */
     fixture = fixture_start(stage_name(), false);
     assert_non_null(fixture);
 }

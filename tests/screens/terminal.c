@@ -1,6 +1,7 @@
 #include "terminal.h"
 
 #include "common/clock.h"
+#include "patience.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
@@ -18,7 +20,7 @@
 
 enum { ROWS_MAX = 100, COLUMNS_MAX = 400, CELL_BYTES = 4, POLL_MS = 20, TAKEN_BYTES = 16384 };
 
-#define DEADLINE_NS (30 * NS_PER_S)
+#define DEADLINE_NS (PATIENCE_S * NS_PER_S)
 
 struct terminal {
     int fd; /* master side; -1: closed */
@@ -64,13 +66,23 @@ static void run_program(const char *const *arguments, const char *const *environ
     setenv("TERM", "xterm-256color", 1);
     setenv("LC_ALL", "C.UTF-8", 1);
     setenv("TZ", "UTC", 1);
-    setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
-    setenv("XDG_STATE_HOME", "/nonexistent", 1);
+    setenv("XDG_CONFIG_HOME", "/proc/nonexistent", 1);
+    setenv("XDG_STATE_HOME", "/proc/nonexistent", 1);
     for (; environment != NULL && *environment != NULL; environment++)
         putenv((char *)(uintptr_t)*environment);
     execv(arguments[0], (char *const *)(uintptr_t)arguments);
     perror(arguments[0]);
     _exit(127);
+}
+
+static void make_machine(struct terminal *terminal, int rows, int columns)
+{
+    terminal->machine = vterm_new(rows, columns);
+    vterm_set_utf8(terminal->machine, 1);
+    terminal->screen = vterm_obtain_screen(terminal->machine);
+    vterm_screen_enable_altscreen(terminal->screen, 1);
+    vterm_screen_set_callbacks(terminal->screen, &callbacks, terminal);
+    vterm_screen_reset(terminal->screen, 1);
 }
 
 struct terminal *terminal_start(int rows, int columns, const char *const *arguments,
@@ -84,12 +96,7 @@ struct terminal *terminal_start(int rows, int columns, const char *const *argume
     terminal->rows = rows;
     terminal->columns = columns;
     terminal->cursor_visible = true;
-    terminal->machine = vterm_new(rows, columns);
-    vterm_set_utf8(terminal->machine, 1);
-    terminal->screen = vterm_obtain_screen(terminal->machine);
-    vterm_screen_enable_altscreen(terminal->screen, 1);
-    vterm_screen_set_callbacks(terminal->screen, &callbacks, terminal);
-    vterm_screen_reset(terminal->screen, 1);
+    make_machine(terminal, rows, columns);
     terminal->pid = forkpty(&terminal->fd, NULL, NULL, &size);
     if (terminal->pid < 0)
         fail("forkpty");
@@ -192,48 +199,132 @@ void terminal_take(struct terminal *terminal)
     read_output(terminal, 1);
 }
 
+static bool has_ended(struct terminal *terminal)
+{
+    terminal->ended =
+        terminal->ended || waitpid(terminal->pid, &terminal->status, WNOHANG) == terminal->pid;
+    return terminal->ended;
+}
+
 /*
  * Writes in a loop: a busy program may not read for a while, and the pseudo-terminal buffers
- * little.
+ * little. After the program has ended it buffers, too, until it is full.
  */
-void terminal_type(struct terminal *terminal, const char *keys)
+bool terminal_type_bytes(struct terminal *terminal, const char *bytes, size_t length)
 {
     uint64_t deadline_ns = clock_monotonic_ns() + DEADLINE_NS;
-    size_t length = strlen(keys);
 
     while (length > 0) {
-        ssize_t written = write(terminal->fd, keys, length);
+        ssize_t written = write(terminal->fd, bytes, length);
 
+        if (written < 0 && has_ended(terminal))
+            return false;
         if (written < 0 && (errno != EAGAIN || clock_monotonic_ns() > deadline_ns))
             fail("type");
         if (written < 0) {
             read_output(terminal, POLL_MS);
             continue;
         }
-        keys += written;
+        bytes += written;
         length -= (size_t)written;
+    }
+    return true;
+}
+
+void terminal_type(struct terminal *terminal, const char *keys)
+{
+    if (!terminal_type_bytes(terminal, keys, strlen(keys))) {
+        errno = EIO;
+        fail("type: the program has ended");
     }
 }
 
+/* True if the program has not read all that was typed. poll() first moves what is on its way. */
+static bool input_waits(const struct terminal *terminal)
+{
+    char name[64];
+    struct pollfd wait = {.events = POLLIN};
+    bool waits;
+
+    if (ptsname_r(terminal->fd, name, sizeof(name)) != 0)
+        fail("ptsname_r");
+    wait.fd = open(name, O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+    if (wait.fd < 0)
+        return false;
+    waits = poll(&wait, 1, 0) > 0 && (wait.revents & POLLIN) != 0;
+    close(wait.fd);
+    return waits;
+}
+
+/* The state of the program in /proc/PID/stat; 0: it has ended. */
+static char process_state(const struct terminal *terminal)
+{
+    char path[64], text[512], *name_end;
+    FILE *file;
+    size_t length;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)terminal->pid);
+    file = fopen(path, "re");
+    if (file == NULL)
+        return 0;
+    length = fread(text, 1, sizeof(text) - 1, file);
+    fclose(file);
+    text[length] = '\0';
+    name_end = strrchr(text, ')');
+    return name_end != NULL && name_end[1] == ' ' ? name_end[2] : 0;
+}
+
+/* True if the program sleeps in poll(), not while it connects or writes. */
+static bool polls(const struct terminal *terminal)
+{
+    char path[64];
+    long number = -1;
+    FILE *file;
+
+    if (process_state(terminal) != 'S')
+        return false;
+    snprintf(path, sizeof(path), "/proc/%d/syscall", (int)terminal->pid);
+    file = fopen(path, "re");
+    if (file == NULL)
+        return true; /* a kernel without it */
+    if (fscanf(file, "%ld", &number) != 1)
+        number = -1;
+    fclose(file);
+    return number == SYS_poll || number == SYS_ppoll;
+}
+
+bool terminal_settle(struct terminal *terminal)
+{
+    uint64_t deadline_ns = clock_monotonic_ns() + DEADLINE_NS;
+
+    while (!has_ended(terminal)) {
+        while (read_output(terminal, 0))
+            continue;
+        if (!input_waits(terminal) && polls(terminal) && !read_output(terminal, 0))
+            return true;
+        if (process_state(terminal) == 'T')
+            kill(terminal->pid, SIGCONT);
+        if (clock_monotonic_ns() > deadline_ns)
+            fail("the program does not read its input");
+        usleep(100);
+    }
+    return false;
+}
+
 /*
- * A terminal resets the scrolling region to the whole screen at a resize. libvterm 0.1 does not: it then
- * scrolls outside its buffer if the region ends below the last row. It may also leave the cursor above the
- * first row.
+ * A new machine of the new size, because libvterm 0.1 writes outside its buffers after some changes of
+ * the size. The program redraws all after a resize.
  */
 static void set_size(struct terminal *terminal, int rows, int columns)
 {
-    VTermPos cursor;
-    char restored[32];
-    int length;
+    bool full_screen = terminal->full_screen, cursor_visible = terminal->cursor_visible;
 
-    vterm_state_get_cursorpos(vterm_obtain_state(terminal->machine), &cursor);
-    vterm_input_write(terminal->machine, "\x1b[r", 3);
-    length = snprintf(restored, sizeof(restored), "\x1b[%d;%dH", cursor.row + 1, cursor.col + 1);
-    vterm_input_write(terminal->machine, restored, (size_t)length);
-    vterm_set_size(terminal->machine, rows, columns);
-    vterm_state_get_cursorpos(vterm_obtain_state(terminal->machine), &cursor);
-    if (cursor.row < 0)
-        vterm_input_write(terminal->machine, "\x1b[H", 3);
+    vterm_free(terminal->machine);
+    make_machine(terminal, rows, columns);
+    if (full_screen)
+        vterm_input_write(terminal->machine, "\x1b[?1049h", 8);
+    if (!cursor_visible)
+        vterm_input_write(terminal->machine, "\x1b[?25l", 6);
 }
 
 void terminal_resize(struct terminal *terminal, int rows, int columns)
@@ -330,7 +421,7 @@ int terminal_wait_end(struct terminal *terminal)
 
     while (!terminal->ended && clock_monotonic_ns() < deadline_ns) {
         read_output(terminal, POLL_MS);
-        terminal->ended = waitpid(terminal->pid, &terminal->status, WNOHANG) == terminal->pid;
+        has_ended(terminal);
     }
     while (terminal->ended && read_output(terminal, POLL_MS))
         ; /* drain the rest */

@@ -22,7 +22,19 @@ struct terminal *terminal_start(int rows, int columns, const char *const *argume
 void terminal_stop(struct terminal *terminal);
 
 pid_t terminal_pid(const struct terminal *terminal);
+
+/* Fails the test if the program has ended. */
 void terminal_type(struct terminal *terminal, const char *keys);
+
+/* Any bytes; returns false if the program has ended. */
+bool terminal_type_bytes(struct terminal *terminal, const char *bytes, size_t length);
+
+/*
+ * Waits until the program has read all input and sleeps; continues it if it is stopped. The screen
+ * is then its answer. Returns false if it has ended.
+ */
+bool terminal_settle(struct terminal *terminal);
+
 void terminal_resize(struct terminal *terminal, int rows, int columns);
 
 /* Reads pending output of the program. */

@@ -45,20 +45,111 @@ static void history_is_shown_by_second(void **state)
     stage_console(24, 80, NULL, NULL);
     ASSERT_SHOWS("10.0k total");
     terminal_type(terminal, "\x1bOD");
-    ASSERT_SHOWS(" 1s before", "requests/s  100");
+    ASSERT_SHOWS(" 1s ago", "requests/s  100");
     assert_null(strstr(terminal_text(terminal),
                        "of 0")); /* no "of N": the history does not record wanted numbers */
     /* To the second with the peak: 5000 requests, in sum (120 - 30) * 100 + 4900. */
     for (int i = 1; i < FIXTURE_PEAK_BACK; i++)
         terminal_type(terminal, "\x1bOD");
-    ASSERT_SHOWS(" 30s before", "requests/s  5.00k", "13.9k total");
+    ASSERT_SHOWS(" 30s ago", "requests/s  5.00k", "13.9k total");
     terminal_type(terminal, "\x1bOC");
-    ASSERT_SHOWS(" 29s before", "requests/s  100");
+    ASSERT_SHOWS(" 29s ago", "requests/s  100");
     terminal_type(terminal, "[[[");
-    ASSERT_SHOWS("1m 59s before"); /* the oldest second */
+    ASSERT_SHOWS("1m 59s ago"); /* the oldest second */
     terminal_type(terminal, " ");
-    assert_true(terminal_shows_no_more(terminal, "before"));
+    assert_true(terminal_shows_no_more(terminal, " ago"));
     ASSERT_SHOWS("10.0k total");
+}
+
+/* Changes stand below the graphs at their second, and the keys go from one to the next. */
+static void marks_stand_on_graphs(void **state)
+{
+    static const struct {
+        unsigned seconds;
+        const char *text;
+    } events[] = {
+        {50, "configuration reloaded, generation 2; changed: cache.size"},
+        {40, "a note that is no mark"},
+        {30, "serving threads in each worker changed from 2 to 4, by uid 0 pid 77"},
+        {10, "worker slot 1 (pid 9) was killed by signal 11: starting another"},
+    };
+    const char *axis;
+
+    (void)state;
+    stage_fixture();
+    for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
+        fixture_log_event(fixture, events[i].seconds, events[i].text);
+    stage_console(24, 80, NULL, NULL);
+    ASSERT_SHOWS("10.0k total", "!");
+    axis = terminal_line(terminal, 7);
+    assert_non_null(strstr(axis, "1m └"));
+    assert_true(strchr(axis, 'R') != NULL && strchr(axis, 'R') < strchr(axis, 'T'));
+    assert_true(strchr(axis, 'T') != NULL && strchr(axis, 'T') < strchr(axis, '!'));
+    assert_null(strpbrk(axis, "CAULW"));
+    terminal_type(terminal, "N");
+    ASSERT_SHOWS(" ago  ! worker slot 1 (pid 9) was killed");
+    terminal_type(terminal, "N");
+    ASSERT_SHOWS(" ago  T serving threads in each worker");
+    terminal_type(terminal, "N");
+    ASSERT_SHOWS(" ago  R configuration reloaded");
+    terminal_type(terminal, "N");
+    ASSERT_SHOWS("no earlier mark");
+    terminal_type(terminal, "n");
+    ASSERT_SHOWS(" ago  T serving threads in each worker");
+    terminal_type(terminal, ">>");
+    ASSERT_SHOWS("no later mark");
+    terminal_type(terminal, " ");
+    assert_true(terminal_shows_no_more(terminal, " ago"));
+    terminal_resize(terminal, 10, 40); /* a graph of one line has them, too */
+    ASSERT_SHOWS("!", "T", "R");
+}
+
+/* Key y: decades instead of a scale from 0. */
+static void graphs_have_a_logarithmic_scale(void **state)
+{
+    (void)state;
+    stage_fixture();
+    stage_console(24, 80, NULL, NULL);
+    ASSERT_SHOWS("peak 5.00k", "   5.00k │", "       0 │");
+    terminal_type(terminal, "y");
+    ASSERT_SHOWS("requests/s  0  log", "   10.0k │", "     100 │");
+    assert_null(strstr(terminal_line(terminal, 4), "5.00k"));
+    terminal_type(terminal, "y");
+    ASSERT_SHOWS("   5.00k │");
+}
+
+/* The last line has the keys of the view; those that change the server only if it may be changed. */
+static void key_hints_follow_the_view(void **state)
+{
+    (void)state;
+    stage_fixture();
+    stage_console(24, 120, NULL, NULL);
+    ASSERT_SHOWS("+ more threads");
+    assert_null(strstr(terminal_line(terminal, 23), "d drain"));
+    terminal_type(terminal, "2");
+    ASSERT_SHOWS(" d drain  r restart");
+    terminal_type(terminal, "8");
+    ASSERT_SHOWS(" e edit  c check  r reload");
+    terminal_type(terminal, "5");
+    ASSERT_SHOWS(" Enter details  End follow");
+    stage_end_console();
+    stage_console(24, 120, readonly, NULL);
+    terminal_type(terminal, "2");
+    ASSERT_SHOWS("[2 threads]", " m layout");
+    assert_null(strstr(terminal_line(terminal, 23), "d drain"));
+}
+
+/* The help explains the numbers of the view, with the texts of the metrics. */
+static void help_explains_the_numbers(void **state)
+{
+    (void)state;
+    stage_fixture();
+    stage_console(110, 120, NULL, NULL);
+    terminal_type(terminal, "?");
+    ASSERT_SHOWS("Numbers", "waiting", "Connections in accept queues, in the master and",
+                 "Share of cache lookups that found an entry");
+    terminal_type(terminal, "?2?");
+    ASSERT_SHOWS("TOOK", "Connections taken over from another thread or worker");
 }
 
 static void filter_applies_to_all_views(void **state)
@@ -95,6 +186,124 @@ static void selected_row_shows_details_and_sets_filter(void **state)
     ASSERT_SHOWS("filter: ", "of 40 shown");
 }
 
+/* The names of a row's columns are those of the log, whatever view the row is in. */
+static void filter_by_row_fits_other_views(void **state)
+{
+    (void)state;
+    stage_fixture();
+    stage_console(24, 80, NULL, NULL);
+    terminal_type(terminal, "2");
+    ASSERT_SHOWS("[2 threads]", "  0.0 ");
+    terminal_type(terminal, "jjf"); /* the first thread of worker 0 */
+    ASSERT_SHOWS("filter: thread=0.0", "1 of ");
+    terminal_type(terminal, "5");
+    ASSERT_SHOWS("[5 log]", "20 of 40 shown", "/page-38");
+    terminal_type(terminal, "\x1b");
+    assert_true(terminal_shows_no_more(terminal, "filter:"));
+    terminal_type(terminal, "2");
+    terminal_type(terminal, "\x1b[Hf"); /* the worker */
+    ASSERT_SHOWS("filter: worker=0");
+    terminal_type(terminal, "5");
+    ASSERT_SHOWS("[5 log]", "20 of 40 shown");
+    terminal_type(terminal, "\x1b");
+    assert_true(terminal_shows_no_more(terminal, "filter:"));
+    terminal_type(terminal, "6\x1b[Hf");
+    ASSERT_SHOWS("[6 top]", "filter: path=/page-");
+    terminal_type(terminal, "5");
+    ASSERT_SHOWS("[5 log]", "1 of 40 shown");
+    terminal_type(terminal, "\x1b");
+    assert_true(terminal_shows_no_more(terminal, "filter:"));
+    terminal_type(terminal, "6mmmm");
+    ASSERT_SHOWS("[errors]");
+    terminal_type(terminal, "\x1b[Hf");
+    ASSERT_SHOWS("filter: status=", "path=/page-");
+    terminal_type(terminal, "5");
+    ASSERT_SHOWS("[5 log]", "1 of 40 shown");
+}
+
+/* A filter is saved in one session and applied in another. */
+static void filters_are_saved_by_name(void **state)
+{
+    char folder[96], file[128];
+    const char *const environment[] = {folder, NULL};
+
+    (void)state;
+    snprintf(folder, sizeof(folder), "XDG_CONFIG_HOME=/tmp/%s-filters", stage_name());
+    snprintf(file, sizeof(file), "%s/webserverd/filters", strchr(folder, '/'));
+    unlink(file);
+    stage_fixture();
+    stage_console(24, 80, log_view, environment);
+    ASSERT_SHOWS("/page-39");
+    terminal_type(terminal, ":filter status:4xx\r:save-filter broken\r");
+    ASSERT_SHOWS("saved; :filter @broken applies it", "2 of 40 shown");
+    stage_end_console();
+    stage_console(24, 80, log_view, environment);
+    ASSERT_SHOWS("/page-39");
+    terminal_type(terminal, "/@broken\r");
+    ASSERT_SHOWS("filter: status:4xx", "2 of 40 shown");
+    terminal_type(terminal, "\x1b");
+    assert_true(terminal_shows_no_more(terminal, "filter:"));
+    terminal_type(terminal, ":save-filter broken\r");
+    ASSERT_SHOWS("removed @broken");
+    terminal_type(terminal, ":filter @broken\r");
+    ASSERT_SHOWS("no filter is saved as 'broken'");
+    terminal_type(terminal, ":save-filter ../x\r");
+    ASSERT_SHOWS("invalid name '../x'");
+    unlink(file);
+}
+
+/* Enter on a row shows its requests: rate, statuses, latency, the last ones. */
+static void row_shows_its_requests(void **state)
+{
+    (void)state;
+    stage_fixture();
+    stage_console(30, 100, NULL, NULL);
+    terminal_type(terminal, "6m");
+    ASSERT_SHOWS("[clients]", "192.0.2.7");
+    terminal_type(terminal, "\x1b[H\r");
+    ASSERT_SHOWS("client=192.0.2.7", "requests/s", "40 since ", "statuses", "200 ", "87.5%", "TIME",
+                 "404 ", "503 ", "latency", "up to 200 us", "p99 159 us", "GET /page-39", "Esc");
+    assert_null(strstr(terminal_text(terminal), "[clients]"));
+    terminal_type(terminal, "\x1b[F"); /* End: the oldest */
+    ASSERT_SHOWS("GET /page-0 ");
+    terminal_type(terminal, "\r"); /* and its details */
+    ASSERT_SHOWS("rate limit", "Esc closes");
+    terminal_type(terminal, "\x1b");
+    assert_true(terminal_shows_no_more(terminal, "Esc closes"));
+    ASSERT_SHOWS("client=192.0.2.7");
+    terminal_type(terminal, "\x1b");
+    ASSERT_SHOWS("[clients]");
+    terminal_type(terminal, "2");
+    ASSERT_SHOWS("[2 threads]", "  0.0 ");
+    terminal_type(terminal, "jj\r"); /* the first thread of worker 0 */
+    ASSERT_SHOWS("thread=0.0", "20 since ", "GET /page-38");
+    terminal_type(terminal, "5k\r\r"); /* a request, its details, its path */
+    ASSERT_SHOWS("path=/page-39", "1 since ", "503 ");
+    terminal_type(terminal, ":show status:4xx client=192.0.2.7\r");
+    ASSERT_SHOWS("status:4xx client=192.0.2.7", "2 since ", "GET /page-27", "GET /page-7 ");
+    terminal_type(terminal, ":show path=/none\r");
+    ASSERT_SHOWS("The log has no request of it yet");
+    terminal_type(terminal, ":show clint=192.0.2.7\r");
+    ASSERT_SHOWS("requests have no column 'clint'; did you mean 'client'?");
+    terminal_type(terminal, ":show 404\r");
+    ASSERT_SHOWS("at most 4 words such as path=/x");
+}
+
+static void unknown_filter_column_is_an_error(void **state)
+{
+    (void)state;
+    stage_fixture();
+    stage_console(24, 80, log_view, NULL);
+    ASSERT_SHOWS("/page-39");
+    terminal_type(terminal, "/statsu:404\r");
+    ASSERT_SHOWS("unknown column 'statsu' in the filter; did you mean 'status'?");
+    assert_true(terminal_shows_no_more(terminal, "filter:"));
+    terminal_type(terminal, ":filter foo:bar\r");
+    ASSERT_SHOWS("unknown column 'foo' in the filter");
+    terminal_type(terminal, ":filter took_ns>1ms outcome=hit\r"); /* a name of the CSV output */
+    ASSERT_SHOWS("filter: took_ns>1ms outcome=hit");
+}
+
 static void keys_faster_than_frames_all_act(void **state)
 {
     (void)state;
@@ -116,7 +325,9 @@ static void command_line_completes_and_sends(void **state)
     terminal_type(terminal, "\t3");
     ASSERT_SHOWS("threads [N]: Show or set");
     terminal_type(terminal, "\r");
-    ASSERT_SHOWS("threads: wanted 3, actual 3");
+    ASSERT_SHOWS("Raise the serving threads per worker from 2 to 3?");
+    terminal_type(terminal, "\r");
+    ASSERT_SHOWS("threads: 3 in force");
     terminal_type(terminal, ":");
     terminal_type(terminal, "\x1bOA"); /* previous line of the history */
     ASSERT_SHOWS(":threads 3");
@@ -146,6 +357,42 @@ static void destructive_command_asks_for_confirmation(void **state)
     terminal_type(terminal, "y");
     ASSERT_SHOWS("the fixture knows only threads N");
     assert_int_equal(fixture_commands(fixture), 1);
+}
+
+/* A question that the screen cannot show is not agreed to. */
+static void question_needs_room(void **state)
+{
+    (void)state;
+    stage_fixture();
+    stage_console(24, 80, NULL, NULL);
+    ASSERT_SHOWS("10.0k total");
+    terminal_resize(terminal, 5, 30);
+    ASSERT_SHOWS("threads 4/4");
+    terminal_type(terminal, ":stop\r");
+    ASSERT_SHOWS("a question: enlarge, or Esc");
+    terminal_type(terminal, "y");
+    assert_true(terminal_settle(terminal));
+    terminal_resize(terminal, 24, 80);
+    ASSERT_SHOWS("Stop the server?");
+    terminal_resize(terminal, 5, 30);
+    ASSERT_SHOWS("a question: enlarge, or Esc");
+    terminal_type(terminal, "\x1b");
+    assert_true(terminal_shows_no_more(terminal, "a question"));
+    assert_int_equal(fixture_commands(fixture), 0);
+}
+
+/* Ctrl-S does not stop the output. */
+static void flow_control_is_off(void **state)
+{
+    (void)state;
+    stage_fixture();
+    stage_console(24, 80, NULL, NULL);
+    ASSERT_SHOWS("10.0k total");
+    terminal_type(terminal, "\x13"
+                            "5");
+    ASSERT_SHOWS("[5 log]");
+    terminal_type(terminal, "q");
+    stage_ended_well();
 }
 
 static void load_form_accepts_clicks(void **state)
@@ -219,6 +466,31 @@ static void mouse_acts_like_keys(void **state)
     ASSERT_SHOWS("[5 log]");
 }
 
+/* The hints at the edges of the screen are keys to click, and only those that work are shown. */
+static void key_hints_are_clickable_and_fit(void **state)
+{
+    (void)state;
+    stage_fixture();
+    stage_console(24, 80, log_view, NULL);
+    ASSERT_SHOWS("+ more threads", "? help", "/page-39");
+    click(23, 75);
+    ASSERT_SHOWS("Help, lines 1 to");
+    click(23, 75);
+    assert_true(terminal_shows_no_more(terminal, "Help, lines"));
+    click(23, 3); /* Enter details */
+    ASSERT_SHOWS("Esc closes", "user agent");
+    terminal_type(terminal, "\x1b");
+    assert_true(terminal_shows_no_more(terminal, "Esc closes"));
+    click(23, 31); /* more threads */
+    ASSERT_SHOWS("from 2 to 3?");
+    click(23, 67); /* Enter */
+    ASSERT_SHOWS("threads 6 of 6 (3 in each)");
+    stage_end_console();
+    stage_console(24, 80, readonly, NULL);
+    ASSERT_SHOWS("read-only", "Space freeze");
+    assert_null(strstr(terminal_text(terminal), "+ more threads"));
+}
+
 static void dialog_accepts_clicks(void **state)
 {
     (void)state;
@@ -249,7 +521,7 @@ static void recorded_session_is_replayed(void **state)
     stage_fixture();
     stage_console(24, 80, record, NULL);
     ASSERT_SHOWS("REC ", "10.0k total");
-    terminal_type(terminal, "+");
+    terminal_type(terminal, "+\r");
     ASSERT_SHOWS("threads 6 of 6");
     terminal_type(terminal, "q");
     stage_ended_well();
@@ -314,7 +586,8 @@ static void menu_selects_one_of_several_servers(void **state)
     snprintf(other, sizeof(other), "%.40s-b", stage_name());
     second = fixture_start(other, false);
     assert_non_null(second);
-    terminal = terminal_start(24, 100, (const char *const[]){WSCONSOLE, NULL}, none);
+    /* So high that the menu has room for the servers of other tests. */
+    terminal = terminal_start(60, 100, (const char *const[]){WSCONSOLE, NULL}, none);
     ASSERT_SHOWS("running servers. Select one:");
     assert_true(terminal_shows(terminal, stage_name()));
     assert_true(terminal_shows(terminal, other));
@@ -340,6 +613,34 @@ static void menu_selects_one_of_several_servers(void **state)
     fixture_stop(second);
     kill(terminal_pid(terminal), SIGTERM);
     stage_ended_well();
+}
+
+/* One row per server; Enter opens it, I returns. */
+static void all_servers_are_in_one_list(void **state)
+{
+    static const char *const all[] = {WSCONSOLE, "--all", NULL};
+    static const char *const wrong[] = {"--all", NULL};
+    static const char *const xterm[] = {"TERM=xterm-256color", NULL};
+
+    (void)state;
+    fixture = fixture_start(stage_name(), true);
+    assert_non_null(fixture);
+    terminal = terminal_start(60, 130, all, xterm);
+    ASSERT_SHOWS("Select one:", "STATE", "REQ/S", "P99", "ERR/S", "CONN", "CPU", "WORKERS",
+                 "LISTENING", " requests/s", "I returns here");
+    assert_true(terminal_shows(terminal, stage_name()));
+    go_to(stage_name());
+    ASSERT_SHOWS("serving  ", "2 of 2", "1h 02m", "127.0.0.1:8080");
+    assert_true(terminal_shows(terminal, " us  ")); /* a latency of the last second */
+    terminal_type(terminal, "\r");
+    ASSERT_SHOWS("[1 overview]", "k total");
+    terminal_type(terminal, "I");
+    ASSERT_SHOWS("Select one:", "q returns");
+    kill(terminal_pid(terminal), SIGTERM);
+    stage_ended_well();
+    stage_end_console();
+    stage_console(24, 80, wrong, NULL); /* with -n */
+    ASSERT_SHOWS("--all cannot be combined");
 }
 
 static void settings_are_read_from_console_ini(void **state)
@@ -390,11 +691,28 @@ static const char *content_of(const char *file)
     return text;
 }
 
+/* FILE has the theme mono. */
+static void readonly_console_saves_nothing(const char *const *environment, const char *file)
+{
+    stage_console(24, 100, readonly, environment);
+    ASSERT_SHOWS("10.0k total");
+    terminal_type(terminal, ":set theme dark\r:save\r");
+    ASSERT_SHOWS("not done: this console is read-only (--readonly)");
+    terminal_type(terminal, ":set readonly off\r");
+    ASSERT_SHOWS("not done: restart the console without --readonly");
+    assert_non_null(strstr(content_of(file), "theme = mono\n"));
+    stage_end_console();
+    stage_console(24, 100, NULL, environment);
+    ASSERT_SHOWS("10.0k total");
+    terminal_type(terminal, ":set readonly on\r+");
+    ASSERT_SHOWS("not done: this console is read-only (--readonly)");
+    stage_end_console();
+}
+
 static void settings_are_saved_on_request(void **state)
 {
     char folder[64], file[128], command[96];
     const char *environment[] = {command, NULL};
-    const char *readonly_too[] = {"--readonly", NULL};
     FILE *out;
 
     (void)state;
@@ -432,14 +750,7 @@ static void settings_are_saved_on_request(void **state)
     assert_non_null(strstr(content_of(file), "# mine\nfps = 5\n\n; no colours\ntheme = mono\n"));
     assert_null(strstr(content_of(file), "ascii"));
     stage_end_console();
-    stage_console(24, 100, readonly_too, environment);
-    ASSERT_SHOWS("10.0k total");
-    terminal_type(terminal, ":set theme dark\r:save\r");
-    ASSERT_SHOWS("not done: this console is read-only (--readonly)");
-    terminal_type(terminal, ":set readonly off\r");
-    ASSERT_SHOWS("not done: restart the console without --readonly");
-    assert_non_null(strstr(content_of(file), "theme = mono\n"));
-    stage_end_console();
+    readonly_console_saves_nothing(environment, file);
     unlink(file);
     snprintf(command, sizeof(command), "XDG_CONFIG_HOME=/proc/nowhere");
     stage_console(24, 100, NULL, environment);
@@ -531,6 +842,7 @@ static const char *random_event(uint32_t *random)
 static void shake(const char *const *options, uint32_t seed, int events)
 {
     uint32_t random = seed;
+    const char *event;
 
     stage_console(24, 80, options, NULL);
     ASSERT_SHOWS("10.0k total");
@@ -538,7 +850,13 @@ static void shake(const char *const *options, uint32_t seed, int events)
         if (dice(&random) % 200 == 0)
             terminal_resize(terminal, 1 + (int)(dice(&random) % 60),
                             1 + (int)(dice(&random) % 210));
-        terminal_type(terminal, random_event(&random));
+        event = random_event(&random);
+        if (!terminal_type_bytes(terminal, event, strlen(event))) { /* a click on "q quit" */
+            stage_ended_well();
+            stage_end_console();
+            stage_console(24, 80, options, NULL);
+            ASSERT_SHOWS("10.0k total");
+        }
         terminal_take(terminal);
     }
     terminal_resize(terminal, 24, 80);
@@ -573,17 +891,29 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(history_is_shown_by_second, stage_teardown),
+        cmocka_unit_test_teardown(marks_stand_on_graphs, stage_teardown),
+        cmocka_unit_test_teardown(help_explains_the_numbers, stage_teardown),
+        cmocka_unit_test_teardown(graphs_have_a_logarithmic_scale, stage_teardown),
+        cmocka_unit_test_teardown(key_hints_follow_the_view, stage_teardown),
         cmocka_unit_test_teardown(filter_applies_to_all_views, stage_teardown),
         cmocka_unit_test_teardown(selected_row_shows_details_and_sets_filter, stage_teardown),
+        cmocka_unit_test_teardown(filter_by_row_fits_other_views, stage_teardown),
+        cmocka_unit_test_teardown(filters_are_saved_by_name, stage_teardown),
+        cmocka_unit_test_teardown(row_shows_its_requests, stage_teardown),
+        cmocka_unit_test_teardown(unknown_filter_column_is_an_error, stage_teardown),
         cmocka_unit_test_teardown(keys_faster_than_frames_all_act, stage_teardown),
         cmocka_unit_test_teardown(command_line_completes_and_sends, stage_teardown),
         cmocka_unit_test_teardown(destructive_command_asks_for_confirmation, stage_teardown),
+        cmocka_unit_test_teardown(question_needs_room, stage_teardown),
+        cmocka_unit_test_teardown(flow_control_is_off, stage_teardown),
         cmocka_unit_test_teardown(load_form_accepts_clicks, stage_teardown),
         cmocka_unit_test_teardown(readonly_rejects_typed_changes, stage_teardown),
         cmocka_unit_test_teardown(mouse_acts_like_keys, stage_teardown),
+        cmocka_unit_test_teardown(key_hints_are_clickable_and_fit, stage_teardown),
         cmocka_unit_test_teardown(dialog_accepts_clicks, stage_teardown),
         cmocka_unit_test_teardown(recorded_session_is_replayed, stage_teardown),
         cmocka_unit_test_teardown(menu_selects_one_of_several_servers, stage_teardown),
+        cmocka_unit_test_teardown(all_servers_are_in_one_list, stage_teardown),
         cmocka_unit_test_teardown(settings_are_read_from_console_ini, stage_teardown),
         cmocka_unit_test_teardown(settings_are_saved_on_request, stage_teardown),
         cmocka_unit_test_teardown(all_terminal_types_work, stage_teardown),

@@ -6,12 +6,14 @@
 
 #include <cmocka.h>
 
+#include "http_client.h"
 #include "server.h"
 #include "terminal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 static struct terminal *terminal;
 static char state_home[512];
@@ -79,6 +81,11 @@ static void load_run_counts_agree_at_both_ends(void **state)
     fill_in(""); /* duration */
     assert_shows("duration     -");
     terminal_type(terminal, "r");
+    assert_shows("Run load with 7 connections, 3000 requests against the server on this screen?");
+    terminal_type(terminal, "n");
+    assert_true(terminal_shows_no_more(terminal, "Run load"));
+    assert_int_equal(server_metric(server, "requests"), 0);
+    terminal_type(terminal, "ry");
     assert_shows("3000 responses = 3000 counted by the server");
     assert_shows("latency p99");
     assert_int_equal(server_metric(server, "requests"), 3000);
@@ -95,10 +102,10 @@ static void running_load_is_changed_marked_and_stopped(void **state)
 
     start_console(server, "load", 50, 120);
     assert_shows("r runs");
-    terminal_type(terminal, "nr"); /* the first preset: a steady rate */
+    terminal_type(terminal, "nry"); /* the first preset: a steady rate */
     assert_shows("running");
     assert_shows("client");
-    terminal_type(terminal, "+");
+    terminal_type(terminal, "+\r");
     assert_shows("serving threads in each worker changed from 1 to 2");
     terminal_type(terminal, "e");
     assert_shows("change the run");
@@ -121,7 +128,8 @@ static void failed_load_run_reports_reason(void **state)
     terminal_type(terminal, "http://nowhere.invalid/\r");
     assert_shows("http://nowhere.invalid/");
     terminal_type(terminal, "r");
-    assert_shows("nowhere.invalid");
+    assert_shows("against http://nowhere.invalid/?");
+    terminal_type(terminal, "y");
     assert_shows("done");
     end(server);
 }
@@ -172,16 +180,18 @@ static void file_is_checked_before_reload(void **state)
 
     start_console(server, "config", 40, 120);
     assert_shows("workers.processes");
-    assert_shows("default"); /* the origins have arrived */
+    assert_shows("  default "); /* the origins have arrived */
     terminal_type(terminal, "c");
     assert_shows("the file is valid");
     server_write_config(server, "[workers]\nprocesses = 2\nthreeds = 1\n");
     terminal_type(terminal, "r");
+    assert_shows("Reload the file? Values set by commands return");
+    terminal_type(terminal, "y");
     assert_shows("has no key 'threeds'");
     assert_shows("did you mean 'threads'?");
     assert_shows("the server keeps its configuration");
     server_write_config(server, "[workers]\nprocesses = 2\nthreads = 2\n");
-    terminal_type(terminal, "r");
+    terminal_type(terminal, "ry");
     assert_shows("reloaded; changed: workers.threads");
     assert_shows("threads 4 of 4");
     end(server);
@@ -193,12 +203,16 @@ static void cache_policy_size_and_purge_take_effect(void **state)
 
     start_console(server, "cache", 24, 80);
     terminal_type(terminal, "n");
+    assert_shows("Set the eviction policy of the caches to lru?");
+    terminal_type(terminal, "\r");
     assert_shows("policy lru");
     assert_shows("sieve -> ");
     terminal_type(terminal, "e");
     assert_shows("cache size of each worker");
     terminal_type(terminal, "\x15"
                             "32M\r");
+    assert_shows("Set the cache memory of each worker to 32M? It is ");
+    terminal_type(terminal, "y");
     assert_shows("32M each worker");
     terminal_type(terminal, "x");
     assert_shows("y yes");
@@ -210,18 +224,95 @@ static void cache_policy_size_and_purge_take_effect(void **state)
     end(server);
 }
 
+/* With a filter that leaves one row, its key is edited without selecting it first. */
+static void only_row_is_edited(void **state)
+{
+    struct server *server = *state;
+
+    start_console(server, "config", 24, 80);
+    assert_shows("workers.processes");
+    assert_shows("  default ");
+    terminal_type(terminal, "/key:log.level\r");
+    assert_shows("1 of ");
+    terminal_type(terminal, "e");
+    assert_shows("log.level: ");
+    terminal_type(terminal, "\x15"
+                            "warn\r");
+    assert_shows("Set the minimum level of the error log to warn? It is info.");
+    terminal_type(terminal, "\r");
+    assert_shows("warn ");
+    end(server);
+}
+
+static void leaving_asks_during_a_load_run(void **state)
+{
+    struct server *server = *state;
+
+    start_console(server, "load", 40, 120);
+    assert_shows("r runs");
+    terminal_type(terminal, "nry");
+    assert_shows("running");
+    terminal_type(terminal, "q");
+    assert_shows("A load run is in progress. Stop it and leave?");
+    terminal_type(terminal, "n");
+    assert_true(terminal_shows_no_more(terminal, "Stop it and leave?"));
+    terminal_type(terminal, "I");
+    assert_shows("Stop it and leave?");
+    terminal_type(terminal, "ny");
+    assert_true(terminal_shows_no_more(terminal, "Stop it and leave?"));
+    terminal_type(terminal, "qy");
+    assert_true(WIFEXITED(terminal_wait_end(terminal)));
+    end(server);
+}
+
+static void names_beyond_ascii_are_readable(void **state)
+{
+    struct server *server = *state;
+    char target[2100] = "/";
+
+    server_put_text(server, "/caf\xc3\xa9.html", "x");
+    memset(target + 1, 'a', 2000);
+    http_expect(server_port(server), "/caf%C3%A9.html", 200);
+    http_expect(server_port(server), target, 404);
+    start_console(server, "log", 24, 80);
+    assert_shows("GET /caf\xc3\xa9.ht");
+    assert_shows("GET /aaa");
+    terminal_type(terminal, "k\r"); /* the details of the long one */
+    assert_shows("2014 bytes; the rest is not shown");
+    assert_shows("Esc closes"); /* drawn last: the next key is not a part of Alt */
+    terminal_type(terminal, "\x1b");
+    assert_true(terminal_shows_no_more(terminal, "Esc closes"));
+    terminal_type(terminal, "4");
+    assert_shows("/caf\xc3\xa9.html");
+    terminal_type(terminal, "/caf\r");
+    assert_shows("1 of ");
+    terminal_type(terminal, "d");
+    assert_shows("from the caches?");
+    terminal_type(terminal, "y");
+    assert_shows("dropped 1");
+    end(server);
+}
+
 static void offload_threads_keep_their_minimum(void **state)
 {
     struct server *server = *state;
 
     start_console(server, "threads", 40, 120);
     terminal_type(terminal, ":offload-threads 2-4\r");
+    assert_shows("Reduce the offload threads per worker from 8 to 2-4?");
+    terminal_type(terminal, "y");
     assert_shows("(2-4 in each)");
-    terminal_type(terminal, "o");
+    terminal_type(terminal, "o\r");
     assert_shows("(2-5 in each)");
-    terminal_type(terminal, "OOO");
+    terminal_type(terminal, "O");
+    assert_shows("Reduce the offload threads per worker from 5 to 2-4?");
+    terminal_type(terminal, "y");
+    assert_shows("(2-4 in each)");
+    terminal_type(terminal, "Oy");
+    assert_shows("(2-3 in each)");
+    terminal_type(terminal, "Oy");
     assert_shows("(2 in each)");
-    terminal_type(terminal, "o");
+    terminal_type(terminal, "o\r");
     assert_shows("(3 in each)");
     end(server);
 }
@@ -234,7 +325,7 @@ static void workers_are_added_and_drained(void **state)
     terminal_type(terminal, ":restart x\r"); /* invalid: no confirmation */
     assert_shows("not done: ");
     assert_shows("workers 2 of 2");
-    terminal_type(terminal, "w");
+    terminal_type(terminal, "w\r");
     assert_shows("workers 3 of 3");
     terminal_type(terminal, "\x1bOB"); /* worker 0 */
     terminal_type(terminal, "d");
@@ -255,6 +346,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(json_has_origins_of_values, set_up, tear_down),
         cmocka_unit_test_setup_teardown(file_is_checked_before_reload, set_up, tear_down),
         cmocka_unit_test_setup_teardown(cache_policy_size_and_purge_take_effect, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(only_row_is_edited, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(leaving_asks_during_a_load_run, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(names_beyond_ascii_are_readable, set_up, tear_down),
         cmocka_unit_test_setup_teardown(offload_threads_keep_their_minimum, set_up, tear_down),
         cmocka_unit_test_setup_teardown(workers_are_added_and_drained, set_up, tear_down),
     };

@@ -10,7 +10,9 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -76,13 +78,48 @@ static void threads_view_shows_every_thread(void **state)
     for (size_t i = 0; i < 2; i++) {
         stage_console(sizes[i].rows, sizes[i].columns, view, NULL);
         ASSERT_SHOWS("[2 threads]", "threads  0 WK  1 R_", "W write", "K keep-alive", "G leaving",
-                     "THREAD     STATE", "SINCE", "REQ/S", "CONN", "P99", "WORKS ON",
+                     "THREAD     STATE", "SINCE", "REQ/S", "CONN", "P99", "LAST WORK",
                      "worker 0   serving", "worker 1   serving", "threads 2/2", "GET /index.html",
                      "/downloads/disk.iso", "  0.0 ", "  0.1 ", "  1.0 ", "  1.1 ", "  1.q1 ",
                      "  1.queue  1 waiting");
         save("threads", sizes[i]);
         stage_end_console();
     }
+}
+
+/* Idle offload threads are in the line of their queue; sorted, the list has only threads. */
+static void threads_view_folds_and_sorts(void **state)
+{
+    static const char *const view[] = {"threads", NULL};
+
+    (void)state;
+    stage_fixture();
+    stage_console(30, 120, view, NULL);
+    ASSERT_SHOWS("  1.queue  1 waiting", "2 threads, 1 idle", "  1.q1 ", "worker 1");
+    assert_null(strstr(terminal_text(terminal), "  1.q0 "));
+    terminal_type(terminal, "m");
+    ASSERT_SHOWS("  0.q0 ", "  1.q0 ", "  1.q1 ");
+    terminal_type(terminal, "m");
+    assert_true(terminal_shows_no_more(terminal, "THREAD     STATE"));
+    terminal_type(terminal, "m:sort requests\r"); /* 1000, 2000, 3000 and 4000 requests */
+    assert_true(terminal_shows_no_more(terminal, "worker 1 "));
+    assert_true(terminal_shows_no_more(terminal, ".queue"));
+    ASSERT_SHOWS("  1.1 ", "  0.0 ");
+    assert_true(strstr(terminal_text(terminal), "  1.1 ") <
+                strstr(terminal_text(terminal), "  0.0 "));
+}
+
+/* What does not fit is counted: threads of the strip, processes of the line below it. */
+static void overview_counts_what_is_cut(void **state)
+{
+    (void)state;
+    stage_fixture();
+    stage_console(12, 40, NULL, NULL);
+    ASSERT_SHOWS("threads  0 WK  1 R_", "cpu mem  +");
+    for (int i = 0; i < 14; i++)
+        terminal_type(terminal, "+");
+    terminal_type(terminal, "\r");
+    ASSERT_SHOWS("threads 32 of 32 (16 in each)", " +17 threads");
 }
 
 static void log_merges_rings_by_time(void **state)
@@ -118,6 +155,35 @@ static void log_scrolls_back_and_follows_again(void **state)
     ASSERT_SHOWS("following", "GET /page-39");
 }
 
+/* However busy the server is: the selected row stays where it is. */
+static void held_log_keeps_its_rows(void **state)
+{
+    static const char *const view[] = {"log", NULL};
+    const char *newer, *start;
+    char row[256];
+    double count = 0;
+
+    (void)state;
+    fixture = fixture_start(stage_name(), true);
+    assert_non_null(fixture);
+    stage_console(24, 80, view, NULL);
+    ASSERT_SHOWS("following", "GET /page-");
+    terminal_type(terminal, "kkkkk");
+    ASSERT_SHOWS("paused (End follows)", " newer");
+    snprintf(row, sizeof(row), "%s", terminal_line(terminal, 12));
+    while (count < 4200) { /* more than the list has */
+        assert_true(terminal_shows(terminal, "k newer"));
+        terminal_take(terminal);
+        newer = strstr(terminal_text(terminal), "k newer");
+        for (start = newer; newer != NULL && start[-1] != ' ';)
+            start--;
+        count = newer != NULL ? strtod(start, NULL) * 1000 : 0;
+    }
+    assert_string_equal(terminal_line(terminal, 12), row);
+    terminal_type(terminal, "\x1bOF");
+    ASSERT_SHOWS("following");
+}
+
 static void attaches_when_daemon_starts(void **state)
 {
     (void)state;
@@ -143,7 +209,7 @@ static void attaches_again_after_restart(void **state)
     assert_true(terminal_shows_no_more(terminal, "has stopped"));
     ASSERT_SHOWS("threads 4 of 4 (2 in each)  workers 2 of 2");
     /* The console follows the new daemon: its changes appear. */
-    terminal_type(terminal, "+");
+    terminal_type(terminal, "+\r");
     ASSERT_SHOWS("threads 6 of 6 (3 in each)");
 }
 
@@ -154,13 +220,154 @@ static void plus_and_minus_change_thread_count(void **state)
     stage_console(24, 80, NULL, NULL);
     ASSERT_SHOWS("threads 4 of 4 (2 in each)");
     terminal_type(terminal, "+");
-    ASSERT_SHOWS("threads: wanted 3, actual 3", "threads 6 of 6 (3 in each)");
+    ASSERT_SHOWS("Raise the serving threads per worker from 2 to 3?", "+ -  Enter yes  n no");
+    assert_int_equal(fixture_commands(fixture), 0);
+    terminal_type(terminal, "y");
+    ASSERT_SHOWS("threads: 3 in force", "threads 6 of 6 (3 in each)");
     terminal_type(terminal, "-");
-    ASSERT_SHOWS("threads: wanted 2, actual 2", "threads 4 of 4 (2 in each)");
-    terminal_type(terminal, "-");
-    ASSERT_SHOWS("threads: wanted 1, actual 1");
+    ASSERT_SHOWS("Reduce the serving threads per worker from 3 to 2?");
+    terminal_type(terminal, "n");
+    assert_true(terminal_shows_no_more(terminal, "Reduce"));
+    assert_int_equal(fixture_commands(fixture), 1);
+    terminal_type(terminal, "--\r");
+    ASSERT_SHOWS("threads: 1 in force");
     terminal_type(terminal, "-");
     ASSERT_SHOWS("not done: the minimum is one serving thread per worker");
+    assert_int_equal(fixture_commands(fixture), 2);
+}
+
+/* The keys change the number in the open question; back at the number in force there is none. */
+static void question_is_adjusted_by_the_same_keys(void **state)
+{
+    (void)state;
+    stage_fixture();
+    stage_console(24, 80, NULL, NULL);
+    ASSERT_SHOWS("threads 4 of 4 (2 in each)");
+    terminal_type(terminal, "+++-");
+    ASSERT_SHOWS("Raise the serving threads per worker from 2 to 4?");
+    terminal_type(terminal, "w"); /* another number: ignored */
+    terminal_type(terminal, "--");
+    assert_true(terminal_shows_no_more(terminal, "serving threads per worker from"));
+    terminal_type(terminal, "+++");
+    ASSERT_SHOWS("from 2 to 5?");
+    assert_int_equal(fixture_commands(fixture), 0);
+    terminal_type(terminal, "\r");
+    ASSERT_SHOWS("threads: 5 in force", "threads 10 of 10 (5 in each)");
+    assert_int_equal(fixture_commands(fixture), 1);
+}
+
+/* Threads 1 and 3 of the fixture have 2 and 4 connections: they are the second of each worker. */
+static void question_names_what_is_lost(void **state)
+{
+    (void)state;
+    stage_fixture();
+    stage_console(24, 100, NULL, NULL);
+    ASSERT_SHOWS("threads 4 of 4 (2 in each)");
+    terminal_type(terminal, "-");
+    ASSERT_SHOWS(
+        "Reduce the serving threads per worker from 2 to 1? 6 open connections move to the");
+    terminal_type(terminal, "nW");
+    ASSERT_SHOWS("Reduce the workers from 2 to 1? 7 open connections move to the others.");
+    terminal_type(terminal, "n:drain 0\r");
+    ASSERT_SHOWS("Drain worker 0? 3 open connections move to the others.", "y yes  n no");
+    terminal_type(terminal, "\r"); /* only y agrees */
+    ASSERT_SHOWS("Drain worker 0?");
+    terminal_type(terminal, "n:restart all\r");
+    ASSERT_SHOWS("Restart all workers? 10 open connections move to the new ones.");
+    terminal_type(terminal, "n:stop now\r");
+    ASSERT_SHOWS("Stop the server at once? 10 open connections are cut.");
+    terminal_type(terminal, "n:cache-flush\r");
+    ASSERT_SHOWS("Empty the caches? They lose 25 entries (3.00 MiB).");
+    terminal_type(terminal, "n");
+    assert_true(terminal_shows_no_more(terminal, "Empty the caches?"));
+    assert_int_equal(fixture_commands(fixture), 0);
+}
+
+static void locked_session_changes_nothing(void **state)
+{
+    (void)state;
+    stage_fixture();
+    stage_console(24, 80, NULL, NULL);
+    ASSERT_SHOWS("threads 4 of 4 (2 in each)");
+    terminal_type(terminal, "L");
+    ASSERT_SHOWS("locked: nothing here changes the server; L unlocks");
+    terminal_type(terminal, "+");
+    ASSERT_SHOWS("not done: this session is locked; L unlocks it");
+    terminal_type(terminal, ":stop\r");
+    assert_true(terminal_shows_no_more(terminal, ":stop"));
+    assert_null(strstr(terminal_text(terminal), "Stop the server?"));
+    terminal_type(terminal, "L");
+    ASSERT_SHOWS("Unlock this session?");
+    terminal_type(terminal, "n+");
+    ASSERT_SHOWS("not done: this session is locked");
+    terminal_type(terminal, "Ly+");
+    ASSERT_SHOWS("Raise the serving threads");
+    assert_int_equal(fixture_commands(fixture), 0);
+}
+
+/* A user who may read the segment but not write to the control socket. */
+static void console_without_permission_is_read_only(void **state)
+{
+    (void)state;
+    stage_fixture();
+    if (geteuid() == 0)
+        stage_console_as_nobody(24, 80);
+    else {
+        assert_int_equal(chmod(fixture_socket(fixture), 0), 0);
+        stage_console(24, 80, NULL, NULL);
+    }
+    ASSERT_SHOWS("threads 4 of 4 (2 in each)", "read-only");
+    terminal_type(terminal, "+");
+    ASSERT_SHOWS("not done: this console is read-only: no permission for the control socket");
+    assert_int_equal(fixture_commands(fixture), 0);
+}
+
+static void alert_is_shown_until_acknowledged(void **state)
+{
+    char script[64], facts[64], option[80], text[4096];
+    const char *more[] = {"--alert-command", script, NULL};
+    FILE *file;
+    int rest;
+
+    (void)state;
+    snprintf(script, sizeof(script), "/tmp/%s.sh", stage_name());
+    snprintf(facts, sizeof(facts), "/tmp/%s.facts", stage_name());
+    snprintf(option, sizeof(option), "FACTS=%s", facts);
+    unlink(facts);
+    file = fopen(script, "w");
+    assert_non_null(file);
+    fprintf(file, "#!/bin/sh\nenv >> $FACTS.part\nmv $FACTS.part $FACTS\n");
+    fclose(file);
+    chmod(script, 0700);
+    stage_fixture();
+    stage_console(24, 100, more, (const char *const[]){option, NULL});
+    ASSERT_SHOWS("threads 4 of 4 (2 in each)");
+    terminal_type(terminal, ":alert connection > 5\r");
+    ASSERT_SHOWS("not done: unknown metric 'connection'; did you mean 'connections'?");
+    terminal_type(terminal, ":alert connections>5 for 200ms\r");
+    ASSERT_SHOWS("ALERT connections > 5 for 200ms: 10", "a acknowledges");
+    terminal_type(terminal, "a");
+    assert_true(terminal_shows_no_more(terminal, "a acknowledges"));
+    ASSERT_SHOWS("ALERT connections > 5 for 200ms");
+    terminal_type(terminal, "a");
+    ASSERT_SHOWS("connections > 5 for 200ms: now 10, active", "History:", "began: ");
+    terminal_type(terminal, "\x1b");
+    assert_true(terminal_shows_no_more(terminal, "History:"));
+    terminal_type(terminal, "9");
+    ASSERT_SHOWS("alert began: connections > 5 for", "console ");
+    terminal_type(terminal, ":alert off\r");
+    ASSERT_SHOWS("0 alerts", "threads 4 of 4 (2 in each)");
+    for (rest = 3000; rest > 0 && access(facts, F_OK) != 0; rest--)
+        usleep(10000);
+    file = fopen(facts, "r");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+    fclose(file);
+    assert_non_null(strstr(text, "WSCONSOLE_ALERT=connections > 5 for 200ms\n"));
+    assert_non_null(strstr(text, "WSCONSOLE_STATE=began\n"));
+    assert_non_null(strstr(text, "WSCONSOLE_VALUE=10\n"));
+    unlink(facts);
+    unlink(script);
 }
 
 static void screen_updates_while_daemon_is_slow(void **state)
@@ -170,13 +377,13 @@ static void screen_updates_while_daemon_is_slow(void **state)
     stage_console(24, 80, NULL, NULL);
     ASSERT_SHOWS("threads 4 of 4 (2 in each)");
     fixture_hold_answers(fixture, true);
-    terminal_type(terminal, "+");
+    terminal_type(terminal, "+\r");
     ASSERT_SHOWS("threads 3 requested, 2 in force", "waiting for the daemon");
-    terminal_type(terminal, "++2"); /* two more threads, then another view */
+    terminal_type(terminal, "++\r2"); /* two more threads, then another view */
     ASSERT_SHOWS("threads 5 requested, 2 in force", "[2 threads]");
     terminal_save(terminal, "asked-80x24");
     fixture_hold_answers(fixture, false);
-    ASSERT_SHOWS("threads: wanted 5, actual 5", "threads 10 of 10 (5 in each)");
+    ASSERT_SHOWS("threads: 5 in force", "threads 10 of 10 (5 in each)");
     assert_int_equal(fixture_commands(fixture), 2);
 }
 
@@ -187,12 +394,79 @@ static void rejected_change_is_shown(void **state)
     stage_console(24, 80, NULL, NULL);
     ASSERT_SHOWS("threads 4 of 4 (2 in each)");
     fixture_hold_answers(fixture, true);
-    terminal_type(terminal, "+");
+    terminal_type(terminal, "+\r");
     ASSERT_SHOWS("threads 3 requested");
-    terminal_type(terminal, "++++++++++++++++++++");
+    terminal_type(terminal, "++++++++++++++++++++\r");
     ASSERT_SHOWS("threads 23 requested");
     fixture_hold_answers(fixture, false);
     ASSERT_SHOWS("not done: at most 16 threads fit", "threads 6 of 6 (3 in each)");
+}
+
+/* A paste, an unknown sequence and Alt are no keys: no command, no question, no other view. */
+static void stray_input_does_nothing(void **state)
+{
+    static const char *const stray[] = {
+        "\x1b[200~hello-w+WoO:stop\ry\x1b[201~",
+        "\x1bw",
+        "\x1b+",
+        "\x1b[1;3w",
+        "\x1b]0;www\x07",
+        "\x1bPwww\x1b\\",
+        "\x1b[99~",
+        "\x1b[1;5+w",
+    };
+    (void)state;
+    stage_fixture();
+    stage_console(24, 80, NULL, NULL);
+    ASSERT_SHOWS("threads 4 of 4 (2 in each)");
+    terminal_type(terminal, stray[0]);
+    ASSERT_SHOWS("pasted text is ignored outside a text field");
+    for (size_t i = 1; i < sizeof(stray) / sizeof(stray[0]); i++)
+        terminal_type(terminal, stray[i]);
+    terminal_type(terminal, "\t"); /* acts after all of these */
+    ASSERT_SHOWS("[2 threads]", "threads 4 of 4 (2 in each)");
+    assert_int_equal(fixture_commands(fixture), 0);
+    terminal_type(terminal, ":\x1b[200~view\nlog\x1b[201~\r"); /* a text field takes a paste */
+    ASSERT_SHOWS("[5 log]");
+    terminal_type(terminal, "\x1b[1~");
+    ASSERT_SHOWS("paused (End follows)", "GET /page-0 ");
+    terminal_type(terminal, "\x1b[4~");
+    ASSERT_SHOWS("following", "GET /page-39");
+}
+
+static void long_question_is_shown_whole(void **state)
+{
+    (void)state;
+    stage_fixture();
+    stage_console(10, 40, NULL, NULL);
+    ASSERT_SHOWS("[1 overview]");
+    terminal_type(terminal, ":reload\r");
+    ASSERT_SHOWS("Reload the file? Values set by", "commands return to those of the file.",
+                 "y yes  n no");
+}
+
+static void empty_view_says_all_on_a_small_screen(void **state)
+{
+    static const char *const view[] = {"events", NULL};
+
+    (void)state;
+    stage_fixture();
+    stage_console(10, 40, view, NULL);
+    ASSERT_SHOWS("[9 events]", "No events yet: no error, no warning, no", "change.");
+}
+
+static void dumb_terminal_is_refused(void **state)
+{
+    static const char *const dumb[] = {"TERM=dumb", NULL};
+    int status;
+
+    (void)state;
+    stage_fixture();
+    stage_console(24, 80, NULL, dumb);
+    ASSERT_SHOWS("terminal type 'dumb' cannot show a full screen");
+    status = terminal_wait_end(terminal);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 1);
 }
 
 static void readonly_changes_nothing(void **state)
@@ -216,10 +490,10 @@ static void help_lists_every_key(void **state)
         "keep-alive: waiting for events, connections open", "Help, lines 1 to"};
     (void)state;
     stage_fixture();
-    stage_console(75, 120, NULL, NULL);
+    stage_console(110, 120, NULL, NULL);
     terminal_type(terminal, "?");
     stage_shows(sentences, sizeof(sentences) / sizeof(sentences[0]));
-    terminal_save(terminal, "help-120x75");
+    terminal_save(terminal, "help-120x110");
     terminal_type(terminal, "\x1b");
     assert_true(terminal_shows_no_more(terminal, "Help, lines"));
     ASSERT_SHOWS("[1 overview]", "requests/s");
@@ -251,8 +525,8 @@ static void freeze_stops_updates(void **state)
     ASSERT_SHOWS("threads 4 of 4 (2 in each)");
     terminal_type(terminal, " ");
     ASSERT_SHOWS("FROZEN at");
-    terminal_type(terminal, "+");
-    ASSERT_SHOWS("threads: wanted 3, actual 3", "threads 4 of 4 (2 in each)");
+    terminal_type(terminal, "+\r");
+    ASSERT_SHOWS("threads: 3 in force", "threads 4 of 4 (2 in each)");
     terminal_type(terminal, " ");
     ASSERT_SHOWS("threads 6 of 6 (3 in each)");
 }
@@ -399,13 +673,25 @@ int main(void)
         cmocka_unit_test_teardown(overview_shows_metrics, stage_teardown),
         cmocka_unit_test_teardown(graph_marks_peak, stage_teardown),
         cmocka_unit_test_teardown(threads_view_shows_every_thread, stage_teardown),
+        cmocka_unit_test_teardown(threads_view_folds_and_sorts, stage_teardown),
+        cmocka_unit_test_teardown(overview_counts_what_is_cut, stage_teardown),
         cmocka_unit_test_teardown(log_merges_rings_by_time, stage_teardown),
         cmocka_unit_test_teardown(log_scrolls_back_and_follows_again, stage_teardown),
+        cmocka_unit_test_teardown(held_log_keeps_its_rows, stage_teardown),
         cmocka_unit_test_teardown(attaches_when_daemon_starts, stage_teardown),
         cmocka_unit_test_teardown(attaches_again_after_restart, stage_teardown),
         cmocka_unit_test_teardown(plus_and_minus_change_thread_count, stage_teardown),
+        cmocka_unit_test_teardown(question_is_adjusted_by_the_same_keys, stage_teardown),
+        cmocka_unit_test_teardown(question_names_what_is_lost, stage_teardown),
+        cmocka_unit_test_teardown(locked_session_changes_nothing, stage_teardown),
+        cmocka_unit_test_teardown(console_without_permission_is_read_only, stage_teardown),
+        cmocka_unit_test_teardown(alert_is_shown_until_acknowledged, stage_teardown),
         cmocka_unit_test_teardown(screen_updates_while_daemon_is_slow, stage_teardown),
         cmocka_unit_test_teardown(rejected_change_is_shown, stage_teardown),
+        cmocka_unit_test_teardown(stray_input_does_nothing, stage_teardown),
+        cmocka_unit_test_teardown(long_question_is_shown_whole, stage_teardown),
+        cmocka_unit_test_teardown(empty_view_says_all_on_a_small_screen, stage_teardown),
+        cmocka_unit_test_teardown(dumb_terminal_is_refused, stage_teardown),
         cmocka_unit_test_teardown(readonly_changes_nothing, stage_teardown),
         cmocka_unit_test_teardown(help_lists_every_key, stage_teardown),
         cmocka_unit_test_teardown(keys_move_between_views, stage_teardown),

@@ -110,6 +110,73 @@ static void json_has_metric_names(void **state)
     json_decref(root);
 }
 
+/* Points in time are RFC 3339, durations integers in ns; labels are not indented. */
+static void times_are_exact(void **state)
+{
+    json_t *root, *line, *name;
+    const char *time;
+    int year;
+    unsigned fraction;
+
+    (void)state;
+    assert_int_equal(run(WSCONSOLE, "--json log"), DONE);
+    root = json_loads(output, 0, NULL);
+    line = json_array_get(json_object_get(json_object_get(root, "log"), "lines"), 0);
+    time = json_string_value(json_object_get(line, "time"));
+    assert_non_null(time);
+    assert_int_equal(strlen(time), strlen("2026-01-02T15:04:05.123456789Z"));
+    assert_int_equal(sscanf(time, "%4d-%*2d-%*2dT%*2d:%*2d:%*2d.%9uZ", &year, &fraction), 2);
+    assert_true(year >= 2024 && fraction > 0);
+    assert_true(json_is_integer(json_object_get(line, "took_ns")));
+    assert_null(json_object_get(line, "took"));
+    assert_string_equal(json_string_value(json_object_get(line, "thread")), "0.0");
+    assert_non_null(json_string_value(json_object_get(json_object_get(root, "server"), "time")));
+    json_decref(root);
+    assert_run(WSCONSOLE, "--csv log", DONE, "time,status,took_ns,bytes,outcome,client,thread");
+    assert_null(strstr(output, "e+"));
+    assert_run(WSCONSOLE, "--csv threads", DONE, "thread,state,since_ns,");
+    assert_non_null(strstr(output, "\r\n0.0,"));
+    assert_run(WSCONSOLE, "--json cache", DONE, "\"server\"");
+    root = json_loads(output, 0, NULL);
+    name = json_object_get(json_object_get(root, "server"), "started");
+    assert_true(json_is_string(name));
+    json_decref(root);
+}
+
+/* Runs wsconsole with ARGUMENTS and no name. */
+static int run_nameless(const char *arguments)
+{
+    char command[1024];
+    FILE *pipe;
+    size_t length;
+
+    snprintf(command, sizeof(command), "LC_ALL=C.UTF-8 '%s' %s 2>&1", WSCONSOLE, arguments);
+    pipe = popen(command, "r");
+    assert_non_null(pipe);
+    length = fread(output, 1, sizeof(output) - 1, pipe);
+    output[length] = '\0';
+    return WEXITSTATUS(pclose(pipe));
+}
+
+static void socket_names_the_instance(void **state)
+{
+    char arguments[256];
+
+    (void)state;
+    snprintf(arguments, sizeof(arguments), "-s %s --once overview", fixture_socket(fixture));
+    assert_int_equal(run_nameless(arguments), DONE);
+    assert_non_null(strstr(output, "10.0k total"));
+    snprintf(arguments, sizeof(arguments), "-s %s.none --once overview", fixture_socket(fixture));
+    assert_int_equal(run_nameless(arguments), NO_DAEMON);
+    assert_non_null(strstr(output, "no running webserverd has the control socket '"));
+}
+
+static void unknown_filter_column_is_wrong_use(void **state)
+{
+    (void)state;
+    assert_run(WSCONSOLE, "--csv log --filter statsu:404", WRONG_USE, "did you mean 'status'?");
+}
+
 static void wsconsole_reports_wrong_use(void **state)
 {
     (void)state;
@@ -126,7 +193,7 @@ static void wsconsole_reports_wrong_use(void **state)
 static void wsctl_prints_and_exits(void **state)
 {
     (void)state;
-    assert_run(WSCTL, "threads 3", DONE, "threads: wanted 3, actual 3\n");
+    assert_run(WSCTL, "threads 3", DONE, "threads: 3 in force\n");
     assert_run(WSCTL, "threads 99", REFUSED, "wsctl: at most 16 threads fit\n");
     assert_run(WSCTL, "--json threads 99", REFUSED, "{\"ok\":false,");
     assert_run(WSCTL, "threads 2 --json", DONE, "{\"ok\":true,\"wanted\":2,\"actual\":2}\n");
@@ -150,10 +217,10 @@ static void wsctl_finds_the_socket(void **state)
 
     (void)state;
     /* wsctl finds the socket through the segment: its path is not the default for the name. */
-    assert_run(WSCTL, "threads 2", DONE, "wanted 2");
+    assert_run(WSCTL, "threads 2", DONE, "threads: 2 in force");
     snprintf(arguments, sizeof(arguments), "-n scr-nobody -s %s threads 2",
              fixture_socket(fixture));
-    assert_run(WSCTL, arguments, DONE, "wanted 2");
+    assert_run(WSCTL, arguments, DONE, "threads: 2 in force");
     assert_run(WSCTL, "-n scr-nobody ping", NO_DAEMON, "no webserverd listens on");
     assert_run(WSCTL, "-n a/b ping", WRONG_USE, "invalid instance name");
 }
@@ -165,16 +232,38 @@ static void wsctl_times_out(void **state)
     assert_run(WSCTL, "-t 50ms threads 2", NO_DAEMON, "no answer within 50 ms");
 }
 
+/* The fixture has 10 connections and no requests. */
+static void watch_fails_if_a_rule_holds(void **state)
+{
+    (void)state;
+    assert_int_equal(run(WSCTL, "watch --fail-if 'connections > 5' --for 1m"), REFUSED);
+    assert_non_null(strstr(output, "wsctl: connections > 5: 10"));
+    assert_int_equal(run(WSCTL, "watch --fail-if 'p99 > 1ms' --fail-if 'connections>5 for 500ms'"),
+                     REFUSED);
+    assert_non_null(strstr(output, "wsctl: connections > 5 for 500ms: 10"));
+    assert_int_equal(run(WSCTL, "watch --fail-if 'connections > 10' --for 1500ms"), DONE);
+    assert_non_null(strstr(output, "requests/s  p99        -  5xx/s      0  connections 10"));
+    assert_int_equal(run(WSCTL, "watch --fail-if 'p98 > 1ms'"), WRONG_USE);
+    assert_non_null(strstr(output, "unknown metric 'p98'; did you mean 'p9"));
+    assert_int_equal(run(WSCTL, "watch --often"), WRONG_USE);
+    assert_int_equal(run(WSCTL, "watch --for"), WRONG_USE);
+    assert_int_equal(run(WSCTL, "-n scr-nobody watch --for 1s"), NO_DAEMON);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(once_prints_rows, begin, end),
         cmocka_unit_test_setup_teardown(json_has_metric_names, begin, end),
+        cmocka_unit_test_setup_teardown(times_are_exact, begin, end),
+        cmocka_unit_test_setup_teardown(socket_names_the_instance, begin, end),
+        cmocka_unit_test_setup_teardown(unknown_filter_column_is_wrong_use, begin, end),
         cmocka_unit_test_setup_teardown(wsconsole_reports_wrong_use, begin, end),
         cmocka_unit_test_setup_teardown(wsctl_prints_and_exits, begin, end),
         cmocka_unit_test_setup_teardown(wsctl_rejects_wrong_use_before_sending, begin, end),
         cmocka_unit_test_setup_teardown(wsctl_finds_the_socket, begin, end),
         cmocka_unit_test_setup_teardown(wsctl_times_out, begin, end),
+        cmocka_unit_test_setup_teardown(watch_fails_if_a_rule_holds, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -148,9 +148,8 @@ static void overlays_match_golden_screens(void **state)
     static const struct {
         const char *name, *view, *keys;
     } boxes[] = {
-        {"help", "overview", "?"},
-        {"log-filtered", "log", "/status:4xx\r"},
-        {"log-detail", "log", "k\r"},
+        {"help", "overview", "?"},      {"log-filtered", "log", "/status:4xx\r"},
+        {"log-detail", "log", "k\r"},   {"subject", "log", ":show path=/style.css\r"},
         {"command", "overview", ":th"},
     };
 
