@@ -1,0 +1,112 @@
+"""What the random tests need of Linux: families of processes, waiting, a small /dev/shm, the control socket."""
+
+import ctypes
+import glob
+import json
+import os
+import signal
+import socket
+import time
+
+PATIENCE_S = 60
+PR_SET_CHILD_SUBREAPER = 36
+CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 0x40000
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Fault(Exception):
+    """The server is not as it should be."""
+
+
+def wait_until(condition, what):
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        if time.monotonic() > deadline:
+            raise Fault(f"timeout: {what}")
+        time.sleep(0.005)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def control(path, line):
+    """Sends LINE to the control socket PATH and returns the answer."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(PATIENCE_S)
+        connection.connect(path)
+        connection.sendall(line.encode() + b"\n")
+        return json.loads(connection.makefile("rb").readline() or b"{}")
+
+
+def adopt_orphans():
+    """Makes this process the parent of descendants whose parent exits, such as a master after an upgrade."""
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def reap(ended):
+    """Adds the wait status of each child that has exited to ENDED."""
+    try:
+        while (child := os.waitpid(-1, os.WNOHANG))[0] != 0:
+            ended[child[0]] = child[1]
+    except ChildProcessError:
+        pass
+
+
+def parents():
+    """The parent of each descendant of this process."""
+    found = {}
+    for path in glob.glob("/proc/[0-9]*/stat"):
+        try:
+            with open(path, encoding="latin-1") as file:
+                words = file.read().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if words[0] != "Z":
+            found[int(path.split("/")[2])] = int(words[1])
+    family = {os.getpid()}
+    while True:
+        more = {pid for pid, parent in found.items() if parent in family} | family
+        if more == family:
+            return {pid: found[pid] for pid in family - {os.getpid()}}
+        family = more
+
+
+def kill_if_alive(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def kill_descendants():
+    for pid in parents():
+        kill_if_alive(pid)
+
+
+def mount_own(path, megabytes):
+    """Mounts a tmpfs on PATH that only this process and its descendants see. Only root may."""
+    return (libc.unshare(CLONE_NEWNS) == 0 and libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) == 0
+            and libc.mount(b"tmpfs", path.encode(), b"tmpfs", 0, f"size={megabytes}m".encode()) == 0)
+
+
+class Filler:
+    """A context in which DIRECTORY's file system is full."""
+
+    def __init__(self, directory):
+        self.path = os.path.join(directory, "filler")
+
+    def __enter__(self):
+        file = os.open(self.path, os.O_CREAT | os.O_WRONLY)
+        for size in (1024 * 1024, 4096):
+            try:
+                while os.write(file, bytes(size)) > 0:
+                    pass
+            except OSError:
+                pass
+        os.close(file)
+
+    def __exit__(self, *error):
+        os.unlink(self.path)

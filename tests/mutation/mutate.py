@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+"""Breaks the daemon in small ways, one at a time, and reports which of them the tests do not notice.
+
+    mutate.py [--count 60] [--seed S] [--jobs 16]
+
+A mutant is one changed line of daemon/ or common/: an inverted condition, a changed comparison, an off-by-one, a
+removed statement, an inverted result. The directory is chosen first, so that each has the same number of mutants.
+Mutants that do not compile, or whose object file is the same, do not count. The test of the module runs first, then
+the integration tests of its directory (RELATED), then all others; each stage builds only what its tests need. The
+first failure ends the run, if the test fails again. The tree is build/mutation/tree, a copy of the sources of the
+last commit. Exit status 0, 1 (a mutant survived) or 2 (usage error).
+"""
+
+import argparse
+import collections
+import hashlib
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+TREE, BUILD = "build/mutation/tree", "build/mutation/build"
+SECONDS_FOR_A_TEST = 120
+LEFT_OUT = r"wsload|screens\.|completions|man\.|install|container|systemd|clients"  # no tests of the daemon
+RELATED = {  # the integration tests that notice most of the mutants of a directory, the cheap ones
+    "common": "http_responses|access_log|commands|control|corrupt_segment|segment",
+    "daemon": "lifecycle|control",
+    "daemon/base": "http_responses|supervision|log_targets|arithmetic_work",
+    "daemon/config": "control|commands|reload|http_responses",
+    "daemon/sandbox": "sandbox|http_responses",
+    "daemon/tls": "tls",
+    "daemon/http": "http_responses|rfc|http_files|http_variants",
+    "daemon/content": "http_files|http_variants|files_policy",
+    "daemon/transaction": "http_responses|admission|http_files|arithmetic_work",
+    "daemon/connection": "http_responses|http_connections|balance|tls",
+    "daemon/http1": "http_responses|rfc|http_connections",
+    "daemon/http2": "http2|rfc",
+    "daemon/worker": "http_responses|resize|reload|balance|arithmetic_work",
+    "daemon/logger": "access_log|log_targets|log_stalls",
+    "daemon/master": "supervision|lifecycle|reload|resize|upgrade|life_",
+    "daemon/control": "control|commands|reload",
+}
+
+STATEMENT = re.compile(r"^\s+(?!return\b|break\b|case\b|goto\b|continue\b)"
+                       r"[a-z_][\w>.\-\[\]]*(\(.*\)|\s*[-+|&]?=[^=].*|\+\+|--);$")
+CHANGES = (
+    ("inverted condition", re.compile(r"(?<=if \()([^()]*(?:\([^()]*\)[^()]*)*)(?=\)( \{)?$)"),
+     lambda found: f"!({found})"),
+    ("changed comparison", re.compile(r"(?<= )(<=|>=|<|>|==|!=)(?= )"),
+     lambda found: {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}[found]),
+    ("off by one", re.compile(r" [-+] 1(?=[;,)\]])"), lambda found: ""),
+    ("changed operator", re.compile(r"(?<= )(&&|\|\|)(?= )"), lambda found: "||" if found == "&&" else "&&"),
+    ("inverted result", re.compile(r"(?<=return )(true|false)(?=;)"),
+     lambda found: "false" if found == "true" else "true"),
+)
+
+Mutant = collections.namedtuple("Mutant", "path number what before after")
+
+
+def run(*command):
+    """Runs COMMAND in a session of its own. If this program is ended, SIGTERM lets ctest end its tests."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                          start_new_session=True) as process:
+        try:
+            output, _ = process.communicate()
+        except BaseException:
+            os.killpg(process.pid, signal.SIGTERM)
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, output)
+
+
+def end(signal_number, _frame):
+    raise SystemExit(128 + signal_number)
+
+
+def say(text):
+    print("mutate:", text, flush=True)
+
+
+def mutants_of_line(path, number, line):
+    for what, pattern, change in CHANGES:
+        for found in pattern.finditer(line):
+            after = line[:found.start()] + change(found.group(0)) + line[found.end():]
+            yield Mutant(path, number, what, line, after)
+    if STATEMENT.match(line):
+        what = "dropped lock" if "lock(" in line else "removed statement"
+        yield Mutant(path, number, what, line, re.match(r"\s*", line).group(0) + ";")
+
+
+def mutants_of_file(path):
+    with open(f"{TREE}/{path}", encoding="utf-8") as file:
+        lines = file.read().split("\n")
+    found, in_function = [], False
+    for number, line in enumerate(lines):
+        if line in ("{", "}"):
+            in_function = line == "{"
+        elif in_function and not re.match(r"\s*(/?\*|//|#)", line):
+            found += mutants_of_line(path, number, line)
+    return found
+
+
+def write_line(mutant, line):
+    path = f"{TREE}/{mutant.path}"
+    with open(path, encoding="utf-8") as file:
+        lines = file.read().split("\n")
+    lines[mutant.number] = line
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("\n".join(lines))
+
+
+def prepare():
+    """Copies the sources of the last commit and builds everything: ctest names only commands that exist."""
+    shutil.rmtree(TREE, ignore_errors=True)
+    os.makedirs(TREE)
+    with subprocess.Popen(["git", "archive", "HEAD"], stdout=subprocess.PIPE) as archive:
+        subprocess.run(["tar", "-x", "-C", TREE, "-m"], stdin=archive.stdout, check=True)
+    for command in (("cmake", "-S", TREE, "-B", BUILD, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
+                     "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O1 -DNDEBUG"),
+                    ("cmake", "--build", BUILD)):
+        done = run(*command)
+        if done.returncode != 0:
+            raise SystemExit(done.stdout[-3000:])
+
+
+def objects():
+    """Source, relative to the tree: object file."""
+    with open(f"{BUILD}/compile_commands.json", encoding="utf-8") as file:
+        entries = json.load(file)
+    found = {}
+    for entry in entries:
+        path = re.search(r" -o (\S+)", entry["command"]).group(1)
+        if not path.startswith("tests/"):
+            found[os.path.relpath(entry["file"], os.path.abspath(TREE))] = path
+    return found
+
+
+def code(path):
+    """A hash of the instructions and data, without debug information, whose lines change."""
+    stripped = path + ".stripped"
+    subprocess.run(["objcopy", "--strip-debug", path, stripped], check=True)
+    with open(stripped, "rb") as file:
+        digest = hashlib.sha256(file.read()).hexdigest()
+    os.remove(stripped)
+    return digest
+
+
+def programs_of(selection):
+    """The build targets that the selected tests run."""
+    listed = run("ctest", "--test-dir", BUILD, "--show-only=json-v1", *selection).stdout
+    tests = json.loads(listed[listed.index("{"):])["tests"]
+    below = os.path.abspath(BUILD) + "/"
+    return sorted({word[len(below):] for test in tests for word in test.get("command", [])[:1]
+                   if word.startswith(below)})
+
+
+def ctest(jobs, *selection):
+    """Returns the names of the failed tests."""
+    done = run("ctest", "--test-dir", BUILD, f"-j{jobs}", "--stop-on-failure", "--timeout",
+               str(SECONDS_FOR_A_TEST), *selection)
+    return re.findall(r"\d+ - (\S+) \((?!Skipped|Not Run)", done.stdout)
+
+
+def stages(mutant):
+    """Selections of tests, those that notice the mutant most likely and most cheaply first."""
+    directory, name = os.path.split(mutant.path)
+    program, module = directory.split("/")[0], os.path.splitext(name)[0]
+    yield ["-R", rf"^unit\.{program}\.{module}$"]
+    yield ["-R", rf"^integration\.({module}|{RELATED[directory]})", "-E", LEFT_OUT]
+    yield ["-L", "unit|fuzz", "-E", LEFT_OUT]
+    yield ["-LE", "unit|fuzz", "-E", rf"{LEFT_OUT}|^integration\.({module}|{RELATED[directory]})"]
+
+
+def noticed_by(mutant, jobs):
+    """The name of the test that notices the mutant, or None."""
+    for selection in stages(mutant):
+        if run("cmake", "--build", BUILD, "--target", "programs", *programs_of(selection)).returncode != 0:
+            raise SystemExit(f"the tests {' '.join(selection)} cannot be built")
+        for name in ctest(jobs, *selection):
+            if ctest(jobs, "-R", f"^{re.escape(name)}$"):
+                return name
+    return None
+
+
+def try_mutant(mutant, object_file, jobs):
+    """Returns None if it does not count, else (noticed, by what)."""
+    before = code(f"{BUILD}/{object_file}")
+    write_line(mutant, mutant.after)
+    try:
+        if run("cmake", "--build", BUILD, "--target", object_file).returncode != 0 or \
+                code(f"{BUILD}/{object_file}") == before:
+            return None
+        name = noticed_by(mutant, jobs)
+        return name is not None, name
+    finally:
+        write_line(mutant, mutant.before)
+        run("cmake", "--build", BUILD, "--target", object_file)
+
+
+def choose(mutants, numbers):
+    """A random mutant of a random file of a random directory; removed, so that none comes twice."""
+    directory = numbers.choice(sorted({os.path.dirname(path) for path in mutants}))
+    path = numbers.choice(sorted(path for path in mutants if os.path.dirname(path) == directory))
+    what = numbers.choice(sorted({mutant.what for mutant in mutants[path]}))
+    mutant = numbers.choice([mutant for mutant in mutants[path] if mutant.what == what])
+    mutants[path].remove(mutant)
+    if not mutants[path]:
+        del mutants[path]
+    return mutant
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Breaks the daemon in small ways; reports what no test notices.")
+    parser.add_argument("--count", type=int, default=60, help="number of mutants (default 60)")
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 31), help="default random")
+    parser.add_argument("--jobs", type=int, default=16, help="tests at a time (default 16)")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, end)
+    numbers = random.Random(options.seed)
+    say(f"seed {options.seed}")
+    prepare()
+    files = objects()
+    mutants = {path: found for path in sorted(files) if path.startswith(("daemon/", "common/"))
+               if (found := mutants_of_file(path))}
+    survivors, tried = [], 0
+    while tried < options.count and mutants:
+        mutant = choose(mutants, numbers)
+        result = try_mutant(mutant, files[mutant.path], options.jobs)
+        if result is None:
+            continue
+        tried += 1
+        noticed, name = result
+        where = f"{mutant.path}:{mutant.number + 1}: {mutant.what}: {mutant.before.strip()}  ->  {mutant.after.strip()}"
+        say(f"{tried}/{options.count} {'noticed by ' + name if noticed else 'SURVIVED'}: {where}")
+        if not noticed:
+            survivors.append(where)
+    say(f"{tried - len(survivors)} of {tried} mutants noticed ({100 * (tried - len(survivors)) / max(tried, 1):.0f} %)")
+    for where in survivors:
+        say("SURVIVED: " + where)
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
