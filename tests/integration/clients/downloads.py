@@ -159,7 +159,26 @@ def python_ranges(server):
     answer, body = ask("0-99,1000-1999,-10")
     boundary = answer.getheader("Content-Type").split("boundary=")[1].encode()
     parts = body.split(b"--" + boundary)
-    expect((len(parts), parts[0], parts[-1]), (5, b"", b"--\r\n"), "the delimiters of three parts")
+    expect((len(parts), parts[0], parts[-1]), (5, b"\r\n", b"--\r\n"), "the delimiters of three parts")
     contents = [part.split(b"\r\n\r\n", 1)[1][:-2] for part in parts[1:-1]]
     expect(contents, [whole[:100], whole[1000:2000], whole[-10:]], "three parts")
     connection.close()
+
+
+@client("zsync")
+def zsync(server):
+    """Fetches only the changed blocks, by requests for several ranges."""
+    need("zsync")
+    directory = scratch(server, "zsync")
+    old, new = directory / "old.bin", server.site / "new.bin"
+    old.write_bytes((server.site / "large.bin").read_bytes())
+    changed = bytearray(old.read_bytes())
+    for place in range(100000, len(changed), 1000000):
+        changed[place] ^= 1
+    new.write_bytes(changed)
+    run(need("zsyncmake"), "-u", "new.bin", "-o", server.site / "new.zsync", new)
+    said = run("zsync", "-i", old, f"{server.url}/new.zsync", cwd=directory).decode()
+    expect_same(directory / "new.bin", server, "new.bin")
+    fetched = int(said.rsplit("fetched ", 1)[1].split()[0])
+    if not 0 < fetched < len(changed) // 10:
+        raise AssertionError(f"zsync fetched {fetched} of {len(changed)} bytes")

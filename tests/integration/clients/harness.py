@@ -46,11 +46,11 @@ def run(*words, stdin=None, cwd=None, env=None):
 class Server:
     """A webserverd on a free port, with its own directory below DIRECTORY."""
 
-    def __init__(self, programs, directory):
+    def __init__(self, programs, directory, name="clients", *keys):
         self.programs = pathlib.Path(programs).resolve()
         self.directory = pathlib.Path(directory)
         self.site = self.directory / "www"
-        self.name = f"clients-{os.getpid()}"
+        self.name = f"{name}-{os.getpid()}"
         self.site.mkdir()
         self.make_site()
         self.log = open(self.directory / "said", "wb")
@@ -58,7 +58,7 @@ class Server:
             [self.programs / "webserverd", *self.options(
                 f"server.name={self.name}", "server.listen=127.0.0.1:0",
                 f"server.root={self.site}", f"server.run_dir={self.directory}",
-                f"log.access={self.directory}/access.log")],
+                f"log.access={self.directory}/access.log", *keys)],
             stdout=self.log, stderr=self.log)
         self.port = self.wait_for_port()
         self.url = f"http://127.0.0.1:{self.port}"
@@ -75,6 +75,13 @@ class Server:
 
     def control(self, *words):
         return run(self.programs / "wsctl", "-s", self.directory / f"{self.name}.sock", *words)
+
+    def wait_for_log_lines(self, words, wanted):
+        """Waits until the access log has as many lines with WORDS, and no more."""
+        log, give_up = self.directory / "access.log", time.monotonic() + PATIENCE_S
+        while log.read_bytes().count(words) < wanted and time.monotonic() < give_up:
+            time.sleep(0.02)
+        expect(log.read_bytes().count(words), wanted, f"lines of the access log with {words!r}")
 
     def wait_for_port(self):
         give_up = time.monotonic() + PATIENCE_S

@@ -14,7 +14,9 @@ import sys
 import tempfile
 
 import downloads
+import http2
 import packages
+import proxies
 from harness import CLIENTS, PATIENCE_S, Server, Skipped, client, expect, need, run
 
 # --- curl ---
@@ -240,7 +242,7 @@ def try_client(name, server):
 
 
 # Importing these modules registers their tests.
-assert downloads and packages
+assert downloads and http2 and packages and proxies
 
 
 def main():

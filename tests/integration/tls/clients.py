@@ -1,0 +1,169 @@
+"""Clients of other languages over TLS, which choose HTTP/2 by ALPN. Those that are not installed are skipped."""
+import json
+import os
+import re
+import shutil
+import subprocess
+
+from harness import PATIENCE_S, expect, run, test
+
+PAGE_FILES = 200
+# Compiling Go's library takes a minute, so use what an earlier run has compiled.
+GO_SETTINGS = {"GO111MODULE": "off", "GOCACHE": os.environ.get("GOCACHE", os.path.expanduser("~/.cache/go-build"))}
+
+GO = """package main
+
+import ("crypto/tls"; "fmt"; "io"; "net/http"; "os"; "sync")
+
+func main() {
+    transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}
+    client := &http.Client{Transport: transport}
+    var all sync.WaitGroup
+    for i, url := range os.Args[1:] {
+        all.Add(1)
+        fetch := func(url string) {
+            defer all.Done()
+            response, err := client.Get(url)
+            if err != nil { fmt.Println(err); return }
+            body, _ := io.ReadAll(response.Body)
+            fmt.Println(response.Proto, response.StatusCode, len(body))
+        }
+        if i == 0 { fetch(url) } else { go fetch(url) }
+    }
+    all.Wait()
+}
+"""
+
+JAVA = """import java.net.URI;
+import java.net.http.*;
+import java.security.cert.X509Certificate;
+import java.util.Arrays;
+import javax.net.ssl.*;
+
+public class Fetch {
+    public static void main(String[] urls) throws Exception {
+        TrustManager all = new X509ExtendedTrustManager() {
+            public void checkClientTrusted(X509Certificate[] c, String a, java.net.Socket s) {}
+            public void checkServerTrusted(X509Certificate[] c, String a, java.net.Socket s) {}
+            public void checkClientTrusted(X509Certificate[] c, String a, SSLEngine e) {}
+            public void checkServerTrusted(X509Certificate[] c, String a, SSLEngine e) {}
+            public void checkClientTrusted(X509Certificate[] c, String a) {}
+            public void checkServerTrusted(X509Certificate[] c, String a) {}
+            public X509Certificate[] getAcceptedIssuers() { return new X509Certificate[0]; }
+        };
+        SSLContext context = SSLContext.getInstance("TLS");
+        context.init(null, new TrustManager[] {all}, null);
+        HttpClient client = HttpClient.newBuilder().sslContext(context).build();
+        for (String url : urls) {
+            HttpResponse<byte[]> got = client.send(HttpRequest.newBuilder(URI.create(url)).build(),
+                                                   HttpResponse.BodyHandlers.ofByteArray());
+            System.out.println(got.version() + " " + got.statusCode() + " " + got.body().length);
+        }
+    }
+}
+"""
+
+
+HTTPX = """import asyncio, sys
+import httpx
+
+async def fetch(client, url):
+    got = await client.get(url)
+    print(got.http_version, got.status_code, len(got.content))
+
+async def main():
+    async with httpx.AsyncClient(http1=sys.argv[1] == "1", http2=sys.argv[1] == "2", verify=False, timeout=900) as client:
+        await fetch(client, sys.argv[2])
+        await asyncio.gather(*(fetch(client, url) for url in sys.argv[3:]))
+
+asyncio.run(main())
+"""
+
+
+def find(*names):
+    path = os.environ.get("PATH", "") + ":/usr/local/go/bin"
+    return next((found for name in names if (found := shutil.which(name, path=path))), None)
+
+
+def put_page(bench):
+    """The files of a page with many images."""
+    for i in range(PAGE_FILES):
+        (bench.site / f"image-{i}.bin").write_bytes(bytes(500 + 97 * i))
+    return [f"image-{i}.bin" for i in range(PAGE_FILES)]
+
+
+def fetch(bench, program, name, source, version, words=()):
+    """Runs PROGRAM on the SOURCE with the URLs of all files, and compares what it prints of each."""
+    if program is None:
+        print(f"skipped: no client for {name}")
+        return
+    names = list(bench.files) + put_page(bench)
+    path = bench.directory / name
+    path.write_text(source)
+    with bench.start() as server:
+        urls = [f"https://localhost:{server.port}/{name}" for name in names]
+        done = subprocess.run([*program, str(path), *words, *urls], capture_output=True, text=True, timeout=10 * PATIENCE_S,
+                              check=False, env=dict(os.environ, HOME=str(bench.directory), **GO_SETTINGS))
+        wanted = sorted(f"{version} 200 {(bench.site / name).stat().st_size}" for name in names)
+        expect((done.stderr, sorted(done.stdout.splitlines())), ("", wanted), name)
+        by_http2 = 0 if version == "HTTP/1.1" else len(names)
+        expect((server.metric("requests_http2"), server.metric("http2_errors")), (by_http2, 0), "requests by HTTP/2")
+        expect(server.metric("requests"), len(names), "requests")
+
+
+@test
+def h2spec_finds_nothing_over_tls(bench):
+    """All cases of RFC 7540 and RFC 7541. Without TLS: tests/integration/clients/http2.py."""
+    program = shutil.which("h2spec") or os.path.expanduser("~/go/bin/h2spec")
+    if not os.path.exists(program):
+        print("skipped: no h2spec")
+        return
+    with bench.start() as server:
+        done = subprocess.run([program, "--strict", "-t", "-k", "-h", "127.0.0.1", "-p", str(server.port)],
+                              timeout=PATIENCE_S, stdout=subprocess.PIPE, text=True, check=False)
+        expect(re.findall(r"× (.*)", done.stdout.partition("Failures:")[2]), [], "failures of h2spec")
+        expect(re.search(r"(\d+) skipped, (\d+) failed", done.stdout).groups(), ("0", "0"), "skipped and failed cases")
+
+
+@test
+def go_fetches_a_page_over_http2(bench):
+    program = find("go")
+    fetch(bench, program and (program, "run"), "fetch.go", GO, "HTTP/2.0")
+
+
+@test
+def httpx_fetches_a_page_over_both_protocols(bench):
+    found = find("python3")
+    if found is not None and subprocess.run([found, "-c", "import httpx, h2"], capture_output=True, check=False).returncode:
+        found = None
+    for number, version in (("1", "HTTP/1.1"), ("2", "HTTP/2")):
+        fetch(bench, found and (found,), f"fetch{number}.py", HTTPX, version, (number,))
+
+
+@test
+def testssl_finds_nothing_weak(bench):
+    """
+    Its checks of versions, ciphers, forward secrecy and known attacks, offline. The certificates, self-signed here,
+    are not its subject.
+    """
+    program = find("testssl", "testssl.sh")
+    if program is None or "sanitizer" in run(bench.programs / "webserverd", "-V"):  # a minute of thousands of handshakes
+        print("skipped: no testssl.sh, or a sanitizer")
+        return
+    report = bench.directory / "testssl.json"
+    with bench.start("ec", "rsa") as server:
+        done = subprocess.run(
+            [program, "--ip", "127.0.0.1", "--warnings", "batch", "--color", "0", "-p", "-s", "-f", "-U", "--jsonfile",
+             str(report), f"https://localhost:{server.port}"], timeout=20 * PATIENCE_S, capture_output=True, text=True,
+            check=False, cwd=bench.directory)
+    found = json.loads(report.read_text())
+    expect({"TLS1_2", "TLS1_3", "SSLv3", "heartbleed", "ROBOT", "LUCKY13", "PFS"} - {one["id"] for one in found}, set(),
+           f"checks that testssl.sh did not make:\n{done.stdout}")
+    weak = [one for one in found if one["severity"] not in ("OK", "INFO")]
+    expect(weak, [], "what testssl.sh does not like")
+
+
+@test
+def java_fetches_a_page_over_http2(bench):
+    program = find("java")
+    fetch(bench, program and (program,), "Fetch.java", JAVA, "HTTP_2")

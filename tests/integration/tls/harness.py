@@ -1,0 +1,243 @@
+"""Shared parts of the TLS tests: certificates, a server, connections to it."""
+import json
+import os
+import pathlib
+import random
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+PATIENCE_S = 90
+TESTS = {}
+
+
+def test(function):
+    """Decorator: registers a test, which is called with a Bench."""
+    TESTS[function.__name__] = function
+    return function
+
+
+def expect(got, wanted, what):
+    if got != wanted:
+        raise AssertionError(f"{what}: {got!r}, not {wanted!r}")
+
+
+def expect_in(part, text, what):
+    if part not in text:
+        raise AssertionError(f"{what}: no {part!r} in {text!r}")
+
+
+def until(condition, what):
+    """Waits until CONDITION() is true. Returns its value."""
+    give_up = time.monotonic() + PATIENCE_S
+    while time.monotonic() < give_up:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.02)
+    raise AssertionError(f"timeout waiting for: {what}")
+
+
+def run(*words, stdin=b"", check=True):
+    done = subprocess.run(words, input=stdin, timeout=PATIENCE_S, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          check=False)
+    text = done.stdout.decode(errors="replace")
+    if check and done.returncode != 0:
+        raise AssertionError(f"{' '.join(map(str, words))}: exit status {done.returncode}\n{text}")
+    return text
+
+
+KINDS = {"ec": ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"), "rsa": ("-newkey", "rsa:2048")}
+
+
+class Bench:
+    """The directory of all tests: programs, certificates, site."""
+
+    def __init__(self, programs, directory):
+        self.programs = pathlib.Path(programs).resolve()
+        self.directory = pathlib.Path(directory)
+        self.site = self.directory / "www"
+        self.site.mkdir()
+        self.files = {"small.txt": b"hello\n", "page.txt": random.Random(1).randbytes(1000),
+                      "memory.bin": random.Random(2).randbytes(30000),
+                      "large.bin": random.Random(3).randbytes(5 * 1024 * 1024 + 13)}
+        for name, content in self.files.items():
+            (self.site / name).write_bytes(content)
+        self.servers = 0
+        for name, kind, hosts in (("ec", "ec", ("localhost",)), ("rsa", "rsa", ("localhost",)),
+                                  ("other", "ec", ("other.example", "www.other.example")),
+                                  ("wild", "ec", ("*.other.example",)), ("later", "ec", ("localhost",))):
+            self.make_certificate(name, kind, hosts)
+
+    def make_certificate(self, name, kind, hosts):
+        names = ",".join(f"DNS:{host}" for host in hosts)
+        run("openssl", "req", "-x509", *KINDS[kind], "-nodes", "-days", "2", "-subj", f"/CN={name}",
+            "-addext", f"subjectAltName={names}", "-keyout", self.path(f"{name}.key"),
+            "-out", self.path(f"{name}.pem"))
+
+    def path(self, name):
+        return str(self.directory / name)
+
+    def pair(self, *names):
+        """Settings of [tls] for certificates."""
+        return {"tls.certificate": " ".join(self.path(f"{name}.pem") for name in names),
+                "tls.key": " ".join(self.path(f"{name}.key") for name in names)}
+
+    def start(self, *certificates, **settings):
+        return Server(self, self.pair(*(certificates or ("ec",))), settings)
+
+    def command(self, *certificates, **settings):
+        """Words that start a webserverd with https:// and the settings (server__listen is server.listen)."""
+        keys = {"server.listen": "127.0.0.1:0 https://127.0.0.1:0", "server.root": self.site,
+                **self.pair(*(certificates or ("ec",))),
+                **{key.replace("__", "."): value for key, value in settings.items()}}
+        return [self.programs / "webserverd", *(word for key, value in keys.items() for word in ("-o", f"{key}={value}"))]
+
+
+class Server:
+    """A running webserverd, with its configuration in a file, so that it can be reloaded."""
+
+    def __init__(self, bench, pair, settings):
+        bench.servers += 1
+        self.bench = bench
+        self.name = f"tls-{os.getpid()}-{bench.servers}"
+        self.directory = bench.directory / self.name
+        self.directory.mkdir()
+        self.settings = {"server.listen": "127.0.0.1:0 https://127.0.0.1:0", "server.root": bench.site,
+                         "log.access": "access.log", **pair}
+        self.set(**settings)
+        self.said = open(self.directory / "said", "wb")
+        self.process = subprocess.Popen(
+            [bench.programs / "webserverd", "-f", self.directory / "webserver.ini", "-o", f"server.name={self.name}",
+             "-o", f"server.run_dir={self.directory}"], stdout=self.said, stderr=self.said)
+        self.plain_port, self.port = until(self.find_ports, "ports of the server")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        self.process.terminate()
+        status = self.process.wait(PATIENCE_S)
+        self.said.close()
+        if kind is not None:
+            print(self.output())
+        else:
+            expect(status, 0, "exit status of webserverd")
+
+    def set(self, **settings):
+        """Changes the configuration file."""
+        self.settings.update({key.replace("__", "."): value for key, value in settings.items()})
+        lines = []
+        for key, value in sorted(self.settings.items()):
+            section, name = key.rsplit(".", 1)
+            if f"[{section}]" not in lines:
+                lines.append(f"[{section}]")
+            lines.append(f"{name} = {value}")
+        (self.directory / "webserver.ini").write_text("\n".join(lines) + "\n")
+
+    def output(self):
+        return (self.directory / "said").read_text(errors="replace")
+
+    def find_ports(self):
+        if self.process.poll() is not None:
+            raise AssertionError("webserverd has ended:\n" + self.output())
+        lines = [line for line in self.output().splitlines() if line.startswith("webserverd ") and line.endswith(" each")]
+        if not lines:
+            return None
+        listening = [word for word in lines[0].split(" on ")[1].split(": ")[0].split() if "unix:" not in word]
+        plain = [int(word.rsplit(":", 1)[1]) for word in listening if not word.startswith("https://")]
+        tls = [int(word.rsplit(":", 1)[1]) for word in listening if word.startswith("https://")]
+        return (plain or [0])[0], tls[0]
+
+    def control(self, *words, check=True):
+        return run(self.bench.programs / "wsctl", "-s", self.directory / f"{self.name}.sock", *words, check=check)
+
+    def status(self):
+        return json.loads(self.control("status", "--json"))
+
+    def metric(self, name):
+        return self.status()["metrics"][name]
+
+    def expect_metric(self, name, value):
+        """Waits until the counter has VALUE."""
+        until(lambda: self.metric(name) == value, f"{name} = {value}, not {self.metric(name)}")
+
+    def raw(self, port=None):
+        return socket.create_connection(("127.0.0.1", port or self.port), PATIENCE_S)
+
+    def connect(self, host="localhost", ciphers=None, version=None, alpn=None, session=None, socket_=None):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        if version is not None:
+            context.minimum_version = context.maximum_version = version
+        if ciphers is not None:
+            context.set_ciphers(ciphers)
+        if alpn is not None:
+            context.set_alpn_protocols(alpn)
+        return context.wrap_socket(socket_ or self.raw(), server_hostname=host, suppress_ragged_eofs=False,
+                                   session=session)
+
+    def certificate_name(self, host, **more):
+        """The common name of the certificate that a client with this SNI gets."""
+        with self.connect(host, **more) as stream:
+            text = ssl.DER_cert_to_PEM_cert(stream.getpeercert(True))
+        return run("openssl", "x509", "-noout", "-subject", stdin=text.encode()).split("CN = ")[1].strip()
+
+    def probe(self, *words, stdin=b""):
+        """What openssl s_client prints."""
+        return run("openssl", "s_client", "-connect", f"127.0.0.1:{self.port}", *words, stdin=stdin, check=False)
+
+
+class Exchange:
+    """Requests on one connection, and their responses."""
+
+    def __init__(self, stream):
+        self.stream = stream
+        self.reader = stream.makefile("rb")
+
+    def send(self, target, method="GET", **fields):
+        lines = [f"{method} /{target} HTTP/1.1", "Host: localhost",
+                 *(f"{name.replace('_', '-')}: {value}" for name, value in fields.items())]
+        self.stream.sendall("\r\n".join(lines).encode() + b"\r\n\r\n")
+
+    def receive(self, head_only=False):
+        """Status, fields in lower case, body."""
+        status = self.reader.readline().split()
+        if len(status) < 2:
+            raise AssertionError(f"no status line: {status}")
+        fields = {}
+        while (line := self.reader.readline().strip()) != b"":
+            name, value = line.decode().split(":", 1)
+            fields[name.lower()] = value.strip()
+        body = b"" if head_only or status[1] == b"304" else self.reader.read(int(fields.get("content-length", "0")))
+        return int(status[1]), fields, body
+
+    def get(self, target, **fields):
+        self.send(target, **fields)
+        return self.receive()
+
+
+def run_tests(make_bench):
+    """Runs the tests named on the command line, or those of TEST_PART. Returns the exit status."""
+    part, parts = (int(word) for word in os.environ.get("TEST_PART", "1/1").split("/"))
+    names = (sys.argv[2:] or list(TESTS))[part - 1::parts]
+    failed = []
+    with tempfile.TemporaryDirectory() as directory:
+        os.chmod(directory, 0o755)  # the workers run as another user
+        bench = make_bench(sys.argv[1], directory)
+        for name in names:
+            start = time.monotonic()
+            try:
+                TESTS[name](bench)
+                print(f"ok      {name} ({time.monotonic() - start:.1f} s)", flush=True)
+            except Exception:  # pylint: disable=broad-except
+                traceback.print_exc(file=sys.stdout)
+                print(f"FAILED  {name}", flush=True)
+                failed.append(name)
+    print(f"{len(names) - len(failed)} of {len(names)} tests passed")
+    return 1 if failed else 0

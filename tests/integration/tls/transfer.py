@@ -1,0 +1,184 @@
+"""Requests and responses of all sizes over TLS."""
+import json
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import threading
+
+from harness import PATIENCE_S, Exchange, expect, run, test
+
+
+@test
+def files_of_all_sizes_arrive_unchanged(bench):
+    with bench.start() as server:
+        exchange = Exchange(server.connect())
+        for _ in range(3):
+            for name, content in bench.files.items():
+                status, _, body = exchange.get(name)
+                expect((status, body == content), (200, True), name)
+        status, fields, body = exchange.get("large.bin", Range="bytes=100000-2200000")
+        expect((status, body == bench.files["large.bin"][100000:2200001]), (206, True), "a range")
+        exchange.send("memory.bin", method="HEAD")
+        status, fields, _ = exchange.receive(head_only=True)
+        expect((status, fields["content-length"]), (200, "30000"), "HEAD")
+        expect(exchange.get("nothing")[0], 404, "a missing file")
+        status, fields, body = exchange.get("memory.bin", Range="bytes=0-9,20000-20009")
+        expect(bench.files["memory.bin"][20000:20010] in body, True, "two ranges")
+        expect(server.metric("connections_accepted"), 1, "connections")
+
+
+@test
+def curl_verifies_the_certificate(bench):
+    with bench.start() as server:
+        for version in ("--tls-max 1.2", "--tlsv1.3"):
+            got = run("curl", "-sS", "--http1.1", "--cacert", bench.path("ec.pem"), *version.split(),
+                      "--resolve", f"localhost:{server.port}:127.0.0.1", f"https://localhost:{server.port}/small.txt")
+            expect(got, "hello\n", f"curl {version}")
+
+
+@test
+def pipelined_requests_in_one_record_are_answered_in_order(bench):
+    """A hundred heads are more than one read, and many are in one record."""
+    with bench.start() as server:
+        stream = server.connect()
+        exchange = Exchange(stream)
+        names = list(bench.files)[:3] * 60
+        stream.sendall(b"".join(f"GET /{name} HTTP/1.1\r\nHost: localhost\r\nX-Padding: {'x' * 700}\r\n\r\n".encode()
+                                for name in names))
+        for name in names:
+            status, _, body = exchange.receive()
+            expect((status, body == bench.files[name]), (200, True), name)
+
+
+@test
+def bodies_larger_than_a_read_are_discarded(bench):
+    """What OpenSSL has buffered raises no event: nothing may wait for one."""
+    with bench.start() as server:
+        exchange = Exchange(server.connect())
+        for length in (100, 16384, 65536, 70000, 300000, 1048576):
+            exchange.stream.sendall(f"POST /small.txt HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n"
+                                    .encode() + bytes(length) + b"GET /page.txt HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            expect(exchange.receive()[0], 405, f"a body of {length}")
+            expect(exchange.receive()[2], bench.files["page.txt"], f"the request after a body of {length}")
+        exchange.send("small.txt", method="POST", Content_Length=5, Expect="100-continue")
+        expect(exchange.receive()[0], 405, "Expect: 100-continue")
+
+
+@test
+def clients_that_take_small_fragments_get_all_bytes(bench):
+    """max_fragment_length (RFC 6066): each write becomes many records."""
+    with bench.start() as server:
+        for version in ("-tls1_2", "-tls1_3"):
+            for name in ("memory.bin", "large.bin"):
+                request = f"GET /{name} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+                got = subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{server.port}", version, "-quiet",
+                                      "-maxfraglen", "512"], input=request, timeout=PATIENCE_S, capture_output=True,
+                                     check=False).stdout
+                expect(got.partition(b"\r\n\r\n")[2] == bench.files[name], True, f"{name} with {version}")
+
+
+def send_while_stopped(server, send):
+    """Calls SEND while the worker is stopped, so that the worker finds all of it at once, if the socket takes it."""
+    worker = json.loads(server.control("--json", "status"))["workers"]["list"][0]["pid"]
+    thread = threading.Thread(target=send)
+    os.kill(worker, signal.SIGSTOP)
+    thread.start()
+    thread.join(2)
+    os.kill(worker, signal.SIGCONT)
+    thread.join()
+
+
+@test
+def records_that_fit_no_buffer_are_read_without_another_event(bench):
+    """The rest of a head is longer than the buffer for it; OpenSSL holds what is behind it."""
+    with bench.start(workers__processes="1", workers__threads="1") as server:
+        exchange = Exchange(server.connect())
+        stream = exchange.stream
+        stream.sendall(b"GET /page.txt HTTP/1.1\r\nHost: localhost\r\n")
+        send_while_stopped(server, lambda: stream.sendall(
+            b"".join(b"X-%d: %s\r\n" % (i, b"x" * 280) for i in range(50)) + b"\r\n"))
+        expect(exchange.receive()[2], bench.files["page.txt"], "a head of 15,000 bytes")
+
+
+@test
+def heads_cut_into_records_of_one_byte_are_parsed(bench):
+    with bench.start() as server:
+        stream = server.connect()
+        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for byte in b"GET /page.txt HTTP/1.1\r\nHost: localhost\r\n\r\n":
+            stream.sendall(bytes([byte]))
+        expect(Exchange(stream).receive()[2], bench.files["page.txt"], "the body")
+
+
+@test
+def clients_that_read_late_get_the_same_bytes(bench):
+    """Blocked writes are repeated: heads with bodies in memory, files, and parts."""
+    with bench.start(server__listen="127.0.0.1:0 https://127.0.0.1:0", connections__min_send_rate="0") as server:
+        raw = socket.socket()
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        raw.connect(("127.0.0.1", server.port))
+        raw.settimeout(PATIENCE_S)
+        exchange = Exchange(server.connect(socket_=raw))
+        names = ["memory.bin"] * 120 + ["large.bin", "page.txt", "large.bin"]
+        for name in names:
+            exchange.send(name)
+        exchange.send("large.bin", Range="bytes=0-999999,2000000-2999999")
+        server.expect_metric("connections_busy", 1)  # it is blocked
+        for name in names:
+            status, _, body = exchange.receive()
+            expect((status, body == bench.files[name]), (200, True), name)
+        body = exchange.receive()[2]
+        expect(bench.files["large.bin"][2000000:3000000] in body, True, "the second part")
+        expect(bench.files["large.bin"][:1000000] in body, True, "the first part")
+
+
+@test
+def last_response_ends_with_close_notify(bench):
+    with bench.start() as server:
+        for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+            for name in ("small.txt", "large.bin"):
+                exchange = Exchange(server.connect(version=version))
+                status, fields, body = exchange.get(name, Connection="close")
+                expect((status, fields["connection"], body == bench.files[name]), (200, "close", True), name)
+                expect(exchange.reader.read(1), b"", "the end")  # without close_notify Python raises SSLEOFError
+
+
+@test
+def clients_close_notify_is_answered_by_a_close(bench):
+    with bench.start() as server:
+        stream = server.connect()
+        expect(Exchange(stream).get("small.txt")[0], 200, "a request")
+        stream.unwrap()  # sends close_notify and waits for the server's
+        server.expect_metric("connections_open", 0)
+
+
+@test
+def request_with_close_notify_behind_it_is_answered(bench):
+    """Both records arrive at once, so that no further event reports the end."""
+    with bench.start() as server:
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        tls = context.wrap_bio(incoming, outgoing)
+        raw = server.raw()
+
+        def step(function):
+            while True:
+                try:
+                    return function()
+                except ssl.SSLWantReadError:
+                    raw.sendall(outgoing.read())
+                    incoming.write(raw.recv(65536))
+
+        step(tls.do_handshake)
+        tls.write(b"GET /small.txt HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        try:
+            tls.unwrap()
+        except ssl.SSLWantReadError:
+            pass
+        raw.sendall(outgoing.read())
+        server.expect_metric("requests", 1)
+        server.expect_metric("connections_open", 0)

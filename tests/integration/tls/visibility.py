@@ -1,0 +1,81 @@
+"""What counters and log say about TLS."""
+import json
+import ssl
+
+from harness import Exchange, expect, test, until
+from probes import REFUSED_CIPHER
+from sessions import full, is_resumed
+
+
+def tls_counters(server):
+    metrics = json.loads(server.control("--json", "status"))["metrics"]
+    return {name[4:]: value for name, value in metrics.items() if name.startswith("tls_") and value > 0}
+
+
+@test
+def handshakes_are_counted_by_result(bench):
+    path = bench.path("counted")
+    with bench.start(connections__header_timeout="1h") as server:
+        expect(tls_counters(server), {}, "counters before")
+        stream = server.connect()
+        Exchange(stream).get("small.txt")
+        full(server, "-tls1_3", path)
+        expect(is_resumed(server, "-tls1_3", path), True, "resumed")
+        server.probe("-tls1_1", "-cipher", "DEFAULT@SECLEVEL=0")
+        server.probe(*REFUSED_CIPHER.split())
+        server.probe("-tls1_3", "-groups", "secp521r1")
+        raw = server.raw()
+        raw.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        raw.recv(1)
+        raw = server.raw()
+        raw.sendall(b"\x16\x03\x01")
+        raw.close()
+        raw = server.raw()
+        raw.sendall(bytes(100))
+        server.probe("-verify_return_error")  # the client sends the alert "unknown CA"
+        wanted = {"handshakes": 3, "resumed": 1, "failed_version": 1, "failed_cipher": 2, "failed_http": 1,
+                  "failed_client": 2, "failed_other": 1, "open": 1}
+        until(lambda: tls_counters(server) == wanted, f"{wanted}, not {tls_counters(server)}")
+        figures = json.loads(server.control("--json", "status"))["figures"]
+        expect((figures["tls_failed"], round(figures["tls_resumed_ratio"], 3)), (7, 0.333), "figures")
+        until(lambda: "TLS handshakes failed: no common version: 1" in server.output(), "a line in the error log")
+        stream.close()
+        until(lambda: "open" not in tls_counters(server), "the end of the open connection")
+    with bench.start(connections__header_timeout="1s") as server:
+        raw = server.raw()
+        raw.sendall(b"\x16\x03\x01")
+        expect(raw.recv(1), b"", "a stalled handshake")
+        until(lambda: tls_counters(server) == {"failed_timeout": 1}, "its counter")
+
+
+@test
+def json_log_names_version_and_cipher(bench):
+    path = bench.path("logged")
+    with bench.start("ec", "rsa", log__format="json") as server:
+        log = server.directory / "access.log"
+
+        def last():
+            """The TLS members of the last line, after the next request."""
+            count = log.read_text().count("\n") if log.exists() else 0
+            yield
+            until(lambda: log.exists() and log.read_text().count("\n") > count, "a line of the log")
+            line = json.loads(log.read_text().splitlines()[-1])
+            yield line.get("tls"), line.get("cipher"), line.get("resumed")
+
+        def logged(request):
+            step = last()
+            next(step)
+            request()
+            return next(step)
+
+        for ciphers, name in (("ECDHE-ECDSA-AES128-GCM-SHA256", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"),
+                              ("ECDHE-RSA-AES128-GCM-SHA256", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"),
+                              ("ECDHE-ECDSA-AES256-GCM-SHA384", "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"),
+                              ("ECDHE-RSA-AES256-GCM-SHA384", "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"),
+                              ("ECDHE-ECDSA-CHACHA20-POLY1305", "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256"),
+                              ("ECDHE-RSA-CHACHA20-POLY1305", "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256")):
+            stream = server.connect(version=ssl.TLSVersion.TLSv1_2, ciphers=ciphers)
+            expect(logged(lambda s=stream: Exchange(s).get("small.txt")), ("1.2", name, False), ciphers)
+        expect(logged(lambda: full(server, "-tls1_3", path)), ("1.3", "TLS_AES_256_GCM_SHA384", False), "TLS 1.3")
+        expect(logged(lambda: is_resumed(server, "-tls1_3", path)), ("1.3", "TLS_AES_256_GCM_SHA384", True), "resumed")
+        expect(logged(lambda: Exchange(server.raw(server.plain_port)).get("small.txt")), (None, None, None), "no TLS")
