@@ -1,0 +1,56 @@
+"""The first minutes: a start without a configuration, and what a failed start says."""
+import os
+import socket
+import subprocess
+
+from site_server import PATIENCE_S, expect, expect_in, run, test, until
+
+
+def start(bench, directory, *words):
+    directory.mkdir()
+    name = f"first-{os.getpid()}-{directory.name}"
+    command = [bench.programs / "webserverd", "-o", f"server.name={name}", "-o", f"server.run_dir={directory.parent}",
+               *words]
+    with open(directory.parent / f"{name}.said", "wb") as said:
+        return subprocess.Popen(command, cwd=directory, stdout=said, stderr=said), directory.parent / f"{name}.said"
+
+
+@test
+def working_directory_is_served_without_a_configuration(bench):
+    directory = bench.directory / "first"
+    process, said = start(bench, directory, "-o", "server.listen=127.0.0.1:0")
+    (directory / "hello.txt").write_text("hello")
+    until(lambda: " each\n" in said.read_text(), "the start")
+    line = next(line for line in said.read_text().splitlines() if line.startswith("webserverd "))
+    expect_in(f"serves {directory} on 127.0.0.1:", line, "the announcement")
+    port = line.split(" on ")[1].split(": ")[0]
+    expect(run("curl", "-sS", f"http://{port}/hello.txt"), "hello", "a file")
+    expect_in(">hello.txt</a>", run("curl", "-sS", f"http://{port}/"), "the list of files")
+    process.terminate()
+    expect(process.wait(PATIENCE_S), 0, "exit status")
+    expect_in('"GET /hello.txt HTTP/1.1" 200', said.read_text(), "the access log on standard output")
+    expect(os.listdir(directory), ["hello.txt"], "files in the directory")
+
+
+@test
+def default_configuration_is_unchanged_with_a_root(bench):
+    shown = run(bench.programs / "webserverd", "-T", "-o", f"server.root={bench.site}")
+    expect_in("\nautoindex = off\n", shown, "autoindex")
+    expect_in("/access.log\n", shown, "the access log")
+    shown = run(bench.programs / "webserverd", "-T")
+    for words in ("\nautoindex = on\n", "\naccess = -\n", "\nlisten = 127.0.0.1:8080\n"):
+        expect_in(words, shown, "without a file")
+
+
+@test
+def taken_port_is_reported_in_one_line(bench):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        process, said = start(bench, bench.directory / "taken", "-o", f"server.listen=127.0.0.1:{port}")
+        expect(process.wait(PATIENCE_S), 1, "exit status")
+    text = said.read_text()
+    expect_in(f"127.0.0.1:{port}", text, "the address")
+    expect(len(text.splitlines()), 1, f"lines of {text!r}")
+    expect_in("server.listen", text, "the way out")

@@ -1,0 +1,128 @@
+"""A webserverd with any configuration text, and requests to it with curl over both versions of HTTP."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tls"))
+
+from harness import PATIENCE_S, Bench, expect, expect_in, run, run_tests, test, until  # noqa: E402,F401
+
+VERSIONS = ("--http1.1", "--http2-prior-knowledge")
+
+
+class Response:
+    """Status, fields in lower case, body."""
+
+    def __init__(self, head, body):
+        lines = head.decode("latin-1").split("\r\n")
+        self.status = int(lines[0].split()[1])
+        self.fields = {}
+        for line in lines[1:]:
+            name, _, value = line.partition(":")
+            self.fields[name.lower()] = value.strip()
+        self.body = body
+
+    def __getitem__(self, name):
+        return self.fields.get(name)
+
+
+class SiteServer:
+    """TEXT is the configuration; "@" in it stands for the directory. The listen address comes first."""
+
+    count = 0
+
+    def __init__(self, bench, text, listen="127.0.0.1:0"):
+        SiteServer.count += 1
+        self.bench = bench
+        self.name = f"sites-{os.getpid()}-{SiteServer.count}"
+        self.directory = bench.directory / self.name
+        self.directory.mkdir()
+        self.listen = listen
+        self.ports = {}
+        self.put("www/index.html", "default")
+        self.write(text)
+        self.process = None
+
+    def put(self, path, text):
+        file = self.directory / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def write(self, text):
+        listen = self.ports.get("text", self.listen)
+        (self.directory / "webserver.ini").write_text(
+            f"[server]\nlisten = {listen}\nroot = {self.directory}/www\n[log]\naccess = {self.directory}/access.log\n"
+            + text.replace("@", str(self.directory)))
+
+    def command(self, *words):
+        return [self.bench.programs / "webserverd", "-f", self.directory / "webserver.ini", "-o",
+                f"server.name={self.name}", "-o", f"server.run_dir={self.directory}", *words]
+
+    def check(self):
+        """What webserverd -t prints."""
+        return run(*self.command("-t"), check=False)
+
+    def __enter__(self):
+        with open(self.directory / "said", "wb") as said:
+            self.process = subprocess.Popen(self.command(), stdout=said, stderr=said)
+        self.ports = until(self.find_ports, "ports of the server")
+        return self
+
+    def __exit__(self, kind, error, trace):
+        self.process.terminate()
+        status = self.process.wait(PATIENCE_S)
+        if kind is not None:
+            print(self.output())
+        else:
+            expect(status, 0, "exit status of webserverd")
+
+    def output(self):
+        return (self.directory / "said").read_text(errors="replace")
+
+    def find_ports(self):
+        if self.process.poll() is not None:
+            raise AssertionError("webserverd has ended:\n" + self.output())
+        lines = [line for line in self.output().splitlines() if line.startswith("webserverd ") and line.endswith(" each")]
+        if not lines:
+            return None
+        listening = lines[0].split(" on ")[1].split(": ")[0].split()
+        ports = [int(word.rsplit(":", 1)[1]) for word in listening]
+        return {"text": " ".join(listening), "all": ports,
+                "tls": next((port for word, port in zip(listening, ports) if word.startswith("https")), 0)}
+
+    @property
+    def port(self):
+        return self.ports["all"][0]
+
+    def control(self, *words, check=True):
+        return run(self.bench.programs / "wsctl", "-s", self.directory / f"{self.name}.sock", *words, check=check)
+
+    def status(self):
+        return json.loads(self.control("status", "--json"))
+
+    def reload(self, text):
+        self.write(text)
+        return self.control("reload", check=False)
+
+    def log(self):
+        return (self.directory / "access.log").read_text()
+
+    def get(self, target, *options, host="localhost", version="--http1.1", port=None):
+        done = subprocess.run(["curl", "-sS", "-i", version, "--path-as-is", "--max-time", str(PATIENCE_S), "-H",
+                               f"Host: {host}", *options, f"http://127.0.0.1:{port or self.port}{target}"],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        head, _, body = done.stdout.partition(b"\r\n\r\n")
+        if not head.startswith(b"HTTP/"):
+            raise AssertionError(f"{target}: {done.stdout!r}")
+        return Response(head, body)
+
+    def expect(self, target, status, body=None, host="localhost", options=()):
+        """Over both versions of HTTP. Returns the last response."""
+        for version in VERSIONS:
+            response = self.get(target, *options, host=host, version=version)
+            expect(response.status, status, f"status of http://{host}{target} {version}")
+            if body is not None:
+                expect(response.body.decode(), body, f"body of http://{host}{target} {version}")
+        return response
