@@ -1,13 +1,15 @@
 /*
- * The RFC cases: each line of each table in rfc/ is one test, with one server per table. At the end
- * the server must have counted and logged every response.
+ * The RFC cases: each line of each table in rfc/ is one test, with one server per table; and again
+ * over TLS. At the end the server must have counted and logged every response.
  */
 #include "log_check.h"
 #include "rfc/rfc.h"
 #include "scratch.h"
 #include "server.h"
+#include "tls_relay.h"
 
 #include "common/macros.h"
+#include "daemon/tls/self_signed.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,8 +17,10 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 static const struct rfc_case message_cases[] = {
@@ -86,6 +90,8 @@ static const struct table tables[] = {
 
 /* The current table; a test function receives only its case. */
 static const struct table *table;
+static bool over_tls;
+static struct tls_relay *relay;
 static struct server *server;
 static uint64_t responses;
 
@@ -114,6 +120,29 @@ static void put_site(void)
         put_file(files[i].path, files[i].text);
 }
 
+enum { OPTIONS_MAX = 20, OPTION_BYTES = PATH_MAX + 32 };
+
+static void start_over_tls(void)
+{
+    static char text[3][OPTION_BYTES];
+    const char *options[OPTIONS_MAX] = {text[0], text[1], text[2]};
+    struct self_signed files;
+    char why[256];
+
+    for (size_t i = 0; table->options[i] != NULL; i++) {
+        assert_true(i + 4 < OPTIONS_MAX);
+        options[i + 3] = table->options[i];
+    }
+    if (self_signed_write(&files, server_directory(server), why, sizeof(why)) != 0)
+        fail_msg("%s", why);
+    snprintf(text[0], OPTION_BYTES, "server.listen=https://127.0.0.1:0");
+    snprintf(text[1], OPTION_BYTES, "tls.certificate=%s", files.certificate);
+    snprintf(text[2], OPTION_BYTES, "tls.key=%s", files.key);
+    server_start_under(server, NULL, options);
+    relay = tls_relay_start(server_port(server));
+    server_set_port(server, tls_relay_port(relay));
+}
+
 static int start(void **state)
 {
     void *made = NULL;
@@ -124,7 +153,10 @@ static int start(void **state)
     server = made;
     responses = 0;
     put_site();
-    server_start_under(server, NULL, table->options);
+    if (over_tls)
+        start_over_tls();
+    else
+        server_start_under(server, NULL, table->options);
     return 0;
 }
 
@@ -133,6 +165,8 @@ static int stop(void **state)
     void *made = server;
 
     (void)state;
+    if (over_tls)
+        tls_relay_stop(relay);
     server_expect_metric(server, "requests", responses);
     free(log_with_lines(server, responses));
     server_stop(server);
@@ -155,8 +189,8 @@ static int run_table(void)
         for (size_t i = 0; i < table->count; i++) {
             const struct rfc_case *one = &table->cases[i];
 
-            snprintf(names[i], sizeof(names[i]), "%s, RFC %s: %s", table->name, one->rule,
-                     one->title);
+            snprintf(names[i], sizeof(names[i]), "%s%s, RFC %s: %s", table->name,
+                     over_tls ? " over TLS" : "", one->rule, one->title);
             tests[i] = (struct CMUnitTest){
                 .name = names[i], .test_func = run_case, .initial_state = (void *)(uintptr_t)one};
         }
@@ -174,8 +208,10 @@ int main(int argc, char **argv)
 
     for (size_t i = 0; i < ARRAY_LENGTH(tables); i++) {
         table = &tables[i];
-        if (argc < 2 || strcmp(argv[1], table->name) == 0)
+        for (int run = 0; run < 2 && (argc < 2 || strcmp(argv[1], table->name) == 0); run++) {
+            over_tls = run == 1;
             failed += run_table();
+        }
     }
     return failed != 0;
 }

@@ -15,7 +15,8 @@
  * response (RFC 9112 section 9.6), so such a case runs only unsplit.
  *
  * Each case runs twice on its own connection: sent at once, and in pieces as small as one byte. A
- * single GET runs again as HEAD: the response must have the same fields and no body. In the sent
+ * single GET runs again as HEAD: the response must have the same fields and no body. A single request
+ * without a body or fields of a connection runs again over HTTP/2. In the sent
  * bytes "{etag /path}" is replaced by the entity tag of that file, "{etag /path gzip}" by that of
  * its encoded variant. The mtime of all files is Sun, 06 Nov 1994 08:49:37 GMT. rfc_check.c also
  * checks what holds for every response. site.def lists the files of the server, tables.def the
@@ -86,6 +87,9 @@ struct http_response;
  * of responses that the server must count and log.
  */
 uint64_t rfc_run(const struct server *server, const struct rfc_case *rfc_case);
+
+/* The same over HTTP/2; returns 0 if the case is one of HTTP/1 only. */
+uint64_t rfc_run_over_http2(const struct server *server, const struct rfc_case *rfc_case);
 
 /* Stores BYTES with expanded placeholders in *EXPANDED; the caller must free it. Returns the number
  * of requests it sent to do so. */

@@ -79,6 +79,23 @@ static void check_fields_of_status(const struct http_response *response)
         fail_msg("invalid date: %s", response->head);
 }
 
+/* Errors that depend on more than the target: RFC 6585 sections 4 and 5, RFC 9111 section 3. */
+static void check_is_not_stored(const struct http_response *response)
+{
+    const char *control = http_field(response, "Cache-Control");
+
+    switch (response->status) {
+    case 403:
+    case 404:
+    case 405:
+    case 406:
+        return;
+    default:
+        if (response->status >= 400 && (control == NULL || strcmp(control, "no-store") != 0))
+            fail_msg("a cache may store: %s", response->head);
+    }
+}
+
 void rfc_check_any(const struct http_response *response, bool last)
 {
     const char *connection = http_field(response, "Connection");
@@ -88,6 +105,7 @@ void rfc_check_any(const struct http_response *response, bool last)
     check_field_syntax(response);
     check_framing(response);
     check_fields_of_status(response);
+    check_is_not_stored(response);
     if (close != last)
         fail_msg("the connection %s, but the response is: %s", last ? "ends" : "goes on",
                  response->head);

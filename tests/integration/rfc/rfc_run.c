@@ -153,6 +153,7 @@ uint64_t rfc_run(const struct server *server, const struct rfc_case *rfc_case)
         responses += run_once(server, &expanded, true);
     if (runs_as_head(&expanded))
         responses += run_as_head(server, &expanded);
+    responses += rfc_run_over_http2(server, &expanded);
     free((char *)(uintptr_t)expanded.bytes.start);
     return responses;
 }
