@@ -60,9 +60,20 @@ compose_is_strict() {
 
     user=$(awk '$1 == "USER" { print $2 }' Dockerfile)
     for line in 'read_only: true' '- ALL' '- no-new-privileges:true' \
-        "- /run/webserverd:uid=$user,gid=$user,mode=0700" 'test: ["CMD", "wsctl", "ping"]'; do
+        'mem_limit: ' 'pids_limit: ' "- /run/webserverd:uid=$user,gid=$user,mode=0700" 'test: ["CMD", "wsctl", "ping"]'; do
         grep -qF -- "$line" compose.yaml || fail "compose.yaml does not contain '$line'"
     done
+}
+
+# wsload accepts the options of the benchmark: it fails only because no host is called web here.
+compose_has_a_benchmark() {
+    local words
+
+    grep -qF 'profiles: ["benchmark"]' compose.yaml || fail "compose.yaml has no benchmark profile"
+    words=$(sed -n 's/^    command: \["\(.*\)"\]$/\1/p' compose.yaml | sed 's/", "/ /g')
+    # shellcheck disable=SC2086
+    { "$bin/wsload" ${words/-d 10s/-n 1} 2>&1 || true; } | grep -q "cannot resolve host 'web'" ||
+        fail "wsload does not accept the options of the benchmark: $words"
 }
 
 it_runs_as_in_the_container() {
@@ -83,6 +94,7 @@ libraries_are_installed
 build_packages_are_known
 copied_files_are_there
 compose_is_strict
+compose_has_a_benchmark
 if [ "$(id -u)" -eq 0 ] && unshare --mount --pid --fork true 2>/dev/null; then
     it_runs_as_in_the_container
 else

@@ -19,6 +19,7 @@ fail() {
 
 directory=$(mktemp -d)
 name=full-$$
+requests=8000 # more than the disk and the rings of two threads hold
 server=''
 finish() {
     [ -z "$server" ] || kill "$server" 2>/dev/null || true
@@ -47,7 +48,8 @@ start() {
     done
     "$bin/webserverd" -o "server.name=$name" -o "server.run_dir=$directory" -o "server.root=$directory/www" \
         -o server.listen=127.0.0.1:0 -o "log.access=$directory/log/access.log" \
-        -o "log.error=$directory/error.log" -o log.ring=64K "${options[@]}" >/dev/null &
+        -o "log.error=$directory/error.log" -o log.ring=64K -o workers.processes=1 -o workers.threads=2 \
+        "${options[@]}" >/dev/null &
     server=$!
     until ctl ping >/dev/null 2>&1; do
         kill -0 "$server"
@@ -56,10 +58,14 @@ start() {
     address=$(ctl --json status | sed -n 's/.*"listening":\["\([^"]*\).*/\1/p')
 }
 
+# stop STATUS: stops the server, whose exit status must be STATUS.
 stop() {
+    local status=0
+
     kill "$server"
-    wait "$server"
+    wait "$server" || status=$?
     server=''
+    [ "$status" -eq "$1" ] || fail "exit status $status of a stop, not $1"
 }
 
 metric() {
@@ -71,29 +77,55 @@ load() {
 }
 
 # when_full = drop: every request is answered, dropped records are counted.
-start log.when_full=drop
-load 20000
-[ "$(metric requests)" -eq 20000 ] || fail "requests were lost with when_full = drop"
+start log.when_full=drop workers.drain_timeout=1s
+load "$requests"
+[ "$(metric requests)" -eq "$requests" ] || fail "requests were lost with when_full = drop"
 [ "$(metric log_dropped)" -gt 0 ] || fail "nothing was dropped although the disk is full"
 grep -q 'No space left on device' "$directory/error.log" || fail "the error log does not report the full disk"
-stop
+stop 1
 
 # when_full = wait: clients wait for room. Once there is room, every answer is in the log.
 : >"$directory/log/access.log"
-start log.when_full=wait
-load 20000 &
+start log.when_full=wait log.wait_timeout=1h
+load "$requests" &
 waiting=$!
 until [ "$(metric log_waits)" -gt 0 ]; do
     sleep 0.05
 done
 mount -o remount,size=64m "$directory/log"
 wait "$waiting"
-until [ "$(metric log_lines)" -eq 20000 ]; do
+until [ "$(metric log_lines)" -eq "$requests" ]; do
     sleep 0.05
 done
-[ "$(wc -l <"$directory/log/access.log")" -eq 20000 ] || fail "lines are missing after the disk had room again"
+[ "$(wc -l <"$directory/log/access.log")" -eq "$requests" ] || fail "lines are missing after the disk had room again"
 [ "$(metric log_dropped)" -eq 0 ] || fail "lines were dropped with when_full = wait"
-stop
+stop 0
+
+# A stop waits for room, for at most drain_timeout; what it loses it counts, and its exit status is 1.
+for dispatch in kernel master; do
+    : >"$directory/log/access.log"
+    mount -o remount,size=256k "$directory/log"
+    start "workers.dispatch=$dispatch" log.ring=1M workers.drain_timeout=1s
+    load 4000
+    stop 1
+    lines=$(wc -l <"$directory/log/access.log")
+    [ "$(tail -c 1 "$directory/log/access.log" | wc -l)" -eq 1 ] || fail "$dispatch: the log ends with a part of a line"
+    grep -q "$((4000 - lines)) lines of the access log are lost: No space left" "$directory/error.log" ||
+        fail "$dispatch: the error log does not report $((4000 - lines)) lost lines: $(tail -3 "$directory/error.log")"
+
+    : >"$directory/log/access.log"
+    start "workers.dispatch=$dispatch" log.ring=1M workers.drain_timeout=1h
+    load 4000
+    kill "$server"
+    until [ "$(tail -1 "$directory/error.log" | grep -c ': stopped$')" -eq 1 ]; do
+        kill -0 "$server"
+        sleep 0.05
+    done
+    mount -o remount,size=64m "$directory/log"
+    wait "$server" || fail "$dispatch: exit status $? after a stop that lost no line"
+    server=''
+    [ "$(wc -l <"$directory/log/access.log")" -eq 4000 ] || fail "$dispatch: the stop did not wait for room on the disk"
+done
 
 # No room for the segment in shared memory: the start fails with a message and leaves nothing behind.
 mount -t tmpfs -o size=64k tmpfs /dev/shm

@@ -20,6 +20,11 @@
 
 enum { ROOM_FIRST = 16 * 1024 };
 
+/*
+ * recv() and send() with a time limit fail with EINTR if this process is stopped and continued, for
+ * example by the machine's load in tests/checks/repeat.py. All calls repeat.
+ */
+
 void http_open(struct http_client *client, uint16_t port)
 {
     static const struct timeval patience = {.tv_sec = PATIENCE_S};
@@ -48,7 +53,7 @@ void http_say_bytes(struct http_client *client, const void *bytes, size_t length
     const char *at = bytes;
 
     while (length > 0) {
-        ssize_t sent = send(client->fd, at, length, MSG_NOSIGNAL);
+        ssize_t sent = TEMP_FAILURE_RETRY(send(client->fd, at, length, MSG_NOSIGNAL));
 
         if (sent <= 0)
             fail_msg("cannot send: %s", strerror(errno));
@@ -72,7 +77,8 @@ static ssize_t read_more(struct http_client *client)
         client->bytes = realloc(client->bytes, client->room);
         assert_non_null(client->bytes);
     }
-    got = recv(client->fd, client->bytes + client->length, client->room - client->length, 0);
+    got = TEMP_FAILURE_RETRY(
+        recv(client->fd, client->bytes + client->length, client->room - client->length, 0));
     if (got > 0)
         client->length += (size_t)got;
     return got;
@@ -131,6 +137,12 @@ static void cut_fields(struct http_response *response)
         response->value[response->field_count++] = colon + 2;
     }
     assert_string_equal(rest, "");
+}
+
+void http_response_set_head(struct http_response *response, char *head)
+{
+    response->head = head;
+    cut_fields(response);
 }
 
 const char *http_field(const struct http_response *response, const char *name)

@@ -40,6 +40,9 @@ void http_say_bytes(struct http_client *client, const void *bytes, size_t length
 void http_receive(struct http_client *client, enum http_body body, struct http_response *response);
 void http_response_free(struct http_response *response);
 
+/* Parses HEAD, which it owns from now on, into RESPONSE. */
+void http_response_set_head(struct http_response *response, char *head);
+
 /* Returns the value of field NAME (case-insensitive), or NULL. A repeated field fails the test. */
 const char *http_field(const struct http_response *response, const char *name);
 

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -59,7 +60,8 @@ static enum outcome_of_request read_response(int fd, const struct load_plan *pla
     const char *end = NULL, *announced;
 
     while (end == NULL || length < (size_t)(end + 4 - buffer) + plan->body_length) {
-        ssize_t got = length < room ? recv(fd, buffer + length, room - length, 0) : 0;
+        ssize_t got =
+            length < room ? TEMP_FAILURE_RETRY(recv(fd, buffer + length, room - length, 0)) : 0;
 
         if (got <= 0)
             return length < room ? LOST : WRONG;
@@ -83,7 +85,7 @@ static bool ends_in_order(int fd)
 {
     char byte;
 
-    return recv(fd, &byte, 1, 0) == 0;
+    return TEMP_FAILURE_RETRY(recv(fd, &byte, 1, 0)) == 0;
 }
 
 static enum outcome_of_request ask(int fd, struct load *load, char *buffer, bool *closes)
@@ -92,7 +94,7 @@ static enum outcome_of_request ask(int fd, struct load *load, char *buffer, bool
     enum outcome_of_request outcome;
 
     *closes = true;
-    if (send(fd, load->request, length, MSG_NOSIGNAL) != (ssize_t)length)
+    if (TEMP_FAILURE_RETRY(send(fd, load->request, length, MSG_NOSIGNAL)) != (ssize_t)length)
         return LOST;
     outcome = read_response(fd, &load->plan, buffer, closes);
     if (outcome == RIGHT && *closes && !ends_in_order(fd))

@@ -3,7 +3,6 @@
 # logrotate.sh BIN_DIRECTORY SNIPPET
 set -euo pipefail
 bin=$1 snippet=$2
-requests=100000
 
 command -v logrotate >/dev/null || {
     echo "logrotate is not installed: skipped"
@@ -37,7 +36,8 @@ until "$bin/wsctl" -s "$directory/$name.sock" ping >/dev/null 2>&1; do
 done
 address=$("$bin/wsctl" -s "$directory/$name.sock" --json status | sed -n 's/.*"listening":\["\([^"]*\).*/\1/p')
 
-"$bin/wsload" -c 20 -n "$requests" "http://$address/" >"$directory/load" &
+# The load lasts until all rotations are done, and then until its last request is answered.
+"$bin/wsload" -c 20 -d 1h --grace 60s --quiet --json "http://$address/" >"$directory/load" &
 load=$!
 for _ in 1 2 3; do
     until [ -s "$directory/log/access.log" ]; do
@@ -46,8 +46,13 @@ for _ in 1 2 3; do
     done
     logrotate --force --state "$directory/state" "$directory/conf"
 done
-wait "$load"
+until [ -s "$directory/log/access.log" ]; do
+    sleep 0.01
+done
+kill -INT "$load"
+wait "$load" || [ $? -eq 130 ] # interrupted
 load=''
+requests=$(python3 -c 'import json, sys; print(json.load(sys.stdin)["requests"]["answered"])' <"$directory/load")
 kill "$server"
 wait "$server"
 server=''

@@ -1,6 +1,8 @@
 #include "server.h"
 
+#include "common/clock.h"
 #include "common/control_client.h"
+#include "common/event_merge.h"
 #include "common/instance.h"
 #include "common/macros.h"
 #include "patience.h"
@@ -207,6 +209,12 @@ static void write_command_line(struct command_line *line, const struct server *s
         add_option(line, "server.listen=127.0.0.1:0");
         add_option(line, "log.access=%s", server->log);
         add_option(line, "workers.threads=2");
+        add_option(line,
+                   "workers.heartbeat_timeout=1h"); /* processes may stall, and tests stop some */
+        add_option(line, "connections.header_timeout=1h");
+        add_option(line, "connections.body_timeout=1h");
+        add_option(line, "connections.keepalive_timeout=1h");
+        add_option(line, "connections.send_timeout=1h");
     }
     for (; *options != NULL; options++)
         add_option(line, "%s", *options);
@@ -281,16 +289,20 @@ static void read_port(struct server *server, const json_t *status)
     assert_int_not_equal(server->port, 0);
 }
 
-/* Sanitizer reports go to the same output. A report from any process fails the test. */
+/*
+ * Reports of sanitizers go to the same output, and of events that the life cycle excludes. A report
+ * from any process fails the test.
+ */
 static void check_output(const struct server *server)
 {
-    static const char *const reports[] = {"Sanitizer", "runtime error:", "Assertion"};
+    static const char *const reports[] = {"Sanitizer", "runtime error:", "Assertion",
+                                          "is impossible when"};
     char *printed = server_output(server);
 
     for (size_t i = 0; i < sizeof(reports) / sizeof(reports[0]); i++) {
         if (strstr(printed, reports[i]) != NULL) {
             fprintf(stderr, "%s\n", printed);
-            fail_msg("sanitizer report in the output of webserverd: %s", reports[i]);
+            fail_msg("report in the output of webserverd: %s", reports[i]);
         }
     }
     free(printed);
@@ -391,16 +403,21 @@ void server_check_nothing_left(const struct server *server)
     assert_int_equal(errno, ECHILD);
 }
 
-void server_stopped(struct server *server)
+void server_stopped_with(struct server *server, int status)
 {
-    int status = 0;
+    int ended = 0;
 
-    WAIT_UNTIL(waitpid(server->pid, &status, WNOHANG) == server->pid);
+    WAIT_UNTIL(waitpid(server->pid, &ended, WNOHANG) == server->pid);
     server->pid = 0;
     check_output(server);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        fail_msg("webserverd exited with wait status %#x", (unsigned)status);
+    if (!WIFEXITED(ended) || WEXITSTATUS(ended) != status)
+        fail_msg("webserverd exited with wait status %#x", (unsigned)ended);
     server_check_nothing_left(server);
+}
+
+void server_stopped(struct server *server)
+{
+    server_stopped_with(server, EXIT_SUCCESS);
 }
 
 void server_stop(struct server *server)
@@ -457,6 +474,11 @@ void server_succeeded(struct server *server)
 pid_t server_pid(const struct server *server)
 {
     return server->pid;
+}
+
+void server_set_port(struct server *server, uint16_t port)
+{
+    server->port = port;
 }
 
 uint16_t server_port(const struct server *server)
@@ -597,6 +619,20 @@ pid_t server_logger(const struct server *server)
     return pid;
 }
 
+rlim_t server_address_space(pid_t pid)
+{
+    char path[64];
+    unsigned long pages = 0;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/statm", pid);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%lu", &pages), 1);
+    fclose(file);
+    return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
+}
+
 void server_signal(pid_t pid, int signal)
 {
     assert_true(pid > 1);
@@ -609,4 +645,18 @@ void server_attach(const struct server *server, struct segment_reader *reader)
 
     if (segment_attach(reader, server->name, why, sizeof(why)) != SEGMENT_ATTACHED)
         fail_msg("cannot attach to the segment: %s", why);
+}
+
+int server_count_events(const struct segment_reader *reader, const char *words)
+{
+    struct event_merge *merge = event_merge_new(segment_event_rings(&reader->map));
+    struct event_record event;
+    int count = 0;
+
+    assert_non_null(merge);
+    event_merge_begin(merge, &reader->map);
+    while (event_merge_take(merge, clock_wall_ns(), &event) >= 0)
+        count += strstr(event.text, words) != NULL;
+    event_merge_free(merge);
+    return count;
 }

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 struct server;
@@ -64,6 +65,9 @@ void server_stop(struct server *server);
 /* Waits for a stop that the test has begun, with the same checks. */
 void server_stopped(struct server *server);
 
+/* The same; the exit status must be STATUS. */
+void server_stopped_with(struct server *server, int status);
+
 /* After a SIGKILL of the master: waits until the master and all its processes are gone. */
 void server_all_gone(struct server *server);
 
@@ -78,6 +82,8 @@ void server_succeeded(struct server *server);
 
 pid_t server_pid(const struct server *server);
 uint16_t server_port(const struct server *server);
+/* Another port that leads to SERVER: server_port() returns it from now on. */
+void server_set_port(struct server *server, uint16_t port);
 const char *server_name(const struct server *server);
 const char *server_directory(
     const struct server *server); /* directory of all files; the site is www/ */
@@ -105,6 +111,9 @@ void server_expect_metric(const struct server *server, const char *name, uint64_
 
 /* Process ids of the serving workers from `status`. Returns their number (at most MOST). */
 size_t server_workers(const struct server *server, pid_t *pids, size_t most);
+
+/* Address space of a process in bytes. */
+rlim_t server_address_space(pid_t pid);
 pid_t server_logger(const struct server *server);
 
 /* Sends SIGNAL to a process of the server. PID must not be 0, which is the own process group. */
@@ -112,5 +121,8 @@ void server_signal(pid_t pid, int signal);
 
 /* Attaches to its shared memory. The caller must detach. */
 void server_attach(const struct server *server, struct segment_reader *reader);
+
+/* Number of recent events whose text contains WORDS. */
+int server_count_events(const struct segment_reader *reader, const char *words);
 
 #endif

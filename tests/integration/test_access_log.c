@@ -52,7 +52,8 @@ static void response_is_one_line_in_combined_format(void **state)
          "\"GET /absent HTTP/1\\.1\" 404 [1-9][0-9]* \"-\" \"-\""},
         {"GET /page.html HTTP/1.1\r\nHost: h\r\nIf-None-Match: *\r\n\r\n",
          "\"GET /page\\.html HTTP/1\\.1\" 304 0 \"-\" \"-\""},
-        {"GET /folder HTTP/1.1\r\nHost: h\r\n\r\n", "\"GET /folder HTTP/1\\.1\" 301 0 \"-\" \"-\""},
+        {"GET /folder HTTP/1.1\r\nHost: h\r\n\r\n",
+         "\"GET /folder HTTP/1\\.1\" 301 200 \"-\" \"-\""},
         {"GET / HTTP/1.1\r\n\r\n", "\"GET / HTTP/1\\.1\" 400 [1-9][0-9]* \"-\" \"-\""},
         {"nonsense\r\n\r\n", "\"nonsense\" 400 [1-9][0-9]* \"-\" \"-\""},
     };
@@ -203,7 +204,7 @@ static void killed_logger_neither_loses_nor_repeats_lines(void **state)
     struct load *load;
 
     server_put_text(server, "/page.html", page);
-    server_start(server, "log.ring=64K", NULL);
+    server_start(server, "log.ring=64K", "log.wait_timeout=1h", NULL);
     plan = plan_for(server);
     load = load_start(&plan);
     for (int i = 0; i < 5; i++) {
@@ -226,7 +227,7 @@ static bool some_thread_waits_for_the_log(const struct segment_reader *reader)
     for (uint32_t i = 0; i < segment_count(&reader->map, SEGMENT_THREADS); i++) {
         struct activity_copy copy;
 
-        if (segment_slot_reserved(segment_thread_slot(&reader->map, i)) &&
+        if (segment_thread_reserved(&reader->map, i) &&
             segment_read_activity(&segment_thread(&reader->map, i)->activity, &copy) &&
             copy.state == THREAD_STATE_LOG)
             return true;
@@ -244,7 +245,7 @@ static void threads_wait_for_a_stopped_logger_and_resume(void **state)
     pid_t logger;
 
     server_put_text(server, "/page.html", page);
-    server_start(server, "log.ring=64K", "log.when_full=wait", NULL);
+    server_start(server, "log.ring=64K", "log.when_full=wait", "log.wait_timeout=1h", NULL);
     server_attach(server, &reader);
     logger = server_logger(server);
     plan = plan_for(server);
@@ -320,9 +321,9 @@ static void responses_moved_between_threads_lose_no_line(void **state)
 
     server_put_text(server, "/page.html", page);
     server_put(server, "/large", large, sizeof(large));
-    server_start(server, "log.ring=64K", "log.when_full=wait", "workers.processes=1",
-                 "workers.threads=2", "workers.heartbeat_timeout=0", "connections.send_timeout=1h",
-                 NULL);
+    server_start(server, "log.ring=64K", "log.when_full=wait", "log.wait_timeout=1h",
+                 "workers.processes=1", "workers.threads=2", "workers.heartbeat_timeout=0",
+                 "connections.send_timeout=1h", NULL);
     for (int i = 0; i < DOWNLOADS; i++)
         begin_download(server, &downloads[i]);
     logger = server_logger(server);
@@ -390,7 +391,8 @@ static void full_disk_with_when_full_drop_does_not_stop_the_server(void **state)
     char *printed;
 
     server_put_text(server, "/page.html", page);
-    server_start(server, "log.access=/dev/full", "log.ring=64K", "log.when_full=drop", NULL);
+    server_start(server, "log.access=/dev/full", "log.ring=64K", "log.when_full=drop",
+                 "workers.drain_timeout=1s", NULL);
     plan = plan_for(server);
     load = load_start(&plan);
     WAIT_UNTIL(server_metric(server, "log_dropped") > 0);
@@ -400,10 +402,53 @@ static void full_disk_with_when_full_drop_does_not_stop_the_server(void **state)
     server_expect_metric(server, "requests", result.responses);
     server_expect_metric(server, "log_lines", 0);
     assert_true(server_metric(server, "log_write_errors") > 0);
-    server_stop(server);
+    server_signal(server_pid(server), SIGTERM);
+    server_stopped_with(server, EXIT_FAILURE);
     printed = server_output(server);
-    assert_non_null(strstr(printed, "cannot write the access log"));
+    assert_non_null(strstr(printed, "cannot write the access log: No space left on device"));
+    assert_non_null(strstr(printed, "lines of the access log are lost: No space left on device"));
     free(printed);
+}
+
+/* The directory of the access log "full" is a link to /dev, later to another directory. */
+static void full_disk_with_when_full_wait_delays_and_does_not_stop_the_server(void **state)
+{
+    enum { WORKERS = 2 };
+    struct server *server = *state;
+    char link[SCRATCH_PATH_MAX], option[SCRATCH_PATH_MAX + 16];
+    struct segment_reader reader;
+    struct load_plan plan;
+    struct load_result result;
+    struct load *load;
+    uint64_t dropped;
+
+    snprintf(link, sizeof(link), "%s/link", server_directory(server));
+    snprintf(option, sizeof(option), "log.access=%s/full", link);
+    assert_int_equal(symlink("/dev", link), 0);
+    server_put_text(server, "/page.html", page);
+    server_start(server, option, "log.ring=64K", "log.when_full=wait", "log.wait_timeout=50ms",
+                 "workers.processes=2", "workers.threads=2", NULL);
+    server_attach(server, &reader);
+    plan = plan_for(server);
+    plan.each_connects = true;
+    load = load_start(&plan);
+    WAIT_UNTIL(server_metric(server, "log_dropped") > 0);
+    load_pass(load, 2 * LOAD_STEP); /* every request is answered, with one wait per thread */
+    result = load_finish(load);
+    load_check(&result);
+    server_expect_metric(server, "requests", result.responses);
+    assert_in_range(server_count_events(&reader, "the log ring is full"), 1, WORKERS);
+
+    unlink(link);
+    assert_int_equal(symlink(server_directory(server), link), 0);
+    server_do(server, "reopen-logs");
+    dropped = server_metric(server, "log_dropped");
+    server_expect_metric(server, "log_lines", result.responses - dropped);
+    http_expect(server_port(server), "/page.html", 200);
+    server_expect_metric(server, "log_lines", result.responses - dropped + 1);
+    server_expect_metric(server, "log_dropped", dropped);
+    segment_detach(&reader);
+    server_stop(server);
 }
 
 static void server_that_waits_for_a_full_disk_can_be_stopped(void **state)
@@ -416,7 +461,7 @@ static void server_that_waits_for_a_full_disk_can_be_stopped(void **state)
 
     server_put_text(server, "/page.html", page);
     server_start(server, "log.access=/dev/full", "log.ring=64K", "log.when_full=wait",
-                 "workers.drain_timeout=1s", NULL);
+                 "log.wait_timeout=1h", "workers.drain_timeout=1s", NULL);
     server_attach(server, &reader);
     plan = plan_for(server);
     plan.until_failure = true;
@@ -425,7 +470,8 @@ static void server_that_waits_for_a_full_disk_can_be_stopped(void **state)
     server_do(server, "ping");
     server_expect_metric(server, "log_dropped", 0);
     segment_detach(&reader);
-    server_stop(server);
+    server_signal(server_pid(server), SIGTERM);
+    server_stopped_with(server, EXIT_FAILURE); /* lines are lost */
     result = load_finish(load);
     assert_int_equal(result.wrong, 0);
 }
@@ -445,6 +491,7 @@ int main(void)
         TEST(responses_moved_between_threads_lose_no_line),
         TEST(threads_drop_and_count_records_with_when_full_drop),
         TEST(full_disk_with_when_full_drop_does_not_stop_the_server),
+        TEST(full_disk_with_when_full_wait_delays_and_does_not_stop_the_server),
         TEST(server_that_waits_for_a_full_disk_can_be_stopped),
     };
 

@@ -149,15 +149,23 @@ static bool has_something(const struct http_client *client)
     return poll(&wait, 1, 0) != 0;
 }
 
+/* Begins another request on each connection, so that it is not idle. */
+static void make_busy(struct http_client *clients, int count)
+{
+    for (int i = 0; i < count; i++)
+        http_send(&clients[i], "GET /a HTTP/1.1\r\n");
+}
+
 static void try_most(struct server *server, const char *dispatch)
 {
     struct http_client clients[6];
     struct http_response response;
 
     server_put_text(server, "/a", "a");
-    server_start(server, "connections.max=5", "workers.processes=2", "workers.threads=2", dispatch,
-                 NULL);
+    server_start(server, "connections.max=5", "connections.header_timeout=1h",
+                 "workers.processes=1", "workers.threads=2", dispatch, NULL);
     open_many(server, clients, 5);
+    make_busy(clients, 5);
     http_open(&clients[5], server_port(server)); /* in the accept queue */
     http_send(&clients[5], GET("/a"));
     if (strstr(dispatch, "kernel") != NULL)
@@ -168,6 +176,7 @@ static void try_most(struct server *server, const char *dispatch)
     http_receive(&clients[5], HTTP_WITH_BODY, &response);
     assert_int_equal(response.status, 200);
     http_response_free(&response);
+    assert_int_equal(server_metric(server, "connections_shed_max"), 0);
     for (int i = 0; i < 6; i++)
         if (i != 2)
             http_close(&clients[i]);
@@ -184,6 +193,43 @@ static void connections_over_the_maximum_wait_with_dispatch_master(void **state)
     try_most(*state, "workers.dispatch=master");
 }
 
+/* Two more connections than allowed; all others are idle. */
+static void try_idle(struct server *server, const char *dispatch, const char *processes)
+{
+    enum { MAX = 6, MORE = 2 };
+    struct http_client clients[MAX + MORE];
+    struct segment_reader reader;
+
+    server_put_text(server, "/a", "a");
+    server_start(server, "connections.max=6", processes, "workers.threads=2", dispatch, NULL);
+    server_attach(server, &reader);
+    open_many(server, clients, MAX + MORE);
+    /* Two workers may close one for the same new connection. */
+    WAIT_UNTIL(server_metric(server, "connections_shed_max") >= MORE);
+    WAIT_UNTIL(server_metric(server, "connections_open") <= MAX);
+    assert_true(server_metric(server, "connections_shed_max") <= 2 * MORE);
+    assert_in_range(server_count_events(&reader, "connections.max is reached"), 1, 3);
+    for (int i = 0; i < MAX + MORE; i++)
+        http_close(&clients[i]);
+    segment_detach(&reader);
+    server_stop(server);
+}
+
+static void idle_connections_are_closed_for_new_ones_at_the_maximum(void **state)
+{
+    try_idle(*state, "workers.dispatch=kernel", "workers.processes=1");
+}
+
+static void idle_connections_of_all_workers_are_closed_at_the_maximum(void **state)
+{
+    try_idle(*state, "workers.dispatch=kernel", "workers.processes=3");
+}
+
+static void idle_connections_are_closed_at_the_maximum_with_dispatch_master(void **state)
+{
+    try_idle(*state, "workers.dispatch=master", "workers.processes=3");
+}
+
 static void an_address_has_so_many_connections(void **state, const char *dispatch)
 {
     struct server *server = *state;
@@ -192,13 +238,14 @@ static void an_address_has_so_many_connections(void **state, const char *dispatc
 
     server_put_text(server, "/a", "a");
     server_start(server, "connections.max_per_ip=4", "workers.processes=2", "workers.threads=2",
-                 "headers.X-All=yes", dispatch, NULL);
+                 "headers.X-All=yes", "headers.Cache-Control=max-age=300", dispatch, NULL);
     open_many(server, clients, 4);
     http_request(server_port(server), GET("/a"), &response);
     assert_int_equal(response.status, 503);
     assert_string_equal(http_field(&response, "Retry-After"), "1");
     assert_string_equal(http_field(&response, "Connection"), "close");
     assert_string_equal(http_field(&response, "X-All"), "yes");
+    assert_string_equal(http_field(&response, "Cache-Control"), "no-store");
     http_response_free(&response);
     server_expect_metric(server, "connections_rejected", 1);
     http_close(&clients[1]);
@@ -258,34 +305,50 @@ static bool is_its_last(struct http_client *client)
 }
 
 /* A reload closes no connection at once. Excess connections close after their next response. */
-static void lower_limit_applies_to_open_connections(void **state)
+static void lower_max_per_ip_applies_to_open_connections(void **state)
 {
     enum { OPEN = 6, MOST = 2 };
-    static const char *const limits[] = {"max", "max_per_ip"};
     struct server *server = *state;
+    struct http_client clients[OPEN];
 
     server_put_text(server, "/a", "a");
-    for (size_t n = 0; n < ARRAY_LENGTH(limits); n++) {
-        struct http_client clients[OPEN];
-
-        server_write_config(server, "[connections]\nmax = %d\n", 2 * OPEN);
-        server_start(server, NULL);
-        open_many(server, clients, OPEN);
-        server_write_config(server, "[connections]\n%s = %d\n", limits[n], MOST);
-        server_do(server, "reload");
-        server_expect_metric(server, "connections_open", OPEN);
-        for (int i = 0; i < OPEN - MOST; i++) {
-            assert_true(is_its_last(&clients[i]));
-            http_close(&clients[i]);
-            server_expect_metric(server, "connections_open", (uint64_t)(OPEN - 1 - i));
-        }
-        for (int round = 0; round < 2; round++)
-            for (int i = OPEN - MOST; i < OPEN; i++)
-                assert_false(is_its_last(&clients[i]));
-        for (int i = OPEN - MOST; i < OPEN; i++)
-            http_close(&clients[i]);
-        server_stop(server);
+    server_write_config(server, "[connections]\nmax = %d\n", 2 * OPEN);
+    server_start(server, NULL);
+    open_many(server, clients, OPEN);
+    server_write_config(server, "[connections]\nmax_per_ip = %d\n", MOST);
+    server_do(server, "reload");
+    server_expect_metric(server, "connections_open", OPEN);
+    for (int i = 0; i < OPEN - MOST; i++) {
+        assert_true(is_its_last(&clients[i]));
+        http_close(&clients[i]);
+        server_expect_metric(server, "connections_open", (uint64_t)(OPEN - 1 - i));
     }
+    for (int round = 0; round < 2; round++)
+        for (int i = OPEN - MOST; i < OPEN; i++)
+            assert_false(is_its_last(&clients[i]));
+    for (int i = OPEN - MOST; i < OPEN; i++)
+        http_close(&clients[i]);
+    server_stop(server);
+}
+
+/* After a reload with a lower maximum, idle connections are closed. */
+static void lower_max_closes_idle_connections(void **state)
+{
+    enum { OPEN = 6, MOST = 2 };
+    struct server *server = *state;
+    struct http_client clients[OPEN];
+
+    server_put_text(server, "/a", "a");
+    server_write_config(server, "[connections]\nmax = %d\n", 2 * OPEN);
+    server_start(server, NULL);
+    open_many(server, clients, OPEN);
+    server_write_config(server, "[connections]\nmax = %d\n", MOST);
+    server_do(server, "reload");
+    server_expect_metric(server, "connections_open", MOST);
+    assert_int_equal(server_metric(server, "connections_shed_max"), OPEN - MOST);
+    for (int i = 0; i < OPEN; i++)
+        http_close(&clients[i]);
+    server_stop(server);
 }
 
 /* Connections of a killed worker are no longer counted. */
@@ -308,14 +371,14 @@ static void killed_worker_releases_its_connection_counts(void **state)
     server_stop(server);
 }
 
-static void connections_stay_open_below_keepalive_below(void **state)
+static void connections_stay_open_up_to_keepalive_max_open(void **state)
 {
     struct server *server = *state;
     struct http_client clients[3], last;
     struct http_response response;
 
     server_put_text(server, "/a", "a");
-    server_start(server, "connections.keepalive_below=4", NULL);
+    server_start(server, "connections.keepalive_max_open=3", NULL);
     open_many(server, clients, 3);
     http_open(&last, server_port(server));
     http_send(&last, GET("/a"));
@@ -350,18 +413,27 @@ int main(void)
                                         server_tear_down),
         cmocka_unit_test_setup_teardown(connections_over_the_maximum_wait_with_dispatch_master,
                                         server_set_up, server_tear_down),
+        cmocka_unit_test_setup_teardown(idle_connections_are_closed_for_new_ones_at_the_maximum,
+                                        server_set_up, server_tear_down),
+        cmocka_unit_test_setup_teardown(idle_connections_of_all_workers_are_closed_at_the_maximum,
+                                        server_set_up, server_tear_down),
+        cmocka_unit_test_setup_teardown(
+            idle_connections_are_closed_at_the_maximum_with_dispatch_master, server_set_up,
+            server_tear_down),
         cmocka_unit_test_setup_teardown(connections_over_max_per_ip_get_503, server_set_up,
                                         server_tear_down),
         cmocka_unit_test_setup_teardown(connections_over_max_per_ip_get_503_with_dispatch_master,
                                         server_set_up, server_tear_down),
         cmocka_unit_test_setup_teardown(connection_count_moves_with_connections, server_set_up,
                                         server_tear_down),
-        cmocka_unit_test_setup_teardown(lower_limit_applies_to_open_connections, server_set_up,
+        cmocka_unit_test_setup_teardown(lower_max_per_ip_applies_to_open_connections, server_set_up,
+                                        server_tear_down),
+        cmocka_unit_test_setup_teardown(lower_max_closes_idle_connections, server_set_up,
                                         server_tear_down),
         cmocka_unit_test_setup_teardown(killed_worker_releases_its_connection_counts, server_set_up,
                                         server_tear_down),
-        cmocka_unit_test_setup_teardown(connections_stay_open_below_keepalive_below, server_set_up,
-                                        server_tear_down),
+        cmocka_unit_test_setup_teardown(connections_stay_open_up_to_keepalive_max_open,
+                                        server_set_up, server_tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

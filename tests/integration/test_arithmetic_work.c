@@ -83,7 +83,7 @@ static bool some_thread_computes(const struct segment_reader *reader, const char
         for (size_t j = 0; j < SEGMENT_OFFLOAD_THREADS; j++) {
             struct activity_copy copy;
 
-            if (segment_slot_reserved(segment_worker_slot(&reader->map, i)) &&
+            if (segment_worker_reserved(&reader->map, i) &&
                 segment_read_activity(&segment_worker(&reader->map, i)->offload[j], &copy) &&
                 copy.state == THREAD_STATE_COMPUTE) {
                 assert_string_equal(copy.work, path);

@@ -270,6 +270,38 @@ static void reopen_logs_loses_no_line(void **state)
     assert_int_equal(lines, result.responses);
 }
 
+static bool has_printed(const struct server *server, const char *words)
+{
+    char *printed = server_output(server);
+    bool yes = strstr(printed, words) != NULL;
+
+    free(printed);
+    return yes;
+}
+
+/* The directory of the access log is moved away and comes back. */
+static void logs_that_cannot_be_reopened_stay_in_use(void **state)
+{
+    struct server *server = *state;
+    char directory[SCRATCH_PATH_MAX], away[SCRATCH_PATH_MAX + 8], option[SCRATCH_PATH_MAX + 32];
+
+    snprintf(directory, sizeof(directory), "%s/logs", server_directory(server));
+    snprintf(away, sizeof(away), "%s.away", directory);
+    snprintf(option, sizeof(option), "log.access=%s/access.log", directory);
+    assert_int_equal(mkdir(directory, 0755), 0);
+    server_put_text(server, "/a", "a");
+    server_start(server, option, NULL);
+    assert_int_equal(rename(directory, away), 0);
+    server_rejects(server, "reopen-logs", "/access.log: No such file or directory");
+    server_signal(server_pid(server), SIGUSR1);
+    WAIT_UNTIL(has_printed(server, "logs not reopened: cannot open the access log"));
+    http_expect(server_port(server), "/a", 200);
+    server_expect_metric(server, "log_lines", 1); /* in the old file */
+    assert_int_equal(rename(away, directory), 0);
+    server_do(server, "reopen-logs");
+    server_stop(server);
+}
+
 static void changes_are_events_with_the_uid(void **state)
 {
     static const struct {
@@ -359,7 +391,24 @@ static void restart_all_under_load_loses_no_request(void **state)
 static void restart_all_without_spare_slots_loses_no_request(void **state)
 {
     restart_all_under_load(*state, "workers.dispatch=kernel", "workers.max_processes=3");
-    restart_all_under_load(*state, "workers.dispatch=kernel", "workers.max_threads=6");
+    restart_all_under_load(*state, "workers.dispatch=master", "workers.max_processes=3");
+}
+
+/* The worker is stopped, and the watchdog leaves it alone. */
+static void command_that_a_worker_ignores_gets_an_error(void **state)
+{
+    struct server *server = *state;
+    pid_t worker;
+
+    server_start(server, "workers.processes=1", "workers.heartbeat_timeout=1h",
+                 "workers.drain_timeout=0", NULL);
+    assert_int_equal(server_workers(server, &worker, 1), 1);
+    server_signal(worker, SIGSTOP);
+    server_rejects(server, "threads 3", "a worker does not respond");
+    server_do(server, "ping");
+    server_signal(worker, SIGCONT);
+    server_do(server, "threads 2");
+    server_stop(server);
 }
 
 static void restart_replaces_one_worker(void **state)
@@ -483,9 +532,11 @@ int main(void)
         TEST(config_shows_the_source_of_each_value),
         TEST(ratelimit_takes_effect_at_once),
         TEST(reopen_logs_loses_no_line),
+        TEST(logs_that_cannot_be_reopened_stay_in_use),
         TEST(changes_are_events_with_the_uid),
         TEST(restart_all_under_load_loses_no_request),
         TEST(restart_all_without_spare_slots_loses_no_request),
+        TEST(command_that_a_worker_ignores_gets_an_error),
         TEST(restart_replaces_one_worker),
         TEST(drain_under_load_loses_no_request),
         TEST(stop_now_does_not_wait_for_requests),

@@ -21,9 +21,15 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-enum { LAST_WORD_MS = PATIENCE_S * 1000 };
+enum {
+    LAST_WORD_MS = PATIENCE_S * 1000,
+    PLACES = 64,         /* for clients, as in daemon/control/socket.h */
+    RESERVED_PLACES = 2, /* of these, for root and the server's user */
+};
 
 static void open_client(const struct server *server, struct control_client *client)
 {
@@ -126,6 +132,42 @@ static void status_has_all_counters_and_processes(void **state)
     server_stop(server);
 }
 
+/* A number of OBJECT of the reply to `status`. */
+static double status_number(const struct server *server, const char *object, const char *name)
+{
+    json_t *status = server_control(server, "status");
+    double value = json_number_value(json_object_get(json_object_get(status, object), name));
+
+    json_decref(status);
+    return value;
+}
+
+static void status_counts_each_status_and_derives_figures(void **state)
+{
+    struct server *server = *state;
+
+    server_put_text(server, "/a", "a");
+    server_start(server, NULL);
+    for (int i = 0; i < 4; i++)
+        http_expect(server_port(server), "/a", 200);
+    http_expect(server_port(server), "/b", 404);
+    http_expect(server_port(server), "/%zz", 400);
+    server_expect_metric(server, "requests", 6);
+    server_expect_metric(server, "responses_200", 4);
+    server_expect_metric(server, "responses_404", 1);
+    server_expect_metric(server, "responses_400", 1);
+    assert_true(status_number(server, "figures", "responses_2xx") == 4);
+    assert_true(status_number(server, "figures", "responses_4xx") == 2);
+    assert_true(status_number(server, "figures", "errors") == 2);
+    assert_true(status_number(server, "figures", "response_time_mean") ==
+                (double)server_metric(server, "response_time") / 6);
+    assert_true(status_number(server, "latency_ns", "p50") > 0);
+    assert_true(status_number(server, "latency_ns", "max") >=
+                status_number(server, "figures", "response_time_mean"));
+    WAIT_UNTIL(status_number(server, "figures", "requests_per_core") > 0);
+    server_stop(server);
+}
+
 static void help_lists_every_command(void **state)
 {
     struct server *server = *state;
@@ -225,7 +267,7 @@ static void invalid_commands_get_an_error(void **state)
         {"threads -1", "invalid number of serving threads '-1'"},
         {"threads many", "invalid number of serving threads 'many'"},
         {"threads 99999999999999999999", "invalid number"},
-        {"threads 65", "max_threads"},
+        {"threads 65", "invalid number of serving threads '65' (valid: 1-64)"},
         {"workers 0", "invalid number of workers '0'"},
         {"workers 9", "invalid number of workers '9' (valid: 1-8)"},
         {"offload-threads 0", "invalid number of offload threads '0' (valid: N or MIN-MAX, 1-64)"},
@@ -234,12 +276,18 @@ static void invalid_commands_get_an_error(void **state)
         {"offload-threads 2-", "invalid number of offload threads '2-'"},
         {"offload-threads 8-x", "invalid number of offload threads '8-x'"},
         {"log-level loud", "invalid level 'loud'"},
+        {"config servr", "unknown section or key 'servr'"},
+        {"config tls.certificat",
+         "unknown section or key 'tls.certificat', did you mean 'tls.certificate'?"},
+        {"cache-policy fifo", "invalid cache policy 'fifo' (valid: sieve, lru)"},
+        {"cache-size much", "'much' is not a size; examples: 4096"},
+        {"cache-purge index.html", "invalid path 'index.html': it must begin with '/'"},
         {"a b c d e f g h i j k l m n o p q r s t", "unknown command 'a'"},
         {"status {\"x\":1}", "usage: status"},
     };
     struct server *server = *state;
 
-    server_start(server, "workers.max_processes=8", "workers.max_threads=128", NULL);
+    server_start(server, "workers.max_processes=8", "workers.max_threads=64", NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
         server_rejects(server, cases[i].line, cases[i].words);
     server_do(server, "ping");
@@ -379,32 +427,180 @@ static void early_disconnects_are_harmless(void **state)
     server_stop(server);
 }
 
-static void hundred_clients_all_get_replies(void **state)
+/* Each has an answer, and the next line is not lost. */
+static void unusable_lines_get_an_error(void **state)
 {
-    enum { CLIENTS = 100 };
+    static const struct {
+        const char *line;
+        size_t length;
+        const char *error;
+    } cases[] = {
+        {"\n", 1, "empty command"},
+        {" \t\r\n", 4, "empty command"},
+        {"ping\0x\n", 7, "NUL byte"},
+        {"\0\n", 2, "NUL byte"},
+        {"ratelimit \xff\n", 12, "not UTF-8"},
+        {"threads \xc3\n", 10, "not UTF-8"},
+    };
     struct server *server = *state;
-    struct control_client client[CLIENTS];
+    struct control_client client;
+    json_t *reply;
 
     server_start(server, NULL);
-    for (int i = 0; i < CLIENTS; i++) {
-        open_client(server, &client[i]);
-        say(&client[i], "status\n", 7);
+    open_client(server, &client);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        say(&client, cases[i].line, cases[i].length);
+        reply = hear(&client);
+        assert_true(json_is_false(json_object_get(reply, "ok")));
+        if (strstr(text_in(reply, "error"), cases[i].error) == NULL)
+            fail_msg("no '%s' in '%s'", cases[i].error, text_in(reply, "error"));
+        json_decref(reply);
     }
-    for (int i = 0; i < CLIENTS; i++) {
-        expect_ok(&client[i], true); /* more than the server accepts at once: the others wait */
-        control_close(&client[i]);
-    }
-    server_do(server, "ping");
+    say(&client, "ratelimit\n", 10);
+    reply = hear(&client);
+    assert_true(json_is_false(json_object_get(reply, "enabled")));
+    json_decref(reply);
+    control_close(&client);
     server_stop(server);
 }
 
-/* Most clients send half a line and wait. They get a reply when they complete it. */
-static void thousand_connections_get_reply_or_close(void **state)
+/* 60 bytes before a character that the error message cuts. */
+static void long_word_in_an_error_is_cut(void **state)
+{
+    struct server *server = *state;
+
+    server_start(server, NULL);
+    server_rejects(
+        server, "threads xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\xc3\xa4",
+        "invalid number of serving threads 'xxxxxxxxxx");
+    server_stop(server);
+}
+
+static void expect_refusal(const struct server *server)
+{
+    struct control_client client;
+    char why[256];
+    json_t *reply;
+
+    open_client(server, &client);
+    assert_int_equal(control_send(&client, "ping", why, sizeof(why)), CONTROL_PENDING);
+    reply = hear(&client);
+    assert_true(json_is_false(json_object_get(reply, "ok")));
+    assert_string_equal(text_in(reply, "error"), "too many control clients");
+    json_decref(reply);
+    expect_end(&client);
+    control_close(&client);
+}
+
+static void expect_ping(struct control_client *client)
+{
+    say(client, "ping\n", 5);
+    expect_ok(client, true);
+}
+
+/* No client is silent so long that it is closed for another one. */
+static void client_beyond_the_limit_is_refused_at_once(void **state)
+{
+    struct server *server = *state;
+    struct control_client client[PLACES];
+
+    server_start(server, NULL);
+    for (int i = 0; i < PLACES; i++) {
+        open_client(server, &client[i]);
+        expect_ping(&client[i]);
+    }
+    expect_refusal(server);
+    control_close(&client[0]);
+    for (int i = 1; i < PLACES; i++)
+        expect_ping(&client[i]);
+    server_do(server, "ping");
+    for (int i = 1; i < PLACES; i++)
+        control_close(&client[i]);
+    server_stop(server);
+}
+
+/* A child of another user takes all places that it gets, tells their number and waits. */
+static pid_t occupy(const struct server *server, int *to_child, unsigned *places)
+{
+    enum { OTHER_USER = 65534 };
+    int ready[2], stay[2];
+    pid_t pid;
+
+    assert_int_equal(pipe(ready), 0);
+    assert_int_equal(pipe(stay), 0);
+    pid = fork();
+    if (pid == 0) {
+        static struct sockaddr_un address = {.sun_family = AF_UNIX};
+        unsigned count = 0;
+        char byte[64];
+
+        close(ready[0]);
+        close(stay[1]);
+        snprintf(address.sun_path, sizeof(address.sun_path), "%s", server_socket(server));
+        if (setresuid(OTHER_USER, OTHER_USER, OTHER_USER) != 0)
+            _exit(1);
+        for (;;) {
+            int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+            if (connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0)
+                _exit(2);
+            if (send(fd, "ping\n", 5, MSG_NOSIGNAL) != 5 || read(fd, byte, sizeof(byte)) < 11 ||
+                memcmp(byte, "{\"ok\":true", 10) != 0)
+                break;
+            count++;
+        }
+        if (write(ready[1], &count, sizeof(count)) < 0 || read(stay[0], byte, 1) < 0)
+            _exit(3);
+        _exit(0);
+    }
+    close(ready[1]);
+    close(stay[0]);
+    if (read(ready[0], places, sizeof(*places)) != sizeof(*places))
+        fail_msg("the other user cannot connect");
+    close(ready[0]);
+    *to_child = stay[1];
+    return pid;
+}
+
+/* Other users may enter the two directories above PATH. */
+static void open_directories_of(const char *path)
+{
+    char directory[256];
+
+    snprintf(directory, sizeof(directory), "%s", path);
+    for (int i = 0; i < 2; i++) {
+        *strrchr(directory, '/') = '\0';
+        assert_int_equal(chmod(directory, 0755), 0);
+    }
+}
+
+static void other_users_cannot_take_all_places(void **state)
+{
+    struct server *server = *state;
+    unsigned places = 0;
+    int to_child, status;
+    pid_t child;
+
+    if (geteuid() != 0)
+        skip();
+    server_start(server, "control.mode=0666", NULL);
+    open_directories_of(server_socket(server));
+    child = occupy(server, &to_child, &places);
+    assert_int_equal(places, PLACES - RESERVED_PLACES);
+    server_do(server, "ping");
+    server_do(server, "threads 2");
+    close(to_child);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    server_stop(server);
+}
+
+/* All send half a line and wait. The first ones get a reply when they complete it. */
+static void each_of_a_thousand_clients_gets_an_answer(void **state)
 {
     enum { CLIENTS = 1000 };
     struct server *server = *state;
     struct control_client *client = calloc(CLIENTS, sizeof(*client));
-    unsigned replied = 0, closed = 0;
+    unsigned replied = 0, refused = 0, closed = 0;
 
     assert_non_null(client);
     server_start(server, NULL);
@@ -421,10 +617,12 @@ static void thousand_connections_get_reply_or_close(void **state)
             closed++;
         else if (strstr(line, "\"ok\":true") != NULL)
             replied++;
+        else if (strstr(line, "too many control clients") != NULL)
+            refused++;
         control_close(&client[i]);
     }
-    /* The server closes clients that were silent too long while others waited. */
-    assert_int_equal(replied + closed, CLIENTS);
+    /* The server closes clients that are silent too long when others come. */
+    assert_int_equal(replied + refused + closed, CLIENTS);
     assert_true(replied > 0);
     server_do(server, "ping");
     server_stop(server);
@@ -482,6 +680,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(ping_reports_name_and_version),
         TEST(status_has_all_counters_and_processes),
+        TEST(status_counts_each_status_and_derives_figures),
         TEST(help_lists_every_command),
         TEST(changes_are_in_force_at_the_reply),
         TEST(offload_threads_takes_number_or_range),
@@ -494,8 +693,11 @@ int main(void)
         TEST(long_line_gets_error_and_close),
         TEST(half_closed_client_gets_reply),
         TEST(early_disconnects_are_harmless),
-        TEST(hundred_clients_all_get_replies),
-        TEST(thousand_connections_get_reply_or_close),
+        TEST(unusable_lines_get_an_error),
+        TEST(long_word_in_an_error_is_cut),
+        TEST(client_beyond_the_limit_is_refused_at_once),
+        TEST(other_users_cannot_take_all_places),
+        TEST(each_of_a_thousand_clients_gets_an_answer),
         TEST(client_that_never_reads_blocks_nobody),
         TEST(same_change_by_two_clients_gets_two_replies),
     };

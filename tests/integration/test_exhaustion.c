@@ -2,7 +2,7 @@
  * Exhaustion of descriptors and memory: clients wait or get an error, no process crashes or spins,
  * and service resumes when resources return.
  */
-#include "failing_memory.h"
+#include "failing_places.h"
 #include "http_client.h"
 #include "patience.h"
 #include "server.h"
@@ -66,11 +66,13 @@ static void connections_wait_for_descriptors_without_spinning(void **state)
     server_put_text(server, "/page.html", "a page");
     /* prlimit(2) needs the same user as the target process. */
     server_start(server, geteuid() == 0 ? "server.user=root" : "server.jail=on",
-                 "workers.processes=1", "workers.threads=1", "connections.defer_accept=off", NULL);
+                 "workers.processes=1", "workers.threads=1", "connections.header_timeout=1h", NULL);
     http_expect(server_port(server), "/page.html", 200);
     leave_descriptors(one_worker(server), DESCRIPTORS_LEFT);
-    for (int i = 0; i < CLIENTS; i++)
+    for (int i = 0; i < CLIENTS; i++) { /* not idle: a request has begun */
         http_open(&client[i], server_port(server));
+        http_send(&client[i], "GET /page.html HTTP/1.1\r\n");
+    }
     WAIT_UNTIL(server_metric(server, "accept_errors") > 0);
     wakeups = server_metric(server, "wakeups");
     sleep(1);
@@ -79,12 +81,43 @@ static void connections_wait_for_descriptors_without_spinning(void **state)
     for (int i = 0; i < CLIENTS; i++) {
         struct http_response response;
 
-        http_send(&client[i], "GET /page.html HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+        http_send(&client[i], "Host: h\r\nConnection: close\r\n\r\n");
         http_receive(&client[i], HTTP_WITH_BODY, &response);
         assert_int_equal(response.status, 200);
         http_response_free(&response);
         http_close(&client[i]); /* frees a descriptor for a waiting connection */
     }
+    server_stop(server);
+}
+
+/* Idle connections of one thread hold the descriptors that the other one needs, too. */
+static void idle_connections_are_closed_when_descriptors_run_out(void **state)
+{
+    struct server *server = *state;
+    struct http_client client[CLIENTS];
+    struct segment_reader reader;
+
+    server_put_text(server, "/page.html", "a page");
+    server_start(server, geteuid() == 0 ? "server.user=root" : "server.jail=on",
+                 "workers.processes=1", "workers.threads=2", NULL);
+    server_attach(server, &reader);
+    http_expect(server_port(server), "/page.html", 200);
+    leave_descriptors(one_worker(server), DESCRIPTORS_LEFT);
+    for (int i = 0; i < CLIENTS; i++) {
+        struct http_response response;
+
+        http_open(&client[i], server_port(server));
+        http_send(&client[i], "GET /page.html HTTP/1.1\r\nHost: h\r\n\r\n");
+        http_receive(&client[i], HTTP_WITH_BODY, &response);
+        assert_int_equal(response.status, 200);
+        http_response_free(&response);
+    }
+    assert_true(server_metric(server, "connections_shed_descriptors") >=
+                CLIENTS - DESCRIPTORS_LEFT);
+    assert_int_equal(server_count_events(&reader, "out of descriptors"), 1);
+    for (int i = 0; i < CLIENTS; i++)
+        http_close(&client[i]);
+    segment_detach(&reader);
     server_stop(server);
 }
 
@@ -196,8 +229,9 @@ static void put_files(const struct server *server)
 static void random_allocation_failures_kill_no_process(void **state)
 {
     static const char preload[] = "LD_PRELOAD=" FAILING_MEMORY;
+    /* Not during the start: libseccomp frees memory twice if an allocation fails. */
     static const char *const wrapper[] = {
-        "env", preload, "FAILING_ONE_IN=20", "FAILING_AFTER=3000", "FAILING_SEED=1", NULL};
+        "env", preload, "FAILING_ONE_IN=20", "FAILING_AFTER=8000", "FAILING_SEED=1", NULL};
     static const char *const options[] = {"files.autoindex=on", "arithmetic.enabled=on",
                                           "workers.processes=2", NULL};
     struct server *server = *state;
@@ -207,6 +241,49 @@ static void random_allocation_failures_kill_no_process(void **state)
     for (unsigned round = 0; round < ROUNDS; round++)
         ask_for_everything(server, round);
     assert_int_equal(server_metric(server, "workers_died"), 0);
+    server_stop(server);
+}
+
+/* The cache would need twice the memory that is left. With one arena, malloc() reserves no more. */
+static void cache_shrinks_when_memory_runs_out(void **state)
+{
+    static const char *const one_arena[] = {"env", "MALLOC_ARENA_MAX=1", NULL};
+    const char *const options[] = {geteuid() == 0 ? "server.user=root" : "server.jail=on",
+                                   "workers.processes=1", "workers.threads=2", "cache.size=1G",
+                                   NULL};
+    enum { FILES = 1000, MEMORY_LEFT = 16 * 1024 * 1024 };
+    static char bytes[32 * 1024];
+    struct server *server = *state;
+    struct segment_reader reader;
+    uint64_t limited_ns = 0, quiet;
+    int failed = 0;
+    struct rlimit limit;
+    char text[64];
+    pid_t worker;
+
+    for (int i = 0; i < FILES; i++) {
+        snprintf(text, sizeof(text), "/file-%d", i);
+        server_put(server, text, bytes, sizeof(bytes));
+    }
+    server_start_under(server, one_arena, options);
+    server_attach(server, &reader);
+    worker = one_worker(server);
+    for (int i = 0; i < FILES; i++) {
+        if (i == FILES / 10) { /* all threads have begun to use memory */
+            limited_ns = clock_monotonic_ns();
+            limit.rlim_cur = limit.rlim_max = server_address_space(worker) + MEMORY_LEFT;
+            assert_int_equal(prlimit(worker, RLIMIT_AS, &limit, NULL), 0);
+        }
+        snprintf(text, sizeof(text), "GET /file-%d HTTP/1.1\r\nHost: h\r\n\r\n", i);
+        failed += try(server, text) != 200;
+    }
+    assert_true(server_metric(server, "cache_shed") > 0);
+    assert_in_range(failed, 0, FILES / 10); /* without room for new files most would fail */
+    /* A shortage ends after ten seconds without another failure. */
+    quiet = (clock_monotonic_ns() - limited_ns) / (10 * NS_PER_S);
+    assert_in_range(server_count_events(&reader, "out of memory"), 1, 1 + quiet);
+    assert_int_equal(server_metric(server, "workers_died"), 0);
+    segment_detach(&reader);
     server_stop(server);
 }
 
@@ -327,10 +404,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(connections_wait_for_descriptors_without_spinning),
+        TEST(idle_connections_are_closed_when_descriptors_run_out),
         TEST(connections_wait_for_descriptors_of_a_worker),
 #ifndef TEST_SANITIZER
         TEST(random_allocation_failures_kill_no_process),
         TEST(every_allocation_may_fail_once),
+        TEST(cache_shrinks_when_memory_runs_out),
 #endif
     };
 

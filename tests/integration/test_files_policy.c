@@ -1,4 +1,4 @@
-/* Which files are served: dot files, symbolic links, fallback for missing paths. */
+/* Which files are served: dot files, symbolic links, fallback for missing paths, index files. */
 #include "http_client.h"
 #include "server.h"
 
@@ -144,6 +144,40 @@ static void missing_fallback_is_404(void **state)
     server_stop(server);
 }
 
+/*
+ * The lookup of the index file happens before a directory that has one gets the path, and that of
+ * the directory after it. The cache of missing paths holds the state in between.
+ */
+static void try_swap(struct server *server, const char *autoindex)
+{
+    char from[512], to[512];
+    struct http_response response;
+
+    server_put_text(server, "/new/index.html", "index");
+    snprintf(from, sizeof(from), "%s/www/new", server_directory(server));
+    snprintf(to, sizeof(to), "%s/www/swapped", server_directory(server));
+    server_start(server, autoindex, "cache.revalidate=1h", "workers.processes=1",
+                 "workers.threads=1", NULL);
+    for (int i = 0; i < 3; i++) /* an offload thread may answer the first one */
+        http_expect(server_port(server), "/swapped/index.html", 404);
+    assert_int_equal(rename(from, to), 0);
+    http_get(server_port(server), "/swapped/", 200, &response);
+    assert_string_equal(response.body, "index");
+    http_response_free(&response);
+    assert_int_equal(rename(to, from), 0);
+    server_stop(server);
+}
+
+static void renamed_directory_with_index_is_not_listed(void **state)
+{
+    try_swap(*state, "files.autoindex=on");
+}
+
+static void renamed_directory_with_index_is_not_forbidden(void **state)
+{
+    try_swap(*state, "files.autoindex=off");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +190,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(file_has_precedence_over_fallback, server_set_up,
                                         server_tear_down),
         cmocka_unit_test_setup_teardown(missing_fallback_is_404, server_set_up, server_tear_down),
+        cmocka_unit_test_setup_teardown(renamed_directory_with_index_is_not_listed, server_set_up,
+                                        server_tear_down),
+        cmocka_unit_test_setup_teardown(renamed_directory_with_index_is_not_forbidden,
+                                        server_set_up, server_tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -402,22 +403,37 @@ static void error_that_waits_for_its_page_is_sent(void **state)
 
 /* --- Timeouts --- */
 
+/*
+ * Opens a connection and uses it. Returns false, and closes it, if its timeout ended before the
+ * request arrived.
+ */
+static bool is_used_in_time(struct http_client *client, uint16_t port)
+{
+    http_open(client, port);
+    send(client->fd, GET("/a"), strlen(GET("/a")), MSG_NOSIGNAL);
+    if (TEMP_FAILURE_RETRY(recv(client->fd, &(char){0}, 1, MSG_PEEK)) == 1)
+        return true;
+    http_close(client);
+    return false;
+}
+
 static void idle_connection_is_closed_at_timeout(void **state)
 {
     struct server *server = *state;
     struct http_client fresh, used;
+    uint64_t closed = 2;
 
     server_put_text(server, "/a", "a");
     server_start(server, "connections.keepalive_timeout=1s", NULL);
     http_open(&fresh, server_port(server));
-    http_open(&used, server_port(server));
-    http_send(&used, GET("/a"));
+    while (!is_used_in_time(&used, server_port(server)))
+        closed++;
     expect_response(&used, 200, "a");
     http_expect_closed(&fresh);
     http_expect_closed(&used);
     http_close(&fresh);
     http_close(&used);
-    server_expect_metric(server, "connections_timed_out", 2);
+    server_expect_metric(server, "connections_timed_out", closed);
     server_expect_metric(server, "requests", 1);
     server_stop(server);
 }
@@ -646,6 +662,42 @@ static void client_that_does_not_read_is_closed_at_timeout(void **state)
     server_stop(server);
 }
 
+/*
+ * Reads responses slowly, but more than nothing in each send_timeout, until the server closes the
+ * connection. Returns whether it was closed as too slow: if this process had no time to read, it was
+ * closed because the client read nothing.
+ */
+static bool is_closed_as_too_slow(const struct server *server, uint64_t tries)
+{
+    enum { RESPONSES = 16, STEP_BYTES = 8 * 1024, STEP_MS = 10 };
+    static char bytes[STEP_BYTES];
+    struct http_client client;
+    bool too_slow;
+
+    http_open(&client, server_port(server));
+    for (int i = 0; i < RESPONSES; i++)
+        http_send(&client, GET("/large.bin"));
+    while (server_metric(server, "connections_timed_out") < tries &&
+           recv(client.fd, bytes, sizeof(bytes), 0) > 0)
+        usleep(STEP_MS * 1000);
+    server_expect_metric(server, "connections_open", 0);
+    too_slow = server_metric(server, "connections_too_slow") == 1;
+    http_close(&client);
+    return too_slow;
+}
+
+static void client_that_reads_too_slowly_is_closed(void **state)
+{
+    struct server *server = *state;
+    uint64_t tries = 0;
+
+    put_large(server);
+    server_start(server, "connections.send_timeout=1s", "connections.min_send_rate=1G", NULL);
+    WAIT_UNTIL(is_closed_as_too_slow(server, ++tries));
+    server_expect_metric(server, "connections_timed_out", tries);
+    server_stop(server);
+}
+
 static void disconnect_within_response_is_harmless(void **state)
 {
     struct server *server = *state;
@@ -695,6 +747,7 @@ int main(void)
         TEST(empty_lines_do_not_start_header_timeout),
         TEST(slow_bytes_do_not_extend_header_timeout),
         TEST(client_that_does_not_read_is_closed_at_timeout),
+        TEST(client_that_reads_too_slowly_is_closed),
         TEST(disconnect_within_response_is_harmless),
     };
 

@@ -1,6 +1,7 @@
 /*
  * Files: visibility, exact content, changes.
  */
+#include "held_thread.h"
 #include "http_client.h"
 #include "patience.h"
 #include "scratch.h"
@@ -13,11 +14,13 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { LARGEST = 8 * 1024 * 1024 };
@@ -259,6 +262,52 @@ static void small_cache_stays_within_limits(void **state)
     free(bytes);
 }
 
+/* The kernel knows no speed of the loopback device: the file can be opened, but not read. */
+static void failed_read_is_500(void **state)
+{
+    static const char root[] = "/sys/devices/virtual/net/lo", file[] = "/speed";
+    struct server *server = *state;
+    char option[64], path[64], byte;
+    int fd;
+
+    snprintf(path, sizeof(path), "%s%s", root, file);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || read(fd, &byte, 1) >= 0) {
+        print_message("skipped: %s can be read, or does not exist\n", path);
+        close(fd);
+        return;
+    }
+    close(fd);
+    snprintf(option, sizeof(option), "server.root=%s", root);
+    server_start(server, option, NULL);
+    for (int i = 0; i < 2; i++) /* not cached */
+        http_expect(server_port(server), file, 500);
+    http_expect(server_port(server), "/missing", 404);
+    server_expect_metric(server, "responses_500", 2);
+    server_expect_metric(server, "cache_entries", 0);
+    server_stop(server);
+}
+
+static void default_cache_holds_5000_small_files(void **state)
+{
+    enum { FILES = 5000 };
+    struct server *server = *state;
+    char path[16];
+
+    for (int i = 0; i < FILES; i++) {
+        snprintf(path, sizeof(path), "/%d", i);
+        server_put(server, path, path, sizeof(path));
+    }
+    server_start(server, "workers.processes=1", NULL);
+    for (int i = 0; i < FILES; i++) {
+        snprintf(path, sizeof(path), "/%d", i);
+        http_expect(server_port(server), path, 200);
+    }
+    server_expect_metric(server, "cache_entries", FILES);
+    server_expect_metric(server, "cache_evicted", 0);
+    server_stop(server);
+}
+
 /* --- Changes --- */
 
 static bool body_is(const struct server *server, const char *target, const char *body)
@@ -322,6 +371,59 @@ static void revalidate_0_serves_change_at_once(void **state)
         assert_true(body_is(server, "/n", body));
     }
     server_stop(server);
+}
+
+static void ask_on(struct http_client *client, const char *last_bytes, int status, const char *body)
+{
+    struct http_response response;
+
+    http_send(client, last_bytes);
+    http_receive(client, HTTP_WITH_BODY, &response);
+    assert_int_equal(response.status, status);
+    if (body != NULL)
+        assert_string_equal(response.body, body);
+    http_response_free(&response);
+}
+
+/*
+ * The thread wakes up for the begin of a request, and is stopped before it reads, until the rest
+ * arrives: the loop iteration began when the cached state was new.
+ */
+static void try_long_iteration(struct server *server, int status)
+{
+    enum { REVALIDATE_S = 2 };
+    struct http_client client;
+    pid_t worker, thread;
+
+    server_start(server, "cache.revalidate=2s", "workers.processes=1", "workers.threads=1",
+                 "server.jail=off", NULL);
+    http_open(&client, server_port(server));
+    WAIT_UNTIL(server_workers(server, &worker, 1) == 1);
+    thread = held_thread_find(worker);
+    for (int i = 0; i < 3; i++) /* an offload thread may answer the first one */
+        ask_on(&client, "GET /n HTTP/1.1\r\nHost: h\r\n\r\n", status, status == 200 ? "old" : NULL);
+    if (!held_thread_stop(thread))
+        skip();
+    http_send(&client, "GET /n HTTP/1.1\r\n");
+    held_thread_run_to(thread, SYS_recvfrom);
+    server_put_text(server, "/n", "new");
+    sleep(REVALIDATE_S);
+    http_send(&client, "Host: h\r\n\r\n");
+    held_thread_release(thread);
+    ask_on(&client, "", 200, "new");
+    http_close(&client);
+    server_stop(server);
+}
+
+static void change_during_a_long_iteration_is_served(void **state)
+{
+    server_put_text(*state, "/n", "old");
+    try_long_iteration(*state, 200);
+}
+
+static void new_file_during_a_long_iteration_is_served(void **state)
+{
+    try_long_iteration(*state, 404);
 }
 
 /*
@@ -405,8 +507,12 @@ int main(void)
         TEST(large_files_are_sent_to_several_clients_at_once),
         TEST(cache_is_used_and_counted_only_if_on),
         TEST(small_cache_stays_within_limits),
+        TEST(failed_read_is_500),
+        TEST(default_cache_holds_5000_small_files),
         TEST(file_replaced_by_rename_is_served),
         TEST(revalidate_0_serves_change_at_once),
+        TEST(change_during_a_long_iteration_is_served),
+        TEST(new_file_during_a_long_iteration_is_served),
         TEST(changing_file_is_never_mixed),
         TEST(file_truncated_while_sent_closes_connection),
     };

@@ -2,6 +2,7 @@
  * The response to one request: status, fields and body (RFC 9110).
  */
 #include "http_client.h"
+#include "scratch.h"
 #include "server.h"
 
 #include "common/macros.h"
@@ -11,12 +12,15 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #define DATE_PATTERN                                                                               \
     "^(Mon|Tue|Wed|Thu|Fri|Sat|Sun), [0-3][0-9] "                                                  \
@@ -464,6 +468,109 @@ static void etag_has_precedence_over_date(void **state)
     server_stop(server);
 }
 
+static struct stat state_of(const char *path)
+{
+    struct stat status;
+
+    assert_int_equal(stat(path, &status), 0);
+    return status;
+}
+
+/*
+ * Replaces the content of PATH, as `rsync --inplace --times` does: inode, length and mtime stay.
+ * Repeats it until the clock of the file system has advanced.
+ */
+static void rewrite_in_place(const char *path, const char *text)
+{
+    struct stat before = state_of(path), after = before;
+    struct timespec times[2] = {before.st_atim, before.st_mtim};
+
+    while (after.st_ctim.tv_sec == before.st_ctim.tv_sec &&
+           after.st_ctim.tv_nsec == before.st_ctim.tv_nsec) {
+        int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+        assert_true(fd >= 0);
+        assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+        close(fd);
+        assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+        after = state_of(path);
+    }
+    assert_int_equal(after.st_ino, before.st_ino);
+    assert_int_equal(after.st_size, before.st_size);
+    assert_memory_equal(&after.st_mtim, &before.st_mtim, sizeof(after.st_mtim));
+}
+
+static void request_page(const struct server *server, const char *fields,
+                         struct http_response *response)
+{
+    char request[512];
+
+    snprintf(request, sizeof(request), "GET /page.txt HTTP/1.1\r\nHost: h\r\n%s\r\n", fields);
+    http_request(server_port(server), request, response);
+}
+
+/* Requests /page.txt on the condition that it still has the tag of FIRST: it must not. */
+static void expect_changed(const struct server *server, const char *coding, const char *condition,
+                           const struct http_response *first, const char *text)
+{
+    struct http_response response;
+    char fields[256];
+
+    snprintf(fields, sizeof(fields), "%s%s: %s\r\n", coding, condition, http_field(first, "ETag"));
+    request_page(server, fields, &response);
+    assert_int_equal(response.status, 200);
+    assert_string_equal(response.body, text);
+    assert_string_not_equal(http_field(&response, "ETag"), http_field(first, "ETag"));
+    http_response_free(&response);
+}
+
+static void rewrite_with_same_length_and_mtime_has_new_etag(void **state)
+{
+    static const char gzip[] = "Accept-Encoding: gzip\r\n";
+    struct server *server = *state;
+    struct http_response plain, coded;
+    char path[SCRATCH_PATH_MAX + 4];
+
+    server_put_text(server, "/page.txt", "before");
+    server_put_text(server, "/page.txt.gz", "BEFORE");
+    server_start(server, "cache.revalidate=0", NULL);
+    request_page(server, "", &plain);
+    request_page(server, gzip, &coded);
+    assert_string_equal(coded.body, "BEFORE");
+    snprintf(path, sizeof(path), "%s/www/page.txt", server_directory(server));
+    rewrite_in_place(path, "behind");
+    strcat(path, ".gz");
+    rewrite_in_place(path, "BEHIND");
+    expect_changed(server, "", "If-None-Match", &plain, "behind");
+    expect_changed(server, "Range: bytes=0-1\r\n", "If-Range", &plain, "behind");
+    expect_changed(server, gzip, "If-None-Match", &coded, "BEHIND");
+    http_response_free(&plain);
+    http_response_free(&coded);
+    server_stop(server);
+}
+
+static void etag_is_same_in_all_workers_and_after_restart(void **state)
+{
+    static const char *const options[] = {"workers.processes=1", "workers.processes=3"};
+    struct server *server = *state;
+    struct http_response response;
+    char first[128] = "";
+
+    server_put_text(server, "/page.txt", "text");
+    for (size_t i = 0; i < 2 * ARRAY_LENGTH(options); i++) {
+        server_start(server, options[i / 2], "workers.dispatch=master", NULL);
+        for (int connection = 0; connection < 6; connection++) {
+            request_page(server, "", &response);
+            assert_int_equal(response.status, 200);
+            if (first[0] == '\0')
+                snprintf(first, sizeof(first), "%s", http_field(&response, "ETag"));
+            assert_string_equal(http_field(&response, "ETag"), first);
+            http_response_free(&response);
+        }
+        server_stop(server);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
 
 int main(void)
@@ -482,6 +589,8 @@ int main(void)
         TEST(error_without_page_has_built_in_page),
         TEST(unchanged_file_is_304),
         TEST(etag_has_precedence_over_date),
+        TEST(rewrite_with_same_length_and_mtime_has_new_etag),
+        TEST(etag_is_same_in_all_workers_and_after_restart),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@
 #include "server.h"
 
 #include "common/macros.h"
+#include "common/segment_writer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,6 +19,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,9 +52,9 @@ static uint64_t connections_of(const struct segment_reader *reader, uint32_t slo
     uint64_t count = 0;
 
     for (uint32_t i = 0; i < segment_count(&reader->map, SEGMENT_THREADS); i++) {
-        const struct segment_slot *tenant = segment_thread_slot(&reader->map, i);
+        const struct segment_thread_slot *tenant = segment_thread_slot(&reader->map, i);
 
-        if (segment_slot_reserved(tenant) && atomic_load(&tenant->worker) == slot)
+        if (segment_thread_reserved(&reader->map, i) && atomic_load(&tenant->worker) == slot)
             count += segment_reader_metric(reader, segment_thread(&reader->map, i)->metrics,
                                            METRIC_connections_open);
     }
@@ -61,7 +63,28 @@ static uint64_t connections_of(const struct segment_reader *reader, uint32_t slo
 
 static pid_t pid_of(const struct segment_reader *reader, uint32_t slot)
 {
-    return atomic_load(&segment_worker(&reader->map, slot)->pid);
+    return atomic_load(&segment_worker_slot(&reader->map, slot)->pid);
+}
+
+/* True if SIGSTOP has stopped all threads of the process. */
+static bool process_is_stopped(pid_t pid)
+{
+    char pattern[64];
+    glob_t threads;
+    bool stopped = true;
+
+    snprintf(pattern, sizeof(pattern), "/proc/%d/task/*/stat", (int)pid);
+    assert_int_equal(glob(pattern, 0, NULL, &threads), 0);
+    for (size_t i = 0; i < threads.gl_pathc; i++) {
+        FILE *file = fopen(threads.gl_pathv[i], "re");
+        char state = '\0';
+
+        stopped &= file != NULL && fscanf(file, "%*d (%*[^)]) %c", &state) == 1 && state == 'T';
+        if (file != NULL)
+            fclose(file);
+    }
+    globfree(&threads);
+    return stopped;
 }
 
 /* Kills the worker in SLOT and waits until its replacement serves. */
@@ -74,6 +97,15 @@ static void replace_worker(const struct server *server, const struct segment_rea
     server_signal(before, SIGKILL);
     server_expect_metric(server, "workers_died", died + 1);
     WAIT_UNTIL(server_workers(server, pids, 8) == WORKERS && pid_of(reader, slot) != before);
+}
+
+/* Stops the worker in SLOT, so that its connections can be counted, and waits until no thread runs. */
+static void stop_worker(const struct segment_reader *reader, uint32_t slot)
+{
+    pid_t pid = pid_of(reader, slot);
+
+    server_signal(pid, SIGSTOP);
+    WAIT_UNTIL(process_is_stopped(pid));
 }
 
 static bool is_open(const struct http_client *client)
@@ -129,10 +161,10 @@ static void killed_worker_closes_only_its_connections(void **state)
 static bool rings_are_drained(const struct segment_reader *reader)
 {
     for (uint32_t i = 0; i < segment_count(&reader->map, SEGMENT_RINGS); i++) {
-        const struct log_ring *ring = segment_ring(&reader->map, i);
+        const struct log_ring ring = segment_ring(&reader->map, i);
 
-        if (segment_slot_reserved(segment_thread_slot(&reader->map, i)) &&
-            atomic_load(&ring->cursor) != atomic_load(&ring->head))
+        if (segment_thread_reserved(&reader->map, i) &&
+            atomic_load(&ring.cursor->position) != atomic_load(&ring.words->head))
             return false;
     }
     return true;
@@ -158,16 +190,16 @@ static void workers_killed_under_load_are_replaced(void **state)
         for (uint32_t kill = 0; kill < KILLS; kill++) {
             load_pass(load, LOAD_STEP);
             server_expect_metric(server, "connections_open", CLIENTS);
-            doomed += connections_of(&reader, kill % 2);
+            stop_worker(&reader, kill % 2);
+            doomed +=
+                CLIENTS - connections_of(&reader, 1 - kill % 2); /* also those it gives away */
             replace_worker(server, &reader, kill % 2);
         }
         load_pass(load, LOAD_STEP);
         result = load_finish(load);
         assert_int_equal(result.wrong, 0);
         assert_int_equal(result.not_connected, 0);
-        /*
-         * With dispatch = master, some connections may have been on their way to the killed worker.
-         */
+        /* Some connections may have been on their way to the killed worker. */
         died_on_the_way = server_metric(server, "connections_dispatched") -
                           server_metric(server, "connections_received");
         assert_in_range(result.lost, 0, doomed + died_on_the_way);
@@ -317,6 +349,92 @@ static void second_start_with_other_run_dir_keeps_segment_of_first(void **state)
     server_stop(server);
 }
 
+/* Only root can play the other user. The planted segment looks like that of a running server. */
+static void start_ignores_segment_of_another_user(void **state)
+{
+    struct server *server = *state;
+    const struct segment_plan plan = {.name = server_name(server),
+                                      .socket_path = "/tmp/planted.sock",
+                                      .listening = "127.0.0.1:1",
+                                      .max_workers = 1,
+                                      .max_threads = 1,
+                                      .cache_entries = 1,
+                                      .ring_bytes = 4096};
+    struct segment segment;
+    char path[128], why[256];
+
+    if (geteuid() != 0)
+        skip();
+    assert_int_equal(segment_create(&segment, &plan, why, sizeof(why)), 0);
+    segment_publish(&segment);
+    atomic_store(&segment_master(&segment)->heartbeat_ns, UINT64_MAX / 2);
+    snprintf(path, sizeof(path), "/dev/shm/webserverd.%s", server_name(server));
+    assert_int_equal(chown(path, 65534, (gid_t)-1), 0);
+    server_start(server, NULL);
+    server_do(server, "ping");
+    segment_destroy(&segment);
+    server_stop(server);
+}
+
+/* Descriptors of process PID on the file PATH that are open for writing. */
+static unsigned count_writable(pid_t pid, const char *path)
+{
+    char name[64], target[SCRATCH_PATH_MAX], info[256];
+    unsigned count = 0;
+
+    for (int fd = 0; fd < 256; fd++) {
+        ssize_t length;
+        char *text, *flags;
+        size_t size;
+
+        snprintf(name, sizeof(name), "/proc/%d/fd/%d", pid, fd);
+        length = readlink(name, target, sizeof(target) - 1);
+        target[length > 0 ? length : 0] = '\0';
+        if (strcmp(target, path) != 0)
+            continue;
+        snprintf(info, sizeof(info), "/proc/%d/fdinfo/%d", pid, fd);
+        text = scratch_read(info, &size);
+        flags = strstr(text, "flags:");
+        assert_non_null(flags);
+        count += (strtoul(flags + 6, NULL, 8) & O_ACCMODE) != O_RDONLY;
+        free(text);
+    }
+    return count;
+}
+
+static void no_process_holds_the_pid_file_writable(void **state)
+{
+    struct server *server = *state;
+    struct stat status;
+    char path[SCRATCH_PATH_MAX + 128];
+    pid_t worker;
+
+    server_start(server, "workers.processes=1", NULL);
+    snprintf(path, sizeof(path), "%s/run/%s.pid", server_directory(server), server_name(server));
+    assert_int_equal(server_workers(server, &worker, 1), 1);
+    assert_int_equal(count_writable(worker, path), 0);
+    assert_int_equal(count_writable(server_pid(server), path), 0);
+    assert_int_equal(stat(path, &status), 0);
+    assert_int_equal(status.st_mode & 07777, 0644);
+    assert_int_equal(status.st_uid, geteuid());
+    server_stop(server);
+}
+
+static void run_dir_that_others_may_write_is_refused(void **state)
+{
+    struct server *server = *state;
+    char run_dir[SCRATCH_PATH_MAX], *printed;
+    const char *const options[] = {NULL};
+
+    snprintf(run_dir, sizeof(run_dir), "%s/run", server_directory(server));
+    assert_int_equal(mkdir(run_dir, 0755), 0);
+    assert_int_equal(chmod(run_dir, 0777), 0);
+    assert_int_equal(server_start_rejected(server, &printed, options), 1);
+    assert_non_null(strstr(printed, "group or others may write to the run directory"));
+    assert_non_null(strstr(printed, "chmod go-w"));
+    free(printed);
+}
+
 static void file_at_control_socket_path_is_not_removed(void **state)
 {
     static const char precious[] = "not to be lost\n";
@@ -439,6 +557,7 @@ static void detached_start_returns_when_serving_or_failed(void **state)
 
     assert_int_equal(start_detached(server, printed, sizeof(printed)), 0);
     assert_non_null(strstr(printed, " serves "));
+    assert_non_null(strstr(printed, "stop it: wsctl -n ")); /* no terminal: not "Ctrl-C" */
     server_do(server, "ping");
     assert_int_equal(start_detached(server, printed, sizeof(printed)), 1);
     assert_non_null(strstr(printed, "already running"));
@@ -541,6 +660,168 @@ static void stop_waits_for_download_in_progress(void **state)
     free(bytes);
 }
 
+/* --- Requests on their way at a stop --- */
+
+enum { WAITING = 24 };
+
+static bool is_stopped(pid_t pid)
+{
+    char path[64], *status;
+    size_t length;
+    bool stopped;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", pid);
+    status = scratch_read(path, &length);
+    stopped = strstr(status, "State:\tT") != NULL;
+    free(status);
+    return stopped;
+}
+
+/* Stops the processes of all workers, so that nothing is read until thaw(). */
+static void freeze(const struct server *server, pid_t pids[WORKERS])
+{
+    assert_int_equal(server_workers(server, pids, WORKERS), WORKERS);
+    for (int i = 0; i < WORKERS; i++) {
+        server_signal(pids[i], SIGSTOP);
+        WAIT_UNTIL(is_stopped(pids[i]));
+    }
+}
+
+static void thaw(const pid_t pids[WORKERS])
+{
+    for (int i = 0; i < WORKERS; i++)
+        server_signal(pids[i], SIGCONT);
+}
+
+static bool receive_page(struct http_client *client)
+{
+    struct http_response response;
+    bool last;
+
+    http_receive(client, HTTP_WITH_BODY, &response);
+    assert_int_equal(response.status, 200);
+    assert_string_equal(response.body, page);
+    last = http_field(&response, "Connection") != NULL;
+    http_response_free(&response);
+    return last;
+}
+
+static void expect_last_page(struct http_client *client)
+{
+    receive_page(client);
+    http_expect_closed(client);
+    http_close(client);
+}
+
+static const char request_of_page[] = "GET /page.html HTTP/1.1\r\nHost: h\r\n\r\n";
+
+/* In the accept queues, or on their way from the master to a worker. */
+static void stop_answers_connections_that_wait(void **state)
+{
+    struct server *server = *state;
+
+    server_put_text(server, "/page.html", page);
+    for (size_t i = 0; i < ARRAY_LENGTH(dispatches); i++) {
+        struct http_client client[WAITING];
+        pid_t workers[WORKERS];
+
+        server_start(server, dispatches[i], "workers.stop_grace=0", NULL);
+        freeze(server, workers);
+        for (int n = 0; n < WAITING; n++) {
+            http_open(&client[n], server_port(server));
+            http_send(&client[n], request_of_page);
+        }
+        begin_stop(server);
+        thaw(workers);
+        for (int n = 0; n < WAITING; n++)
+            expect_last_page(&client[n]);
+        server_stopped(server);
+    }
+}
+
+static void stop_answers_requests_that_have_arrived(void **state)
+{
+    struct server *server = *state;
+
+    server_put_text(server, "/page.html", page);
+    for (size_t i = 0; i < ARRAY_LENGTH(dispatches); i++) {
+        struct http_client client[WAITING];
+        pid_t workers[WORKERS];
+
+        server_start(server, dispatches[i], "workers.stop_grace=0", NULL);
+        for (int n = 0; n < WAITING; n++) {
+            http_open(&client[n], server_port(server));
+            ask_for_page(&client[n]);
+        }
+        freeze(server, workers);
+        for (int n = 0; n < WAITING; n++)
+            http_send(&client[n], request_of_page);
+        begin_stop(server);
+        thaw(workers);
+        for (int n = 0; n < WAITING; n++)
+            expect_last_page(&client[n]);
+        server_stopped(server);
+    }
+}
+
+static void stop_answers_requests_within_its_grace(void **state)
+{
+    struct server *server = *state;
+
+    server_put_text(server, "/page.html", page);
+    for (size_t i = 0; i < ARRAY_LENGTH(dispatches); i++) {
+        struct http_client idle, other;
+
+        server_start(server, dispatches[i], "workers.stop_grace=1h", NULL);
+        http_open(&idle, server_port(server));
+        ask_for_page(&idle);
+        http_open(&other, server_port(server));
+        ask_for_page(&other);
+        begin_stop(server);
+        do
+            http_send(&idle, request_of_page);
+        while (!receive_page(&idle)); /* its thread may not know of the stop yet */
+        http_expect_closed(&idle);
+        http_close(&idle);
+        assert_true(is_open(&other));
+        server_signal(server_pid(server), SIGTERM);
+        server_stopped(server);
+        http_close(&other);
+    }
+}
+
+/* --- Stopped processes --- */
+
+/* The timeout ends while the workers are stopped, but the rest of the request arrives before. */
+static void request_that_arrived_in_a_stall_is_answered(void **state)
+{
+    static const char first[] = "GET /page.html HTTP/1.1\r\n", rest[] = "Host: h\r\n\r\n";
+    struct server *server = *state;
+
+    server_put_text(server, "/page.html", page);
+    for (size_t i = 0; i < ARRAY_LENGTH(dispatches); i++) {
+        struct http_client client[WAITING];
+        pid_t workers[WORKERS];
+
+        server_start(server, dispatches[i], "connections.header_timeout=2s", NULL);
+        for (int n = 0; n < WAITING; n++) {
+            http_open(&client[n], server_port(server));
+            http_send(&client[n], first);
+        }
+        server_expect_metric(server, "bytes_received", WAITING * (sizeof(first) - 1));
+        freeze(server, workers);
+        for (int n = 0; n < WAITING; n++)
+            http_send(&client[n], rest);
+        sleep(4); /* until the timeout has passed */
+        thaw(workers);
+        for (int n = 0; n < WAITING; n++) {
+            receive_page(&client[n]);
+            http_close(&client[n]);
+        }
+        server_stop(server);
+    }
+}
+
 static void change_during_stop_is_rejected(void **state)
 {
     static const char *const changes[] = {"log-level debug", "cache-size 1M", "cache-policy lru",
@@ -623,6 +904,9 @@ int main(void)
         TEST(second_start_fails_and_first_is_unaffected),
         TEST(start_on_used_port_fails_and_leaves_nothing),
         TEST(second_start_with_other_run_dir_keeps_segment_of_first),
+        TEST(start_ignores_segment_of_another_user),
+        TEST(no_process_holds_the_pid_file_writable),
+        TEST(run_dir_that_others_may_write_is_refused),
         TEST(file_at_control_socket_path_is_not_removed),
         TEST(stop_signal_to_worker_or_logger_is_ignored),
         TEST(stop_signal_during_start_leaves_nothing),
@@ -630,6 +914,10 @@ int main(void)
         TEST(stop_under_load_loses_no_response),
         TEST(each_stop_signal_stops),
         TEST(stop_waits_for_download_in_progress),
+        TEST(stop_answers_connections_that_wait),
+        TEST(stop_answers_requests_that_have_arrived),
+        TEST(stop_answers_requests_within_its_grace),
+        TEST(request_that_arrived_in_a_stall_is_answered),
         TEST(change_during_stop_is_rejected),
         TEST(second_signal_stops_at_once),
         TEST(stop_ends_at_drain_timeout),

@@ -173,12 +173,23 @@ static unsigned long summed_up(const struct server *server)
     unsigned long sum = 0, requests;
 
     while ((line = strstr(line, words)) != NULL) {
-        if (sscanf(line, "summary of %*u s: %lu requests", &requests) == 1)
+        if (sscanf(line, "summary of %*f s: %lu requests", &requests) == 1)
             sum += requests;
         line += strlen(words);
     }
     free(printed);
     return sum;
+}
+
+static unsigned count_printed(const struct server *server, const char *words)
+{
+    char *printed = server_output(server);
+    unsigned count = 0;
+
+    for (const char *at = printed; (at = strstr(at, words)) != NULL; at++)
+        count++;
+    free(printed);
+    return count;
 }
 
 static void summaries_add_up_to_requests_served(void **state)
@@ -188,6 +199,34 @@ static void summaries_add_up_to_requests_served(void **state)
     server_start(server, "log.summary_interval=1s", NULL);
     ask_for(server, 0, 25);
     WAIT_UNTIL(summed_up(server) == 25);
+    WAIT_UNTIL(count_printed(server, "s: no requests, connections 0") > 0);
+    WAIT_UNTIL(count_printed(server, "s: 25 requests") >= 2); /* of the interval and in total */
+    server_stop(server);
+}
+
+static void last_summary_comes_at_the_stop(void **state)
+{
+    struct server *server = *state;
+
+    server_start(server, "log.summary_interval=24h", NULL);
+    ask_for(server, 0, 25);
+    server_stop(server);
+    assert_int_equal(summed_up(server), 25);
+    assert_int_equal(count_printed(server, "summary since the start"), 1);
+}
+
+/* The history has a sample per second, so it shows how many seconds have passed for the server. */
+static void summary_interval_is_not_rounded_to_seconds(void **state)
+{
+    enum { SUMMARIES = 12 };
+    struct server *server = *state;
+    struct segment_reader reader;
+
+    server_start(server, "log.summary_interval=100ms", NULL);
+    WAIT_UNTIL(count_printed(server, "summary of ") >= SUMMARIES);
+    server_attach(server, &reader);
+    assert_true(segment_samples(&reader) < SUMMARIES);
+    segment_detach(&reader);
     server_stop(server);
 }
 
@@ -196,9 +235,10 @@ static void summaries_add_up_to_requests_served(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(each_response_is_one_syslog_line),         TEST(lines_wait_for_syslog_to_return),
-        TEST(start_fails_if_log_target_is_unreachable), TEST(events_go_to_configured_error_log),
-        TEST(summaries_add_up_to_requests_served),
+        TEST(each_response_is_one_syslog_line),           TEST(lines_wait_for_syslog_to_return),
+        TEST(start_fails_if_log_target_is_unreachable),   TEST(events_go_to_configured_error_log),
+        TEST(summaries_add_up_to_requests_served),        TEST(last_summary_comes_at_the_stop),
+        TEST(summary_interval_is_not_rounded_to_seconds),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,6 +40,16 @@ static struct load_plan plan_for(const struct server *server, bool each_connects
                               .body_length = sizeof(page) - 1};
 }
 
+/* The workers' own counts of open connections are all 0. */
+static void check_none_open_in_workers(const struct server *server)
+{
+    struct segment_reader reader;
+
+    server_attach(server, &reader);
+    WAIT_UNTIL(segment_connections_open(&reader.map) == 0);
+    segment_detach(&reader);
+}
+
 static void check_all(const struct server *server, const struct load_result *kept,
                       const struct load_result *connecting)
 {
@@ -48,6 +58,9 @@ static void check_all(const struct server *server, const struct load_result *kep
     log_check_load(server, "/page.html", sizeof(page) - 1, kept->responses + connecting->responses);
     server_expect_metric(server, "log_lines", kept->responses + connecting->responses);
     server_expect_metric(server, "connections_open", 0);
+    check_none_open_in_workers(server);
+    assert_int_equal(server_metric(server, "connections_accepted"),
+                     server_metric(server, "connections_closed"));
     server_expect_metric(server, "workers_died", 0);
     server_expect_metric(server, "dispatch_pending", 0);
 }
@@ -108,6 +121,19 @@ static void ask_for(const struct server *server, const char *what, int number)
     control_close(&client);
 }
 
+/* False if the control socket is full; any other error fails the test. */
+static bool accepts(const struct server *server, const char *line)
+{
+    json_t *reply = server_control(server, "%s", line);
+    const char *error = json_string_value(json_object_get(reply, "error"));
+    bool accepted = json_is_true(json_object_get(reply, "ok"));
+
+    if (!accepted && (error == NULL || strcmp(error, "too many control clients") != 0))
+        fail_msg("'%s' failed: %s", line, error);
+    json_decref(reply);
+    return accepted;
+}
+
 static void rapid_resizes_lose_no_request(void **state)
 {
     struct server *server = *state;
@@ -127,8 +153,8 @@ static void rapid_resizes_lose_no_request(void **state)
         ask_for(server, "workers", 1 + rand_r(&seed) % 4);
         load_pass(connecting, 1);
     }
-    server_do(server, "threads 2");
-    server_do(server, "workers 3");
+    WAIT_UNTIL(accepts(server, "threads 2")); /* the replies above may be pending */
+    WAIT_UNTIL(accepts(server, "workers 3"));
     load_pass(kept, LOAD_STEP);
     load_pass(connecting, LOAD_STEP / 4);
     kept_result = load_finish(kept);
@@ -302,7 +328,7 @@ static void rejected_resize_loses_no_request(void **state)
 
     server_put_text(server, "/page.html", page);
     server_start_under(server, few_descriptors, no_options);
-    server_rejects(server, "threads 100", "raise the limit");
+    server_rejects(server, "threads 60", "raise the limit");
     for (int i = 0; i < REQUESTS; i++)
         http_expect(server_port(server), "/page.html", 200);
     assert_int_equal(wanted(server, "threads"), 2);
@@ -317,8 +343,19 @@ static void rejected_resize_loses_no_request(void **state)
 /* Opens a connection and waits until it is counted in the expected worker. */
 static void arrive(const struct server *server, struct http_client *client, uint64_t open)
 {
+    struct http_response response;
+
     http_open(client, server_port(server));
+    http_send(client, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"); /* else accept() is deferred */
+    http_receive(client, HTTP_WITH_BODY, &response);
+    http_response_free(&response);
     server_expect_metric(server, "connections_open", open);
+}
+
+static void expect_open(const struct segment_reader *reader, uint32_t each)
+{
+    for (uint32_t slot = 0; slot < WORKERS; slot++)
+        WAIT_UNTIL(atomic_load(&segment_worker(&reader->map, slot)->connections_open) == each);
 }
 
 static void expect_received(const struct segment_reader *reader, const uint64_t *counts)
@@ -348,11 +385,12 @@ static void connections_follow_round_robin_or_least_connections(void **state)
         struct segment_reader reader;
 
         server_start(server, "workers.dispatch=master", cases[i].balance, "workers.processes=3",
-                     NULL);
+                     "workers.balance_connections=off", NULL);
         server_attach(server, &reader);
         for (uint64_t n = 0; n < 3 * WORKERS; n++)
             arrive(server, &client[n], n + 1);
         expect_received(&reader, even);
+        expect_open(&reader, 3);
         for (int n = 0; n < 3 * WORKERS; n += WORKERS) /* all connections of worker 0 */
             http_close(&client[n]);
         server_expect_metric(server, "connections_open", 6);

@@ -2,10 +2,12 @@
  * Processes that die, hang or crash in a loop: the master replaces them, reports what they were
  * doing, and loses nothing that was waiting for them.
  */
+#include "held_thread.h"
 #include "http_client.h"
 #include "load.h"
 #include "log_check.h"
 #include "patience.h"
+#include "scratch.h"
 #include "server.h"
 
 #include "common/macros.h"
@@ -16,6 +18,7 @@
 #include <cmocka.h>
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +54,55 @@ static size_t worker_count(const struct server *server)
     return server_workers(server, pids, 16);
 }
 
+/* --- Failures of the event loop --- */
+
+#ifndef TEST_SANITIZER /* whose library must be the first one */
+
+static void worker_with_failed_event_loop_is_replaced(void **state)
+{
+    static const char preload[] = "LD_PRELOAD=" FAILING_LOOP;
+    static const char *const options[] = {"workers.processes=1", NULL};
+    struct server *server = *state;
+    char path[SCRATCH_PATH_MAX + 16], setting[SCRATCH_PATH_MAX + 32];
+    const char *const wrapper[] = {"env", preload, setting, NULL};
+    pid_t before;
+    int fd;
+
+    snprintf(path, sizeof(path), "%s/fail", server_directory(server));
+    snprintf(setting, sizeof(setting), "FAILING_LOOP=%s", path);
+    scratch_write(path, "0", 1);
+    fd = open(path, O_WRONLY);
+    server_put_text(server, "/a", "a");
+    server_start_under(server, wrapper, options);
+    assert_int_equal(server_workers(server, &before, 1), 1);
+    assert_int_equal(pwrite(fd, "1", 1, 0), 1);
+    WAIT_UNTIL(has_printed(server, "the event loop of a serving thread failed: the worker ends"));
+    assert_int_equal(pwrite(fd, "0", 1, 0), 1);
+    close(fd);
+    WAIT_UNTIL(!serves(server, before) && worker_count(server) == 1);
+    http_expect(server_port(server), "/a", 200);
+    server_stop(server);
+}
+
+#endif
+
 /* --- Hangs --- */
+
+static bool had_no_heartbeat(const struct server *server, pid_t pid)
+{
+    char words[64];
+
+    snprintf(words, sizeof(words), "(pid %d) has had no heartbeat for", (int)pid);
+    return has_printed(server, words);
+}
+
+/* A worker that gets no processor time for so long is not told from a hung one. */
+static void expect_only_hung_replaced(const struct server *server, pid_t hung, pid_t other)
+{
+    WAIT_UNTIL(!serves(server, hung) && worker_count(server) == 2);
+    WAIT_UNTIL(had_no_heartbeat(server, hung));
+    WAIT_UNTIL(serves(server, other) || had_no_heartbeat(server, other));
+}
 
 static void hung_worker_is_killed_and_replaced(void **state)
 {
@@ -60,40 +111,11 @@ static void hung_worker_is_killed_and_replaced(void **state)
 
     server_put_text(server, "/a", "a");
     server_start(server, "workers.heartbeat_timeout=3s", NULL);
-    assert_int_equal(server_workers(server, pids, 16), 2);
+    WAIT_UNTIL(server_workers(server, pids, 16) == 2);
     server_signal(pids[0], SIGSTOP);
-    WAIT_UNTIL(!serves(server, pids[0]) && worker_count(server) == 2);
-    assert_true(serves(server, pids[1]));
-    WAIT_UNTIL(has_printed(server, "has had no heartbeat for"));
+    expect_only_hung_replaced(server, pids[0], pids[1]);
     http_expect(server_port(server), "/a", 200);
     server_stop(server);
-}
-
-/* Thread id of one serving thread of a process. */
-static pid_t serving_thread(pid_t pid)
-{
-    char path[64], name[32] = "";
-    struct dirent *entry;
-    pid_t found = 0;
-    DIR *tasks;
-
-    snprintf(path, sizeof(path), "/proc/%d/task", pid);
-    tasks = opendir(path);
-    assert_non_null(tasks);
-    while (found == 0 && (entry = readdir(tasks)) != NULL) {
-        FILE *comm;
-
-        snprintf(path, sizeof(path), "/proc/%d/task/%.16s/comm", pid, entry->d_name);
-        comm = fopen(path, "r");
-        if (comm == NULL)
-            continue;
-        if (fgets(name, sizeof(name), comm) != NULL && strcmp(name, "serving\n") == 0)
-            found = atoi(entry->d_name);
-        fclose(comm);
-    }
-    closedir(tasks);
-    assert_true(found > 0);
-    return found;
 }
 
 /* Its other threads and the main thread keep running. */
@@ -104,16 +126,15 @@ static void worker_with_hung_thread_is_killed_and_replaced(void **state)
 
     server_put_text(server, "/a", "a");
     server_start(server, "workers.heartbeat_timeout=3s", "workers.threads=4", NULL);
-    assert_int_equal(server_workers(server, pids, 16), 2);
-    thread = serving_thread(pids[0]);
+    WAIT_UNTIL(server_workers(server, pids, 16) == 2);
+    thread = held_thread_find(pids[0]);
     if (ptrace(PTRACE_SEIZE, thread, NULL, NULL) != 0)
         skip(); /* if the test itself is sandboxed */
     assert_int_equal(ptrace(PTRACE_INTERRUPT, thread, NULL, NULL), 0);
-    WAIT_UNTIL(has_printed(server, "has had no heartbeat for"));
+    WAIT_UNTIL(had_no_heartbeat(server, pids[0]));
     assert_int_equal(waitpid(thread, NULL, __WALL), thread);
     waitpid(thread, NULL, __WALL); /* its exit, which the tracer must wait for */
-    WAIT_UNTIL(!serves(server, pids[0]) && worker_count(server) == 2);
-    assert_true(serves(server, pids[1]));
+    expect_only_hung_replaced(server, pids[0], pids[1]);
     http_expect(server_port(server), "/a", 200);
     server_stop(server);
 }
@@ -129,6 +150,20 @@ static void worker_that_does_not_exit_is_killed(void **state)
     server_do(server, "restart all"); /* the reply follows when the worker has exited */
     assert_false(serves(server, pids[0]));
     WAIT_UNTIL(has_printed(server, "has been leaving for"));
+    server_stop(server);
+}
+
+/* Standard error is not the error log here. */
+static void master_prints_the_death_of_the_logger(void **state)
+{
+    struct server *server = *state;
+    char option[512];
+
+    snprintf(option, sizeof(option), "log.error=%s/error.log", server_directory(server));
+    server_start(server, option, NULL);
+    server_signal(server_logger(server), SIGKILL);
+    WAIT_UNTIL(has_printed(server, "the logger was killed by signal 9"));
+    assert_false(has_printed(server, "serves with")); /* that is no error */
     server_stop(server);
 }
 
@@ -164,6 +199,70 @@ static void crash_loop_is_delayed_and_reported(void **state)
             usleep(ASK_AGAIN_MS * 1000);
     WAIT_UNTIL(worker_count(server) == 1);
     http_expect(server_port(server), "/a", 200);
+    server_stop(server);
+}
+
+static bool thread_is_stopped(pid_t pid, const char *thread)
+{
+    char path[64], state = 0;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%.16s/stat", (int)pid, thread);
+    file = fopen(path, "re");
+    if (file == NULL)
+        return true; /* it has ended */
+    if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+        state = 0;
+    fclose(file);
+    return state == 'T';
+}
+
+/* A signal stops the threads of a process one after the other. */
+static bool is_stopped(pid_t pid)
+{
+    char path[64];
+    struct dirent *entry;
+    bool stopped = true;
+    DIR *tasks;
+
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+    tasks = opendir(path);
+    assert_non_null(tasks);
+    while ((entry = readdir(tasks)) != NULL)
+        if (entry->d_name[0] != '.' && !thread_is_stopped(pid, entry->d_name))
+            stopped = false;
+    closedir(tasks);
+    return stopped;
+}
+
+/* Stopped workers accept nothing. */
+static void accept_queue_is_shown(void **state)
+{
+    enum { CLIENTS = 20 };
+    struct server *server = *state;
+    struct http_client client[CLIENTS];
+    pid_t pids[16];
+    size_t workers;
+
+    server_put_text(server, "/a", "a");
+    server_start(server, "workers.heartbeat_timeout=0", NULL);
+    workers = server_workers(server, pids, ARRAY_LENGTH(pids));
+    for (size_t i = 0; i < workers; i++)
+        server_signal(pids[i], SIGSTOP);
+    for (size_t i = 0; i < workers; i++)
+        WAIT_UNTIL(is_stopped(pids[i]));
+    for (int i = 0; i < CLIENTS; i++) {
+        http_open(&client[i], server_port(server));
+        http_send(&client[i], "GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
+    }
+    server_expect_metric(server, "accept_queue", CLIENTS);
+    assert_int_equal(server_metric(server, "connections_accepted"), 0);
+    for (size_t i = 0; i < workers; i++)
+        server_signal(pids[i], SIGCONT);
+    server_expect_metric(server, "accept_queue", 0);
+    server_expect_metric(server, "connections_accepted", CLIENTS);
+    for (int i = 0; i < CLIENTS; i++)
+        http_close(&client[i]);
     server_stop(server);
 }
 
@@ -243,11 +342,16 @@ static void post_mortem_has_last_requests(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+#ifndef TEST_SANITIZER
+        TEST(worker_with_failed_event_loop_is_replaced),
+#endif
         TEST(hung_worker_is_killed_and_replaced),
         TEST(worker_with_hung_thread_is_killed_and_replaced),
         TEST(worker_that_does_not_exit_is_killed),
+        TEST(master_prints_the_death_of_the_logger),
         TEST(hung_logger_is_replaced_without_losing_lines),
         TEST(crash_loop_is_delayed_and_reported),
+        TEST(accept_queue_is_shown),
         TEST(connections_unseen_by_dead_worker_go_to_others),
         TEST(post_mortem_has_last_requests),
     };

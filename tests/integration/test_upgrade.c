@@ -34,6 +34,19 @@ static bool has_printed(const struct server *server, const char *words)
     return yes;
 }
 
+static int count_printed(const struct server *server, const char *words)
+{
+    char *printed = server_output(server), *at = printed;
+    int count = 0;
+
+    while ((at = strstr(at, words)) != NULL) {
+        at += strlen(words);
+        count++;
+    }
+    free(printed);
+    return count;
+}
+
 static void start_load(const struct server *server, struct load **load, bool each_connects)
 {
     *load = load_start(&(struct load_plan){.port = server_port(server),
@@ -60,7 +73,7 @@ static void upgrade_under_load(struct server *server, const char *dispatch, bool
     }
     load_pass(load, LOAD_STEP / 5);
     server_attach(server, &reader);
-    assert_int_equal(reader.map.header->master_pid, server_pid(server));
+    assert_int_equal(reader.map.header.master_pid, server_pid(server));
     segment_detach(&reader);
     result = load_finish(load);
     load_check(&result);
@@ -178,14 +191,173 @@ static void failed_upgrade_leaves_nothing_behind(void **state)
     http_expect(server_port(server), "/a", 200);
     snprintf(path, sizeof(path), "%s.new", server_socket(server));
     assert_int_not_equal(access(path, F_OK), 0);
-    server_write_config(server, "[workers]\nprocesses = 3\nmax_threads = 64\n");
+    server_write_config(server, "[workers]\nprocesses = 3\nmax_threads = 32\n");
     server_signal(server_pid(server), SIGUSR2); /* also keys that a reload cannot change */
     server_succeeded(server);
     http_expect(server_port(server), "/a", 200);
     server_stop(server);
 }
 
+/* The new master cannot replace the old control socket. */
+static void failed_succession_is_an_error(void **state)
+{
+    struct server *server = *state;
+    char aside[SCRATCH_PATH_MAX + 80];
+
+    server_put_text(server, "/a", "a");
+    server_start(server, NULL);
+    snprintf(aside, sizeof(aside), "%s.aside", server_socket(server));
+    assert_int_equal(rename(server_socket(server), aside), 0);
+    assert_int_equal(mkdir(server_socket(server), 0700), 0);
+    server_signal(server_pid(server), SIGUSR2);
+    WAIT_UNTIL(has_printed(server, "ended with status 1 before it served; this one continues"));
+    assert_true(has_printed(server, "cannot take over from the old master: "));
+    assert_int_equal(rmdir(server_socket(server)), 0);
+    assert_int_equal(rename(aside, server_socket(server)), 0);
+    http_expect(server_port(server), "/a", 200);
+    server_do(server, "ping");
+    server_signal(server_pid(server), SIGUSR2);
+    server_succeeded(server);
+    server_stop(server);
+}
+
+/* --- A stop during an upgrade --- */
+
+static bool new_master_serves(const struct server *server)
+{
+    return has_printed(server, "serves: this one shuts down");
+}
+
+/* No new master is left to stop: it stops, too, or was never started. */
+static bool upgrade_is_over(const struct server *server)
+{
+    return has_printed(server, "stops, too") ||
+           has_printed(server, "upgrade rejected: the server is stopping");
+}
+
+/*
+ * The new master may be anywhere in its start. If it serves already, only the old one is stopped,
+ * which retires anyway.
+ */
+static void stop_during_upgrade_stops_both_masters(void **state)
+{
+    enum { STOPS = 8, STEP_US = 2500 };
+    static const char *const dispatches[] = {"workers.dispatch=kernel", "workers.dispatch=master"};
+    struct server *server = *state;
+
+    for (int i = 0; i < 2 * STOPS; i++) {
+        server_start(server, dispatches[i % 2], NULL);
+        server_signal(server_pid(server), SIGUSR2);
+        usleep((useconds_t)(i / 2 * STEP_US));
+        server_signal(server_pid(server), SIGTERM);
+        WAIT_UNTIL(upgrade_is_over(server) || new_master_serves(server));
+        if (new_master_serves(server)) {
+            server_succeeded(server);
+            server_signal(server_pid(server), SIGTERM);
+        }
+        server_stopped(server);
+        server_all_gone(server);
+        server_clear_output(server);
+    }
+}
+
+static void stop_command_during_upgrade_stops_both_masters(void **state)
+{
+    struct server *server = *state;
+    json_t *reply;
+
+    server_start(server, NULL);
+    server_signal(server_pid(server), SIGUSR2);
+    WAIT_UNTIL(has_printed(server, "upgrade: starting"));
+    reply = server_control(server, "stop");
+    assert_true(json_is_true(json_object_get(reply, "ok")));
+    json_decref(reply);
+    server_all_gone(server);
+    server_check_nothing_left(server);
+}
+
+/* An idle connection keeps the old master until the stop. */
+static void stop_of_new_master_stops_the_retiring_one(void **state)
+{
+    struct server *server = *state;
+    struct http_client client;
+    struct http_response response;
+
+    server_put_text(server, "/a", "a");
+    server_start(server, "workers.drain_timeout=1h", "connections.keepalive_timeout=1h", NULL);
+    http_open(&client, server_port(server));
+    http_send(&client, "GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
+    http_receive(&client, HTTP_WITH_BODY, &response);
+    http_response_free(&response);
+    server_signal(server_pid(server), SIGUSR2);
+    WAIT_UNTIL(has_printed(server, "this one shuts down"));
+    server_do(server, "stop");
+    server_all_gone(server);
+    server_check_nothing_left(server);
+    http_close(&client);
+}
+
+/* Users of other servers send SIGUSR2, then SIGQUIT to the old master. */
+static void stop_of_retiring_master_is_not_a_second_stop(void **state)
+{
+    enum { LARGE = 64 * 1024 * 1024 };
+    struct server *server = *state;
+    struct http_client client;
+    struct http_response response;
+    char *bytes = calloc(1, LARGE);
+    pid_t before;
+
+    assert_non_null(bytes);
+    server_put(server, "/large", bytes, LARGE);
+    server_start(server, "workers.drain_timeout=1h", "connections.send_timeout=1h", NULL);
+    before = server_pid(server);
+    http_open(&client, server_port(server));
+    http_send(&client, "GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
+    server_expect_metric(server, "connections_busy", 1);
+    server_signal(before, SIGUSR2);
+    WAIT_UNTIL(has_printed(server, "this one shuts down"));
+    server_signal(before, SIGQUIT);
+    WAIT_UNTIL(count_printed(server, "stopping: finishing open requests") == 2);
+    http_receive(&client, HTTP_WITH_BODY, &response);
+    assert_int_equal(response.body_length, LARGE);
+    http_response_free(&response);
+    http_close(&client);
+    server_succeeded(server);
+    server_stop(server);
+    free(bytes);
+}
+
 /* --- UNIX sockets --- */
+
+/* The new master reads the configuration from a FIFO, so that its start takes as long as the test wants. */
+static void reload_during_upgrade_is_in_force_after_it(void **state)
+{
+    static const char before[] = "[workers]\nprocesses = 1\n",
+                      after[] = "[workers]\nprocesses = 3\n";
+    struct server *server = *state;
+    char config[SCRATCH_PATH_MAX];
+    pid_t workers[8];
+    FILE *start;
+
+    server_write_config(server, before);
+    server_start(server, NULL);
+    snprintf(config, sizeof(config), "%s", server_config_path(server));
+    assert_int_equal(unlink(config), 0);
+    assert_int_equal(mkfifo(config, 0600), 0);
+    server_signal(server_pid(server), SIGUSR2);
+    start = fopen(config, "w");
+    assert_non_null(start);
+    server_write_config(server, after);
+    server_signal(server_pid(server), SIGHUP);
+    WAIT_UNTIL(has_printed(server, "reload, by SIGHUP"));
+    fprintf(start, "[server]\nroot = www\nlisten = 127.0.0.1:0\n%s", before);
+    fclose(start);
+    server_succeeded(server);
+    WAIT_UNTIL(has_printed(server, "reload, requested from the old master"));
+    WAIT_UNTIL(has_printed(server, "configuration reloaded, generation 2"));
+    WAIT_UNTIL(server_workers(server, workers, 8) == 3);
+    server_stop(server);
+}
 
 static void expect_over_unix(const char *path)
 {
@@ -304,8 +476,8 @@ static void inherited_sockets_are_served(void **state)
     close(fd);
 }
 
-/* Waits for a notification that contains WORDS. */
-static void expect_notice(int fd, const char *words)
+/* Waits for a notification that contains WORDS; none before it contains BARRED, if not NULL. */
+static void expect_notice_before(int fd, const char *words, const char *barred)
 {
     char text[1024];
 
@@ -320,7 +492,14 @@ static void expect_notice(int fd, const char *words)
         text[got] = '\0';
         if (strstr(text, words) != NULL)
             return;
+        if (barred != NULL && strstr(text, barred) != NULL)
+            fail_msg("too early: %s", text);
     }
+}
+
+static void expect_notice(int fd, const char *words)
+{
+    expect_notice_before(fd, words, NULL);
 }
 
 static void service_manager_is_notified(void **state)
@@ -345,7 +524,7 @@ static void service_manager_is_notified(void **state)
     server_signal(server_pid(server), SIGUSR2);
     server_succeeded(server);
     snprintf(words, sizeof(words), "MAINPID=%d", server_pid(server));
-    expect_notice(fd, words);
+    expect_notice_before(fd, words, "READY=1");
     expect_notice(fd, "WATCHDOG=1");
     server_do(server, "stop");
     expect_notice(fd, "STOPPING=1");
@@ -364,6 +543,12 @@ int main(void)
         TEST(idle_connection_gets_one_more_response),
         TEST(broken_binary_changes_nothing),
         TEST(failed_upgrade_leaves_nothing_behind),
+        TEST(failed_succession_is_an_error),
+        TEST(stop_during_upgrade_stops_both_masters),
+        TEST(stop_command_during_upgrade_stops_both_masters),
+        TEST(stop_of_new_master_stops_the_retiring_one),
+        TEST(stop_of_retiring_master_is_not_a_second_stop),
+        TEST(reload_during_upgrade_is_in_force_after_it),
         TEST(unix_socket_is_served),
         TEST(reload_adds_and_removes_unix_socket),
         TEST(inherited_sockets_are_served),

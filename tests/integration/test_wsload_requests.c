@@ -216,19 +216,7 @@ static void checks_set_exit_status(void **state)
     }
 }
 
-static int use_curl(void **state)
-{
-    wsload_engine = "curl";
-    return wsload_server_start(state);
-}
-
-static int use_raw(void **state)
-{
-    wsload_engine = "raw";
-    return wsload_server_start(state);
-}
-
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(request_heads_match_options),
@@ -238,13 +226,14 @@ int main(void)
         cmocka_unit_test(unix_socket_is_used),
         cmocka_unit_test(checks_set_exit_status),
     };
-    int file = mkstemp(file_path), failed;
+    int file, failed;
 
+    wsload_choose_engine(argc, argv);
+    file = mkstemp(file_path);
     if (file < 0)
         return 1;
     close(file);
-    failed = cmocka_run_group_tests_name("curl", tests, use_curl, wsload_server_stop);
-    failed += cmocka_run_group_tests_name("raw", tests, use_raw, wsload_server_stop);
+    failed = cmocka_run_group_tests(tests, wsload_server_start, wsload_server_stop);
     unlink(file_path);
     return failed;
 }

@@ -159,10 +159,50 @@ static void signal_restores_server_and_reports(void **state)
     check_interrupted(server, SIGINT);
     check_interrupted(server, SIGTERM);
     check_interrupted(server, SIGHUP);
+    check_interrupted(server, SIGQUIT);
     server_stop(server);
 }
 
-/* The second setting is rejected: the first is restored. */
+static const json_t *first_point(const json_t *report)
+{
+    const json_t *curve = json_array_get(json_object_get(report, "curves"), 0);
+
+    return json_array_get(json_object_get(curve, "points"), 0);
+}
+
+static size_t count_lines(int fd)
+{
+    size_t count = 0;
+    char c;
+
+    while (read(fd, &c, 1) == 1)
+        count += c == '\n';
+    return count;
+}
+
+/* The server stops while its threads are changed back and forth. */
+static void stopped_server_ends_sweep_with_report(void **state)
+{
+    struct server *server = *state;
+    struct program program;
+    json_t *report;
+
+    begin(server);
+    program = wsload_start("sweep -c 1 --server-threads 1,4 -d 50ms --rounds 1000",
+                           server_port(server), "/");
+    expect_advice(server, program.err);
+    wait_for(server, "threads", 4);
+    server_signal(server_pid(server), SIGTERM);
+    assert_true(count_lines(program.err) >= 2); /* why it ended, and how to restore the server */
+    assert_int_equal(wsload_finish(program, &report), 1);
+    assert_int_equal(json_integer_value(json_object_get(report, "exit_status")), 1);
+    assert_true(has_note(report, "failed"));
+    assert_true(json_array_size(json_object_get(first_point(report), "rounds")) >= 1);
+    json_decref(report);
+    server_stopped(server);
+}
+
+/* A rejected setting ends the sweep. The report shows what was measured before, if anything was. */
 static void rejected_setting_restores_server(void **state)
 {
     struct server *server = *state;
@@ -170,6 +210,14 @@ static void rejected_setting_restores_server(void **state)
 
     begin(server);
     assert_int_equal(wsload_finish(wsload_start("sweep -c 1 --server-workers 2,99 -n 10 --rounds 3",
+                                                server_port(server), "/"),
+                                   &report),
+                     1);
+    assert_true(has_note(report, "failed"));
+    check_point(first_point(report), 1, 1);
+    json_decref(report);
+    check_sizes(server, 1, 2);
+    assert_int_equal(wsload_finish(wsload_start("sweep -c 1 --server-workers 99 -n 10 --rounds 3",
                                                 server_port(server), "/"),
                                    &report),
                      1);
@@ -275,6 +323,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(sweep_measures_every_point_and_restores_server,
                                         server_set_up, server_tear_down),
         cmocka_unit_test_setup_teardown(signal_restores_server_and_reports, server_set_up,
+                                        server_tear_down),
+        cmocka_unit_test_setup_teardown(stopped_server_ends_sweep_with_report, server_set_up,
                                         server_tear_down),
         cmocka_unit_test_setup_teardown(rejected_setting_restores_server, server_set_up,
                                         server_tear_down),

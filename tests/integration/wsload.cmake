@@ -1,26 +1,52 @@
 # Tests of wsload with a server in the test that counts requests and can misbehave.
-function(add_wsload_test name processors)
+function(add_wsload_program name)
     add_executable(test_${name} ${CMAKE_CURRENT_LIST_DIR}/test_${name}.c
                    ${CMAKE_CURRENT_LIST_DIR}/wsload_fixture.c)
     target_link_libraries(test_${name} PRIVATE testserver)
     target_compile_definitions(test_${name} PRIVATE WSLOAD_PROGRAM="$<TARGET_FILE:wsload>")
     add_dependencies(test_${name} wsload)
-    add_test(NAME integration.${name} COMMAND test_${name})
-    set_tests_properties(integration.${name} PROPERTIES LABELS integration TIMEOUT 300
-                         PROCESSORS ${processors})
 endfunction()
 
-add_wsload_test(wsload 1)
-add_wsload_test(wsload_requests 1)
-add_wsload_test(wsload_load 1)
-add_wsload_test(wsload_truth 4) # measures time: nothing else may run beside it
-add_wsload_test(wsload_lab 2)
-set_tests_properties(integration.wsload_lab PROPERTIES TIMEOUT 600)
-add_wsload_test(wsload_sweep 2)
+# integration.NAME runs PROGRAM with the remaining arguments, in parts as in add_integration_test().
+function(add_wsload_test name parts program)
+    foreach(part RANGE 1 ${parts})
+        set(test integration.${name})
+        if(parts GREATER 1)
+            string(APPEND test .${part})
+        endif()
+        add_test(NAME ${test} COMMAND ${program} ${ARGN})
+        set_tests_properties(${test} PROPERTIES LABELS integration TIMEOUT 300
+                             ENVIRONMENT TEST_PART=${part}/${parts})
+    endforeach()
+endfunction()
+
+# With each engine.
+foreach(program "wsload;1" "wsload_requests;1" "wsload_load;2")
+    list(GET program 0 name)
+    list(GET program 1 parts)
+    add_wsload_program(${name})
+    foreach(engine curl raw)
+        add_wsload_test(${name}_${engine} ${parts} test_${name} ${engine})
+    endforeach()
+endforeach()
+
+foreach(program "wsload_sweep;2" "wsload_truth;3")
+    list(GET program 0 name)
+    list(GET program 1 parts)
+    add_wsload_program(${name})
+    add_wsload_test(${name} ${parts} test_${name})
+endforeach()
+
+# The engines, the sweep and the server have the threads; under ThreadSanitizer only their own tests run.
+add_wsload_program(wsload_lab)
+if(NOT SANITIZER STREQUAL "thread")
+    add_wsload_test(wsload_lab 8 test_wsload_lab)
+endif()
 
 # wsload over TLS, HTTP/2 and proxies, with bodies and logs.
 if(Python3_FOUND)
-    add_test(NAME integration.wsload_way
-             COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_LIST_DIR}/wsload/run.py $<TARGET_FILE:wsload>)
-    set_tests_properties(integration.wsload_way PROPERTIES LABELS integration TIMEOUT 300 PROCESSORS 1)
+    add_wsload_test(wsload_way 2 ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_LIST_DIR}/wsload/run.py
+                    $<TARGET_FILE:wsload>)
+    add_wsload_test(wsload_protocols 1 ${Python3_EXECUTABLE} -B
+                    ${CMAKE_CURRENT_LIST_DIR}/wsload/protocols.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 endif()

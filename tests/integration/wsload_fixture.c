@@ -8,6 +8,7 @@
 
 #include "common/clock.h"
 #include "common/macros.h"
+#include "patience.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -24,14 +25,27 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ARGUMENTS_MAX = 40, HEAD_BYTES = 8192, REPORT_BYTES = 4 * 1024 * 1024 };
+enum {
+    ARGUMENTS_MAX = 40,
+    HEAD_BYTES = 8192,
+    REPORT_BYTES = 4 * 1024 * 1024,
+    STALLING_MAX = 1 << 15
+};
 
 /* ---- The server ---- */
 
-static _Atomic uint64_t requests_read, connections_accepted, stall_origin_ns;
+#define OK_HEAD     "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"
+#define OK_RESPONSE OK_HEAD "hello"
+
+static _Atomic uint64_t requests_read, connections_accepted, stall_origin_ns, gate;
 static pthread_mutex_t heads_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the next two fields */
 static uint64_t heads;
 static char kept_heads[KEPT_HEADS][KEPT_HEAD_BYTES];
+static pthread_mutex_t stalling_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the next two */
+static size_t stalling_count;
+static struct stalling_request stalling[STALLING_MAX];
+static pthread_mutex_t last_lock = PTHREAD_MUTEX_INITIALIZER;
+static int last_fd = -1; /* connection of the last OK response; -1: closed */
 static int tcp_listener, unix_listener;
 static uint16_t tcp_port;
 static char socket_path[64];
@@ -69,6 +83,35 @@ static void say(int fd, const char *text)
     send(fd, text, strlen(text), MSG_NOSIGNAL);
 }
 
+/* The number of a new entry with the time of its arrival. */
+static size_t keep_arrival(uint64_t ready_ns)
+{
+    size_t number;
+
+    pthread_mutex_lock(&stalling_lock);
+    number = stalling_count < STALLING_MAX ? stalling_count++ : STALLING_MAX - 1;
+    stalling[number] = (struct stalling_request){ready_ns, clock_monotonic_ns(), 0, 0};
+    pthread_mutex_unlock(&stalling_lock);
+    return number;
+}
+
+static uint64_t keep_answer(size_t number)
+{
+    uint64_t now_ns = clock_monotonic_ns();
+
+    pthread_mutex_lock(&stalling_lock);
+    stalling[number].answered_ns = now_ns;
+    pthread_mutex_unlock(&stalling_lock);
+    return now_ns;
+}
+
+static void keep_next(size_t number)
+{
+    pthread_mutex_lock(&stalling_lock);
+    stalling[number].next_ns = clock_monotonic_ns();
+    pthread_mutex_unlock(&stalling_lock);
+}
+
 /* Waits for the end of a stall. */
 static void wait_out_stall(void)
 {
@@ -87,12 +130,31 @@ static void wait_out_stall(void)
     }
 }
 
+static void wait_at_gate(void)
+{
+    static _Atomic uint64_t passed;
+    uint64_t number = atomic_fetch_add(&passed, 1);
+
+    while (number >= atomic_load(&gate))
+        usleep(ASK_AGAIN_MS * 1000);
+}
+
 static void stay_silent(int fd)
 {
     char rest;
 
     while (recv(fd, &rest, 1, 0) > 0)
         continue;
+}
+
+/* Begins a response whose head has no end. */
+static void say_endlessly(int fd, const char *text)
+{
+    static const char begin[] = "HTTP/1.1 200 OK\r\nX-Line: ";
+    ssize_t n = send(fd, begin, strlen(begin), MSG_NOSIGNAL);
+
+    while (n > 0)
+        n = send(fd, text, strlen(text), MSG_NOSIGNAL);
 }
 
 static const struct {
@@ -108,11 +170,24 @@ static const struct {
      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n", true},
     {"/garbage", "220 this is a mail server\r\n", false},
     {"/lost", "", false},
+    {"/surplus",
+     "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhiHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi",
+     true},
+    {"/surplus-chunked",
+     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\nmore", true},
+    {"/long-length", "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999999\r\n\r\nhi", false},
 };
 
 static bool is_path(const char *path, const char *name)
 {
     return strncmp(path, name, strlen(name)) == 0 && path[strlen(name)] == ' ';
+}
+
+static void set_last(int fd)
+{
+    pthread_mutex_lock(&last_lock);
+    last_fd = fd;
+    pthread_mutex_unlock(&last_lock);
 }
 
 /* Responds according to the path. Returns true if the connection stays open. */
@@ -129,13 +204,36 @@ static bool response(int fd, const char *head, unsigned number_on_connection)
         stay_silent(fd);
         return false;
     }
+    if (is_path(path, "/endless-head") || is_path(path, "/endless-line")) {
+        say_endlessly(fd, is_path(path, "/endless-head") ? "X-Filler: filler\r\n" : "filler");
+        return false;
+    }
+    set_last(fd);
     if (is_path(path, "/second-lost") && number_on_connection > 1)
         return false;
-    if (is_path(path, "/stalling"))
-        wait_out_stall();
-    say(fd, strncmp(head, "HEAD", 4) == 0 ? "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"
-                                          : "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
+    if (is_path(path, "/gated"))
+        wait_at_gate();
+    say(fd, strncmp(head, "HEAD", 4) == 0 ? OK_HEAD : OK_RESPONSE);
     return strstr(head, "Connection: close") == NULL;
+}
+
+/* Responds to the requests of a connection to /stalling, of which HEAD is the first. */
+static void serve_stalling(int fd, char *head, size_t size)
+{
+    uint64_t ready_ns = 0;
+    bool goes_on = true;
+
+    while (goes_on) {
+        size_t number = keep_arrival(ready_ns);
+
+        wait_out_stall();
+        ready_ns = keep_answer(number);
+        say(fd, OK_RESPONSE);
+        goes_on = read_request(fd, head, size);
+        keep_next(number);
+        if (goes_on)
+            atomic_fetch_add(&requests_read, 1);
+    }
 }
 
 static void *serve_connection(void *context)
@@ -147,10 +245,18 @@ static void *serve_connection(void *context)
     while (read_request(fd, head, sizeof(head))) {
         atomic_fetch_add(&requests_read, 1);
         keep_head(head);
+        if (is_path(strchr(head, '/'), "/stalling")) {
+            serve_stalling(fd, head, sizeof(head));
+            break;
+        }
         if (!response(fd, head, ++number))
             break;
     }
+    pthread_mutex_lock(&last_lock);
+    if (last_fd == fd)
+        last_fd = -1;
     close(fd);
+    pthread_mutex_unlock(&last_lock);
     return NULL;
 }
 
@@ -202,7 +308,6 @@ int wsload_server_start(void **state)
     (void)state;
     tcp_listener = wsload_bind_anywhere(&tcp_port);
     unix_listener = bind_unix();
-    atomic_store(&stall_origin_ns, 0);
     if (listen(tcp_listener, 1024) != 0 || listen(unix_listener, 1024) != 0)
         return -1;
     return pthread_create(&acceptors[0], NULL, accept_connections, (void *)(intptr_t)tcp_listener) +
@@ -242,11 +347,50 @@ uint64_t wsload_server_accepted(void)
     return atomic_load(&connections_accepted);
 }
 
+static bool all_times_are_known(void)
+{
+    bool known = true;
+
+    pthread_mutex_lock(&stalling_lock);
+    for (size_t i = 0; i < stalling_count; i++)
+        known = known && stalling[i].next_ns != 0;
+    pthread_mutex_unlock(&stalling_lock);
+    return known;
+}
+
+const struct stalling_request *wsload_server_stalling(size_t *count)
+{
+    WAIT_UNTIL(all_times_are_known());
+    *count = stalling_count;
+    assert_in_range(*count, 0, STALLING_MAX - 1);
+    return stalling;
+}
+
+void wsload_server_allow(uint64_t requests)
+{
+    atomic_fetch_add(&gate, requests);
+}
+
+void wsload_server_repeat(void)
+{
+    bool open;
+
+    pthread_mutex_lock(&last_lock);
+    open = last_fd >= 0;
+    if (open)
+        say(last_fd, OK_RESPONSE);
+    pthread_mutex_unlock(&last_lock);
+    assert_true(open);
+}
+
 void wsload_server_clear(void)
 {
     pthread_mutex_lock(&heads_lock);
     heads = 0;
     pthread_mutex_unlock(&heads_lock);
+    pthread_mutex_lock(&stalling_lock);
+    stalling_count = 0;
+    pthread_mutex_unlock(&stalling_lock);
     atomic_store(&stall_origin_ns, 0);
 }
 
@@ -271,6 +415,15 @@ const char *wsload_server_head(uint64_t number)
 
 const char *wsload_engine = "curl";
 rlim_t wsload_descriptor_limit = RLIM_INFINITY;
+
+void wsload_choose_engine(int argc, char **argv)
+{
+    if (argc != 2 || (strcmp(argv[1], "curl") != 0 && strcmp(argv[1], "raw") != 0)) {
+        fprintf(stderr, "usage: %s curl | raw\n", argv[0]);
+        exit(2);
+    }
+    wsload_engine = argv[1];
+}
 
 static void lower_descriptor_limit(void)
 {

@@ -6,8 +6,13 @@
  *     /missing       404                             /lost     closes without an response
  *     /second-lost   responds only to the first request of a connection
  *     /short, /bad-chunk, /garbage                   malformed responses
+ *     /long-length   200 with a Content-Length that fits no integer
+ *     /surplus       200, keep-alive, followed by the same response again
+ *     /surplus-chunked   200 in chunks, followed by other bytes
+ *     /endless-head, /endless-line                   a head without an end
  *     /silent        no response                       /chunked  200, "hello" in chunks
- *     /stalling      200, but stalls for STALL_MS in every STALL_PERIOD_MS
+ *     /stalling      200, but stalls for STALL_MS in every STALL_PERIOD_MS; its times are kept
+ *     /gated         200, as soon as wsload_server_allow() permits it
  *     anything else  200, keep-alive, "hello"
  *
  * Errors fail the running test. Single-threaded.
@@ -23,9 +28,9 @@
 
 enum {
     PATIENCE_MS = 60000,
-    STALL_AFTER_MS = 1000, /* time from the first request to that path to the first stall */
-    STALL_MS = 1000,
-    STALL_PERIOD_MS = 5000,
+    STALL_AFTER_MS = 500, /* time from the first request to that path to the first stall */
+    STALL_MS = 500,
+    STALL_PERIOD_MS = 2500,
     KEPT_HEADS = 4096, /* number of requests whose heads the server keeps */
     KEPT_HEAD_BYTES = 512,
 };
@@ -39,7 +44,26 @@ const char *wsload_server_socket(void); /* path of a UNIX socket of the same ser
 uint64_t wsload_server_read(void);      /* requests so far */
 uint64_t wsload_server_accepted(void);  /* connections so far */
 
-/* Clears the kept heads; the next request has number 0. */
+/*
+ * Times of a request to /stalling, monotonic. wsload sent it after READY_NS, and had its response before NEXT_NS.
+ */
+struct stalling_request {
+    uint64_t ready_ns;    /* before the previous response on the connection; 0: the first request */
+    uint64_t arrived_ns;  /* after it was received */
+    uint64_t answered_ns; /* before the response was sent */
+    uint64_t next_ns;     /* after the next request on the connection, or its end */
+};
+
+/* Waits until all times are known. Returns the requests in the order of arrival, and their number. */
+const struct stalling_request *wsload_server_stalling(size_t *count);
+
+/* Lets that many more requests to /gated pass. */
+void wsload_server_allow(uint64_t requests);
+
+/* Sends another response on the connection of the last request that was answered. */
+void wsload_server_repeat(void);
+
+/* Clears the kept heads and times; the next request has number 0. */
 void wsload_server_clear(void);
 uint64_t wsload_server_heads(void);
 const char *wsload_server_head(
@@ -55,7 +79,11 @@ struct program {
     int control;  /* standard input, for control lines */
 };
 
-extern const char *wsload_engine;      /* engine: "curl" unless set */
+extern const char *wsload_engine; /* engine: "curl" unless set */
+
+/* Sets the engine from the command line of `test_X ENGINE`; exits with status 2 if it has none. */
+void wsload_choose_engine(int argc, char **argv);
+
 extern rlim_t wsload_descriptor_limit; /* memory limit of wsload, if lower than ours */
 
 /* Starts wsload --json with OPTIONS (which may begin with "sweep") and a URL of the server. */

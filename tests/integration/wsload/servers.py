@@ -47,7 +47,7 @@ def make_certificate(directory, name, alternatives):
 # --- nginx: TLS, HTTP/2, compression, ranges ---
 
 FIELDS = ("port", "method", "uri", "version", "tls", "client", "range", "encoding", "status", "bytes",
-          "connection")
+          "connection", "resumed", "length")
 
 CONFIGURATION = """
 daemon off; master_process off; pid nginx.pid; error_log error.log; worker_rlimit_nofile 4096;
@@ -55,17 +55,18 @@ events {{ worker_connections 1024; }}
 http {{
   log_format fields '$server_port|$request_method|$request_uri|$server_protocol|$ssl_protocol|'
                     '$ssl_client_verify|$http_range|$http_accept_encoding|$status|$body_bytes_sent|'
-                    '$connection';
+                    '$connection|$ssl_session_reused|$content_length';
   access_log access.log fields;
   client_body_temp_path temp; proxy_temp_path temp; fastcgi_temp_path temp; uwsgi_temp_path temp;
   scgi_temp_path temp;
   keepalive_requests 1000000; root site; default_type text/plain;
   gzip on; gzip_types text/plain; gzip_min_length 100;
-  ssl_certificate server.pem; ssl_certificate_key server.key;
+  ssl_certificate server.pem; ssl_certificate_key server.key; ssl_protocols TLSv1.2 TLSv1.3;
   server {{ listen 127.0.0.1:{plain}; }}
   server {{ listen 127.0.0.1:{h2c} http2; }}
   server {{ listen 127.0.0.1:{tls} ssl; }}
-  server {{ listen 127.0.0.1:{h2} ssl http2; }}
+  server {{ listen 127.0.0.1:{h2} ssl http2; location /slow {{ limit_rate 10000; }}
+    location /body/ {{ proxy_pass http://127.0.0.1:{plain}/; }} }}
   server {{ listen 127.0.0.1:{client} ssl; ssl_verify_client on; ssl_client_certificate client.pem; }}
 }}
 """
@@ -81,6 +82,8 @@ class Nginx:
         (directory / "site").mkdir()
         (directory / "temp").mkdir()
         (directory / "site" / "hello").write_text("hello")
+        (directory / "site" / "slow").write_text("x" * 20000)
+        (directory / "site" / "large").write_bytes(bytes(5000000))
         (directory / "site" / "long").write_text("many words " * 2000)
         make_certificate(directory, "server", "IP:127.0.0.1,DNS:localhost")
         make_certificate(directory, "client", "DNS:client")

@@ -1,0 +1,190 @@
+/*
+ * The server's control group runs out of memory, where the kernel kills a process instead of failing its
+ * allocations: caches stop growing in time and are freed, idle connections close, new ones wait.
+ * Nothing is lost, and when memory is free again everything is as before.
+ */
+#include "control_group.h"
+#include "http_client.h"
+#include "patience.h"
+#include "server.h"
+
+#include "common/macros.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+#define MIB    (1024 * 1024ULL)
+#define LIMIT  (48 * MIB)
+#define SHORT  "workers free their caches"
+#define ENOUGH "enough is free again"
+
+enum { CLIENTS = 12, FILES = 1200, FILE_BYTES = 32 * 1024, ROUNDS = 3, IDLE_CLIENTS = 60 };
+
+static const char *const dispatches[] = {"workers.dispatch=kernel", "workers.dispatch=master"};
+
+static void start_in(struct server *server, const struct control_group *group,
+                     const char *const *options)
+{
+    char script[sizeof(group->directory) + 64];
+    const char *const wrapper[] = {"sh", "-c", script, "sh", NULL};
+
+    snprintf(script, sizeof(script), "echo $$ > %s/cgroup.procs && exec \"$@\"", group->directory);
+    server_start_under(server, wrapper, options);
+}
+
+static void put_files(const struct server *server)
+{
+    static char bytes[FILE_BYTES];
+    char path[32];
+
+    for (int i = 0; i < FILES; i++) {
+        snprintf(path, sizeof(path), "/file-%d", i);
+        server_put(server, path, bytes, sizeof(bytes));
+    }
+}
+
+static void send_request(struct http_client *client, int file)
+{
+    char request[128];
+
+    snprintf(request, sizeof(request), "GET /file-%d HTTP/1.1\r\nHost: h\r\n\r\n", file % FILES);
+    http_send(client, request);
+}
+
+static void expect_ok(struct http_client *client)
+{
+    struct http_response response;
+
+    http_receive(client, HTTP_WITH_BODY, &response);
+    assert_int_equal(response.status, 200);
+    http_response_free(&response);
+}
+
+static void open_all(const struct server *server, struct http_client *client, int count)
+{
+    for (int i = 0; i < count; i++) {
+        http_open(&client[i], server_port(server));
+        send_request(&client[i], i);
+    }
+}
+
+static void close_all(struct http_client *client, int count)
+{
+    for (int i = 0; i < count; i++)
+        http_close(&client[i]);
+}
+
+/* Each client requests each file, all clients at a time. */
+static void ask_for_all(struct http_client *client)
+{
+    for (int i = 0; i < FILES; i++) {
+        for (int n = 0; n < CLIENTS; n++)
+            send_request(&client[n], i + n * FILES / CLIENTS);
+        for (int n = 0; n < CLIENTS; n++)
+            expect_ok(&client[n]);
+    }
+}
+
+/* In each worker all files need more than three quarters of the limit. */
+static void caches_stay_below_the_limit(void **state)
+{
+    struct server *server = *state;
+    struct control_group group;
+
+    if (!control_group_create(&group))
+        skip();
+    put_files(server);
+    for (size_t n = 0; n < ARRAY_LENGTH(dispatches); n++) {
+        const char *const options[] = {dispatches[n], "workers.processes=2", "workers.threads=4",
+                                       "cache.size=64M", NULL};
+        struct http_client client[CLIENTS];
+        struct segment_reader segment;
+
+        control_group_limit(&group, LIMIT);
+        start_in(server, &group, options);
+        server_attach(server, &segment);
+        for (int i = 0; i < CLIENTS; i++)
+            http_open(&client[i], server_port(server));
+        for (int round = 0; round < ROUNDS; round++)
+            ask_for_all(client);
+        assert_int_equal(server_metric(server, "workers_died"), 0);
+        assert_in_range(server_metric(server, "cache_entries"), 1, FILES);
+        control_group_limit(&group, UINT64_MAX);
+        do
+            ask_for_all(client);
+        while (server_metric(server, "cache_entries") <= FILES);
+        WAIT_UNTIL(server_count_events(&segment, ENOUGH) == server_count_events(&segment, SHORT));
+        assert_int_equal(server_metric(server, "connections_closed"), 0);
+        close_all(client, CLIENTS);
+        segment_detach(&segment);
+        server_stop(server);
+    }
+    control_group_remove(&group);
+}
+
+/* Another process takes the memory, so that nothing the workers free helps. */
+static void idle_connections_close_and_new_ones_wait(void **state)
+{
+    struct server *server = *state;
+    struct control_group group;
+
+    if (!control_group_create(&group))
+        skip();
+    put_files(server);
+    for (size_t n = 0; n < ARRAY_LENGTH(dispatches); n++) {
+        const char *const options[] = {dispatches[n], "workers.processes=1", "workers.threads=2",
+                                       "workers.balance_connections=off", NULL};
+        struct http_client idle[IDLE_CLIENTS], more[IDLE_CLIENTS];
+        struct segment_reader segment;
+        uint64_t limit;
+        pid_t other;
+
+        start_in(server, &group, options);
+        server_attach(server, &segment);
+        open_all(server, idle, IDLE_CLIENTS);
+        for (int i = 0; i < IDLE_CLIENTS; i++)
+            expect_ok(&idle[i]);
+        limit = control_group_used(&group) + 256 * MIB;
+        control_group_limit(&group, limit);
+        other = control_group_hold(&group, limit * 97 / 100 - control_group_used(&group));
+        for (int i = 0; i < IDLE_CLIENTS; i++)
+            http_expect_closed(&idle[i]);
+        WAIT_UNTIL(server_metric(server, "connections_shed_memory") == IDLE_CLIENTS);
+        assert_int_equal(server_metric(server, "cache_entries"), 0);
+        assert_int_equal(server_count_events(&segment, "workers accept no connections"), 1);
+        open_all(server, more, IDLE_CLIENTS);
+        if (n == 0)
+            WAIT_UNTIL(server_metric(server, "accept_pauses") > 0);
+        kill(other, SIGKILL);
+        assert_int_equal(waitpid(other, NULL, 0), other);
+        for (int i = 0; i < IDLE_CLIENTS; i++)
+            expect_ok(&more[i]);
+        WAIT_UNTIL(server_count_events(&segment, ENOUGH) == 1);
+        assert_int_equal(server_count_events(&segment, SHORT), 1);
+        assert_int_equal(server_metric(server, "workers_died"), 0);
+        control_group_limit(&group, UINT64_MAX);
+        close_all(idle, IDLE_CLIENTS);
+        close_all(more, IDLE_CLIENTS);
+        segment_detach(&segment);
+        server_stop(server);
+    }
+    control_group_remove(&group);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(caches_stay_below_the_limit),
+        TEST(idle_connections_close_and_new_ones_wait),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,339 @@
+/*
+ * Memory and descriptors run out while the server runs, and come back: the cache shrinks first, then
+ * idle connections are closed, then new ones are refused with 503 or wait. Each is counted, a
+ * shortage is logged once when it begins and once when it is over, no connection is reset, and
+ * afterwards everything is as before.
+ */
+#include "failing_places.h"
+#include "http_client.h"
+#include "patience.h"
+#include "server.h"
+
+#include "common/macros.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum {
+    WORKERS = 2,
+    CLIENTS = 12,
+    DESCRIPTORS_LEFT = 8,
+    WAITING_CLIENTS = 40,
+};
+
+static const char *const dispatches[] = {"workers.dispatch=kernel", "workers.dispatch=master"};
+
+/* prlimit(2) needs the same user as the target process. */
+static const char *same_user(void)
+{
+    return geteuid() == 0 ? "server.user=root" : "server.jail=on";
+}
+
+/* Sets the soft limit, which may be raised again. */
+static void limit(pid_t pid, __rlimit_resource_t resource, rlim_t most)
+{
+    struct rlimit now;
+
+    assert_int_equal(prlimit(pid, resource, NULL, &now), 0);
+    now.rlim_cur = most < now.rlim_max ? most : now.rlim_max;
+    assert_int_equal(prlimit(pid, resource, &now, NULL), 0);
+}
+
+static void send_request(struct http_client *client, const char *target)
+{
+    char request[128];
+
+    snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: h\r\n\r\n", target);
+    http_send(client, request);
+}
+
+static void expect_ok(struct http_client *client)
+{
+    struct http_response response;
+
+    http_receive(client, HTTP_WITH_BODY, &response);
+    if (response.status != 200)
+        fail_msg("status %d", response.status);
+    assert_null(http_field(&response, "Connection"));
+    http_response_free(&response);
+}
+
+/*
+ * A message of each worker with a shortage, and later as many that it is over. A shortage ends after
+ * ten seconds without another failure, so that a slow run since SINCE_NS may have several.
+ */
+static void expect_one_episode_each(const struct segment_reader *segment, const char *begins,
+                                    uint64_t since_ns)
+{
+    uint64_t quiet = (clock_monotonic_ns() - since_ns) / (10 * NS_PER_S);
+    int begun = server_count_events(segment, begins);
+
+    assert_in_range(begun, 1, WORKERS * (1 + quiet));
+    WAIT_UNTIL(server_count_events(segment, "the shortage is over") == begun);
+    assert_int_equal(server_count_events(segment, begins), begun);
+}
+
+/* Descriptors */
+
+static rlim_t open_descriptors(pid_t pid)
+{
+    char command[64], text[16];
+    FILE *listing;
+
+    snprintf(command, sizeof(command), "ls /proc/%d/fd | wc -l", pid);
+    listing = popen(command, "r");
+    assert_non_null(listing);
+    assert_non_null(fgets(text, sizeof(text), listing));
+    pclose(listing);
+    return (rlim_t)atoi(text);
+}
+
+static void open_and_ask(const struct server *server, struct http_client *client, int count)
+{
+    for (int i = 0; i < count; i++) {
+        http_open(&client[i], server_port(server));
+        send_request(&client[i], "/page.html");
+        expect_ok(&client[i]);
+    }
+}
+
+static void close_all(struct http_client *client, int count)
+{
+    for (int i = 0; i < count; i++)
+        http_close(&client[i]);
+}
+
+/* Waits until no descriptor of the first request is open. */
+static void limit_descriptors(const struct server *server, const pid_t *worker)
+{
+    rlim_t idle[WORKERS];
+
+    for (int i = 0; i < WORKERS; i++)
+        idle[i] = open_descriptors(worker[i]);
+    http_expect(server_port(server), "/page.html", 200);
+    for (int i = 0; i < WORKERS; i++) {
+        WAIT_UNTIL(open_descriptors(worker[i]) == idle[i]);
+        limit(worker[i], RLIMIT_NOFILE, idle[i] + DESCRIPTORS_LEFT);
+    }
+}
+
+static void server_works_with_few_descriptors_and_with_more_again(void **state)
+{
+    struct server *server = *state;
+
+    server_put_text(server, "/page.html", "a page");
+    for (size_t n = 0; n < ARRAY_LENGTH(dispatches); n++) {
+        struct http_client few[WAITING_CLIENTS], more[WAITING_CLIENTS];
+        struct segment_reader segment;
+        pid_t worker[WORKERS];
+        uint64_t shed, limited_ns;
+
+        server_start(server, same_user(), dispatches[n], "workers.processes=2",
+                     "workers.balance_connections=off", NULL);
+        server_attach(server, &segment);
+        assert_int_equal(server_workers(server, worker, WORKERS), WORKERS);
+        limited_ns = clock_monotonic_ns();
+        limit_descriptors(server, worker);
+        open_and_ask(server, few, WAITING_CLIENTS);
+        shed = server_metric(server, "connections_shed_descriptors");
+        if (shed < WAITING_CLIENTS - WORKERS * DESCRIPTORS_LEFT)
+            fail_msg("only %" PRIu64 " connections were closed", shed);
+        for (int i = 0; i < WORKERS; i++)
+            limit(worker[i], RLIMIT_NOFILE, RLIM_INFINITY);
+        open_and_ask(server, more, WAITING_CLIENTS);
+        for (int i = 0; i < WAITING_CLIENTS; i++) { /* all of them are still open */
+            send_request(&more[i], "/page.html");
+            expect_ok(&more[i]);
+        }
+        assert_int_equal(server_metric(server, "connections_shed_descriptors"), shed);
+        expect_one_episode_each(&segment, "out of descriptors", limited_ns);
+        close_all(few, WAITING_CLIENTS);
+        close_all(more, WAITING_CLIENTS);
+        segment_detach(&segment);
+        server_stop(server);
+    }
+}
+
+/* Memory. Not with a sanitizer, which needs terabytes of address space and its own allocator. */
+
+#ifndef TEST_SANITIZER
+
+enum { FILES = 1200, FILE_BYTES = 32 * 1024, MEMORY_LEFT = 12 * 1024 * 1024, ROUNDS = 3 };
+
+static void put_files(const struct server *server)
+{
+    static char bytes[FILE_BYTES];
+    char path[32];
+
+    for (int i = 0; i < FILES; i++) {
+        snprintf(path, sizeof(path), "/file-%d", i);
+        server_put(server, path, bytes, sizeof(bytes));
+    }
+}
+
+/* Each client requests each file, all clients at a time. */
+static void ask_for_files(struct http_client *client, int files)
+{
+    char target[32];
+
+    for (int i = 0; i < files; i++) {
+        for (int n = 0; n < CLIENTS; n++) {
+            snprintf(target, sizeof(target), "/file-%d", (i + n * FILES / CLIENTS) % FILES);
+            send_request(&client[n], target);
+        }
+        for (int n = 0; n < CLIENTS; n++)
+            expect_ok(&client[n]);
+    }
+}
+
+/* The files need three times the memory that a worker has left. With one arena, malloc() reserves no
+ * more. */
+static void every_request_is_answered_from_a_cache_that_shrinks(void **state)
+{
+    static const char *const one_arena[] = {"env", "MALLOC_ARENA_MAX=1", NULL};
+    struct server *server = *state;
+
+    put_files(server);
+    for (size_t n = 0; n < ARRAY_LENGTH(dispatches); n++) {
+        const char *const options[] = {same_user(),         dispatches[n],   "workers.processes=2",
+                                       "workers.threads=4", "cache.size=1G", NULL};
+        struct http_client client[CLIENTS];
+        struct segment_reader segment;
+        pid_t worker[WORKERS];
+        uint64_t shed, limited_ns;
+
+        server_start_under(server, one_arena, options);
+        server_attach(server, &segment);
+        assert_int_equal(server_workers(server, worker, WORKERS), WORKERS);
+        for (int i = 0; i < CLIENTS; i++)
+            http_open(&client[i], server_port(server));
+        ask_for_files(client, FILES / 100); /* all threads have begun to use memory */
+        limited_ns = clock_monotonic_ns();
+        for (int i = 0; i < WORKERS; i++)
+            limit(worker[i], RLIMIT_AS, server_address_space(worker[i]) + MEMORY_LEFT);
+        for (int round = 0; round < ROUNDS; round++)
+            ask_for_files(client, FILES);
+        shed = server_metric(server, "cache_shed");
+        assert_true(shed > 0);
+        assert_true(server_metric(server, "cache_entries") < FILES);
+        for (int i = 0; i < WORKERS; i++)
+            limit(worker[i], RLIMIT_AS, RLIM_INFINITY);
+        ask_for_files(client, FILES);
+        assert_true(server_metric(server, "cache_entries") >= FILES);
+        assert_int_equal(server_metric(server, "cache_shed"), shed);
+        assert_int_equal(server_metric(server, "connections_closed"), 0);
+        assert_int_equal(server_metric(server, "workers_died"), 0);
+        expect_one_episode_each(&segment, "out of memory", limited_ns);
+        close_all(client, CLIENTS);
+        segment_detach(&segment);
+        server_stop(server);
+    }
+}
+
+/* The control file of failing_memory.c. */
+static struct failing_places *map_places(const struct server *server, char *setting, size_t size)
+{
+    void *mapping;
+    int fd;
+
+    snprintf(setting, size, "FAILING_PLACES=%s/places", server_directory(server));
+    fd = open(strchr(setting, '/'), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, sizeof(struct failing_places)), 0);
+    mapping = mmap(NULL, sizeof(struct failing_places), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert_true(mapping != MAP_FAILED);
+    close(fd);
+    return mapping;
+}
+
+static int status_of_new_connection(const struct server *server)
+{
+    struct http_response response;
+    int status;
+
+    http_request(server_port(server), "GET /file-1 HTTP/1.1\r\nHost: h\r\n\r\n", &response);
+    status = response.status;
+    http_response_free(&response);
+    return status;
+}
+
+/* Nothing that is freed helps, so that one measure follows the other. */
+static void without_any_memory_connections_are_closed_then_refused(void **state)
+{
+    static const char preload[] = "LD_PRELOAD=" FAILING_MEMORY;
+    struct server *server = *state;
+
+    put_files(server);
+    for (size_t n = 0; n < ARRAY_LENGTH(dispatches); n++) {
+        char setting[512];
+        struct failing_places *places = map_places(server, setting, sizeof(setting));
+        const char *const wrapper[] = {"env", preload, setting, "FAILING_AFTER=1000", NULL};
+        const char *const options[] = {dispatches[n], "workers.processes=1", "workers.threads=2",
+                                       NULL};
+        struct http_client client[CLIENTS];
+        struct segment_reader segment;
+        uint64_t refused, answers = 0, limited_ns;
+        pid_t worker;
+
+        server_start_under(server, wrapper, options);
+        server_attach(server, &segment);
+        assert_int_equal(server_workers(server, &worker, 1), 1);
+        for (int i = 0; i < CLIENTS; i++)
+            http_open(&client[i], server_port(server));
+        ask_for_files(client, 20);
+        limited_ns = clock_monotonic_ns();
+        atomic_store(&places->all_of, worker);
+        while (server_metric(server, "connections_shed_memory") < CLIENTS) {
+            assert_int_equal(status_of_new_connection(server), 503);
+            answers++;
+        }
+        assert_true(server_metric(server, "cache_shed") > 0);
+        assert_int_equal(server_metric(server, "cache_entries"), 0);
+        refused = server_metric(server, "connections_refused");
+        assert_in_range(refused, 1, answers);
+        for (int i = 0; i < CLIENTS; i++)
+            http_expect_closed(&client[i]);
+        atomic_store(&places->all_of, 0);
+        close_all(client, CLIENTS);
+        for (int i = 0; i < CLIENTS; i++)
+            http_open(&client[i], server_port(server));
+        ask_for_files(client, 20);
+        assert_true(server_metric(server, "cache_entries") > 0);
+        assert_int_equal(server_metric(server, "connections_refused"), refused);
+        assert_int_equal(server_metric(server, "connections_shed_memory"), CLIENTS);
+        expect_one_episode_each(&segment, "out of memory", limited_ns);
+        close_all(client, CLIENTS);
+        segment_detach(&segment);
+        server_stop(server);
+        munmap(places, sizeof(*places));
+        unlink(strchr(setting, '/'));
+    }
+}
+
+#endif
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(server_works_with_few_descriptors_and_with_more_again),
+#ifndef TEST_SANITIZER
+        TEST(every_request_is_answered_from_a_cache_that_shrinks),
+        TEST(without_any_memory_connections_are_closed_then_refused),
+#endif
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

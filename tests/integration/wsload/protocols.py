@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""Tests wsload against webserverd over HTTP/1.1, TLS and HTTP/2: counts on both sides, and a stopped server.
+
+    protocols.py PROGRAMS [UNITTEST_ARGUMENT...]
+"""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import servers
+
+PROGRAMS = None
+RATE = 400
+STALL_S = 0.5
+ATTEMPTS = 4       # on a busy machine, which adds waiting time: one quiet attempt is enough
+BUSY_PERCENT = 25  # load of the machine; the test itself uses little
+
+# Engine, scheme and options of each way to send requests.
+WAYS = (
+    ("curl", "http", ()),
+    ("raw", "http", ()),
+    ("curl", "https", ()),
+    ("raw", "https", ()),
+    ("curl", "https", ("--http2", "--streams", "5")),
+    ("raw", "https", ("--http2", "--streams", "5")),
+    ("raw", "http", ("--http2", "--streams", "5")),
+)
+
+
+class Server:
+    def __init__(self, directory):
+        self.directory = pathlib.Path(directory)
+        self.port = dict(zip(("http", "https"), servers.free_ports(2)))
+        (self.directory / "www").mkdir()
+        (self.directory / "www" / "index.html").write_text("hello")
+        subprocess.run([PROGRAMS / "webserverd", "-S", self.directory], check=True,
+                       stdout=subprocess.DEVNULL)
+        settings = {
+            "server.name": f"wsload-protocols-{os.getpid()}",
+            "server.root": self.directory / "www",
+            "server.run_dir": self.directory,
+            "server.listen": f"127.0.0.1:{self.port['http']} https://127.0.0.1:{self.port['https']}",
+            "tls.certificate": self.directory / "localhost.pem",
+            "tls.key": self.directory / "localhost.key",
+            "workers.processes": 1,
+            "workers.threads": 1,
+            "log.access": self.directory / "access.log",
+            "log.error": self.directory / "error.log",
+        }
+        words = [word for key, value in settings.items() for word in ("-o", f"{key}={value}")]
+        self.process = subprocess.Popen([PROGRAMS / "webserverd", *words],
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        servers.wait_for(self.worker, "a worker")
+
+    def worker(self):
+        """The process ID of the worker, 0 before there is one."""
+        log = self.directory / "error.log"
+        words = log.read_text().split("serves with")[-1].split() if log.exists() else []
+        pids = [word[:-1] for before, word in zip(words, words[1:]) if before == "(pid"]
+        return int(pids[0]) if pids else 0
+
+    def lines(self):
+        log = self.directory / "access.log"
+        return log.read_text().count("\n") if log.exists() else 0
+
+    def url(self, scheme):
+        return f"{scheme}://127.0.0.1:{self.port[scheme]}/"
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(servers.PATIENCE_S)
+
+
+def start(way, url, *words):
+    engine, _, options = way
+    return subprocess.Popen([PROGRAMS / "wsload", "--json", "--quiet", "-k", "--engine", engine, *options,
+                             *words, url], stdout=subprocess.PIPE, text=True)
+
+
+def finish(process):
+    text, _ = process.communicate(timeout=servers.PATIENCE_S * 4)
+    if process.returncode != 0:
+        raise AssertionError(f"{process.args} ended with {process.returncode}\n{text}")
+    return json.loads(text)
+
+
+class WithServer(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory(prefix="wsload-test.")
+        self.addCleanup(directory.cleanup)
+        self.server = Server(directory.name)
+        self.addCleanup(self.server.stop)
+
+    def test_counts(self):
+        """Requests, the server's counter and lines of its log are equal in each way."""
+        lines = 0
+        for way in WAYS:
+            for words in (("-c", "5", "-n", "3000", "-t", "2"), ("-c", "3", "-r", "500", "-d", "400ms"),
+                          ("-c", "2", "-n", "500", "-m", "HEAD")):
+                with self.subTest(way=way, words=words):
+                    report = finish(start(way, self.server.url(way[1]), "--grace", "60s", *words))
+                    lines += report["requests"]["begun"]
+                    self.assertEqual(report["requests"]["answered"], report["requests"]["begun"])
+                    self.assertTrue(report["server"]["same"])
+                    self.assertEqual(report["server"]["counted"], report["requests"]["begun"])
+                    servers.wait_for(lambda expected=lines: self.server.lines() >= expected, "the log")
+                    self.assertEqual(self.server.lines(), lines)
+                    if "--http2" in way[2]:
+                        self.assertEqual({row["http"] for row in report["negotiated"]}, {"HTTP/2"})
+
+    def stall(self, way):
+        """Loads the server, stops it meanwhile. Returns the report and how long it was stopped."""
+        load = start(way, self.server.url(way[1]), "-r", str(RATE), "-d", "2500ms", "-c", "10", "-t", "1",
+                     "--grace", "60s")
+        worker = self.server.worker()
+        time.sleep(1)
+        os.kill(worker, signal.SIGSTOP)
+        try:
+            servers.wait_for(lambda: pathlib.Path(f"/proc/{worker}/stat").read_text().split()[2] == "T",
+                             "the stop")
+            begun = time.monotonic()
+            time.sleep(STALL_S)
+        finally:
+            stopped = time.monotonic() - begun
+            os.kill(worker, signal.SIGCONT)
+        return finish(load), stopped
+
+    def test_stopped_server(self):
+        """Of N requests at rate R, the 99th percentile is the stall less 0.01 N / R, within 5 %."""
+        for way in WAYS:
+            with self.subTest(way=way):
+                rested = False
+                for _ in range(ATTEMPTS):
+                    report, stopped = self.stall(way)
+                    truth_us = (stopped - 0.01 * report["requests"]["answered"] / RATE) * 1e6
+                    p99_us = report["latency_us"]["p99"]
+                    print(way, f"p99 {p99_us:.0f} us, truth {truth_us:.0f} us", flush=True)
+                    self.assertGreaterEqual(p99_us, truth_us * 0.95)
+                    good = p99_us <= truth_us * 1.05 and report["requests"]["unsent"] == 0
+                    rested |= report["client"]["machine_busy_percent"] < BUSY_PERCENT
+                    if good:
+                        break
+                self.assertTrue(good or not rested, "too long on an idle machine")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    PROGRAMS = pathlib.Path(sys.argv.pop(1)).resolve()
+    unittest.main(verbosity=2)
