@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Finds leaks and races in a loaded server. Any finding is a failure.
 
-    check.py leaks --bin build/release/bin
+    check.py leaks --bin build/memcheck/bin
     check.py races --bin build/tsan/bin --helgrind-bin build/release/bin
 
 leaks: Valgrind's memcheck on master, workers and logger. races: a server built with ThreadSanitizer, and Helgrind
-on the unit test of the offload queue. First the tool must find the faults of a small faulty program (faulty.c), to
+on the unit tests of the queues between threads. First the tool must find the faults of a small faulty program (faulty.c), to
 show that it works. Then the check loads and changes a server in both dispatch modes, stops it, reads the reports,
 and looks for anything left on the machine. Exit status 0, 1 (findings) or 2 (usage error).
 """
@@ -25,7 +25,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 MEMCHECK = ["valgrind", "--trace-children=yes", "--child-silent-after-fork=no", "--track-fds=yes",
             "--leak-check=full", "--show-leak-kinds=definite,indirect,possible",
             "--errors-for-leak-kinds=definite,indirect,possible", "--num-callers=30",
-            "--log-file=@DIRECTORY@/memcheck.%p"]
+            f"--suppressions={HERE}/memcheck.supp", "--log-file=@DIRECTORY@/memcheck.%p"]
 HELGRIND = ["valgrind", "--tool=helgrind", f"--suppressions={HERE}/helgrind.supp",
             "--log-file=@DIRECTORY@/helgrind.%p"]
 TSAN = {"TSAN_OPTIONS": "log_path=@DIRECTORY@/tsan halt_on_error=0 exitcode=0 history_size=4"}
@@ -112,13 +112,16 @@ def leaks(options):
 
 
 def helgrind(programs):
-    """Runs the unit test of the offload queue under Helgrind."""
+    """Runs unit tests under Helgrind. Tables of atomics without locks are left to ThreadSanitizer, which knows atomics."""
     prove(RACES, HELGRIND, programs + "/faulty", helgrind_reports)
-    with tempfile.TemporaryDirectory(prefix="webserverd-check-") as directory:
-        under(HELGRIND, directory, [programs + "/test_daemon_offload"])
-        count, found = helgrind_reports(directory)
-    say(f"the offload queue's test under Helgrind: {len(found)} findings")
-    return found if count == 1 else found + ["Helgrind wrote no report"]
+    found = []
+    for test in ("test_daemon_offload", "test_daemon_mailbox"):
+        with tempfile.TemporaryDirectory(prefix="webserverd-check-") as directory:
+            under(HELGRIND, directory, [f"{programs}/{test}"])
+            count, reported = helgrind_reports(directory)
+        say(f"{test} under Helgrind: {len(reported)} findings")
+        found += reported if count == 1 else reported + [f"{test}: Helgrind wrote no report"]
+    return found
 
 
 def races(options):

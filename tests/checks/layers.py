@@ -112,7 +112,8 @@ def symbol_edges(build):
                 used.setdefault(module(path), set()).add(name)
             else:
                 defined[name] = module(path)
-    del defined["main"]
+    for name in ("main", "__assert_fail"):  # the latter replaces a function of the C library
+        defined.pop(name, None)
     return {user: {defined[name] for name in names if name in defined} for user, names in used.items()}
 
 
