@@ -3,13 +3,16 @@
  * fixed bytes. It does not parse, count, log or read the clock. No epoll server that uses read and
  * write can cost less.
  *
- *     bench_floor [-b BODY_BYTES] [-n ANSWERS_A_READ] [-c] [-s] [-p PORT]
+ *     bench_floor [-b BODY_BYTES] [-n ANSWERS_A_READ] [-c] [-s] [-t THREADS] [-p PORT]
  *
- * -c closes after each answer; -s sends only a head with status 304. Prints its port.
+ * -c closes after each answer; -s sends only a head with status 304; -t gives the same number of
+ * connections to each of several threads. Prints its port.
  */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,10 +22,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { EVENTS = 512, HEAD_MAX = 512, WRITE_MAX = 1024 * 1024, BACKLOG = 4096 };
+enum { EVENTS = 512, HEAD_MAX = 512, WRITE_MAX = 1024 * 1024, BACKLOG = 4096, THREADS_MAX = 64 };
 
 struct floor {
-    int epoll, listener;
+    int epoll, listener;         /* the thread's; -1: another thread accepts */
+    int *epolls;                 /* of all threads */
+    int threads, next;           /* number of threads; the one that gets the next connection */
     size_t body, answer, copies; /* bytes in a body; in head and body; answers per read */
     bool close_after, head_only;
     int connections;
@@ -67,11 +72,11 @@ static void prepare(struct floor *floor)
         memcpy(floor->bytes + at, head, length);
 }
 
-static void watch(const struct floor *floor, int how, int fd, uint32_t what)
+static void watch(int epoll, int how, int fd, uint32_t what)
 {
     struct epoll_event event = {.events = what, .data.fd = fd};
 
-    if (epoll_ctl(floor->epoll, how, fd, &event) != 0)
+    if (epoll_ctl(epoll, how, fd, &event) != 0)
         die("epoll_ctl");
 }
 
@@ -94,7 +99,7 @@ static void listen_on(struct floor *floor, uint16_t port)
     fflush(stdout);
 }
 
-static void accept_all(const struct floor *floor)
+static void accept_all(struct floor *floor)
 {
     int fd;
 
@@ -102,7 +107,7 @@ static void accept_all(const struct floor *floor)
         if (fd >= floor->connections)
             close(fd);
         else
-            watch(floor, EPOLL_CTL_ADD, fd, EPOLLIN);
+            watch(floor->epolls[floor->next++ % floor->threads], EPOLL_CTL_ADD, fd, EPOLLIN);
     }
 }
 
@@ -123,7 +128,7 @@ static void answer(const struct floor *floor, int fd, bool waiting)
         }
         if (sent < 0) {
             if (!waiting)
-                watch(floor, EPOLL_CTL_MOD, fd, EPOLLOUT);
+                watch(floor->epoll, EPOLL_CTL_MOD, fd, EPOLLOUT);
             return;
         }
         *left -= (size_t)sent;
@@ -131,7 +136,7 @@ static void answer(const struct floor *floor, int fd, bool waiting)
     if (floor->close_after)
         close(fd);
     else if (waiting)
-        watch(floor, EPOLL_CTL_MOD, fd, EPOLLIN);
+        watch(floor->epoll, EPOLL_CTL_MOD, fd, EPOLLIN);
 }
 
 static void read_and_answer(const struct floor *floor, int fd)
@@ -147,7 +152,7 @@ static void read_and_answer(const struct floor *floor, int fd)
     answer(floor, fd, false);
 }
 
-static _Noreturn void serve(const struct floor *floor)
+static _Noreturn void serve(struct floor *floor)
 {
     struct epoll_event events[EVENTS];
 
@@ -167,6 +172,39 @@ static _Noreturn void serve(const struct floor *floor)
     }
 }
 
+static void *thread_main(void *argument)
+{
+    struct floor *floor = argument;
+
+    serve(floor);
+}
+
+/* As in webserverd: no thread preempts another. */
+static void use_batch_scheduling(void)
+{
+    static const struct sched_param none = {0};
+
+    sched_setscheduler(0, SCHED_BATCH, &none);
+}
+
+/* The first thread is the main thread, and accepts. */
+static void start_threads(const struct floor *floor)
+{
+    static struct floor copies[THREADS_MAX];
+
+    if (floor->threads > 1)
+        use_batch_scheduling(); /* inherited */
+    for (int i = 1; i < floor->threads; i++) {
+        pthread_t id;
+
+        copies[i] = *floor;
+        copies[i].epoll = floor->epolls[i];
+        copies[i].listener = -1;
+        if (pthread_create(&id, NULL, thread_main, &copies[i]) != 0)
+            die("pthread_create");
+    }
+}
+
 /* Allocates an entry for each possible descriptor. */
 static void make_table(struct floor *floor)
 {
@@ -183,11 +221,12 @@ static void make_table(struct floor *floor)
 
 int main(int argc, char **argv)
 {
-    struct floor floor = {.body = 1024, .copies = 1};
+    static int epolls[THREADS_MAX];
+    struct floor floor = {.body = 1024, .copies = 1, .epolls = epolls, .threads = 1};
     uint16_t port = 0;
     int option;
 
-    while ((option = getopt(argc, argv, "b:n:csp:")) >= 0) {
+    while ((option = getopt(argc, argv, "b:n:cst:p:")) >= 0) {
         switch (option) {
         case 'b':
             floor.body = strtoul(optarg, NULL, 10);
@@ -201,18 +240,27 @@ int main(int argc, char **argv)
         case 's':
             floor.head_only = true;
             break;
+        case 't':
+            floor.threads = atoi(optarg);
+            if (floor.threads < 1 || floor.threads > THREADS_MAX)
+                return EXIT_FAILURE;
+            break;
         case 'p':
             port = (uint16_t)strtoul(optarg, NULL, 10);
             break;
         default:
-            fprintf(stderr, "usage: bench_floor [-b BODY] [-n ANSWERS] [-c] [-s] [-p PORT]\n");
+            fprintf(stderr,
+                    "usage: bench_floor [-b BODY] [-n ANSWERS] [-c] [-s] [-t THREADS] [-p PORT]\n");
             return EXIT_FAILURE;
         }
     }
     make_table(&floor);
     prepare(&floor);
     listen_on(&floor, port);
-    floor.epoll = epoll_create1(0);
-    watch(&floor, EPOLL_CTL_ADD, floor.listener, EPOLLIN);
+    for (int i = 0; i < floor.threads; i++)
+        epolls[i] = epoll_create1(0);
+    floor.epoll = epolls[0];
+    watch(floor.epoll, EPOLL_CTL_ADD, floor.listener, EPOLLIN);
+    start_threads(&floor);
     serve(&floor);
 }

@@ -36,6 +36,8 @@ HEAD = (f"{'':14}{'CPU/request':>14}{'x floor':>9}{'ours/it':>9}{'95 % of that':
 
 
 def microseconds(value):
+    if value is None:
+        return "-"
     return f"{value / 1000:.1f} ms" if value >= 10000 else f"{value:.0f} us"
 
 
@@ -55,24 +57,27 @@ def block(title, results):
 
 
 # Bars for runs with logs on: scenario, reference, maximum ratio, what must reach it. "best" is the best of nginx, h2o
-# and lighttpd. INTERVAL: the 95 % interval must reach the bar.
+# and lighttpd, "best over TLS" the better of nginx and h2o. INTERVAL: the 95 % interval must reach the bar.
 MEDIAN, INTERVAL = "median", "interval"
 BARS = [
     ("small", "floor", 1.10, MEDIAN), ("small", "nginx", 0.75, MEDIAN), ("small", "h2o", 0.80, MEDIAN),
     ("small", "lighttpd", 0.90, MEDIAN), ("browser", "floor", 1.12, MEDIAN),
     ("close", "best", 0.92, MEDIAN), ("304", "nginx", 0.75, MEDIAN), ("404", "nginx", 0.75, MEDIAN),
     ("files", "best", 0.70, MEDIAN), ("pipeline", "nginx", 0.50, MEDIAN),
+    ("h2-small", "h2o", 1.00, MEDIAN), ("h2-c10", "h2o", 1.00, MEDIAN), ("h2-1m", "h2o", 1.00, MEDIAN),
+    ("tls-small", "best over TLS", 0.80, MEDIAN), ("tls-close", "nginx", 1.15, MEDIAN), ("tls-resume", "nginx", 1.00, MEDIAN),
+    ("tls-1m", "h2o", 1.00, MEDIAN),
     ("100k", "best", 1.05, INTERVAL), ("1m", "best", 1.05, INTERVAL), ("64m", "best", 1.05, INTERVAL),
 ]
-BEST_OF = ("nginx", "h2o", "lighttpd")
+BEST_OF = {"best": ("nginx", "h2o", "lighttpd"), "best over TLS": ("nginx", "h2o")}
 
 
 def opponent(results, name):
-    if name != "best":
+    if name not in BEST_OF:
         return name if name in results else None
-    if not all(peer in results for peer in BEST_OF):
+    if not all(peer in results for peer in BEST_OF[name]):
         return None
-    return min(BEST_OF, key=lambda peer: median_of(results[peer], "cpu_us"))
+    return min(BEST_OF[name], key=lambda peer: median_of(results[peer], "cpu_us"))
 
 
 def bars(results):
@@ -83,7 +88,7 @@ def bars(results):
         if theirs is None or "webserverd" not in results[key]:
             continue
         median, low, high = ratio(results[key], "webserverd", theirs)
-        what = f"{key}: ours / {theirs}" + (" (the best)" if against == "best" else "")
+        what = f"{key}: ours / {theirs}" + (f" (the {against})" if against in BEST_OF else "")
         found.append((what, most, median, f"{low:.2f} .. {high:.2f}",
                       (low if how == INTERVAL else median) <= most))
     return found

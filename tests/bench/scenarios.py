@@ -1,5 +1,6 @@
 """The load scenarios and the site that the servers serve."""
 import os
+import subprocess
 from dataclasses import dataclass, field
 
 BROWSER = (
@@ -30,8 +31,10 @@ class Scenario:
     body: int = KIB  # bytes of an answer's body
     status: int = 200
     depth: int = 1  # requests in one write
+    streams: int = 0  # HTTP/2: requests at a time on each connection; 0: HTTP/1.1
     script: str = "report.lua"
     encoding: str = ""  # Content-Encoding of the answer
+    tls: bool = False
     short: bool = False  # part of the short run
 
     @property
@@ -56,7 +59,25 @@ SCENARIOS = [
     Scenario("pipeline", "16-deep pipelining, c=100", depth=16, script="pipeline.lua"),
     Scenario("gzip", "gzip, c=100", "/gz/page.html", headers=("Accept-Encoding: gzip",), body=0,
              encoding="gzip"),
+    Scenario("tls-small", "TLS, small file, c=100", tls=True),
+    Scenario("tls-close", "TLS, full handshake per request, c=20", connections=20, headers=("Connection: close",), tls=True),
+    Scenario("tls-1m", "TLS, 1 MiB, c=20", "/large/1m.bin", 20, body=MIB, tls=True),
+    Scenario("h2-small", "HTTP/2, small file, c=100, m=32", streams=32, short=True),
+    Scenario("h2-c10", "HTTP/2, small file, c=10, m=100", connections=10, streams=100),
+    Scenario("h2-1m", "HTTP/2, 1 MiB, c=10, m=10", "/large/1m.bin", 10, body=MIB, streams=10),
 ]
+
+
+def certificate(site):
+    """The paths of the certificate and the key that all servers use: outside the site."""
+    return site + ".pem", site + ".key"
+
+
+def make_certificate(site):
+    path, key = certificate(site)
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30",
+                    "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", path],
+                   check=True, capture_output=True)
 
 
 def words(count):
@@ -76,6 +97,7 @@ def write_site(directory):
             file.write(content)
         os.utime(path, (MODIFIED, MODIFIED))
 
+    make_certificate(directory)
     for name in ("large", "f", "gz"):
         os.mkdir(os.path.join(directory, name))
     for name, size in (("1k.html", KIB), ("10k.bin", 10 * KIB), ("large/100k.bin", 100 * KIB), ("large/1m.bin", MIB)):

@@ -10,7 +10,10 @@ import socket
 import subprocess
 import time
 
+from scenarios import certificate
+
 SERVER_CORE, LOAD_CORE = "0", "1"
+TLS_CIPHERS = "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-ECDSA-CHACHA20-POLY1305"
 
 
 class Unavailable(Exception):
@@ -26,8 +29,9 @@ def free_port():
 class Server:
     """A running server: a process and its descendants."""
 
-    def __init__(self, name, command, port, log=None, cores=SERVER_CORE, stop=signal.SIGTERM):
-        self.name, self.port, self.log, self.stop_signal = name, port, log, stop
+    def __init__(self, name, command, port, log=None, cores=SERVER_CORE, stop=signal.SIGTERM, tls_port=None):
+        self.name, self.port, self.log, self.stop_signal, self.tls_port = name, port, log, stop, tls_port
+        self.http2_port = port  # for clients that begin with HTTP/2
         self.last_ns = {}  # by thread
         self.process = subprocess.Popen(["taskset", "-c", cores] + command, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
@@ -123,11 +127,13 @@ class Webserverd:
     def __init__(self, directory):
         self.directory = directory
 
-    def start(self, site, work, log, options=(), cores=SERVER_CORE):
-        port, logged = free_port(), os.path.join(work, "webserverd.log")
+    def start(self, site, work, log, options=(), cores=SERVER_CORE, tickets=False):
+        port, tls_port, logged = free_port(), free_port(), os.path.join(work, "webserverd.log")
+        pem, key = certificate(site)
         settings = {
             "server.name": f"bench-{os.getpid()}-{port}", "server.root": site,
-            "server.listen": f"127.0.0.1:{port}", "server.run_dir": work,
+            "server.listen": f"127.0.0.1:{port} https://127.0.0.1:{tls_port}", "server.run_dir": work,
+            "tls.certificate": pem, "tls.key": key, "tls.session_tickets": "on" if tickets else "off",
             "workers.processes": 1, "workers.threads": 1, "connections.keepalive_timeout": "10m",
             "cache.max_entries": 16384,
             "log.access": logged if log else "off", "log.error": os.path.join(work, "webserverd.err"),
@@ -136,7 +142,7 @@ class Webserverd:
         command = [os.path.join(self.directory, "webserverd")]
         for key, value in settings.items():
             command += ["-o", f"{key}={value}"]
-        server = Server(self.name, command, port, logged if log else None, cores)
+        server = Server(self.name, command, port, logged if log else None, cores, tls_port=tls_port)
         server.instance = settings["server.name"]
         server.socket = os.path.join(work, settings["server.name"] + ".sock")
         return server
@@ -147,8 +153,10 @@ class Nginx:
 
     name = "nginx"
 
-    def start(self, site, work, log):
-        port, logged = free_port(), os.path.join(work, "nginx.log")
+    def start(self, site, work, log, tickets=False):
+        port, tls_port, http2_port = free_port(), free_port(), free_port()
+        logged = os.path.join(work, "nginx.log")
+        pem, key = certificate(site)
         access = f"{logged} combined buffer=64k flush=1s" if log else "off"
         temporary = "".join(f"{kind}_temp_path {work}/nginx.{kind};\n" for kind in
                             ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
@@ -163,13 +171,18 @@ http {{
     {temporary}
     access_log {access};
     server {{
-        listen 127.0.0.1:{port} backlog=4096; root {site};
+        listen 127.0.0.1:{port} backlog=4096; listen 127.0.0.1:{http2_port} http2 backlog=4096; root {site};
+        listen 127.0.0.1:{tls_port} ssl backlog=4096;
+        ssl_certificate {pem}; ssl_certificate_key {key}; ssl_protocols TLSv1.2 TLSv1.3;
+        ssl_ciphers {TLS_CIPHERS}; ssl_session_tickets {"on" if tickets else "off"}; ssl_session_cache off;
         location /gz/ {{ gzip on; gzip_types *; }}
         location /large/ {{ sendfile on; tcp_nopush on; }}
     }}
 }}
 """)
-        return Server(self.name, [binary("nginx"), "-c", config], port, logged if log else None)
+        server = Server(self.name, [binary("nginx"), "-c", config], port, logged if log else None, tls_port=tls_port)
+        server.http2_port = http2_port
+        return server
 
 
 class Lighttpd:
@@ -205,8 +218,9 @@ $HTTP["url"] =~ "^/gz/" {{
 class H2o:
     name = "h2o"
 
-    def start(self, site, work, log):
-        port, logged = free_port(), os.path.join(work, "h2o.log")
+    def start(self, site, work, log, tickets=False):
+        port, tls_port, logged = free_port(), free_port(), os.path.join(work, "h2o.log")
+        pem, key = certificate(site)
         access = f"access-log: {logged}" if log else ""
         user = "user: root" if os.getuid() == 0 else ""
         config = write(os.path.join(work, "h2o.conf"), f"""
@@ -218,6 +232,11 @@ pid-file: {work}/h2o.pid
 error-log: {work}/h2o.err
 {user}
 listen: {{ host: 127.0.0.1, port: {port} }}
+listen:
+  host: 127.0.0.1
+  port: {tls_port}
+  ssl: {{ certificate-file: {pem}, key-file: {key}, cipher-suite: "{TLS_CIPHERS}", neverbleed: OFF }}
+ssl-session-resumption: {{ mode: {"ticket" if tickets else "off"} }}
 {access}
 hosts:
   default:
@@ -225,7 +244,7 @@ hosts:
       "/gz": {{ file.dir: {site}/gz, compress: [gzip] }}
       "/": {{ file.dir: {site} }}
 """)
-        return Server(self.name, [binary("h2o"), "-c", config], port, logged if log else None)
+        return Server(self.name, [binary("h2o"), "-c", config], port, logged if log else None, tls_port=tls_port)
 
 
 class Apache:
@@ -283,13 +302,13 @@ class Floor:
     def __init__(self, directory):
         self.directory = directory
 
-    def start(self, scenario):
+    def start(self, scenario, threads=1, cores=SERVER_CORE):
         port = free_port()
-        command = [os.path.join(self.directory, "bench_floor"), "-p", str(port),
+        command = [os.path.join(self.directory, "bench_floor"), "-p", str(port), "-t", str(threads),
                    "-b", str(scenario.body), "-n", str(scenario.depth)]
         command += ["-c"] if scenario.closes else []
         command += ["-s"] if scenario.status == 304 else []
-        return Server(self.name, command, port)
+        return Server(self.name, command, port, cores=cores)
 
 
 PEERS = {peer.name: peer for peer in (Nginx, H2o, Lighttpd, Apache)}
