@@ -2,11 +2,12 @@
 #
 #   docker compose up --build          serve www/ on 127.0.0.1:8080
 #   docker compose exec web wsconsole  watch it
+#   docker compose run --rm benchmark  put load on it
 FROM debian:12-slim AS build
 RUN apt-get update \
     && apt-get install -y --no-install-recommends \
         build-essential cmake ninja-build pkg-config \
-        libevent-dev libinih-dev libjansson-dev libseccomp-dev zlib1g-dev \
+        libcrypt-dev libevent-dev libinih-dev libjansson-dev libseccomp-dev zlib1g-dev libssl-dev libnghttp2-dev \
         libncurses-dev libcurl4-openssl-dev
 WORKDIR /source
 COPY . .
@@ -19,7 +20,7 @@ RUN cmake -G Ninja -B /build -DCMAKE_BUILD_TYPE=RelWithDebInfo -DBUILD_TESTING=O
 FROM debian:12-slim
 RUN apt-get update \
     && apt-get install -y --no-install-recommends \
-        libevent-core-2.1-7 libinih1 libjansson4 libseccomp2 zlib1g \
+        libcrypt1 libevent-core-2.1-7 libinih1 libjansson4 libseccomp2 zlib1g libssl3 libnghttp2-14 \
         libncursesw6 libtinfo6 ncurses-base libcurl4 \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --system --uid 10001 --home-dir /run/webserverd --no-create-home webserverd \

@@ -32,6 +32,8 @@ install(DIRECTORY www/ DESTINATION ${site_directory})
 install(FILES ${CMAKE_BINARY_DIR}/webserver.ini DESTINATION ${config_directory})
 install(DIRECTORY DESTINATION ${log_directory})
 install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES etc/prometheus/webserverd.rules.yml etc/grafana/webserverd.json
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/webserverd/monitoring)
 install(FILES etc/webserverd.socket DESTINATION lib/systemd/system)
 
 # The unit and logrotate's file need absolute paths, so they are written when the prefix is known.
@@ -52,14 +54,3 @@ install(CODE "
     file(CONFIGURE OUTPUT \$ENV{DESTDIR}\${rotation} CONTENT \"\${text}\" @ONLY)
     list(APPEND CMAKE_INSTALL_MANIFEST_FILES \${unit} \${rotation})
 ")
-
-find_program(SYSTEMD_ANALYZE systemd-analyze)
-if(BUILD_TESTING AND SYSTEMD_ANALYZE)
-    set(sbin ${CMAKE_INSTALL_FULL_SBINDIR})
-    set(config ${CMAKE_INSTALL_FULL_SYSCONFDIR}/webserverd)
-    configure_file(etc/webserverd.service.in webserverd.service @ONLY)
-    # An exposure of more than 1.5 is a failure.
-    add_test(NAME units.security COMMAND ${SYSTEMD_ANALYZE} security --offline=true --threshold=15
-        --no-pager ${CMAKE_BINARY_DIR}/webserverd.service)
-    set_tests_properties(units.security PROPERTIES LABELS unit TIMEOUT 60)
-endif()
