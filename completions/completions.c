@@ -33,6 +33,12 @@ static const struct option wsctl_options[] = {
 #undef OPTION
 };
 
+static const struct option watch_options[] = {
+#define OPTION(letter, name, argument, help) {letter, name, argument, help},
+#include "console/wsctl_watch.def"
+#undef OPTION
+};
+
 static const struct option wsconsole_options[] = {
 #define OPTION(name, letter, argument, place, help) {letter, #name, argument, help},
 #include "console/app/options.def"
@@ -69,6 +75,7 @@ static const struct mode webserverd_modes[] = {
 
 static const struct mode wsctl_modes[] = {
     {"", wsctl_options, COUNT(wsctl_options), "@modes", NULL},
+    {"watch", watch_options, COUNT(watch_options), "", "print the load every second"},
 #define COMMAND(name, function, arguments, min, max, changes, help)                                \
     {name, NULL, 0, arguments, help},
 #include "common/commands.def"
@@ -110,6 +117,7 @@ static const struct argument {
     {"wsconsole", "", "name", "@instances"},
     {"wsconsole", "", "socket", "@files"},
     {"wsconsole", "", "wait", "off"},
+    {"wsconsole", "", "alert-command", "@files"},
     {"wsconsole", "", "theme", "dark light mono"},
     {"wsconsole", "", "view", "@views"},
     {"wsconsole", "", "once", "@views"},

@@ -2,6 +2,7 @@
  * Writes webserver.ini(5): `config_manual TEMPLATE OUTPUT` copies the mdoc(7) page TEMPLATE and
  * replaces its line "@KEYS@" by the sections and keys of common/config.def.
  */
+#include "daemon/config/hosts.h"
 #include "daemon/config/keys.h"
 #include "daemon/config/value.h"
 
@@ -120,6 +121,19 @@ static void print_key(FILE *out, const struct config_key *key)
         print_literal(out, key->fallback, " .");
 }
 
+/* The keys of [host] refer to those that give their defaults. */
+static void print_host_keys(FILE *out)
+{
+    fputs(".Bl -tag -width Ds\n", out);
+    for (int i = 0; i < HOST_KEY_COUNT; i++) {
+        const struct config_key *key = config_host_key_type((enum config_host_key)i);
+
+        fprintf(out, ".It Ic %s\nAs\n.Ic %s\nof [%s].\n", config_host_key_names[i], key->name,
+                key->section);
+    }
+    fputs(".El\n", out);
+}
+
 static void print_section(FILE *out, const struct config_section *section)
 {
     size_t keys = 0;
@@ -135,6 +149,8 @@ static void print_section(FILE *out, const struct config_section *section)
     }
     if (keys > 0)
         fputs(".El\n", out);
+    if (strcmp(section->name, "host") == 0)
+        print_host_keys(out);
 }
 
 static int copy_template(FILE *template, FILE *out)

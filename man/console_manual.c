@@ -4,7 +4,7 @@
  *     @OPTIONS@      becomes the list of options of console/app/options.def
  *     @SETTINGS@     the options that console.ini may set
  *     @KEYS@         the list of keys of console/ui/keys.def
- *     @CONFIRMATIONS@  the commands that need a confirmation, from console/scene/confirmations.def
+ *     @MARKS@        the marks on the graphs, from console/data/marks.def
  *     @SCENARIOS@    the guided scenarios of console/lab/scenarios.def
  *     @SCREEN name@  the golden screen SCREENS/name-72x22-ascii.txt of the tests
  */
@@ -41,10 +41,13 @@ static const struct {
 #undef KEY
 };
 
-static const char *const confirmations[] = {
-#define CONFIRM(command, when, question) command,
-#include "console/scene/confirmations.def"
-#undef CONFIRM
+static const struct {
+    char letter;
+    const char *help;
+} marks[] = {
+#define MARK(name, letter, severe, help) {letter, help},
+#include "console/data/marks.def"
+#undef MARK
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -117,11 +120,12 @@ static void put_keys(FILE *out)
     fputs(".El\n", out);
 }
 
-static void put_confirmations(FILE *out)
+static void put_marks(FILE *out)
 {
-    for (size_t i = 0; i < COUNT(confirmations); i++)
-        fprintf(out, "%s.Ic %s", i == 0 ? "" : " ,\n", confirmations[i]);
-    fputs("\n", out);
+    fputs(".Bl -tag -width Ds -compact\n", out);
+    for (size_t i = 0; i < COUNT(marks); i++)
+        fprintf(out, ".It Cm \\&%c\n%s\n", marks[i].letter, marks[i].help);
+    fputs(".El\n", out);
 }
 
 /* Writes each sentence on a line of its own, as mandoc -T lint demands. */
@@ -185,8 +189,8 @@ static int put_line(FILE *out, const char *line)
         put_settings(out);
     else if (strcmp(line, "@KEYS@\n") == 0)
         put_keys(out);
-    else if (strcmp(line, "@CONFIRMATIONS@\n") == 0)
-        put_confirmations(out);
+    else if (strcmp(line, "@MARKS@\n") == 0)
+        put_marks(out);
     else if (strcmp(line, "@SCENARIOS@\n") == 0)
         put_scenarios(out);
     else if (sscanf(line, "@SCREEN %63[a-z-]@", name) == 1)
