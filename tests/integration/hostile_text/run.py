@@ -6,6 +6,8 @@
 Names, requests, answers and files contain control characters (C0, DEL, C1), line separators and bidirectional
 controls. No output of the programs may contain one of them, and no foreign text may begin a line.
 """
+import contextlib
+import faulthandler
 import json
 import os
 import pathlib
@@ -19,6 +21,7 @@ import time
 import urllib.parse
 
 PATIENCE_S = 60
+STUCK_S = 240  # then say where
 FORGED = "FORGED"
 HOSTILE = f"\x1b[2J\x07\x08\x7f\u0085\u009b1A\u061c\u200f\u2028\u202e\u2066\r\n{FORGED}\t\u00e4"
 NAME = "\u009b\u202e\u00e4.html"  # of a file; a request for one with C0 is rejected
@@ -55,16 +58,17 @@ def check(what, output, shows=False):
 
 
 def wait_for(condition, what):
-    for _ in range(PATIENCE_S * 20):
-        result = condition()
-        if result:
-            return result
+    give_up = time.monotonic() + PATIENCE_S
+    while not (result := condition()):
+        if time.monotonic() > give_up:
+            sys.exit(f"timeout: {what}")
         time.sleep(0.05)
-    sys.exit(f"timeout: {what}")
+    return result
 
 
 class Listener(threading.Thread):
-    """Answers each connection with what ANSWER returns for the first bytes."""
+    """Answers each connection with what ANSWER returns for the first bytes. A client may close or reset its
+    connection at any time."""
 
     def __init__(self, address, answer):
         super().__init__(daemon=True)
@@ -78,7 +82,7 @@ class Listener(threading.Thread):
     def run(self):
         while True:
             client, _ = self.socket.accept()
-            with client:
+            with client, contextlib.suppress(ConnectionError):
                 client.sendall(self.answer(client.recv(65536)))
 
 
@@ -173,11 +177,11 @@ class Test:
 
     def status(self):
         done = subprocess.run([self.programs / "wsctl", "-n", self.name, "--json", "status"], capture_output=True,
-                              check=False)
+                              timeout=PATIENCE_S, check=False)
         return json.loads(done.stdout) if done.returncode == 0 else None
 
     def request(self, text):
-        with socket.create_connection(("127.0.0.1", self.port)) as client:
+        with socket.create_connection(("127.0.0.1", self.port), PATIENCE_S) as client:
             client.sendall(text)
             client.shutdown(socket.SHUT_WR)
             while client.recv(65536):
@@ -185,6 +189,7 @@ class Test:
 
     def command(self, line):
         with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(PATIENCE_S)
             client.connect(f"{self.home}/run/{self.name}.sock")
             client.sendall(line + b"\n")
             check("answer", client.makefile("rb").readline())
@@ -256,13 +261,14 @@ class Test:
 
 
 def main():
+    faulthandler.dump_traceback_later(STUCK_S)
     with tempfile.TemporaryDirectory(prefix="webserverd-hostile-") as directory:
         test = Test(sys.argv[1], directory)
-        test.arguments()
-        test.wsctl()
-        test.wsload()
-        for form in ("combined", "json"):
-            test.serve(form)
+        for part, *words in ((test.arguments,), (test.wsctl,), (test.wsload,), (test.serve, "combined"),
+                             (test.serve, "json")):
+            start = time.monotonic()
+            part(*words)
+            print(f"{part.__name__} {' '.join(words)}: {time.monotonic() - start:.1f} s", flush=True)
 
 
 main()
