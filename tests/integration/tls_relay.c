@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -30,10 +31,11 @@ struct tls_relay {
     pthread_t acceptor;
     pthread_mutex_t lock;
     pthread_cond_t ended;
-    int connections;
+    TAILQ_HEAD(, pair) pairs; /* under the lock */
 };
 
 struct pair {
+    TAILQ_ENTRY(pair) link;
     struct tls_relay *relay;
     int client, server;
     SSL *ssl;
@@ -136,10 +138,10 @@ static void *run_pair(void *argument)
         continue; /* a close now would reset the connection before the client has read all */
     SSL_free(pair->ssl);
     close(pair->server);
+    pthread_mutex_lock(&relay->lock);
+    TAILQ_REMOVE(&relay->pairs, pair, link);
     close(pair->client);
     free(pair);
-    pthread_mutex_lock(&relay->lock);
-    relay->connections--;
     pthread_cond_signal(&relay->ended);
     pthread_mutex_unlock(&relay->lock);
     return NULL;
@@ -158,7 +160,7 @@ static void *accept_all(void *argument)
             continue;
         *pair = (struct pair){.relay = relay, .client = client, .server = -1};
         pthread_mutex_lock(&relay->lock);
-        relay->connections++;
+        TAILQ_INSERT_TAIL(&relay->pairs, pair, link);
         pthread_mutex_unlock(&relay->lock);
         if (pthread_create(&thread, NULL, run_pair, pair) != 0)
             abort();
@@ -182,6 +184,7 @@ struct tls_relay *tls_relay_start(uint16_t port)
     assert_int_equal(listen(relay->listener, 128), 0);
     assert_int_equal(getsockname(relay->listener, (struct sockaddr *)&address, &length), 0);
     relay->port = ntohs(address.sin_port);
+    TAILQ_INIT(&relay->pairs);
     pthread_mutex_init(&relay->lock, NULL);
     pthread_cond_init(&relay->ended, NULL);
     assert_int_equal(pthread_create(&relay->acceptor, NULL, accept_all, relay), 0);
@@ -195,10 +198,14 @@ uint16_t tls_relay_port(const struct tls_relay *relay)
 
 void tls_relay_stop(struct tls_relay *relay)
 {
+    struct pair *pair;
+
     shutdown(relay->listener, SHUT_RDWR); /* accept4() fails */
     pthread_join(relay->acceptor, NULL);
     pthread_mutex_lock(&relay->lock);
-    while (relay->connections > 0)
+    TAILQ_FOREACH(pair, &relay->pairs, link)
+    shutdown(pair->client, SHUT_RDWR);
+    while (!TAILQ_EMPTY(&relay->pairs))
         pthread_cond_wait(&relay->ended, &relay->lock);
     pthread_mutex_unlock(&relay->lock);
     close(relay->listener);

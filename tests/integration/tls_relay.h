@@ -14,7 +14,7 @@ struct tls_relay;
 struct tls_relay *tls_relay_start(uint16_t port);
 uint16_t tls_relay_port(const struct tls_relay *relay);
 
-/* Waits for the end of all connections. */
+/* Ends the connections that a failed test has left, and waits for all. */
 void tls_relay_stop(struct tls_relay *relay);
 
 #endif
