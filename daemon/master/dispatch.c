@@ -84,7 +84,7 @@ static bool has_descriptors(const struct dispatch *dispatch, const struct worker
 /* Logs once per shortage. */
 static void warn_of_shortage(struct dispatch *dispatch, uint32_t slot, uint64_t now)
 {
-    if (now - dispatch->short_ns >= WARN_AGAIN_S * NS_PER_S)
+    if (dispatch->short_ns == 0 || now - dispatch->short_ns >= WARN_AGAIN_S * NS_PER_S)
         event_log(LEVEL_WARN,
                   "worker slot %u has no free descriptor for another connection (raise the limit: "
                   "ulimit -n)",

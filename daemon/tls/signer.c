@@ -110,12 +110,13 @@ void signer_connect(struct signer *signer, int fd)
     send_waiting(signer);
 }
 
-/* Those of LIST that wait since before BEFORE_NS; each list is in that order. */
-static void expire(struct signer *signer, struct waiting *list, uint64_t before_ns)
+/* Each list is in the order of the time since when they wait. */
+static void expire(struct signer *signer, struct waiting *list, uint64_t now_ns,
+                   uint64_t patience_ns)
 {
     struct signer_handshake *first;
 
-    while ((first = TAILQ_FIRST(list)) != NULL && first->since_ns < before_ns) {
+    while ((first = TAILQ_FIRST(list)) != NULL && now_ns > first->since_ns + patience_ns) {
         TAILQ_REMOVE(list, first, link);
         if (list == &signer->sent)
             signer->sent_count--;
@@ -123,10 +124,10 @@ static void expire(struct signer *signer, struct waiting *list, uint64_t before_
     }
 }
 
-void signer_expire(struct signer *signer, uint64_t before_ns)
+void signer_expire(struct signer *signer, uint64_t now_ns, uint64_t patience_ns)
 {
-    expire(signer, &signer->sent, before_ns);
-    expire(signer, &signer->unsent, before_ns);
+    expire(signer, &signer->sent, now_ns, patience_ns);
+    expire(signer, &signer->unsent, now_ns, patience_ns);
     send_waiting(signer);
 }
 

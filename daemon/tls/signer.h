@@ -44,8 +44,8 @@ void signer_free(struct signer *signer);
 /* FD, which it takes over, is the link to the keys process from now on. */
 void signer_connect(struct signer *signer, int fd);
 
-/* Lets fail what has waited since before BEFORE_NS. */
-void signer_expire(struct signer *signer, uint64_t before_ns);
+/* Lets fail what has waited for more than PATIENCE_NS. */
+void signer_expire(struct signer *signer, uint64_t now_ns, uint64_t patience_ns);
 
 /*
  * Continues the handshake of SSL. Returns true with the result of SSL_do_handshake() and errno; or

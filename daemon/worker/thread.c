@@ -227,9 +227,8 @@ static void on_tick(evutil_socket_t fd, short what, void *argument)
     update_scheduling_policy(thread);
     timeouts_expire(loop);
     if (loop->signer != NULL)
-        signer_expire(loop->signer,
-                      context->loop_now_ns -
-                          context->worker->config->connections_header_timeout * NS_PER_MS);
+        signer_expire(loop->signer, context->loop_now_ns,
+                      context->worker->config->connections_header_timeout * NS_PER_MS);
     if (loop->log_full)
         connections_retry_log(loop);
     listen_sockets_retry(loop);

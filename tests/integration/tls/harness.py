@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import random
+import signal
 import socket
 import ssl
 import subprocess
@@ -87,8 +88,9 @@ class Bench:
         return {"tls.certificate": " ".join(self.path(f"{name}.pem") for name in names),
                 "tls.key": " ".join(self.path(f"{name}.key") for name in names)}
 
-    def start(self, *certificates, **settings):
-        return Server(self, self.pair(*(certificates or ("ec",))), settings)
+    def start(self, *certificates, under=(), **settings):
+        """UNDER: words of a program that runs the server."""
+        return Server(self, self.pair(*(certificates or ("ec",))), settings, under)
 
     def command(self, *certificates, **settings):
         """Words that start a webserverd with https:// and the settings (server__listen is server.listen)."""
@@ -101,9 +103,9 @@ class Bench:
 class Server:
     """A running webserverd, with its configuration in a file, so that it can be reloaded."""
 
-    def __init__(self, bench, pair, settings):
+    def __init__(self, bench, pair, settings, under=()):
         bench.servers += 1
-        self.bench = bench
+        self.bench, self.under = bench, under
         self.name = f"tls-{os.getpid()}-{bench.servers}"
         self.directory = bench.directory / self.name
         self.directory.mkdir()
@@ -112,7 +114,7 @@ class Server:
         self.set(**settings)
         self.said = open(self.directory / "said", "wb")
         self.process = subprocess.Popen(
-            [bench.programs / "webserverd", "-f", self.directory / "webserver.ini", "-o", f"server.name={self.name}",
+            [*under, bench.programs / "webserverd", "-f", self.directory / "webserver.ini", "-o", f"server.name={self.name}",
              "-o", f"server.run_dir={self.directory}"], stdout=self.said, stderr=self.said)
         self.plain_port, self.port = until(self.find_ports, "ports of the server")
 
@@ -120,7 +122,10 @@ class Server:
         return self
 
     def __exit__(self, kind, error, trace):
-        self.process.terminate()
+        if self.under:
+            os.kill(self.status()["pid"], signal.SIGTERM)
+        else:
+            self.process.terminate()
         status = self.process.wait(PATIENCE_S)
         self.said.close()
         if kind is not None:

@@ -1,5 +1,6 @@
 """The keys process: the only one with private keys in its memory; the workers need it for full handshakes only."""
 import array
+import concurrent.futures
 import ctypes
 import os
 import pathlib
@@ -8,7 +9,9 @@ import signal
 import socket
 import stat
 import struct
+import subprocess
 import threading
+import time
 
 from harness import Exchange, expect, expect_in, run, test, until
 from sessions import full, is_resumed
@@ -269,6 +272,22 @@ def hung_keys_process_is_replaced(bench):
         os.kill(pid, signal.SIGSTOP)
         another_keys_pid(server, pid)
         handshakes(server, 1)
+
+
+@test
+def signature_is_awaited_on_a_machine_that_has_just_booted(bench):
+    """The monotonic clock shows less than header_timeout."""
+    under = ["unshare", "--time", f"--monotonic={-int(time.monotonic()) + 60}", "--fork"]
+    if subprocess.run([*under, "true"], check=False, capture_output=True).returncode != 0:
+        print("skipped: no time namespace")
+        return
+    with bench.start(under=under, connections__header_timeout="1h", workers__processes="1") as server:
+        os.kill(keys_pid(server), signal.SIGSTOP)
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            connected = pool.submit(server.connect)
+            time.sleep(2.5)  # the serving threads look once a second
+            os.kill(keys_pid(server), signal.SIGCONT)
+            connected.result().close()
 
 
 @test
