@@ -159,7 +159,7 @@ def testssl_finds_nothing_weak(bench):
     found = json.loads(report.read_text())
     expect({"TLS1_2", "TLS1_3", "SSLv3", "heartbleed", "ROBOT", "LUCKY13", "PFS"} - {one["id"] for one in found}, set(),
            f"checks that testssl.sh did not make:\n{done.stdout}")
-    weak = [one for one in found if one["severity"] not in ("OK", "INFO")]
+    weak = [one for one in found if one["severity"] not in ("OK", "INFO") and one["id"] != "engine_problem"]  # of its own
     expect(weak, [], "what testssl.sh does not like")
 
 
