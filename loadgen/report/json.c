@@ -335,6 +335,7 @@ int result_write_json(FILE *out, const struct result *result)
     const struct tally *tally = &result->tally;
     json_t *object = json_object();
 
+    json_object_set_new(object, "schema", json_integer(REPORT_SCHEMA));
     json_object_set_new(object, "wsload", json_string(WEBSERVERD_VERSION));
     json_object_set_new(object, "plan", plan_object(result));
     json_object_set_new(object, "elapsed_s", json_real((double)result->elapsed_ns / 1e9));

@@ -10,6 +10,12 @@
 #include <jansson.h>
 #include <stdio.h>
 
+/*
+ * Version of wsload.schema.json, the member "schema" of each report. It increases when a member is
+ * removed or changes its meaning, type or unit; not for a new member.
+ */
+enum { REPORT_SCHEMA = 1 };
+
 /* Returns 0, or -1 if out of memory or OUT fails. */
 int result_write_json(FILE *out, const struct result *result);
 

@@ -185,6 +185,7 @@ int sweep_write_json(FILE *out, const struct sweep *sweep)
 {
     json_t *object = json_object(), *curves = json_array();
 
+    json_object_set_new(object, "schema", json_integer(REPORT_SCHEMA));
     json_object_set_new(object, "wsload", json_string(WEBSERVERD_VERSION));
     json_object_set_new(object, "sweep", sweep_object(sweep));
     for (size_t i = 0; i < sweep->curve_count; i++)

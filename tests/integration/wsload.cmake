@@ -49,4 +49,6 @@ if(Python3_FOUND)
                     $<TARGET_FILE:wsload>)
     add_wsload_test(wsload_protocols 1 ${Python3_EXECUTABLE} -B
                     ${CMAKE_CURRENT_LIST_DIR}/wsload/protocols.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+    add_wsload_test(wsload_json 1 ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_LIST_DIR}/wsload/json_page.py
+                    ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_BINARY_DIR}/man/wsload-json.5)
 endif()

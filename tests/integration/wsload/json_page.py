@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""Compares wsload-json(5) with actual reports: each member of a report must be in the page, and the reverse.
+
+    json_page.py PROGRAMS PAGE [UNITTEST_ARGUMENT...]
+"""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import protocols
+import servers
+
+PAGE = None
+TYPES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number",
+         type(None): "null"}
+QUICK = ("-c", "4", "-n", "400", "-t", "2")
+
+# Each kind of run.
+KINDS = (
+    QUICK,
+    ("-r", "200", "-d", "1200ms", "-w", "200ms", "-c", "4"),
+    ("--stages", "200ms:100,200ms:200", "-c", "4"),
+    (*QUICK, "--no-keepalive"),
+    (*QUICK, "--repeat", "2"),
+    (*QUICK, "-p", "50,99.99", "--fail-if", "p50>3600s", "--max-errors", "1%"),
+)
+# Sections of the page that a run uses.
+SECTIONS = ("Run", "Times", "Round", "Interval", "Finding")
+
+
+class Member:
+    def __init__(self, pattern, types):
+        self.pattern = re.compile(pattern)
+        self.types = set(types.split(" of ")[0].split(" or ")) | (
+            {"null"} if types.endswith("or null") else set())
+        self.section = None  # that describes the object
+        self.seen = False
+
+    def accepts(self, value):
+        name = TYPES[type(value)]
+        return name in self.types or (name == "integer" and "number" in self.types)
+
+
+def read_page():
+    """The members of each section of the page."""
+    sections, section, member = {}, None, None
+    for line in PAGE.read_text().splitlines():
+        if line.startswith((".Ss ", ".Sh ")):
+            section, member = sections.setdefault(line[4:], []), None
+        elif line.startswith(".It Cm "):
+            name, types = line[len(".It Cm "):].split(" Pq ")
+            name, _, variable = name.partition(" Ns Ar ")
+            member = Member(re.escape(name) + (".+" if variable else ""), types)
+            section.append(member)
+        elif line.startswith(".Sx ") and member is not None:
+            member.section = line[4:].rstrip(" .")
+    return sections
+
+
+class Checker:
+    def __init__(self):
+        self.sections = read_page()
+        self.wrong = set()
+
+    def check(self, section, value, path=""):
+        """Checks the members of the object VALUE; PATH is the beginning of their names."""
+        for name, member in value.items():
+            self.check_member(section, path + name, member)
+
+    def check_member(self, section, path, value):
+        # A literal name comes before a variable one.
+        found = [one for one in self.sections[section] if one.pattern.fullmatch(path)]
+        if not found or not found[0].accepts(value):
+            self.wrong.add(f"{section}: {path} = {str(value)[:60]}")
+            return
+        found[0].seen = True
+        inner, below = found[0].section or section, "" if found[0].section else path
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, dict):
+                mark = "[]." if isinstance(value, list) else "."
+                self.check(inner, item, below + mark if below else "")
+
+    def unseen(self):
+        return [f"{name}: {one.pattern.pattern}" for name in SECTIONS for one in self.sections[name]
+                if not one.seen]
+
+
+class JsonPage(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory(prefix="wsload-test.")
+        self.addCleanup(directory.cleanup)
+        self.directory = pathlib.Path(directory.name)
+        self.server = protocols.Server(directory.name)
+        self.addCleanup(self.server.stop)
+        self.checker = Checker()
+
+    def report(self, way, *words, url=None):
+        process = protocols.start(way, url or self.server.url(way[1]), "--grace", "60s", *words)
+        text, _ = process.communicate(timeout=servers.PATIENCE_S * 4)
+        report = json.loads(text)
+        self.assertEqual(report["schema"], 1)
+        return report
+
+    def check_runs(self):
+        for way in protocols.WAYS:
+            for words in KINDS:
+                if "--no-keepalive" not in words or "--streams" not in way[2]:
+                    self.checker.check("Run", self.report(way, *words))
+
+    def check_errors(self):
+        """No listener, and a certificate that is not trusted."""
+        (port,) = servers.free_ports(1)
+        for engine in ("curl", "raw"):
+            way = (engine, "https", ("--cacert", self.directory / "localhost.pem"))
+            self.checker.check("Run", self.report(way, *QUICK, url=f"http://127.0.0.1:{port}/"))
+            untrusted = subprocess.run(
+                [protocols.PROGRAMS / "wsload", "--json", "--quiet", "--engine", engine, *QUICK,
+                 self.server.url("https")], capture_output=True, text=True, check=False)
+            self.checker.check("Run", json.loads(untrusted.stdout))
+
+    def check_baseline(self):
+        base = self.directory / "base.json"
+        for engine in ("curl", "raw"):
+            way = (engine, "http", ())
+            base.write_text(json.dumps(self.report(way, *QUICK)))
+            for condition in ("p50>100000x", "p50>0.00001x"):
+                self.checker.check("Run", self.report(way, *QUICK, "--baseline", base,
+                                                      "--fail-if", condition))
+
+    def test_page_and_reports_have_the_same_members(self):
+        self.check_runs()
+        self.check_errors()
+        self.check_baseline()
+        self.assertEqual(sorted(self.checker.wrong), [])
+        self.assertEqual(self.checker.unseen(), [])
+
+    def test_page_has_the_members_of_a_sweep(self):
+        sweep = subprocess.run(
+            [protocols.PROGRAMS / "wsload", "sweep", "--json", "--quiet", "-c", "1,2,4", "-n", "50",
+             "--repeat", "2", self.server.url("http")], capture_output=True, text=True, check=True)
+        self.checker.check("Sweep", json.loads(sweep.stdout))
+        self.assertEqual(sorted(self.checker.wrong), [])
+
+    def test_unknown_missing_and_mistyped_members_are_found(self):
+        report = self.report(("raw", "http", ()), *QUICK)
+        report["surprise"] = 1
+        report["plan"]["threads"] = "two"
+        report["latency_us"]["q50"] = 1.5
+        report["seconds"][0]["begin_s"] = None
+        self.checker.check("Run", report)
+        self.assertEqual([line.split(" = ")[0] for line in sorted(self.checker.wrong)],
+                         ["Run: plan.threads", "Run: seconds[].begin_s", "Run: surprise", "Times: q50"])
+        self.assertIn(r"Interval: median", self.checker.unseen())
+
+
+if __name__ == "__main__":
+    protocols.PROGRAMS, PAGE = map(pathlib.Path, sys.argv[1:3])
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=1)
