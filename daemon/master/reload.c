@@ -2,6 +2,7 @@
 
 #include "daemon/base/events.h"
 #include "daemon/base/service.h"
+#include "daemon/config/changes.h"
 #include "daemon/config/keys.h"
 #include "daemon/config/load.h"
 #include "daemon/config/value.h"
@@ -25,7 +26,7 @@ struct reload {
     uint64_t attempt;       /* of the last request, or 0 if it failed */
     char *failure;          /* of the last attempt, or NULL */
     char *refusal;          /* why the last request was not accepted */
-    json_t *changed;        /* names of keys */
+    json_t *changed;        /* names of keys and sections */
 };
 
 /* Loading and comparing configurations */
@@ -111,6 +112,12 @@ static struct config *load(const struct reload *reload, char **errors)
     return NULL;
 }
 
+static void append_section(void *list, const char *title, size_t length)
+{
+    json_array_append_new(list, json_stringn(title, length));
+}
+
+/* Keys, and titles of sections without such keys. */
 static json_t *list_changes(const struct config *before, const struct config *after)
 {
     json_t *list = json_array();
@@ -123,6 +130,8 @@ static json_t *list_changes(const struct config *before, const struct config *af
         snprintf(name, sizeof(name), "%s.%s", config_keys[i].section, config_keys[i].name);
         json_array_append_new(list, json_string(name));
     }
+    if (config_changed_sections(before, after, append_section, list) != 0)
+        event_log(LEVEL_WARN, "out of memory: the list of changes lacks sections");
     return list;
 }
 

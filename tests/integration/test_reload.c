@@ -121,17 +121,19 @@ static void every_kind_of_key_changes_under_load(void **state)
     load_pass(load, LOAD_STEP / 5);
     server_write_config(server, "[workers]\nprocesses = 1\nthreads = 3\n[cache]\nsize = 5M\n"
                                 "[headers]\nX-New = yes\n");
-    reload_changes(server, "workers.processes workers.threads cache.size");
+    reload_changes(server, "workers.processes workers.threads cache.size [headers]");
     http_get(server_port(server), "/a", 200, &response);
     assert_string_equal(http_field(&response, "X-New"), "yes");
     http_response_free(&response);
     load_pass(load, LOAD_STEP / 5);
     server_write_config(server, "[workers]\nprocesses = 2\nthreads = 2\ndispatch = master\n"
                                 "[mime]\na = text/x-a\n");
-    reload_changes(server, "workers.processes workers.threads workers.dispatch cache.size");
+    reload_changes(server,
+                   "workers.processes workers.threads workers.dispatch cache.size [headers] "
+                   "[mime]");
     load_pass(load, LOAD_STEP / 5);
     server_write_config(server, "[workers]\nprocesses = 2\nthreads = 2\n");
-    reload_changes(server, "workers.dispatch");
+    reload_changes(server, "workers.dispatch [mime]");
     load_pass(load, LOAD_STEP / 5);
     end_load(load);
     server_stop(server);
@@ -227,6 +229,29 @@ static void reload_overrides_values_set_by_commands(void **state)
     server_do(server, "cache-size 8M");
     reload_changes(server, "workers.threads cache.size");
     reload_changes(server, "");
+    server_stop(server);
+}
+
+static void changed_sections_are_reported(void **state)
+{
+    static const char first[] =
+        "[headers /a]\nX-A = 1\n[access /a]\ndeny = 10.0.0.1\n"
+        "[host one.example]\nindex = one.html\n[redirect]\n/old = 302 /new\n";
+    struct server *server = *state;
+
+    server_write_config(server, "%s", first);
+    server_start(server, NULL);
+    server_write_config(server, "%s[mime]\nabc = text/plain\n", first);
+    reload_changes(server, "[mime]");
+    server_write_config(server, "%s[access /b]\ndeny = 10.0.0.2\n", first);
+    reload_changes(server, "[access /b] [mime]");
+    server_write_config(server, "%s", first);
+    reload_changes(server, "[access /b]");
+    server_write_config(server,
+                        "[headers /a]\nX-A = 2\n"
+                        "[access /a]\ndeny = 10.0.0.1\n[cors /a]\norigins = *\n"
+                        "[host one.example]\nindex = two.html\n[redirect]\n/old = 302 /newer\n");
+    reload_changes(server, "[headers /a] [redirect] [cors /a] [host one.example]");
     server_stop(server);
 }
 
@@ -434,6 +459,7 @@ int main(void)
         TEST(addresses_are_added_and_removed_under_load),
         TEST(log_change_loses_no_line),
         TEST(reload_overrides_values_set_by_commands),
+        TEST(changed_sections_are_reported),
         TEST(invalid_file_changes_nothing),
 #ifndef TEST_SANITIZER
         TEST(old_workers_serve_if_new_ones_fail),
