@@ -90,15 +90,18 @@ class Test:
     def __init__(self, programs, directory):
         self.programs, self.directory = pathlib.Path(programs), pathlib.Path(directory)
 
-    def run(self, *words, shows=False):
-        """Runs a program and checks what it prints. SHOWS: until hostile text is in it, escaped."""
+    def run(self, *words, shows=False, again=lambda: None):
+        """Runs a program and checks what it prints. SHOWS: until hostile text is in it, escaped; AGAIN() sends it."""
         what = " ".join(map(str, words))
 
         def is_done():
             done = subprocess.run([self.programs / words[0], *words[1:]], capture_output=True, timeout=PATIENCE_S,
                                   check=False)
             check(what, done.stdout + done.stderr)
-            return not shows or has_hostile((done.stdout + done.stderr).decode())
+            if shows and not has_hostile((done.stdout + done.stderr).decode()):
+                again()
+                return False
+            return True
 
         wait_for(is_done, f"hostile text from {what}")
 
@@ -171,14 +174,23 @@ class Test:
         options = [word for setting in settings for word in ("-o", setting)]
         self.daemon = subprocess.Popen([self.programs / "webserverd", "-f", self.config, *options],
                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        status = wait_for(lambda: self.status() if self.status() and self.status()["workers"]["actual"] else None,
-                          "the server serves")
+        status = wait_for(self.serving_status, "the server serves")
         self.port = int(status["listening"][0].rpartition(":")[2])
+
+    def serving_status(self):
+        if self.daemon.poll() is not None:
+            sys.exit(f"webserverd ended:\n{self.daemon.stdout.read().decode()}")
+        status = self.status()
+        return status if status and status["workers"]["actual"] else None
 
     def status(self):
         done = subprocess.run([self.programs / "wsctl", "-n", self.name, "--json", "status"], capture_output=True,
                               timeout=PATIENCE_S, check=False)
         return json.loads(done.stdout) if done.returncode == 0 else None
+
+    def serving_workers(self):
+        status = self.status()
+        return [one["pid"] for one in status["workers"]["list"] if one["state"] == "serving"] if status else []
 
     def request(self, text):
         with socket.create_connection(("127.0.0.1", self.port), PATIENCE_S) as client:
@@ -209,8 +221,8 @@ class Test:
         for view in VIEWS:
             self.run("wsconsole", "-n", self.name, "--once", view)
         for view in ("log", "events", "cache"):
-            self.run("wsconsole", "-n", self.name, "--csv", view, shows=True)
-        self.run("wsconsole", "-n", self.name, "--json", shows=True)
+            self.run("wsconsole", "-n", self.name, "--csv", view, shows=True, again=self.send_all)
+        self.run("wsconsole", "-n", self.name, "--json", shows=True, again=self.send_all)
         recording = self.home / "recording"
         self.run("wsconsole", "-n", self.name, "--record", recording, "--once", "log")
         self.run("wsconsole", "--replay", recording, "--json")
@@ -228,10 +240,9 @@ class Test:
         self.config.write_text(good)
 
     def kill_worker(self):
-        worker = self.status()["workers"]["list"][0]["pid"]
+        worker = wait_for(self.serving_workers, "a worker")[0]
         os.kill(worker, signal.SIGKILL)
-        wait_for(lambda: any(one["pid"] != worker and one["state"] == "serving"
-                             for one in self.status()["workers"]["list"]), "another worker")
+        wait_for(lambda: set(self.serving_workers()) - {worker}, "another worker")
         self.run("wsctl", "-n", self.name, "post-mortem")
         self.run("wsctl", "-n", self.name, "--json", "post-mortem")
 
