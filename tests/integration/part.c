@@ -50,6 +50,7 @@ int __wrap__cmocka_run_group_tests(const char *name, tests_of_group tests, size_
         fprintf(stderr, "%s: %zu tests have no %zu parts\n", name, count, parts);
         exit(EXIT_FAILURE);
     }
+    setvbuf(stdout, NULL, _IOLBF, 0); /* a test that hangs shows its name */
     umask(022); /* workers of root read the files of the tests as another user */
     if (number > 0)
         failed = __real__cmocka_run_group_tests(name, selected, number, set_up, tear_down);
