@@ -97,13 +97,18 @@ enum progress {
 /* The client's preface (RFC 9113 section 3.4). The parser rejects it, as a request with this method. */
 static const struct span http2_preface = {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24};
 
-/* What rejected DATA is: the preface, its beginning, or else PROGRESS_NEXT. */
+/*
+ * What rejected DATA is: the preface, its beginning, or else PROGRESS_NEXT. Over TLS, HTTP/2 begins
+ * only after ALPN (RFC 9113 section 3.2).
+ */
 static enum progress check_preface(const struct http1_connection *http1, const char *data,
                                    size_t length)
 {
+    const struct connection *connection = &http1->connection;
     size_t common = length < http2_preface.length ? length : http2_preface.length;
 
-    if (http1->connection.loop->http2 == NULL || http1->connection.client.requests > 0 ||
+    if (connection->loop->http2 == NULL || connection->client.requests > 0 ||
+        (connection->tls != NULL && !connection->awaits_http2) ||
         memcmp(data, http2_preface.start, common) != 0)
         return PROGRESS_NEXT;
     return common == http2_preface.length ? PROGRESS_HTTP2 : PROGRESS_INCOMPLETE;

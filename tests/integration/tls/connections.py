@@ -49,8 +49,8 @@ def garbage_instead_of_a_handshake_closes_the_connection(bench):
 
 
 @test
-def http1_after_alpn_h2_closes_the_connection(bench):
-    """What a client that has negotiated HTTP/2 sends is never taken for a request of HTTP/1."""
+def only_the_protocol_that_alpn_selected_is_spoken(bench):
+    """What a client that has negotiated HTTP/2 sends is never taken for a request of HTTP/1, and the reverse."""
     preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
     with bench.start(connections__header_timeout="1s") as server:
         for count, sent in enumerate((b"GET /small.txt HTTP/1.1\r\nHost: localhost\r\n\r\n", b"x", b"PRI * HTTP/1.1\r\n\r\n",
@@ -67,9 +67,13 @@ def http1_after_alpn_h2_closes_the_connection(bench):
         for byte in preface + bytes.fromhex("000000040000000000"):  # and SETTINGS
             stream.sendall(bytes((byte,)))
         expect(stream.recv(5)[3:4], b"\4", "the type of the first frame of the answer to a preface in pieces")
+        for alpn in (None, ["http/1.1"]):
+            stream = server.connect(alpn=alpn)
+            stream.sendall(preface)
+            expect(stream.recv(12), b"HTTP/1.1 505", f"the answer to a preface after ALPN {alpn}")
         expect(Exchange(server.connect(alpn=["http/1.1"])).get("small.txt")[0], 200, "a request of HTTP/1.1")
         expect(Exchange(server.connect()).get("small.txt")[0], 200, "a request without ALPN")
-        expect((server.metric("requests"), server.metric("connections_http2")), (2, 1), "requests and connections")
+        expect((server.metric("requests"), server.metric("connections_http2")), (4, 1), "requests and connections")
 
 
 @test
