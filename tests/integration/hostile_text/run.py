@@ -172,14 +172,15 @@ class Test:
                                f"run_dir = {self.home}/run\n[workers]\nprocesses = 1\n"
                                f"[log]\naccess = {self.home}/access.log\nerror = {self.home}/error.log\n")
         options = [word for setting in settings for word in ("-o", setting)]
-        self.daemon = subprocess.Popen([self.programs / "webserverd", "-f", self.config, *options],
-                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        with open(self.home / "said", "wb") as said:
+            self.daemon = subprocess.Popen([self.programs / "webserverd", "-f", self.config, *options], stdout=said,
+                                           stderr=said)
         status = wait_for(self.serving_status, "the server serves")
         self.port = int(status["listening"][0].rpartition(":")[2])
 
     def serving_status(self):
         if self.daemon.poll() is not None:
-            sys.exit(f"webserverd ended:\n{self.daemon.stdout.read().decode()}")
+            sys.exit(f"webserverd ended:\n{(self.home / 'said').read_text()}")
         status = self.status()
         return status if status and status["workers"]["actual"] else None
 
@@ -265,8 +266,10 @@ class Test:
             self.kill_worker()
         finally:
             self.daemon.terminate()
-        output, _ = self.daemon.communicate(timeout=PATIENCE_S)
-        check("webserverd", output)
+        status = self.daemon.wait(PATIENCE_S)
+        if status != 0:
+            sys.exit(f"webserverd exited with status {status}")
+        check("webserverd", (self.home / "said").read_bytes())
         for log in ("access.log", "error.log"):
             check(log, (self.home / log).read_bytes(), shows=True)
 
