@@ -176,6 +176,20 @@ static void refresh_states_if_due(struct loop *loop)
         session->dirty = true;
 }
 
+/* The log is not read while the screen is frozen: what is shown then stays. */
+static uint64_t log_due_ns(const struct session *session)
+{
+    return session->timeline.frozen ? UINT64_MAX : watch_log_due_ns(session->watch);
+}
+
+static void read_log_if_due(const struct session *session)
+{
+    uint64_t now_ns = clock_monotonic_ns();
+
+    if (now_ns >= log_due_ns(session))
+        watch_read_log(session->watch, now_ns, clock_wall_ns());
+}
+
 /* Waiting */
 
 static void interrupt(struct session *session)
@@ -216,6 +230,8 @@ static int timeout_ms(const struct loop *loop)
 
     if (loop->next_refresh_ns < next_ns)
         next_ns = loop->next_refresh_ns;
+    if (log_due_ns(&loop->session) < next_ns)
+        next_ns = log_due_ns(&loop->session);
     return next_ns > now_ns ? (int)((next_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS) : 0;
 }
 
@@ -255,6 +271,7 @@ static void run_until_end(struct loop *loop)
 
     while (!session->ending) {
         sample_if_due(loop);
+        read_log_if_due(session);
         refresh_states_if_due(loop);
         session->ending |= session->failure != NULL;
         if (session->dirty && !session->ending)

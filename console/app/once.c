@@ -29,6 +29,21 @@ static void pause_for(uint64_t ns)
         ;
 }
 
+/* Reads the log meanwhile, so that no request is missed. */
+static void pause_reading(struct watch *watch, uint64_t ns)
+{
+    uint64_t now_ns = clock_monotonic_ns(), end_ns = now_ns + ns;
+
+    while (now_ns < end_ns) {
+        uint64_t due_ns = watch_log_due_ns(watch);
+
+        if (due_ns > now_ns)
+            pause_for((due_ns < end_ns ? due_ns : end_ns) - now_ns);
+        now_ns = clock_monotonic_ns();
+        watch_read_log(watch, now_ns, clock_wall_ns());
+    }
+}
+
 static json_t *json_server(const struct snapshot *now)
 {
     char started[TEXT_SHORT], time[TEXT_SHORT];
@@ -220,10 +235,9 @@ static int print_live(const struct options *options, struct watch *watch)
         uint64_t left_ns = i == 0 ? SAMPLE_NS : every_ns;
 
         request_origins(options, watch);
-        /* Sample more often than print, so that no log record is missed. */
         for (; left_ns > 0 && status == EXIT_DONE;
              left_ns -= left_ns < SAMPLE_NS ? left_ns : SAMPLE_NS) {
-            pause_for(left_ns < SAMPLE_NS ? left_ns : SAMPLE_NS);
+            pause_reading(watch, left_ns < SAMPLE_NS ? left_ns : SAMPLE_NS);
             status = sample_live(watch);
         }
         if (status == EXIT_DONE && !is_there(watch))

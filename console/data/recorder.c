@@ -1,7 +1,6 @@
 #include "console/data/recorder.h"
 
 #include "common/clock.h"
-#include "console/data/tail.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -170,8 +169,7 @@ static void take_ring(struct recorder *recorder, const struct segment *segment, 
     size_t at = offset_of(segment, SEGMENT_RINGS, i);
     struct log_ring_words *copy = (struct log_ring_words *)(void *)(recorder->shadow + at);
     uint64_t head = atomic_load_explicit(&ring.words->head, memory_order_acquire);
-    uint64_t max =
-        ring.capacity / 2 < RECORDING_RING_WORDS ? ring.capacity / 2 : RECORDING_RING_WORDS;
+    uint64_t max = recording_ring_words(ring.capacity);
     uint64_t from = atomic_load(&copy->head);
 
     if (head - from > max)

@@ -39,7 +39,7 @@
 enum {
     RECORDING_VERSION = 1,
     RECORDING_RAW_MAX = 256 * 1024 * 1024, /* largest chunk, inflated */
-    RECORDING_RING_WORDS = 8192,           /* newest words of a log ring per chunk */
+    RECORDING_RING_WORDS = 8192,           /* see recording_ring_words() */
 };
 
 #define RECORDING_BYTE_ORDER UINT32_C(0x01020304)
@@ -61,6 +61,12 @@ struct recording_chunk {
 };
 
 struct recorder;
+
+/* How many of the newest words of a log ring with CAPACITY words a chunk has. */
+static inline uint64_t recording_ring_words(uint64_t capacity)
+{
+    return capacity / 2 < RECORDING_RING_WORDS ? capacity / 2 : RECORDING_RING_WORDS;
+}
 
 /* Creates the file PATH, which must not exist. NULL after a message in WHY. */
 struct recorder *recorder_create(const char *path, char *why, size_t size);

@@ -2,6 +2,7 @@
 
 #include "common/clock.h"
 #include "common/escape.h"
+#include "console/data/recorder.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,10 +71,13 @@ static void forget_origins(struct server_info *info)
 
 int server_info_begin(struct server_info *info, const struct segment_reader *reader)
 {
-    uint64_t samples = segment_samples(reader);
+    uint64_t samples = segment_samples(reader), readable = UINT64_MAX;
 
+    if (info->replayed)
+        readable = recording_ring_words(segment_ring(&reader->map, 0).capacity);
     model_reset(info->model);
-    if (snapshot_prepare(&info->snapshot, reader) != 0 || tail_attach(info->tail, reader) != 0 ||
+    if (snapshot_prepare(&info->snapshot, reader) != 0 ||
+        tail_attach(info->tail, reader, readable) != 0 ||
         event_list_attach(info->events, reader) != 0)
         return -1;
     history_break(info->history);
@@ -102,19 +106,22 @@ static void take_history(struct server_info *info, const struct segment_reader *
     }
 }
 
+static void count_request(void *context, const struct tail_line *line)
+{
+    struct server_info *info = context;
+
+    top_add(info->top, line);
+    if (info->subject != NULL)
+        subject_add(info->subject, line);
+}
+
 /* The tail estimates what it missed, and an estimate may decrease: only increases are counted. */
-static void take_requests(struct server_info *info, const struct segment_reader *reader,
-                          uint64_t wall_ns)
+void server_info_take_requests(struct server_info *info, const struct segment_reader *reader,
+                               uint64_t now_ns, uint64_t wall_ns)
 {
     uint64_t missed;
 
-    for (size_t new = tail_read(info->tail, reader); new > 0; new --) {
-        const struct tail_line *line = tail_line(info->tail, new - 1);
-
-        top_add(info->top, line);
-        if (info->subject != NULL)
-            subject_add(info->subject, line);
-    }
+    tail_read(info->tail, reader, now_ns, count_request, info);
     missed = tail_missed(info->tail);
     if (missed <= info->missed)
         return;
@@ -165,7 +172,7 @@ static int take_slow(struct server_info *info, const struct segment_reader *read
     info->slow_ns = now->time_ns;
     marks_take_events(info->marks, info->events,
                       event_list_read(info->events, reader, now->wall_ns));
-    if (!info->processes_given && now->time_ns >= info->processes.time_ns + SLOW_NS)
+    if (!info->replayed && now->time_ns >= info->processes.time_ns + SLOW_NS)
         processes_take(&info->processes, now);
     take_config(info, reader);
     if ((wants & WANT_CLIENTS) != 0 && client_list_take(&info->clients, reader, now->time_ns) != 0)
@@ -184,7 +191,7 @@ int server_info_take(struct server_info *info, const struct segment_reader *read
     if (with_latency)
         outcomes_push(info->outcomes, wall_ns, info->snapshot.outcome_latency);
     take_history(info, reader);
-    take_requests(info, reader, wall_ns);
+    server_info_take_requests(info, reader, now_ns, wall_ns);
     if (info->backlog_unread)
         take_backlog(info, reader, wall_ns);
     return take_slow(info, reader, wants);

@@ -43,7 +43,7 @@ struct server_info {
     struct event_list *events;
     struct marks *marks;            /* kept by server_info_clear() */
     struct process_table processes; /* read twice a second, as are cache, clients and config */
-    bool processes_given;           /* set by the owner (a replay); /proc is not read */
+    bool replayed;                  /* set by the owner: the segment is that of a recording */
     struct cache_list cache;
     struct client_list clients;
     char config[SEGMENT_CONFIG_BYTES]; /* "": not read yet */
@@ -70,6 +70,10 @@ int server_info_begin(struct server_info *info, const struct segment_reader *rea
 /* Samples the segment. WANTS: bits of enum wants. Result as above. */
 int server_info_take(struct server_info *info, const struct segment_reader *reader, uint64_t now_ns,
                      uint64_t wall_ns, unsigned wants);
+
+/* Between two samples: counts the new requests. */
+void server_info_take_requests(struct server_info *info, const struct segment_reader *reader,
+                               uint64_t now_ns, uint64_t wall_ns);
 
 /*
  * Counts the requests that match COUNT TERMS, beginning with the lines of the tail, until they are

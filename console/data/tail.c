@@ -1,5 +1,6 @@
 #include "console/data/tail.h"
 
+#include "common/clock.h"
 #include "common/escape.h"
 
 #include <stdbool.h>
@@ -7,10 +8,17 @@
 #include <string.h>
 
 enum {
-    BUDGET_WORDS = 32768,      /* read per call, divided among the rings */
-    RING_WORDS_MIN = 512,      /* per ring, minimum */
-    RING_WORDS_MAX = 4096,     /* per ring, maximum, except in the first call */
+    FIRST_WORDS = 32768,       /* read in the first call, divided among the rings */
+    RING_FIRST_MIN = 512,      /* per ring, minimum */
+    BATCH_WORDS = 32768,       /* merged at a time: bounds the memory */
     GUESSED_RECORD_WORDS = 16, /* until a record has been read */
+};
+
+struct ring_reader {
+    uint64_t position;
+    uint64_t unread; /* words from position to the end of this call's records */
+    uint64_t first;  /* where reading started */
+    bool begun;      /* true: position is the start of a record */
 };
 
 struct tail {
@@ -18,11 +26,13 @@ struct tail {
     uint64_t total;
     uint64_t missed_words;
     uint64_t records_read, words_read;
-    uint64_t *position; /* of each ring */
-    uint64_t *first;    /* where reading started */
-    bool *begun;        /* true: position is the start of a record */
-    bool started;       /* tail_read() was called */
+    struct ring_reader *ring;
     uint32_t rings;
+    uint64_t readable; /* see tail_attach() */
+    uint64_t budget;   /* words that may be read */
+    uint64_t read_ns;  /* time of the last tail_read() */
+    uint64_t pause_ns; /* from then to the next */
+    bool started;      /* tail_read() was called */
     struct tail_line *batch;
     const struct tail_line **order; /* one for each line of the batch */
     size_t batch_count, batch_room;
@@ -47,46 +57,24 @@ void tail_destroy(struct tail *tail)
     if (tail == NULL)
         return;
     free(tail->lines);
-    free(tail->position);
-    free(tail->first);
-    free(tail->begun);
+    free(tail->ring);
     free(tail->batch);
     free(tail->order);
     free(tail);
 }
 
-int tail_attach(struct tail *tail, const struct segment_reader *reader)
+int tail_attach(struct tail *tail, const struct segment_reader *reader, uint64_t readable)
 {
-    free(tail->position);
-    free(tail->first);
-    free(tail->begun);
+    free(tail->ring);
     tail->started = false;
+    tail->read_ns = tail->pause_ns = 0;
+    tail->readable = readable;
     tail->rings = segment_count(&reader->map, SEGMENT_RINGS);
-    tail->position = calloc(tail->rings, sizeof(*tail->position));
-    tail->first = calloc(tail->rings, sizeof(*tail->first));
-    tail->begun = calloc(tail->rings, sizeof(*tail->begun));
-    if (tail->position != NULL && tail->first != NULL && tail->begun != NULL)
+    tail->ring = calloc(tail->rings, sizeof(*tail->ring));
+    if (tail->ring != NULL)
         return 0;
     tail->rings = 0;
     return -1;
-}
-
-/* Skips to the newest WORDS words if there are more to read, or at the first read. */
-static void skip_to_newest(struct tail *tail, uint32_t i, const struct log_ring *ring,
-                           uint64_t words)
-{
-    uint64_t head = atomic_load_explicit(&ring->words->head, memory_order_acquire);
-    uint64_t reach = ring->capacity / 2 < words ? ring->capacity / 2 : words;
-    uint64_t before = tail->position[i];
-
-    if (tail->begun[i] && head - before <= reach)
-        return;
-    tail->position[i] = head > reach ? log_record_first(ring, head - reach, head) : 0;
-    if (tail->begun[i])
-        tail->missed_words += tail->position[i] - before;
-    else
-        tail->first[i] = tail->position[i];
-    tail->begun[i] = true;
 }
 
 static struct tail_line *next_in_batch(struct tail *tail)
@@ -141,14 +129,25 @@ static size_t encoded_character(const char *bytes, size_t length, char *text)
     return 3 * printable;
 }
 
+/* True if BYTE is shown as it is, whatever follows. */
+static bool is_plain(char byte)
+{
+    return byte >= ' ' && byte <= '~' && byte != '%';
+}
+
 bool tail_readable(char *buffer, size_t size, const char *bytes, size_t length)
 {
     char piece[ESCAPE_TEXT_BYTES(4)], text[4];
     size_t used = 0;
 
     for (size_t i = 0; i < length;) {
-        size_t given = encoded_character(bytes + i, length - i, text), wanted;
+        size_t given, wanted;
 
+        if (is_plain(bytes[i]) && used + 1 < size) {
+            buffer[used++] = bytes[i++];
+            continue;
+        }
+        given = encoded_character(bytes + i, length - i, text);
         if (given > 0) {
             escape_text(piece, sizeof(piece), text, given / 3);
         } else {
@@ -201,39 +200,26 @@ static void keep_record(struct tail *tail, const struct origin *origin, const ui
     tail->words_read += words[0] & UINT32_MAX;
 }
 
+/* Reads records of at least WORDS words, or all that are unread. */
 static void read_ring(struct tail *tail, const struct origin *origin, const struct log_ring *ring,
                       uint64_t words)
 {
+    struct ring_reader *at = &tail->ring[origin->slot];
     uint64_t record[LOG_RECORD_WORDS_MAX];
-    uint64_t before, end;
-    uint32_t i = origin->slot;
+    uint64_t rest = at->unread > words ? at->unread - words : 0;
 
-    skip_to_newest(tail, i, ring, words);
-    before = tail->position[i];
-    end = before + words;
-    while (before < end) {
-        switch (log_ring_read(ring, &tail->position[i], record, LOG_RECORD_WORDS_MAX)) {
-        case LOG_RING_RECORD:
+    while (at->unread > rest) {
+        uint64_t before = at->position, advance;
+        enum log_ring_result result =
+            log_ring_read(ring, &at->position, record, LOG_RECORD_WORDS_MAX);
+
+        advance = at->position - before;
+        if (result == LOG_RING_RECORD)
             keep_record(tail, origin, record);
-            break;
-        case LOG_RING_EMPTY:
-            return;
-        case LOG_RING_OVERRUN:
-            tail->missed_words += tail->position[i] - before;
-            tail->begun[i] = false; /* next time, skip to the newest records */
-            return;
-        }
-        before = tail->position[i];
+        if (result == LOG_RING_OVERRUN)
+            tail->missed_words += advance;
+        at->unread = result == LOG_RING_RECORD && advance < at->unread ? at->unread - advance : 0;
     }
-}
-
-static uint64_t words_for_each(uint32_t rings, bool first)
-{
-    uint64_t words = BUDGET_WORDS / (rings > 0 ? rings : 1);
-
-    return words < RING_WORDS_MIN             ? RING_WORDS_MIN
-           : words > RING_WORDS_MAX && !first ? RING_WORDS_MAX
-                                              : words;
 }
 
 static int earlier(const void *a, const void *b)
@@ -245,18 +231,31 @@ static int earlier(const void *a, const void *b)
     return *left < *right ? -1 : *left > *right; /* equal times: in the order of reading */
 }
 
+static void keep_line(struct tail *tail, const struct tail_line *line)
+{
+    memcpy(&tail->lines[tail->total++ % TAIL_LINES], line,
+           offsetof(struct tail_line, request) + strlen(line->request) + 1);
+}
+
 /* Appends the batch to the lines, ordered by time. */
-static void merge_batch(struct tail *tail)
+static void merge_batch(struct tail *tail, tail_take *take, void *context)
 {
     size_t count = tail->batch_count;
     const struct tail_line **order = tail->order;
+    bool ordered = true;
 
-    for (size_t i = 0; i < count; i++)
+    if (tail->batch == NULL) /* no record was ever kept */
+        return;
+    for (size_t i = 0; i < count; i++) {
         order[i] = &tail->batch[i];
-    if (count > 1)
+        ordered = ordered && (i == 0 || order[i - 1]->time_ns <= order[i]->time_ns);
+    }
+    if (!ordered)
         qsort(order, count, sizeof(*order), earlier);
-    for (size_t i = 0; i < count; i++)
-        tail->lines[tail->total++ % TAIL_LINES] = *order[i];
+    for (size_t i = 0; i < count; i++) {
+        keep_line(tail, order[i]);
+        take(context, order[i]);
+    }
 }
 
 static struct origin origin_of(const struct segment_reader *reader, uint32_t slot)
@@ -270,36 +269,152 @@ static struct origin origin_of(const struct segment_reader *reader, uint32_t slo
                            known ? (uint16_t)number : TAIL_NO_THREAD};
 }
 
-static uint64_t mean_record_words(const struct tail *tail)
-{
-    uint64_t usual =
-        tail->records_read > 0 ? tail->words_read / tail->records_read : GUESSED_RECORD_WORDS;
+/* Planning a call: which words of each ring are read */
 
-    return usual > 0 ? usual : 1;
+static uint64_t lower(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
 }
 
-size_t tail_read(struct tail *tail, const struct segment_reader *reader)
+static uint32_t reserved_rings(const struct tail *tail, const struct segment_reader *reader)
 {
     uint32_t reserved = 0;
-    uint64_t words;
 
     for (uint32_t i = 0; i < tail->rings; i++)
         reserved += segment_thread_reserved(&reader->map, i);
-    words = words_for_each(reserved, !tail->started);
-    tail->started = true;
-    tail->batch_count = 0;
-    for (uint32_t i = 0; i < tail->rings; i++) {
-        const struct log_ring ring = segment_ring(&reader->map, i);
-        struct origin origin = origin_of(reader, i);
+    return reserved > 0 ? reserved : 1;
+}
 
-        if (segment_thread_reserved(&reader->map, i))
-            read_ring(tail, &origin, &ring, words);
+static void refill_budget(struct tail *tail, uint64_t elapsed_ns, uint32_t rings)
+{
+    uint64_t most = (uint64_t)TAIL_WORDS_PER_S * rings;
+
+    tail->budget = tail->started ? lower(tail->budget + most * elapsed_ns / NS_PER_S, most) : most;
+}
+
+/* The next call is due before a quarter of a ring is written as fast as UNREAD words were in ELAPSED_NS. */
+static void shorten_pause(struct tail *tail, const struct log_ring *ring, uint64_t unread,
+                          uint64_t elapsed_ns)
+{
+    uint64_t quarter = ring->capacity / 4;
+
+    if (unread > quarter * elapsed_ns / TAIL_PAUSE_MAX_NS)
+        tail->pause_ns = lower(tail->pause_ns, elapsed_ns * quarter / unread);
+}
+
+/* The most that may be unread: the writer overwrites the oldest eighth of the ring next. */
+static uint64_t reach_of(const struct tail *tail, const struct log_ring *ring, uint32_t rings)
+{
+    uint64_t reach = ring->capacity - ring->capacity / 8;
+    uint64_t first = FIRST_WORDS / rings > RING_FIRST_MIN ? FIRST_WORDS / rings : RING_FIRST_MIN;
+
+    if (!tail->started)
+        reach = lower(ring->capacity / 2, first);
+    return lower(reach, tail->readable);
+}
+
+static void skip_to_newest(struct tail *tail, struct ring_reader *at, const struct log_ring *ring,
+                           uint64_t words)
+{
+    uint64_t head = at->position + at->unread, before = at->position;
+
+    if (at->begun && at->unread <= words)
+        return;
+    at->position = head > words ? log_record_first(ring, head - words, head) : 0;
+    at->unread = head - at->position;
+    if (at->begun)
+        tail->missed_words += at->position - before;
+    else
+        at->first = at->position;
+    at->begun = true;
+}
+
+/* Sets what is unread in each ring, and when to read again; returns the sum. */
+static uint64_t find_unread(struct tail *tail, const struct segment_reader *reader,
+                            uint64_t elapsed_ns, uint32_t rings)
+{
+    uint64_t sum = 0;
+
+    tail->pause_ns = TAIL_PAUSE_MAX_NS;
+    for (uint32_t i = 0; i < tail->rings; i++) {
+        struct ring_reader *at = &tail->ring[i];
+        struct log_ring ring;
+
+        at->unread = 0;
+        if (!segment_thread_reserved(&reader->map, i))
+            continue;
+        ring = segment_ring(&reader->map, i);
+        at->unread = atomic_load_explicit(&ring.words->head, memory_order_acquire) - at->position;
+        if (at->begun)
+            shorten_pause(tail, &ring, at->unread, elapsed_ns);
+        skip_to_newest(tail, at, &ring, reach_of(tail, &ring, rings));
+        sum += at->unread;
     }
-    merge_batch(tail);
-    if (tail->batch_count <= TAIL_LINES)
-        return tail->batch_count;
-    tail->missed_words += (tail->batch_count - TAIL_LINES) * mean_record_words(tail);
-    return TAIL_LINES;
+    return sum;
+}
+
+/* Reduces what is unread, SUM words, to the budget: the same part of each ring. */
+static void keep_to_budget(struct tail *tail, const struct segment_reader *reader, uint64_t sum)
+{
+    for (uint32_t i = 0; i < tail->rings && sum > tail->budget; i++) {
+        const struct log_ring ring = segment_ring(&reader->map, i);
+        struct ring_reader *at = &tail->ring[i];
+
+        if (at->unread > 0)
+            skip_to_newest(tail, at, &ring, at->unread * tail->budget / sum);
+    }
+    tail->budget -= lower(sum, tail->budget);
+}
+
+static void read_batch(struct tail *tail, const struct segment_reader *reader, uint64_t sum)
+{
+    for (uint32_t i = 0; i < tail->rings; i++) {
+        uint64_t unread = tail->ring[i].unread;
+        struct origin origin;
+        struct log_ring ring;
+
+        if (unread == 0)
+            continue;
+        origin = origin_of(reader, i);
+        ring = segment_ring(&reader->map, i);
+        read_ring(tail, &origin, &ring,
+                  sum > BATCH_WORDS ? unread * BATCH_WORDS / sum + 1 : unread);
+    }
+}
+
+static uint64_t unread_words(const struct tail *tail)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < tail->rings; i++)
+        sum += tail->ring[i].unread;
+    return sum;
+}
+
+uint64_t tail_read(struct tail *tail, const struct segment_reader *reader, uint64_t now_ns,
+                   tail_take *take, void *context)
+{
+    uint32_t rings = reserved_rings(tail, reader);
+    uint64_t before = tail->total, elapsed_ns = lower(now_ns - tail->read_ns, NS_PER_S), sum;
+
+    refill_budget(tail, elapsed_ns, rings);
+    sum = find_unread(tail, reader, elapsed_ns, rings);
+    tail->started = true;
+    tail->read_ns = now_ns;
+    keep_to_budget(tail, reader, sum);
+    while ((sum = unread_words(tail)) > 0) {
+        tail->batch_count = 0;
+        read_batch(tail, reader, sum);
+        merge_batch(tail, take, context);
+    }
+    return tail->total - before;
+}
+
+uint64_t tail_due_ns(const struct tail *tail)
+{
+    uint64_t pause_ns = tail->pause_ns > TAIL_PAUSE_MIN_NS ? tail->pause_ns : TAIL_PAUSE_MIN_NS;
+
+    return tail->read_ns + pause_ns;
 }
 
 /* Backlog */
@@ -373,7 +488,7 @@ uint64_t tail_read_backlog(struct tail *tail, const struct segment_reader *reade
         struct origin origin = origin_of(reader, i);
 
         if (segment_thread_reserved(&reader->map, i))
-            read_backlog_of(&backlog, &origin, &ring, from[i], tail->first[i]);
+            read_backlog_of(&backlog, &origin, &ring, from[i], tail->ring[i].first);
     }
     free(from);
     return backlog.since_ns;
@@ -419,6 +534,14 @@ char *tail_address(const struct tail_line *line, char *buffer)
 uint64_t tail_total(const struct tail *tail)
 {
     return tail->total;
+}
+
+static uint64_t mean_record_words(const struct tail *tail)
+{
+    uint64_t usual =
+        tail->records_read > 0 ? tail->words_read / tail->records_read : GUESSED_RECORD_WORDS;
+
+    return usual > 0 ? usual : 1;
 }
 
 uint64_t tail_missed(const struct tail *tail)

@@ -1,8 +1,9 @@
 /*
- * The last requests, from the log rings of all threads, merged by time. The server does not wait
- * for this reader, which may be overrun and then counts the missed records. Each call reads a
- * bounded amount; if the reader has fallen behind, it skips to the newest records. The console's
- * only thread.
+ * The requests from the log rings of all threads, merged by time. The server does not wait for this
+ * reader, which may be overrun and then counts the missed records. At 20,000 requests per second a
+ * ring of the default size holds the last 50 ms or so: tail_due_ns() says when to read it again. The
+ * reader reads at most TAIL_WORDS_PER_S; if there is more, it reads the same part of each ring, the
+ * newest records. The console's only thread.
  */
 #ifndef CONSOLE_TAIL_H
 #define CONSOLE_TAIL_H
@@ -15,7 +16,10 @@
 #include <stdint.h>
 
 enum {
-    TAIL_LINES = 4096, /* more than one call can read */
+    TAIL_LINES = 4096,
+    TAIL_WORDS_PER_S = 1 << 20, /* times the number of rings: 20,000 records of 52 words */
+    TAIL_PAUSE_MIN_NS = 10 * 1000 * 1000,
+    TAIL_PAUSE_MAX_NS = 40 * 1000 * 1000,
     TAIL_ADDRESS_TEXT = CLIENT_ADDRESS_TEXT + 1,
     TAIL_REQUEST_BYTES = 1024, /* request line, readable, with the NUL; the rest is cut */
     TAIL_REFERER_BYTES = 128,  /* same */
@@ -34,9 +38,9 @@ struct tail_line {
     uint8_t address[CLIENT_ADDRESS_BYTES]; /* see tail_address() */
     uint32_t request_bytes;                /* of the request line as received */
     bool request_cut;                      /* REQUEST is only its beginning */
-    char request[TAIL_REQUEST_BYTES];      /* see tail_readable() */
-    char referer[TAIL_REFERER_BYTES];      /* "": not sent */
+    char referer[TAIL_REFERER_BYTES];      /* "": not sent; see tail_readable() */
     char agent[TAIL_AGENT_BYTES];
+    char request[TAIL_REQUEST_BYTES]; /* last: copied only up to its end */
 };
 
 struct tail;
@@ -45,21 +49,34 @@ struct tail *tail_create(void);
 void tail_destroy(struct tail *tail);
 
 /*
- * Starts with another segment; the lines so far are kept. The next tail_read() also reads records
- * that are already in the rings. Returns 0, or -1: out of memory.
+ * Starts with another segment; the lines so far are kept. Only the newest READABLE words of a ring
+ * can be read (UINT64_MAX: all). The next tail_read() also reads records that are already in the
+ * rings. Returns 0, or -1: out of memory.
  */
-int tail_attach(struct tail *tail, const struct segment_reader *reader);
+int tail_attach(struct tail *tail, const struct segment_reader *reader, uint64_t readable);
 
-/* Reads new records. READER is the attached one. Returns the number of new lines kept. */
-size_t tail_read(struct tail *tail, const struct segment_reader *reader);
+/* Receives a record. The line is valid during the call. */
+typedef void tail_take(void *context, const struct tail_line *line);
+
+/*
+ * Reads the new records, passes each to TAKE, and keeps the last ones. READER is the attached one;
+ * NOW_NS is the monotonic clock, which never decreases. Returns the number of records.
+ */
+uint64_t tail_read(struct tail *tail, const struct segment_reader *reader, uint64_t now_ns,
+                   tail_take *take, void *context);
+
+/*
+ * When to call tail_read() again, by the monotonic clock: TAIL_PAUSE_MAX_NS after the last call, but
+ * earlier, down to TAIL_PAUSE_MIN_NS, if a ring would be written by a quarter and more till then.
+ */
+uint64_t tail_due_ns(const struct tail *tail);
 
 /*
  * Call after the first tail_read(): passes the records that were in the rings before it to TAKE,
- * ring by ring, oldest first. The line is valid during the call. Returns the time since which no
- * request is missing (wall clock, ns); records older than that are not passed. 0: since the start
- * of the daemon; UINT64_MAX: a ring was overrun meanwhile.
+ * ring by ring, oldest first. Returns the time since which no request is missing (wall clock, ns);
+ * records older than that are not passed. 0: since the start of the daemon; UINT64_MAX: a ring was
+ * overrun meanwhile.
  */
-typedef void tail_take(void *context, const struct tail_line *line);
 uint64_t tail_read_backlog(struct tail *tail, const struct segment_reader *reader, tail_take *take,
                            void *context);
 

@@ -40,7 +40,7 @@ struct watch *watch_open_replay(const char *path, char *why, size_t size)
 
     if (watch != NULL) {
         watch->replay = replay;
-        watch->info.processes_given = true;
+        watch->info.replayed = true;
         source_show(watch->source, NULL, SOURCE_ABSENT, "the recording begins");
         return watch;
     }
@@ -93,6 +93,19 @@ int watch_sample(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, unsigne
 {
     follow_daemon(watch, now_ns);
     return sample(watch, now_ns, wall_ns, watch->recorder != NULL ? WANT_ALL : wants);
+}
+
+uint64_t watch_log_due_ns(const struct watch *watch)
+{
+    return attached(watch) && !watch->new_daemon && watch->replay == NULL
+               ? tail_due_ns(watch->info.tail)
+               : UINT64_MAX;
+}
+
+void watch_read_log(struct watch *watch, uint64_t now_ns, uint64_t wall_ns)
+{
+    if (now_ns >= watch_log_due_ns(watch))
+        server_info_take_requests(&watch->info, source_reader(watch->source), now_ns, wall_ns);
 }
 
 bool watch_refresh_states(struct watch *watch)

@@ -36,6 +36,15 @@ void watch_close(struct watch *watch);
  */
 int watch_sample(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, unsigned wants);
 
+/*
+ * When to call watch_read_log() (monotonic clock): before the next sample, because a log ring holds
+ * only the last requests. UINT64_MAX: never.
+ */
+uint64_t watch_log_due_ns(const struct watch *watch);
+
+/* Counts the new requests, if that is due. */
+void watch_read_log(struct watch *watch, uint64_t now_ns, uint64_t wall_ns);
+
 /* Reads only the states of the threads, between two samples. True if a state has changed. */
 bool watch_refresh_states(struct watch *watch);
 

@@ -44,6 +44,7 @@ static const struct column columns[COLUMNS] = {
 struct state {
     struct tail *copy; /* NULL: none was made yet */
     bool held;         /* the copy is shown */
+    uint64_t first;    /* number of the line in row 0, counted from the start of the tail */
 };
 
 static bool wants_hold(const struct scene *scene)
@@ -71,27 +72,29 @@ static const struct tail *tail_shown(const struct state *state, const struct sce
 
 static size_t count(void *state, const struct scene *scene)
 {
+    struct state *own = state;
     const struct tail *tail;
 
-    hold_or_follow(state, scene);
-    tail = tail_shown(state, scene);
+    hold_or_follow(own, scene);
+    tail = tail_shown(own, scene);
+    own->first = tail_total(tail) - tail_count(tail);
     return tail_count(tail) - tail_younger(tail, scene->wall_ns);
 }
 
-/* Row 0 is the oldest. */
+/* Row 0 is the oldest. If its line is no longer kept because others were read since, the oldest. */
 static const struct tail_line *line_of(const struct state *state, const struct scene *scene,
                                        size_t row)
 {
     const struct tail *tail = tail_shown(state, scene);
+    uint64_t back = tail_total(tail) - 1 - (state->first + row);
 
-    return tail_line(tail, tail_count(tail) - 1 - row);
+    return tail_line(tail, back < tail_count(tail) ? (size_t)back : tail_count(tail) - 1);
 }
 
 static uint64_t id(void *state, const struct scene *scene, size_t row)
 {
-    const struct tail *tail = tail_shown(state, scene);
-
-    return tail_total(tail) - (tail_count(tail) - row);
+    (void)scene;
+    return ((const struct state *)state)->first + row;
 }
 
 static const char *outcome_of(const struct tail_line *line)

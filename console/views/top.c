@@ -512,8 +512,8 @@ static const char *const help[] = {
     "shorter if older requests are no longer known: \"last 40s of 5m\".",
     "The first 1024 keys of ten seconds are counted exactly. With more, a count may be",
     "incomplete: 45+ is at least 45, and AT MOST is its upper bound.",
-    "Above about 20,000 requests per second the log is sampled, 1 in k, and the",
-    "counts are scaled up. The history has its own lists.",
+    "Above about 20,000 requests per second and thread the log is sampled, 1 in k,",
+    "and the counts are scaled up. The history has its own lists.",
     NULL};
 
 static const struct view_hint hints[] = {

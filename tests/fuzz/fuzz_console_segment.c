@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     image_make(&image, data, size);
     if (segment_attach_copy(&reader, image.base, image.size) == NULL) {
         memset(&info, 0, sizeof(info));
-        info.processes_given = true;
+        info.replayed = true;
         MUST(server_info_open(&info) == 0 && server_info_begin(&info, &reader) == 0);
         for (int i = 0; i < 2; i++, now_ns += NS_PER_S)
             MUST(server_info_take(&info, &reader, now_ns, now_ns, WANT_ALL) == 0);

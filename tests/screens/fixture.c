@@ -419,6 +419,12 @@ void fixture_stop(struct fixture *fixture)
     free(fixture);
 }
 
+void fixture_log_requests(struct fixture *fixture, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        log_request(fixture, 0, i, 200, clock_wall_ns());
+}
+
 void fixture_log_event(struct fixture *fixture, unsigned seconds, const char *text)
 {
     const struct event_ring ring = segment_event_ring(&fixture->segment, SEGMENT_RING_MASTER);

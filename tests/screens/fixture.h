@@ -33,6 +33,9 @@ void fixture_stop(struct fixture *fixture);
 /* Logs a change of the master, SECONDS before now. */
 void fixture_log_event(struct fixture *fixture, unsigned seconds, const char *text);
 
+/* Thread 0.0 of a fixture that is not driven logs COUNT requests. */
+void fixture_log_requests(struct fixture *fixture, unsigned count);
+
 /* While held, commands are read but not answered. Thread-safe. */
 void fixture_hold_answers(struct fixture *fixture, bool hold);
 

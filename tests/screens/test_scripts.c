@@ -143,6 +143,33 @@ static void times_are_exact(void **state)
     json_decref(root);
 }
 
+/* Counts those that a thread logs faster than any console reads. */
+static void top_counts_all_requests_of_a_full_log_ring(void **state)
+{
+    enum { MORE = 500 }; /* about 6000 of the ring's 8192 words */
+    char command[256];
+    FILE *pipe;
+    json_t *root, *top;
+
+    (void)state;
+    snprintf(command, sizeof(command),
+             "LC_ALL=C.UTF-8 '%s' -n %s --json top --batch --every 1s --count 2 2>&1", WSCONSOLE,
+             name_of_test());
+    pipe = popen(command, "r");
+    assert_non_null(pipe);
+    assert_non_null(fgets(output, sizeof(output), pipe));
+    fixture_log_requests(fixture, MORE);
+    assert_non_null(fgets(output, sizeof(output), pipe));
+    assert_int_equal(WEXITSTATUS(pclose(pipe)), DONE);
+    root = json_loads(output, 0, NULL);
+    assert_non_null(root);
+    top = json_object_get(root, "top");
+    assert_int_equal(json_integer_value(json_object_get(top, "requests_seen")),
+                     FIXTURE_LINES + MORE);
+    assert_int_equal(json_integer_value(json_object_get(top, "requests_missed")), 0);
+    json_decref(root);
+}
+
 /* Runs wsconsole with ARGUMENTS and no name. */
 static int run_nameless(const char *arguments)
 {
@@ -256,6 +283,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(once_prints_rows, begin, end),
         cmocka_unit_test_setup_teardown(json_has_metric_names, begin, end),
         cmocka_unit_test_setup_teardown(times_are_exact, begin, end),
+        cmocka_unit_test_setup_teardown(top_counts_all_requests_of_a_full_log_ring, begin, end),
         cmocka_unit_test_setup_teardown(socket_names_the_instance, begin, end),
         cmocka_unit_test_setup_teardown(unknown_filter_column_is_wrong_use, begin, end),
         cmocka_unit_test_setup_teardown(wsconsole_reports_wrong_use, begin, end),

@@ -1,4 +1,4 @@
-/* The tail: merging by time, bounded work, missed records. */
+/* The tail: merging by time, complete reading within its budget, missed records. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "common/clock.h"
 #include "common/log_record.h"
 #include "common/segment_reader.h"
 #include "common/segment_writer.h"
@@ -18,6 +19,7 @@
 static struct segment segment;
 static struct segment_reader reader;
 static struct tail *tail;
+static uint64_t now_ns, taken;
 
 static int begin(void **state)
 {
@@ -40,7 +42,8 @@ static int begin(void **state)
     tail = tail_create();
     if (tail == NULL || segment_attach(&reader, name, why, sizeof(why)) != SEGMENT_ATTACHED)
         return -1;
-    return tail_attach(tail, &reader);
+    now_ns = NS_PER_S;
+    return tail_attach(tail, &reader, UINT64_MAX);
 }
 
 static int end(void **state)
@@ -64,6 +67,31 @@ static void log_line(uint32_t ring, uint64_t number)
     log_ring_append(&log, words, log_record_pack(&record, words));
 }
 
+static void log_lines(uint32_t ring, uint64_t from, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        log_line(ring, from + i);
+}
+
+static void count_taken(void *context, const struct tail_line *line)
+{
+    (void)context;
+    (void)line;
+    taken++;
+}
+
+/* Reads PAUSE_NS after the last time. */
+static uint64_t read_after(uint64_t pause_ns)
+{
+    uint64_t count;
+
+    taken = 0;
+    now_ns += pause_ns;
+    count = tail_read(tail, &reader, now_ns, count_taken, NULL);
+    assert_int_equal(taken, count);
+    return count;
+}
+
 static void assert_newest(size_t back, uint64_t number)
 {
     char line[64];
@@ -81,11 +109,11 @@ static void rings_are_merged_by_time(void **state)
     log_line(0, 4);
     log_line(2, 2);
     log_line(2, 3);
-    assert_int_equal(tail_read(tail, &reader), 4);
+    assert_int_equal(read_after(20 * NS_PER_MS), 4);
     for (size_t back = 0; back < 4; back++)
         assert_newest(back, 4 - back);
     assert_int_equal(tail_line(tail, 1)->thread, 2);
-    assert_int_equal(tail_read(tail, &reader), 0);
+    assert_int_equal(read_after(20 * NS_PER_MS), 0);
     assert_int_equal(tail_missed(tail), 0);
 }
 
@@ -119,11 +147,29 @@ static void overrun_ring_shows_its_newest_records(void **state)
     (void)state;
     for (uint64_t i = 1; i <= 5000; i++)
         log_line(0, i);
-    assert_true(tail_read(tail, &reader) > 10); /* the records already in the rings */
+    assert_true(read_after(20 * NS_PER_MS) > 10); /* the records already in the rings */
     assert_newest(0, 5000);
     for (size_t back = 1; back < tail_count(tail); back++)
         assert_newest(back, 5000 - back);
     assert_int_equal(tail_missed(tail), 0); /* earlier records were not missed */
+}
+
+/* The rings of this test have 2048 words, and its records 10. */
+enum { RING_WORDS = 2048, RECORD_WORDS = 10, NEARLY_FULL = RING_WORDS * 7 / 8 / RECORD_WORDS };
+
+static void all_records_of_a_nearly_full_ring_are_read(void **state)
+{
+    uint64_t next = 1000;
+
+    (void)state;
+    log_line(0, 999);
+    assert_int_equal(read_after(20 * NS_PER_MS), 1);
+    for (int i = 0; i < 50; i++, next += NEARLY_FULL) {
+        log_lines(i % 2 == 0 ? 0 : 2, next, NEARLY_FULL);
+        assert_int_equal(read_after(20 * NS_PER_MS), NEARLY_FULL);
+    }
+    assert_newest(0, next - 1);
+    assert_int_equal(tail_missed(tail), 0);
 }
 
 static void missed_records_are_counted(void **state)
@@ -131,14 +177,66 @@ static void missed_records_are_counted(void **state)
     uint64_t read;
 
     (void)state;
-    log_line(0, 1);
-    read = tail_read(tail, &reader);
-    for (uint64_t i = 2; i <= 10001; i++)
-        log_line(0, i);
-    read += tail_read(tail, &reader);
-    assert_newest(0, 10001);
-    assert_in_range(tail_missed(tail), (10001 - read) * 9 / 10, (10001 - read) * 11 / 10);
-    assert_true(read < 1000); /* a call reads a bounded amount */
+    log_line(0, 1000);
+    read = read_after(20 * NS_PER_MS);
+    log_lines(0, 1001, 5000);
+    read += read_after(20 * NS_PER_MS);
+    assert_newest(0, 6000);
+    assert_in_range(read, NEARLY_FULL * 9 / 10, NEARLY_FULL + 1);
+    assert_in_range(tail_missed(tail), 5001 - read - 5, 5001 - read + 5);
+}
+
+/* The budget of a second is spent; then two rings are read in equal parts. */
+static void more_than_the_budget_is_sampled(void **state)
+{
+    const uint64_t words = 2 * NEARLY_FULL * RECORD_WORDS, most = 2 * TAIL_WORDS_PER_S;
+    uint64_t next = 1000, calls = 0, read, missed;
+
+    (void)state;
+    read_after(0);
+    do {
+        log_lines(0, next, NEARLY_FULL);
+        log_lines(2, next, NEARLY_FULL);
+        next += NEARLY_FULL;
+        read = read_after(0);
+        calls++;
+    } while (read == 2 * NEARLY_FULL);
+    assert_int_equal(calls, most / words + 1);
+    missed = tail_missed(tail);
+    log_lines(0, next, NEARLY_FULL);
+    log_lines(2, next, NEARLY_FULL);
+    read = read_after(words / 2 * NS_PER_S / most);
+    assert_in_range(read, NEARLY_FULL * 9 / 10, NEARLY_FULL);
+    assert_int_equal(tail_line(tail, 0)->thread, 2);
+    assert_newest(0, next + NEARLY_FULL - 1);
+    assert_newest(1, next + NEARLY_FULL - 1); /* of the other ring */
+    assert_in_range(tail_missed(tail) - missed, 2 * NEARLY_FULL - read - 2,
+                    2 * NEARLY_FULL - read + 2);
+}
+
+static void next_read_is_due_before_a_ring_is_full(void **state)
+{
+    (void)state;
+    log_lines(0, 1, 10);
+    read_after(0);
+    assert_int_equal(tail_due_ns(tail) - now_ns, TAIL_PAUSE_MAX_NS);
+    log_lines(0, 11, RING_WORDS / 8 / RECORD_WORDS);
+    read_after(10 * NS_PER_MS);
+    assert_in_range(tail_due_ns(tail) - now_ns, 20 * NS_PER_MS, 21 * NS_PER_MS);
+    log_lines(0, 1000, NEARLY_FULL);
+    read_after(20 * NS_PER_MS);
+    assert_int_equal(tail_due_ns(tail) - now_ns, TAIL_PAUSE_MIN_NS);
+}
+
+static void only_the_readable_words_are_read(void **state)
+{
+    (void)state;
+    assert_int_equal(tail_attach(tail, &reader, 10 * RECORD_WORDS), 0);
+    read_after(0);
+    log_lines(0, 1000, NEARLY_FULL);
+    assert_int_equal(read_after(20 * NS_PER_MS), 10);
+    assert_newest(9, 1000 + NEARLY_FULL - 10);
+    assert_in_range(tail_missed(tail), NEARLY_FULL - 12, NEARLY_FULL - 8);
 }
 
 struct seen {
@@ -163,12 +261,12 @@ static void backlog_of_a_complete_ring_has_no_gap(void **state)
     (void)state;
     for (uint64_t i = 1; i <= 100; i++)
         log_line(0, i);
-    read = tail_read(tail, &reader);
+    read = read_after(20 * NS_PER_MS);
     assert_true(read > 0);
     assert_int_equal(tail_read_backlog(tail, &reader, see, &seen), 0); /* all since the start */
     assert_int_equal(seen.count + read, 100);
     log_line(0, 101);
-    assert_int_equal(tail_read(tail, &reader), 1); /* reading continues */
+    assert_int_equal(read_after(20 * NS_PER_MS), 1); /* reading continues */
 }
 
 static void backlog_starts_where_the_busiest_ring_does(void **state)
@@ -180,7 +278,7 @@ static void backlog_starts_where_the_busiest_ring_does(void **state)
     log_line(2, 1); /* a quiet ring reaches further back than the others */
     for (uint64_t i = 2; i <= 5000; i++)
         log_line(0, i);
-    read = tail_read(tail, &reader);
+    read = read_after(20 * NS_PER_MS);
     since = tail_read_backlog(tail, &reader, see, &seen);
     assert_true(since > 0 && seen.count > 0);
     assert_int_equal(since, seen.oldest * 1000);
@@ -195,7 +293,7 @@ static void slow_reader_ends_at_the_newest_record(void **state)
     for (uint64_t i = 1; i <= 20; i++) {
         for (uint64_t j = 0; j < 977; j++)
             log_line((uint32_t)(j % 2) * 2, i * 1000 + j);
-        tail_read(tail, &reader);
+        read_after(20 * NS_PER_MS);
         assert_newest(0, i * 1000 + 976);
     }
     assert_int_equal(tail_count(tail) < TAIL_LINES ? tail_total(tail) : TAIL_LINES,
@@ -210,7 +308,7 @@ static void unprintable_bytes_are_escaped(void **state)
 
     (void)state;
     log_ring_append(&ring, words, log_record_pack(&record, words));
-    assert_int_equal(tail_read(tail, &reader), 1);
+    assert_int_equal(read_after(20 * NS_PER_MS), 1);
     assert_string_equal(tail_line(tail, 0)->request, "GET /\\x1b[2J\\xff");
 }
 
@@ -224,7 +322,7 @@ static void corrupt_ring_is_read_safely(void **state)
     words[0] = 32;
     log_ring_append(&ring, words, 32);
     log_line(0, 7);
-    assert_int_equal(tail_read(tail, &reader), 1);
+    assert_int_equal(read_after(20 * NS_PER_MS), 1);
     assert_newest(0, 7);
 }
 
@@ -234,7 +332,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(texts_are_readable_where_safe, begin, end),
         cmocka_unit_test_setup_teardown(rings_are_merged_by_time, begin, end),
         cmocka_unit_test_setup_teardown(overrun_ring_shows_its_newest_records, begin, end),
+        cmocka_unit_test_setup_teardown(all_records_of_a_nearly_full_ring_are_read, begin, end),
         cmocka_unit_test_setup_teardown(missed_records_are_counted, begin, end),
+        cmocka_unit_test_setup_teardown(more_than_the_budget_is_sampled, begin, end),
+        cmocka_unit_test_setup_teardown(next_read_is_due_before_a_ring_is_full, begin, end),
+        cmocka_unit_test_setup_teardown(only_the_readable_words_are_read, begin, end),
         cmocka_unit_test_setup_teardown(backlog_of_a_complete_ring_has_no_gap, begin, end),
         cmocka_unit_test_setup_teardown(backlog_starts_where_the_busiest_ring_does, begin, end),
         cmocka_unit_test_setup_teardown(slow_reader_ends_at_the_newest_record, begin, end),

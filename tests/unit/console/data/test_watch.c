@@ -1,0 +1,104 @@
+/* Watching a server: requests are counted between samples. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/clock.h"
+#include "common/log_record.h"
+#include "common/segment_writer.h"
+#include "console/data/watch.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+enum { NEARLY_FULL = 150 }; /* records: 1350 of the ring's 2048 words */
+
+static struct segment segment;
+static struct watch *watch;
+
+static int begin(void **state)
+{
+    char name[48], why[256];
+    struct segment_plan plan = {.name = name,
+                                .socket_path = "",
+                                .listening = "",
+                                .max_workers = 1,
+                                .max_threads = 1,
+                                .cache_entries = 16,
+                                .ring_bytes = 16 * 1024};
+
+    (void)state;
+    snprintf(name, sizeof(name), "scr-watch-%d", (int)getpid());
+    if (segment_create(&segment, &plan, why, sizeof(why)) != 0)
+        return -1;
+    segment_reserve_thread(&segment, 0);
+    segment_publish(&segment);
+    watch = watch_open(name);
+    return watch == NULL ? -1 : 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    watch_close(watch);
+    segment_destroy(&segment);
+    return 0;
+}
+
+static void log_requests(void)
+{
+    const struct log_ring ring = segment_ring(&segment, 0);
+    uint64_t words[LOG_RECORD_WORDS_MAX];
+    struct log_record record = {
+        .time_ns = clock_wall_ns(), .status = 200, .request_line = SPAN("GET /a HTTP/1.1")};
+
+    for (int i = 0; i < NEARLY_FULL; i++)
+        log_ring_append(&ring, words, log_record_pack(&record, words));
+}
+
+static void sample(uint64_t now_ns)
+{
+    assert_int_equal(watch_sample(watch, now_ns, clock_wall_ns(), WANT_NOTHING), 0);
+}
+
+static void assert_counted(uint64_t requests)
+{
+    static struct top_view view;
+
+    top_collect(watch_info(watch)->top, TOP_PATHS, clock_wall_ns(), 900, &view);
+    assert_int_equal(view.seen, requests);
+    assert_int_equal(view.missed, 0);
+}
+
+static void requests_are_counted_between_samples(void **state)
+{
+    uint64_t now_ns = clock_monotonic_ns();
+
+    (void)state;
+    assert_true(watch_log_due_ns(watch) == UINT64_MAX); /* not attached */
+    watch_read_log(watch, now_ns, clock_wall_ns());
+    sample(now_ns);
+    for (int i = 1; i <= 10; i++) {
+        log_requests();
+        watch_read_log(watch, watch_log_due_ns(watch) - 1, clock_wall_ns());
+        assert_counted((uint64_t)(i - 1) * NEARLY_FULL);
+        now_ns = watch_log_due_ns(watch);
+        watch_read_log(watch, now_ns, clock_wall_ns());
+        assert_counted((uint64_t)i * NEARLY_FULL);
+    }
+    log_requests();
+    sample(now_ns + NS_PER_MS);
+    assert_counted(11 * NEARLY_FULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(requests_are_counted_between_samples, begin, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
