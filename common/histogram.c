@@ -63,19 +63,28 @@ void histogram_widen(struct histogram *h, uint32_t index)
         atomic_store_explicit(&h->used_to, index + 1, memory_order_relaxed);
 }
 
+void histogram_restore_bucket(struct histogram *h, uint32_t index, uint64_t count)
+{
+    store(&h->bucket[index], load(&h->bucket[index]) + count);
+    histogram_widen(h, index);
+}
+
+void histogram_restore_sum(struct histogram *h, uint64_t sum, uint64_t max)
+{
+    store(&h->sum, load(&h->sum) + sum);
+    if (max > load(&h->max))
+        store(&h->max, max);
+}
+
 void histogram_add(struct histogram *into, const struct histogram *from)
 {
     for (uint32_t i = used_from(from); i < used_to(from); i++) {
         uint64_t n = load(&from->bucket[i]);
 
-        if (n == 0)
-            continue;
-        store(&into->bucket[i], load(&into->bucket[i]) + n);
-        histogram_widen(into, i);
+        if (n > 0)
+            histogram_restore_bucket(into, i, n);
     }
-    store(&into->sum, load(&into->sum) + load(&from->sum));
-    if (load(&from->max) > load(&into->max))
-        store(&into->max, load(&from->max));
+    histogram_restore_sum(into, load(&from->sum), load(&from->max));
 }
 
 void histogram_subtract(struct histogram *into, const struct histogram *earlier)

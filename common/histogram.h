@@ -75,6 +75,13 @@ static inline void histogram_record(struct histogram *h, uint64_t value)
         atomic_store_explicit(&h->max, value, memory_order_relaxed);
 }
 
+/*
+ * Adds COUNT values to bucket INDEX, and SUM and MAX of values that were counted so: restores a histogram
+ * from a file. Writer thread.
+ */
+void histogram_restore_bucket(struct histogram *h, uint32_t index, uint64_t count);
+void histogram_restore_sum(struct histogram *h, uint64_t sum, uint64_t max);
+
 /* Adds FROM to INTO. Writer thread of INTO; FROM may be written meanwhile. */
 void histogram_add(struct histogram *into, const struct histogram *from);
 

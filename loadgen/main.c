@@ -1,10 +1,11 @@
-/* wsload, the load generator: dispatches to a run, a sweep, the lab, or the comparison of two reports. */
+/* wsload, the load generator: dispatches to a run, a sweep, the lab, or the comparison or merging of reports. */
 #include "common/escape.h"
 #include "loadgen/cli/options.h"
 #include "loadgen/lab/command.h"
 #include "loadgen/report/baseline.h"
 #include "loadgen/report/compare.h"
 #include "loadgen/report/gnuplot.h"
+#include "loadgen/report/merge_reports.h"
 #include "loadgen/report/report.h"
 #include "loadgen/run/live_terminal.h"
 #include "loadgen/run/trials.h"
@@ -151,10 +152,27 @@ static int compare(const struct plan *plan, FILE *out)
     return status;
 }
 
+static int merge(const struct plan *plan, FILE *out)
+{
+    char why[WHY_TEXT];
+    struct stored_result *merged = merge_reports(plan, why, sizeof(why));
+    int status;
+
+    if (merged == NULL)
+        return fail(why);
+    status = (int)result_status(&merged->result);
+    if (report(out, &merged->result) != 0)
+        status = fail_write(plan, errno);
+    stored_result_free(merged);
+    return status;
+}
+
 static int conduct(const struct plan *plan, FILE *out)
 {
     if (plan->compare != NULL)
         return compare(plan, out);
+    if (plan->command == PLAN_MERGE)
+        return merge(plan, out);
     return plan->command == PLAN_SWEEP ? sweep(plan, out) : load(plan, out);
 }
 

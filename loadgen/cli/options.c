@@ -60,6 +60,12 @@ static const struct {
 #undef ALIAS
 };
 
+/* What wsload merge has: the checks and the output of a report. */
+static const enum option_id merge_options[] = {
+    OPTION_max_errors,  OPTION_fail_if, OPTION_baseline, OPTION_format,  OPTION_output,
+    OPTION_percentiles, OPTION_json,    OPTION_no_color, OPTION_version, OPTION_help,
+};
+
 /* Options of other load generators, and what to use instead. */
 static const struct {
     const char *spelling, *advice;
@@ -117,12 +123,22 @@ static const struct option_info *find_spelling(const char *spelling)
     return NULL;
 }
 
+static bool merge_has(const struct option_info *option)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(merge_options); i++)
+        if (option == &option_table[merge_options[i]])
+            return true;
+    return false;
+}
+
 /* The value is REST, the rest of the argument, or else the next argument. */
 static bool take_option(struct option_reader *reader, const struct option_info *option,
                         const char *spelling, const char *rest)
 {
     struct option_value value = {spelling, rest};
 
+    if (reader->plan->command == PLAN_MERGE && !merge_has(option))
+        return option_fail(reader, "%s conflicts with merge, which sends no requests", spelling);
     if (option->argument == NULL)
         return option->take(reader, (struct option_value){spelling, NULL});
     if (rest == NULL && reader->next == reader->argc)
@@ -272,6 +288,19 @@ static void complete_sweep(struct plan *plan)
     plan->connections_requested = connections->value[connections->count - 1];
 }
 
+static bool check_merge(struct option_reader *reader)
+{
+    const struct plan *plan = reader->plan;
+
+    if (plan->url_count < 2)
+        return option_fail(reader, "merge needs two reports or more: wsload merge A.json B.json");
+    for (size_t i = 0; i < plan->url_count && plan->output != NULL; i++)
+        if (strcmp(plan->urls[i], plan->output) == 0)
+            return option_fail(reader, "-o %s would overwrite a report that is merged",
+                               plan->output);
+    return true;
+}
+
 /* The maximum number of connections over all stages or points, or the number of -c. */
 static uint32_t max_connections(const struct plan *plan)
 {
@@ -361,6 +390,8 @@ static bool check(struct option_reader *reader)
                                    "--baseline A.json");
     if (plan->rounds > 1 && plan->control_fd >= 0)
         return option_fail(reader, "--control-fd conflicts with --repeat");
+    if (plan->command == PLAN_MERGE)
+        return check_merge(reader);
     return plan->command != PLAN_SWEEP || check_sweep(reader);
 }
 
@@ -370,10 +401,12 @@ enum options_result options_parse(int argc, char *const *argv, uint32_t cores, s
     struct option_reader reader = {argc, 1, argv, plan, OPTIONS_RUN, why, size};
 
     plan_begin(plan, cores);
-    if (argc > 1 && strcmp(argv[1], "sweep") == 0) {
+    if (argc > 1 && strcmp(argv[1], "sweep") == 0)
         plan->command = PLAN_SWEEP;
+    else if (argc > 1 && strcmp(argv[1], "merge") == 0)
+        plan->command = PLAN_MERGE;
+    if (plan->command != PLAN_RUN)
         reader.next++;
-    }
     if (read_arguments(&reader)) {
         if (plan->format == PLAN_FORMAT_COUNT)
             plan->format = format_of_output(plan->output);
@@ -399,9 +432,11 @@ void options_help(FILE *out)
     fprintf(out,
             "usage: wsload [option ...] [URL ...]\n"
             "       wsload sweep [option ...] [URL ...]\n"
+            "       wsload merge [option ...] A.json B.json ...\n"
             "       wsload lab [option ...] NAME ... | all\n\n"
             "Loads a web server (default: %s) and reports rate, latency\n"
             "and errors. A sweep measures over a range of connections and finds the limit.\n"
+            "merge makes one report of runs on several machines (options: Checks, Output).\n"
             "The lab runs experiments with a server of its own: wsload lab -h.\n",
             OPTIONS_DEFAULT_URL);
 #define GROUP(title) fprintf(out, "\n%s\n", title);

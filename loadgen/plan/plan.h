@@ -52,6 +52,7 @@ struct plan_stage {
 enum plan_command {
     PLAN_RUN,
     PLAN_SWEEP, /* wsload sweep: a series of runs over connections and more */
+    PLAN_MERGE, /* wsload merge: one report from the JSON reports urls[] */
 };
 
 enum plan_keepalive { PLAN_KEEPALIVE_ON, PLAN_KEEPALIVE_OFF, PLAN_KEEPALIVE_BOTH };

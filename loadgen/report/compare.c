@@ -4,6 +4,7 @@
 #include "common/units.h"
 
 #include "loadgen/base/format.h"
+#include "loadgen/report/json.h"
 #include "loadgen/report/text.h"
 #include "loadgen/stats/measures.h"
 #include "loadgen/stats/statistics.h"
@@ -51,6 +52,12 @@ json_t *compare_read_one(const char *file, char *why, size_t size)
         !json_is_object(json_object_get(report, "plan"))) {
         snprintf(why, size,
                  "%s is not a report of a run; create one with wsload --format json -o FILE", file);
+        json_decref(report);
+        return NULL;
+    }
+    if (json_integer_value(json_object_get(report, "schema")) > REPORT_SCHEMA) {
+        snprintf(why, size, "%s has schema %" JSON_INTEGER_FORMAT "; this wsload reads up to %d",
+                 file, json_integer_value(json_object_get(report, "schema")), REPORT_SCHEMA);
         json_decref(report);
         return NULL;
     }

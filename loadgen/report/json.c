@@ -6,6 +6,7 @@
 #include "loadgen/report/latencies.h"
 #include "loadgen/stats/notes.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,6 +90,7 @@ static json_t *plan_object(const struct result *result)
 
     json_object_set_new(object, "url", text_json(result->url));
     json_object_set_new(object, "method", text_json(plan->method));
+    json_object_set_new(object, "urls", integer_json(result->requests));
     json_object_set_new(object, "engine", json_string(result->engine));
     json_object_set_new(object, "connections", integer_json(plan->connections_requested));
     json_object_set_new(object, "threads", integer_json(plan->threads));
@@ -121,6 +123,8 @@ static json_t *requests_object(const struct result *result)
     json_object_set_new(object, "unsent", integer_json(tally_unsent(&result->tally)));
     json_object_set_new(object, "unsent_late", of_counter(result, TALLY_unsent_late));
     json_object_set_new(object, "late", of_counter(result, TALLY_late));
+    json_object_set_new(object, "waited", of_counter(result, TALLY_waited));
+    json_object_set_new(object, "downgraded", of_counter(result, TALLY_downgraded));
     json_object_set_new(object, "warmup", integer_json(tally_get(&result->warmup, TALLY_begun)));
     json_object_set_new(object, "error_percent", json_real(result_bad_percent(result)));
     return object;
@@ -187,6 +191,44 @@ static json_t *percentile(const struct histogram *times, double percent)
     return microseconds((double)histogram_percentile(times, percent));
 }
 
+/* The buckets that are not empty: "150:3,1 200:7" is 3 values in bucket 150, 1 in 151, 7 in 200. */
+static json_t *counts_json(const struct histogram *times)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    uint64_t before = 0;
+    json_t *string;
+
+    if (out == NULL)
+        return NULL;
+    for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
+        uint64_t count = atomic_load_explicit(&times->bucket[i], memory_order_relaxed);
+
+        if (count > 0 && before > 0)
+            fprintf(out, ",%" PRIu64, count);
+        else if (count > 0)
+            fprintf(out, "%s%" PRIu32 ":%" PRIu64, ftell(out) > 0 ? " " : "", i, count);
+        before = count;
+    }
+    string = fclose(out) == 0 ? json_string(text) : NULL;
+    free(text);
+    return string;
+}
+
+static json_t *histogram_object(const struct histogram *times)
+{
+    json_t *object = json_object();
+    uint64_t sum = atomic_load_explicit(&times->sum, memory_order_relaxed);
+
+    json_object_set_new(object, "sub_buckets", json_integer(HISTOGRAM_SUB_BUCKETS));
+    json_object_set_new(object, "buckets", json_integer(HISTOGRAM_BUCKETS));
+    json_object_set_new(object, "sum_ns", integer_json(sum));
+    json_object_set_new(object, "max_ns", integer_json(histogram_max(times)));
+    json_object_set_new(object, "counts", counts_json(times));
+    return object;
+}
+
 static json_t *times_object(const struct plan *plan, const struct histogram *times)
 {
     json_t *object = json_object();
@@ -200,6 +242,7 @@ static json_t *times_object(const struct plan *plan, const struct histogram *tim
         json_object_set_new(object, report_percentile_name(name, percents[i]),
                             percentile(times, percents[i]));
     json_object_set_new(object, "max", microseconds((double)histogram_max(times)));
+    json_object_set_new(object, "histogram", histogram_object(times));
     return object;
 }
 
@@ -208,6 +251,8 @@ static json_t *client_object(const struct result *result)
     json_t *object = json_object();
 
     json_object_set_new(object, "cpu_s", json_real((double)result->cpu_ns / 1e9));
+    json_object_set_new(object, "thread_s", json_real((double)result->thread_ns / 1e9));
+    json_object_set_new(object, "threads", integer_json(result->threads));
     json_object_set_new(object, "cpu_share_of_thread", json_real(result_cpu_share(result)));
     json_object_set_new(object, "wait_share_of_thread", json_real(result_wait_share(result)));
     json_object_set_new(object, "machine_busy_percent", number_json(100 * result->machine_busy));
@@ -330,6 +375,16 @@ static json_t *error_texts_object(const struct error_texts *texts)
     return object;
 }
 
+/* Null for the report of one run. */
+static json_t *merged_object(const struct result *result)
+{
+    if (result->merged == 0)
+        return json_null();
+    return json_pack("{s:I, s:f, s:f}", "reports", (json_int_t)result->merged, "overlap_from_s",
+                     (double)result->overlap_from_ns / 1e9, "overlap_s",
+                     (double)result->overlap_ns / 1e9);
+}
+
 int result_write_json(FILE *out, const struct result *result)
 {
     const struct tally *tally = &result->tally;
@@ -338,7 +393,10 @@ int result_write_json(FILE *out, const struct result *result)
     json_object_set_new(object, "schema", json_integer(REPORT_SCHEMA));
     json_object_set_new(object, "wsload", json_string(WEBSERVERD_VERSION));
     json_object_set_new(object, "plan", plan_object(result));
+    json_object_set_new(object, "merged", merged_object(result));
+    json_object_set_new(object, "began_unix_us", integer_json(result->began_unix_ns / NS_PER_US));
     json_object_set_new(object, "elapsed_s", json_real((double)result->elapsed_ns / 1e9));
+    json_object_set_new(object, "due_s", json_real((double)result->due_ns / 1e9));
     json_object_set_new(object, "requests_per_second", json_real(result_rate(result)));
     json_object_set_new(object, "due_per_second",
                         result_is_open(result) ? json_real(result_rate_due(result)) : json_null());

@@ -163,11 +163,22 @@ static void put_negotiated(struct document *document, const struct negotiations 
     }
 }
 
+static void put_merged(struct document *document, const struct result *result)
+{
+    char text[UNITS_TEXT];
+
+    if (result->merged > 0)
+        document_fact(document, DOCUMENT_NORMAL, "Merged",
+                      "%" PRIu32 " reports, all of them running for %s", result->merged,
+                      units_format_ns(text, sizeof(text), (double)result->overlap_ns));
+}
+
 static void put_facts(struct document *document, const struct result *result)
 {
     double each_ns = result_cpu_each_ns(result);
     char text[UNITS_TEXT];
 
+    put_merged(document, result);
     put_requests(document, result);
     put_rate(document, result);
     put_received(document, result);

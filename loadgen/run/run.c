@@ -45,6 +45,7 @@ struct run {
     struct transcript transcript;
     struct series *series;
     struct server_check *check;
+    uint64_t began_unix_ns;
     struct machine_cpu machine;     /* at the begin */
     struct tally sum, warmup, both; /* over all threads, updated by add_up() */
 };
@@ -406,6 +407,7 @@ static void begin_clocks(struct run *run)
     struct timeval duration = timeval_of_ms(total_ms);
 
     run->budget.begun_ns = clock_monotonic_ns() + (plan_is_open(run->plan) ? START_DELAY_NS : 0);
+    run->began_unix_ns = clock_wall_ns() + (plan_is_open(run->plan) ? START_DELAY_NS : 0);
     run->budget.counted_from_ns = run->budget.begun_ns + warmup_ns(run);
     events_add(run->tick, &tick);
     if (run->progress.kind == PROGRESS_LIVE) {
@@ -457,6 +459,7 @@ static void fill_result(struct run *run, struct result *result)
         .origins = request_plan_count_origins(run->request_plan),
         .skipped = run->request_plan->skipped,
         .engine = run->engine->name,
+        .began_unix_ns = run->began_unix_ns,
         .connections = run->settings.connections,
         .threads = run->settings.threads,
         .changes = run->changes,

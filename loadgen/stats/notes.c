@@ -130,7 +130,8 @@ static bool reopens_by_plan(const struct result *result)
     const struct plan *plan = result->plan;
 
     return !plan->keepalive || plan->requests_per_connection > 0 || plan->stages_of_connections ||
-           result->changes > 0 || result->origins > 1 || result->rounds != NULL;
+           result->changes > 0 || result->origins > 1 || result->rounds != NULL ||
+           result->merged > 0; /* the plans of the runs are not known in full */
 }
 
 static void note_reopened(const struct result *result, struct note_list *list)
@@ -271,6 +272,24 @@ static void note_rounds(const struct result *result, struct note_list *list)
              interval_percent(&rate));
 }
 
+/* A note warns if all runs of a merged report measured for less than this part of its time. */
+#define OVERLAP_SHARE 0.9
+
+static void note_merged(const struct result *result, struct note_list *list)
+{
+    char overlap[UNITS_TEXT], whole[UNITS_TEXT];
+
+    if (result->merged == 0 ||
+        (double)result->overlap_ns >= OVERLAP_SHARE * (double)result->elapsed_ns)
+        return;
+    note(
+        list, "runs_apart",
+        "The merged runs were all active for only %s of %s: the rates are averages over times with "
+        "a lower load. Start them together, and check the clocks of the machines.",
+        units_format_ns(overlap, sizeof(overlap), (double)result->overlap_ns),
+        units_format_ns(whole, sizeof(whole), (double)result->elapsed_ns));
+}
+
 size_t result_notes(const struct result *result, struct result_note *notes)
 {
     struct note_list list = {notes, 0};
@@ -287,5 +306,6 @@ size_t result_notes(const struct result *result, struct result_note *notes)
     note_short_run(result, &list);
     note_rounds(result, &list);
     note_server(result, &list);
+    note_merged(result, &list);
     return list.count;
 }

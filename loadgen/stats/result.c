@@ -166,6 +166,7 @@ static bool begin_sum(struct result *into, const struct result *from)
     into->plan = from->plan;
     into->url = strdup(from->url);
     into->series = series_create();
+    into->began_unix_ns = from->began_unix_ns;
     into->requests = from->requests;
     into->skipped = from->skipped;
     into->engine = from->engine;

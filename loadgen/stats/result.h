@@ -53,6 +53,7 @@ struct result {
      * schedule) to the end of the last one or the deadline, whichever is later.
      */
     uint64_t elapsed_ns;
+    uint64_t began_unix_ns;        /* wall clock at the start of the run, warm-up included */
     uint64_t due_ns;               /* the part of elapsed_ns in which requests could begin */
     uint64_t cpu_ns;               /* of all client threads, user and system */
     uint64_t waited_ns;            /* time in which they were ready to run but had no core */
@@ -66,6 +67,9 @@ struct result {
     double machine_busy; /* part of all cores of this machine in use, 0 to 1; NAN: unknown */
     struct error_texts error_texts;
     struct negotiations negotiations;
+    uint32_t merged; /* number of reports that this was merged from (merge.h); 0: one run */
+    uint64_t overlap_from_ns,
+        overlap_ns;        /* merged: begin and length of the time in which all measured */
     struct rounds *rounds; /* the rounds that this is the sum of; NULL: a single run; owned */
 };
 

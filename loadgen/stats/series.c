@@ -2,7 +2,9 @@
 
 #include "common/clock.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct series *series_create(void)
 {
@@ -113,5 +115,91 @@ bool series_append(struct series *into, const struct series *from)
     }
     if (into->count > 0)
         into->before_ns = into->entry[into->count - 1].end_ns;
+    return true;
+}
+
+/* ---- Runs at the same time ---- */
+
+/* The entry of the second that begins at BEGIN_NS, inserted if there is none; NULL if out of memory. */
+static struct series_entry *find_second(struct series *series, uint64_t begin_ns)
+{
+    size_t at = series->count;
+
+    while (at > 0 && series->entry[at - 1].begin_ns > begin_ns)
+        at--;
+    if (at > 0 && series->entry[at - 1].begin_ns == begin_ns)
+        return &series->entry[at - 1];
+    if (add_entry(series) == NULL)
+        return NULL;
+    memmove(&series->entry[at + 1], &series->entry[at],
+            (series->count - 1 - at) * sizeof(*series->entry));
+    series->entry[at] = (struct series_entry){.begin_ns = begin_ns, .end_ns = begin_ns};
+    return &series->entry[at];
+}
+
+static void raise_to(uint64_t *value, uint64_t other)
+{
+    if (other > *value)
+        *value = other;
+}
+
+static void add_counts(struct series_entry *into, const struct series_entry *from)
+{
+    uint64_t answered = into->answered + from->answered;
+
+    if (answered > 0)
+        into->mean_ns = (uint64_t)llround(((double)into->mean_ns * (double)into->answered +
+                                           (double)from->mean_ns * (double)from->answered) /
+                                          (double)answered);
+    into->begun += from->begun;
+    into->answered = answered;
+    into->bad += from->bad;
+    into->bytes += from->bytes;
+    raise_to(&into->p50_ns, from->p50_ns);
+    raise_to(&into->p90_ns, from->p90_ns);
+    raise_to(&into->p99_ns, from->p99_ns);
+    raise_to(&into->max_ns, from->max_ns);
+    raise_to(&into->service_p99_ns, from->service_p99_ns);
+}
+
+/* Adds the settings of FROM; they replace those of BEFORE, an entry of the same run; NULL: none. */
+static void add_settings(struct series_entry *into, const struct series_entry *from,
+                         const struct series_entry *before)
+{
+    into->rate += from->rate - (before != NULL ? before->rate : 0);
+    into->connections += from->connections - (before != NULL ? before->connections : 0);
+    into->threads += from->threads - (before != NULL ? before->threads : 0);
+}
+
+static uint64_t add_offset(uint64_t time_ns, int64_t offset_ns)
+{
+    int64_t sum = (int64_t)time_ns + offset_ns;
+
+    return sum > 0 ? (uint64_t)sum : 0;
+}
+
+bool series_merge(struct series *into, const struct series *from, int64_t offset_ns)
+{
+    const struct series_entry *before = NULL;
+    uint64_t before_ns = 0;
+
+    for (size_t i = 0; i < from->count; i++) {
+        const struct series_entry *one = &from->entry[i];
+        uint64_t middle_ns = add_offset((one->begin_ns + one->end_ns) / 2, offset_ns);
+        uint64_t second_ns = middle_ns - middle_ns % NS_PER_S;
+        uint64_t end_ns = add_offset(one->end_ns, offset_ns);
+        struct series_entry *entry;
+
+        if (one->warmup)
+            continue;
+        entry = find_second(into, second_ns);
+        if (entry == NULL)
+            return false;
+        raise_to(&entry->end_ns, end_ns < second_ns + NS_PER_S ? end_ns : second_ns + NS_PER_S);
+        add_counts(entry, one);
+        add_settings(entry, one, before != NULL && before_ns == second_ns ? before : NULL);
+        before = one;
+        before_ns = second_ns;
+    }
     return true;
 }

@@ -47,6 +47,15 @@ bool series_second_is_over(const struct series *series, uint64_t warmup_ns, uint
 bool series_append(struct series *into, const struct series *from);
 
 /*
+ * Adds the entries of FROM, a run at the same time, to those of INTO, without its warm-up. The start of
+ * FROM is OFFSET_NS after the start of INTO, and may be before it. Each entry of FROM counts wholly in
+ * the second of INTO in which its middle lies. Counts and settings are summed; percentiles become the
+ * higher ones, which the percentiles of both together cannot exceed. Returns false if out of memory,
+ * with part of them added.
+ */
+bool series_merge(struct series *into, const struct series *from, int64_t offset_ns);
+
+/*
  * Adds an entry with the counts since the last one: TALLY is the total up to NOW_NS, ns since the
  * start of the run. SETTING provides rate, connections, threads and warmup. If out of memory, the
  * next entry includes these numbers.

@@ -29,7 +29,7 @@ KINDS = (
     (*QUICK, "-p", "50,99.99", "--fail-if", "p50>3600s", "--max-errors", "1%"),
 )
 # Sections of the page that a run uses.
-SECTIONS = ("Run", "Times", "Round", "Interval", "Finding")
+SECTIONS = ("Run", "Times", "Histogram", "Round", "Interval", "Finding")
 
 
 class Member:
@@ -106,10 +106,12 @@ class JsonPage(unittest.TestCase):
         return report
 
     def check_runs(self):
-        for way in protocols.WAYS:
+        for engine in ("curl", "raw"):
             for words in KINDS:
-                if "--no-keepalive" not in words or "--streams" not in way[2]:
-                    self.checker.check("Run", self.report(way, *words))
+                self.checker.check("Run", self.report((engine, "http", ()), *words))
+            self.checker.check("Run", self.report((engine, "https", ()), *QUICK, "--no-keepalive"))
+        for way in protocols.WAYS:
+            self.checker.check("Run", self.report(way, *QUICK))
 
     def check_errors(self):
         """No listener, and a certificate that is not trusted."""
@@ -131,10 +133,19 @@ class JsonPage(unittest.TestCase):
                 self.checker.check("Run", self.report(way, *QUICK, "--baseline", base,
                                                       "--fail-if", condition))
 
+    def check_merged(self):
+        names = [self.directory / "a.json", self.directory / "b.json"]
+        for name in names:
+            name.write_text(json.dumps(self.report(("raw", "http", ()), *QUICK)))
+        merged = subprocess.run([protocols.PROGRAMS / "wsload", "merge", "--json", *names],
+                                capture_output=True, text=True, check=True)
+        self.checker.check("Run", json.loads(merged.stdout))
+
     def test_page_and_reports_have_the_same_members(self):
         self.check_runs()
         self.check_errors()
         self.check_baseline()
+        self.check_merged()
         self.assertEqual(sorted(self.checker.wrong), [])
         self.assertEqual(self.checker.unseen(), [])
 

@@ -429,6 +429,27 @@ class InScripts(WithFolder):
         self.assertIn("cannot read the report",
                       self.load("--baseline", self.directory / "none", "--fail-if", "p50>1x", status=1))
 
+    def test_merge(self):
+        """Two runs at the same time: all counts add up, in each format, and checks apply to the sum."""
+        names = [self.directory / "a.json", self.directory / "b.json"]
+        for engine in ENGINES:
+            runs = [subprocess.Popen([WSLOAD, "--quiet", "--engine", engine, "-c", "2", "-n", str(requests),
+                                      "-o", name, self.origin.url])
+                    for name, requests in zip(names, (30, 50))]
+            self.assertEqual([run.wait() for run in runs], [0, 0])
+            for form in ("json", "csv", "hdr", "html", "md", "junit", "github", "openmetrics", "text"):
+                with self.subTest(engine=engine, format=form):
+                    self.assertIn("80", subprocess.run([WSLOAD, "merge", "--format", form, *names],
+                                                       capture_output=True, text=True, check=True).stdout)
+            for condition, status in (("200>=80", 99), ("200>80", 0)):
+                ended = subprocess.run([WSLOAD, "merge", "--fail-if", condition, *names],
+                                       capture_output=True, check=False)
+                self.assertEqual(ended.returncode, status)
+        names[1].write_text("[]")
+        ended = subprocess.run([WSLOAD, "merge", *names], capture_output=True, text=True, check=False)
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("is not a report of a run", ended.stderr)
+
     def test_junit(self):
         path = self.directory / "report.xml"
         self.load("-o", path, "--fail-if", "mean>0us", "--fail-if", "503>0",

@@ -58,7 +58,7 @@ static void begin(void)
 }
 
 /* No errors, one slow response. */
-static void fill_good(void)
+static inline void fill_good(void)
 {
     begin();
     record(19999, ERROR_KIND_NONE, 200, 64 * NS_PER_US);

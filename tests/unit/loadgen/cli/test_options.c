@@ -129,6 +129,19 @@ static void output_options_select_format_and_percentiles(void **state)
     assert_string_equal(plan.urls[0], "b.json");
 }
 
+static void merge_takes_files_checks_and_output(void **state)
+{
+    struct plan plan = good_plan("merge a.json b.json -o c.html --fail-if p99>5ms -p 50");
+
+    (void)state;
+    assert_int_equal(plan.command, PLAN_MERGE);
+    assert_int_equal(plan.url_count, 2);
+    assert_string_equal(plan.urls[1], "b.json");
+    assert_int_equal(plan.format, PLAN_FORMAT_HTML);
+    assert_int_equal(plan.fail_if_count, 1);
+    assert_int_equal(plan.percentile_count, 1);
+}
+
 static void sweep_sets_its_own_defaults(void **state)
 {
     struct plan plan = good_plan("sweep");
@@ -345,6 +358,10 @@ static const struct {
     {"sweep -c 1,x", "-c 1,x: invalid list of numbers (up to 32, 1-1000000; example: 1,2,5)"},
     {"--keepalive both", "--keepalive applies to sweeps (wsload sweep --keepalive both): "
                          "keep-alive is the default; --no-keepalive disables it"},
+    {"merge", "merge needs two reports or more: wsload merge A.json B.json"},
+    {"merge a.json", "merge needs two reports or more: wsload merge A.json B.json"},
+    {"merge a.json b.json -c 5", "-c conflicts with merge, which sends no requests"},
+    {"merge a.json b.json -o b.json", "-o b.json would overwrite a report that is merged"},
     {"sweep --keepalive x", "--keepalive x: unknown (on, off, both)"},
     {"--server-threads 2", "--server-threads applies to sweeps: wsload sweep --server-threads 2"},
     {"sweep -r 5",
@@ -414,6 +431,7 @@ int main(void)
         cmocka_unit_test(empty_command_line_sets_defaults),
         cmocka_unit_test(every_spelling_sets_the_same_plan),
         cmocka_unit_test(output_options_select_format_and_percentiles),
+        cmocka_unit_test(merge_takes_files_checks_and_output),
         cmocka_unit_test(sweep_sets_its_own_defaults),
         cmocka_unit_test(dependent_values_are_limited),
         cmocka_unit_test(invalid_option_is_rejected_with_reason),
