@@ -426,11 +426,19 @@ static const char *const help[] = {
 
 static const struct view_hint hints[] = {{ACTION_MODE, "outcome", false}, {ACTION_NONE, "", false}};
 
+/* In the order of the screen. */
+static const struct view_number numbers[] = {
+    {"REQ/S", NUMBER_METRIC, METRIC_requests},
+    {"MEAN", NUMBER_FIGURE, FIGURE_response_time_mean},
+    {NULL, NUMBER_METRIC, 0},
+};
+
 const struct view view_latency = {
     .name = "latency",
     .action = ACTION_VIEW_LATENCY,
     .empty = "No request in this time range. g extends it; 7, then r starts load.",
     .hints = hints,
+    .numbers = numbers,
     .help = help,
     .state_size = sizeof(struct state),
     .list = &list,

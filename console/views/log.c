@@ -224,11 +224,20 @@ static const char *const help[] = {
 static const struct view_hint hints[] = {
     {ACTION_OPEN, "details", false}, {ACTION_LAST, "follow", false}, {ACTION_NONE, "", false}};
 
+/* In the order of the screen. */
+static const struct view_number numbers[] = {
+    {"requests/s", NUMBER_METRIC, METRIC_requests},
+    {"4xx", NUMBER_FIGURE, FIGURE_responses_4xx},
+    {"5xx", NUMBER_FIGURE, FIGURE_responses_5xx},
+    {NULL, NUMBER_METRIC, 0},
+};
+
 const struct view view_log = {
     .name = "log",
     .action = ACTION_VIEW_LOG,
     .empty = "No requests yet. Try: curl http://ADDRESS/ with an address the server listens on.",
     .hints = hints,
+    .numbers = numbers,
     .help = help,
     .state_size = sizeof(struct state),
     .list = &list,

@@ -519,11 +519,20 @@ static const char *const help[] = {
 static const struct view_hint hints[] = {
     {ACTION_MODE, "list", false}, {ACTION_OPEN, "requests", false}, {ACTION_NONE, "", false}};
 
+/* In the order of the screen. */
+static const struct view_number numbers[] = {
+    {"REQ/S", NUMBER_METRIC, METRIC_requests},
+    {"CONNS", NUMBER_METRIC, METRIC_connections_open},
+    {"LIMITED", NUMBER_METRIC, METRIC_requests_limited},
+    {NULL, NUMBER_METRIC, 0},
+};
+
 const struct view view_top = {
     .name = "top",
     .action = ACTION_VIEW_TOP,
     .empty = "No request in this time range. g extends it; 7, then r starts load.",
     .hints = hints,
+    .numbers = numbers,
     .help = help,
     .wants = WANT_CLIENTS,
     .state_size = sizeof(struct state),

@@ -150,6 +150,13 @@ static void help_explains_the_numbers(void **state)
                  "Share of cache lookups that found an entry");
     terminal_type(terminal, "?2?");
     ASSERT_SHOWS("TOOK", "Connections taken over from another thread or worker");
+    terminal_type(terminal, "?3?");
+    ASSERT_SHOWS("REQ/S", "Requests served, any status", "MEAN",
+                 "Mean time from the start of a request");
+    terminal_type(terminal, "?5?");
+    ASSERT_SHOWS("requests/s", "4xx", "Responses with status 400-499", "5xx");
+    terminal_type(terminal, "?6?");
+    ASSERT_SHOWS("LIMITED", "Requests answered 429: the client exceeded the rate limit");
 }
 
 static void filter_applies_to_all_views(void **state)
