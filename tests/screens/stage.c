@@ -45,13 +45,28 @@ const char *stage_name(void)
     return name;
 }
 
-void stage_console(int rows, int columns, const char *const *more, const char *const *environment)
+static void start(const char *program, int rows, int columns, const char *const *more,
+                  const char *const *environment)
 {
-    const char *arguments[16] = {WSCONSOLE, "-n", stage_name()};
+    const char *arguments[16] = {program, "-n", stage_name()};
 
     for (size_t i = 0; more != NULL && more[i] != NULL; i++)
         arguments[3 + i] = more[i];
     terminal = terminal_start(rows, columns, arguments, environment);
+}
+
+void stage_console(int rows, int columns, const char *const *more, const char *const *environment)
+{
+    start(WSCONSOLE, rows, columns, more, environment);
+}
+
+void stage_console_of_one_server(const char *const *more)
+{
+    char only[64];
+    const char *const environment[] = {only, NULL};
+
+    snprintf(only, sizeof(only), "ONLY_SERVER=%s", stage_name());
+    start(WSCONSOLE_ONE_SERVER, 24, 80, more, environment);
 }
 
 void stage_console_as_nobody(int rows, int columns)

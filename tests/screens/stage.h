@@ -24,6 +24,9 @@ void stage_end_fixture(void);
 void stage_console(int rows, int columns, const char *const *more, const char *const *environment);
 void stage_end_console(void);
 
+/* The same for random input: the console finds no other server. */
+void stage_console_of_one_server(const char *const *more);
+
 /* The same as user nobody in the group of this process. Needs root. */
 void stage_console_as_nobody(int rows, int columns);
 

@@ -851,7 +851,7 @@ static void shake(const char *const *options, uint32_t seed, int events)
     uint32_t random = seed;
     const char *event;
 
-    stage_console(24, 80, options, NULL);
+    stage_console_of_one_server(options);
     ASSERT_SHOWS("10.0k total");
     for (int i = 0; i < events; i++) {
         if (dice(&random) % 200 == 0)
@@ -861,7 +861,7 @@ static void shake(const char *const *options, uint32_t seed, int events)
         if (!terminal_type_bytes(terminal, event, strlen(event))) { /* a click on "q quit" */
             stage_ended_well();
             stage_end_console();
-            stage_console(24, 80, options, NULL);
+            stage_console_of_one_server(options);
             ASSERT_SHOWS("10.0k total");
         }
         terminal_take(terminal);

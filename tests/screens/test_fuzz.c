@@ -260,10 +260,13 @@ static uint32_t dice(uint32_t sides)
 
 static void start_console(void)
 {
-    const char *const arguments[] = {WSCONSOLE, "-n",         server_name(server),
-                                     "-s",      proxy_path(), NULL};
+    const char *const arguments[] = {WSCONSOLE_ONE_SERVER, "-n", server_name(server), "-s",
+                                     proxy_path(),         NULL};
+    char only[64];
+    const char *const environment[] = {only, NULL};
 
-    terminal = terminal_start(24, 80, arguments, NULL);
+    snprintf(only, sizeof(only), "ONLY_SERVER=%s", server_name(server));
+    terminal = terminal_start(24, 80, arguments, environment);
     if (!terminal_shows(terminal, "[1 overview]"))
         fail_msg("the console does not start");
 }

@@ -574,7 +574,7 @@ static void random_keys_and_sizes_do_no_harm(void **state)
 
     (void)state;
     stage_fixture();
-    stage_console(24, 80, NULL, NULL);
+    stage_console_of_one_server(NULL);
     ASSERT_SHOWS("[1 overview]");
     for (int i = 0; i < 3000; i++) {
         random = random * 1664525 + 1013904223;
