@@ -54,23 +54,36 @@ static void unlink_entry(struct sketch *sketch, uint32_t place)
     *link = sketch->next[place];
 }
 
-/*
- * An entry with the lowest rank. Ranks only rise, so the search continues where it ended until no
- * entry has the lowest rank any more.
- */
-static uint32_t lowest_of(struct sketch *sketch)
+static void put(struct sketch *sketch, uint32_t at, uint16_t place)
 {
-    for (uint32_t i = 0; i < sketch->used; i++) {
-        sketch->search = sketch->search + 1 < sketch->used ? sketch->search + 1 : 0;
-        if (sketch->rank[sketch->search] <= sketch->lowest)
-            return sketch->search;
+    sketch->heap[at] = place;
+    sketch->at[place] = (uint16_t)at;
+}
+
+static double rank_at(const struct sketch *sketch, uint32_t at)
+{
+    return sketch->rank[sketch->heap[at]];
+}
+
+/* Restores the heap after the rank of PLACE has changed. */
+static void settle(struct sketch *sketch, uint16_t place)
+{
+    uint32_t at = sketch->at[place];
+    double rank = sketch->rank[place];
+
+    for (; at > 0 && rank < rank_at(sketch, (at - 1) / 2); at = (at - 1) / 2)
+        put(sketch, at, sketch->heap[(at - 1) / 2]);
+    for (;;) {
+        uint32_t below = 2 * at + 1;
+
+        if (below + 1 < sketch->used && rank_at(sketch, below + 1) < rank_at(sketch, below))
+            below++;
+        if (below >= sketch->used || rank_at(sketch, below) >= rank)
+            break;
+        put(sketch, at, sketch->heap[below]);
+        at = below;
     }
-    sketch->search = 0;
-    for (uint32_t i = 1; i < sketch->used; i++)
-        if (sketch->rank[i] < sketch->rank[sketch->search])
-            sketch->search = i;
-    sketch->lowest = sketch->rank[sketch->search];
-    return sketch->search;
+    put(sketch, at, place);
 }
 
 /* The index for a new key; SKETCH_KEYS if all others rank higher. */
@@ -81,9 +94,10 @@ static uint32_t place_for(struct sketch *sketch, enum sketch_order order,
 
     if (sketch->used < SKETCH_KEYS) {
         sketch->entry[sketch->used] = (struct sketch_entry){0};
+        put(sketch, sketch->used, (uint16_t)sketch->used);
         return sketch->used++;
     }
-    place = lowest_of(sketch);
+    place = sketch->heap[0];
     if (order == SKETCH_BY_LONGEST && item->longest_ns <= sketch->rank[place])
         return SKETCH_KEYS;
     unlink_entry(sketch, place);
@@ -115,6 +129,7 @@ void sketch_add(struct sketch *sketch, enum sketch_order order, const struct ske
     if (item->longest_ns > entry->longest_ns)
         entry->longest_ns = item->longest_ns;
     sketch->rank[place] = order == SKETCH_BY_COUNT ? entry->count : entry->longest_ns;
+    settle(sketch, (uint16_t)place);
 }
 
 static int more_counted(const void *a, const void *b)

@@ -33,9 +33,9 @@ struct sketch {
     uint32_t hash[SKETCH_KEYS];      /* of the truncated key */
     uint16_t bucket[SKETCH_BUCKETS]; /* first entry of each chain, plus 1; 0: none */
     uint16_t next[SKETCH_KEYS];      /* same, the next one of the chain */
-    uint32_t search;                 /* where the search for the lowest rank continues */
-    double lowest;                   /* no rank is lower */
     double rank[SKETCH_KEYS];        /* the lowest is replaced: count, or longest duration */
+    uint16_t heap[SKETCH_KEYS];      /* entries, a binary heap: the first ranks lowest */
+    uint16_t at[SKETCH_KEYS];        /* where in the heap each entry is */
     struct sketch_entry entry[SKETCH_KEYS];
 };
 
