@@ -139,9 +139,10 @@ static const struct argument {
     {"wsload", "", "cacert", "@files"},
     {"wsload", "", "cert", "@files"},
     {"wsload", "", "key", "@files"},
-    {"wsload", "", "format", "text json csv hdr html md png"},
+    {"wsload", "", "format", "@formats"},
     {"wsload", "", "output", "@files"},
     {"wsload", "", "compare", "@files"},
+    {"wsload", "", "baseline", "@files"},
     {"wsload", "lab", "output", "@directories"},
     {"wsload", "lab", "server", "@files"},
 };
@@ -156,6 +157,12 @@ static const char scenarios[] =
 #define SCENARIO(name) #name " "
 #include "console/lab/scenarios.def"
 #undef SCENARIO
+    ;
+
+static const char formats[] =
+#define FORMAT(id, name, ending) name " "
+#include "loadgen/plan/formats.def"
+#undef FORMAT
     ;
 
 static const char experiments[] =
@@ -213,6 +220,8 @@ static void append_list(const struct program *program, char *words, const char *
         append(words, views);
     else if (strcmp(word, "@scenarios") == 0)
         append(words, scenarios);
+    else if (strcmp(word, "@formats") == 0)
+        append(words, formats);
     else if (strcmp(word, "@experiments") == 0)
         append(words, experiments);
     else if (strcmp(word, "@modes") == 0 || strcmp(word, "COMMAND") == 0)
