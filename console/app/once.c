@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_NO_DAEMON = 3, ONCE_SPAN_S = 60 };
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_NO_DAEMON = 3 };
 
 #define SAMPLE_NS        (NS_PER_S * 6 / 10) /* long enough for the model to compute rates */
 #define POLL_NS          (NS_PER_S / 5)
@@ -180,7 +180,7 @@ static int print_scene(const struct options *options, struct watch *watch)
     struct filter filter = {0};
     struct scene scene = scene_of(watch);
 
-    scene.span_s = ONCE_SPAN_S;
+    scene.span_s = options->span_s;
     scene.style = GRAPH_ASCII;
     scene.ascii = true;
     scene.filter = &filter;

@@ -170,6 +170,27 @@ static void top_counts_all_requests_of_a_full_log_ring(void **state)
     json_decref(root);
 }
 
+static json_int_t window_with(const char *arguments)
+{
+    json_t *root;
+    json_int_t window;
+
+    assert_int_equal(run(WSCONSOLE, arguments), DONE);
+    root = json_loads(output, 0, NULL);
+    assert_non_null(root);
+    window = json_integer_value(json_object_get(json_object_get(root, "top"), "window_s"));
+    json_decref(root);
+    return window;
+}
+
+static void span_sets_the_window_of_top(void **state)
+{
+    (void)state;
+    assert_in_range(window_with("--json top"), 51, 60); /* whole panes of ten seconds */
+    assert_in_range(window_with("--json top --span 5m"), 291, 300);
+    assert_in_range(window_with("--span 15m --json top"), 891, 900);
+}
+
 /* Runs wsconsole with ARGUMENTS and no name. */
 static int run_nameless(const char *arguments)
 {
@@ -284,6 +305,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(json_has_metric_names, begin, end),
         cmocka_unit_test_setup_teardown(times_are_exact, begin, end),
         cmocka_unit_test_setup_teardown(top_counts_all_requests_of_a_full_log_ring, begin, end),
+        cmocka_unit_test_setup_teardown(span_sets_the_window_of_top, begin, end),
         cmocka_unit_test_setup_teardown(socket_names_the_instance, begin, end),
         cmocka_unit_test_setup_teardown(unknown_filter_column_is_wrong_use, begin, end),
         cmocka_unit_test_setup_teardown(wsconsole_reports_wrong_use, begin, end),
