@@ -367,6 +367,7 @@ static void end(struct master *master)
     if (!master->inheritance.pending) /* otherwise they still belong to the old master */
         listeners_unlink(master->server.listeners);
     master->inheritance.link = -1; /* left open until the exit: the old master kills at its end */
+    reload_free_previous(master->reload);
     free_parts(master, true);
     server_release(&master->server);
 }

@@ -441,10 +441,17 @@ void reload_free(struct reload *reload)
         return;
     metrics_sockets_close(&reload->metrics);
     log_files_close(&reload->logs);
-    free_config(reload->previous);
     tls_context_free(reload->previous_tls);
     json_decref(reload->changed);
     free(reload->failure);
     free(reload->refusal);
     free(reload);
+}
+
+void reload_free_previous(struct reload *reload)
+{
+    if (reload == NULL)
+        return;
+    free_config(reload->previous);
+    reload->previous = NULL;
 }

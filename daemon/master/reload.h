@@ -35,6 +35,12 @@ struct reload *reload_new(const struct reload_setup *setup);
 void reload_free(struct reload *reload);
 
 /*
+ * Frees the previous configuration if a reload is under way. Only at the end of the master: in a
+ * child, which calls reload_free() too, it may be the configuration of the logger.
+ */
+void reload_free_previous(struct reload *reload);
+
+/*
  * Checks the file and starts the reload, or queues it after the current change. Returns the number
  * of the attempt; or 0 with nothing changed and reload_refusal().
  */

@@ -68,14 +68,13 @@ int server_set_up(void **state)
     return 0;
 }
 
-/* Children of this process: the master and adopted orphans. */
-static size_t list_children(pid_t *pids, size_t most)
+static size_t list_children(pid_t of, pid_t *pids, size_t most)
 {
     char path[64];
     FILE *file;
     size_t count = 0;
 
-    snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)of, (int)of);
     file = fopen(path, "r");
     while (file != NULL && count < most && fscanf(file, "%d", &pids[count]) == 1)
         count++;
@@ -89,7 +88,7 @@ static void end_leftovers(void)
     pid_t children[64];
     size_t count;
 
-    while ((count = list_children(children, 64)) > 0) {
+    while ((count = list_children(getpid(), children, 64)) > 0) { /* also adopted orphans */
         for (size_t i = 0; i < count; i++)
             kill(children[i], SIGKILL);
         for (size_t i = 0; i < count; i++)
@@ -608,6 +607,11 @@ size_t server_workers(const struct server *server, pid_t *pids, size_t most)
     }
     json_decref(status);
     return count;
+}
+
+size_t server_children(const struct server *server, pid_t *pids, size_t most)
+{
+    return list_children(server_pid(server), pids, most);
 }
 
 pid_t server_logger(const struct server *server)

@@ -116,6 +116,9 @@ size_t server_workers(const struct server *server, pid_t *pids, size_t most);
 rlim_t server_address_space(pid_t pid);
 pid_t server_logger(const struct server *server);
 
+/* Process ids of the children of the master. Returns their number (at most MOST). */
+size_t server_children(const struct server *server, pid_t *pids, size_t most);
+
 /* Sends SIGNAL to a process of the server. PID must not be 0, which is the own process group. */
 void server_signal(pid_t pid, int signal);
 

@@ -255,6 +255,67 @@ static void changed_sections_are_reported(void **state)
     server_stop(server);
 }
 
+static bool is_one_of(pid_t pid, const pid_t *pids, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (pids[i] == pid)
+            return true;
+    return false;
+}
+
+static bool serves(const struct server *server, pid_t worker)
+{
+    pid_t pids[16];
+
+    return is_one_of(worker, pids, server_workers(server, pids, 16));
+}
+
+/* Starts a reload and stops its new worker before it serves. Returns its process id; 0: too late. */
+static pid_t reload_until_worker_starts(const struct server *server)
+{
+    pid_t before[16], after[16], found = 0;
+    size_t count = server_children(server, before, 16), now;
+
+    server_signal(server_pid(server), SIGHUP);
+    do {
+        now = server_children(server, after, 16);
+        for (size_t i = 0; i < now && found == 0; i++)
+            found = is_one_of(after[i], before, count) ? 0 : after[i];
+    } while (found == 0);
+    server_signal(found, SIGSTOP);
+    if (!serves(server, found))
+        return found;
+    server_signal(found, SIGCONT);
+    return 0;
+}
+
+/* It runs with the configuration that is in force until the new workers serve. */
+static void logger_that_starts_during_a_reload_writes(void **state)
+{
+    struct server *server = *state;
+    struct http_response response;
+    pid_t worker = 0, logger;
+
+    server_put_text(server, "/a", "a");
+    while (worker == 0) {
+        server_write_config(server, "[workers]\nprocesses = 1\nheartbeat_timeout = 1h\n");
+        server_start(server, NULL);
+        worker = reload_until_worker_starts(server);
+        if (worker == 0)
+            server_stop(server);
+    }
+    logger = server_logger(server);
+    server_signal(logger, SIGKILL);
+    WAIT_UNTIL(server_logger(server) != 0 && server_logger(server) != logger);
+    http_get(server_port(server), "/a", 200, &response);
+    http_response_free(&response);
+    free(log_with_lines(server, 1));
+    assert_false(serves(server, worker));
+    server_signal(worker, SIGCONT);
+    WAIT_UNTIL(serves(server, worker));
+    server_stop(server);
+}
+
 /* --- Rejected configurations --- */
 
 static void invalid_file_changes_nothing(void **state)
@@ -460,6 +521,7 @@ int main(void)
         TEST(log_change_loses_no_line),
         TEST(reload_overrides_values_set_by_commands),
         TEST(changed_sections_are_reported),
+        TEST(logger_that_starts_during_a_reload_writes),
         TEST(invalid_file_changes_nothing),
 #ifndef TEST_SANITIZER
         TEST(old_workers_serve_if_new_ones_fail),
