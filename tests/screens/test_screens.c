@@ -584,6 +584,8 @@ static void random_keys_and_sizes_do_no_harm(void **state)
         terminal_take(terminal);
     }
     terminal_resize(terminal, 24, 80);
+    for (int i = 0; i < 3; i++)
+        terminal_type(terminal, "\x07"); /* Ctrl-G cancels a question or an input */
     terminal_type(terminal, "1");
     ASSERT_SHOWS("[1 overview]", "requests/s", "errors/s");
     terminal_type(terminal, "q");
