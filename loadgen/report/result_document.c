@@ -167,10 +167,13 @@ static void put_merged(struct document *document, const struct result *result)
 {
     char text[UNITS_TEXT];
 
-    if (result->merged > 0)
+    if (result->merged > 0 && result->overlap_ns > 0)
         document_fact(document, DOCUMENT_NORMAL, "Merged",
-                      "%" PRIu32 " reports, all of them running for %s", result->merged,
+                      "%" PRIu32 " reports, at the same time for %s", result->merged,
                       units_format_ns(text, sizeof(text), (double)result->overlap_ns));
+    else if (result->merged > 0)
+        document_fact(document, DOCUMENT_NORMAL, "Merged",
+                      "%" PRIu32 " reports, never at the same time", result->merged);
 }
 
 static void put_facts(struct document *document, const struct result *result)
