@@ -1,4 +1,4 @@
-/* Which sections two configurations differ in. Call from any thread. */
+/* The sections that two configurations differ in. Any thread. */
 #ifndef DAEMON_CONFIG_CHANGES_H
 #define DAEMON_CONFIG_CHANGES_H
 
