@@ -2,7 +2,7 @@
 
 #include "common/clock.h"
 
-#include "loadgen/plan/prepare.h"
+#include "loadgen/plan/message.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -19,36 +19,6 @@ enum {
 
 /* With a limit, libcurl rejects a Content-Length that does not fit; without one it ignores the field. */
 #define LENGTH_MAX ((curl_off_t)INT64_MAX)
-
-/* libcurl omits a field "Name:" without a value; "Name;" sends it empty. */
-static bool append_field(struct curl_slist **list, const char *field)
-{
-    const char *value = strchr(field, ':') + 1;
-    char *text;
-    bool good;
-
-    if (value[strspn(value, " \t")] != '\0')
-        return string_list_append(list, field);
-    text = strdup(field);
-    if (text == NULL)
-        return false;
-    strcpy(strchr(text, ':'), ";");
-    good = string_list_append(list, text);
-    free(text);
-    return good;
-}
-
-/* Without "Expect:" libcurl waits for "100 Continue" before it sends a large body. */
-bool curl_handle_make_headers(const struct request_plan *request_plan, struct curl_slist **list)
-{
-    bool good = true;
-
-    *list = NULL;
-    for (const struct curl_slist *field = request_plan->headers; good && field != NULL;
-         field = field->next)
-        good = append_field(list, field->data);
-    return good && (request_plan->body == NULL || string_list_append(list, "Expect:"));
-}
 
 static long buffer_bytes(const struct plan *plan)
 {
@@ -201,49 +171,47 @@ bool curl_handle_set_connection(const struct plan *plan, const struct request_pl
            set_route(plan, easy) && curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L) == CURLE_OK;
 }
 
-bool curl_handle_set_common(const struct request_plan *request_plan,
-                            const struct curl_slist *headers, CURL *easy)
+bool curl_handle_set_common(const struct plan *plan, CURL *easy)
 {
-    const struct plan *plan = request_plan->plan;
-
-    return curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_USERAGENT, USER_AGENT) == CURLE_OK &&
+    return curl_easy_setopt(easy, CURLOPT_USERAGENT, USER_AGENT) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_MAXFILESIZE_LARGE, LENGTH_MAX) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, plan->keepalive ? 0L : 1L) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, plan->keepalive ? 0L : 1L) == CURLE_OK;
 }
 
-static void set_method(CURL *easy, const struct request_plan *request_plan,
-                       const struct request *request)
+static void set_method(CURL *easy, const struct request *request)
 {
-    bool plain = strcmp(request->method, "GET") == 0 && request_plan->body == NULL;
+    bool plain = strcmp(request->method, "GET") == 0 && request->body == NULL;
 
     curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, NULL);
     curl_easy_setopt(easy, CURLOPT_NOBODY, 0L);
     curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L);
     if (plain)
         return;
-    if (request_plan->body != NULL) {
+    if (request->body != NULL) {
         curl_easy_setopt(easy, CURLOPT_POST, 1L);
-        curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request_plan->body);
-        curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request_plan->body_length);
+        curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request->body);
+        curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body_length);
     }
-    if (request->head && request_plan->body == NULL)
+    if (request->head && request->body == NULL)
         curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
     else
         curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
 }
 
-void curl_handle_set_request(CURL *easy, const struct request_plan *request_plan,
-                             const struct request *request, const struct request *before)
+void curl_handle_set_request(CURL *easy, const struct request *request,
+                             const struct request *before)
 {
     if (request == before)
         return;
     curl_easy_setopt(easy, CURLOPT_CURLU, request->target.url);
     if (before == NULL || before->addresses != request->addresses)
         curl_easy_setopt(easy, CURLOPT_RESOLVE, request->addresses);
-    if (before == NULL || strcmp(before->method, request->method) != 0)
-        set_method(easy, request_plan, request);
+    if (before == NULL || before->fields != request->fields)
+        curl_easy_setopt(easy, CURLOPT_HTTPHEADER, request->fields);
+    if (before == NULL || before->body != request->body ||
+        strcmp(before->method, request->method) != 0)
+        set_method(easy, request);
 }
 
 /* ---- Results ---- */
@@ -419,7 +387,7 @@ static bool server_closes(CURL *easy)
     return false;
 }
 
-bool curl_handle_closed_early(CURL *easy, const struct request_plan *request_plan)
+bool curl_handle_closed_early(CURL *easy, const struct request *request)
 {
     curl_socket_t fd = CURL_SOCKET_BAD;
     curl_off_t length = -1;
@@ -428,7 +396,7 @@ bool curl_handle_closed_early(CURL *easy, const struct request_plan *request_pla
     curl_easy_getinfo(easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
     return fd == CURL_SOCKET_BAD && length >= 0 &&
            info_long(easy, CURLINFO_HTTP_VERSION) == CURL_HTTP_VERSION_1_1 &&
-           info_offset(easy, CURLINFO_SIZE_UPLOAD_T) == request_plan->body_length &&
+           info_offset(easy, CURLINFO_SIZE_UPLOAD_T) == request->body_length &&
            !server_closes(easy);
 }
 

@@ -15,29 +15,19 @@
 
 /* ---- Options. A handle keeps them from request to request. ---- */
 
-/*
- * Makes the list of header fields in libcurl's form. Returns false if out of memory. The caller frees
- * *list with curl_slist_free_all() in either case.
- */
-bool curl_handle_make_headers(const struct request_plan *request_plan, struct curl_slist **list);
-
 /* Sets how to connect: timeouts, TLS, sockets. Returns false if libcurl rejects an option. */
 bool curl_handle_set_connection(const struct plan *plan, const struct request_plan *request_plan,
                                 CURL *easy);
 
-/*
- * Sets the options common to all requests. HEADERS must outlive the handle. Returns false if
- * libcurl rejects it.
- */
-bool curl_handle_set_common(const struct request_plan *request_plan,
-                            const struct curl_slist *headers, CURL *easy);
+/* Sets the options common to all requests. Returns false if libcurl rejects one. */
+bool curl_handle_set_common(const struct plan *plan, CURL *easy);
 
 /*
- * Sets the options of REQUEST. BEFORE is the previous request of the handle, or NULL: unchanged
- * options are skipped.
+ * Sets the options of REQUEST, which must outlive the transfer. BEFORE is the previous request of the handle,
+ * or NULL: unchanged options are skipped.
  */
-void curl_handle_set_request(CURL *easy, const struct request_plan *request_plan,
-                             const struct request *request, const struct request *before);
+void curl_handle_set_request(CURL *easy, const struct request *request,
+                             const struct request *before);
 
 /* ---- Results ---- */
 
@@ -65,8 +55,8 @@ uint64_t curl_handle_handshake_ns(CURL *easy);
 /* Whether a connection was established for the request. */
 bool curl_handle_connected(CURL *easy);
 
-/* Whether libcurl closed the connection after a complete response that lets it stay open. */
-bool curl_handle_closed_early(CURL *easy, const struct request_plan *request_plan);
+/* Whether libcurl closed the connection after a complete response to REQUEST that lets it stay open. */
+bool curl_handle_closed_early(CURL *easy, const struct request *request);
 
 /* Whether the response was HTTP/2. */
 bool curl_handle_is_http2(CURL *easy);

@@ -52,7 +52,6 @@ struct group {
 struct engine {
     struct engine_config config;
     struct curl_sockets *sockets;
-    struct curl_slist *headers;
     struct curl_groups groups;
     uint32_t slots;
     struct group *dirty;
@@ -168,7 +167,7 @@ static void engine_curl_begin(struct engine *engine, uint32_t slot, const struct
 
     if (client->off)
         set_off(client, false);
-    curl_handle_set_request(client->easy, engine->config.request_plan, request, client->request);
+    curl_handle_set_request(client->easy, request, client->request);
     if (engine->config.plan->requests_per_connection > 0)
         count_on_connection(client, engine->config.plan);
     body_check_begin(&client->check, &engine->config.plan->checks);
@@ -221,8 +220,7 @@ static bool had_surplus(const struct client *client)
     bool last = plan->requests_per_connection > 0 && client->requests == 0;
 
     return group->curl.closed && !client->passed_on && group->off == 0 && plan->keepalive &&
-           !last && plan->proxy == NULL &&
-           curl_handle_closed_early(client->easy, group->engine->config.request_plan);
+           !last && plan->proxy == NULL && curl_handle_closed_early(client->easy, client->request);
 }
 
 static struct transaction read_result(struct client *client, CURLcode code)
@@ -316,7 +314,7 @@ static bool set_up_handle(struct client *client)
            curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_prerequest) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_PREREQDATA, client) == CURLE_OK &&
            curl_handle_set_connection(engine->config.plan, engine->config.request_plan, easy) &&
-           curl_handle_set_common(engine->config.request_plan, engine->headers, easy) &&
+           curl_handle_set_common(engine->config.plan, easy) &&
            curl_sockets_adopt(engine->sockets, easy) &&
            curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L) == CURLE_OK &&
            (transcript == NULL || transcript_attach(transcript, easy));
@@ -374,7 +372,6 @@ static void engine_curl_destroy(struct engine *engine)
     }
     curl_groups_end(&engine->groups);
     curl_sockets_destroy(engine->sockets);
-    curl_slist_free_all(engine->headers);
     free(engine);
 }
 
@@ -406,7 +403,7 @@ static struct engine *engine_curl_create(const struct engine_config *config)
         .group_bytes = sizeof(struct group) + slots_per_group(config->plan) * sizeof(struct client),
         .slots_per_group = slots_per_group(config->plan),
     };
-    if (engine->sockets != NULL && curl_handle_make_headers(config->request_plan, &engine->headers))
+    if (engine->sockets != NULL)
         return engine;
     engine_curl_destroy(engine);
     return NULL;

@@ -214,14 +214,14 @@ static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buffer, 
                          uint32_t *flags, nghttp2_data_source *source, void *context)
 {
     struct http2_stream *stream = source->ptr;
-    const struct request_plan *request_plan = stream->connection->shared->config.request_plan;
-    size_t rest = request_plan->body_length - stream->sent, length = rest < size ? rest : size;
+    const struct request *request = stream->request;
+    size_t rest = request->body_length - stream->sent, length = rest < size ? rest : size;
 
     (void)session, (void)id, (void)context;
     if (length > 0)
-        memcpy(buffer, request_plan->body + stream->sent, length);
+        memcpy(buffer, request->body + stream->sent, length);
     stream->sent += length;
-    if (stream->sent == request_plan->body_length)
+    if (stream->sent == request->body_length)
         *flags |= NGHTTP2_DATA_FLAG_EOF;
     return (ssize_t)length;
 }
@@ -264,7 +264,7 @@ static void submit(struct http2_stream *stream)
     struct http2_connection *connection = stream->connection;
     const struct http2_fields *fields = fields_of(stream);
     const nghttp2_data_provider body = {.source.ptr = stream, .read_callback = read_body};
-    bool has_body = connection->shared->config.request_plan->body != NULL;
+    bool has_body = stream->request->body != NULL;
 
     stream->id = fields != NULL
                      ? nghttp2_submit_request(connection->session, NULL, fields->field,

@@ -64,16 +64,17 @@ static bool is_method(const char *word)
 
 static int read_listed(const struct reader *reader, char *text)
 {
-    const char *method = NULL, *url, *weight_word;
+    struct request_parts parts = {0};
+    const char *weight_word;
     char why[256], *rest = NULL;
     uint64_t weight;
 
-    url = strtok_r(text, " \t", &rest);
-    if (is_method(url)) {
-        method = url;
-        url = strtok_r(NULL, " \t", &rest);
+    parts.url = strtok_r(text, " \t", &rest);
+    if (is_method(parts.url)) {
+        parts.method = parts.url;
+        parts.url = strtok_r(NULL, " \t", &rest);
     }
-    if (url == NULL)
+    if (parts.url == NULL)
         return fail(reader, "method without a URL");
     weight_word = strtok_r(NULL, " \t", &rest);
     if (read_weight(reader, weight_word, &weight) != 0)
@@ -81,7 +82,7 @@ static int read_listed(const struct reader *reader, char *text)
     if (strtok_r(NULL, " \t", &rest) != NULL)
         return fail(reader, "unexpected word after the weight");
     for (; weight > 0; weight--)
-        if (request_plan_add(reader->request_plan, method, url,
+        if (request_plan_add(reader->request_plan, &parts,
                              (struct request_entry){.line = reader->line}, why, sizeof(why)) != 0)
             return fail(reader, "%s", why);
     return 0;
@@ -252,6 +253,7 @@ static int read_logged(const struct reader *reader, char *text)
 {
     struct logged logged;
     struct request_entry entry = {.line = reader->line};
+    struct request_parts parts;
     char why[256];
     int result;
 
@@ -263,8 +265,8 @@ static int read_logged(const struct reader *reader, char *text)
                    : fail(reader, "no time in this line, which --replay needs; use -f to send the "
                                   "requests without timing");
     entry.due_ns = (uint64_t)(logged.time_s * 1e9);
-    result = request_plan_add(reader->request_plan, logged.method, logged.target, entry, why,
-                              sizeof(why));
+    parts = (struct request_parts){.method = logged.method, .url = logged.target};
+    result = request_plan_add(reader->request_plan, &parts, entry, why, sizeof(why));
     if (result > 0)
         return skip(reader);
     return result == 0 ? 0 : fail(reader, "%s", why);

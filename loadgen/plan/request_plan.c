@@ -11,33 +11,70 @@ static int fail(char *why, size_t size, const char *text)
     return -1;
 }
 
+bool string_list_append(struct curl_slist **list, const char *text)
+{
+    struct curl_slist *longer = curl_slist_append(*list, text);
+
+    if (longer != NULL)
+        *list = longer;
+    return longer != NULL;
+}
+
 /* ---- Distinct requests ---- */
 
-/* FNV-1a */
-static uint64_t hash(const char *method, const char *url)
+/* FNV-1a; also of the terminating NUL. */
+static uint64_t hash_text(uint64_t sum, const char *text)
 {
-    uint64_t sum = UINT64_C(0xcbf29ce484222325);
-
-    for (; *method != '\0'; method++)
-        sum = (sum ^ (unsigned char)*method) * UINT64_C(0x100000001b3);
-    for (; *url != '\0'; url++)
-        sum = (sum ^ (unsigned char)*url) * UINT64_C(0x100000001b3);
+    do
+        sum = (sum ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    while (*text++ != '\0');
     return sum;
 }
 
-/* The place of a request in the index, or the empty place where it would be inserted. */
-static uint32_t *find_place(const struct request_plan *request_plan, const char *method,
-                            const char *url)
+static uint64_t hash(const struct request *request)
 {
-    size_t at = hash(method, url) % request_plan->index_size;
+    uint64_t sum = hash_text(UINT64_C(0xcbf29ce484222325), request->method);
 
-    while (request_plan->index[at] != 0) {
-        const struct request *request = &request_plan->requests[request_plan->index[at] - 1];
+    sum = hash_text(sum, request->target.text);
+    for (const struct curl_slist *field = request->own_fields; field; field = field->next)
+        sum = hash_text(sum, field->data);
+    for (size_t i = 0; i < request->body_length; i++)
+        sum = (sum ^ (unsigned char)request->body[i]) * UINT64_C(0x100000001b3);
+    return sum;
+}
 
-        if (strcmp(request->method, method) == 0 && strcmp(request->target.text, url) == 0)
-            break;
-        at = (at + 1) % request_plan->index_size;
+static bool same_fields(const struct curl_slist *one, const struct curl_slist *other)
+{
+    while (one != NULL && other != NULL && strcmp(one->data, other->data) == 0) {
+        one = one->next;
+        other = other->next;
     }
+    return one == NULL && other == NULL;
+}
+
+static bool same_body(const struct request *one, const struct request *other)
+{
+    if (one->body == other->body)
+        return true;
+    return one->body != NULL && other->body != NULL && one->body_length == other->body_length &&
+           memcmp(one->body, other->body, one->body_length) == 0;
+}
+
+static bool same_request(const struct request *one, const struct request *other)
+{
+    return strcmp(one->method, other->method) == 0 &&
+           strcmp(one->target.text, other->target.text) == 0 &&
+           same_fields(one->own_fields, other->own_fields) && same_body(one, other);
+}
+
+/* The place of a request in the index, or the empty place where it would be inserted. */
+static uint32_t *find_place(const struct request_plan *request_plan, const struct request *request)
+{
+    size_t at = hash(request) % request_plan->index_size;
+
+    while (request_plan->index[at] != 0 &&
+           !same_request(&request_plan->requests[request_plan->index[at] - 1], request))
+        at = (at + 1) % request_plan->index_size;
     return &request_plan->index[at];
 }
 
@@ -59,35 +96,55 @@ static bool grow(struct request_plan *request_plan)
     request_plan->index_size = 2 * capacity;
     request_plan->capacity = capacity;
     for (size_t i = 0; i < request_plan->count; i++)
-        *find_place(request_plan, requests[i].method, requests[i].target.text) = (uint32_t)i + 1;
+        *find_place(request_plan, &requests[i]) = (uint32_t)i + 1;
     return true;
 }
 
-/* Returns the number of the request, adding it if it is new; -1 with WHY. Takes TARGET over. */
-static int64_t intern(struct request_plan *request_plan, const char *method, struct target *target,
-                      char *why, size_t size)
+static void free_request(const struct request_plan *request_plan, struct request *request)
+{
+    target_free(&request->target);
+    free((void *)(uintptr_t)request->method);
+    if (request->own_fields != NULL)
+        curl_slist_free_all(request->fields);
+    curl_slist_free_all(request->own_fields);
+    if (request->body != request_plan->body)
+        free(request->body);
+    free(request->message);
+}
+
+/* Copies PARTS but the URL. Returns false if out of memory. */
+static bool copy_parts(const struct request_plan *request_plan, const struct request_parts *parts,
+                       struct request *request)
+{
+    const char *method = parts->method != NULL ? parts->method : request_plan->plan->method;
+    bool good = true;
+
+    request->method = strdup(method);
+    request->head = strcmp(method, "HEAD") == 0;
+    for (const struct curl_slist *field = parts->fields; good && field; field = field->next)
+        good = string_list_append(&request->own_fields, field->data);
+    request->body = parts->body != NULL ? malloc(parts->body_length + 1) : request_plan->body;
+    request->body_length = parts->body != NULL ? parts->body_length : request_plan->body_length;
+    if (parts->body != NULL && request->body != NULL)
+        memcpy(request->body, parts->body, parts->body_length);
+    return good && request->method != NULL && (parts->body == NULL || request->body != NULL);
+}
+
+/* Returns the number of the request, adding it if it is new; -1 with WHY. Takes REQUEST over if it is new. */
+static int64_t intern(struct request_plan *request_plan, struct request *request, char *why,
+                      size_t size)
 {
     uint32_t *place;
-    char *own_method;
 
     if (request_plan->count == request_plan->capacity && !grow(request_plan))
         return fail(why, size, "out of memory");
-    place = find_place(request_plan, method, target->text);
-    if (*place != 0) {
-        target_free(target);
+    place = find_place(request_plan, request);
+    if (*place != 0)
         return *place - 1;
-    }
     if (request_plan->count == REQUEST_PLAN_REQUESTS_MAX)
         return fail(why, size, "more than 200000 distinct requests; split the file");
-    own_method = strdup(method);
-    if (own_method == NULL)
-        return fail(why, size, "out of memory");
-    request_plan->requests[request_plan->count] = (struct request){
-        .target = *target,
-        .method = own_method,
-        .head = strcmp(method, "HEAD") == 0,
-    };
-    *target = (struct target){0};
+    request_plan->requests[request_plan->count] = *request;
+    *request = (struct request){0};
     *place = (uint32_t)++request_plan->count;
     return *place - 1;
 }
@@ -107,41 +164,38 @@ static bool add_entry(struct request_plan *request_plan, struct request_entry en
     return true;
 }
 
-int request_plan_add(struct request_plan *request_plan, const char *method, const char *url,
+int request_plan_add(struct request_plan *request_plan, const struct request_parts *parts,
                      struct request_entry entry, char *why, size_t size)
 {
     const struct target *base = request_plan->count > 0 ? &request_plan->requests[0].target : NULL;
-    struct target target;
-    int64_t number;
+    struct request request = {0};
+    int64_t number = -1;
+    int result = 1;
 
-    if (target_parse(&target, base, url, why, size) != 0) {
-        target_free(&target);
-        return 1;
+    if (target_parse(&request.target, base, parts->url, why, size) == 0) {
+        number = copy_parts(request_plan, parts, &request)
+                     ? intern(request_plan, &request, why, size)
+                     : fail(why, size, "out of memory");
+        result = number < 0 ? -1 : 0;
     }
-    number = intern(request_plan, method != NULL ? method : request_plan->plan->method, &target,
-                    why, size);
-    if (number < 0) {
-        target_free(&target);
-        return -1;
-    }
+    free_request(request_plan, &request);
     entry.request = (uint32_t)number;
-    if (request_plan->entry_count >= REQUEST_PLAN_ENTRIES_MAX || !add_entry(request_plan, entry))
-        return fail(why, size, "out of memory");
-    return 0;
+    if (result == 0 &&
+        (request_plan->entry_count >= REQUEST_PLAN_ENTRIES_MAX || !add_entry(request_plan, entry)))
+        result = fail(why, size, "out of memory");
+    return result;
 }
 
 void request_plan_free(struct request_plan *request_plan)
 {
-    for (size_t i = 0; i < request_plan->count; i++) {
-        target_free(&request_plan->requests[i].target);
-        free((void *)(uintptr_t)request_plan->requests[i].method);
-        free(request_plan->requests[i].message);
-    }
+    for (size_t i = 0; i < request_plan->count; i++)
+        free_request(request_plan, &request_plan->requests[i]);
+    for (size_t i = 0; i < REQUEST_BODY_KINDS; i++)
+        curl_slist_free_all(request_plan->shared_fields[i]);
     free(request_plan->requests);
     free(request_plan->index);
     free(request_plan->entries);
     free(request_plan->body);
-    curl_slist_free_all(request_plan->headers);
     curl_slist_free_all(request_plan->connect_to);
     *request_plan = (struct request_plan){0};
 }

@@ -18,12 +18,34 @@ enum {
 
 struct request {
     struct target target;
-    const char *method;           /* owned by the request plan */
-    bool head;                    /* the method is HEAD: the response has no body */
-    uint32_t origin;              /* requests with the same origin can share a connection */
-    struct curl_slist *addresses; /* of the origin, for CURLOPT_RESOLVE; may be NULL */
-    char *message;                /* the complete HTTP/1 request */
+    const char *method;            /* owned by the request plan */
+    bool head;                     /* the method is HEAD: the response has no body */
+    uint32_t origin;               /* requests with the same origin can share a connection */
+    struct curl_slist *addresses;  /* of the origin, for CURLOPT_RESOLVE; may be NULL */
+    struct curl_slist *own_fields; /* "Name: value", in addition to those of the plan */
+    struct curl_slist *fields;     /* all but Host, User-Agent, Accept and a body's length, for
+                                      CURLOPT_HTTPHEADER; shared by requests without own fields */
+    char *body;                    /* the plan's or its own; NULL: none */
+    size_t body_length;
+    char *message; /* the complete HTTP/1 request */
     size_t message_length;
+};
+
+/* A request to add. */
+struct request_parts {
+    const char *method; /* NULL: the plan's */
+    const char *url;    /* may be relative to the URL of the first request */
+    const struct curl_slist *fields;
+    const char *body; /* NULL: the plan's */
+    size_t body_length;
+};
+
+/* What the header fields say of the body. */
+enum request_body_kind {
+    REQUEST_BODY_NONE,
+    REQUEST_BODY_EMPTY, /* Content-Length: 0 */
+    REQUEST_BODY_GIVEN,
+    REQUEST_BODY_KINDS
 };
 
 /* An entry of the order. */
@@ -37,23 +59,26 @@ struct request_plan {
     const struct plan *plan;
     struct request *requests;
     size_t count, capacity;
-    uint32_t *index; /* hash table by method and URL: a request's number + 1; 0: empty */
+    uint32_t *index; /* hash table of the requests: a request's number + 1; 0: empty */
     size_t index_size;
     struct request_entry *entries;
     size_t entry_count, entry_capacity;
-    struct curl_slist *headers, *connect_to;
-    char *body; /* NULL: none */
+    struct curl_slist *shared_fields[REQUEST_BODY_KINDS]; /* of requests without own fields */
+    struct curl_slist *connect_to;
+    char *body; /* of all requests that have none of their own; NULL: none */
     size_t body_length;
     uint64_t skipped; /* lines of a log that cannot be sent again */
     _Atomic uint64_t cursor;
 };
 
+/* Appends a copy of TEXT to *list. Returns false if out of memory. */
+bool string_list_append(struct curl_slist **list, const char *text);
+
 /*
- * Appends a request to the order: METHOD (NULL: the plan's) for URL, which may be relative to the
- * URL of the first request. Returns 0, 1 with WHY if the URL is invalid, or -1 with WHY if the plan
- * is full or out of memory.
+ * Appends a request to the order; copies PARTS. Returns 0, 1 with WHY if the URL is invalid, or -1 with WHY if
+ * the plan is full or out of memory.
  */
-int request_plan_add(struct request_plan *request_plan, const char *method, const char *url,
+int request_plan_add(struct request_plan *request_plan, const struct request_parts *parts,
                      struct request_entry entry, char *why, size_t size);
 
 void request_plan_free(struct request_plan *request_plan);

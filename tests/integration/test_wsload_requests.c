@@ -116,6 +116,33 @@ static void url_list_is_requested_in_order_and_weight(void **state)
                             7);
 }
 
+/* The value of FIELD ("Name: ") in kept request I, up to its end; or NULL. */
+static const char *field_of(uint64_t i, const char *field)
+{
+    const char *at = strstr(wsload_server_head(i), field);
+
+    return at != NULL ? at + strlen(field) : NULL;
+}
+
+static void length_of_an_empty_body_depends_on_the_method_of_the_request(void **state)
+{
+    char options[128];
+
+    (void)state;
+    write_file("POST /a\n/b\nPUT /c\nHEAD /d\n");
+    wsload_server_clear();
+    snprintf(options, sizeof(options), "-c 1 -n 8 -f %s", file_path);
+    json_decref(wsload_run(options, "/", 0));
+    for (uint64_t i = 0; i < 8; i++) {
+        const char *length = field_of(i, "Content-Length: ");
+
+        if (i % 2 == 0)
+            assert_memory_equal(length, "0\r\n", 3);
+        else
+            assert_null(length);
+    }
+}
+
 /* Five requests of one second, replayed five times as fast; two lines cannot be sent. */
 static void replay_keeps_log_times(void **state)
 {
@@ -221,6 +248,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(request_heads_match_options),
         cmocka_unit_test(url_list_is_requested_in_order_and_weight),
+        cmocka_unit_test(length_of_an_empty_body_depends_on_the_method_of_the_request),
         cmocka_unit_test(replay_keeps_log_times),
         cmocka_unit_test(requests_per_connection_are_limited),
         cmocka_unit_test(unix_socket_is_used),

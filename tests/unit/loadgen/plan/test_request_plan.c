@@ -8,6 +8,7 @@
 
 #include "common/clock.h"
 #include "common/macros.h"
+#include "loadgen/plan/message.h"
 #include "loadgen/plan/prepare.h"
 
 #include <stdio.h>
@@ -276,6 +277,90 @@ static void body_file_is_sent_as_body(void **state)
     request_plan_free(&request_plan);
 }
 
+/* Adds a request with FIELD and BODY, which may be NULL. Returns its number. */
+static uint32_t add(const char *method, const char *url, const char *field, const char *body)
+{
+    struct curl_slist *fields = field != NULL ? curl_slist_append(NULL, field) : NULL;
+    const struct request_parts parts = {
+        .method = method,
+        .url = url,
+        .fields = fields,
+        .body = body,
+        .body_length = body != NULL ? strlen(body) : 0,
+    };
+
+    assert_int_equal(
+        request_plan_add(&request_plan, &parts, (struct request_entry){0}, why, sizeof(why)), 0);
+    curl_slist_free_all(fields);
+    return request_plan.entries[request_plan.entry_count - 1].request;
+}
+
+static void requests_differ_by_method_url_fields_and_body(void **state)
+{
+    uint32_t first;
+
+    (void)state;
+    reset_plan();
+    request_plan = (struct request_plan){.plan = &plan};
+    first = add(NULL, "http://a.test/", NULL, NULL);
+    assert_int_equal(add("GET", "/", NULL, NULL), first);
+    assert_int_equal(add("HEAD", "/", NULL, NULL), 1);
+    assert_int_equal(add("GET", "/2", NULL, NULL), 2);
+    assert_int_equal(add("GET", "/", "X: 1", NULL), 3);
+    assert_int_equal(add("GET", "/", "X: 2", NULL), 4);
+    assert_int_equal(add("GET", "/", NULL, ""), 5);
+    assert_int_equal(add("GET", "/", NULL, "a"), 6);
+    assert_int_equal(add("GET", "/", "X: 1", "a"), 7);
+    for (int i = 0; i < 100; i++)
+        add("GET", "/", "X: 3", i % 2 == 0 ? "b" : "c");
+    assert_int_equal(request_plan.count, 10);
+    assert_int_equal(add("GET", "/", "X: 1", NULL), 3);
+    assert_int_equal(add("GET", "/", "X: 1", "a"), 7);
+    request_plan_free(&request_plan);
+}
+
+/* The part of the message of request I after User-Agent and Accept. */
+static const char *rest_of_message(uint32_t i)
+{
+    static char text[512];
+
+    snprintf(text, sizeof(text), "%.*s", (int)request_plan.requests[i].message_length,
+             request_plan.requests[i].message);
+    return strstr(text, "*/*\r\n") != NULL ? strstr(text, "*/*\r\n") + 5 : text;
+}
+
+static void message_has_own_parts_of_the_request(void **state)
+{
+    (void)state;
+    reset_plan();
+    plan.headers[0] = "x-plan: 1";
+    plan.header_count = 1;
+    plan.gzip = true;
+    request_plan = (struct request_plan){.plan = &plan};
+    add("GET", "http://a.test/", NULL, NULL);
+    add("POST", "/", NULL, NULL);
+    add("POST", "/", "Content-Type: text/plain", "hello");
+    add("GET", "/", "X-Plan: 2", NULL);
+    add("GET", "/", "Accept-Encoding: br", NULL);
+    add("GET", "/", "X-Empty:", NULL);
+    add("PUT", "/", "X-Own: 1", "");
+    assert_true(message_make_all(&request_plan));
+    assert_string_equal(rest_of_message(0), "x-plan: 1\r\nAccept-Encoding: gzip\r\n\r\n");
+    assert_string_equal(rest_of_message(1), "x-plan: 1\r\nAccept-Encoding: gzip\r\n"
+                                            "Content-Length: 0\r\n\r\n");
+    assert_string_equal(rest_of_message(2),
+                        "Content-Type: text/plain\r\nx-plan: 1\r\nAccept-Encoding: gzip\r\n"
+                        "Content-Length: 5\r\n\r\nhello");
+    assert_string_equal(rest_of_message(3), "x-plan: 1\r\nAccept-Encoding: gzip\r\n\r\n");
+    assert_string_equal(rest_of_message(4), "x-plan: 1\r\nAccept-Encoding: gzip\r\n\r\n");
+    assert_string_equal(rest_of_message(5),
+                        "X-Empty:\r\nx-plan: 1\r\nAccept-Encoding: gzip\r\n\r\n");
+    assert_string_equal(rest_of_message(6), "X-Own: 1\r\nx-plan: 1\r\nAccept-Encoding: gzip\r\n"
+                                            "Content-Type: application/x-www-form-urlencoded\r\n"
+                                            "Content-Length: 0\r\n\r\n");
+    request_plan_free(&request_plan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -287,6 +372,8 @@ int main(void)
         cmocka_unit_test(log_without_replay_is_a_list),
         cmocka_unit_test(message_has_fields_of_plan),
         cmocka_unit_test(body_file_is_sent_as_body),
+        cmocka_unit_test(requests_differ_by_method_url_fields_and_body),
+        cmocka_unit_test(message_has_own_parts_of_the_request),
     };
 
     return cmocka_run_group_tests(tests, make_file, remove_file);
