@@ -65,7 +65,7 @@
 
 enum {
     SEGMENT_MAJOR = 2,
-    SEGMENT_MINOR = 2,
+    SEGMENT_MINOR = 3,
     SEGMENT_SECTIONS_MAX = 24,
     SEGMENT_WORK_WORDS = 12,       /* text of the current work: 95 bytes and the NUL */
     SEGMENT_CACHE_PATH_WORDS = 26, /* path: 207 bytes and the NUL */
@@ -112,7 +112,7 @@ struct segment_section {
     uint64_t entry_size; /* bytes of an entry; at most stride */
 };
 
-/* Written by the master before `ready`, except for `listening` and `stopped`. */
+/* Written by the master before `ready`, except for `listening`, `metrics_pid` and `stopped`. */
 struct segment_header {
     uint64_t magic;
     uint16_t major, minor;
@@ -130,8 +130,8 @@ struct segment_header {
     char name[64];
     char version[32];
     char socket_path[INSTANCE_PATH_MAX];
-    char listening[256]; /* addresses, separated by spaces; cut when longer */
-    uint32_t reserved;
+    char listening[256];         /* addresses, separated by spaces; cut when longer */
+    _Atomic int32_t metrics_pid; /* of the metrics process; 0: none, or minor below 3 */
     struct segment_section section[SEGMENT_SECTIONS_MAX];
     _Atomic uint32_t ready;   /* 1 when all of the above is initialised (release) */
     _Atomic uint32_t stopped; /* 1 after a clean exit */

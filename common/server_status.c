@@ -177,13 +177,14 @@ json_t *server_status(const struct segment *segment)
     uint64_t up = (clock_wall_ns() - header->started_ns) / NS_PER_S;
 
     return json_pack(
-        "{s:b, s:s, s:s, s:i, s:I, s:i, s:o, s:s, s:{s:i}, s:{s:i}, s:{s:i, s:i, s:o}, s:{s:i, "
-        "s:i}, s:o, s:o, s:o, s:o, s:o}",
+        "{s:b, s:s, s:s, s:i, s:I, s:i, s:o, s:s, s:{s:i}, s:{s:i}, s:{s:i}, s:{s:i, s:i, s:o}, "
+        "s:{s:i, s:i}, s:o, s:o, s:o, s:o, s:o}",
         "ok", 1, "name", header->name, "version", header->version, "pid", (int)header->master_pid,
         "uptime_s", (json_int_t)up, "generation", (int)load(&master->generation), "listening",
         list_addresses(segment), "dispatch", load(&master->dispatch_master) ? "master" : "kernel",
         "logger", "pid", (int)atomic_load(&master->logger_pid), "keys", "pid",
-        (int)atomic_load(&master->keys_pid), "workers", "wanted",
+        (int)atomic_load(&master->keys_pid), "metrics_process", "pid",
+        (int)atomic_load(&segment_shared_header(segment)->metrics_pid), "workers", "wanted",
         (int)load(&master->workers_wanted), "actual", (int)server_workers(segment), "list",
         list_workers(segment), "threads", "wanted", (int)load(&master->threads_wanted), "actual",
         (int)load(&master->threads_actual), "requests_per_s", rate(segment, METRIC_requests),

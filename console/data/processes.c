@@ -239,6 +239,7 @@ void processes_take(struct process_table *table, const struct snapshot *now)
             take_process(&reading, ROLE_WORKER, now->workers[i].slot, now->workers[i].pid);
     take_process(&reading, ROLE_LOGGER, 0, now->logger_pid);
     take_process(&reading, ROLE_KEYS, 0, now->keys_pid);
+    take_process(&reading, ROLE_METRICS, 0, now->metrics_pid);
     take_threads(&reading, now);
     take_shortage(&reading);
 }

@@ -48,7 +48,8 @@ struct thread_wait {
 struct process_table {
     uint64_t time_ns; /* monotonic clock; 0: never read */
     uint32_t count, thread_count;
-    struct process_usage process[PROCESSES_MAX]; /* master, workers by slot, logger, keys */
+    struct process_usage
+        process[PROCESSES_MAX]; /* master, workers by slot, logger, keys, metrics */
     struct thread_usage thread[PROCESS_THREADS_MAX];
     struct cpu_shortage shortage;
     /* Not recorded: the counters behind SHORTAGE; the waits are those of thread[]. */

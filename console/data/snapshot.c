@@ -76,6 +76,8 @@ static void take_master(struct snapshot *snapshot, const struct segment_reader *
     snapshot->stopping = load32(&master->stopping) != 0;
     snapshot->logger_pid = atomic_load_explicit(&master->logger_pid, memory_order_relaxed);
     snapshot->keys_pid = atomic_load_explicit(&master->keys_pid, memory_order_relaxed);
+    snapshot->metrics_pid = atomic_load_explicit(&segment_shared_header(&reader->map)->metrics_pid,
+                                                 memory_order_relaxed);
 }
 
 static void take_values(uint64_t *values, const struct segment_reader *reader,

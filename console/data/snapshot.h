@@ -65,7 +65,7 @@ struct snapshot {
     uint32_t log_level; /* enum level */
     bool dispatch_master;
     bool stopping;
-    int32_t logger_pid, keys_pid; /* 0: none */
+    int32_t logger_pid, keys_pid, metrics_pid; /* 0: none */
     uint64_t sums[METRIC_COUNT];
     struct worker_sample *workers;
     uint32_t worker_count, worker_room;

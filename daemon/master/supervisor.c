@@ -786,7 +786,7 @@ struct supervisor *supervisor_new(struct server *server, struct workers *workers
                                              .segment = &server->segment,
                                              .fault = on_keys_fault,
                                              .context = supervisor};
-    supervisor->metrics = METRICS_PROCESS_NONE;
+    supervisor->metrics = (struct metrics_process){.fd = -1, .segment = &server->segment};
     supervisor->retry = event_new(server->base, -1, 0, on_retry, supervisor);
     if (supervisor->retry == NULL ||
         logger_process_init(&supervisor->logger, server->base, &server->segment, &server->logs,

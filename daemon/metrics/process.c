@@ -1,6 +1,7 @@
 #include "daemon/metrics/process.h"
 
 #include "common/clock.h"
+#include "common/segment.h"
 #include "daemon/base/events.h"
 
 #include <errno.h>
@@ -11,6 +12,13 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+static void set_pid(struct metrics_process *process, pid_t pid)
+{
+    process->pid = pid;
+    atomic_store_explicit(&segment_shared_header(process->segment)->metrics_pid, pid,
+                          memory_order_relaxed);
+}
 
 /* Returns the child's pid, or -1 with errno. */
 static pid_t fork_metrics(struct metrics_setup *setup, void (*after_fork)(void *context),
@@ -41,7 +49,7 @@ void metrics_process_start(struct metrics_process *process, struct metrics_setup
         close(fds[1]);
     }
     if (pid > 0) {
-        process->pid = pid;
+        set_pid(process, pid);
         process->fd = fds[0];
         process->started_ns = process->heard_ns = now;
         return;
@@ -65,8 +73,8 @@ void metrics_process_release(struct metrics_process *process)
     if (process->pid != 0) {
         metrics_process_kill(process); /* of two releases the first one */
         process->leaving = process->pid;
+        set_pid(process, 0);
     }
-    process->pid = 0;
     process->backoff = (struct backoff){0};
 }
 
@@ -112,7 +120,7 @@ bool metrics_process_ended(struct metrics_process *process, pid_t pid, const cha
     if (pid != process->pid)
         return false;
     metrics_process_free(process);
-    process->pid = 0;
+    set_pid(process, 0);
     backoff_count(&process->backoff, now - process->started_ns, now);
     event_log(LEVEL_ERROR, "the metrics process (pid %d) %s: starting another%s", pid, how,
               process->backoff.failures > 1 ? " after a delay: it keeps failing" : "");

@@ -17,10 +17,9 @@ struct metrics_process {
     int fd;                        /* to the process; its end makes it exit. -1: none */
     uint64_t started_ns, heard_ns; /* monotonic clock */
     struct backoff backoff;
-};
 
-/* No process. */
-#define METRICS_PROCESS_NONE ((struct metrics_process){.fd = -1})
+    struct segment *segment; /* borrowed; has the pid */
+};
 
 /*
  * Forks the process unless it runs or waits for its back-off. The child calls AFTER_FORK(CONTEXT),

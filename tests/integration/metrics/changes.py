@@ -40,6 +40,7 @@ def reload_adds_changes_and_removes_addresses(bench):
         expect_in("metrics.listen", server.reload(with_listen(f"127.0.0.1:{one}")), "answer to the reload")
         expect(server.status_json(one)["generation"], 2, "generation")
         process = server.metrics_pid()
+        expect_in(process, server.children(), "children of the master")
         server.reload(with_listen(f"127.0.0.1:{one}") + "[files]\nautoindex = on\n")
         expect(server.status_json(one)["generation"], 3, "generation")
         expect(server.metrics_pid(), process, "process, which another change leaves alone")

@@ -101,7 +101,5 @@ class MetricsServer(SiteServer):
         return {int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
 
     def metrics_pid(self):
-        """The child that status does not name; 0: none, or not yet."""
-        status = self.status()
-        others = self.children() - {status["logger"]["pid"]} - {one["pid"] for one in status["workers"]["list"]}
-        return others.pop() if len(others) == 1 else 0
+        """0: none."""
+        return self.status()["metrics_process"]["pid"]

@@ -129,15 +129,18 @@ static void waiting_threads_are_short_of_cpu(void **state)
     assert_true(table.shortage.server <= 1);
 }
 
-static void keys_process_is_listed(void **state)
+static void keys_and_metrics_processes_are_listed(void **state)
 {
     static struct process_table table;
-    struct snapshot now = {.time_ns = NS_PER_S, .keys_pid = (int32_t)getpid()};
+    struct snapshot now = {
+        .time_ns = NS_PER_S, .keys_pid = (int32_t)getpid(), .metrics_pid = (int32_t)getppid()};
 
     (void)state;
     processes_take(&table, &now);
-    assert_int_equal(table.count, 1);
+    assert_int_equal(table.count, 2);
     assert_true(table.process[0].role == ROLE_KEYS);
+    assert_true(table.process[1].role == ROLE_METRICS);
+    assert_int_equal(table.process[1].pid, getppid());
 }
 
 int main(void)
@@ -147,7 +150,7 @@ int main(void)
         cmocka_unit_test(cpu_usage_needs_two_readings),
         cmocka_unit_test(machine_stat_is_parsed),
         cmocka_unit_test(waiting_threads_are_short_of_cpu),
-        cmocka_unit_test(keys_process_is_listed),
+        cmocka_unit_test(keys_and_metrics_processes_are_listed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
