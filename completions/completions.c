@@ -130,7 +130,7 @@ static const struct argument {
     {"wsload", "", "arrivals", "constant poisson"},
     {"wsload", "", "keepalive", "on off both"},
     {"wsload", "", "urls", "@files"},
-    {"wsload", "", "order", "seq random"},
+    {"wsload", "", "order", "seq random each once"},
     {"wsload", "", "replay", "@files"},
     {"wsload", "", "method", "GET HEAD POST PUT DELETE OPTIONS"},
     {"wsload", "", "body-file", "@files"},

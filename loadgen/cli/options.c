@@ -260,6 +260,9 @@ static bool check_sweep(struct option_reader *reader)
         return option_fail(
             reader,
             "a sweep conflicts with --rate, --ramp, --stages and --replay: it is a closed loop");
+    if (plan->order == PLAN_ORDER_ONCE)
+        return option_fail(reader,
+                           "a sweep conflicts with --order once: each point needs requests");
     if (plan->control_fd >= 0)
         return option_fail(reader, "--control-fd conflicts with sweep");
     if (plan->format == PLAN_FORMAT_HDR || plan->format >= PLAN_FORMAT_JUNIT)
@@ -345,7 +348,8 @@ static void complete(struct plan *plan)
     if (plan->duration_ms == 0)
         for (size_t i = 0; i < plan->stage_count; i++)
             plan->duration_ms += plan->stages[i].duration_ms;
-    if (plan->requests == 0 && plan->duration_ms == 0 && plan->replay_file == NULL)
+    if (plan->requests == 0 && plan->duration_ms == 0 && plan->replay_file == NULL &&
+        plan->order != PLAN_ORDER_ONCE)
         plan->duration_ms = DEFAULT_DURATION_MS;
     plan_set_connections(plan, max_connections(plan));
 }
@@ -367,6 +371,10 @@ static bool check(struct option_reader *reader)
     if (plan->replay_file != NULL && (plan->urls_file != NULL || plan->ramp_ms > 0 ||
                                       plan->stage_count > 0 || plan->warmup_ms > 0))
         return option_fail(reader, "--replay conflicts with -f, --ramp, --stages and --warmup");
+    if (plan->replay_file != NULL && plan->order != PLAN_ORDER_SEQUENCE)
+        return option_fail(reader, "--replay conflicts with --order: the log has times");
+    if (plan->order == PLAN_ORDER_ONCE && plan->warmup_ms > 0)
+        return option_fail(reader, "--order once conflicts with --warmup, which would use it up");
     if (plan->poisson && (!open || plan->replay_file != NULL))
         return option_fail(reader, "--arrivals poisson requires a rate: -r N");
     if (plan->replay_speed != 1 && plan->replay_file == NULL)

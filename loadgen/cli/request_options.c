@@ -104,12 +104,20 @@ bool option_set_header(struct option_reader *reader, struct option_value value)
 
 bool option_set_order(struct option_reader *reader, struct option_value value)
 {
-    bool random = strcmp(value.text, "random") == 0;
+    static const char *const names[] = {
+        [PLAN_ORDER_SEQUENCE] = "seq",
+        [PLAN_ORDER_RANDOM] = "random",
+        [PLAN_ORDER_EACH] = "each",
+        [PLAN_ORDER_ONCE] = "once",
+    };
 
-    reader->plan->order = random ? PLAN_ORDER_RANDOM : PLAN_ORDER_SEQUENCE;
-    if (!random && strcmp(value.text, "seq") != 0)
-        return option_fail(reader, "%s %s: unknown (seq, random)", value.spelling, value.text);
-    return true;
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+        if (strcmp(value.text, names[i]) == 0) {
+            reader->plan->order = (enum plan_order)i;
+            return true;
+        }
+    return option_fail(reader, "%s %s: unknown (seq, random, each, once)", value.spelling,
+                       value.text);
 }
 
 bool option_set_speed(struct option_reader *reader, struct option_value value)

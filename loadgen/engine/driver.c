@@ -16,9 +16,11 @@ enum { FIRST_WAVE = 20 };
 /* The due times and requests of an open loop: from the rate, or from a replayed log. */
 struct schedule {
     struct request_plan *request_plan;
-    uint64_t origin_ns;                /* the run's begin, monotonic */
-    struct arrivals arrivals;          /* by rate */
-    const struct request_entry *entry; /* of a replay: the next one; NULL: none is left */
+    uint64_t origin_ns;       /* the run's begin, monotonic */
+    struct arrivals arrivals; /* by rate */
+    const struct request_entry
+        *entry; /* if the list is sent once: the next one; NULL: none is left */
+    bool once;
     bool replay;
 };
 
@@ -38,6 +40,7 @@ struct slot {
     bool used, connected; /* ever; of the first slot of each connection */
     uint64_t begun_ns, due_ns;
     uint64_t free_since_ns;
+    size_t position;        /* in the list (--order each) */
     struct event *thinking; /* NULL without think time */
 };
 
@@ -52,7 +55,7 @@ struct driver {
     struct slot_queue free;   /* open loop */
     struct schedule schedule; /* open loop */
     bool open;
-    bool exhausted; /* open loop: no more requests */
+    bool exhausted; /* no more requests: the list or the schedule has ended */
     uint64_t origin_ns;
     uint64_t last_end_ns;
     uint64_t random;
@@ -74,31 +77,35 @@ static void schedule_begin(struct schedule *schedule, struct request_plan *reque
         .origin_ns = origin_ns,
         .replay = request_plan->plan->replay_file != NULL,
     };
-    if (schedule->replay)
+    schedule->once = schedule->replay || request_plan->plan->order == PLAN_ORDER_ONCE;
+    if (schedule->once)
         schedule->entry = request_plan_take_entry(request_plan);
 }
 
 /* When the next request is due, monotonic ns; UINT64_MAX: there is none. */
 static uint64_t schedule_next_ns(const struct schedule *schedule)
 {
+    if (schedule->once && schedule->entry == NULL)
+        return UINT64_MAX;
     if (schedule->replay)
-        return schedule->entry != NULL ? schedule->origin_ns + schedule->entry->due_ns : UINT64_MAX;
+        return schedule->origin_ns + schedule->entry->due_ns;
     return isinf(schedule->arrivals.next_ns)
                ? UINT64_MAX
                : schedule->origin_ns + (uint64_t)schedule->arrivals.next_ns;
 }
 
-/* Removes and returns the next request, which must exist. */
-static const struct request *schedule_take(struct schedule *schedule, uint64_t *random)
+/* Removes and returns the next request, which must exist. POSITION: of its slot. */
+static const struct request_entry *schedule_take(struct schedule *schedule, size_t *position,
+                                                 uint64_t *random)
 {
     const struct request_entry *entry = schedule->entry;
 
-    if (!schedule->replay) {
+    if (!schedule->replay)
         arrivals_step(&schedule->arrivals);
-        return request_plan_next(schedule->request_plan, random);
-    }
+    if (!schedule->once)
+        return request_plan_next(schedule->request_plan, position, random);
     schedule->entry = request_plan_take_entry(schedule->request_plan);
-    return &schedule->request_plan->requests[entry->request];
+    return entry;
 }
 
 /* ---- One request ---- */
@@ -126,11 +133,12 @@ static struct tally *tally_of(const struct driver *driver, const struct slot *sl
     return slot->counted ? driver->config.tally : driver->config.warmup;
 }
 
-/* Begins REQUEST on an idle slot. */
-static void begin_request(struct driver *driver, uint32_t number, const struct request *request,
+/* Begins the request of ENTRY on an idle slot. */
+static void begin_request(struct driver *driver, uint32_t number, const struct request_entry *entry,
                           uint64_t due_ns, uint64_t now_ns)
 {
     struct slot *slot = driver->slots[number];
+    const struct request *request = &driver->config.request_plan->requests[entry->request];
 
     slot->state = SLOT_BUSY;
     slot->counted = is_counted(driver, due_ns);
@@ -164,13 +172,17 @@ static void turn_off(struct driver *driver, uint32_t number)
 static void begin_closed(struct driver *driver, uint32_t number, uint64_t now_ns, bool first)
 {
     struct budget_share *share = driver->config.share;
+    struct slot *slot = driver->slots[number];
+    const struct request_entry *entry = NULL;
 
-    if (first ? budget_share_take_first(share, now_ns) : budget_share_take(share, now_ns))
-        begin_request(driver, number,
-                      request_plan_next(driver->config.request_plan, &driver->random), now_ns,
-                      now_ns);
+    if (first ? budget_share_take_first(share, now_ns) : budget_share_take(share, now_ns)) {
+        entry = request_plan_next(driver->config.request_plan, &slot->position, &driver->random);
+        driver->exhausted = entry == NULL;
+    }
+    if (entry != NULL)
+        begin_request(driver, number, entry, now_ns, now_ns);
     else
-        driver->slots[number]->state = SLOT_DONE;
+        slot->state = SLOT_DONE;
 }
 
 /* The think time of a slot is over. */
@@ -268,7 +280,9 @@ static void send_due(struct driver *driver, uint64_t now_ns)
         }
         number = slot_queue_pop(&driver->free);
         count_lateness(driver, driver->slots[number], due_ns, now_ns);
-        begin_request(driver, number, schedule_take(schedule, &driver->random), due_ns, now_ns);
+        begin_request(driver, number,
+                      schedule_take(schedule, &driver->slots[number]->position, &driver->random),
+                      due_ns, now_ns);
         due_ns = schedule_next_ns(schedule);
     }
     if (due_ns == UINT64_MAX)
@@ -309,13 +323,14 @@ void driver_finish(struct driver *driver)
 {
     struct budget_share *share = driver->config.share;
     uint64_t end_ns = request_budget_end_ns(share->budget), unsent = 0;
+    size_t position = 0;
 
     if (!driver->open || end_ns == UINT64_MAX)
         return;
     while (schedule_next_ns(&driver->schedule) < end_ns && budget_share_take_unsent(share)) {
         if (is_counted(driver, schedule_next_ns(&driver->schedule)))
             unsent++;
-        schedule_take(&driver->schedule, &driver->random);
+        schedule_take(&driver->schedule, &position, &driver->random);
     }
     tally_count(driver->config.tally,
                 was_late(driver, end_ns) ? TALLY_unsent_late : TALLY_unsent_busy, unsent);

@@ -41,6 +41,8 @@ enum plan_http { PLAN_HTTP_1_1, PLAN_HTTP_1_0, PLAN_HTTP_2 };
 enum plan_order {
     PLAN_ORDER_SEQUENCE, /* as listed, repeatedly */
     PLAN_ORDER_RANDOM,   /* by weight */
+    PLAN_ORDER_EACH,     /* each slot sends the list by itself */
+    PLAN_ORDER_ONCE,     /* as listed; the run ends with the list */
 };
 
 /* A part of the run with its own rate or number of connections. */

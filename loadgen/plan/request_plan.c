@@ -202,16 +202,34 @@ void request_plan_free(struct request_plan *request_plan)
 
 /* ---- During the run ---- */
 
-const struct request *request_plan_next(struct request_plan *request_plan, uint64_t *random)
+/* The next position of a list of COUNT entries. */
+static size_t advance(size_t *position, size_t count)
 {
-    size_t at = 0;
+    size_t at = *position;
 
-    if (request_plan->entry_count > 1)
-        at = request_plan->plan->order == PLAN_ORDER_RANDOM
-                 ? random_next(random) % request_plan->entry_count
-                 : atomic_fetch_add_explicit(&request_plan->cursor, 1, memory_order_relaxed) %
-                       request_plan->entry_count;
-    return &request_plan->requests[request_plan->entries[at].request];
+    *position = at + 1 < count ? at + 1 : 0;
+    return at;
+}
+
+const struct request_entry *request_plan_next(struct request_plan *request_plan, size_t *position,
+                                              uint64_t *random)
+{
+    size_t count = request_plan->entry_count;
+
+    switch (request_plan->plan->order) {
+    case PLAN_ORDER_ONCE:
+        return request_plan_take_entry(request_plan);
+    case PLAN_ORDER_EACH:
+        return &request_plan->entries[advance(position, count)];
+    case PLAN_ORDER_RANDOM:
+        return &request_plan->entries[random_next(random) % count];
+    case PLAN_ORDER_SEQUENCE:
+        break;
+    }
+    return &request_plan->entries[count > 1 ? atomic_fetch_add_explicit(&request_plan->cursor, 1,
+                                                                        memory_order_relaxed) %
+                                                  count
+                                            : 0];
 }
 
 const struct request_entry *request_plan_take_entry(struct request_plan *request_plan)
@@ -223,7 +241,10 @@ const struct request_entry *request_plan_take_entry(struct request_plan *request
 
 uint64_t request_plan_limit(const struct request_plan *request_plan)
 {
-    return request_plan->plan->replay_file != NULL ? request_plan->entry_count : 0;
+    const struct plan *plan = request_plan->plan;
+
+    return plan->replay_file != NULL || plan->order == PLAN_ORDER_ONCE ? request_plan->entry_count
+                                                                       : 0;
 }
 
 bool request_plan_has_tls(const struct request_plan *request_plan)

@@ -1,7 +1,7 @@
 /*
  * The request plan of a run: its distinct requests, each built once, and the order in which they are sent.
  * Filled by the main thread before the run (prepare.h, request_file.h); during the run all threads read it
- * and share one cursor through the order.
+ * and share one cursor through the order, unless each slot has its own (--order each).
  */
 #ifndef LOADGEN_REQUEST_PLAN_H
 #define LOADGEN_REQUEST_PLAN_H
@@ -85,8 +85,12 @@ void request_plan_free(struct request_plan *request_plan);
 
 /* ---- Any thread ---- */
 
-/* The next request to send; *random is the calling thread's generator state. */
-const struct request *request_plan_next(struct request_plan *request_plan, uint64_t *random);
+/*
+ * The next entry to send; NULL: none is left (--order once). *POSITION is the slot's position with --order each,
+ * 0 at first; *random is the calling thread's generator state.
+ */
+const struct request_entry *request_plan_next(struct request_plan *request_plan, size_t *position,
+                                              uint64_t *random);
 
 /* The next entry of a replay; NULL: none is left. */
 const struct request_entry *request_plan_take_entry(struct request_plan *request_plan);

@@ -116,6 +116,44 @@ static void url_list_is_requested_in_order_and_weight(void **state)
                             7);
 }
 
+/* In a closed and in an open loop; connections beyond the list have nothing to do. */
+static void order_once_ends_the_run_with_the_list(void **state)
+{
+    static const char *const loops[] = {"-c 2 -t 1", "-c 8 -t 2", "-c 2 -t 2 -r 1000"};
+    char options[128];
+
+    (void)state;
+    write_file("/a 3\n/b 2\n");
+    for (size_t i = 0; i < ARRAY_LENGTH(loops); i++) {
+        json_t *report;
+
+        wsload_server_clear();
+        snprintf(options, sizeof(options), "%s --order once -f %s", loops[i], file_path);
+        report = wsload_run(options, "/", 0);
+        assert_int_equal(number_at(report, "requests", "answered"), 5);
+        assert_int_equal(count_heads("GET /a "), 3);
+        assert_int_equal(count_heads("GET /b "), 2);
+        json_decref(report);
+    }
+}
+
+static void order_each_repeats_the_list_on_each_connection(void **state)
+{
+    char options[128];
+
+    (void)state;
+    write_file("/a\n/b\n/c\n");
+    wsload_server_clear();
+    snprintf(options, sizeof(options), "-c 4 -n 4 -t 2 --order each -f %s", file_path);
+    json_decref(wsload_run(options, "/", 0));
+    assert_int_equal(count_heads("GET /a "), 4);
+    wsload_server_clear();
+    snprintf(options, sizeof(options), "-c 1 -n 7 --order each -f %s", file_path);
+    json_decref(wsload_run(options, "/", 0));
+    for (uint64_t i = 0; i < 7; i++)
+        assert_int_equal(wsload_server_head(i)[5], "abc"[i % 3]);
+}
+
 /* The value of FIELD ("Name: ") in kept request I, up to its end; or NULL. */
 static const char *field_of(uint64_t i, const char *field)
 {
@@ -249,6 +287,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(request_heads_match_options),
         cmocka_unit_test(url_list_is_requested_in_order_and_weight),
         cmocka_unit_test(length_of_an_empty_body_depends_on_the_method_of_the_request),
+        cmocka_unit_test(order_once_ends_the_run_with_the_list),
+        cmocka_unit_test(order_each_repeats_the_list_on_each_connection),
         cmocka_unit_test(replay_keeps_log_times),
         cmocka_unit_test(requests_per_connection_are_limited),
         cmocka_unit_test(unix_socket_is_used),

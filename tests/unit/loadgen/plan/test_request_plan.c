@@ -117,9 +117,19 @@ static void invalid_list_is_rejected_with_line_number(void **state)
     }
 }
 
+static uint64_t random_state = 1;
+
+/* The path of the next request of the slot with POSITION; NULL: none is left. */
+static const char *next_path(size_t *position)
+{
+    const struct request_entry *next = request_plan_next(&request_plan, position, &random_state);
+
+    return next != NULL ? strrchr(request_plan.requests[next->request].target.text, '/') : NULL;
+}
+
 static void order_is_sequential_or_random_by_weight(void **state)
 {
-    uint64_t random = 1;
+    size_t position = 0;
     unsigned ones = 0;
 
     (void)state;
@@ -127,15 +137,38 @@ static void order_is_sequential_or_random_by_weight(void **state)
     plan.urls_file = path;
     write_file("/one 3\n/two\n");
     prepare();
-    for (int i = 0; i < 4000; i++) {
-        const struct request *request = request_plan_next(&request_plan, &random);
-
-        assert_string_equal(strrchr(request->target.text, '/'), i % 4 < 3 ? "/one" : "/two");
-    }
+    for (int i = 0; i < 4000; i++)
+        assert_string_equal(next_path(&position), i % 4 < 3 ? "/one" : "/two");
     plan.order = PLAN_ORDER_RANDOM;
     for (int i = 0; i < 4000; i++)
-        ones += strstr(request_plan_next(&request_plan, &random)->target.text, "one") != NULL;
+        ones += strcmp(next_path(&position), "/one") == 0;
     assert_in_range(ones, 2800, 3200);
+    request_plan_free(&request_plan);
+}
+
+static void order_is_of_each_slot_or_ends_with_the_list(void **state)
+{
+    static const char *const paths[] = {"/one", "/two", "/three"};
+    size_t one = 0, other = 0;
+
+    (void)state;
+    reset_plan();
+    plan.urls_file = path;
+    plan.order = PLAN_ORDER_EACH;
+    write_file("/one\n/two\n/three\n");
+    prepare();
+    for (int i = 0; i < 10; i++) {
+        assert_string_equal(next_path(&one), paths[i % 3]);
+        if (i % 2 == 0)
+            assert_string_equal(next_path(&other), paths[i / 2 % 3]);
+    }
+    assert_int_equal(request_plan_limit(&request_plan), 0);
+    plan.order = PLAN_ORDER_ONCE;
+    for (int i = 0; i < 3; i++)
+        assert_string_equal(next_path(&one), paths[i]);
+    assert_null(next_path(&one));
+    assert_null(next_path(&other));
+    assert_int_equal(request_plan_limit(&request_plan), 3);
     request_plan_free(&request_plan);
 }
 
@@ -367,6 +400,7 @@ int main(void)
         cmocka_unit_test(list_repeats_requests_by_weight),
         cmocka_unit_test(invalid_list_is_rejected_with_line_number),
         cmocka_unit_test(order_is_sequential_or_random_by_weight),
+        cmocka_unit_test(order_is_of_each_slot_or_ends_with_the_list),
         cmocka_unit_test(replay_sorts_and_spreads_the_times_of_a_log),
         cmocka_unit_test(invalid_lines_of_a_log_are_skipped),
         cmocka_unit_test(log_without_replay_is_a_list),
