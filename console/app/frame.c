@@ -29,6 +29,12 @@ static const struct snapshot *present(const struct frame *frame)
     return model_now(frame->scene->model);
 }
 
+/* The view on the screen: a subject covers the one that its tab names. */
+static const struct view *shown_view(const struct frame *frame)
+{
+    return frame->overlays->subject ? &subject_view : view_table[frame->view];
+}
+
 /* The bar with the tabs */
 
 /* The width of a tab: two blanks and the name; one blank and the name; or, for all but the current
@@ -351,7 +357,7 @@ static void draw_foot(const struct frame *frame, const struct canvas *foot)
     else if (source_state(frame->source) == SOURCE_ENDED)
         canvas_text(foot, 0, 1, TONE_BAR_KEY, "attaches when it runs again");
     else
-        help_draw_brief(foot, 1, end, view_table[frame->view],
+        help_draw_brief(foot, 1, end, shown_view(frame),
                         frame->restriction == NULL && frame->replay == NULL);
 }
 
@@ -396,7 +402,7 @@ static void draw_body(const struct frame *frame, const struct canvas *body)
     struct canvas line = canvas_part(body, height, 0, 1, body->width);
 
     if (frame->overlays->help) {
-        help_draw(&frame->overlays->help_scroll, body, view_table[frame->view], present(frame));
+        help_draw(&frame->overlays->help_scroll, body, shown_view(frame), present(frame));
         return;
     }
     if (present(frame) == NULL) {

@@ -75,7 +75,7 @@ static void draw_client(const struct load_run *run, const struct canvas *canvas)
     summary_add(line, sizeof(line), width, "answered %s",
                 text_count(text, (double)totals->answered));
     summary_add(line, sizeof(line), width, "failed %s", text_count(text, (double)totals->failed));
-    summary_add(line, sizeof(line), width, "bad status %s",
+    summary_add(line, sizeof(line), width, "bad statuses %s",
                 text_count(text, (double)totals->bad_statuses));
     canvas_text(canvas, 1, 0, TONE_TITLE, "client");
     canvas_text(canvas, 1, LABEL, totals->failed > 0 ? TONE_WARN : TONE_NORMAL, line);

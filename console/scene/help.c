@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { GROUP_WIDTH = 9, KEY_WIDTH = 11, LINES_MAX = 200, NARROW = 50 };
+enum { GROUP_WIDTH = 9, KEY_WIDTH = 11, LINES_MAX = 400, NARROW = 50 };
 
 /* A line of the help: a key or a letter with its text. */
 struct line {
@@ -26,7 +26,8 @@ struct lines {
 static void add(struct lines *lines, const char *group, enum tone tone, const char *left,
                 const char *right)
 {
-    int at = left[0] != '\0' ? GROUP_WIDTH + KEY_WIDTH : GROUP_WIDTH;
+    int label = (int)strlen(left);
+    int at = GROUP_WIDTH + (label == 0 ? 0 : label < KEY_WIDTH ? KEY_WIDTH : label + 1);
 
     do {
         struct line *line = &lines->line[lines->count];
@@ -55,12 +56,23 @@ static void add_keys(struct lines *lines)
     }
 }
 
+static const char *number_text(const struct view_number *number)
+{
+    switch (number->kind) {
+    case NUMBER_METRIC:
+        return metric_table[number->number].help;
+    case NUMBER_FIGURE:
+        return figure_table[number->number].help;
+    case NUMBER_TEXT:
+        break;
+    }
+    return number->text;
+}
+
 static void add_numbers(struct lines *lines, const struct view_number *number)
 {
     for (bool first = true; number != NULL && number->label != NULL; number++, first = false)
-        add(lines, first ? "Numbers" : NULL, TONE_VALUE, number->label,
-            number->kind == NUMBER_METRIC ? metric_table[number->number].help
-                                          : figure_table[number->number].help);
+        add(lines, first ? "Numbers" : NULL, TONE_VALUE, number->label, number_text(number));
 }
 
 static void add_letters(struct lines *lines, const struct snapshot *now)
@@ -82,15 +94,15 @@ static void add_letters(struct lines *lines, const struct snapshot *now)
 void help_draw(struct scroll *scroll, const struct canvas *canvas, const struct view *view,
                const struct snapshot *now)
 {
-    static struct lines lines; /* 40 KiB: too large for the stack */
+    static struct lines lines; /* 80 KiB: too large for the stack */
     int page = canvas->height - 1;
 
     lines.count = 0;
     lines.width = canvas->width;
     for (size_t i = 0; view->help != NULL && view->help[i] != NULL; i++)
         add(&lines, i == 0 ? view->name : NULL, TONE_VALUE, "", view->help[i]);
-    add_keys(&lines);
     add_numbers(&lines, view->numbers);
+    add_keys(&lines);
     /* The commands of the console; `:help` lists those of the server. */
     add(&lines, "Commands", TONE_VALUE, ":help", "List the server's commands, or explain one");
     add(&lines, NULL, TONE_VALUE, ":show", "Show one path, client, status or thread: path=/x");

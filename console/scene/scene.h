@@ -67,12 +67,30 @@ size_t scene_marks(const struct scene *scene, size_t count, struct graph_mark *m
  * terminal, segment or clock. The console's only thread.
  */
 
-/* A number of a view; the help explains it with the text of its metric or its figure. */
+/* A number of a view; the help explains it with the text of its metric or its figure, or TEXT. */
 struct view_number {
     const char *label; /* as on the screen; NULL ends a list */
-    enum { NUMBER_METRIC, NUMBER_FIGURE } kind;
-    int number; /* enum metric or enum figure */
+    enum { NUMBER_METRIC, NUMBER_FIGURE, NUMBER_TEXT } kind;
+    int number;       /* enum metric or enum figure */
+    const char *text; /* of NUMBER_TEXT */
 };
+
+#define METRIC_NUMBER(shown, metric)                                                               \
+    {                                                                                              \
+        .label = (shown), .kind = NUMBER_METRIC, .number = METRIC_##metric                         \
+    }
+#define FIGURE_NUMBER(shown, figure)                                                               \
+    {                                                                                              \
+        .label = (shown), .kind = NUMBER_FIGURE, .number = FIGURE_##figure                         \
+    }
+#define TEXT_NUMBER(shown, words)                                                                  \
+    {                                                                                              \
+        .label = (shown), .kind = NUMBER_TEXT, .text = (words)                                     \
+    }
+#define NUMBERS_END                                                                                \
+    {                                                                                              \
+        .label = NULL                                                                              \
+    }
 
 /* What a key does in a view, in a word or two, for the last line. */
 struct view_hint {

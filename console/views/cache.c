@@ -338,13 +338,13 @@ static const struct view_hint hints[] = {
 
 /* In the order of the screen. */
 static const struct view_number numbers[] = {
-    {"hits", NUMBER_METRIC, METRIC_cache_hits},
-    {"misses", NUMBER_METRIC, METRIC_cache_misses},
-    {"hit ratio", NUMBER_FIGURE, FIGURE_cache_hit_ratio},
-    {"evicted", NUMBER_METRIC, METRIC_cache_evicted},
-    {"inserted", NUMBER_METRIC, METRIC_cache_inserted},
-    {"limit", NUMBER_METRIC, METRIC_cache_limit},
-    {NULL, NUMBER_METRIC, 0},
+    METRIC_NUMBER("hits", cache_hits),
+    METRIC_NUMBER("misses", cache_misses),
+    FIGURE_NUMBER("hit ratio", cache_hit_ratio),
+    METRIC_NUMBER("evicted", cache_evicted),
+    METRIC_NUMBER("inserted", cache_inserted),
+    METRIC_NUMBER("limit", cache_limit),
+    NUMBERS_END,
 };
 
 const struct view view_cache = {

@@ -483,6 +483,17 @@ static const char *const help[] = {
     "e edits the selected key if it is live.",
     NULL};
 
+/* In the order of the screen. */
+static const struct view_number numbers[] = {
+    TEXT_NUMBER("VALUE", "The value in force; highlighted if it is not the default"),
+    TEXT_NUMBER("FROM", "File and line, -o, the command that set it and its user, or default"),
+    TEXT_NUMBER(
+        "CHANGE",
+        "live: at once, by e or a command; reload: in the file, then r; fixed: by a restart"),
+    TEXT_NUMBER("DEFAULT", "The value without a configuration"),
+    NUMBERS_END,
+};
+
 static const struct view_hint hints[] = {{ACTION_EDIT, "edit", true},
                                          {ACTION_COMPARE, "check", false},
                                          {ACTION_RUN, "reload", true},
@@ -493,6 +504,7 @@ const struct view view_config = {
     .action = ACTION_VIEW_CONFIG,
     .empty = "The server has not published its configuration yet.",
     .hints = hints,
+    .numbers = numbers,
     .help = help,
     .wants = WANT_ORIGINS,
     .state_size = sizeof(struct state),

@@ -224,6 +224,16 @@ static const char *const help[] = {
     "Below: the commands of this console and the replies of the daemon.",
     "m shows each event, n sets the minimum level, Enter shows all details.", NULL};
 
+/* In the order of the screen. */
+static const struct view_number numbers[] = {
+    TEXT_NUMBER("error, warn", "Events of that level that this console has read"),
+    TEXT_NUMBER("missed", "Events that were overwritten before this console read them"),
+    TEXT_NUMBER("LAST, FIRST", "Time of the newest and of the oldest event of a group"),
+    TEXT_NUMBER("COUNT", "Events of a group: those that differ only in numbers"),
+    TEXT_NUMBER("FROM", "The process that logged it, and its pid"),
+    NUMBERS_END,
+};
+
 static const struct view_hint hints[] = {
     {ACTION_MODE, "ungroup", false}, {ACTION_NEXT, "level", false}, {ACTION_NONE, "", false}};
 
@@ -232,6 +242,7 @@ const struct view view_events = {
     .action = ACTION_VIEW_EVENTS,
     .empty = "No events yet: no error, no warning, no change.",
     .hints = hints,
+    .numbers = numbers,
     .help = help,
     .state_size = sizeof(struct state),
     .list = &list,

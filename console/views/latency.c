@@ -428,9 +428,9 @@ static const struct view_hint hints[] = {{ACTION_MODE, "outcome", false}, {ACTIO
 
 /* In the order of the screen. */
 static const struct view_number numbers[] = {
-    {"REQ/S", NUMBER_METRIC, METRIC_requests},
-    {"MEAN", NUMBER_FIGURE, FIGURE_response_time_mean},
-    {NULL, NUMBER_METRIC, 0},
+    METRIC_NUMBER("REQ/S", requests),
+    FIGURE_NUMBER("MEAN", response_time_mean),
+    NUMBERS_END,
 };
 
 const struct view view_latency = {

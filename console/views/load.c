@@ -392,6 +392,23 @@ static const char *const help[] = {
     "m lists past runs (in $XDG_STATE_HOME/webserverd/runs), c compares two.",
     NULL};
 
+/* In the order of the screen. */
+static const struct view_number numbers[] = {
+    TEXT_NUMBER("req/s", "Responses per second: at present; at the end of a run, of all of it"),
+    TEXT_NUMBER("p50, p99",
+                "Time that half of the responses, or 99 of 100, took at most: the client's of the "
+                "whole run, the server's of the last second"),
+    TEXT_NUMBER(
+        "max p99",
+        "The server's highest p99 of any second. The server counts a request's time from its "
+        "first byte on, the client from when it was due"),
+    TEXT_NUMBER("answered", "Complete responses, any status"),
+    TEXT_NUMBER("failed", "Requests without a complete response: refused, reset, timed out ..."),
+    TEXT_NUMBER("bad statuses", "Responses with an unexpected status; they are answered as well"),
+    TEXT_NUMBER("COUNTS", "Past runs: a tick if the server counted as many requests as the client"),
+    NUMBERS_END,
+};
+
 /* Drawing */
 
 /* Draws the help of the view before the first run. */
@@ -491,6 +508,7 @@ const struct view view_load = {
     .action = ACTION_VIEW_LOAD,
     .empty = "",
     .hints = hints,
+    .numbers = numbers,
     .help = help,
     .state_size = sizeof(struct state),
     .list = &list,

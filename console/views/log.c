@@ -226,10 +226,10 @@ static const struct view_hint hints[] = {
 
 /* In the order of the screen. */
 static const struct view_number numbers[] = {
-    {"requests/s", NUMBER_METRIC, METRIC_requests},
-    {"4xx", NUMBER_FIGURE, FIGURE_responses_4xx},
-    {"5xx", NUMBER_FIGURE, FIGURE_responses_5xx},
-    {NULL, NUMBER_METRIC, 0},
+    METRIC_NUMBER("requests/s", requests),
+    FIGURE_NUMBER("4xx", responses_4xx),
+    FIGURE_NUMBER("5xx", responses_5xx),
+    NUMBERS_END,
 };
 
 const struct view view_log = {

@@ -283,3 +283,36 @@ void subject_draw(struct scroll *scroll, const struct scene *scene, const struct
         draw_mix(scene, &places[2]);
     draw_requests(scroll, scene, &places[3]);
 }
+
+static const char *const help[] = {
+    "The requests of one path, client, status or thread, or of up to four such",
+    "words: :show path=/x status:4xx. It counts what the log still has, and all",
+    "that follow. Up and Down scroll the requests. Esc returns to the view below.", NULL};
+
+static const struct view_hint hints[] = {
+    {ACTION_OPEN, "details", false}, {ACTION_CLOSE, "back", false}, {ACTION_NONE, "", false}};
+
+/* In the order of the screen. */
+static const struct view_number numbers[] = {
+    FIGURE_NUMBER("mean", response_time_mean),
+    TEXT_NUMBER("p50, p99", "Half of the responses, or 99 of 100, took at most this time"),
+    TEXT_NUMBER("requests/s",
+                "Requests of the subject in the last full second; peak: in the span of the graph"),
+    TEXT_NUMBER("since", "Number of its requests, and the time from which on they are counted"),
+    TEXT_NUMBER("sent", "Body bytes of its responses since then"),
+    TEXT_NUMBER("statuses", "Its responses by status: share and number since then"),
+    TEXT_NUMBER("latency",
+                "Its responses by time: those of a bar took longer than the bar above it allows"),
+    TEXT_NUMBER(
+        "OUTCOME",
+        "hit: from a cache; miss; offload: by an offload thread; error: status 400 or above"),
+    TEXT_NUMBER("THREAD", "Worker slot and serving thread"),
+    NUMBERS_END,
+};
+
+const struct view subject_view = {
+    .name = "subject",
+    .hints = hints,
+    .numbers = numbers,
+    .help = help,
+};

@@ -7,6 +7,9 @@
 
 #include "console/scene/scene.h"
 
+/* What the help and the last line say of it. Nothing else of a view is set. */
+extern const struct view subject_view;
+
 /* Draws scene->subject, which is not NULL; FILTER is what was chosen. SCROLL is that of the requests. */
 void subject_draw(struct scroll *scroll, const struct scene *scene, const struct filter *filter,
                   const struct canvas *canvas);

@@ -607,15 +607,15 @@ static const struct view_hint hints[] = {{ACTION_MODE, "layout", false},
 
 /* In the order of the screen. */
 static const struct view_number numbers[] = {
-    {"REQ/S", NUMBER_METRIC, METRIC_requests},
-    {"CONN", NUMBER_METRIC, METRIC_connections_open},
-    {"BUSY", NUMBER_METRIC, METRIC_connections_busy},
-    {"GAVE", NUMBER_METRIC, METRIC_connections_moved_uneven},
-    {"TOOK", NUMBER_METRIC, METRIC_connections_adopted},
-    {"SENT/S", NUMBER_METRIC, METRIC_bytes_sent},
-    {"waiting", NUMBER_METRIC, METRIC_offload_queue_depth},
-    {"wait", NUMBER_FIGURE, FIGURE_offload_wait_mean},
-    {NULL, NUMBER_METRIC, 0},
+    METRIC_NUMBER("REQ/S", requests),
+    METRIC_NUMBER("CONN", connections_open),
+    METRIC_NUMBER("BUSY", connections_busy),
+    METRIC_NUMBER("GAVE", connections_moved_uneven),
+    METRIC_NUMBER("TOOK", connections_adopted),
+    METRIC_NUMBER("SENT/S", bytes_sent),
+    METRIC_NUMBER("waiting", offload_queue_depth),
+    FIGURE_NUMBER("wait", offload_wait_mean),
+    NUMBERS_END,
 };
 
 const struct view view_threads = {

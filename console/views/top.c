@@ -521,10 +521,10 @@ static const struct view_hint hints[] = {
 
 /* In the order of the screen. */
 static const struct view_number numbers[] = {
-    {"REQ/S", NUMBER_METRIC, METRIC_requests},
-    {"CONNS", NUMBER_METRIC, METRIC_connections_open},
-    {"LIMITED", NUMBER_METRIC, METRIC_requests_limited},
-    {NULL, NUMBER_METRIC, 0},
+    METRIC_NUMBER("REQ/S", requests),
+    METRIC_NUMBER("CONNS", connections_open),
+    METRIC_NUMBER("LIMITED", requests_limited),
+    NUMBERS_END,
 };
 
 const struct view view_top = {

@@ -157,6 +157,17 @@ static void help_explains_the_numbers(void **state)
     ASSERT_SHOWS("requests/s", "4xx", "Responses with status 400-499", "5xx");
     terminal_type(terminal, "?6?");
     ASSERT_SHOWS("LIMITED", "Requests answered 429: the client exceeded the rate limit");
+    terminal_type(terminal, "?7?");
+    ASSERT_SHOWS("bad statuses", "Responses with an unexpected status", "max p99");
+    terminal_type(terminal, "?8?");
+    ASSERT_SHOWS("DEFAULT", "The value without a configuration");
+    terminal_type(terminal, "?9?");
+    ASSERT_SHOWS("missed", "Events that were overwritten before this console read them");
+    terminal_type(terminal, "?:show path=/page-7\r");
+    ASSERT_SHOWS("Enter details  Esc back", " Enter details  Esc back  + more threads");
+    terminal_type(terminal, "?");
+    ASSERT_SHOWS("subject", "The requests of one path", "statuses",
+                 "Its responses by status: share and number since then");
 }
 
 static void filter_applies_to_all_views(void **state)
