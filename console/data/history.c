@@ -2,20 +2,45 @@
 
 #include "common/clock.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum {
+    THREADS_KEPT = HISTORY_THREADS * SEGMENT_HISTORY_SAMPLES,
+    PROCESSES_KEPT = HISTORY_PROCESSES * SEGMENT_HISTORY_SAMPLES,
+    BYTES_MAX = 8 * 1024 * 1024,
+};
+
+/* Numbers FROM to FROM + COUNT of the threads or processes that were kept. */
+struct kept {
+    uint64_t from;
+    uint32_t count;
+};
 
 /* One second. The sample has counters, not rates: a rate needs the previous second, too. */
 struct second {
     bool present;    /* false: a gap */
     bool continuous; /* the previous second belongs to the same daemon */
+    struct kept threads, processes;
+    struct cpu_shortage shortage;
     struct sample_copy sample;
     char letters[HISTORY_LETTERS];
 };
 
+static_assert(sizeof(struct second) * SEGMENT_HISTORY_SAMPLES +
+                      sizeof(struct past_thread) * THREADS_KEPT +
+                      sizeof(struct process_usage) * PROCESSES_KEPT <=
+                  BYTES_MAX,
+              "wsconsole(1) states the memory of the history");
+
 struct history {
     struct second *ring;
+    struct past_thread *thread;    /* THREADS_KEPT; number n has index n % THREADS_KEPT */
+    uint64_t thread_next;          /* number of the next one */
+    struct process_usage *process; /* the same, PROCESSES_KEPT */
+    uint64_t process_next;
     uint64_t next; /* number of the next second; its index is number % SEGMENT_HISTORY_SAMPLES */
     bool broken;
     uint64_t back; /* see history_look_back() */
@@ -28,8 +53,10 @@ struct history *history_create(void)
     if (history == NULL)
         return NULL;
     history->ring = calloc(SEGMENT_HISTORY_SAMPLES, sizeof(*history->ring));
-    if (history->ring == NULL) {
-        free(history);
+    history->thread = calloc(THREADS_KEPT, sizeof(*history->thread));
+    history->process = calloc(PROCESSES_KEPT, sizeof(*history->process));
+    if (history->ring == NULL || history->thread == NULL || history->process == NULL) {
+        history_destroy(history);
         return NULL;
     }
     return history;
@@ -39,6 +66,8 @@ void history_destroy(struct history *history)
 {
     if (history == NULL)
         return;
+    free(history->process);
+    free(history->thread);
     free(history->ring);
     free(history);
 }
@@ -69,10 +98,36 @@ void history_push(struct history *history, const struct sample_copy *sample, con
     second->present = true;
     second->continuous = !first && !history->broken;
     second->sample = *sample;
+    second->threads = second->processes = (struct kept){0};
+    second->shortage = (struct cpu_shortage){0};
     memset(second->letters, 0, sizeof(second->letters));
     if (letters != NULL)
         memcpy(second->letters, letters, sizeof(second->letters));
     history->broken = false;
+}
+
+void history_add_threads(struct history *history, const struct model *model,
+                         const struct process_table *processes)
+{
+    const struct snapshot *now = model_now(model);
+    struct second *second = second_at(history, history->next - 1);
+
+    if (history->next == 0 || now == NULL)
+        return;
+    second->threads = (struct kept){.from = history->thread_next};
+    for (uint32_t i = 0; i < now->thread_count && second->threads.count < THREADS_KEPT; i++) {
+        const struct thread_sample *thread = &now->threads[i];
+
+        if (thread->activity.state == THREAD_STATE_NONE)
+            continue;
+        model_keep_thread(model, thread, processes_thread_cores(processes, thread->activity.tid),
+                          &history->thread[history->thread_next++ % THREADS_KEPT]);
+        second->threads.count++;
+    }
+    second->processes = (struct kept){.from = history->process_next, .count = processes->count};
+    for (uint32_t i = 0; i < processes->count; i++)
+        history->process[history->process_next++ % PROCESSES_KEPT] = processes->process[i];
+    second->shortage = processes->shortage;
 }
 
 void history_break(struct history *history)
@@ -233,8 +288,10 @@ void history_whole(const struct history *history, enum series series, double *va
 
 struct history_cursor {
     struct snapshot snapshot;
-    uint32_t room; /* capacity in threads */
     struct model *model;
+    struct past_thread thread[PROCESS_THREADS_MAX];
+    uint32_t thread_count;
+    struct process_table processes;
 };
 
 struct history_cursor *history_cursor_create(void)
@@ -260,6 +317,31 @@ void history_cursor_destroy(struct history_cursor *cursor)
     free(cursor);
 }
 
+/* Copies what was kept of the threads and processes, unless it is overwritten since. */
+static void take_kept(struct history_cursor *cursor, const struct history *history,
+                      const struct second *second)
+{
+    const struct kept *threads = &second->threads, *processes = &second->processes;
+    struct process_table *table = &cursor->processes;
+
+    table->time_ns = second->sample.time_ns;
+    table->shortage = second->shortage;
+    table->count = table->thread_count = cursor->thread_count = 0;
+    for (uint32_t i = 0; i < threads->count && i < PROCESS_THREADS_MAX &&
+                         threads->from + THREADS_KEPT >= history->thread_next;
+         i++) {
+        const struct past_thread *past = &history->thread[(threads->from + i) % THREADS_KEPT];
+
+        cursor->thread[cursor->thread_count++] = *past;
+        table->thread[table->thread_count++] =
+            (struct thread_usage){.tid = past->tid, .cores = past->cores};
+    }
+    for (uint32_t i = 0; i < processes->count && i < PROCESSES_MAX &&
+                         processes->from + PROCESSES_KEPT >= history->process_next;
+         i++)
+        table->process[table->count++] = history->process[(processes->from + i) % PROCESSES_KEPT];
+}
+
 static uint32_t state_of_letter(const struct server *server, char letter)
 {
     for (uint32_t state = 0; state < server->state_count; state++)
@@ -276,9 +358,10 @@ static const struct thread_sample *thread_in_slot(const struct snapshot *present
     return NULL;
 }
 
-static void add_thread(struct snapshot *then, const struct snapshot *present, uint32_t slot,
+static void add_thread(struct history_cursor *cursor, const struct snapshot *present, uint32_t slot,
                        char letter)
 {
+    struct snapshot *then = &cursor->snapshot;
     const struct thread_sample *now = thread_in_slot(present, slot);
     struct thread_sample *thread = &then->threads[then->thread_count++];
 
@@ -287,14 +370,51 @@ static void add_thread(struct snapshot *then, const struct snapshot *present, ui
         thread->worker = now->worker;
         thread->thread = now->thread;
     }
+    for (uint32_t i = 0; i < cursor->thread_count; i++)
+        if (cursor->thread[i].slot == slot) {
+            thread->worker = cursor->thread[i].worker;
+            thread->thread = cursor->thread[i].thread;
+            thread->activity.tid = cursor->thread[i].tid;
+        }
     thread->activity.state = state_of_letter(&then->server, letter);
     thread->activity.since_ns = then->time_ns;
 }
 
-/*
- * Fills what the history does not record from PRESENT. Wanted numbers and worker counters stay
- * zero.
- */
+static const struct worker_sample *worker_in_slot(const struct snapshot *present, uint32_t slot)
+{
+    for (uint32_t i = 0; i < present->worker_count; i++)
+        if (present->workers[i].slot == slot)
+            return &present->workers[i];
+    return NULL;
+}
+
+/* The workers that were kept; without any, those of PRESENT. Their counters stay zero. */
+static void describe_workers(struct history_cursor *cursor, const struct snapshot *present)
+{
+    const struct process_table *table = &cursor->processes;
+    struct snapshot *then = &cursor->snapshot;
+
+    then->worker_count = 0;
+    for (uint32_t i = 0; i < table->count && then->worker_count < then->worker_room; i++) {
+        const struct process_usage *process = &table->process[i];
+        const struct worker_sample *now = worker_in_slot(present, process->slot);
+
+        if (process->role == ROLE_WORKER)
+            then->workers[then->worker_count++] = (struct worker_sample){
+                .slot = process->slot,
+                .pid = process->pid,
+                .state = WORKER_SERVING,
+                .started_ns = now != NULL && now->pid == process->pid ? now->started_ns : 0};
+    }
+    for (uint32_t i = 0; i < present->worker_count && table->count == 0; i++)
+        then->workers[then->worker_count++] =
+            (struct worker_sample){.slot = present->workers[i].slot,
+                                   .pid = present->workers[i].pid,
+                                   .state = present->workers[i].state,
+                                   .started_ns = present->workers[i].started_ns};
+}
+
+/* Fills what the history does not record from PRESENT. Wanted numbers stay zero. */
 static void describe(struct snapshot *then, const struct snapshot *present,
                      const struct sample_copy *sample)
 {
@@ -306,15 +426,6 @@ static void describe(struct snapshot *then, const struct snapshot *present,
     then->time_ns = present->time_ns > ago_ns ? present->time_ns - ago_ns : 0;
     then->log_level = present->log_level;
     memcpy(then->sums, sample->values, sizeof(then->sums));
-    then->worker_count = 0;
-    for (uint32_t i = 0; i < present->worker_count; i++) {
-        struct worker_sample *worker = &then->workers[then->worker_count++];
-
-        *worker = (struct worker_sample){.slot = present->workers[i].slot,
-                                         .pid = present->workers[i].pid,
-                                         .state = present->workers[i].state,
-                                         .started_ns = present->workers[i].started_ns};
-    }
 }
 
 static int make_room(struct history_cursor *cursor, const struct snapshot *present)
@@ -349,15 +460,22 @@ size_t history_cursor_set(struct history_cursor *cursor, const struct history *h
     if (back == 0 || make_room(cursor, present) != 0)
         return 0;
     describe(then, present, sample);
+    take_kept(cursor, history, second_at(history, history->next - 1 - back));
+    describe_workers(cursor, present);
     then->thread_count = 0;
     for (uint32_t slot = 0; slot < then->thread_room && slot < HISTORY_LETTERS; slot++)
         if (letters[slot] != '\0')
-            add_thread(then, present, slot, letters[slot]);
-    model_take_past(cursor->model, then, before, sample);
+            add_thread(cursor, present, slot, letters[slot]);
+    model_take_past(cursor->model, then, before, sample, cursor->thread, cursor->thread_count);
     return back;
 }
 
 const struct model *history_cursor_model(const struct history_cursor *cursor)
 {
     return cursor->model;
+}
+
+const struct process_table *history_cursor_processes(const struct history_cursor *cursor)
+{
+    return &cursor->processes;
 }

@@ -7,6 +7,7 @@
 
 #include "common/segment_reader.h"
 #include "console/data/model.h"
+#include "console/data/processes.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -36,6 +37,15 @@ void history_destroy(struct history *history);
  * slot); NULL: unknown. */
 enum { HISTORY_LETTERS = 1024 };
 void history_push(struct history *history, const struct sample_copy *sample, const char *letters);
+
+/*
+ * Adds to the newest second what the segment's history lacks: the threads of the snapshot of MODEL,
+ * and the processes. Of more than HISTORY_THREADS threads it keeps as many fewer seconds; the same
+ * with HISTORY_PROCESSES.
+ */
+enum { HISTORY_THREADS = 40, HISTORY_PROCESSES = 20 };
+void history_add_threads(struct history *history, const struct model *model,
+                         const struct process_table *processes);
 
 /*
  * Call when another daemon is attached: the next sample does not continue the last one, and the
@@ -85,8 +95,8 @@ size_t history_back_of(const struct history *history, uint64_t time_ns);
 
 /*
  * A cursor provides one second of the history as a snapshot and a model: sums, one state letter per
- * thread slot, and latency. The description of the server and the worker of each slot come from the
- * current snapshot.
+ * thread slot, latency, and what history_add_threads() kept. The description of the server, and the
+ * worker of each slot where nothing was kept, come from the current snapshot.
  */
 struct history_cursor;
 
@@ -103,5 +113,8 @@ size_t history_cursor_set(struct history_cursor *cursor, const struct history *h
 
 /* Valid until the next push to the history. */
 const struct model *history_cursor_model(const struct history_cursor *cursor);
+
+/* The processes, and the CPU time of the threads; empty if they were not kept. Valid like that. */
+const struct process_table *history_cursor_processes(const struct history_cursor *cursor);
 
 #endif

@@ -30,7 +30,7 @@ static void measure(const struct segment_reader *reader, struct instance_load *l
         segment_read_sample(reader, count - 1, &now, NULL, 0) &&
         now.time_ns + SAMPLE_MAX_AGE_NS > wall_ns) {
         memcpy(snapshot.sums, now.values, sizeof(snapshot.sums));
-        model_take_past(model, &snapshot, &before, &now);
+        model_take_past(model, &snapshot, &before, &now, NULL, 0);
         load->requests = model_rate(model, METRIC_requests);
         load->errors = model_figure(model, FIGURE_errors);
         load->p99_ns = model_percentile(model, 99);

@@ -26,7 +26,22 @@ struct model {
     struct histogram interval;         /* of all threads */
     const struct sample_copy *past,
         *past_before; /* the samples of a past second; NULL: the model is current */
+    const struct past_thread *past_threads;
+    uint32_t past_thread_count;
 };
+
+/* What is kept of a thread; the first PAST_RATES are counters. */
+static const enum metric past_metrics[PAST_VALUES] = {METRIC_requests,
+                                                      METRIC_bytes_sent,
+                                                      METRIC_connections_adopted,
+                                                      METRIC_connections_moved_leaving,
+                                                      METRIC_connections_moved_resize,
+                                                      METRIC_connections_moved_uneven,
+                                                      METRIC_connections_open,
+                                                      METRIC_connections_busy,
+                                                      METRIC_tls_open,
+                                                      METRIC_http2_open,
+                                                      METRIC_http2_streams};
 
 struct model *model_create(void)
 {
@@ -142,11 +157,48 @@ int model_take(struct model *model, const struct snapshot *snapshot, bool with_l
 }
 
 void model_take_past(struct model *model, const struct snapshot *snapshot,
-                     const struct sample_copy *before, const struct sample_copy *now)
+                     const struct sample_copy *before, const struct sample_copy *now,
+                     const struct past_thread *threads, uint32_t thread_count)
 {
     model->now = snapshot;
     model->past = now;
     model->past_before = before;
+    model->past_threads = threads;
+    model->past_thread_count = thread_count;
+}
+
+void model_keep_thread(const struct model *model, const struct thread_sample *thread, double cores,
+                       struct past_thread *past)
+{
+    *past = (struct past_thread){.slot = thread->slot,
+                                 .worker = thread->worker,
+                                 .thread = thread->thread,
+                                 .tid = thread->activity.tid,
+                                 .cores = (float)cores,
+                                 .p99_ns = (float)model_thread_percentile(model, thread, 99)};
+    for (size_t i = 0; i < PAST_RATES; i++)
+        past->rate[i] = (float)model_thread_rate(model, thread, past_metrics[i]);
+    for (size_t i = 0; i < PAST_VALUES; i++)
+        past->value[i] = thread->values[past_metrics[i]];
+}
+
+/* NULL: nothing of it was kept. */
+static const struct past_thread *past_thread(const struct model *model, uint32_t slot)
+{
+    for (uint32_t i = 0; i < model->past_thread_count; i++)
+        if (model->past_threads[i].slot == slot)
+            return &model->past_threads[i];
+    return NULL;
+}
+
+/* The position of METRIC in a past thread; PAST_VALUES: it is not kept. */
+static size_t past_position(enum metric metric)
+{
+    size_t i = 0;
+
+    while (i < PAST_VALUES && past_metrics[i] != metric)
+        i++;
+    return i;
 }
 
 const struct snapshot *model_now(const struct model *model)
@@ -195,7 +247,13 @@ double model_rate(const struct model *model, enum metric metric)
 double model_thread_value(const struct model *model, const struct thread_sample *thread,
                           enum metric metric)
 {
-    return model->past != NULL ? NAN : (double)thread->values[metric];
+    const struct past_thread *past;
+    size_t at = past_position(metric);
+
+    if (model->past == NULL)
+        return (double)thread->values[metric];
+    past = past_thread(model, thread->slot);
+    return past != NULL && at < PAST_VALUES ? (double)past->value[at] : NAN;
 }
 
 double model_worker_value(const struct model *model, const struct worker_sample *worker,
@@ -207,9 +265,13 @@ double model_worker_value(const struct model *model, const struct worker_sample 
 double model_thread_rate(const struct model *model, const struct thread_sample *thread,
                          enum metric metric)
 {
-    if (model->past != NULL)
-        return NAN;
-    return growth(model, thread->values[metric], model->older.threads[thread->slot][metric]);
+    const struct past_thread *past;
+    size_t at = past_position(metric);
+
+    if (model->past == NULL)
+        return growth(model, thread->values[metric], model->older.threads[thread->slot][metric]);
+    past = past_thread(model, thread->slot);
+    return past != NULL && at < PAST_RATES ? (double)past->rate[at] : NAN;
 }
 
 double model_worker_rate(const struct model *model, const struct worker_sample *worker,
@@ -251,9 +313,12 @@ double model_percentile(const struct model *model, double percent)
 double model_thread_percentile(const struct model *model, const struct thread_sample *thread,
                                double percent)
 {
-    if (model->past != NULL)
-        return NAN;
-    return percentile_of(&model->thread_interval[thread->slot], percent);
+    const struct past_thread *past;
+
+    if (model->past == NULL)
+        return percentile_of(&model->thread_interval[thread->slot], percent);
+    past = past_thread(model, thread->slot);
+    return past != NULL && percent == 99 ? (double)past->p99_ns : NAN;
 }
 
 /* ---- Latency by outcome ---- */

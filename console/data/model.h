@@ -38,12 +38,31 @@ bool model_wants_latency(const struct model *model, uint64_t now_ns);
 int model_take(struct model *model, const struct snapshot *snapshot, bool with_latency);
 
 /*
+ * What the history keeps of one thread: its place, its CPU time, and the values and rates that the
+ * threads view shows.
+ */
+enum { PAST_VALUES = 11, PAST_RATES = 6 };
+
+struct past_thread {
+    uint32_t slot, worker, thread;
+    int32_t tid;
+    float cores, p99_ns; /* NAN: unknown */
+    float rate[PAST_RATES];
+    uint64_t value[PAST_VALUES];
+};
+
+/* Copies them from a thread of the current snapshot. */
+void model_keep_thread(const struct model *model, const struct thread_sample *thread, double cores,
+                       struct past_thread *past);
+
+/*
  * Takes a past second instead: SNAPSHOT has its sums and states, NOW is its sample, BEFORE the
- * sample of the previous second (NULL: there are no rates). Values of single threads and workers
- * are NAN. All are borrowed and must not change until the next call.
+ * sample of the previous second (NULL: there are no rates). THREADS, in the order of their slots,
+ * are what was kept; what was not is NAN. All are borrowed and must not change until the next call.
  */
 void model_take_past(struct model *model, const struct snapshot *snapshot,
-                     const struct sample_copy *before, const struct sample_copy *now);
+                     const struct sample_copy *before, const struct sample_copy *now,
+                     const struct past_thread *threads, uint32_t thread_count);
 
 /* A value of one thread or worker of the snapshot; NAN: unknown. */
 double model_thread_value(const struct model *model, const struct thread_sample *thread,

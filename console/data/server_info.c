@@ -94,16 +94,20 @@ static void take_history(struct server_info *info, const struct segment_reader *
     uint64_t samples = segment_samples(reader);
     struct sample_copy sample;
     char letters[HISTORY_LETTERS];
+    bool any = false;
 
     for (; info->next_second < samples; info->next_second++) {
         memset(letters, 0, sizeof(letters));
         if (segment_read_sample(reader, info->next_second, &sample, letters, sizeof(letters))) {
             history_push(info->history, &sample, letters);
             outcomes_push_sample(info->outcomes, &sample);
+            any = true;
         } else {
             history_break(info->history); /* the samples were overwritten before they were read */
         }
     }
+    if (any)
+        history_add_threads(info->history, info->model, &info->processes);
 }
 
 static void count_request(void *context, const struct tail_line *line)

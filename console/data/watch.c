@@ -301,6 +301,11 @@ const struct model *watch_model(const struct watch *watch)
     return watch->back > 0 ? history_cursor_model(watch->info.cursor) : watch->info.model;
 }
 
+const struct process_table *watch_processes(const struct watch *watch)
+{
+    return watch->back > 0 ? history_cursor_processes(watch->info.cursor) : &watch->info.processes;
+}
+
 const char *watch_origins(const struct watch *watch)
 {
     if (watch->replay != NULL)

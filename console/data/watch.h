@@ -93,8 +93,9 @@ void watch_hide_subject(struct watch *watch);
 const struct source *watch_source(const struct watch *watch);
 const struct server_info *watch_info(const struct watch *watch);
 
-/* The model of the last sample, or of the second chosen by watch_look_back(). */
+/* Those of the last sample, or of the second chosen by watch_look_back(). */
 const struct model *watch_model(const struct watch *watch);
+const struct process_table *watch_processes(const struct watch *watch);
 
 /*
  * The origins of the configuration values: the daemon's JSON answer to `config`; "": unknown. They

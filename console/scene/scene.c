@@ -15,7 +15,7 @@ struct scene scene_of(const struct watch *watch)
                           .outcomes = info->outcomes,
                           .events = info->events,
                           .marks = info->marks,
-                          .processes = &info->processes,
+                          .processes = watch_processes(watch),
                           .cache = &info->cache,
                           .clients = &info->clients,
                           .config = info->config,

@@ -21,7 +21,7 @@
 enum moment {
     MOMENT_LIVE,
     MOMENT_FROZEN, /* all data of the time of freezing is available */
-    MOMENT_PAST,   /* a second of the history: only sums, thread states and latency are available */
+    MOMENT_PAST,   /* a second of the history: only what the history keeps is available */
     MOMENT_REPLAY, /* of a recording: all data is available; changes are rejected */
 };
 
@@ -36,13 +36,14 @@ struct scene {
     const struct outcomes *outcomes;
     const struct event_list *events;
     struct marks *marks; /* views may add some; later ones than wall_ns are not shown */
-    const struct process_table *processes; /* of the last sample, even in MOMENT_PAST */
-    const struct cache_list *cache;        /* same; current if the view wants WANT_CACHE */
-    const struct client_list *clients;     /* same; current if the view wants WANT_CLIENTS */
-    const char *config;                    /* configuration in force, as the text of a file */
-    const char *origins;                   /* see watch_origins() */
-    const struct filter *filter;           /* of all lists; grids apply it themselves */
-    struct grid *grid;                     /* of the view's list; NULL: it has none */
+    const struct process_table *processes; /* empty if they were not kept */
+    const struct cache_list
+        *cache; /* of the last sample, even in MOMENT_PAST; current if the view wants WANT_CACHE */
+    const struct client_list *clients; /* same; current if the view wants WANT_CLIENTS */
+    const char *config;                /* configuration in force, as the text of a file */
+    const char *origins;               /* see watch_origins() */
+    const struct filter *filter;       /* of all lists; grids apply it themselves */
+    struct grid *grid;                 /* of the view's list; NULL: it has none */
     struct controller *controller;
     int span_s;             /* span of the graphs */
     bool logarithmic;       /* the scale of the graphs */

@@ -45,9 +45,9 @@ static void processes_line(const struct scene *scene, char *line, size_t size, i
     size_t before;
 
     line[0] = '\0';
-    if (scene->moment == MOMENT_PAST)
-        summary_append(line, size, width, "not recorded in the history");
-    for (uint32_t i = 0; scene->moment != MOMENT_PAST && i < table->count; i++) {
+    if (scene->moment == MOMENT_PAST && table->count == 0)
+        summary_append(line, size, width, "not recorded");
+    for (uint32_t i = 0; i < table->count; i++) {
         const struct process_usage *usage = &table->process[i];
 
         snprintf(name, sizeof(name), usage->role == ROLE_WORKER ? "%s %" PRIu32 : "%s",
@@ -72,7 +72,7 @@ static void shortage_line(const struct scene *scene, char *line, size_t size, in
     char share[TEXT_SHORT];
 
     line[0] = '\0';
-    if (scene->moment == MOMENT_PAST || shortage->known == 0) {
+    if (shortage->known == 0) {
         summary_add(line, size, width, "not recorded");
         return;
     }
@@ -211,7 +211,7 @@ enum { LINE_LABEL = 9, STRIP_MOST = 3 };
 
 static bool shortage_is_bad(const struct scene *scene)
 {
-    return scene->moment != MOMENT_PAST && cpu_shortage_is_bad(&scene->processes->shortage);
+    return cpu_shortage_is_bad(&scene->processes->shortage);
 }
 
 static void draw_line(const struct scene *scene, const struct canvas *canvas, int y,

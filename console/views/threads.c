@@ -178,13 +178,13 @@ static void fill_activity(struct cell *cells, const struct scene *scene,
     cell_print(&cells[STATE], strip_tone(activity->state), "%c %.16s",
                server_state_letter(&now->server, activity->state),
                server_state_name(&now->server, activity->state));
+    cell_percent(&cells[CPU], TONE_NORMAL, processes_thread_cores(scene->processes, activity->tid));
+    if (activity->tid != 0)
+        cell_exact(&cells[TID], TONE_DIM, (uint64_t)activity->tid);
     if (scene->moment == MOMENT_PAST)
         return;
     cell_age(&cells[SINCE], TONE_NORMAL,
              now->time_ns > activity->since_ns ? now->time_ns - activity->since_ns : 0);
-    cell_percent(&cells[CPU], TONE_NORMAL, processes_thread_cores(scene->processes, activity->tid));
-    if (activity->tid != 0)
-        cell_exact(&cells[TID], TONE_DIM, (uint64_t)activity->tid);
     cell_text(&cells[WORK], TONE_NORMAL,
               escape_text(work, sizeof(work), activity->work, strlen(activity->work)));
 }
@@ -243,7 +243,7 @@ static void fill_thread(struct cell *cells, const struct scene *scene,
 static double worker_cores(const struct scene *scene, const struct worker_sample *worker)
 {
     for (uint32_t i = 0; i < scene->processes->count; i++)
-        if (scene->processes->process[i].pid == worker->pid && scene->moment != MOMENT_PAST)
+        if (scene->processes->process[i].pid == worker->pid)
             return (double)scene->processes->process[i].cores;
     return NAN;
 }
@@ -307,8 +307,9 @@ static void fill_worker(struct cell *cells, const struct scene *scene,
 
     cell_text(&cells[STATE], worker->state == WORKER_LEAVING ? TONE_WARN : TONE_NOTE,
               worker_state_name(worker->state));
-    cell_age(&cells[SINCE], TONE_NOTE,
-             wall_ns > worker->started_ns ? wall_ns - worker->started_ns : 0);
+    if (worker->started_ns != 0) /* else an earlier worker of the slot */
+        cell_age(&cells[SINCE], TONE_NOTE,
+                 wall_ns > worker->started_ns ? wall_ns - worker->started_ns : 0);
     cell_rate(&cells[REQUESTS], TONE_NOTE, sum_of(scene, worker, METRIC_requests, true));
     for (size_t i = 0; i < ARRAY_LENGTH(gauges); i++)
         cell_count(&cells[gauges[i].column], TONE_NOTE,

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "http_client.h"
+#include "patience.h"
 #include "server.h"
 #include "terminal.h"
 
@@ -114,6 +115,38 @@ static void running_load_is_changed_marked_and_stopped(void **state)
     terminal_type(terminal, "x");
     assert_shows("counted by the server");
     assert_shows("done");
+    end(server);
+}
+
+/* Goes two seconds back; true if the second shown has the memory of the logger. */
+static bool processes_of_the_past_are_shown(void)
+{
+    bool shown;
+
+    terminal_type(terminal, "\x1bOD\x1bOD");
+    if (!terminal_settle(terminal))
+        fail_msg("the console has ended");
+    shown = strstr(terminal_text(terminal), " ago") != NULL &&
+            strstr(terminal_text(terminal), "logger 0") != NULL;
+    terminal_type(terminal, " ");
+    return shown;
+}
+
+/* Seconds from before the console started have none. */
+static void past_seconds_have_processes_and_threads(void **state)
+{
+    struct server *server = *state;
+    const char *row;
+
+    start_console(server, "overview", 50, 120);
+    assert_shows("logger 0");
+    WAIT_UNTIL(processes_of_the_past_are_shown());
+    terminal_type(terminal, "\x1bOD2");
+    assert_shows("[2 threads]");
+    assert_shows(" 1s ago");
+    row = strstr(terminal_text(terminal), "\n  0.0 ");
+    assert_non_null(row);
+    assert_non_null(memchr(row + 1, '%', strcspn(row + 1, "\n"))); /* its CPU time */
     end(server);
 }
 
@@ -341,6 +374,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(load_run_counts_agree_at_both_ends, set_up, tear_down),
         cmocka_unit_test_setup_teardown(running_load_is_changed_marked_and_stopped, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(past_seconds_have_processes_and_threads, set_up, tear_down),
         cmocka_unit_test_setup_teardown(failed_load_run_reports_reason, set_up, tear_down),
         cmocka_unit_test_setup_teardown(long_reply_opens_page, set_up, tear_down),
         cmocka_unit_test_setup_teardown(json_has_origins_of_values, set_up, tear_down),

@@ -151,6 +151,129 @@ static void full_ring_keeps_the_newest_seconds(void **state)
                        (double)(2 * (2 * SEGMENT_HISTORY_SAMPLES + 4) - 1), 1e-6);
 }
 
+/* A server with THREADS serving threads in worker slot 3, at second SECOND. */
+static struct snapshot snapshot_of(struct thread_sample *thread, uint32_t threads,
+                                   struct worker_sample *worker, struct histogram *latency,
+                                   uint64_t second)
+{
+    static struct histogram outcomes[OUTCOME_COUNT];
+
+    *worker = (struct worker_sample){.slot = 3, .pid = 77, .state = WORKER_SERVING};
+    for (uint32_t i = 0; i < threads; i++) {
+        thread[i] = (struct thread_sample){.slot = i, .worker = 3, .thread = i};
+        thread[i].activity.state = THREAD_STATE_NONE + 1;
+        thread[i].activity.tid = 100 + (int32_t)i;
+        thread[i].values[METRIC_requests] = 1000 * second * (i + 1);
+        thread[i].values[METRIC_connections_open] = i;
+    }
+    return (struct snapshot){.time_ns = second * NS_PER_S,
+                             .wall_ns = (1000 + second) * NS_PER_S,
+                             .threads = thread,
+                             .thread_count = threads,
+                             .thread_room = threads,
+                             .workers = worker,
+                             .worker_count = 1,
+                             .worker_room = 4,
+                             .latency = latency,
+                             .outcome_latency = outcomes};
+}
+
+static void push_with_letters(uint64_t second, uint32_t threads)
+{
+    static char letters[HISTORY_LETTERS];
+    struct sample_copy sample = sample_at(second, 0);
+
+    memset(letters, 0, sizeof(letters));
+    memset(letters, thread_state_table[THREAD_STATE_NONE + 1].letter, threads);
+    history_push(history, &sample, letters);
+}
+
+static void past_second_has_its_threads_and_processes(void **state)
+{
+    static struct thread_sample thread[2], later_thread[2];
+    static struct histogram latency[2];
+    static struct process_table processes = {
+        .count = 2,
+        .process = {{.role = ROLE_MASTER, .pid = 7, .cores = 0.1F},
+                    {.role = ROLE_WORKER, .slot = 3, .pid = 77, .cores = 1.5F}},
+        .thread_count = 1,
+        .thread = {{.tid = 101, .cores = 0.75F}}};
+    struct history_cursor *cursor = history_cursor_create();
+    struct model *model = model_create();
+    struct worker_sample worker, later_worker;
+    struct snapshot first = snapshot_of(thread, 2, &worker, latency, 1), second, later;
+    const struct snapshot *then;
+    const struct model *past;
+
+    (void)state;
+    assert_non_null(cursor);
+    assert_non_null(model);
+    assert_int_equal(model_take(model, &first, true), 0);
+    second = snapshot_of(thread, 2, &worker, latency, 2);
+    assert_int_equal(model_take(model, &second, true), 0);
+    push_with_letters(1, 2);
+    push_with_letters(2, 2);
+    history_add_threads(history, model, &processes);
+    push_with_letters(3, 1);
+    later = snapshot_of(later_thread, 1, &later_worker, latency, 3);
+    later.thread_room = 2;
+    later_worker.pid = 78; /* the worker of then has been replaced */
+    assert_int_equal(history_cursor_set(cursor, history, &later, 1), 1);
+    past = history_cursor_model(cursor);
+    then = model_now(past);
+    assert_int_equal(then->thread_count, 2);
+    assert_int_equal(then->threads[1].worker, 3);
+    assert_float_equal(model_thread_rate(past, &then->threads[1], METRIC_requests), 2000, 1e-3);
+    assert_float_equal(model_thread_value(past, &then->threads[1], METRIC_requests), 4000, 1e-9);
+    assert_float_equal(model_thread_value(past, &then->threads[1], METRIC_connections_open), 1,
+                       1e-9);
+    assert_true(isnan(model_thread_value(past, &then->threads[1], METRIC_bytes_received)));
+    assert_float_equal(processes_thread_cores(history_cursor_processes(cursor), 101), 0.75, 1e-6);
+    assert_int_equal(then->worker_count, 1);
+    assert_int_equal(then->workers[0].pid, 77);
+    assert_int_equal(history_cursor_processes(cursor)->count, 2);
+    assert_int_equal(history_cursor_set(cursor, history, &later, 2), 2);
+    assert_true(isnan(model_thread_rate(past, &then->threads[1], METRIC_requests)));
+    assert_int_equal(history_cursor_processes(cursor)->count, 0);
+    history_cursor_destroy(cursor);
+    model_destroy(model);
+}
+
+/* The memory of the threads is fixed: with more threads they are kept for a shorter time. */
+static void many_threads_are_kept_for_a_shorter_time(void **state)
+{
+    enum { THREADS = 1000, SECONDS = 100 };
+    static struct thread_sample thread[THREADS];
+    static struct histogram latency[1];
+    static const struct process_table processes;
+    struct history_cursor *cursor = history_cursor_create();
+    struct model *model = model_create();
+    struct worker_sample worker;
+    struct snapshot now = snapshot_of(thread, THREADS, &worker, latency, 1);
+    const struct model *past;
+    size_t kept = 0;
+
+    (void)state;
+    assert_non_null(cursor);
+    assert_non_null(model);
+    assert_int_equal(model_take(model, &now, false), 0);
+    for (uint64_t i = 0; i < SECONDS; i++) {
+        push_with_letters(i, THREADS);
+        history_add_threads(history, model, &processes);
+    }
+    for (size_t back = 1; back < SECONDS; back++) {
+        assert_int_equal(history_cursor_set(cursor, history, &now, back), back);
+        past = history_cursor_model(cursor);
+        assert_int_equal(model_now(past)->thread_count, THREADS);
+        if (!isnan(
+                model_thread_value(past, &model_now(past)->threads[THREADS - 1], METRIC_requests)))
+            kept++;
+    }
+    assert_int_equal(kept, HISTORY_THREADS * SEGMENT_HISTORY_SAMPLES / THREADS - 1);
+    history_cursor_destroy(cursor);
+    model_destroy(model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +284,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(hit_ratio_without_lookups_is_nan, begin, end),
         cmocka_unit_test_setup_teardown(latency_is_of_its_own_second, begin, end),
         cmocka_unit_test_setup_teardown(full_ring_keeps_the_newest_seconds, begin, end),
+        cmocka_unit_test_setup_teardown(past_second_has_its_threads_and_processes, begin, end),
+        cmocka_unit_test_setup_teardown(many_threads_are_kept_for_a_shorter_time, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
