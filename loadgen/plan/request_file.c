@@ -265,7 +265,7 @@ static int read_logged(const struct reader *reader, char *text)
                    : fail(reader, "no time in this line, which --replay needs; use -f to send the "
                                   "requests without timing");
     entry.due_ns = (uint64_t)(logged.time_s * 1e9);
-    parts = (struct request_parts){.method = logged.method, .url = logged.target};
+    parts = (struct request_parts){.method = logged.method, .path = logged.target};
     result = request_plan_add(reader->request_plan, &parts, entry, why, sizeof(why));
     if (result > 0)
         return skip(reader);

@@ -164,15 +164,24 @@ static bool add_entry(struct request_plan *request_plan, struct request_entry en
     return true;
 }
 
+/* Parses the URL of PARTS. Returns 0, or -1 with WHY. */
+static int parse_target(const struct request_plan *request_plan, const struct request_parts *parts,
+                        struct target *target, char *why, size_t size)
+{
+    const struct target *base = request_plan->count > 0 ? &request_plan->requests[0].target : NULL;
+
+    return parts->path != NULL ? target_parse_path(target, base, parts->path, why, size)
+                               : target_parse(target, base, parts->url, why, size);
+}
+
 int request_plan_add(struct request_plan *request_plan, const struct request_parts *parts,
                      struct request_entry entry, char *why, size_t size)
 {
-    const struct target *base = request_plan->count > 0 ? &request_plan->requests[0].target : NULL;
     struct request request = {0};
     int64_t number = -1;
     int result = 1;
 
-    if (target_parse(&request.target, base, parts->url, why, size) == 0) {
+    if (parse_target(request_plan, parts, &request.target, why, size) == 0) {
         number = copy_parts(request_plan, parts, &request)
                      ? intern(request_plan, &request, why, size)
                      : fail(why, size, "out of memory");

@@ -35,6 +35,7 @@ struct request {
 struct request_parts {
     const char *method; /* NULL: the plan's */
     const char *url;    /* may be relative to the URL of the first request */
+    const char *path;   /* instead of url: path and query on the server of the first request */
     const struct curl_slist *fields;
     const char *body; /* NULL: the plan's */
     size_t body_length;

@@ -91,6 +91,25 @@ int target_parse(struct target *target, const struct target *base, const char *u
     return 0;
 }
 
+/* As a relative URL, "//a/b" would be path "/b" on host a. */
+int target_parse_path(struct target *target, const struct target *base, const char *path, char *why,
+                      size_t size)
+{
+    size_t origin_length = strcspn(base->text, ":") + strlen("://");
+    char *url;
+    int result;
+
+    *target = (struct target){0};
+    if (path[0] != '/')
+        return fail(path, "a path begins with /", why, size);
+    origin_length += strcspn(base->text + origin_length, "/?");
+    if (asprintf(&url, "%.*s%s", (int)origin_length, base->text, path) < 0)
+        return fail(path, "out of memory", why, size);
+    result = target_parse(target, NULL, url, why, size);
+    free(url);
+    return result;
+}
+
 bool target_same_origin(const struct target *one, const struct target *other)
 {
     return one->port == other->port && one->tls == other->tls &&

@@ -27,6 +27,10 @@ struct target {
 int target_parse(struct target *target, const struct target *base, const char *url, char *why,
                  size_t size);
 
+/* The same for PATH, a path with or without a query, on the server of BASE. */
+int target_parse_path(struct target *target, const struct target *base, const char *path, char *why,
+                      size_t size);
+
 /* Whether both have the same scheme, host and port (RFC 6454). */
 bool target_same_origin(const struct target *one, const struct target *other);
 

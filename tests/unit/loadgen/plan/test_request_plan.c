@@ -239,6 +239,18 @@ static void invalid_lines_of_a_log_are_skipped(void **state)
     request_plan_free(&request_plan);
 }
 
+static void path_of_a_log_stays_on_the_server(void **state)
+{
+    (void)state;
+    reset_plan();
+    plan.urls_file = path;
+    write_file("\"GET //b.test/c?d HTTP/1.1\"\n");
+    prepare();
+    assert_string_equal(request_plan.requests[1].target.text, "http://a.test:81//b.test/c?d");
+    assert_memory_equal(request_plan.requests[1].message, "GET //b.test/c?d HTTP/1.1\r\n", 27);
+    request_plan_free(&request_plan);
+}
+
 static void log_without_replay_is_a_list(void **state)
 {
     (void)state;
@@ -403,6 +415,7 @@ int main(void)
         cmocka_unit_test(order_is_of_each_slot_or_ends_with_the_list),
         cmocka_unit_test(replay_sorts_and_spreads_the_times_of_a_log),
         cmocka_unit_test(invalid_lines_of_a_log_are_skipped),
+        cmocka_unit_test(path_of_a_log_stays_on_the_server),
         cmocka_unit_test(log_without_replay_is_a_list),
         cmocka_unit_test(message_has_fields_of_plan),
         cmocka_unit_test(body_file_is_sent_as_body),
