@@ -4,6 +4,8 @@
 #include "common/macros.h"
 #include "common/units.h"
 
+#include "loadgen/plan/timestamp.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <jansson.h>
@@ -12,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { WEIGHT_MAX = 10000 };
 
@@ -124,28 +125,6 @@ static void unescape(char *text)
     *to = '\0';
 }
 
-/* NAN for an invalid date, such as February 30. */
-static double seconds_of(const struct tm *parts)
-{
-    struct tm filled = *parts;
-    time_t seconds = timegm(&filled);
-
-    return filled.tm_mday == parts->tm_mday ? (double)seconds : NAN;
-}
-
-/* [21/Nov/2026:06:18:30 +0000] */
-static double read_log_time(const char *text)
-{
-    const char *open = strchr(text, '[');
-    struct tm parts = {0};
-    long offset;
-
-    if (open == NULL || strptime(open + 1, "%d/%b/%Y:%H:%M:%S %z", &parts) == NULL)
-        return NAN;
-    offset = parts.tm_gmtoff;
-    return seconds_of(&parts) - (double)offset;
-}
-
 /* The first quoted string, unescaped in place; or NULL. */
 static char *take_quoted(char *text)
 {
@@ -163,31 +142,16 @@ static char *take_quoted(char *text)
     return open + 1;
 }
 
-/* Seconds since 1970 as a number, or "2026-11-21T06:18:30.123Z". */
+/* Seconds since 1970 as a number, "2026-11-21T06:18:30.123Z", or the time of a common log in brackets. */
 static double read_json_time(const json_t *value)
 {
-    const char *text = json_string_value(value), *rest;
-    struct tm parts = {0};
-    double fraction = 0;
-    long offset = 0;
+    const char *text = json_string_value(value);
+    double seconds;
 
     if (json_is_number(value))
         return json_number_value(value);
-    if (text == NULL || (rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &parts)) == NULL)
-        return text != NULL ? read_log_time(text) : NAN;
-    if (*rest == '.') {
-        char *end;
-
-        fraction = strtod(rest, &end);
-        rest = end;
-    }
-    if (*rest == '+' || *rest == '-') {
-        struct tm zone = {0};
-
-        if (strptime(rest, "%z", &zone) != NULL)
-            offset = zone.tm_gmtoff;
-    }
-    return seconds_of(&parts) - (double)offset + fraction;
+    seconds = text != NULL ? timestamp_read_iso(text) : NAN;
+    return text != NULL && isnan(seconds) ? timestamp_read_log(text) : seconds;
 }
 
 /* The first member of OBJECT that has one of these names. */
@@ -231,7 +195,7 @@ static bool read_line_of_log(char *text, struct logged *logged)
 
     if (text[0] == '{')
         return read_json(text, logged);
-    logged->time_s = read_log_time(text);
+    logged->time_s = timestamp_read_log(text);
     line = take_quoted(text);
     return line != NULL && read_request_line(line, logged);
 }
