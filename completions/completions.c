@@ -130,6 +130,8 @@ static const struct argument {
     {"wsload", "", "arrivals", "constant poisson"},
     {"wsload", "", "keepalive", "on off both"},
     {"wsload", "", "urls", "@files"},
+    {"wsload", "", "har", "@files"},
+    {"wsload", "", "think", "recorded"},
     {"wsload", "", "order", "seq random each once"},
     {"wsload", "", "replay", "@files"},
     {"wsload", "", "method", "GET HEAD POST PUT DELETE OPTIONS"},

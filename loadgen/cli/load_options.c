@@ -202,6 +202,10 @@ bool option_set_think(struct option_reader *reader, struct option_value value)
     struct plan *plan = reader->plan;
     char text[64], *dash;
 
+    plan->think_recorded = strcmp(value.text, "recorded") == 0;
+    plan->think_min_ms = plan->think_max_ms = 0;
+    if (plan->think_recorded)
+        return true;
     snprintf(text, sizeof(text), "%s", value.text);
     dash = strchr(text, '-');
     if (dash != NULL)
@@ -209,7 +213,7 @@ bool option_set_think(struct option_reader *reader, struct option_value value)
     if (units_parse_time_ms(text, &plan->think_min_ms) != 0 ||
         units_parse_time_ms(dash != NULL ? dash + 1 : text, &plan->think_max_ms) != 0 ||
         plan->think_min_ms > plan->think_max_ms || plan->think_max_ms > OPTION_TIME_MAX_MS)
-        return option_fail(reader, "%s %s: invalid think time (examples: 1s, 500ms-2s)",
+        return option_fail(reader, "%s %s: invalid think time (examples: 1s, 500ms-2s, recorded)",
                            value.spelling, value.text);
     return true;
 }

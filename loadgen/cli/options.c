@@ -343,6 +343,8 @@ static void complete(struct plan *plan)
         plan->rounds = 1;
     if (plan->url_count == 0)
         plan->urls[plan->url_count++] = OPTIONS_DEFAULT_URL;
+    if (plan->har_file != NULL && !plan->order_given)
+        plan->order = PLAN_ORDER_EACH;
     if (plan->method == NULL)
         plan->method = plan->body != NULL || plan->body_file != NULL ? "POST" : "GET";
     if (plan->duration_ms == 0)
@@ -352,6 +354,26 @@ static void complete(struct plan *plan)
         plan->order != PLAN_ORDER_ONCE)
         plan->duration_ms = DEFAULT_DURATION_MS;
     plan_set_connections(plan, max_connections(plan));
+}
+
+static bool check_har(struct option_reader *reader)
+{
+    const struct plan *plan = reader->plan;
+
+    if (plan->har_file == NULL && plan->think_recorded)
+        return option_fail(reader, "--think recorded requires --har FILE");
+    if (plan->har_file == NULL)
+        return true;
+    if (plan->urls_file != NULL || plan->replay_file != NULL)
+        return option_fail(reader, "--har conflicts with -f and --replay");
+    if (plan->method != NULL || plan->body != NULL || plan->body_file != NULL)
+        return option_fail(reader, "--har conflicts with -m, -b and --body-file: the recording has "
+                                   "methods and bodies");
+    if (plan->url_count > 1)
+        return option_fail(reader, "--har takes one URL: the server that gets the requests");
+    if (plan->think_recorded && plan->order_given && plan->order != PLAN_ORDER_EACH)
+        return option_fail(reader, "--think recorded requires --order each");
+    return true;
 }
 
 /* Rejects conflicting options. */
@@ -377,9 +399,9 @@ static bool check(struct option_reader *reader)
         return option_fail(reader, "--order once conflicts with --warmup, which would use it up");
     if (plan->poisson && (!open || plan->replay_file != NULL))
         return option_fail(reader, "--arrivals poisson requires a rate: -r N");
-    if (plan->replay_speed != 1 && plan->replay_file == NULL)
-        return option_fail(reader, "--speed requires --replay FILE");
-    if (open && plan->think_max_ms > 0)
+    if (plan->replay_speed != 1 && plan->replay_file == NULL && !plan->think_recorded)
+        return option_fail(reader, "--speed requires --replay FILE or --think recorded");
+    if (open && (plan->think_max_ms > 0 || plan->think_recorded))
         return option_fail(reader, "--think conflicts with --rate: it applies to closed loops");
     if (plan->body != NULL && plan->body_file != NULL)
         return option_fail(reader, "--body conflicts with --body-file");
@@ -400,7 +422,7 @@ static bool check(struct option_reader *reader)
         return option_fail(reader, "--control-fd conflicts with --repeat");
     if (plan->command == PLAN_MERGE)
         return check_merge(reader);
-    return plan->command != PLAN_SWEEP || check_sweep(reader);
+    return check_har(reader) && (plan->command != PLAN_SWEEP || check_sweep(reader));
 }
 
 enum options_result options_parse(int argc, char *const *argv, uint32_t cores, struct plan *plan,

@@ -3,15 +3,13 @@
 
 #include "common/units.h"
 
+#include "loadgen/plan/message.h"
+
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
-/* The characters of a token, such as a method or a field name (RFC 9110 section 5.6.2). */
-#define TOKEN_CHARACTERS                                                                           \
-    "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 /* A switch that sets a field to a constant. */
 #define SWITCH(name, field, constant)                                                              \
@@ -47,6 +45,7 @@ SWITCH(no_color, no_color, true)
 SWITCH(verbose, verbose, true)
 
 STRING(urls, urls_file)
+STRING(har, har_file)
 STRING(replay, replay_file)
 STRING(body, body)
 STRING(body_file, body_file)
@@ -62,7 +61,7 @@ bool option_set_method(struct option_reader *reader, struct option_value value)
 {
     size_t length = strlen(value.text);
 
-    if (length == 0 || strspn(value.text, TOKEN_CHARACTERS) != length ||
+    if (length == 0 || strspn(value.text, MESSAGE_TOKEN_CHARACTERS) != length ||
         strspn(value.text, "0123456789") == length)
         return option_fail(reader, "%s '%s': invalid request method (examples: GET, HEAD)",
                            value.spelling, value.text);
@@ -86,7 +85,7 @@ static bool is_framing_field(const char *header, size_t name_length)
 bool option_set_header(struct option_reader *reader, struct option_value value)
 {
     struct plan *plan = reader->plan;
-    size_t name_length = strspn(value.text, TOKEN_CHARACTERS);
+    size_t name_length = strspn(value.text, MESSAGE_TOKEN_CHARACTERS);
 
     if (name_length == 0 || value.text[name_length] != ':')
         return option_fail(reader, "%s '%s': invalid header field (example: 'Accept: text/html')",
@@ -114,6 +113,7 @@ bool option_set_order(struct option_reader *reader, struct option_value value)
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
         if (strcmp(value.text, names[i]) == 0) {
             reader->plan->order = (enum plan_order)i;
+            reader->plan->order_given = true;
             return true;
         }
     return option_fail(reader, "%s %s: unknown (seq, random, each, once)", value.spelling,

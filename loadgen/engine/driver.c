@@ -41,6 +41,7 @@ struct slot {
     uint64_t begun_ns, due_ns;
     uint64_t free_since_ns;
     size_t position;        /* in the list (--order each) */
+    uint64_t think_ns;      /* recorded, after the request in flight */
     struct event *thinking; /* NULL without think time */
 };
 
@@ -144,6 +145,7 @@ static void begin_request(struct driver *driver, uint32_t number, const struct r
     slot->counted = is_counted(driver, due_ns);
     slot->begun_ns = now_ns;
     slot->due_ns = due_ns;
+    slot->think_ns = entry->think_ns;
     driver->in_flight++;
     if (!leader_of(driver, number)->used) {
         leader_of(driver, number)->used = true;
@@ -207,7 +209,8 @@ static void start_thinking(struct driver *driver, struct slot *slot)
     const struct plan *plan = driver->config.plan;
     double range = (double)(plan->think_max_ms - plan->think_min_ms);
     double think_ms = (double)plan->think_min_ms + range * random_unit(&driver->random);
-    const struct timeval wait = timeval_of_us((uint64_t)(think_ms * 1000));
+    const struct timeval wait = timeval_of_us(plan->think_recorded ? slot->think_ns / NS_PER_US
+                                                                   : (uint64_t)(think_ms * 1000));
 
     slot->state = SLOT_THINKING;
     events_add(slot->thinking, &wait);
@@ -429,7 +432,7 @@ static struct slot *make_slot(struct driver *driver)
         return NULL;
     slot->driver = driver;
     slot->number = driver->slot_count;
-    if (driver->config.plan->think_max_ms == 0)
+    if (driver->config.plan->think_max_ms == 0 && !driver->config.plan->think_recorded)
         return slot;
     slot->thinking = event_new(driver->config.base, -1, 0, on_think_time_over, slot);
     if (slot->thinking != NULL)

@@ -1,11 +1,25 @@
 #include "loadgen/plan/message.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 /* ---- Header fields ---- */
+
+bool message_is_token(const char *text)
+{
+    return text[0] != '\0' && text[strspn(text, MESSAGE_TOKEN_CHARACTERS)] == '\0';
+}
+
+bool message_is_value(const char *text)
+{
+    for (; *text != '\0'; text++)
+        if (iscntrl((unsigned char)*text) && *text != '\t')
+            return false;
+    return true;
+}
 
 /* "NAME: VALUE" of any length. libcurl omits a field "Name:" without a value; "Name;" sends it empty. */
 static bool append_pair(struct curl_slist **list, const char *name, const char *value)

@@ -9,6 +9,15 @@
 
 #define USER_AGENT "wsload/" WEBSERVERD_VERSION
 
+/* The characters of a token, such as a method or a field name (RFC 9110 section 5.6.2). */
+#define MESSAGE_TOKEN_CHARACTERS                                                                   \
+    "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+bool message_is_token(const char *text);
+
+/* Whether TEXT can be the value of a field: no control characters but tabs. */
+bool message_is_value(const char *text);
+
 /*
  * Makes the header fields and the message of each request from its own parts and the plan. A field of the plan
  * replaces a request's own field of that name. Returns false if out of memory.

@@ -88,9 +88,11 @@ struct plan {
     const char *urls[PLAN_URLS_MAX];
     size_t url_count;
     const char *urls_file; /* a list of URLs, or an access log; NULL: none */
+    const char *har_file;  /* a HAR recording; NULL: none */
     enum plan_order order;
+    bool order_given;
     const char *replay_file; /* an access log to replay with its timing; NULL: none */
-    double replay_speed;     /* factor: 2 is twice as fast */
+    double replay_speed;     /* factor for recorded times: 2 is twice as fast */
     const char *method;
     const char *headers[PLAN_HEADERS_MAX]; /* "Name: value" */
     size_t header_count;
@@ -134,6 +136,7 @@ struct plan {
     size_t stage_count;
     bool stages_of_connections;
     uint64_t think_min_ms, think_max_ms;
+    bool think_recorded; /* the think times of the recording */
     uint64_t timeout_ms; /* per request, including connecting */
     uint64_t connect_timeout_ms;
     uint64_t grace_ms; /* how long a stopped run waits for responses in flight */

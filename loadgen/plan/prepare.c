@@ -1,5 +1,6 @@
 #include "loadgen/plan/prepare.h"
 
+#include "loadgen/plan/har_file.h"
 #include "loadgen/plan/message.h"
 #include "loadgen/plan/request_file.h"
 
@@ -62,11 +63,20 @@ static int read_body(struct request_plan *request_plan, char *why, size_t size)
     return request_plan->body != NULL ? 0 : fail(why, size, "out of memory");
 }
 
+/* The file with the requests; NULL: none. */
+static const char *file_of(const struct plan *plan)
+{
+    return plan->har_file != NULL      ? plan->har_file
+           : plan->replay_file != NULL ? plan->replay_file
+                                       : plan->urls_file;
+}
+
 /* If there is a file, the URL of the command line is only the base of the paths in the file. */
 static int add_urls(struct request_plan *request_plan, char *why, size_t size)
 {
     const struct plan *plan = request_plan->plan;
-    const char *file = plan->replay_file != NULL ? plan->replay_file : plan->urls_file;
+    const char *file = file_of(plan);
+    int result;
 
     for (size_t i = 0; i < plan->url_count; i++)
         if (request_plan_add(request_plan, &(struct request_parts){.url = plan->urls[i]},
@@ -75,7 +85,10 @@ static int add_urls(struct request_plan *request_plan, char *why, size_t size)
     if (file == NULL)
         return 0;
     request_plan->entry_count = 0;
-    if (request_file_read(request_plan, file, plan->replay_file != NULL, why, size) != 0)
+    result = plan->har_file != NULL
+                 ? har_file_read(request_plan, file, plan->think_recorded, why, size)
+                 : request_file_read(request_plan, file, plan->replay_file != NULL, why, size);
+    if (result != 0)
         return -1;
     if (request_plan->entry_count > 0)
         return 0;

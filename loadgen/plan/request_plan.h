@@ -51,7 +51,10 @@ enum request_body_kind {
 
 /* An entry of the order. */
 struct request_entry {
-    uint64_t due_ns; /* of a replay: since the run's begin */
+    union {
+        uint64_t due_ns;   /* of a replay: since the run's begin */
+        uint64_t think_ns; /* of a recording: between the response and the next request */
+    };
     uint32_t request;
     uint32_t line; /* of the file it was read from */
 };

@@ -89,7 +89,13 @@ static void note_contents(const struct result *result, struct note_list *list)
              "%" PRIu64 " of %" PRIu64
              " responses were HTTP/1: the server did not negotiate HTTP/2.",
              count_of(result, TALLY_downgraded), count_of(result, TALLY_answered));
-    if (result->skipped > 0)
+    if (result->skipped > 0 && result->plan->har_file != NULL)
+        note(list, "skipped_requests",
+             "%" PRIu64
+             " request%s of the recording %s skipped: other hosts than that of the first "
+             "request, or a body that is not recorded as text.",
+             result->skipped, plural(result->skipped), were(result->skipped));
+    else if (result->skipped > 0)
         note(list, "skipped_lines",
              "%" PRIu64 " line%s of the log %s skipped: only complete lines with GET, HEAD or "
              "OPTIONS of a path can be sent.",

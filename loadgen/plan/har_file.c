@@ -1,0 +1,348 @@
+#include "loadgen/plan/har_file.h"
+
+#include "common/clock.h"
+#include "common/macros.h"
+
+#include "loadgen/plan/message.h"
+#include "loadgen/plan/timestamp.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+struct reader {
+    struct request_plan *request_plan;
+    const char *file;
+    char *host; /* of the first request */
+    bool times;
+    double previous_end_s; /* of the last added request; NAN: none */
+    size_t number;         /* of the current entry in the file, from 1 */
+    char *why;
+    size_t size;
+};
+
+/* An entry of the file. */
+struct recorded {
+    const json_t *entry;
+    size_t number;
+    double begun_s; /* since 1970; NAN: unknown */
+};
+
+enum { SKIP = 1 };
+
+PRINTF_LIKE(2, 3) static int fail(const struct reader *reader, const char *format, ...)
+{
+    va_list arguments;
+    int used = snprintf(reader->why, reader->size, "%s: entry %zu: ", reader->file, reader->number);
+
+    va_start(arguments, format);
+    if (used >= 0 && (size_t)used < reader->size)
+        vsnprintf(reader->why + used, reader->size - (size_t)used, format, arguments);
+    va_end(arguments);
+    return -1;
+}
+
+/* The member NAME of OBJECT; NULL if it is not a string or contains NUL. */
+static const char *string_of(const json_t *object, const char *name)
+{
+    const json_t *value = json_object_get(object, name);
+    const char *text = json_string_value(value);
+
+    return text != NULL && strlen(text) == json_string_length(value) ? text : NULL;
+}
+
+/* ---- Header fields ---- */
+
+/* Fields that depend on the connection or that wsload sets; also pseudo-fields of HTTP/2. */
+static bool is_of_connection(const char *name)
+{
+    static const char *const names[] = {
+        "Host",   "Content-Length",   "Transfer-Encoding",   "Connection", "Keep-Alive",
+        "TE",     "Proxy-Connection", "Proxy-Authorization", "Upgrade",    "HTTP2-Settings",
+        "Expect", "Trailer"};
+
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+        if (strcasecmp(name, names[i]) == 0)
+            return true;
+    return name[0] == ':';
+}
+
+static int read_field(const struct reader *reader, const json_t *field, struct curl_slist **list)
+{
+    const char *name = string_of(field, "name"), *value = string_of(field, "value");
+    char *line;
+    bool good;
+
+    if (name == NULL || value == NULL)
+        return fail(reader, "a header needs the strings name and value");
+    if (is_of_connection(name))
+        return 0;
+    if (!message_is_token(name) || !message_is_value(value))
+        return fail(reader, "invalid header field '%s'", name);
+    if (asprintf(&line, "%s: %s", name, value) < 0)
+        return fail(reader, "out of memory");
+    good = string_list_append(list, line);
+    free(line);
+    return good ? 0 : fail(reader, "out of memory");
+}
+
+static int read_fields(const struct reader *reader, const json_t *request, struct curl_slist **list)
+{
+    const json_t *headers = json_object_get(request, "headers"), *field;
+    size_t i;
+
+    json_array_foreach(headers, i, field) if (read_field(reader, field, list) != 0) return -1;
+    return 0;
+}
+
+/* ---- Bodies ---- */
+
+static bool has_content_type(const struct curl_slist *fields)
+{
+    for (; fields != NULL; fields = fields->next)
+        if (strncasecmp(fields->data, "Content-Type:", strlen("Content-Type:")) == 0)
+            return true;
+    return false;
+}
+
+static bool append_content_type(struct curl_slist **fields, const char *type)
+{
+    char *line;
+    bool good;
+
+    if (type == NULL || type[0] == '\0' || !message_is_value(type) || has_content_type(*fields))
+        return true;
+    if (asprintf(&line, "Content-Type: %s", type) < 0)
+        return false;
+    good = string_list_append(fields, line);
+    free(line);
+    return good;
+}
+
+/* A body that is recorded in another form than text cannot be sent. Returns 0, SKIP, or -1 with WHY. */
+static int read_body(const struct reader *reader, const json_t *request,
+                     struct request_parts *parts, struct curl_slist **fields)
+{
+    const json_t *data = json_object_get(request, "postData");
+    const json_t *text = json_object_get(data, "text");
+
+    if (json_object_get(data, "encoding") != NULL)
+        return SKIP;
+    if (json_string_length(text) == 0)
+        return json_array_size(json_object_get(data, "params")) > 0 ? SKIP : 0;
+    parts->body = json_string_value(text);
+    parts->body_length = json_string_length(text);
+    return append_content_type(fields, string_of(data, "mimeType")) ? 0
+                                                                    : fail(reader, "out of memory");
+}
+
+/* ---- URLs ---- */
+
+/* Returns a part of URL, to be released with curl_free(); or NULL. */
+static char *part(CURLU *url, CURLUPart which)
+{
+    char *text = NULL;
+
+    return curl_url_get(url, which, &text, 0) == CURLUE_OK ? text : NULL;
+}
+
+/* Whether the host is that of the first request, which it sets. */
+static bool take_host(struct reader *reader, const char *host)
+{
+    if (reader->host == NULL)
+        reader->host = strdup(host);
+    return reader->host != NULL && strcasecmp(reader->host, host) == 0;
+}
+
+/* The path and query of TEXT, owned by the caller; NULL if it is not a URL of the recorded site. */
+static char *read_path(struct reader *reader, const char *text)
+{
+    CURLU *url = curl_url();
+    char *scheme = NULL, *host = NULL, *path = NULL, *query = NULL, *joined = NULL;
+
+    if (url != NULL && curl_url_set(url, CURLUPART_URL, text, 0) == CURLUE_OK) {
+        scheme = part(url, CURLUPART_SCHEME);
+        host = part(url, CURLUPART_HOST);
+        path = part(url, CURLUPART_PATH);
+        query = part(url, CURLUPART_QUERY);
+    }
+    if (scheme != NULL && strncmp(scheme, "http", 4) == 0 && host != NULL && path != NULL &&
+        take_host(reader, host) &&
+        asprintf(&joined, "%s%s%s", path, query != NULL ? "?" : "", query != NULL ? query : "") < 0)
+        joined = NULL;
+    curl_free(scheme);
+    curl_free(host);
+    curl_free(path);
+    curl_free(query);
+    curl_url_cleanup(url);
+    return joined;
+}
+
+/* ---- Entries ---- */
+
+/* The think time of the previous request ends with the begin of RECORDED. */
+static int take_times(struct reader *reader, const struct recorded *recorded)
+{
+    struct request_plan *request_plan = reader->request_plan;
+    double wait_s = recorded->begun_s - reader->previous_end_s;
+    double time_ms = json_number_value(json_object_get(recorded->entry, "time"));
+
+    if (isnan(recorded->begun_s))
+        return fail(reader, "no valid startedDateTime, which --think recorded needs (example: "
+                            "2026-11-21T06:18:30.123Z)");
+    if (wait_s > 0 && request_plan->entry_count > 0)
+        request_plan->entries[request_plan->entry_count - 1].think_ns =
+            (uint64_t)(wait_s / request_plan->plan->replay_speed * 1e9);
+    reader->previous_end_s = recorded->begun_s + (time_ms > 0 ? time_ms / 1000 : 0);
+    return 0;
+}
+
+static int add_request(struct reader *reader, const struct recorded *recorded,
+                       const struct request_parts *parts)
+{
+    const struct request_entry entry = {.line = (uint32_t)recorded->number};
+    char why[256];
+    int result;
+
+    if (reader->times && take_times(reader, recorded) != 0)
+        return -1;
+    result = request_plan_add(reader->request_plan, parts, entry, why, sizeof(why));
+    return result < 0 ? fail(reader, "%s", why) : result;
+}
+
+/* Returns 0, SKIP, or -1 with WHY. */
+static int read_request(struct reader *reader, const struct recorded *recorded)
+{
+    const json_t *request = json_object_get(recorded->entry, "request");
+    struct request_parts parts = {.method = string_of(request, "method")};
+    const char *url = string_of(request, "url");
+    struct curl_slist *fields = NULL;
+    char *path;
+    int result;
+
+    if (parts.method == NULL || !message_is_token(parts.method))
+        return fail(reader, "no valid request.method (example: GET)");
+    if (url == NULL)
+        return fail(reader, "no request.url (example: https://example.org/)");
+    path = read_path(reader, url);
+    parts.path = path;
+    result = path == NULL || strcmp(parts.method, "CONNECT") == 0
+                 ? SKIP
+                 : read_fields(reader, request, &fields);
+    if (result == 0)
+        result = read_body(reader, request, &parts, &fields);
+    parts.fields = fields;
+    if (result == 0)
+        result = add_request(reader, recorded, &parts);
+    curl_slist_free_all(fields);
+    free(path);
+    return result;
+}
+
+static int compare_recorded(const void *one, const void *other)
+{
+    const struct recorded *a = one, *b = other;
+
+    if (a->begun_s != b->begun_s)
+        return a->begun_s < b->begun_s ? -1 : 1;
+    return a->number < b->number ? -1 : a->number > b->number;
+}
+
+/* Lists the entries in the order of their times, if all have one; else in that of the file. */
+static struct recorded *sort_entries(const json_t *entries)
+{
+    struct recorded *list = calloc(json_array_size(entries) + 1, sizeof(*list));
+    const json_t *entry;
+    bool timed = true;
+    size_t i;
+
+    if (list == NULL)
+        return NULL;
+    json_array_foreach(entries, i, entry)
+    {
+        const char *begun = string_of(entry, "startedDateTime");
+
+        list[i] = (struct recorded){entry, i + 1, begun != NULL ? timestamp_read_iso(begun) : NAN};
+        timed = timed && !isnan(list[i].begun_s);
+    }
+    if (timed)
+        qsort(list, i, sizeof(*list), compare_recorded);
+    return list;
+}
+
+static int read_entries(struct reader *reader, const json_t *entries)
+{
+    struct recorded *list = sort_entries(entries);
+    int result = list != NULL ? 0 : fail(reader, "out of memory");
+
+    for (size_t i = 0; result == 0 && i < json_array_size(entries); i++) {
+        reader->number = list[i].number;
+        result = read_request(reader, &list[i]);
+        if (result == SKIP) {
+            reader->request_plan->skipped++;
+            result = 0;
+        }
+    }
+    free(list);
+    return result;
+}
+
+/* ---- The file ---- */
+
+static int read_log(struct reader *reader, const json_t *recording)
+{
+    const json_t *log = json_object_get(recording, "log");
+    const json_t *entries = json_object_get(log, "entries"), *version;
+
+    if (!json_is_array(entries)) {
+        snprintf(reader->why, reader->size, "%s: not a HAR recording: no array log.entries",
+                 reader->file);
+        return -1;
+    }
+    version = json_object_get(log, "version");
+    if (version != NULL && (!json_is_string(version) ||
+                            strncmp(json_string_value(version), "1.", strlen("1.")) != 0)) {
+        snprintf(reader->why, reader->size, "%s: unknown version of HAR (1.1, 1.2)", reader->file);
+        return -1;
+    }
+    return read_entries(reader, entries);
+}
+
+/* The file may begin with a byte order mark. */
+static void skip_mark(FILE *in)
+{
+    char mark[3];
+
+    if (fread(mark, 1, sizeof(mark), in) != sizeof(mark) || memcmp(mark, "\xef\xbb\xbf", 3) != 0)
+        rewind(in);
+}
+
+int har_file_read(struct request_plan *request_plan, const char *file, bool times, char *why,
+                  size_t size)
+{
+    struct reader reader = {request_plan, file, NULL, times, NAN, 0, why, size};
+    FILE *in = fopen(file, "re");
+    json_t *recording;
+    json_error_t error;
+    int result = -1;
+
+    if (in == NULL) {
+        snprintf(why, size, "cannot read '%s': %s", file, strerror(errno));
+        return -1;
+    }
+    skip_mark(in);
+    recording = json_loadf(in, JSON_ALLOW_NUL, &error);
+    fclose(in);
+    if (recording != NULL)
+        result = read_log(&reader, recording);
+    else
+        snprintf(why, size, "%s:%d: not a HAR recording: %s", file, error.line, error.text);
+    json_decref(recording);
+    free(reader.host);
+    return result;
+}

@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""Tests the requests of wsload that differ in method, fields and body, with both engines and HTTP/1.1 and HTTP/2.
+
+    lists.py WSLOAD [UNITTEST_ARGUMENT...]
+
+A server records what arrives. HTTP/2 needs nginx and openssl, which translate for it; otherwise it is left out.
+"""
+import http.server
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import servers
+
+WSLOAD = None
+
+CONFIGURATION = """
+daemon off; master_process off; pid nginx.pid; error_log error.log;
+events {{ worker_connections 256; }}
+http {{
+  access_log off; keepalive_requests 1000000;
+  client_body_temp_path temp; proxy_temp_path temp; fastcgi_temp_path temp; uwsgi_temp_path temp;
+  scgi_temp_path temp;
+  ssl_certificate server.pem; ssl_certificate_key server.key;
+  server {{ listen 127.0.0.1:{h2c} http2; location / {{ proxy_pass http://127.0.0.1:{origin}; }} }}
+  server {{ listen 127.0.0.1:{h2} ssl http2; location / {{ proxy_pass http://127.0.0.1:{origin}; }} }}
+}}
+"""
+
+
+class Origin(servers.InThread, http.server.ThreadingHTTPServer):
+    """Answers every request with "hello". .seen has (method, path, fields with names in lower case, body)."""
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def answer(self):
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            fields = {name.lower(): value for name, value in self.headers.items()}
+            self.server.seen.append((self.command, self.path, fields, body))
+            self.send_response(200)
+            self.send_header("Content-Length", "5")
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(b"hello")
+
+        do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = answer
+
+        def log_message(self, *_):
+            pass
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), self.Handler)
+        self.seen = []
+        self.begin()
+
+
+class Nginx:
+    """Translates HTTP/2 for the server at port ORIGIN."""
+
+    def __init__(self, directory, origin):
+        self.port = dict(zip(("h2c", "h2"), servers.free_ports(2)))
+        (directory / "temp").mkdir()
+        servers.make_certificate(directory, "server", "IP:127.0.0.1")
+        (directory / "nginx.conf").write_text(CONFIGURATION.format(origin=origin, **self.port))
+        self.process = subprocess.Popen([servers.NGINX, "-p", directory, "-c", "nginx.conf"],
+                                        stderr=subprocess.DEVNULL)
+        servers.wait_for(self.answers, "nginx")
+
+    def answers(self):
+        with servers.socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port["h2"])) == 0
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+class Requests(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        kept = tempfile.TemporaryDirectory(prefix="wsload-test.")
+        cls.addClassCleanup(kept.cleanup)
+        cls.directory = pathlib.Path(kept.name)
+        cls.origin = Origin()
+        cls.addClassCleanup(cls.origin.stop)
+        plain = f"http://127.0.0.1:{cls.origin.server_port}"
+        cls.ways = [("curl", plain, ()), ("raw", plain, ())]
+        if servers.NGINX and servers.OPENSSL:
+            nginx = Nginx(cls.directory, cls.origin.server_port)
+            cls.addClassCleanup(nginx.stop)
+            cls.ways += [("raw", f"http://127.0.0.1:{nginx.port['h2c']}", ("--http2",)),
+                         ("curl", f"https://127.0.0.1:{nginx.port['h2']}", ("--http2", "-k")),
+                         ("raw", f"https://127.0.0.1:{nginx.port['h2']}", ("--http2", "-k"))]
+
+    def run_wsload(self, way, words, path="/"):
+        """Returns the report. What arrived is in self.origin.seen."""
+        engine, url, options = way
+        self.origin.seen.clear()
+        command = [WSLOAD, "--json", "--quiet", "--engine", engine, *options, *map(str, words), url + path]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False,
+                               timeout=4 * servers.PATIENCE_S)
+        self.assertEqual(ended.returncode, 0, f"{command}: {ended.stderr}{ended.stdout}")
+        return json.loads(ended.stdout)
+
+    def write(self, name, text):
+        path = self.directory / name
+        path.write_text(text)
+        return path
+
+
+def recorded(method, url, headers=(), **members):
+    """An entry of a recording."""
+    return {"startedDateTime": members.pop("begun", "2026-11-21T06:18:30.000Z"),
+            "time": members.pop("time", 1),
+            "request": {"method": method, "url": url, "httpVersion": "h2",
+                        "headers": [{"name": name, "value": value} for name, value in headers],
+                        **members}}
+
+
+RECORDING = {"log": {"version": "1.2", "creator": {"name": "test", "version": "1"}, "entries": [
+    recorded("GET", "https://shop.test/?a=b", [(":method", "GET"), ("Host", "shop.test"),
+                                               ("accept", "text/html"), ("cookie", "id=1")]),
+    recorded("POST", "https://shop.test/login", [("Content-Length", "99"), ("x-token", "t")],
+             postData={"mimeType": "application/json", "text": '{"name": "\u00e9"}'}),
+    recorded("GET", "https://elsewhere.test/pixel"),
+    recorded("PUT", "https://shop.test/cart", [("content-type", "text/plain")],
+             postData={"mimeType": "text/plain", "text": "x" * 50000}),
+    recorded("HEAD", "https://shop.test/end"),
+    recorded("DELETE", "https://shop.test/end")]}}
+
+
+class Recordings(Requests):
+    def test_methods_fields_and_bodies_arrive_in_recorded_order(self):
+        recording = self.write("shop.har", json.dumps(RECORDING))
+        for way in self.ways:
+            with self.subTest(way=way):
+                report = self.run_wsload(way, ["-c", 1, "-n", 10, "--har", recording])
+                self.assertEqual(report["requests"]["answered"], 10)
+                self.assertIn("skipped_requests", [note["name"] for note in report["notes"]])
+                seen = self.origin.seen
+                self.assertEqual([row[:2] for row in seen[:5]],
+                                 [("GET", "/?a=b"), ("POST", "/login"), ("PUT", "/cart"),
+                                  ("HEAD", "/end"), ("DELETE", "/end")])
+                self.assertEqual([row[:2] for row in seen[5:]], [row[:2] for row in seen[:5]])
+                for first in (0, 5):
+                    page, login, cart = seen[first:first + 3]
+                    self.assertEqual(page[2]["accept"], "text/html")
+                    self.assertEqual(page[2]["cookie"], "id=1")
+                    self.assertNotIn("shop.test", page[2]["host"])
+                    self.assertEqual(page[3], b"")
+                    self.assertEqual(login[2]["content-type"], "application/json")
+                    self.assertEqual(login[2]["x-token"], "t")
+                    self.assertNotIn("cookie", login[2])
+                    self.assertEqual(login[3].decode(), '{"name": "\u00e9"}')
+                    self.assertEqual(cart[2]["content-type"], "text/plain")
+                    self.assertEqual(cart[3], b"x" * 50000)
+
+    def test_each_connection_plays_the_whole_recording(self):
+        recording = self.write("shop.har", json.dumps(RECORDING))
+        for way in self.ways:
+            with self.subTest(way=way):
+                self.run_wsload(way, ["-c", 3, "-n", 3, "-t", 2, "--har", recording])
+                self.assertEqual([row[:2] for row in self.origin.seen], [("GET", "/?a=b")] * 3)
+
+    def test_options_replace_recorded_fields(self):
+        recording = self.write("shop.har", json.dumps(RECORDING))
+        for way in self.ways:
+            with self.subTest(way=way):
+                self.run_wsload(way, ["-c", 1, "-n", 2, "-H", "Cookie: mine", "-H", "Accept: image/png",
+                                      "--har", recording])
+                for row in self.origin.seen:
+                    self.assertEqual(row[2]["cookie"], "mine")
+                    self.assertEqual(row[2]["accept"], "image/png")
+
+    def test_recorded_think_time_is_waited(self):
+        """The run lasts at least as long as the think times of its requests."""
+        recording = self.write("slow.har", json.dumps({"log": {"entries": [
+            recorded("GET", "http://a.test/1", begun="2026-11-21T06:18:30.000Z", time=1000),
+            recorded("GET", "http://a.test/2", begun="2026-11-21T06:18:31.600Z", time=1)]}}))
+        for way in self.ways[:2]:
+            with self.subTest(way=way):
+                words = ["-c", 1, "-n", 2, "--har", recording, "--think", "recorded", "--speed", 2]
+                self.assertGreaterEqual(self.run_wsload(way, words)["elapsed_s"], 0.3)
+
+    def test_invalid_recording_is_a_usage_error(self):
+        broken = self.write("broken.har", '{"log":\n{"entries": 1}}')
+        ended = subprocess.run([WSLOAD, "--har", broken], capture_output=True, text=True, check=False)
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn(f"{broken}: not a HAR recording: no array log.entries", ended.stderr)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    WSLOAD = sys.argv.pop(1)
+    unittest.main(verbosity=2)

@@ -1,0 +1,194 @@
+/* HAR recordings: what is kept of them, their think times, and errors. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/clock.h"
+#include "common/macros.h"
+#include "loadgen/plan/prepare.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char path[] = "/tmp/test_har_file.XXXXXX";
+static struct request_plan request_plan;
+static struct plan plan;
+static char why[512];
+
+static int make_file(void **state)
+{
+    int fd = mkstemp(path);
+
+    (void)state;
+    return fd < 0 ? -1 : close(fd);
+}
+
+static int remove_file(void **state)
+{
+    (void)state;
+    return unlink(path);
+}
+
+static void write_file(const char *text)
+{
+    FILE *file = fopen(path, "we");
+
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static int prepare(void)
+{
+    plan = (struct plan){
+        .urls = {"http://a.test:81/base"},
+        .url_count = 1,
+        .method = "GET",
+        .keepalive = true,
+        .replay_speed = plan.replay_speed,
+        .har_file = path,
+        .think_recorded = plan.think_recorded,
+    };
+    return request_plan_prepare(&request_plan, &plan, why, sizeof(why));
+}
+
+/* Entry I: method, path, own fields and body, separated by '|'. */
+static const char *entry(size_t i)
+{
+    static char text[512];
+    const struct request *request = &request_plan.requests[request_plan.entries[i].request];
+    size_t used = (size_t)snprintf(text, sizeof(text), "%s %s", request->method,
+                                   strstr(request->target.text, ":81") + 3);
+
+    for (const struct curl_slist *field = request->own_fields; field; field = field->next)
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "|%s", field->data);
+    if (request->body != NULL)
+        snprintf(text + used, sizeof(text) - used, "|%.*s", (int)request->body_length,
+                 request->body);
+    return text;
+}
+
+static void requests_of_the_first_host_are_kept(void **state)
+{
+    (void)state;
+    plan.replay_speed = 1;
+    plan.think_recorded = false;
+    write_file(
+        "\xef\xbb\xbf{\"log\": {\"version\": \"1.2\", \"entries\": [\n"
+        "{\"request\": {\"method\": \"GET\", \"url\": \"data:text/plain,x\"}},\n"
+        "{\"request\": {\"method\": \"GET\", \"url\": \"https://www.test/a?b=c#d\", \"headers\": "
+        "[\n"
+        "  {\"name\": \":authority\", \"value\": \"www.test\"}, {\"name\": \"Host\", \"value\": "
+        "\"w\"},\n"
+        "  {\"name\": \"connection\", \"value\": \"close\"}, {\"name\": \"Cookie\", \"value\": "
+        "\"k=v\"},\n"
+        "  {\"name\": \"x-empty\", \"value\": \"\"}]}},\n"
+        "{\"request\": {\"method\": \"GET\", \"url\": \"https://elsewhere.test/x\"}},\n"
+        "{\"request\": {\"method\": \"POST\", \"url\": \"http://WWW.test:8080//p\", \"postData\":\n"
+        "  {\"mimeType\": \"text/plain\", \"text\": \"\\u00e9\"}}},\n"
+        "{\"request\": {\"method\": \"PUT\", \"url\": \"https://www.test/form\", \"headers\": [\n"
+        "  {\"name\": \"content-type\", \"value\": \"a/b\"}],\n"
+        "  \"postData\": {\"mimeType\": \"c/d\", \"text\": \"x\"}}},\n"
+        "{\"request\": {\"method\": \"POST\", \"url\": \"https://www.test/parts\", \"postData\":\n"
+        "  {\"mimeType\": \"multipart/form-data\", \"params\": [{\"name\": \"file\"}]}}},\n"
+        "{\"request\": {\"method\": \"POST\", \"url\": \"https://www.test/b\", \"postData\":\n"
+        "  {\"mimeType\": \"x/y\", \"text\": \"AAEC\", \"encoding\": \"base64\"}}},\n"
+        "{\"request\": {\"method\": \"DELETE\", \"url\": \"https://www.test/z\"}}]}}\n");
+    if (prepare() != 0)
+        fail_msg("%s", why);
+    assert_int_equal(request_plan.entry_count, 4);
+    assert_int_equal(request_plan.skipped, 4);
+    assert_string_equal(entry(0), "GET /a?b=c|Cookie: k=v|x-empty: ");
+    assert_string_equal(entry(1), "POST //p|Content-Type: text/plain|\xc3\xa9");
+    assert_string_equal(entry(2), "PUT /form|content-type: a/b|x");
+    assert_string_equal(entry(3), "DELETE /z");
+    request_plan_free(&request_plan);
+}
+
+#define TIMED(begun, time, path)                                                                   \
+    "{\"startedDateTime\": \"2026-11-21T06:18:" begun "\", \"time\": " time                        \
+    ", \"request\": {\"method\": \"GET\", \"url\": \"http://w.test" path "\"}}"
+
+static void think_time_lies_between_response_and_next_request(void **state)
+{
+    (void)state;
+    write_file("{\"log\": {\"entries\": [" TIMED("33.5Z", "100", "/c") "," TIMED(
+        "30Z", "500", "/a") "," TIMED("32.5Z", "2000", "/b") "]}}");
+    plan.think_recorded = true;
+    for (int speed = 1; speed <= 2; speed++) {
+        plan.replay_speed = speed;
+        if (prepare() != 0)
+            fail_msg("%s", why);
+        assert_int_equal(request_plan.entry_count, 3);
+        assert_string_equal(entry(0), "GET /a");
+        assert_string_equal(entry(1), "GET /b");
+        assert_string_equal(entry(2), "GET /c");
+        assert_in_range(request_plan.entries[0].think_ns / NS_PER_MS, 1999 / speed, 2001 / speed);
+        assert_int_equal(request_plan.entries[1].think_ns, 0); /* /c began during /b */
+        assert_int_equal(request_plan.entries[2].think_ns, 0);
+        request_plan_free(&request_plan);
+    }
+}
+
+static void invalid_recording_is_rejected_with_its_place(void **state)
+{
+    static const struct {
+        const char *text, *why;
+    } cases[] = {
+        {"{\"log\": {\n\"entries\": [}\n", ":2: not a HAR recording: "},
+        {"[]", ": not a HAR recording: no array log.entries"},
+        {"{\"log\": {\"entries\": {}}}", ": not a HAR recording: no array log.entries"},
+        {"{\"log\": {\"version\": \"2.0\", \"entries\": []}}",
+         ": unknown version of HAR (1.1, 1.2)"},
+        {"{\"log\": {\"entries\": []}}", "' contains no valid request"},
+        {"{\"log\": {\"entries\": [" TIMED("30Z", "1", "/") ", {}]}}",
+         ": entry 2: no valid request.method (example: GET)"},
+        {"{\"log\": {\"entries\": [{\"request\": {\"method\": \"G T\"}}]}}",
+         ": entry 1: no valid request.method (example: GET)"},
+        {"{\"log\": {\"entries\": [{\"request\": {\"method\": \"GET\", \"url\": "
+         "\"http://a\\u0000\"}}]}}",
+         ": entry 1: no request.url (example: https://example.org/)"},
+        {"{\"log\": {\"entries\": [{\"request\": {\"method\": \"GET\", \"url\": \"http://a/\","
+         "\"headers\": [{\"name\": \"A\", \"value\": \"b\\r\\nX: y\"}]}}]}}",
+         ": entry 1: invalid header field 'A'"},
+        {"{\"log\": {\"entries\": [{\"request\": {\"method\": \"GET\", \"url\": \"http://a/\","
+         "\"headers\": [{\"name\": \"A B\", \"value\": \"b\"}]}}]}}",
+         ": entry 1: invalid header field 'A B'"},
+        {"{\"log\": {\"entries\": [{\"request\": {\"method\": \"GET\", \"url\": \"http://a/\","
+         "\"headers\": [{\"name\": \"A\"}]}}]}}",
+         ": entry 1: a header needs the strings name and value"},
+        {"{\"log\": {\"entries\": [{\"request\": {\"method\": \"GET\", \"url\": \"http://a/\"}}]}}",
+         ": entry 1: no valid startedDateTime, which --think recorded needs"},
+    };
+
+    (void)state;
+    plan.think_recorded = true;
+    plan.replay_speed = 1;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        write_file(cases[i].text);
+        assert_int_equal(prepare(), -1);
+        if (strstr(why, cases[i].why) == NULL)
+            fail_msg("%zu: %s", i, why);
+        request_plan_free(&request_plan);
+    }
+    plan.har_file = "/nowhere/at/all";
+    assert_int_equal(request_plan_prepare(&request_plan, &plan, why, sizeof(why)), -1);
+    assert_string_equal(why, "cannot read '/nowhere/at/all': No such file or directory");
+    request_plan_free(&request_plan);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(requests_of_the_first_host_are_kept),
+        cmocka_unit_test(think_time_lies_between_response_and_next_request),
+        cmocka_unit_test(invalid_recording_is_rejected_with_its_place),
+    };
+
+    return cmocka_run_group_tests(tests, make_file, remove_file);
+}
