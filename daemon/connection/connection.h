@@ -32,6 +32,7 @@ enum loop_item {
     ITEM_GIVE,               /* struct give: hand over some connections and post it back */
     ITEM_MODE,               /* struct serving_thread's: change to the mode of this item */
     ITEM_SWEEP,              /* struct sweep_item: sweep the thread's caches and post it back */
+    ITEM_SWEEP_EVICTED,      /* struct serving_thread's: drop what the shared cache has evicted */
     ITEM_SHED,               /* struct shed_request: close idle connections and post it back */
     ITEM_SHED_DONE,          /* struct shed_request: the thread's own, with the result */
     ITEM_KEYS_LINK,          /* struct serving_thread's: it has another keys_link */
@@ -45,6 +46,8 @@ enum main_item {
     ITEM_THREAD_ENDED,      /* struct serving_thread: join it */
     ITEM_SWEPT,             /* struct sweep_item */
     ITEM_SHED_REQUEST,      /* struct shed_request: pass it on */
+    ITEM_SWEEP_ALL =
+        SHORTAGE_SWEEP_ITEM, /* struct worker_shortages': post ITEM_SWEEP_EVICTED to all threads */
 };
 
 enum thread_mode {

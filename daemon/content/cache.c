@@ -567,6 +567,11 @@ static uint64_t stale(const _Atomic uint64_t *count)
     return atomic_load_explicit(count, memory_order_relaxed);
 }
 
+uint64_t cache_stale_bytes(const struct cache *cache)
+{
+    return stale(&cache->stale_bytes);
+}
+
 bool cache_wants_sweep(const struct cache *cache, uint64_t *seen)
 {
     uint64_t removed;

@@ -153,6 +153,9 @@ void cache_set_checked(struct cache_entry *entry, uint64_t began_ns);
  */
 bool cache_wants_sweep(const struct cache *cache, uint64_t *seen);
 
+/* Memory of evicted entries that thread caches and responses still refer to, in bytes. Any thread. */
+uint64_t cache_stale_bytes(const struct cache *cache);
+
 /* Maximum number of live entries. */
 uint32_t cache_max_entries(const struct cache *cache);
 

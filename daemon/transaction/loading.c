@@ -18,6 +18,8 @@
 #define PAGE_MARK RESOURCE_VARIANT_MARK "page"
 enum { PAGE_MARK_LENGTH = sizeof(PAGE_MARK) - 1, PAGE_HEAD_MAX = 512 };
 
+enum { MEMORY_WAIT_MS = 10, MEMORY_WAITS_MAX = 500 };
+
 struct load_job {
     struct offload_job job;
     struct transaction_context *context;
@@ -29,6 +31,7 @@ struct load_job {
     enum coding coding;
     struct page_spec page; /* if its maker is set, generate this page instead */
     int failed;            /* result of the loading */
+    uint32_t waits;        /* for memory that others still use */
     struct resource *resource;
     size_t length;
     char path[]; /* path in the cache; ends with a NUL */
@@ -40,7 +43,10 @@ static void run_load(struct offload_job *job)
     struct load_job *load = CONTAINER_OF(job, struct load_job, job);
     const struct resource_source *source = &load->site->source;
     struct span page_path = {load->path, load->length - PAGE_MARK_LENGTH};
+    const struct timespec pause = {.tv_nsec = MEMORY_WAIT_MS * NS_PER_MS};
 
+    if (load->waits > 0)
+        nanosleep(&pause, NULL);
     if (load->page.make != NULL)
         load->failed = load->page.make(load->site, &load->page, page_path, &load->resource);
     else if (load->original != NULL)
@@ -62,13 +68,20 @@ static void invalidate_path(struct cache *cache, uint32_t site, const char *path
     cache_release(cache, entry);
 }
 
-/* Without memory, loads again after the cache has shrunk, until the cache is empty. */
+/*
+ * Without memory, loads again after the cache has shrunk, until the cache is empty; then after a
+ * pause, while others still use what it has evicted.
+ */
 static bool load_again(struct load_job *load)
 {
     struct transaction_context *context = load->context;
 
-    return load->failed == ENOMEM && memory_make_room(context) &&
-           offload_submit(context->worker->offload, &load->job, context->loop_now_ns);
+    if (load->failed != ENOMEM)
+        return false;
+    if (!memory_make_room(context) &&
+        (!memory_is_awaited(context->worker) || load->waits++ == MEMORY_WAITS_MAX))
+        return false;
+    return offload_submit(context->worker->offload, &load->job, context->loop_now_ns);
 }
 
 /* Back on the owning thread. */
@@ -101,6 +114,8 @@ static struct load_job *new_job(const struct transaction *transaction, struct sp
     size_t length = path.length + strlen(mark);
     struct load_job *load = calloc(1, sizeof(*load) + length + 1);
 
+    if (load == NULL && memory_make_room(transaction->context))
+        load = calloc(1, sizeof(*load) + length + 1);
     if (load == NULL)
         return NULL;
     load->job = (struct offload_job){.run = run_load,

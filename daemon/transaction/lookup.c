@@ -57,7 +57,18 @@ static int try_to_load(struct transaction *transaction, struct span path, struct
     return failed;
 }
 
-/* Without memory, again after the cache has shrunk, until it is empty. */
+/* True if a job waits for memory that becomes free soon, and then loads. */
+static bool wait_for_memory(struct transaction *transaction, struct span path,
+                            struct resource *original, enum coding coding)
+{
+    return transaction->may_wait && memory_is_awaited(transaction->context->worker) &&
+           loading_submit(transaction, path, original, coding);
+}
+
+/*
+ * Without memory, again after the cache has shrunk, until it is empty; then a job waits for what
+ * others still use of it.
+ */
 static int load_now(struct transaction *transaction, struct span path, struct resource **found)
 {
     int failed;
@@ -65,6 +76,8 @@ static int load_now(struct transaction *transaction, struct span path, struct re
     do
         failed = try_to_load(transaction, path, found);
     while (failed == ENOMEM && memory_make_room(transaction->context));
+    if (failed == ENOMEM && wait_for_memory(transaction, path, NULL, CODING_IDENTITY))
+        return LOOKUP_MUST_WAIT;
     return failed;
 }
 
@@ -204,6 +217,8 @@ static int load_variant(struct transaction *transaction, struct span path,
     while (failed == ENOMEM && memory_make_room(context));
     if (failed == 0)
         store_in_cache(context, *found);
+    if (failed == ENOMEM && wait_for_memory(transaction, path, original, coding))
+        return LOOKUP_MUST_WAIT;
     if (failed != EAGAIN && failed != EBUSY)
         return failed;
     if (transaction->may_wait && loading_submit(transaction, path, original, coding))

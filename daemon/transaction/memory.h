@@ -9,10 +9,14 @@
 #include "daemon/transaction/context.h"
 
 /*
- * An allocation has failed: empties half of the cache. Returns true if it had entries; the caller
- * may then try again. The owning thread.
+ * An allocation has failed: empties half of the cache, and all threads of the worker drop what it
+ * has evicted. Returns true if that has freed memory already; the caller may then try again. The
+ * owning thread.
  */
 bool memory_make_room(struct transaction_context *context);
+
+/* True if evicted entries are still in use: their memory becomes free soon. Any thread. */
+bool memory_is_awaited(const struct worker_context *worker);
 
 /*
  * False if the control group has no memory for another connection of the thread. A thread with few

@@ -5,7 +5,10 @@
 #ifndef DAEMON_TRANSACTION_SHORTAGE_H
 #define DAEMON_TRANSACTION_SHORTAGE_H
 
+#include "daemon/base/mailbox.h"
+
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 enum shortage {
@@ -17,12 +20,16 @@ enum shortage {
 };
 
 /* Shared by all threads of a worker; initially zero. */
+enum { SHORTAGE_SWEEP_ITEM = 200 }; /* kind of the item in the main thread's mailbox */
+
 struct worker_shortages {
     struct {
         _Atomic uint32_t threads; /* that have the shortage */
         _Atomic uint64_t lost;    /* since it began */
     } of[SHORTAGE_COUNT];
-    _Atomic uint32_t memory; /* enum memory_level: what the control group has left */
+    _Atomic uint32_t memory;   /* enum memory_level: what the control group has left */
+    struct mailbox_item sweep; /* to the main thread: all threads drop what the cache has evicted */
+    _Atomic bool sweep_posted; /* and not taken yet */
 };
 
 /* Those of one thread, which calls the functions. */

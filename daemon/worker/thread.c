@@ -126,6 +126,11 @@ static void handle_item(struct serving_thread *thread, struct mailbox_item *item
         sweep(&loop->context);
         mailbox_post(main, item, ITEM_SWEPT);
         return;
+    case ITEM_SWEEP_EVICTED:
+        atomic_store(&thread->sweep_posted, false);
+        if (loop->context.thread_cache != NULL)
+            thread_cache_sweep(loop->context.thread_cache);
+        return;
     case ITEM_SHED:
         shed_visit(loop, CONTAINER_OF(item, struct shed_request, item));
         return;
@@ -478,6 +483,12 @@ void thread_free(struct serving_thread *thread, bool started)
 void thread_set_mode(struct serving_thread *thread, enum thread_mode mode)
 {
     mailbox_post(&thread->loop.mailbox, &thread->mode[mode], ITEM_MODE);
+}
+
+void thread_sweep_evicted(struct serving_thread *thread)
+{
+    if (!atomic_exchange(&thread->sweep_posted, true))
+        mailbox_post(&thread->loop.mailbox, &thread->sweep, ITEM_SWEEP_EVICTED);
 }
 
 void thread_set_keys_link(struct serving_thread *thread, int fd)

@@ -21,6 +21,8 @@ struct serving_thread {
     struct mailbox_item mode[THREAD_MODES]; /* from the main thread; each at most once */
     struct mailbox_item ended;              /* to the main thread */
     struct mailbox_item link;               /* from the main thread, while keys_link is not -1 */
+    struct mailbox_item sweep;              /* from the main thread, if sweep_posted was false */
+    _Atomic bool sweep_posted;
     _Atomic int keys_link;    /* its link to the keys process, before it takes it; -1: none */
     _Atomic uint64_t beat_ns; /* monotonic; updated every second while the loop runs */
     _Atomic uint32_t taken;   /* connections taken from the mailbox that siblings handed over */
@@ -54,6 +56,9 @@ void thread_set_mode(struct serving_thread *thread, enum thread_mode mode);
 
 /* FD, which it takes over, is its link to the keys process from now on. */
 void thread_set_keys_link(struct serving_thread *thread, int fd);
+
+/* Makes it drop what the shared cache has evicted. */
+void thread_sweep_evicted(struct serving_thread *thread);
 
 /* When its loop last ran, to within about a second; monotonic. Any thread. */
 uint64_t thread_beat_ns(const struct serving_thread *thread);

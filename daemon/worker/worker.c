@@ -566,6 +566,11 @@ static void handle_item(struct worker *worker, struct mailbox_item *item)
         worker_shedding_pass(&worker->shedding, CONTAINER_OF(item, struct shed_request, item),
                              worker->threads, worker->count);
         break;
+    case ITEM_SWEEP_ALL:
+        atomic_store(&worker->shortages.sweep_posted, false);
+        for (uint32_t i = 0; i < worker->count; i++)
+            thread_sweep_evicted(worker->threads[i]);
+        break;
     case ITEM_THREAD_ENDED:
         thread_ended(worker, CONTAINER_OF(item, struct serving_thread, ended));
         balance(worker);

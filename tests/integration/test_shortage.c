@@ -241,6 +241,66 @@ static void every_request_is_answered_from_a_cache_that_shrinks(void **state)
     }
 }
 
+static bool has_connections(const struct segment_reader *segment, uint32_t thread)
+{
+    return segment_reader_metric(segment, segment_thread(&segment->map, thread)->metrics,
+                                 METRIC_connections_open) > 0;
+}
+
+/* Opens connections until both threads have one. Returns their number; the last is alone. */
+static int open_on_both_threads(const struct server *server, const struct segment_reader *segment,
+                                struct http_client *client)
+{
+    int count = 0;
+
+    while (!has_connections(segment, 0) || !has_connections(segment, 1)) {
+        assert_in_range(count, 0, WAITING_CLIENTS - 1);
+        open_and_ask(server, &client[count++], 1);
+    }
+    return count;
+}
+
+/* One thread uses the whole cache and then rests, while the other has no memory left. */
+static void threads_at_rest_release_what_the_cache_evicts(void **state)
+{
+    static char large[1024 * 1024];
+    static const char *const one_arena[] = {"env", "MALLOC_ARENA_MAX=1", NULL};
+    const char *const options[] = {same_user(),
+                                   "workers.processes=1",
+                                   "workers.threads=2",
+                                   "workers.balance_connections=off",
+                                   "cache.size=1G",
+                                   "cache.max_copy=1M",
+                                   NULL};
+    struct server *server = *state;
+    struct http_client client[WAITING_CLIENTS];
+    struct segment_reader segment;
+    pid_t worker;
+    char target[32];
+    int clients;
+
+    put_files(server);
+    server_put(server, "/large", large, sizeof(large));
+    server_put_text(server, "/page.html", "a page");
+    server_start_under(server, one_arena, options);
+    server_attach(server, &segment);
+    assert_int_equal(server_workers(server, &worker, 1), 1);
+    clients = open_on_both_threads(server, &segment, client);
+    for (int i = 0; i < FILES; i++) {
+        snprintf(target, sizeof(target), "/file-%d", i);
+        send_request(&client[0], target);
+        expect_ok(&client[0]);
+    }
+    limit(worker, RLIMIT_AS, server_address_space(worker));
+    send_request(&client[clients - 1], "/large");
+    expect_ok(&client[clients - 1]);
+    assert_true(server_metric(server, "cache_shed") > 0);
+    assert_int_equal(server_metric(server, "connections_closed"), 0);
+    close_all(client, clients);
+    segment_detach(&segment);
+    server_stop(server);
+}
+
 /* The control file of failing_memory.c. */
 static struct failing_places *map_places(const struct server *server, char *setting, size_t size)
 {
@@ -331,6 +391,7 @@ int main(void)
         TEST(server_works_with_few_descriptors_and_with_more_again),
 #ifndef TEST_SANITIZER
         TEST(every_request_is_answered_from_a_cache_that_shrinks),
+        TEST(threads_at_rest_release_what_the_cache_evicts),
         TEST(without_any_memory_connections_are_closed_then_refused),
 #endif
     };
