@@ -160,3 +160,24 @@ uint64_t histogram_percentile(const struct histogram *h, double percent)
     }
     return load(&h->max);
 }
+
+uint64_t histogram_coarse_percentile(const uint64_t bucket[HISTOGRAM_COARSE_BUCKETS], uint64_t max,
+                                     double percent)
+{
+    uint64_t count = 0, seen = 0, rank;
+
+    for (uint32_t i = 0; i < HISTOGRAM_COARSE_BUCKETS; i++)
+        count += bucket[i];
+    if (count == 0)
+        return 0;
+    rank = rank_of(count, percent);
+    for (uint32_t i = 0; i < HISTOGRAM_COARSE_BUCKETS; i++) {
+        seen += bucket[i];
+        if (seen >= rank) {
+            uint64_t top = histogram_highest(((i + 1) << HISTOGRAM_COARSE_SHIFT) - 1);
+
+            return max != 0 && top > max ? max : top;
+        }
+    }
+    return max;
+}

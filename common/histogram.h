@@ -111,4 +111,10 @@ uint64_t histogram_max(const struct histogram *h);
  */
 uint64_t histogram_percentile(const struct histogram *h, double percent);
 
+/*
+ * The same for coarse buckets: at most 25 % too high. MAX: upper bound of the result; 0: unknown.
+ */
+uint64_t histogram_coarse_percentile(const uint64_t bucket[HISTOGRAM_COARSE_BUCKETS], uint64_t max,
+                                     double percent);
+
 #endif

@@ -54,8 +54,8 @@ uint64_t log_record_pack(const struct log_record *record, uint64_t *words)
     char *text = (char *)(words + LOG_RECORD_HEAD_WORDS);
 
     words[count - 1] = 0; /* padding */
-    words[0] = count | (uint64_t)LOG_RECORD_VERSION << 32 | (uint64_t)record->outcome << 40 |
-               (uint64_t)record->status << 48;
+    words[0] = count | (uint64_t)record->host << 16 | (uint64_t)LOG_RECORD_VERSION << 32 |
+               (uint64_t)record->outcome << 40 | (uint64_t)record->status << 48;
     words[1] = record->time_ns;
     words[2] = record->duration_ns;
     words[3] = record->body_bytes;
@@ -73,13 +73,21 @@ uint64_t log_record_pack(const struct log_record *record, uint64_t *words)
     return count;
 }
 
+/* Version 1 has zeros instead of the host. */
+static bool is_known_version(uint64_t first)
+{
+    uint64_t version = first >> 32 & 0xff;
+
+    return version == 1 || version == LOG_RECORD_VERSION;
+}
+
 int log_record_unpack(const uint64_t *words, struct log_record *record)
 {
     const char *text = (const char *)(words + LOG_RECORD_HEAD_WORDS);
-    uint64_t count = words[0] & UINT32_MAX;
+    uint64_t count = log_ring_words(words[0]);
     size_t line, referer, agent, user;
 
-    if ((words[0] >> 32 & 0xff) != LOG_RECORD_VERSION || count < LOG_RECORD_HEAD_WORDS ||
+    if (!is_known_version(words[0]) || count < LOG_RECORD_HEAD_WORDS ||
         count > LOG_RECORD_WORDS_MAX)
         return -1;
     line = words[6] & 0xffff;
@@ -88,6 +96,7 @@ int log_record_unpack(const uint64_t *words, struct log_record *record)
     user = words[6] >> 56;
     if (LOG_RECORD_HEAD_WORDS + (line + referer + agent + user + 7) / 8 != count)
         return -1;
+    record->host = (uint16_t)(words[0] >> 16);
     record->outcome = (uint8_t)(words[0] >> 40);
     record->tls = (uint8_t)(words[6] >> 48 & 0x3f);
     record->status = (uint16_t)(words[0] >> 48);
@@ -113,10 +122,10 @@ enum { CHAIN = 64 }; /* consecutive plausible records that prove the start of th
 /* Length of the record at POSITION; 0 if the words there cannot be a record. */
 static uint64_t plausible_length(const struct log_ring *ring, uint64_t position, uint64_t head)
 {
-    uint64_t first = word_at(ring, position), count = first & UINT32_MAX, lengths;
+    uint64_t first = word_at(ring, position), count = log_ring_words(first), lengths;
 
-    if ((first >> 32 & 0xff) != LOG_RECORD_VERSION || count < LOG_RECORD_HEAD_WORDS ||
-        count > LOG_RECORD_WORDS_MAX || count > head - position)
+    if (!is_known_version(first) || count < LOG_RECORD_HEAD_WORDS || count > LOG_RECORD_WORDS_MAX ||
+        count > head - position)
         return 0;
     lengths = word_at(ring, position + 6);
     if (LOG_RECORD_HEAD_WORDS + ((lengths & 0xffff) + (lengths >> 16 & 0xffff) +

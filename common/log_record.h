@@ -2,7 +2,8 @@
  * The access log record of one request. A serving thread packs it into its log ring; the logger and
  * the consoles unpack, filter and format it.
  *
- *   word 0     words in the record (low 32 bits), format version (8), outcome (8), status (16)
+ *   word 0     words in the record (low 16 bits), host (16), format version (8), outcome (8),
+ *              status (16)
  *   word 1     time of the request's start, wall clock, ns
  *   word 2     duration, ns
  *   word 3     bytes of body sent
@@ -37,7 +38,7 @@
 #include <stdint.h>
 
 enum {
-    LOG_RECORD_VERSION = 1,
+    LOG_RECORD_VERSION = 2,
     LOG_RECORD_HEAD_WORDS = 7,
     /* Longer texts are cut. */
     LOG_REQUEST_LINE_MAX = 4096,
@@ -54,6 +55,7 @@ struct log_record {
     uint64_t duration_ns;
     uint64_t body_bytes;
     uint16_t status;
+    uint16_t host;   /* entry in section HOSTS of the segment; 0 if hosts are not counted */
     uint8_t outcome; /* enum outcome */
     uint8_t tls;     /* of log_record_tls(); 0: not over TLS */
     uint8_t address[CLIENT_ADDRESS_BYTES];

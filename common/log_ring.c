@@ -81,7 +81,7 @@ enum log_ring_result log_ring_read(const struct log_ring *ring, uint64_t *positi
     if (head - *position > ring->capacity)
         goto overrun;
     record[0] = atomic_load_explicit(&ring->words->word[*position & mask], memory_order_acquire);
-    count = record[0] & UINT32_MAX;
+    count = log_ring_words(record[0]);
     if (count == 0 || count > room || count > head - *position)
         goto overrun;
     for (uint64_t i = 1; i < count; i++)

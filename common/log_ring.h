@@ -67,8 +67,14 @@ static inline bool log_ring_has_room(const struct log_ring *ring, uint64_t words
     return used + words <= ring->capacity;
 }
 
+/* Number of words of the record with the first word FIRST. */
+static inline uint64_t log_ring_words(uint64_t first)
+{
+    return first & UINT16_MAX;
+}
+
 /*
- * Appends a record of COUNT words; the low 32 bits of record[0] are COUNT. Does not check for
+ * Appends a record of COUNT words; the low 16 bits of record[0] are COUNT. Does not check for
  * room: it overwrites records not consumed yet. Writer thread.
  */
 void log_ring_append(const struct log_ring *ring, const uint64_t *record, uint64_t count);

@@ -23,6 +23,9 @@ static_assert(sizeof(struct segment_hits) == 24, "raise SEGMENT_MAJOR");
 static_assert(sizeof(struct segment_client) == 16, "raise SEGMENT_MAJOR");
 static_assert(sizeof(struct segment_rate) == 64, "raise SEGMENT_MAJOR");
 static_assert(sizeof(struct segment_rate_bucket) == 128, "raise SEGMENT_MAJOR");
+static_assert(sizeof(struct segment_host) == 264, "raise SEGMENT_MAJOR");
+static_assert(offsetof(struct segment_host_counts, latency) == 64, "raise SEGMENT_MAJOR");
+static_assert(sizeof(struct segment_host_counts) == 1152, "raise SEGMENT_MAJOR");
 static_assert(offsetof(struct segment_sample, values) == 24 + 4 * HISTOGRAM_COARSE_BUCKETS,
               "raise SEGMENT_MAJOR");
 

@@ -16,6 +16,7 @@
  *   │ HISTORY       │ one sample per second, 15 minutes
  *   │ CONFIG        │ the configuration in force, as text
  *   │ RATE          │ the rate limit in force
+ *   │ HOSTS         │ the hosts that threads count
  *   ├───────────────┤ written by the logger
  *   │ LOGGER        │ the logger's metrics and the write in progress
  *   │ LOG_CURSORS   │ its position in each log ring
@@ -27,6 +28,8 @@
  *   │ WORKERS       │ worker slot 0: block, then CACHE, CLIENTS, WORKER_EVENTS;  slot 1 …
  *   ├───────────────┤
  *   │ THREADS       │ thread slot 0: block, then LATENCY, HITS, RINGS;  slot 1 …
+ *   ├───────────────┤
+ *   │ HOST_COUNTS   │ thread slot 0: what it counted for each entry of HOSTS;  slot 1 …
  *   └───────────────┘
  *
  * A section is {kind, offset, stride, entry size, count}: entry i begins at offset + i * stride.
@@ -65,13 +68,15 @@
 
 enum {
     SEGMENT_MAJOR = 2,
-    SEGMENT_MINOR = 3,
+    SEGMENT_MINOR = 4,
     SEGMENT_SECTIONS_MAX = 24,
     SEGMENT_WORK_WORDS = 12,       /* text of the current work: 95 bytes and the NUL */
     SEGMENT_CACHE_PATH_WORDS = 26, /* path: 207 bytes and the NUL */
     SEGMENT_OFFLOAD_THREADS = 64,  /* per worker */
     SEGMENT_HISTORY_SAMPLES = 900,
     SEGMENT_CONFIG_BYTES = 64 * 1024,
+    SEGMENT_HOSTS_MAX = 16384,
+    SEGMENT_HOST_NAME_WORDS = 32, /* name: 255 bytes and the NUL */
     SEGMENT_MASTER_EVENTS = 1024, /* slots of the event rings */
     SEGMENT_CHILD_EVENTS = 256,
     SEGMENT_NO_WORKER = UINT32_MAX,
@@ -101,6 +106,8 @@ enum segment_kind {
     SEGMENT_HITS,
     SEGMENT_RINGS,
     SEGMENT_KINDS_OF_MINOR_0 = SEGMENT_RINGS, /* every segment has the sections up to here */
+    SEGMENT_HOSTS,
+    SEGMENT_HOST_COUNTS,
     SEGMENT_KIND_COUNT
 };
 
@@ -322,6 +329,26 @@ struct segment_hits {
 typedef struct histogram segment_latency[OUTCOME_COUNT];
 
 /*
+ * An entry of HOSTS, written by the master. A reload gives a host that stays its old entry. The id is
+ * never used again, so that counts of an earlier host with the same entry are not taken for this one's.
+ */
+struct segment_host {
+    _Atomic uint64_t id; /* stored 0 before and the id after the name (release); 0: not in use */
+    _Atomic uint64_t name[SEGMENT_HOST_NAME_WORDS]; /* the first of the section; "*": all others */
+};
+
+/*
+ * What one thread counted for the host with the same entry in HOSTS; written by the thread. Valid
+ * while ID is the id of that entry. Of a reserved thread slot, only the entries of hosts have memory.
+ */
+struct segment_host_counts {
+    _Alignas(CACHE_LINE) _Atomic uint64_t id;
+    _Atomic uint64_t latency_max_ns;
+    _Atomic uint64_t values[HOST_METRIC_COUNT];
+    _Atomic uint64_t latency[HISTOGRAM_COARSE_BUCKETS];
+};
+
+/*
  * HISTORY: sample n is entry n % SEGMENT_HISTORY_SAMPLES; history_next of the master block is the
  * number of the next one. Written by the master. A sample is this struct, then metric_count sums
  * (uint64_t), then a state letter per thread slot (bytes, padded to 8).
@@ -343,7 +370,8 @@ struct segment {
     size_t size;
     struct segment_header header; /* a copy; its texts end with a NUL */
     struct segment_section section[SEGMENT_KIND_COUNT];
-    int fd, read_fd; /* in the master; else -1 */
+    int fd, read_fd;         /* in the master; else -1 */
+    uint32_t hosts_reserved; /* in the master: hosts with memory in each reserved thread slot */
 };
 
 /* Address of entry INDEX of a section. INDEX must be below its count. */
@@ -442,6 +470,18 @@ static inline struct histogram *segment_latency_of(const struct segment *segment
 static inline struct segment_hits *segment_hits_of(const struct segment *segment, uint32_t i)
 {
     return (struct segment_hits *)segment_at(segment, SEGMENT_HITS, i);
+}
+
+static inline struct segment_host *segment_host(const struct segment *segment, uint32_t i)
+{
+    return (struct segment_host *)segment_at(segment, SEGMENT_HOSTS, i);
+}
+
+/* The counts of thread slot I, one for each entry of HOSTS. */
+static inline struct segment_host_counts *segment_host_counts_of(const struct segment *segment,
+                                                                 uint32_t i)
+{
+    return (struct segment_host_counts *)segment_at(segment, SEGMENT_HOST_COUNTS, i);
 }
 
 static inline struct log_ring segment_ring(const struct segment *segment, uint32_t i)

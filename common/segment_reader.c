@@ -32,6 +32,7 @@ static const char *check_sizes(const struct segment *map)
     uint64_t metrics = header->metric_count * sizeof(uint64_t);
     uint32_t workers = segment_count(map, SEGMENT_WORKERS);
     uint32_t threads = segment_count(map, SEGMENT_THREADS);
+    uint32_t hosts = segment_count(map, SEGMENT_HOSTS);
     const struct {
         uint64_t entry_size;
         uint32_t count, alignment;
@@ -60,9 +61,15 @@ static const char *check_sizes(const struct segment *map)
         [SEGMENT_LATENCY] = {sizeof(segment_latency), threads, 8},
         [SEGMENT_HITS] = {header->cache_entries * sizeof(struct segment_hits), threads, 8},
         [SEGMENT_RINGS] = {log_ring_bytes(1), threads, CACHE_LINE},
+        [SEGMENT_HOSTS] = {sizeof(struct segment_host), 1, 8},
+        [SEGMENT_HOST_COUNTS] = {hosts * sizeof(struct segment_host_counts), threads, CACHE_LINE},
     };
 
+    if ((hosts > 0) != (segment_count(map, SEGMENT_HOST_COUNTS) > 0))
+        return "a section is missing";
     for (int kind = SEGMENT_METRICS; kind < SEGMENT_KIND_COUNT; kind++) {
+        if (kind > SEGMENT_KINDS_OF_MINOR_0 && map->section[kind].count == 0)
+            continue;
         if (map->section[kind].count == 0)
             return "a section is missing";
         if (map->section[kind].entry_size < least[kind].entry_size)
@@ -356,22 +363,9 @@ bool segment_read_sample(const struct segment_reader *reader, uint64_t number,
 
 uint64_t sample_percentile(const struct sample_copy *sample, double percent)
 {
-    uint64_t count = 0, seen = 0;
+    uint64_t bucket[HISTOGRAM_COARSE_BUCKETS];
 
     for (size_t i = 0; i < HISTOGRAM_COARSE_BUCKETS; i++)
-        count += sample->latency[i];
-    if (count == 0)
-        return 0;
-    for (uint32_t i = 0; i < HISTOGRAM_COARSE_BUCKETS; i++) {
-        seen += sample->latency[i];
-        if ((double)seen >= (double)count * percent / 100) {
-            uint32_t last = ((i + 1) << HISTOGRAM_COARSE_SHIFT) - 1;
-            uint64_t top = histogram_highest(last);
-
-            return sample->latency_max_ns != 0 && top > sample->latency_max_ns
-                       ? sample->latency_max_ns
-                       : top;
-        }
-    }
-    return sample->latency_max_ns;
+        bucket[i] = sample->latency[i];
+    return histogram_coarse_percentile(bucket, sample->latency_max_ns, percent);
 }

@@ -90,6 +90,8 @@ static void lay_out(struct layout *layout, const struct segment_plan *plan)
                                      event_ring_bytes(SEGMENT_CHILD_EVENTS)};
     const enum segment_kind thread_parts[] = {SEGMENT_THREADS, SEGMENT_LATENCY, SEGMENT_HITS,
                                               SEGMENT_RINGS};
+    const enum segment_kind host_counts = SEGMENT_HOST_COUNTS;
+    const uint64_t host_bytes = plan->max_hosts * sizeof(struct segment_host_counts);
     const uint64_t thread_sizes[] = {sizeof(struct segment_thread), sizeof(segment_latency),
                                      plan->cache_entries * sizeof(struct segment_hits),
                                      log_ring_bytes(ring_words(plan))};
@@ -107,6 +109,7 @@ static void lay_out(struct layout *layout, const struct segment_plan *plan)
     place(layout, SEGMENT_HISTORY, sample, SEGMENT_HISTORY_SAMPLES);
     place(layout, SEGMENT_CONFIG, SEGMENT_CONFIG_BYTES, 1);
     place(layout, SEGMENT_RATE, sizeof(struct segment_rate), 1);
+    place(layout, SEGMENT_HOSTS, sizeof(struct segment_host), plan->max_hosts);
     start_page(layout);
     place(layout, SEGMENT_LOGGER, sizeof(struct segment_logger), 1);
     place(layout, SEGMENT_LOG_CURSORS, sizeof(struct log_ring_cursor),
@@ -120,6 +123,8 @@ static void lay_out(struct layout *layout, const struct segment_plan *plan)
     place_slots(layout, plan->max_workers, worker_parts, worker_sizes, ARRAY_LENGTH(worker_parts));
     place_slots(layout, plan->max_workers * plan->max_threads, thread_parts, thread_sizes,
                 ARRAY_LENGTH(thread_parts));
+    if (plan->max_hosts > 0)
+        place_slots(layout, plan->max_workers * plan->max_threads, &host_counts, &host_bytes, 1);
 }
 
 static void close_descriptors(struct segment *segment)
@@ -314,12 +319,25 @@ void segment_destroy(struct segment *segment)
     segment_forget(segment);
 }
 
-static int reserve_entry(struct segment *segment, enum segment_kind kind, uint32_t index)
+/* Returns 0 or an errno. */
+static int reserve_bytes(const struct segment *segment, enum segment_kind kind, uint32_t index,
+                         uint64_t bytes)
 {
     const struct segment_section *section = &segment->section[kind];
 
     return posix_fallocate(segment->fd, (off_t)(section->offset + index * section->stride),
-                           (off_t)section->stride);
+                           (off_t)bytes);
+}
+
+static int reserve_entry(const struct segment *segment, enum segment_kind kind, uint32_t index)
+{
+    return reserve_bytes(segment, kind, index, segment->section[kind].stride);
+}
+
+/* Memory of a thread slot for COUNT hosts. */
+static uint64_t host_bytes(uint32_t count)
+{
+    return round_up(count * sizeof(struct segment_host_counts), PAGE);
 }
 
 int segment_reserve_worker(struct segment *segment, uint32_t slot)
@@ -343,6 +361,9 @@ int segment_reserve_thread(struct segment *segment, uint32_t slot)
     if (segment_thread_reserved(segment, slot))
         return 0;
     failed = reserve_entry(segment, SEGMENT_THREADS, slot);
+    if (failed == 0 && segment->hosts_reserved > 0)
+        failed =
+            reserve_bytes(segment, SEGMENT_HOST_COUNTS, slot, host_bytes(segment->hosts_reserved));
     if (failed != 0)
         return failed;
     atomic_store_explicit(&entry->thread, slot % segment_threads_per_worker(segment),
@@ -370,7 +391,7 @@ static uint64_t missing_bytes(const struct segment *segment, uint32_t slot, uint
         bytes = segment->section[SEGMENT_WORKERS].stride;
     for (uint32_t i = 0; i < threads; i++)
         if (!segment_thread_reserved(segment, first + i))
-            bytes += segment->section[SEGMENT_THREADS].stride;
+            bytes += segment->section[SEGMENT_THREADS].stride + host_bytes(segment->hosts_reserved);
     return bytes;
 }
 
@@ -386,6 +407,39 @@ int segment_reserve(struct segment *segment, uint32_t slot, uint32_t threads)
     for (uint32_t i = 0; i < threads && failed == 0; i++)
         failed = segment_reserve_thread(segment, first + i);
     return failed;
+}
+
+int segment_reserve_hosts(struct segment *segment, uint32_t count)
+{
+    uint64_t more;
+    uint32_t slots = 0;
+
+    if (count <= segment->hosts_reserved)
+        return 0;
+    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++)
+        slots += segment_thread_reserved(segment, i);
+    more = host_bytes(count) - host_bytes(segment->hosts_reserved);
+    if (!has_room(segment, slots * more))
+        return ENOSPC;
+    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++) {
+        int failed = segment_thread_reserved(segment, i)
+                         ? reserve_bytes(segment, SEGMENT_HOST_COUNTS, i, host_bytes(count))
+                         : 0;
+
+        if (failed != 0)
+            return failed;
+    }
+    segment->hosts_reserved = count;
+    return 0;
+}
+
+void segment_store_host(const struct segment *segment, uint32_t i, uint64_t id, const char *name)
+{
+    struct segment_host *host = segment_host(segment, i);
+
+    atomic_store_explicit(&host->id, 0, memory_order_relaxed);
+    segment_store_text(host->name, SEGMENT_HOST_NAME_WORDS, name, strlen(name));
+    atomic_store_explicit(&host->id, id, memory_order_release);
 }
 
 void segment_use_threads(struct segment *segment, uint32_t slot, uint32_t threads)
@@ -464,9 +518,11 @@ int segment_restrict_worker(struct segment *segment, uint32_t slot)
         pages_between(segment, SEGMENT_RATE_BUCKETS, SEGMENT_WORKERS),
         pages_of(segment, SEGMENT_WORKERS, slot, 1),
         pages_of(segment, SEGMENT_THREADS, slot * threads, threads),
+        pages_of(segment, SEGMENT_HOST_COUNTS, slot * threads, threads),
     };
+    bool hosts = segment_count(segment, SEGMENT_HOST_COUNTS) > 0;
 
-    return restrict_to(segment, own, ARRAY_LENGTH(own));
+    return restrict_to(segment, own, ARRAY_LENGTH(own) - !hosts);
 }
 
 int segment_restrict_logger(struct segment *segment)

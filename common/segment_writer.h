@@ -13,6 +13,7 @@ struct segment_plan {
     uint32_t max_workers;
     uint32_t max_threads; /* of each worker */
     uint32_t cache_entries;
+    uint32_t max_hosts;  /* at most SEGMENT_HOSTS_MAX; 0: no sections for hosts */
     uint64_t ring_bytes; /* size of each log ring; rounded up to a power of two */
     bool beside;         /* create /webserverd.NAME.new, because a server of that name runs */
 };
@@ -45,6 +46,15 @@ void segment_destroy(struct segment *segment);
 int segment_reserve_worker(struct segment *segment, uint32_t slot);
 int segment_reserve_thread(struct segment *segment, uint32_t slot);
 int segment_reserve(struct segment *segment, uint32_t slot, uint32_t threads);
+
+/*
+ * Reserves the first COUNT entries of HOST_COUNTS in all reserved thread slots, and in those that are
+ * reserved later. Returns 0 or an errno. Master.
+ */
+int segment_reserve_hosts(struct segment *segment, uint32_t count);
+
+/* Stores entry I of HOSTS, which is reserved. ID 0 frees it. Master. */
+void segment_store_host(const struct segment *segment, uint32_t i, uint64_t id, const char *name);
 
 /* Marks the first THREADS threads of worker SLOT as in use, and the others as unused. Master. */
 void segment_use_threads(struct segment *segment, uint32_t slot, uint32_t threads);

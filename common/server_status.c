@@ -2,9 +2,11 @@
 
 #include "common/clock.h"
 #include "common/figures.h"
+#include "common/host_totals.h"
 #include "common/json_text.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static uint32_t load(const _Atomic uint32_t *word)
@@ -124,13 +126,14 @@ static json_t *list_figures(const struct segment *segment)
     return figures;
 }
 
+static const struct {
+    const char *name;
+    double percent;
+} percentiles[] = {{"p50", 50}, {"p90", 90}, {"p99", 99}, {"max", 100}};
+
 /* Of all responses since the start; null without a response. */
 static json_t *list_latency(const struct segment *segment)
 {
-    static const struct {
-        const char *name;
-        double percent;
-    } percentiles[] = {{"p50", 50}, {"p90", 90}, {"p99", 99}, {"max", 100}};
     json_t *latency = json_object();
     struct histogram all = {0};
     bool any;
@@ -142,6 +145,52 @@ static json_t *list_latency(const struct segment *segment)
             latency, percentiles[i].name,
             number(any ? (double)histogram_percentile(&all, percentiles[i].percent) : NAN));
     return latency;
+}
+
+/* Hosts */
+
+enum { HOSTS_LISTED = 1000 }; /* so that a reply stays below CONTROL_REPLY_MAX */
+
+static int by_requests(const void *one, const void *other)
+{
+    uint64_t a = host_totals_requests(one), b = host_totals_requests(other);
+
+    return a != b ? (a < b ? 1 : -1)
+                  : strcmp(((const struct host_totals *)one)->name,
+                           ((const struct host_totals *)other)->name);
+}
+
+static json_t *host_status(const struct host_totals *totals)
+{
+    json_t *host = json_object(), *latency = json_object();
+    uint64_t requests = host_totals_requests(totals);
+
+    json_object_set_new(host, "name", json_text(totals->name));
+    json_object_set_new(host, "requests", json_integer((json_int_t)requests));
+    for (int i = 0; i < HOST_METRIC_COUNT; i++)
+        json_object_set_new(host, host_metric_table[i].name,
+                            json_integer((json_int_t)totals->values[i]));
+    for (size_t i = 0; i < ARRAY_LENGTH(percentiles); i++)
+        json_object_set_new(
+            latency, percentiles[i].name,
+            number(requests > 0 ? (double)host_totals_percentile(totals, percentiles[i].percent)
+                                : NAN));
+    json_object_set_new(host, "latency_ns", latency);
+    return host;
+}
+
+static json_t *list_hosts(const struct segment *segment)
+{
+    json_t *list = json_array();
+    size_t count;
+    struct host_totals *all = host_totals_read_all(segment, &count);
+
+    if (count > 0)
+        qsort(all, count, sizeof(*all), by_requests);
+    for (size_t i = 0; i < count && i < HOSTS_LISTED; i++)
+        json_array_append_new(list, host_status(&all[i]));
+    free(all);
+    return list;
 }
 
 /* Time and value of METRIC in sample NUMBER of the history. Returns false while it is written. */
@@ -178,7 +227,7 @@ json_t *server_status(const struct segment *segment)
 
     return json_pack(
         "{s:b, s:s, s:s, s:i, s:I, s:i, s:o, s:s, s:{s:i}, s:{s:i}, s:{s:i}, s:{s:i, s:i, s:o}, "
-        "s:{s:i, s:i}, s:o, s:o, s:o, s:o, s:o}",
+        "s:{s:i, s:i}, s:o, s:o, s:o, s:o, s:o, s:o}",
         "ok", 1, "name", header->name, "version", header->version, "pid", (int)header->master_pid,
         "uptime_s", (json_int_t)up, "generation", (int)load(&master->generation), "listening",
         list_addresses(segment), "dispatch", load(&master->dispatch_master) ? "master" : "kernel",
@@ -189,5 +238,6 @@ json_t *server_status(const struct segment *segment)
         list_workers(segment), "threads", "wanted", (int)load(&master->threads_wanted), "actual",
         (int)load(&master->threads_actual), "requests_per_s", rate(segment, METRIC_requests),
         "tls_handshakes_per_s", rate(segment, METRIC_tls_handshakes), "latency_ns",
-        list_latency(segment), "figures", list_figures(segment), "metrics", list_metrics(segment));
+        list_latency(segment), "hosts", list_hosts(segment), "figures", list_figures(segment),
+        "metrics", list_metrics(segment));
 }

@@ -11,6 +11,12 @@ const struct metric_info metric_table[METRIC_COUNT] = {
 #undef METRIC
 };
 
+const struct host_metric_info host_metric_table[HOST_METRIC_COUNT] = {
+#define HOST_METRIC(name, unit, label, help) {#name, label, help, UNIT_##unit},
+#include "common/host_metrics.def"
+#undef HOST_METRIC
+};
+
 const struct thread_state_info thread_state_table[THREAD_STATE_COUNT] = {
 #define THREAD_STATE(id, letter, name, help) {letter, name, help},
 #include "common/enums.def"

@@ -27,6 +27,22 @@ struct metric_info {
 };
 extern const struct metric_info metric_table[METRIC_COUNT];
 
+/* HOST_METRIC_responses_2xx is the index of that counter in host_metric_table[]. */
+enum host_metric {
+#define HOST_METRIC(name, unit, label, help) HOST_METRIC_##name,
+#include "common/host_metrics.def"
+#undef HOST_METRIC
+    HOST_METRIC_COUNT
+};
+
+struct host_metric_info {
+    const char *name;
+    const char *label;
+    const char *help;
+    enum metric_unit unit;
+};
+extern const struct host_metric_info host_metric_table[HOST_METRIC_COUNT];
+
 enum thread_state {
 #define THREAD_STATE(id, letter, name, help) THREAD_STATE_##id,
 #include "common/enums.def"

@@ -319,6 +319,39 @@ static void print_performance(const json_t *answer, FILE *out)
     fprintf(out, "\n");
 }
 
+enum { HOSTS_PRINTED = 10, HOST_WIDTH = 32 };
+
+static void print_host(const json_t *host, FILE *out)
+{
+    const json_t *latency = json_object_get(host, "latency_ns");
+    char bytes[UNITS_TEXT], p50[UNITS_TEXT], p99[UNITS_TEXT];
+
+    fprintf(
+        out,
+        "  %-*s %10" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9s %9s %9s\n",
+        HOST_WIDTH, json_string_value(json_object_get(host, "name")), number_of(host, "requests"),
+        number_of(host, "responses_2xx"), number_of(host, "responses_3xx"),
+        number_of(host, "responses_4xx"), number_of(host, "responses_5xx"),
+        units_format_bytes(bytes, sizeof(bytes), (double)number_of(host, "body_bytes")),
+        time_text(json_object_get(latency, "p50"), p50, sizeof(p50)),
+        time_text(json_object_get(latency, "p99"), p99, sizeof(p99)));
+}
+
+/* They are sorted: most requests first. A server without [host] has none. */
+static void print_hosts(const json_t *hosts, FILE *out)
+{
+    size_t count = json_array_size(hosts);
+
+    if (count == 0)
+        return;
+    fprintf(out, "%-12s %zu%s\n", "hosts", count,
+            count > HOSTS_PRINTED ? "; those with the most requests:" : "");
+    fprintf(out, "  %-*s %10s %9s %9s %9s %9s %9s %9s %9s\n", HOST_WIDTH, "NAME", "REQUESTS", "2xx",
+            "3xx", "4xx", "5xx", "BYTES", "P50", "P99");
+    for (size_t i = 0; i < count && i < HOSTS_PRINTED; i++)
+        print_host(json_array_get(hosts, i), out);
+}
+
 static void print_status(const char *command, const json_t *answer, FILE *out)
 {
     const json_t *workers = json_object_get(answer, "workers");
@@ -334,6 +367,7 @@ static void print_status(const char *command, const json_t *answer, FILE *out)
     print_statuses(json_object_get(answer, "metrics"), out);
     for (size_t i = 0; i < ARRAY_LENGTH(subjects); i++)
         print_subject(&subjects[i], answer, out);
+    print_hosts(json_object_get(answer, "hosts"), out);
 }
 
 /* One line per key, in the syntax of the file, with origin, default and how it can change. */

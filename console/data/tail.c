@@ -197,7 +197,7 @@ static void keep_record(struct tail *tail, const struct origin *origin, const ui
         return;
     fill_line(line, origin, &record);
     tail->records_read++;
-    tail->words_read += words[0] & UINT32_MAX;
+    tail->words_read += log_ring_words(words[0]);
 }
 
 /* Reads records of at least WORDS words, or all that are unread. */

@@ -263,7 +263,7 @@ static uint64_t lines_in_salvage(const struct salvage *salvage, uint64_t positio
     uint64_t lines = 0;
 
     for (; position < salvage->count; lines++)
-        position += salvage->words[position] & UINT32_MAX;
+        position += log_ring_words(salvage->words[position]);
     return lines;
 }
 
@@ -277,7 +277,7 @@ static void drain_salvage(struct access_log *log)
         const uint64_t *record = log->salvage->words + log->salvaged;
 
         add_line(log, record);
-        log->salvaged += record[0] & UINT32_MAX;
+        log->salvaged += log_ring_words(record[0]);
     }
 }
 

@@ -35,7 +35,7 @@ static bool read_ring(struct salvage *salvage, const struct log_ring *ring, bool
 
     while (position - begin < ring->capacity &&
            log_ring_read(ring, &position, record, LOG_RECORD_WORDS_MAX) == LOG_RING_RECORD)
-        if (append(salvage, record, (size_t)(record[0] & UINT32_MAX)) != 0)
+        if (append(salvage, record, log_ring_words(record[0])) != 0)
             return false;
     return true;
 }

@@ -491,6 +491,8 @@ static int make_parts(struct master *master)
     if (lifecycle_init(&master->life, server->base, actions, master) != 0 ||
         master->upgrade == NULL || master->memory_watch == NULL || make_reload(master) != 0)
         return fail("out of memory");
+    if (host_table_assign(&server->hosts, &server->segment, server->config, why, sizeof(why)) != 0)
+        return fail(why);
     if (capacity_prepare(server, server->config->workers_processes, server->config->workers_threads,
                          why, sizeof(why)) != 0)
         return fail(why);

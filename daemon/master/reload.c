@@ -184,9 +184,12 @@ static int prepare(struct reload *reload, char *why, size_t size)
         return -1;
     }
     if (prepare_sockets(server, why, size) == 0) {
-        if (server_load_certificates(server, why, size) == 0) {
-            reload->previous_tls = previous;
-            return 0;
+        if (host_table_assign(&server->hosts, &server->segment, server->config, why, size) == 0) {
+            if (server_load_certificates(server, why, size) == 0) {
+                reload->previous_tls = previous;
+                return 0;
+            }
+            host_table_abandon(&server->hosts, &server->segment);
         }
         listeners_abandon(server->listeners);
     }
@@ -346,6 +349,7 @@ int reload_commit(struct reload *reload)
     if (dispatch_update_listeners(setup->dispatch) != 0)
         event_log(LEVEL_ERROR, "cannot accept connections: out of memory");
     setup->committed(setup->context);
+    host_table_commit(&server->hosts, &server->segment);
     server_publish_config(server);
     if (metrics_sockets_replace(&server->metrics, &reload->metrics))
         supervisor_renew_metrics(setup->supervisor);
@@ -368,6 +372,7 @@ int reload_abandon(struct reload *reload)
     listeners_abandon(server->listeners);
     metrics_sockets_close(&reload->metrics);
     log_files_close(&reload->logs);
+    host_table_abandon(&server->hosts, &server->segment);
     free_config(server->config);
     server->config = reload->previous;
     tls_context_free(server->tls);

@@ -44,6 +44,7 @@ int server_create_segment(struct server *server, bool beside, char *why, size_t 
                                       .max_workers = config->workers_max_processes,
                                       .max_threads = config->workers_max_threads,
                                       .cache_entries = cache_slots(cache_entries(config)),
+                                      .max_hosts = host_table_room(config),
                                       .ring_bytes = config->log_ring,
                                       .beside = beside};
     struct segment_master *block;
@@ -148,6 +149,7 @@ void server_release(struct server *server)
         close(server->doorbell);
     log_files_close(&server->logs);
     metrics_sockets_close(&server->metrics);
+    host_table_free(&server->hosts);
     tls_context_free(server->tls);
     tls_tickets_free(server->tickets);
     pid_file_release(&server->pid_file);

@@ -10,6 +10,7 @@
 #include "daemon/config/config.h"
 #include "daemon/logger/log_files.h"
 #include "daemon/logger/salvage.h"
+#include "daemon/master/host_table.h"
 #include "daemon/master/listeners.h"
 #include "daemon/master/metrics_sockets.h"
 #include "daemon/master/pid_file.h"
@@ -29,6 +30,7 @@ struct server {
     struct listeners *listeners; /* NULL once the shutdown has begun */
     struct metrics_sockets metrics;
     struct pid_file pid_file;
+    struct host_table hosts;
     struct message_memory memory; /* as last sent to the workers */
     int doorbell;                 /* eventfd: wakes the logger */
     struct log_files logs;

@@ -86,6 +86,7 @@ static pid_t fork_worker(const struct worker_process *worker, struct server *ser
                                  .tickets = server->tickets,
                                  .segment = &server->segment,
                                  .slot = worker->slot,
+                                 .host_places = server->hosts.place,
                                  .command_fd = pairs->commands[1],
                                  .connection_fd = pairs->connections[1],
                                  .doorbell = server->doorbell,

@@ -1,10 +1,12 @@
 #include "daemon/metrics/exposition.h"
 
 #include "common/clock.h"
+#include "common/host_totals.h"
 #include "common/server_status.h"
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define PREFIX "webserverd_"
@@ -248,6 +250,92 @@ static void put_latency(const struct exposition *to)
     }
 }
 
+/* Hosts */
+
+/* A name of the configuration has no character that a label escapes. */
+struct hosts {
+    struct host_totals *host;
+    size_t count;
+};
+
+static void put_host_responses(const struct exposition *to, const struct hosts *hosts)
+{
+    static const char family[] = PREFIX "host_responses";
+
+    describe(to, family, "counter", UNIT_COUNT, "Responses by host and class of status");
+    for (size_t i = 0; i < hosts->count; i++)
+        for (int metric = HOST_METRIC_responses_2xx; metric <= HOST_METRIC_responses_5xx; metric++)
+            fprintf(to->out, "%s_total{host=\"%s\",class=\"%s\"} %" PRIu64 "\n", family,
+                    hosts->host[i].name, host_metric_table[metric].label,
+                    hosts->host[i].values[metric]);
+}
+
+static void put_host_bytes(const struct exposition *to, const struct hosts *hosts)
+{
+    static const char family[] = PREFIX "host_body_bytes";
+
+    describe(to, family, "counter", UNIT_BYTES, host_metric_table[HOST_METRIC_body_bytes].help);
+    for (size_t i = 0; i < hosts->count; i++)
+        fprintf(to->out, "%s_total{host=\"%s\"} %" PRIu64 "\n", family, hosts->host[i].name,
+                hosts->host[i].values[HOST_METRIC_body_bytes]);
+}
+
+/*
+ * The bounds are powers of two, at which a coarse bucket ends. Fewer than for threads, because there
+ * may be a thousand hosts.
+ */
+static void put_host_histogram(FILE *out, const char *family, const struct host_totals *host)
+{
+    static const struct {
+        const char *text;
+        uint32_t bit;
+    } ends[] = {{"0.000032768", 15}, {"0.000131072", 17}, {"0.000524288", 19}, {"0.002097152", 21},
+                {"0.008388608", 23}, {"0.033554432", 25}, {"0.134217728", 27}, {"0.536870912", 29},
+                {"2.147483648", 31}, {"8.589934592", 33}, {"34.359738368", 35}};
+    uint64_t below = 0;
+    uint32_t next = 0;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(ends); i++) {
+        uint32_t end = histogram_index(UINT64_C(1) << ends[i].bit) >> HISTOGRAM_COARSE_SHIFT;
+
+        for (; next < end; next++)
+            below += host->latency[next];
+        fprintf(out, "%s_bucket{host=\"%s\",le=\"%s\"} %" PRIu64 "\n", family, host->name,
+                ends[i].text, below);
+    }
+    for (; next < HISTOGRAM_COARSE_BUCKETS; next++)
+        below += host->latency[next];
+    fprintf(out, "%s_bucket{host=\"%s\",le=\"+Inf\"} %" PRIu64 "\n", family, host->name, below);
+    fprintf(out, "%s_sum{host=\"%s\"}", family, host->name);
+    put_value(out, UNIT_NANOSECONDS, host->values[HOST_METRIC_response_time]);
+    fprintf(out, "%s_count{host=\"%s\"} %" PRIu64 "\n", family, host->name, below);
+}
+
+/* A host without a request is left out. */
+static void put_host_latency(const struct exposition *to, const struct hosts *hosts)
+{
+    static const char family[] = PREFIX "host_request_duration_seconds";
+
+    describe(to, family, "histogram", UNIT_NANOSECONDS,
+             host_metric_table[HOST_METRIC_response_time].help);
+    for (size_t i = 0; i < hosts->count; i++)
+        if (host_totals_requests(&hosts->host[i]) > 0)
+            put_host_histogram(to->out, family, &hosts->host[i]);
+}
+
+static void put_hosts(const struct exposition *to)
+{
+    struct hosts hosts;
+
+    hosts.host = host_totals_read_all(to->segment, &hosts.count);
+    if (hosts.count > 0) {
+        put_host_responses(to, &hosts);
+        put_host_bytes(to, &hosts);
+        put_host_latency(to, &hosts);
+    }
+    free(hosts.host);
+}
+
 /* The server */
 
 static void put_gauge(const struct exposition *to, const char *name, enum metric_unit unit,
@@ -302,6 +390,7 @@ void exposition_write(FILE *out, const struct segment *segment, enum exposition_
             put_metric(&to, (enum metric)i);
     put_statuses(&to);
     put_latency(&to);
+    put_hosts(&to);
     if (format == EXPOSITION_OPENMETRICS)
         fputs("# EOF\n", out);
 }

@@ -3,6 +3,7 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
+#include "daemon/transaction/host_counts.h"
 
 #include <assert.h>
 #include <sys/eventfd.h>
@@ -46,6 +47,7 @@ void accounting_pack(const struct transaction *transaction, int status, enum out
         .status = (uint16_t)status,
         .outcome = (uint8_t)outcome,
         .tls = transaction->client->tls,
+        .host = transaction->site->host,
     };
 
     if (context->ring != NULL) {
@@ -135,6 +137,9 @@ void accounting_finish(struct transaction_context *context, uint64_t *record, ui
     assert((size_t)status < ARRAY_LENGTH(metric_of_status) && metric_of_status[status] != 0);
     metric_add(context->metrics, (enum metric)metric_of_status[status], 1);
     metric_add(context->metrics, METRIC_response_time, duration);
+    if (context->host_counts != NULL)
+        host_counts_add(&context->host_counts[record[0] >> 16 & UINT16_MAX], status,
+                        record[BODY_WORD], duration);
     histogram_record(&context->latency[outcome], duration);
     metric_add(context->metrics, METRIC_requests,
                1); /* last, so that a counted request has been logged */

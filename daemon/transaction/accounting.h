@@ -43,7 +43,7 @@ void accounting_check_dropping(struct transaction_context *context);
 /* Length of a packed record in words. */
 static inline uint64_t accounting_words(const uint64_t *record)
 {
-    return record[0] & UINT32_MAX;
+    return log_ring_words(record[0]);
 }
 
 #endif

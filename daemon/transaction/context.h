@@ -24,6 +24,7 @@
 
 struct authentication;
 struct client;
+struct host_place;
 struct tls_context;
 
 /* Fixed while the worker's threads live. */
@@ -32,6 +33,7 @@ struct worker_context {
     const struct segment *segment;
     uint32_t worker_slot;
     struct sites sites;
+    const struct host_place *host_places; /* [sites.count]; NULL: hosts are not counted */
     struct mime_table *mime;
     struct cache *cache;        /* NULL: off */
     uint32_t cache_descriptors; /* maximum number of files that the cache keeps open */
@@ -97,10 +99,11 @@ struct transaction_context {
     /* The thread's block in the segment. */
     struct segment_activity *activity;
     _Atomic uint64_t *metrics;
-    struct histogram *latency; /* by outcome */
-    struct log_ring *ring;     /* NULL: access log off */
-    bool ring_half_full;       /* and the logger has been woken */
-    uint64_t ring_reserved;    /* words reserved for responses that are being sent */
+    struct histogram *latency;               /* by outcome */
+    struct segment_host_counts *host_counts; /* by entry; NULL: hosts are not counted */
+    struct log_ring *ring;                   /* NULL: access log off */
+    bool ring_half_full;                     /* and the logger has been woken */
+    uint64_t ring_reserved;                  /* words reserved for responses that are being sent */
     uint64_t log_wait_from_ns; /* monotonic; 0: no connection waits for space in the ring */
     bool log_dropping;         /* records without space are dropped, until half of it is free */
 

@@ -16,6 +16,7 @@
 
 struct site {
     uint32_t number;
+    uint16_t host;                 /* its entry in section HOSTS of the segment, or 0 */
     const struct config *config;   /* of the server */
     const struct config_host *own; /* NULL: site 0 */
     const char *index;

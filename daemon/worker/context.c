@@ -1,6 +1,7 @@
 #include "daemon/worker/context.h"
 
 #include "daemon/transaction/authentication.h"
+#include "daemon/transaction/host_counts.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -54,6 +55,8 @@ int worker_context_fill(struct worker_context *context, struct segment_worker *b
     if (context->mime == NULL || sites_fill(&context->sites, context->mime) != 0 ||
         make_cache(context) != 0)
         return -1;
+    for (uint32_t i = 0; context->host_places != NULL && i < context->sites.count; i++)
+        context->sites.site[i].host = (uint16_t)context->host_places[i].entry;
     context->offload =
         offload_start(config->workers_offload_queue, config->workers_offload_threads.min,
                       config->workers_offload_threads.max, block);

@@ -25,7 +25,7 @@ int worker_context_open(struct worker_context *context, const struct config *con
 
 /*
  * Creates the remaining members and starts the offload threads, which publish in BLOCK. The caller
- * has set segment, worker_slot, main and doorbell. Returns 0, or -1 with errno.
+ * has set segment, worker_slot, host_places, main and doorbell. Returns 0, or -1 with errno.
  */
 int worker_context_fill(struct worker_context *context, struct segment_worker *block);
 

@@ -17,6 +17,7 @@
 #include "daemon/tls/context.h"
 #include "daemon/tls/signer.h"
 #include "daemon/transaction/accounting.h"
+#include "daemon/transaction/host_counts.h"
 #include "daemon/transaction/memory.h"
 
 #include <errno.h>
@@ -369,6 +370,11 @@ static void init_slot(struct serving_thread *thread)
     context->activity = &block->activity;
     context->metrics = block->metrics;
     context->latency = segment_latency_of(segment, thread->slot);
+    if (context->worker->host_places != NULL) {
+        context->host_counts = segment_host_counts_of(segment, thread->slot);
+        host_counts_claim(context->host_counts, context->worker->host_places,
+                          context->worker->sites.count);
+    }
     if (strcmp(context->worker->config->log_access, "off") != 0)
         context->ring = &thread->ring;
     thread->ring = segment_ring(segment, thread->slot);

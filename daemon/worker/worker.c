@@ -751,6 +751,7 @@ static int set_up(struct worker *worker, const struct worker_setup *setup)
     worker->context.tls_covers = transport_tls_covers;
     worker->tickets = setup->tickets;
     worker->context.worker_slot = setup->slot;
+    worker->context.host_places = setup->host_places;
     worker->context.shortages = &worker->shortages;
     worker->balancer.worker_slot = setup->slot;
     worker->balancer.on = setup->config->workers_balance_connections;

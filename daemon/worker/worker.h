@@ -9,6 +9,7 @@
 #include "common/segment.h"
 #include "daemon/config/config.h"
 
+struct host_place;
 struct tls_context;
 struct tls_tickets;
 
@@ -17,9 +18,10 @@ struct worker_setup {
     const struct config *config;
     const struct tls_context *tls; /* NULL: no listen socket needs it */
     struct segment *segment;
-    struct tls_tickets *tickets; /* of tls; the worker receives new keys */
-    uint32_t slot;               /* of the worker in the segment */
-    int command_fd;              /* its ends of the two channels; the worker owns them */
+    struct tls_tickets *tickets;          /* of tls; the worker receives new keys */
+    uint32_t slot;                        /* of the worker in the segment */
+    const struct host_place *host_places; /* by site; NULL: hosts are not counted */
+    int command_fd;                       /* its ends of the two channels; the worker owns them */
     int connection_fd;
     int doorbell; /* eventfd: wakes the logger; not closed here */
     int lock_fd;  /* the lock of the pid file, held while any process of the daemon lives */

@@ -8,6 +8,7 @@ Without curl, exits with 77.
 import shutil
 import sys
 
+import by_host  # noqa: F401
 import changes  # noqa: F401
 import content  # noqa: F401
 import files  # noqa: F401

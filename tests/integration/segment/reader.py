@@ -10,7 +10,8 @@ import sys
 
 MAGIC, MAJOR = b"WSRVSEG1", 2
 (METRICS, STATES, WORKER_SLOTS, THREAD_SLOTS, MASTER, EVENTS, HISTORY, CONFIG, RATE, LOGGER, LOG_CURSORS, EVENT_CURSORS,
- LOGGER_EVENTS, RATE_BUCKETS, WORKERS, CACHE, CLIENTS, WORKER_EVENTS, THREADS, LATENCY, HITS, RINGS) = range(1, 23)
+ LOGGER_EVENTS, RATE_BUCKETS, WORKERS, CACHE, CLIENTS, WORKER_EVENTS, THREADS, LATENCY, HITS, RINGS, HOSTS,
+ HOST_COUNTS) = range(1, 25)
 METRICS_AT = {"master": (MASTER, 64), "logger": (LOGGER, 128), "worker": (WORKERS, 7744), "thread": (THREADS, 128)}
 SCOPES = ["thread", "worker", "master", "logger"]
 
@@ -58,6 +59,16 @@ class Segment:
         return [{"slot": i, "pid": self.get("i", at + 8), "starts": self.get("I", at + 12)}
                 for i, at in self.entries(WORKER_SLOTS) if self.get("I", at) and self.get("I", at + 4)]
 
+    def hosts(self):
+        """Responses by class, and bytes of bodies."""
+        found = {}
+        for entry, at in self.entries(HOSTS) if HOSTS in self.sections else ():
+            if host := self.get("Q", at):
+                counts = [slot + 1152 * entry for _, slot in self.entries(HOST_COUNTS, THREAD_SLOTS)]
+                found[self.text(at + 8, 256)] = [sum(self.get("Q", at + 16 + 8 * i) for at in counts if self.get("Q", at) == host)
+                                                 for i in range(5)]
+        return found
+
     def events(self):
         rings = [at for kind in (EVENTS, LOGGER_EVENTS) for _, at in self.entries(kind)]
         rings += [at for _, at in self.entries(WORKER_EVENTS, WORKER_SLOTS)]
@@ -75,4 +86,5 @@ class Segment:
 if __name__ == "__main__":
     segment = Segment(sys.argv[1])
     print(json.dumps({"name": segment.text(72, 64), "version": segment.text(136, 32), "listening": segment.text(276, 256),
-                      "metrics": segment.sums(), "workers": segment.workers(), "threads": segment.threads(), "events": segment.events()}))
+                      "metrics": segment.sums(), "workers": segment.workers(), "threads": segment.threads(), "events": segment.events(),
+                      "hosts": segment.hosts()}))

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """run.py BIN MANUAL: readers written after webserverd-shm(7), and its own example, read what wsctl status says."""
+import http.client
 import json
 import os
 import pathlib
@@ -30,16 +31,23 @@ def run_example(name):
 def compare(binaries, name, port):
     for _ in range(REQUESTS):
         urllib.request.urlopen(f"http://127.0.0.1:{port}/page.html").read()
+    for path in ("page.html", "none", "page.html"):
+        connection = http.client.HTTPConnection("127.0.0.1", port)
+        connection.request("GET", f"/{path}", headers={"Host": "localhost.example"})
+        connection.getresponse().read()
     read = output(sys.executable, "-B", HERE / "reader.py", name)
     status = output(binaries / "wsctl", "-n", name, "status", "--json")
-    check("the manual's example", run_example(name), REQUESTS)
+    check("the manual's example", run_example(name), REQUESTS + 3)
     check("name", read["name"], name)
     check("addresses", read["listening"].split(), status["listening"])
-    check("requests", read["metrics"]["requests"], REQUESTS)
+    check("requests", read["metrics"]["requests"], REQUESTS + 3)
     for metric in ("requests", "responses_200", "workers_started", "connections_accepted", "cache_entries"):
         check(metric, read["metrics"][metric], status["metrics"][metric])
     check("pids", [worker["pid"] for worker in read["workers"]], [worker["pid"] for worker in status["workers"]["list"]])
     check("threads", sorted((t["worker"], t["thread"]) for t in read["threads"]), [(w, t) for w in range(2) for t in range(2)])
+    counters = ("responses_2xx", "responses_3xx", "responses_4xx", "responses_5xx", "body_bytes")
+    check("hosts", read["hosts"], {host["name"]: [host[counter] for counter in counters] for host in status["hosts"]})
+    check("requests of a host", read["hosts"]["localhost.example"], [2, 0, 1, 0, read["hosts"]["localhost.example"][4]])
     if not any("page.html" in thread["work"] for thread in read["threads"]):
         raise SystemExit(f"no thread shows the request: {read['threads']}")
     if not any("serves with 2 threads" in text for text in read["events"]):
@@ -51,7 +59,7 @@ def main():
     with tempfile.TemporaryDirectory() as directory:
         os.chmod(directory, 0o755)  # the workers run as another user
         pathlib.Path(directory, "page.html").write_text("page")
-        pathlib.Path(directory, "webserver.ini").write_text("")
+        pathlib.Path(directory, "webserver.ini").write_text("[host localhost.example]\n")
         name = f"test-segment-{os.getpid()}"
         server = subprocess.Popen([binaries / "webserverd", "-f", f"{directory}/webserver.ini", "-o", f"server.name={name}",
                                    "-o", f"server.root={directory}", "-o", f"server.run_dir={directory}/run", "-o", "log.level=info",

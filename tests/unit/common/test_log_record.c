@@ -32,7 +32,7 @@ static void record_round_trips(void **state)
 
     (void)state;
     assert_int_equal(count, LOG_RECORD_HEAD_WORDS + (24 + 17 + 8 + 7) / 8);
-    assert_int_equal(words[0] & UINT32_MAX, count);
+    assert_int_equal(log_ring_words(words[0]), count);
     assert_int_equal(log_record_unpack(words, &copy), 0);
     assert_int_equal(copy.time_ns, record.time_ns);
     assert_int_equal(copy.duration_ns, record.duration_ns);
@@ -43,6 +43,33 @@ static void record_round_trips(void **state)
     assert_span(copy.request_line, record.request_line);
     assert_span(copy.referer, record.referer);
     assert_span(copy.agent, record.agent);
+}
+
+static void host_round_trips(void **state)
+{
+    uint64_t words[LOG_RECORD_WORDS_MAX];
+    struct log_record record = log_sample(), copy;
+
+    (void)state;
+    record.host = UINT16_MAX;
+    log_record_pack(&record, words);
+    assert_int_equal(log_record_unpack(words, &copy), 0);
+    assert_int_equal(copy.host, UINT16_MAX);
+    assert_int_equal(copy.status, record.status);
+}
+
+/* The last records of a killed server of an older version. */
+static void record_of_version_1_is_read(void **state)
+{
+    uint64_t words[LOG_RECORD_WORDS_MAX];
+    struct log_record record = log_sample(), copy;
+
+    (void)state;
+    log_record_pack(&record, words);
+    words[0] = (words[0] & ~(UINT64_C(0xff) << 32)) | UINT64_C(1) << 32;
+    assert_int_equal(log_record_unpack(words, &copy), 0);
+    assert_int_equal(copy.host, 0);
+    assert_span(copy.request_line, record.request_line);
 }
 
 /* Lengths around word boundaries and beyond the limits. */
@@ -120,7 +147,7 @@ static void invalid_record_is_rejected(void **state)
         uint64_t clear, set; /* bits of that word */
     } cases[] = {
         {"version 0", 0, UINT64_C(0xff) << 32, 0},
-        {"version 2", 0, UINT64_C(0xff) << 32, UINT64_C(2) << 32},
+        {"version 3", 0, UINT64_C(0xff) << 32, UINT64_C(3) << 32},
         {"count 0", 0, UINT32_MAX, 0},
         {"count below the head", 0, UINT32_MAX, LOG_RECORD_HEAD_WORDS - 1},
         {"count below the texts", 0, UINT32_MAX, LOG_RECORD_HEAD_WORDS},
@@ -253,6 +280,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(record_round_trips),
+        cmocka_unit_test(host_round_trips),
+        cmocka_unit_test(record_of_version_1_is_read),
         cmocka_unit_test(texts_of_all_lengths_round_trip),
         cmocka_unit_test(padding_is_zero),
         cmocka_unit_test(invalid_record_is_rejected),

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "common/clock.h"
+#include "common/host_totals.h"
 #include "common/segment_reader.h"
 #include "common/segment_writer.h"
 
@@ -25,7 +26,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { WORKERS = 3, THREADS = 5, CACHE_ENTRIES = 7, WHY_BYTES = 256 };
+enum { WORKERS = 3, THREADS = 5, CACHE_ENTRIES = 7, HOSTS = 9, WHY_BYTES = 256 };
 
 static struct segment segment;
 static struct segment_reader reader;
@@ -39,6 +40,7 @@ static struct segment_plan plan_of(const char *instance)
                                  .max_workers = WORKERS,
                                  .max_threads = THREADS,
                                  .cache_entries = CACHE_ENTRIES,
+                                 .max_hosts = HOSTS,
                                  .ring_bytes = 5000}; /* rounded up to 8192 */
 }
 
@@ -501,6 +503,7 @@ static bool is_of_worker_1(uint64_t offset)
 {
     return is_in(offset, SEGMENT_WORKERS, 1, 1) ||
            is_in(offset, SEGMENT_THREADS, THREADS, THREADS) ||
+           is_in(offset, SEGMENT_HOST_COUNTS, THREADS, THREADS) ||
            (offset >= segment.section[SEGMENT_RATE_BUCKETS].offset &&
             offset < segment.section[SEGMENT_WORKERS].offset);
 }
@@ -577,6 +580,87 @@ static void memory_is_reserved_per_slot(void **state)
     segment_sum(&reader.map, METRIC_requests);
     segment_sum(&reader.map, METRIC_cache_entries);
     assert_int_equal(reserved_bytes(), before); /* reading allocates no memory */
+}
+
+static void hosts_have_memory_in_reserved_slots(void **state)
+{
+    uint64_t before, page = 4096;
+
+    (void)state;
+    assert_int_equal(segment_reserve_thread(&segment, 0), 0);
+    assert_int_equal(segment_reserve_thread(&segment, 1), 0);
+    before = reserved_bytes();
+    assert_int_equal(segment_reserve_hosts(&segment, 3), 0);
+    assert_int_equal(reserved_bytes(), before + 2 * page); /* 3 x 1,152 bytes in each */
+    assert_int_equal(segment_reserve_hosts(&segment, 2), 0);
+    assert_int_equal(segment_reserve_hosts(&segment, 4), 0);
+    assert_int_equal(reserved_bytes(), before + 4 * page);
+    before = reserved_bytes();
+    assert_int_equal(segment_reserve_thread(&segment, 2), 0);
+    assert_int_equal(reserved_bytes(), before + segment.section[SEGMENT_THREADS].stride + 2 * page);
+}
+
+static void set_host_counts(uint32_t thread, uint32_t entry, uint64_t id, uint64_t responses,
+                            uint64_t latency_ns)
+{
+    struct segment_host_counts *counts = &segment_host_counts_of(&segment, thread)[entry];
+
+    atomic_store(&counts->id, id);
+    atomic_store(&counts->values[HOST_METRIC_responses_4xx], responses);
+    atomic_store(&counts->latency[histogram_index(latency_ns) >> HISTOGRAM_COARSE_SHIFT],
+                 responses);
+    atomic_store(&counts->latency_max_ns, latency_ns);
+}
+
+/* Not those of threads that counted another host in the same entry. */
+static void host_totals_are_of_the_id(void **state)
+{
+    struct host_totals totals, *all;
+    size_t count;
+
+    (void)state;
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(segment_reserve_thread(&segment, i), 0);
+    assert_int_equal(segment_reserve_hosts(&segment, 4), 0);
+    assert_null(host_totals_read_all(&reader.map, &count));
+    assert_int_equal(count, 0);
+    segment_store_host(&segment, 0, 1, "*");
+    segment_store_host(&segment, 3, 7, "www.example.org");
+    set_host_counts(0, 3, 7, 10, 2000);
+    set_host_counts(1, 3, 6, 100, 9000); /* of the host before */
+    set_host_counts(2, 3, 7, 5, 4000);
+
+    assert_false(host_totals_read(&reader.map, 1, &totals));
+    assert_true(host_totals_read(&reader.map, 3, &totals));
+    assert_string_equal(totals.name, "www.example.org");
+    assert_int_equal(totals.id, 7);
+    assert_int_equal(host_totals_requests(&totals), 15);
+    assert_in_range(host_totals_percentile(&totals, 50), 2000, 2500);
+    assert_int_equal(host_totals_percentile(&totals, 100), 4000);
+    all = host_totals_read_all(&reader.map, &count);
+    assert_int_equal(count, 2);
+    assert_string_equal(all[0].name, "*");
+    assert_int_equal(host_totals_requests(&all[0]), 0);
+    assert_int_equal(host_totals_percentile(&all[0], 50), 0);
+    free(all);
+    segment_store_host(&segment, 3, 0, "");
+    assert_false(host_totals_read(&reader.map, 3, &totals));
+}
+
+/* As of a server of minor version 3. */
+static void segment_without_hosts_is_accepted(void **state)
+{
+    struct segment_plan plan = plan_of(name);
+    size_t count;
+
+    (void)state;
+    plan.max_hosts = 0;
+    assert_int_equal(segment_create(&segment, &plan, why, sizeof(why)), 0);
+    segment_publish(&segment);
+    assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_ATTACHED);
+    assert_null(host_totals_read_all(&reader.map, &count));
+    assert_int_equal(count, 0);
+    remove_segment(state);
 }
 
 static void sums_include_reserved_slots_only(void **state)
@@ -986,6 +1070,9 @@ int main(void)
         PUBLISHED_TEST(threads_are_used_by_their_worker),
         PUBLISHED_TEST(child_writes_only_its_own_pages),
         PUBLISHED_TEST(memory_is_reserved_per_slot),
+        PUBLISHED_TEST(hosts_have_memory_in_reserved_slots),
+        PUBLISHED_TEST(host_totals_are_of_the_id),
+        cmocka_unit_test(segment_without_hosts_is_accepted),
         PUBLISHED_TEST(sums_include_reserved_slots_only),
         CREATED_TEST(metrics_are_found_by_name),
         PUBLISHED_TEST(latency_is_summed),

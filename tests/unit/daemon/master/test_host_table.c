@@ -1,0 +1,222 @@
+/*
+ * Entries of hosts through reloads, and what threads keep of their counts. Each configuration is a list
+ * of names.
+ */
+#include "daemon/master/host_table.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/host_totals.h"
+#include "common/macros.h"
+#include "common/segment_writer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { NAMES_MAX = 8, ROOM = 5 };
+
+static struct segment segment;
+static struct host_table table;
+
+struct names {
+    const char *name[NAMES_MAX]; /* NULL at the end */
+};
+
+static int set_up(void **state)
+{
+    char name[64], why[256];
+    const struct segment_plan plan = {.name = name,
+                                      .socket_path = "",
+                                      .listening = "",
+                                      .max_workers = 1,
+                                      .max_threads = 2,
+                                      .cache_entries = 1,
+                                      .max_hosts = ROOM,
+                                      .ring_bytes = 4096};
+
+    (void)state;
+    snprintf(name, sizeof(name), "test-hosts-%d", (int)getpid());
+    table = (struct host_table){.entry = NULL};
+    return segment_create(&segment, &plan, why, sizeof(why)) != 0 ||
+           segment_reserve_thread(&segment, 0) != 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    host_table_free(&table);
+    segment_destroy(&segment);
+    return 0;
+}
+
+static void assign(const struct names *names)
+{
+    char *name[NAMES_MAX], why[256];
+    struct config_host hosts[NAMES_MAX];
+    struct config config = {.hosts = hosts};
+
+    for (; names->name[config.host_count] != NULL; config.host_count++) {
+        name[config.host_count] = (char *)(uintptr_t)names->name[config.host_count];
+        hosts[config.host_count] =
+            (struct config_host){.names = &name[config.host_count], .name_count = 1};
+    }
+    assert_int_equal(host_table_assign(&table, &segment, &config, why, sizeof(why)), 0);
+}
+
+static void reload(const struct names *names)
+{
+    assign(names);
+    host_table_commit(&table, &segment);
+}
+
+/* The published names in the order of the entries, each followed by a blank; "-": not in use. */
+static const char *published(void)
+{
+    static char text[ROOM * 64];
+    struct host_totals totals;
+
+    text[0] = '\0';
+    for (uint32_t i = 0; i < ROOM; i++)
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s ",
+                 host_totals_read(&segment, i, &totals) ? totals.name : "-");
+    return text;
+}
+
+static void claim(uint32_t thread)
+{
+    host_counts_claim(segment_host_counts_of(&segment, thread), table.place, table.count);
+}
+
+/* A request for the site NUMBER on thread 0. */
+static void count(size_t number)
+{
+    host_counts_add(&segment_host_counts_of(&segment, 0)[table.place[number].entry], 200, 10, 1000);
+}
+
+static uint64_t requests_of(const char *name)
+{
+    struct host_totals totals;
+
+    for (uint32_t i = 0; i < ROOM; i++)
+        if (host_totals_read(&segment, i, &totals) && strcmp(totals.name, name) == 0)
+            return host_totals_requests(&totals);
+    fail_msg("no host %s", name);
+    return 0;
+}
+
+static void hosts_keep_their_entries_through_reloads(void **state)
+{
+    (void)state;
+    reload(&(struct names){{"a", "b", NULL}});
+    assert_string_equal(published(), "* a b - - ");
+    claim(0);
+    count(1);
+    count(2);
+    count(2);
+    reload(&(struct names){{"b", "c", "a", NULL}});
+    assert_string_equal(published(), "* a b c - ");
+    claim(0);
+    count(1); /* b is the first now */
+    assert_int_equal(requests_of("a"), 1);
+    assert_int_equal(requests_of("b"), 3);
+    assert_int_equal(requests_of("c"), 0);
+}
+
+static void entry_of_a_removed_host_begins_at_zero(void **state)
+{
+    (void)state;
+    reload(&(struct names){{"a", "b", NULL}});
+    claim(0);
+    count(1);
+    reload(&(struct names){{"b", NULL}});
+    assert_string_equal(published(), "* - b - - ");
+    reload(&(struct names){{"new", "b", NULL}});
+    assert_string_equal(published(), "* new b - - ");
+    count(1); /* by a worker of the old configuration, which has not claimed the entry */
+    assert_int_equal(requests_of("new"), 0);
+    claim(0);
+    count(1);
+    assert_int_equal(requests_of("new"), 1);
+}
+
+static void abandoned_reload_frees_its_entries(void **state)
+{
+    (void)state;
+    reload(&(struct names){{"a", "b", NULL}});
+    claim(0);
+    count(1);
+    assign(&(struct names){{"c", "b", NULL}});
+    assert_string_equal(published(), "* a b c - ");
+    host_table_abandon(&table, &segment);
+    assert_string_equal(published(), "* a b - - ");
+    assert_int_equal(table.count, 3);
+    count(1);
+    assert_int_equal(requests_of("a"), 2);
+}
+
+static void hosts_may_come_and_go_altogether(void **state)
+{
+    (void)state;
+    reload(&(struct names){{NULL}});
+    assert_null(table.place);
+    assert_string_equal(published(), "- - - - - ");
+    reload(&(struct names){{"a", NULL}});
+    assert_string_equal(published(), "* a - - - ");
+    reload(&(struct names){{NULL}});
+    assert_null(table.place);
+    assert_string_equal(published(), "- - - - - ");
+    reload(&(struct names){{"b", NULL}});
+    assert_string_equal(published(), "* b - - - ");
+}
+
+static void hosts_beyond_the_table_share_the_first_entry(void **state)
+{
+    (void)state;
+    reload(&(struct names){{"a", "b", "c", "d", "e", "f", NULL}});
+    assert_string_equal(published(), "* a b c d ");
+    assert_int_equal(table.place[5].entry, 0);
+    assert_int_equal(table.place[6].entry, 0);
+    claim(0);
+    count(0);
+    count(6);
+    assert_int_equal(requests_of("*"), 2);
+    reload(&(struct names){{"e", "f", NULL}});
+    reload(&(struct names){{"e", "f", NULL}});
+    assert_string_equal(published(), "* e f - - ");
+}
+
+static void room_is_twice_the_hosts(void **state)
+{
+    static const struct {
+        size_t hosts;
+        uint32_t room;
+    } cases[] = {{0, 64}, {31, 64}, {32, 66}, {1000, 2002}, {100000, SEGMENT_HOSTS_MAX}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
+        assert_int_equal(host_table_room(&(struct config){.host_count = cases[i].hosts}),
+                         cases[i].room);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(hosts_keep_their_entries_through_reloads),
+        TEST(entry_of_a_removed_host_begins_at_zero),
+        TEST(abandoned_reload_frees_its_entries),
+        TEST(hosts_may_come_and_go_altogether),
+        TEST(hosts_beyond_the_table_share_the_first_entry),
+        cmocka_unit_test(room_is_twice_the_hosts),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
