@@ -123,7 +123,7 @@ static const struct argument {
     {"wsconsole", "", "view", "@views"},
     {"wsconsole", "", "once", "@views"},
     {"wsconsole", "", "csv", "@views"},
-    {"wsconsole", "", "span", "1m 5m 15m"},
+    {"wsconsole", "", "span", "1m 5m 15m 1h 6h 24h"},
     {"wsconsole", "", "record", "@files"},
     {"wsconsole", "", "replay", "@files"},
     {"wsconsole", "", "lab", "list @scenarios"},

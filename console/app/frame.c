@@ -192,23 +192,31 @@ static void draw_head(const struct frame *frame, const struct canvas *head)
 
 /* The line above the foot: the time shown (unless live), or the filter */
 
-/* Draws the history as a graph of one line, with a mark at the time shown. */
+/*
+ * Draws the seconds of the history, or for an older moment its steps, as a graph of one line, with a
+ * mark at the time shown.
+ */
 static void draw_timeline(const struct frame *frame, const struct canvas *line, int x)
 {
-    static double values[SEGMENT_HISTORY_SAMPLES];
+    static double values[HISTORY_VALUES];
     const struct scene *scene = frame->scene;
-    size_t length = history_length(scene->history), peak;
+    size_t length = history_length(scene->history), back = frame->timeline->back, peak;
     wchar_t cells[LINE_COLUMNS];
     int width = line->width - x - 1, column;
 
     width = width < LINE_COLUMNS ? width : LINE_COLUMNS;
     if (width < LEAST_TIMELINE || length == 0)
         return;
-    history_whole(scene->history, SERIES_REQUESTS, values, length);
+    if (back < length) {
+        history_whole(scene->history, SERIES_REQUESTS, values, length);
+    } else {
+        length = history_all_steps(scene->history, SERIES_REQUESTS, values);
+        back /= HISTORY_STEP_S;
+    }
     peak = graph_peak(values, length);
     graph_draw(scene->style, values, length, peak < length ? values[peak] : 1, 1, width, cells);
     canvas_cells(line, 0, x, width, TONE_BAR, cells);
-    column = graph_column_of(scene->style, length - 1 - frame->timeline->back, length, width);
+    column = graph_column_of(scene->style, back < length ? length - 1 - back : 0, length, width);
     canvas_cells(line, 0, x + column, 1, TONE_SELECTED, cells + column);
 }
 

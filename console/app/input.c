@@ -11,7 +11,7 @@
 #include <curses.h>
 #include <string.h>
 
-enum { MINUTE_S = 60, REPLAY_STEP_S = 5, WHEEL_LINES = 3 };
+enum { MINUTE_S = 60, REPLAY_STEP_S = 5, WHEEL_LINES = 3, SPAN_MOVES = 15 };
 
 /* Time */
 
@@ -30,6 +30,16 @@ static void toggle_freeze(struct session *session, int amount)
 static void move_seconds(struct session *session, int seconds)
 {
     check(session, timeline_move(&session->timeline, session->watch, seconds));
+}
+
+/* Moves by a minute, or by a fifteenth of a longer span. */
+static void move_far(struct session *session, int direction)
+{
+    int seconds = session->options->span_s / SPAN_MOVES;
+
+    if (watch_replays(session->watch) || seconds < MINUTE_S)
+        seconds = MINUTE_S;
+    move_seconds(session, direction * seconds);
 }
 
 /* One step is longer in a recording. */
@@ -255,8 +265,8 @@ static const struct {
     [ACTION_FREEZE] = {toggle_freeze, 0},
     [ACTION_EARLIER] = {move_steps, -1},
     [ACTION_LATER] = {move_steps, 1},
-    [ACTION_MUCH_EARLIER] = {move_seconds, -MINUTE_S},
-    [ACTION_MUCH_LATER] = {move_seconds, MINUTE_S},
+    [ACTION_MUCH_EARLIER] = {move_far, -1},
+    [ACTION_MUCH_LATER] = {move_far, 1},
     [ACTION_NEXT] = {move_to_mark, 1},
     [ACTION_MARK_NEXT] = {move_to_mark, 1},
     [ACTION_MARK_PREVIOUS] = {move_to_mark, -1},

@@ -166,7 +166,7 @@ static enum options_result read_span(const char *word, struct options *options)
                 options->span_s = options_spans_s[i];
                 return OPTIONS_RUN;
             }
-    return option_wrong(options, "invalid time range '%s' (1m, 5m, 15m)", word);
+    return option_wrong(options, "invalid time range '%s' (1m, 5m, 15m, 1h, 6h, 24h)", word);
 }
 
 static enum options_result read_filter(const char *word, struct options *options)
@@ -414,7 +414,7 @@ const struct option_info option_table[OPTION_COUNT] = {
 #undef FILE
 };
 
-const int options_spans_s[OPTIONS_SPANS] = {60, 300, 900};
+const int options_spans_s[OPTIONS_SPANS] = {60, 300, 900, 3600, 6 * 3600, HISTORY_SPAN_S};
 
 char *option_typed_name(const struct option_info *option, char *buffer)
 {

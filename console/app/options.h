@@ -66,7 +66,7 @@ struct options {
 };
 
 /* Time ranges of graphs, s; the first is the default. */
-enum { OPTIONS_SPANS = 3 };
+enum { OPTIONS_SPANS = 6 };
 extern const int options_spans_s[OPTIONS_SPANS];
 
 enum options_result {

@@ -4,6 +4,7 @@
 #include "console/data/server_info.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 static int play(struct timeline *timeline, struct watch *watch, double speed, uint64_t now_ns)
 {
@@ -58,7 +59,7 @@ static void seek(struct timeline *timeline, const struct replay *replay, long se
 
 int timeline_move(struct timeline *timeline, struct watch *watch, long seconds)
 {
-    long back = (long)timeline->back - seconds;
+    long step = (long)history_resolution(watch_info(watch)->history, timeline->back), back;
     int result;
 
     timeline->mark_ns = 0;
@@ -69,6 +70,7 @@ int timeline_move(struct timeline *timeline, struct watch *watch, long seconds)
     if (!timeline->frozen && seconds > 0)
         return 0; /* live: cannot move forward */
     result = freeze(timeline, watch);
+    back = (long)timeline->back - (labs(seconds) >= step ? seconds : seconds < 0 ? -step : step);
     timeline->back = watch_look_back(watch, back > 0 ? (size_t)back : 0);
     return result;
 }

@@ -1,6 +1,6 @@
 /*
- * The time that a session shows: now, the time of freezing, an earlier second of the history, or a
- * position in a recording. Single thread.
+ * The time that a session shows: now, the time of freezing, an earlier second or step of the history,
+ * or a position in a recording. Single thread.
  */
 #ifndef CONSOLE_TIMELINE_H
 #define CONSOLE_TIMELINE_H
@@ -28,7 +28,7 @@ int timeline_sample(struct timeline *timeline, struct watch *watch, unsigned wan
 /* Freezes or continues. Returns 0, or -1 if out of memory. */
 int timeline_toggle_freeze(struct timeline *timeline, struct watch *watch);
 
-/* Moves by SECONDS in the recording or in the history; moving back freezes a live session. Returns 0,
+/* Moves by SECONDS in the recording or in the history, there by a step at least; moving back freezes a live session. Returns 0,
  * or -1 if out of memory. */
 int timeline_move(struct timeline *timeline, struct watch *watch, long seconds);
 

@@ -7,10 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define STEP_NS     (HISTORY_STEP_S * NS_PER_S)
+#define TOO_LONG_NS (2 * STEP_NS) /* between two samples: the wall clock was changed */
+
 enum {
     THREADS_KEPT = HISTORY_THREADS * SEGMENT_HISTORY_SAMPLES,
     PROCESSES_KEPT = HISTORY_PROCESSES * SEGMENT_HISTORY_SAMPLES,
-    BYTES_MAX = 8 * 1024 * 1024,
+    SECONDS_BYTES_MAX = 8 * 1024 * 1024,
+    STEPS_BYTES_MAX = 16 * 1024 * 1024,
 };
 
 /* Numbers FROM to FROM + COUNT of the threads or processes that were kept. */
@@ -32,7 +36,22 @@ struct second {
 static_assert(sizeof(struct second) * SEGMENT_HISTORY_SAMPLES +
                       sizeof(struct past_thread) * THREADS_KEPT +
                       sizeof(struct process_usage) * PROCESSES_KEPT <=
-                  BYTES_MAX,
+                  SECONDS_BYTES_MAX,
+              "wsconsole(1) states the memory of the history");
+
+/*
+ * The seconds whose time (wall clock) divided by the step has this number. A long graph has thousands
+ * of values, so they are computed once, and are apart from the samples.
+ */
+struct step {
+    uint64_t number;  /* 0: never used */
+    uint64_t time_ns; /* of its last second */
+    bool continuous;  /* the previous step belongs to the same daemon */
+    float series[SERIES_COUNT];
+};
+
+static_assert((sizeof(struct step) + sizeof(struct sample_copy)) * HISTORY_VALUES <=
+                  STEPS_BYTES_MAX,
               "wsconsole(1) states the memory of the history");
 
 struct history {
@@ -41,6 +60,9 @@ struct history {
     uint64_t thread_next;          /* number of the next one */
     struct process_usage *process; /* the same, PROCESSES_KEPT */
     uint64_t process_next;
+    struct step *step;               /* HISTORY_VALUES; number n has index n % HISTORY_VALUES */
+    struct sample_copy *step_sample; /* of each: the counters of its last second, all latency */
+    uint64_t first_step;
     uint64_t next; /* number of the next second; its index is number % SEGMENT_HISTORY_SAMPLES */
     bool broken;
     uint64_t back; /* see history_look_back() */
@@ -55,7 +77,10 @@ struct history *history_create(void)
     history->ring = calloc(SEGMENT_HISTORY_SAMPLES, sizeof(*history->ring));
     history->thread = calloc(THREADS_KEPT, sizeof(*history->thread));
     history->process = calloc(PROCESSES_KEPT, sizeof(*history->process));
-    if (history->ring == NULL || history->thread == NULL || history->process == NULL) {
+    history->step = calloc(HISTORY_VALUES, sizeof(*history->step));
+    history->step_sample = calloc(HISTORY_VALUES, sizeof(*history->step_sample));
+    if (history->step == NULL || history->step_sample == NULL || history->ring == NULL ||
+        history->thread == NULL || history->process == NULL) {
         history_destroy(history);
         return NULL;
     }
@@ -66,6 +91,8 @@ void history_destroy(struct history *history)
 {
     if (history == NULL)
         return;
+    free(history->step_sample);
+    free(history->step);
     free(history->process);
     free(history->thread);
     free(history->ring);
@@ -86,6 +113,54 @@ static uint64_t missing_seconds(const struct history *history, uint64_t time_ns)
     return missing < SEGMENT_HISTORY_SAMPLES ? missing : SEGMENT_HISTORY_SAMPLES;
 }
 
+static double value_of(const struct sample_copy *before, const struct sample_copy *now,
+                       enum series series);
+
+/* NULL: there is no step with this number. */
+static struct step *step_at(const struct history *history, uint64_t number)
+{
+    struct step *step = &history->step[number % HISTORY_VALUES];
+
+    return number != 0 && step->number == number ? step : NULL;
+}
+
+static struct sample_copy *sample_of(const struct history *history, const struct step *step)
+{
+    return &history->step_sample[step->number % HISTORY_VALUES];
+}
+
+/* The step before STEP, of the same daemon; NULL: none. */
+static const struct sample_copy *sample_before(const struct history *history,
+                                               const struct step *step)
+{
+    const struct step *before = step_at(history, step->number - 1);
+
+    return before != NULL && step->continuous ? sample_of(history, before) : NULL;
+}
+
+static void add_to_step(struct history *history, const struct sample_copy *sample, bool continuous)
+{
+    uint64_t number = sample->time_ns / STEP_NS;
+    struct step *step = &history->step[number % HISTORY_VALUES];
+    struct sample_copy *sum = &history->step_sample[number % HISTORY_VALUES];
+
+    if (step->number != number) {
+        *step = (struct step){.number = number, .continuous = true};
+        memset(sum, 0, sizeof(*sum));
+    }
+    step->continuous &= continuous;
+    step->time_ns = sum->time_ns = sample->time_ns;
+    memcpy(sum->values, sample->values, sizeof(sample->values));
+    for (int i = 0; i < HISTOGRAM_COARSE_BUCKETS; i++)
+        sum->latency[i] += sample->latency[i];
+    if (sample->latency_max_ns > sum->latency_max_ns)
+        sum->latency_max_ns = sample->latency_max_ns;
+    for (int i = 0; i < SERIES_COUNT; i++)
+        step->series[i] = (float)value_of(sample_before(history, step), sum, (enum series)i);
+    if (history->first_step == 0 || number < history->first_step)
+        history->first_step = number;
+}
+
 void history_push(struct history *history, const struct sample_copy *sample, const char *letters)
 {
     bool first = history->next == 0;
@@ -103,6 +178,7 @@ void history_push(struct history *history, const struct sample_copy *sample, con
     memset(second->letters, 0, sizeof(second->letters));
     if (letters != NULL)
         memcpy(second->letters, letters, sizeof(second->letters));
+    add_to_step(history, sample, second->continuous);
     history->broken = false;
 }
 
@@ -161,21 +237,73 @@ bool history_second(const struct history *history, size_t back, const struct sam
     return second->present;
 }
 
-void history_times(const struct history *history, uint64_t *times_ns, size_t count)
+/* Wall clock of the newest second; 0: none. It is never in a gap. */
+static uint64_t newest_ns(const struct history *history)
 {
-    uint64_t end = history->next - history->back, oldest = history->next - history_length(history);
+    return history->next > 0 ? second_at(history, history->next - 1)->sample.time_ns : 0;
+}
 
-    for (size_t i = 0; i < count; i++) {
-        uint64_t back = count - i;
-        const struct second *second = end >= oldest + back ? second_at(history, end - back) : NULL;
+/* The time BACK seconds before the newest second. */
+static uint64_t time_back(const struct history *history, uint64_t back)
+{
+    uint64_t newest = newest_ns(history);
 
-        times_ns[i] = second != NULL && second->present ? second->sample.time_ns : 0;
-    }
+    return newest > back * NS_PER_S ? newest - back * NS_PER_S : 0;
+}
+
+/* How many seconds before the newest second STEP ends. */
+static size_t back_of_step(const struct history *history, const struct step *step)
+{
+    return (size_t)((newest_ns(history) - step->time_ns + NS_PER_S / 2) / NS_PER_S);
+}
+
+/* The first step that is older than all seconds; steps have lower numbers than this one. */
+static uint64_t steps_end(const struct history *history)
+{
+    return time_back(history, history_length(history)) / STEP_NS;
+}
+
+/* The step at TIME_NS or the next one, if it is older than all seconds; else NULL. */
+static const struct step *step_from(const struct history *history, uint64_t time_ns)
+{
+    uint64_t end = steps_end(history), oldest = newest_ns(history) / STEP_NS, number;
+
+    oldest = oldest > HISTORY_VALUES ? oldest - HISTORY_VALUES + 1 : 1;
+    number = time_ns / STEP_NS > oldest ? time_ns / STEP_NS : oldest;
+    if (number >= end && end > 0)
+        number = end - 1;
+    for (; number < end; number++)
+        if (step_at(history, number) != NULL)
+            return step_at(history, number);
+    return NULL;
+}
+
+size_t history_reach(const struct history *history)
+{
+    const struct step *oldest = step_from(history, 0);
+    size_t length = history_length(history);
+
+    return oldest != NULL ? back_of_step(history, oldest) : length > 0 ? length - 1 : 0;
+}
+
+size_t history_resolution(const struct history *history, size_t back)
+{
+    size_t length = history_length(history);
+
+    /* the newest step ends up to a step and a second before the oldest second */
+    return back < length                         ? 1
+           : back <= length + HISTORY_STEP_S + 1 ? HISTORY_STEP_S + 2
+                                                 : HISTORY_STEP_S;
 }
 
 size_t history_back_of(const struct history *history, uint64_t time_ns)
 {
+    const struct step *step =
+        time_ns <= time_back(history, history_length(history)) ? step_from(history, time_ns) : NULL;
     size_t found = 0;
+
+    if (step != NULL)
+        return back_of_step(history, step);
 
     for (size_t back = 0; back < history_length(history); back++) {
         const struct second *second = second_at(history, history->next - 1 - back);
@@ -189,48 +317,49 @@ size_t history_back_of(const struct history *history, uint64_t time_ns)
     return found;
 }
 
-/* Increase of METRIC from BEFORE to NOW, per second; NAN if there is no previous second. */
-static double rate(const struct second *before, const struct second *now, enum metric metric)
+/* Increase of METRIC from BEFORE to NOW, per second; NAN without BEFORE. */
+static double rate(const struct sample_copy *before, const struct sample_copy *now,
+                   enum metric metric)
 {
     uint64_t took;
 
-    if (!now->continuous || before == NULL || !before->present)
+    if (before == NULL)
         return NAN;
-    took = now->sample.time_ns - before->sample.time_ns;
-    if (now->sample.time_ns <= before->sample.time_ns || took > 10 * NS_PER_S)
-        took = NS_PER_S; /* the wall clock was changed */
-    return figure_rate(before->sample.values[metric], now->sample.values[metric], took);
+    took = now->time_ns - before->time_ns;
+    if (now->time_ns <= before->time_ns || took > TOO_LONG_NS)
+        took = NS_PER_S;
+    return figure_rate(before->values[metric], now->values[metric], took);
 }
 
-/* The source of a figure: two consecutive seconds. */
-struct step {
-    const struct second *before, *now;
+/* The source of a figure: two consecutive samples. */
+struct samples {
+    const struct sample_copy *before, *now;
 };
 
-static double source(const void *step, enum metric metric)
+static double source(const void *samples, enum metric metric)
 {
-    const struct step *own = step;
+    const struct samples *own = samples;
 
-    return metric_table[metric].kind == KIND_GAUGE ? (double)own->now->sample.values[metric]
+    return metric_table[metric].kind == KIND_GAUGE ? (double)own->now->values[metric]
                                                    : rate(own->before, own->now, metric);
 }
 
-static double figure(const struct second *before, const struct second *now, enum figure figure)
+static double figure(const struct sample_copy *before, const struct sample_copy *now,
+                     enum figure figure)
 {
-    return figure_value(figure, source, &(struct step){before, now});
+    return figure_value(figure, source, &(struct samples){before, now});
 }
 
-static double percentile(const struct second *now, double percent)
+static double percentile(const struct sample_copy *now, double percent)
 {
-    uint64_t value = sample_percentile(&now->sample, percent);
+    uint64_t value = sample_percentile(now, percent);
 
     return value > 0 ? (double)value : NAN;
 }
 
-static double value_of(const struct second *before, const struct second *now, enum series series)
+static double value_of(const struct sample_copy *before, const struct sample_copy *now,
+                       enum series series)
 {
-    if (!now->present)
-        return HISTORY_GAP;
     switch (series) {
     case SERIES_REQUESTS:
         return rate(before, now, METRIC_requests);
@@ -243,7 +372,7 @@ static double value_of(const struct second *before, const struct second *now, en
     case SERIES_LATENCY_MAX:
         return percentile(now, 100);
     case SERIES_CONNECTIONS:
-        return (double)now->sample.values[METRIC_connections_open];
+        return (double)now->values[METRIC_connections_open];
     case SERIES_ERRORS:
         return figure(before, now, FIGURE_errors);
     case SERIES_HIT_RATIO:
@@ -258,30 +387,141 @@ static double value_of(const struct second *before, const struct second *now, en
     return NAN;
 }
 
-/* Fills VALUES with the COUNT seconds before number END. */
-static void fill_series(const struct history *history, uint64_t end, enum series series,
+/* The value of the step with NUMBER. */
+static double step_value(const struct history *history, uint64_t number, enum series series)
+{
+    const struct step *step = step_at(history, number);
+
+    return step != NULL                   ? (double)step->series[series]
+           : number < history->first_step ? NAN
+                                          : HISTORY_GAP;
+}
+
+/* The step of the second BACK seconds before the newest one, which is older than all seconds. */
+static uint64_t older_step(const struct history *history, uint64_t back)
+{
+    return history_length(history) == SEGMENT_HISTORY_SAMPLES ? time_back(history, back) / STEP_NS
+                                                              : 0;
+}
+
+/* The value of the second BACK seconds before the newest one; of an older one, that of its step. */
+static double second_value(const struct history *history, uint64_t back, enum series series)
+{
+    const struct second *now, *before;
+
+    if (back >= history_length(history))
+        return step_value(history, older_step(history, back), series);
+    now = second_at(history, history->next - 1 - back);
+    before =
+        back + 1 < history_length(history) ? second_at(history, history->next - 2 - back) : NULL;
+    if (!now->present)
+        return HISTORY_GAP;
+    return value_of(before != NULL && before->present && now->continuous ? &before->sample : NULL,
+                    &now->sample, series);
+}
+
+/* Fills VALUES with the COUNT seconds up to the one BACK seconds before the newest. */
+static void fill_series(const struct history *history, uint64_t back, enum series series,
                         double *values, size_t count)
 {
-    uint64_t oldest = history->next - history_length(history);
+    for (size_t i = 0; i < count; i++)
+        values[i] = second_value(history, back + count - 1 - i, series);
+}
+
+/* The number of the last step without data that is newer than the second shown. */
+static uint64_t step_shown(const struct history *history)
+{
+    uint64_t shown_ns = time_back(history, history->back);
+    const struct step *step = step_at(history, shown_ns / STEP_NS);
+
+    return shown_ns / STEP_NS - (step != NULL && step->time_ns > shown_ns + NS_PER_S / 2);
+}
+
+/* The end of the second BACK seconds before the newest one, or of its step; 0: none. */
+static uint64_t second_time(const struct history *history, uint64_t back)
+{
+    const struct second *second;
+    const struct step *step;
+
+    if (back >= history_length(history)) {
+        step = step_at(history, older_step(history, back));
+        return step != NULL ? step->time_ns : 0;
+    }
+    second = second_at(history, history->next - 1 - back);
+    return second->present ? second->sample.time_ns : 0;
+}
+
+size_t history_values(int span_s)
+{
+    return (size_t)(span_s <= SEGMENT_HISTORY_SAMPLES ? span_s : span_s / HISTORY_STEP_S);
+}
+
+size_t history_span(const struct history *history, enum series series, int span_s, double *values)
+{
+    size_t count = history_values(span_s);
+    uint64_t last = step_shown(history);
+
+    if (span_s <= SEGMENT_HISTORY_SAMPLES) {
+        fill_series(history, history->back, series, values, count);
+        return count;
+    }
+    for (size_t i = 0; i < count; i++)
+        values[i] =
+            last >= count - 1 - i ? step_value(history, last - (count - 1 - i), series) : NAN;
+    return count;
+}
+
+size_t history_span_times(const struct history *history, int span_s, uint64_t *times_ns)
+{
+    size_t count = history_values(span_s);
+    uint64_t last = step_shown(history);
 
     for (size_t i = 0; i < count; i++) {
-        uint64_t back = count - i;
+        uint64_t back = count - 1 - i;
+        const struct step *step = last > back ? step_at(history, last - back) : NULL;
 
-        values[i] = end < oldest + back
-                        ? NAN
-                        : value_of(end == oldest + back ? NULL : second_at(history, end - back - 1),
-                                   second_at(history, end - back), series);
+        times_ns[i] = span_s <= SEGMENT_HISTORY_SAMPLES ? second_time(history, history->back + back)
+                      : step != NULL                    ? step->time_ns
+                                                        : 0;
     }
+    return count;
+}
+
+bool history_latency(const struct history *history, uint64_t from_s, uint64_t to_s,
+                     uint64_t *buckets)
+{
+    bool known = false;
+
+    for (uint64_t number = (from_s + HISTORY_STEP_S - 1) / HISTORY_STEP_S;
+         number * HISTORY_STEP_S < to_s; number++) {
+        const struct step *step = step_at(history, number);
+
+        known |= step != NULL;
+        for (int i = 0; step != NULL && i < HISTOGRAM_COARSE_BUCKETS; i++)
+            buckets[i] += sample_of(history, step)->latency[i];
+    }
+    return known;
+}
+
+size_t history_all_steps(const struct history *history, enum series series, double *values)
+{
+    uint64_t newest = newest_ns(history) / STEP_NS;
+    size_t count = history_reach(history) / HISTORY_STEP_S + 1;
+
+    count = count < HISTORY_VALUES ? count : HISTORY_VALUES;
+    for (size_t i = 0; i < count; i++)
+        values[i] = step_value(history, newest - (count - 1 - i), series);
+    return count;
 }
 
 void history_series(const struct history *history, enum series series, double *values, size_t count)
 {
-    fill_series(history, history->next - history->back, series, values, count);
+    fill_series(history, history->back, series, values, count);
 }
 
 void history_whole(const struct history *history, enum series series, double *values, size_t count)
 {
-    fill_series(history, history->next, series, values, count);
+    fill_series(history, 0, series, values, count);
 }
 
 /* Cursor */
@@ -446,13 +686,32 @@ static int make_room(struct history_cursor *cursor, const struct snapshot *prese
     return 0;
 }
 
+/* Of a step only the sums and the latency are known. */
+static void show_step(struct history_cursor *cursor, const struct history *history,
+                      const struct snapshot *present, const struct step *step)
+{
+    const struct second nothing = {.present = false};
+
+    describe(&cursor->snapshot, present, sample_of(history, step));
+    take_kept(cursor, history, &nothing);
+    cursor->snapshot.worker_count = cursor->snapshot.thread_count = 0;
+    model_take_past(cursor->model, &cursor->snapshot, sample_before(history, step),
+                    sample_of(history, step), NULL, 0);
+}
+
 size_t history_cursor_set(struct history_cursor *cursor, const struct history *history,
                           const struct snapshot *present, size_t back)
 {
     const struct sample_copy *sample, *before;
     const char *letters;
     struct snapshot *then = &cursor->snapshot;
+    const struct step *step =
+        back >= history_length(history) ? step_from(history, time_back(history, back)) : NULL;
 
+    if (step != NULL && make_room(cursor, present) == 0) {
+        show_step(cursor, history, present, step);
+        return back_of_step(history, step);
+    }
     if (back >= history_length(history))
         back = history_length(history) > 0 ? history_length(history) - 1 : 0;
     while (back > 0 && !history_second(history, back, &sample, &letters, &before))

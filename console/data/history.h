@@ -1,6 +1,7 @@
 /*
- * The last 15 minutes second by second, from the history section of the segment: a ring of samples
- * that all graphs are drawn from, and a cursor on one of its seconds. Pure; the console's only thread.
+ * The last 15 minutes second by second, from the history section of the segment, and 24 hours in
+ * steps of 10 s, as long as the console runs: rings that all graphs are drawn from, and a cursor on a
+ * second or a step. Pure; the console's only thread.
  */
 #ifndef CONSOLE_HISTORY_H
 #define CONSOLE_HISTORY_H
@@ -70,6 +71,15 @@ void history_look_back(struct history *history, size_t back);
 bool history_second(const struct history *history, size_t back, const struct sample_copy **sample,
                     const char **letters, const struct sample_copy **before);
 
+/*
+ * Seconds between the newest second and the oldest second or step: how far history_cursor_set() can
+ * look back.
+ */
+size_t history_reach(const struct history *history);
+
+/* The seconds by which to move from BACK to reach another second or step. */
+size_t history_resolution(const struct history *history, size_t back);
+
 /* The value of a second without a daemon, between seconds with one. */
 #define HISTORY_GAP (-INFINITY)
 
@@ -78,18 +88,38 @@ bool history_second(const struct history *history, size_t back, const struct sam
 void history_series(const struct history *history, enum series series, double *values,
                     size_t count);
 
+/*
+ * The same for the last SPAN_S seconds (at most HISTORY_SPAN_S): a value for each second, or for each
+ * step if the span is longer than the seconds are kept. VALUES has HISTORY_VALUES places. Both return
+ * the number of values.
+ */
+enum {
+    HISTORY_STEP_S = 10,
+    HISTORY_SPAN_S = 24 * 60 * 60,
+    HISTORY_VALUES = HISTORY_SPAN_S / HISTORY_STEP_S
+};
+size_t history_values(int span_s);
+size_t history_span(const struct history *history, enum series series, int span_s, double *values);
+
+/* The ends of these seconds or steps (wall clock, ns); 0 in a gap and before the first. */
+size_t history_span_times(const struct history *history, int span_s, uint64_t *times_ns);
+
+/*
+ * Adds the latency of the steps that begin in the seconds FROM_S to TO_S (wall clock) to BUCKETS, all
+ * outcomes together. False if none is known.
+ */
+bool history_latency(const struct history *history, uint64_t from_s, uint64_t to_s,
+                     uint64_t *buckets);
+
+/* The values of all steps up to the newest second, regardless of history_look_back(). */
+size_t history_all_steps(const struct history *history, enum series series, double *values);
+
 /* history_series() for all COUNT = history_length() seconds, regardless of history_look_back(). */
 void history_whole(const struct history *history, enum series series, double *values, size_t count);
 
 /*
- * The ends of the COUNT seconds that history_series() has (wall clock, ns); 0 in a gap and before the
- * first second.
- */
-void history_times(const struct history *history, uint64_t *times_ns, size_t count);
-
-/*
- * How many seconds before the newest second TIME_NS (wall clock) is: the second that ends with it or
- * just after it. 0 if it is newer than all, the oldest second if it is older.
+ * How many seconds before the newest second TIME_NS (wall clock) is: the second or step that ends
+ * with it or just after it. 0 if it is newer than all, the oldest second if it is older.
  */
 size_t history_back_of(const struct history *history, uint64_t time_ns);
 
@@ -104,8 +134,8 @@ struct history_cursor *history_cursor_create(void);
 void history_cursor_destroy(struct history_cursor *cursor);
 
 /*
- * Moves to the second BACK seconds before the newest one; if that is in a gap, to the first second
- * after the gap. Returns how many seconds back that is; 0: there is none, and the model is not
+ * Moves to the second or the step BACK seconds before the newest second; if that is in a gap, to the
+ * first one after the gap. Returns how many seconds back that is; 0: there is none, and the model is not
  * valid.
  */
 size_t history_cursor_set(struct history_cursor *cursor, const struct history *history,

@@ -8,6 +8,8 @@
 
 #define BASE_EVERY_NS   (NS_PER_S / 2)
 #define INTERVAL_MIN_NS (NS_PER_S / 20)
+#define LONGEST_NS                                                                                 \
+    (20 * NS_PER_S) /* between two samples of the history, which are up to 10 s apart */
 
 /* The counters at one time, by slot; zero for a slot that was not reserved. */
 struct base {
@@ -214,7 +216,7 @@ static uint64_t past_interval_ns(const struct model *model)
     if (model->past_before == NULL)
         return 0;
     from = model->past_before->time_ns;
-    return to <= from || to - from > 10 * NS_PER_S ? NS_PER_S : to - from;
+    return to <= from || to - from > LONGEST_NS ? NS_PER_S : to - from;
 }
 
 uint64_t model_interval_ns(const struct model *model)

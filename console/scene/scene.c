@@ -22,13 +22,12 @@ struct scene scene_of(const struct watch *watch)
                           .origins = watch_origins(watch)};
 }
 
-size_t scene_marks(const struct scene *scene, size_t count, struct graph_mark *marks)
+size_t scene_marks(const struct scene *scene, int span_s, struct graph_mark *marks)
 {
-    static uint64_t times_ns[SEGMENT_HISTORY_SAMPLES]; /* too large for the stack */
+    static uint64_t times_ns[HISTORY_VALUES]; /* too large for the stack */
+    size_t count = history_span_times(scene->history, span_s, times_ns);
     size_t found = 0, at = scene->marks->count;
 
-    count = count < SEGMENT_HISTORY_SAMPLES ? count : SEGMENT_HISTORY_SAMPLES;
-    history_times(scene->history, times_ns, count);
     for (size_t i = count; i > 1 && found < GRAPH_MARKS_MAX; i--) {
         const struct mark *mark;
 

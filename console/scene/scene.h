@@ -57,10 +57,10 @@ struct scene {
 struct scene scene_of(const struct watch *watch);
 
 /*
- * The marks within the last COUNT seconds, as indices of the values of history_series(); MARKS has
+ * The marks within the last SPAN_S seconds, as indices of the values of history_span(); MARKS has
  * GRAPH_MARKS_MAX places. Returns their number.
  */
-size_t scene_marks(const struct scene *scene, size_t count, struct graph_mark *marks);
+size_t scene_marks(const struct scene *scene, int span_s, struct graph_mark *marks);
 
 /*
  * The contract of a view. A view is one file with its state, its functions and, at the end, a

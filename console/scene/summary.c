@@ -90,6 +90,10 @@ static void append_offload(const struct snapshot *now, char *line, size_t size, 
 void summary_processes(const struct snapshot *now, char *line, size_t size, int width)
 {
     line[0] = '\0';
+    if (now->workers_wanted == 0 && now->thread_count == 0) {
+        summary_append(line, size, width, "threads not recorded");
+        return;
+    }
     if (now->workers_wanted == 0) { /* a past moment */
         summary_append(line, size, width, "threads %" PRIu32, snapshot_threads_actual(now));
         summary_append(line, size, width, "workers %" PRIu32, snapshot_workers_actual(now));

@@ -362,7 +362,7 @@ static void draw_axes(const struct panel *panel, const struct canvas *canvas,
         draw_label(canvas, bottom - 1,
                    scaled->lower > 0 ? graph_number(panel->unit, scaled->lower, label) : "0");
     draw_label(canvas, bottom,
-               units_format_time_ms(span, sizeof(span), (uint64_t)panel->count * 1000));
+               units_format_time_ms(span, sizeof(span), (uint64_t)panel->span_s * 1000));
     canvas_repeat(canvas, bottom, LABEL_WIDTH, 1, TONE_DIM, ascii ? L'+' : L'└');
     canvas_repeat(canvas, bottom, LABEL_WIDTH + 1, width, TONE_DIM, ascii ? L'-' : L'─');
     if (peak_column >= 0)

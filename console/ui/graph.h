@@ -93,8 +93,9 @@ struct panel {
     bool bad;             /* in the tone of errors */
     bool logarithmic;     /* except of ratios: several decades up to the peak, not from 0 */
     double now;           /* NAN: none */
-    const double *values; /* one per second, the newest last; NAN and gaps as in graph_draw() */
-    size_t count;         /* seconds */
+    const double *values; /* at equal distances, the newest last; NAN and gaps as in graph_draw() */
+    size_t count;
+    int span_s; /* of all values */
     const struct graph_mark *marks;
     size_t mark_count;
     const char *detail; /* below the title: as many items as fit, separated by ", " or two blanks */

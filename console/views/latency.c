@@ -63,14 +63,29 @@ static int shown_outcome(const struct state *state)
     return state->shown == 0 ? OUTCOME_ALL : state->shown - 1;
 }
 
+/*
+ * Adds the seconds FROM_S to TO_S (wall clock) to BUCKETS. Over more than 15 minutes, only all outcomes
+ * together are known. Returns false if none was recorded.
+ */
+static bool add_seconds(const struct scene *scene, int outcome, uint64_t from_s, uint64_t to_s,
+                        uint64_t *buckets)
+{
+    bool known = false;
+
+    if (outcome == OUTCOME_ALL && scene->span_s > OUTCOMES_SECONDS)
+        return history_latency(scene->history, from_s, to_s, buckets);
+    for (uint64_t second = from_s; second < to_s; second++)
+        known |= outcomes_second(scene->outcomes, second, outcome, buckets);
+    return known;
+}
+
 /* Adds up the last SECONDS before the moment shown. */
 static void collect(const struct scene *scene, int outcome, int seconds, uint64_t *buckets)
 {
-    uint64_t last = scene->wall_ns / NS_PER_S;
+    uint64_t end = scene->wall_ns / NS_PER_S + 1;
 
     memset(buckets, 0, BUCKETS * sizeof(*buckets));
-    for (int i = 0; i < seconds; i++)
-        outcomes_second(scene->outcomes, last - (uint64_t)i, outcome, buckets);
+    add_seconds(scene, outcome, end - (uint64_t)seconds, end, buckets);
 }
 
 static uint64_t count_of(const uint64_t *buckets)
@@ -310,12 +325,10 @@ static bool column_of(const struct scene *scene, int outcome, int x, int width, 
 {
     uint64_t first = scene->wall_ns / NS_PER_S - (uint64_t)scene->span_s + 1;
     int from = x * scene->span_s / width, to = (x + 1) * scene->span_s / width;
-    bool known = false;
 
     memset(buckets, 0, BUCKETS * sizeof(*buckets));
-    for (int i = from; i < (to > from ? to : from + 1); i++)
-        known |= outcomes_second(scene->outcomes, first + (uint64_t)i, outcome, buckets);
-    return known;
+    return add_seconds(scene, outcome, first + (uint64_t)from,
+                       first + (uint64_t)(to > from ? to : from + 1), buckets);
 }
 
 static double fill_heat(const struct scene *scene, int outcome, const struct range *range,
@@ -374,7 +387,7 @@ static void draw_heat(const struct state *state, const struct scene *scene,
     heat_draw(&map, scene->style, values, map.height, map.width, most);
     draw_heat_labels(scene, canvas, range, map.height);
     graph_draw_marks(canvas, map.height + 1, LABEL + 1, map.width, GRAPH_BLOCKS, marks,
-                     scene_marks(scene, (size_t)scene->span_s, marks), (size_t)scene->span_s);
+                     scene_marks(scene, scene->span_s, marks), history_values(scene->span_s));
 }
 
 static void draw(void *state, const struct scene *scene, const struct canvas *canvas)

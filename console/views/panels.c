@@ -128,15 +128,13 @@ const struct metric_panel panel_cache = {"cache hits", SERIES_HIT_RATIO, GRAPH_R
 void metric_panel_draw(const struct metric_panel *panel, const struct scene *scene,
                        const struct canvas *canvas)
 {
-    static double values[SEGMENT_HISTORY_SAMPLES];
-    size_t count = (size_t)scene->span_s, peak;
+    static double values[HISTORY_VALUES];
+    size_t count = history_span(scene->history, panel->series, scene->span_s, values);
+    size_t peak = graph_peak(values, count);
     char detail[PANEL_TEXT];
     double now = panel->value(scene);
     struct graph_mark marks[GRAPH_MARKS_MAX];
 
-    count = count < SEGMENT_HISTORY_SAMPLES ? count : SEGMENT_HISTORY_SAMPLES;
-    history_series(scene->history, panel->series, values, count);
-    peak = graph_peak(values, count);
     if (count > 0 && now > 0 && (peak >= count || now > values[peak]))
         values[count - 1] = now; /* the current second may be the peak */
     panel->detail(scene, detail, sizeof(detail));
@@ -148,8 +146,9 @@ void metric_panel_draw(const struct metric_panel *panel, const struct scene *sce
                                .now = now,
                                .values = values,
                                .count = count,
+                               .span_s = scene->span_s,
                                .marks = marks,
-                               .mark_count = scene_marks(scene, count, marks),
+                               .mark_count = scene_marks(scene, scene->span_s, marks),
                                .detail = detail},
                canvas);
 }

@@ -202,8 +202,8 @@ static void draw_requests(struct scroll *scroll, const struct scene *scene,
 static void draw_rate(const struct scene *scene, const struct canvas *canvas)
 {
     static double values[SUBJECT_SECONDS];
-    size_t count =
-        (size_t)scene->span_s < SUBJECT_SECONDS ? (size_t)scene->span_s : SUBJECT_SECONDS;
+    int span_s = scene->span_s < SUBJECT_SECONDS ? scene->span_s : SUBJECT_SECONDS;
+    size_t count = (size_t)span_s;
     struct graph_mark marks[GRAPH_MARKS_MAX];
     char detail[PANEL_TEXT], since[TEXT_SHORT], bytes[TEXT_SHORT], total[TEXT_SHORT];
     uint64_t second_ns = scene->wall_ns > NS_PER_S ? scene->wall_ns - NS_PER_S : 0;
@@ -221,8 +221,9 @@ static void draw_rate(const struct scene *scene, const struct canvas *canvas)
                                .now = values[count - 1],
                                .values = values,
                                .count = count,
+                               .span_s = span_s,
                                .marks = marks,
-                               .mark_count = scene_marks(scene, count, marks),
+                               .mark_count = scene_marks(scene, span_s, marks),
                                .detail = detail},
                canvas);
 }

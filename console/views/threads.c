@@ -429,7 +429,7 @@ static const struct list list = {
 
 static bool ready(const struct scene *scene)
 {
-    return snapshot_workers_actual(model_now(scene->model)) > 0;
+    return scene->moment == MOMENT_PAST || snapshot_workers_actual(model_now(scene->model)) > 0;
 }
 
 static void draw_effect(const struct scene *scene, const struct canvas *canvas)
@@ -453,6 +453,11 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
         now);
     struct canvas rest, effect;
 
+    if (scene->moment == MOMENT_PAST && now->thread_count == 0) {
+        canvas_wrapped(canvas, canvas->height / 3, TONE_DIM,
+                       "Threads are recorded for 15 minutes; Right goes to a later moment.");
+        return;
+    }
     used += strip_draw_legend(canvas, used, legend, now);
     used += tall; /* blank line */
     rest = canvas_part(canvas, used, 0, canvas->height - used, canvas->width);

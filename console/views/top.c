@@ -508,7 +508,7 @@ static const char *const help[] = {
     "The most requested paths, clients, errors, and the slowest paths.",
     "clients shows open connections by address, how many requests are LEFT of the",
     "burst, and how many were LIMITED (response 429); - means not counted.",
-    "m shows the next list, g sets the window to 1, 5 or 15 minutes; it is",
+    "m shows the next list, g sets the window, at most 15 minutes; it is",
     "shorter if older requests are no longer known: \"last 40s of 5m\".",
     "The first 1024 keys of ten seconds are counted exactly. With more, a count may be",
     "incomplete: 45+ is at least 45, and AT MOST is its upper bound.",

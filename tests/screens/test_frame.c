@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "common/macros.h"
 #include "stage.h"
 
 #include <signal.h>
@@ -168,6 +169,25 @@ static void help_explains_the_numbers(void **state)
     terminal_type(terminal, "?");
     ASSERT_SHOWS("subject", "The requests of one path", "statuses",
                  "Its responses by status: share and number since then");
+}
+
+/* Beyond 15 minutes a graph has steps of 10 s; the two minutes of the fixture are at its end. */
+static void graphs_span_up_to_a_day(void **state)
+{
+    static const char *const spans[] = {"5m └", "15m └", "1h └", "6h └", "24h └", "1m └"};
+
+    (void)state;
+    stage_fixture();
+    stage_console(40, 120, NULL, NULL);
+    ASSERT_SHOWS("10.0k total", "1m └");
+    for (size_t i = 0; i < ARRAY_LENGTH(spans); i++) {
+        terminal_type(terminal, "g");
+        stage_shows(&spans[i], 1);
+    }
+    terminal_type(terminal, "ggg");
+    ASSERT_SHOWS("1h └", "peak 590"); /* 5000 requests in a second, 100 in the nine others */
+    terminal_type(terminal, "3");
+    ASSERT_SHOWS("over time", "1h └");
 }
 
 static void filter_applies_to_all_views(void **state)
@@ -911,6 +931,7 @@ int main(void)
         cmocka_unit_test_teardown(history_is_shown_by_second, stage_teardown),
         cmocka_unit_test_teardown(marks_stand_on_graphs, stage_teardown),
         cmocka_unit_test_teardown(help_explains_the_numbers, stage_teardown),
+        cmocka_unit_test_teardown(graphs_span_up_to_a_day, stage_teardown),
         cmocka_unit_test_teardown(graphs_have_a_logarithmic_scale, stage_teardown),
         cmocka_unit_test_teardown(key_hints_follow_the_view, stage_teardown),
         cmocka_unit_test_teardown(filter_applies_to_all_views, stage_teardown),

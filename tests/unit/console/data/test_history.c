@@ -144,8 +144,8 @@ static void full_ring_keeps_the_newest_seconds(void **state)
         push(i, i * i);
     assert_int_equal(history_length(history), SEGMENT_HISTORY_SAMPLES);
     history_series(history, SERIES_REQUESTS, values, SEGMENT_HISTORY_SAMPLES + 10);
-    assert_true(isnan(values[9]));
-    assert_true(isnan(values[10])); /* the previous second is overwritten */
+    assert_true(isfinite(values[9])); /* of its step */
+    assert_true(isnan(values[10]));   /* the previous second is overwritten */
     assert_float_equal(values[11], (double)(2 * (SEGMENT_HISTORY_SAMPLES + 6) - 1), 1e-6);
     assert_float_equal(values[SEGMENT_HISTORY_SAMPLES + 9],
                        (double)(2 * (2 * SEGMENT_HISTORY_SAMPLES + 4) - 1), 1e-6);
@@ -274,6 +274,101 @@ static void many_threads_are_kept_for_a_shorter_time(void **state)
     model_destroy(model);
 }
 
+enum { HOUR_S = 3600, DAY_S = 24 * HOUR_S, LONG_S = DAY_S + 2 * HOUR_S };
+
+/* LONG_S seconds: 5 requests per second, in the last hour 9. */
+static void push_more_than_a_day(void)
+{
+    for (uint64_t i = 0; i < LONG_S; i++)
+        push(i, i < LONG_S - HOUR_S ? 5 * i : 5 * (LONG_S - HOUR_S) + 9 * (i - (LONG_S - HOUR_S)));
+}
+
+static void steps_of_ten_seconds_cover_a_day(void **state)
+{
+    static double values[HISTORY_VALUES];
+    static uint64_t times_ns[HISTORY_VALUES];
+    size_t count;
+
+    (void)state;
+    push_more_than_a_day();
+    assert_in_range(history_reach(history), DAY_S - 2 * HISTORY_STEP_S, DAY_S);
+    count = history_span(history, SERIES_REQUESTS, DAY_S, values);
+    assert_int_equal(count, DAY_S / HISTORY_STEP_S);
+    assert_float_equal(values[count - 1], 9, 1e-3);
+    assert_float_equal(values[count - HOUR_S / HISTORY_STEP_S - 2], 5, 1e-3);
+    assert_float_equal(values[1], 5, 1e-3);
+    assert_int_equal(history_span_times(history, HOUR_S, times_ns), HOUR_S / HISTORY_STEP_S);
+    assert_int_equal(times_ns[10] - times_ns[9], HISTORY_STEP_S * NS_PER_S);
+    count = history_span(history, SERIES_REQUESTS, 60, values);
+    assert_int_equal(count, 60);
+    history_look_back(history,
+                      2 * HOUR_S); /* a short graph of long ago has the value of each step */
+    assert_int_equal(history_span(history, SERIES_REQUESTS, 60, values), 60);
+    assert_float_equal(values[0], 5, 1e-3);
+    assert_float_equal(values[59], 5, 1e-3);
+}
+
+/* From the newest second back to the oldest step, and forward again. */
+static void cursor_reaches_each_step(void **state)
+{
+    static struct thread_sample thread[1];
+    static struct histogram latency[1];
+    struct history_cursor *cursor = history_cursor_create();
+    struct worker_sample worker;
+    struct snapshot now = snapshot_of(thread, 1, &worker, latency, LONG_S);
+    size_t back = 0, moved, moves = 0;
+
+    (void)state;
+    assert_non_null(cursor);
+    push_more_than_a_day();
+    while ((moved = history_cursor_set(cursor, history, &now,
+                                       back + history_resolution(history, back))) > back) {
+        back = moved;
+        moves++;
+    }
+    assert_int_equal(back, history_reach(history));
+    assert_in_range(moves, SEGMENT_HISTORY_SAMPLES + (DAY_S - SEGMENT_HISTORY_SAMPLES) / 10 - 3,
+                    SEGMENT_HISTORY_SAMPLES + (DAY_S - SEGMENT_HISTORY_SAMPLES) / 10);
+    while (back > 1) {
+        moved = history_cursor_set(cursor, history, &now, back - history_resolution(history, back));
+        assert_true(moved < back);
+        back = moved;
+        moves--;
+    }
+    assert_in_range(moves, 0, 2);
+    assert_in_range(history_cursor_set(cursor, history, &now, 3 * HOUR_S), 3 * HOUR_S - 10,
+                    3 * HOUR_S + 10);
+    assert_float_equal(model_rate(history_cursor_model(cursor), METRIC_requests), 5, 1e-3);
+    history_cursor_destroy(cursor);
+}
+
+static void mark_of_long_ago_is_found(void **state)
+{
+    uint64_t newest_s = 1000 + LONG_S - 1;
+
+    (void)state;
+    push_more_than_a_day();
+    assert_int_equal(history_back_of(history, (newest_s - 30) * NS_PER_S), 30);
+    assert_in_range(history_back_of(history, (newest_s - 5 * HOUR_S) * NS_PER_S), 5 * HOUR_S - 10,
+                    5 * HOUR_S);
+}
+
+static void latency_of_steps_adds_up(void **state)
+{
+    uint64_t buckets[HISTOGRAM_COARSE_BUCKETS] = {0};
+    struct sample_copy sample;
+
+    (void)state;
+    for (uint64_t i = 0; i < 2000; i++) {
+        sample = sample_at(i, i);
+        sample.latency[7] = 3;
+        history_push(history, &sample, NULL);
+    }
+    assert_true(history_latency(history, 1000, 1100, buckets));
+    assert_int_equal(buckets[7], 300);
+    assert_false(history_latency(history, 100, 200, buckets));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -284,6 +379,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(hit_ratio_without_lookups_is_nan, begin, end),
         cmocka_unit_test_setup_teardown(latency_is_of_its_own_second, begin, end),
         cmocka_unit_test_setup_teardown(full_ring_keeps_the_newest_seconds, begin, end),
+        cmocka_unit_test_setup_teardown(steps_of_ten_seconds_cover_a_day, begin, end),
+        cmocka_unit_test_setup_teardown(cursor_reaches_each_step, begin, end),
+        cmocka_unit_test_setup_teardown(mark_of_long_ago_is_found, begin, end),
+        cmocka_unit_test_setup_teardown(latency_of_steps_adds_up, begin, end),
         cmocka_unit_test_setup_teardown(past_second_has_its_threads_and_processes, begin, end),
         cmocka_unit_test_setup_teardown(many_threads_are_kept_for_a_shorter_time, begin, end),
     };
