@@ -131,6 +131,8 @@ static const struct argument {
     {"wsload", "", "keepalive", "on off both"},
     {"wsload", "", "urls", "@files"},
     {"wsload", "", "har", "@files"},
+    {"wsload", "", "csv", "@files"},
+    {"wsload", "", "rows", "seq random once"},
     {"wsload", "", "think", "recorded"},
     {"wsload", "", "order", "seq random each once"},
     {"wsload", "", "replay", "@files"},

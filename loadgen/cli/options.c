@@ -260,9 +260,9 @@ static bool check_sweep(struct option_reader *reader)
         return option_fail(
             reader,
             "a sweep conflicts with --rate, --ramp, --stages and --replay: it is a closed loop");
-    if (plan->order == PLAN_ORDER_ONCE)
-        return option_fail(reader,
-                           "a sweep conflicts with --order once: each point needs requests");
+    if (plan->once || plan->rows == PLAN_ROWS_ONCE)
+        return option_fail(reader, "a sweep conflicts with %s once: each point needs requests",
+                           plan->once ? "--order" : "--rows");
     if (plan->control_fd >= 0)
         return option_fail(reader, "--control-fd conflicts with sweep");
     if (plan->format == PLAN_FORMAT_HDR || plan->format >= PLAN_FORMAT_JUNIT)
@@ -343,6 +343,8 @@ static void complete(struct plan *plan)
         plan->rounds = 1;
     if (plan->url_count == 0)
         plan->urls[plan->url_count++] = OPTIONS_DEFAULT_URL;
+    if (plan->once)
+        plan->rows = PLAN_ROWS_ONCE;
     if (plan->har_file != NULL && !plan->order_given)
         plan->order = PLAN_ORDER_EACH;
     if (plan->method == NULL)
@@ -351,7 +353,7 @@ static void complete(struct plan *plan)
         for (size_t i = 0; i < plan->stage_count; i++)
             plan->duration_ms += plan->stages[i].duration_ms;
     if (plan->requests == 0 && plan->duration_ms == 0 && plan->replay_file == NULL &&
-        plan->order != PLAN_ORDER_ONCE)
+        plan->rows != PLAN_ROWS_ONCE)
         plan->duration_ms = DEFAULT_DURATION_MS;
     plan_set_connections(plan, max_connections(plan));
 }
@@ -376,6 +378,22 @@ static bool check_har(struct option_reader *reader)
     return true;
 }
 
+static bool check_csv(struct option_reader *reader)
+{
+    const struct plan *plan = reader->plan;
+
+    if (plan->csv_file == NULL && plan->rows_given)
+        return option_fail(reader, "--rows requires --csv FILE; for a list use --order");
+    if (plan->csv_file != NULL && plan->replay_file != NULL)
+        return option_fail(reader, "--csv conflicts with --replay: a log has no variables");
+    if (plan->once && plan->rows_given && plan->rows != PLAN_ROWS_ONCE)
+        return option_fail(reader, "--order once conflicts with --rows seq and random");
+    if (plan_is_open(plan) && plan->order == PLAN_ORDER_EACH && plan->rows == PLAN_ROWS_ONCE)
+        return option_fail(reader, "--rows once with --order each conflicts with --rate: a "
+                                   "connection without a row would leave requests unsent");
+    return true;
+}
+
 /* Rejects conflicting options. */
 static bool check(struct option_reader *reader)
 {
@@ -393,10 +411,11 @@ static bool check(struct option_reader *reader)
     if (plan->replay_file != NULL && (plan->urls_file != NULL || plan->ramp_ms > 0 ||
                                       plan->stage_count > 0 || plan->warmup_ms > 0))
         return option_fail(reader, "--replay conflicts with -f, --ramp, --stages and --warmup");
-    if (plan->replay_file != NULL && plan->order != PLAN_ORDER_SEQUENCE)
+    if (plan->replay_file != NULL && plan->order_given)
         return option_fail(reader, "--replay conflicts with --order: the log has times");
-    if (plan->order == PLAN_ORDER_ONCE && plan->warmup_ms > 0)
-        return option_fail(reader, "--order once conflicts with --warmup, which would use it up");
+    if ((plan->once || plan->rows == PLAN_ROWS_ONCE) && plan->warmup_ms > 0)
+        return option_fail(reader, "%s once conflicts with --warmup, which would use it up",
+                           plan->once ? "--order" : "--rows");
     if (plan->poisson && (!open || plan->replay_file != NULL))
         return option_fail(reader, "--arrivals poisson requires a rate: -r N");
     if (plan->replay_speed != 1 && plan->replay_file == NULL && !plan->think_recorded)
@@ -422,7 +441,8 @@ static bool check(struct option_reader *reader)
         return option_fail(reader, "--control-fd conflicts with --repeat");
     if (plan->command == PLAN_MERGE)
         return check_merge(reader);
-    return check_har(reader) && (plan->command != PLAN_SWEEP || check_sweep(reader));
+    return check_har(reader) && check_csv(reader) &&
+           (plan->command != PLAN_SWEEP || check_sweep(reader));
 }
 
 enum options_result options_parse(int argc, char *const *argv, uint32_t cores, struct plan *plan,

@@ -46,6 +46,7 @@ SWITCH(verbose, verbose, true)
 
 STRING(urls, urls_file)
 STRING(har, har_file)
+STRING(csv, csv_file)
 STRING(replay, replay_file)
 STRING(body, body)
 STRING(body_file, body_file)
@@ -107,17 +108,36 @@ bool option_set_order(struct option_reader *reader, struct option_value value)
         [PLAN_ORDER_SEQUENCE] = "seq",
         [PLAN_ORDER_RANDOM] = "random",
         [PLAN_ORDER_EACH] = "each",
-        [PLAN_ORDER_ONCE] = "once",
     };
+    struct plan *plan = reader->plan;
 
+    plan->order_given = true;
+    plan->once = strcmp(value.text, "once") == 0;
+    plan->order = PLAN_ORDER_SEQUENCE;
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
         if (strcmp(value.text, names[i]) == 0) {
-            reader->plan->order = (enum plan_order)i;
-            reader->plan->order_given = true;
+            plan->order = (enum plan_order)i;
             return true;
         }
-    return option_fail(reader, "%s %s: unknown (seq, random, each, once)", value.spelling,
-                       value.text);
+    return plan->once || option_fail(reader, "%s %s: unknown (seq, random, each, once)",
+                                     value.spelling, value.text);
+}
+
+bool option_set_rows(struct option_reader *reader, struct option_value value)
+{
+    static const char *const names[] = {
+        [PLAN_ROWS_SEQUENCE] = "seq",
+        [PLAN_ROWS_RANDOM] = "random",
+        [PLAN_ROWS_ONCE] = "once",
+    };
+
+    reader->plan->rows_given = true;
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+        if (strcmp(value.text, names[i]) == 0) {
+            reader->plan->rows = (enum plan_rows)i;
+            return true;
+        }
+    return option_fail(reader, "%s %s: unknown (seq, random, once)", value.spelling, value.text);
 }
 
 bool option_set_speed(struct option_reader *reader, struct option_value value)

@@ -16,11 +16,10 @@ enum { FIRST_WAVE = 20 };
 /* The due times and requests of an open loop: from the rate, or from a replayed log. */
 struct schedule {
     struct request_plan *request_plan;
-    uint64_t origin_ns;       /* the run's begin, monotonic */
-    struct arrivals arrivals; /* by rate */
-    const struct request_entry
-        *entry; /* if the list is sent once: the next one; NULL: none is left */
-    bool once;
+    uint64_t origin_ns;                /* the run's begin, monotonic */
+    struct arrivals arrivals;          /* by rate */
+    const struct request_entry *entry; /* if the list ends: the next one; NULL: none is left */
+    bool ends;                         /* the list ends */
     bool replay;
 };
 
@@ -50,11 +49,11 @@ struct driver {
     struct driver_settings settings;
     struct engine *engine;
     struct slot **slots;
-    uint32_t slot_count; /* at least settings.slots */
-    uint32_t in_flight;
-    uint32_t started;         /* slots that the waves have reached */
-    struct slot_queue free;   /* open loop */
-    struct schedule schedule; /* open loop */
+    uint32_t slot_count;          /* at least settings.slots */
+    uint32_t in_flight, thinking; /* slots */
+    uint32_t started;             /* slots that the waves have reached */
+    struct slot_queue free;       /* open loop */
+    struct schedule schedule;     /* open loop */
     bool open;
     bool exhausted; /* no more requests: the list or the schedule has ended */
     uint64_t origin_ns;
@@ -70,23 +69,32 @@ static struct timeval timeval_of_us(uint64_t us)
 
 /* ---- The schedule of an open loop ---- */
 
+/* Sets the next entry of a list that ends. */
+static void fetch_entry(struct schedule *schedule, uint64_t *random)
+{
+    size_t unused = 0; /* such a list has no positions of slots */
+
+    schedule->entry = schedule->replay ? request_plan_take_entry(schedule->request_plan)
+                                       : request_plan_next(schedule->request_plan, &unused, random);
+}
+
 static void schedule_begin(struct schedule *schedule, struct request_plan *request_plan,
-                           uint64_t origin_ns)
+                           uint64_t origin_ns, uint64_t *random)
 {
     *schedule = (struct schedule){
         .request_plan = request_plan,
         .origin_ns = origin_ns,
         .replay = request_plan->plan->replay_file != NULL,
     };
-    schedule->once = schedule->replay || request_plan->plan->order == PLAN_ORDER_ONCE;
-    if (schedule->once)
-        schedule->entry = request_plan_take_entry(request_plan);
+    schedule->ends = schedule->replay || request_plan_limit(request_plan) > 0;
+    if (schedule->ends)
+        fetch_entry(schedule, random);
 }
 
 /* When the next request is due, monotonic ns; UINT64_MAX: there is none. */
 static uint64_t schedule_next_ns(const struct schedule *schedule)
 {
-    if (schedule->once && schedule->entry == NULL)
+    if (schedule->ends && schedule->entry == NULL)
         return UINT64_MAX;
     if (schedule->replay)
         return schedule->origin_ns + schedule->entry->due_ns;
@@ -103,9 +111,9 @@ static const struct request_entry *schedule_take(struct schedule *schedule, size
 
     if (!schedule->replay)
         arrivals_step(&schedule->arrivals);
-    if (!schedule->once)
+    if (!schedule->ends)
         return request_plan_next(schedule->request_plan, position, random);
-    schedule->entry = request_plan_take_entry(schedule->request_plan);
+    fetch_entry(schedule, random);
     return entry;
 }
 
@@ -157,8 +165,8 @@ static void begin_request(struct driver *driver, uint32_t number, const struct r
 
 static void check_end(struct driver *driver, uint64_t now_ns)
 {
-    if (driver->in_flight == 0 &&
-        (driver->exhausted || budget_share_is_exhausted(driver->config.share, now_ns)))
+    if (driver->in_flight == 0 && ((driver->exhausted && driver->thinking == 0) ||
+                                   budget_share_is_exhausted(driver->config.share, now_ns)))
         event_base_loopbreak(driver->config.base);
 }
 
@@ -196,6 +204,7 @@ static void on_think_time_over(evutil_socket_t fd, short events, void *context)
 
     (void)fd;
     (void)events;
+    driver->thinking--;
     if (slot->number >= driver->settings.slots)
         turn_off(driver, slot->number);
     else
@@ -213,6 +222,7 @@ static void start_thinking(struct driver *driver, struct slot *slot)
                                                                    : (uint64_t)(think_ms * 1000));
 
     slot->state = SLOT_THINKING;
+    driver->thinking++;
     events_add(slot->thinking, &wait);
 }
 
@@ -301,7 +311,7 @@ static void start_open(struct driver *driver)
     const struct driver_config *config = &driver->config;
     uint64_t now_ns = clock_monotonic_ns();
 
-    schedule_begin(&driver->schedule, config->request_plan, driver->origin_ns);
+    schedule_begin(&driver->schedule, config->request_plan, driver->origin_ns, &driver->random);
     arrivals_begin(&driver->schedule.arrivals, &driver->settings.rate, config->index,
                    driver->settings.threads, config->plan->poisson);
     if (config->late)

@@ -57,10 +57,12 @@ static bool is_named(const char *field, const char *name, size_t length)
     return strncasecmp(field, name, length) == 0 && field[length] == ':';
 }
 
+/* Fields with variables are among the request's own. */
 static bool plan_has_field(const struct plan *plan, const char *name, size_t length)
 {
     for (size_t i = 0; i < plan->header_count; i++)
-        if (is_named(plan->headers[i], name, length))
+        if (is_named(plan->headers[i], name, length) &&
+            !request_plan_is_template(plan, plan->headers[i]))
             return true;
     return false;
 }
@@ -175,7 +177,8 @@ static bool make_fields(const struct plan *plan, const struct request *request,
     for (const struct curl_slist *field = request->own_fields; good && field; field = field->next)
         good = is_replaced(plan, field->data) || append_field(list, field->data);
     for (size_t i = 0; good && i < plan->header_count; i++)
-        good = append_field(list, plan->headers[i]);
+        good = request_plan_is_template(plan, plan->headers[i]) ||
+               append_field(list, plan->headers[i]);
     return good && append_connection(plan, request, list) &&
            (!plan->gzip || append_pair(list, "Accept-Encoding", "gzip")) &&
            (plan->range == NULL || append_range(list, plan->range)) &&

@@ -42,7 +42,13 @@ enum plan_order {
     PLAN_ORDER_SEQUENCE, /* as listed, repeatedly */
     PLAN_ORDER_RANDOM,   /* by weight */
     PLAN_ORDER_EACH,     /* each slot sends the list by itself */
-    PLAN_ORDER_ONCE,     /* as listed; the run ends with the list */
+};
+
+/* The order of the rows of a table, or of the passes over a list without one. */
+enum plan_rows {
+    PLAN_ROWS_SEQUENCE, /* repeatedly */
+    PLAN_ROWS_RANDOM,
+    PLAN_ROWS_ONCE, /* the run ends with the last row */
 };
 
 /* A part of the run with its own rate or number of connections. */
@@ -90,7 +96,10 @@ struct plan {
     const char *urls_file; /* a list of URLs, or an access log; NULL: none */
     const char *har_file;  /* a HAR recording; NULL: none */
     enum plan_order order;
-    bool order_given;
+    bool order_given, once; /* once: --order once */
+    const char *csv_file;   /* a table of variables; NULL: none */
+    enum plan_rows rows;
+    bool rows_given;
     const char *replay_file; /* an access log to replay with its timing; NULL: none */
     double replay_speed;     /* factor for recorded times: 2 is twice as fast */
     const char *method;

@@ -1,6 +1,8 @@
 #include "loadgen/plan/prepare.h"
 
+#include "loadgen/plan/expansion.h"
 #include "loadgen/plan/har_file.h"
+#include "loadgen/plan/input.h"
 #include "loadgen/plan/message.h"
 #include "loadgen/plan/request_file.h"
 
@@ -10,8 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BODY_STEP = 64 * 1024 };
-
 static int fail(char *why, size_t size, const char *text)
 {
     snprintf(why, size, "%s", text);
@@ -20,34 +20,13 @@ static int fail(char *why, size_t size, const char *text)
 
 /* ---- Requests ---- */
 
-/* Reads all of FILE. Returns false with errno. */
-static bool read_all(FILE *file, char **text, size_t *length)
-{
-    size_t capacity = 0;
-
-    do {
-        char *grown = realloc(*text, capacity + BODY_STEP);
-
-        if (grown == NULL)
-            return false;
-        *text = grown;
-        capacity += BODY_STEP;
-        *length += fread(*text + *length, 1, capacity - *length, file);
-    } while (*length == capacity);
-    return ferror(file) == 0;
-}
-
 static int read_body_file(struct request_plan *request_plan, const char *name, char *why,
                           size_t size)
 {
-    FILE *file = fopen(name, "re");
-    bool good = file != NULL && read_all(file, &request_plan->body, &request_plan->body_length);
-
-    if (!good)
-        snprintf(why, size, "cannot read body file '%s': %s", name, strerror(errno));
-    if (file != NULL)
-        fclose(file);
-    return good ? 0 : -1;
+    if (input_read(name, &request_plan->body, &request_plan->body_length))
+        return 0;
+    snprintf(why, size, "cannot read body file '%s': %s", name, strerror(errno));
+    return -1;
 }
 
 static int read_body(struct request_plan *request_plan, char *why, size_t size)
@@ -71,20 +50,13 @@ static const char *file_of(const struct plan *plan)
                                        : plan->urls_file;
 }
 
-/* If there is a file, the URL of the command line is only the base of the paths in the file. */
-static int add_urls(struct request_plan *request_plan, char *why, size_t size)
+static int read_file(struct request_plan *request_plan, const char *file, char *why, size_t size)
 {
     const struct plan *plan = request_plan->plan;
-    const char *file = file_of(plan);
     int result;
 
-    for (size_t i = 0; i < plan->url_count; i++)
-        if (request_plan_add(request_plan, &(struct request_parts){.url = plan->urls[i]},
-                             (struct request_entry){0}, why, size) != 0)
-            return -1;
-    if (file == NULL)
-        return 0;
     request_plan->entry_count = 0;
+    request_plan->makes_templates = plan->csv_file != NULL;
     result = plan->har_file != NULL
                  ? har_file_read(request_plan, file, plan->think_recorded, why, size)
                  : request_file_read(request_plan, file, plan->replay_file != NULL, why, size);
@@ -94,6 +66,25 @@ static int add_urls(struct request_plan *request_plan, char *why, size_t size)
         return 0;
     snprintf(why, size, "'%s' contains no valid request", file);
     return -1;
+}
+
+/* If there is a file, the URL of the command line is only the base of the paths in the file. */
+static int add_urls(struct request_plan *request_plan, char *why, size_t size)
+{
+    const struct plan *plan = request_plan->plan;
+    const char *file = file_of(plan);
+
+    request_plan->makes_templates = plan->csv_file != NULL && file == NULL;
+    for (size_t i = 0; i < plan->url_count; i++)
+        if (request_plan_add(request_plan, &(struct request_parts){.url = plan->urls[i]},
+                             (struct request_entry){0}, why, size) != 0)
+            return -1;
+    if (file != NULL && read_file(request_plan, file, why, size) != 0)
+        return -1;
+    if (plan->csv_file != NULL)
+        return expansion_make(request_plan, plan->csv_file, why, size);
+    request_plan->pass_length = request_plan->entry_count;
+    return 0;
 }
 
 /* The origin of a request: the number of the first request with the same scheme, host and port. */

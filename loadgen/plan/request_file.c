@@ -238,7 +238,7 @@ static int read_logged(const struct reader *reader, char *text)
 
 static bool is_of_log(const char *text)
 {
-    return text[0] == '{' || strchr(text, '"') != NULL;
+    return (text[0] == '{' && text[1] != '{') || strchr(text, '"') != NULL;
 }
 
 static int read_line(struct reader *reader, char *text)

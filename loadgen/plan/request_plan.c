@@ -174,25 +174,91 @@ static int parse_target(const struct request_plan *request_plan, const struct re
                                : target_parse(target, base, parts->url, why, size);
 }
 
-int request_plan_add(struct request_plan *request_plan, const struct request_parts *parts,
-                     struct request_entry entry, char *why, size_t size)
+bool request_plan_is_template(const struct plan *plan, const char *text)
+{
+    const char *open = plan->csv_file != NULL ? strstr(text, "{{") : NULL;
+
+    return open != NULL && strstr(open, "}}") != NULL;
+}
+
+static void free_template(struct request_template *template)
+{
+    free(template->method);
+    free(template->url);
+    curl_slist_free_all(template->fields);
+    free(template->body);
+}
+
+/* A copy of TEXT, which may be NULL. Sets *good to false if out of memory. */
+static char *copy_text(const char *text, bool *good)
+{
+    char *copy = text != NULL ? strdup(text) : NULL;
+
+    *good = *good && (text == NULL || copy != NULL);
+    return copy;
+}
+
+static bool add_template(struct request_plan *request_plan, const struct request_parts *parts)
+{
+    struct request_template template = {.is_path = parts->path != NULL};
+    bool good = true;
+
+    if (request_plan->template_count == request_plan->template_capacity) {
+        size_t capacity =
+            request_plan->template_capacity > 0 ? 2 * request_plan->template_capacity : 16;
+        struct request_template *grown =
+            realloc(request_plan->templates, capacity * sizeof(*grown));
+
+        if (grown == NULL)
+            return false;
+        request_plan->templates = grown;
+        request_plan->template_capacity = capacity;
+    }
+    template.method = copy_text(parts->method, &good);
+    template.url = copy_text(parts->path != NULL ? parts->path : parts->url, &good);
+    for (const struct curl_slist *field = parts->fields; good && field; field = field->next)
+        good = string_list_append(&template.fields, field->data);
+    template.body = parts->body != NULL ? malloc(parts->body_length + 1) : NULL;
+    template.body_length = parts->body_length;
+    if (template.body != NULL)
+        memcpy(template.body, parts->body, parts->body_length);
+    if (good && (parts->body == NULL || template.body != NULL))
+        request_plan->templates[request_plan->template_count++] = template;
+    else
+        free_template(&template);
+    return good && (parts->body == NULL || template.body != NULL);
+}
+
+/* Adds the request to the distinct ones. Returns its number, -1 with WHY, or -2 with WHY if its URL is invalid. */
+static int64_t add_request(struct request_plan *request_plan, const struct request_parts *parts,
+                           char *why, size_t size)
 {
     struct request request = {0};
-    int64_t number = -1;
-    int result = 1;
+    int64_t number = -2;
 
-    if (parse_target(request_plan, parts, &request.target, why, size) == 0) {
+    if (parse_target(request_plan, parts, &request.target, why, size) == 0)
         number = copy_parts(request_plan, parts, &request)
                      ? intern(request_plan, &request, why, size)
                      : fail(why, size, "out of memory");
-        result = number < 0 ? -1 : 0;
-    }
     free_request(request_plan, &request);
+    return number;
+}
+
+int request_plan_add(struct request_plan *request_plan, const struct request_parts *parts,
+                     struct request_entry entry, char *why, size_t size)
+{
+    int64_t number = (int64_t)request_plan->template_count;
+
+    if (!request_plan->makes_templates)
+        number = add_request(request_plan, parts, why, size);
+    else if (!add_template(request_plan, parts))
+        number = fail(why, size, "out of memory");
+    if (number < 0)
+        return number == -2 ? 1 : -1;
     entry.request = (uint32_t)number;
-    if (result == 0 &&
-        (request_plan->entry_count >= REQUEST_PLAN_ENTRIES_MAX || !add_entry(request_plan, entry)))
-        result = fail(why, size, "out of memory");
-    return result;
+    if (request_plan->entry_count >= REQUEST_PLAN_ENTRIES_MAX || !add_entry(request_plan, entry))
+        return fail(why, size, "out of memory");
+    return 0;
 }
 
 void request_plan_free(struct request_plan *request_plan)
@@ -201,6 +267,9 @@ void request_plan_free(struct request_plan *request_plan)
         free_request(request_plan, &request_plan->requests[i]);
     for (size_t i = 0; i < REQUEST_BODY_KINDS; i++)
         curl_slist_free_all(request_plan->shared_fields[i]);
+    for (size_t i = 0; i < request_plan->template_count; i++)
+        free_template(&request_plan->templates[i]);
+    free(request_plan->templates);
     free(request_plan->requests);
     free(request_plan->index);
     free(request_plan->entries);
@@ -211,34 +280,62 @@ void request_plan_free(struct request_plan *request_plan)
 
 /* ---- During the run ---- */
 
-/* The next position of a list of COUNT entries. */
-static size_t advance(size_t *position, size_t count)
+static uint64_t take_number(struct request_plan *request_plan)
 {
-    size_t at = *position;
+    return atomic_fetch_add_explicit(&request_plan->cursor, 1, memory_order_relaxed);
+}
 
-    *position = at + 1 < count ? at + 1 : 0;
-    return at;
+/* The same for all threads, so that they agree on the row of a pass. */
+static uint64_t scatter(uint64_t number)
+{
+    uint64_t state = number * UINT64_C(0x9e3779b97f4a7c15) + 1;
+
+    return random_next(&state);
+}
+
+/* The entries of pass NUMBER over the list: those of one row; NULL: no row is left. */
+static const struct request_entry *pass_of(const struct request_plan *request_plan, uint64_t number)
+{
+    size_t rows = request_plan->entry_count / request_plan->pass_length;
+
+    if (number >= rows && request_plan->plan->rows == PLAN_ROWS_ONCE)
+        return NULL;
+    if (request_plan->plan->rows == PLAN_ROWS_RANDOM)
+        number = scatter(number);
+    return &request_plan->entries[number % rows * request_plan->pass_length];
+}
+
+/* The next entry of the pass of a slot, or the first of its next pass. */
+static const struct request_entry *next_of_slot(struct request_plan *request_plan, size_t *position)
+{
+    const struct request_entry *entry = &request_plan->entries[*position];
+
+    if (*position % request_plan->pass_length == 0)
+        entry = pass_of(request_plan, take_number(request_plan));
+    if (entry != NULL)
+        *position = (size_t)(entry - request_plan->entries) + 1;
+    return entry;
 }
 
 const struct request_entry *request_plan_next(struct request_plan *request_plan, size_t *position,
                                               uint64_t *random)
 {
-    size_t count = request_plan->entry_count;
+    const struct plan *plan = request_plan->plan;
+    size_t length = request_plan->pass_length;
+    const struct request_entry *pass;
+    uint64_t number;
 
-    switch (request_plan->plan->order) {
-    case PLAN_ORDER_ONCE:
-        return request_plan_take_entry(request_plan);
-    case PLAN_ORDER_EACH:
-        return &request_plan->entries[advance(position, count)];
-    case PLAN_ORDER_RANDOM:
-        return &request_plan->entries[random_next(random) % count];
-    case PLAN_ORDER_SEQUENCE:
-        break;
+    if (plan->order == PLAN_ORDER_EACH)
+        return next_of_slot(request_plan, position);
+    if (request_plan->entry_count == 1 && plan->rows != PLAN_ROWS_ONCE)
+        return request_plan->entries;
+    number = take_number(request_plan);
+    if (plan->order == PLAN_ORDER_RANDOM) {
+        pass = pass_of(request_plan, number);
+        return pass != NULL ? &pass[random_next(random) % length] : NULL;
     }
-    return &request_plan->entries[count > 1 ? atomic_fetch_add_explicit(&request_plan->cursor, 1,
-                                                                        memory_order_relaxed) %
-                                                  count
-                                            : 0];
+    pass = pass_of(request_plan, number / length);
+    return pass != NULL ? &pass[number % length] : NULL;
 }
 
 const struct request_entry *request_plan_take_entry(struct request_plan *request_plan)
@@ -252,8 +349,10 @@ uint64_t request_plan_limit(const struct request_plan *request_plan)
 {
     const struct plan *plan = request_plan->plan;
 
-    return plan->replay_file != NULL || plan->order == PLAN_ORDER_ONCE ? request_plan->entry_count
-                                                                       : 0;
+    if (plan->replay_file == NULL && plan->rows != PLAN_ROWS_ONCE)
+        return 0;
+    return plan->order == PLAN_ORDER_RANDOM ? request_plan->entry_count / request_plan->pass_length
+                                            : request_plan->entry_count;
 }
 
 bool request_plan_has_tls(const struct request_plan *request_plan)

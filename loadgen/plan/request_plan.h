@@ -41,6 +41,16 @@ struct request_parts {
     size_t body_length;
 };
 
+/* A request with variables (expansion.h). */
+struct request_template {
+    char *method; /* NULL: the plan's */
+    char *url;
+    bool is_path; /* url is a path on the server of the first request */
+    struct curl_slist *fields;
+    char *body; /* NULL: the plan's */
+    size_t body_length;
+};
+
 /* What the header fields say of the body. */
 enum request_body_kind {
     REQUEST_BODY_NONE,
@@ -55,8 +65,8 @@ struct request_entry {
         uint64_t due_ns;   /* of a replay: since the run's begin */
         uint64_t think_ns; /* of a recording: between the response and the next request */
     };
-    uint32_t request;
-    uint32_t line; /* of the file it was read from */
+    uint32_t request; /* or template */
+    uint32_t line;    /* of the file it was read from */
 };
 
 struct request_plan {
@@ -67,6 +77,10 @@ struct request_plan {
     size_t index_size;
     struct request_entry *entries;
     size_t entry_count, entry_capacity;
+    size_t pass_length; /* the entries of each row of a table follow each other; else all */
+    struct request_template *templates;
+    size_t template_count, template_capacity;
+    bool makes_templates;                                 /* request_plan_add() adds templates */
     struct curl_slist *shared_fields[REQUEST_BODY_KINDS]; /* of requests without own fields */
     struct curl_slist *connect_to;
     char *body; /* of all requests that have none of their own; NULL: none */
@@ -77,6 +91,9 @@ struct request_plan {
 
 /* Appends a copy of TEXT to *list. Returns false if out of memory. */
 bool string_list_append(struct curl_slist **list, const char *text);
+
+/* Whether TEXT, of the command line, has variables to replace: {{NAME}}. */
+bool request_plan_is_template(const struct plan *plan, const char *text);
 
 /*
  * Appends a request to the order; copies PARTS. Returns 0, 1 with WHY if the URL is invalid, or -1 with WHY if
@@ -90,8 +107,8 @@ void request_plan_free(struct request_plan *request_plan);
 /* ---- Any thread ---- */
 
 /*
- * The next entry to send; NULL: none is left (--order once). *POSITION is the slot's position with --order each,
- * 0 at first; *random is the calling thread's generator state.
+ * The next entry to send; NULL: none is left (--order once, --rows once). *POSITION is the slot's position with
+ * --order each, 0 at first; *random is the calling thread's generator state.
  */
 const struct request_entry *request_plan_next(struct request_plan *request_plan, size_t *position,
                                               uint64_t *random);
@@ -105,7 +122,7 @@ size_t request_plan_count_origins(const struct request_plan *request_plan);
 /* Whether any request uses TLS. */
 bool request_plan_has_tls(const struct request_plan *request_plan);
 
-/* The maximum number of requests in a run; 0: no limit. */
+/* The number of requests after which the list has ended; 0: it never ends. */
 uint64_t request_plan_limit(const struct request_plan *request_plan);
 
 #endif

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import urllib.parse
 
 import servers
 
@@ -195,6 +196,51 @@ class Recordings(Requests):
         ended = subprocess.run([WSLOAD, "--har", broken], capture_output=True, text=True, check=False)
         self.assertEqual(ended.returncode, 1)
         self.assertIn(f"{broken}: not a HAR recording: no array log.entries", ended.stderr)
+
+
+class Variables(Requests):
+    def test_rows_are_sent_once_in_url_field_and_body(self):
+        """Each row arrives exactly once, with its own URL, field and body, in a closed and in an open loop."""
+        rows = {f"{i}": f'user {i}, "{"&" * (i % 3)}"' for i in range(100)}
+        lines = "".join("{},\"{}\"\r\n".format(i, name.replace('"', '""')) for i, name in rows.items())
+        table = self.write("users.csv", "id,name\r\n" + lines)
+        for way in self.ways:
+            for loop in ([], ["-r", 2000]):
+                with self.subTest(way=way, loop=loop):
+                    report = self.run_wsload(way, ["-c", 7, "-t", 2, "--csv", table, "--rows", "once",
+                                                   "-H", "X-User: {{id}}", "-b", '{"name": {{name}}}', *loop],
+                                             "/{{id}}?name={{name}}")
+                    self.assertEqual(report["requests"]["answered"], 100)
+                    arrived = {}
+                    for method, path, fields, body in self.origin.seen:
+                        self.assertEqual(method, "POST")
+                        number = fields["x-user"]
+                        arrived[number] = body.decode()
+                        query = urllib.parse.quote(rows[number], safe="")
+                        self.assertEqual(path, f"/{number}?name={query}")
+                    self.assertEqual(arrived, {number: f'{{"name": {name}}}' for number, name in rows.items()})
+
+    def test_each_connection_keeps_its_row_for_a_pass(self):
+        """With think times in between, which must not end the run before the passes are complete."""
+        table = self.write("users.csv", "id\n" + "".join(f"{i}\n" for i in range(12)))
+        urls = self.write("urls", "/login/{{id}}\n/page\n/logout/{{id}}\n")
+        for way in self.ways:
+            with self.subTest(way=way):
+                report = self.run_wsload(way, ["-c", 5, "-t", 1, "--csv", table, "--rows", "once", "--order",
+                                               "each", "--think", "10ms", "-f", urls, "-H", "X-User: {{id}}"])
+                self.assertEqual(report["requests"]["answered"], 36)
+                visits = {}
+                for _, path, fields, _ in self.origin.seen:
+                    visits.setdefault(fields["x-user"], []).append(path)
+                self.assertEqual(visits, {f"{i}": [f"/login/{i}", "/page", f"/logout/{i}"] for i in range(12)})
+
+    def test_invalid_table_is_a_usage_error(self):
+        table = self.write("broken.csv", 'id,name\n1,a\n2\n')
+        for engine in ("curl", "raw"):
+            ended = subprocess.run([WSLOAD, "--engine", engine, "--csv", table, "http://127.0.0.1:1/{{id}}"],
+                                   capture_output=True, text=True, check=False)
+            self.assertEqual(ended.returncode, 1)
+            self.assertIn(f"{table}:3: 1 values, but the first row has 2 names", ended.stderr)
 
 
 if __name__ == "__main__":

@@ -163,7 +163,9 @@ static void order_is_of_each_slot_or_ends_with_the_list(void **state)
             assert_string_equal(next_path(&other), paths[i / 2 % 3]);
     }
     assert_int_equal(request_plan_limit(&request_plan), 0);
-    plan.order = PLAN_ORDER_ONCE;
+    plan.order = PLAN_ORDER_SEQUENCE;
+    plan.rows = PLAN_ROWS_ONCE;
+    request_plan.cursor = 0;
     for (int i = 0; i < 3; i++)
         assert_string_equal(next_path(&one), paths[i]);
     assert_null(next_path(&one));

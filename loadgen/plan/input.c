@@ -1,0 +1,41 @@
+#include "loadgen/plan/input.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { STEP = 64 * 1024 };
+
+static bool read_all(FILE *file, char **text, size_t *length)
+{
+    size_t capacity = 0;
+
+    do {
+        char *grown = realloc(*text, capacity + STEP + 1);
+
+        if (grown == NULL)
+            return false;
+        *text = grown;
+        capacity += STEP;
+        *length += fread(*text + *length, 1, capacity - *length, file);
+    } while (*length == capacity);
+    (*text)[*length] = '\0';
+    return ferror(file) == 0;
+}
+
+bool input_read(const char *file, char **text, size_t *length)
+{
+    FILE *in = fopen(file, "re");
+    bool good;
+    int error;
+
+    *text = NULL;
+    *length = 0;
+    if (in == NULL)
+        return false;
+    good = read_all(in, text, length);
+    error = errno;
+    fclose(in);
+    errno = error;
+    return good;
+}

@@ -1,0 +1,143 @@
+/* Tables in the form of RFC 4180. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/macros.h"
+#include "loadgen/plan/csv_file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char path[] = "/tmp/test_csv_file.XXXXXX";
+static char why[256];
+
+static int make_file(void **state)
+{
+    int fd = mkstemp(path);
+
+    (void)state;
+    return fd < 0 ? -1 : close(fd);
+}
+
+static int remove_file(void **state)
+{
+    (void)state;
+    return unlink(path);
+}
+
+static int read_text(struct csv_file *csv, const char *text, size_t length)
+{
+    FILE *file = fopen(path, "we");
+
+    assert_non_null(file);
+    assert_int_equal(fwrite(text, 1, length, file), length);
+    assert_int_equal(fclose(file), 0);
+    return csv_file_read(csv, path, why, sizeof(why));
+}
+
+static void rows_have_values_by_column(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t rows;
+        uint32_t line;              /* of the last row */
+        const char *first, *second; /* values of the last row */
+    } cases[] = {
+        {"a,b\n1,2\n", 1, 2, "1", "2"},
+        {"a,b\r\n1,2\r\n3,4", 2, 3, "3", "4"},
+        {"\xef\xbb\xbf\"a\",b\n\"1,\"\"x\"\"\",\n", 1, 2, "1,\"x\"", ""},
+        {"a,b\n\n\"1\r\n2\",\"\"\n\r\n x ,\"y\"", 2, 6, " x ", "y"},
+        {"a,b\n,\n", 1, 2, "", ""},
+        {"a,b\n\"\"\"\",\"\"\"\"\"\"", 1, 2, "\"", "\"\""},
+        {"a,b\n1,2\r3\n", 1, 2, "1", "2\r3"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct csv_file csv;
+
+        if (read_text(&csv, cases[i].text, strlen(cases[i].text)) != 0)
+            fail_msg("%zu: %s", i, why);
+        assert_int_equal(csv.columns, 2);
+        assert_string_equal(csv.cells[0], "a");
+        assert_string_equal(csv.cells[1], "b");
+        assert_int_equal(csv.rows, cases[i].rows);
+        assert_int_equal(csv_file_line(&csv, csv.rows - 1), cases[i].line);
+        assert_string_equal(csv_file_value(&csv, csv.rows - 1, 0), cases[i].first);
+        assert_string_equal(csv_file_value(&csv, csv.rows - 1, 1), cases[i].second);
+        csv_file_free(&csv);
+    }
+}
+
+static void many_rows_are_read(void **state)
+{
+    enum { ROWS = 5000 };
+    char *text = NULL;
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
+    struct csv_file csv;
+
+    (void)state;
+    fputs("n\n", out);
+    for (int i = 0; i < ROWS; i++)
+        fprintf(out, "%d\n", i);
+    fclose(out);
+    assert_int_equal(read_text(&csv, text, length), 0);
+    assert_int_equal(csv.rows, ROWS);
+    for (int i = 0; i < ROWS; i++) {
+        assert_int_equal(atoi(csv_file_value(&csv, (size_t)i, 0)), i);
+        assert_int_equal(csv_file_line(&csv, (size_t)i), i + 2);
+    }
+    csv_file_free(&csv);
+    free(text);
+}
+
+static void invalid_table_is_rejected_with_its_line(void **state)
+{
+    static const struct {
+        const char *text, *why;
+    } cases[] = {
+        {"", ":1: no rows (the first line has the names of the columns)"},
+        {"a,b\n", ":1: no rows (the first line has the names of the columns)"},
+        {"a,b\n1,2\n3\n", ":3: 1 values, but the first row has 2 names"},
+        {"a,b\n\"1\n\",2\n3,4,5\n", ":4: 3 values, but the first row has 2 names"},
+        {"a\n1\n\"2\n3\n", ":3: quoted value without a closing quote"},
+        {"a\n\"1\"2\n", ":2: text after a closing quote"},
+        {"a\n1\"2\"\n", ":2: quote in a value that is not quoted"},
+        {"a,a\n1,2\n", ":1: two columns have the name 'a'"},
+        {"a,\n1,2\n", ":1: invalid name '' of column 2"},
+        {"{{a}}\n1\n", ":1: invalid name '{{a}}' of column 1 (no braces)"},
+    };
+    struct csv_file csv;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        assert_int_equal(read_text(&csv, cases[i].text, strlen(cases[i].text)), -1);
+        if (strstr(why, cases[i].why) == NULL)
+            fail_msg("%zu: %s", i, why);
+        csv_file_free(&csv);
+    }
+    assert_int_equal(read_text(&csv, "a\n\0\n", 4), -1);
+    assert_non_null(strstr(why, ":1: not text: it contains a NUL byte"));
+    csv_file_free(&csv);
+    assert_int_equal(csv_file_read(&csv, "/nowhere/at/all", why, sizeof(why)), -1);
+    assert_string_equal(why, "cannot read '/nowhere/at/all': No such file or directory");
+    csv_file_free(&csv);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_have_values_by_column),
+        cmocka_unit_test(many_rows_are_read),
+        cmocka_unit_test(invalid_table_is_rejected_with_its_line),
+    };
+
+    return cmocka_run_group_tests(tests, make_file, remove_file);
+}

@@ -1,0 +1,252 @@
+/* Variables in requests: what they are replaced by, the order of the rows, and errors. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/macros.h"
+#include "loadgen/plan/prepare.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char table[] = "/tmp/test_expansion.XXXXXX";
+static char list[] = "/tmp/test_expansion.XXXXXX";
+static struct request_plan request_plan;
+static struct plan plan;
+static char why[512];
+
+static int make_files(void **state)
+{
+    int one = mkstemp(table), other = mkstemp(list);
+
+    (void)state;
+    return one < 0 || other < 0 ? -1 : close(one) | close(other);
+}
+
+static int remove_files(void **state)
+{
+    (void)state;
+    return unlink(table) | unlink(list);
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "we");
+
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void reset_plan(void)
+{
+    plan = (struct plan){
+        .urls = {"http://a.test:81/base"},
+        .url_count = 1,
+        .method = "GET",
+        .keepalive = true,
+        .replay_speed = 1,
+        .csv_file = table,
+    };
+}
+
+static void prepare(void)
+{
+    if (request_plan_prepare(&request_plan, &plan, why, sizeof(why)) != 0)
+        fail_msg("%s", why);
+}
+
+/* The message of entry I without Host, User-Agent and Accept. */
+static const char *message(size_t i)
+{
+    static char text[1024];
+    const struct request *request = &request_plan.requests[request_plan.entries[i].request];
+    char *host, *rest;
+
+    snprintf(text, sizeof(text), "%.*s", (int)request->message_length, request->message);
+    host = strstr(text, "Host: ");
+    rest = strstr(text, "*/*\r\n");
+    assert_true(host != NULL && rest != NULL);
+    memmove(host, rest + 5, strlen(rest + 5) + 1);
+    return text;
+}
+
+static void values_are_replaced_in_urls_fields_and_bodies(void **state)
+{
+    (void)state;
+    reset_plan();
+    plan.urls[0] = "http://a.test:81/{{{path}}}?q={{name}}";
+    plan.headers[0] = "X-Name: <{{name}}>";
+    plan.headers[1] = "X-Fixed: 1";
+    plan.header_count = 2;
+    plan.body = "{\"{{name}}\":{{id}}}";
+    plan.method = "POST";
+    write_file(table, "id,name,path\n1,\"A & B/\xc3\xa9\",x/y\n2,,\n");
+    prepare();
+    assert_int_equal(request_plan.entry_count, 2);
+    assert_string_equal(message(0),
+                        "POST /x/y?q=A%20%26%20B%2F%C3%A9 HTTP/1.1\r\nX-Name: <A & B/\xc3\xa9>\r\n"
+                        "X-Fixed: 1\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+                        "Content-Length: 14\r\n\r\n{\"A & B/\xc3\xa9\":1}");
+    assert_string_equal(message(1), "POST /?q= HTTP/1.1\r\nX-Name: <>\r\nX-Fixed: 1\r\n"
+                                    "Content-Type: application/x-www-form-urlencoded\r\n"
+                                    "Content-Length: 6\r\n\r\n{\"\":2}");
+    request_plan_free(&request_plan);
+}
+
+static void field_with_a_variable_replaces_a_recorded_one(void **state)
+{
+    (void)state;
+    reset_plan();
+    plan.har_file = list;
+    plan.headers[0] = "cookie: id={{id}}";
+    plan.header_count = 1;
+    write_file(list, "{\"log\": {\"entries\": [{\"request\": {\"method\": \"GET\", \"url\": "
+                     "\"http://w.test/{{id}}\", \"headers\": [{\"name\": \"Cookie\", \"value\": "
+                     "\"old\"}, {\"name\": \"X\", \"value\": \"y{{id}}\"}]}}]}}");
+    write_file(table, "id\n7\n8\n");
+    prepare();
+    assert_int_equal(request_plan.entry_count, 2);
+    assert_string_equal(message(0), "GET /7 HTTP/1.1\r\nX: y7\r\ncookie: id=7\r\n\r\n");
+    assert_string_equal(message(1), "GET /8 HTTP/1.1\r\nX: y8\r\ncookie: id=8\r\n\r\n");
+    request_plan_free(&request_plan);
+}
+
+/* Without a table, braces mean nothing. */
+static void braces_without_a_table_are_sent(void **state)
+{
+    (void)state;
+    reset_plan();
+    plan.csv_file = NULL;
+    plan.headers[0] = "X: {{id}}";
+    plan.header_count = 1;
+    prepare();
+    assert_string_equal(message(0), "GET /base HTTP/1.1\r\nX: {{id}}\r\n\r\n");
+    request_plan_free(&request_plan);
+}
+
+static uint64_t random_state;
+
+/* The paths of the next COUNT requests of a slot, without slashes, or '-' when none is left. */
+static const char *next_paths(size_t *position, int count)
+{
+    static char text[64];
+    size_t used = 0;
+
+    for (int i = 0; i < count; i++) {
+        const struct request_entry *next =
+            request_plan_next(&request_plan, position, &random_state);
+        const char *path =
+            next != NULL ? strchr(request_plan.requests[next->request].target.text + 7, '/') + 1
+                         : "-";
+
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", i > 0 ? " " : "", path);
+    }
+    return text;
+}
+
+static void rows_follow_each_other(void **state)
+{
+    size_t one = 0, other = 0;
+
+    (void)state;
+    reset_plan();
+    plan.urls_file = list;
+    write_file(list, "/a{{id}}\n/b{{id}}\n");
+    write_file(table, "id\n1\n2\n3\n");
+    prepare();
+    assert_int_equal(request_plan.entry_count, 6);
+    assert_string_equal(next_paths(&one, 8), "a1 b1 a2 b2 a3 b3 a1 b1");
+    assert_int_equal(request_plan_limit(&request_plan), 0);
+    request_plan.cursor = 0;
+    plan.rows = PLAN_ROWS_ONCE;
+    assert_string_equal(next_paths(&one, 8), "a1 b1 a2 b2 a3 b3 - -");
+    assert_int_equal(request_plan_limit(&request_plan), 6);
+    request_plan.cursor = 0;
+    plan.order = PLAN_ORDER_EACH;
+    assert_string_equal(next_paths(&one, 3), "a1 b1 a2");
+    assert_string_equal(next_paths(&other, 3), "a3 b3 -");
+    assert_string_equal(next_paths(&one, 3), "b2 - -");
+    request_plan.cursor = 0;
+    plan.rows = PLAN_ROWS_SEQUENCE;
+    one = other = 0;
+    assert_string_equal(next_paths(&one, 1), "a1");
+    assert_string_equal(next_paths(&other, 5), "a2 b2 a3 b3 a1");
+    assert_string_equal(next_paths(&one, 2), "b1 a2");
+    request_plan_free(&request_plan);
+}
+
+static void random_rows_keep_the_requests_of_a_row_together(void **state)
+{
+    unsigned seen[4] = {0};
+    size_t one = 0;
+
+    (void)state;
+    reset_plan();
+    plan.urls_file = list;
+    plan.rows = PLAN_ROWS_RANDOM;
+    write_file(list, "/a{{id}}\n/b{{id}}\n");
+    write_file(table, "id\n1\n2\n3\n");
+    prepare();
+    for (int i = 0; i < 3000; i++) {
+        const char *paths = next_paths(&one, 2);
+
+        assert_int_equal(paths[0], 'a');
+        assert_int_equal(paths[3], 'b');
+        assert_int_equal(paths[1], paths[4]);
+        seen[paths[1] - '0']++;
+    }
+    for (int row = 1; row <= 3; row++)
+        assert_in_range(seen[row], 900, 1100);
+    request_plan_free(&request_plan);
+}
+
+static void invalid_variables_are_rejected(void **state)
+{
+    static const struct {
+        const char *url, *header, *table, *why;
+    } cases[] = {
+        {"/{{idd}}", "A: b", "id,name\n1,2\n", ": no column 'idd' for {{idd}} (columns: id, name)"},
+        {"/", "A: {{ id }}", "id\n1\n", ": no column ' id ' for {{ id }} (columns: id)"},
+        {"/x", "A: b", "id\n1\n", ": no URL, header field or body has a variable such as {{id}}"},
+        {"/x", "A: {{id}}", "id\n1\n\"2\n3\"\n",
+         ":3: control character in a value for the header "
+         "field 'A: {{id}}'"},
+        {"{{{id}}}", "A: b", "id\nftp://x/\n",
+         ":2: invalid URL 'ftp://x/': only http:// and https:// are supported"},
+        {"/{{id}}", "A: b", "id\n", ":1: no rows"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        reset_plan();
+        plan.urls_file = list;
+        plan.headers[0] = cases[i].header;
+        plan.header_count = 1;
+        write_file(list, cases[i].url);
+        write_file(table, cases[i].table);
+        assert_int_equal(request_plan_prepare(&request_plan, &plan, why, sizeof(why)), -1);
+        if (strstr(why, cases[i].why) == NULL)
+            fail_msg("%zu: %s", i, why);
+        request_plan_free(&request_plan);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_are_replaced_in_urls_fields_and_bodies),
+        cmocka_unit_test(field_with_a_variable_replaces_a_recorded_one),
+        cmocka_unit_test(braces_without_a_table_are_sent),
+        cmocka_unit_test(rows_follow_each_other),
+        cmocka_unit_test(random_rows_keep_the_requests_of_a_row_together),
+        cmocka_unit_test(invalid_variables_are_rejected),
+    };
+
+    return cmocka_run_group_tests(tests, make_files, remove_files);
+}
