@@ -342,6 +342,21 @@ static void check_jail(struct config_draft *draft, const struct config_system *s
 }
 
 /* A scraper connects by TCP; a program that adds TLS or a password stands in front. */
+static void check_metrics_hosts(struct config_draft *draft)
+{
+    const char *names = draft->config->metrics_hosts;
+    struct span name = {names, strlen(names)}, rest;
+
+    for (; name.length > 0; name = rest) {
+        config_section_split(&name, &rest);
+        if (!config_is_host_name(name) || name.start[0] == '*')
+            config_report_error(&draft->report, &draft->set_at[KEY_metrics_hosts],
+                                "write names without ports, separated by blanks: "
+                                "metrics.example.org monitor",
+                                "'%.*s' is not a host name", (int)name.length, name.start);
+    }
+}
+
 static void check_metrics(struct config_draft *draft)
 {
     const struct config_addresses *listen = &draft->config->metrics_listen;
@@ -414,6 +429,7 @@ void config_draft_check(struct config_draft *draft, const struct config_system *
     check_prefix(draft);
     check_tls(draft);
     check_metrics(draft);
+    check_metrics_hosts(draft);
     config_header_check(draft->config, &draft->report);
     config_access_check(draft->config, &draft->report);
     config_cors_check(draft->config, &draft->report);

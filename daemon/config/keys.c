@@ -98,8 +98,7 @@ bool config_argument_cut_host(struct span *argument, struct span *host)
     return true;
 }
 
-/* Letters, digits, '-', '_' and single dots between them; a wildcard is the first label. */
-static bool is_host_name(struct span name)
+bool config_is_host_name(struct span name)
 {
     bool wildcard = name.length > 2 && memcmp(name.start, "*.", 2) == 0;
     char before = '.';
@@ -121,7 +120,7 @@ static bool are_host_names(struct span names)
         struct span rest;
 
         config_section_split(&names, &rest);
-        if (!is_host_name(names))
+        if (!config_is_host_name(names))
             return false;
         names = rest;
     }
@@ -134,7 +133,7 @@ static bool is_scope(struct span text)
     struct span host = SPAN("");
     bool of_host = config_argument_cut_host(&text, &host);
 
-    if (of_host && (host.length == 0 || !is_host_name(host)))
+    if (of_host && (host.length == 0 || !config_is_host_name(host)))
         return false;
     if (of_host && text.length == 0)
         return true;
@@ -153,7 +152,7 @@ static bool is_of_host(struct span argument)
     struct span host = SPAN("");
 
     return config_argument_cut_host(&argument, &host) && argument.length == 0 && host.length > 0 &&
-           is_host_name(host);
+           config_is_host_name(host);
 }
 
 /* "/prefix", "host NAME" or both */

@@ -71,6 +71,9 @@ struct span config_trim(struct span text);
 /* Splits NAME at the first blank: "headers /prefix". ARGUMENT has length 0 if there is none. */
 void config_section_split(struct span *name, struct span *argument);
 
+/* Letters, digits, '-', '_' and single dots between them; the first label may be a star. */
+bool config_is_host_name(struct span name);
+
 /* Cuts "always" off the start of the argument of [headers]. True if it was there. */
 bool config_scope_cut_always(struct span *argument);
 

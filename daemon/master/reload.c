@@ -351,7 +351,8 @@ int reload_commit(struct reload *reload)
     setup->committed(setup->context);
     host_table_commit(&server->hosts, &server->segment);
     server_publish_config(server);
-    if (metrics_sockets_replace(&server->metrics, &reload->metrics))
+    if (metrics_sockets_replace(&server->metrics, &reload->metrics) ||
+        strcmp(previous->metrics_hosts, server->config->metrics_hosts) != 0)
         supervisor_renew_metrics(setup->supervisor);
     take_over_logs(reload, previous);
     free_config(previous);

@@ -3,13 +3,17 @@
 #include "common/clock.h"
 #include "common/server_status.h"
 #include "daemon/base/memstream.h"
+#include "daemon/config/keys.h"
 #include "daemon/http/accept.h"
 #include "daemon/http/date.h"
 #include "daemon/http/response.h"
 #include "daemon/http1/request_parser.h"
 #include "daemon/metrics/exposition.h"
 
+#include <arpa/inet.h>
 #include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 
 /* The master has a heartbeat each second. */
 enum { HEARTBEAT_LATE_S = 10 };
@@ -87,6 +91,61 @@ static const struct {
     {{"/status.json", 12}, get_status},
 };
 
+/* Host of a request */
+
+enum { HOST_BYTES = 64 }; /* of an IP address and the NUL */
+
+static bool is_name(struct span name, struct span other)
+{
+    return name.length == other.length && strncasecmp(name.start, other.start, name.length) == 0;
+}
+
+/* HOST, valid, without its port. */
+static struct span cut_port(struct span host)
+{
+    const char *end = memrchr(host.start, ':', host.length);
+
+    if (end != NULL && memchr(end, ']', host.length - (size_t)(end - host.start)) == NULL)
+        host.length = (size_t)(end - host.start);
+    return host;
+}
+
+/* An IPv4 address, or anything in brackets, which only an address may have. */
+static bool is_address(struct span host)
+{
+    char text[HOST_BYTES];
+    struct in_addr address;
+
+    if (host.start[0] == '[')
+        return true;
+    if (host.length >= sizeof(text))
+        return false;
+    memcpy(text, host.start, host.length);
+    text[host.length] = '\0';
+    return inet_pton(AF_INET, text, &address) == 1;
+}
+
+/*
+ * DNS rebinding: a page of evil.example can make its name resolve to 127.0.0.1, and the browser then
+ * lets it read the answers. Its requests name evil.example. A client without a Host is no browser.
+ */
+static bool is_own_host(struct span host, const char *hosts)
+{
+    struct span name = {hosts, strlen(hosts)}, rest;
+
+    if (host.length == 0)
+        return true;
+    host = cut_port(host);
+    if (is_address(host) || is_name(host, SPAN("localhost")))
+        return true;
+    for (; name.length > 0; name = rest) {
+        config_section_split(&name, &rest);
+        if (is_name(host, name))
+            return true;
+    }
+    return false;
+}
+
 /* Requests */
 
 static struct answer fail(int status, FILE *out)
@@ -96,17 +155,27 @@ static struct answer fail(int status, FILE *out)
         .status = status, .type = plain, .allow = status == STATUS_METHOD_NOT_ALLOWED};
 }
 
-static struct answer find(const struct segment *segment, const struct request *request, FILE *out)
+static struct answer refuse_host(FILE *out)
+{
+    fputs("the Host of the request is not an address, localhost or a name in [metrics] hosts\n",
+          out);
+    return (struct answer){.status = STATUS_MISDIRECTED_REQUEST, .type = plain};
+}
+
+static struct answer find(const struct answer_setup *setup, const struct request *request,
+                          FILE *out)
 {
     const char *query = memchr(request->target.start, '?', request->target.length);
     struct span path = request->target;
 
     if (query != NULL)
         path.length = (size_t)(query - path.start);
+    if (!is_own_host(request->host, setup->hosts))
+        return refuse_host(out);
     for (size_t i = 0; i < ARRAY_LENGTH(resources); i++)
         if (span_is(path, resources[i].path))
             return request->method == METHOD_GET || request->method == METHOD_HEAD
-                       ? resources[i].get(segment, request, out)
+                       ? resources[i].get(setup->segment, request, out)
                        : fail(STATUS_METHOD_NOT_ALLOWED, out);
     return fail(STATUS_NOT_FOUND, out);
 }
@@ -129,7 +198,7 @@ static void put_response(FILE *out, const struct answer *answer, const char *bod
 }
 
 /* STATUS: why the request is invalid, or 0. Returns 1, or -1: out of memory. */
-static int respond(const struct segment *segment, const struct request *request, int status,
+static int respond(const struct answer_setup *setup, const struct request *request, int status,
                    char **response, size_t *response_length)
 {
     char *body = NULL;
@@ -139,7 +208,7 @@ static int respond(const struct segment *segment, const struct request *request,
 
     if (content == NULL)
         return -1;
-    answer = status != 0 ? fail(status, content) : find(segment, request, content);
+    answer = status != 0 ? fail(status, content) : find(setup, request, content);
     if (memstream_close(content, &body) != 0)
         return -1;
     whole = open_memstream(response, response_length);
@@ -152,8 +221,8 @@ static int respond(const struct segment *segment, const struct request *request,
     return memstream_close(whole, response) == 0 ? 1 : -1;
 }
 
-int answer_request(const struct segment *segment, const char *data, size_t length, char **response,
-                   size_t *response_length)
+int answer_request(const struct answer_setup *setup, const char *data, size_t length,
+                   char **response, size_t *response_length)
 {
     static const struct request_limits limits = {
         .line_bytes = 1024, .head_bytes = ANSWER_REQUEST_MAX - 1, .field_count = 64};
@@ -163,5 +232,5 @@ int answer_request(const struct segment *segment, const char *data, size_t lengt
 
     if (used == 0)
         return 0;
-    return respond(segment, &request, used < 0 ? -used : 0, response, response_length);
+    return respond(setup, &request, used < 0 ? -used : 0, response, response_length);
 }

@@ -108,6 +108,8 @@ static void on_readable(evutil_socket_t fd, short what, void *argument)
     bool complete = client->response != NULL;
     size_t begin = complete ? 0 : client->received;
     ssize_t got = recv(fd, client->request + begin, sizeof(client->request) - begin, 0);
+    const struct metrics_setup *setup = client->metrics->setup;
+    const struct answer_setup answer = {setup->segment, setup->config->metrics_hosts};
     int answered;
 
     (void)what;
@@ -119,8 +121,8 @@ static void on_readable(evutil_socket_t fd, short what, void *argument)
     if (complete)
         return;
     client->received += (size_t)got;
-    answered = answer_request(client->metrics->setup->segment, client->request, client->received,
-                              &client->response, &client->length);
+    answered = answer_request(&answer, client->request, client->received, &client->response,
+                              &client->length);
     if (answered < 0)
         free_client(client);
     else if (answered > 0)

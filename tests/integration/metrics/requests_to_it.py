@@ -2,7 +2,7 @@
 import pathlib
 import socket
 
-from metrics_server import PATIENCE_S, MetricsServer, exchange, expect, expect_in, test, until
+from metrics_server import MORE, PATIENCE_S, MetricsServer, exchange, expect, expect_in, test, until
 
 
 @test
@@ -42,6 +42,37 @@ def invalid_requests_are_answered(bench):
 
 
 @test
+def other_hosts_are_misdirected(bench):
+    """A web page whose name resolves to 127.0.0.1 reads nothing."""
+    hosts = "hosts = metrics.example Monitor-2\n"
+    own = ["127.0.0.1", "127.0.0.1:9180", "[::1]", "[::1]:9180", "10.1.2.3", "localhost", "LOCALHOST:1"]
+    foreign = ["evil.example", "evil.example:9180", "localhost.evil.example", "127.0.0.1.evil.example", "xlocalhost", "127.1",
+               "2130706433", "127.0.0.1x"]
+    listed = ["metrics.example", "METRICS.example:80", "monitor-2"]
+
+    def statuses(server, names):
+        return [exchange(server.metrics_port, f"GET /healthz HTTP/1.1\r\nHost: {name}\r\n\r\n".encode()).status
+                for name in names]
+
+    with MetricsServer(bench, MORE) as server:
+        expect(statuses(server, own), [200] * len(own), "addresses and localhost")
+        expect(statuses(server, foreign + listed), [421] * (len(foreign) + len(listed)), "other names")
+        for path in ("/metrics", "/status.json", "/readyz", "/none"):
+            response = exchange(server.metrics_port, f"GET {path} HTTP/1.1\r\nHost: evil.example\r\n\r\n".encode())
+            expect(response.status, 421, path)
+            expect_in(b"[metrics] hosts", response.body, "body")
+        absolute = b"GET http://evil.example/healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        expect(exchange(server.metrics_port, absolute).status, 421, "absolute form")
+        server.reload(MORE.replace("[workers]", hosts + "[workers]"))
+        until(lambda: statuses(server, listed) == [200] * len(listed), "names of the new configuration")
+        expect(statuses(server, own), [200] * len(own), "addresses and localhost")
+        expect(statuses(server, foreign), [421] * len(foreign), "other names")
+        for wrong in ("a..b", "*.example.org", "name:9180", "http://name"):
+            expect_in(f"'{wrong}' is not a host name", server.reload(MORE.replace("[workers]", f"hosts = {wrong}\n[workers]")),
+                      "answer to the reload")
+
+
+@test
 def idle_clients_keep_nobody_out(bench):
     with MetricsServer(bench) as server:
         idle = [socket.create_connection(("127.0.0.1", server.metrics_port), PATIENCE_S) for _ in range(60)]
@@ -59,7 +90,7 @@ def a_client_that_reads_nothing_is_closed(bench):
         slow = socket.socket()
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
         slow.connect(("127.0.0.1", server.metrics_port))
-        slow.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")
+        slow.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
         pid = server.metrics_pid()
 
         def sockets():
