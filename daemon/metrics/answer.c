@@ -9,6 +9,8 @@
 #include "daemon/http/response.h"
 #include "daemon/http1/request_parser.h"
 #include "daemon/metrics/exposition.h"
+#include "daemon/metrics/live.h"
+#include "daemon/metrics/page_files.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -23,7 +25,8 @@ static const char plain[] = "text/plain; charset=utf-8";
 struct answer {
     int status;
     const char *type;
-    bool allow; /* with the field Allow */
+    bool allow;  /* with the field Allow */
+    bool stream; /* events follow */
 };
 
 /* Resources: each writes its content to OUT. */
@@ -81,10 +84,41 @@ static struct answer get_status(const struct segment *segment, const struct requ
                            .type = "application/json"};
 }
 
+static struct answer put_file(const unsigned char *bytes, size_t size, const char *type, FILE *out)
+{
+    fwrite(bytes, 1, size, out);
+    return (struct answer){.status = STATUS_OK, .type = type};
+}
+
+#define PAGE_FILE(kind, type)                                                                      \
+    static struct answer get_##kind(const struct segment *segment, const struct request *request,  \
+                                    FILE *out)                                                     \
+    {                                                                                              \
+        (void)segment, (void)request;                                                              \
+        return put_file(page_##kind, sizeof(page_##kind), type, out);                              \
+    }
+
+PAGE_FILE(html, "text/html; charset=utf-8")
+PAGE_FILE(css, "text/css; charset=utf-8")
+PAGE_FILE(js, "text/javascript; charset=utf-8")
+
+/* The first event comes at once. */
+static struct answer get_events(const struct segment *segment, const struct request *request,
+                                FILE *out)
+{
+    live_write(out, segment);
+    return (struct answer){
+        .status = STATUS_OK, .type = "text/event-stream", .stream = request->method == METHOD_GET};
+}
+
 static const struct {
     struct span path;
     struct answer (*get)(const struct segment *segment, const struct request *request, FILE *out);
 } resources[] = {
+    {{"/", 1}, get_html},
+    {{"/page.css", 9}, get_css},
+    {{"/page.js", 8}, get_js},
+    {{"/events", 7}, get_events},
     {{"/metrics", 8}, get_metrics},
     {{"/healthz", 8}, get_health},
     {{"/readyz", 7}, get_readiness},
@@ -172,6 +206,8 @@ static struct answer find(const struct answer_setup *setup, const struct request
         path.length = (size_t)(query - path.start);
     if (!is_own_host(request->host, setup->hosts))
         return refuse_host(out);
+    if (setup->streams_full && span_is(path, SPAN("/events")))
+        return fail(STATUS_SERVICE_UNAVAILABLE, out);
     for (size_t i = 0; i < ARRAY_LENGTH(resources); i++)
         if (span_is(path, resources[i].path))
             return request->method == METHOD_GET || request->method == METHOD_HEAD
@@ -180,7 +216,14 @@ static struct answer find(const struct answer_setup *setup, const struct request
     return fail(STATUS_NOT_FOUND, out);
 }
 
-/* Writes the head, and the body unless it is a HEAD request. */
+/* The page has no inline code and reads only from this address. */
+static const char security[] =
+    "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; connect-src "
+    "'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n"
+    "X-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\nReferrer-Policy: no-referrer\r\n"
+    "Cross-Origin-Resource-Policy: same-origin\r\n";
+
+/* Writes the head, and the body unless it is a HEAD request. A stream ends with its connection. */
 static void put_response(FILE *out, const struct answer *answer, const char *body, size_t length,
                          bool with_body)
 {
@@ -188,18 +231,20 @@ static void put_response(FILE *out, const struct answer *answer, const char *bod
 
     http_date_write((int64_t)(clock_wall_ns() / NS_PER_S), date);
     fprintf(out,
-            "HTTP/1.1 %d %s\r\nDate: %.*s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
-            "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n%s"
-            "Connection: close\r\n\r\n",
+            "HTTP/1.1 %d %s\r\nDate: %.*s\r\nContent-Type: %s\r\nCache-Control: no-store\r\n%s%s"
+            "Connection: close\r\n",
             answer->status, response_reason(answer->status), HTTP_DATE_BYTES, date, answer->type,
-            length, answer->allow ? "Allow: GET, HEAD\r\n" : "");
+            security, answer->allow ? "Allow: GET, HEAD\r\n" : "");
+    if (!answer->stream)
+        fprintf(out, "Content-Length: %zu\r\n", length);
+    fputs("\r\n", out);
     if (with_body)
         fwrite(body, 1, length, out);
 }
 
-/* STATUS: why the request is invalid, or 0. Returns 1, or -1: out of memory. */
-static int respond(const struct answer_setup *setup, const struct request *request, int status,
-                   char **response, size_t *response_length)
+/* STATUS: why the request is invalid, or 0. */
+static enum answer_kind respond(const struct answer_setup *setup, const struct request *request,
+                                int status, char **response, size_t *response_length)
 {
     char *body = NULL;
     size_t length;
@@ -207,22 +252,24 @@ static int respond(const struct answer_setup *setup, const struct request *reque
     struct answer answer;
 
     if (content == NULL)
-        return -1;
+        return ANSWER_FAILED;
     answer = status != 0 ? fail(status, content) : find(setup, request, content);
     if (memstream_close(content, &body) != 0)
-        return -1;
+        return ANSWER_FAILED;
     whole = open_memstream(response, response_length);
     if (whole == NULL) {
         free(body);
-        return -1;
+        return ANSWER_FAILED;
     }
     put_response(whole, &answer, body, length, status != 0 || request->method != METHOD_HEAD);
     free(body);
-    return memstream_close(whole, response) == 0 ? 1 : -1;
+    if (memstream_close(whole, response) != 0)
+        return ANSWER_FAILED;
+    return answer.stream ? ANSWER_STREAM : ANSWER_WHOLE;
 }
 
-int answer_request(const struct answer_setup *setup, const char *data, size_t length,
-                   char **response, size_t *response_length)
+enum answer_kind answer_request(const struct answer_setup *setup, const char *data, size_t length,
+                                char **response, size_t *response_length)
 {
     static const struct request_limits limits = {
         .line_bytes = 1024, .head_bytes = ANSWER_REQUEST_MAX - 1, .field_count = 64};
@@ -231,6 +278,6 @@ int answer_request(const struct answer_setup *setup, const char *data, size_t le
     int used = request_parse(data, length, &limits, &scanned, &request);
 
     if (used == 0)
-        return 0;
+        return ANSWER_INCOMPLETE;
     return respond(setup, &request, used < 0 ? -used : 0, response, response_length);
 }

@@ -13,14 +13,20 @@ enum { ANSWER_REQUEST_MAX = 8 * 1024 }; /* bytes of a request head; longer ones 
 struct answer_setup {
     const struct segment *segment;
     const char *hosts; /* [metrics] hosts */
+    bool streams_full; /* no further client gets events */
+};
+
+enum answer_kind {
+    ANSWER_FAILED = -1, /* out of memory */
+    ANSWER_INCOMPLETE,  /* so is the head of the request */
+    ANSWER_WHOLE,       /* the connection ends with the response */
+    ANSWER_STREAM,      /* the response has begun; events of live_write() follow */
 };
 
 /*
- * The response to the bytes received so far. Returns 0 if the head is incomplete; 1 with the whole
- * response in *RESPONSE, which the caller frees; or -1: out of memory. The connection ends with the
- * response.
+ * The response to the bytes received so far, in *RESPONSE, which the caller frees.
  */
-int answer_request(const struct answer_setup *setup, const char *data, size_t length,
-                   char **response, size_t *response_length);
+enum answer_kind answer_request(const struct answer_setup *setup, const char *data, size_t length,
+                                char **response, size_t *response_length);
 
 #endif

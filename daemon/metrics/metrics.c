@@ -3,8 +3,10 @@
 #include "common/segment_writer.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
+#include "daemon/base/memstream.h"
 #include "daemon/base/signals.h"
 #include "daemon/metrics/answer.h"
+#include "daemon/metrics/live.h"
 #include "daemon/sandbox/sandbox.h"
 
 #include <errno.h>
@@ -16,17 +18,22 @@
 
 enum {
     CLIENTS_MAX = 32,    /* further ones wait in the listen sockets */
-    REQUEST_SECONDS = 5, /* for a whole request and its response */
+    STREAMS_MAX = 8,     /* of them; they stay, and must not keep Prometheus out */
+    REQUEST_SECONDS = 5, /* for a whole request and its response, or for an event */
     FINISH_SECONDS = 1,
 };
 
-/* A connection: one request, one response, then the end of what the client sends. */
+/*
+ * A connection: one request, one response, then the end of what the client sends; or events once a
+ * second as long as the client takes them.
+ */
 struct client {
     LIST_ENTRY(client) link;
     struct metrics *metrics;
     int fd;
     struct event *readable, *writable;
-    uint32_t age_s;
+    uint32_t age_s; /* since the begin, or since the last event was taken */
+    bool stream;
     size_t received;
     char request[ANSWER_REQUEST_MAX];
     char *response; /* NULL: the request is not complete */
@@ -39,7 +46,7 @@ struct metrics {
     struct event *listening[CONFIG_LIST_MAX];
     struct event *master, *second;
     LIST_HEAD(, client) clients;
-    uint32_t client_count;
+    uint32_t client_count, stream_count;
     uint32_t finishing_s; /* 0: the master lives */
 };
 
@@ -62,6 +69,7 @@ static void free_client(struct client *client)
     loop_free_event(client->readable);
     loop_free_event(client->writable);
     close(client->fd);
+    metrics->stream_count -= client->stream;
     free(client->response);
     free(client);
     if (metrics->client_count-- == CLIENTS_MAX && metrics->finishing_s == 0)
@@ -92,7 +100,8 @@ static void send_response(struct client *client)
         return;
     }
     event_del(client->writable);
-    shutdown(client->fd, SHUT_WR);
+    if (!client->stream)
+        shutdown(client->fd, SHUT_WR);
 }
 
 static void on_writable(evutil_socket_t fd, short what, void *argument)
@@ -109,8 +118,9 @@ static void on_readable(evutil_socket_t fd, short what, void *argument)
     size_t begin = complete ? 0 : client->received;
     ssize_t got = recv(fd, client->request + begin, sizeof(client->request) - begin, 0);
     const struct metrics_setup *setup = client->metrics->setup;
-    const struct answer_setup answer = {setup->segment, setup->config->metrics_hosts};
-    int answered;
+    const struct answer_setup answer = {setup->segment, setup->config->metrics_hosts,
+                                        client->metrics->stream_count == STREAMS_MAX};
+    enum answer_kind answered;
 
     (void)what;
     if (got <= 0) {
@@ -123,9 +133,13 @@ static void on_readable(evutil_socket_t fd, short what, void *argument)
     client->received += (size_t)got;
     answered = answer_request(&answer, client->request, client->received, &client->response,
                               &client->length);
-    if (answered < 0)
+    if (answered == ANSWER_STREAM) {
+        client->stream = true;
+        client->metrics->stream_count++;
+    }
+    if (answered == ANSWER_FAILED)
         free_client(client);
-    else if (answered > 0)
+    else if (answered != ANSWER_INCOMPLETE)
         send_response(client);
 }
 
@@ -173,6 +187,38 @@ static void free_old_clients(struct metrics *metrics)
     }
 }
 
+/* The next event, for a client that has taken the last one. */
+static void send_event(struct client *client)
+{
+    FILE *out;
+
+    if (client->sent < client->length)
+        return;
+    free(client->response);
+    client->response = NULL;
+    out = open_memstream(&client->response, &client->length);
+    if (out != NULL)
+        live_write(out, client->metrics->setup->segment);
+    if (out == NULL || memstream_close(out, &client->response) != 0) {
+        free_client(client);
+        return;
+    }
+    client->sent = 0;
+    client->age_s = 0;
+    send_response(client);
+}
+
+static void send_events(struct metrics *metrics)
+{
+    struct client *client = LIST_FIRST(&metrics->clients), *next;
+
+    for (; client != NULL; client = next) {
+        next = LIST_NEXT(client, link);
+        if (client->stream)
+            send_event(client);
+    }
+}
+
 static void finish_if_idle(struct metrics *metrics)
 {
     free_old_clients(metrics);
@@ -190,6 +236,8 @@ static void on_second(evutil_socket_t fd, short what, void *argument)
     send(metrics->setup->master_fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
     LIST_FOREACH(client, &metrics->clients, link)
     client->age_s++;
+    if (metrics->finishing_s == 0)
+        send_events(metrics);
     free_old_clients(metrics);
     if (metrics->finishing_s > 0) {
         metrics->finishing_s++;

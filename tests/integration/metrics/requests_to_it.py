@@ -29,7 +29,7 @@ def only_get_and_head(bench):
 @test
 def invalid_requests_are_answered(bench):
     with MetricsServer(bench) as server:
-        for path in ("/", "/metrics/", "/Metrics", "/../etc/passwd", "/status"):
+        for path in ("/index.html", "/metrics/", "/Metrics", "/../etc/passwd", "/status"):
             expect(server.request(path).status, 404, path)
         port = server.metrics_port
         for request, status in ((b"GET /metrics\r\n\r\n", 400), (b"\x16\x03\x01\x00\xee\r\n\r\n", 400),

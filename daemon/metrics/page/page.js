@@ -1,0 +1,142 @@
+"use strict";
+/* Draws the events of /events. What the server sends is only ever written as text. */
+
+const SECONDS = 300;
+const element = id => document.getElementById(id);
+const svg = "http://www.w3.org/2000/svg";
+
+function decimal(value, units, step) {
+  let unit = 0;
+  while (value >= step && unit + 1 < units.length) {
+    value /= step;
+    unit++;
+  }
+  const digits = unit === 0 && Number.isInteger(value) ? 0 : value < 10 ? 2 : value < 100 ? 1 : 0;
+  return value.toFixed(digits) + units[unit];
+}
+
+const asCount = value => decimal(value, ["", " k", " M", " G"], 1000);
+const asBytes = value => decimal(value, [" B", " KiB", " MiB", " GiB", " TiB"], 1024);
+const asPercent = value => (100 * value).toFixed(1) + " %";
+const asTime = ns => decimal(ns / 1000, [" µs", " ms", " s"], 1000);
+const asAge = seconds => seconds < 60 ? Math.floor(seconds) + " s" : seconds < 3600 ? Math.floor(seconds / 60) + " min"
+  : seconds < 86400 ? Math.floor(seconds / 3600) + " h" : Math.floor(seconds / 86400) + " d";
+
+/* NOW and BEFORE are events, SECONDS the time between them. null: no value. */
+const rate = name => (now, before, seconds) => (now.counters[name] - before.counters[name]) / seconds;
+const errors = (now, before, seconds) =>
+  (now.responses[2] + now.responses[3] - before.responses[2] - before.responses[3]) / seconds;
+function hitRatio(now, before) {
+  const hits = now.counters.cache_hits - before.counters.cache_hits;
+  const all = hits + now.counters.cache_misses - before.counters.cache_misses;
+  return all > 0 ? hits / all : null;
+}
+
+const panels = [
+  { title: "Requests/s", value: rate("requests"), text: asCount,
+    more: now => asCount(now.counters.requests) + " since the start" },
+  { title: "Latency p99", value: now => now.latency_ns && now.latency_ns.p99, text: asTime,
+    more: now => now.latency_ns ? "p50 " + asTime(now.latency_ns.p50) + ", max " + asTime(now.latency_ns.max) : "" },
+  { title: "Sent/s", value: rate("bytes_sent"), text: asBytes,
+    more: now => asBytes(now.counters.bytes_sent) + " since the start" },
+  { title: "Connections", value: now => now.counters.connections_open, text: asCount,
+    more: now => asCount(now.counters.connections_busy) + " busy" },
+  { title: "4xx and 5xx/s", value: errors, text: asCount,
+    more: now => "2xx " + asCount(now.responses[0]) + ", 3xx " + asCount(now.responses[1]) + ", 4xx " + asCount(now.responses[2]) +
+      ", 5xx " + asCount(now.responses[3]) },
+  { title: "Cache hit ratio", value: hitRatio, text: asPercent,
+    more: now => asBytes(now.counters.cache_bytes) + " of " + asBytes(now.counters.cache_limit) },
+];
+
+function makePanel(panel) {
+  const box = document.createElement("div"), title = document.createElement("h2");
+  const graph = document.createElementNS(svg, "svg");
+  box.className = "panel";
+  title.textContent = panel.title;
+  panel.number = document.createElement("output");
+  panel.note = document.createElement("p");
+  panel.path = document.createElementNS(svg, "path");
+  panel.past = [];
+  graph.setAttribute("viewBox", `0 0 ${SECONDS - 1} 100`);
+  graph.setAttribute("preserveAspectRatio", "none");
+  graph.setAttribute("aria-hidden", "true");
+  panel.number.setAttribute("aria-live", "off");
+  graph.append(panel.path);
+  box.append(title, panel.number, panel.note, graph);
+  element("panels").append(box);
+}
+
+function drawGraph(panel) {
+  const top = Math.max(...panel.past.filter(value => value !== null), panel.text === asPercent ? 1 : 1e-9);
+  let line = "", pen = "M";
+  panel.past.forEach((value, i) => {
+    if (value !== null)
+      line += `${pen}${SECONDS - panel.past.length + i} ${(98 - 96 * value / top).toFixed(1)}`;
+    pen = value !== null ? "L" : "M";
+  });
+  panel.path.setAttribute("d", line);
+}
+
+function drawPanels(now, before, seconds) {
+  for (const panel of panels) {
+    const value = panel.value(now, before, seconds);
+    panel.past.push(value);
+    panel.past.splice(0, panel.past.length - SECONDS);
+    panel.number.textContent = value === null ? "–" : panel.text(value);
+    panel.note.textContent = panel.more(now);
+    drawGraph(panel);
+  }
+}
+
+function drawThreads(now, before, seconds) {
+  const requests = new Map(before.threads.map(one => [one.worker + "." + one.thread, one.requests]));
+  element("rows").replaceChildren(...now.threads.map(one => {
+    const row = document.createElement("tr"), old = requests.get(one.worker + "." + one.thread);
+    const cells = [one.worker, one.thread, one.state, asTime(one.since_ms * 1e6),
+      old === undefined ? "–" : asCount((one.requests - old) / seconds), asCount(one.connections), one.work];
+    cells.forEach((text, i) => {
+      const cell = document.createElement("td");
+      cell.textContent = text;
+      cell.className = i >= 3 && i <= 5 ? "number" : "";
+      row.append(cell);
+    });
+    return row;
+  }));
+}
+
+function showState(text, bad) {
+  if (element("state").textContent !== text)
+    element("state").textContent = text;
+  element("state").className = bad ? "bad" : "";
+}
+
+let last = null, paused = false;
+
+function show(now) {
+  const seconds = last ? (now.time_ms - last.time_ms) / 1000 : 0;
+  document.title = element("name").textContent = now.name;
+  element("about").textContent = `webserverd ${now.version}, up ${asAge(now.uptime_s)}, configuration ${now.generation}, ` +
+    `workers ${now.workers} of ${now.workers_wanted}, threads ${now.threads.length}`;
+  showState(now.stopping ? "stopping" : paused ? "paused" : "live", now.stopping);
+  if (last && seconds > 0 && now.counters.requests >= last.counters.requests) {
+    drawPanels(now, last, seconds);
+    drawThreads(now, last, seconds);
+  }
+  last = now;
+}
+
+function pause() {
+  paused = !paused;
+  element("pause").setAttribute("aria-pressed", paused);
+  showState(paused ? "paused" : "live", false);
+}
+
+panels.forEach(makePanel);
+element("pause").addEventListener("click", pause);
+const source = new EventSource("/events");
+source.addEventListener("message", event => {
+  if (!paused)
+    show(JSON.parse(event.data));
+});
+source.addEventListener("error", () => showState(source.readyState === EventSource.CLOSED
+  ? "the server has enough pages open; close one and reload this one" : "no connection to the server; trying again", true));
