@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum {
     DEFAULT_DURATION_MS = 10000,
@@ -394,6 +395,17 @@ static bool check_csv(struct option_reader *reader)
     return true;
 }
 
+static bool check_cookies(struct option_reader *reader)
+{
+    const struct plan *plan = reader->plan;
+
+    for (size_t i = 0; plan->cookies && i < plan->header_count; i++)
+        if (strncasecmp(plan->headers[i], "Cookie:", strlen("Cookie:")) == 0)
+            return option_fail(reader, "--cookies conflicts with -H '%s': the server sets them",
+                               plan->headers[i]);
+    return true;
+}
+
 /* Rejects conflicting options. */
 static bool check(struct option_reader *reader)
 {
@@ -441,7 +453,7 @@ static bool check(struct option_reader *reader)
         return option_fail(reader, "--control-fd conflicts with --repeat");
     if (plan->command == PLAN_MERGE)
         return check_merge(reader);
-    return check_har(reader) && check_csv(reader) &&
+    return check_har(reader) && check_csv(reader) && check_cookies(reader) &&
            (plan->command != PLAN_SWEEP || check_sweep(reader));
 }
 

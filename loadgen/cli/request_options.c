@@ -29,6 +29,7 @@
     }
 
 SWITCH(no_keepalive, keepalive, false)
+SWITCH(cookies, cookies, true)
 SWITCH(gzip, gzip, true)
 SWITCH(ipv4, family, AF_INET)
 SWITCH(ipv6, family, AF_INET6)

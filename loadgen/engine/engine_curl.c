@@ -11,6 +11,7 @@
  * would hide a lost request and log it twice at the server, so on_prerequest() rejects the retry:
  * the request fails as closed.
  */
+#include "loadgen/engine/cookie_jar.h"
 #include "loadgen/engine/curl_handle.h"
 #include "loadgen/engine/curl_sockets.h"
 #include "loadgen/engine/engine.h"
@@ -35,6 +36,7 @@ struct client {
     int local_port;    /* of its connection, until the result is read; 0: none, or not TCP */
     bool passed_on;    /* another client has used its connection since the response */
     struct body_check check;
+    struct cookie_jar cookies;
     char error[CURL_ERROR_SIZE];
 };
 
@@ -159,6 +161,25 @@ static void count_on_connection(struct client *client, const struct plan *plan)
         client->requests = 0;
 }
 
+static void set_cookies(struct client *client, const struct request *request)
+{
+    char *value = cookie_jar_value(&client->cookies, request, time(NULL));
+
+    curl_easy_setopt(client->easy, CURLOPT_COOKIE, value);
+    free(value);
+}
+
+static void read_cookies(struct client *client)
+{
+    struct curl_header *field;
+
+    for (size_t i = 0;
+         curl_easy_header(client->easy, "Set-Cookie", i, CURLH_HEADER, -1, &field) == CURLHE_OK;
+         i++)
+        cookie_jar_store(&client->cookies, client->request, field->value, strlen(field->value),
+                         time(NULL));
+}
+
 static void engine_curl_begin(struct engine *engine, uint32_t slot, const struct request *request,
                               uint64_t now_ns)
 {
@@ -168,6 +189,8 @@ static void engine_curl_begin(struct engine *engine, uint32_t slot, const struct
     if (client->off)
         set_off(client, false);
     curl_handle_set_request(client->easy, request, client->request);
+    if (engine->config.plan->cookies)
+        set_cookies(client, request);
     if (engine->config.plan->requests_per_connection > 0)
         count_on_connection(client, engine->config.plan);
     body_check_begin(&client->check, &engine->config.plan->checks);
@@ -236,6 +259,8 @@ static struct transaction read_result(struct client *client, CURLcode code)
     struct transaction transaction = curl_handle_result(&ending);
 
     transaction.resumed = client->resumed;
+    if (engine->config.plan->cookies)
+        read_cookies(client);
     if (transaction.error == ERROR_KIND_NONE && had_surplus(client))
         transaction.error = ERROR_KIND_SURPLUS;
     if (transaction.error == ERROR_KIND_NONE) {
@@ -367,8 +392,10 @@ static void engine_curl_destroy(struct engine *engine)
     for (uint32_t i = 0; i < engine->groups.count; i++) {
         struct group *group = (struct group *)engine->groups.group[i];
 
-        for (uint32_t k = 0; k < group->client_count; k++)
+        for (uint32_t k = 0; k < group->client_count; k++) {
             curl_easy_cleanup(group->clients[k].easy);
+            cookie_jar_free(&group->clients[k].cookies);
+        }
     }
     curl_groups_end(&engine->groups);
     curl_sockets_destroy(engine->sockets);

@@ -3,6 +3,7 @@
 #include "common/clock.h"
 
 #include "loadgen/base/events.h"
+#include "loadgen/engine/cookie_jar.h"
 #include "loadgen/engine/curl_handle.h"
 
 #include <errno.h>
@@ -42,6 +43,7 @@ struct http2_stream {
     uint64_t head_bytes, body_bytes;
     size_t sent; /* of the request body */
     struct body_check check;
+    struct cookie_jar cookies; /* of the slot, over all of its requests */
     struct http2_stream *next_ended;
 };
 
@@ -226,20 +228,6 @@ static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buffer, 
     return (ssize_t)length;
 }
 
-static void add_to_transcript(struct http2_stream *stream, char mark, const uint8_t *name,
-                              size_t name_length, const uint8_t *value, size_t value_length)
-{
-    char line[1024];
-    int length;
-
-    if (transcript_of(stream) == NULL)
-        return;
-    length = snprintf(line, sizeof(line), "%.*s: %.*s\r\n", (int)name_length, (const char *)name,
-                      (int)value_length, (const char *)value);
-    if (length > 0 && (size_t)length < sizeof(line))
-        transcript_add_head(transcript_of(stream), mark, line, (size_t)length);
-}
-
 static const struct http2_fields *fields_of(struct http2_stream *stream)
 {
     struct http2_shared *shared = stream->connection->shared;
@@ -259,17 +247,25 @@ static bool takes_requests(const struct http2_connection *connection)
            (max == 0 || connection->requests < max);
 }
 
+/* Returns the number of the stream, or an error of nghttp2. */
+static int32_t submit_fields(struct http2_stream *stream, const struct http2_fields *fields)
+{
+    const nghttp2_data_provider body = {.source.ptr = stream, .read_callback = read_body};
+    bool keeps = stream->connection->shared->config.plan->cookies;
+    char *cookies = keeps ? cookie_jar_value(&stream->cookies, stream->request, time(NULL)) : NULL;
+    int32_t id = http2_fields_submit(fields, cookies, stream->connection->session,
+                                     stream->request->body != NULL ? &body : NULL, stream);
+
+    free(cookies);
+    return id;
+}
+
 static void submit(struct http2_stream *stream)
 {
     struct http2_connection *connection = stream->connection;
     const struct http2_fields *fields = fields_of(stream);
-    const nghttp2_data_provider body = {.source.ptr = stream, .read_callback = read_body};
-    bool has_body = stream->request->body != NULL;
 
-    stream->id = fields != NULL
-                     ? nghttp2_submit_request(connection->session, NULL, fields->field,
-                                              fields->count, has_body ? &body : NULL, stream)
-                     : NGHTTP2_ERR_NOMEM;
+    stream->id = fields != NULL ? submit_fields(stream, fields) : NGHTTP2_ERR_NOMEM;
     if (stream->id < 0) {
         snprintf(connection->stream.error_text, sizeof(connection->stream.error_text), "%s",
                  nghttp2_strerror(stream->id));
@@ -282,8 +278,9 @@ static void submit(struct http2_stream *stream)
     connection->requests++;
     stream->state = STREAM_SENT;
     for (size_t i = 0; i < fields->count && transcript_of(stream) != NULL; i++)
-        add_to_transcript(stream, '>', fields->field[i].name, fields->field[i].namelen,
-                          fields->field[i].value, fields->field[i].valuelen);
+        transcript_add_field(transcript_of(stream), '>', fields->field[i].name,
+                             fields->field[i].namelen, fields->field[i].value,
+                             fields->field[i].valuelen);
 }
 
 /* Submits the waiting requests that the connection takes. */
@@ -305,6 +302,7 @@ void http2_connection_begin(struct http2_connection *connection, uint32_t slot,
         .request = request,
         .state = STREAM_WAITING,
         .begun_ns = now_ns,
+        .cookies = stream->cookies,
     };
     body_check_begin(&stream->check, &connection->shared->config.plan->checks);
     connection->waiting++;
@@ -479,7 +477,11 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     (void)context;
     if (stream == NULL)
         return 0;
-    add_to_transcript(stream, '<', name, name_length, value, value_length);
+    transcript_add_field(transcript_of(stream), '<', name, name_length, value, value_length);
+    if (stream->connection->shared->config.plan->cookies && name_length == strlen("set-cookie") &&
+        memcmp(name, "set-cookie", name_length) == 0)
+        cookie_jar_store(&stream->cookies, stream->request, (const char *)value, value_length,
+                         time(NULL));
     if (name_length == 7 && memcmp(name, ":status", 7) == 0) {
         stream->status = (uint32_t)strtoul((const char *)value, NULL, 10);
         stream->head_bytes += sizeof("HTTP/2 200 \r\n") - 1;
@@ -744,6 +746,8 @@ void http2_connection_destroy(struct http2_connection *connection)
     if (connection->stream.easy != NULL)
         close_connection(connection);
     raw_stream_destroy(&connection->stream);
+    for (uint32_t i = 0; i < connection->stream_count; i++)
+        cookie_jar_free(&connection->streams[i].cookies);
     free(connection);
 }
 

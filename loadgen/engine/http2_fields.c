@@ -97,6 +97,30 @@ bool http2_fields_make(struct http2_fields *fields, const struct request *reques
     return true;
 }
 
+int32_t http2_fields_submit(const struct http2_fields *fields, const char *cookies,
+                            nghttp2_session *session, const nghttp2_data_provider *body,
+                            void *stream)
+{
+    nghttp2_nv *all;
+    int32_t id;
+
+    if (cookies == NULL)
+        return nghttp2_submit_request(session, NULL, fields->field, fields->count, body, stream);
+    all = malloc((fields->count + 1) * sizeof(*all));
+    if (all == NULL)
+        return NGHTTP2_ERR_NOMEM;
+    memcpy(all, fields->field, fields->count * sizeof(*all));
+    all[fields->count] = (nghttp2_nv){
+        .name = (uint8_t *)(uintptr_t) "cookie",
+        .value = (uint8_t *)(uintptr_t)cookies,
+        .namelen = strlen("cookie"),
+        .valuelen = strlen(cookies),
+    };
+    id = nghttp2_submit_request(session, NULL, all, fields->count + 1, body, stream);
+    free(all);
+    return id;
+}
+
 void http2_fields_free(struct http2_fields *fields)
 {
     free(fields->field);

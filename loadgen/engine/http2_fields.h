@@ -19,6 +19,14 @@ struct http2_fields {
  */
 bool http2_fields_make(struct http2_fields *fields, const struct request *request);
 
+/*
+ * Submits a request with FIELDS, a field Cookie unless COOKIES is NULL, and BODY, which may be NULL. Returns the number
+ * of the stream, or an error of nghttp2.
+ */
+int32_t http2_fields_submit(const struct http2_fields *fields, const char *cookies,
+                            nghttp2_session *session, const nghttp2_data_provider *body,
+                            void *stream);
+
 void http2_fields_free(struct http2_fields *fields);
 
 #endif

@@ -144,12 +144,10 @@ static bool watch_writable(struct raw_connection *connection)
 /* Sends until the socket's buffer is full, or enough for one event. Returns false if it failed. */
 static bool send_some(struct raw_connection *connection)
 {
-    const struct request *request = connection->request;
-
     connection->state = RAW_SENDING;
-    for (int i = 0; i < CALLS_PER_EVENT && connection->sent < request->message_length; i++) {
-        ssize_t n = raw_stream_send(&connection->stream, request->message + connection->sent,
-                                    request->message_length - connection->sent);
+    for (int i = 0; i < CALLS_PER_EVENT && connection->sent < connection->message_length; i++) {
+        ssize_t n = raw_stream_send(&connection->stream, connection->message + connection->sent,
+                                    connection->message_length - connection->sent);
 
         if (n < 0 && !raw_stream_would_block(errno))
             return false;
@@ -157,17 +155,47 @@ static bool send_some(struct raw_connection *connection)
             break;
         connection->sent += (size_t)n;
     }
-    if (connection->sent < request->message_length)
+    if (connection->sent < connection->message_length)
         return watch_writable(connection);
     connection->state = RAW_RECEIVING;
     return true;
 }
 
+/* Puts the Cookie field, if there are cookies for the request, at the end of its head. */
+static void add_cookies(struct raw_connection *connection)
+{
+    const struct request *request = connection->request;
+    size_t head_length = request->message_length - request->body_length - strlen("\r\n");
+    char *value = cookie_jar_value(&connection->cookies, request, time(NULL)), *message;
+
+    free(connection->with_cookies);
+    connection->with_cookies = NULL;
+    if (value == NULL)
+        return;
+    message = malloc(request->message_length + strlen(value) + sizeof("Cookie: \r\n"));
+    if (message != NULL) {
+        size_t used = head_length;
+
+        memcpy(message, request->message, head_length);
+        used += (size_t)sprintf(message + used, "Cookie: %s\r\n\r\n", value);
+        if (request->body_length > 0)
+            memcpy(message + used, request->body, request->body_length);
+        connection->message = message;
+        connection->message_length = used + request->body_length;
+    }
+    connection->with_cookies = message;
+    free(value);
+}
+
 static bool send_request(struct raw_connection *connection)
 {
+    connection->message = connection->request->message;
+    connection->message_length = connection->request->message_length;
+    if (connection->shared->config.plan->cookies)
+        add_cookies(connection);
     if (transcript_of(connection) != NULL)
-        transcript_add_head(transcript_of(connection), '>', connection->request->message,
-                            connection->request->message_length);
+        transcript_add_head(transcript_of(connection), '>', connection->message,
+                            connection->message_length);
     connection->sent = 0;
     connection->requests++;
     return send_some(connection);
@@ -349,6 +377,13 @@ static void on_body(void *context, const char *bytes, size_t length)
     body_check_add(&connection->check, &connection->shared->config.plan->checks, bytes, length);
 }
 
+static void on_cookie(void *context, const char *value, size_t length)
+{
+    struct raw_connection *connection = context;
+
+    cookie_jar_store(&connection->cookies, connection->request, value, length, time(NULL));
+}
+
 bool raw_connection_init(struct raw_connection *connection, struct raw_shared *shared,
                          struct curl_group *group, struct curl_sockets *sockets, uint32_t slot)
 {
@@ -357,6 +392,7 @@ bool raw_connection_init(struct raw_connection *connection, struct raw_shared *s
     connection->response.line = malloc(RESPONSE_LINE_MAX);
     connection->response.context = connection;
     connection->response.on_body = shared->config.plan->checks.digest_known ? on_body : NULL;
+    connection->response.on_cookie = shared->config.plan->cookies ? on_cookie : NULL;
     return raw_stream_init(&connection->stream, &shared->config, group, sockets, connection) &&
            connection->response.line != NULL &&
            (transcript_of(connection) == NULL ||
@@ -369,6 +405,8 @@ void raw_connection_destroy(struct raw_connection *connection)
         raw_connection_close(connection);
     raw_stream_destroy(&connection->stream);
     free(connection->response.line);
+    free(connection->with_cookies);
+    cookie_jar_free(&connection->cookies);
 }
 
 bool raw_shared_begin(struct raw_shared *shared, const struct engine_config *config)

@@ -8,6 +8,7 @@
 #ifndef LOADGEN_RAW_CONNECTION_H
 #define LOADGEN_RAW_CONNECTION_H
 
+#include "loadgen/engine/cookie_jar.h"
 #include "loadgen/engine/raw_stream.h"
 #include "loadgen/engine/response.h"
 
@@ -48,6 +49,10 @@ struct raw_connection {
     uint32_t origin;
     uint32_t requests; /* requests on this connection */
     const struct request *request;
+    const char *message; /* the request's, or with_cookies */
+    size_t message_length;
+    char *with_cookies;
+    struct cookie_jar cookies;
     size_t sent;
     uint64_t begun_ns, connect_ns, handshake_ns, first_byte_ns;
     enum error_kind error; /* of RAW_BROKEN */

@@ -17,6 +17,7 @@ void response_begin(struct response *response, bool head_request)
     *response = (struct response){
         .line = response->line,
         .on_body = response->on_body,
+        .on_cookie = response->on_cookie,
         .context = response->context,
         .state = RESPONSE_AT_STATUS,
         .head_request = head_request,
@@ -189,7 +190,7 @@ static enum response_result read_connection(struct response *response, struct sp
     return RESPONSE_MORE;
 }
 
-/* Handles Content-Length, Transfer-Encoding and Connection; ignores all others. */
+/* Handles Content-Length, Transfer-Encoding, Connection and Set-Cookie; ignores all others. */
 static enum response_result read_value(struct response *response, struct span name,
                                        struct span value)
 {
@@ -204,6 +205,8 @@ static enum response_result read_value(struct response *response, struct span na
         response->framing = true;
         return read_transfer_encoding(response, value);
     }
+    if (response->on_cookie != NULL && span_is_nocase(name, SPAN("Set-Cookie")))
+        response->on_cookie(response->context, value.start, value.length);
     return RESPONSE_MORE;
 }
 

@@ -37,7 +37,8 @@ enum response_state {
 struct response {
     /* Set by the caller. */
     char *line; /* RESPONSE_LINE_MAX bytes, for a line in pieces */
-    void (*on_body)(void *context, const char *bytes, size_t length); /* or NULL */
+    void (*on_body)(void *context, const char *bytes, size_t length);   /* or NULL */
+    void (*on_cookie)(void *context, const char *value, size_t length); /* Set-Cookie; or NULL */
     void *context;
 
     /* The result so far. */

@@ -86,3 +86,17 @@ void transcript_write(const struct transcript *transcript, FILE *out)
     fwrite(transcript->text, 1, transcript->length, out);
     fflush(out);
 }
+
+void transcript_add_field(struct transcript *transcript, char mark, const uint8_t *name,
+                          size_t name_length, const uint8_t *value, size_t value_length)
+{
+    char line[1024];
+    int length;
+
+    if (transcript == NULL)
+        return;
+    length = snprintf(line, sizeof(line), "%.*s: %.*s\r\n", (int)name_length, (const char *)name,
+                      (int)value_length, (const char *)value);
+    if (length > 0 && (size_t)length < sizeof(line))
+        transcript_add_head(transcript, mark, line, (size_t)length);
+}

@@ -9,6 +9,7 @@
 #include <curl/curl.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 enum { TRANSCRIPT_BYTES = 16 * 1024 }; /* further lines are dropped */
@@ -30,5 +31,9 @@ void transcript_add_head(struct transcript *transcript, char mark, const char *b
                          size_t length);
 
 void transcript_write(const struct transcript *transcript, FILE *out);
+
+/* Adds the line "NAME: VALUE" of a head; nothing to a TRANSCRIPT that is NULL. */
+void transcript_add_field(struct transcript *transcript, char mark, const uint8_t *name,
+                          size_t name_length, const uint8_t *value, size_t value_length);
 
 #endif

@@ -79,6 +79,7 @@ static bool has_field(const struct plan *plan, const struct request *request, co
 static bool is_replaced(const struct plan *plan, const char *field)
 {
     return plan_has_field(plan, field, strcspn(field, ":")) ||
+           (plan->cookies && is_named(field, "Cookie", strlen("Cookie"))) ||
            (plan->user != NULL && is_named(field, "Authorization", strlen("Authorization"))) ||
            (plan->gzip && is_named(field, "Accept-Encoding", strlen("Accept-Encoding"))) ||
            (plan->range != NULL && is_named(field, "Range", strlen("Range")));

@@ -109,6 +109,7 @@ struct plan {
     const char *body_file; /* NULL: none */
     const char *range;     /* byte range, such as "0-99"; NULL: none */
     const char *user;      /* "name:password"; NULL: none */
+    bool cookies;          /* each slot keeps cookies */
     bool gzip;             /* Accept-Encoding: gzip */
 
     /* Connections */

@@ -6,6 +6,7 @@
 A server records what arrives. HTTP/2 needs nginx and openssl, which translate for it; otherwise it is left out.
 """
 import http.server
+import itertools
 import json
 import pathlib
 import subprocess
@@ -33,7 +34,10 @@ http {{
 
 
 class Origin(servers.InThread, http.server.ThreadingHTTPServer):
-    """Answers every request with "hello". .seen has (method, path, fields with names in lower case, body)."""
+    """Answers every request with "hello". .seen has (method, path, fields with names in lower case, body).
+
+    /login sets a new cookie, which /logout deletes.
+    """
     daemon_threads = True
     block_on_close = False
     request_queue_size = 128
@@ -48,6 +52,11 @@ class Origin(servers.InThread, http.server.ThreadingHTTPServer):
             self.server.seen.append((self.command, self.path, fields, body))
             self.send_response(200)
             self.send_header("Content-Length", "5")
+            if self.path == "/login":
+                self.send_header("Set-Cookie", f"session={next(self.server.sessions)}; Path=/; HttpOnly")
+                self.send_header("Set-Cookie", "elsewhere=1; Path=/elsewhere")
+            elif self.path == "/logout":
+                self.send_header("Set-Cookie", "session=; Path=/; Max-Age=0")
             self.end_headers()
             if self.command != "HEAD":
                 self.wfile.write(b"hello")
@@ -60,6 +69,7 @@ class Origin(servers.InThread, http.server.ThreadingHTTPServer):
     def __init__(self):
         super().__init__(("127.0.0.1", 0), self.Handler)
         self.seen = []
+        self.sessions = itertools.count()
         self.begin()
 
 
@@ -241,6 +251,61 @@ class Variables(Requests):
                                    capture_output=True, text=True, check=False)
             self.assertEqual(ended.returncode, 1)
             self.assertIn(f"{table}:3: 1 values, but the first row has 2 names", ended.stderr)
+
+
+class Cookies(Requests):
+    def sessions(self):
+        """The paths that were requested with each session, and those without one."""
+        found = {}
+        for _, path, fields, _ in self.origin.seen:
+            found.setdefault(fields.get("cookie", ""), []).append(path)
+        return found
+
+    def test_each_connection_keeps_its_cookies(self):
+        """Also in requests with a body, and over the connections of one user."""
+        urls = self.write("urls", "/login\nPOST /cart\n/page\n/logout\n/elsewhere/1\n")
+        for way in self.ways:
+            for words in ([], ["--no-keepalive"]):
+                with self.subTest(way=way, words=words):
+                    self.run_wsload(way, ["-c", 1, "-n", 10, "--order", "each", "--cookies", "-b", "x" * 3000,
+                                          "-f", urls, *words])
+                    rows = [(path, fields.get("cookie", "")) for _, path, fields, _ in self.origin.seen]
+                    for first in (0, 5):
+                        session = rows[first + 1][1]
+                        self.assertRegex(session, "^session=[0-9]+$")
+                        self.assertEqual(rows[first:first + 5],
+                                         [("/login", ""), ("/cart", session), ("/page", session),
+                                          ("/logout", session), ("/elsewhere/1", "elsewhere=1")])
+                    self.assertNotEqual(rows[1], rows[6])
+                    self.assertEqual({row[3] for row in self.origin.seen}, {b"x" * 3000})
+
+    def test_users_have_their_own_cookies(self):
+        urls = self.write("urls", "/login\n/page\n/page\n/page\n/logout\n")
+        for way in self.ways:
+            with self.subTest(way=way):
+                report = self.run_wsload(way, ["-c", 4, "-t", 2, "-n", 200, "--order", "each", "--cookies",
+                                               "-f", urls])
+                self.assertEqual(report["requests"]["answered"], 200)
+                found = self.sessions()
+                self.assertEqual(set(found.pop("")), {"/login"})
+                for paths in found.values():
+                    self.assertEqual(paths, ["/page", "/page", "/page", "/logout"][:len(paths)])
+
+    def test_without_the_option_no_cookie_is_sent(self):
+        urls = self.write("urls", "/login\n/page\n")
+        for way in self.ways:
+            with self.subTest(way=way):
+                self.run_wsload(way, ["-c", 1, "-n", 4, "-f", urls])
+                self.assertEqual(set(self.sessions()), {""})
+
+    def test_recorded_cookies_are_replaced(self):
+        recording = self.write("login.har", json.dumps({"log": {"entries": [
+            recorded("GET", f"http://a.test/{path}", [("Cookie", "session=old")]) for path in ("login", "page")]}}))
+        for way in self.ways:
+            with self.subTest(way=way):
+                self.run_wsload(way, ["-c", 1, "-n", 2, "--cookies", "--har", recording])
+                self.assertNotIn("session=old", self.sessions())
+                self.assertEqual([len(paths) for paths in self.sessions().values()], [1, 1])
 
 
 if __name__ == "__main__":

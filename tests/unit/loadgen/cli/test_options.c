@@ -374,6 +374,7 @@ static const struct {
     {"merge a.json b.json -o b.json", "-o b.json would overwrite a report that is merged"},
     {"sweep --keepalive x", "--keepalive x: unknown (on, off, both)"},
     {"--server-threads 2", "--server-threads applies to sweeps: wsload sweep --server-threads 2"},
+    {"--cookies -H cookie:a=b", "--cookies conflicts with -H 'cookie:a=b': the server sets them"},
     {"--rows once", "--rows requires --csv FILE; for a list use --order"},
     {"--rows any --csv x", "--rows any: unknown (seq, random, once)"},
     {"--csv x --replay y", "--csv conflicts with --replay: a log has no variables"},
