@@ -7,7 +7,8 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tls"))
 
-from harness import PATIENCE_S, Bench, expect, expect_in, run, run_tests, test, until  # noqa: E402,F401
+from harness import (PATIENCE_S, Bench, expect, expect_in, has_ended, run, run_tests, test,  # noqa: E402,F401
+                     until)
 
 VERSIONS = ("--http1.1", "--http2-prior-knowledge")
 

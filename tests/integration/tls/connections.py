@@ -5,7 +5,7 @@ import socket
 import subprocess
 import threading
 
-from harness import Exchange, Server, expect, expect_in, test, until
+from harness import Exchange, Server, expect, expect_in, has_ended, test, until
 
 
 @test
@@ -141,7 +141,7 @@ def upgraded_server_serves_tls_on_the_same_socket(bench):
         expect(server.process.wait(90), 0, "exit status of the old master")
         expect(Exchange(server.connect()).get("small.txt")[0], 200, "after")
         os.kill(pid, signal.SIGTERM)
-        until(lambda: not os.path.exists(f"/proc/{pid}"), "the end of the new master")
+        until(lambda: has_ended(pid), "the end of the new master")
 
 
 def upgrade(server, old):
@@ -150,7 +150,7 @@ def upgrade(server, old):
     pid = until(lambda: new_master(server, old), "the new master")
     if old == server.process.pid:
         expect(server.process.wait(90), 0, "exit status of the old master")
-    until(lambda: not os.path.exists(f"/proc/{old}"), "the end of the old master")
+    until(lambda: has_ended(old), "the end of the old master")
     return pid
 
 

@@ -43,6 +43,14 @@ def until(condition, what):
     raise AssertionError(f"timeout waiting for: {what}")
 
 
+def has_ended(pid):
+    """True if the process, which need not be a child, has ended; whether its parent has noticed or not."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
 def run(*words, stdin=b"", check=True):
     done = subprocess.run(words, input=stdin, timeout=PATIENCE_S, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           check=False)

@@ -5,7 +5,7 @@ import signal
 import ssl
 
 from connections import upgrade
-from harness import Exchange, expect, test, until
+from harness import Exchange, expect, has_ended, test, until
 
 REQUEST = b"GET /small.txt HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 VERSIONS = ("-tls1_2", "-tls1_3")
@@ -58,7 +58,7 @@ def sessions_are_resumed_after_binary_upgrades(bench):
         pid = upgrade(server, pid)
         expect(is_resumed(server, "-tls1_3", bench.path("before-tls1_3")), True, "resumed when tickets are on again")
         os.kill(pid, signal.SIGTERM)
-        until(lambda: not os.path.exists(f"/proc/{pid}"), "the end of the last master")
+        until(lambda: has_ended(pid), "the end of the last master")
 
 
 @test
