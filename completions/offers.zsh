@@ -1,9 +1,10 @@
-# zsh -f offers.zsh DIRECTORY WORD...: what the completions of DIRECTORY offer at the end of the command line, one per line.
+# DUMP=FILE zsh -f offers.zsh DIRECTORY WORD...: what the completions of DIRECTORY offer at the end of the command line, one
+# per line. FILE keeps the list of all completions of the machine from the first call on.
 # zsh completes only in its line editor: run one in a pseudo-terminal, and have compadd write the matches to a file.
 zmodload zsh/zpty
 matches=$(mktemp)
 zpty shell zsh -f -i
-zpty -w shell "fpath=(${(q)1} \$fpath) MATCHES=$matches; autoload -Uz compinit; compinit -u -D"
+zpty -w shell "fpath=(${(q)1} \$fpath) MATCHES=$matches; autoload -Uz compinit; compinit -u -d ${(q)DUMP}"
 zpty -w shell 'compadd() {
     [[ ${@[1,(i)(-|--)]} == *-(O|A|D)\ * ]] || {
         local -a hits
