@@ -169,7 +169,7 @@ static void server_works_with_few_descriptors_and_with_more_again(void **state)
 
 #ifndef TEST_SANITIZER
 
-enum { FILES = 1200, FILE_BYTES = 32 * 1024, MEMORY_LEFT = 12 * 1024 * 1024, ROUNDS = 3 };
+enum { FILES = 600, FILE_BYTES = 32 * 1024, MEMORY_LEFT = 6 * 1024 * 1024, ROUNDS = 2 };
 
 static void put_files(const struct server *server)
 {
