@@ -24,7 +24,7 @@
 #define SHORT  "workers free their caches"
 #define ENOUGH "enough is free again"
 
-enum { CLIENTS = 12, FILES = 1200, FILE_BYTES = 32 * 1024, ROUNDS = 3, IDLE_CLIENTS = 60 };
+enum { CLIENTS = 12, FILES = 1200, FILE_BYTES = 32 * 1024, ROUNDS = 2, IDLE_CLIENTS = 60 };
 
 static const char *const dispatches[] = {"workers.dispatch=kernel", "workers.dispatch=master"};
 
@@ -116,10 +116,10 @@ static void caches_stay_below_the_limit(void **state)
         assert_int_equal(server_metric(server, "workers_died"), 0);
         assert_in_range(server_metric(server, "cache_entries"), 1, FILES);
         control_group_limit(&group, UINT64_MAX);
+        WAIT_UNTIL(server_count_events(&segment, ENOUGH) == server_count_events(&segment, SHORT));
         do
             ask_for_all(client);
         while (server_metric(server, "cache_entries") <= FILES);
-        WAIT_UNTIL(server_count_events(&segment, ENOUGH) == server_count_events(&segment, SHORT));
         assert_int_equal(server_metric(server, "connections_closed"), 0);
         close_all(client, CLIENTS);
         segment_detach(&segment);
