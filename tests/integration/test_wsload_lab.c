@@ -287,7 +287,7 @@ static void server_evicts_like_the_simulation(void **state)
     const struct place *place = *state;
     char *page, *tables;
 
-    assert_int_equal(run(place, "--quick policy"), 0);
+    assert_int_equal(run(place, "--quick --rounds 1 policy"), 0);
     page = read_page(place, "policy");
     check_page(page);
     tables = strstr(page, "LRU simulated");
