@@ -10,8 +10,8 @@
 
 /*
  * An allocation has failed: empties half of the cache, and all threads of the worker drop what it
- * has evicted. Returns true if that has freed memory already; the caller may then try again. The
- * owning thread.
+ * has evicted. Returns true if entries were evicted or the thread's own cache has freed some; the
+ * caller may then try again. The owning thread.
  */
 bool memory_make_room(struct transaction_context *context);
 
