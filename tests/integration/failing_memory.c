@@ -1,8 +1,7 @@
 /*
- * Preloaded into a server to make allocations fail, in one of three ways. At random: FAILING_ONE_IN
- * is the mean interval, FAILING_SEED the seed. Once at each place, or all of a process: FAILING_PLACES
- * names a control file, see failing_places.h. The first FAILING_AFTER allocations of each process succeed, so that
- * it can start.
+ * Preloaded into a server to make allocations fail in one of three ways: once at each place, at random, or all of a process.
+ * FAILING_PLACES names the control file, see failing_places.h. The first FAILING_AFTER allocations of each process
+ * succeed, so that it can start.
  */
 #include "failing_places.h"
 
@@ -17,10 +16,8 @@ void *library_realloc(void *memory, size_t size) __asm__("__libc_realloc");
 
 enum { DEPTH = 12 }; /* of the call stacks that are places */
 
-/* Random failures */
-
 static _Atomic uint64_t calls;
-static uint64_t one_in, after, seed;
+static uint64_t after;
 static pid_t owner;
 
 static uint64_t setting(const char *name)
@@ -34,38 +31,39 @@ static uint64_t setting(const char *name)
 static void begin(void)
 {
     owner = getpid();
-    one_in = setting("FAILING_ONE_IN");
     after = setting("FAILING_AFTER");
-    seed = setting("FAILING_SEED");
     atomic_store(&calls, 0);
 }
 
-/* splitmix64: the failing calls depend only on the call number and the seed. */
-static bool must_fail(uint64_t number)
+/* Which calls fail depends only on their numbers. */
+static bool fails_at_random(uint64_t number)
 {
-    return one_in != 0 &&
-           failing_mixed((number + seed) * UINT64_C(0x9E3779B97F4A7C15)) % one_in == 0;
+    uint32_t one_in = atomic_load(&failing_places->one_in);
+
+    if (one_in == 0 || failing_mixed(number * UINT64_C(0x9E3779B97F4A7C15)) % one_in != 0)
+        return false;
+    atomic_fetch_add(&failing_places->failed, 1);
+    return true;
 }
 
 static bool fails_always(void)
 {
-    return failing_places != NULL && atomic_load(&failing_places->all_of) == getpid();
+    return atomic_load(&failing_places->all_of) == getpid();
 }
 
 static bool fails(void)
 {
     uint64_t number;
 
-    if (fails_always()) {
-        errno = ENOMEM;
-        return true;
-    }
-    if (owner != getpid())
-        begin();
-    number = atomic_fetch_add(&calls, 1);
-    if (number < after ||
-        !(failing_places != NULL ? failing_is_new_place(DEPTH) : must_fail(number)))
+    if (failing_places == NULL)
         return false;
+    if (!fails_always()) {
+        if (owner != getpid())
+            begin();
+        number = atomic_fetch_add(&calls, 1);
+        if (number < after || !(fails_at_random(number) || failing_is_new_place(DEPTH)))
+            return false;
+    }
     errno = ENOMEM;
     return true;
 }

@@ -15,7 +15,9 @@ enum { FAILING_PLACES_MOST = 1 << 16 };
 struct failing_places {
     _Atomic int all_of;      /* process in which every allocation fails; 0: none */
     _Atomic int more;        /* set by the test; each failure decrements it */
-    _Atomic uint32_t failed; /* number of places that failed */
+    _Atomic uint32_t failed; /* number of places that failed, or of random failures */
+    _Atomic uint32_t
+        one_in; /* set by the test: mean interval of random failures of allocations; 0: none */
     _Atomic uint64_t places[FAILING_PLACES_MOST]; /* hashes of call stacks; 0 means free */
 };
 

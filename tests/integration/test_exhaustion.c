@@ -226,24 +226,6 @@ static void put_files(const struct server *server)
     server_put(server, "/large", large, sizeof(large));
 }
 
-static void random_allocation_failures_kill_no_process(void **state)
-{
-    static const char preload[] = "LD_PRELOAD=" FAILING_MEMORY;
-    /* Not during the start: libseccomp frees memory twice if an allocation fails. */
-    static const char *const wrapper[] = {
-        "env", preload, "FAILING_ONE_IN=20", "FAILING_AFTER=8000", "FAILING_SEED=1", NULL};
-    static const char *const options[] = {"files.autoindex=on", "arithmetic.enabled=on",
-                                          "workers.processes=2", NULL};
-    struct server *server = *state;
-
-    put_files(server);
-    server_start_under(server, wrapper, options);
-    for (unsigned round = 0; round < ROUNDS; round++)
-        ask_for_everything(server, round);
-    assert_int_equal(server_metric(server, "workers_died"), 0);
-    server_stop(server);
-}
-
 /* The cache would need twice the memory that is left. With one arena, malloc() reserves no more. */
 static void cache_shrinks_when_memory_runs_out(void **state)
 {
@@ -306,7 +288,32 @@ static struct failing_places *map_places(const struct server *server, char *path
     return mapping;
 }
 
-/* An response without memory for a part must fail, not omit that part. */
+/* Not during the start: libseccomp frees memory twice if an allocation fails. */
+static void random_allocation_failures_kill_no_process(void **state)
+{
+    enum { ONE_IN = 20, FAILURES_LEAST = 100 };
+    char path[512], setting[600];
+    struct server *server = *state;
+    struct failing_places *places = map_places(server, path, sizeof(path));
+    static const char preload[] = "LD_PRELOAD=" FAILING_MEMORY;
+    const char *const wrapper[] = {"env", preload, setting, NULL};
+    static const char *const options[] = {"files.autoindex=on", "arithmetic.enabled=on",
+                                          "workers.processes=2", NULL};
+
+    snprintf(setting, sizeof(setting), "FAILING_PLACES=%s", path);
+    put_files(server);
+    server_start_under(server, wrapper, options);
+    atomic_store(&places->one_in, ONE_IN);
+    for (unsigned round = 0; round < ROUNDS; round++)
+        ask_for_everything(server, round);
+    atomic_store(&places->one_in, 0);
+    assert_true(atomic_load(&places->failed) > FAILURES_LEAST);
+    assert_int_equal(server_metric(server, "workers_died"), 0);
+    server_stop(server);
+    munmap(places, sizeof(*places));
+}
+
+/* A response without memory for a part must fail, not omit that part. */
 static void check_whole(const char *status)
 {
     json_t *response = json_loads(status, 0, NULL);
