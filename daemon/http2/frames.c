@@ -166,6 +166,13 @@ static enum http2_error receive_continuation(struct http2_connection *http2,
 
 /* Streams */
 
+/* An idle stream must not be reset (section 5.1), so the error is one of the connection. */
+static enum http2_error reject_priority(struct http2_connection *http2, uint32_t id,
+                                        enum http2_error error)
+{
+    return stream_past(http2, id) == STREAM_IDLE ? error : requests_reset(http2, id, error);
+}
+
 static enum http2_error receive_priority(struct http2_connection *http2, const struct frame *frame)
 {
     enum http2_error error = count(http2, FLOOD_PRIORITIES);
@@ -175,9 +182,9 @@ static enum http2_error receive_priority(struct http2_connection *http2, const s
     if (frame->head.stream == 0)
         return HTTP2_PROTOCOL_ERROR;
     if (frame->length != FRAME_PRIORITY_BYTES)
-        return requests_reset(http2, frame->head.stream, HTTP2_FRAME_SIZE_ERROR);
+        return reject_priority(http2, frame->head.stream, HTTP2_FRAME_SIZE_ERROR);
     if (frame_read_31(frame->payload) == frame->head.stream)
-        return requests_reset(http2, frame->head.stream, HTTP2_PROTOCOL_ERROR);
+        return reject_priority(http2, frame->head.stream, HTTP2_PROTOCOL_ERROR);
     return HTTP2_NO_ERROR;
 }
 

@@ -36,8 +36,10 @@ enum stream_past stream_past(const struct http2_connection *http2, uint32_t id)
     uint32_t distance = (http2->last_stream - id) / 2;
     uint64_t bit = distance < 64 ? UINT64_C(1) << distance : 0;
 
-    if (id > http2->last_stream)
+    if (id % 2 == 0) /* the server opens none */
         return STREAM_IDLE;
+    if (id > http2->last_stream) /* after the last GOAWAY, a stream that is not served */
+        return http2->goaway == GOAWAY_FINAL ? STREAM_RESET : STREAM_IDLE;
     if ((http2->reset_by_us & bit) != 0)
         return STREAM_RESET;
     return bit != 0 && (http2->opened & bit) == 0 ? STREAM_SKIPPED : STREAM_CLOSED;

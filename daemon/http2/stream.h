@@ -24,7 +24,7 @@ enum stream_past {
     STREAM_IDLE,    /* not yet opened */
     STREAM_SKIPPED, /* never opened: a higher one was */
     STREAM_CLOSED,
-    STREAM_RESET, /* closed by us */
+    STREAM_RESET, /* closed by us, or not served after the last GOAWAY */
 };
 enum stream_past stream_past(const struct http2_connection *http2, uint32_t id);
 

@@ -762,6 +762,10 @@ static void connection_errors_have_their_code(void **state)
         {{1, FRAME_HEADERS, FRAME_END_HEADERS, 1}, "\x80", HTTP2_COMPRESSION_ERROR},
         {{0, FRAME_CONTINUATION, FRAME_END_HEADERS, 1}, "", HTTP2_PROTOCOL_ERROR},
         {{5, FRAME_PRIORITY, 0, 0}, "abcde", HTTP2_PROTOCOL_ERROR},
+        {{4, FRAME_PRIORITY, 0, 1},
+         "abcd",
+         HTTP2_FRAME_SIZE_ERROR}, /* an idle stream is not reset */
+        {{5, FRAME_PRIORITY, 0, 1}, "\0\0\0\x01\x10", HTTP2_PROTOCOL_ERROR},
         {{4, FRAME_RST_STREAM, 0, 0}, "abcd", HTTP2_PROTOCOL_ERROR},
         {{4, FRAME_RST_STREAM, 0, 1}, "abcd", HTTP2_PROTOCOL_ERROR},
         {{1, FRAME_SETTINGS, FRAME_ACK, 0}, "a", HTTP2_FRAME_SIZE_ERROR},
@@ -804,6 +808,32 @@ static void connection_errors_have_their_code(void **state)
     server_stop(server);
 }
 
+/* The server opens no streams, so those with even numbers stay idle. */
+static void frames_on_even_streams_are_connection_errors(void **state)
+{
+    static const struct {
+        struct frame_head head;
+        const char *payload;
+    } cases[] = {
+        {{4, FRAME_DATA, 0, 4}, "data"},
+        {{4, FRAME_RST_STREAM, 0, 4}, "\0\0\0\x08"},
+        {{4, FRAME_WINDOW_UPDATE, 0, 4}, "\0\0\0\x01"},
+    };
+    struct server *server = *state;
+
+    start(server, NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct http2_client client;
+
+        http2_open(&client, server_port(server), NULL);
+        http2_check(&client, 5, "GET /a.txt", 200, "aaaa");
+        http2_send(&client, cases[i].head, cases[i].payload);
+        http2_expect_goaway(&client, 5, HTTP2_PROTOCOL_ERROR);
+        http2_close(&client);
+    }
+    server_stop(server);
+}
+
 /* --- The end of a connection --- */
 
 static void reload_drains_connections(void **state)
@@ -830,6 +860,35 @@ static void reload_drains_connections(void **state)
     http2_close(&client);
     server_stop(server);
     assert_int_equal(log_count_lines(server), 2);
+}
+
+/* The client has opened a stream before it got the last GOAWAY: the open streams are finished all the same. */
+static void frames_of_an_unserved_stream_are_ignored(void **state)
+{
+    struct server *server = *state;
+    struct http2_client client;
+
+    start(server, NULL);
+    http2_open(&client, server_port(server), NULL);
+    http2_request(&client, 1, FRAME_END_STREAM, "GET /large.txt");
+    expect_data(&client, 1, 0, 65535);
+    server_do(server, "reload");
+    http2_expect_goaway(&client, INT32_MAX, HTTP2_NO_ERROR);
+    http2_ping(&client, FRAME_ACK, "draining");
+    http2_expect_goaway(&client, 1, HTTP2_NO_ERROR);
+    http2_request(&client, 3, 0, "POST /a.txt");
+    http2_open_window(&client, 3, 1000);
+    http2_send(&client, (struct frame_head){4, FRAME_DATA, 0, 3}, "data");
+    http2_request(&client, 3, FRAME_END_STREAM, "trailer x\na: b");
+    http2_request(&client, 5, FRAME_END_STREAM, "GET /a.txt");
+    http2_reset(&client, 5);
+    http2_open_window(&client, 0, 1 << 20);
+    http2_open_window(&client, 1, 1 << 20);
+    expect_data(&client, 1, 65535, LARGE - 65535);
+    http2_expect_end(&client, HTTP2_NO_ERROR);
+    http2_close(&client);
+    server_stop(server);
+    assert_int_equal(log_count_lines(server), 1);
 }
 
 /*
@@ -1051,7 +1110,9 @@ int main(void)
         TEST(closed_window_meets_send_timeout),
         TEST(reset_response_is_logged_with_its_bytes),
         TEST(connection_errors_have_their_code),
+        TEST(frames_on_even_streams_are_connection_errors),
         TEST(reload_drains_connections),
+        TEST(frames_of_an_unserved_stream_are_ignored),
         TEST(idle_connection_gets_goaway),
         TEST(last_keepalive_request_announces_the_end),
         TEST(goaway_of_the_client_ends_after_open_streams),
