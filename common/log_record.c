@@ -39,6 +39,23 @@ uint8_t log_record_tls(unsigned int id, bool resumed)
     return (uint8_t)(position | (resumed ? TLS_RESUMED : 0));
 }
 
+struct log_tls log_record_read_tls(uint8_t tls)
+{
+    size_t position = tls & (TLS_RESUMED - 1);
+
+    if (position >= ARRAY_LENGTH(ciphers))
+        position = 0;
+    return (struct log_tls){ciphers[position].version, ciphers[position].name,
+                            (tls & TLS_RESUMED) != 0};
+}
+
+const char *const log_protocol_names[LOG_PROTOCOLS] = {
+    [LOG_PROTOCOL_HTTP_1_0] = "HTTP/1.0",
+    [LOG_PROTOCOL_HTTP_1_1] = "HTTP/1.1",
+    [LOG_PROTOCOL_HTTP_2] = "HTTP/2.0",
+};
+static_assert(LOG_PROTOCOLS <= 4, "a protocol has 2 bits");
+
 static size_t cut(struct span text, size_t most)
 {
     return text.length < most ? text.length : most;
@@ -58,10 +75,11 @@ uint64_t log_record_pack(const struct log_record *record, uint64_t *words)
                (uint64_t)record->outcome << 40 | (uint64_t)record->status << 48;
     words[1] = record->time_ns;
     words[2] = record->duration_ns;
-    words[3] = record->body_bytes;
+    words[3] = record->body_bytes | (uint64_t)record->streams << LOG_BODY_BITS;
     memcpy(&words[4], record->address, CLIENT_ADDRESS_BYTES);
     words[6] = line | (uint64_t)referer << 16 | (uint64_t)agent << 32 |
-               (uint64_t)record->tls << 48 | (uint64_t)user << 56;
+               (uint64_t)record->tls << 48 | (uint64_t)record->protocol << 54 |
+               (uint64_t)user << 56;
     if (line > 0)
         memcpy(text, record->request_line.start, line);
     if (referer > 0)
@@ -73,12 +91,12 @@ uint64_t log_record_pack(const struct log_record *record, uint64_t *words)
     return count;
 }
 
-/* Version 1 has zeros instead of the host. */
+/* Version 1 has zeros instead of the host; versions 1 and 2 instead of protocol and streams. */
 static bool is_known_version(uint64_t first)
 {
     uint64_t version = first >> 32 & 0xff;
 
-    return version == 1 || version == LOG_RECORD_VERSION;
+    return version >= 1 && version <= LOG_RECORD_VERSION;
 }
 
 int log_record_unpack(const uint64_t *words, struct log_record *record)
@@ -99,10 +117,12 @@ int log_record_unpack(const uint64_t *words, struct log_record *record)
     record->host = (uint16_t)(words[0] >> 16);
     record->outcome = (uint8_t)(words[0] >> 40);
     record->tls = (uint8_t)(words[6] >> 48 & 0x3f);
+    record->protocol = (uint8_t)(words[6] >> 54 & 3);
     record->status = (uint16_t)(words[0] >> 48);
     record->time_ns = words[1];
     record->duration_ns = words[2];
-    record->body_bytes = words[3];
+    record->body_bytes = words[3] & ((UINT64_C(1) << LOG_BODY_BITS) - 1);
+    record->streams = (uint16_t)(words[3] >> LOG_BODY_BITS);
     memcpy(record->address, &words[4], CLIENT_ADDRESS_BYTES);
     record->request_line = (struct span){text, line};
     record->referer = (struct span){text + line, referer};
@@ -364,18 +384,32 @@ static char *put_milliseconds(char *to, uint64_t time_ns)
     return put_text(to, text, sizeof(text));
 }
 
+/* What was negotiated. */
+static char *put_protocol(char *to, const struct log_record *record)
+{
+    const char *name = log_protocol_names[record->protocol % LOG_PROTOCOLS];
+
+    if (name != NULL) {
+        to = PUT(to, ",\"protocol\":\"");
+        to = put_text(to, name, strlen(name));
+        *to++ = '"';
+    }
+    if (record->streams > 0) {
+        to = PUT(to, ",\"streams\":");
+        to = decimal_put(to, record->streams);
+    }
+    return to;
+}
+
 static char *put_tls(char *to, uint8_t tls)
 {
-    size_t position = tls & (TLS_RESUMED - 1);
+    struct log_tls what = log_record_read_tls(tls);
 
-    if (position >= ARRAY_LENGTH(ciphers))
-        position = 0;
-    to = PUT(to, "\",\"tls\":\"");
-    to = put_text(to, ciphers[position].version, strlen(ciphers[position].version));
+    to = PUT(to, ",\"tls\":\"");
+    to = put_text(to, what.version, strlen(what.version));
     to = PUT(to, "\",\"cipher\":\"");
-    to = put_text(to, ciphers[position].name, strlen(ciphers[position].name));
-    return (tls & TLS_RESUMED) != 0 ? PUT(to, "\",\"resumed\":true}")
-                                    : PUT(to, "\",\"resumed\":false}");
+    to = put_text(to, what.cipher, strlen(what.cipher));
+    return what.resumed ? PUT(to, "\",\"resumed\":true") : PUT(to, "\",\"resumed\":false");
 }
 
 static char *put_json(char *to, const struct log_record *record)
@@ -407,7 +441,12 @@ static char *put_json(char *to, const struct log_record *record)
     to = put_escaped(to, record->referer, escape_json);
     to = PUT(to, "\",\"agent\":\"");
     to = put_escaped(to, record->agent, escape_json);
-    return record->tls == 0 ? PUT(to, "\"}") : put_tls(to, record->tls);
+    *to++ = '"';
+    to = put_protocol(to, record);
+    if (record->tls != 0)
+        to = put_tls(to, record->tls);
+    *to++ = '}';
+    return to;
 }
 
 size_t log_record_format(enum log_format format, const struct log_record *record, char *line)

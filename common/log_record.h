@@ -6,10 +6,10 @@
  *              status (16)
  *   word 1     time of the request's start, wall clock, ns
  *   word 2     duration, ns
- *   word 3     bytes of body sent
+ *   word 3     bytes of body sent (48 bits), open streams of the HTTP/2 connection (16)
  *   word 4, 5  client address (see client_address.h)
  *   word 6     lengths: request line, referer, agent (16 bits each); TLS cipher suite (5), resumed (1);
- *              unused (2), length of the user name (8)
+ *              protocol (2), length of the user name (8)
  *   then       the four texts without NUL, padded with zeros to a word
  *
  * As a line of the access log:
@@ -18,8 +18,11 @@
  *   combined  the same, then "Referer" "User-Agent"
  *   json      {"time":"2026-11-21T06:18:30.123Z","address":"192.0.2.7","request":"GET / HTTP/1.1",
  *             "status":200,"bytes":2326,"duration_us":84,"outcome":"hit","referer":"","agent":""}
- *             with a user also "user":"USER" before request,
- *             over TLS also "tls":"1.3","cipher":"TLS_AES_128_GCM_SHA256","resumed":false
+ *             with a user also "user":"USER" before request, then of a server with [host] sections
+ *             "host":"NAME", the first name of its section, "*" if it matches none; at the end also
+ *             "protocol":"HTTP/1.1", if the request line was valid,
+ *             over HTTP/2 "streams":4, the open streams of the connection, this one included,
+ *             over TLS "tls":"1.3","cipher":"TLS_AES_128_GCM_SHA256","resumed":false
  *
  * Control characters, quotes, backslashes and all non-ASCII bytes are written as \xHH, in JSON as
  * \u00HH, so a client cannot forge or split a line.
@@ -38,26 +41,40 @@
 #include <stdint.h>
 
 enum {
-    LOG_RECORD_VERSION = 2,
+    LOG_RECORD_VERSION = 3,
     LOG_RECORD_HEAD_WORDS = 7,
     /* Longer texts are cut. */
     LOG_REQUEST_LINE_MAX = 4096,
     LOG_REFERER_MAX = 1024,
     LOG_AGENT_MAX = 512,
     LOG_USER_MAX = 128,
+    LOG_BODY_BITS = 48, /* of word 3 */
     LOG_RECORD_WORDS_MAX =
         LOG_RECORD_HEAD_WORDS +
         (LOG_REQUEST_LINE_MAX + LOG_REFERER_MAX + LOG_AGENT_MAX + LOG_USER_MAX) / 8,
 };
 
+enum log_protocol {
+    LOG_PROTOCOL_UNKNOWN, /* the request line was not valid */
+    LOG_PROTOCOL_HTTP_1_0,
+    LOG_PROTOCOL_HTTP_1_1,
+    LOG_PROTOCOL_HTTP_2,
+    LOG_PROTOCOLS
+};
+
+/* "HTTP/1.1" and so on, as in request lines; NULL: unknown. */
+extern const char *const log_protocol_names[LOG_PROTOCOLS];
+
 struct log_record {
     uint64_t time_ns;
     uint64_t duration_ns;
-    uint64_t body_bytes;
+    uint64_t body_bytes; /* below 2^LOG_BODY_BITS */
     uint16_t status;
-    uint16_t host;   /* entry in section HOSTS of the segment; 0 if hosts are not counted */
-    uint8_t outcome; /* enum outcome */
-    uint8_t tls;     /* of log_record_tls(); 0: not over TLS */
+    uint16_t streams;      /* open on the HTTP/2 connection when the request began; 0: not HTTP/2 */
+    uint16_t host;         /* entry in section HOSTS of the segment; 0 if hosts are not counted */
+    uint8_t outcome;       /* enum outcome */
+    uint8_t tls;           /* of log_record_tls(); 0: not over TLS */
+    uint8_t protocol;      /* enum log_protocol */
     uint8_t address[CLIENT_ADDRESS_BYTES];
     struct span request_line;
     struct span referer; /* empty: no such field */
@@ -67,6 +84,14 @@ struct log_record {
 
 /* The member tls of a connection with the cipher suite ID, by its number. Not 0. */
 uint8_t log_record_tls(unsigned int id, bool resumed);
+
+/* What a member tls says. The texts are constants. */
+struct log_tls {
+    const char *version, *cipher; /* "1.3", "TLS_AES_128_GCM_SHA256"; "?" if unknown */
+    bool resumed;
+};
+
+struct log_tls log_record_read_tls(uint8_t tls);
 
 /* Packs RECORD into WORDS (LOG_RECORD_WORDS_MAX of them) and returns the number of words used. */
 uint64_t log_record_pack(const struct log_record *record, uint64_t *words);

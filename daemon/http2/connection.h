@@ -30,6 +30,7 @@ struct http2_stream {
     struct http2_connection *http2;
     struct transaction_state state;
     uint32_t id;
+    uint16_t opened_with; /* open streams when it was opened, this one included */
     int32_t send_window, receive_window;
     struct http2_priority priority;
     bool receiving; /* the client has not ended its side */

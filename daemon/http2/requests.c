@@ -152,6 +152,7 @@ static enum transaction_result process(struct http2_stream *stream, const struct
     enum transaction_result result;
 
     client->closing = http2->goaway != GOAWAY_NONE;
+    client->streams = stream->opened_with;
     segment_activity_work(context->activity, THREAD_STATE_READ, context->loop_now_ns,
                           request->line.start, request->line.length);
     if (UNLIKELY(stream->status != 0)) {
@@ -436,6 +437,7 @@ static enum http2_error receive_request(struct http2_connection *http2, uint32_t
     stream = stream_open(http2, id);
     if (stream == NULL)
         return requests_reset(http2, id, HTTP2_REFUSED_STREAM);
+    stream->opened_with = (uint16_t)(http2->stream_count - http2->dead_count);
     stream->state.resume = resume_request;
     stream->window.read = resume_file;
     stream->status = decoded.status;

@@ -14,6 +14,8 @@
  */
 enum { DURATION_WORD = 2, BODY_WORD = 3 };
 
+static const uint64_t body_mask = (UINT64_C(1) << LOG_BODY_BITS) - 1; /* of BODY_WORD */
+
 /* Many slow clients must not reserve the whole ring. */
 static uint64_t reserved_words(const struct transaction_context *context)
 {
@@ -35,6 +37,15 @@ bool accounting_may_begin(const struct transaction_context *context)
     return accounting_has_room(context, context->output.record_words + LOG_RECORD_WORDS_MAX);
 }
 
+static enum log_protocol protocol_of(const struct request *request)
+{
+    if (request->version == HTTP_2)
+        return LOG_PROTOCOL_HTTP_2;
+    if (request->target.length == 0)
+        return LOG_PROTOCOL_UNKNOWN;
+    return request->minor_version == 0 ? LOG_PROTOCOL_HTTP_1_0 : LOG_PROTOCOL_HTTP_1_1;
+}
+
 void accounting_pack(const struct transaction *transaction, int status, enum outcome outcome,
                      uint64_t body_bytes)
 {
@@ -47,6 +58,8 @@ void accounting_pack(const struct transaction *transaction, int status, enum out
         .status = (uint16_t)status,
         .outcome = (uint8_t)outcome,
         .tls = transaction->client->tls,
+        .protocol = (uint8_t)protocol_of(transaction->request),
+        .streams = transaction->client->streams,
         .host = transaction->site->host,
     };
 
@@ -130,6 +143,7 @@ void accounting_finish(struct transaction_context *context, uint64_t *record, ui
     int status = (int)(record[0] >> 48);
     enum outcome outcome = (enum outcome)(record[0] >> 40 & 0xff);
     uint64_t duration = now_ns - record[DURATION_WORD];
+    uint64_t body_bytes = record[BODY_WORD] & body_mask;
 
     record[DURATION_WORD] = duration;
     if (context->ring != NULL)
@@ -138,8 +152,8 @@ void accounting_finish(struct transaction_context *context, uint64_t *record, ui
     metric_add(context->metrics, (enum metric)metric_of_status[status], 1);
     metric_add(context->metrics, METRIC_response_time, duration);
     if (context->host_counts != NULL)
-        host_counts_add(&context->host_counts[record[0] >> 16 & UINT16_MAX], status,
-                        record[BODY_WORD], duration);
+        host_counts_add(&context->host_counts[record[0] >> 16 & UINT16_MAX], status, body_bytes,
+                        duration);
     histogram_record(&context->latency[outcome], duration);
     metric_add(context->metrics, METRIC_requests,
                1); /* last, so that a counted request has been logged */
@@ -156,5 +170,5 @@ void accounting_finish_all(struct transaction_context *context, uint64_t *record
 
 void accounting_correct(uint64_t *record, uint64_t body_bytes)
 {
-    record[BODY_WORD] = body_bytes;
+    record[BODY_WORD] = (record[BODY_WORD] & ~body_mask) | body_bytes;
 }

@@ -24,6 +24,7 @@ struct client {
     bool counted;       /* counted by the client limit */
     bool secure;        /* over TLS: cannot move to another worker */
     uint8_t tls;        /* as in a log record; 0: not over TLS */
+    uint16_t streams;   /* open, with that of the current request; 0: the protocol has none */
     bool transferred;   /* from another worker; see admission_exceeds_limits() */
     const struct site *covered; /* the last site for which the TLS connection was found valid */
 };

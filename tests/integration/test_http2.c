@@ -91,6 +91,17 @@ static void switched_off_it_is_rejected(void **state)
     server_stop(server);
 }
 
+/* The line of LOG that contains REQUEST, if it ends with END; else NULL. */
+static const char *log_line_ends(const char *log, const char *request, const char *end)
+{
+    const char *line = strstr(log, request);
+    size_t length = line != NULL ? strcspn(line, "\n") : 0;
+
+    return length >= strlen(end) && memcmp(line + length - strlen(end), end, strlen(end)) == 0
+               ? line
+               : NULL;
+}
+
 static void each_stream_is_a_request_with_a_log_line(void **state)
 {
     struct server *server = *state;
@@ -119,6 +130,34 @@ static void each_stream_is_a_request_with_a_log_line(void **state)
     assert_non_null(strstr(log, "\"HEAD /a.txt HTTP/2.0\" 200 0 "));
     assert_non_null(strstr(log, "\"GET /large.txt HTTP/2.0\" 200 300000 "));
     assert_non_null(strstr(log, "\"GET /a.txt HTTP/2.0\" 206 2 \"there\" \"probe\"\n"));
+    free(log);
+    server_stop(server);
+}
+
+/* Streams that wait for a window stay open. */
+static void json_log_counts_open_streams(void **state)
+{
+    static const char *const requests[] = {"GET /a.txt", "GET /large.txt", "GET /medium.txt"};
+    struct server *server = *state;
+    struct http2_client client;
+    char *log;
+
+    start(server, "log.format=json");
+    http2_open(&client, server_port(server), closed_windows);
+    for (uint32_t stream = 1; stream <= 5; stream += 2) {
+        http2_request(&client, stream, FRAME_END_STREAM, requests[stream / 2]);
+        http2_expect(&client, FRAME_HEADERS, stream, &frame);
+    }
+    http2_reset(&client, 3);
+    http2_request(&client, 7, FRAME_END_STREAM, "HEAD /a.txt");
+    http2_expect(&client, FRAME_HEADERS, 7, &frame);
+    http2_close(&client);
+    log = log_with_lines(server, 4);
+    assert_non_null(log_line_ends(log, "GET /a.txt", "\"protocol\":\"HTTP/2.0\",\"streams\":1}"));
+    assert_non_null(log_line_ends(log, "GET /large", "\"protocol\":\"HTTP/2.0\",\"streams\":2}"));
+    assert_non_null(log_line_ends(log, "GET /medium", "\"protocol\":\"HTTP/2.0\",\"streams\":3}"));
+    assert_non_null(log_line_ends(log, "HEAD /a.txt", "\"protocol\":\"HTTP/2.0\",\"streams\":3}"));
+    assert_non_null(strstr(log, "\"bytes\":0,"));
     free(log);
     server_stop(server);
 }
@@ -1091,6 +1130,7 @@ int main(void)
         TEST(other_requests_stay_http1),
         TEST(switched_off_it_is_rejected),
         TEST(each_stream_is_a_request_with_a_log_line),
+        TEST(json_log_counts_open_streams),
         TEST(several_ranges_are_parts),
         TEST(header_block_may_come_in_pieces),
         TEST(smaller_table_is_acknowledged_in_a_block),

@@ -2,7 +2,7 @@
 import json
 import ssl
 
-from harness import Exchange, expect, test, until
+from harness import Exchange, expect, run, test, until
 from probes import REFUSED_CIPHER
 from sessions import full, is_resumed
 
@@ -79,3 +79,16 @@ def json_log_names_version_and_cipher(bench):
         expect(logged(lambda: full(server, "-tls1_3", path)), ("1.3", "TLS_AES_256_GCM_SHA384", False), "TLS 1.3")
         expect(logged(lambda: is_resumed(server, "-tls1_3", path)), ("1.3", "TLS_AES_256_GCM_SHA384", True), "resumed")
         expect(logged(lambda: Exchange(server.raw(server.plain_port)).get("small.txt")), (None, None, None), "no TLS")
+
+
+@test
+def json_log_names_the_protocol(bench):
+    with bench.start(log__format="json") as server:
+        log = server.directory / "access.log"
+        Exchange(server.connect()).get("small.txt")
+        run("nghttp", "-n", f"https://127.0.0.1:{server.port}/page.txt")
+        until(lambda: log.exists() and log.read_text().count("\n") == 2, "two lines of the log")
+        lines = {line["request"]: line for line in map(json.loads, log.read_text().splitlines())}
+        got = [(text, line.get("protocol"), line.get("streams"), line.get("tls")) for text, line in sorted(lines.items())]
+        expect(got, [("GET /page.txt HTTP/2.0", "HTTP/2.0", 1, "1.3"), ("GET /small.txt HTTP/1.1", "HTTP/1.1", None, "1.3")],
+               "requests, protocols, streams and versions of TLS")

@@ -122,6 +122,34 @@ static void json_names_version_and_cipher_of_tls(void **state)
     }
 }
 
+static void json_names_protocol_and_streams(void **state)
+{
+    static const struct {
+        uint8_t protocol;
+        uint16_t streams;
+        const char *members;
+    } examples[] = {
+        {LOG_PROTOCOL_UNKNOWN, 0, "\"agent\":\"curl/8.0\"}\n"},
+        {LOG_PROTOCOL_HTTP_1_0, 0, "\"agent\":\"curl/8.0\",\"protocol\":\"HTTP/1.0\"}\n"},
+        {LOG_PROTOCOL_HTTP_1_1, 0, "\"agent\":\"curl/8.0\",\"protocol\":\"HTTP/1.1\"}\n"},
+        {LOG_PROTOCOL_HTTP_2, 1,
+         "\"agent\":\"curl/8.0\",\"protocol\":\"HTTP/2.0\",\"streams\":1}\n"},
+        {LOG_PROTOCOL_HTTP_2, 1000,
+         "\"agent\":\"curl/8.0\",\"protocol\":\"HTTP/2.0\",\"streams\":1000}\n"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
+        struct log_record record = log_sample();
+        const char *line;
+
+        record.protocol = examples[i].protocol;
+        record.streams = examples[i].streams;
+        line = line_of(LOG_FORMAT_JSON, &record);
+        assert_string_equal(line + strlen(line) - strlen(examples[i].members), examples[i].members);
+    }
+}
+
 /* Reference implementation: escapes byte by byte. */
 static size_t escaped_plainly(const char *text, size_t length, const char *form, char *to)
 {
@@ -257,6 +285,7 @@ int main(void)
         cmocka_unit_test(user_has_the_third_place),
         cmocka_unit_test(json_format),
         cmocka_unit_test(json_names_version_and_cipher_of_tls),
+        cmocka_unit_test(json_names_protocol_and_streams),
         cmocka_unit_test(every_byte_is_escaped_at_every_offset),
         cmocka_unit_test(texts_are_not_read_past_their_end),
         cmocka_unit_test(json_is_valid_for_every_byte),

@@ -72,6 +72,26 @@ static void record_of_version_1_is_read(void **state)
     assert_span(copy.request_line, record.request_line);
 }
 
+static void protocol_and_streams_round_trip(void **state)
+{
+    uint64_t words[LOG_RECORD_WORDS_MAX];
+    struct log_record record = log_sample(), copy;
+
+    (void)state;
+    record.protocol = LOG_PROTOCOL_HTTP_2;
+    record.streams = UINT16_MAX;
+    record.body_bytes = (UINT64_C(1) << LOG_BODY_BITS) - 1;
+    record.tls = 0;
+    record.user = SPAN("user");
+    log_record_pack(&record, words);
+    assert_int_equal(log_record_unpack(words, &copy), 0);
+    assert_int_equal(copy.protocol, LOG_PROTOCOL_HTTP_2);
+    assert_int_equal(copy.streams, UINT16_MAX);
+    assert_int_equal(copy.body_bytes, record.body_bytes);
+    assert_int_equal(copy.tls, 0);
+    assert_span(copy.user, record.user);
+}
+
 /* Lengths around word boundaries and beyond the limits. */
 static void texts_of_all_lengths_round_trip(void **state)
 {
@@ -147,7 +167,7 @@ static void invalid_record_is_rejected(void **state)
         uint64_t clear, set; /* bits of that word */
     } cases[] = {
         {"version 0", 0, UINT64_C(0xff) << 32, 0},
-        {"version 3", 0, UINT64_C(0xff) << 32, UINT64_C(3) << 32},
+        {"version 4", 0, UINT64_C(0xff) << 32, UINT64_C(4) << 32},
         {"count 0", 0, UINT32_MAX, 0},
         {"count below the head", 0, UINT32_MAX, LOG_RECORD_HEAD_WORDS - 1},
         {"count below the texts", 0, UINT32_MAX, LOG_RECORD_HEAD_WORDS},
@@ -281,6 +301,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(record_round_trips),
         cmocka_unit_test(host_round_trips),
+        cmocka_unit_test(protocol_and_streams_round_trip),
         cmocka_unit_test(record_of_version_1_is_read),
         cmocka_unit_test(texts_of_all_lengths_round_trip),
         cmocka_unit_test(padding_is_zero),

@@ -151,6 +151,20 @@ static void reservations_leave_a_quarter_of_the_ring(void **state)
     assert_true(accounting_may_begin(&context));
 }
 
+static void corrected_body_keeps_the_streams(void **state)
+{
+    const struct log_record record = {.body_bytes = 1000, .streams = 7};
+    uint64_t words[LOG_RECORD_WORDS_MAX];
+    struct log_record copy;
+
+    (void)state;
+    log_record_pack(&record, words);
+    accounting_correct(words, 10);
+    assert_int_equal(log_record_unpack(words, &copy), 0);
+    assert_int_equal(copy.body_bytes, 10);
+    assert_int_equal(copy.streams, 7);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -159,6 +173,7 @@ int main(void)
         cmocka_unit_test_setup(progress_restarts_the_wait, set_up),
         cmocka_unit_test_setup(dropping_ends_when_half_of_the_ring_is_free, set_up),
         cmocka_unit_test_setup(reservations_leave_a_quarter_of_the_ring, set_up),
+        cmocka_unit_test(corrected_body_keeps_the_streams),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
