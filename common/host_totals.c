@@ -22,17 +22,28 @@ static void add_counts(struct host_totals *totals, const struct segment_host_cou
         totals->latency_max_ns = max;
 }
 
+uint64_t host_name_read(const struct segment *segment, uint32_t entry, char *name)
+{
+    const struct segment_host *host;
+    uint64_t id;
+
+    if (entry >= segment_count(segment, SEGMENT_HOSTS))
+        return 0;
+    host = segment_host(segment, entry);
+    id = atomic_load_explicit(&host->id, memory_order_acquire);
+    if (id == 0)
+        return 0;
+    segment_load_text(host->name, SEGMENT_HOST_NAME_WORDS, name);
+    /* otherwise a reload has given the entry to another host meanwhile */
+    return atomic_load_explicit(&host->id, memory_order_relaxed) == id ? id : 0;
+}
+
 bool host_totals_read(const struct segment *segment, uint32_t entry, struct host_totals *totals)
 {
-    const struct segment_host *host = segment_host(segment, entry);
-
-    *totals = (struct host_totals){.id = atomic_load_explicit(&host->id, memory_order_acquire),
-                                   .entry = entry};
+    *totals = (struct host_totals){.entry = entry};
+    totals->id = host_name_read(segment, entry, totals->name);
     if (totals->id == 0)
         return false;
-    segment_load_text(host->name, SEGMENT_HOST_NAME_WORDS, totals->name);
-    if (atomic_load_explicit(&host->id, memory_order_relaxed) != totals->id)
-        return false; /* a reload has given the entry to another host */
     for (uint32_t i = 0; i < segment_count(segment, SEGMENT_HOST_COUNTS); i++)
         if (segment_thread_reserved(segment, i))
             add_counts(totals, &segment_host_counts_of(segment, i)[entry]);

@@ -6,10 +6,18 @@
 
 #include "common/segment.h"
 
+enum { HOST_NAME_BYTES = SEGMENT_HOST_NAME_WORDS * 8 };
+
+/*
+ * Copies the name of entry ENTRY of section HOSTS, which may be any number, to NAME (HOST_NAME_BYTES).
+ * Returns its id; 0: it is not in use.
+ */
+uint64_t host_name_read(const struct segment *segment, uint32_t entry, char *name);
+
 struct host_totals {
     uint64_t id;
     uint32_t entry; /* in section HOSTS */
-    char name[SEGMENT_HOST_NAME_WORDS * 8];
+    char name[HOST_NAME_BYTES];
     uint64_t values[HOST_METRIC_COUNT];
     uint64_t latency_max_ns;
     uint64_t latency[HISTOGRAM_COARSE_BUCKETS];

@@ -115,6 +115,7 @@ int log_record_unpack(const uint64_t *words, struct log_record *record)
     if (LOG_RECORD_HEAD_WORDS + (line + referer + agent + user + 7) / 8 != count)
         return -1;
     record->host = (uint16_t)(words[0] >> 16);
+    record->host_name = (struct span){.length = 0};
     record->outcome = (uint8_t)(words[0] >> 40);
     record->tls = (uint8_t)(words[6] >> 48 & 0x3f);
     record->protocol = (uint8_t)(words[6] >> 54 & 3);
@@ -173,7 +174,9 @@ uint64_t log_record_first(const struct log_ring *ring, uint64_t from, uint64_t h
     return head;
 }
 
-static_assert(6 * (LOG_REQUEST_LINE_MAX + LOG_REFERER_MAX + LOG_AGENT_MAX + LOG_USER_MAX) + 512 <
+static_assert(6 * (LOG_REQUEST_LINE_MAX + LOG_REFERER_MAX + LOG_AGENT_MAX + LOG_USER_MAX +
+                   LOG_HOST_MAX) +
+                      512 <
                   LOG_LINE_MAX,
               "an escaped byte takes up to six");
 
@@ -274,8 +277,11 @@ static inline size_t copy_plain(char *to, const char *from, size_t length)
 
 static inline char *put_escaped(char *to, struct span text, escaper *escape)
 {
-    const char *at = text.start, *end = text.start + text.length;
+    const char *at = text.start, *end;
 
+    if (text.length == 0) /* its start may be NULL */
+        return to;
+    end = at + text.length;
     while (at < end) {
         size_t plain = copy_plain(to, at, (size_t)(end - at));
 
@@ -426,6 +432,10 @@ static char *put_json(char *to, const struct log_record *record)
     if (record->user.length > 0) {
         to = PUT(to, "\",\"user\":\"");
         to = put_escaped(to, record->user, escape_json);
+    }
+    if (record->host_name.length > 0) {
+        to = PUT(to, "\",\"host\":\"");
+        to = put_escaped(to, record->host_name, escape_json);
     }
     to = PUT(to, "\",\"request\":\"");
     to = put_escaped(to, record->request_line, escape_json);

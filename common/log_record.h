@@ -49,6 +49,7 @@ enum {
     LOG_AGENT_MAX = 512,
     LOG_USER_MAX = 128,
     LOG_BODY_BITS = 48, /* of word 3 */
+    LOG_HOST_MAX = 255, /* of host_name, which is not cut */
     LOG_RECORD_WORDS_MAX =
         LOG_RECORD_HEAD_WORDS +
         (LOG_REQUEST_LINE_MAX + LOG_REFERER_MAX + LOG_AGENT_MAX + LOG_USER_MAX) / 8,
@@ -75,6 +76,7 @@ struct log_record {
     uint8_t outcome;       /* enum outcome */
     uint8_t tls;           /* of log_record_tls(); 0: not over TLS */
     uint8_t protocol;      /* enum log_protocol */
+    struct span host_name; /* of the entry HOST, for LOG_FORMAT_JSON; not packed; empty: unknown */
     uint8_t address[CLIENT_ADDRESS_BYTES];
     struct span request_line;
     struct span referer; /* empty: no such field */

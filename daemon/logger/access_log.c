@@ -1,6 +1,7 @@
 #include "daemon/logger/access_log.h"
 
 #include "common/clock.h"
+#include "common/host_totals.h"
 #include "common/log_record.h"
 #include "daemon/base/events.h"
 #include "daemon/logger/batch.h"
@@ -33,6 +34,8 @@ struct access_log {
     uint32_t first_ring;  /* the first one of the next batch */
     uint64_t corrupt_ns;  /* monotonic clock; see report_corrupt() */
     uint64_t used, lines; /* of the batch that is being collected */
+    uint64_t host_id;     /* whose name is in HOST_NAME; 0: none */
+    char host_name[HOST_NAME_BYTES];
 };
 
 static uint64_t load(const _Atomic uint64_t *word)
@@ -203,12 +206,30 @@ static bool write_rest(struct access_log *log, uint64_t until_ns)
 
 /* Collecting a batch */
 
-static void add_line(struct access_log *log, const uint64_t *words)
+/* The name of the host with entry ENTRY; empty: none. */
+static struct span host_name(struct access_log *log, uint16_t entry)
+{
+    uint64_t id = 0;
+
+    if (entry < segment_count(log->segment, SEGMENT_HOSTS))
+        id = load(&segment_host(log->segment, entry)->id);
+    if (id == 0)
+        return (struct span){.length = 0};
+    if (id != log->host_id)
+        log->host_id = host_name_read(log->segment, entry, log->host_name);
+    return log->host_id == 0 ? (struct span){.length = 0}
+                             : (struct span){log->host_name, strlen(log->host_name)};
+}
+
+/* SALVAGED: the record is from another segment, which had other hosts. */
+static void add_line(struct access_log *log, const uint64_t *words, bool salvaged)
 {
     struct log_record record;
 
     if (log_record_unpack(words, &record) != 0)
         return;
+    if (log->format == LOG_FORMAT_JSON && !salvaged)
+        record.host_name = host_name(log, record.host);
     log->used += log_record_format(log->format, &record, log->journal->batch->text + log->used);
     log->lines++;
 }
@@ -240,7 +261,7 @@ static void drain_ring(struct access_log *log, uint32_t slot)
            position - begin < ring.capacity) {
         result = log_ring_read(&ring, &position, words, LOG_RECORD_WORDS_MAX);
         if (result == LOG_RING_RECORD)
-            add_line(log, words);
+            add_line(log, words, false);
         else if (result == LOG_RING_OVERRUN)
             report_corrupt(log, slot);
     }
@@ -276,7 +297,7 @@ static void drain_salvage(struct access_log *log)
     while (log->salvaged < log->salvage->count && log->used < LOG_BATCH_BYTES) {
         const uint64_t *record = log->salvage->words + log->salvaged;
 
-        add_line(log, record);
+        add_line(log, record, true);
         log->salvaged += log_ring_words(record[0]);
     }
 }

@@ -1,8 +1,9 @@
-"""Counters and latency by host: in status, in /metrics, through reloads."""
+"""Counters and latency by host: in status, in /metrics, in the console and the log, through reloads."""
+import json
 import shutil
 import subprocess
 
-from metrics_server import MORE, Decimal, MetricsServer, expect, expect_in, test
+from metrics_server import MORE, Decimal, MetricsServer, expect, expect_in, run, test, until
 
 TWO = "[host one.example www.one.example]\n[host two.example *.two.example]\n"
 
@@ -106,3 +107,17 @@ def status_shows_the_busiest_hosts(bench):
         expect_in("21", lines[at], "number of hosts")
         expect([line.split()[:2] for line in lines[at + 2:at + 4]], [["h7.example", "6"], ["h12.example", "3"]], "busiest hosts")
         expect(len(lines[at + 2:]), 10, "hosts listed")
+
+
+@test
+def json_log_names_the_host(bench):
+    with MetricsServer(bench, "format = json\n" + MORE + TWO) as server:
+        use(server, ("www.one.example", "x.two.example", "other"))
+        names = until(lambda: server.log().count("\n") == 9 and [json.loads(line)["host"] for line in server.log().splitlines()],
+                      "9 lines of the log")
+        expect({name: names.count(name) for name in names}, {"one.example": 3, "two.example": 3, "*": 3}, "hosts in the log")
+        server.reload("format = json\n" + MORE)
+        server.get("/page.html")
+        last = until(lambda: server.log().count("\n") == 10 and server.log().splitlines()[-1], "a line after the reload")
+        expect("host" in json.loads(last), False, "host in the log of a server without any")
+

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 from content import use
-from metrics_server import MetricsServer, expect, test
+from metrics_server import MORE, MetricsServer, expect, test
 
 ETC = pathlib.Path(__file__).resolve().parents[3] / "etc"
 RULES = ETC / "prometheus" / "webserverd.rules.yml"
@@ -25,7 +25,7 @@ def expressions_of(value):
 @test
 def files_use_metrics_that_exist(bench):
     dashboard = expressions_of(json.loads(DASHBOARD.read_text()))
-    with MetricsServer(bench) as server:
+    with MetricsServer(bench, MORE + "[host a.example]\n") as server:
         use(server)
         exposition = server.metrics()
         known = {sample.name for sample in exposition.samples}

@@ -90,6 +90,20 @@ static void json_format(void **state)
     assert_non_null(strstr(line_of(LOG_FORMAT_JSON, &record), "\"outcome\":\"unknown\""));
 }
 
+static void json_names_host(void **state)
+{
+    struct log_record record = log_sample();
+
+    (void)state;
+    record.host_name = SPAN("www.example.org");
+    assert_non_null(strstr(line_of(LOG_FORMAT_JSON, &record),
+                           "\"address\":\"192.0.2.7\",\"host\":\"www.example.org\",\"request\":"));
+    record.user = SPAN("anna");
+    assert_non_null(strstr(line_of(LOG_FORMAT_JSON, &record),
+                           "\"user\":\"anna\",\"host\":\"www.example.org\",\"request\":"));
+    assert_null(strstr(line_of(LOG_FORMAT_COMBINED, &record), "www.example.org"));
+}
+
 static void json_names_version_and_cipher_of_tls(void **state)
 {
     static const struct {
@@ -284,6 +298,7 @@ int main(void)
         cmocka_unit_test(common_format),
         cmocka_unit_test(user_has_the_third_place),
         cmocka_unit_test(json_format),
+        cmocka_unit_test(json_names_host),
         cmocka_unit_test(json_names_version_and_cipher_of_tls),
         cmocka_unit_test(json_names_protocol_and_streams),
         cmocka_unit_test(every_byte_is_escaped_at_every_offset),
