@@ -7,6 +7,8 @@
 #include <string.h>
 
 static const uint8_t ipv4_prefix[12] = {[10] = 0xff, [11] = 0xff};
+static const uint8_t unix_address[NETWORK_ADDRESS_BYTES];
+static const char unix_text[] = "unix:";
 enum { IPV4_BITS_BEFORE = sizeof(ipv4_prefix) * 8, ADDRESS_BITS = NETWORK_ADDRESS_BYTES * 8 };
 
 /*
@@ -22,6 +24,16 @@ static int parse_address(const char *text, uint8_t *address)
     return inet_pton(AF_INET6, text, address) == 1 ? 0 : -1;
 }
 
+static bool is_ipv4(const uint8_t address[NETWORK_ADDRESS_BYTES])
+{
+    return memcmp(address, ipv4_prefix, sizeof(ipv4_prefix)) == 0;
+}
+
+static bool is_unix(const uint8_t address[NETWORK_ADDRESS_BYTES])
+{
+    return memcmp(address, unix_address, sizeof(unix_address)) == 0;
+}
+
 static bool bit_of(const uint8_t *address, unsigned bit)
 {
     return (address[bit / 8] >> (7 - bit % 8) & 1) != 0;
@@ -35,6 +47,10 @@ enum network_fault network_parse(const char *text, struct network *network)
     uint64_t bits;
     int before;
 
+    if (strcmp(text, unix_text) == 0) {
+        *network = (struct network){.prefix = ADDRESS_BITS};
+        return NETWORK_GOOD;
+    }
     snprintf(address, sizeof(address), "%.*s",
              slash != NULL ? (int)(slash - text) : NETWORK_TEXT_MAX, text);
     before = parse_address(address, found.address);
@@ -48,17 +64,22 @@ enum network_fault network_parse(const char *text, struct network *network)
     for (unsigned bit = found.prefix; bit < ADDRESS_BITS; bit++)
         if (bit_of(found.address, bit))
             return NETWORK_HOST_BITS;
+    if (found.prefix == ADDRESS_BITS && is_unix(found.address))
+        return NETWORK_NO_ADDRESS; /* "::" is nobody's address */
     *network = found;
     return NETWORK_GOOD;
 }
 
 void network_text(const struct network *network, char text[NETWORK_TEXT_MAX])
 {
-    bool ipv4 = network->prefix >= IPV4_BITS_BEFORE &&
-                memcmp(network->address, ipv4_prefix, sizeof(ipv4_prefix)) == 0;
+    bool ipv4 = network->prefix >= IPV4_BITS_BEFORE && is_ipv4(network->address);
     unsigned before = ipv4 ? IPV4_BITS_BEFORE : 0;
     size_t length;
 
+    if (network->prefix == ADDRESS_BITS && is_unix(network->address)) {
+        memcpy(text, unix_text, sizeof(unix_text));
+        return;
+    }
     inet_ntop(ipv4 ? AF_INET : AF_INET6, network->address + before / 8, text, NETWORK_TEXT_MAX);
     length = strlen(text);
     if (network->prefix < ADDRESS_BITS)
@@ -69,6 +90,9 @@ bool network_contains(const struct network *network, const uint8_t address[NETWO
 {
     unsigned whole = network->prefix / 8, rest = network->prefix % 8;
 
+    if ((network->prefix < IPV4_BITS_BEFORE && is_ipv4(address)) ||
+        (network->prefix < ADDRESS_BITS && is_unix(address)))
+        return false;
     if (memcmp(network->address, address, whole) != 0)
         return false;
     return rest == 0 || (network->address[whole] ^ address[whole]) >> (8 - rest) == 0;

@@ -1,6 +1,6 @@
 /*
  * Networks in CIDR notation (RFC 4632 section 3.1). IPv4 is stored as ::ffff:a.b.c.d, like the
- * addresses of clients. Pure; any thread.
+ * addresses of clients; clients of UNIX sockets have the address ::, all zero. Pure; any thread.
  */
 #ifndef DAEMON_NETWORK_H
 #define DAEMON_NETWORK_H
@@ -23,12 +23,16 @@ enum network_fault {
     NETWORK_HOST_BITS,  /* 10.0.0.1/8: bits set beyond the prefix */
 };
 
-/* Parses "10.0.0.0/8", "2001:db8::/32" or a single address. On a fault *NETWORK is unchanged. */
+/*
+ * Parses "10.0.0.0/8", "2001:db8::/32", a single address, or "unix:" for the clients of UNIX sockets.
+ * On a fault *NETWORK is unchanged.
+ */
 enum network_fault network_parse(const char *text, struct network *network);
 
 /* Writes the shortest text that network_parse() reads back to the same network. */
 void network_text(const struct network *network, char text[NETWORK_TEXT_MAX]);
 
+/* An IPv6 network contains no IPv4 address, and only "unix:" contains clients of UNIX sockets. */
 bool network_contains(const struct network *network, const uint8_t address[NETWORK_ADDRESS_BYTES]);
 
 /* The address of a socket's PEER: IPv4 as ::ffff:a.b.c.d, all zero for UNIX sockets. */

@@ -12,31 +12,10 @@ enum { REALM_MAX = 64 };
 
 /* Applying */
 
-static bool is_ipv4(const uint8_t address[NETWORK_ADDRESS_BYTES])
-{
-    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-
-    return memcmp(address, mapped, sizeof(mapped)) == 0;
-}
-
-static bool contain(const struct config_networks *networks,
-                    const uint8_t address[NETWORK_ADDRESS_BYTES])
-{
-    static const uint8_t none[NETWORK_ADDRESS_BYTES];
-
-    if (memcmp(address, none, sizeof(none)) == 0)
-        return false;
-    for (size_t i = 0; i < networks->count; i++)
-        if ((networks->item[i].prefix >= 96 || !is_ipv4(address)) &&
-            network_contains(&networks->item[i], address))
-            return true;
-    return false;
-}
-
 bool access_allows(const struct config_access *rule, const uint8_t address[NETWORK_ADDRESS_BYTES])
 {
-    return !contain(&rule->deny, address) &&
-           (rule->allow.count == 0 || contain(&rule->allow, address));
+    return !config_networks_contain(&rule->deny, address) &&
+           (rule->allow.count == 0 || config_networks_contain(&rule->allow, address));
 }
 
 const struct config_access *access_find(const struct access_rules *rules, const char *path)

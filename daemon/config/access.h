@@ -2,8 +2,8 @@
  * The section [access /prefix]: who may request the paths below it. A client is refused if a network
  * of deny contains its address, or if allow is set and none of its networks does. If users is set,
  * it must also send the name and password of one (RFC 7617). Of several sections that match a path, the one with the longest prefix applies; those of
- * [access host NAME /prefix] come before those for all hosts. An IPv6 network contains no IPv4
- * address. A client of a UNIX socket has no address: it is refused if allow is set.
+ * [access host NAME /prefix] come before those for all hosts. Networks are
+ * as in daemon/base/network.h.
  *
  * Read-only once loaded. Pure; any thread.
  */

@@ -460,7 +460,7 @@ static int add_network(struct word word, const char *base, void *items, size_t c
     case NETWORK_GOOD:
         return 0;
     case NETWORK_NO_ADDRESS:
-        return fault_word(faults, word, "write 10.0.0.0/8, 192.0.2.7, 2001:db8::/32 or ::1",
+        return fault_word(faults, word, "write 10.0.0.0/8, 192.0.2.7, 2001:db8::/32, ::1 or unix:",
                           "is not an address or network");
     case NETWORK_BAD_PREFIX:
         return fault_word(faults, word, "the prefix length is at most /32 for IPv4, /128 for IPv6",
@@ -486,6 +486,15 @@ int config_networks_parse(const char *text, struct config_networks *networks,
     else
         config_networks_free(&found);
     return failed;
+}
+
+bool config_networks_contain(const struct config_networks *networks,
+                             const uint8_t address[NETWORK_ADDRESS_BYTES])
+{
+    for (size_t i = 0; i < networks->count; i++)
+        if (network_contains(&networks->item[i], address))
+            return true;
+    return false;
 }
 
 void config_networks_free(struct config_networks *networks)

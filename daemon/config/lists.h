@@ -25,6 +25,9 @@ void config_paths_free(struct config_paths *paths);
 
 int config_networks_parse(const char *text, struct config_networks *networks,
                           const struct config_faults *faults);
+/* True if one of NETWORKS contains ADDRESS; see network_contains(). */
+bool config_networks_contain(const struct config_networks *networks,
+                             const uint8_t address[NETWORK_ADDRESS_BYTES]);
 void config_networks_free(struct config_networks *networks);
 
 /* The list in the syntax of its parser; the caller frees it. NULL: out of memory. */

@@ -4,19 +4,12 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
+#include "daemon/config/lists.h"
 #include "daemon/transaction/rate_limit.h"
 
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-static bool is_exempt(const struct config *config, const uint8_t *address)
-{
-    for (size_t i = 0; i < config->ratelimit_exempt.count; i++)
-        if (network_contains(&config->ratelimit_exempt.item[i], address))
-            return true;
-    return false;
-}
 
 bool admission_of_request(struct transaction *transaction)
 {
@@ -26,7 +19,8 @@ bool admission_of_request(struct transaction *transaction)
     bool counted = transaction->state->began_ns != 0;
     uint64_t key = client_key(address), wait_ns;
 
-    if (counted || key == 0 /* a UNIX socket */ || is_exempt(worker->config, address))
+    if (counted || key == 0 /* a UNIX socket */ ||
+        config_networks_contain(&worker->config->ratelimit_exempt, address))
         return true;
     wait_ns = rate_limit_charge(worker->segment, key, context->loop_now_ns);
     if (wait_ns == 0)

@@ -65,13 +65,16 @@ static void verdicts_equal_those_of_python(void **state)
     assert_int_equal(count, PAIRS);
 }
 
-static void client_without_address_is_refused_by_allow(void **state)
+static void client_of_unix_socket_needs_its_word_in_allow(void **state)
 {
     static const uint8_t none[NETWORK_ADDRESS_BYTES];
     struct config_access rule = {.allow = parse("::/0 0.0.0.0/0")};
 
     (void)state;
     assert_false(access_allows(&rule, none));
+    config_networks_free(&rule.allow);
+    rule.allow = parse("::/0 unix:");
+    assert_true(access_allows(&rule, none));
     config_networks_free(&rule.allow);
     rule = (struct config_access){.deny = parse("::/0")};
     assert_true(access_allows(&rule, none));
@@ -82,7 +85,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verdicts_equal_those_of_python),
-        cmocka_unit_test(client_without_address_is_refused_by_allow),
+        cmocka_unit_test(client_of_unix_socket_needs_its_word_in_allow),
     };
 
     return cmocka_run_group_tests_name("daemon_access", tests, NULL, NULL);
