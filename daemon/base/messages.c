@@ -27,8 +27,8 @@ static bool unread_bytes(const void *data, size_t size)
     const struct message_connection *message = data;
 
     return message->length <= PASSED_BYTES_MAX && size == message->length &&
-           message->admitted <= 1 && message->idle <= 1 &&
-           (message->tls == 0 || (message->tls == 1 && message->length == 0));
+           message->admitted <= 1 && message->idle <= 1 && message->opening <= OPENING_ALL &&
+           message->proxied <= 1 && (message->opening != OPENING_TLS || message->length == 0);
 }
 
 static bool known_log(const void *data, size_t size)

@@ -31,6 +31,13 @@ enum message_route {
     ROUTE_SIGNATURES,    /* keys process to thread of a worker */
 };
 
+/* What comes before HTTP on a connection, in this order; bits. */
+enum opening {
+    OPENING_PROXY = 1 << 0, /* a header of the PROXY protocol */
+    OPENING_TLS = 1 << 1,   /* a TLS handshake */
+    OPENING_ALL = OPENING_PROXY | OPENING_TLS,
+};
+
 enum message_kind {
 #define MESSAGE(kind, ...) MESSAGE_##kind,
 #include "daemon/base/messages.def"
@@ -60,9 +67,9 @@ struct message_give {
 };
 
 struct message_listen_socket {
-    uint32_t id;  /* unique while the master lives */
-    uint32_t row; /* the sockets of a row, one per address, belong to one thread */
-    uint32_t tls; /* 1: its connections are over TLS; else 0 */
+    uint32_t id;      /* unique while the master lives */
+    uint32_t row;     /* the sockets of a row, one per address, belong to one thread */
+    uint32_t opening; /* of its connections: enum opening */
 };
 
 /* All commands change the worker's cache. */
@@ -119,12 +126,13 @@ struct message_ticket_keys {
 
 /* A client connection between two requests. */
 struct message_connection {
-    uint8_t address[CLIENT_ADDRESS_BYTES];
-    uint32_t requests; /* served so far */
-    uint32_t length;   /* unread bytes that follow */
-    uint32_t admitted; /* 1: already admitted by a worker, else 0... */
-    uint32_t idle;     /* ...1: and not active there */
-    uint32_t tls;      /* 1: over TLS, and the handshake has not begun; else 0 */
+    uint8_t address[CLIENT_ADDRESS_BYTES]; /* of the client */
+    uint32_t requests;                     /* served so far */
+    uint32_t length;                       /* unread bytes that follow */
+    uint32_t admitted;                     /* 1: already admitted by a worker, else 0... */
+    uint32_t idle;                         /* ...1: and not active there */
+    uint32_t opening;                      /* enum opening: what has not begun yet */
+    uint32_t proxied; /* 1: the address is that of a PROXY header; 0: of the peer */
     char bytes[];
 };
 

@@ -111,8 +111,24 @@ static void complete_threads(struct config *config)
     config->workers_threads = threads > 0 ? (uint32_t)threads : 1;
 }
 
+/* True if [proxy] listen names ADDRESS, with or without its https://. */
+static bool is_same_address(const struct config_address *listen,
+                            const struct config_address *address)
+{
+    return strcmp(listen->text, address->text) == 0 && (!listen->tls || address->tls);
+}
+
+static void complete_proxy(struct config *config)
+{
+    for (size_t i = 0; i < config->server_listen.count; i++)
+        for (size_t k = 0; k < config->proxy_listen.count; k++)
+            if (is_same_address(&config->proxy_listen.item[k], &config->server_listen.item[i]))
+                config->server_listen.item[i].proxy = true;
+}
+
 void config_draft_complete(struct config_draft *draft)
 {
+    complete_proxy(draft->config);
     complete_run_dir(draft);
     complete_socket(draft);
     complete_threads(draft->config);
@@ -370,6 +386,39 @@ static void check_metrics(struct config_draft *draft)
                                 "metrics are not served over TLS or on a UNIX socket");
 }
 
+static bool is_served(const struct config *config, const struct config_address *listen)
+{
+    for (size_t i = 0; i < config->server_listen.count; i++)
+        if (is_same_address(listen, &config->server_listen.item[i]))
+            return true;
+    return false;
+}
+
+static void check_proxy(struct config_draft *draft)
+{
+    const struct config *config = draft->config;
+    const struct config_addresses *listen = &config->proxy_listen;
+
+    if (draft->faulty[KEY_proxy_listen] || draft->faulty[KEY_server_listen])
+        return;
+    for (size_t i = 0; i < listen->count; i++)
+        if (!is_served(config, &listen->item[i]))
+            config_report_error(&draft->report, &draft->set_at[KEY_proxy_listen],
+                                "add it to [server] listen, or write it as there",
+                                "[server] listen has no address '%s%s'",
+                                listen->item[i].tls ? "https://" : "", listen->item[i].text);
+    if (config->proxy_trusted.count > 0 || draft->faulty[KEY_proxy_trusted])
+        return;
+    if (config->proxy_field != PROXY_FIELD_NONE)
+        config_report_error(&draft->report, &draft->set_at[KEY_proxy_field],
+                            "set [proxy] trusted to the addresses of the proxies",
+                            "no proxy is trusted, so the field would have no effect");
+    if (listen->count > 0)
+        config_report_error(&draft->report, &draft->set_at[KEY_proxy_listen],
+                            "set [proxy] trusted to the addresses of the proxies",
+                            "no proxy is trusted, so every connection would be closed");
+}
+
 /* The values that a [host] may set, too. */
 static void check_site(struct config_draft *draft)
 {
@@ -428,6 +477,7 @@ void config_draft_check(struct config_draft *draft, const struct config_system *
     check_follow_into(draft, system);
     check_prefix(draft);
     check_tls(draft);
+    check_proxy(draft);
     check_metrics(draft);
     check_metrics_hosts(draft);
     config_header_check(draft->config, &draft->report);

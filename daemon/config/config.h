@@ -16,7 +16,8 @@
 struct config_address {
     struct sockaddr_storage address;
     socklen_t length;
-    bool tls; /* https:// */
+    bool tls;   /* https:// */
+    bool proxy; /* also in [proxy] listen */
     char text
         [120]; /* without the scheme: "127.0.0.1:8080", "[::1]:8080", "*:80", "unix:/run/site.sock" */
 };
@@ -110,6 +111,7 @@ enum config_policy { POLICY_SIEVE, POLICY_LRU };
 enum config_dotfiles { DOTFILES_DENY, DOTFILES_ALLOW };
 enum config_symlinks { SYMLINKS_DENY, SYMLINKS_INSIDE, SYMLINKS_FOLLOW }; /* as enum files_links */
 enum config_tls_protocols { TLS_PROTOCOLS_INTERMEDIATE, TLS_PROTOCOLS_MODERN };
+enum config_proxy_field { PROXY_FIELD_NONE, PROXY_FIELD_X_FORWARDED_FOR, PROXY_FIELD_FORWARDED };
 enum config_when_full { WHEN_FULL_WAIT, WHEN_FULL_DROP };
 
 #define CONFIG_C_TEXT     const char *

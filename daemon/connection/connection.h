@@ -101,7 +101,8 @@ struct event_loop {
     struct event_base *base;
     struct mailbox mailbox;
     const struct connection_protocol *protocol;  /* of accepted connections... */
-    const struct connection_protocol *handshake; /* ...before it, of those over TLS */
+    const struct connection_protocol *handshake; /* ...before it, of those over TLS... */
+    const struct connection_protocol *proxy;     /* ...and before both, with a PROXY header */
     const struct connection_protocol *http2;     /* of those that begin so; NULL: off */
     enum thread_mode mode;
     bool log_full; /* some connections wait with DEADLINE_NONE for space in the log ring */
@@ -137,6 +138,7 @@ struct connection {
     int fd;
     int unsent;        /* bytes that the client had not acknowledged at the last check */
     uint8_t deadline;  /* enum deadline: the list that it is in */
+    uint8_t opening;   /* enum opening: what comes before HTTP and is not done; TLS: not begun */
     uint8_t watching;  /* EV_READ, EV_WRITE, or 0: what event is added for */
     bool lingering;    /* the last response is sent; further bytes of the client are discarded */
     bool log_blocked;  /* waits for space in the log ring */

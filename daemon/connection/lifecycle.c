@@ -2,8 +2,10 @@
 
 #include "common/client_address.h"
 #include "common/clock.h"
+#include "common/macros.h"
 #include "common/segment_writer.h"
 #include "daemon/base/messages.h"
+#include "daemon/config/lists.h"
 #include "daemon/connection/timeouts.h"
 #include "daemon/connection/transport_tls.h"
 #include "daemon/transaction/admission.h"
@@ -62,20 +64,39 @@ static void connection_delete(struct connection *connection)
     free(connection);
 }
 
-static struct connection *connection_new(const struct event_loop *loop, int fd,
-                                         const uint8_t *address, bool tls)
+/* Selects the first protocol of the opening of CONNECTION. Returns false if out of memory. */
+static bool select_protocol(struct connection *connection, const struct event_loop *loop)
 {
-    const struct worker_context *worker = loop->context.worker;
+    if (UNLIKELY((connection->opening & OPENING_PROXY) != 0)) {
+        connection->protocol = loop->proxy;
+    } else if ((connection->opening & OPENING_TLS) != 0) {
+        if (!transport_tls_open(connection, loop->context.worker->tls))
+            return false;
+        connection->protocol = loop->handshake;
+        connection->client.secure = true;
+        connection->opening = 0;
+    } else {
+        connection->protocol = loop->protocol;
+    }
+    return true;
+}
+
+static struct connection *connection_new(const struct event_loop *loop, int fd,
+                                         const uint8_t *address, uint8_t opening)
+{
+    const struct config *config = loop->context.worker->config;
     struct connection *connection = calloc(1, loop->protocol->connection_bytes);
 
     if (connection == NULL)
         return NULL;
     connection->fd = fd;
-    connection->protocol = tls ? loop->handshake : loop->protocol;
     connection->transport = &transport_plain;
-    connection->client.secure = tls;
+    connection->opening = opening;
     memcpy(connection->client.address, address, CLIENT_ADDRESS_BYTES);
-    if (tls && !transport_tls_open(connection, worker->tls)) {
+    connection->client.forwarded = config->proxy_field != PROXY_FIELD_NONE &&
+                                   (opening & OPENING_PROXY) == 0 &&
+                                   config_networks_contain(&config->proxy_trusted, address);
+    if (!select_protocol(connection, loop)) {
         connection_delete(connection);
         return NULL;
     }
@@ -85,31 +106,72 @@ static struct connection *connection_new(const struct event_loop *loop, int fd,
 
 /* Tries again after the cache has shrunk. */
 static struct connection *connection_new_for(struct event_loop *loop, int fd,
-                                             const uint8_t *address, bool tls)
+                                             const uint8_t *address, uint8_t opening)
 {
-    struct connection *connection = connection_new(loop, fd, address, tls);
+    struct connection *connection = connection_new(loop, fd, address, opening);
 
     if (connection == NULL && memory_make_room(&loop->context))
-        connection = connection_new(loop, fd, address, tls);
+        connection = connection_new(loop, fd, address, opening);
     return connection;
 }
 
-bool connection_accept(struct event_loop *loop, int fd, const uint8_t address[CLIENT_ADDRESS_BYTES],
-                       bool tls)
+/*
+ * Counts a connection to an address whose connections begin with OPENING against the limit of its
+ * client. If a PROXY header names the client, it is counted when that has been read.
+ */
+static enum client_limit_verdict admit(const struct event_loop *loop, const uint8_t *address,
+                                       uint8_t opening, bool admitted)
 {
-    enum client_limit_verdict verdict =
-        admission_of_connection(loop->context.worker, address, false);
+    if (UNLIKELY((opening & OPENING_PROXY) != 0))
+        return CLIENT_LIMIT_UNCOUNTED;
+    return admission_of_connection(loop->context.worker, address, admitted);
+}
+
+/* Closes FD if its connection must begin with a PROXY header and the peer is not trusted. */
+static bool close_untrusted(struct event_loop *loop, int fd, const uint8_t *address,
+                            uint8_t opening)
+{
+    if (LIKELY((opening & OPENING_PROXY) == 0) ||
+        config_networks_contain(&loop->context.worker->config->proxy_trusted, address))
+        return false;
+    metric_add(loop->context.metrics, METRIC_proxy_failed_untrusted, 1);
+    close(fd);
+    return true;
+}
+
+bool connection_accept(struct event_loop *loop, int fd, const uint8_t address[CLIENT_ADDRESS_BYTES],
+                       uint8_t opening)
+{
+    enum client_limit_verdict verdict;
     struct connection *connection = NULL;
 
+    if (close_untrusted(loop, fd, address, opening))
+        return true;
+    verdict = admit(loop, address, opening, false);
     if (verdict != CLIENT_LIMIT_EXCEEDED)
-        connection = connection_new_for(loop, fd, address, tls);
+        connection = connection_new_for(loop, fd, address, opening);
     if (connection == NULL) {
-        admission_reject(&loop->context, fd, address, verdict, tls);
+        admission_reject(&loop->context, fd, address, verdict, opening != 0);
         return verdict == CLIENT_LIMIT_EXCEEDED;
     }
     connection->client.counted = verdict == CLIENT_LIMIT_COUNTED;
     metric_add(loop->context.metrics, METRIC_connections_accepted, 1);
     join_loop(connection, loop);
+    connection->protocol->accepted(connection);
+    return true;
+}
+
+bool connection_begin(struct connection *connection)
+{
+    struct event_loop *loop = connection->loop;
+
+    if (!select_protocol(connection, loop) &&
+        !(memory_make_room(&loop->context) && select_protocol(connection, loop)))
+        return false;
+    if (connection->tls != NULL)
+        metric_add(loop->context.metrics, METRIC_tls_open, 1);
+    connection->protocol->init(connection);
+    connection_set_deadline(connection, DEADLINE_KEEPALIVE);
     connection->protocol->accepted(connection);
     return true;
 }
@@ -339,18 +401,24 @@ void arrival_free(struct arrival *arrival)
 
 bool connection_adopt_arrival(struct event_loop *loop, struct arrival *arrival)
 {
-    enum client_limit_verdict verdict =
-        admission_of_connection(loop->context.worker, arrival->address, arrival->admitted);
+    enum client_limit_verdict verdict;
     struct connection *connection = NULL;
 
     connection_count_received(loop->context.worker);
+    if (close_untrusted(loop, arrival->fd, arrival->address, arrival->opening)) {
+        arrival_free(arrival);
+        return true;
+    }
+    verdict = admit(loop, arrival->address, arrival->opening, arrival->admitted);
     if (verdict != CLIENT_LIMIT_EXCEEDED)
-        connection = connection_new_for(loop, arrival->fd, arrival->address, arrival->tls);
+        connection = connection_new_for(loop, arrival->fd, arrival->address, arrival->opening);
     if (connection != NULL &&
         read_buffer_keep(&connection->unserved, arrival->bytes, arrival->length)) {
         connection->client.requests = arrival->requests;
         connection->client.counted = verdict == CLIENT_LIMIT_COUNTED;
         connection->client.transferred = arrival->admitted;
+        connection->client.proxied = arrival->proxied;
+        connection->client.forwarded = connection->client.forwarded && !arrival->proxied;
         connection->idle = arrival->idle;
         arrival_free(arrival);
         take_over(loop, connection,
@@ -358,7 +426,7 @@ bool connection_adopt_arrival(struct event_loop *loop, struct arrival *arrival)
                                                  : METRIC_connections_accepted);
         return true;
     }
-    admission_reject(&loop->context, arrival->fd, arrival->address, verdict, arrival->tls);
+    admission_reject(&loop->context, arrival->fd, arrival->address, verdict, arrival->opening != 0);
     connection_delete(connection);
     arrival_free(arrival);
     return verdict == CLIENT_LIMIT_EXCEEDED;
@@ -373,7 +441,8 @@ struct arrival *connection_to_arrival(struct connection *connection,
 
     if (arrival != NULL) {
         arrival->spare_used = NULL;
-        arrival->tls = false;
+        arrival->proxied = connection->client.proxied;
+        arrival->opening = connection->opening;
         arrival->fd = connection->fd;
         arrival->requests = connection->client.requests;
         arrival->length = (uint32_t)length;

@@ -21,7 +21,8 @@ struct arrival {
     uint32_t length;
     bool admitted;            /* was already open in another thread or worker */
     bool idle;                /* and was not active there */
-    bool tls;                 /* its handshake has not begun */
+    bool proxied;             /* the address is that of a PROXY header */
+    uint8_t opening;          /* enum opening: what has not begun */
     _Atomic bool *spare_used; /* not NULL: the worker's spare one; false when it is free again */
     char bytes[];             /* read but not served */
 };
@@ -29,11 +30,17 @@ struct arrival {
 void arrival_free(struct arrival *arrival);
 
 /*
- * Makes FD, just accepted, a connection, over TLS or not, and serves it; or rejects it. Returns
- * false if there was no memory for it.
+ * Makes FD, just accepted from the peer ADDRESS, a connection that begins with OPENING, and serves it;
+ * or rejects it. Returns false if there was no memory for it.
  */
 bool connection_accept(struct event_loop *loop, int fd, const uint8_t address[CLIENT_ADDRESS_BYTES],
-                       bool tls);
+                       uint8_t opening);
+
+/*
+ * Begins the next protocol of a connection whose PROXY header has been read: TLS or HTTP. Returns
+ * false if out of memory; then the connection is unchanged.
+ */
+bool connection_begin(struct connection *connection);
 
 /*
  * Makes ARRIVAL a connection and serves it, or rejects it; frees ARRIVAL. Returns false if there was no

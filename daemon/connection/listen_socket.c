@@ -25,9 +25,9 @@ struct listen_socket {
     struct event_loop *loop;
     struct event event;
     int fd;
-    bool tls;      /* its connections begin with a TLS handshake */
-    bool paused;   /* out of descriptors or memory */
-    bool at_limit; /* [connections] max is reached */
+    uint8_t opening; /* of its connections: enum opening */
+    bool paused;     /* out of descriptors or memory */
+    bool at_limit;   /* [connections] max is reached */
 };
 
 /*
@@ -140,7 +140,7 @@ static void on_readable(evutil_socket_t fd, short what, void *argument)
 
         if (client >= 0) {
             waits = false;
-            if (!connection_accept(loop, client, address, listener->tls))
+            if (!connection_accept(loop, client, address, listener->opening))
                 make_room(loop, SHORTAGE_MEMORY);
         } else if (is_shortage(error)) {
             if (!waits || !make_room_or_pause(listener, error))
@@ -151,7 +151,7 @@ static void on_readable(evutil_socket_t fd, short what, void *argument)
     }
 }
 
-struct listen_socket *listen_socket_assign(struct event_loop *loop, int fd, bool tls)
+struct listen_socket *listen_socket_assign(struct event_loop *loop, int fd, uint8_t opening)
 {
     struct listen_socket *listener = calloc(1, sizeof(*listener));
 
@@ -160,7 +160,7 @@ struct listen_socket *listen_socket_assign(struct event_loop *loop, int fd, bool
         return NULL;
     }
     listener->fd = fd;
-    listener->tls = tls;
+    listener->opening = opening;
     mailbox_post(&loop->mailbox, &listener->add, ITEM_LISTEN_SOCKET_ADD);
     return listener;
 }

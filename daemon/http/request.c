@@ -72,19 +72,38 @@ bool request_next_value(const struct request *request, enum request_field field,
     return false;
 }
 
+bool request_next_line(const struct request *request, struct span name, const char **at,
+                       struct span *value)
+{
+    const char *line = *at != NULL ? *at : request->fields.start, *end;
+
+    if (line == NULL)
+        return false;
+    end = request->fields.start + request->fields.length;
+    while (line < end) {
+        const char *next = next_line(line, end);
+        bool found = (size_t)(next - line) > name.length && line[name.length] == ':' &&
+                     strncasecmp(line, name.start, name.length) == 0;
+
+        if (found) {
+            *value = http_trim(span_between(line + name.length + 1, next - 2));
+            *at = next;
+            return true;
+        }
+        line = next;
+    }
+    return false;
+}
+
 unsigned request_find_field(const struct request *request, struct span name, struct span *value)
 {
-    const char *at = request->fields.start, *end = at + request->fields.length;
+    struct span one;
+    const char *at = NULL;
     unsigned count = 0;
 
-    while (at < end) {
-        const char *next = next_line(at, end);
-
-        if ((size_t)(next - at) > name.length && at[name.length] == ':' &&
-            strncasecmp(at, name.start, name.length) == 0 && count++ == 0)
-            *value = http_trim(span_between(at + name.length + 1, next - 2));
-        at = next;
-    }
+    while (request_next_line(request, name, &at, &one))
+        if (count++ == 0)
+            *value = one;
     return count;
 }
 

@@ -113,6 +113,13 @@ static inline void request_clear(struct request *request)
  */
 unsigned request_find_field(const struct request *request, struct span name, struct span *value);
 
+/*
+ * Iterates over the lines of the field NAME, in lower case. *AT is NULL before the first call and private to
+ * this function. Returns false after the last line. As slow.
+ */
+bool request_next_line(const struct request *request, struct span name, const char **at,
+                       struct span *value);
+
 /* The method called NAME, which is a token. */
 enum http_method http_method_find(struct span name);
 

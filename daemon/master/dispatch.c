@@ -36,7 +36,7 @@ struct queued {
 struct source {
     struct dispatch *dispatch;
     struct event *readable;
-    bool tls;
+    uint8_t opening; /* of its connections */
 };
 
 struct dispatch {
@@ -277,7 +277,7 @@ const char *dispatch_returned(struct dispatch *dispatch, struct worker_process *
     if (++worker->returned > worker->returns_allowed)
         fault = "returned a connection unasked";
     else if (fd >= 0)
-        fault = returned_fault(fd, message->address, &open);
+        fault = returned_fault(fd, message, &dispatch->server->config->proxy_trusted, &open);
     if (open)
         send_or_enqueue(dispatch, to, message, length, fd);
     else if (fd >= 0)
@@ -322,13 +322,13 @@ static void accept_failed(struct dispatch *dispatch)
     loop_start_timer(dispatch->retry, 1000);
 }
 
-static int accept_one(int listener, bool tls, struct message_connection *message)
+static int accept_one(int listener, uint8_t opening, struct message_connection *message)
 {
     struct sockaddr_storage peer = {.ss_family = AF_UNSPEC};
     socklen_t length = sizeof(peer);
     int fd = accept4(listener, (struct sockaddr *)&peer, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-    *message = (struct message_connection){.tls = tls};
+    *message = (struct message_connection){.opening = opening};
     if (fd >= 0)
         network_socket_address(&peer, message->address);
     return fd;
@@ -375,7 +375,7 @@ static void on_readable(evutil_socket_t listener, short what, void *argument)
             retry_soon(dispatch);
             return;
         }
-        fd = accept_one(listener, source->tls, &message);
+        fd = accept_one(listener, source->opening, &message);
         if (fd < 0) {
             accept_failed(dispatch);
             return;
@@ -384,12 +384,12 @@ static void on_readable(evutil_socket_t listener, short what, void *argument)
     }
 }
 
-void dispatch_drain_listener(void *dispatch, int fd, bool tls)
+void dispatch_drain_listener(void *dispatch, int fd, uint8_t opening)
 {
     struct message_connection message;
     int client;
 
-    while ((client = accept_one(fd, tls, &message)) >= 0)
+    while ((client = accept_one(fd, opening, &message)) >= 0)
         send_or_enqueue(dispatch, NULL, &message, sizeof(message), client);
 }
 
@@ -417,7 +417,7 @@ void dispatch_take_all(struct dispatch *dispatch)
     for (uint32_t i = 0; listeners != NULL && i < listeners_count(listeners); i++)
         if (listeners_is_ours(listeners, i))
             dispatch_drain_listener(dispatch, listeners_fd(listeners, i),
-                                    listeners_is_tls(listeners, i));
+                                    listeners_opening(listeners, i));
 }
 
 void dispatch_stop_accepting(struct dispatch *dispatch)
@@ -452,7 +452,7 @@ static int make_events(struct dispatch *dispatch)
         if (fd < 0 || (!all && !listeners_is_shared(listeners, i)))
             continue;
         source->dispatch = dispatch;
-        source->tls = listeners_is_tls(listeners, i);
+        source->opening = listeners_opening(listeners, i);
         source->readable =
             event_new(dispatch->server->base, fd, EV_READ | EV_PERSIST, on_readable, source);
         if (source->readable == NULL)

@@ -27,7 +27,7 @@ int dispatch_update_listeners(struct dispatch *dispatch);
  * Accepts all connections, over TLS or not, queued in the listen socket FD, which the caller then
  * closes. DISPATCH is a struct dispatch.
  */
-void dispatch_drain_listener(void *dispatch, int fd, bool tls);
+void dispatch_drain_listener(void *dispatch, int fd, uint8_t opening);
 
 /*
  * Takes a connection (struct message_connection) that WORKER returns, and passes it to worker TO, or

@@ -9,16 +9,21 @@
 
 static const uint64_t interval_min_ns = 60 * NS_PER_S, interval_max_ns = 3600 * NS_PER_S;
 
-static const struct {
-    enum metric metric;
-    const char *text;
-} reasons[HANDSHAKE_FAILURE_REASONS] = {
-    {METRIC_tls_failed_version, "no common version"},
-    {METRIC_tls_failed_cipher, "no common cipher, group or signature"},
-    {METRIC_tls_failed_client, "ended by the client"},
-    {METRIC_tls_failed_http, "request without TLS"},
-    {METRIC_tls_failed_timeout, "header_timeout"},
-    {METRIC_tls_failed_other, "other reasons"},
+const struct handshake_kind handshake_of_tls = {
+    "TLS handshakes failed",
+    {{METRIC_tls_failed_version, "no common version"},
+     {METRIC_tls_failed_cipher, "no common cipher, group or signature"},
+     {METRIC_tls_failed_client, "ended by the client"},
+     {METRIC_tls_failed_http, "request without TLS"},
+     {METRIC_tls_failed_timeout, "header_timeout"},
+     {METRIC_tls_failed_other, "other reasons"}},
+};
+
+const struct handshake_kind handshake_of_proxy = {
+    "connections to an address of proxy.listen closed",
+    {{METRIC_proxy_failed_untrusted, "peer not in proxy.trusted"},
+     {METRIC_proxy_failed_invalid, "no valid PROXY header"},
+     {METRIC_proxy_failed_timeout, "header_timeout"}},
 };
 
 static uint64_t next_interval(const struct handshake_failures *failures, uint64_t now_ns)
@@ -30,7 +35,7 @@ static uint64_t next_interval(const struct handshake_failures *failures, uint64_
     return doubled < interval_max_ns ? doubled : interval_max_ns;
 }
 
-bool handshake_failures_text(struct handshake_failures *failures,
+bool handshake_failures_text(struct handshake_failures *failures, const struct handshake_kind *kind,
                              const uint64_t count[HANDSHAKE_FAILURE_REASONS], uint64_t now_ns,
                              char *text, size_t size)
 {
@@ -40,10 +45,10 @@ bool handshake_failures_text(struct handshake_failures *failures,
         memcmp(failures->logged, count, sizeof(failures->logged)) == 0)
         return false;
     text[0] = '\0';
-    for (size_t i = 0; i < HANDSHAKE_FAILURE_REASONS; i++)
+    for (size_t i = 0; kind->reason[i].text != NULL; i++)
         if (count[i] > failures->logged[i] && length < size)
             length += (size_t)snprintf(text + length, size - length, "%s%s: %" PRIu64,
-                                       length > 0 ? "; " : "", reasons[i].text,
+                                       length > 0 ? "; " : "", kind->reason[i].text,
                                        count[i] - failures->logged[i]);
     failures->interval_ns = next_interval(failures, now_ns);
     failures->last_ns = now_ns;
@@ -51,14 +56,14 @@ bool handshake_failures_text(struct handshake_failures *failures,
     return true;
 }
 
-void handshake_failures_log(struct handshake_failures *failures, const struct segment *segment,
-                            uint64_t now_ns)
+void handshake_failures_log(struct handshake_failures *failures, const struct handshake_kind *kind,
+                            const struct segment *segment, uint64_t now_ns)
 {
-    uint64_t count[HANDSHAKE_FAILURE_REASONS];
+    uint64_t count[HANDSHAKE_FAILURE_REASONS] = {0};
     char text[256];
 
-    for (size_t i = 0; i < HANDSHAKE_FAILURE_REASONS; i++)
-        count[i] = segment_sum(segment, reasons[i].metric);
-    if (handshake_failures_text(failures, count, now_ns, text, sizeof(text)))
-        event_log(LEVEL_INFO, "TLS handshakes failed: %s", text);
+    for (size_t i = 0; kind->reason[i].text != NULL; i++)
+        count[i] = segment_sum(segment, kind->reason[i].metric);
+    if (handshake_failures_text(failures, kind, count, now_ns, text, sizeof(text)))
+        event_log(LEVEL_INFO, "%s: %s", kind->title, text);
 }

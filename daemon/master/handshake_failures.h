@@ -1,5 +1,6 @@
 /*
- * Failed TLS handshakes in the error log: what the counters tls_failed_... have gained, by reason. The
+ * Connections that failed before their first request, in the error log: TLS handshakes, and headers of the
+ * PROXY protocol. A line says what the counters tls_failed_... or proxy_failed_... have gained, by reason. The
  * first failure is logged at once; while others follow, there is a line after a minute, then after
  * two, up to one an hour, so that clients cannot fill the log. The master.
  */
@@ -10,7 +11,18 @@
 
 enum { HANDSHAKE_FAILURE_REASONS = 6 };
 
-/* All zero at first. */
+/* What fails, and its counters: at most HANDSHAKE_FAILURE_REASONS, then one without text. */
+struct handshake_kind {
+    const char *title;
+    struct {
+        enum metric metric;
+        const char *text;
+    } reason[HANDSHAKE_FAILURE_REASONS + 1];
+};
+
+extern const struct handshake_kind handshake_of_tls, handshake_of_proxy;
+
+/* All zero at first. One for each kind. */
 struct handshake_failures {
     uint64_t logged[HANDSHAKE_FAILURE_REASONS]; /* counters at the last line */
     uint64_t last_ns;                           /* when it was logged, monotonic; 0: never */
@@ -18,13 +30,13 @@ struct handshake_failures {
 };
 
 /* Logs what is due at NOW_NS. Once a second. */
-void handshake_failures_log(struct handshake_failures *failures, const struct segment *segment,
-                            uint64_t now_ns);
+void handshake_failures_log(struct handshake_failures *failures, const struct handshake_kind *kind,
+                            const struct segment *segment, uint64_t now_ns);
 
 /*
- * What it logs if the counters are COUNT: returns true with TEXT, or false if nothing is due. Pure.
+ * What it logs of KIND if the counters are COUNT: returns true with TEXT, or false if nothing is due. Pure.
  */
-bool handshake_failures_text(struct handshake_failures *failures,
+bool handshake_failures_text(struct handshake_failures *failures, const struct handshake_kind *kind,
                              const uint64_t count[HANDSHAKE_FAILURE_REASONS], uint64_t now_ns,
                              char *text, size_t size);
 

@@ -14,11 +14,14 @@
 /*
  * WEBSERVERD_UPGRADE="LINK LOCK FD=ADDRESS FD!ADDRESS FD^ADDRESS FD%ADDRESS FD# ..." with '!' for a
  * shared socket, '^' for an activated one, '%' for one of [metrics] and '#' for the keys of session
- * tickets. Addresses contain no spaces; https:// before one stands for TLS.
+ * tickets. Addresses contain no spaces; https:// before one stands for TLS, and before that proxy: for
+ * the PROXY protocol.
  */
 static const char variable[] = "WEBSERVERD_UPGRADE";
 static const char tls_scheme[] = "https://";
-static const char tls_name[] = "https"; /* systemd.socket(5): FileDescriptorName */
+static const char proxy_mark[] = "proxy:";
+/* systemd.socket(5): FileDescriptorName */
+static const char tls_name[] = "https", proxy_name[] = "proxy", both_name[] = "proxy-https";
 enum { FIRST_LISTEN_FD = 3 };
 
 static int set_inheritable(int fd, bool inheritable)
@@ -35,8 +38,20 @@ static bool is_listening(int fd)
            getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &length) == 0 && listening != 0;
 }
 
-static int add_socket(struct inheritance *inheritance, int fd, char mark, bool tls,
-                      const char *text, char *why, size_t size)
+/* Removes PREFIX from *TEXT; returns true if it was there. */
+static bool take_prefix(const char **text, const char *prefix)
+{
+    size_t length = strlen(prefix);
+
+    if (strncmp(*text, prefix, length) != 0)
+        return false;
+    *text += length;
+    return true;
+}
+
+/* TEXT is the address, after its marks for PROXY and TLS. */
+static int add_socket(struct inheritance *inheritance, int fd, char mark, const char *text,
+                      char *why, size_t size)
 {
     struct inherited_socket *larger =
         realloc(inheritance->socket, (inheritance->count + 1) * sizeof(*larger));
@@ -56,7 +71,8 @@ static int add_socket(struct inheritance *inheritance, int fd, char mark, bool t
     larger[inheritance->count].shared = mark == '!' || mark == '^';
     larger[inheritance->count].metrics = mark == '%';
     larger[inheritance->count].activated = mark == '^';
-    larger[inheritance->count].tls = tls;
+    larger[inheritance->count].proxy = take_prefix(&text, proxy_mark);
+    larger[inheritance->count].tls = take_prefix(&text, tls_scheme);
     snprintf(larger[inheritance->count].text, sizeof(larger->text), "%s", text);
     inheritance->count++;
     return 0;
@@ -67,7 +83,6 @@ static int read_word(struct inheritance *inheritance, char *word, char *why, siz
 {
     char *end;
     long fd = strtol(word, &end, 10);
-    bool tls;
 
     if (end != word && strcmp(end, "#") == 0 && inheritance->tickets < 0 &&
         set_inheritable((int)fd, false) == 0) {
@@ -75,9 +90,7 @@ static int read_word(struct inheritance *inheritance, char *word, char *why, siz
         return 0;
     }
     if (end != word && *end != '\0' && strchr("=!^%", *end) != NULL) {
-        tls = strncmp(end + 1, tls_scheme, strlen(tls_scheme)) == 0;
-        return add_socket(inheritance, (int)fd, *end, tls, end + 1 + (tls ? strlen(tls_scheme) : 0),
-                          why, size);
+        return add_socket(inheritance, (int)fd, *end, end + 1, why, size);
     }
     snprintf(why, size, "invalid %s at '%.40s'", variable, word);
     return -1;
@@ -102,15 +115,24 @@ static int read_upgrade(struct inheritance *inheritance, char *text, char *why, 
     return result;
 }
 
-/* True if the socket at POSITION of LISTEN_FDNAMES, "NAME:NAME:...", has the name for TLS. */
-static bool is_named_tls(const char *names, int position)
+static bool is_name(const char *names, const char *name)
+{
+    return strcspn(names, ":") == strlen(name) && strncmp(names, name, strlen(name)) == 0;
+}
+
+/* The marks of the socket at POSITION of LISTEN_FDNAMES, "NAME:NAME:...", by its name. */
+static const char *marks_of_name(const char *names, int position)
 {
     while (names != NULL && position-- > 0) {
         names = strchr(names, ':');
         names = names != NULL ? names + 1 : NULL;
     }
-    return names != NULL && strcspn(names, ":") == strlen(tls_name) &&
-           strncmp(names, tls_name, strlen(tls_name)) == 0;
+    if (names == NULL)
+        return "";
+    return is_name(names, tls_name)     ? tls_scheme
+           : is_name(names, proxy_name) ? proxy_mark
+           : is_name(names, both_name)  ? "proxy:https://"
+                                        : "";
 }
 
 /* Reads the variables of sd_listen_fds(3). */
@@ -123,8 +145,8 @@ static int read_activation(struct inheritance *inheritance, char *why, size_t si
     if (pid == NULL || strtol(pid, NULL, 10) != getpid())
         return 0;
     for (int i = 0; i < count && result == 0; i++)
-        result = add_socket(inheritance, FIRST_LISTEN_FD + i, '^', is_named_tls(names, i), "", why,
-                            size);
+        result =
+            add_socket(inheritance, FIRST_LISTEN_FD + i, '^', marks_of_name(names, i), why, size);
     unsetenv("LISTEN_PID");
     unsetenv("LISTEN_FDS");
     unsetenv("LISTEN_FDNAMES");
@@ -243,8 +265,8 @@ int inheritance_export(const struct inheritance *inheritance)
                     : socket[i].metrics ? '%'
                                         : '=';
 
-        fprintf(memory, " %d%c%s%s", socket[i].fd, mark, socket[i].tls ? tls_scheme : "",
-                socket[i].text);
+        fprintf(memory, " %d%c%s%s%s", socket[i].fd, mark, socket[i].proxy ? proxy_mark : "",
+                socket[i].tls ? tls_scheme : "", socket[i].text);
         set_inheritable(socket[i].fd, true);
     }
     if (memstream_close(memory, &text) != 0 || setenv(variable, text, 1) != 0) {

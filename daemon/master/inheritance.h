@@ -22,7 +22,8 @@ enum {
 struct inherited_socket {
     int fd;
     bool shared;    /* has no SO_REUSEPORT siblings: the master accepts from it */
-    bool tls;       /* its connections are over TLS */
+    bool tls;       /* its connections are over TLS... */
+    bool proxy;     /* ...and begin with a PROXY header */
     bool metrics;   /* of [metrics] listen; else of [server] listen */
     bool activated; /* from a service manager, at this or an earlier start */
     char text[120]; /* the address as configured; may be empty for a shared socket */

@@ -133,7 +133,8 @@ int listeners_grow(struct listeners *listeners, uint32_t count)
 
 static bool is_address(const struct listen_address *address, const struct config_address *wanted)
 {
-    return address->address.tls == wanted->tls && strcmp(address->address.text, wanted->text) == 0;
+    return address->address.tls == wanted->tls && address->address.proxy == wanted->proxy &&
+           strcmp(address->address.text, wanted->text) == 0;
 }
 
 static struct listen_address *find_address(const struct listeners *listeners,
@@ -294,8 +295,15 @@ int listeners_prepare(struct listeners *listeners, const struct config *config, 
     return -1;
 }
 
-void listeners_commit(struct listeners *listeners, void (*drain)(void *context, int fd, bool tls),
-                      void *context)
+/* What the connections of ADDRESS begin with. */
+static uint8_t opening_of(const struct listen_address *address)
+{
+    return (uint8_t)((address->address.proxy ? OPENING_PROXY : 0) |
+                     (address->address.tls ? OPENING_TLS : 0));
+}
+
+void listeners_commit(struct listeners *listeners,
+                      void (*drain)(void *context, int fd, uint8_t opening), void *context)
 {
     for (uint32_t i = 0; i < listeners->count; i++) {
         const struct listen_socket *socket = &listeners->socket[i];
@@ -303,7 +311,7 @@ void listeners_commit(struct listeners *listeners, void (*drain)(void *context, 
         if (socket->fd == NO_SOCKET)
             continue;
         if (socket->address->removed)
-            drain(context, socket->fd, socket->address->address.tls);
+            drain(context, socket->fd, opening_of(socket->address));
         else
             listen_socket_update(socket->fd, listeners->backlog, listeners->defer);
     }
@@ -321,7 +329,8 @@ void listeners_commit(struct listeners *listeners, void (*drain)(void *context, 
 /* Takes over SOCKET from another process. */
 static int inherit_socket(struct listeners *listeners, struct inherited_socket *socket)
 {
-    struct config_address bound = {.length = sizeof(bound.address), .tls = socket->tls};
+    struct config_address bound = {
+        .length = sizeof(bound.address), .tls = socket->tls, .proxy = socket->proxy};
     struct listen_address *address;
     int64_t id;
 
@@ -346,9 +355,30 @@ static int inherit_socket(struct listeners *listeners, struct inherited_socket *
     return 0;
 }
 
-static void drain_nothing(void *context, int fd, bool tls)
+/* Returns 0, or -1 with WHY. */
+static int inherit_all(struct listeners *listeners, const struct config *config,
+                       struct inheritance *inheritance, char *why, size_t size)
 {
-    (void)context, (void)fd, (void)tls;
+    for (size_t i = 0; inheritance != NULL && i < inheritance->count; i++) {
+        struct inherited_socket *socket = &inheritance->socket[i];
+
+        if (socket->metrics)
+            continue;
+        if (socket->activated && socket->proxy && config->proxy_trusted.count == 0) {
+            snprintf(why, size, "a socket is named proxy, but [proxy] trusted names no proxy");
+            return -1;
+        }
+        if (inherit_socket(listeners, socket) != 0) {
+            snprintf(why, size, "cannot use an inherited socket: %s", strerror(errno));
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static void drain_nothing(void *context, int fd, uint8_t opening)
+{
+    (void)context, (void)fd, (void)opening;
 }
 
 struct listeners *listeners_open(const struct config *config, uint32_t count,
@@ -360,13 +390,10 @@ struct listeners *listeners_open(const struct config *config, uint32_t count,
         snprintf(why, size, "out of memory");
         return NULL;
     }
-    for (size_t i = 0; inheritance != NULL && i < inheritance->count; i++)
-        if (!inheritance->socket[i].metrics &&
-            inherit_socket(listeners, &inheritance->socket[i]) != 0) {
-            snprintf(why, size, "cannot use an inherited socket: %s", strerror(errno));
-            listeners_close(listeners);
-            return NULL;
-        }
+    if (inherit_all(listeners, config, inheritance, why, size) != 0) {
+        listeners_close(listeners);
+        return NULL;
+    }
     if (listeners_prepare(listeners, config, count, why, size) != 0) {
         listeners_close(listeners);
         return NULL;
@@ -420,9 +447,9 @@ bool listeners_is_shared(const struct listeners *listeners, uint32_t id)
     return listeners->socket[id].fd != NO_SOCKET && listeners->socket[id].address->shared;
 }
 
-bool listeners_is_tls(const struct listeners *listeners, uint32_t id)
+uint8_t listeners_opening(const struct listeners *listeners, uint32_t id)
 {
-    return listeners->socket[id].fd != NO_SOCKET && listeners->socket[id].address->address.tls;
+    return listeners->socket[id].fd != NO_SOCKET ? opening_of(listeners->socket[id].address) : 0;
 }
 
 bool listeners_need_tls(const struct listeners *listeners)
@@ -451,6 +478,7 @@ size_t listeners_export(const struct listeners *listeners, struct inherited_sock
         socket[count].shared = address->shared;
         socket[count].activated = address->activated;
         socket[count].tls = address->address.tls;
+        socket[count].proxy = address->address.proxy;
         socket[count].metrics = false;
         memcpy(socket[count].text, address->address.text, sizeof(socket->text));
         count++;
@@ -512,7 +540,7 @@ int listener_assign_update(struct listener_assign *assign, const struct listener
         return -1;
     for (uint32_t i = 0; i < sockets && count > 0; i++) {
         const struct message_listen_socket message = {i, listeners_row(listeners, i),
-                                                      listeners_is_tls(listeners, i)};
+                                                      listeners_opening(listeners, i)};
         int fd = listeners_is_shared(listeners, i) ? -1 : listeners_fd(listeners, i);
         const struct listener_target *to = &targets[message.row % count];
         const struct listener_target *from = find_target(targets, count, assign->owner[i]);

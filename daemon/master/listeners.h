@@ -26,12 +26,12 @@ void listeners_close(struct listeners *listeners);
  * address that CONFIG adds, and returns 0, or -1 with WHY and nothing changed. Then the caller
  * calls either listeners_commit() or listeners_abandon(). listeners_commit() closes the sockets of
  * addresses that are no longer configured; before, it calls DRAIN for each, to accept the queued
- * connections, which are over TLS or not. listeners_abandon() closes the new sockets.
+ * connections, which begin with OPENING. listeners_abandon() closes the new sockets.
  */
 int listeners_prepare(struct listeners *listeners, const struct config *config, uint32_t count,
                       char *why, size_t size);
-void listeners_commit(struct listeners *listeners, void (*drain)(void *context, int fd, bool tls),
-                      void *context);
+void listeners_commit(struct listeners *listeners,
+                      void (*drain)(void *context, int fd, uint8_t opening), void *context);
 void listeners_abandon(struct listeners *listeners);
 
 /* Opens sockets until each address has COUNT. Returns 0, or -1 with errno and nothing changed. */
@@ -50,8 +50,8 @@ uint32_t listeners_row(const struct listeners *listeners, uint32_t id);
 /* True for a socket without SO_REUSEPORT siblings, from which the master accepts. */
 bool listeners_is_shared(const struct listeners *listeners, uint32_t id);
 
-/* True for a socket whose connections are over TLS. */
-bool listeners_is_tls(const struct listeners *listeners, uint32_t id);
+/* What the connections of a socket begin with: enum opening of daemon/base/messages.h. */
+uint8_t listeners_opening(const struct listeners *listeners, uint32_t id);
 
 /* True if there is such an address, among those that are configured. */
 bool listeners_need_tls(const struct listeners *listeners);

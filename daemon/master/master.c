@@ -274,7 +274,9 @@ static void on_second(evutil_socket_t fd, short what, void *argument)
     statistics_store_sample(master->statistics, clock_wall_ns());
     if (server_rotate_tickets(&master->server, now))
         workers_send_tickets(&master->workers);
-    handshake_failures_log(&master->handshake_failures, &master->server.segment, now);
+    handshake_failures_log(&master->tls_failures, &handshake_of_tls, &master->server.segment, now);
+    handshake_failures_log(&master->proxy_failures, &handshake_of_proxy, &master->server.segment,
+                           now);
     if (master->server.tls != NULL)
         tls_context_report_expired(master->server.tls, (int64_t)(clock_wall_ns() / NS_PER_S));
     repeat_delayed_work(master);

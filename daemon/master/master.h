@@ -67,7 +67,7 @@ struct master {
     struct memory_watch *memory_watch;
     struct post_mortem post_mortem;
     struct inheritance inheritance;
-    struct handshake_failures handshake_failures;
+    struct handshake_failures tls_failures, proxy_failures;
     const struct options *options;
     const struct control_operations *operations;
     struct control *control;

@@ -1,6 +1,7 @@
 #include "daemon/master/returned.h"
 
 #include "daemon/base/network.h"
+#include "daemon/config/lists.h"
 
 #include <string.h>
 #include <sys/socket.h>
@@ -22,7 +23,8 @@ static bool is_stream(int fd)
            option(fd, SO_TYPE) == SOCK_STREAM && option(fd, SO_ACCEPTCONN) == 0;
 }
 
-const char *returned_fault(int fd, const uint8_t address[CLIENT_ADDRESS_BYTES], bool *open)
+const char *returned_fault(int fd, const struct message_connection *message,
+                           const struct config_networks *trusted, bool *open)
 {
     struct sockaddr_storage peer = {.ss_family = AF_UNSPEC};
     socklen_t length = sizeof(peer);
@@ -34,8 +36,7 @@ const char *returned_fault(int fd, const uint8_t address[CLIENT_ADDRESS_BYTES], 
     if (getpeername(fd, (struct sockaddr *)&peer, &length) != 0)
         return NULL; /* the client has reset it */
     network_socket_address(&peer, actual);
-    if (memcmp(actual, address, sizeof(actual)) != 0)
-        return "returned a connection with a wrong address";
-    *open = true;
-    return NULL;
+    *open = memcmp(actual, message->address, sizeof(actual)) == 0 ||
+            (message->proxied != 0 && config_networks_contain(trusted, actual));
+    return *open || message->proxied != 0 ? NULL : "returned a connection with a wrong address";
 }

@@ -5,15 +5,19 @@
 #ifndef DAEMON_RETURNED_H
 #define DAEMON_RETURNED_H
 
-#include "common/client_address.h"
+#include "daemon/base/messages.h"
+#include "daemon/config/config.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /*
- * Checks that FD is the connection of a client with ADDRESS. Sets *OPEN to false if it is not, or
- * no longer. Returns NULL, or what the worker did wrong: "returned ...".
+ * Checks that FD is the connection that MESSAGE describes: its address is that of the peer, or of a
+ * client that a peer of TRUSTED has named. Sets *OPEN to false if it is not, or no longer. Returns
+ * NULL, or what the worker did wrong: "returned ...". A connection of a proxy that a reload has removed
+ * from TRUSTED is no fault, but not open.
  */
-const char *returned_fault(int fd, const uint8_t address[CLIENT_ADDRESS_BYTES], bool *open);
+const char *returned_fault(int fd, const struct message_connection *message,
+                           const struct config_networks *trusted, bool *open);
 
 #endif

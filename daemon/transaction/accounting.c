@@ -69,7 +69,7 @@ void accounting_pack(const struct transaction *transaction, int status, enum out
         record.agent = transaction->request->user_agent;
         record.user = transaction->user;
     }
-    memcpy(record.address, transaction->client->address, sizeof(record.address));
+    memcpy(record.address, transaction->address, sizeof(record.address));
     output->last_record = output->records + output->record_words;
     output->record_words += log_record_pack(&record, output->last_record);
     if (transaction->client->requests++ > 0)

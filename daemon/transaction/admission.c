@@ -15,7 +15,7 @@ bool admission_of_request(struct transaction *transaction)
 {
     const struct transaction_context *context = transaction->context;
     const struct worker_context *worker = context->worker;
-    const uint8_t *address = transaction->client->address;
+    const uint8_t *address = transaction->address;
     bool counted = transaction->state->began_ns != 0;
     uint64_t key = client_key(address), wait_ns;
 
@@ -39,7 +39,8 @@ enum client_limit_verdict admission_of_connection(const struct worker_context *w
     uint32_t max = worker->config->connections_max_per_ip;
     uint64_t key = client_key(address);
 
-    if (LIKELY(max == 0) || key == 0)
+    if (LIKELY(max == 0) || key == 0 ||
+        config_networks_contain(&worker->config->proxy_trusted, address))
         return CLIENT_LIMIT_UNCOUNTED;
     return client_limit_enter(worker->client_limit, key, admitted ? UINT32_MAX : max);
 }
@@ -60,16 +61,22 @@ static void send_unavailable(struct transaction_context *context, int fd)
         shutdown(fd, SHUT_WR);
 }
 
-void admission_reject(struct transaction_context *context, int fd,
-                      const uint8_t address[CLIENT_ADDRESS_BYTES],
-                      enum client_limit_verdict verdict, bool tls)
+void admission_turn_away(struct transaction_context *context, int fd,
+                         enum client_limit_verdict verdict, bool opening)
 {
     bool exceeded = verdict == CLIENT_LIMIT_EXCEEDED;
 
-    if (!tls)
+    if (!opening)
         send_unavailable(context, fd);
     metric_add(context->metrics,
                exceeded ? METRIC_connections_rejected : METRIC_connections_refused, 1);
+}
+
+void admission_reject(struct transaction_context *context, int fd,
+                      const uint8_t address[CLIENT_ADDRESS_BYTES],
+                      enum client_limit_verdict verdict, bool opening)
+{
+    admission_turn_away(context, fd, verdict, opening);
     if (verdict == CLIENT_LIMIT_COUNTED)
         client_limit_leave(context->worker->client_limit, client_key(address));
     close(fd);

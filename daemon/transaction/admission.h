@@ -15,7 +15,6 @@
 bool admission_of_request(struct transaction *transaction);
 
 /*
- * Counts a connection from ADDRESS against max_per_ip. If ADMITTED it was open before and may
  * exceed it.
  */
 enum client_limit_verdict admission_of_connection(const struct worker_context *worker,
@@ -23,12 +22,16 @@ enum client_limit_verdict admission_of_connection(const struct worker_context *w
                                                   bool admitted);
 
 /*
- * Sends a short 503, if possible without blocking and not TLS, and closes FD, which was not admitted or could
- * not become a connection for lack of memory; reverts what VERDICT counted.
+ * Sends a short 503, if possible without blocking and the client expects HTTP: not before a PROXY header
+ * or a TLS handshake, OPENING. Counts a connection that was not admitted or had no memory.
  */
+void admission_turn_away(struct transaction_context *context, int fd,
+                         enum client_limit_verdict verdict, bool opening);
+
+/* The same, and closes FD, which is not a connection yet; reverts what VERDICT counted. */
 void admission_reject(struct transaction_context *context, int fd,
                       const uint8_t address[CLIENT_ADDRESS_BYTES],
-                      enum client_limit_verdict verdict, bool tls);
+                      enum client_limit_verdict verdict, bool opening);
 
 /*
  * True if the worker may open one more connection: all workers have fewer than [connections] max,

@@ -170,6 +170,7 @@ struct login_job {
     struct offload_job job;
     struct transaction_context *context;
     struct client *client;
+    uint64_t client_key; /* of the request's client, which may be another for each request */
     struct transaction_state *state;
     const char *expected; /* hash in the configuration */
     bool exists;          /* the user; else EXPECTED is another's */
@@ -205,7 +206,7 @@ static void finish_login(struct offload_job *job)
         remember(authentication, &login->hash);
         metric_add(context->metrics, METRIC_logins, 1);
     } else {
-        failures_add(authentication, client_key(login->client->address), clock_monotonic_ns());
+        failures_add(authentication, login->client_key, clock_monotonic_ns());
         metric_add(context->metrics, METRIC_logins_failed, 1);
     }
     explicit_bzero(login, sizeof(*login));
@@ -239,6 +240,7 @@ static struct login_job *new_job(const struct transaction *transaction,
                                       .owner = transaction->context->mailbox};
     login->context = transaction->context;
     login->client = transaction->client;
+    login->client_key = client_key(transaction->address);
     login->state = transaction->state;
     login->exists = user != NULL;
     login->expected =
@@ -299,7 +301,7 @@ static enum authentication_verdict verify(struct transaction *transaction,
     case LOGIN_UNKNOWN:
         break;
     }
-    wait_ns = failures_wait(authentication, client_key(transaction->client->address),
+    wait_ns = failures_wait(authentication, client_key(transaction->address),
                             transaction->context->loop_now_ns);
     if (wait_ns == 0)
         return submit(transaction, rule, credentials, &hash);

@@ -5,6 +5,7 @@
 #ifndef DAEMON_TRANSACTION_CONTEXT_H
 #define DAEMON_TRANSACTION_CONTEXT_H
 
+#include "common/client_address.h"
 #include "common/log_record.h"
 #include "common/segment.h"
 #include "daemon/base/mailbox.h"
@@ -106,6 +107,8 @@ struct transaction_context {
     uint64_t ring_reserved;                  /* words reserved for responses that are being sent */
     uint64_t log_wait_from_ns; /* monotonic; 0: no connection waits for space in the ring */
     bool log_dropping;         /* records without space are dropped, until half of it is free */
+
+    uint8_t forwarded[CLIENT_ADDRESS_BYTES]; /* the client that the current request names */
 
     struct shortages shortages;
 

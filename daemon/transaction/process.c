@@ -2,6 +2,7 @@
 
 #include "common/macros.h"
 #include "common/segment_writer.h"
+#include "daemon/http/forwarded.h"
 #include "daemon/http/target.h"
 #include "daemon/transaction/admission.h"
 #include "daemon/transaction/authentication.h"
@@ -102,7 +103,7 @@ static enum transaction_result respond_to_target(struct transaction *transaction
 
     transaction->cors = cors_find(&transaction->site->cors, target->path);
     transaction->personal = rule != NULL || transaction->cors != NULL;
-    if (rule != NULL && !access_allows(rule, transaction->client->address))
+    if (rule != NULL && !access_allows(rule, transaction->address))
         return reply_error(transaction, 403);
     transaction->preflight = transaction->cors != NULL && cors_is_preflight(transaction->request);
     if (transaction->preflight)
@@ -184,6 +185,21 @@ static void count_outcome(const struct transaction *transaction)
         metric_add(metrics, METRIC_cache_misses, 1);
 }
 
+/* The address of the client that REQUEST names, or of the peer. */
+static const uint8_t *find_forwarded(struct transaction_context *context,
+                                     const struct client *client, const struct request *request)
+{
+    const struct config *config = context->worker->config;
+    enum forwarded_field field = config->proxy_field == PROXY_FIELD_FORWARDED
+                                     ? FORWARDED_FORWARDED
+                                     : FORWARDED_X_FORWARDED_FOR;
+
+    memcpy(context->forwarded, client->address, sizeof(context->forwarded));
+    forwarded_find(request, field, config->proxy_trusted.item, config->proxy_trusted.count,
+                   context->forwarded);
+    return context->forwarded;
+}
+
 static struct transaction begin(struct transaction_context *context, struct client *client,
                                 struct transaction_state *state, const struct request *request)
 {
@@ -193,6 +209,8 @@ static struct transaction begin(struct transaction_context *context, struct clie
         .state = state,
         .request = request,
         .site = site_find(&context->worker->sites, &context->site, request->host),
+        .address = UNLIKELY(client->forwarded) ? find_forwarded(context, client, request)
+                                               : client->address,
         .began_ns = state->began_ns != 0 ? state->began_ns : context->loop_now_ns,
         .retry_after_s = 1,
         .outcome = OUTCOME_ERROR,

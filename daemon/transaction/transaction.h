@@ -16,8 +16,8 @@ enum transaction_result {
 
 /* The part of a connection that transactions use; the connection embeds it. */
 struct client {
-    uint8_t address[CLIENT_ADDRESS_BYTES];
-    uint32_t requests;  /* requests so far, including the current one */
+    uint8_t address[CLIENT_ADDRESS_BYTES]; /* of the peer, or of the client that it names */
+    uint32_t requests;                     /* requests so far, including the current one */
     uint32_t jobs_out;  /* offload jobs that refer to the connection: do not free or move it */
     bool closing;       /* the connection closes after the current response */
     bool linger_wanted; /* the client may still be sending: delay the close */
@@ -25,6 +25,8 @@ struct client {
     bool secure;        /* over TLS: cannot move to another worker */
     uint8_t tls;        /* as in a log record; 0: not over TLS */
     uint16_t streams;   /* open, with that of the current request; 0: the protocol has none */
+    bool forwarded;     /* requests name their clients: the peer is trusted, with [proxy] field */
+    bool proxied;       /* a PROXY header has been read, and the address is what it says */
     bool transferred;   /* from another worker; see admission_exceeds_limits() */
     const struct site *covered; /* the last site for which the TLS connection was found valid */
 };
@@ -49,6 +51,7 @@ struct transaction {
     const struct site *site;            /* of the request's host */
     const struct config_redirect *rule; /* that applies to the path; NULL: none */
     const char *path;                   /* canonical; NULL: not known */
+    const uint8_t *address;             /* of the client; see client_address.h */
     struct span user;                   /* verified, of the configuration; length 0: none */
     const struct config_cors *cors;     /* that applies to the path; NULL: none */
     bool preflight;                     /* an OPTIONS request for it by a page of another origin */

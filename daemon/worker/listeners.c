@@ -14,7 +14,7 @@ enum { UNASSIGNED = UINT32_MAX };
 struct worker_listener {
     uint32_t id, row;
     int fd; /* the worker's; the thread has a duplicate */
-    bool tls;
+    uint8_t opening;
     uint32_t thread;
     struct listen_socket *socket; /* the thread's, while assigned */
 };
@@ -37,7 +37,7 @@ static void assign(struct worker_listener *listener, struct serving_thread **thr
     revoke_socket(listener, threads, count);
     copy = fcntl(listener->fd, F_DUPFD_CLOEXEC, 0);
     listener->socket =
-        copy >= 0 ? listen_socket_assign(&threads[thread]->loop, copy, listener->tls) : NULL;
+        copy >= 0 ? listen_socket_assign(&threads[thread]->loop, copy, listener->opening) : NULL;
     if (listener->socket != NULL)
         listener->thread = thread;
     else
@@ -100,7 +100,7 @@ bool worker_listeners_add(struct worker_listeners *listeners,
     item[at] = (struct worker_listener){.id = message->id,
                                         .row = message->row,
                                         .fd = fd,
-                                        .tls = message->tls != 0,
+                                        .opening = message->opening & OPENING_ALL,
                                         .thread = UNASSIGNED};
     listeners->count++;
     return true;

@@ -9,6 +9,7 @@
 #include "daemon/connection/handshake.h"
 #include "daemon/connection/lifecycle.h"
 #include "daemon/connection/listen_socket.h"
+#include "daemon/connection/proxy_protocol.h"
 #include "daemon/connection/shedding.h"
 #include "daemon/connection/timeouts.h"
 #include "daemon/content/negative_cache.h"
@@ -420,6 +421,7 @@ struct serving_thread *thread_new(const struct worker_context *worker, uint32_t 
     atomic_init(&thread->keys_link, -1);
     loop->protocol = &http1_protocol;
     loop->handshake = &handshake_protocol;
+    loop->proxy = &proxy_protocol;
     if (worker->config->http2_enabled)
         loop->http2 = &http2_protocol;
     loop->mailbox.eventfd = -1;

@@ -245,7 +245,8 @@ static void return_arrival(struct worker *worker, struct arrival *arrival)
     message->length = arrival->length;
     message->admitted = arrival->admitted;
     message->idle = arrival->idle;
-    message->tls = arrival->tls;
+    message->opening = arrival->opening;
+    message->proxied = arrival->proxied;
     memcpy(message->address, arrival->address, sizeof(message->address));
     memcpy(message->bytes, arrival->bytes, arrival->length);
     if (channel_send(worker->connections, MESSAGE_CONNECTION_RETURNED, message, length, arrival->fd,
@@ -333,7 +334,8 @@ static void receive_connection(struct worker *worker, const struct message_conne
     arrival->length = message->length;
     arrival->admitted = message->admitted != 0;
     arrival->idle = message->idle != 0;
-    arrival->tls = message->tls != 0;
+    arrival->opening = message->opening & OPENING_ALL;
+    arrival->proxied = message->proxied != 0;
     memcpy(arrival->address, message->address, sizeof(arrival->address));
     memcpy(arrival->bytes, message->bytes, message->length);
     place_arrival(worker, arrival);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of hosts, redirects, rules and access against a real server, with curl.
+"""Tests of hosts, redirects, rules, access and proxies against a real server, with curl.
 
     run.py DIRECTORY [TEST...]     DIRECTORY contains webserverd and wsctl
 
@@ -13,6 +13,7 @@ import cors  # noqa: F401
 import first  # noqa: F401
 import hosts  # noqa: F401
 import logins  # noqa: F401
+import proxies  # noqa: F401
 import redirects  # noqa: F401
 from site_server import Bench, run_tests
 

@@ -89,7 +89,7 @@ class SiteServer:
         if not lines:
             return None
         listening = lines[0].split(" on ")[1].split(": ")[0].split()
-        ports = [int(word.rsplit(":", 1)[1]) for word in listening]
+        ports = [int(word.rsplit(":", 1)[1]) for word in listening if not word.startswith("unix:")]
         return {"text": " ".join(listening), "all": ports,
                 "tls": next((port for word, port in zip(listening, ports) if word.startswith("https")), 0)}
 

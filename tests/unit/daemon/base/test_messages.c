@@ -108,21 +108,24 @@ static void log_must_be_one_of_two(void **state)
 static void unread_bytes_must_match_length(void **state)
 {
     static const struct {
-        uint32_t length, sent, admitted, idle, tls;
+        uint32_t length, sent, admitted, idle, opening, proxied;
         const char *fault;
     } examples[] = {
-        {0, 0, 0, 0, 0, NULL},
-        {100, 100, 1, 1, 0, NULL},
-        {PASSED_BYTES_MAX, PASSED_BYTES_MAX, 0, 0, 0, NULL},
-        {PASSED_BYTES_MAX + 1, PASSED_BYTES_MAX + 1, 0, 0, 0, content},
-        {101, 100, 0, 0, 0, content},
-        {100, 101, 0, 0, 0, content},
-        {UINT32_MAX, 0, 0, 0, 0, content},
-        {0, 0, 2, 0, 0, content},
-        {0, 0, 0, 2, 0, content},
-        {0, 0, 0, 0, 1, NULL},
-        {1, 1, 0, 0, 1, content}, /* bytes of a handshake stay in the socket */
-        {0, 0, 0, 0, 2, content},
+        {0, 0, 0, 0, 0, 0, NULL},
+        {100, 100, 1, 1, 0, 1, NULL},
+        {PASSED_BYTES_MAX, PASSED_BYTES_MAX, 0, 0, 0, 0, NULL},
+        {PASSED_BYTES_MAX + 1, PASSED_BYTES_MAX + 1, 0, 0, 0, 0, content},
+        {101, 100, 0, 0, 0, 0, content},
+        {100, 101, 0, 0, 0, 0, content},
+        {UINT32_MAX, 0, 0, 0, 0, 0, content},
+        {0, 0, 2, 0, 0, 0, content},
+        {0, 0, 0, 2, 0, 0, content},
+        {0, 0, 0, 0, OPENING_TLS, 0, NULL},
+        {1, 1, 0, 0, OPENING_TLS, 0, content}, /* bytes of a handshake stay in the socket */
+        {1, 1, 0, 0, OPENING_PROXY, 0, NULL},
+        {1, 1, 0, 0, OPENING_ALL, 0, NULL},
+        {0, 0, 0, 0, OPENING_ALL + 1, 0, content},
+        {0, 0, 0, 0, 0, 2, content},
     };
     struct message_connection *message = (struct message_connection *)data;
 
@@ -133,7 +136,8 @@ static void unread_bytes_must_match_length(void **state)
         *message = (struct message_connection){.length = examples[i].length,
                                                .admitted = examples[i].admitted,
                                                .idle = examples[i].idle,
-                                               .tls = examples[i].tls};
+                                               .opening = examples[i].opening,
+                                               .proxied = examples[i].proxied};
         expect(&(struct example){ROUTE_DISPATCH, MESSAGE_CONNECTION, length, 1, examples[i].fault});
         expect(&(struct example){ROUTE_RETURNS, MESSAGE_CONNECTION_RETURNED, length, 1,
                                  examples[i].fault});

@@ -59,7 +59,7 @@ static const struct error_case file_errors[] = {
                "     ^\n"
                "    valid sections: [server] [workers] [connections] [tls] [http2] [limits] "
                "[cache] [files] [log] [headers] [redirect] [access] [cors] [ratelimit] [host] "
-               "[control] [metrics] [arithmetic] "
+               "[proxy] [control] [metrics] [arithmetic] "
                "[mime]\n"},
     {"[server /x]\n", AT("1:9") "the section does not take this argument\n"
                                 "    [server /x]\n"

@@ -47,6 +47,8 @@ static void successor_reads_what_was_exported(void **state)
         {.fd = listening_socket(), .tls = true, .shared = true, .text = "unix:/run/tls"},
         {.fd = listening_socket(), .shared = true, .text = "unix:/run/x"},
         {.fd = listening_socket(), .shared = true, .activated = true, .text = ""},
+        {.fd = listening_socket(), .proxy = true, .text = "127.0.0.1:81"},
+        {.fd = listening_socket(), .proxy = true, .tls = true, .text = "[::1]:82"},
     };
     struct inheritance inheritance, legacy;
     int link[2], lock = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -79,6 +81,7 @@ static void successor_reads_what_was_exported(void **state)
         assert_int_equal(inheritance.socket[i].shared, sockets[i].shared);
         assert_int_equal(inheritance.socket[i].activated, sockets[i].activated);
         assert_int_equal(inheritance.socket[i].tls, sockets[i].tls);
+        assert_int_equal(inheritance.socket[i].proxy, sockets[i].proxy);
         assert_string_equal(inheritance.socket[i].text, sockets[i].text);
         assert_false(is_inheritable(sockets[i].fd));
     }

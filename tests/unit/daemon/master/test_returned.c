@@ -49,10 +49,21 @@ static void connect_ends(int *client, int *server)
     close(listener);
 }
 
+static const struct config_networks nobody;
+
+/* What the master says to a worker that returns FD with ADDRESS. */
+static const char *fault_of(int fd, const uint8_t *address, bool *open)
+{
+    struct message_connection message = {.requests = 0};
+
+    memcpy(message.address, address, sizeof(message.address));
+    return returned_fault(fd, &message, &nobody, open);
+}
+
 static void expect_forged(int fd, const uint8_t *address, const char *words)
 {
     bool open = true;
-    const char *fault = returned_fault(fd, address, &open);
+    const char *fault = fault_of(fd, address, &open);
 
     assert_true(fd >= 0);
     assert_non_null(fault);
@@ -68,13 +79,38 @@ static void connection_is_taken_only_with_its_address(void **state)
 
     (void)state;
     connect_ends(&client, &server);
-    assert_null(returned_fault(server, loopback, &open));
+    assert_null(fault_of(server, loopback, &open));
     assert_true(open);
     expect_forged(dup(server), other, "wrong address");
     expect_forged(dup(server), none, "wrong address");
     close(client);
-    assert_null(returned_fault(server, loopback, &open)); /* half closed: it may have requests */
+    assert_null(fault_of(server, loopback, &open)); /* half closed: it may have requests */
     assert_true(open);
+    close(server);
+}
+
+static void proxied_connection_of_trusted_peer_has_any_address(void **state)
+{
+    struct network item[1];
+    const struct config_networks trusted = {item, 1};
+    struct message_connection message = {.proxied = 1};
+    int client, server;
+    bool open = false;
+
+    (void)state;
+    memcpy(message.address, other, sizeof(message.address));
+    connect_ends(&client, &server);
+    assert_int_equal(network_parse("127.0.0.0/8", &item[0]), NETWORK_GOOD);
+    assert_null(returned_fault(server, &message, &trusted, &open));
+    assert_true(open);
+    assert_int_equal(network_parse("10.0.0.0/8", &item[0]), NETWORK_GOOD);
+    assert_null(returned_fault(server, &message, &trusted, &open)); /* a reload has removed it */
+    assert_false(open);
+    message.proxied = 0;
+    assert_int_equal(network_parse("127.0.0.0/8", &item[0]), NETWORK_GOOD);
+    assert_non_null(returned_fault(server, &message, &trusted, &open));
+    assert_false(open);
+    close(client);
     close(server);
 }
 
@@ -85,7 +121,7 @@ static void connection_over_unix_socket_has_no_address(void **state)
 
     (void)state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
-    assert_null(returned_fault(fds[0], none, &open));
+    assert_null(fault_of(fds[0], none, &open));
     assert_true(open);
     expect_forged(fds[0], loopback, "wrong address");
     close(fds[1]);
@@ -103,7 +139,7 @@ static void connection_reset_by_the_client_is_dropped_without_fault(void **state
     setsockopt(client, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
     close(client);
     assert_int_equal(read(server, &byte, 1), -1); /* waits for the reset */
-    assert_null(returned_fault(server, loopback, &open));
+    assert_null(fault_of(server, loopback, &open));
     assert_false(open);
     close(server);
 }
@@ -133,6 +169,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(connection_is_taken_only_with_its_address),
+        cmocka_unit_test(proxied_connection_of_trusted_peer_has_any_address),
         cmocka_unit_test(connection_over_unix_socket_has_no_address),
         cmocka_unit_test(connection_reset_by_the_client_is_dropped_without_fault),
         cmocka_unit_test(other_descriptors_are_forged),
