@@ -36,7 +36,7 @@ install(FILES etc/prometheus/webserverd.rules.yml etc/grafana/webserverd.json
         DESTINATION ${CMAKE_INSTALL_DATADIR}/webserverd/monitoring)
 install(FILES etc/webserverd.socket DESTINATION lib/systemd/system)
 
-# The unit and logrotate's file need absolute paths, so they are written when the prefix is known.
+# The unit, logrotate's file and the scripts for bpftrace need absolute paths, so they are written when the prefix is known.
 install(CODE "
     set(sbin ${CMAKE_INSTALL_SBINDIR})
     set(config ${config_directory})
@@ -53,4 +53,15 @@ install(CODE "
     string(REPLACE /var/log/webserverd \${logs} text \"\${text}\")
     file(CONFIGURE OUTPUT \$ENV{DESTDIR}\${rotation} CONTENT \"\${text}\" @ONLY)
     list(APPEND CMAKE_INSTALL_MANIFEST_FILES \${unit} \${rotation})
+    file(GLOB scripts \"${CMAKE_SOURCE_DIR}/etc/bpftrace/*.bt\")
+    foreach(script IN LISTS scripts)
+        get_filename_component(name \"\${script}\" NAME)
+        set(target ${CMAKE_INSTALL_DATADIR}/webserverd/bpftrace/\${name})
+        cmake_path(ABSOLUTE_PATH target BASE_DIRECTORY \${CMAKE_INSTALL_PREFIX})
+        message(STATUS \"Installing: \$ENV{DESTDIR}\${target}\")
+        file(READ \"\${script}\" text)
+        string(REPLACE /usr/sbin/ \${sbin}/ text \"\${text}\")
+        file(WRITE \"\$ENV{DESTDIR}\${target}\" \"\${text}\")
+        list(APPEND CMAKE_INSTALL_MANIFEST_FILES \${target})
+    endforeach()
 ")

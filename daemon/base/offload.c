@@ -3,6 +3,7 @@
 #include "common/clock.h"
 #include "common/segment_writer.h"
 #include "daemon/base/events.h"
+#include "daemon/base/probes.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -141,7 +142,9 @@ static void run_job(struct offload_job *job, struct segment_activity *activity)
 {
     segment_activity_work(activity, job->state, clock_monotonic_ns(), job->work.start,
                           job->work.length);
+    PROBE_OFFLOAD_RUN(job, job->work, job->queued_ns);
     job->run(job);
+    PROBE_OFFLOAD_DONE(job);
     mailbox_post(job->owner, &job->item, OFFLOAD_ITEM);
 }
 
@@ -230,6 +233,7 @@ bool offload_submit(struct offload *offload, struct offload_job *job, uint64_t n
     if (sem_trywait(&offload->places) != 0)
         return false;
     job->queued_ns = now_ns;
+    PROBE_OFFLOAD_QUEUE(job, job->work);
     pthread_mutex_lock(&offload->lock);
     check_oldest_job(offload, now_ns);
     offload->ring[(offload->first + offload->count) % offload->length] = job;

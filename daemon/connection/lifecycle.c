@@ -5,6 +5,7 @@
 #include "common/macros.h"
 #include "common/segment_writer.h"
 #include "daemon/base/messages.h"
+#include "daemon/base/probes.h"
 #include "daemon/config/lists.h"
 #include "daemon/connection/timeouts.h"
 #include "daemon/connection/transport_tls.h"
@@ -156,6 +157,7 @@ bool connection_accept(struct event_loop *loop, int fd, const uint8_t address[CL
     }
     connection->client.counted = verdict == CLIENT_LIMIT_COUNTED;
     metric_add(loop->context.metrics, METRIC_connections_accepted, 1);
+    PROBE_ACCEPT(fd, address, (opening & OPENING_TLS) != 0);
     join_loop(connection, loop);
     connection->protocol->accepted(connection);
     return true;
@@ -420,6 +422,8 @@ bool connection_adopt_arrival(struct event_loop *loop, struct arrival *arrival)
         connection->client.proxied = arrival->proxied;
         connection->client.forwarded = connection->client.forwarded && !arrival->proxied;
         connection->idle = arrival->idle;
+        if (!arrival->admitted)
+            PROBE_ACCEPT(arrival->fd, arrival->address, (arrival->opening & OPENING_TLS) != 0);
         arrival_free(arrival);
         take_over(loop, connection,
                   connection->client.transferred ? METRIC_connections_adopted

@@ -3,6 +3,7 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
+#include "daemon/base/probes.h"
 #include "daemon/transaction/host_counts.h"
 
 #include <assert.h>
@@ -72,6 +73,7 @@ void accounting_pack(const struct transaction *transaction, int status, enum out
     memcpy(record.address, transaction->address, sizeof(record.address));
     output->last_record = output->records + output->record_words;
     output->record_words += log_record_pack(&record, output->last_record);
+    PROBE_RESPONSE(transaction->state, status, outcome, body_bytes);
     if (transaction->client->requests++ > 0)
         metric_add(context->metrics, METRIC_requests_keepalive, 1);
 }
@@ -88,6 +90,7 @@ void accounting_begin_wait(struct transaction_context *context)
 {
     if (context->log_wait_from_ns == 0)
         context->log_wait_from_ns = context->loop_now_ns;
+    PROBE_LOG_WAIT(context->log_wait_from_ns);
     metric_add(context->metrics, METRIC_log_waits, 1);
     wake_logger(context);
 }
@@ -96,10 +99,12 @@ void accounting_check_wait(struct transaction_context *context)
 {
     uint64_t most_ns = context->worker->config->log_wait_timeout * NS_PER_MS;
 
-    if (accounting_may_begin(context))
+    if (accounting_may_begin(context)) {
+        PROBE_LOG_RESUME(context->log_wait_from_ns);
         context->log_wait_from_ns = 0;
-    else if (context->loop_now_ns >= context->log_wait_from_ns + most_ns)
+    } else if (context->loop_now_ns >= context->log_wait_from_ns + most_ns) {
         context->log_dropping = true;
+    }
 }
 
 void accounting_check_dropping(struct transaction_context *context)
@@ -108,8 +113,9 @@ void accounting_check_dropping(struct transaction_context *context)
         context->log_dropping = false;
 }
 
-static void drop_record(struct transaction_context *context)
+static void drop_record(struct transaction_context *context, uint64_t words)
 {
+    PROBE_LOG_DROP(words);
     metric_add(context->metrics, METRIC_log_dropped, 1);
     shortage_note(&context->shortages, SHORTAGE_LOG, context->loop_now_ns, 1);
 }
@@ -123,7 +129,7 @@ static void append_to_ring(struct transaction_context *context, const uint64_t *
     if (log_ring_has_room(context->ring, words))
         log_ring_append(context->ring, record, words);
     else
-        drop_record(context);
+        drop_record(context, words);
     half_full = !log_ring_has_room(context->ring, context->ring->capacity / 2);
     if (half_full && !context->ring_half_full)
         wake_logger(context);
@@ -145,6 +151,7 @@ void accounting_finish(struct transaction_context *context, uint64_t *record, ui
     uint64_t duration = now_ns - record[DURATION_WORD];
     uint64_t body_bytes = record[BODY_WORD] & body_mask;
 
+    PROBE_RESPONSE_SENT(status, outcome, body_bytes, duration);
     record[DURATION_WORD] = duration;
     if (context->ring != NULL)
         append_to_ring(context, record);

@@ -3,6 +3,7 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
+#include "daemon/base/probes.h"
 #include "daemon/content/negative_cache.h"
 #include "daemon/content/variants.h"
 #include "daemon/http/target.h"
@@ -145,6 +146,7 @@ int lookup_path(struct transaction *transaction, const char *path, size_t length
     if (context->negative_cache != NULL &&
         negative_cache_has(context->negative_cache, transaction->site->number, name,
                            clock_monotonic_ns())) {
+        PROBE_CACHE_MISS(name, 1);
         transaction->outcome = OUTCOME_MISS;
         return ENOENT;
     }
@@ -154,12 +156,15 @@ int lookup_path(struct transaction *transaction, const char *path, size_t length
     if (entry != NULL) {
         *found = CONTAINER_OF(entry, struct resource, entry);
         fresh = revalidate(transaction, *found);
-        if (fresh == true)
+        if (fresh == true) {
+            PROBE_CACHE_HIT(2, name);
             return 0;
+        }
         cache_release(context->worker->cache, entry);
         if (fresh == LOOKUP_MUST_WAIT)
             return LOOKUP_MUST_WAIT;
     }
+    PROBE_CACHE_MISS(name, 0);
     transaction->outcome = OUTCOME_MISS;
     return load_now(transaction, name, found);
 }

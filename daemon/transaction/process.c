@@ -2,6 +2,7 @@
 
 #include "common/macros.h"
 #include "common/segment_writer.h"
+#include "daemon/base/probes.h"
 #include "daemon/http/forwarded.h"
 #include "daemon/http/target.h"
 #include "daemon/transaction/admission.h"
@@ -168,6 +169,7 @@ static enum transaction_result respond(struct transaction *transaction)
     if (LIKELY(method == METHOD_GET || method == METHOD_HEAD))
         resource = lookup_in_thread_cache(transaction);
     if (LIKELY(resource != NULL)) {
+        PROBE_CACHE_HIT(1, transaction->request->target);
         transaction->outcome = OUTCOME_HIT;
         return reply_resource(transaction, resource, false);
     }
@@ -203,6 +205,7 @@ static const uint8_t *find_forwarded(struct transaction_context *context,
 static struct transaction begin(struct transaction_context *context, struct client *client,
                                 struct transaction_state *state, const struct request *request)
 {
+    PROBE_REQUEST_START(state, request->line, state->began_ns);
     return (struct transaction){
         .context = context,
         .client = client,
