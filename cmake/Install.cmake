@@ -34,6 +34,8 @@ install(DIRECTORY DESTINATION ${log_directory})
 install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES etc/prometheus/webserverd.rules.yml etc/grafana/webserverd.json
         DESTINATION ${CMAKE_INSTALL_DATADIR}/webserverd/monitoring)
+install(FILES etc/haproxy.cfg etc/kubernetes/webserverd.yaml etc/kubernetes/wsload.yaml
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/webserverd/examples)
 install(FILES etc/webserverd.socket DESTINATION lib/systemd/system)
 
 # The unit, logrotate's file and the scripts for bpftrace need absolute paths, so they are written when the prefix is known.
