@@ -114,8 +114,10 @@ int log_files_restore(struct log_files *files, enum log_kind log, char *why, siz
     files->fd[log] = log_file_open(text_of(files, log), logs[log].fallback, cause, sizeof(cause));
     if (files->fd[log] >= 0)
         return 0;
-    snprintf(why, size, "cannot open the %s log %s: %s", logs[log].name, text_of(files, log),
-             cause);
+    snprintf(why, size,
+             "cannot open the %s log %s: %s (set log.%s to a file that the server may write, or to "
+             "- for the terminal)",
+             logs[log].name, text_of(files, log), cause, logs[log].name);
     return -1;
 }
 

@@ -1,14 +1,17 @@
 #include "daemon/transaction/site.h"
 
 #include "common/macros.h"
+#include "daemon/base/events.h"
 #include "daemon/base/hash.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { NAME_MAX_BYTES = 255 }; /* longer hosts are no names of sites */
@@ -72,6 +75,26 @@ int sites_open(struct sites *sites, const struct config *config)
             return -1;
     }
     return 0;
+}
+
+static const char *root_path(const struct site *site)
+{
+    return site->own != NULL ? site->own->root : site->config->server_root;
+}
+
+void sites_warn_of_roots(const struct sites *sites)
+{
+    for (uint32_t i = 0; i < sites->count; i++) {
+        const struct site *site = &sites->site[i];
+        struct stat status;
+
+        if (site->shares_root || fstatat(site->root.fd, ".", &status, 0) == 0 || errno != EACCES)
+            continue;
+        event_log(LEVEL_WARN,
+                  "the workers run as user %u, who may not enter %s: its files are answered 403 "
+                  "(chmod o+rx, or set server.user)",
+                  (unsigned int)geteuid(), root_path(site));
+    }
 }
 
 /* Names */

@@ -48,6 +48,12 @@ struct sites {
  */
 int sites_open(struct sites *sites, const struct config *config);
 
+/*
+ * Logs a warning for each root that this process may not enter, so that all of its files are
+ * answered 403: call it with the identity of a worker.
+ */
+void sites_warn_of_roots(const struct sites *sites);
+
 /* The rest, which needs no rights. MIME is borrowed. Returns 0, or -1: out of memory. */
 int sites_fill(struct sites *sites, const struct mime_table *mime);
 

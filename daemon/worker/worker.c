@@ -738,6 +738,8 @@ static int set_up(struct worker *worker, const struct worker_setup *setup)
         worker_context_open(&worker->context, setup->config) != 0 ||
         enter_sandbox(&worker->context.sites, setup) != 0)
         return -1;
+    if (setup->slot == 0) /* one warning, not one by each worker */
+        sites_warn_of_roots(&worker->context.sites);
     worker->capacity = segment_threads_per_worker(setup->segment);
     worker->threads = calloc(worker->capacity, sizeof(struct serving_thread *));
     worker->keys_links = malloc(worker->capacity * sizeof(*worker->keys_links));

@@ -177,7 +177,8 @@ static void start_fails_if_log_cannot_be_opened(void **state)
         assert_int_equal(server_start_rejected(server, &printed, options), 1);
         if (strstr(printed, cases[i].words) == NULL ||
             strstr(printed, strchr(option, '/')) == NULL ||
-            strstr(printed, strerror(cases[i].error)) == NULL)
+            strstr(printed, strerror(cases[i].error)) == NULL ||
+            strstr(printed, cases[i].key) == NULL)
             fail_msg("case %zu failed with: %s", i, printed);
         free(printed);
         server_check_nothing_left(server);

@@ -1,8 +1,9 @@
 """Hosts: each name gets its own root and values; caches keep them apart; misdirected requests get 421."""
+import os
 import socket
 import ssl
 
-from site_server import PATIENCE_S, Response, SiteServer, expect, expect_in, run, test
+from site_server import PATIENCE_S, Response, SiteServer, expect, expect_in, run, test, until
 
 TWO = """
 [host one.example www.one.example]
@@ -200,3 +201,21 @@ def thousand_hosts_are_served(bench):
             server.expect("/same.txt", 200, f"host {i}", host=f"h{i}.example")
             server.expect("/same.txt", 200, f"host {i}", host=f"x.h{i}.example")
         server.expect("/", 200, "default", host="h1000.example")
+
+
+@test
+def root_that_workers_may_not_enter_is_warned_of(bench):
+    """Only root starts a server whose workers have less rights than itself."""
+    if os.geteuid() != 0:
+        return
+    server = SiteServer(bench, "[host one.example]\nroot = @/one\n[host two.example]\nroot = @/two\n")
+    server.put("one/page.txt", "one")
+    server.put("two/page.txt", "two")
+    (server.directory / "two").chmod(0o700)
+    with server:
+        until(lambda: "may not enter" in server.output(), "the warning")
+        warning = next(line for line in server.output().splitlines() if "may not enter" in line)
+        expect_in(f"may not enter {server.directory}/two: its files are answered 403", warning, "warning")
+        expect(server.output().count("may not enter"), 1, "warnings")
+        server.expect("/page.txt", 200, "one", host="one.example")
+        server.expect("/page.txt", 403, host="two.example")
