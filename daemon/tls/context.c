@@ -1,5 +1,6 @@
 #include "daemon/tls/context.h"
 
+#include "common/macros.h"
 #include "daemon/base/events.h"
 #include "daemon/base/memory_file.h"
 #include "daemon/tls/certificate.h"
@@ -29,7 +30,7 @@ static const char groups[] = "X25519:P-256:P-384";
 
 /* Protocols that ALPN offers, the preferred one first: a length and a name each (RFC 7301). */
 static char alpn_protocols[] = "\x02h2\x08http/1.1";
-enum { ALPN_HTTP2_BYTES = 3 };
+enum { ALPN_HTTP2_BYTES = 3, DAY_S = 86400 };
 
 /* Sessions of one context are resumed only with the same text. */
 static const unsigned char session_context[] = "webserverd";
@@ -40,6 +41,7 @@ struct tls_host {
     struct tls_certificate certificate;
     struct ocsp_response response; /* that is stapled */
     char *response_file;           /* NULL: none, or its fault was reported */
+    uint32_t end_reports;          /* of expiry_days[] that were logged */
     SSL_CTX *context;
 };
 
@@ -359,8 +361,40 @@ static int load_all_responses(struct tls_context *context, const struct config *
     return failed;
 }
 
+static int64_t seconds_of(const ASN1_TIME *when)
+{
+    struct tm fields;
+
+    return ASN1_TIME_to_tm(when, &fields) == 1 ? (int64_t)timegm(&fields) : 0;
+}
+
+/* Logs the last of expiry_days[] that NOW_S has reached, unless it was logged. */
+static void report_end(struct tls_host *host, int64_t now_s)
+{
+    static const int64_t expiry_days[] = {14, 7, 2, 0};
+    const X509 *leaf = host->certificate.leaf;
+    int64_t end_s = seconds_of(X509_get0_notAfter(leaf));
+    int64_t life_s = end_s - seconds_of(X509_get0_notBefore(leaf));
+    const char *name = host->certificate.name_count > 0 ? host->certificate.name[0] : "?";
+    uint32_t reached = 0;
+
+    for (uint32_t i = 0; i < ARRAY_LENGTH(expiry_days); i++)
+        if (end_s - now_s <= expiry_days[i] * DAY_S && expiry_days[i] * DAY_S < life_s / 3)
+            reached = i + 1;
+    if (reached <= host->end_reports)
+        return;
+    host->end_reports = reached;
+    if (end_s <= now_s)
+        event_log(LEVEL_ERROR, "the certificate for %s has ended: clients reject it", name);
+    else
+        event_log(LEVEL_WARN, "the certificate for %s ends in less than %ld days", name,
+                  (long)expiry_days[reached - 1]);
+}
+
 void tls_context_report_expired(struct tls_context *context, int64_t now_s)
 {
+    for (size_t i = 0; i < context->count; i++)
+        report_end(&context->host[i], now_s);
     for (size_t i = 0; i < context->count; i++) {
         struct tls_host *host = &context->host[i];
         const char *fault =

@@ -32,7 +32,12 @@ uint32_t tls_context_number(const struct tls_context *context); /* unique in thi
 uint32_t tls_context_key_count(const struct tls_context *context);
 int tls_context_keys(const struct tls_context *context); /* descriptor: private_keys.h; borrowed */
 
-/* Logs each OCSP response that has expired by NOW_S, wall clock, once. The master. */
+
+/*
+ * Logs, once each, that an OCSP response has expired by NOW_S, wall clock, and that a certificate ends within 14, 7
+ * and 2 days, and has ended; the days only if they are less than a third of its life, when it should have been
+ * renewed. The master.
+ */
 void tls_context_report_expired(struct tls_context *context, int64_t now_s);
 
 /*
