@@ -86,7 +86,7 @@ static int write_self_signed(const char *directory)
     struct self_signed files;
     char why[PATH_MAX + 256];
 
-    if (self_signed_write(&files, directory, why, sizeof(why)) != 0) {
+    if (self_signed_write(&files, directory, "localhost", why, sizeof(why)) != 0) {
         fputs("webserverd: ", stderr);
         escape_print(stderr, why);
         fputc('\n', stderr);

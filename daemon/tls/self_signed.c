@@ -11,7 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { VALID_DAYS = 397, SERIAL_BYTES = 16 }; /* browsers accept no longer validity */
+enum {
+    VALID_DAYS = 397, /* browsers accept no longer validity */
+    SERIAL_BYTES = 16,
+    COMMON_NAME_BYTES = 64, /* at most; clients look at the alternative names only */
+};
 
 static bool add_extension(X509 *certificate, int nid, const char *value)
 {
@@ -41,20 +45,24 @@ static bool set_serial(X509 *certificate)
     return set;
 }
 
-static bool fill(X509 *certificate, EVP_PKEY *key)
+static bool fill(X509 *certificate, EVP_PKEY *key, const char *host)
 {
     X509_NAME *name = X509_get_subject_name(certificate);
+    const char *common = strlen(host) <= COMMON_NAME_BYTES ? host : "webserverd";
+    char names[300];
 
+    snprintf(names, sizeof(names), "DNS:%s%s", host,
+             strcmp(host, "localhost") == 0 ? ",IP:127.0.0.1,IP:::1" : "");
     return X509_set_version(certificate, X509_VERSION_3) == 1 && set_serial(certificate) &&
            X509_gmtime_adj(X509_getm_notBefore(certificate), 0) != NULL &&
            X509_gmtime_adj(X509_getm_notAfter(certificate), VALID_DAYS * 86400L) != NULL &&
-           X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)"localhost",
-                                      -1, -1, 0) == 1 &&
+           X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)common, -1,
+                                      -1, 0) == 1 &&
            X509_set_issuer_name(certificate, name) == 1 && X509_set_pubkey(certificate, key) == 1 &&
            add_extension(certificate, NID_basic_constraints, "critical,CA:FALSE") &&
            add_extension(certificate, NID_key_usage, "critical,digitalSignature") &&
            add_extension(certificate, NID_ext_key_usage, "serverAuth") &&
-           add_extension(certificate, NID_subject_alt_name, "DNS:localhost,IP:127.0.0.1,IP:::1") &&
+           add_extension(certificate, NID_subject_alt_name, names) &&
            X509_sign(certificate, key, EVP_sha256()) > 0;
 }
 
@@ -65,7 +73,9 @@ static FILE *create(const char *path, mode_t mode, char *why, size_t size)
     FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
 
     if (file == NULL)
-        snprintf(why, size, "%s: %s", path, strerror(errno));
+        snprintf(why, size, "cannot create %s: %s (%s)", path, strerror(errno),
+                 errno == EEXIST ? "it is not replaced: remove it, or name another directory"
+                                 : "name a directory that exists and that you may write");
     return file;
 }
 
@@ -96,15 +106,21 @@ static int write_files(const struct self_signed *files, X509 *certificate, EVP_P
     return -1;
 }
 
-int self_signed_write(struct self_signed *files, const char *directory, char *why, size_t size)
+void self_signed_paths(struct self_signed *files, const char *directory, const char *name)
+{
+    snprintf(files->certificate, sizeof(files->certificate), "%s/%s.pem", directory, name);
+    snprintf(files->key, sizeof(files->key), "%s/%s.key", directory, name);
+}
+
+int self_signed_write(struct self_signed *files, const char *directory, const char *name, char *why,
+                      size_t size)
 {
     EVP_PKEY *key = EVP_EC_gen("P-256");
     X509 *certificate = X509_new();
     int failed = -1;
 
-    snprintf(files->certificate, sizeof(files->certificate), "%s/localhost.pem", directory);
-    snprintf(files->key, sizeof(files->key), "%s/localhost.key", directory);
-    if (key == NULL || certificate == NULL || !fill(certificate, key))
+    self_signed_paths(files, directory, name);
+    if (key == NULL || certificate == NULL || !fill(certificate, key, name))
         snprintf(why, size, "cannot make a certificate: %s",
                  ERR_reason_error_string(ERR_peek_last_error()));
     else

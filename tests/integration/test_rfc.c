@@ -133,7 +133,7 @@ static void start_over_tls(void)
         assert_true(i + 4 < OPTIONS_MAX);
         options[i + 3] = table->options[i];
     }
-    if (self_signed_write(&files, server_directory(server), why, sizeof(why)) != 0)
+    if (self_signed_write(&files, server_directory(server), "localhost", why, sizeof(why)) != 0)
         fail_msg("%s", why);
     snprintf(text[0], OPTION_BYTES, "server.listen=https://127.0.0.1:0");
     snprintf(text[1], OPTION_BYTES, "tls.certificate=%s", files.certificate);
