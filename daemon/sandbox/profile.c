@@ -180,10 +180,42 @@ static const struct restricted_call metrics_restricted[] = {
     {NULL, {{0}}},
 };
 
+/* It connects to the authority by libcurl and glibc's resolver, and writes below one directory. */
+static const char *const acme_calls[] = {
+    "connect",    "getsockname", "getpeername", "getsockopt", "setsockopt",
+    "sendmmsg",   "socketpair",  "uname",       "access",     "faccessat",
+    "faccessat2", "pread64",     "getdents64",  "readlink",   "readlinkat",
+    "flock",      "fsync",       "ftruncate",   "fallocate",  "rename",
+    "renameat",   "renameat2",   "unlink",      "unlinkat",   NULL,
+};
+
+/* What creates and writes a file, besides reading. */
+#define NOT_WRITING (NOT_READING & ~(unsigned int)(O_WRONLY | O_RDWR | O_CREAT | O_EXCL | O_TRUNC))
+
+enum { NETLINK_ADDRESS_BYTES = 12 }; /* those of the Internet have 16 and 28 */
+
+static const struct restricted_call acme_restricted[] = {
+    {"socket", {{0, INT_MASK, AF_INET}}},
+    {"socket", {{0, INT_MASK, AF_INET6}}},
+    {"socket", {{0, INT_MASK, AF_UNIX}}}, /* the resolver looks for nscd */
+    {"socket", {{0, INT_MASK, AF_NETLINK}}},
+    {"bind", {{2, INT_MASK, NETLINK_ADDRESS_BYTES}}}, /* the resolver lists the interfaces */
+    {"mmap",
+     {{2, PROT_WRITE, 0}}}, /* the resolver loads its modules, whose code is never writable */
+    {"openat", {{2, NOT_WRITING, 0}}},
+    {"open", {{1, NOT_WRITING, 0}}},
+    {"fcntl", {{1, INT_MASK, F_SETFL}}},
+    {"ioctl", {{1, INT_MASK, FIONREAD}}},
+    {"ioctl", {{1, INT_MASK, FIONBIO}}},
+    {NULL, {{0}}},
+};
+
 const struct sandbox_profile sandbox_profiles[SANDBOX_ROLES] = {
     [SANDBOX_WORKER] = {"worker", worker_calls, worker_restricted, .writes_files = false},
     [SANDBOX_LOGGER] = {"logger", logger_calls, logger_restricted, .writes_files = true},
     [SANDBOX_KEYS] = {"keys process", keys_calls, keys_restricted, .writes_files = false},
     [SANDBOX_METRICS] = {"metrics process", metrics_calls, metrics_restricted,
                          .writes_files = false},
+    [SANDBOX_ACME] = {"ACME process", acme_calls, acme_restricted, .writes_files = true,
+                      .connects = true},
 };

@@ -8,7 +8,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum sandbox_role { SANDBOX_WORKER, SANDBOX_LOGGER, SANDBOX_KEYS, SANDBOX_METRICS, SANDBOX_ROLES };
+enum sandbox_role {
+    SANDBOX_WORKER,
+    SANDBOX_LOGGER,
+    SANDBOX_KEYS,
+    SANDBOX_METRICS,
+    SANDBOX_ACME,
+    SANDBOX_ROLES
+};
 
 /* True if (argument & mask) == value; so an omitted one is always true. */
 struct call_condition {
@@ -28,6 +35,7 @@ struct sandbox_profile {
     const char *const *calls;
     const struct restricted_call *restricted;
     bool writes_files; /* false: RLIMIT_FSIZE is 0 */
+    bool connects;     /* may open TCP connections */
 };
 
 extern const struct sandbox_profile sandbox_profiles[SANDBOX_ROLES];

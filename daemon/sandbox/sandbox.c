@@ -115,8 +115,8 @@ static const struct ruleset rights_by_version[] = {
     {.scoped = SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL},
 };
 
-/* Restricts every right of VERSION. An older kernel rejects a struct with unknown fields. */
-static int make_ruleset(int version)
+/* Restricts every right of VERSION, or all but those to connect. An older kernel rejects a struct with unknown fields. */
+static int make_ruleset(int version, bool connects)
 {
     struct ruleset all = {0};
     size_t size = version < 4   ? offsetof(struct ruleset, net)
@@ -128,28 +128,39 @@ static int make_ruleset(int version)
         all.net |= rights_by_version[i].net;
         all.scoped |= rights_by_version[i].scoped;
     }
+    if (connects)
+        all.net &= ~(uint64_t)NET_CONNECT_TCP;
     return (int)syscall(SYS_landlock_create_ruleset, &all, size, 0);
 }
 
-static int restrict_files(const int *directories, size_t count)
+/* Allows the rights ACCESS below DIRECTORY. Returns 0, or -1 with errno. */
+static int allow_below(int ruleset, int directory, uint64_t access)
 {
+    const struct landlock_path_beneath_attr below = {.allowed_access = access,
+                                                     .parent_fd = directory};
+
+    return (int)syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &below, 0);
+}
+
+static int restrict_files(const int *directories, size_t count, int writable, bool connects)
+{
+    const uint64_t read = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+    uint64_t write = read | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG |
+                     LANDLOCK_ACCESS_FS_REMOVE_FILE;
     int version = landlock_version();
     int ruleset, failed = 0;
 
     if (version == 0)
         return 0;
-    ruleset = make_ruleset(version);
+    if (version >= LANDLOCK_TRUNCATE)
+        write |= rights_by_version[LANDLOCK_TRUNCATE - 1].fs;
+    ruleset = make_ruleset(version, connects);
     if (ruleset < 0)
         return -1;
-    for (size_t i = 0; i < count && failed == 0; i++) {
-        const struct landlock_path_beneath_attr below = {
-            .allowed_access = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR,
-            .parent_fd = directories[i],
-        };
-
-        failed =
-            (int)syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &below, 0);
-    }
+    for (size_t i = 0; i < count && failed == 0; i++)
+        failed = allow_below(ruleset, directories[i], read);
+    if (failed == 0 && writable >= 0)
+        failed = allow_below(ruleset, writable, write);
     if (failed == 0)
         failed = (int)syscall(SYS_landlock_restrict_self, ruleset, 0);
     close(ruleset);
@@ -174,13 +185,16 @@ static int set_limits(const struct sandbox_profile *profile)
     return setrlimit(RLIMIT_FSIZE, &none);
 }
 
-int sandbox_restrict(enum sandbox_role role, const int *directories, size_t count)
+int sandbox_restrict(enum sandbox_role role, const int *directories, size_t count, int writable)
 {
+    const struct sandbox_profile *profile = &sandbox_profiles[role];
+
     if (!SANDBOX_BUILT)
         return 0;
     /* Not dumpable: no process of the same user can read its memory or attach to it. */
-    if (set_limits(&sandbox_profiles[role]) != 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 ||
-        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || restrict_files(directories, count) != 0)
+    if (set_limits(profile) != 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 ||
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        restrict_files(directories, count, writable, profile->connects) != 0)
         return -1;
     return seccomp_prepared ? seccomp_enter(role) : 0;
 }
@@ -261,15 +275,22 @@ static int restrict_access(const struct sandbox_setup *setup)
 {
     size_t own = setup->root_count;
     int *directories = calloc(own + CONFIG_LIST_MAX, sizeof(*directories));
-    int links, failed = -1;
+    int links, writable = -1, failed = -1;
 
     if (directories == NULL)
         return -1;
+    if (setup->writable != NULL) {
+        writable = open(setup->writable, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (writable < 0)
+            event_log(LEVEL_ERROR, "%s: %s", setup->writable, strerror(errno));
+    }
     if (own > 0)
         memcpy(directories, setup->roots, own * sizeof(*directories));
     links = open_link_roots(setup, directories + own);
-    if (links >= 0)
-        failed = sandbox_restrict(setup->role, directories, own + (size_t)links);
+    if (links >= 0 && (setup->writable == NULL || writable >= 0))
+        failed = sandbox_restrict(setup->role, directories, own + (size_t)links, writable);
+    if (writable >= 0)
+        close(writable);
     while (links > 0)
         close(directories[own + (size_t)--links]);
     free(directories);

@@ -1,8 +1,9 @@
 /*
- * The sandbox of a worker, of the logger, of the keys process and of the metrics process, even if a client has taken them over. After
+ * The sandbox of all processes but the master, even if a client has taken them over. After
  * sandbox_enter() a worker can only read files below its directories and serve the connections
  * passed to it; the logger can only write to the logs passed to it; the keys process can only answer
- * over its sockets, the metrics process only the connections that it accepts.
+ * over its sockets, the metrics process only the connections that it accepts. The ACME process can
+ * connect, read the system's settings of names and certificates, and write below its state directory.
  *
  *   identity         user and group of [server] user and group, no capabilities
  *   no_new_privs     an exec() would gain no rights
@@ -56,6 +57,7 @@ struct sandbox_setup {
     size_t root_count;
     const char *const *link_root; /* further directories that links may lead into, real paths */
     size_t link_root_count;       /* at most CONFIG_LIST_MAX */
+    const char *writable;         /* directory for files of its own, a real path; NULL: none */
     const int *keep;              /* other descriptors to keep open */
     size_t keep_count;
 };
@@ -69,10 +71,10 @@ int sandbox_enter(const struct sandbox_setup *setup);
 
 /*
  * The part of sandbox_enter() that applies Landlock and seccomp; sandbox_prepare() must have run in
- * this process or its parent. DIRECTORIES: COUNT O_PATH descriptors below which files may be read.
- * Returns 0, or -1 with errno.
+ * this process or its parent. DIRECTORIES: COUNT O_PATH descriptors below which files may be read;
+ * WRITABLE: another one, below which files may be written, too, or -1. Returns 0, or -1 with errno.
  */
-int sandbox_restrict(enum sandbox_role role, const int *directories, size_t count);
+int sandbox_restrict(enum sandbox_role role, const int *directories, size_t count, int writable);
 
 /*
  * Closes every descriptor from 3 on except the COUNT in KEEP. Sorts KEEP. Returns 0, or -1 with

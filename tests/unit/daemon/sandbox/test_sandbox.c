@@ -85,7 +85,7 @@ static int in_sandbox(attempt *try)
     if (child == 0) {
         int directory = open(readable, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-        if (directory < 0 || sandbox_restrict(SANDBOX_WORKER, &directory, 1) != 0)
+        if (directory < 0 || sandbox_restrict(SANDBOX_WORKER, &directory, 1, -1) != 0)
             _exit(255);
         _exit(try(directory));
     }
@@ -504,7 +504,7 @@ static void other_processes_of_its_user_cannot_read_its_memory(void **state)
         close(pair[0]);
         if ((geteuid() == 0 && setresuid(65534, 65534, 65534) != 0) ||
             prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) != 0 ||
-            sandbox_restrict(SANDBOX_WORKER, &directory, 1) != 0 || write(pair[1], "", 1) != 1)
+            sandbox_restrict(SANDBOX_WORKER, &directory, 1, -1) != 0 || write(pair[1], "", 1) != 1)
             _exit(1);
         _exit((int)read(pair[1], &byte, 1));
     }
@@ -698,7 +698,7 @@ static void entering_needs_no_memory(void **state)
         int directory = open(readable, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
         use_memory_up();
-        if (directory < 0 || sandbox_restrict(SANDBOX_WORKER, &directory, 1) != 0)
+        if (directory < 0 || sandbox_restrict(SANDBOX_WORKER, &directory, 1, -1) != 0)
             _exit(255);
         _exit(make_a_socket(directory));
     }
