@@ -15,7 +15,7 @@
  *   │ EVENTS        │ the master's event ring
  *   │ HISTORY       │ one sample per second, 15 minutes
  *   │ CONFIG        │ the configuration in force, as text
- *   │ RATE          │ the rate limit in force
+ *   │ RATE          │ the rate limit in force; the challenge that proves control of a name
  *   │ HOSTS         │ the hosts that threads count
  *   ├───────────────┤ written by the logger
  *   │ LOGGER        │ the logger's metrics and the write in progress
@@ -68,7 +68,7 @@
 
 enum {
     SEGMENT_MAJOR = 2,
-    SEGMENT_MINOR = 4,
+    SEGMENT_MINOR = 5,
     SEGMENT_SECTIONS_MAX = 24,
     SEGMENT_WORK_WORDS = 12,       /* text of the current work: 95 bytes and the NUL */
     SEGMENT_CACHE_PATH_WORDS = 26, /* path: 207 bytes and the NUL */
@@ -77,6 +77,8 @@ enum {
     SEGMENT_CONFIG_BYTES = 64 * 1024,
     SEGMENT_HOSTS_MAX = 16384,
     SEGMENT_HOST_NAME_WORDS = 32, /* name: 255 bytes and the NUL */
+    SEGMENT_TOKEN_WORDS = 16,     /* token: 127 bytes and the NUL */
+    SEGMENT_THUMBPRINT_WORDS = 6, /* thumbprint: 43 bytes, and NULs */
     SEGMENT_MASTER_EVENTS = 1024, /* slots of the event rings */
     SEGMENT_CHILD_EVENTS = 256,
     SEGMENT_NO_WORKER = UINT32_MAX,
@@ -221,6 +223,17 @@ struct segment_logger {
 };
 
 /*
+ * The pending http-01 challenge of ACME (RFC 8555 section 8.3), of which there is one at a time. Written
+ * by the master, read by workers. `sequence` as in struct segment_activity.
+ */
+struct segment_acme {
+    _Alignas(CACHE_LINE) _Atomic uint64_t sequence;
+    _Atomic uint64_t token[SEGMENT_TOKEN_WORDS];           /* empty: no challenge is pending */
+    _Atomic uint64_t thumbprint[SEGMENT_THUMBPRINT_WORDS]; /* of the account's key */
+    _Atomic int32_t pid;                                   /* of the ACME process; 0: none */
+};
+
+/*
  * The rate limit. Written by the master, read by workers for every request. Rate 0: never set.
  * While both change, a reader may see a new rate with the old burst or the reverse.
  */
@@ -229,7 +242,8 @@ struct segment_rate {
     _Atomic uint32_t requests_per_second; /* per client address */
     _Atomic uint32_t burst;               /* requests at once */
     uint32_t unused;
-    uint64_t seed; /* of the hash that picks an address's bucket; before `ready` */
+    uint64_t seed;            /* of the hash that picks an address's bucket; before `ready` */
+    struct segment_acme acme; /* since minor 5; readers of other servers must not use it */
 };
 
 /*
@@ -416,6 +430,12 @@ void segment_listening(const struct segment *segment, char *text, size_t size);
 static inline struct segment_rate *segment_rate(const struct segment *segment)
 {
     return (struct segment_rate *)segment_at(segment, SEGMENT_RATE, 0);
+}
+
+/* Only in the processes of the server: an older segment has none. */
+static inline struct segment_acme *segment_acme(const struct segment *segment)
+{
+    return &segment_rate(segment)->acme;
 }
 
 static inline struct segment_rate_bucket *segment_rate_bucket(const struct segment *segment,

@@ -46,7 +46,7 @@ static const char *check_sizes(const struct segment *map)
         [SEGMENT_HISTORY] = {sizeof(struct segment_sample) + metrics + threads,
                              SEGMENT_HISTORY_SAMPLES, 8},
         [SEGMENT_CONFIG] = {SEGMENT_CONFIG_BYTES, 1, 8},
-        [SEGMENT_RATE] = {sizeof(struct segment_rate), 1, CACHE_LINE},
+        [SEGMENT_RATE] = {offsetof(struct segment_rate, acme), 1, CACHE_LINE},
         [SEGMENT_LOGGER] = {offsetof(struct segment_logger, metrics) + metrics, 1, CACHE_LINE},
         [SEGMENT_LOG_CURSORS] = {sizeof(struct log_ring_cursor), threads, CACHE_LINE},
         [SEGMENT_EVENT_CURSORS] = {sizeof(uint64_t), SEGMENT_RING_WORKERS + workers, 8},
@@ -308,6 +308,19 @@ bool segment_read_activity(const struct segment_activity *activity, struct activ
         segment_load_text(activity->work, SEGMENT_WORK_WORDS, copy->work);
         if (sequence_held(&activity->sequence, before))
             return true;
+    }
+    return false;
+}
+
+bool segment_read_challenge(const struct segment_acme *acme, struct challenge_copy *copy)
+{
+    for (int attempt = 0; attempt < COPY_ATTEMPTS; attempt++) {
+        uint64_t before = atomic_load_explicit(&acme->sequence, memory_order_acquire);
+
+        segment_load_text(acme->token, SEGMENT_TOKEN_WORDS, copy->token);
+        segment_load_text(acme->thumbprint, SEGMENT_THUMBPRINT_WORDS, copy->thumbprint);
+        if (sequence_held(&acme->sequence, before))
+            return copy->token[0] != '\0';
     }
     return false;
 }

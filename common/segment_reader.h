@@ -79,6 +79,13 @@ struct cache_copy {
 };
 bool segment_read_cache(const struct segment_cache_entry *entry, struct cache_copy *copy);
 
+/* Copies the pending challenge of ACME. Returns false if there is none. Any thread. */
+struct challenge_copy {
+    char token[SEGMENT_TOKEN_WORDS * 8];
+    char thumbprint[SEGMENT_THUMBPRINT_WORDS * 8];
+};
+bool segment_read_challenge(const struct segment_acme *acme, struct challenge_copy *copy);
+
 /*
  * Copies history sample NUMBER. LETTERS receives a state letter per thread slot (at most
  * LETTERS_SIZE bytes) and may be NULL. Returns false if the sample is not written yet or already

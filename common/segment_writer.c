@@ -80,6 +80,8 @@ static uint64_t ring_words(const struct segment_plan *plan)
     return next_power_of_two(plan->ring_bytes) / sizeof(uint64_t);
 }
 
+static_assert(SEGMENT_KIND_COUNT - 1 <= SEGMENT_SECTIONS_MAX, "the header has no place for them");
+
 static void lay_out(struct layout *layout, const struct segment_plan *plan)
 {
     const enum segment_kind worker_parts[] = {SEGMENT_WORKERS, SEGMENT_CACHE, SEGMENT_CLIENTS,
@@ -561,6 +563,17 @@ void segment_activity_work(struct segment_activity *activity, enum thread_state 
     atomic_store_explicit(&activity->state, (uint32_t)state, memory_order_release);
     segment_store_text(activity->work, SEGMENT_WORK_WORDS, work, length);
     end_change(&activity->sequence, odd);
+}
+
+void segment_store_challenge(const struct segment *segment, const char *token,
+                             const char *thumbprint)
+{
+    struct segment_acme *acme = segment_acme(segment);
+    uint64_t odd = begin_change(&acme->sequence);
+
+    segment_store_text(acme->thumbprint, SEGMENT_THUMBPRINT_WORDS, thumbprint, strlen(thumbprint));
+    segment_store_text(acme->token, SEGMENT_TOKEN_WORDS, token, strlen(token));
+    end_change(&acme->sequence, odd);
 }
 
 void segment_activity_clear(struct segment_activity *activity, uint64_t now_ns)

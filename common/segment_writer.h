@@ -77,6 +77,13 @@ void segment_forget(struct segment *segment);
 /* Stores the configuration in force, cut to SEGMENT_CONFIG_BYTES - 1. Master. */
 void segment_store_config(struct segment *segment, const char *text);
 
+/*
+ * Stores the pending challenge of ACME; an empty TOKEN: none is pending. Each text fits with its NUL.
+ * Master.
+ */
+void segment_store_challenge(const struct segment *segment, const char *token,
+                             const char *thumbprint);
+
 /* Stores the listen addresses, cut if too long; not atomic for readers. Master. */
 void segment_store_listening(struct segment *segment, const char *addresses);
 

@@ -23,6 +23,12 @@ handler handler_redirect;
 /* Redirects "/directory" to "/directory/". */
 handler handler_redirect_directory;
 
+/*
+ * Answers REQUEST, before anything else looks at it, if it is for the pending challenge of ACME. True if so, with
+ * *RESULT.
+ */
+bool handler_challenge(struct transaction *transaction, enum transaction_result *result);
+
 /* Exact arithmetic, below [arithmetic] prefix. */
 handler handler_arithmetic;
 

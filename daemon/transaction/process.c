@@ -153,11 +153,22 @@ static bool is_misdirected(const struct transaction *transaction)
     return false;
 }
 
+/* One load for each request; the word changes only during an order for a certificate. */
+static bool challenge_is_pending(const struct transaction *transaction)
+{
+    const struct segment_acme *acme = segment_acme(transaction->context->worker->segment);
+
+    return atomic_load_explicit(&acme->token[0], memory_order_relaxed) != 0;
+}
+
 static enum transaction_result respond(struct transaction *transaction)
 {
     enum http_method method = transaction->request->method;
     struct resource *resource = NULL;
+    enum transaction_result challenged;
 
+    if (UNLIKELY(challenge_is_pending(transaction)) && handler_challenge(transaction, &challenged))
+        return challenged;
     if (UNLIKELY(transaction->client->secure) && transaction->context->worker->sites.count > 1 &&
         is_misdirected(transaction))
         return reply_error(transaction, 421);
