@@ -1,5 +1,6 @@
 #include "common/escape.h"
 #include "daemon/base/service.h"
+#include "daemon/config/acme.h"
 #include "daemon/config/check.h"
 #include "daemon/config/load.h"
 #include "daemon/config/options.h"
@@ -25,6 +26,7 @@ static void show(const struct options *options, enum options_action action,
         fputs("webserverd: the configuration ", stdout);
         escape_print(stdout, options->file != NULL ? options->file : "(defaults)");
         puts(" is valid");
+        config_acme_describe(config, stdout);
     }
 }
 
@@ -47,7 +49,7 @@ static int check_certificates(const struct config *config)
 
     if (!config_has_certificate(config))
         return EXIT_SUCCESS;
-    tls = tls_context_new(config, NULL, why, sizeof(why));
+    tls = tls_context_new(config, NULL, NULL, why, sizeof(why));
     if (tls == NULL) {
         fprintf(stderr, "webserverd: %s\n", why);
         return EXIT_FAILURE;

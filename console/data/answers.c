@@ -6,6 +6,7 @@
 #include "common/macros.h"
 #include "common/tables.h"
 #include "common/units.h"
+#include "console/data/answer_certificates.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -514,7 +515,8 @@ static const struct {
                 {"workers", print_members_and_spread},
                 {"balance", print_members_and_spread},
                 {"offload-threads", print_offload_threads},
-                {"post-mortem", print_post_mortem}};
+                {"post-mortem", print_post_mortem},
+                {"certificates", answer_print_certificates}};
 
 /* Replaces each string in VALUE by its escaped form. */
 static void escape_strings(json_t *value)

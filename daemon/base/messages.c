@@ -1,6 +1,7 @@
 #include "daemon/base/messages.h"
 
 #include "common/control_client.h"
+#include "common/tables.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -64,6 +65,41 @@ static bool signature_bytes(const void *data, size_t size)
     return size <= SIGNATURE_BYTES_MAX;
 }
 
+static bool event_text(const void *data, size_t size)
+{
+    const struct message_acme_event *message = data;
+
+    return message->level < LEVEL_COUNT && size > 0 && size <= ACME_EVENT_BYTES &&
+           memchr(message->text, '\0', size) == message->text + size - 1;
+}
+
+static bool plan_text(const void *data, size_t size)
+{
+    const struct message_acme_plan *message = data;
+
+    return size == 0 && memchr(message->error, '\0', sizeof(message->error)) != NULL;
+}
+
+/* Of the alphabet of base64url (RFC 4648 section 5), with a NUL after it. */
+static bool is_base64url(const char *text, size_t size)
+{
+    size_t length = strnlen(text, size);
+
+    for (size_t i = 0; i < length; i++)
+        if (!((text[i] >= 'a' && text[i] <= 'z') || (text[i] >= 'A' && text[i] <= 'Z') ||
+              (text[i] >= '0' && text[i] <= '9') || text[i] == '-' || text[i] == '_'))
+            return false;
+    return length < size;
+}
+
+static bool challenge_text(const void *data, size_t size)
+{
+    const struct message_acme_challenge *message = data;
+
+    return size == 0 && is_base64url(message->token, sizeof(message->token)) &&
+           is_base64url(message->thumbprint, sizeof(message->thumbprint));
+}
+
 #define NO_DATA char[0]
 
 static const struct {
@@ -101,6 +137,7 @@ enum message_route message_route_back(enum message_route route)
         [ROUTE_LOGGING] = ROUTE_LOG_REPORTS,      [ROUTE_LOG_REPORTS] = ROUTE_LOGGING,
         [ROUTE_KEYS_ORDERS] = ROUTE_KEYS_REPORTS, [ROUTE_KEYS_REPORTS] = ROUTE_KEYS_ORDERS,
         [ROUTE_SIGN_REQUESTS] = ROUTE_SIGNATURES, [ROUTE_SIGNATURES] = ROUTE_SIGN_REQUESTS,
+        [ROUTE_ACME_REPORTS] = ROUTE_ACME_ORDERS, [ROUTE_ACME_ORDERS] = ROUTE_ACME_REPORTS,
     };
 
     return back[route];

@@ -5,7 +5,7 @@
  * On the command channel the master sends the wanted state, and the worker reports the actual
  * state. On the connection channel each message is one connection with its descriptor: from the
  * master to a worker, or back from a worker that exits or gives some to other workers. The logger
- * has one channel and receives the descriptors of the logs. The keys process has one to the master
+ * has one channel and receives the descriptors of the logs. So has the ACME process. The keys process has one to the master
  * and one to each serving thread of each worker. Messages of one channel keep their order; there is
  * no order between the channels.
  */
@@ -29,6 +29,8 @@ enum message_route {
     ROUTE_KEYS_REPORTS,  /* keys process to master */
     ROUTE_SIGN_REQUESTS, /* thread of a worker to keys process */
     ROUTE_SIGNATURES,    /* keys process to thread of a worker */
+    ROUTE_ACME_REPORTS,  /* ACME process to master */
+    ROUTE_ACME_ORDERS,   /* master to ACME process */
 };
 
 /* What comes before HTTP on a connection, in this order; bits. */
@@ -177,6 +179,31 @@ struct message_sign {
 struct message_signature {
     uint64_t number;
     uint8_t bytes[]; /* none: it could not be made */
+};
+
+enum {
+    ACME_TOKEN_BYTES = 128,
+    ACME_THUMBPRINT_BYTES = 48,
+    ACME_EVENT_BYTES = 400,
+    ACME_ERROR_BYTES = 320
+};
+
+struct message_acme_event {
+    uint32_t level; /* enum level */
+    char text[];    /* at most ACME_EVENT_BYTES with its NUL */
+};
+
+struct message_acme_plan {
+    uint32_t name;                /* its number in the configuration */
+    uint32_t failures;            /* since the last success */
+    int64_t next_s;               /* wall clock */
+    char error[ACME_ERROR_BYTES]; /* of the last attempt, with its NUL; empty: none */
+};
+
+/* An http-01 challenge; each text has only letters, digits, '-' and '_', and a NUL. */
+struct message_acme_challenge {
+    char token[ACME_TOKEN_BYTES]; /* empty: none is pending */
+    char thumbprint[ACME_THUMBPRINT_BYTES];
 };
 
 /* A connection with more unread bytes than this is not handed over. */

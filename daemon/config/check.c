@@ -341,9 +341,10 @@ static void check_tls(struct config_draft *draft)
     if (draft->faulty[KEY_server_listen] || draft->faulty[KEY_tls_certificate] ||
         draft->faulty[KEY_tls_key])
         return;
-    if (config_needs_tls(config) && !config_has_certificate(config))
+    if (config_needs_tls(config) && !config_has_certificate(config) && !config->acme_enabled)
         config_report_error(&draft->report, &draft->set_at[KEY_server_listen],
-                            "set [tls] certificate and key", "https:// needs a certificate");
+                            "set [tls] certificate and key, or [acme] enabled = on",
+                            "https:// needs a certificate");
     check_keys(&draft->report, &draft->set_at[KEY_tls_key], "tls", &config->tls_certificate,
                &config->tls_key);
 }

@@ -34,6 +34,11 @@ struct config_paths {
     size_t count;
 };
 
+struct config_names {
+    char **item;
+    size_t count;
+};
+
 struct config_networks {
     struct network *item;
     size_t count;
@@ -113,6 +118,8 @@ enum config_symlinks { SYMLINKS_DENY, SYMLINKS_INSIDE, SYMLINKS_FOLLOW }; /* as 
 enum config_tls_protocols { TLS_PROTOCOLS_INTERMEDIATE, TLS_PROTOCOLS_MODERN };
 enum config_proxy_field { PROXY_FIELD_NONE, PROXY_FIELD_X_FORWARDED_FOR, PROXY_FIELD_FORWARDED };
 enum config_when_full { WHEN_FULL_WAIT, WHEN_FULL_DROP };
+enum config_acme_terms { ACME_TERMS_NO, ACME_TERMS_YES };
+enum config_acme_key { ACME_KEY_P256, ACME_KEY_RSA2048 };
 
 #define CONFIG_C_TEXT     const char *
 #define CONFIG_C_NAME     const char *
@@ -154,6 +161,8 @@ struct config {
     /* [host]. */
     struct config_host *hosts;
     size_t host_count;
+    /* [acme]: the names that get a certificate each, in lower case; none unless it is enabled. */
+    struct config_names acme_names;
     char **origins; /* by enum config_key_number: where each value was set; see config_origin() */
 };
 

@@ -2,6 +2,7 @@
 
 #include "common/macros.h"
 #include "daemon/config/access.h"
+#include "daemon/config/acme.h"
 #include "daemon/config/check.h"
 #include "daemon/config/cors.h"
 #include "daemon/config/headers.h"
@@ -401,8 +402,11 @@ static void apply_sources(struct config_draft *draft, const struct config_source
     }
     config_draft_complete(draft);
     config_hosts_complete(draft);
-    if (sources->file == NULL || sources->text != NULL)
+    config_acme_complete(draft);
+    if (sources->file == NULL || sources->text != NULL) {
         config_draft_check(draft, sources->system);
+        config_acme_check(draft);
+    }
 }
 
 static void note_origins(struct config *config, const struct config_draft *draft)
@@ -482,6 +486,7 @@ void config_free(struct config *config)
         free((void *)config->mime_types[i]);
     }
     config_hosts_free(config);
+    config_acme_free(config);
     config_redirects_free(config);
     config_access_free(config);
     config_cors_free(config);

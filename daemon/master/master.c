@@ -65,6 +65,7 @@ static int succeed(struct master *master)
     pid_file_write(&master->server.pid_file);
     inheritance_report_ready(&master->inheritance);
     supervisor_start_metrics(master->supervisor);
+    certificates_start(&master->certificates);
     return 0;
 }
 
@@ -93,6 +94,7 @@ static int report_serving(struct master *master)
 /* Until an upgrade is complete, the listen sockets belong to the old master. */
 static int begin_stop(struct master *master)
 {
+    certificates_stop(&master->certificates);
     inheritance_report_stop(&master->inheritance);
     if (!master->inheritance.pending && master->server.listeners != NULL)
         listeners_withdraw(master->server.listeners);
@@ -104,6 +106,7 @@ static int retire(struct master *master)
     if (reload_is_waiting(master->reload))
         upgrade_pass_reload(master->upgrade);
     supervisor_release_metrics(master->supervisor);
+    certificates_stop(&master->certificates);
     return shutdown_retire(&master->shutdown);
 }
 
@@ -231,14 +234,16 @@ static void on_child_ended(void *context, pid_t pid, const char *how)
 {
     struct master *master = context;
 
-    upgrade_child_ended(master->upgrade, pid, how);
+    if (!certificates_process_ended(&master->certificates, pid, how))
+        upgrade_child_ended(master->upgrade, pid, how);
 }
 
-static void on_reload_committed(void *context)
+static void on_reload_committed(void *context, bool changed)
 {
-    const struct master *master = context;
+    struct master *master = context;
     char why[WHY];
 
+    certificates_committed(&master->certificates, changed);
     summary_set_interval(master->summary, master->server.config->log_summary_interval);
     if (master->operations->set_access(master->control, master->server.config, why, sizeof(why)) !=
         0)
@@ -282,6 +287,7 @@ static void on_second(evutil_socket_t fd, short what, void *argument)
     repeat_delayed_work(master);
     notify_alive();
     watchdog_check(&master->watchdog, &master->server, &master->workers, master->supervisor, now);
+    certificates_check(&master->certificates, master->watchdog.resumed_ns, now);
 }
 
 static void on_signal(evutil_socket_t number, short what, void *argument)
@@ -331,6 +337,7 @@ static void free_parts(struct master *master, bool remove)
 {
     lifecycle_free(&master->life);
     reload_free(master->reload);
+    certificates_free(&master->certificates);
     upgrade_free(master->upgrade);
     inheritance_free(&master->inheritance);
     master->operations->close(master->control, remove);
@@ -468,6 +475,7 @@ static int make_reload(struct master *master)
                                        .context = master};
 
     master->reload = reload_new(&setup);
+    certificates_init(&master->certificates, &master->server, master->reload, after_fork, master);
     return master->reload != NULL ? 0 : -1;
 }
 
@@ -556,8 +564,10 @@ static int start(struct master *master)
     summary_set_interval(master->summary, server->config->log_summary_interval);
     warn_of_sandbox(server->config);
     supervisor_reconcile(master->supervisor);
-    if (!master->inheritance.pending)
+    if (!master->inheritance.pending) {
         supervisor_start_metrics(master->supervisor);
+        certificates_start(&master->certificates);
+    }
     return 0;
 }
 

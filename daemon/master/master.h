@@ -8,6 +8,7 @@
 
 #include "daemon/base/signals.h"
 #include "daemon/config/options.h"
+#include "daemon/master/certificates.h"
 #include "daemon/master/dispatch.h"
 #include "daemon/master/handshake_failures.h"
 #include "daemon/master/inheritance.h"
@@ -60,6 +61,7 @@ struct master {
     struct lifecycle life;
     struct shutdown shutdown;
     struct reload *reload;
+    struct certificates certificates;
     struct upgrade *upgrade;
     struct statistics *statistics;
     struct summary *summary;

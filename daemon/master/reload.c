@@ -22,6 +22,7 @@ struct reload {
     struct tls_context *previous_tls;
     uint32_t previous_generation;
     bool waiting;           /* another reload has been requested meanwhile */
+    bool renewing;          /* only the certificates are new: the configuration stays */
     uint64_t started, done; /* numbers of attempts */
     uint64_t attempt;       /* of the last request, or 0 if it failed */
     char *failure;          /* of the last attempt, or NULL */
@@ -31,9 +32,10 @@ struct reload {
 
 /* Loading and comparing configurations */
 
-static void free_config(struct config *config)
+/* Frees CONFIG unless it is IN_FORCE: a reload of only the certificates has no other. */
+static void free_config(struct config *config, const struct config *in_force)
 {
-    if (config == NULL)
+    if (config == NULL || config == in_force)
         return;
     config_free(config);
     free(config);
@@ -208,7 +210,7 @@ static int take_over(struct reload *reload, struct config *config)
     server->config = config;
     if (prepare(reload, why, sizeof(why)) != 0) {
         server->config = previous;
-        free_config(config);
+        free_config(config, previous);
         set_text(&reload->refusal, why);
         return -1;
     }
@@ -235,7 +237,8 @@ static struct config *load_or_refuse(struct reload *reload)
 
 int reload_start(struct reload *reload)
 {
-    struct config *config = load_or_refuse(reload);
+    struct config *config =
+        reload->renewing ? reload->setup.server->config : load_or_refuse(reload);
     bool waited = reload->waiting;
 
     reload->waiting = false;
@@ -256,7 +259,7 @@ int reload_queue(struct reload *reload)
 
     if (config == NULL)
         return -1;
-    free_config(config); /* it is loaded again when the reload starts */
+    free_config(config, NULL); /* it is loaded again when the reload starts */
     reload->waiting = true;
     reload->attempt = reload->started + 1;
     return 0;
@@ -279,6 +282,16 @@ static void request_and_log(struct reload *reload)
 {
     if (reload_request(reload) == 0)
         log_errors(reload->refusal);
+}
+
+bool reload_renew_certificates(struct reload *reload)
+{
+    if (reload->setup.life->state != LIFE_serving || reload->waiting)
+        return false;
+    reload->renewing = true;
+    request_and_log(reload);
+    reload->renewing = false;
+    return true;
 }
 
 void reload_request_by_signal(struct reload *reload)
@@ -340,6 +353,7 @@ int reload_commit(struct reload *reload)
     const struct reload_setup *setup = &reload->setup;
     struct server *server = setup->server;
     struct config *previous = reload->previous;
+    bool renewed = previous == server->config;
     char *keys;
 
     end(reload);
@@ -348,16 +362,20 @@ int reload_commit(struct reload *reload)
     listeners_commit(server->listeners, dispatch_drain_listener, setup->dispatch);
     if (dispatch_update_listeners(setup->dispatch) != 0)
         event_log(LEVEL_ERROR, "cannot accept connections: out of memory");
-    setup->committed(setup->context);
+    setup->committed(setup->context, !renewed);
     host_table_commit(&server->hosts, &server->segment);
     server_publish_config(server);
     if (metrics_sockets_replace(&server->metrics, &reload->metrics) ||
         strcmp(previous->metrics_hosts, server->config->metrics_hosts) != 0)
         supervisor_renew_metrics(setup->supervisor);
     take_over_logs(reload, previous);
-    free_config(previous);
+    free_config(previous, server->config);
     tls_context_free(reload->previous_tls);
     reload->previous_tls = NULL;
+    if (renewed) {
+        event_log(LEVEL_INFO, "new certificates in use, generation %u", setup->workers->generation);
+        return 0;
+    }
     keys = json_dumps(reload->changed, JSON_COMPACT);
     event_log(LEVEL_INFO, "configuration reloaded, generation %u; changed: %s",
               setup->workers->generation, keys != NULL ? keys : "?");
@@ -374,7 +392,7 @@ int reload_abandon(struct reload *reload)
     metrics_sockets_close(&reload->metrics);
     log_files_close(&reload->logs);
     host_table_abandon(&server->hosts, &server->segment);
-    free_config(server->config);
+    free_config(server->config, reload->previous);
     server->config = reload->previous;
     tls_context_free(server->tls);
     server->tls = reload->previous_tls;
@@ -458,6 +476,6 @@ void reload_free_previous(struct reload *reload)
 {
     if (reload == NULL)
         return;
-    free_config(reload->previous);
+    free_config(reload->previous, reload->setup.server->config);
     reload->previous = NULL;
 }

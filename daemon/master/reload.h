@@ -25,8 +25,9 @@ struct reload_setup {
     struct supervisor *supervisor;
     struct dispatch *dispatch;
     struct lifecycle *life;
-    const struct options *options;    /* the command line, which names the configuration */
-    void (*committed)(void *context); /* server->config is in force; apply it elsewhere */
+    const struct options *options; /* the command line, which names the configuration */
+    /* server->config is in force; apply it elsewhere. CHANGED: not only the certificates are new. */
+    void (*committed)(void *context, bool changed);
     void *context;
 };
 
@@ -46,7 +47,13 @@ void reload_free_previous(struct reload *reload);
  */
 uint64_t reload_request(struct reload *reload);
 
-/* The same for SIGHUP, with errors logged. */
+/*
+ * Starts a reload of only the certificates: the configuration stays as it is, whatever its file says by
+ * now. Returns false if another change is under way: then call it again later. Errors are logged.
+ */
+bool reload_renew_certificates(struct reload *reload);
+
+/* The same as reload_request() for SIGHUP, with errors logged. */
 void reload_request_by_signal(struct reload *reload);
 
 /* The same, requested from the old master of an upgrade, which had not begun it. */

@@ -2,10 +2,12 @@
 
 #include "common/clock.h"
 #include "common/segment_writer.h"
+#include "daemon/acme/state.h"
 #include "daemon/base/events.h"
 #include "daemon/config/print.h"
 #include "daemon/content/cache.h"
 #include "daemon/tls/context.h"
+#include "daemon/tls/managed.h"
 #include "daemon/tls/tickets.h"
 #include "daemon/transaction/rate_limit.h"
 
@@ -59,6 +61,21 @@ int server_create_segment(struct server *server, bool beside, char *why, size_t 
     return 0;
 }
 
+static struct tls_context *make_tls(const struct server *server, char *why, size_t size)
+{
+    const struct config *config = server->config;
+    struct managed_certificates managed = {0};
+    struct tls_context *tls = NULL;
+
+    if (!config->acme_enabled)
+        return tls_context_new(config, NULL, server->tickets, why, size);
+    if (state_prepare(config, why, size) == 0 &&
+        managed_certificates_find(config, &managed, why, size) == 0)
+        tls = tls_context_new(config, &managed, server->tickets, why, size);
+    managed_certificates_free(&managed);
+    return tls;
+}
+
 int server_load_certificates(struct server *server, char *why, size_t size)
 {
     struct tls_context *tls = NULL;
@@ -68,7 +85,7 @@ int server_load_certificates(struct server *server, char *why, size_t size)
             server->tickets = tls_tickets_new();
             server->tickets_ns = clock_monotonic_ns();
         }
-        tls = tls_context_new(server->config, server->tickets, why, size);
+        tls = make_tls(server, why, size);
         if (tls == NULL)
             return -1;
     }

@@ -44,8 +44,8 @@ struct server {
 int server_create_segment(struct server *server, bool beside, char *why, size_t size);
 
 /*
- * Reads the certificates of the configuration into server->tls, if a listen socket needs them.
- * Returns 0, or -1 with WHY and nothing changed.
+ * Reads the certificates of the configuration, and those that the ACME process has obtained, into
+ * server->tls, if a listen socket needs them. Makes the state directory of [acme]. Returns 0, or -1 with WHY and nothing changed.
  */
 int server_load_certificates(struct server *server, char *why, size_t size);
 

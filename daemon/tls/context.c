@@ -4,6 +4,7 @@
 #include "daemon/base/events.h"
 #include "daemon/base/memory_file.h"
 #include "daemon/tls/certificate.h"
+#include "daemon/tls/managed.h"
 #include "daemon/tls/ocsp.h"
 #include "daemon/tls/private_keys.h"
 #include "daemon/tls/remote_key.h"
@@ -236,19 +237,31 @@ static int load_files(struct tls_context *context, const struct config_paths *fi
     return 0;
 }
 
-/* Those of [tls] first: the first one is the default. */
-static int load_all(struct tls_context *context, const struct config *config, char *why,
-                    size_t size)
+/* The same for files of the administrator. */
+static int load_given_files(struct tls_context *context, const struct config_paths *files,
+                            const struct config_paths *keys, char *why, size_t size)
 {
-    if (load_files(context, &config->tls_certificate, &config->tls_key, why, size) != 0)
+    for (size_t i = 0; i < files->count; i++)
+        private_keys_warn(keys->count > 0 ? keys->item[i] : files->item[i]);
+    return load_files(context, files, keys, why, size);
+}
+
+/* Those of [tls] first: the first one is the default. */
+static int load_all(struct tls_context *context, const struct config *config,
+                    const struct managed_certificates *managed, char *why, size_t size)
+{
+    if (load_given_files(context, &config->tls_certificate, &config->tls_key, why, size) != 0)
         return -1;
     for (size_t i = 0; i < config->host_count; i++) {
         const struct config_host *host = &config->hosts[i];
 
         if (host->given[HOST_KEY_certificate] &&
-            load_files(context, &host->certificate, &host->key, why, size) != 0)
+            load_given_files(context, &host->certificate, &host->key, why, size) != 0)
             return -1;
     }
+    if (managed != NULL &&
+        load_files(context, &managed->certificate, &managed->key, why, size) != 0)
+        return -1;
     if (memory_file_seal(context->keys) == 0)
         return 0;
     snprintf(why, size, "cannot seal the file of the private keys: %s", strerror(errno));
@@ -409,11 +422,31 @@ void tls_context_report_expired(struct tls_context *context, int64_t now_s)
     }
 }
 
+void tls_context_describe(const struct tls_context *context,
+                          void (*show)(void *owner, const struct tls_description *description),
+                          void *owner)
+{
+    for (size_t i = 0; i < context->count; i++) {
+        const struct tls_certificate *certificate = &context->host[i].certificate;
+        char issuer[256] = "";
+        struct tls_description description = {
+            .issuer = issuer,
+            .name = certificate->name,
+            .name_count = certificate->name_count,
+            .not_before_s = seconds_of(X509_get0_notBefore(certificate->leaf)),
+            .not_after_s = seconds_of(X509_get0_notAfter(certificate->leaf))};
+
+        X509_NAME_oneline(X509_get_issuer_name(certificate->leaf), issuer, sizeof(issuer));
+        show(owner, &description);
+    }
+}
+
 static int load_hosts(struct tls_context *context, const struct config *config,
-                      struct tls_tickets *tickets, char *why, size_t size)
+                      const struct managed_certificates *managed, struct tls_tickets *tickets,
+                      char *why, size_t size)
 {
     context->keys = private_keys_open(why, size);
-    if (context->keys < 0 || load_all(context, config, why, size) != 0 ||
+    if (context->keys < 0 || load_all(context, config, managed, why, size) != 0 ||
         (context->remote ? make_remote_keys(context, why, size) : read_keys(context, why, size)) !=
             0)
         return -1;
@@ -423,11 +456,12 @@ static int load_hosts(struct tls_context *context, const struct config *config,
     return 0;
 }
 
-struct tls_context *tls_context_new(const struct config *config, struct tls_tickets *tickets,
-                                    char *why, size_t size)
+struct tls_context *tls_context_new(const struct config *config,
+                                    const struct managed_certificates *managed,
+                                    struct tls_tickets *tickets, char *why, size_t size)
 {
     static uint32_t number;
-    size_t count = count_certificates(config);
+    size_t count = count_certificates(config) + (managed != NULL ? managed->certificate.count : 0);
     struct tls_context *context = calloc(1, sizeof(*context) + count * sizeof(struct tls_host));
     char reason[512];
 
@@ -444,7 +478,7 @@ struct tls_context *tls_context_new(const struct config *config, struct tls_tick
     context->keys = -1;
     context->number = ++number;
     context->remote = config->tls_keys_process;
-    if (load_hosts(context, config, tickets, reason, sizeof(reason)) != 0) {
+    if (load_hosts(context, config, managed, tickets, reason, sizeof(reason)) != 0) {
         snprintf(why, size, "[tls] certificate: %s", reason);
     } else if (load_all_responses(context, config, reason, sizeof(reason)) != 0) {
         snprintf(why, size, "[tls] ocsp: %s", reason);

@@ -10,17 +10,19 @@
 
 #include <openssl/ssl.h>
 
+struct managed_certificates;
 struct tls_context;
 struct tls_tickets;
 
 /*
- * Reads the certificates and keys that CONFIG names. With [tls] keys_process the private keys are
+ * Reads the certificates and keys that CONFIG names, and then those of MANAGED (tls/managed.h; NULL: none). With [tls] keys_process the private keys are
  * only in the file tls_context_keys(), and the signatures come from the keys process. TICKETS is
  * borrowed; NULL: clients get no session tickets, whatever CONFIG says. Returns NULL with WHY, which
  * begins with the key of CONFIG, if one of the files is missing, invalid or does not fit.
  */
-struct tls_context *tls_context_new(const struct config *config, struct tls_tickets *tickets,
-                                    char *why, size_t size);
+struct tls_context *tls_context_new(const struct config *config,
+                                    const struct managed_certificates *managed,
+                                    struct tls_tickets *tickets, char *why, size_t size);
 
 /* Another reference, for each of which the caller calls tls_context_free(). NULL is allowed. */
 struct tls_context *tls_context_hold(struct tls_context *context);
@@ -32,6 +34,18 @@ uint32_t tls_context_number(const struct tls_context *context); /* unique in thi
 uint32_t tls_context_key_count(const struct tls_context *context);
 int tls_context_keys(const struct tls_context *context); /* descriptor: private_keys.h; borrowed */
 
+/* One certificate in use. All borrowed, during the call. */
+struct tls_description {
+    const char *issuer;
+    char *const *name; /* DNS names */
+    size_t name_count;
+    int64_t not_before_s, not_after_s; /* wall clock; 0: not valid */
+};
+
+/* Calls SHOW(OWNER, ...) for each certificate, in the order of the configuration. */
+void tls_context_describe(const struct tls_context *context,
+                          void (*show)(void *owner, const struct tls_description *description),
+                          void *owner);
 
 /*
  * Logs, once each, that an OCSP response has expired by NOW_S, wall clock, and that a certificate ends within 14, 7

@@ -12,7 +12,7 @@ enum { FILE_BYTES_MAX = 1024 * 1024 };
 
 int pem_file_open(const char *file, char *why, size_t size)
 {
-    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     struct stat status;
 
     if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&

@@ -95,11 +95,11 @@ static bool parse(int keys, FILE *opened, const char *key_file, X509 *leaf,
 
 /* The master */
 
-static void warn_of_mode(const char *file, int fd)
+void private_keys_warn(const char *file)
 {
     struct stat status;
 
-    if (fstat(fd, &status) != 0)
+    if (stat(file, &status) != 0)
         return;
     if ((status.st_mode & (S_IRWXO | S_IWGRP | S_IXGRP)) != 0)
         event_log(LEVEL_WARN,
@@ -142,7 +142,6 @@ int private_keys_add(int keys, const char *key_file, X509 *leaf, const char *cer
 
     if (fd < 0)
         return -1;
-    warn_of_mode(key_file, fd);
     if (pipe2(report, O_CLOEXEC) != 0) {
         snprintf(why, size, "%s: %s", key_file, strerror(errno));
         close(fd);

@@ -14,11 +14,13 @@ int private_keys_open(char *why, size_t size);
 
 /*
  * Adds the key in the file KEY_FILE (PEM), after it has checked that it belongs to LEAF, the
- * certificate in the file CERTIFICATE_FILE. Logs a warning if other users can read the file. Returns
- * 0, or -1 with WHY.
+ * certificate in the file CERTIFICATE_FILE. Returns 0, or -1 with WHY.
  */
 int private_keys_add(int keys, const char *key_file, X509 *leaf, const char *certificate_file,
                      char *why, size_t size);
+
+/* Logs a warning if other users can read the file KEY_FILE. */
+void private_keys_warn(const char *key_file);
 
 /*
  * Reads the COUNT keys of the file into KEY, each of which the caller frees with EVP_PKEY_free().

@@ -162,6 +162,41 @@ static void ticket_keys_are_one_to_three(void **state)
     }
 }
 
+static void challenge_is_of_the_alphabet_of_base64url(void **state)
+{
+    static const struct {
+        const char *token, *fault;
+    } examples[] = {
+        {"", NULL}, {"Az09-_", NULL}, {"a.b", content}, {"a/b", content}, {"\xc3", content}};
+    struct message_acme_challenge *message = (struct message_acme_challenge *)data;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
+        *message = (struct message_acme_challenge){.thumbprint = "t"};
+        memcpy(message->token, examples[i].token, strlen(examples[i].token));
+        expect(&(struct example){ROUTE_ACME_REPORTS, MESSAGE_ACME_CHALLENGE, sizeof(*message), 0,
+                                 examples[i].fault});
+    }
+    memset(message->token, 'a', sizeof(message->token));
+    expect(&(struct example){ROUTE_ACME_REPORTS, MESSAGE_ACME_CHALLENGE, sizeof(*message), 0,
+                             content});
+    expect(&(struct example){ROUTE_ACME_ORDERS, MESSAGE_ACME_CHALLENGE, sizeof(*message), 0,
+                             direction});
+}
+
+static void plan_has_an_error_with_its_nul(void **state)
+{
+    struct message_acme_plan *message = (struct message_acme_plan *)data;
+
+    (void)state;
+    *message = (struct message_acme_plan){.name = 1};
+    expect(&(struct example){ROUTE_ACME_REPORTS, MESSAGE_ACME_PLAN, sizeof(*message), 0, NULL});
+    expect(
+        &(struct example){ROUTE_ACME_REPORTS, MESSAGE_ACME_PLAN, sizeof(*message) + 1, 0, content});
+    memset(message->error, 'a', sizeof(message->error));
+    expect(&(struct example){ROUTE_ACME_REPORTS, MESSAGE_ACME_PLAN, sizeof(*message), 0, content});
+}
+
 static void path_must_end_with_the_only_nul(void **state)
 {
     static const struct {
@@ -220,6 +255,8 @@ int main(void)
         cmocka_unit_test(log_must_be_one_of_two),
         cmocka_unit_test(unread_bytes_must_match_length),
         cmocka_unit_test(ticket_keys_are_one_to_three),
+        cmocka_unit_test(challenge_is_of_the_alphabet_of_base64url),
+        cmocka_unit_test(plan_has_an_error_with_its_nul),
         cmocka_unit_test(path_must_end_with_the_only_nul),
         cmocka_unit_test(path_longer_than_a_line_is_invalid),
         cmocka_unit_test(opposite_routes_are_pairs),

@@ -59,7 +59,7 @@ static const struct error_case file_errors[] = {
                "     ^\n"
                "    valid sections: [server] [workers] [connections] [tls] [http2] [limits] "
                "[cache] [files] [log] [headers] [redirect] [access] [cors] [ratelimit] [host] "
-               "[proxy] [control] [metrics] [arithmetic] "
+               "[proxy] [control] [metrics] [acme] [arithmetic] "
                "[mime]\n"},
     {"[server /x]\n", AT("1:9") "the section does not take this argument\n"
                                 "    [server /x]\n"
@@ -290,10 +290,12 @@ static const struct error_case file_errors[] = {
                             "                        ^^^^^^^^^^^^^^^\n"
                             "    write only SCHEME://ADDRESS:PORT, as in https://*:443\n"},
     /* combinations */
-    {"[server]\nlisten = https://*:443\n", AT("2:10") "https:// needs a certificate\n"
-                                                      "    listen = https://*:443\n"
-                                                      "             ^^^^^^^^^^^^^\n"
-                                                      "    set [tls] certificate and key\n"},
+    {"[server]\nlisten = https://*:443\n",
+     AT("2:10") "https:// needs a certificate\n"
+                "    listen = https://*:443\n"
+                "             ^^^^^^^^^^^^^\n"
+                "    set [tls] certificate and key, or [acme] "
+                "enabled = on\n"},
     {"[tls]\ncertificate = /a\nkey = /a, /b\n",
      AT("3:7") "[tls] has 1 certificates and 2 keys\n"
                "    key = /a, /b\n"

@@ -1,0 +1,53 @@
+#include "console/data/answer_certificates.h"
+
+#include <time.h>
+
+/* The text member NAME of JSON. */
+static const char *text_of(const json_t *json, const char *name)
+{
+    const char *text = json_string_value(json_object_get(json, name));
+
+    return text != NULL ? text : "?";
+}
+
+/* Prints a line with the time NAME of CERTIFICATE. */
+static void print_time(const json_t *certificate, const char *what, const char *name, FILE *out)
+{
+    time_t when = (time_t)json_integer_value(json_object_get(certificate, name));
+    struct tm fields;
+    char text[64];
+
+    if (gmtime_r(&when, &fields) != NULL && strftime(text, sizeof(text), "%F %T UTC", &fields) > 0)
+        fprintf(out, "  %s %s\n", what, text);
+}
+
+static void print_certificate(const json_t *certificate, FILE *out)
+{
+    const json_t *names = json_object_get(certificate, "names"), *name;
+    json_int_t failures = json_integer_value(json_object_get(certificate, "failures"));
+    size_t i;
+
+    json_array_foreach(names, i, name)
+        fprintf(out, "%s%s", i > 0 ? " " : "",
+                json_string_length(name) > 0 ? json_string_value(name) : "?");
+    fputs(i == 0 ? "(no DNS name)\n" : "\n", out);
+    print_time(certificate, "valid until", "not_after", out);
+    fprintf(out, "  issuer %s\n", text_of(certificate, "issuer"));
+    if (json_object_get(certificate, "next_attempt") == NULL)
+        return;
+    print_time(certificate, "next attempt", "next_attempt", out);
+    if (failures > 0)
+        fprintf(out, "  %lld %s failed, the last one: %s\n", (long long)failures,
+                failures == 1 ? "attempt" : "attempts", text_of(certificate, "error"));
+}
+
+void answer_print_certificates(const char *command, const json_t *answer, FILE *out)
+{
+    const json_t *list = json_object_get(answer, "certificates"), *certificate;
+    size_t i;
+
+    (void)command;
+    if (json_array_size(list) == 0)
+        fputs("no address needs a certificate\n", out);
+    json_array_foreach(list, i, certificate) print_certificate(certificate, out);
+}

@@ -1,0 +1,273 @@
+#include "daemon/acme/acme.h"
+
+#include "common/macros.h"
+#include "common/segment_writer.h"
+#include "daemon/acme/certificate.h"
+#include "daemon/acme/credentials.h"
+#include "daemon/acme/jws.h"
+#include "daemon/acme/state.h"
+#include "daemon/base/events.h"
+#include "daemon/base/signals.h"
+#include "daemon/config/acme.h"
+#include "daemon/sandbox/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <openssl/ssl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { WHY = 512, LOCK_WAIT_MS = 500, IDLE_MS = 60 * 1000, READABLE_MAX = 8 };
+
+struct acme {
+    const struct acme_setup *setup;
+    struct link *link;
+    struct http_client *http;
+    struct authority authority;
+    struct certificates_owner owner;
+    struct certificate *certificate;
+    size_t count;
+    int lock;
+};
+
+/* The sandbox */
+
+/* Opens the directories with the system's settings of names and certificates. Returns their number. */
+static size_t open_readable(int *directories)
+{
+    static const char *const usual[] = {"/etc", "/usr/lib/ssl", "/usr/share/ca-certificates",
+                                        "/usr/local/share/ca-certificates"};
+    char resolver[PATH_MAX];
+    size_t count = 0;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(usual); i++) {
+        directories[count] = open(usual[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
+        count += directories[count] >= 0;
+    }
+    if (realpath("/etc/resolv.conf", resolver) != NULL) { /* may be a link to a file in /run */
+        *strrchr(resolver, '/') = '\0';
+        directories[count] = open(resolver, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        count += directories[count] >= 0;
+    }
+    return count;
+}
+
+static int enter_sandbox(const struct acme *acme)
+{
+    static const struct rlimit none = {0, 0};
+    const struct acme_setup *setup = acme->setup;
+    int readable[READABLE_MAX];
+    size_t count = open_readable(readable);
+    const int keep[] = {setup->command_fd, setup->lock_fd, acme->owner.directory};
+    const struct sandbox_setup sandbox = {.role = SANDBOX_ACME,
+                                          .config = setup->config,
+                                          .roots = readable,
+                                          .root_count = count,
+                                          .writable = setup->config->acme_state_dir,
+                                          .keep = keep,
+                                          .keep_count = ARRAY_LENGTH(keep)};
+    int failed;
+
+    segment_forget(setup->segment);
+    /* Even without a sandbox, no other process reads its memory, which has keys in it. */
+    failed = setrlimit(RLIMIT_CORE, &none) != 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 ||
+                     sandbox_enter(&sandbox) != 0
+                 ? -1
+                 : 0;
+    while (count > 0)
+        close(readable[--count]);
+    return failed;
+}
+
+/* The account */
+
+/* Reads the key of the account, or makes one. */
+static int read_account_key(struct acme *acme)
+{
+    char *text = state_read(acme->owner.directory, "account.key");
+    int failed = 0;
+
+    EVP_PKEY_free(acme->authority.key);
+    acme->authority.key = NULL;
+    if (text != NULL)
+        acme->authority.key = credentials_key_read(text);
+    else if (errno != ENOENT)
+        return -1;
+    if (text == NULL) {
+        acme->authority.key = credentials_new_key(ACME_KEY_P256);
+        text = acme->authority.key != NULL ? credentials_key_text(acme->authority.key) : NULL;
+        errno = ENOMEM;
+        failed = text != NULL ? state_write(acme->owner.directory, "account.key", text) : -1;
+    }
+    if (text != NULL)
+        OPENSSL_cleanse(text, strlen(text));
+    free(text);
+    return failed;
+}
+
+/* The account's URL, if it is at this authority and not only the key's. */
+static void read_account_url(struct acme *acme)
+{
+    json_t *json = state_read_json(acme->owner.directory, "account.json");
+
+    if (json != NULL && strcmp(authority_text(json, "directory"), acme->authority.directory) == 0)
+        snprintf(acme->authority.account, sizeof(acme->authority.account), "%s",
+                 authority_text(json, "url"));
+    json_decref(json);
+}
+
+static int open_account(struct acme *acme)
+{
+    if (read_account_key(acme) != 0) {
+        link_log(acme->link, LEVEL_ERROR, "%s/account.key: %s", acme->setup->config->acme_state_dir,
+                 strerror(errno));
+        return -1;
+    }
+    if (acme->authority.key == NULL ||
+        jws_thumbprint(acme->authority.key, acme->owner.thumbprint) != 0) {
+        link_log(acme->link, LEVEL_ERROR,
+                 "%s/account.key is no private key of kind p256: remove it to make another account",
+                 acme->setup->config->acme_state_dir);
+        return -1;
+    }
+    read_account_url(acme);
+    return 0;
+}
+
+/* Until there is space for the files, or the administrator has removed what is wrong. */
+static int await_account(struct acme *acme)
+{
+    while (open_account(acme) != 0)
+        if (!link_wait(acme->link, IDLE_MS))
+            return -1;
+    return 0;
+}
+
+/* Another server, or the old process of a binary upgrade, may use the directory. */
+static int take_lock(struct acme *acme)
+{
+    bool reported = false;
+
+    while ((acme->lock = state_lock(acme->owner.directory)) < 0) {
+        if (!reported)
+            link_log(acme->link, LEVEL_WARN, "cannot lock %s: %s; waiting",
+                     acme->setup->config->acme_state_dir,
+                     errno == EWOULDBLOCK ? "another process uses it" : strerror(errno));
+        reported = true;
+        if (!link_wait(acme->link, LOCK_WAIT_MS))
+            return -1;
+    }
+    return 0;
+}
+
+/* The process */
+
+static bool pulse(void *context)
+{
+    const struct acme *acme = context;
+
+    return link_pulse(acme->link);
+}
+
+/* Before the sandbox: what is in files and libraries. Returns 0, or -1 with WHY. */
+static int load(struct acme *acme, char *why, size_t size)
+{
+    const struct config *config = acme->setup->config;
+    char *ca = NULL;
+
+    acme->owner.directory = open(config->acme_state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (acme->owner.directory < 0) {
+        snprintf(why, size, "%s: %s", config->acme_state_dir, strerror(errno));
+        return -1;
+    }
+    if (config->acme_ca_file[0] != '\0') {
+        ca = state_read(AT_FDCWD, config->acme_ca_file);
+        if (ca == NULL) {
+            snprintf(why, size, "[acme] ca_file: %s: %s", config->acme_ca_file, strerror(errno));
+            return -1;
+        }
+    }
+    OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
+    acme->http = http_client_new(ca != NULL ? ca : "", pulse, acme, why, size);
+    free(ca);
+    return acme->http != NULL ? 0 : -1;
+}
+
+static int make_certificates(struct acme *acme)
+{
+    const struct config *config = acme->setup->config;
+
+    acme->certificate = calloc(config->acme_names.count, sizeof(*acme->certificate));
+    if (acme->certificate == NULL)
+        return -1;
+    acme->count = config->acme_names.count;
+    for (size_t i = 0; i < acme->count; i++)
+        certificate_init(&acme->certificate[i], &acme->owner, (uint32_t)i);
+    return 0;
+}
+
+/* Requests what is due, and waits; until the master has gone. The clock may be changed meanwhile. */
+static void run(struct acme *acme)
+{
+    bool ended = false;
+
+    while (!ended) {
+        int64_t now_s = (int64_t)time(NULL), wait_ms = IDLE_MS;
+
+        for (size_t i = 0; i < acme->count && !ended; i++) {
+            struct certificate *certificate = &acme->certificate[i];
+
+            if (certificate->next_s <= now_s)
+                certificate_request(certificate, &acme->owner);
+            if ((certificate->next_s - now_s) * 1000 < wait_ms)
+                wait_ms = (certificate->next_s - now_s) * 1000;
+            ended = !link_pulse(acme->link);
+        }
+        if (!ended)
+            ended = !link_wait(acme->link, wait_ms > 0 ? (uint32_t)wait_ms : 0);
+    }
+}
+
+static void free_all(struct acme *acme)
+{
+    free(acme->certificate);
+    EVP_PKEY_free(acme->authority.key);
+    http_client_free(acme->http);
+    link_free(acme->link);
+}
+
+int acme_run(const struct acme_setup *setup)
+{
+    struct acme acme = {.setup = setup, .owner = {.config = setup->config}};
+    char why[WHY] = "";
+    int failed;
+
+    events_set_role(ROLE_ACME);
+    events_attach(NULL, 0); /* it has no ring in the segment; the master logs its events */
+    signals_ignore_in_child();
+    acme.authority.directory = config_acme_directory(setup->config);
+    acme.owner.authority = &acme.authority;
+    failed = load(&acme, why, sizeof(why));
+    if (enter_sandbox(&acme) != 0)
+        return EXIT_FAILURE;
+    acme.link = acme.owner.link = link_new(setup->command_fd); /* the sandbox closes all others */
+    if (acme.link == NULL)
+        return EXIT_FAILURE;
+    if (failed != 0) {
+        link_log(acme.link, LEVEL_ERROR, "no certificates: %s", why);
+        while (link_wait(acme.link, IDLE_MS)) /* another process would fail the same way */
+            continue;
+        return EXIT_FAILURE;
+    }
+    acme.authority.http = acme.http;
+    if (take_lock(&acme) == 0 && await_account(&acme) == 0 && make_certificates(&acme) == 0)
+        run(&acme);
+    free_all(&acme);
+    return EXIT_SUCCESS;
+}

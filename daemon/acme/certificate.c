@@ -1,0 +1,290 @@
+#include "daemon/acme/certificate.h"
+
+#include "daemon/acme/credentials.h"
+#include "daemon/acme/schedule.h"
+#include "daemon/acme/state.h"
+#include "daemon/config/acme.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+/* Room for the files of one certificate and of the account. */
+enum { SPACE_BYTES = 64 * 1024, FILE_NAME_BYTES = 300 };
+
+/* A random number for the delays; 0 if there is none. */
+static uint32_t random_number(void)
+{
+    uint32_t number = 0;
+
+    return getrandom(&number, sizeof(number), 0) == (ssize_t)sizeof(number) ? number : 0;
+}
+
+static void write_time(int64_t time_s, char *text, size_t size)
+{
+    time_t when = (time_t)time_s;
+    struct tm fields;
+
+    if (gmtime_r(&when, &fields) == NULL || strftime(text, size, "%F %T UTC", &fields) == 0)
+        snprintf(text, size, "?");
+}
+
+/* Files */
+
+static void file_name(char name[FILE_NAME_BYTES], const struct certificate *certificate,
+                      const char *suffix)
+{
+    snprintf(name, FILE_NAME_BYTES, "%s%s", certificate->name, suffix);
+}
+
+static void store_plan(const struct certificate *certificate,
+                       const struct certificates_owner *owner, const char *error)
+{
+    char file[FILE_NAME_BYTES];
+    json_t *json = json_pack("{s:s, s:I, s:i, s:s%}", "directory", certificate->directory,
+                             "next_attempt", (json_int_t)certificate->next_s, "failures",
+                             (int)certificate->failures, "error", error, strlen(error));
+
+    file_name(file, certificate, ".json");
+    if (state_write_json(owner->directory, file, json) != 0)
+        link_log(owner->link, LEVEL_WARN,
+                 "%s: cannot store the next attempt, which a restart forgets: %s",
+                 certificate->name, strerror(errno));
+}
+
+static void read_validity(struct certificate *certificate, const struct certificates_owner *owner)
+{
+    char file[FILE_NAME_BYTES], why[160];
+    struct credentials_validity validity;
+    char *chain;
+
+    file_name(file, certificate, ".pem");
+    chain = state_read(owner->directory, file);
+    if (chain == NULL)
+        return;
+    if (credentials_check(chain, NULL, certificate->name, (int64_t)time(NULL), &validity, why,
+                          sizeof(why)) == 0) {
+        certificate->not_before_s = validity.not_before_s;
+        certificate->not_after_s = validity.not_after_s;
+    } else {
+        link_log(owner->link, LEVEL_WARN, "%s: %s: requesting another one", certificate->name, why);
+    }
+    OPENSSL_cleanse(chain, strlen(chain));
+    free(chain);
+}
+
+static int64_t plan_renewal(const struct certificate *certificate)
+{
+    return schedule_renewal(certificate->not_before_s, certificate->not_after_s, random_number());
+}
+
+static void report_plan(const struct certificate *certificate,
+                        const struct certificates_owner *owner, const char *error)
+{
+    link_report_plan(owner->link, certificate->number, certificate->next_s, certificate->failures,
+                     error);
+}
+
+/* Plans by what an earlier process has stored. */
+static void read_plan(struct certificate *certificate, const struct certificates_owner *owner)
+{
+    char file[FILE_NAME_BYTES];
+    json_t *plan;
+
+    file_name(file, certificate, ".json");
+    plan = state_read_json(owner->directory, file);
+    if (plan == NULL || strcmp(authority_text(plan, "directory"), certificate->directory) != 0) {
+        json_decref(plan); /* never requested, or of another authority: now */
+        return;
+    }
+    certificate->failures = (uint32_t)json_integer_value(json_object_get(plan, "failures"));
+    if (certificate->failures > 0)
+        certificate->next_s = schedule_planned(
+            json_integer_value(json_object_get(plan, "next_attempt")), (int64_t)time(NULL));
+    else if (certificate->not_after_s > 0)
+        certificate->next_s = plan_renewal(certificate);
+    report_plan(certificate, owner, authority_text(plan, "error"));
+    json_decref(plan);
+}
+
+void certificate_init(struct certificate *certificate, const struct certificates_owner *owner,
+                      uint32_t number)
+{
+    *certificate = (struct certificate){.number = number,
+                                        .name = owner->config->acme_names.item[number],
+                                        .directory = config_acme_directory(owner->config)};
+    read_validity(certificate, owner);
+    read_plan(certificate, owner);
+}
+
+/* One attempt */
+
+static int publish(void *context, const char *token)
+{
+    const struct certificates_owner *owner = context;
+
+    return link_publish(owner->link, token, owner->thumbprint);
+}
+
+static bool wait_for(void *context, uint32_t ms)
+{
+    const struct certificates_owner *owner = context;
+
+    return link_wait(owner->link, ms);
+}
+
+/* Registers the account unless it is known. */
+static int open_account(struct certificates_owner *owner)
+{
+    struct authority *authority = owner->authority;
+
+    if (authority_open(authority) != 0)
+        return -1;
+    if (authority->account[0] != '\0')
+        return 0;
+    if (authority_register(authority, owner->config->acme_email) != 0)
+        return -1;
+    if (state_write_json(owner->directory, "account.json",
+                         json_pack("{s:s, s:s}", "directory", authority->directory, "url",
+                                   authority->account)) != 0)
+        link_log(owner->link, LEVEL_WARN, "cannot store the URL of the account: %s",
+                 strerror(errno));
+    link_log(owner->link, LEVEL_INFO, "account %s", authority->account);
+    return 0;
+}
+
+/* The first file that the server reads; complete or not changed. */
+static int store(const struct certificate *certificate, const struct certificates_owner *owner,
+                 const char *key, const char *chain)
+{
+    char file[FILE_NAME_BYTES], *both = NULL;
+    int failed = -1;
+
+    file_name(file, certificate, ".pem");
+    errno = ENOMEM;
+    if (asprintf(&both, "%s%s", key, chain) >= 0) {
+        failed = state_write(owner->directory, file, both);
+        OPENSSL_cleanse(both, strlen(both));
+        free(both);
+    }
+    return failed == 0
+               ? 0
+               : authority_fail(owner->authority, "cannot write %s: %s", file, strerror(errno));
+}
+
+/* Checks CHAIN, which the authority has sent for KEY, and stores both. */
+static int accept_chain(struct certificate *certificate, const struct certificates_owner *owner,
+                        EVP_PKEY *key, const char *chain)
+{
+    struct authority *authority = owner->authority;
+    struct credentials_validity validity;
+    char *clean, *text;
+    int failed = -1;
+
+    if (credentials_check(chain, key, certificate->name, (int64_t)time(NULL), &validity,
+                          authority->why, sizeof(authority->why)) != 0)
+        return -1;
+    clean = credentials_clean(chain);
+    text = credentials_key_text(key);
+    if (clean != NULL && text != NULL)
+        failed = store(certificate, owner, text, clean);
+    else
+        authority_fail(authority, "out of memory");
+    if (text != NULL)
+        OPENSSL_cleanse(text, strlen(text));
+    free(text);
+    free(clean);
+    if (failed == 0) {
+        certificate->not_before_s = validity.not_before_s;
+        certificate->not_after_s = validity.not_after_s;
+    }
+    return failed;
+}
+
+static int obtain(struct certificate *certificate, struct certificates_owner *owner)
+{
+    const struct order_owner steps = {publish, wait_for, owner};
+    struct authority *authority = owner->authority;
+    EVP_PKEY *key;
+    char *request, *chain = NULL;
+    int failed = -1;
+
+    if (state_check_space(owner->directory, SPACE_BYTES) != 0)
+        return authority_fail(authority, "no space for the certificate in %s: %s",
+                              owner->config->acme_state_dir, strerror(errno));
+    if (open_account(owner) != 0)
+        return -1;
+    key = credentials_new_key((enum config_acme_key)owner->config->acme_key);
+    request = key != NULL ? credentials_request(key, certificate->name) : NULL;
+    if (request != NULL)
+        chain = order_obtain(authority, &steps, certificate->name, request);
+    else
+        authority_fail(authority, "cannot make a key and a signing request: out of memory");
+    if (chain != NULL)
+        failed = accept_chain(certificate, owner, key, chain);
+    free(chain);
+    free(request);
+    EVP_PKEY_free(key);
+    return failed;
+}
+
+static void report_success(const struct certificate *certificate, struct link *link)
+{
+    char until[40], next[40];
+
+    link_report_certificate(link);
+    write_time(certificate->not_after_s, until, sizeof(until));
+    write_time(certificate->next_s, next, sizeof(next));
+    link_log(link, LEVEL_INFO, "%s: certificate obtained, valid until %s; renewal from %s",
+             certificate->name, until, next);
+}
+
+static void report_failure(const struct certificate *certificate,
+                           const struct certificates_owner *owner, int64_t now_s)
+{
+    int64_t left_s = certificate->not_after_s - now_s;
+    char next[40], left[64] = "";
+
+    write_time(certificate->next_s, next, sizeof(next));
+    if (left_s > 0)
+        snprintf(left, sizeof(left), "; the one in use is valid for %ld more days",
+                 (long)(left_s / 86400));
+    link_log(owner->link, LEVEL_WARN, "%s: no certificate: %s; next attempt: %s%s",
+             certificate->name, owner->authority->why, next, left);
+}
+
+void certificate_request(struct certificate *certificate, struct certificates_owner *owner)
+{
+    struct authority *authority = owner->authority;
+    int64_t now_s;
+
+    link_log(owner->link, LEVEL_INFO, "%s: requesting a certificate", certificate->name);
+    if (obtain(certificate, owner) == 0) {
+        int64_t soonest_s = (int64_t)time(NULL) + owner->config->acme_retry / 1000;
+
+        certificate->failures = 0;
+        certificate->next_s = plan_renewal(certificate);
+        if (certificate->next_s <
+            soonest_s) /* the authority's clock, or its certificates, are odd */
+            certificate->next_s = soonest_s;
+        store_plan(certificate, owner, "");
+        report_plan(certificate, owner, "");
+        report_success(certificate, owner->link);
+        return;
+    }
+    if (!link_pulse(owner->link)) /* the server stops: this was no failure */
+        return;
+    now_s = (int64_t)time(NULL);
+    if (authority->account_unknown)
+        authority->account[0] = '\0';
+    certificate->failures++;
+    certificate->next_s =
+        now_s + schedule_retry(certificate->failures, owner->config->acme_retry / 1000,
+                               authority->retry_after_s, random_number());
+    store_plan(certificate, owner, authority->why);
+    report_plan(certificate, owner, authority->why);
+    report_failure(certificate, owner, now_s);
+}

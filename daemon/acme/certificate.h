@@ -1,0 +1,38 @@
+/*
+ * The certificate of one name: its files, when it is requested next, and one attempt to obtain it. The
+ * ACME process.
+ */
+#ifndef DAEMON_ACME_CERTIFICATE_H
+#define DAEMON_ACME_CERTIFICATE_H
+
+#include "daemon/acme/authority.h"
+#include "daemon/acme/link.h"
+#include "daemon/acme/order.h"
+#include "daemon/config/config.h"
+
+/* What all certificates share. All borrowed. */
+struct certificates_owner {
+    const struct config *config;
+    int directory; /* descriptor of the state directory */
+    struct link *link;
+    struct authority *authority;
+    char thumbprint[64]; /* of the account's key */
+};
+
+struct certificate {
+    uint32_t number;                   /* of the name in the configuration */
+    const char *name;                  /* borrowed */
+    int64_t not_before_s, not_after_s; /* of the one in use; 0: none */
+    int64_t next_s;                    /* when it is requested next */
+    uint32_t failures;                 /* since the last success */
+    const char *directory;             /* of the authority, by URL; borrowed */
+};
+
+/* Reads the files of the name with NUMBER in the configuration, and plans and reports its next attempt. */
+void certificate_init(struct certificate *certificate, const struct certificates_owner *owner,
+                      uint32_t number);
+
+/* Requests it, whatever next_s is, and plans the next attempt. Reports the result to the master. */
+void certificate_request(struct certificate *certificate, struct certificates_owner *owner);
+
+#endif

@@ -1,0 +1,165 @@
+#include "daemon/acme/link.h"
+
+#include "common/clock.h"
+#include "daemon/base/channel.h"
+#include "daemon/base/loop.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct link {
+    struct event_base *base;
+    struct channel *channel;
+    struct event *timer;
+    bool ended;        /* the master has gone, or closed the channel */
+    bool expired;      /* the timer has ended */
+    bool set;          /* the workers answer the last challenge */
+    uint64_t alive_ns; /* time of the last sign of life, monotonic */
+};
+
+static void on_message(void *owner, int kind, const void *data, size_t length, int fd)
+{
+    struct link *link = owner;
+
+    (void)kind, (void)data, (void)length, (void)fd; /* there is only one kind */
+    link->set = true;
+}
+
+static void on_closed(void *owner)
+{
+    struct link *link = owner;
+
+    link->ended = true;
+}
+
+static void on_fault(void *owner, const char *what)
+{
+    (void)what;
+    on_closed(owner);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *argument)
+{
+    struct link *link = argument;
+
+    (void)fd, (void)what;
+    link->expired = true;
+}
+
+struct link *link_new(int fd)
+{
+    struct link *link = calloc(1, sizeof(*link));
+    const struct channel_owner owner = {
+        .message = on_message, .closed = on_closed, .fault = on_fault, .owner = link};
+
+    if (link == NULL)
+        return NULL;
+    link->base = event_base_new();
+    if (link->base != NULL) {
+        link->channel = channel_open(link->base, fd, ROUTE_ACME_ORDERS, &owner);
+        link->timer = event_new(link->base, -1, 0, on_timer, link);
+    }
+    if (link->channel != NULL && link->timer != NULL)
+        return link;
+    link_free(link);
+    return NULL;
+}
+
+void link_free(struct link *link)
+{
+    channel_close(link->channel);
+    loop_free_event(link->timer);
+    if (link->base != NULL)
+        event_base_free(link->base);
+    free(link);
+}
+
+static void show_life(struct link *link)
+{
+    uint64_t now = clock_monotonic_ns();
+
+    if (now - link->alive_ns < NS_PER_S)
+        return;
+    link->alive_ns = now;
+    channel_send(link->channel, MESSAGE_ACME_ALIVE, NULL, 0, -1, false);
+}
+
+bool link_pulse(void *context)
+{
+    struct link *link = context;
+
+    show_life(link);
+    event_base_loop(link->base, EVLOOP_NONBLOCK);
+    return !link->ended;
+}
+
+/* Waits until the next event or for MS. */
+static void run(struct link *link, uint64_t ms)
+{
+    link->expired = false;
+    loop_start_timer(link->timer, ms);
+    event_base_loop(link->base, EVLOOP_ONCE);
+    event_del(link->timer);
+}
+
+bool link_wait(void *context, uint32_t ms)
+{
+    struct link *link = context;
+    uint64_t end = clock_monotonic_ns() + ms * NS_PER_MS, now;
+
+    while (!link->ended && (now = clock_monotonic_ns()) < end) {
+        uint64_t left_ms = (end - now) / NS_PER_MS + 1;
+
+        show_life(link);
+        run(link, left_ms < 1000 ? left_ms : 1000);
+    }
+    return !link->ended;
+}
+
+void link_log(struct link *link, enum level level, const char *format, ...)
+{
+    _Alignas(
+        struct message_acme_event) char space[sizeof(struct message_acme_event) + ACME_EVENT_BYTES];
+    struct message_acme_event *message = (struct message_acme_event *)space;
+    va_list arguments;
+
+    message->level = (uint32_t)level;
+    va_start(arguments, format);
+    vsnprintf(message->text, ACME_EVENT_BYTES, format, arguments);
+    va_end(arguments);
+    channel_send(link->channel, MESSAGE_ACME_EVENT, message,
+                 sizeof(*message) + strlen(message->text) + 1, -1, false);
+}
+
+int link_publish(struct link *link, const char *token, const char *thumbprint)
+{
+    struct message_acme_challenge message = {0};
+
+    snprintf(message.token, sizeof(message.token), "%s", token);
+    snprintf(message.thumbprint, sizeof(message.thumbprint), "%s", thumbprint);
+    link->set = false;
+    if (channel_send(link->channel, MESSAGE_ACME_CHALLENGE, &message, sizeof(message), -1, false) !=
+        0)
+        return -1;
+    while (!link->set && !link->ended) {
+        show_life(link);
+        run(link, 1000);
+    }
+    return link->ended ? -1 : 0;
+}
+
+void link_report_plan(struct link *link, uint32_t name, int64_t next_s, uint32_t failures,
+                      const char *error)
+{
+    struct message_acme_plan message = {.name = name, .failures = failures, .next_s = next_s};
+
+    snprintf(message.error, sizeof(message.error), "%s", error);
+    channel_send(link->channel, MESSAGE_ACME_PLAN, &message, sizeof(message), -1, false);
+}
+
+void link_report_certificate(struct link *link)
+{
+    channel_send(link->channel, MESSAGE_ACME_CERTIFICATE, NULL, 0, -1, false);
+}

@@ -1,0 +1,39 @@
+/* The ACME process's side of its channel to the master: signs of life, events, challenges. */
+#ifndef DAEMON_ACME_LINK_H
+#define DAEMON_ACME_LINK_H
+
+#include "common/macros.h"
+#include "common/tables.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct link;
+
+/* FD, which it takes over, leads to the master. NULL: out of memory. */
+struct link *link_new(int fd);
+void link_free(struct link *link);
+
+/* Sends a sign of life if it is time for one. Returns false if the process must end. CONTEXT is the link. */
+bool link_pulse(void *context);
+
+/* The same while it waits for MS. */
+bool link_wait(void *context, uint32_t ms);
+
+/* Sends an event to log. */
+void link_log(struct link *link, enum level level, const char *format, ...) PRINTF_LIKE(3, 4);
+
+/*
+ * Has the workers answer the challenge of TOKEN ("": none) with THUMBPRINT. Returns 0 when they do, or
+ * -1 if the process must end.
+ */
+int link_publish(struct link *link, const char *token, const char *thumbprint);
+
+/* When the certificate of NAME, its number in the configuration, is requested next; ERROR: of the last attempt. */
+void link_report_plan(struct link *link, uint32_t name, int64_t next_s, uint32_t failures,
+                      const char *error);
+
+/* A certificate in the state directory is new. */
+void link_report_certificate(struct link *link);
+
+#endif

@@ -1,0 +1,242 @@
+#include "daemon/acme/order.h"
+
+#include "common/clock.h"
+#include "daemon/base/messages.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    POLL_FIRST_MS = 250,
+    POLL_MAX_MS = 10 * 1000,
+    POLL_SECONDS = 300, /* after which an authorisation or order has failed */
+    AUTHORIZATIONS_MAX = 8,
+};
+
+struct order {
+    struct authority *authority;
+    const struct order_owner *owner;
+    const char *name;
+    char url[AUTHORITY_URL_MAX];
+    json_t *json; /* as last received */
+};
+
+static const char *status_of(const json_t *json)
+{
+    return authority_text(json, "status");
+}
+
+static int stopped(struct authority *authority)
+{
+    return authority_fail(authority, "the server stops");
+}
+
+/* Fails with the problem in JSON. */
+static int refused(const struct order *order, const char *what, const json_t *json)
+{
+    char problem[AUTHORITY_WHY - 100];
+
+    authority_problem(json_object_get(json, "error"), problem, sizeof(problem));
+    return authority_fail(order->authority, "%s is %.20s: %s", what, status_of(json), problem);
+}
+
+/* Reads URL into *JSON, whose old value it frees; *RETRY_S is the delay that the authority requests. */
+static int refresh(struct authority *authority, const char *url, json_t **json, uint32_t *retry_s)
+{
+    struct authority_answer answer;
+
+    if (authority_post(authority, url, NULL, &answer) != 0)
+        return -1;
+    json_decref(*json);
+    *json = json_incref(answer.json);
+    *retry_s = answer.retry_after_s;
+    authority_answer_free(&answer);
+    return *json != NULL ? 0 : authority_fail(authority, "%.100s: not a JSON object", url);
+}
+
+/* Reads URL into *JSON until its status is neither PENDING nor "processing". */
+static int await(const struct order *order, const char *url, const char *pending, json_t **json)
+{
+    uint64_t give_up = clock_monotonic_ns() + POLL_SECONDS * NS_PER_S;
+    uint32_t wait_ms = POLL_FIRST_MS, retry_s = 0;
+
+    while (strcmp(status_of(*json), pending) == 0 || strcmp(status_of(*json), "processing") == 0) {
+        if (clock_monotonic_ns() > give_up)
+            return authority_fail(order->authority, "%.100s is still %s after %d s", url,
+                                  status_of(*json), POLL_SECONDS);
+        if (retry_s > 0)
+            wait_ms = retry_s * 1000 < POLL_MAX_MS ? retry_s * 1000 : POLL_MAX_MS;
+        if (!order->owner->wait(order->owner->context, wait_ms))
+            return stopped(order->authority);
+        wait_ms = 2 * wait_ms < POLL_MAX_MS ? 2 * wait_ms : POLL_MAX_MS;
+        if (refresh(order->authority, url, json, &retry_s) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Challenges */
+
+static const json_t *find_challenge(const json_t *authorization)
+{
+    const json_t *list = json_object_get(authorization, "challenges");
+
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *challenge = json_array_get(list, i);
+
+        if (strcmp(authority_text(challenge, "type"), "http-01") == 0)
+            return challenge;
+    }
+    return NULL;
+}
+
+static bool is_token(const char *token)
+{
+    static const char allowed[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+    return token[0] != '\0' && strlen(token) < ACME_TOKEN_BYTES &&
+           strspn(token, allowed) == strlen(token);
+}
+
+/* Publishes CHALLENGE, has the authority look for it, and waits for the result in *AUTHORIZATION. */
+static int respond(const struct order *order, const char *url, const json_t *challenge,
+                   json_t **authorization)
+{
+    struct authority *authority = order->authority;
+    char where[AUTHORITY_URL_MAX];
+    struct authority_answer answer;
+    uint32_t retry_s;
+
+    snprintf(where, sizeof(where), "%s", authority_text(challenge, "url"));
+    if (!is_token(authority_text(challenge, "token")))
+        return authority_fail(authority, "the token of the challenge is not valid");
+    if (order->owner->publish(order->owner->context, authority_text(challenge, "token")) != 0)
+        return stopped(authority);
+    if (authority_post(authority, where, json_object(), &answer) != 0)
+        return -1;
+    authority_answer_free(&answer);
+    if (refresh(authority, url, authorization, &retry_s) != 0)
+        return -1;
+    return await(order, url, "pending", authorization);
+}
+
+/* The error of a refused authorization is in its challenge. */
+static int explain_refusal(const struct order *order, const json_t *authorization)
+{
+    const json_t *list = json_object_get(authorization, "challenges");
+
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (json_object_get(json_array_get(list, i), "error") != NULL)
+            return refused(order, "the authorization", json_array_get(list, i));
+    return refused(order, "the authorization", authorization);
+}
+
+static int authorize(const struct order *order, const char *url)
+{
+    json_t *authorization = NULL;
+    const json_t *challenge;
+    uint32_t retry_s;
+    int failed = refresh(order->authority, url, &authorization, &retry_s);
+
+    if (failed == 0 && strcmp(status_of(authorization), "pending") == 0) {
+        challenge = find_challenge(authorization);
+        failed = challenge != NULL ? respond(order, url, challenge, &authorization)
+                                   : authority_fail(order->authority,
+                                                    "the authority offers no http-01 challenge");
+        order->owner->publish(order->owner->context, "");
+    }
+    if (failed == 0 && strcmp(status_of(authorization), "valid") != 0)
+        failed = explain_refusal(order, authorization);
+    json_decref(authorization);
+    return failed;
+}
+
+/* The order */
+
+static int begin(struct order *order)
+{
+    struct authority *authority = order->authority;
+    struct authority_answer answer;
+    json_t *payload =
+        json_pack("{s:[{s:s, s:s}]}", "identifiers", "type", "dns", "value", order->name);
+
+    if (payload == NULL)
+        return authority_fail(authority, "out of memory");
+    if (authority_post(authority, authority->new_order, payload, &answer) != 0)
+        return -1;
+    snprintf(order->url, sizeof(order->url), "%s", answer.location);
+    order->json = json_incref(answer.json);
+    authority_answer_free(&answer);
+    return order->json != NULL && order->url[0] != '\0'
+               ? 0
+               : authority_fail(authority, "%.100s answers without an order", authority->new_order);
+}
+
+static int authorize_all(const struct order *order)
+{
+    json_t *list = json_object_get(order->json, "authorizations");
+    int failed = 0;
+
+    if (json_array_size(list) == 0 || json_array_size(list) > AUTHORIZATIONS_MAX)
+        return authority_fail(order->authority, "the order has %zu authorizations",
+                              json_array_size(list));
+    for (size_t i = 0; i < json_array_size(list) && failed == 0; i++) {
+        const char *url = json_string_value(json_array_get(list, i));
+
+        failed = url != NULL
+                     ? authorize(order, url)
+                     : authority_fail(order->authority, "the order has no valid authorizations");
+    }
+    return failed;
+}
+
+/* Sends the signing request, and waits for the certificate. */
+static int finalize(struct order *order, const char *request)
+{
+    struct authority *authority = order->authority;
+    struct authority_answer answer;
+    uint32_t retry_s;
+
+    if (refresh(authority, order->url, &order->json, &retry_s) != 0 ||
+        await(order, order->url, "pending", &order->json) != 0)
+        return -1;
+    if (strcmp(status_of(order->json), "ready") == 0) {
+        if (authority_post(authority, authority_text(order->json, "finalize"),
+                           json_pack("{s:s}", "csr", request), &answer) != 0)
+            return -1;
+        authority_answer_free(&answer);
+        if (refresh(authority, order->url, &order->json, &retry_s) != 0 ||
+            await(order, order->url, "ready", &order->json) != 0)
+            return -1;
+    }
+    return strcmp(status_of(order->json), "valid") == 0 ? 0
+                                                        : refused(order, "the order", order->json);
+}
+
+static char *download(const struct order *order)
+{
+    const char *url = authority_text(order->json, "certificate");
+    struct authority_answer answer;
+    char *text;
+
+    if (authority_post(order->authority, url, NULL, &answer) != 0)
+        return NULL;
+    text = answer.text;
+    answer.text = NULL;
+    authority_answer_free(&answer);
+    return text;
+}
+
+char *order_obtain(struct authority *authority, const struct order_owner *owner, const char *name,
+                   const char *request)
+{
+    struct order order = {.authority = authority, .owner = owner, .name = name};
+    char *text = NULL;
+
+    if (begin(&order) == 0 && authorize_all(&order) == 0 && finalize(&order, request) == 0)
+        text = download(&order);
+    json_decref(order.json);
+    return text;
+}

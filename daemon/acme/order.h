@@ -1,0 +1,26 @@
+/* One order for a certificate (RFC 8555 section 7.4), from its request to the certificate. The ACME process. */
+#ifndef DAEMON_ACME_ORDER_H
+#define DAEMON_ACME_ORDER_H
+
+#include "daemon/acme/authority.h"
+
+/* What an order needs from its owner. */
+struct order_owner {
+    /*
+     * Has the workers answer the http-01 challenge TOKEN; "": no challenge any more. Returns when they do:
+     * 0, or -1 if the process must end.
+     */
+    int (*publish)(void *context, const char *token);
+    /* Waits for MS, or shorter. Returns false if the process must end. */
+    bool (*wait)(void *context, uint32_t ms);
+    void *context;
+};
+
+/*
+ * Obtains a certificate for NAME by the signing request REQUEST (base64url). Returns its PEM text with the
+ * chain, which the caller frees; or NULL with authority->why.
+ */
+char *order_obtain(struct authority *authority, const struct order_owner *owner, const char *name,
+                   const char *request);
+
+#endif

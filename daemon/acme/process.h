@@ -1,0 +1,60 @@
+/*
+ * The ACME process as the master sees it: starts it, and restarts it if it dies or hangs. It handles
+ * what comes from outside, so its messages are checked like those of workers. The master's loop.
+ */
+#ifndef DAEMON_ACME_PROCESS_H
+#define DAEMON_ACME_PROCESS_H
+
+#include "daemon/acme/acme.h"
+#include "daemon/base/backoff.h"
+#include "daemon/base/channel.h"
+
+#include <sys/types.h>
+
+/* What the process last reported of a name. */
+struct acme_plan {
+    bool known;
+    uint32_t failures;            /* since the last success */
+    int64_t next_s;               /* wall clock */
+    char error[ACME_ERROR_BYTES]; /* of the last attempt; may contain anything but a NUL */
+};
+
+struct acme_process {
+    pid_t pid;                     /* 0: none */
+    struct channel *channel;       /* NULL: none */
+    uint64_t started_ns, heard_ns; /* monotonic clock */
+    struct backoff backoff;
+    uint32_t events; /* that it may still log in this second */
+
+    struct event_base *base; /* borrowed, as is the next */
+    struct segment *segment; /* has the pid and the challenge */
+    struct acme_plan *plan;  /* of each name of the configuration; NULL: no process has run */
+    size_t plan_count;
+    void (*renewed)(void *context); /* a certificate in the state directory is new */
+    void *context;
+};
+
+/*
+ * Forks the process unless it runs or waits for its back-off. The child calls AFTER_FORK(CONTEXT),
+ * which frees the master's resources, and does not return. Sets SETUP's command_fd.
+ */
+void acme_process_start(struct acme_process *process, struct acme_setup *setup,
+                        void (*after_fork)(void *context), void *context);
+
+/*
+ * Once a second: kills the process if it has given no sign of life for TIMEOUT_MS (0: never). Time
+ * before RESUMED_NS, when this process was suspended, does not count.
+ */
+void acme_process_check(struct acme_process *process, uint64_t timeout_ms, uint64_t resumed_ns,
+                        uint64_t now_ns);
+
+/* Call when process PID has ended; HOW describes the end. Returns false if it is not this one. */
+bool acme_process_ended(struct acme_process *process, pid_t pid, const char *how);
+
+/* Ends it, in whatever step it is: its files are always complete. Does nothing without one. */
+void acme_process_stop(struct acme_process *process);
+
+/* Frees; the process ends itself. In a child of the master, too. */
+void acme_process_free(struct acme_process *process);
+
+#endif

@@ -1,0 +1,47 @@
+/*
+ * The files of [acme] state_dir. A file is always complete: it is written beside and renamed. So the
+ * process may end at any time.
+ *
+ *   account.key          key of the account, PEM
+ *   account.json         its URL, and that of the authority's directory
+ *   NAME.pem             key and certificate chain of NAME
+ *   NAME.json            next attempt, and the failures since the last success
+ *   lock                 held by the process that writes here
+ *   self-signed/NAME.*   served until NAME.pem exists; written by the master
+ */
+#ifndef DAEMON_ACME_STATE_H
+#define DAEMON_ACME_STATE_H
+
+#include "daemon/config/config.h"
+
+#include <jansson.h>
+
+enum { STATE_FILE_MAX = 1024 * 1024 };
+
+/*
+ * Makes the directory with mode 0700 if it is missing, and gives it to the user of the workers. The
+ * master. Returns 0, or -1 with WHY.
+ */
+int state_prepare(const struct config *config, char *why, size_t size);
+
+/* The ACME process, and DIRECTORY is a descriptor. */
+
+/* Returns the text of FILE, which the caller frees. NULL with errno. */
+char *state_read(int directory, const char *file);
+
+/* The same as JSON; NULL: there is no such file, or it is no JSON object. */
+json_t *state_read_json(int directory, const char *file);
+
+/* Replaces FILE. Returns 0, or -1 with errno and the old file in place. */
+int state_write(int directory, const char *file, const char *text);
+
+/* The same; frees JSON. NULL: ENOMEM. */
+int state_write_json(int directory, const char *file, json_t *json);
+
+/* Checks that there is space for files of BYTES. Returns 0, or -1 with errno. */
+int state_check_space(int directory, size_t bytes);
+
+/* Returns a descriptor with the lock; -1 with errno (EWOULDBLOCK: another process has it). */
+int state_lock(int directory);
+
+#endif

@@ -1,0 +1,319 @@
+#include "daemon/config/acme.h"
+
+#include "common/escape.h"
+#include "common/macros.h"
+#include "daemon/config/host_find.h"
+#include "daemon/config/lists.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#define LETS_ENCRYPT_TERMS "https://letsencrypt.org/repository/"
+
+static const struct {
+    const char *name, *url;
+} authorities[] = {
+    {"production", "https://acme-v02.api.letsencrypt.org/directory"},
+    {"staging", "https://acme-staging-v02.api.letsencrypt.org/directory"},
+};
+
+enum { EMAIL_MAX = 254, URL_MAX = 1024 };
+
+const char *config_acme_directory(const struct config *config)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(authorities); i++)
+        if (strcmp(config->acme_directory, authorities[i].name) == 0)
+            return authorities[i].url;
+    return config->acme_directory;
+}
+
+/* Names */
+
+static bool ends_with(const char *name, const char *end)
+{
+    size_t length = strlen(name), tail = strlen(end);
+
+    return length >= tail && strcasecmp(name + length - tail, end) == 0;
+}
+
+/* Why no public authority certifies NAME, or NULL. The last ones are reserved: RFC 6761, RFC 6762, RFC 8375. */
+static const char *why_not_public(const char *name)
+{
+    static const char *const reserved[] = {".localhost", ".local",    ".test",     ".example",
+                                           ".invalid",   ".internal", ".home.arpa"};
+    const char *last = strrchr(name, '.');
+
+    if (strchr(name, '*') != NULL)
+        return "a wildcard needs a DNS record of the authority's choice, which webserverd cannot "
+               "make";
+    if (last == NULL)
+        return "a name without a dot is not public";
+    if (strspn(last + 1, "0123456789") == strlen(last + 1))
+        return "an IP address has no name that could be certified";
+    for (size_t i = 0; i < ARRAY_LENGTH(reserved); i++)
+        if (ends_with(name, reserved[i]))
+            return "a name in a domain that is not public";
+    return NULL;
+}
+
+static bool has_name(const struct config_names *names, struct span name)
+{
+    for (size_t i = 0; i < names->count; i++)
+        if (config_host_name_is(names->item[i], name))
+            return true;
+    return false;
+}
+
+/* Returns 0, or -1: out of memory. */
+static int add_name(struct config_names *names, struct span name)
+{
+    char **grown, *copy;
+
+    if (has_name(names, name))
+        return 0;
+    grown = realloc(names->item, (names->count + 1) * sizeof(*grown));
+    if (grown == NULL)
+        return -1;
+    names->item = grown;
+    copy = strndup(name.start, name.length);
+    if (copy == NULL)
+        return -1;
+    for (size_t i = 0; i < name.length; i++)
+        copy[i] = (char)tolower((unsigned char)copy[i]);
+    names->item[names->count++] = copy;
+    return 0;
+}
+
+static int add_listed_names(struct config *config)
+{
+    struct span name = {config->acme_hosts, strlen(config->acme_hosts)}, rest;
+    int failed = 0;
+
+    for (; name.length > 0 && failed == 0; name = rest) {
+        config_section_split(&name, &rest);
+        failed = add_name(&config->acme_names, name);
+    }
+    return failed;
+}
+
+static int add_host_names(struct config *config)
+{
+    int failed = 0;
+
+    for (size_t i = 0; i < config->host_count; i++) {
+        const struct config_host *host = &config->hosts[i];
+
+        for (size_t k = 0; k < host->name_count && failed == 0; k++)
+            if (!host->given[HOST_KEY_certificate] && why_not_public(host->names[k]) == NULL)
+                failed = add_name(&config->acme_names,
+                                  (struct span){host->names[k], strlen(host->names[k])});
+    }
+    return failed;
+}
+
+/* Completing */
+
+/* The state directory that a service manager made, or the usual one. NULL: none, or out of memory. */
+static char *default_state_dir(void)
+{
+    const char *made = getenv("STATE_DIRECTORY"), *state = getenv("XDG_STATE_HOME");
+    const char *home = getenv("HOME");
+    char *path = NULL;
+    int length = -1;
+
+    if (made != NULL && made[0] == '/')
+        length = asprintf(&path, "%.*s/acme", (int)strcspn(made, ":"), made);
+    else if (geteuid() == 0)
+        length = asprintf(&path, "/var/lib/webserverd/acme");
+    else if (state != NULL && state[0] == '/')
+        length = asprintf(&path, "%s/webserverd/acme", state);
+    else if (home != NULL && home[0] == '/')
+        length = asprintf(&path, "%s/.local/state/webserverd/acme", home);
+    return length < 0 ? NULL : path;
+}
+
+void config_acme_complete(struct config_draft *draft)
+{
+    struct config *config = draft->config;
+
+    if (!config->acme_enabled)
+        return;
+    if (config->acme_state_dir[0] == '\0') {
+        char *path = default_state_dir();
+
+        if (path != NULL) {
+            free((void *)config->acme_state_dir);
+            config->acme_state_dir = path;
+        }
+    }
+    if ((config->acme_hosts[0] != '\0' ? add_listed_names(config) : add_host_names(config)) != 0)
+        config_report_error(&draft->report, &draft->set_at[KEY_acme_hosts], "", "out of memory");
+}
+
+/* Checking */
+
+static void check_email(struct config_draft *draft)
+{
+    const char *email = draft->config->acme_email, *at = strchr(email, '@');
+
+    if (email[0] == '\0' || (at != NULL && at != email && at[1] != '\0' &&
+                             strlen(email) <= EMAIL_MAX && strpbrk(email, " \t,;<>\"?&%") == NULL))
+        return;
+    config_report_error(&draft->report, &draft->set_at[KEY_acme_email],
+                        "write one address, as in admin@example.org", "'%.60s' is not an address",
+                        email);
+}
+
+static void check_directory(struct config_draft *draft)
+{
+    const char *url = config_acme_directory(draft->config);
+
+    if (strncasecmp(url, "https://", strlen("https://")) == 0 && strlen(url) <= URL_MAX &&
+        strpbrk(url, " \t\"<>") == NULL)
+        return;
+    config_report_error(
+        &draft->report, &draft->set_at[KEY_acme_directory],
+        "write production, staging, or a URL as in https://ca.example.org/directory",
+        "'%.60s' is no ACME directory", url);
+}
+
+static void check_listed_name(struct config_draft *draft, struct span name)
+{
+    const struct config_place *place = &draft->set_at[KEY_acme_hosts];
+    char text[ACME_NAME_MAX + 1];
+    const char *why = NULL;
+
+    snprintf(text, sizeof(text), "%.*s", (int)name.length, name.start);
+    if (strchr(text, '*') != NULL || strchr(text, '.') == NULL ||
+        strspn(text, "0123456789.") == strlen(text))
+        why = why_not_public(text);
+    if (why != NULL)
+        config_report_error(&draft->report, place, "list names as in www.example.org",
+                            "no certificate for '%.*s': %s", CONFIG_QUOTED(name), why);
+    else if (name.length > ACME_NAME_MAX || !config_is_host_name(name))
+        config_report_error(&draft->report, place,
+                            "list names separated by blanks: example.org www.example.org",
+                            "'%.*s' is not a host name", CONFIG_QUOTED(name));
+}
+
+static void check_names(struct config_draft *draft)
+{
+    const struct config *config = draft->config;
+    const struct config_place *place = &draft->set_at[KEY_acme_hosts];
+    struct span name = {config->acme_hosts, strlen(config->acme_hosts)}, rest;
+
+    for (; name.length > 0; name = rest) {
+        config_section_split(&name, &rest);
+        check_listed_name(draft, name);
+    }
+    if (config->acme_names.count == 0)
+        config_report_error(&draft->report, place,
+                            "set hosts = www.example.org, or give a [host] section a public name",
+                            "[acme] has no name to request a certificate for");
+    if (config->acme_names.count > ACME_NAMES_MAX)
+        config_report_error(&draft->report, place, "list fewer names in hosts",
+                            "[acme] has %zu names (at most %d)", config->acme_names.count,
+                            ACME_NAMES_MAX);
+}
+
+/* http-01 needs an address without TLS, the certificates one with it. */
+static void check_listen(struct config_draft *draft)
+{
+    const struct config_addresses *listen = &draft->config->server_listen;
+    bool tls = config_needs_tls(draft->config), plain = false;
+
+    if (draft->faulty[KEY_server_listen])
+        return;
+    for (size_t i = 0; i < listen->count; i++)
+        plain |= !listen->item[i].tls;
+    if (!tls || !plain)
+        config_report_error(
+            &draft->report, &draft->set_at[KEY_server_listen],
+            "list both, as in listen = *:80 https://*:443",
+            tls ? "[acme] needs an address without https://: the authority connects to port 80"
+                : "[acme] needs an address with https:// that uses the certificates");
+}
+
+static void check_terms(struct config_draft *draft)
+{
+    static const char known[] = "read " LETS_ENCRYPT_TERMS ", then set agree_to_terms = yes";
+    static const char other[] = "read the terms that the authority's directory names "
+                                "(meta.termsOfService), then set agree_to_terms = yes";
+    bool lets_encrypt = draft->config->acme_directory != config_acme_directory(draft->config);
+
+    if (draft->config->acme_agree_to_terms != ACME_TERMS_YES)
+        config_report_error(&draft->report, &draft->set_at[KEY_acme_agree_to_terms],
+                            lets_encrypt ? known : other,
+                            "[acme] obtains certificates only if you agree to the authority's "
+                            "terms");
+}
+
+static void check_files(struct config_draft *draft)
+{
+    const struct config *config = draft->config;
+
+    if (config->acme_state_dir[0] == '\0')
+        config_report_error(&draft->report, &draft->set_at[KEY_acme_state_dir],
+                            "set it to a directory of your own",
+                            "[acme] has no directory for its files: neither STATE_DIRECTORY nor "
+                            "HOME is set");
+    if (config->acme_ca_file[0] != '\0' && access(config->acme_ca_file, R_OK) != 0)
+        config_report_error(&draft->report, &draft->set_at[KEY_acme_ca_file],
+                            "name a readable file in PEM format", "%s: %m", config->acme_ca_file);
+}
+
+void config_acme_check(struct config_draft *draft)
+{
+    if (!draft->config->acme_enabled)
+        return;
+    check_terms(draft);
+    check_email(draft);
+    check_directory(draft);
+    check_names(draft);
+    check_listen(draft);
+    check_files(draft);
+}
+
+/* Printing */
+
+static void describe_host(const struct config *config, const struct config_host *host, FILE *out)
+{
+    for (size_t k = 0; k < host->name_count; k++) {
+        struct span name = {host->names[k], strlen(host->names[k])};
+        const char *why = host->given[HOST_KEY_certificate] ? "its [host] has a certificate"
+                                                            : why_not_public(host->names[k]);
+
+        if (has_name(&config->acme_names, name))
+            continue;
+        fputs("  ", out);
+        escape_print(out, host->names[k]);
+        fprintf(out, ": none: %s\n", why != NULL ? why : "[acme] hosts does not list it");
+    }
+}
+
+void config_acme_describe(const struct config *config, FILE *out)
+{
+    if (!config->acme_enabled)
+        return;
+    fputs("certificates by ACME from ", out);
+    escape_print(out, config_acme_directory(config));
+    fputs("; it connects to port 80 of each name:\n", out);
+    for (size_t i = 0; i < config->acme_names.count; i++) {
+        fputs("  ", out);
+        escape_print(out, config->acme_names.item[i]);
+        fprintf(out, ": one certificate with a key of kind %s, by http-01\n",
+                config->acme_key == ACME_KEY_P256 ? "p256" : "rsa2048");
+    }
+    for (size_t i = 0; i < config->host_count; i++)
+        describe_host(config, &config->hosts[i], out);
+}
+
+void config_acme_free(struct config *config)
+{
+    for (size_t i = 0; i < config->acme_names.count; i++)
+        free(config->acme_names.item[i]);
+    free(config->acme_names.item);
+}

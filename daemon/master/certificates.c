@@ -1,0 +1,161 @@
+#include "daemon/master/certificates.h"
+
+#include "common/clock.h"
+#include "common/json_text.h"
+#include "daemon/tls/context.h"
+
+#include <strings.h>
+
+/* Each reload starts new workers, so a process that has been taken over must not cause many. */
+static const uint64_t RELOAD_PAUSE_NS = 5 * NS_PER_S;
+
+/* A reload that failed is tried again after the pause. */
+static void start_reload(struct certificates *certificates)
+{
+    uint64_t now = clock_monotonic_ns();
+
+    if (!certificates->pending ||
+        (certificates->reloaded_ns != 0 && now - certificates->reloaded_ns < RELOAD_PAUSE_NS))
+        return;
+    if (!reload_renew_certificates(certificates->reload))
+        return;
+    certificates->reloaded_ns = now;
+    certificates->reloading = true;
+    certificates->again = false;
+}
+
+static void on_renewed(void *context)
+{
+    struct certificates *certificates = context;
+
+    certificates->pending = true;
+    certificates->again = certificates->reloading;
+    start_reload(certificates);
+}
+
+void certificates_init(struct certificates *certificates, struct server *server,
+                       struct reload *reload, void (*after_fork)(void *context), void *context)
+{
+    *certificates = (struct certificates){.server = server,
+                                          .reload = reload,
+                                          .after_fork = after_fork,
+                                          .context = context,
+                                          .process = {.base = server->base,
+                                                      .segment = &server->segment,
+                                                      .renewed = on_renewed,
+                                                      .context = certificates}};
+}
+
+/* Without event_reinit(), the child would remove the master's registrations from the shared epoll instance. */
+static void after_fork(void *context)
+{
+    const struct certificates *certificates = context;
+
+    event_reinit(certificates->server->base);
+    certificates->after_fork(certificates->context);
+}
+
+static void reconcile(struct certificates *certificates)
+{
+    const struct server *server = certificates->server;
+    struct acme_setup setup = {.config = server->config,
+                               .segment = &certificates->server->segment,
+                               .lock_fd = server->pid_file.lock_fd};
+
+    if (certificates->wanted && server->config->acme_enabled)
+        acme_process_start(&certificates->process, &setup, after_fork, certificates);
+    else
+        acme_process_stop(&certificates->process);
+}
+
+void certificates_start(struct certificates *certificates)
+{
+    certificates->wanted = true;
+    reconcile(certificates);
+}
+
+void certificates_stop(struct certificates *certificates)
+{
+    certificates->wanted = false;
+    reconcile(certificates);
+}
+
+void certificates_committed(struct certificates *certificates, bool changed)
+{
+    if (certificates->reloading)
+        certificates->pending = certificates->again;
+    certificates->reloading = false;
+    if (!changed)
+        return;
+    acme_process_stop(&certificates->process); /* the next one has the new configuration */
+    reconcile(certificates);
+}
+
+void certificates_check(struct certificates *certificates, uint64_t resumed_ns, uint64_t now_ns)
+{
+    acme_process_check(&certificates->process,
+                       certificates->server->config->workers_heartbeat_timeout, resumed_ns, now_ns);
+    reconcile(certificates);
+    start_reload(certificates);
+}
+
+/* The list */
+
+struct list {
+    const struct certificates *certificates;
+    json_t *json;
+};
+
+/* The plan for a certificate with NAME; NULL: not of [acme], or not reported yet. */
+static const struct acme_plan *find_plan(const struct certificates *certificates, const char *name)
+{
+    const struct config_names *names = &certificates->server->config->acme_names;
+    const struct acme_process *process = &certificates->process;
+
+    for (size_t i = 0; i < names->count && i < process->plan_count; i++)
+        if (strcasecmp(names->item[i], name) == 0)
+            return process->plan[i].known ? &process->plan[i] : NULL;
+    return NULL;
+}
+
+static void append(void *owner, const struct tls_description *description)
+{
+    const struct list *list = owner;
+    const struct acme_plan *plan = NULL;
+    json_t *names = json_array(), *json;
+
+    for (size_t i = 0; i < description->name_count; i++) {
+        json_array_append_new(names, json_text(description->name[i]));
+        if (description->name_count == 1)
+            plan = find_plan(list->certificates, description->name[i]);
+    }
+    json =
+        json_pack("{s:o, s:o, s:I, s:I}", "names", names, "issuer", json_text(description->issuer),
+                  "not_before", (json_int_t)description->not_before_s, "not_after",
+                  (json_int_t)description->not_after_s);
+    if (json != NULL && plan != NULL) {
+        json_object_set_new(json, "next_attempt", json_integer(plan->next_s));
+        json_object_set_new(json, "failures", json_integer(plan->failures));
+        json_object_set_new(json, "error", json_text(plan->error));
+    }
+    json_array_append_new(list->json, json);
+}
+
+json_t *certificates_list(const struct certificates *certificates)
+{
+    struct list list = {certificates, json_array()};
+
+    if (certificates->server->tls != NULL)
+        tls_context_describe(certificates->server->tls, append, &list);
+    return list.json;
+}
+
+bool certificates_process_ended(struct certificates *certificates, pid_t pid, const char *how)
+{
+    return acme_process_ended(&certificates->process, pid, how);
+}
+
+void certificates_free(struct certificates *certificates)
+{
+    acme_process_free(&certificates->process);
+}

@@ -1,0 +1,86 @@
+"""A server with [acme] and its authority, for the tests."""
+import pathlib
+import re
+import ssl
+
+import harness
+from authority import Authority
+from harness import run, until
+
+NAME = "www.test-site.org"
+
+
+class Bench:
+    """The directory of all tests."""
+
+    def __init__(self, programs, directory):
+        self.programs = pathlib.Path(programs).resolve()
+        self.directory = pathlib.Path(directory)
+        self.site = self.directory / "www"
+        self.site.mkdir()
+        (self.site / "small.txt").write_bytes(b"hello\n")
+        self.servers = 0
+        self.state_dirs = 0
+
+    def start(self, authority, names=(NAME,), **settings):
+        """A server that obtains certificates for NAMES. Its http-01 port becomes the authority's."""
+        self.state_dirs += 1
+        keys = {"acme.enabled": "on", "acme.agree_to_terms": "yes", "acme.directory": f"{authority.base}/directory",
+                "acme.ca_file": authority.ca_file, "acme.hosts": " ".join(names), "acme.retry": "1s",
+                "acme.state_dir": self.directory / f"state{self.state_dirs}"}
+        server = Server(self, keys, settings)
+        authority.http_port = server.plain_port
+        return server
+
+    def own_certificate(self):
+        """Settings of [tls] for a certificate that no authority has signed."""
+        files = self.directory / "own.key", self.directory / "own.pem"
+        if not files[0].exists():
+            run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
+                "/CN=own", "-keyout", files[0], "-out", files[1])
+        return {"tls__certificate": files[1], "tls__key": files[0]}
+
+    def authority(self):
+        self.state_dirs += 1
+        return Authority(self.directory / f"authority{self.state_dirs}")
+
+
+class Server(harness.Server):
+    """Methods to look at its certificates."""
+
+    @property
+    def state(self):
+        return pathlib.Path(self.settings["acme.state_dir"])
+
+    def events(self):
+        return [line for line in self.output().splitlines() if " ACME: " in line or "certificate" in line]
+
+    def certificate(self, name=NAME):
+        """Issuer and serial number of the certificate that a client gets."""
+        with self.connect(name) as stream:
+            pem = ssl.DER_cert_to_PEM_cert(stream.getpeercert(True))
+        text = run("openssl", "x509", "-noout", "-issuer", "-serial", "-ext", "subjectAltName", stdin=pem.encode())
+        names = re.findall(r"DNS:([^,\s]+)", text)
+        return re.search(r"CN = (.*)", text)[1], re.search(r"serial=(\w+)", text)[1], names
+
+    def await_certificate(self, name=NAME, issuer="Test authority", other_than=None):
+        """Waits until clients get a certificate of ISSUER with another serial number. Returns the number."""
+        def find():
+            got = self.certificate(name)
+            return got[1] if got[0] == issuer and got[1] != other_than and got[2] == [name] else None
+
+        return until(find, f"a certificate of {issuer}\n{self.output()}")
+
+    def await_event(self, text, count=1):
+        until(lambda: self.output().count(text) >= count, f"{count} x {text!r}\n{self.output()}")
+
+    def acme_pid(self):
+        """Of the ACME process, which alone has the lock of the state directory open."""
+        for directory in pathlib.Path("/proc").iterdir():
+            try:
+                links = [entry.readlink() for entry in (directory / "fd").iterdir()]
+            except (OSError, PermissionError):
+                continue
+            if directory.name.isdigit() and self.state / "lock" in links:
+                return int(directory.name)
+        return 0

@@ -1,0 +1,293 @@
+"""An ACME authority (RFC 8555) for tests, with faults on demand. It signs with the openssl program."""
+import base64
+import http.client
+import http.server
+import json
+import pathlib
+import socket
+import ssl
+import subprocess
+import threading
+import time
+
+PATIENCE_S = 90
+CONFIG = """
+[ca]
+default_ca = this
+[this]
+dir = {directory}
+database = $dir/index.txt
+serial = $dir/serial
+new_certs_dir = $dir
+certificate = $dir/ca.pem
+private_key = $dir/ca.key
+default_md = sha256
+policy = any
+unique_subject = no
+copy_extensions = copy
+[any]
+commonName = optional
+"""
+
+
+def openssl(*words, stdin=b""):
+    done = subprocess.run(["openssl", *map(str, words)], input=stdin, timeout=PATIENCE_S, capture_output=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"openssl {words[0]}: {done.stderr.decode()}")
+    return done.stdout
+
+
+def decode(text):
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+def encode(data):
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def as_pem(label, data):
+    text = base64.encodebytes(data).decode()
+    return f"-----BEGIN {label}-----\n{text}-----END {label}-----\n".encode()
+
+
+def public_key(jwk):
+    """The PEM of a JSON Web Key of P-256: a fixed head of DER, and the point."""
+    head = bytes.fromhex("3059301306072a8648ce3d020106082a8648ce3d030107034200")
+    return as_pem("PUBLIC KEY", head + b"\x04" + decode(jwk["x"]) + decode(jwk["y"]))
+
+
+def integer(data):
+    data = data.lstrip(b"\0") or b"\0"
+    data = (b"\0" if data[0] & 0x80 else b"") + data
+    return bytes([2, len(data)]) + data
+
+
+class Problem(Exception):
+    """An answer that is an error."""
+
+    def __init__(self, status, kind, detail, **fields):
+        super().__init__(detail)
+        self.status, self.kind, self.detail, self.fields = status, kind, detail, fields
+
+
+class Authority:
+    """Runs in a thread. Set FAULTS, a list of functions: each is called with the path of a request, and may return
+    a Problem, bytes (sent as they are, then the connection ends) or None. Certificates begin AGE_S ago and end
+    in LIFE_S."""
+
+    def __init__(self, directory, http_port=None):
+        self.directory = pathlib.Path(directory)
+        self.directory.mkdir()
+        self.http_port = http_port
+        self.age_s, self.life_s = 1, 90 * 86400
+        self.faults = []
+        self.nonces, self.accounts, self.orders, self.requests = set(), {}, [], []
+        self.lock = threading.Lock()
+        self.serial = 0
+        self.make_files()
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self.handler())
+        self.server.daemon_threads = True
+        self.server.handle_error = lambda *_: None  # clients that are killed, or do not trust it
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.directory / "server.pem", self.directory / "server.key")
+        self.context = context
+        self.port = self.server.server_address[1]
+        self.base = f"https://localhost:{self.port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def stop(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+    # Files
+
+    def make_files(self):
+        directory = self.directory
+        for name, words in (("ca", ("-subj", "/CN=Test authority")),
+                            ("server", ("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"))):
+            openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30", *words,
+                    "-keyout", directory / f"{name}.key", "-out", directory / f"{name}.pem")
+        (directory / "index.txt").write_text("")
+        (directory / "serial").write_text("1000\n")
+        (directory / "ca.cnf").write_text(CONFIG.format(directory=directory))
+
+    @property
+    def ca_file(self):
+        return self.directory / "server.pem"
+
+    def sign(self, csr):
+        """The chain for a request in DER."""
+        self.serial += 1
+        name = self.directory / f"order{self.serial}"
+        name.with_suffix(".csr").write_bytes(as_pem("CERTIFICATE REQUEST", csr))
+        stamp = [time.strftime("%Y%m%d%H%M%SZ", time.gmtime(time.time() + offset)) for offset in (-self.age_s, self.life_s)]
+        openssl("ca", "-batch", "-notext", "-config", self.directory / "ca.cnf", "-in", name.with_suffix(".csr"), "-out",
+                name.with_suffix(".pem"), "-startdate", stamp[0], "-enddate", stamp[1], "-subj", "/CN=test")
+        return name.with_suffix(".pem").read_text() + (self.directory / "ca.pem").read_text()
+
+    # Requests
+
+    def handler(authority):  # pylint: disable=no-self-argument
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def setup(self):
+                self.request.settimeout(PATIENCE_S)
+                self.request = authority.context.wrap_socket(self.request, server_side=True)
+                super().setup()
+
+            def log_message(self, *words):  # pylint: disable=arguments-differ
+                pass
+
+            def respond(self):
+                length = int(self.headers.get("Content-Length", "0"))
+                authority.answer(self, self.rfile.read(length))
+
+            do_GET = do_HEAD = do_POST = respond
+
+        return Handler
+
+    def answer(self, handler, body):
+        with self.lock:
+            self.requests.append(handler.path)
+        status, headers, content = 200, {}, {}
+        try:
+            for fault in list(self.faults):
+                result = fault(handler.path)
+                if isinstance(result, bytes):
+                    handler.wfile.write(result)
+                    handler.close_connection = True
+                    return
+                if isinstance(result, Problem):
+                    raise result
+            status, headers, content = self.process(handler.command, handler.path, body)
+        except Problem as problem:
+            status, headers = problem.status, problem.fields
+            content = {"type": f"urn:ietf:params:acme:error:{problem.kind}", "detail": problem.detail}
+        data = content.encode() if isinstance(content, str) else json.dumps(content).encode()
+        handler.send_response(status)
+        for name, value in {"Replay-Nonce": self.new_nonce(), "Content-Length": str(len(data)), **headers}.items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        if handler.command != "HEAD":
+            handler.wfile.write(data)
+
+    def new_nonce(self):
+        with self.lock:
+            nonce = f"nonce{len(self.nonces)}-{time.monotonic_ns()}"
+            self.nonces.add(nonce)
+            return nonce
+
+    def process(self, method, path, body):
+        """Returns status, fields and content."""
+        if path == "/directory":
+            return 200, {}, {name: f"{self.base}/{name}" for name in ("newNonce", "newAccount", "newOrder", "keyChange")}
+        if path == "/newNonce":
+            return 200, {}, ""
+        if method != "POST":
+            raise Problem(405, "malformed", "only POST")
+        account, payload = self.verify(path, body)
+        kind, _, number = path.strip("/").partition("/")
+        if kind == "newAccount":
+            return self.register(account, payload)
+        if kind == "newOrder":
+            return self.new_order(payload)
+        return getattr(self, f"on_{kind}")(self.orders[int(number)], payload)
+
+    def verify(self, path, body):
+        """Checks the signature. Returns the thumbprint of the key, and the payload (None: POST-as-GET)."""
+        message = json.loads(body)
+        protected = json.loads(decode(message["protected"]))
+        if protected["alg"] != "ES256" or protected["url"] != self.base + path:
+            raise Problem(400, "malformed", f"protected header {protected}")
+        with self.lock:
+            if protected["nonce"] not in self.nonces:
+                raise Problem(400, "badNonce", "this nonce is not known")
+            self.nonces.discard(protected["nonce"])
+        if ("jwk" in protected) != (path == "/newAccount"):
+            raise Problem(400, "malformed", "jwk only for newAccount, else kid")
+        jwk = protected["jwk"] if "jwk" in protected else self.accounts.get(protected["kid"].rsplit("/", 1)[1])
+        if jwk is None:
+            raise Problem(400, "accountDoesNotExist", "no account with this URL")
+        raw = decode(message["signature"])
+        first, second = integer(raw[:32]), integer(raw[32:])
+        signature = bytes([0x30, len(first) + len(second)]) + first + second
+        files = [self.directory / f"{threading.get_ident()}.{name}" for name in ("pub", "sig")]
+        files[0].write_bytes(public_key(jwk))
+        files[1].write_bytes(signature)
+        openssl("dgst", "-sha256", "-verify", files[0], "-signature", files[1],
+                stdin=f"{message['protected']}.{message['payload']}".encode())
+        thumbprint = encode(openssl("dgst", "-sha256", "-binary", stdin=json.dumps(
+            jwk, sort_keys=True, separators=(",", ":")).encode()))
+        self.accounts.setdefault(thumbprint, jwk) if path == "/newAccount" else None
+        payload = decode(message["payload"])
+        return thumbprint, json.loads(payload) if payload else None
+
+    # Resources
+
+    def register(self, thumbprint, payload):
+        if payload.get("termsOfServiceAgreed") is not True:
+            raise Problem(403, "userActionRequired", "the terms are not agreed to")
+        self.contact = payload.get("contact")
+        return 201, {"Location": f"{self.base}/account/{thumbprint}"}, {"status": "valid"}
+
+    def new_order(self, payload):
+        with self.lock:
+            number = len(self.orders)
+            order = {"number": number, "name": payload["identifiers"][0]["value"], "status": "pending", "authorization": "pending",
+                     "token": f"token-{number}-{time.monotonic_ns()}", "error": None}
+            self.orders.append(order)
+        return 201, {"Location": f"{self.base}/order/{number}"}, self.on_order(order, None)[2]
+
+    def on_order(self, order, _):
+        number = order["number"]
+        content = {"status": order["status"], "identifiers": [{"type": "dns", "value": order["name"]}],
+                   "authorizations": [f"{self.base}/authorization/{number}"], "finalize": f"{self.base}/finalize/{number}"}
+        if order["status"] == "valid":
+            content["certificate"] = f"{self.base}/certificate/{number}"
+        return 200, {}, content
+
+    def on_authorization(self, order, _):
+        challenge = {"type": "http-01", "url": f"{self.base}/challenge/{order['number']}", "token": order["token"],
+                     "status": order["authorization"]}
+        if order["error"]:
+            challenge["error"] = {"type": "urn:ietf:params:acme:error:unauthorized", "detail": order["error"]}
+        return 200, {}, {"status": order["authorization"], "identifier": {"type": "dns", "value": order["name"]},
+                         "challenges": [{"type": "dns-01", "url": "x", "token": "y"}, challenge]}
+
+    def on_challenge(self, order, payload):
+        if payload != {}:
+            raise Problem(400, "malformed", "the payload must be {}")
+        threading.Thread(target=self.validate, args=(order,), daemon=True).start()
+        return 200, {}, {"status": "processing"}
+
+    def validate(self, order):
+        """Looks for the token as the real one does, but on the port of the test."""
+        thumbprint = next(iter(self.accounts))
+        try:
+            connection = http.client.HTTPConnection("127.0.0.1", self.http_port, timeout=PATIENCE_S)
+            connection.request("GET", f"/.well-known/acme-challenge/{order['token']}", headers={"Host": order["name"]})
+            response = connection.getresponse()
+            got = response.read().decode(errors="replace")
+            if response.status != 200 or got != f"{order['token']}.{thumbprint}":
+                order["error"] = f"the key authorization is wrong: {response.status} {got[:60]}"
+        except (OSError, http.client.HTTPException) as error:
+            order["error"] = f"cannot connect: {error}"
+        order["status"] = "invalid" if order["error"] else "ready"
+        order["authorization"] = "invalid" if order["error"] else "valid"
+
+    def on_finalize(self, order, payload):
+        if order["status"] != "ready":
+            raise Problem(403, "orderNotReady", f"the order is {order['status']}")
+        order["chain"] = self.sign(decode(payload["csr"]))
+        order["status"] = "valid"
+        return self.on_order(order, None)
+
+    def on_certificate(self, order, _):
+        return 200, {"Content-Type": "application/pem-certificate-chain"}, order["chain"]
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

@@ -1,0 +1,21 @@
+#!/usr/bin/env python3
+"""Tests of [acme] against a real server and an authority of our own, and against Pebble where it is installed.
+
+    run.py DIRECTORY [TEST...]     DIRECTORY contains webserverd and wsctl
+
+TEST_PART=2/3 selects every third test, from the second on.
+"""
+import pathlib
+import sys
+
+sys.path.insert(1, str(pathlib.Path(__file__).resolve().parent.parent / "tls"))
+
+# pylint: disable=wrong-import-position
+import failures  # noqa: E402,F401
+import obtaining  # noqa: E402,F401
+import pebble  # noqa: E402,F401
+import processes  # noqa: E402,F401
+from acme_server import Bench  # noqa: E402
+from harness import run_tests  # noqa: E402
+
+sys.exit(run_tests(Bench))

@@ -1,0 +1,154 @@
+/* Signed requests, keys and certificates of ACME, and what an authority may answer. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/macros.h"
+#include "daemon/acme/authority.h"
+#include "daemon/acme/credentials.h"
+#include "daemon/acme/jws.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The key of RFC 7515 appendix A.3, as PEM. Its thumbprint (RFC 7638) was computed with Python. */
+static const char key_text[] = "-----BEGIN PRIVATE KEY-----\n"
+                               "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgjpsQnnGQmL+YBIff\n"
+                               "H1136cspYG6+0iY7X1fCE9+E9LKhRANCAAR/zc4ncPbEXUGDy+5v20t7WAczNXvp\n"
+                               "7xO6z248e9FURcfxRM0bvZt+hyzf7bnuufSzaV1uqQskrYpGIyiFiOWt\n"
+                               "-----END PRIVATE KEY-----\n";
+static const char key_x[] = "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU";
+static const char key_thumbprint[] = "oKIywvGUpTVTyxMQ3bwIIeQUudfr_CkLMjCE19ECD-U";
+
+static void base64url_has_no_padding(void **state)
+{
+    static const struct {
+        const char *bytes, *text;
+    } examples[] = {{"", ""},        {"f", "Zg"},         {"fo", "Zm8"},
+                    {"foo", "Zm9v"}, {"\xfb\xff", "-_8"}, {"foob", "Zm9vYg"}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
+        char *text = base64url(examples[i].bytes, strlen(examples[i].bytes));
+
+        assert_string_equal(text, examples[i].text);
+        free(text);
+    }
+}
+
+static void key_has_the_thumbprint_of_its_members(void **state)
+{
+    EVP_PKEY *key = credentials_key_read(key_text);
+    char thumbprint[JWS_THUMBPRINT_BYTES];
+    json_t *json = jws_public_key(key);
+    char *text = credentials_key_text(key);
+
+    (void)state;
+    assert_int_equal(jws_thumbprint(key, thumbprint), 0);
+    assert_string_equal(thumbprint, key_thumbprint);
+    assert_string_equal(authority_text(json, "x"), key_x);
+    assert_string_equal(text, key_text);
+    free(text);
+    json_decref(json);
+    EVP_PKEY_free(key);
+}
+
+static void rsa_key_is_none_of_an_account(void **state)
+{
+    EVP_PKEY *key = credentials_new_key(ACME_KEY_RSA2048);
+    char thumbprint[JWS_THUMBPRINT_BYTES];
+
+    (void)state;
+    assert_int_equal(jws_thumbprint(key, thumbprint), -1);
+    EVP_PKEY_free(key);
+}
+
+static void request_has_three_parts(void **state)
+{
+    EVP_PKEY *key = credentials_key_read(key_text);
+    const struct jws_header known = {"https://a/b", "nonce", "https://a/account"};
+    const struct jws_header fresh = {"https://a/b", "nonce", NULL};
+    char *body = jws_sign(key, &known, NULL), *other = jws_sign(key, &fresh, NULL);
+    json_t *json = json_loads(body, 0, NULL);
+
+    (void)state;
+    assert_string_equal(authority_text(json, "payload"), "");
+    assert_int_equal(strlen(authority_text(json, "signature")), 86);
+    assert_true(strlen(body) < strlen(other)); /* which has the public key */
+    json_decref(json);
+    free(body);
+    free(other);
+    EVP_PKEY_free(key);
+}
+
+static void problem_is_put_in_words(void **state)
+{
+    static const struct {
+        const char *json, *text;
+    } examples[] = {
+        {"{\"type\": \"urn:ietf:params:acme:error:rateLimited\", \"detail\": \"too many\"}",
+         "too many (rateLimited)"},
+        {"{\"detail\": \"no\", \"subproblems\": [{\"detail\": \"a\"}, 7, {\"detail\": 7}]}",
+         "no; a; ; "},
+        {"{\"type\": 7, \"detail\": null}", "no detail is given"},
+        {"[1, 2]", "no detail is given"},
+        {"nonsense", "no detail is given"},
+    };
+    char text[64];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
+        json_t *json = json_loads(examples[i].json, 0, NULL);
+
+        authority_problem(json, text, sizeof(text));
+        assert_string_equal(text, examples[i].text);
+        json_decref(json);
+    }
+}
+
+static void unusable_certificate_is_refused(void **state)
+{
+    static const char *const examples[] = {
+        "", "nonsense", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", key_text};
+    struct credentials_validity validity;
+    char why[128];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
+        assert_int_equal(
+            credentials_check(examples[i], NULL, "a.b", 0, &validity, why, sizeof(why)), -1);
+        assert_non_null(strstr(why, "not in PEM format"));
+        assert_null(credentials_clean(examples[i]));
+    }
+}
+
+static void request_for_a_certificate_is_made(void **state)
+{
+    EVP_PKEY *key = credentials_key_read(key_text);
+    char *request = credentials_request(key, "www.test-site.org");
+
+    (void)state;
+    assert_non_null(request);
+    assert_null(strpbrk(request, "+/="));
+    free(request);
+    EVP_PKEY_free(key);
+    assert_null(credentials_key_read("nonsense"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(base64url_has_no_padding),
+        cmocka_unit_test(key_has_the_thumbprint_of_its_members),
+        cmocka_unit_test(rsa_key_is_none_of_an_account),
+        cmocka_unit_test(request_has_three_parts),
+        cmocka_unit_test(problem_is_put_in_words),
+        cmocka_unit_test(unusable_certificate_is_refused),
+        cmocka_unit_test(request_for_a_certificate_is_made),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
