@@ -39,6 +39,14 @@ static inline uint64_t client_key(const uint8_t address[CLIENT_ADDRESS_BYTES])
 
 #define CLIENT_SITE_MARK UINT64_C(0xfffe) /* upper bits of the key of a /48; no unicast address */
 
+/* The key of a limit of limit-client with number ID; no address has it. */
+#define CLIENT_LIMIT_MARK UINT64_C(0xfffd)
+
+static inline uint64_t client_limit_key(uint64_t id)
+{
+    return CLIENT_LIMIT_MARK << 48 | (id & UINT64_C(0xffffffffffff));
+}
+
 /* The key of the /48 of the /64 KEY; 0 for other keys. */
 static inline uint64_t client_site_key(uint64_t key)
 {

@@ -22,9 +22,12 @@ static_assert(offsetof(struct segment_thread, metrics) == 128, "raise SEGMENT_MA
 static_assert(sizeof(struct segment_hits) == 24, "raise SEGMENT_MAJOR");
 static_assert(sizeof(struct segment_client) == 16, "raise SEGMENT_MAJOR");
 static_assert(offsetof(struct segment_rate, acme) == 64, "raise SEGMENT_MAJOR");
+static_assert(offsetof(struct segment_rate, limits) == 256, "raise SEGMENT_MAJOR");
 static_assert(sizeof(struct segment_rate_bucket) == 128, "raise SEGMENT_MAJOR");
 static_assert(sizeof(struct segment_acme) == 192, "raise SEGMENT_MAJOR");
 static_assert(sizeof(struct segment_host) == 264, "raise SEGMENT_MAJOR");
+static_assert(sizeof(struct segment_address_limit) == 40, "raise SEGMENT_MAJOR");
+static_assert(offsetof(struct segment_address_limits, entry) == 8, "raise SEGMENT_MAJOR");
 static_assert(offsetof(struct segment_host_counts, latency) == 64, "raise SEGMENT_MAJOR");
 static_assert(sizeof(struct segment_host_counts) == 1152, "raise SEGMENT_MAJOR");
 static_assert(offsetof(struct segment_sample, values) == 24 + 4 * HISTOGRAM_COARSE_BUCKETS,

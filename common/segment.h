@@ -15,7 +15,7 @@
  *   │ EVENTS        │ the master's event ring
  *   │ HISTORY       │ one sample per second, 15 minutes
  *   │ CONFIG        │ the configuration in force, as text
- *   │ RATE          │ the rate limit in force; the challenge that proves control of a name
+ *   │ RATE          │ the rate limit in force; the challenge that proves control of a name; limits of clients
  *   │ HOSTS         │ the hosts that threads count
  *   ├───────────────┤ written by the logger
  *   │ LOGGER        │ the logger's metrics and the write in progress
@@ -68,7 +68,7 @@
 
 enum {
     SEGMENT_MAJOR = 2,
-    SEGMENT_MINOR = 5,
+    SEGMENT_MINOR = 6,
     SEGMENT_SECTIONS_MAX = 24,
     SEGMENT_WORK_WORDS = 12,       /* text of the current work: 95 bytes and the NUL */
     SEGMENT_CACHE_PATH_WORDS = 26, /* path: 207 bytes and the NUL */
@@ -76,6 +76,7 @@ enum {
     SEGMENT_HISTORY_SAMPLES = 900,
     SEGMENT_CONFIG_BYTES = 64 * 1024,
     SEGMENT_HOSTS_MAX = 16384,
+    SEGMENT_ADDRESS_LIMITS_MAX = 64,
     SEGMENT_HOST_NAME_WORDS = 32, /* name: 255 bytes and the NUL */
     SEGMENT_TOKEN_WORDS = 16,     /* token: 127 bytes and the NUL */
     SEGMENT_THUMBPRINT_WORDS = 6, /* thumbprint: 43 bytes, and NULs */
@@ -222,6 +223,20 @@ struct segment_logger {
     _Alignas(CACHE_LINE) segment_metrics metrics;
 };
 
+/* A limit of the command limit-client; written by the master, which changes it while UNTIL_NS is 0. */
+struct segment_address_limit {
+    _Atomic uint64_t until_ns;   /* monotonic clock (release); 0: not in use */
+    _Atomic uint64_t id;         /* never used again */
+    _Atomic uint64_t address[2]; /* the 16 bytes of client_address.h, as they are in memory */
+    _Atomic uint32_t prefix;     /* the bits of it that count: 0 to 128, of IPv4 96 to 128 */
+    _Atomic uint32_t requests_per_second; /* of all clients within; 0: blocked */
+};
+
+struct segment_address_limits {
+    _Alignas(CACHE_LINE) _Atomic uint32_t count; /* of entries in use; 0: workers read no more */
+    struct segment_address_limit entry[SEGMENT_ADDRESS_LIMITS_MAX];
+};
+
 /*
  * The pending http-01 challenge of ACME (RFC 8555 section 8.3), of which there is one at a time. Written
  * by the master, read by workers. `sequence` as in struct segment_activity.
@@ -244,6 +259,7 @@ struct segment_rate {
     uint32_t unused;
     uint64_t seed;            /* of the hash that picks an address's bucket; before `ready` */
     struct segment_acme acme; /* since minor 5; readers of other servers must not use it */
+    struct segment_address_limits limits; /* since minor 6 */
 };
 
 /*
@@ -436,6 +452,11 @@ static inline struct segment_rate *segment_rate(const struct segment *segment)
 static inline struct segment_acme *segment_acme(const struct segment *segment)
 {
     return &segment_rate(segment)->acme;
+}
+
+static inline struct segment_address_limits *segment_address_limits(const struct segment *segment)
+{
+    return &segment_rate(segment)->limits;
 }
 
 static inline struct segment_rate_bucket *segment_rate_bucket(const struct segment *segment,

@@ -7,6 +7,7 @@
 #include "common/tables.h"
 #include "common/units.h"
 #include "console/data/answer_certificates.h"
+#include "console/data/answer_limits.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -507,6 +508,7 @@ static const struct {
 } printers[] = {{"ping", print_ping},
                 {"status", print_status},
                 {"stop", print_stop},
+                {"limit-client", answer_print_limits},
                 {"help", print_help},
                 {"config", print_config},
                 {"reload", print_reload},

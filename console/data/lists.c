@@ -358,7 +358,7 @@ static int take_entry(struct client_list *list, const struct segment_rate_entry 
     uint64_t time_ns = atomic_load_explicit(&entry->time_ns, memory_order_acquire);
 
     row.limited = atomic_load_explicit(&entry->rejected, memory_order_relaxed);
-    if (row.key == 0 || time_ns == SEGMENT_RATE_CHANGING ||
+    if (row.key == 0 || row.key >> 48 == CLIENT_LIMIT_MARK || time_ns == SEGMENT_RATE_CHANGING ||
         atomic_load_explicit(&entry->key, memory_order_acquire) != row.key)
         return 0;
     if (time_ns > now_ns) /* see struct segment_rate_bucket */

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 /*
- * WEBSERVERD_UPGRADE="LINK LOCK FD=ADDRESS FD!ADDRESS FD^ADDRESS FD%ADDRESS FD# ..." with '!' for a
- * shared socket, '^' for an activated one, '%' for one of [metrics] and '#' for the keys of session
- * tickets. Addresses contain no spaces; https:// before one stands for TLS, and before that proxy: for
+ * WEBSERVERD_UPGRADE="LINK LOCK FD=ADDRESS FD!ADDRESS FD^ADDRESS FD%ADDRESS FD# FD@ ..." with '!' for a
+ * shared socket, '^' for an activated one, '%' for one of [metrics], '#' for the keys of session
+ * tickets and '@' for the limits of clients. Addresses contain no spaces; https:// before one stands for TLS, and before that proxy: for
  * the PROXY protocol.
  */
 static const char variable[] = "WEBSERVERD_UPGRADE";
@@ -78,7 +78,7 @@ static int add_socket(struct inheritance *inheritance, int fd, char mark, const 
     return 0;
 }
 
-/* Parses one "FD=ADDRESS" or "FD#". */
+/* Parses one "FD=ADDRESS", "FD#" or "FD@". */
 static int read_word(struct inheritance *inheritance, char *word, char *why, size_t size)
 {
     char *end;
@@ -89,9 +89,13 @@ static int read_word(struct inheritance *inheritance, char *word, char *why, siz
         inheritance->tickets = (int)fd;
         return 0;
     }
-    if (end != word && *end != '\0' && strchr("=!^%", *end) != NULL) {
-        return add_socket(inheritance, (int)fd, *end, end + 1, why, size);
+    if (end != word && strcmp(end, "@") == 0 && inheritance->limits < 0 &&
+        set_inheritable((int)fd, false) == 0) {
+        inheritance->limits = (int)fd;
+        return 0;
     }
+    if (end != word && *end != '\0' && strchr("=!^%", *end) != NULL)
+        return add_socket(inheritance, (int)fd, *end, end + 1, why, size);
     snprintf(why, size, "invalid %s at '%.40s'", variable, word);
     return -1;
 }
@@ -236,6 +240,8 @@ void inheritance_free(struct inheritance *inheritance)
         close(inheritance->lock_fd);
     if (inheritance->tickets >= 0)
         close(inheritance->tickets);
+    if (inheritance->limits >= 0)
+        close(inheritance->limits);
     for (size_t i = 0; i < inheritance->count; i++)
         if (inheritance->socket[i].fd >= 0)
             close(inheritance->socket[i].fd);
@@ -258,6 +264,10 @@ int inheritance_export(const struct inheritance *inheritance)
     if (inheritance->tickets >= 0) {
         fprintf(memory, " %d#", inheritance->tickets);
         set_inheritable(inheritance->tickets, true);
+    }
+    if (inheritance->limits >= 0) {
+        fprintf(memory, " %d@", inheritance->limits);
+        set_inheritable(inheritance->limits, true);
     }
     for (size_t i = 0; i < inheritance->count; i++) {
         char mark = socket[i].activated ? '^'

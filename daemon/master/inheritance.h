@@ -1,6 +1,6 @@
 /*
  * What a master inherits besides its command line. In a binary upgrade: the listen sockets, the
- * lock, the keys of session tickets and a link to the old master (daemon/master/upgrade.h). From a service manager: listen
+ * lock, the keys of session tickets, the limits of clients and a link to the old master (daemon/master/upgrade.h). From a service manager: listen
  * sockets (LISTEN_FDS of sd_listen_fds(3), socket activation). The master, at its start.
  */
 #ifndef DAEMON_INHERITANCE_H
@@ -37,11 +37,13 @@ struct inheritance {
     void *context;
     int lock_fd; /* the old master's pid file, locked; -1: not an upgrade */
     int tickets; /* a file for tls_tickets_restore(); -1: none */
+    int limits;  /* a file for address_limits_restore(); -1: none */
     struct inherited_socket *socket;
     size_t count;
 };
 
-#define INHERITANCE_NONE ((struct inheritance){.link = -1, .lock_fd = -1, .tickets = -1})
+#define INHERITANCE_NONE                                                                           \
+    ((struct inheritance){.link = -1, .lock_fd = -1, .tickets = -1, .limits = -1})
 
 /* True at the start of a binary upgrade, until inheritance_read(). */
 bool inheritance_is_upgrade(void);
@@ -66,7 +68,7 @@ void inheritance_free(struct inheritance *inheritance);
 
 /*
  * The sending side, in the child that executes the new master: makes the descriptors inheritable
- * and sets the environment variable. Only link, lock_fd, tickets and the sockets count. Returns 0, or
+ * and sets the environment variable. Only link, lock_fd, tickets, limits and the sockets count. Returns 0, or
  * -1.
  */
 int inheritance_export(const struct inheritance *inheritance);

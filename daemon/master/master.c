@@ -1,4 +1,5 @@
 #include "daemon/master/master.h"
+#include "daemon/master/address_limits.h"
 
 #include "common/clock.h"
 #include "common/escape.h"
@@ -279,6 +280,7 @@ static void on_second(evutil_socket_t fd, short what, void *argument)
     statistics_store_sample(master->statistics, clock_wall_ns());
     if (server_rotate_tickets(&master->server, now))
         workers_send_tickets(&master->workers);
+    address_limits_expire(&master->server.segment, now);
     handshake_failures_log(&master->tls_failures, &handshake_of_tls, &master->server.segment, now);
     handshake_failures_log(&master->proxy_failures, &handshake_of_proxy, &master->server.segment,
                            now);
@@ -433,6 +435,8 @@ static int acquire_names(struct master *master)
     beside = master->inheritance.pending;
     if (server_create_segment(server, beside, why, sizeof(why)) != 0)
         return fail(why);
+    address_limits_restore(&server->segment, master->inheritance.limits);
+    master->inheritance.limits = -1;
     server_publish_config(server);
     master->control = master->operations->open(master, beside, why, sizeof(why));
     if (master->control == NULL)

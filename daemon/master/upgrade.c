@@ -5,6 +5,7 @@
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
 #include "daemon/base/service.h"
+#include "daemon/master/address_limits.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -139,8 +140,10 @@ void upgrade_child_ended(struct upgrade *upgrade, pid_t pid, const char *how)
 static _Noreturn void execute(const struct upgrade *upgrade, int link)
 {
     const struct server *server = upgrade->server;
-    struct inheritance legacy = {
-        .link = link, .lock_fd = server->pid_file.lock_fd, .tickets = server_save_tickets(server)};
+    struct inheritance legacy = {.link = link,
+                                 .lock_fd = server->pid_file.lock_fd,
+                                 .tickets = server_save_tickets(server),
+                                 .limits = address_limits_save(&server->segment)};
     sigset_t none;
     char why[512];
 

@@ -5,6 +5,7 @@
 #include "common/macros.h"
 #include "common/segment_writer.h"
 #include "daemon/config/lists.h"
+#include "daemon/transaction/address_limit.h"
 #include "daemon/transaction/rate_limit.h"
 
 #include <stdio.h>
@@ -28,6 +29,30 @@ bool admission_of_request(struct transaction *transaction)
     metric_add(context->metrics, METRIC_requests_limited, 1);
     transaction->retry_after_s = (uint32_t)((wait_ns + NS_PER_S - 1) / NS_PER_S);
     return false;
+}
+
+int admission_by_address(struct transaction *transaction)
+{
+    const struct transaction_context *context = transaction->context;
+    const struct segment *segment = context->worker->segment;
+    uint64_t now_ns = context->loop_now_ns, key, wait_ns;
+    struct address_limit limit;
+
+    if (transaction->state->began_ns != 0 ||
+        !address_limit_find(segment, transaction->address, now_ns, &limit))
+        return 0;
+    key = client_limit_key(limit.id);
+    if (limit.requests_per_second == 0) {
+        rate_limit_count(segment, key, now_ns);
+        metric_add(context->metrics, METRIC_requests_blocked, 1);
+        return 403;
+    }
+    wait_ns = rate_limit_charge_at(segment, key, limit.requests_per_second, now_ns);
+    if (wait_ns == 0)
+        return 0;
+    metric_add(context->metrics, METRIC_requests_limited, 1);
+    transaction->retry_after_s = (uint32_t)((wait_ns + NS_PER_S - 1) / NS_PER_S);
+    return 429;
 }
 
 /* Connections */

@@ -1,5 +1,5 @@
 /*
- * Admission: requests by the rate limit of the client's address, connections by [connections] max
+ * Admission: requests by the limits of the client's address, connections by [connections] max
  * and max_per_ip. The owning thread.
  */
 #ifndef DAEMON_TRANSACTION_ADMISSION_H
@@ -15,6 +15,14 @@
 bool admission_of_request(struct transaction *transaction);
 
 /*
+ * The status with which to reject a request, when it is processed for the first time, because of a limit
+ * of its client set by command: 403 if that blocks it, 429 if its rate is exceeded
+ * (transaction->retry_after_s as above), 0: accept it.
+ */
+int admission_by_address(struct transaction *transaction);
+
+/*
+ * Counts a connection from ADDRESS against max_per_ip, which proxies of [proxy] trusted do not have. If ADMITTED it was open before and may
  * exceed it.
  */
 enum client_limit_verdict admission_of_connection(const struct worker_context *worker,

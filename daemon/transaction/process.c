@@ -5,6 +5,7 @@
 #include "daemon/base/probes.h"
 #include "daemon/http/forwarded.h"
 #include "daemon/http/target.h"
+#include "daemon/transaction/address_limit.h"
 #include "daemon/transaction/admission.h"
 #include "daemon/transaction/authentication.h"
 #include "daemon/transaction/cors.h"
@@ -166,12 +167,18 @@ static enum transaction_result respond(struct transaction *transaction)
     enum http_method method = transaction->request->method;
     struct resource *resource = NULL;
     enum transaction_result challenged;
+    int status;
 
     if (UNLIKELY(challenge_is_pending(transaction)) && handler_challenge(transaction, &challenged))
         return challenged;
     if (UNLIKELY(transaction->client->secure) && transaction->context->worker->sites.count > 1 &&
         is_misdirected(transaction))
         return reply_error(transaction, 421);
+    if (UNLIKELY(address_limits_exist(transaction->context->worker->segment)) &&
+        (status = admission_by_address(transaction)) != 0) {
+        transaction->may_wait = false; /* when processed again it would be accepted */
+        return reply_error(transaction, status);
+    }
     if (UNLIKELY(rate_limit_is_on(transaction->context->worker->segment)) &&
         !admission_of_request(transaction)) {
         transaction->may_wait = false; /* when processed again it would be charged again */

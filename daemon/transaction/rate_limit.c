@@ -50,16 +50,23 @@ void rate_limit_prepare(const struct segment *segment)
         rate->seed = clock_wall_ns();
 }
 
-/* FACTOR times the limit. The interval is rounded up so that the rate is never exceeded. */
+/* The interval is rounded up so that the rate is never exceeded. */
+static struct rate make_rate(uint64_t per_second, uint64_t burst)
+{
+    uint64_t interval = (NS_PER_S + per_second - 1) / per_second;
+
+    return (struct rate){interval, (burst - 1) * interval};
+}
+
+/* FACTOR times the limit. */
 static struct rate rate_of(const struct segment *segment, uint64_t factor)
 {
     const struct segment_rate *rate = segment_rate(segment);
     uint64_t per_second =
         factor * atomic_load_explicit(&rate->requests_per_second, memory_order_relaxed);
     uint64_t burst = factor * atomic_load_explicit(&rate->burst, memory_order_relaxed);
-    uint64_t interval = (NS_PER_S + per_second - 1) / per_second;
 
-    return (struct rate){interval, (burst - 1) * interval};
+    return make_rate(per_second, burst);
 }
 
 static struct segment_rate_bucket *bucket_of(const struct segment *segment, uint64_t key)
@@ -243,4 +250,34 @@ uint64_t rate_limit_charge(const struct segment *segment, uint64_t key, uint64_t
     if (wait_ns == 0 && site != 0)
         wait_ns = charge_key(segment, site, &of_site, now_ns);
     return wait_ns;
+}
+
+uint64_t rate_limit_charge_at(const struct segment *segment, uint64_t key,
+                              uint32_t requests_per_second, uint64_t now_ns)
+{
+    const struct rate rate = make_rate(requests_per_second, requests_per_second);
+
+    return charge_key(segment, key, &rate, now_ns);
+}
+
+void rate_limit_count(const struct segment *segment, uint64_t key, uint64_t now_ns)
+{
+    static const struct rate full_speed = {1, 0};
+    struct segment_rate_bucket *bucket = bucket_of(segment, key);
+    struct segment_rate_entry *entry = find(bucket, key);
+    uint64_t wait_ns = 0;
+
+    if (entry == NULL) {
+        charge_or_replace(bucket, key, &full_speed, now_ns, &wait_ns);
+        entry = find(bucket, key);
+    }
+    if (entry != NULL)
+        atomic_fetch_add_explicit(&entry->rejected, 1, memory_order_relaxed);
+}
+
+uint64_t rate_limit_rejected(const struct segment *segment, uint64_t key)
+{
+    const struct segment_rate_entry *entry = find(bucket_of(segment, key), key);
+
+    return entry != NULL ? atomic_load_explicit(&entry->rejected, memory_order_relaxed) : 0;
 }

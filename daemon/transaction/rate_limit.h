@@ -31,4 +31,14 @@ static inline bool rate_limit_is_on(const struct segment *segment)
  */
 uint64_t rate_limit_charge(const struct segment *segment, uint64_t key, uint64_t now_ns);
 
+/* The same with a rate of its own, at least 1, whose burst is that of one second; also while the limit is off. */
+uint64_t rate_limit_charge_at(const struct segment *segment, uint64_t key,
+                              uint32_t requests_per_second, uint64_t now_ns);
+
+/* Counts a rejected request of KEY. */
+void rate_limit_count(const struct segment *segment, uint64_t key, uint64_t now_ns);
+
+/* Rejected requests of KEY; 0 if it is not in the table. Any process. */
+uint64_t rate_limit_rejected(const struct segment *segment, uint64_t key);
+
 #endif

@@ -12,6 +12,7 @@ import access  # noqa: F401
 import cors  # noqa: F401
 import first  # noqa: F401
 import hosts  # noqa: F401
+import limits  # noqa: F401
 import logins  # noqa: F401
 import proxies  # noqa: F401
 import redirects  # noqa: F401

@@ -1,0 +1,173 @@
+/* The command about single clients: limit-client. */
+#include "daemon/control/command.h"
+
+#include "common/clock.h"
+#include "common/units.h"
+#include "daemon/config/value.h"
+#include "daemon/master/address_limits.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { USUAL_MS = 10 * 60 * 1000, LEAST_MS = 1000, CHANGE_BYTES = ADDRESS_LIMIT_TEXT + UNITS_TEXT };
+#define MOST_MS (UINT64_C(30) * 24 * 60 * 60 * 1000)
+
+/* A bare IPv6 address stands for its /64, which one client usually has to itself. */
+static void widen(const char *text, struct network *network)
+{
+    static const uint8_t ipv4[12] = {[10] = 0xff, [11] = 0xff};
+
+    if (strchr(text, '/') != NULL || memcmp(network->address, ipv4, sizeof(ipv4)) == 0)
+        return;
+    network->prefix = 64;
+    memset(network->address + 8, 0, sizeof(network->address) - 8);
+}
+
+/* Returns NULL, or what is wrong with TEXT. */
+static json_t *parse_network(const char *text, struct network *network)
+{
+    enum network_fault fault =
+        strcmp(text, "unix:") == 0 ? NETWORK_NO_ADDRESS : network_parse(text, network);
+
+    switch (fault) {
+    case NETWORK_NO_ADDRESS:
+        return command_error("invalid address '%.64s' (examples: 192.0.2.7, 10.0.0.0/8, ::1/128)",
+                             text);
+    case NETWORK_BAD_PREFIX:
+        return command_error("'%.64s' has an invalid prefix length (IPv4: 0-32, IPv6: 0-128)",
+                             text);
+    case NETWORK_HOST_BITS:
+        return command_error("'%.64s' has bits set after its prefix: write the first address of "
+                             "the network",
+                             text);
+    case NETWORK_GOOD:
+        break;
+    }
+    widen(text, network);
+    return NULL;
+}
+
+/* Parses RATE or "block". Returns NULL, or what is wrong with TEXT. */
+static json_t *parse_rate(const char *text, uint32_t *requests_per_second)
+{
+    uint64_t most = config_value_max(&config_keys[KEY_ratelimit_requests_per_second]), rate = 0;
+
+    if (strcmp(text, "block") != 0 &&
+        (units_parse_number(text, &rate) != 0 || rate < 1 || rate > most))
+        return command_error(
+            "invalid limit '%.64s' (valid: 1-%llu requests per second, block, off)", text,
+            (unsigned long long)most);
+    *requests_per_second = (uint32_t)rate;
+    return NULL;
+}
+
+/* Parses TIME. Returns NULL, or what is wrong with TEXT. */
+static json_t *parse_time(const char *text, uint64_t *time_ms)
+{
+    if (units_parse_time_ms(text, time_ms) == 0 && *time_ms >= LEAST_MS && *time_ms <= MOST_MS)
+        return NULL;
+    return command_error("invalid time '%.64s' (valid: 1s to 720h; examples: 30s, 10m, 2h)", text);
+}
+
+/* Reporting */
+
+static json_t *report_limit(const struct segment *segment, const struct address_limit *limit,
+                            uint64_t now_ns)
+{
+    uint64_t left_ns = limit->until_ns > now_ns ? limit->until_ns - now_ns : 0;
+    char text[NETWORK_TEXT_MAX];
+
+    network_text(&limit->network, text);
+    return json_pack("{s:s, s:b, s:I, s:I, s:I}", "client", text, "blocked",
+                     limit->requests_per_second == 0, "requests_per_second",
+                     (json_int_t)limit->requests_per_second, "remaining_s",
+                     (json_int_t)((left_ns + NS_PER_S - 1) / NS_PER_S), "rejected",
+                     (json_int_t)address_limit_rejected(segment, limit));
+}
+
+static json_t *report_limits(const struct master *master)
+{
+    const struct segment *segment = &master->server.segment;
+    uint64_t now_ns = clock_monotonic_ns();
+    struct address_limit limit;
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < SEGMENT_ADDRESS_LIMITS_MAX; i++)
+        if (address_limit_read(segment, i, &limit))
+            json_array_append_new(list, report_limit(segment, &limit, now_ns));
+    return json_pack("{s:b, s:i, s:o}", "ok", 1, "most", SEGMENT_ADDRESS_LIMITS_MAX, "limits",
+                     list);
+}
+
+static void log_change(const struct call *call, const struct network *network,
+                       const struct address_limit *from, const char *to)
+{
+    char client[NETWORK_TEXT_MAX], what[NETWORK_TEXT_MAX + 20], before[ADDRESS_LIMIT_TEXT];
+
+    network_text(network, client);
+    snprintf(what, sizeof(what), "limit of client %s", client);
+    command_log_change(call, what, from != NULL ? address_limit_describe(from, before) : "none",
+                       to);
+}
+
+/* limit-client */
+
+static json_t *remove_limit(const struct call *call, const struct network *network)
+{
+    const struct segment *segment = &call->master->server.segment;
+    char text[NETWORK_TEXT_MAX];
+    struct address_limit before;
+
+    if (call->count > 2)
+        return command_error("'off' takes no time");
+    if (!address_limits_get(segment, network, &before)) {
+        network_text(network, text);
+        return command_error("%s has no limit; 'limit-client' lists those that have", text);
+    }
+    address_limits_remove(segment, network);
+    log_change(call, network, &before, "none");
+    return report_limits(call->master);
+}
+
+static json_t *set_limit(const struct call *call, struct address_limit *limit)
+{
+    const struct segment *segment = &call->master->server.segment;
+    char change[CHANGE_BYTES], what[ADDRESS_LIMIT_TEXT], time[UNITS_TEXT];
+    uint64_t time_ms = USUAL_MS;
+    struct address_limit before;
+    bool had = address_limits_get(segment, &limit->network, &before);
+    json_t *error = parse_rate(call->argument[1], &limit->requests_per_second);
+
+    if (error == NULL && call->count > 2)
+        error = parse_time(call->argument[2], &time_ms);
+    if (error != NULL)
+        return error;
+    limit->until_ns = clock_monotonic_ns() + time_ms * NS_PER_MS;
+    if (address_limits_set(segment, limit) != 0)
+        return command_error("all %d limits of clients are in use: remove one, or limit a network",
+                             SEGMENT_ADDRESS_LIMITS_MAX);
+    snprintf(change, sizeof(change), "%s for %s", address_limit_describe(limit, what),
+             units_format_time_ms(time, sizeof(time), time_ms));
+    log_change(call, &limit->network, had ? &before : NULL, change);
+    return report_limits(call->master);
+}
+
+struct command_result command_limit_client(const struct call *call)
+{
+    struct address_limit limit = {.id = 0};
+    json_t *error;
+
+    if (call->count == 0)
+        return command_reply(report_limits(call->master));
+    error = parse_network(call->argument[0], &limit.network);
+    if (error == NULL && call->count == 1)
+        error =
+            command_error("say how to limit %.64s: a number of requests per second, block, or off",
+                          call->argument[0]);
+    if (error == NULL && upgrade_pid(call->master->upgrade) != 0)
+        error = command_error("an upgrade is under way: try again when the new master serves");
+    if (error != NULL)
+        return command_reply(error);
+    return command_reply(strcmp(call->argument[1], "off") == 0 ? remove_limit(call, &limit.network)
+                                                               : set_limit(call, &limit));
+}

@@ -1,0 +1,144 @@
+/* Setting, ending and passing on the limits of single clients. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/clock.h"
+#include "common/segment_writer.h"
+#include "daemon/base/memory_file.h"
+#include "daemon/master/address_limits.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define START (UINT64_C(1000) * NS_PER_S)
+
+static struct segment segment;
+
+static int begin(void **state)
+{
+    char name[64], why[256];
+    struct segment_plan plan = {.name = name,
+                                .socket_path = "",
+                                .listening = "",
+                                .max_workers = 1,
+                                .max_threads = 1,
+                                .cache_entries = 1,
+                                .ring_bytes = 4096};
+
+    (void)state;
+    snprintf(name, sizeof(name), "test-limits-%d", (int)getpid());
+    return segment_create(&segment, &plan, why, sizeof(why));
+}
+
+static int end(void **state)
+{
+    (void)state;
+    segment_destroy(&segment);
+    return 0;
+}
+
+static struct address_limit limit_of(const char *text, uint32_t rate, uint64_t until_ns)
+{
+    struct address_limit limit = {.until_ns = until_ns, .requests_per_second = rate};
+
+    assert_int_equal(network_parse(text, &limit.network), NETWORK_GOOD);
+    return limit;
+}
+
+static int set(const char *text, uint32_t rate, uint64_t until_ns)
+{
+    struct address_limit limit = limit_of(text, rate, until_ns);
+
+    return address_limits_set(&segment, &limit);
+}
+
+/* The rate of the limit of TEXT; -1: none. */
+static int get(const char *text)
+{
+    struct address_limit wanted = limit_of(text, 0, 0), limit;
+
+    return address_limits_get(&segment, &wanted.network, &limit) ? (int)limit.requests_per_second
+                                                                 : -1;
+}
+
+static void limit_of_a_network_is_replaced(void **state)
+{
+    struct address_limit network = limit_of("10.0.0.0/8", 0, 0);
+
+    (void)state;
+    assert_int_equal(set("10.0.0.0/8", 1, START), 0);
+    assert_int_equal(set("10.0.0.0/9", 2, START), 0);
+    assert_int_equal(set("10.0.0.0/8", 3, START), 0);
+    assert_int_equal(get("10.0.0.0/8"), 3);
+    assert_int_equal(get("10.0.0.0/9"), 2);
+    assert_int_equal(segment_address_limits(&segment)->count, 2);
+    address_limits_remove(&segment, &network.network);
+    address_limits_remove(&segment, &network.network);
+    assert_int_equal(get("10.0.0.0/8"), -1);
+    assert_int_equal(segment_address_limits(&segment)->count, 1);
+}
+
+static void table_is_bounded(void **state)
+{
+    char text[32];
+
+    (void)state;
+    for (int i = 0; i < SEGMENT_ADDRESS_LIMITS_MAX; i++) {
+        snprintf(text, sizeof(text), "10.0.0.%d", i);
+        assert_int_equal(set(text, 1, START + (uint64_t)i), 0);
+    }
+    assert_int_equal(set("10.0.1.0", 1, START), -1);
+    assert_int_equal(set("10.0.0.7", 9, START), 0); /* it has one already */
+    address_limits_expire(&segment, START);         /* those of 10.0.0.0 and 10.0.0.7 */
+    assert_int_equal(get("10.0.0.0"), -1);
+    assert_int_equal(get("10.0.0.7"), -1);
+    assert_int_equal(get("10.0.0.1"), 1);
+    assert_int_equal(segment_address_limits(&segment)->count, SEGMENT_ADDRESS_LIMITS_MAX - 2);
+    assert_int_equal(set("10.0.1.0", 1, START), 0);
+}
+
+static void limits_are_passed_on(void **state)
+{
+    int fd;
+
+    assert_int_equal(address_limits_save(&segment), -1); /* none */
+    assert_int_equal(set("10.0.0.0/8", 0, START), 0);
+    assert_int_equal(set("2001:db8::/64", 5, START), 0);
+    fd = address_limits_save(&segment);
+    assert_true(fd >= 0);
+    end(state);
+    assert_int_equal(begin(state), 0);
+    address_limits_restore(&segment, fd);
+    assert_int_equal(get("10.0.0.0/8"), 0);
+    assert_int_equal(get("2001:db8::/64"), 5);
+    address_limits_restore(&segment, -1);
+}
+
+static void wrong_file_is_ignored(void **state)
+{
+    int fd = memory_file_open("test");
+
+    (void)state;
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, "limits 1", 8), 8);
+    assert_int_equal(memory_file_seal(fd), 0);
+    address_limits_restore(&segment, fd);
+    assert_false(address_limits_exist(&segment));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(limit_of_a_network_is_replaced, begin, end),
+        cmocka_unit_test_setup_teardown(table_is_bounded, begin, end),
+        cmocka_unit_test_setup_teardown(limits_are_passed_on, begin, end),
+        cmocka_unit_test_setup_teardown(wrong_file_is_ignored, begin, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
