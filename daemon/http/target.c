@@ -330,11 +330,11 @@ bool authority_port_valid(const char *at, const char *end)
 
 bool authority_valid(struct span text, bool port_needed)
 {
-    const char *end = text.start + text.length;
-    const char *host_end;
+    const char *end, *host_end;
 
-    if (text.length == 0)
+    if (text.length == 0) /* its start may be NULL */
         return false;
+    end = text.start + text.length;
     host_end =
         text.start[0] == '[' ? skip_ip_literal(text.start, end) : skip_reg_name(text.start, end);
     if (host_end == NULL || host_end == text.start)
