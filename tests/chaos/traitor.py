@@ -33,6 +33,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
 import zlib
 
 sys.dont_write_bytecode = True
@@ -57,7 +58,7 @@ FATAL = {"random_messages", "hang", "hang_in_future", "exit", "abort", "half_wri
 # Noticed after HEARTBEAT_S, so only some sessions of long runs use them.
 SLOW = {"hang", "hang_in_future"}
 
-VIEWS = ["overview", "threads", "latency", "cache", "log", "top", "config", "events"]
+VIEWS = ["overview", "threads", "latency", "cache", "log", "top", "config", "events", "hosts"]
 EVENT_LINE = re.compile(rb"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d \[(debug|info|warn|error|\?)\] "
                         rb"(master|worker|logger|\?) -?\d+: [\x20-\x7e]*\n")
 FORGED_ROLE = re.compile(rb"\S+ \S+ \[[^]]*\] (master|logger) -?\d+: FORGED")
@@ -85,7 +86,7 @@ class Server:
     def __init__(self, programs, directory, numbers, orders):
         self.programs, self.directory = programs, directory
         self.name = f"traitor-{os.getpid()}"
-        self.port = free_port()
+        self.port, self.metrics_port = free_port(), free_port()
         self.format = numbers.choice(["combined", "json"])
         self.reports = os.path.join(directory, "reports")
         os.mkdir(self.reports)
@@ -127,6 +128,10 @@ format = {self.format}
 access = {self.directory}/access.log
 error = {self.directory}/error.log
 level = debug
+[metrics]
+listen = 127.0.0.1:{self.metrics_port}
+[host a.example]
+[host b.example *.b.example]
 """
 
     def control(self, line):
@@ -360,9 +365,22 @@ class Operator(threading.Thread):
         how = self.numbers.choice([["--json", view], ["--once", view], ["--json"]])
         self.run_program(["wsconsole", "-n", self.server.name, "--wait", "5s", *how])
 
+    def scrape(self):
+        """Reads the metrics, which include those by host."""
+        path = self.numbers.choice(["/metrics", "/status.json"])
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.server.metrics_port}{path}",
+                                        timeout=2 * PATIENCE_S) as answer:
+                text = answer.read()
+        except OSError as error:
+            self.faults.add(f"{path}: {error}")
+            return
+        self.done += 1
+        self.faults.unless(b"b.example" in text, f"{path} has no hosts: {text[:200]!r}")
+
     def run(self):
         while not self.end.is_set():
-            self.numbers.choice([self.command, self.view])()
+            self.numbers.choice([self.command, self.view, self.scrape])()
             time.sleep(0.1)
 
 
@@ -393,7 +411,7 @@ class Console(threading.Thread):
         while not self.end.is_set() and self.process.poll() is None:
             self.drain(0.1)
             if time.monotonic() > key_at:
-                os.write(self.terminal, self.numbers.choice(["1", "2", "3", "4", "5", "6", "7", "8", "9"]).encode())
+                os.write(self.terminal, self.numbers.choice(["1", "2", "3", "4", "5", "6", "7", "8", "9", "0"]).encode())
                 key_at = time.monotonic() + 0.5
 
     def finish(self):

@@ -245,6 +245,26 @@ const char *attack_cache_table(const struct traitor *traitor, struct chance *cha
     return NULL;
 }
 
+/* Half of the counts keep their id, so that readers take the values. */
+const char *attack_host_counts(const struct traitor *traitor, struct chance *chance)
+{
+    const struct segment *segment = segment_of(traitor);
+    uint32_t hosts = segment_count(segment, SEGMENT_HOSTS) < 3 ? 0 : 3;
+    uint64_t end = attack_end_ns();
+
+    while (hosts > 0 && clock_monotonic_ns() < end) {
+        struct segment_host_counts *counts = &segment_host_counts_of(
+            segment, pick_thread(traitor, chance))[chance_below(chance, hosts)];
+
+        if (chance_below(chance, 2) == 0)
+            counts->id = chance_edge(chance);
+        counts->latency_max_ns = chance_edge(chance);
+        counts->values[chance_below(chance, HOST_METRIC_COUNT)] = chance_edge(chance);
+        counts->latency[chance_below(chance, HISTOGRAM_COARSE_BUCKETS)] = chance_edge(chance);
+    }
+    return NULL;
+}
+
 /* These pages belong to all workers. */
 const char *attack_rate_buckets(const struct traitor *traitor, struct chance *chance)
 {
