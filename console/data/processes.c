@@ -1,9 +1,12 @@
 #include "console/data/processes.h"
 
 #include "common/clock.h"
+#include "common/macros.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -249,4 +252,32 @@ double processes_thread_cores(const struct process_table *table, int32_t tid)
     const struct thread_usage *usage = thread_before(table, tid, 0);
 
     return usage == NULL ? NAN : (double)usage->cores;
+}
+
+bool processes_read_recorded(struct process_table *table, const unsigned char *bytes,
+                             uint64_t length)
+{
+    static const uint32_t kept[] = {PROCESSES_MAX, 66};
+    size_t start = offsetof(struct process_table, process), head;
+
+    static_assert(offsetof(struct process_table, thread) ==
+                      offsetof(struct process_table, process) +
+                          PROCESSES_MAX * sizeof(struct process_usage),
+                  "the threads follow the processes");
+    for (size_t i = 0; i < ARRAY_LENGTH(kept); i++) {
+        size_t fewer = (PROCESSES_MAX - kept[i]) * sizeof(struct process_usage);
+
+        if (length + fewer != offsetof(struct process_table, shortage) &&
+            length + fewer != PROCESS_TABLE_RECORDED)
+            continue;
+        head = start + kept[i] * sizeof(struct process_usage);
+        table->shortage = (struct cpu_shortage){0};
+        memcpy(table, bytes, head);
+        memcpy(table->thread, bytes + head, length - head);
+        table->count = table->count < kept[i] ? table->count : kept[i];
+        table->thread_count =
+            table->thread_count < PROCESS_THREADS_MAX ? table->thread_count : PROCESS_THREADS_MAX;
+        return true;
+    }
+    return false;
 }

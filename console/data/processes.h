@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PROCESSES_MAX = 66, PROCESS_THREADS_MAX = 1024 };
+enum { PROCESSES_MAX = 68, PROCESS_THREADS_MAX = 1024 }; /* 64 workers and four others */
 
 struct process_usage {
     uint32_t role; /* enum role */
@@ -57,9 +57,15 @@ struct process_table {
     struct thread_wait wait[PROCESS_THREADS_MAX];
 };
 
-/* The sizes of a recorded table: without and with the shortage. */
-#define PROCESS_TABLE_SHORT    offsetof(struct process_table, shortage)
+/* The size of a recorded table. */
 #define PROCESS_TABLE_RECORDED offsetof(struct process_table, pressure_us)
+
+/*
+ * Reads a recorded table of LENGTH bytes, also of consoles that recorded fewer processes or no
+ * shortage. Returns false, and TABLE is unchanged, if its size is of none of them.
+ */
+bool processes_read_recorded(struct process_table *table, const unsigned char *bytes,
+                             uint64_t length);
 
 /* Reads /proc for all processes and threads in NOW. TABLE holds the last reading on entry. */
 void processes_take(struct process_table *table, const struct snapshot *now);

@@ -251,15 +251,7 @@ static const char *take_block(struct input *input, const unsigned char **bytes, 
 /* A table of another size is from another version: the processes are then unknown. */
 static void take_processes(struct replay *replay, const unsigned char *bytes, uint64_t length)
 {
-    replay->has_processes = length == PROCESS_TABLE_SHORT || length == PROCESS_TABLE_RECORDED;
-    if (!replay->has_processes)
-        return;
-    replay->processes->shortage = (struct cpu_shortage){0};
-    memcpy(replay->processes, bytes, length);
-    if (replay->processes->count > PROCESSES_MAX)
-        replay->processes->count = PROCESSES_MAX;
-    if (replay->processes->thread_count > PROCESS_THREADS_MAX)
-        replay->processes->thread_count = PROCESS_THREADS_MAX;
+    replay->has_processes = processes_read_recorded(replay->processes, bytes, length);
 }
 
 static const char *take_part(struct replay *replay, struct input *input)

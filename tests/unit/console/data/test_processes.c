@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static void stat_file_is_parsed(void **state)
@@ -143,6 +144,37 @@ static void keys_and_metrics_processes_are_listed(void **state)
     assert_int_equal(table.process[1].pid, getppid());
 }
 
+/* Tables of consoles that kept 66 processes, without and with the shortage. */
+static void recorded_table_of_older_console_is_read(void **state)
+{
+    enum { KEPT = 66 };
+    static struct process_table written, read;
+    static unsigned char bytes[sizeof(written)];
+    size_t fewer = (PROCESSES_MAX - KEPT) * sizeof(*written.process);
+    size_t head = offsetof(struct process_table, process) + KEPT * sizeof(*written.process);
+
+    (void)state;
+    written.count = KEPT;
+    written.process[KEPT - 1].pid = 7;
+    written.thread_count = 1;
+    written.thread[0].tid = 9;
+    written.shortage.known = 1;
+    memcpy(bytes, &written, head);
+    memcpy(bytes + head, written.thread, sizeof(written) - offsetof(struct process_table, thread));
+    assert_true(processes_read_recorded(&read, bytes, PROCESS_TABLE_RECORDED - fewer));
+    assert_int_equal(read.count, KEPT);
+    assert_int_equal(read.process[KEPT - 1].pid, 7);
+    assert_int_equal(read.thread[0].tid, 9);
+    assert_int_equal(read.shortage.known, 1);
+    assert_true(
+        processes_read_recorded(&read, bytes, offsetof(struct process_table, shortage) - fewer));
+    assert_int_equal(read.thread[0].tid, 9);
+    assert_int_equal(read.shortage.known, 0);
+    assert_true(processes_read_recorded(&read, (unsigned char *)&written, PROCESS_TABLE_RECORDED));
+    assert_int_equal(read.process[KEPT - 1].pid, 7);
+    assert_false(processes_read_recorded(&read, bytes, PROCESS_TABLE_RECORDED - 1));
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -151,6 +183,7 @@ int main(void)
         cmocka_unit_test(machine_stat_is_parsed),
         cmocka_unit_test(waiting_threads_are_short_of_cpu),
         cmocka_unit_test(keys_and_metrics_processes_are_listed),
+        cmocka_unit_test(recorded_table_of_older_console_is_read),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
