@@ -108,6 +108,12 @@ static uint32_t place_for(struct sketch *sketch, enum sketch_order order,
     return place;
 }
 
+void sketch_clear(struct sketch *sketch)
+{
+    sketch->used = 0;
+    memset(sketch->bucket, 0, sizeof(sketch->bucket));
+}
+
 void sketch_add(struct sketch *sketch, enum sketch_order order, const struct sketch_item *item)
 {
     uint32_t hash = hash_of(item->key, kept_length(item->length)), place = find(sketch, hash, item);
@@ -172,7 +178,7 @@ struct pane {
 };
 
 struct top {
-    struct pane *pane[TOP_PANES]; /* allocated on first use */
+    struct pane *pane[TOP_PANES]; /* allocated on first use; only what is used is touched */
     uint64_t since_ns;            /* start of the known requests; 0: the first pane */
 };
 
@@ -195,22 +201,30 @@ static uint64_t pane_number(uint64_t time_ns)
     return time_ns / (TOP_PANE_S * NS_PER_S) + 1;
 }
 
+static void pane_clear(struct pane *pane, uint64_t number)
+{
+    pane->number = number;
+    pane->seen = pane->missed = 0;
+    for (size_t i = 0; i < TOP_LISTS; i++)
+        sketch_clear(&pane->list[i]);
+}
+
 /* The pane of TIME_NS, cleared if it was reused. NULL: too old, or out of memory. */
 static struct pane *pane_at(struct top *top, uint64_t time_ns)
 {
     uint64_t number = pane_number(time_ns);
     struct pane **place = &top->pane[number % TOP_PANES];
 
-    if (*place == NULL)
-        *place = calloc(1, sizeof(**place));
-    if (*place == NULL || (*place)->number > number)
-        return NULL;
-    if ((*place)->number < number && (*place)->number > 0) {
-        free(*place); /* large and mostly unused: cheaper than clearing it */
-        *place = calloc(1, sizeof(**place));
+    if (*place == NULL) {
+        *place = malloc(sizeof(**place));
+        if (*place == NULL)
+            return NULL;
+        pane_clear(*place, number);
     }
-    if (*place != NULL)
-        (*place)->number = number;
+    if ((*place)->number > number)
+        return NULL;
+    if ((*place)->number < number)
+        pane_clear(*place, number);
     return *place;
 }
 
@@ -348,7 +362,8 @@ int top_collect(const struct top *top, enum top_list list, uint64_t end_ns, int 
     uint64_t panes = (uint64_t)(seconds + TOP_PANE_S - 1) / TOP_PANE_S;
     double floors = 0;
 
-    memset(into, 0, sizeof(*into));
+    into->seen = into->missed = 0;
+    sketch_clear(&into->sketch);
     panes = panes < 1 ? 1 : panes > TOP_PANES - 1 ? TOP_PANES - 1 : panes;
     for (uint64_t i = 0; i < panes && i < last && last - i >= first; i++) {
         const struct pane *pane = top->pane[(last - i) % TOP_PANES];

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct top *top;
 static struct top_view view;
@@ -220,6 +221,35 @@ static void long_keys_are_truncated_and_merged(void **state)
     assert_float_equal(view.sketch.entry[0].count, 2, 0);
 }
 
+static long resident_pages(void)
+{
+    FILE *file = fopen("/proc/self/statm", "re");
+    long pages = 0;
+
+    if (file == NULL || fscanf(file, "%*d %ld", &pages) != 1)
+        fail_msg("cannot read /proc/self/statm");
+    fclose(file);
+    return pages;
+}
+
+/* A pane has room for 1024 keys in each list; it touches what it needs, also when it is used again. */
+static void memory_stays_at_what_keys_need(void **state)
+{
+    enum { ROUND_S = TOP_PANES * TOP_PANE_S, SLACK_BYTES = 4 << 20 };
+    uint64_t second = 1000;
+    long before;
+
+    (void)state;
+    for (uint64_t until = second + ROUND_S; second < until; second++)
+        answer(second, "GET /a HTTP/1.1", 404, 1000);
+    before = resident_pages();
+    for (uint64_t until = second + 3 * ROUND_S; second < until; second++)
+        answer(second, "GET /b HTTP/1.1", 404, 1000);
+    assert_true((resident_pages() - before) * sysconf(_SC_PAGESIZE) <= SLACK_BYTES);
+    assert_string_equal(first(TOP_PATHS, second - 1, ROUND_S)->key, "/b");
+    assert_int_equal(view.sketch.used, 1);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -232,6 +262,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(every_count_is_within_its_bounds, begin, end),
         cmocka_unit_test_setup_teardown(slowest_keys_survive_many_fast_ones, begin, end),
         cmocka_unit_test_setup_teardown(long_keys_are_truncated_and_merged, begin, end),
+        cmocka_unit_test_setup_teardown(memory_stays_at_what_keys_need, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
