@@ -419,7 +419,7 @@ void input_handle_key(struct session *session, int code)
     enum action action = key_action(code);
 
     session->dirty = true;
-    if (is_unseen_question(session) && action != ACTION_CLOSE)
+    if (is_unseen_question(session) && !dialog_is_cancel(code))
         return;
     if ((code & KEY_PASTED) != 0)
         handle_pasted(session, code & ~KEY_PASTED);

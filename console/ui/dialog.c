@@ -38,6 +38,11 @@ static int answers_width(const struct dialog *dialog)
 
 enum { ENTER = '\r', NEWLINE = '\n', ESCAPE = 27, TAB = '\t', CANCEL = 7 /* Ctrl-G */ };
 
+bool dialog_is_cancel(int code)
+{
+    return code == ESCAPE || code == CANCEL;
+}
+
 bool dialog_open(const struct dialog *dialog)
 {
     return dialog->kind != DIALOG_NONE;
@@ -77,7 +82,7 @@ static void confirm_key(struct dialog *dialog, int code)
     if (code == 'y' || code == 'Y' || (dialog->by_return && (code == ENTER || code == NEWLINE))) {
         dialog->kind = DIALOG_NONE;
         yes(context);
-    } else if (code == 'n' || code == 'N' || code == ESCAPE || code == CANCEL || code == 'q') {
+    } else if (code == 'n' || code == 'N' || code == 'q' || dialog_is_cancel(code)) {
         cancel(dialog);
     }
 }
@@ -86,7 +91,7 @@ static void prompt_key(struct dialog *dialog, int code)
 {
     if (code == ENTER || code == NEWLINE) {
         enter(dialog);
-    } else if (code == ESCAPE || code == CANCEL) {
+    } else if (dialog_is_cancel(code)) {
         cancel(dialog);
     } else {
         if (code == TAB && dialog->complete != NULL)

@@ -66,6 +66,9 @@ struct dialog {
 /* True while a question is open: all keys then belong to the dialog. */
 bool dialog_open(const struct dialog *dialog);
 
+/* True if the key cancels a dialog of every kind: Escape or Ctrl-G. */
+bool dialog_is_cancel(int code);
+
 /* Handles a key, given as curses code. */
 void dialog_key(struct dialog *dialog, int code);
 

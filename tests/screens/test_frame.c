@@ -830,6 +830,22 @@ static uint32_t dice(uint32_t *random)
     return *random >> 8;
 }
 
+static void question_is_cancelled_on_a_screen_without_room_for_it(void **state)
+{
+    (void)state;
+    stage_fixture();
+    stage_console(24, 80, NULL, NULL);
+    ASSERT_SHOWS("10.0k total");
+    terminal_type(terminal, ":stop\r");
+    ASSERT_SHOWS("Stop the server?");
+    terminal_resize(terminal, 2, 40);
+    ASSERT_SHOWS("a question: enlarge, or Esc");
+    terminal_type(terminal, "\x07"); /* Ctrl-G */
+    ASSERT_SHOWS("requests/s");
+    terminal_resize(terminal, 24, 80);
+    ASSERT_SHOWS("[1 overview]");
+}
+
 static void overlays_survive_resizes(void **state)
 {
     static const char *const openings[] = {"1", "2", "3",  "4",   "5",       "6",    "8",
@@ -956,6 +972,8 @@ int main(void)
         cmocka_unit_test_teardown(settings_are_read_from_console_ini, stage_teardown),
         cmocka_unit_test_teardown(settings_are_saved_on_request, stage_teardown),
         cmocka_unit_test_teardown(all_terminal_types_work, stage_teardown),
+        cmocka_unit_test_teardown(question_is_cancelled_on_a_screen_without_room_for_it,
+                                  stage_teardown),
         cmocka_unit_test_teardown(overlays_survive_resizes, stage_teardown),
         cmocka_unit_test_teardown(random_keys_and_clicks_do_no_harm, stage_teardown),
     };
