@@ -2,6 +2,7 @@
 
 #include "common/clock.h"
 #include "common/instance.h"
+#include "console/app/tabs.h"
 #include "console/lab/player.h"
 #include "console/scene/help.h"
 #include "console/scene/summary.h"
@@ -18,11 +19,9 @@
 enum {
     LINE_COLUMNS = 512,
     LEAST_TIMELINE = 8,
-    MESSAGE_LINES = 4,
+    MESSAGE_LINES = 8,
     COUNTS_WIDTH = 34, /* minimum width for the numbers of threads and workers */
 };
-
-static const char bar_keys[] = "? help  q quit", help_key[] = "? help";
 
 static const struct snapshot *present(const struct frame *frame)
 {
@@ -35,94 +34,14 @@ static const struct view *shown_view(const struct frame *frame)
     return frame->overlays->subject ? &subject_view : view_table[frame->view];
 }
 
-/* The bar with the tabs */
-
-/* The width of a tab: two blanks and the name; one blank and the name; or, for all but the current
- * view, only the number. */
-enum tabs { TABS_LOOSE, TABS_TIGHT, TABS_NUMBERS };
-
-/* Width of all tabs with names and BLANKS each. */
-static int names_width(int blanks)
-{
-    int width = 0;
-
-    for (size_t i = 0; i < VIEW_COUNT; i++)
-        width += (int)(strlen(key_table[view_table[i]->action].shown) + 1 +
-                       strlen(view_table[i]->name)) +
-                 blanks;
-    return width;
-}
-
-static enum tabs tabs_on(const struct canvas *bar)
-{
-    return names_width(2) <= bar->width       ? TABS_LOOSE
-           : names_width(1) + 1 <= bar->width ? TABS_TIGHT
-                                              : TABS_NUMBERS;
-}
-
-/* Column of the first tab: after the program's name if that fits. */
-static int tabs_from(const struct canvas *bar)
-{
-    int from = 1 + (int)strlen("wsconsole") + 2;
-
-    return from + names_width(2) <= bar->width ? from : 0;
-}
-
-static int tab_width(const struct canvas *bar, size_t view, size_t shown)
-{
-    int key = (int)strlen(key_table[view_table[view]->action].shown);
-    int named = key + 1 + (int)strlen(view_table[view]->name);
-
-    switch (tabs_on(bar)) {
-    case TABS_LOOSE:
-        return named + 2;
-    case TABS_TIGHT:
-        return named + 1;
-    case TABS_NUMBERS:
-        break;
-    }
-    return view == shown ? named + 2 : key + 2;
-}
-
-/* True if the bar shows the keys of help and quit; else the foot shows them. */
-static bool bar_has_keys(const struct canvas *bar)
-{
-    return tabs_from(bar) + names_width(2) + (int)strlen(bar_keys) + 1 <= bar->width;
-}
-
-static void draw_bar(const struct frame *frame, const struct canvas *bar)
-{
-    int x = tabs_from(bar);
-
-    canvas_repeat(bar, 0, 0, bar->width, TONE_BAR, L' ');
-    if (x > 0)
-        canvas_text(bar, 0, 1, TONE_BAR, "wsconsole");
-    for (size_t i = 0; i < VIEW_COUNT; i++) {
-        bool shown = i == frame->view && !frame->overlays->help;
-        bool named = i == frame->view || tabs_on(bar) != TABS_NUMBERS;
-        const char *key = key_table[view_table[i]->action].shown;
-        enum tone tone = shown ? TONE_TAB : TONE_BAR;
-        int end = canvas_print(bar, 0, x + 1, tone, "%s%s%s", key, named ? " " : "",
-                               named ? view_table[i]->name : "");
-
-        if (shown) {
-            canvas_text(bar, 0, x, tone, "[");
-            canvas_text(bar, 0, end, tone, "]");
-        }
-        x += tab_width(bar, i, frame->view);
-    }
-    if (bar_has_keys(bar))
-        canvas_right(bar, 0, bar->width - 1, TONE_BAR, bar_keys);
-}
-
 enum action frame_action_at(const struct screen *screen, int y, int x)
 {
     const struct canvas *foot = &screen->foot;
-    int help = (int)strlen(help_key), keys = (int)strlen(bar_keys), from;
+    int help = (int)strlen(TABS_HELP), keys = (int)strlen(TABS_KEYS), from;
 
     if (screen->tiny)
         return ACTION_NONE;
-    if (!bar_has_keys(foot))
+    if (!tabs_have_keys())
         return y != foot->y                  ? ACTION_NONE
                : x >= foot->width - 1 - help ? ACTION_HELP
                                              : help_brief_at(x);
@@ -132,20 +51,9 @@ enum action frame_action_at(const struct screen *screen, int y, int x)
     return y == foot->y ? help_brief_at(x) : ACTION_NONE;
 }
 
-int frame_view_at(const struct screen *screen, size_t view, int y, int x)
+int frame_view_at(const struct screen *screen, int y, int x)
 {
-    int from = tabs_from(&screen->bar);
-
-    if (screen->tiny || y != screen->bar.y)
-        return -1;
-    for (size_t i = 0; i < VIEW_COUNT; i++) {
-        int width = tab_width(&screen->bar, i, view);
-
-        if (x >= from && x < from + width)
-            return (int)i;
-        from += width;
-    }
-    return -1;
+    return screen->tiny || y != screen->bar.y ? -1 : tabs_view_at(x);
 }
 
 /* The line about the server: identity on the left, numbers of threads and workers on the right */
@@ -154,14 +62,16 @@ int frame_view_at(const struct screen *screen, size_t view, int y, int x)
 static void draw_alert(const struct alert *alert, const struct canvas *head)
 {
     enum tone tone = alert->acknowledged ? TONE_WARN : TONE_BAD;
-    char value[ALERT_VALUE_BYTES], line[ALERT_RULE_BYTES + 2 * ALERT_VALUE_BYTES];
+    char value[ALERT_VALUE_BYTES];
+    struct canvas place;
     int end = head->width;
 
     if (!alert->acknowledged)
         end = canvas_right(head, 0, end, tone, "a acknowledges") - 2;
-    snprintf(line, sizeof(line), "%s %s: %s", alert->active ? "ALERT" : "alert ended,",
-             alert->rule.text, alert_rule_format(&alert->rule, alert->value, value, sizeof(value)));
-    canvas_print(head, 0, 0, tone, "%.*s", end > 0 ? end : 0, line);
+    place = canvas_part(head, 0, 0, 1, end);
+    canvas_print(&place, 0, 0, tone, "%s %s: %s", alert->active ? "ALERT" : "alert ended,",
+                 alert->rule.text,
+                 alert_rule_format(&alert->rule, alert->value, value, sizeof(value)));
 }
 
 static void draw_head(const struct frame *frame, const struct canvas *head)
@@ -241,7 +151,7 @@ static bool draw_mark(const struct frame *frame, const struct canvas *line, int 
     if (mark == NULL || rest.width < LEAST_TIMELINE)
         return false;
     canvas_print(&rest, 0, 0, TONE_BAR_KEY, "%c", mark_table[mark->kind].letter);
-    canvas_cut(&rest, 0, 2, TONE_BAR, mark->text);
+    canvas_text(&rest, 0, 2, TONE_BAR, mark->text);
     return true;
 }
 
@@ -301,9 +211,12 @@ static void draw_time(const struct frame *frame, const struct canvas *line)
 
 static void draw_filter(const struct frame *frame, const struct canvas *line)
 {
+    static const char key[] = "Esc removes it";
+    struct canvas place = canvas_part(line, 0, 0, 1, line->width - (int)sizeof(key) - 1);
+
     canvas_repeat(line, 0, 0, line->width, TONE_BAR, L' ');
-    canvas_print(line, 0, 1, TONE_BAR_KEY, "filter: %s", frame->scene->filter->text);
-    canvas_right(line, 0, line->width - 1, TONE_BAR, "Esc removes it");
+    canvas_print(&place, 0, 1, TONE_BAR_KEY, "filter: %s", frame->scene->filter->text);
+    canvas_right(line, 0, line->width - 1, TONE_BAR, key);
 }
 
 /* The bottom line: a message, else the keys */
@@ -341,14 +254,40 @@ static void draw_message(const struct frame *frame, const struct canvas *foot)
     }
 }
 
+/* Each key does something else live, in the past and in a recording, or nothing. */
+static void draw_hints(const struct frame *frame, const struct canvas *foot, int end)
+{
+    const struct view *view = shown_view(frame);
+    const struct grid *grid = frame->scene->grid;
+    bool frozen = frame->timeline->frozen, replay = frame->replay != NULL;
+    const struct help_context context = {
+        .changes = frame->restriction == NULL && !replay,
+        .list = grid != NULL && grid->rows.height > 0,
+        .selecting = grid != NULL && grid->selecting,
+        .freeze = !replay  ? (frozen ? "resume" : "freeze")
+                  : frozen ? "play"
+                           : "pause",
+        .earlier = replay   ? "5 s back"
+                   : frozen ? "1 s back"
+                            : "past",
+    };
+
+    if (frame->overlays->help || frame->overlays->detail || frame->page != NULL)
+        help_draw_brief_text(foot, 1, end, frame->overlays->help || frame->page != NULL);
+    else
+        help_draw_brief(foot, 1, end,
+                        view->hints_now != NULL ? view->hints_now(frame->view_state) : view->hints,
+                        &context);
+}
+
 static void draw_foot(const struct frame *frame, const struct canvas *foot)
 {
     char summary[TEXT_SHORT * 2];
     int end = foot->width - 1;
 
     canvas_repeat(foot, 0, 0, foot->width, TONE_BAR, L' ');
-    if (!bar_has_keys(foot))
-        end = canvas_right(foot, 0, end, TONE_BAR_KEY, help_key) - 2;
+    if (!tabs_have_keys())
+        end = canvas_right(foot, 0, end, TONE_BAR_KEY, TABS_HELP) - 2;
     if (frame->restriction != NULL)
         end = canvas_right(foot, 0, end, TONE_BAR, frame->restriction) - 2;
     if (frame->recorded > 0)
@@ -365,8 +304,7 @@ static void draw_foot(const struct frame *frame, const struct canvas *foot)
     else if (source_state(frame->source) == SOURCE_ENDED)
         canvas_text(foot, 0, 1, TONE_BAR_KEY, "attaches when it runs again");
     else
-        help_draw_brief(foot, 1, end, shown_view(frame),
-                        frame->restriction == NULL && frame->replay == NULL);
+        draw_hints(frame, foot, end);
 }
 
 /* The body without a daemon: why, and what to do */
@@ -391,6 +329,8 @@ static void draw_view(const struct frame *frame, const struct canvas *body)
 {
     const struct view *view = view_table[frame->view];
 
+    if (frame->scene->grid != NULL)
+        frame->scene->grid->titles = frame->scene->grid->rows = (struct canvas){0};
     if (frame->overlays->subject && frame->scene->subject != NULL)
         subject_draw(&frame->overlays->subject_scroll, frame->scene, frame->subject, body);
     else if (view->ready != NULL && !view->ready(frame->scene))
@@ -448,7 +388,7 @@ static void draw_tiny(const struct frame *frame, const struct canvas *all)
         canvas_text(all, 0, 0, TONE_WARN, source_why(frame->source));
         return;
     }
-    summary_append(line, sizeof(line), all->width, "%s req/s",
+    summary_append(line, sizeof(line), all->width, "%s requests/s",
                    text_count(rate, model_rate(frame->scene->model, METRIC_requests)));
     summary_append(line, sizeof(line), all->width, "threads %" PRIu32 "/%" PRIu32,
                    snapshot_threads_actual(now), now->workers_wanted * now->threads_wanted);
@@ -463,7 +403,7 @@ void frame_draw(const struct frame *frame, const struct screen *screen)
     if (screen->tiny) {
         draw_tiny(frame, &screen->all);
     } else {
-        draw_bar(frame, &screen->bar);
+        tabs_draw(&screen->bar, frame->scene, frame->view, frame->overlays->help);
         if (present(frame) != NULL)
             draw_head(frame, &screen->head);
         draw_body(frame, &screen->body);
@@ -509,7 +449,7 @@ static void write_row(struct lines *lines, const struct scene *scene)
 
     if (out == NULL)
         return;
-    if (!grid_selected(grid, &row))
+    if (grid == NULL || !grid_selected(grid, &row))
         fprintf(out, "It no longer exists.\n");
     else if (grid->list->detail != NULL)
         grid->list->detail(grid->state, scene, row, out);

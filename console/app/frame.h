@@ -54,10 +54,8 @@ void frame_draw(const struct frame *frame, const struct screen *screen);
 /* The action whose key is drawn at Y, X, in the bar or the foot; ACTION_NONE: none. */
 enum action frame_action_at(const struct screen *screen, int y, int x);
 
-/*
- * The index of the view whose tab is at line Y, column X of SCREEN while VIEW is shown; -1: none.
- */
-int frame_view_at(const struct screen *screen, size_t view, int y, int x);
+/* The index of the view whose tab is drawn at line Y, column X; -1: none. */
+int frame_view_at(const struct screen *screen, int y, int x);
 
 /* A popup over the view: the details of the selected row, or a reply of the daemon. Single thread. */
 

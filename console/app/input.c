@@ -7,6 +7,7 @@
 
 #include "common/macros.h"
 #include "console/app/prompt.h"
+#include "console/app/tabs.h"
 
 #include <curses.h>
 #include <string.h>
@@ -186,9 +187,16 @@ static void toggle_lock(struct session *session, int amount)
 
 /* Console */
 
+/* To the next view that has a tab. */
 static void move_view(struct session *session, int step)
 {
-    session_show_view(session, (session->view + VIEW_COUNT + (size_t)step) % VIEW_COUNT);
+    struct scene scene = session_scene(session);
+    size_t view = session->view;
+
+    do
+        view = (view + VIEW_COUNT + (size_t)step) % VIEW_COUNT;
+    while (!tabs_have(&scene, view, session->view));
+    session_show_view(session, view);
 }
 
 static void acknowledge(struct session *session, int amount)
@@ -345,7 +353,7 @@ static void click(struct session *session, int y, int x)
 {
     struct scene scene = session_scene(session);
     const struct view *view = session_view(session);
-    int tab = frame_view_at(&session->screen, session->view, y, x);
+    int tab = frame_view_at(&session->screen, y, x);
     enum action action = frame_action_at(&session->screen, y, x);
     bool again;
 

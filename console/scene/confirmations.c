@@ -207,6 +207,8 @@ static void write_placeholder(const struct request *request, const char *name, c
         write_now(request, value, size);
     else if (strcmp(name, "entries") == 0)
         write_entries(request, value, size);
+    else if (connections == 0)
+        snprintf(value, size, "No open connections");
     else
         snprintf(value, size, "%" PRIu64 " open %s", connections,
                  units_plural(connections, "connection", "connections"));

@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { GROUP_WIDTH = 9, KEY_WIDTH = 11, LINES_MAX = 400, NARROW = 50 };
+enum { GROUP_WIDTH = 9, KEY_WIDTH = 11, LINES_MAX = 400, NARROW = 50, LEAST_TEXT = 30 };
 
 /* A line of the help: a key or a letter with its text. */
 struct line {
     enum tone tone;
     const char *group; /* heading; NULL: same as the line before */
-    char left[20];
+    char left[28];
     int at; /* column of `right` */
     char right[160];
 };
@@ -22,16 +22,28 @@ struct lines {
     int count, width;
 };
 
-/* Adds a line; a text wider than the screen is wrapped. */
+/* The column of the text after LABEL. */
+static int text_column(const char *label)
+{
+    int width = (int)strlen(label);
+
+    return GROUP_WIDTH + (width == 0 ? 0 : width < KEY_WIDTH ? KEY_WIDTH : width + 1);
+}
+
+/*
+ * Adds a line; a text wider than the screen is wrapped. After a label that leaves too little room the
+ * text begins in the next line.
+ */
 static void add(struct lines *lines, const char *group, enum tone tone, const char *left,
                 const char *right)
 {
-    int label = (int)strlen(left);
-    int at = GROUP_WIDTH + (label == 0 ? 0 : label < KEY_WIDTH ? KEY_WIDTH : label + 1);
+    int at = text_column(left);
+    bool apart = lines->width - at < LEAST_TEXT && at > GROUP_WIDTH + KEY_WIDTH;
 
+    at = apart ? GROUP_WIDTH + KEY_WIDTH : at;
     do {
         struct line *line = &lines->line[lines->count];
-        size_t piece = text_piece(right, lines->width - at);
+        size_t piece = apart ? 0 : text_piece(right, lines->width - at);
 
         if (lines->count == LINES_MAX)
             return;
@@ -43,6 +55,7 @@ static void add(struct lines *lines, const char *group, enum tone tone, const ch
         right += strspn(right, " ");
         group = NULL;
         left = "";
+        apart = false;
     } while (*right != '\0');
 }
 
@@ -132,10 +145,22 @@ static struct {
     int from[ACTION_COUNT], to[ACTION_COUNT];
 } drawn;
 
-static bool works(const struct key_info *key, const struct view *view, bool changes)
+static bool works(const struct key_info *key, const struct help_context *context)
 {
-    return key->brief[0] != '\0' && (changes || strcmp(key->group, "Server") != 0) &&
-           (view->list != NULL || strcmp(key->group, "Lists") != 0);
+    return key->brief[0] != '\0' && (context->changes || strcmp(key->group, "Server") != 0) &&
+           (context->list || strcmp(key->group, "Lists") != 0);
+}
+
+static bool hint_works(const struct view_hint *hint, const struct help_context *context)
+{
+    return (context->changes || !hint->changes) && (context->selecting || !hint->selecting);
+}
+
+static const char *brief_of(int action, const struct help_context *context)
+{
+    return action == ACTION_FREEZE    ? context->freeze
+           : action == ACTION_EARLIER ? context->earlier
+                                      : key_table[action].brief;
 }
 
 /* Draws a key and BRIEF at X if they fit before END; returns the column after them. */
@@ -152,18 +177,25 @@ static int draw_hint(const struct canvas *canvas, int x, int end, int action, co
     return x + 2;
 }
 
-void help_draw_brief(const struct canvas *canvas, int x, int end, const struct view *view,
-                     bool changes)
+void help_draw_brief(const struct canvas *canvas, int x, int end, const struct view_hint *hints,
+                     const struct help_context *context)
 {
-    const struct view_hint *hint = view->hints;
-
     memset(&drawn, 0, sizeof(drawn));
-    for (; hint != NULL && hint->brief[0] != '\0'; hint++)
-        if (changes || !hint->changes)
+    for (const struct view_hint *hint = hints; hint != NULL && hint->brief[0] != '\0'; hint++)
+        if (hint_works(hint, context))
             x = draw_hint(canvas, x, end, (int)hint->action, hint->brief);
     for (int i = 0; i < ACTION_COUNT; i++)
-        if (works(&key_table[i], view, changes) && drawn.to[i] == 0)
-            x = draw_hint(canvas, x, end, i, key_table[i].brief);
+        if (works(&key_table[i], context) && drawn.to[i] == 0)
+            x = draw_hint(canvas, x, end, i, brief_of(i, context));
+}
+
+void help_draw_brief_text(const struct canvas *canvas, int x, int end, bool scrolls)
+{
+    memset(&drawn, 0, sizeof(drawn));
+    x = draw_hint(canvas, x, end, ACTION_CLOSE, "close");
+    if (scrolls)
+        draw_hint(canvas, draw_hint(canvas, x, end, ACTION_DOWN, "scroll"), end, ACTION_PAGE_DOWN,
+                  "page");
 }
 
 enum action help_brief_at(int x)

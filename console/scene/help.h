@@ -14,12 +14,24 @@
 void help_draw(struct scroll *scroll, const struct canvas *canvas, const struct view *view,
                const struct snapshot *now);
 
+/* Which keys work at present. */
+struct help_context {
+    bool changes;       /* the server may be changed */
+    bool list;          /* a list is on the screen */
+    bool selecting;     /* a row is selected */
+    const char *freeze; /* what Space does, and Left */
+    const char *earlier;
+};
+
 /*
- * Draws as many keys with a brief word as fit from column X to END, for the last line: those that
- * work in VIEW; CHANGES: the server may be changed.
+ * Draws as many keys with a brief word as fit from column X to END, for the last line: HINTS of the view
+ * (NULL: none), then those that work in every view.
  */
-void help_draw_brief(const struct canvas *canvas, int x, int end, const struct view *view,
-                     bool changes);
+void help_draw_brief(const struct canvas *canvas, int x, int end, const struct view_hint *hints,
+                     const struct help_context *context);
+
+/* The same for a text that covers the view: how to scroll and close it. */
+void help_draw_brief_text(const struct canvas *canvas, int x, int end, bool scrolls);
 
 /* The action whose key help_draw_brief() last drew at column X; ACTION_NONE: none. */
 enum action help_brief_at(int x);

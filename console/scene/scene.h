@@ -97,7 +97,8 @@ struct view_number {
 struct view_hint {
     enum action action;
     const char *brief;
-    bool changes; /* the server */
+    bool changes;   /* the server */
+    bool selecting; /* it works only while a row is selected */
 };
 
 struct view {
@@ -105,6 +106,8 @@ struct view {
     enum action action;            /* the action that shows the view */
     const char *empty;             /* shown while there is no data */
     const struct view_hint *hints; /* ended by an empty `brief`; NULL: none */
+    /* The hints at present, instead of `hints`. NULL: they are always the same. */
+    const struct view_hint *(*hints_now)(const void *state);
     const struct view_number *numbers; /* NULL: none */
     const char *const *help;           /* sentences for the help screen, NULL at the end */
     unsigned wants;                    /* bits of enum wants (console/data/server_info.h) */
@@ -114,6 +117,8 @@ struct view {
     const struct list *lists; /* all of them, if there are several */
     size_t list_count;
 
+    /* True if the view has no tab, because it does not concern the server. NULL: never. */
+    bool (*hidden)(const struct scene *scene);
     /* True if there is data to draw. NULL: always. */
     bool (*ready)(const struct scene *scene);
     /* Draws the whole canvas, of any size; a list with grid_draw(scene->grid, ...). May correct the

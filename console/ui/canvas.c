@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE_MAX_COLUMNS = 1024 };
+enum { LINE_MAX_COLUMNS = 1024, CUT_COLUMNS = 2 };
 
 static int min_int(int a, int b)
 {
@@ -54,10 +54,15 @@ void canvas_cells(const struct canvas *canvas, int y, int x, int count, enum ton
 int canvas_text(const struct canvas *canvas, int y, int x, enum tone tone, const char *text)
 {
     wchar_t cells[LINE_MAX_COLUMNS];
-    size_t count = text_cells(text, cells, LINE_MAX_COLUMNS);
+    int count = (int)text_cells(text, cells, LINE_MAX_COLUMNS), room = canvas->width - x;
 
-    canvas_cells(canvas, y, x, (int)count, tone, cells);
-    return x + (int)count;
+    if (count > room && room > CUT_COLUMNS && x >= 0) {
+        canvas_cells(canvas, y, x, room, tone, cells);
+        canvas_cells(canvas, y, x + room - CUT_COLUMNS, CUT_COLUMNS, tone, L"..");
+    } else {
+        canvas_cells(canvas, y, x, count, tone, cells);
+    }
+    return x + count;
 }
 
 int canvas_print(const struct canvas *canvas, int y, int x, enum tone tone, const char *format, ...)
@@ -82,15 +87,6 @@ int canvas_item(const struct canvas *canvas, int y, int x, enum tone tone, const
     if (x + text_columns(text) > canvas->width)
         return x;
     return canvas_text(canvas, y, x, tone, text);
-}
-
-int canvas_cut(const struct canvas *canvas, int y, int x, enum tone tone, const char *text)
-{
-    int room = canvas->width - x;
-
-    if (text_columns(text) <= room || room <= 2)
-        return canvas_text(canvas, y, x, tone, text);
-    return canvas_print(canvas, y, x, tone, "%.*s..", (int)text_fitting(text, room - 2), text);
 }
 
 int canvas_wrapped(const struct canvas *canvas, int y, enum tone tone, const char *text)

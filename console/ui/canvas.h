@@ -63,7 +63,7 @@ struct canvas canvas_part(const struct canvas *canvas, int y, int x, int height,
 /* True if Y, X of the screen is inside CANVAS. */
 bool canvas_holds(const struct canvas *canvas, int y, int x);
 
-/* Writes TEXT (UTF-8, every character one column wide) and returns the column after it. */
+/* Writes TEXT (UTF-8) and returns the column after it; what does not fit is cut, and ends with two dots. */
 int canvas_text(const struct canvas *canvas, int y, int x, enum tone tone, const char *text);
 int canvas_print(const struct canvas *canvas, int y, int x, enum tone tone, const char *format, ...)
     PRINTF_LIKE(5, 6);
@@ -71,9 +71,6 @@ int canvas_print(const struct canvas *canvas, int y, int x, enum tone tone, cons
 /* Like canvas_print() if the whole text fits; else writes nothing and returns X. */
 int canvas_item(const struct canvas *canvas, int y, int x, enum tone tone, const char *format, ...)
     PRINTF_LIKE(5, 6);
-
-/* Writes TEXT; one that does not fit ends with two dots. Returns the column after it. */
-int canvas_cut(const struct canvas *canvas, int y, int x, enum tone tone, const char *text);
 
 /* Writes TEXT from line Y on, wrapped at blanks; returns the line after it. */
 int canvas_wrapped(const struct canvas *canvas, int y, enum tone tone, const char *text);

@@ -333,8 +333,9 @@ static const char *const help[] = {
     NULL};
 
 static const struct view_hint hints[] = {
-    {ACTION_MODE, "order", false},  {ACTION_NEXT, "policy", true}, {ACTION_EDIT, "size", true},
-    {ACTION_REMOVE, "purge", true}, {ACTION_STOP, "flush", true},  {ACTION_NONE, "", false}};
+    {ACTION_MODE, "order", false, false}, {ACTION_NEXT, "policy", true, false},
+    {ACTION_EDIT, "size", true, false},   {ACTION_REMOVE, "purge", true, false},
+    {ACTION_STOP, "flush", true, false},  {ACTION_NONE, "", false, false}};
 
 /* In the order of the screen. */
 static const struct view_number numbers[] = {

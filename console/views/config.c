@@ -494,10 +494,10 @@ static const struct view_number numbers[] = {
     NUMBERS_END,
 };
 
-static const struct view_hint hints[] = {{ACTION_EDIT, "edit", true},
-                                         {ACTION_COMPARE, "check", false},
-                                         {ACTION_RUN, "reload", true},
-                                         {ACTION_NONE, "", false}};
+static const struct view_hint hints[] = {{ACTION_EDIT, "edit", true, false},
+                                         {ACTION_COMPARE, "check", true, false},
+                                         {ACTION_RUN, "reload", true, false},
+                                         {ACTION_NONE, "", false, false}};
 
 const struct view view_config = {
     .name = "config",

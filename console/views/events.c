@@ -234,8 +234,9 @@ static const struct view_number numbers[] = {
     NUMBERS_END,
 };
 
-static const struct view_hint hints[] = {
-    {ACTION_MODE, "ungroup", false}, {ACTION_NEXT, "level", false}, {ACTION_NONE, "", false}};
+static const struct view_hint hints[] = {{ACTION_MODE, "ungroup", false, false},
+                                         {ACTION_NEXT, "level", false, false},
+                                         {ACTION_NONE, "", false, false}};
 
 const struct view view_events = {
     .name = "events",

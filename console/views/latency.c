@@ -437,7 +437,8 @@ static const char *const help[] = {
     "are not split by outcome.",
     NULL};
 
-static const struct view_hint hints[] = {{ACTION_MODE, "outcome", false}, {ACTION_NONE, "", false}};
+static const struct view_hint hints[] = {{ACTION_MODE, "outcome", false, false},
+                                         {ACTION_NONE, "", false, false}};
 
 /* In the order of the screen. */
 static const struct view_number numbers[] = {

@@ -432,7 +432,6 @@ static void draw_main(struct state *state, const struct scene *scene, const stru
     const struct layout_part parts_before[] = {parts[0], parts[1], parts[3]};
     struct canvas places[ARRAY_LENGTH(parts)];
 
-    scene->grid->titles = scene->grid->rows = (struct canvas){0};
     if (any)
         layout_stack(canvas, parts, ARRAY_LENGTH(parts), places);
     else
@@ -497,17 +496,32 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
         draw_main(own, scene, canvas);
 }
 
-static const struct view_hint hints[] = {{ACTION_RUN, "run", true},
-                                         {ACTION_NEXT, "preset", false},
-                                         {ACTION_EDIT, "edit", false},
-                                         {ACTION_MODE, "past runs", false},
-                                         {ACTION_NONE, "", false}};
+static const struct view_hint *hints_now(const void *state)
+{
+    static const struct view_hint form[] = {{ACTION_RUN, "run", true, false},
+                                            {ACTION_NEXT, "preset", true, false},
+                                            {ACTION_EDIT, "edit", true, false},
+                                            {ACTION_MODE, "past runs", false, false},
+                                            {ACTION_NONE, "", false, false}};
+    static const struct view_hint running[] = {{ACTION_STOP, "stop", false, false},
+                                               {ACTION_EDIT, "change", false, false},
+                                               {ACTION_MODE, "past runs", false, false},
+                                               {ACTION_NONE, "", false, false}};
+    static const struct view_hint runs[] = {{ACTION_MODE, "form", false, false},
+                                            {ACTION_OPEN, "details", false, false},
+                                            {ACTION_COMPARE, "compare", false, true},
+                                            {ACTION_REMOVE, "delete", false, true},
+                                            {ACTION_NONE, "", false, false}};
+    const struct state *own = state;
+
+    return own->listing ? runs : own->session.phase == LOAD_RUNNING ? running : form;
+}
 
 const struct view view_load = {
     .name = "load",
     .action = ACTION_VIEW_LOAD,
     .empty = "",
-    .hints = hints,
+    .hints_now = hints_now,
     .numbers = numbers,
     .help = help,
     .state_size = sizeof(struct state),

@@ -221,8 +221,9 @@ static const char *const help[] = {
     "The line above counts missed requests: overwritten before they were read.",
     NULL};
 
-static const struct view_hint hints[] = {
-    {ACTION_OPEN, "details", false}, {ACTION_LAST, "follow", false}, {ACTION_NONE, "", false}};
+static const struct view_hint hints[] = {{ACTION_OPEN, "details", false, false},
+                                         {ACTION_LAST, "follow", false, true},
+                                         {ACTION_NONE, "", false, false}};
 
 /* In the order of the screen. */
 static const struct view_number numbers[] = {

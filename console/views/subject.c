@@ -231,19 +231,16 @@ static void draw_rate(const struct scene *scene, const struct canvas *canvas)
 static void draw_title(const struct scene *scene, const struct filter *filter,
                        const struct canvas *canvas)
 {
-    static const char keys[] = "Enter details  Esc back";
     const struct histogram *latency = subject_latency(scene->subject);
     char mean[TEXT_SHORT], half[TEXT_SHORT], most[TEXT_SHORT], max[TEXT_SHORT];
-    struct canvas place = canvas_part(canvas, 0, 0, 1, canvas->width - (int)sizeof(keys) - 1);
-    int x = canvas_cut(&place, 0, 0, TONE_VALUE, filter->text);
+    int x = canvas_text(canvas, 0, 0, TONE_VALUE, filter->text);
 
-    canvas_right(canvas, 0, canvas->width, TONE_DIM, keys);
     if (subject_requests(scene->subject) > 0)
-        canvas_item(&place, 0, x + 2, TONE_NORMAL, "mean %s  p50 %s  p99 %s  max %s",
-                    text_latency(mean, histogram_mean(latency)),
-                    text_latency(half, (double)histogram_percentile(latency, 50)),
-                    text_latency(most, (double)histogram_percentile(latency, 99)),
-                    text_latency(max, (double)histogram_max(latency)));
+        x = canvas_item(canvas, 0, x + 2, TONE_NORMAL, "mean %s  p50 %s  p99 %s  max %s",
+                        text_latency(mean, histogram_mean(latency)),
+                        text_latency(half, (double)histogram_percentile(latency, 50)),
+                        text_latency(most, (double)histogram_percentile(latency, 99)),
+                        text_latency(max, (double)histogram_max(latency)));
 }
 
 static void draw_mix(const struct scene *scene, const struct canvas *canvas)
@@ -290,8 +287,9 @@ static const char *const help[] = {
     "words: :show path=/x status:4xx. It counts what the log still has, and all",
     "that follow. Up and Down scroll the requests. Esc returns to the view below.", NULL};
 
-static const struct view_hint hints[] = {
-    {ACTION_OPEN, "details", false}, {ACTION_CLOSE, "back", false}, {ACTION_NONE, "", false}};
+static const struct view_hint hints[] = {{ACTION_OPEN, "details", false, false},
+                                         {ACTION_CLOSE, "back", false, false},
+                                         {ACTION_NONE, "", false, false}};
 
 /* In the order of the screen. */
 static const struct view_number numbers[] = {

@@ -606,10 +606,10 @@ static json_t *json(void *state, const struct scene *scene)
     return json_pack("{s:o}", "workers", workers);
 }
 
-static const struct view_hint hints[] = {{ACTION_MODE, "layout", false},
-                                         {ACTION_REMOVE, "drain", true},
-                                         {ACTION_RUN, "restart", true},
-                                         {ACTION_NONE, "", false}};
+static const struct view_hint hints[] = {{ACTION_MODE, "layout", false, false},
+                                         {ACTION_REMOVE, "drain", true, false},
+                                         {ACTION_RUN, "restart", true, false},
+                                         {ACTION_NONE, "", false, false}};
 
 /* In the order of the screen. */
 static const struct view_number numbers[] = {

@@ -422,7 +422,7 @@ static void draw_short(const struct scene *scene, const struct canvas *canvas, e
                  slow ? entry->longest_ns / first->longest_ns
                       : certain_of(entry) / fmax(certain_of(first), 1),
                  TONE_GRAPH);
-        canvas_cut(canvas, i + 1, NUMBER + BAR + 2, TONE_NORMAL, entry->key);
+        canvas_text(canvas, i + 1, NUMBER + BAR + 2, TONE_NORMAL, entry->key);
     }
 }
 
@@ -516,8 +516,9 @@ static const char *const help[] = {
     "and the counts are scaled up. The history has its own lists.",
     NULL};
 
-static const struct view_hint hints[] = {
-    {ACTION_MODE, "list", false}, {ACTION_OPEN, "requests", false}, {ACTION_NONE, "", false}};
+static const struct view_hint hints[] = {{ACTION_MODE, "list", false, false},
+                                         {ACTION_OPEN, "requests", false, false},
+                                         {ACTION_NONE, "", false, false}};
 
 /* In the order of the screen. */
 static const struct view_number numbers[] = {

@@ -132,7 +132,20 @@ static void key_hints_follow_the_view(void **state)
     terminal_type(terminal, "8");
     ASSERT_SHOWS(" e edit  c check  r reload");
     terminal_type(terminal, "5");
-    ASSERT_SHOWS(" Enter details  End follow");
+    ASSERT_SHOWS(" Enter details  + more threads");
+    assert_null(strstr(terminal_line(terminal, 23), "End follow")); /* it follows */
+    terminal_type(terminal, "k");
+    ASSERT_SHOWS(" Enter details  End follow  + more threads");
+    terminal_type(terminal, " ");
+    ASSERT_SHOWS(" Space resume  Left 1 s back");
+    terminal_type(terminal, " 7");
+    ASSERT_SHOWS(" r run  n preset  e edit  m past runs  + more threads");
+    assert_null(strstr(terminal_line(terminal, 23), "/ filter")); /* the form is no list */
+    terminal_type(terminal, "m");
+    ASSERT_SHOWS(" m form  Enter details  + more threads");
+    terminal_type(terminal, "m");
+    terminal_type(terminal, "?");
+    ASSERT_SHOWS(" Esc close  Down scroll  PgDn page");
     stage_end_console();
     stage_console(24, 120, readonly, NULL);
     terminal_type(terminal, "2");
