@@ -195,7 +195,7 @@ static const struct column fleet_columns[FLEET_COLUMNS] = {
     [REQUESTS] = {.title = "REQ/S", .width = 6, .importance = 10, .right = true},
     [P99] = {.title = "P99", .width = 7, .importance = 8, .right = true},
     [ERRORS] = {.title = "ERR/S", .width = 6, .importance = 7, .right = true},
-    [CONNECTIONS] = {.title = "CONN", .width = 6, .importance = 6, .right = true},
+    [CONNECTIONS] = {.title = "CONNS", .width = 6, .importance = 6, .right = true},
     [CPU] = {.title = "CPU", .width = 6, .importance = 5, .right = true},
     [WORKERS] = {.title = "WORKERS", .width = 7, .importance = 4},
     [UP] = {.title = "UP", .width = 9, .importance = 3, .right = true},

@@ -102,11 +102,12 @@ static void run_show(struct session *session, const char *rest)
 static void report_unknown_column(struct session *session, const struct grid *grid,
                                   const char *word)
 {
-    char names[CONTROLLER_TEXT / 2] = "", name[TABLE_NAME_BYTES];
+    char names[CONTROLLER_TEXT * 3 / 4] = "", name[TABLE_NAME_BYTES];
 
     for (size_t i = 0; grid->list != NULL && i < grid->list->column_count; i++)
-        snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", i > 0 ? " " : "",
-                 column_name(&grid->list->columns[i], name));
+        if (!grid->list->columns[i].hidden)
+            snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", i > 0 ? " " : "",
+                     column_title_name(&grid->list->columns[i], name));
     if (names[0] == '\0')
         controller_report(session->controller, true, "this view has no list to sort");
     else
@@ -116,10 +117,9 @@ static void report_unknown_column(struct session *session, const struct grid *gr
 static void run_sort(struct session *session, const char *rest)
 {
     struct grid *grid = session_grid(session);
-    char name[TABLE_NAME_BYTES];
 
     for (size_t i = 0; grid->list != NULL && i < grid->list->column_count; i++)
-        if (strcmp(column_name(&grid->list->columns[i], name), rest) == 0) {
+        if (column_is_named(&grid->list->columns[i], rest)) {
             grid->sorted_by = grid->list->columns[i].right ? -((int)i + 1) : (int)i + 1;
             return;
         }

@@ -204,6 +204,15 @@ static const struct subject subjects[] = {
       METRIC_connections_closed, METRIC_connections_timed_out, METRIC_connections_reset,
       METRIC_connections_rejected},
      7},
+    {"TLS",
+     {METRIC_tls_open, METRIC_tls_handshakes, FIGURE_ITEM(tls_resumed_ratio),
+      METRIC_tls_failed_timeout, METRIC_tls_failed_version, METRIC_tls_failed_cipher,
+      METRIC_tls_failed_client, METRIC_tls_failed_http, METRIC_tls_failed_other},
+     9},
+    {"HTTP/2",
+     {METRIC_requests_http2, METRIC_connections_http2, METRIC_http2_open, METRIC_http2_streams,
+      METRIC_http2_resets, METRIC_http2_refused, METRIC_http2_stalled, METRIC_http2_errors},
+     8},
     {"waiting", {METRIC_accept_queue, METRIC_dispatch_pending, METRIC_connections_queued}, 3},
     {"cache",
      {FIGURE_ITEM(cache_hit_ratio), METRIC_cache_hits, METRIC_cache_misses, METRIC_cache_entries,
@@ -457,7 +466,7 @@ static void print_cache_size(const char *command, const json_t *answer, FILE *ou
 {
     char wanted[UNITS_TEXT], actual[UNITS_TEXT], used[UNITS_TEXT];
 
-    fprintf(out, "%s: %s per worker requested, %s in force, at most %s used\n", command,
+    fprintf(out, "%s: %s per worker requested, %s in force; the fullest cache uses %s\n", command,
             units_format_size(wanted, sizeof(wanted), number_of(answer, "wanted")),
             units_format_size(actual, sizeof(actual), number_of(answer, "actual")),
             units_format_bytes(used, sizeof(used), (double)number_of(answer, "used")));

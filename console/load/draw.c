@@ -68,7 +68,8 @@ static void draw_client(const struct load_run *run, const struct canvas *canvas)
     char text[TEXT_SHORT], line[200] = "";
     int width = canvas->width - LABEL;
 
-    summary_add(line, sizeof(line), width, "%s req/s", text_count(text, totals->requests_per_s));
+    summary_add(line, sizeof(line), width, "requests/s %s",
+                text_count(text, totals->requests_per_s));
     summary_add(line, sizeof(line), width, "p50 %s", text_latency(text, totals->p50_ns));
     summary_add(line, sizeof(line), width, "p99 %s", text_latency(text, totals->p99_ns));
     summary_add(line, sizeof(line), width, "max %s", text_latency(text, totals->max_ns));
@@ -107,7 +108,7 @@ static void draw_server(const struct load_run *run, const struct canvas *canvas)
         return;
     }
     numbers = server_numbers(run);
-    summary_add(line, sizeof(line), width, "%s req/s", text_count(text, numbers.server_rate));
+    summary_add(line, sizeof(line), width, "requests/s %s", text_count(text, numbers.server_rate));
     if (!run->finished)
         summary_add(line, sizeof(line), width, "p50 %s", text_latency(text, numbers.server_p50_ns));
     summary_add(line, sizeof(line), width, run->finished ? "max p99 %s" : "p99 %s",

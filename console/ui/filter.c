@@ -50,20 +50,42 @@ static bool compares(const struct filter_word *word)
     return word->compare == '<' || word->compare == '>';
 }
 
+static bool is_name_character(char character)
+{
+    return isalnum((unsigned char)character) || character == '_';
+}
+
+/*
+ * The length of the column name at START. A name may end like a title: "req/s", "p99.9"; then one
+ * character is between that and the comparison.
+ */
+static size_t name_length(const char *start, size_t length)
+{
+    size_t name = 0;
+
+    while (name < length && is_name_character(start[name]))
+        name++;
+    if (name > 0 && name + 2 < length && (start[name] == '/' || start[name] == '.') &&
+        is_name_character(start[name + 1]) && strchr(":=<>", start[name + 2]) != NULL)
+        name += 2;
+    return name;
+}
+
 static int read_word(struct filter_word *word, const char *start, size_t length, char *why,
                      size_t size)
 {
-    size_t name = 0;
+    size_t name;
 
     *word = (struct filter_word){.negated = *start == '!' && length > 1};
     start += word->negated;
     length -= word->negated;
-    while (name < length && (isalnum((unsigned char)start[name]) || start[name] == '_'))
-        name++;
+    name = name_length(start, length);
     if (name > 0 && name < TABLE_NAME_BYTES && name + 1 < length &&
         strchr(":=<>", start[name]) != NULL) {
         word->compare = start[name];
         copy_lower(word->name, sizeof(word->name), start, name);
+        for (char *c = word->name; *c != '\0'; c++)
+            *c = is_name_character(*c) ? *c : '_';
         start += name + 1;
         length -= name + 1;
     }
@@ -158,14 +180,11 @@ static bool cell_matches(const struct filter_word *word, const struct cell *cell
 static bool word_matches(const struct filter_word *word, const struct column *columns, size_t count,
                          const struct cell *cells)
 {
-    char name[TABLE_NAME_BYTES];
-
     for (size_t i = 0; i < count; i++) {
         if (word->compare == '\0') {
             if (any_alternative(cells[i].text, word->text, false))
                 return !word->negated;
-        } else if (strcmp(column_name(&columns[i], name), word->name) == 0 ||
-                   strcmp(column_output_name(&columns[i], name), word->name) == 0) {
+        } else if (column_is_named(&columns[i], word->name)) {
             return cell_matches(word, &cells[i]) != word->negated;
         }
     }

@@ -8,18 +8,21 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *column_name(const struct column *column, char *buffer)
+const char *column_title_name(const struct column *column, char *buffer)
 {
     size_t i;
 
-    if (column->name != NULL)
-        return column->name;
     for (i = 0; column->title[i] != '\0' && i < TABLE_NAME_BYTES - 1; i++)
         buffer[i] = isalnum((unsigned char)column->title[i])
                         ? (char)tolower((unsigned char)column->title[i])
                         : '_';
     buffer[i] = '\0';
     return buffer;
+}
+
+const char *column_name(const struct column *column, char *buffer)
+{
+    return column->name != NULL ? column->name : column_title_name(column, buffer);
 }
 
 const char *column_output_name(const struct column *column, char *buffer)
@@ -34,6 +37,23 @@ const char *column_output_name(const struct column *column, char *buffer)
         suffix = "";
     snprintf(buffer, TABLE_NAME_BYTES, "%.20s%s", name, suffix);
     return buffer;
+}
+
+static bool is_same_name(const char *name, const char *word)
+{
+    for (; *name != '\0' && *word != '\0'; name++, word++)
+        if (isalnum((unsigned char)*word) ? *name != tolower((unsigned char)*word) : *name != '_')
+            return false;
+    return *name == *word;
+}
+
+bool column_is_named(const struct column *column, const char *word)
+{
+    char name[TABLE_NAME_BYTES];
+
+    return is_same_name(column_name(column, name), word) ||
+           is_same_name(column_output_name(column, name), word) ||
+           is_same_name(column_title_name(column, name), word);
 }
 
 static int total_width(const int *widths, size_t count)

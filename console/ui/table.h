@@ -32,9 +32,10 @@ struct column {
     bool right;     /* aligned right: numbers */
     bool tail;    /* shows the end of a text that is too long, such as a path with a line number */
     bool stretch; /* gets an equal share of the spare width */
-    const char *name; /* in filters, CSV and JSON; NULL: the title in lower case */
-    bool key;         /* identifies a row: the "filter by row" key uses these columns */
-    bool hidden;      /* not drawn; only in filters, CSV and JSON */
+    const char
+        *name; /* in filters, CSV and JSON, at most 20 characters; NULL: the title in lower case */
+    bool key;  /* identifies a row: the "filter by row" key uses these columns */
+    bool hidden; /* not drawn; only in filters, CSV and JSON */
     enum output output;
 };
 
@@ -51,8 +52,17 @@ struct cell {
 /* The column's name in filters. BUFFER has TABLE_NAME_BYTES. */
 const char *column_name(const struct column *column, char *buffer);
 
-/* Its name in CSV and JSON: with the unit. Filters take both names. BUFFER as above. */
+/* Its name in CSV and JSON: with the unit. BUFFER as above. */
 const char *column_output_name(const struct column *column, char *buffer);
+
+/* The title in lower case; '_' stands for what is not a letter or digit: "req_s". BUFFER as above. */
+const char *column_title_name(const struct column *column, char *buffer);
+
+/*
+ * True if WORD is one of these three names; case and the characters between letters and digits do not
+ * matter: "REQ/S", "req_s".
+ */
+bool column_is_named(const struct column *column, const char *word);
 
 /* Sets WIDTHS of COUNT columns for a line of WIDTH; 0: left out. Pure. */
 void table_fit(const struct column *columns, size_t count, int width, int *widths);

@@ -27,7 +27,7 @@ static const struct column columns[COLUMNS] = {
     [PATH] = {.title = "PATH", .width = 24, .importance = 10, .stretch = true, .key = true},
 };
 
-enum { HINT_WIDTH = 77 }; /* width of the complete hint */
+enum { HINT_WIDTH = 78 }; /* width of the complete hint */
 
 /* A change of size or policy: the previous values and hit ratio. */
 struct change {
@@ -120,7 +120,7 @@ static void draw_budget(const struct state *state, const struct scene *scene,
              used > 0.9 * most ? TONE_NOTE : TONE_GRAPH);
     x = canvas_print(canvas, 0, x + bar + 1, TONE_VALUE, "%s of %s", text_bytes(text, used),
                      text_bytes(other, most));
-    summary_add(line, sizeof(line), canvas->width - x - 2, "%s each worker", state->size);
+    summary_add(line, sizeof(line), canvas->width - x - 2, "%s in each worker", state->size);
     summary_add(line, sizeof(line), canvas->width - x - 2, "policy %s", state->policy);
     canvas_text(canvas, 0, x + 2, TONE_DIM, line);
 }
@@ -170,8 +170,10 @@ static void draw_change(const struct state *state, const struct scene *scene,
     uint64_t ago = scene->wall_ns > change->wall_ns ? scene->wall_ns - change->wall_ns : 0;
 
     if (change->wall_ns == 0) {
-        canvas_item(canvas, 0, 0, TONE_DIM, "e changes the size, n the policy%s",
-                    canvas->width < HINT_WIDTH ? "" : ", and both hit ratios are shown");
+        if (scene->moment == MOMENT_LIVE)
+            canvas_item(
+                canvas, 0, 0, TONE_DIM, "e changes the size, n the policy%s",
+                canvas->width < HINT_WIDTH ? "" : "; then the hit ratio before and after is here");
         return;
     }
     canvas_print(canvas, 0, 0, TONE_NOTE, "%s %s -> %s %s  hit ratio %s before, %s in the %s since",
@@ -316,7 +318,7 @@ static json_t *json(void *state, const struct scene *scene)
 
     update(own, scene);
     return json_pack("{s:I, s:I, s:s, s:s, s:o, s:I, s:I, s:o}", "used_bytes",
-                     (json_int_t)sums[METRIC_cache_bytes], "budget_bytes",
+                     (json_int_t)sums[METRIC_cache_bytes], "limit_bytes",
                      (json_int_t)sums[METRIC_cache_limit], "size", own->size, "policy", own->policy,
                      "hit_ratio", real(model_figure(scene->model, FIGURE_cache_hit_ratio)),
                      "evicted", (json_int_t)sums[METRIC_cache_evicted], "invalidated",
@@ -339,12 +341,16 @@ static const struct view_hint hints[] = {
 
 /* In the order of the screen. */
 static const struct view_number numbers[] = {
-    METRIC_NUMBER("hits", cache_hits),
-    METRIC_NUMBER("misses", cache_misses),
+    METRIC_NUMBER("memory", cache_bytes),
     FIGURE_NUMBER("hit ratio", cache_hit_ratio),
+    METRIC_NUMBER("entries", cache_entries),
+    METRIC_NUMBER("hits/s", cache_hits),
+    METRIC_NUMBER("misses/s", cache_misses),
     METRIC_NUMBER("evicted", cache_evicted),
-    METRIC_NUMBER("inserted", cache_inserted),
-    METRIC_NUMBER("limit", cache_limit),
+    METRIC_NUMBER("invalidated", cache_invalidated),
+    TEXT_NUMBER("HITS", "Requests that the entry has served since it was stored"),
+    TEXT_NUMBER("AGE", "Time since the oldest copy was stored"),
+    TEXT_NUMBER("COPIES", "Number of workers that hold the entry"),
     NUMBERS_END,
 };
 

@@ -16,13 +16,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum column_number { KEY, VALUE, FROM, CHANGE, DEFAULT, COLUMNS };
+enum column_number { KEY, VALUE, ORIGIN, CHANGE, DEFAULT, COLUMNS };
 
 static const struct column columns[COLUMNS] = {
     [KEY] =
         {.title = "KEY", .width = 31, .min_width = 20, .importance = 10, .tail = true, .key = true},
     [VALUE] = {.title = "VALUE", .width = 16, .importance = 9, .stretch = true},
-    [FROM] = {.title = "FROM", .width = 20, .importance = 7, .tail = true, .stretch = true},
+    [ORIGIN] = {.title = "ORIGIN", .width = 20, .importance = 7, .tail = true, .stretch = true},
     [CHANGE] = {.title = "CHANGE", .width = 6, .importance = 8},
     [DEFAULT] = {.title = "DEFAULT", .width = 16, .importance = 2},
 };
@@ -160,7 +160,7 @@ static void fill(void *state, const struct scene *scene, size_t row, struct cell
     (void)scene;
     cell_text(&cells[KEY], TONE_NORMAL, line->key);
     cell_print(&cells[VALUE], known && changed ? TONE_VALUE : TONE_NORMAL, "%.280s", line->value);
-    cell_text(&cells[FROM], changed ? TONE_NOTE : TONE_DIM, or_dash(origin->from));
+    cell_text(&cells[ORIGIN], changed ? TONE_NOTE : TONE_DIM, or_dash(origin->from));
     cell_text(&cells[CHANGE], strcmp(origin->change, "live") == 0 ? TONE_GOOD : TONE_DIM,
               or_dash(origin->change));
     cell_text(&cells[DEFAULT], TONE_DIM, known ? origin->fallback : "-");
@@ -183,7 +183,7 @@ static void detail(void *state, const struct scene *scene, size_t row, FILE *out
     fprintf(out, "key\t%s\n", line->key);
     fprintf(out, "value\t%s\n", or_dash(line->value));
     fprintf(out, "default\t%s\n", or_dash(origin->fallback));
-    fprintf(out, "from\t%s\n", or_dash(origin->from));
+    fprintf(out, "origin\t%s\n", or_dash(origin->from));
     fprintf(out, "changes\t%s\n", change_sentence(origin));
     if (origin->command[0] != '\0')
         fprintf(out, "command\t%s\n", origin->command);
@@ -263,7 +263,7 @@ static bool origins_known(const struct scene *scene)
 {
     if (scene->origins[0] == '\0')
         controller_report(scene->controller, true,
-                          "origins are not known yet: wait for the FROM column");
+                          "origins are not known yet: wait for the ORIGIN column");
     return scene->origins[0] != '\0';
 }
 
@@ -486,7 +486,7 @@ static const char *const help[] = {
 /* In the order of the screen. */
 static const struct view_number numbers[] = {
     TEXT_NUMBER("VALUE", "The value in force; highlighted if it is not the default"),
-    TEXT_NUMBER("FROM", "File and line, -o, the command that set it and its user, or default"),
+    TEXT_NUMBER("ORIGIN", "File and line, -o, the command that set it and its user, or default"),
     TEXT_NUMBER(
         "CHANGE",
         "live: at once, by e or a command; reload: in the file, then r; fixed: by a restart"),

@@ -19,8 +19,10 @@ enum column_number { OUTCOME, RATE, SHARE, MEAN, P50, P90, P99, P999, MAX, COLUM
 
 static const struct column columns[COLUMNS] = {
     [OUTCOME] = {.title = "OUTCOME", .width = 8, .importance = 10, .key = true},
-    [RATE] = {.title = "REQ/S", .width = 6, .importance = 9, .right = true},
-    [SHARE] = {.title = "SHARE", .width = 6, .importance = 4, .right = true},
+    [RATE] =
+        {.title = "REQ/S", .width = 6, .importance = 9, .right = true, .name = "requests_per_s"},
+    [SHARE] =
+        {.title = "SHARE", .width = 6, .importance = 4, .right = true, .name = "share_percent"},
     [MEAN] = {.title = "MEAN", .width = 7, .importance = 6, .right = true, .output = OUTPUT_NS},
     [P50] = {.title = "P50", .width = 7, .importance = 7, .right = true, .output = OUTPUT_NS},
     [P90] = {.title = "P90", .width = 7, .importance = 5, .right = true, .output = OUTPUT_NS},
@@ -243,7 +245,8 @@ static enum tone bar_tone(int outcome)
 
 static void draw_legend(const struct scene *scene, const struct canvas *canvas)
 {
-    static const char scale[] = "height: square root of the count";
+    static const char *const scales[] = {"height: square root of the count", "sqrt(count)", "sqrt"};
+    size_t scale = 0;
     int x = canvas_print(canvas, 0, 0, TONE_TITLE,
                          canvas->width < LEGEND_WIDTH ? "last %d s" : "histogram of the last %d s",
                          RECENT_S) +
@@ -253,8 +256,9 @@ static void draw_legend(const struct scene *scene, const struct canvas *canvas)
         canvas_repeat(canvas, 0, x, 1, bar_tone(i), bar_glyph(scene, i));
         x = canvas_text(canvas, 0, x + 2, TONE_DIM, outcome_name(i)) + 2;
     }
-    canvas_right(canvas, 0, canvas->width, TONE_DIM,
-                 canvas->width - x >= (int)strlen(scale) ? scale : "sqrt");
+    while (scale + 1 < ARRAY_LENGTH(scales) && canvas->width - x < (int)strlen(scales[scale]))
+        scale++;
+    canvas_right(canvas, 0, canvas->width, TONE_DIM, scales[scale]);
 }
 
 static void draw_axis(const struct scene *scene, const struct canvas *canvas,
@@ -380,7 +384,10 @@ static void draw_heat(const struct state *state, const struct scene *scene,
     if (map.width < 1 || map.height < 1 || map.width * map.height > HEAT_CELLS)
         return;
     x = canvas_print(canvas, 0, x, TONE_VALUE, "%s", outcome_name(outcome)) + 2;
-    x = canvas_text(canvas, 0, x, TONE_DIM, "(m: next outcome)") + 2;
+    if (outcome != OUTCOME_ALL && scene->span_s > OUTCOMES_SECONDS)
+        x = canvas_text(canvas, 0, x, TONE_NOTE, "one outcome: kept for 15m") + 2;
+    else
+        x = canvas_text(canvas, 0, x, TONE_DIM, "(m: next outcome)") + 2;
     if (x + 20 < canvas->width)
         heat_draw_scale(canvas, 0, x, scene->style);
     most = fill_heat(scene, outcome, range, values, map.height, map.width);
@@ -434,7 +441,7 @@ static const char *const help[] = {
     "hit: from the cache; miss: from a file; offload: with an offload thread.",
     "The histogram covers 10 s, the heat map the time range (key g).",
     "m shows the heat map of one outcome. Seconds before the console started",
-    "are not split by outcome.",
+    "are not split by outcome, and those of one outcome are kept for 15 minutes.",
     NULL};
 
 static const struct view_hint hints[] = {{ACTION_MODE, "outcome", false, false},

@@ -18,14 +18,15 @@
 enum column_number { WHEN, RATE, P50, P99, FAILED, CHECK, WHAT, URL, COLUMNS };
 
 static const struct column columns[COLUMNS] = {
-    [WHEN] = {.title = "WHEN", .width = 15, .importance = 9, .output = OUTPUT_TIME},
-    [RATE] = {.title = "REQ/S", .width = 6, .importance = 10, .right = true},
+    [WHEN] = {.title = "STARTED", .width = 15, .importance = 9, .output = OUTPUT_TIME},
+    [RATE] =
+        {.title = "REQ/S", .width = 6, .importance = 10, .right = true, .name = "requests_per_s"},
     [P50] = {.title = "P50", .width = 7, .importance = 6, .right = true, .output = OUTPUT_NS},
     [P99] = {.title = "P99", .width = 7, .importance = 8, .right = true, .output = OUTPUT_NS},
     [FAILED] = {.title = "FAILED", .width = 6, .importance = 5, .right = true},
     [CHECK] = {.title = "COUNTS", .width = 6, .importance = 4},
-    [WHAT] = {.title = "WHAT", .width = 22, .importance = 7, .stretch = true, .key = true},
-    [URL] = {.title = "URL", .width = 24, .importance = 1},
+    [WHAT] = {.title = "SETTINGS", .width = 22, .importance = 7, .stretch = true, .key = true},
+    [URL] = {.title = "TARGET", .width = 24, .importance = 1},
 };
 
 enum { PLOT_LINES = 7, ADVICE_WIDTH = 78 };
@@ -394,7 +395,8 @@ static const char *const help[] = {
 
 /* In the order of the screen. */
 static const struct view_number numbers[] = {
-    TEXT_NUMBER("req/s", "Responses per second: at present; at the end of a run, of all of it"),
+    TEXT_NUMBER("requests/s",
+                "Responses per second: at present; at the end of a run, of all of it"),
     TEXT_NUMBER("p50, p99",
                 "Time that half of the responses, or 99 of 100, took at most: the client's of the "
                 "whole run, the server's of the last second"),

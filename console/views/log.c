@@ -145,9 +145,9 @@ static void detail(void *state, const struct scene *scene, size_t row, FILE *out
         fprintf(out, "length\t%" PRIu32 " bytes; the rest is not shown\n", line->request_bytes);
     fprintf(out, "status\t%u\n", line->status);
     fprintf(out, "outcome\t%s\n", outcome_of(line));
-    fprintf(out, "began\t%s\n", text_clock(text, line->time_ns));
+    fprintf(out, "time\t%s\n", text_clock(text, line->time_ns));
     fprintf(out, "took\t%s\n", text_latency(text, (double)line->duration_ns));
-    fprintf(out, "content\t%" PRIu64 " bytes\n", line->body_bytes);
+    fprintf(out, "bytes\t%" PRIu64 " (body)\n", line->body_bytes);
     fprintf(out, "client\t%s\n", tail_address(line, address));
     fprintf(out, "thread\t%s (slot %" PRIu32 ")\n", thread, line->thread);
     fprintf(out, "referer\t%s\n", line->referer[0] != '\0' ? line->referer : "-");

@@ -54,7 +54,7 @@ static void processes_line(const struct scene *scene, char *line, size_t size, i
                  role_names[usage->role], usage->slot);
         before = strlen(line);
         summary_append(
-            line, size, i + 1 < table->count ? width - MORE : width, "%s %s %s", name,
+            line, size, i + 1 < table->count ? width - MORE : width, "%s: %s %s", name,
             text_percent(cores, (double)usage->cores),
             text_bytes(memory, usage->resident_bytes > 0 ? (double)usage->resident_bytes : NAN));
         if (strlen(line) == before) {
@@ -92,7 +92,7 @@ static void failures_line(const struct scene *scene, char *line, size_t size, in
     } items[] = {{"rate-limited", METRIC_requests_limited},
                  {"over max_per_ip", METRIC_connections_rejected},
                  {"queue full", METRIC_offload_rejected},
-                 {"log lines dropped", METRIC_log_dropped},
+                 {"log dropped", METRIC_log_dropped},
                  {"timed out", METRIC_connections_timed_out},
                  {"aborted", METRIC_responses_cut_short},
                  {"accept errors", METRIC_accept_errors},
@@ -116,7 +116,7 @@ static void statuses_line(const struct scene *scene, char *line, size_t size, in
         uint64_t responses = sum(scene, status_metrics[i].metric);
 
         if (responses > 0)
-            summary_add(line, size, width, "%d %s", status_metrics[i].status,
+            summary_add(line, size, width, "%d: %s", status_metrics[i].status,
                         text_count(count, (double)responses));
     }
 }
@@ -131,16 +131,15 @@ static void cores_line(const struct scene *scene, char *line, size_t size, int w
     history_series(scene->history, SERIES_SWITCHES_PER_REQUEST, &per_request, 1);
     line[0] = '\0';
     summary_add(line, size, width, "requests/core %s", text_count(requests, per_core));
-    summary_add(line, size, width, "context switches/request %s",
-                text_count(switches, per_request));
+    summary_add(line, size, width, "switches/request %s", text_count(switches, per_request));
 }
 
 static void queues_line(const struct scene *scene, char *line, size_t size, int width)
 {
     line[0] = '\0';
     summary_add(line, size, width, "accept queue %" PRIu64, sum(scene, METRIC_accept_queue));
-    summary_add(line, size, width, "master %" PRIu64, sum(scene, METRIC_dispatch_pending));
-    summary_add(line, size, width, "threads %" PRIu64, sum(scene, METRIC_connections_queued));
+    summary_add(line, size, width, "in the master %" PRIu64, sum(scene, METRIC_dispatch_pending));
+    summary_add(line, size, width, "in threads %" PRIu64, sum(scene, METRIC_connections_queued));
 }
 
 static void offload_line(const struct scene *scene, char *line, size_t size, int width)
@@ -152,7 +151,7 @@ static void offload_line(const struct scene *scene, char *line, size_t size, int
     summary_add(line, size, width, "jobs/s %s", text_count(jobs, rate(scene, METRIC_offload_jobs)));
     summary_add(line, size, width, "mean wait %s",
                 text_latency(wait, model_figure(scene->model, FIGURE_offload_wait_mean)));
-    summary_add(line, size, width, "rejected %" PRIu64, sum(scene, METRIC_offload_rejected));
+    summary_add(line, size, width, "queue full %" PRIu64, sum(scene, METRIC_offload_rejected));
 }
 
 static void log_line(const struct scene *scene, char *line, size_t size, int width)
@@ -164,7 +163,25 @@ static void log_line(const struct scene *scene, char *line, size_t size, int wid
     summary_add(line, size, width, "%s/s", text_bytes(bytes, rate(scene, METRIC_log_bytes)));
     summary_add(line, size, width, "waits %" PRIu64, sum(scene, METRIC_log_waits));
     summary_add(line, size, width, "dropped %" PRIu64, sum(scene, METRIC_log_dropped));
-    summary_add(line, size, width, "write errors %" PRIu64, sum(scene, METRIC_log_write_errors));
+    summary_add(line, size, width, "errors %" PRIu64, sum(scene, METRIC_log_write_errors));
+}
+
+/* Handshakes that have failed since the start, by reason. */
+static void tls_failures(const struct scene *scene, char *line, size_t size, int width)
+{
+    static const struct {
+        enum metric metric;
+        const char *name;
+    } reasons[] = {{METRIC_tls_failed_timeout, "timeout"}, {METRIC_tls_failed_version, "version"},
+                   {METRIC_tls_failed_cipher, "cipher"},   {METRIC_tls_failed_client, "client"},
+                   {METRIC_tls_failed_http, "HTTP"},       {METRIC_tls_failed_other, "other"}};
+
+    for (size_t i = 0; i < ARRAY_LENGTH(reasons); i++) {
+        uint64_t count = sum(scene, reasons[i].metric);
+
+        if (count > 0)
+            summary_add(line, size, width, "%s %" PRIu64, reasons[i].name, count);
+    }
 }
 
 static void tls_line(const struct scene *scene, char *line, size_t size, int width)
@@ -179,6 +196,7 @@ static void tls_line(const struct scene *scene, char *line, size_t size, int wid
                 text_percent(resumed, model_figure(scene->model, FIGURE_tls_resumed_ratio)));
     summary_add(line, size, width, "failed/s %s",
                 text_count(handshakes, model_figure(scene->model, FIGURE_tls_failed)));
+    tls_failures(scene, line, size, width);
 }
 
 static void http2_line(const struct scene *scene, char *line, size_t size, int width)
@@ -402,29 +420,33 @@ static const char *const help[] = {
     "CPU wait: time in which the server had work, but no CPU; the",
     "same of any task of the machine; CPU time taken by its host.",
     "Busy connections wait for an offload thread or for their client.",
+    "failures and statuses are counted since the start of the server.",
     NULL};
 
 /* In the order of the screen. */
 static const struct view_number numbers[] = {
-    METRIC_NUMBER("requests", requests),
+    METRIC_NUMBER("requests/s", requests),
     FIGURE_NUMBER("keep-alive", keepalive_ratio),
     FIGURE_NUMBER("mean", response_time_mean),
-    METRIC_NUMBER("sent", bytes_sent),
+    METRIC_NUMBER("sent/s", bytes_sent),
     METRIC_NUMBER("received", bytes_received),
-    METRIC_NUMBER("conns", connections_open),
+    METRIC_NUMBER("connections", connections_open),
     METRIC_NUMBER("busy", connections_busy),
     FIGURE_NUMBER("waiting", connections_waiting),
     METRIC_NUMBER("new", connections_accepted),
-    FIGURE_NUMBER("errors", errors),
-    FIGURE_NUMBER("cache hits", cache_hit_ratio),
+    FIGURE_NUMBER("errors/s", errors),
+    FIGURE_NUMBER("cache hit ratio", cache_hit_ratio),
     METRIC_NUMBER("entries", cache_entries),
     METRIC_NUMBER("evicted", cache_evicted),
+    METRIC_NUMBER("rate-limited", requests_limited),
+    METRIC_NUMBER("over max_per_ip", connections_rejected),
     METRIC_NUMBER("queue full", offload_rejected),
+    METRIC_NUMBER("log dropped", log_dropped),
     METRIC_NUMBER("timed out", connections_timed_out),
     METRIC_NUMBER("aborted", responses_cut_short),
-    METRIC_NUMBER("dropped", log_dropped),
-    FIGURE_NUMBER("req/core", requests_per_core),
-    FIGURE_NUMBER("switches", switches_per_request),
+    FIGURE_NUMBER("requests/core", requests_per_core),
+    FIGURE_NUMBER("switches/request", switches_per_request),
+    METRIC_NUMBER("queued", offload_queue_depth),
     FIGURE_NUMBER("mean wait", offload_wait_mean),
     FIGURE_NUMBER("resumed", tls_resumed_ratio),
     NUMBERS_END,

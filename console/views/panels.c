@@ -122,8 +122,8 @@ const struct metric_panel panel_connections = {
     "connections", SERIES_CONNECTIONS, GRAPH_COUNT, false, connections_value, connections_detail};
 const struct metric_panel panel_errors = {"errors/s (4xx, 5xx)", SERIES_ERRORS, GRAPH_COUNT, true,
                                           errors_value,          errors_detail};
-const struct metric_panel panel_cache = {"cache hits", SERIES_HIT_RATIO, GRAPH_RATIO,
-                                         false,        cache_value,      cache_detail};
+const struct metric_panel panel_cache = {"cache hit ratio", SERIES_HIT_RATIO, GRAPH_RATIO, false,
+                                         cache_value,       cache_detail};
 
 void metric_panel_draw(const struct metric_panel *panel, const struct scene *scene,
                        const struct canvas *canvas)

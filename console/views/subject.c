@@ -210,8 +210,9 @@ static void draw_rate(const struct scene *scene, const struct canvas *canvas)
 
     /* the current second is not complete yet */
     subject_rates(scene->subject, second_ns, values, count);
-    snprintf(detail, sizeof(detail), "%s since %.8s, sent %s",
+    snprintf(detail, sizeof(detail), "%s %s since %.8s, %s",
              text_count(total, (double)subject_requests(scene->subject)),
+             subject_requests(scene->subject) == 1 ? "request" : "requests",
              text_clock(since, subject_since_ns(scene->subject)),
              text_bytes(bytes, (double)subject_bytes(scene->subject)));
     panel_draw(&(struct panel){.title = "requests/s",
@@ -272,7 +273,9 @@ void subject_draw(struct scroll *scroll, const struct scene *scene, const struct
     if (subject_requests(scene->subject) == 0) {
         struct canvas rest = canvas_part(canvas, 2, 0, canvas->height - 2, canvas->width);
 
-        canvas_wrapped(&rest, 0, TONE_DIM, "The log has no request of it yet.");
+        canvas_wrapped(&rest, 0, TONE_DIM,
+                       "The log has no such request yet. :show with other words looks for others; "
+                       "Esc goes back.");
         return;
     }
     if (places[1].height > 0)
@@ -298,7 +301,7 @@ static const struct view_number numbers[] = {
     TEXT_NUMBER("requests/s",
                 "Requests of the subject in the last full second; peak: in the span of the graph"),
     TEXT_NUMBER("since", "Number of its requests, and the time from which on they are counted"),
-    TEXT_NUMBER("sent", "Body bytes of its responses since then"),
+    TEXT_NUMBER("bytes", "Body bytes of its responses since then"),
     TEXT_NUMBER("statuses", "Its responses by status: share and number since then"),
     TEXT_NUMBER("latency",
                 "Its responses by time: those of a bar took longer than the bar above it allows"),

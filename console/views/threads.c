@@ -26,8 +26,8 @@ enum column_number {
     TLS,
     HTTP2,
     STREAMS,
-    GAVE,
-    TOOK,
+    GIVEN,
+    TAKEN,
     P99,
     CPU,
     SENT,
@@ -42,22 +42,27 @@ static const struct column columns[COLUMNS] = {
     [THREAD] = {.title = "THREAD", .width = 9, .importance = 10, .key = true},
     [STATE] = {.title = "STATE", .width = 12, .importance = 10},
     [SINCE] = {.title = "SINCE", .width = 7, .importance = 6, .right = true, .output = OUTPUT_NS},
-    [REQUESTS] = {.title = "REQ/S", .width = 6, .importance = 9, .right = true},
-    [CONNECTIONS] = {.title = "CONN", .width = 5, .importance = 8, .right = true},
+    [REQUESTS] =
+        {.title = "REQ/S", .width = 6, .importance = 9, .right = true, .name = "requests_per_s"},
+    [CONNECTIONS] =
+        {.title = "CONNS", .width = 5, .importance = 8, .right = true, .name = "connections"},
     [BUSY] = {.title = "BUSY", .width = 5, .importance = 4, .right = true},
     [TLS] = {.title = "TLS", .width = 5, .importance = 2, .right = true},
-    [HTTP2] = {.title = "H2", .width = 5, .importance = 2, .right = true},
+    [HTTP2] = {.title = "HTTP/2", .width = 6, .importance = 2, .right = true, .name = "http2"},
     [STREAMS] = {.title = "STREAMS", .width = 7, .importance = 2, .right = true},
-    [GAVE] = {.title = "GAVE", .width = 5, .importance = 3, .right = true},
-    [TOOK] = {.title = "TOOK", .width = 5, .importance = 3, .right = true},
+    [GIVEN] = {.title = "GIVEN", .width = 5, .importance = 3, .right = true},
+    [TAKEN] = {.title = "TAKEN", .width = 5, .importance = 3, .right = true},
     [P99] = {.title = "P99", .width = 7, .importance = 6, .right = true, .output = OUTPUT_NS},
-    [CPU] = {.title = "CPU", .width = 6, .importance = 5, .right = true},
-    [SENT] = {.title = "SENT/S", .width = 9, .importance = 3, .right = true},
+    [CPU] = {.title = "CPU", .width = 6, .importance = 5, .right = true, .name = "cpu_percent"},
+    [SENT] =
+        {.title = "SENT/S", .width = 9, .importance = 3, .right = true, .name = "bytes_sent_per_s"},
     [TOTAL] = {.title = "REQUESTS", .width = 8, .importance = 2, .right = true},
     [TID] = {.title = "TID", .width = 7, .importance = 1, .right = true},
     [WORK] = {.title = "LAST WORK", .width = 22, .importance = 7, .stretch = true},
     [WORKER] = {.title = "WORKER", .hidden = true, .key = true},
 };
+
+enum { WORK_TEXT = SEGMENT_WORK_WORDS * 8 * 4 };
 
 enum { EFFECT_LEAST = 8, EFFECT_MOST = 16, SIDE_BY_SIDE_WIDTH = 70, LEGEND_MOST = 3, TALL = 16 };
 
@@ -169,11 +174,18 @@ static void name_of(const struct row *row, char *name, size_t size)
                  row->worker->slot);
 }
 
+/* As the log shows a request; BUFFER has WORK_TEXT bytes. */
+static const char *work_text(const struct activity_copy *activity, char *buffer)
+{
+    tail_readable(buffer, WORK_TEXT, activity->work, strlen(activity->work));
+    return buffer;
+}
+
 static void fill_activity(struct cell *cells, const struct scene *scene,
                           const struct activity_copy *activity)
 {
     const struct snapshot *now = model_now(scene->model);
-    char work[SEGMENT_WORK_WORDS * 8 * 4];
+    char work[WORK_TEXT];
 
     cell_print(&cells[STATE], strip_tone(activity->state), "%c %.16s",
                server_state_letter(&now->server, activity->state),
@@ -185,8 +197,7 @@ static void fill_activity(struct cell *cells, const struct scene *scene,
         return;
     cell_age(&cells[SINCE], TONE_NORMAL,
              now->time_ns > activity->since_ns ? now->time_ns - activity->since_ns : 0);
-    cell_text(&cells[WORK], TONE_NORMAL,
-              escape_text(work, sizeof(work), activity->work, strlen(activity->work)));
+    cell_text(&cells[WORK], TONE_NORMAL, work_text(activity, work));
 }
 
 /* Connections handed over to other threads: a total, or the rate of the last second. */
@@ -206,9 +217,9 @@ static void fill_moves(struct cell *cells, const struct model *model,
     bool gives = given_by(model, thread, model_thread_rate) > 0;
     bool takes = model_thread_rate(model, thread, METRIC_connections_adopted) > 0;
 
-    cell_count(&cells[GAVE], gives ? TONE_WARN : TONE_DIM,
+    cell_count(&cells[GIVEN], gives ? TONE_WARN : TONE_DIM,
                given_by(model, thread, model_thread_value));
-    cell_count(&cells[TOOK], takes ? TONE_VALUE : TONE_DIM,
+    cell_count(&cells[TAKEN], takes ? TONE_VALUE : TONE_DIM,
                model_thread_value(model, thread, METRIC_connections_adopted));
 }
 
@@ -343,16 +354,15 @@ static void fill_queue(struct cell *cells, const struct scene *scene,
         cell_text(&cells[STATE], TONE_DIM, "-");
         return;
     }
-    cell_print(&cells[STATE], waiting > 0 ? TONE_WARN : TONE_DIM, "%s waiting",
+    cell_print(&cells[STATE], waiting > 0 ? TONE_WARN : TONE_DIM, "%s queued",
                text_count(depth, waiting));
     cells[WORK].tone = TONE_DIM;
     summary_append(cells[WORK].text, sizeof(cells[WORK].text), work_width(scene),
-                   "%" PRIu32 " thread%s, %" PRIu32 " idle", worker->offload_actual,
-                   worker->offload_actual == 1 ? "" : "s", idle_offload(worker));
-    summary_append(cells[WORK].text, sizeof(cells[WORK].text), work_width(scene), "wait %s",
-                   text_latency(text, jobs > 0 ? wait / jobs : NAN));
-    summary_append(cells[WORK].text, sizeof(cells[WORK].text), work_width(scene), "%s/s",
+                   "idle %" PRIu32 "/%" PRIu32, idle_offload(worker), worker->offload_actual);
+    summary_append(cells[WORK].text, sizeof(cells[WORK].text), work_width(scene), "jobs/s %s",
                    text_count(rate, jobs));
+    summary_append(cells[WORK].text, sizeof(cells[WORK].text), work_width(scene), "mean wait %s",
+                   text_latency(text, jobs > 0 ? wait / jobs : NAN));
 }
 
 static void fill(void *state, const struct scene *scene, size_t number, struct cell *cells)
@@ -397,15 +407,14 @@ static void detail(void *state, const struct scene *scene, size_t number, FILE *
     const struct activity_copy *activity = row->thread != NULL    ? &row->thread->activity
                                            : row->offload != NULL ? &row->offload->activity
                                                                   : NULL;
-    char name[32], work[SEGMENT_WORK_WORDS * 8 * 4], line[256];
+    char name[32], work[WORK_TEXT], line[256];
 
     name_of(row, name, sizeof(name));
     fprintf(out, "%s\t%s\n", activity != NULL ? "thread" : "worker", name + strspn(name, " "));
     if (activity != NULL) {
         fprintf(out, "state\t%c %s\n", server_state_letter(&now->server, activity->state),
                 server_state_name(&now->server, activity->state));
-        fprintf(out, "works on\t%s\n",
-                escape_text(work, sizeof(work), activity->work, strlen(activity->work)));
+        fprintf(out, "last work\t%s\n", work_text(activity, work));
     } else {
         worker_line(scene, row->worker, line, sizeof(line), sizeof(line) - 1);
         fprintf(out, "now\t%s\n", line);
@@ -526,7 +535,7 @@ static const char *const help[] = {
     "o O maximum of offload threads per worker.",
     "d drains the worker of the selected row, r restarts it.",
     "0.1 is a serving thread, 0.q1 an offload thread, 0.queue their queue.",
-    "Connections move to threads with less to do: GAVE and TOOK count them.",
+    "Connections move to threads with less to do: GIVEN and TAKEN count them.",
     "Idle offload threads are folded into their queue; m shows them, then only letters.",
     "s sorts: then workers and queues are left out, :sort cpu puts the busiest thread first.",
     "CPU is in percent of one core.",
@@ -542,7 +551,7 @@ static json_t *json_activity(const struct snapshot *now, const struct activity_c
 
     return json_pack("{s:i, s:s, s:s, s:I, s:s}", "tid", (int)activity->tid, "letter", letter,
                      "state", server_state_name(&now->server, activity->state), "since_ns",
-                     (json_int_t)(now->time_ns > since ? now->time_ns - since : 0), "work",
+                     (json_int_t)(now->time_ns > since ? now->time_ns - since : 0), "last_work",
                      escape_text(work, sizeof(work), activity->work, strlen(activity->work)));
 }
 
@@ -567,7 +576,7 @@ static json_t *json_thread(const struct scene *scene, const struct thread_sample
     json_object_set_new(object, "thread", json_integer(thread->thread));
     json_object_set_new(object, "requests_per_s",
                         isfinite(requests) ? json_real(requests) : json_null());
-    json_object_set_new(object, "latency_p99_ns", isfinite(p99) ? json_real(p99) : json_null());
+    json_object_set_new(object, "p99_ns", isfinite(p99) ? json_real(p99) : json_null());
     json_add_values(object, thread->values, SCOPE_THREAD);
     return object;
 }
@@ -614,13 +623,13 @@ static const struct view_hint hints[] = {{ACTION_MODE, "layout", false, false},
 /* In the order of the screen. */
 static const struct view_number numbers[] = {
     METRIC_NUMBER("REQ/S", requests),
-    METRIC_NUMBER("CONN", connections_open),
+    METRIC_NUMBER("CONNS", connections_open),
     METRIC_NUMBER("BUSY", connections_busy),
-    METRIC_NUMBER("GAVE", connections_moved_uneven),
-    METRIC_NUMBER("TOOK", connections_adopted),
+    METRIC_NUMBER("GIVEN", connections_moved_uneven),
+    METRIC_NUMBER("TAKEN", connections_adopted),
     METRIC_NUMBER("SENT/S", bytes_sent),
-    METRIC_NUMBER("waiting", offload_queue_depth),
-    FIGURE_NUMBER("wait", offload_wait_mean),
+    METRIC_NUMBER("queued", offload_queue_depth),
+    FIGURE_NUMBER("mean wait", offload_wait_mean),
     NUMBERS_END,
 };
 

@@ -26,8 +26,8 @@ enum column_number {
     SHARE,
     KEY,
     MEAN,
-    LONGEST,
-    SENT,
+    MAX,
+    BYTES,
     MOST,
     COLUMNS,
     CONNECTIONS = COLUMNS,
@@ -41,25 +41,29 @@ enum column_number {
 
 #define COLUMNS_OF(key_title, is_key)                                                              \
     [REQUESTS] = {.title = "REQUESTS", .width = 8, .importance = 10, .right = true},               \
-    [RATE] = {.title = "REQ/S", .width = 6, .importance = 6, .right = true},                       \
-    [SHARE] = {.title = "SHARE", .width = 6, .importance = 4, .right = true},                      \
+    [RATE] = {.title = "REQ/S",                                                                    \
+              .width = 6,                                                                          \
+              .importance = 6,                                                                     \
+              .right = true,                                                                       \
+              .name = "requests_per_s"},                                                           \
+    [SHARE] = {.title = "SHARE",                                                                   \
+               .width = 6,                                                                         \
+               .importance = 4,                                                                    \
+               .right = true,                                                                      \
+               .name = "share_percent"},                                                           \
     [KEY] = {.title = (key_title),                                                                 \
              .width = 16,                                                                          \
              .importance = 11,                                                                     \
              .stretch = true,                                                                      \
              .key = (is_key)},                                                                     \
     [MEAN] = {.title = "MEAN", .width = 7, .importance = 3, .right = true, .output = OUTPUT_NS},   \
-    [LONGEST] = {.title = "LONGEST",                                                               \
-                 .width = 7,                                                                       \
-                 .importance = 3,                                                                  \
-                 .right = true,                                                                    \
-                 .output = OUTPUT_NS},                                                             \
-    [SENT] = {.title = "SENT",                                                                     \
-              .width = 8,                                                                          \
-              .importance = 2,                                                                     \
-              .right = true,                                                                       \
-              .output = OUTPUT_BYTES},                                                             \
-    [MOST] = {.title = "AT MOST", .width = 7, .importance = 8, .right = true}
+    [MAX] = {.title = "MAX", .width = 7, .importance = 3, .right = true, .output = OUTPUT_NS},     \
+    [BYTES] = {.title = "BYTES",                                                                   \
+               .width = 8,                                                                         \
+               .importance = 2,                                                                    \
+               .right = true,                                                                      \
+               .output = OUTPUT_BYTES},                                                            \
+    [MOST] = {.title = "AT MOST", .width = 7, .importance = 5, .right = true}
 
 /* The keys have the names of the log's columns, so that a filter by row fits the log. */
 static const struct column path_columns[COLUMNS] = {COLUMNS_OF("PATH", true)};
@@ -75,9 +79,11 @@ static const struct column error_columns[ERROR_COLUMNS] = {
 
 static const struct column client_columns[CLIENT_COLUMNS] = {
     COLUMNS_OF("CLIENT", true),
-    [CONNECTIONS] = {.title = "CONNS", .width = 5, .importance = 9, .right = true},
+    [CONNECTIONS] =
+        {.title = "CONNS", .width = 5, .importance = 9, .right = true, .name = "connections"},
     [LEFT] = {.title = "LEFT", .width = 6, .importance = 7, .right = true},
-    [LIMITED] = {.title = "LIMITED", .width = 7, .importance = 8, .right = true},
+    [LIMITED] =
+        {.title = "LIMITED", .width = 7, .importance = 8, .right = true, .name = "rate_limited"},
 };
 
 static const char *const list_titles[TOP_LISTS] = {
@@ -161,12 +167,12 @@ static void fill_entry(const struct state *own, const struct sketch_entry *entry
     cells[KEY].cut = strlen(entry->key) + 1 == SKETCH_KEY_BYTES;
     cell_latency(&cells[MEAN], TONE_NORMAL,
                  certain_of(entry) > 0 ? entry->duration_ns / certain_of(entry) : NAN);
-    cell_latency(&cells[LONGEST], TONE_NORMAL, entry->longest_ns);
-    cell_bytes(&cells[SENT], TONE_NORMAL, entry->bytes);
+    cell_latency(&cells[MAX], TONE_NORMAL, entry->longest_ns);
+    cell_bytes(&cells[BYTES], TONE_NORMAL, entry->bytes);
+    cell_count(&cells[MOST], least ? TONE_NOTE : TONE_DIM, round(entry->count));
     if (least) {
         mark_least(&cells[REQUESTS]);
-        mark_least(&cells[SENT]);
-        cell_count(&cells[MOST], TONE_NOTE, round(entry->count));
+        mark_least(&cells[BYTES]);
     }
 }
 
@@ -289,8 +295,8 @@ static void client_detail(void *state, const struct scene *scene, size_t row, FI
     fprintf(out, "requests\t%s in the last %d s, %s/s\n", cells[REQUESTS].text, own->window_s,
             client->requests != NULL ? cells[RATE].text : "0");
     if (client->requests != NULL)
-        fprintf(out, "latency\tmean %s, max %s\nsent\t%s\n", cells[MEAN].text, cells[LONGEST].text,
-                cells[SENT].text);
+        fprintf(out, "latency\tmean %s, max %s\nbytes\t%s\n", cells[MEAN].text, cells[MAX].text,
+                cells[BYTES].text);
     if (scene->moment == MOMENT_PAST)
         fprintf(out, "The history does not record its connections and limits.\n");
     else if (most == 0)

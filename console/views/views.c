@@ -47,6 +47,7 @@ static void add_names(struct names *names, const struct list *list)
 
     for (size_t i = 0; i < list->column_count; i++) {
         add_name(names, column_name(&list->columns[i], name));
+        add_name(names, column_title_name(&list->columns[i], name));
         add_name(names, column_output_name(&list->columns[i], name));
     }
 }

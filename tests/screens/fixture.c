@@ -90,6 +90,7 @@ static void fill_thread(struct fixture *fixture, uint32_t slot, uint64_t n)
         {METRIC_bytes_sent, 1000000}, {METRIC_bytes_received, 200000},
         {METRIC_cache_hits, 800},     {METRIC_cache_misses, 100},
         {METRIC_connections_open, 1}, {METRIC_connections_accepted, 60},
+        {METRIC_tls_handshakes, 7},   {METRIC_tls_failed_version, 1},
     };
 
     for (size_t i = 0; i < ARRAY_LENGTH(values); i++)

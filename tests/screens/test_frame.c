@@ -163,7 +163,7 @@ static void help_explains_the_numbers(void **state)
     ASSERT_SHOWS("Numbers", "waiting", "Connections in accept queues, in the master and",
                  "Share of cache lookups that found an entry");
     terminal_type(terminal, "?2?");
-    ASSERT_SHOWS("TOOK", "Connections taken over from another thread or worker");
+    ASSERT_SHOWS("TAKEN", "Connections taken over from another thread or worker");
     terminal_type(terminal, "?3?");
     ASSERT_SHOWS("REQ/S", "Requests served, any status", "MEAN",
                  "Mean time from the start of a request");
@@ -312,8 +312,9 @@ static void row_shows_its_requests(void **state)
     terminal_type(terminal, "6m");
     ASSERT_SHOWS("[clients]", "192.0.2.7");
     terminal_type(terminal, "\x1b[H\r");
-    ASSERT_SHOWS("client=192.0.2.7", "requests/s", "40 since ", "statuses", "200 ", "87.5%", "TIME",
-                 "404 ", "503 ", "latency", "up to 200 us", "p99 159 us", "GET /page-39", "Esc");
+    ASSERT_SHOWS("client=192.0.2.7", "requests/s", "40 requests since ", "statuses", "200 ",
+                 "87.5%", "TIME", "404 ", "503 ", "latency", "up to 200 us", "p99 159 us",
+                 "GET /page-39", "Esc");
     assert_null(strstr(terminal_text(terminal), "[clients]"));
     terminal_type(terminal, "\x1b[F"); /* End: the oldest */
     ASSERT_SHOWS("GET /page-0 ");
@@ -327,13 +328,14 @@ static void row_shows_its_requests(void **state)
     terminal_type(terminal, "2");
     ASSERT_SHOWS("[2 threads]", "  0.0 ");
     terminal_type(terminal, "jj\r"); /* the first thread of worker 0 */
-    ASSERT_SHOWS("thread=0.0", "20 since ", "GET /page-38");
+    ASSERT_SHOWS("thread=0.0", "20 requests since ", "GET /page-38");
     terminal_type(terminal, "5k\r\r"); /* a request, its details, its path */
-    ASSERT_SHOWS("path=/page-39", "1 since ", "503 ");
+    ASSERT_SHOWS("path=/page-39", "1 request since ", "503 ");
     terminal_type(terminal, ":show status:4xx client=192.0.2.7\r");
-    ASSERT_SHOWS("status:4xx client=192.0.2.7", "2 since ", "GET /page-27", "GET /page-7 ");
+    ASSERT_SHOWS("status:4xx client=192.0.2.7", "2 requests since ", "GET /page-27",
+                 "GET /page-7 ");
     terminal_type(terminal, ":show path=/none\r");
-    ASSERT_SHOWS("The log has no request of it yet");
+    ASSERT_SHOWS("The log has no such request yet.");
     terminal_type(terminal, ":show clint=192.0.2.7\r");
     ASSERT_SHOWS("requests have no column 'clint'; did you mean 'client'?");
     terminal_type(terminal, ":show 404\r");

@@ -127,7 +127,7 @@ static bool processes_of_the_past_are_shown(void)
     if (!terminal_settle(terminal))
         fail_msg("the console has ended");
     shown = strstr(terminal_text(terminal), " ago") != NULL &&
-            strstr(terminal_text(terminal), "logger 0") != NULL;
+            strstr(terminal_text(terminal), "logger: 0") != NULL;
     terminal_type(terminal, " ");
     return shown;
 }
@@ -139,7 +139,7 @@ static void past_seconds_have_processes_and_threads(void **state)
     const char *row;
 
     start_console(server, "overview", 50, 120);
-    assert_shows("logger 0");
+    assert_shows("logger: 0");
     WAIT_UNTIL(processes_of_the_past_are_shown());
     terminal_type(terminal, "\x1bOD2");
     assert_shows("[2 threads]");
@@ -246,7 +246,7 @@ static void cache_policy_size_and_purge_take_effect(void **state)
                             "32M\r");
     assert_shows("Set the cache memory of each worker to 32M? It is ");
     terminal_type(terminal, "y");
-    assert_shows("32M each worker");
+    assert_shows("32M in each worker");
     terminal_type(terminal, "x");
     assert_shows("y yes");
     terminal_type(terminal, "y");

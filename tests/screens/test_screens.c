@@ -42,7 +42,7 @@ static void overview_shows_metrics(void **state)
         ASSERT_SHOWS("requests/s  0", "10.0k total", "peak 5.00k", "latency p99  -",
                      "p50 -  p90 -  max -", "sent/s  0", "9.54 MiB total", "connections  10",
                      "peak 14", "errors/s (4xx, 5xx)  0", "2xx 0  3xx 0  4xx 0  5xx 0",
-                     "cache hits  -", "25 entries, 3.00 MiB", "1m └", "▲", "+ more threads");
+                     "cache hit ratio  -", "25 entries, 3.00 MiB", "1m └", "▲", "+ more threads");
         save("overview", sizes[i]);
         terminal_type(terminal, "q");
         stage_ended_well();
@@ -81,7 +81,7 @@ static void threads_view_shows_every_thread(void **state)
                      "THREAD     STATE", "SINCE", "REQ/S", "CONN", "P99", "LAST WORK",
                      "worker 0   serving", "worker 1   serving", "threads 2/2", "GET /index.html",
                      "/downloads/disk.iso", "  0.0 ", "  0.1 ", "  1.0 ", "  1.1 ", "  1.q1 ",
-                     "  1.queue  1 waiting");
+                     "  1.queue  1 queued");
         save("threads", sizes[i]);
         stage_end_console();
     }
@@ -95,7 +95,7 @@ static void threads_view_folds_and_sorts(void **state)
     (void)state;
     stage_fixture();
     stage_console(30, 120, view, NULL);
-    ASSERT_SHOWS("  1.queue  1 waiting", "2 threads, 1 idle", "  1.q1 ", "worker 1");
+    ASSERT_SHOWS("  1.queue  1 queued", "idle 1/2", "  1.q1 ", "worker 1");
     assert_null(strstr(terminal_text(terminal), "  1.q0 "));
     terminal_type(terminal, "m");
     ASSERT_SHOWS("  0.q0 ", "  1.q0 ", "  1.q1 ");
@@ -553,7 +553,7 @@ static void every_size_is_filled(void **state)
         }
     }
     terminal_resize(terminal, 5, 30);
-    ASSERT_SHOWS("0 req/s  threads 4/4");
+    ASSERT_SHOWS("0 requests/s  threads 4/4");
     assert_true(terminal_shows_no_more(terminal, "[5 log]"));
     terminal_resize(terminal, 24, 80);
     ASSERT_SHOWS("[5 log]");

@@ -72,6 +72,7 @@ static void once_prints_rows(void **state)
     (void)state;
     assert_run(WSCONSOLE, "--once overview", DONE, "threads 4 of 4 (2 in each)  workers 2 of 2");
     assert_non_null(strstr(output, "10.0k total"));
+    assert_non_null(strstr(output, "version 10\n")); /* handshakes that failed for this reason */
     assert_run(WSCONSOLE, "--once threads", DONE, "threads  0 WK  1 R_\n");
     assert_non_null(strstr(output, "GET /index.html\n"));
     assert_run(WSCONSOLE, "--once log", DONE, "GET /page-0 HTTP/1.1\n");

@@ -77,7 +77,8 @@ static void answers_are_formatted_as_text(void **state)
         {"offload-threads", "{\"ok\":true,\"wanted\":\"2-8\",\"actual\":2}", ANSWER_DONE,
          "offload-threads: 2-8 per worker requested, 2 running in total"},
         {"cache-size", "{\"ok\":true,\"wanted\":67108864,\"actual\":33554432,\"used\":23891}",
-         ANSWER_DONE, "cache-size: 64M per worker requested, 32M in force, at most 23.3 KiB used"},
+         ANSWER_DONE,
+         "cache-size: 64M per worker requested, 32M in force; the fullest cache uses 23.3 KiB"},
         {"log-level", "{\"ok\":true,\"level\":\"info\"}", ANSWER_DONE, "log-level: level info"},
         {"ping", "{\"ok\":true,\"name\":\"web\",\"pid\":7,\"version\":\"0.1.0\"}", ANSWER_DONE,
          "webserverd 'web' answers: pid 7, version 0.1.0"},
@@ -118,7 +119,9 @@ static void status_is_formatted_as_table(void **state)
         "23000.5,\"cache_hit_ratio\":0.981,\"responses_2xx\":123000,\"offload_wait_mean\":null,"
         "\"requests_per_core\":52850.6},\"metrics\":{\"requests\":123456,\"responses_200\":123000,"
         "\"responses_404\":436,\"responses_429\":20,\"requests_limited\":20,\"dispatch_pending\":3,"
-        "\"connections_queued\":5,\"accept_queue\":7,\"cpu_time\":1520000000,\"log_lines\":123455}"
+        "\"connections_queued\":5,\"accept_queue\":7,\"tls_open\":2,\"tls_handshakes\":9,\"tls_"
+        "failed_version\":1,"
+        "\"requests_http2\":6,\"http2_streams\":3,\"cpu_time\":1520000000,\"log_lines\":123455}"
         "}";
     static const char *const lines[] = {
         "webserverd   web, pid 7, version 0.1.0, up 1h 02m\n",
@@ -131,9 +134,11 @@ static void status_is_formatted_as_table(void **state)
         "requests/s   571\n",
         "latency      mean 23.0 us, p50 20.5 us, p90 158 us, p99 1.31 ms, max 4.52 ms\n",
         "statuses     200 123000, 404 436, 429 20\n",
-        "requests     123456, keep-alive -, limited 20, cut short -\n",
+        "requests     123456, keep-alive -, rate-limited 20, aborted -\n",
         "responses    2xx 123000, 3xx -, 4xx -, 5xx -\n",
-        "waiting      accept queue 7, pending 3, queued 5\n",
+        "TLS          2, handshakes 9, resumed -, failed: timeout -, failed: version 1, ",
+        "HTTP/2       6, accepted -, open -, streams 3, ",
+        "waiting      accept queue 7, in the master 3, in threads 5\n",
         "cache        hit ratio 98.1 %, hits -, ",
         "queue full -, mean wait -\n",
         "cores        requests/core 52.9k, switches/request -, CPU time 1.52 s, waits -, ",

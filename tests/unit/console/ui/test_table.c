@@ -146,6 +146,28 @@ static void keys_are_unambiguous(void **state)
     assert_int_equal(key_action('~'), ACTION_NONE);
 }
 
+static void column_has_three_names(void **state)
+{
+    static const struct column rate = {
+        .title = "REQ/S", .name = "requests_per_s", .output = OUTPUT_PLAIN};
+    static const struct column took = {.title = "TOOK", .output = OUTPUT_NS};
+    static const struct {
+        const struct column *column;
+        const char *word;
+        bool named;
+    } cases[] = {
+        {&rate, "req/s", true},     {&rate, "REQ/S", true},   {&rate, "req_s", true},
+        {&rate, "req.s", true},     {&rate, "reqs", false},   {&rate, "requests_per_s", true},
+        {&rate, "requests", false}, {&rate, "", false},       {&took, "took", true},
+        {&took, "took_ns", true},   {&took, "tookns", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        if (column_is_named(cases[i].column, cases[i].word) != cases[i].named)
+            fail_msg("%s: %s", cases[i].column->title, cases[i].word);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +178,7 @@ int main(void)
         cmocka_unit_test(scroll_position_stays_in_range),
         cmocka_unit_test(numbers_are_formatted_with_units),
         cmocka_unit_test(keys_are_unambiguous),
+        cmocka_unit_test(column_has_three_names),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
