@@ -159,6 +159,15 @@ static void measure(struct lab *lab, const struct model *model)
         lab->phase = LAB_EXPLAINED;
 }
 
+static bool kills(const struct lab_step *step)
+{
+    size_t i = 0;
+
+    while (i < LAB_ACTIONS && step->then[i].act != LAB_KILL)
+        i++;
+    return i < LAB_ACTIONS;
+}
+
 void lab_update(struct lab *lab, const struct scene *scene, const struct view *view, bool ended)
 {
     const struct snapshot *now = model_now(scene->model);
@@ -172,9 +181,12 @@ void lab_update(struct lab *lab, const struct scene *scene, const struct view *v
         begin_step(lab, now);
     if (lab->phase == LAB_PENDING && is_done(lab, scene, view)) {
         act(lab, step_of(lab)->then, now);
+        if (kills(step_of(lab)))
+            lab_window_killed(&lab->window, scene->model);
         lab->phase = LAB_MEASURING;
         lab->done_ns = lab->now_ns;
     }
+    lab_window_watch(&lab->window, scene->model);
     measure(lab, scene->model);
 }
 
@@ -293,6 +305,23 @@ static void add_numbers(struct lines *lines, const struct lab_state *state)
             add_number(lines, state, state->step->shown[i]);
 }
 
+/* Where the numbers are not as the explanation says, as on a machine with other things to do. */
+static void add_differences(struct lines *lines, const struct lab_state *state)
+{
+    char why[LINE_BYTES], text[2 * LINE_BYTES];
+    bool all = true;
+
+    for (size_t i = 0; i < LAB_CLAIMS && state->step->claims[i].measure != LAB_MEASURE_NONE; i++) {
+        if (lab_claim_holds(&state->step->claims[i], state->before, state->now, why, sizeof(why)))
+            continue;
+        snprintf(text, sizeof(text), "Different here: %s.", why);
+        add(lines, TONE_WARN, text);
+        all = false;
+    }
+    if (!all)
+        add(lines, TONE_WARN, "Is the machine busy? --step-time 10s measures longer.");
+}
+
 static void add_step(struct lines *lines, const struct lab_state *state)
 {
     char text[LINE_BYTES];
@@ -311,6 +340,7 @@ static void add_step(struct lines *lines, const struct lab_state *state)
         break;
     case LAB_EXPLAINED:
         add_numbers(lines, state);
+        add_differences(lines, state);
         add(lines, TONE_NORMAL, state->step->why);
         break;
     }

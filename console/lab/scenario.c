@@ -2,9 +2,11 @@
 
 #include "common/clock.h"
 #include "console/ui/graph.h"
+#include "console/ui/text.h"
 
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 static const struct lab_scenario starvation = {
@@ -56,13 +58,13 @@ int lab_scenario_steps(const struct lab_scenario *scenario)
 
 /* Measures */
 
-enum kind { NONE, RATE, FIGURE, GAUGE, GROWTH, LATENCY, FAILED };
+enum kind { NONE, RATE, FIGURE, GAUGE, GROWTH, FAILED, RECOVERY };
 
 static const struct {
     const char *label;
     enum kind kind;
     enum graph_unit unit;
-    int of; /* metric, figure or percentile */
+    int of; /* metric or figure */
 } measures[LAB_MEASURE_COUNT] = {
     {"", NONE, GRAPH_COUNT, 0},
 #define MEASURE(name, label, kind, unit, of) {label, kind, unit, of},
@@ -91,8 +93,6 @@ void lab_window_take(struct lab_window *window, const struct model *model, uint6
     sample->time_ns = now->time_ns;
     for (int i = 0; i < METRIC_COUNT; i++)
         sample->sums[i] = now->sums[i];
-    sample->p50_ns = model_percentile(model, 50);
-    sample->p99_ns = model_percentile(model, 99);
     sample->failed = failed;
     if (window->taken++ == 0 && window->base.time_ns == 0)
         window->base = *sample;
@@ -101,6 +101,23 @@ void lab_window_take(struct lab_window *window, const struct model *model, uint6
 void lab_window_restart(struct lab_window *window)
 {
     window->taken = 0;
+}
+
+void lab_window_killed(struct lab_window *window, const struct model *model)
+{
+    window->killed_ns = model_now(model)->time_ns;
+    window->recovered_ns = 0;
+}
+
+/* Until the master has seen the death, the worker still counts as serving. */
+void lab_window_watch(struct lab_window *window, const struct model *model)
+{
+    const struct snapshot *now = model_now(model);
+
+    if (window->killed_ns > 0 && window->recovered_ns == 0 &&
+        now->sums[METRIC_workers_died] > window->base.sums[METRIC_workers_died] &&
+        snapshot_workers_actual(now) >= now->workers_wanted)
+        window->recovered_ns = now->time_ns;
 }
 
 void lab_window_rebase(struct lab_window *window)
@@ -122,22 +139,6 @@ static double growth(const struct lab_window *window, const struct lab_sample *s
     return now->sums[metric] >= since->sums[metric]
                ? (double)(now->sums[metric] - since->sums[metric])
                : NAN; /* the server was restarted */
-}
-
-static double latency(const struct lab_window *window, int percentile)
-{
-    uint64_t count = window->taken < LAB_SAMPLES ? window->taken : LAB_SAMPLES;
-    double sum = 0;
-    int known = 0;
-
-    for (uint64_t i = 0; i < count; i++) {
-        const struct lab_sample *sample = &window->sample[i];
-        double value = percentile == 50 ? sample->p50_ns : sample->p99_ns;
-
-        sum += isnan(value) ? 0 : value;
-        known += !isnan(value);
-    }
-    return known > 0 ? sum / known : NAN;
 }
 
 /* Increase of METRIC per second in the window. */
@@ -171,10 +172,10 @@ static double value_of(const struct lab_window *window, enum lab_measure measure
         return (double)last->sums[of];
     case GROWTH:
         return growth(window, &window->base, of);
-    case LATENCY:
-        return latency(window, of);
     case FAILED:
         return (double)(last->failed - window->base.failed);
+    case RECOVERY:
+        return window->recovered_ns > 0 ? (double)(window->recovered_ns - window->killed_ns) : NAN;
     case NONE:
         break;
     }
@@ -195,4 +196,20 @@ const char *lab_measure_label(enum lab_measure measure)
 char *lab_measure_text(enum lab_measure measure, double value, char *buffer)
 {
     return graph_number(measures[measure].unit, value, buffer);
+}
+
+bool lab_claim_holds(const struct lab_claim *claim, const double *before, const double *now,
+                     char *why, size_t size)
+{
+    bool compares = claim->relation == LAB_LESS || claim->relation == LAB_MORE;
+    bool up = claim->relation == LAB_ABOVE || claim->relation == LAB_MORE;
+    double value = now[claim->measure], limit = compares ? before[claim->measure] : claim->value;
+    char text[TEXT_SHORT], other[TEXT_SHORT];
+
+    if (isnan(value) || isnan(limit) || (up ? value > limit : value < limit))
+        return true;
+    snprintf(why, size, "%s %s, expected %s %s", lab_measure_label(claim->measure),
+             lab_measure_text(claim->measure, value, text), up ? "over" : "under",
+             lab_measure_text(claim->measure, limit, other));
+    return false;
 }

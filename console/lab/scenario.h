@@ -11,6 +11,7 @@
 #include "console/data/model.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /*
@@ -30,7 +31,6 @@ enum lab_measure {
 struct lab_sample {
     uint64_t time_ns; /* monotonic clock */
     uint64_t sums[METRIC_COUNT];
-    double p50_ns, p99_ns;
     uint64_t failed; /* at the clients */
 };
 
@@ -39,6 +39,8 @@ struct lab_window {
     struct lab_sample sample[LAB_SAMPLES]; /* ring buffer */
     uint64_t taken;
     struct lab_sample base; /* when the step began */
+    uint64_t killed_ns;     /* a worker was killed; monotonic clock; 0: none was */
+    uint64_t recovered_ns;  /* its successor was seen serving; 0: not yet */
 };
 
 /* Adds a sample from MODEL if the next one is due. */
@@ -46,6 +48,12 @@ void lab_window_take(struct lab_window *window, const struct model *model, uint6
 
 /* Drops all samples. */
 void lab_window_restart(struct lab_window *window);
+
+/* Reports that a worker was killed at the time of MODEL. */
+void lab_window_killed(struct lab_window *window, const struct model *model);
+
+/* Call with each MODEL: notices when the killed worker has been replaced. */
+void lab_window_watch(struct lab_window *window, const struct model *model);
 
 /* Makes the last sample the base of measures of kind GROWTH and FAILED. */
 void lab_window_rebase(struct lab_window *window);
@@ -58,6 +66,25 @@ void lab_window_values(const struct lab_window *window, double values[LAB_MEASUR
 
 const char *lab_measure_label(enum lab_measure measure);
 
+/* What the explanation of a step says of a measure. The panel says so if it is not true. */
+struct lab_claim {
+    enum lab_measure measure; /* LAB_MEASURE_NONE ends a shorter list */
+    enum {
+        LAB_BELOW,
+        LAB_ABOVE,
+        LAB_LESS,
+        LAB_MORE
+    } relation;   /* than VALUE; than before the step */
+    double value; /* of LAB_BELOW and LAB_ABOVE */
+};
+
+/*
+ * Checks a claim with the values before the step and now. Returns true, or false and writes why not:
+ * "queued jobs 2, expected over 5". A value that is not known proves nothing.
+ */
+bool lab_claim_holds(const struct lab_claim *claim, const double *before, const double *now,
+                     char *why, size_t size);
+
 /* Formats VALUE into BUFFER (TEXT_SHORT bytes). Returns BUFFER. */
 char *lab_measure_text(enum lab_measure measure, double value, char *buffer);
 
@@ -67,7 +94,14 @@ char *lab_measure_text(enum lab_measure measure, double value, char *buffer);
  */
 enum { LAB_STEP_MS = 2000, LAB_STEP_LEAST_MS = 500, LAB_STEP_MOST_MS = 60000 };
 
-enum { LAB_FILES = 2, LAB_LOADS = 3, LAB_STEPS = 7, LAB_ACTIONS = 6, LAB_SHOWN = 5 };
+enum {
+    LAB_FILES = 2,
+    LAB_LOADS = 3,
+    LAB_STEPS = 7,
+    LAB_ACTIONS = 6,
+    LAB_SHOWN = 5,
+    LAB_CLAIMS = 3
+};
 
 /* Actions of the test bed. */
 enum lab_action_kind {
@@ -115,6 +149,7 @@ struct lab_step {
     unsigned settle_s;                    /* delay before measuring, at LAB_STEP_MS; 0: default */
     enum lab_measure shown[LAB_SHOWN];    /* LAB_MEASURE_NONE ends a shorter list */
     const char *why;
+    struct lab_claim claims[LAB_CLAIMS];
 };
 
 /* Files /LIST/0.bin, /LIST/1.bin ..., and LIST.urls with their URLs in the directory of the test

@@ -193,6 +193,19 @@ static const char *kept_path(const char *name, int number)
     return path;
 }
 
+/*
+ * Removes from the words what the panel says when a number is not as explained, which depends on the
+ * machine.
+ */
+static void without_differences(char *words)
+{
+    static const char begin[] = "Different here:", end[] = "measures longer. ";
+    char *from = strstr(words, begin), *to = from != NULL ? strstr(from, end) : NULL;
+
+    if (to != NULL)
+        memmove(from, to + strlen(end), strlen(to + strlen(end)) + 1);
+}
+
 /* True if the stored panel has the same words. */
 static bool panel_is_kept(const char *name, int number, const char *text)
 {
@@ -201,6 +214,7 @@ static bool panel_is_kept(const char *name, int number, const char *text)
     char *kept = scratch_read(kept_path(name, number), &length);
 
     plain(text, words);
+    without_differences(words);
     plain(length < PANEL_BYTES ? kept : "", kept_words);
     free(kept);
     return strcmp(words, kept_words) == 0;
@@ -286,7 +300,7 @@ static void starvation(void **state)
     static const struct step steps[] = {
         {{"2", "offload"}, "queued jobs"},
         {{"+++\r", "(4 in each)"}, "responses 2xx/s"},
-        {{"ooo\r", ""}, "mean queue wait"},
+        {{"ooo\r", ""}, "mean wait"},
         {{"O", "from 4 to 3?", "y", "", "G", ""}, "Starvation"},
     };
 
@@ -297,7 +311,7 @@ static void starvation(void **state)
 static void stalled(void **state)
 {
     static const struct step steps[] = {
-        {{"2", ""}, "open connections"},    {{"G", ""}, "No effect on the"},
+        {{"2", ""}, "connections"},         {{"G", ""}, "No effect on the"},
         {{"G", ""}, "Nothing is answered"}, {{"8", "-o 1", "ry", ""}, "served again"},
         {{"G", ""}, "cheap, not free"},
     };
@@ -309,9 +323,9 @@ static void stalled(void **state)
 static void thrash(void **state)
 {
     static const struct step steps[] = {
-        {{"4", ""}, "cache hits"},
+        {{"4", ""}, "hit ratio"},
         {{"n\r", "lru -> "}, "Still none."},
-        {{"e", "cache size of each worker", "\x15" /* Ctrl-U */ "2M\r\r", "2M each worker"},
+        {{"e", "cache size of each worker", "\x15" /* Ctrl-U */ "2M\r\r", "2M in each worker"},
          "-> 100%"},
         {{"G", ""}, "crawler"},
         {{"n\r", "lru -> "}, "More hits"},
@@ -325,7 +339,7 @@ static void backpressure(void **state)
 {
     static const struct step steps[] = {
         {{"2", ""}, "when_full = wait"},
-        {{"8", "-o 1", "ry", ""}, "log lines dropped/s"},
+        {{"8", "-o 1", "ry", ""}, "log dropped/s"},
         {{":reopen-logs\r\r", ""}, "no third answer"},
     };
 
@@ -336,7 +350,7 @@ static void backpressure(void **state)
 static void overload(void **state)
 {
     static const struct step steps[] = {
-        {{"3", ""}, "latency p99"},
+        {{"3", ""}, "mean wait"},
         {{"G", ""}, "responses 503/s"},
         {{":ratelimit on\r\r", ""}, "responses 429/s"},
         {{":ratelimit off\r\r", "", "ooo\r", ""}, "cores"},
@@ -351,7 +365,7 @@ static void crash(void **state)
     static const struct step steps[] = {
         {{"2", ""}, "workers died"},
         {{"\x1bOB" /* Down */, "", "r", "Restart worker", "y", ""}, "No request failed"},
-        {{"G", ""}, "0 -> 1"},
+        {{"G", ""}, "recovery time"},
         {{"9", ""}, "isolate"},
     };
 
@@ -368,7 +382,7 @@ static void small_screen_shows_whole_panel(void **state)
     assert_shows("l shows all");
     terminal_save(terminal, "lab-40x10");
     terminal_type(terminal, "l");
-    assert_shows("does it answer: 47 of 56?");
+    assert_shows("does it answer: four fifths?");
     terminal_save(terminal, "lab-40x10-whole");
     terminal_type(terminal, "l4");
     assert_shows("1 of 5: done");
