@@ -12,7 +12,7 @@
 const char *const subject_column_names[SUBJECT_COLUMNS] = {
     [SUBJECT_PATH] = "path",     [SUBJECT_CLIENT] = "client",   [SUBJECT_STATUS] = "status",
     [SUBJECT_THREAD] = "thread", [SUBJECT_WORKER] = "worker",   [SUBJECT_OUTCOME] = "outcome",
-    [SUBJECT_AGENT] = "agent",   [SUBJECT_REFERER] = "referer",
+    [SUBJECT_AGENT] = "agent",   [SUBJECT_REFERER] = "referer", [SUBJECT_PROTOCOL] = "protocol",
 };
 
 struct subject_second {
@@ -102,7 +102,7 @@ static bool matches_path(const struct subject_term *term, const struct tail_line
 
 static bool matches(const struct subject_term *term, const struct tail_line *line)
 {
-    char text[TAIL_ADDRESS_TEXT + 16];
+    char text[TAIL_ADDRESS_TEXT + 16], protocol[TAIL_PROTOCOL_TEXT];
 
     switch (term->column) {
     case SUBJECT_PATH:
@@ -123,6 +123,8 @@ static bool matches(const struct subject_term *term, const struct tail_line *lin
         return matches_text(term, line->agent);
     case SUBJECT_REFERER:
         return matches_text(term, line->referer);
+    case SUBJECT_PROTOCOL:
+        return matches_text(term, tail_protocol(line, protocol));
     case SUBJECT_COLUMNS:
         break;
     }

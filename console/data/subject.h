@@ -24,6 +24,7 @@ enum subject_column {
     SUBJECT_OUTCOME,
     SUBJECT_AGENT,
     SUBJECT_REFERER,
+    SUBJECT_PROTOCOL,
     SUBJECT_COLUMNS
 };
 extern const char *const subject_column_names[SUBJECT_COLUMNS];

@@ -4,6 +4,7 @@
 #include "common/escape.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -179,6 +180,9 @@ static void fill_line(struct tail_line *line, const struct origin *origin,
     line->number = origin->number;
     line->status = record->status;
     line->outcome = record->outcome;
+    line->protocol = record->protocol;
+    line->tls = record->tls;
+    line->streams = record->streams;
     memcpy(line->address, record->address, sizeof(line->address));
     line->request_bytes = (uint32_t)record->request_line.length;
     line->request_cut = !tail_readable(line->request, sizeof(line->request),
@@ -528,6 +532,20 @@ char *tail_address(const struct tail_line *line, char *buffer)
 
     memcpy(record.address, line->address, sizeof(record.address));
     *client_address_put(record.address, buffer) = '\0';
+    return buffer;
+}
+
+char *tail_protocol(const struct tail_line *line, char *buffer)
+{
+    const char *http = log_protocol_names[line->protocol % LOG_PROTOCOLS];
+    struct log_tls tls = log_record_read_tls(line->tls);
+
+    http = http != NULL ? http : "";
+    if (line->tls == 0)
+        snprintf(buffer, TAIL_PROTOCOL_TEXT, "%s", http);
+    else
+        snprintf(buffer, TAIL_PROTOCOL_TEXT, "%s%sTLS %s %s%s", http, http[0] != '\0' ? " " : "",
+                 tls.version, tls.cipher, tls.resumed ? ", resumed" : "");
     return buffer;
 }
 

@@ -24,6 +24,7 @@ enum {
     TAIL_REQUEST_BYTES = 1024, /* request line, readable, with the NUL; the rest is cut */
     TAIL_REFERER_BYTES = 128,  /* same */
     TAIL_AGENT_BYTES = 128,
+    TAIL_PROTOCOL_TEXT = 96,
     TAIL_NO_THREAD = 0xffff,
 };
 
@@ -35,6 +36,9 @@ struct tail_line {
     uint16_t worker, number; /* owner of the slot when read; TAIL_NO_THREAD: none */
     uint16_t status;
     uint8_t outcome;                       /* enum outcome */
+    uint8_t protocol;                      /* enum log_protocol */
+    uint8_t tls;                           /* see log_record_read_tls(); 0: not over TLS */
+    uint16_t streams;                      /* of the HTTP/2 connection; 0: not HTTP/2 */
     uint8_t address[CLIENT_ADDRESS_BYTES]; /* see tail_address() */
     uint32_t request_bytes;                /* of the request line as received */
     bool request_cut;                      /* REQUEST is only its beginning */
@@ -104,6 +108,13 @@ bool tail_readable(char *buffer, size_t size, const char *bytes, size_t length);
 
 /* Writes the client's address to BUFFER (TAIL_ADDRESS_TEXT bytes), which is returned. */
 char *tail_address(const struct tail_line *line, char *buffer);
+
+/*
+ * Writes what client and server negotiated to BUFFER (TAIL_PROTOCOL_TEXT bytes), which is returned:
+ * "HTTP/2.0 TLS 1.3 TLS_AES_128_GCM_SHA256, resumed". The version of HTTP is left out if the
+ * request line was not valid, or the record is of an older server.
+ */
+char *tail_protocol(const struct tail_line *line, char *buffer);
 
 /* Lines read since the start: grows by one with each line. */
 uint64_t tail_total(const struct tail *tail);

@@ -168,8 +168,8 @@ void sketch_sort(struct sketch *sketch, enum sketch_order order)
 
 /* Top lists */
 
-const char *const top_list_names[TOP_LISTS] = {"paths",    "clients", "agents",
-                                               "referers", "errors",  "slowest"};
+const char *const top_list_names[TOP_LISTS] = {"paths",  "clients", "agents",   "referers",
+                                               "errors", "slowest", "protocols"};
 
 struct pane {
     uint64_t number; /* time / TOP_PANE_S, plus 1; 0: never used */
@@ -261,7 +261,7 @@ void top_add(struct top *top, const struct tail_line *line)
 {
     struct pane *pane = pane_at(top, line->time_ns);
     struct span path = path_of(line->request);
-    char address[TAIL_ADDRESS_TEXT], error[TAIL_REQUEST_BYTES + 8];
+    char address[TAIL_ADDRESS_TEXT], error[TAIL_REQUEST_BYTES + 8], protocol[TAIL_PROTOCOL_TEXT];
 
     if (pane == NULL)
         return;
@@ -271,6 +271,7 @@ void top_add(struct top *top, const struct tail_line *line)
     count_text(pane, TOP_CLIENTS, tail_address(line, address), line);
     count_text(pane, TOP_AGENTS, line->agent, line);
     count_text(pane, TOP_REFERERS, line->referer, line);
+    count_text(pane, TOP_PROTOCOLS, tail_protocol(line, protocol), line);
     if (line->status >= 400) {
         snprintf(error, sizeof(error), "%d %.*s", (int)line->status, (int)path.length, path.start);
         count_text(pane, TOP_ERRORS, error, line);

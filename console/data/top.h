@@ -70,8 +70,9 @@ enum top_list {
     TOP_CLIENTS,
     TOP_AGENTS,
     TOP_REFERERS,
-    TOP_ERRORS,  /* status and path of responses with status 400 and above */
-    TOP_SLOWEST, /* paths by their longest request */
+    TOP_ERRORS,    /* status and path of responses with status 400 and above */
+    TOP_SLOWEST,   /* paths by their longest request */
+    TOP_PROTOCOLS, /* see tail_protocol() */
     TOP_LISTS
 };
 

@@ -1,6 +1,6 @@
 /*
  * The top lists over a sliding window: paths, clients, user agents, referers, errors, slowest
- * paths. The grid shows one list; the others are below it if there is room.
+ * paths, protocols. The grid shows one list; the others are below it if there is room.
  */
 
 #include "common/client_address.h"
@@ -69,6 +69,7 @@ enum column_number {
 static const struct column path_columns[COLUMNS] = {COLUMNS_OF("PATH", true)};
 static const struct column agent_columns[COLUMNS] = {COLUMNS_OF("AGENT", true)};
 static const struct column referer_columns[COLUMNS] = {COLUMNS_OF("REFERER", true)};
+static const struct column protocol_columns[COLUMNS] = {COLUMNS_OF("PROTOCOL", true)};
 
 /* The key of an error is its status and path. */
 static const struct column error_columns[ERROR_COLUMNS] = {
@@ -93,9 +94,10 @@ static const char *const list_titles[TOP_LISTS] = {
     [TOP_REFERERS] = "referers",
     [TOP_ERRORS] = "errors",
     [TOP_SLOWEST] = "slowest paths",
+    [TOP_PROTOCOLS] = "protocols",
 };
 
-enum { NAMES_WIDTH = 58 }; /* width of the names of all lists */
+enum { NAMES_WIDTH = 69 }; /* width of the names of all lists */
 
 struct state {
     enum top_list shown;
@@ -331,6 +333,7 @@ static const struct list lists[TOP_LISTS] = {
     [TOP_REFERERS] = LIST(referer_columns, fill),
     [TOP_ERRORS] = LIST(error_columns, error_fill),
     [TOP_SLOWEST] = LIST(path_columns, fill),
+    [TOP_PROTOCOLS] = LIST(protocol_columns, fill),
 };
 
 static void show_list(struct state *state, struct grid *grid, enum top_list which)
@@ -511,7 +514,8 @@ static void release(void *state)
 }
 
 static const char *const help[] = {
-    "The most requested paths, clients, errors, and the slowest paths.",
+    "The most requested paths, clients, errors, the slowest paths, and the protocols:",
+    "versions of HTTP and TLS, cipher suites, resumed sessions.",
     "clients shows open connections by address, how many requests are LEFT of the",
     "burst, and how many were LIMITED (response 429); - means not counted.",
     "m shows the next list, g sets the window, at most 15 minutes; it is",

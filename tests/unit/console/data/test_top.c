@@ -39,6 +39,7 @@ static void answer(uint64_t second, const char *request, uint16_t status, uint64
                              .duration_ns = duration_ns,
                              .body_bytes = 100,
                              .status = status,
+                             .protocol = LOG_PROTOCOL_HTTP_1_1,
                              .address = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1}};
 
     snprintf(line.request, sizeof(line.request), "%s", request);
@@ -70,6 +71,7 @@ static void each_list_counts_its_own_key(void **state)
     assert_string_equal(first(TOP_ERRORS, 1003, 60)->key, "404 /b");
     assert_string_equal(first(TOP_SLOWEST, 1003, 60)->key, "/a");
     assert_float_equal(view.sketch.entry[0].longest_ns, 3000, 0);
+    assert_string_equal(first(TOP_PROTOCOLS, 1003, 60)->key, "HTTP/1.1");
 }
 
 static void window_may_end_at_any_time(void **state)
