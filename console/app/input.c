@@ -8,6 +8,7 @@
 #include "common/macros.h"
 #include "console/app/prompt.h"
 #include "console/app/tabs.h"
+#include "console/views/subject.h"
 
 #include <curses.h>
 #include <string.h>
@@ -330,7 +331,8 @@ static bool act_in_view(struct session *session, enum action action)
     if (overlays->detail && page)
         return scroll_key(&overlays->detail_scroll, action);
     if (overlays->subject && !overlays->detail)
-        return scroll_key(&overlays->subject_scroll, action);
+        return scroll_key(&overlays->subject_scroll, action) ||
+               subject_key(&scene, &session->subject, action);
     if (view->key != NULL && view->key(session->view_state[session->view], &scene, action))
         return true;
     return grid_key(scene.grid, &scene, action);

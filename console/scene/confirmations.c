@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum when { ANY, FEWER, MORE, ALL, NOW };
+enum when { ANY, FEWER, MORE, ALL, NOW, OFF, BLOCK };
 enum by { RETURN, LETTER };
 
 static const struct confirmation {
@@ -81,6 +81,8 @@ static bool is_invalid(const struct request *request)
     bool of_worker = strcmp(command, "drain") == 0 || strcmp(command, "restart") == 0;
     uint64_t number;
 
+    if (strcmp(command, "limit-client") == 0)
+        return request->count < 3;
     if (request->tunable == TUNABLE_COUNT && !of_worker)
         return false;
     if (request->count < 2 || strcmp(argument(request), "all") == 0)
@@ -106,6 +108,10 @@ static bool applies(const struct confirmation *confirmation, const struct reques
         return strcmp(argument(request), "all") == 0;
     case NOW:
         return strcmp(argument(request), "now") == 0;
+    case OFF:
+        return request->count > 2 && strcmp(request->words[2], "off") == 0;
+    case BLOCK:
+        return request->count > 2 && strcmp(request->words[2], "block") == 0;
     }
     return false;
 }
@@ -201,6 +207,10 @@ static void write_placeholder(const struct request *request, const char *name, c
     else if (strcmp(name, "1") == 0)
         snprintf(value, size, "%.*s%s", WORD_SHOWN, argument(request),
                  strlen(argument(request)) > WORD_SHOWN ? "..." : "");
+    else if (strcmp(name, "2") == 0)
+        snprintf(value, size, "%.*s", WORD_SHOWN, request->count > 2 ? request->words[2] : "");
+    else if (strcmp(name, "time") == 0)
+        snprintf(value, size, "%.*s", WORD_SHOWN, request->count > 3 ? request->words[3] : "10m");
     else if (strcmp(name, "arguments") == 0)
         write_arguments(request, value, size);
     else if (strcmp(name, "now") == 0)

@@ -3,6 +3,7 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/tables.h"
+#include "console/scene/client_keys.h"
 #include "console/ui/table.h"
 #include "console/ui/text.h"
 
@@ -47,6 +48,26 @@ int subject_terms(const struct filter *filter, struct subject_term *terms, char 
         snprintf(terms[i].text, sizeof(terms[i].text), "%s", word->text);
     }
     return (int)filter->words;
+}
+
+/* The address of the only client that FILTER selects; NULL: none, or several. */
+static const char *client_of(const struct filter *filter)
+{
+    for (size_t i = 0; i < filter->words; i++)
+        if (strcmp(filter->word[i].name, "client") == 0 && filter->word[i].compare == '=' &&
+            !filter->word[i].negated && strpbrk(filter->word[i].text, "|?") == NULL)
+            return filter->word[i].text;
+    return NULL;
+}
+
+bool subject_key(const struct scene *scene, const struct filter *filter, enum action action)
+{
+    const char *client = client_of(filter);
+
+    if (client == NULL || !client_keys_have(action))
+        return false;
+    client_keys_act(scene->controller, client, action);
+    return true;
 }
 
 /* Bars: label, bar, share, count */
@@ -242,6 +263,8 @@ static void draw_title(const struct scene *scene, const struct filter *filter,
                         text_latency(half, (double)histogram_percentile(latency, 50)),
                         text_latency(most, (double)histogram_percentile(latency, 99)),
                         text_latency(max, (double)histogram_max(latency)));
+    if (client_of(filter) != NULL && controller_restriction(scene->controller) == NULL)
+        canvas_item(canvas, 0, x + 2, TONE_DIM, CLIENT_KEYS);
 }
 
 static void draw_mix(const struct scene *scene, const struct canvas *canvas)

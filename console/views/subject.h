@@ -20,4 +20,10 @@ void subject_draw(struct scroll *scroll, const struct scene *scene, const struct
  */
 int subject_terms(const struct filter *filter, struct subject_term *terms, char *why, size_t size);
 
+/*
+ * Handles the keys that limit, block or release the client that FILTER names as a whole. Returns false if
+ * it names none, or for other keys.
+ */
+bool subject_key(const struct scene *scene, const struct filter *filter, enum action action);
+
 #endif

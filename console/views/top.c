@@ -8,6 +8,7 @@
 #include "common/macros.h"
 #include "common/units.h"
 #include "console/data/server_info.h"
+#include "console/scene/client_keys.h"
 #include "console/scene/scene.h"
 #include "console/scene/summary.h"
 #include "console/ui/canvas.h"
@@ -404,7 +405,9 @@ static void draw_summary(const struct state *state, const struct scene *scene,
     if (state->shown != TOP_CLIENTS || canvas->width < NAMES_WIDTH)
         return;
     limits_text(scene, line, sizeof(line), canvas->width - x - 2);
-    canvas_text(canvas, 0, x + 2, TONE_DIM, line);
+    x = canvas_text(canvas, 0, x + 2, TONE_DIM, line);
+    if (scene->grid->selecting && controller_restriction(scene->controller) == NULL)
+        canvas_item(canvas, 0, x + 2, TONE_DIM, CLIENT_KEYS);
 }
 
 /* Draws a list in short form: counts, bars, keys. */
@@ -470,10 +473,27 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
         draw_others(state, scene, &places[2]);
 }
 
+/* Limits, blocks or releases the selected client. */
+static void act_on_client(const struct state *state, const struct scene *scene, enum action action)
+{
+    char buffer[CLIENT_KEY_TEXT];
+    size_t row;
+
+    if (grid_subject(scene->grid, &row))
+        client_keys_act(scene->controller, client_address(&state->clients.client[row], buffer),
+                        action);
+    else
+        controller_report(scene->controller, true, "select a client first (Up, Down)");
+}
+
 static bool key(void *state, const struct scene *scene, enum action action)
 {
     struct state *own = state;
 
+    if (own->shown == TOP_CLIENTS && client_keys_have(action)) {
+        act_on_client(own, scene, action);
+        return true;
+    }
     if (action != ACTION_MODE)
         return false;
     show_list(own, scene->grid, (enum top_list)((own->shown + 1) % TOP_LISTS));
@@ -518,6 +538,7 @@ static const char *const help[] = {
     "versions of HTTP and TLS, cipher suites, resumed sessions.",
     "clients shows open connections by address, how many requests are LEFT of the",
     "burst, and how many were LIMITED (response 429); - means not counted.",
+    "On a client, e limits its requests per second, x blocks it, d releases it.",
     "m shows the next list, g sets the window, at most 15 minutes; it is",
     "shorter if older requests are no longer known: \"last 40s of 5m\".",
     "The first 1024 keys of ten seconds are counted exactly. With more, a count may be",

@@ -485,6 +485,46 @@ static void readonly_rejects_typed_changes(void **state)
     assert_int_equal(fixture_commands(fixture), 1);
 }
 
+/* On a row of the list of clients, and on the requests of a client; nothing is sent without agreement. */
+static void clients_are_limited_after_a_question(void **state)
+{
+    static const char *const view[] = {"top", NULL};
+    static const char *const looking[] = {"top", "--readonly", NULL};
+
+    (void)state;
+    stage_fixture();
+    stage_console(24, 160, view, NULL);
+    terminal_type(terminal, "m");
+    ASSERT_SHOWS("[clients]", "192.0.2.7");
+    terminal_type(terminal, "x");
+    ASSERT_SHOWS("Block 192.0.2.7 for 10m? Its requests are answered 403.", "y yes  n no");
+    terminal_type(terminal, "nj");
+    ASSERT_SHOWS("e limit  x block  d release");
+    terminal_type(terminal, "d");
+    ASSERT_SHOWS("Remove the limit of 192.0.2.7?");
+    terminal_type(terminal, "n\r");
+    ASSERT_SHOWS("client=192.0.2.7", "e limit  x block  d release");
+    terminal_type(terminal, "e");
+    ASSERT_SHOWS("requests per second of 192.0.2.7, and for how long: 10 10m");
+    terminal_type(terminal, "\r");
+    ASSERT_SHOWS("Limit 192.0.2.7 to 10 requests per second for 10m?");
+    assert_int_equal(fixture_commands(fixture), 0);
+    terminal_type(terminal, "y");
+    ASSERT_SHOWS("not done: the fixture knows only threads N");
+    assert_int_equal(fixture_commands(fixture), 1);
+    stage_end_console();
+    stage_console(24, 160, looking, NULL);
+    terminal_type(terminal, "m");
+    ASSERT_SHOWS("[clients]", "192.0.2.7");
+    terminal_type(terminal, "je");
+    ASSERT_SHOWS("not done: this console is read-only");
+    terminal_type(terminal, "x");
+    ASSERT_SHOWS("not done: this console is read-only");
+    assert_null(strstr(terminal_text(terminal), "x block"));
+    assert_int_equal(fixture_commands(fixture), 1);
+}
+
+/* The view of hosts has a tab only if the server has hosts, or while it is shown. */
 static void mouse_acts_like_keys(void **state)
 {
     static const char *const without[] = {"--no-mouse", NULL};
@@ -978,6 +1018,7 @@ int main(void)
         cmocka_unit_test_teardown(flow_control_is_off, stage_teardown),
         cmocka_unit_test_teardown(load_form_accepts_clicks, stage_teardown),
         cmocka_unit_test_teardown(readonly_rejects_typed_changes, stage_teardown),
+        cmocka_unit_test_teardown(clients_are_limited_after_a_question, stage_teardown),
         cmocka_unit_test_teardown(mouse_acts_like_keys, stage_teardown),
         cmocka_unit_test_teardown(key_hints_are_clickable_and_fit, stage_teardown),
         cmocka_unit_test_teardown(dialog_accepts_clicks, stage_teardown),
