@@ -5,6 +5,7 @@
 #include "console/data/watch.h"
 #include "console/scene/controller.h"
 #include "console/ui/text.h"
+#include "console/views/subject.h"
 #include "console/views/views.h"
 
 #include <errno.h>
@@ -263,6 +264,13 @@ static int print_replayed(const struct options *options, struct watch *watch)
     return EXIT_FAILED;
 }
 
+static int choose_hosts(const struct options *options, struct watch *watch)
+{
+    struct subject_term terms[SUBJECT_TERMS];
+
+    return watch_choose_hosts(watch, terms, subject_host_terms(options->filter, terms));
+}
+
 int once_run(const struct options *options)
 {
     char why[512] = "out of memory";
@@ -273,6 +281,11 @@ int once_run(const struct options *options)
 
     if (watch == NULL) {
         escape_report("wsconsole", why);
+        return EXIT_FAILED;
+    }
+    if (choose_hosts(options, watch) != 0) {
+        escape_report("wsconsole", "out of memory");
+        watch_close(watch);
         return EXIT_FAILED;
     }
     if (options->record != NULL && watch_record_to(watch, options->record, why, sizeof(why)) != 0) {

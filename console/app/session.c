@@ -67,9 +67,21 @@ void session_close(struct session *session)
     watch_close(session->watch);
 }
 
+/* The top lists are those of the hosts in the filter. */
+static void choose_hosts(struct session *session)
+{
+    struct subject_term terms[SUBJECT_TERMS];
+
+    if (watch_choose_hosts(session->watch, terms, subject_host_terms(&session->filter, terms)) != 0)
+        session->failure = "out of memory";
+}
+
 struct scene session_scene(struct session *session)
 {
-    struct scene scene = scene_of(session->watch);
+    struct scene scene;
+
+    choose_hosts(session);
+    scene = scene_of(session->watch);
 
     if (scene.moment == MOMENT_LIVE && session->timeline.frozen)
         scene.moment = session->timeline.back > 0 ? MOMENT_PAST : MOMENT_FROZEN;

@@ -206,6 +206,21 @@ static void take_threads(struct recorder *recorder, const struct segment *segmen
     }
 }
 
+/* Only the entries of hosts have memory. */
+static void take_host_counts(struct recorder *recorder, const struct segment *segment)
+{
+    size_t size = sizeof(struct segment_host_counts);
+
+    for (uint32_t host = 0; host < segment_count(segment, SEGMENT_HOSTS); host++) {
+        if (atomic_load_explicit(&segment_host(segment, host)->id, memory_order_acquire) == 0)
+            continue;
+        for (uint32_t i = 0; i < segment_count(segment, SEGMENT_HOST_COUNTS); i++)
+            if (segment_thread_reserved(segment, i))
+                take_range(recorder, segment,
+                           offset_of(segment, SEGMENT_HOST_COUNTS, i) + host * size, size);
+    }
+}
+
 static void take_workers(struct recorder *recorder, const struct segment *segment, bool costly)
 {
     for (uint32_t i = 0; i < segment_count(segment, SEGMENT_WORKERS); i++) {
@@ -234,8 +249,11 @@ static void take_all(struct recorder *recorder, const struct segment *segment, b
     take_range(recorder, segment, 0, sizeof(struct segment_header));
     for (size_t i = 0; i < ARRAY_LENGTH(plain); i++)
         take_section(recorder, segment, plain[i]);
-    if (costly)
+    if (costly) {
         take_section(recorder, segment, SEGMENT_RATE_BUCKETS);
+        take_section(recorder, segment, SEGMENT_HOSTS);
+        take_host_counts(recorder, segment);
+    }
     take_history(recorder, segment);
     take_workers(recorder, segment, costly);
     take_threads(recorder, segment, costly);

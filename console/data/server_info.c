@@ -13,9 +13,11 @@
 
 int server_info_open(struct server_info *info)
 {
+    if (info->host_names == NULL)
+        info->host_names = host_names_create();
     info->model = model_create();
     info->history = history_create();
-    info->tail = tail_create();
+    info->tail = tail_create(info->host_names);
     info->cursor = history_cursor_create();
     info->top = top_create();
     info->outcomes = outcomes_create();
@@ -24,7 +26,7 @@ int server_info_open(struct server_info *info)
         info->marks = calloc(1, sizeof(*info->marks));
     return info->model == NULL || info->history == NULL || info->tail == NULL ||
                    info->cursor == NULL || info->top == NULL || info->outcomes == NULL ||
-                   info->events == NULL || info->marks == NULL
+                   info->events == NULL || info->marks == NULL || info->host_names == NULL
                ? -1
                : 0;
 }
@@ -45,10 +47,24 @@ void server_info_close(struct server_info *info)
     destroy_parts(info);
     cache_list_release(&info->cache);
     client_list_release(&info->clients);
+    host_list_release(&info->hosts);
     snapshot_release(&info->snapshot);
     subject_destroy(info->subject);
+    top_destroy(info->host_top);
+    host_names_destroy(info->host_names);
     free(info->marks);
     free(info->origins);
+}
+
+/* Empties the top lists of the chosen hosts. */
+static int clear_host_top(struct server_info *info)
+{
+    if (info->host_terms == 0)
+        return 0;
+    top_destroy(info->host_top);
+    info->host_top = top_create();
+    info->host_terms = info->host_top != NULL ? info->host_terms : 0;
+    return info->host_top != NULL ? 0 : -1;
 }
 
 int server_info_clear(struct server_info *info)
@@ -56,10 +72,11 @@ int server_info_clear(struct server_info *info)
     destroy_parts(info);
     snapshot_release(&info->snapshot);
     info->processes = (struct process_table){0};
+    host_list_release(&info->hosts);
     if (info->subject != NULL)
         subject_clear(info->subject);
     info->missed = info->slow_ns = 0;
-    return server_info_open(info);
+    return server_info_open(info) != 0 || clear_host_top(info) != 0 ? -1 : 0;
 }
 
 static void forget_origins(struct server_info *info)
@@ -82,6 +99,7 @@ int server_info_begin(struct server_info *info, const struct segment_reader *rea
         return -1;
     history_break(info->history);
     outcomes_break(info->outcomes);
+    host_list_release(&info->hosts);
     info->slow_wants = WANT_NOTHING;
     info->backlog_unread = true;
     forget_origins(info);
@@ -110,32 +128,57 @@ static void take_history(struct server_info *info, const struct segment_reader *
         history_add_threads(info->history, info->model, &info->processes);
 }
 
-static void count_request(void *context, const struct tail_line *line)
+/* The lines of one call, and those of them that are for the chosen hosts. */
+struct counting {
+    struct server_info *info;
+    uint64_t all, chosen;
+};
+
+static void count_in_tops(struct counting *counting, const struct tail_line *line)
 {
-    struct server_info *info = context;
+    struct server_info *info = counting->info;
 
     top_add(info->top, line);
-    if (info->subject != NULL)
-        subject_add(info->subject, line);
+    counting->all++;
+    if (info->host_top == NULL || !subject_matches(info->host_term, info->host_terms, line))
+        return;
+    top_add(info->host_top, line);
+    counting->chosen++;
 }
 
-/* The tail estimates what it missed, and an estimate may decrease: only increases are counted. */
+static void count_request(void *context, const struct tail_line *line)
+{
+    struct counting *counting = context;
+
+    count_in_tops(counting, line);
+    if (counting->info->subject != NULL)
+        subject_add(counting->info->subject, line);
+}
+
+/*
+ * The tail estimates what it missed, and an estimate may decrease: only increases are counted. Of the
+ * missed requests as large a part was for the chosen hosts as of the others.
+ */
 void server_info_take_requests(struct server_info *info, const struct segment_reader *reader,
                                uint64_t now_ns, uint64_t wall_ns)
 {
-    uint64_t missed;
+    struct counting counting = {.info = info};
+    uint64_t missed, more;
 
-    tail_read(info->tail, reader, now_ns, count_request, info);
+    tail_read(info->tail, reader, now_ns, count_request, &counting);
     missed = tail_missed(info->tail);
     if (missed <= info->missed)
         return;
-    top_miss(info->top, wall_ns, missed - info->missed);
+    more = missed - info->missed;
+    top_miss(info->top, wall_ns, more);
+    if (info->host_top != NULL && counting.all > 0)
+        top_miss(info->host_top, wall_ns, more * counting.chosen / counting.all);
     info->missed = missed;
 }
 
 static void count_backlog(void *context, const struct tail_line *line)
 {
-    top_add(context, line);
+    count_in_tops(context, line);
 }
 
 /*
@@ -144,12 +187,16 @@ static void count_backlog(void *context, const struct tail_line *line)
 static void take_backlog(struct server_info *info, const struct segment_reader *reader,
                          uint64_t wall_ns)
 {
-    uint64_t since = tail_read_backlog(info->tail, reader, count_backlog, info->top);
+    struct counting counting = {.info = info};
+    uint64_t since = tail_read_backlog(info->tail, reader, count_backlog, &counting);
 
-    if (since == 0 && !top_known(info->top))
+    if (since == 0 && top_known_since(info->top) == 0)
         since = reader->map.header.started_ns;
+    since = since < wall_ns ? since : wall_ns;
     if (since > 0)
-        top_set_known_since(info->top, since < wall_ns ? since : wall_ns);
+        top_set_known_since(info->top, since);
+    if (since > 0 && info->host_top != NULL)
+        top_set_known_since(info->host_top, since);
     info->backlog_unread = false;
 }
 
@@ -179,6 +226,9 @@ static int take_slow(struct server_info *info, const struct segment_reader *read
     if (!info->replayed && now->time_ns >= info->processes.time_ns + SLOW_NS)
         processes_take(&info->processes, now);
     take_config(info, reader);
+    info->has_hosts = hosts_counted(reader);
+    if ((wants & WANT_HOSTS) != 0 && host_list_take(&info->hosts, reader, now->time_ns) != 0)
+        return -1;
     if ((wants & WANT_CLIENTS) != 0 && client_list_take(&info->clients, reader, now->time_ns) != 0)
         return -1;
     return (wants & WANT_CACHE) != 0 ? cache_list_take(&info->cache, reader, now->wall_ns) : 0;
@@ -219,6 +269,48 @@ void server_info_hide_subject(struct server_info *info)
 {
     subject_destroy(info->subject);
     info->subject = NULL;
+}
+
+static bool same_terms(const struct subject_term *one, const struct subject_term *other,
+                       size_t count)
+{
+    size_t i = 0;
+
+    while (i < count && one[i].column == other[i].column && one[i].negated == other[i].negated &&
+           one[i].whole == other[i].whole && strcmp(one[i].text, other[i].text) == 0)
+        i++;
+    return i == count;
+}
+
+/* Fills the top lists of the chosen hosts with the lines of the tail. */
+static void count_tail(struct server_info *info)
+{
+    size_t count = tail_count(info->tail);
+
+    /* An empty tail has missed nothing. */
+    top_set_known_since(info->host_top, count > 0 ? tail_line(info->tail, count - 1)->time_ns
+                                                  : top_known_since(info->top));
+    for (size_t back = count; back > 0; back--)
+        if (subject_matches(info->host_term, info->host_terms, tail_line(info->tail, back - 1)))
+            top_add(info->host_top, tail_line(info->tail, back - 1));
+}
+
+int server_info_choose_hosts(struct server_info *info, const struct subject_term *terms,
+                             size_t count)
+{
+    struct top *top;
+
+    if (count == info->host_terms && same_terms(terms, info->host_term, count))
+        return 0;
+    top = count > 0 ? top_create() : NULL; /* not at the address of the one before */
+    top_destroy(info->host_top);
+    info->host_top = top;
+    info->host_terms = top != NULL ? count : 0;
+    if (top == NULL)
+        return count > 0 ? -1 : 0;
+    memcpy(info->host_term, terms, count * sizeof(*terms));
+    count_tail(info);
+    return 0;
 }
 
 /* ---- The text of the configuration in force ---- */

@@ -8,6 +8,7 @@
 
 #include "common/segment_reader.h"
 #include "console/data/history.h"
+#include "console/data/hosts.h"
 #include "console/data/lists.h"
 #include "console/data/marks.h"
 #include "console/data/model.h"
@@ -28,6 +29,7 @@ enum wants {
     WANT_CACHE = 1,
     WANT_CLIENTS = 2,
     WANT_ORIGINS = 4,
+    WANT_HOSTS = 8,
     WANT_ALL = 0xff
 };
 
@@ -38,6 +40,9 @@ struct server_info {
     struct history_cursor *cursor;
     struct tail *tail;
     struct top *top;
+    struct top *host_top; /* of the requests for the chosen hosts; NULL: none were chosen */
+    struct subject_term host_term[SUBJECT_TERMS];
+    size_t host_terms;
     struct subject *subject; /* NULL: none is shown */
     struct outcomes *outcomes;
     struct event_list *events;
@@ -46,6 +51,9 @@ struct server_info {
     bool replayed;                  /* set by the owner: the segment is that of a recording */
     struct cache_list cache;
     struct client_list clients;
+    bool has_hosts;                    /* the server has [host] sections */
+    struct host_list hosts;            /* read twice a second */
+    struct host_names *host_names;     /* kept by server_info_clear() */
     char config[SEGMENT_CONFIG_BYTES]; /* "": not read yet */
     char *origins;                     /* the daemon's answer to `config`; NULL: unknown */
     bool origins_requested;
@@ -82,6 +90,14 @@ void server_info_take_requests(struct server_info *info, const struct segment_re
 int server_info_show_subject(struct server_info *info, const struct subject_term *terms,
                              size_t count);
 void server_info_hide_subject(struct server_info *info);
+
+/*
+ * Counts the requests for the hosts that COUNT TERMS select also in top lists of their own, which begin
+ * with the lines of the tail; COUNT 0: no longer. Does nothing if the terms are those in force. Result
+ * as above.
+ */
+int server_info_choose_hosts(struct server_info *info, const struct subject_term *terms,
+                             size_t count);
 
 /* Parses the configuration in force, which the segment has as the text of a file. Pure. */
 

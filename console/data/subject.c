@@ -13,6 +13,7 @@ const char *const subject_column_names[SUBJECT_COLUMNS] = {
     [SUBJECT_PATH] = "path",     [SUBJECT_CLIENT] = "client",   [SUBJECT_STATUS] = "status",
     [SUBJECT_THREAD] = "thread", [SUBJECT_WORKER] = "worker",   [SUBJECT_OUTCOME] = "outcome",
     [SUBJECT_AGENT] = "agent",   [SUBJECT_REFERER] = "referer", [SUBJECT_PROTOCOL] = "protocol",
+    [SUBJECT_HOST] = "host",
 };
 
 struct subject_second {
@@ -57,37 +58,48 @@ void subject_clear(struct subject *subject)
     subject->lines = 0;
 }
 
-/* True if TEXT begins with PATTERN. */
-static bool begins(const char *text, const char *pattern, const char **rest)
+/* True if TEXT begins with the first LENGTH characters of PATTERN. */
+static bool begins(const char *text, const char *pattern, size_t length)
 {
-    for (; *pattern != '\0'; pattern++, text++)
-        if (*text == '\0' ||
-            (*pattern != '?' && tolower((unsigned char)*text) != tolower((unsigned char)*pattern)))
+    for (size_t i = 0; i < length; i++)
+        if (text[i] == '\0' || (pattern[i] != '?' && tolower((unsigned char)text[i]) !=
+                                                         tolower((unsigned char)pattern[i])))
             return false;
-    *rest = text;
     return true;
+}
+
+static bool contains(const char *text, const char *pattern, size_t length)
+{
+    for (; *text != '\0'; text++)
+        if (begins(text, pattern, length))
+            return true;
+    return length == 0;
 }
 
 static bool matches_text(const struct subject_term *term, const char *text)
 {
-    const char *rest;
+    const char *pattern = term->text;
 
-    if (term->whole)
-        return begins(text, term->text, &rest) && *rest == '\0';
-    for (; *text != '\0'; text++)
-        if (begins(text, term->text, &rest))
+    for (;;) {
+        size_t length = strcspn(pattern, "|");
+
+        if (term->whole ? strlen(text) == length && begins(text, pattern, length)
+                        : contains(text, pattern, length))
             return true;
-    return term->text[0] == '\0';
+        if (pattern[length] == '\0')
+            return false;
+        pattern += length + 1;
+    }
 }
 
+/* A status of 100 to 999 matches like a text, or as one of its class. */
 static bool matches_status(const struct subject_term *term, uint16_t status)
 {
-    char text[8];
+    char text[8], group[8];
 
-    if (isdigit((unsigned char)term->text[0]) && strcmp(term->text + 1, "xx") == 0)
-        return status / 100 == term->text[0] - '0';
     snprintf(text, sizeof(text), "%u", status);
-    return matches_text(term, text);
+    snprintf(group, sizeof(group), "%uxx", status / 100);
+    return matches_text(term, text) || matches_text(term, group);
 }
 
 static bool matches_path(const struct subject_term *term, const struct tail_line *line)
@@ -100,7 +112,7 @@ static bool matches_path(const struct subject_term *term, const struct tail_line
     return matches_text(term, path);
 }
 
-static bool matches(const struct subject_term *term, const struct tail_line *line)
+static bool matches_column(const struct subject_term *term, const struct tail_line *line)
 {
     char text[TAIL_ADDRESS_TEXT + 16], protocol[TAIL_PROTOCOL_TEXT];
 
@@ -125,10 +137,20 @@ static bool matches(const struct subject_term *term, const struct tail_line *lin
         return matches_text(term, line->referer);
     case SUBJECT_PROTOCOL:
         return matches_text(term, tail_protocol(line, protocol));
+    case SUBJECT_HOST:
+        return matches_text(term, line->host);
     case SUBJECT_COLUMNS:
         break;
     }
     return false;
+}
+
+bool subject_matches(const struct subject_term *terms, size_t count, const struct tail_line *line)
+{
+    for (size_t i = 0; i < count; i++)
+        if (matches_column(&terms[i], line) == terms[i].negated)
+            return false;
+    return true;
 }
 
 static void count_second(struct subject *subject, uint64_t number)
@@ -159,9 +181,8 @@ void subject_add(struct subject *subject, const struct tail_line *line)
 {
     if (subject->since_ns == 0 || line->time_ns < subject->since_ns)
         subject->since_ns = line->time_ns;
-    for (size_t i = 0; i < subject->terms; i++)
-        if (!matches(&subject->term[i], line))
-            return;
+    if (!subject_matches(subject->term, subject->terms, line))
+        return;
     subject->requests++;
     subject->bytes += line->body_bytes;
     count_second(subject, line->time_ns / NS_PER_S);

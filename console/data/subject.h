@@ -25,6 +25,7 @@ enum subject_column {
     SUBJECT_AGENT,
     SUBJECT_REFERER,
     SUBJECT_PROTOCOL,
+    SUBJECT_HOST,
     SUBJECT_COLUMNS
 };
 extern const char *const subject_column_names[SUBJECT_COLUMNS];
@@ -37,9 +38,13 @@ enum {
     SUBJECT_STATUSES = 64,
 };
 
-/* In TEXT, case is ignored and ? matches any character; "4xx" is a class of statuses. */
+/*
+ * In TEXT, case is ignored, ? matches any character, and | separates alternatives; "4xx" is a class of
+ * statuses.
+ */
 struct subject_term {
     enum subject_column column;
+    bool negated;
     bool whole; /* the value is TEXT; else it contains TEXT */
     char text[SUBJECT_TEXT_BYTES];
 };
@@ -48,6 +53,9 @@ struct subject_status {
     uint16_t status;
     uint64_t count;
 };
+
+/* True if LINE matches all COUNT terms. */
+bool subject_matches(const struct subject_term *terms, size_t count, const struct tail_line *line);
 
 struct subject;
 

@@ -22,11 +22,20 @@ struct ring_reader {
     bool begun;      /* true: position is the start of a record */
 };
 
+/* The name of an entry of section HOSTS. */
+struct known_host {
+    uint64_t id; /* 0: not read yet */
+    const char *name;
+};
+
 struct tail {
     struct tail_line *lines; /* TAIL_LINES of them; line n at n % TAIL_LINES */
     uint64_t total;
     uint64_t missed_words;
     uint64_t records_read, words_read;
+    struct host_names *names;
+    struct known_host *host; /* by entry */
+    uint32_t hosts;
     struct ring_reader *ring;
     uint32_t rings;
     uint64_t readable; /* see tail_attach() */
@@ -39,12 +48,13 @@ struct tail {
     size_t batch_count, batch_room;
 };
 
-struct tail *tail_create(void)
+struct tail *tail_create(struct host_names *names)
 {
     struct tail *tail = calloc(1, sizeof(*tail));
 
     if (tail == NULL)
         return NULL;
+    tail->names = names;
     tail->lines = calloc(TAIL_LINES, sizeof(*tail->lines));
     if (tail->lines == NULL) {
         free(tail);
@@ -58,6 +68,7 @@ void tail_destroy(struct tail *tail)
     if (tail == NULL)
         return;
     free(tail->lines);
+    free(tail->host);
     free(tail->ring);
     free(tail->batch);
     free(tail->order);
@@ -67,14 +78,17 @@ void tail_destroy(struct tail *tail)
 int tail_attach(struct tail *tail, const struct segment_reader *reader, uint64_t readable)
 {
     free(tail->ring);
+    free(tail->host);
     tail->started = false;
     tail->read_ns = tail->pause_ns = 0;
     tail->readable = readable;
     tail->rings = segment_count(&reader->map, SEGMENT_RINGS);
     tail->ring = calloc(tail->rings, sizeof(*tail->ring));
-    if (tail->ring != NULL)
+    tail->hosts = segment_count(&reader->map, SEGMENT_HOSTS);
+    tail->host = calloc(tail->hosts + 1, sizeof(*tail->host));
+    if (tail->ring != NULL && tail->host != NULL)
         return 0;
-    tail->rings = 0;
+    tail->rings = tail->hosts = 0;
     return -1;
 }
 
@@ -99,6 +113,7 @@ static struct tail_line *next_in_batch(struct tail *tail)
 
 /* The thread that owns the ring of a record. */
 struct origin {
+    const struct segment *segment;
     uint32_t slot;
     uint16_t worker, number;
 };
@@ -169,12 +184,31 @@ bool tail_readable(char *buffer, size_t size, const char *bytes, size_t length)
     return true;
 }
 
-static void fill_line(struct tail_line *line, const struct origin *origin,
+/* The name of entry ENTRY of section HOSTS, which a reload may give to another host. */
+static const char *host_name(struct tail *tail, const struct segment *segment, uint32_t entry)
+{
+    char name[HOST_NAME_BYTES];
+    struct known_host *known;
+    uint64_t id;
+
+    if (entry >= tail->hosts)
+        return "";
+    known = &tail->host[entry];
+    id = atomic_load_explicit(&segment_host(segment, entry)->id, memory_order_acquire);
+    if (id == 0 || (id != known->id && (id = host_name_read(segment, entry, name)) == 0))
+        return "";
+    if (id != known->id)
+        *known = (struct known_host){.id = id, .name = host_names_keep(tail->names, name)};
+    return known->name;
+}
+
+static void fill_line(struct tail *tail, struct tail_line *line, const struct origin *origin,
                       const struct log_record *record)
 {
     line->time_ns = record->time_ns;
     line->duration_ns = record->duration_ns;
     line->body_bytes = record->body_bytes;
+    line->host = host_name(tail, origin->segment, record->host);
     line->thread = origin->slot;
     line->worker = origin->worker;
     line->number = origin->number;
@@ -199,7 +233,7 @@ static void keep_record(struct tail *tail, const struct origin *origin, const ui
 
     if (log_record_unpack(words, &record) != 0 || (line = next_in_batch(tail)) == NULL)
         return;
-    fill_line(line, origin, &record);
+    fill_line(tail, line, origin, &record);
     tail->records_read++;
     tail->words_read += log_ring_words(words[0]);
 }
@@ -269,7 +303,7 @@ static struct origin origin_of(const struct segment_reader *reader, uint32_t slo
     uint32_t number = atomic_load_explicit(&owner->thread, memory_order_relaxed);
     bool known = worker < TAIL_NO_THREAD && number < TAIL_NO_THREAD;
 
-    return (struct origin){slot, known ? (uint16_t)worker : TAIL_NO_THREAD,
+    return (struct origin){&reader->map, slot, known ? (uint16_t)worker : TAIL_NO_THREAD,
                            known ? (uint16_t)number : TAIL_NO_THREAD};
 }
 
@@ -424,6 +458,7 @@ uint64_t tail_due_ns(const struct tail *tail)
 /* Backlog */
 
 struct backlog {
+    struct tail *tail;
     tail_take *take;
     void *context;
     uint64_t since_ns; /* nothing is missing since then */
@@ -466,7 +501,7 @@ static void read_backlog_of(struct backlog *backlog, const struct origin *origin
         overrun = log_ring_read(ring, &from, words, LOG_RECORD_WORDS_MAX) != LOG_RING_RECORD;
         if (overrun || log_record_unpack(words, &record) != 0 || record.time_ns < backlog->since_ns)
             continue;
-        fill_line(&line, origin, &record);
+        fill_line(backlog->tail, &line, origin, &record);
         backlog->take(backlog->context, &line);
     }
     if (overrun)
@@ -476,7 +511,7 @@ static void read_backlog_of(struct backlog *backlog, const struct origin *origin
 uint64_t tail_read_backlog(struct tail *tail, const struct segment_reader *reader, tail_take *take,
                            void *context)
 {
-    struct backlog backlog = {.take = take, .context = context};
+    struct backlog backlog = {.tail = tail, .take = take, .context = context};
     uint64_t *from = calloc(tail->rings > 0 ? tail->rings : 1, sizeof(*from));
 
     if (from == NULL)
@@ -500,7 +535,7 @@ uint64_t tail_read_backlog(struct tail *tail, const struct segment_reader *reade
 
 struct tail *tail_copy(struct tail *copy, const struct tail *tail)
 {
-    if (copy == NULL && (copy = tail_create()) == NULL)
+    if (copy == NULL && (copy = tail_create(tail->names)) == NULL)
         return NULL;
     memcpy(copy->lines, tail->lines, TAIL_LINES * sizeof(*tail->lines));
     copy->total = tail->total;

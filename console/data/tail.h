@@ -10,6 +10,7 @@
 
 #include "common/log_record.h"
 #include "common/segment_reader.h"
+#include "console/data/hosts.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,6 +33,7 @@ struct tail_line {
     uint64_t time_ns; /* wall clock, start of the request */
     uint64_t duration_ns;
     uint64_t body_bytes;
+    const char *host;        /* see struct host_row; "": the server has no [host] sections */
     uint32_t thread;         /* slot */
     uint16_t worker, number; /* owner of the slot when read; TAIL_NO_THREAD: none */
     uint16_t status;
@@ -49,7 +51,8 @@ struct tail_line {
 
 struct tail;
 
-struct tail *tail_create(void);
+/* NAMES is borrowed; the lines, also those of copies, point into it. NULL: out of memory. */
+struct tail *tail_create(struct host_names *names);
 void tail_destroy(struct tail *tail);
 
 /*

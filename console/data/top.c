@@ -342,9 +342,9 @@ void top_set_known_since(struct top *top, uint64_t time_ns)
     top->since_ns = time_ns > top->since_ns ? time_ns : top->since_ns;
 }
 
-bool top_known(const struct top *top)
+uint64_t top_known_since(const struct top *top)
 {
-    return top->since_ns > 0;
+    return top->since_ns;
 }
 
 /* Length of the window of PANES panes that ends at END_NS, s. */

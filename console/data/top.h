@@ -98,8 +98,8 @@ void top_miss(struct top *top, uint64_t time_ns, uint64_t count);
 /* Declares that no request is missing since TIME_NS (wall clock); windows do not begin earlier. */
 void top_set_known_since(struct top *top, uint64_t time_ns);
 
-/* False until the first top_set_known_since(). */
-bool top_known(const struct top *top);
+/* The time since which no request is missing; 0: before the first top_set_known_since(). */
+uint64_t top_known_since(const struct top *top);
 
 struct top_view {
     double seen, missed;  /* requests in the window */

@@ -281,6 +281,11 @@ int watch_show_subject(struct watch *watch, const struct subject_term *terms, si
     return server_info_show_subject(&watch->info, terms, count);
 }
 
+int watch_choose_hosts(struct watch *watch, const struct subject_term *terms, size_t count)
+{
+    return server_info_choose_hosts(&watch->info, terms, count);
+}
+
 void watch_hide_subject(struct watch *watch)
 {
     server_info_hide_subject(&watch->info);

@@ -90,6 +90,9 @@ size_t watch_look_back(struct watch *watch, size_t back);
 int watch_show_subject(struct watch *watch, const struct subject_term *terms, size_t count);
 void watch_hide_subject(struct watch *watch);
 
+/* See server_info_choose_hosts(). */
+int watch_choose_hosts(struct watch *watch, const struct subject_term *terms, size_t count);
+
 const struct source *watch_source(const struct watch *watch);
 const struct server_info *watch_info(const struct watch *watch);
 

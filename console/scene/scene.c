@@ -10,7 +10,7 @@ struct scene scene_of(const struct watch *watch)
                           .model = model,
                           .history = info->history,
                           .tail = info->tail,
-                          .top = info->top,
+                          .top = info->host_top != NULL ? info->host_top : info->top,
                           .subject = info->subject,
                           .outcomes = info->outcomes,
                           .events = info->events,
@@ -18,6 +18,8 @@ struct scene scene_of(const struct watch *watch)
                           .processes = watch_processes(watch),
                           .cache = &info->cache,
                           .clients = &info->clients,
+                          .has_hosts = info->has_hosts,
+                          .hosts = &info->hosts,
                           .config = info->config,
                           .origins = watch_origins(watch)};
 }

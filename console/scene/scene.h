@@ -31,7 +31,7 @@ struct scene {
     const struct model *model;     /* model_now() is not NULL */
     const struct history *history; /* ends at the time shown */
     const struct tail *tail;       /* may hold later lines: see tail_younger() */
-    const struct top *top;
+    const struct top *top;         /* of all requests, or of those for the hosts of the filter */
     const struct subject *subject; /* shown over the view; NULL: none */
     const struct outcomes *outcomes;
     const struct event_list *events;
@@ -40,6 +40,8 @@ struct scene {
     const struct cache_list
         *cache; /* of the last sample, even in MOMENT_PAST; current if the view wants WANT_CACHE */
     const struct client_list *clients; /* same; current if the view wants WANT_CLIENTS */
+    bool has_hosts;                    /* the server has [host] sections */
+    const struct host_list *hosts;     /* same as cache; current if the view wants WANT_HOSTS */
     const char *config;                /* configuration in force, as the text of a file */
     const char *origins;               /* see watch_origins() */
     const struct filter *filter;       /* of all lists; grids apply it themselves */

@@ -15,8 +15,11 @@ enum column_number {
     BYTES,
     OUTCOME,
     CLIENT,
+    HOST,
     THREAD,
     WORKER,
+    PROTOCOL,
+    STREAMS,
     REQUEST,
     PATH,
     REFERER,
@@ -24,21 +27,32 @@ enum column_number {
     COLUMNS
 };
 
-static const struct column columns[COLUMNS] = {
-    [TIME] = {.title = "TIME", .width = 12, .importance = 8, .right = true, .output = OUTPUT_TIME},
-    [STATUS] = {.title = "STATUS", .width = 6, .importance = 10, .right = true},
-    [TOOK] = {.title = "TOOK", .width = 7, .importance = 7, .right = true, .output = OUTPUT_NS},
-    [BYTES] =
-        {.title = "BYTES", .width = 8, .importance = 5, .right = true, .output = OUTPUT_BYTES},
-    [OUTCOME] = {.title = "OUTCOME", .width = 7, .importance = 4},
-    [CLIENT] = {.title = "CLIENT", .width = 15, .importance = 6},
-    [THREAD] = {.title = "THREAD", .width = 7, .importance = 2},
-    [WORKER] = {.title = "WORKER", .hidden = true},
-    [REQUEST] = {.title = "REQUEST", .width = 22, .importance = 9, .stretch = true},
-    [PATH] = {.title = "PATH", .hidden = true, .key = true},
-    [REFERER] = {.title = "REFERER", .hidden = true},
-    [AGENT] = {.title = "AGENT", .hidden = true},
-};
+#define COLUMNS_OF(hides_host)                                                                     \
+    [TIME] = {.title = "TIME",                                                                     \
+              .width = 12,                                                                         \
+              .importance = 8,                                                                     \
+              .right = true,                                                                       \
+              .output = OUTPUT_TIME},                                                              \
+    [STATUS] = {.title = "STATUS", .width = 6, .importance = 10, .right = true},                   \
+    [TOOK] = {.title = "TOOK", .width = 7, .importance = 7, .right = true, .output = OUTPUT_NS},   \
+    [BYTES] = {.title = "BYTES",                                                                   \
+               .width = 8,                                                                         \
+               .importance = 5,                                                                    \
+               .right = true,                                                                      \
+               .output = OUTPUT_BYTES},                                                            \
+    [OUTCOME] = {.title = "OUTCOME", .width = 7, .importance = 4},                                 \
+    [CLIENT] = {.title = "CLIENT", .width = 15, .importance = 6},                                  \
+    [HOST] = {.title = "HOST", .width = 16, .importance = 3, .hidden = (hides_host)},              \
+    [THREAD] = {.title = "THREAD", .width = 7, .importance = 2},                                   \
+    [WORKER] = {.title = "WORKER", .hidden = true},                                                \
+    [PROTOCOL] = {.title = "PROTOCOL", .width = 48, .importance = 1},                              \
+    [STREAMS] = {.title = "STREAMS", .width = 7, .importance = 1, .right = true},                  \
+    [REQUEST] = {.title = "REQUEST", .width = 22, .importance = 9, .stretch = true},               \
+    [PATH] = {.title = "PATH", .hidden = true, .key = true},                                       \
+    [REFERER] = {.title = "REFERER", .hidden = true}, [AGENT] = {.title = "AGENT", .hidden = true}
+
+static const struct column columns[COLUMNS] = {COLUMNS_OF(true)};
+static const struct column columns_with_host[COLUMNS] = {COLUMNS_OF(false)};
 
 /* While a row is selected, the list is a copy, so that the rows stay however busy the server is. */
 struct state {
@@ -124,9 +138,13 @@ static void fill(void *state, const struct scene *scene, size_t row, struct cell
     cell_bytes(&cells[BYTES], TONE_NORMAL, (double)line->body_bytes);
     cell_text(&cells[OUTCOME], TONE_NORMAL, outcome_of(line));
     tail_address(line, cells[CLIENT].text);
+    cell_text(&cells[HOST], TONE_NORMAL, line->host);
     thread_of(line, cells[THREAD].text, sizeof(cells[THREAD].text));
     if (line->worker != TAIL_NO_THREAD)
         cell_print(&cells[WORKER], TONE_NORMAL, "%u", line->worker);
+    tail_protocol(line, cells[PROTOCOL].text);
+    if (line->streams > 0)
+        cell_exact(&cells[STREAMS], TONE_NORMAL, line->streams);
     cell_text(&cells[REQUEST], tone == TONE_GOOD ? TONE_NORMAL : tone, line->request);
     cell_print(&cells[PATH], TONE_NORMAL, "%.*s", (int)strcspn(path, " ?"), path);
     cells[PATH].cut = line->request_cut || strcspn(path, " ?") >= TABLE_CELL_BYTES;
@@ -137,7 +155,7 @@ static void fill(void *state, const struct scene *scene, size_t row, struct cell
 static void detail(void *state, const struct scene *scene, size_t row, FILE *out)
 {
     const struct tail_line *line = line_of(state, scene, row);
-    char text[TEXT_SHORT], address[TAIL_ADDRESS_TEXT], thread[32];
+    char text[TEXT_SHORT], address[TAIL_ADDRESS_TEXT], thread[32], protocol[TAIL_PROTOCOL_TEXT];
 
     thread_of(line, thread, sizeof(thread));
     fprintf(out, "request\t%s%s\n", line->request, line->request_cut ? ".." : "");
@@ -149,20 +167,33 @@ static void detail(void *state, const struct scene *scene, size_t row, FILE *out
     fprintf(out, "took\t%s\n", text_latency(text, (double)line->duration_ns));
     fprintf(out, "bytes\t%" PRIu64 " (body)\n", line->body_bytes);
     fprintf(out, "client\t%s\n", tail_address(line, address));
+    if (line->host[0] != '\0')
+        fprintf(out, "host\t%s\n", line->host);
+    tail_protocol(line, protocol);
+    fprintf(out, "protocol\t%s\n", protocol[0] != '\0' ? protocol : "-");
+    if (line->streams > 0)
+        fprintf(out, "streams\t%u open on the connection when the request began\n", line->streams);
     fprintf(out, "thread\t%s (slot %" PRIu32 ")\n", thread, line->thread);
     fprintf(out, "referer\t%s\n", line->referer[0] != '\0' ? line->referer : "-");
     fprintf(out, "user agent\t%s\n", line->agent[0] != '\0' ? line->agent : "-");
 }
 
-static const struct list list = {
-    .columns = columns,
-    .column_count = COLUMNS,
-    .count = count,
-    .fill = fill,
-    .id = id,
-    .detail = detail,
-    .follow = true,
-};
+#define LIST(columns_)                                                                             \
+    {                                                                                              \
+        .columns = (columns_), .column_count = COLUMNS, .count = count, .fill = fill, .id = id,    \
+        .detail = detail, .follow = true                                                           \
+    }
+
+/* The second one is that of servers with [host] sections. */
+static const struct list lists[] = {LIST(columns), LIST(columns_with_host)};
+
+static void choose_list(const struct scene *scene)
+{
+    const struct list *list = &lists[scene->has_hosts];
+
+    if (scene->grid->list != list)
+        grid_set_list(scene->grid, list);
+}
 
 static bool ready(const struct scene *scene)
 {
@@ -197,6 +228,7 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
 {
     struct canvas rows = canvas_part(canvas, 1, 0, canvas->height - 1, canvas->width);
 
+    choose_list(scene);
     grid_draw(scene->grid, scene, &rows);
     draw_summary(state, scene, canvas);
 }
@@ -204,6 +236,14 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
 static void release(void *state)
 {
     tail_destroy(((struct state *)state)->copy);
+}
+
+static void once(void *state, const struct scene *scene, FILE *out)
+{
+    (void)state;
+    choose_list(scene);
+    grid_update(scene->grid, scene);
+    grid_print(scene->grid, scene, out);
 }
 
 static json_t *json(void *state, const struct scene *scene)
@@ -217,7 +257,7 @@ static const char *const help[] = {
     "The requests of all threads in order of completion.",
     "Up pauses the list and goes back; End follows again.",
     "Enter shows all details of a request; f filters by its path.",
-    "Filters: status:5xx path:/dir client=127.0.0.1 thread=0.1 slower:10ms",
+    "Filters: status:5xx path:/dir client=127.0.0.1 host=a.example slower:10ms protocol:HTTP/2",
     "The line above counts missed requests: overwritten before they were read.",
     NULL};
 
@@ -241,9 +281,10 @@ const struct view view_log = {
     .numbers = numbers,
     .help = help,
     .state_size = sizeof(struct state),
-    .list = &list,
+    .list = &lists[0],
     .ready = ready,
     .draw = draw,
+    .once = once,
     .json = json,
     .release = release,
 };

@@ -26,26 +26,32 @@ static bool find_column(const char *name, enum subject_column *column)
     return i < SUBJECT_COLUMNS;
 }
 
+/* Returns false if requests have no such column. */
+static bool fill_term(const struct filter_word *word, struct subject_term *term)
+{
+    term->negated = word->negated;
+    term->whole = word->compare == '=';
+    snprintf(term->text, sizeof(term->text), "%s", word->text);
+    return find_column(word->name, &term->column);
+}
+
 int subject_terms(const struct filter *filter, struct subject_term *terms, char *why, size_t size)
 {
     for (size_t i = 0; i < filter->words; i++) {
         const struct filter_word *word = &filter->word[i];
         const char *nearest = nearest_word(word->name, subject_column_names, SUBJECT_COLUMNS);
 
-        if (i == SUBJECT_TERMS || word->negated || strchr(":=", word->compare) == NULL ||
-            word->compare == '\0') {
+        if (i == SUBJECT_TERMS || strchr(":=", word->compare) == NULL || word->compare == '\0') {
             snprintf(why, size, "at most %d words such as path=/x, client=::1, status:4xx",
                      SUBJECT_TERMS);
             return -1;
         }
-        if (!find_column(word->name, &terms[i].column)) {
+        if (!fill_term(word, &terms[i])) {
             snprintf(why, size, "requests have no column '%s'%s%s%s", word->name,
                      nearest != NULL ? "; did you mean '" : "", nearest != NULL ? nearest : "",
                      nearest != NULL ? "'?" : "");
             return -1;
         }
-        terms[i].whole = word->compare == '=';
-        snprintf(terms[i].text, sizeof(terms[i].text), "%s", word->text);
     }
     return (int)filter->words;
 }
@@ -68,6 +74,19 @@ bool subject_key(const struct scene *scene, const struct filter *filter, enum ac
         return false;
     client_keys_act(scene->controller, client, action);
     return true;
+}
+
+size_t subject_host_terms(const struct filter *filter, struct subject_term *terms)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; filter != NULL && i < filter->words && count < SUBJECT_TERMS; i++) {
+        const struct filter_word *word = &filter->word[i];
+
+        if ((word->compare == ':' || word->compare == '=') && fill_term(word, &terms[count]))
+            count += terms[count].column == SUBJECT_HOST;
+    }
+    return count;
 }
 
 /* Bars: label, bar, share, count */

@@ -26,4 +26,7 @@ int subject_terms(const struct filter *filter, struct subject_term *terms, char 
  */
 bool subject_key(const struct scene *scene, const struct filter *filter, enum action action);
 
+/* The words of FILTER about the host, as far as there is room (SUBJECT_TERMS). Returns their number. */
+size_t subject_host_terms(const struct filter *filter, struct subject_term *terms);
+
 #endif

@@ -545,6 +545,8 @@ static const char *const help[] = {
     "incomplete: 45+ is at least 45, and AT MOST is its upper bound.",
     "Above about 20,000 requests per second and thread the log is sampled, 1 in k,",
     "and the counts are scaled up. The history has its own lists.",
+    "With host=NAME in the filter, the lists have only the requests for that host,",
+    "beginning with those that the log still has.",
     NULL};
 
 static const struct view_hint hints[] = {{ACTION_MODE, "list", false, false},

@@ -58,10 +58,16 @@ static void log_request(struct fixture *fixture, uint32_t slot, unsigned number,
                                 .duration_ns = 120000 + number * 1000,
                                 .body_bytes = 1024 + number,
                                 .status = status,
-                                .outcome = status >= 400 ? OUTCOME_ERROR : OUTCOME_HIT};
+                                .outcome = status >= 400 ? OUTCOME_ERROR : OUTCOME_HIT,
+                                .protocol = LOG_PROTOCOL_HTTP_1_1};
 
     inet_pton(AF_INET6, "::ffff:192.0.2.7", record.address);
-    snprintf(line, sizeof(line), "GET /page-%u HTTP/1.1", number);
+    if (number % 4 == 0) {
+        record.protocol = LOG_PROTOCOL_HTTP_2;
+        record.streams = (uint16_t)(1 + number % 32);
+        record.tls = log_record_tls(0x1301, number % 8 == 0);
+    }
+    snprintf(line, sizeof(line), "GET /page-%u %s", number, log_protocol_names[record.protocol]);
     record.request_line = (struct span){line, strlen(line)};
     record.agent = SPAN("fixture");
     log_ring_append(&ring, words, log_record_pack(&record, words));

@@ -525,6 +525,26 @@ static void clients_are_limited_after_a_question(void **state)
 }
 
 /* The view of hosts has a tab only if the server has hosts, or while it is shown. */
+static void hosts_have_a_tab_only_where_there_are_some(void **state)
+{
+    (void)state;
+    stage_fixture();
+    stage_console(24, 120, NULL, NULL);
+    ASSERT_SHOWS("[1 overview]", "9 events");
+    assert_null(strstr(terminal_text(terminal), "0 hosts"));
+    terminal_type(terminal, "\x1b[Z"); /* Shift-Tab */
+    ASSERT_SHOWS("[9 events]");
+    terminal_type(terminal, "0");
+    ASSERT_SHOWS("[0 hosts]", "The server has no [host] sections");
+    terminal_type(terminal, "\t");
+    ASSERT_SHOWS("[1 overview]");
+    assert_true(terminal_shows_no_more(terminal, "0 hosts"));
+    terminal_type(terminal, ":filter host=a.example\r5");
+    ASSERT_SHOWS("No row matches the filter");
+    terminal_type(terminal, ":filter hsot=a.example\r");
+    ASSERT_SHOWS("unknown column 'hsot' in the filter; did you mean 'host'?");
+}
+
 static void mouse_acts_like_keys(void **state)
 {
     static const char *const without[] = {"--no-mouse", NULL};
@@ -1018,6 +1038,7 @@ int main(void)
         cmocka_unit_test_teardown(flow_control_is_off, stage_teardown),
         cmocka_unit_test_teardown(load_form_accepts_clicks, stage_teardown),
         cmocka_unit_test_teardown(readonly_rejects_typed_changes, stage_teardown),
+        cmocka_unit_test_teardown(hosts_have_a_tab_only_where_there_are_some, stage_teardown),
         cmocka_unit_test_teardown(clients_are_limited_after_a_question, stage_teardown),
         cmocka_unit_test_teardown(mouse_acts_like_keys, stage_teardown),
         cmocka_unit_test_teardown(key_hints_are_clickable_and_fit, stage_teardown),

@@ -75,7 +75,7 @@ static void once_prints_rows(void **state)
     assert_non_null(strstr(output, "version 10\n")); /* handshakes that failed for this reason */
     assert_run(WSCONSOLE, "--once threads", DONE, "threads  0 WK  1 R_\n");
     assert_non_null(strstr(output, "GET /index.html\n"));
-    assert_run(WSCONSOLE, "--once log", DONE, "GET /page-0 HTTP/1.1\n");
+    assert_run(WSCONSOLE, "--once log", DONE, "GET /page-0 HTTP/2.0\n");
     assert_non_null(strstr(output, "GET /page-39 HTTP/1.1\n"));
 }
 
@@ -133,7 +133,8 @@ static void times_are_exact(void **state)
     assert_string_equal(json_string_value(json_object_get(line, "thread")), "0.0");
     assert_non_null(json_string_value(json_object_get(json_object_get(root, "server"), "time")));
     json_decref(root);
-    assert_run(WSCONSOLE, "--csv log", DONE, "time,status,took_ns,bytes,outcome,client,thread");
+    assert_run(WSCONSOLE, "--csv log", DONE,
+               "time,status,took_ns,bytes,outcome,client,host,thread");
     assert_null(strstr(output, "e+"));
     assert_run(WSCONSOLE, "--csv threads", DONE, "thread,state,since_ns,");
     assert_non_null(strstr(output, "\r\n0.0,"));

@@ -123,13 +123,18 @@ static void check_screen(const char *name, const struct variant *variant)
         compare_with_golden(path);
 }
 
-static void start(const struct variant *variant, const char *view)
+static void start_session(const char *session, const struct variant *variant, const char *view)
 {
-    const char *arguments[] = {WSCONSOLE, "--replay", SESSION,         "--at",
+    const char *arguments[] = {WSCONSOLE, "--replay", session,         "--at",
                                "5",       view,       variant->option, NULL};
 
     terminal = terminal_start(variant->rows, variant->columns, arguments, NULL);
     assert_true(terminal_shows(terminal, "REPLAY paused"));
+}
+
+static void start(const struct variant *variant, const char *view)
+{
+    start_session(SESSIONS "/session.rec", variant, view);
 }
 
 static void views_match_golden_screens(void **state)
@@ -162,6 +167,29 @@ static void overlays_match_golden_screens(void **state)
         }
 }
 
+/* Servers with 3 and with 1000 [host] sections. */
+static void hosts_match_golden_screens(void **state)
+{
+    static const struct {
+        const char *name, *session, *view, *keys;
+    } screens[] = {
+        {"hosts-3", SESSIONS "/hosts-3.rec", "hosts", ""},
+        {"hosts-3-log", SESSIONS "/hosts-3.rec", "log", ""},
+        {"hosts-3-subject", SESSIONS "/hosts-3.rec", "hosts", "j\r"},
+        {"hosts-3-detail", SESSIONS "/hosts-3.rec", "hosts", "jj\r\r"},
+        {"hosts-3-top", SESSIONS "/hosts-3.rec", "hosts", "jf6"},
+        {"hosts-1000", SESSIONS "/hosts-1000.rec", "hosts", ""},
+    };
+
+    for (size_t i = 0; i < sizeof(screens) / sizeof(screens[0]); i++)
+        for (size_t j = 0; j < VARIANTS; j++) {
+            start_session(screens[i].session, &variants[j], screens[i].view);
+            terminal_type(terminal, screens[i].keys);
+            check_screen(screens[i].name, &variants[j]);
+            teardown(state);
+        }
+}
+
 /* Goes back from the end of the recording and forward again: same position, same screen. */
 static void replay_position_determines_screen(void **state)
 {
@@ -182,6 +210,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(views_match_golden_screens, teardown),
         cmocka_unit_test_teardown(overlays_match_golden_screens, teardown),
+        cmocka_unit_test_teardown(hosts_match_golden_screens, teardown),
         cmocka_unit_test_teardown(replay_position_determines_screen, teardown),
     };
 

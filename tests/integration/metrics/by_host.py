@@ -121,3 +121,24 @@ def json_log_names_the_host(bench):
         last = until(lambda: server.log().count("\n") == 10 and server.log().splitlines()[-1], "a line after the reload")
         expect("host" in json.loads(last), False, "host in the log of a server without any")
 
+
+@test
+def console_shows_what_status_has(bench):
+    with MetricsServer(bench, MORE + TWO) as server:
+        use(server, ("one.example", "one.example", "two.example"))
+
+        def console(*words):
+            text = run(bench.programs / "wsconsole", "-n", server.name, *words)
+            return json.loads(text) if "--json" in words else text
+
+        rows = console("--json", "hosts")["hosts"]["hosts"]
+        expect({one["host"]: (one["requests"], one["bytes"]) for one in rows},
+               {one["name"]: (one["requests"], one["body_bytes"]) for one in server.status()["hosts"]}, "rows")
+        for words, count in ((("host=one.example",), 6), (("host:two",), 3), (("!host=one.example",), 3),
+                             (("host=one.example|two.example",), 9), (("host=one.example", "status=404"), 2)):
+            lines = console("--json", "log", "--filter", " ".join(words))["log"]["lines"]
+            expect(len(lines), count, f"lines of {words}")
+        top = console("--json", "top", "--filter", "host=one.example")["top"]
+        expect({one["path"]: one["requests"] for one in top["paths"]}, {"/page.html": 4, "/none": 2}, "paths of one host")
+        server.reload(MORE)
+        expect_in("no [host] sections", console("--once", "hosts"), "hosts of a server without any")

@@ -44,7 +44,10 @@ static void add(uint64_t second, const char *request, uint16_t status)
     line.worker = 1;
     line.number = 2;
     line.status = status;
+    line.host = "www.example";
     line.outcome = OUTCOME_HIT;
+    line.protocol = LOG_PROTOCOL_HTTP_2;
+    line.tls = log_record_tls(0x1301, true);
     memcpy(line.address, "\0\0\0\0\0\0\0\0\0\0\xff\xff\xc0\0\2\7", 16);
     snprintf(line.request, sizeof(line.request), "%s", request);
     snprintf(line.agent, sizeof(line.agent), "Some Agent/1.0");
@@ -79,6 +82,33 @@ static void values_are_compared_by_column(void **state)
     assert_true(matches(SUBJECT_OUTCOME, true, "hit"));
     assert_true(matches(SUBJECT_AGENT, true, "some?agent/1.0"));
     assert_false(matches(SUBJECT_REFERER, true, "x"));
+    assert_true(matches(SUBJECT_PROTOCOL, false, "http/2"));
+    assert_true(matches(SUBJECT_PROTOCOL, false, "tls 1.3"));
+    assert_true(
+        matches(SUBJECT_PROTOCOL, true, "HTTP/2.0 TLS 1.3 TLS_AES_128_GCM_SHA256, resumed"));
+    assert_false(matches(SUBJECT_PROTOCOL, false, "http/1"));
+    assert_true(matches(SUBJECT_HOST, true, "Www.example"));
+    assert_false(matches(SUBJECT_HOST, true, "example"));
+    assert_true(matches(SUBJECT_HOST, false, "example"));
+}
+
+static void alternatives_and_negated_terms_match(void **state)
+{
+    static struct tail_line line = {.host = "a.example", .status = 404};
+    struct subject_term terms[2] = {
+        {.column = SUBJECT_STATUS, .whole = true, .text = "404|5xx"},
+        {.column = SUBJECT_HOST, .whole = true, .negated = true, .text = "b.example|c.example"}};
+
+    (void)state;
+    assert_true(subject_matches(terms, 2, &line));
+    line.status = 503;
+    assert_true(subject_matches(terms, 2, &line));
+    line.host = "C.example";
+    assert_false(subject_matches(terms, 2, &line));
+    line.host = "a.example";
+    line.status = 403;
+    assert_false(subject_matches(terms, 2, &line));
+    assert_true(subject_matches(terms, 0, &line));
 }
 
 static void seconds_statuses_and_latency_are_counted(void **state)
@@ -127,6 +157,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_are_compared_by_column),
+        cmocka_unit_test(alternatives_and_negated_terms_match),
         cmocka_unit_test(seconds_statuses_and_latency_are_counted),
         cmocka_unit_test(last_lines_are_kept),
     };

@@ -8,6 +8,7 @@
 
 #include "common/clock.h"
 #include "common/log_record.h"
+#include "common/macros.h"
 #include "common/segment_reader.h"
 #include "common/segment_writer.h"
 #include "console/data/tail.h"
@@ -18,6 +19,7 @@
 
 static struct segment segment;
 static struct segment_reader reader;
+static struct host_names *names;
 static struct tail *tail;
 static uint64_t now_ns, taken;
 
@@ -30,6 +32,7 @@ static int begin(void **state)
                                 .max_workers = 1,
                                 .max_threads = 3,
                                 .cache_entries = 16,
+                                .max_hosts = 4,
                                 .ring_bytes = 16 * 1024};
 
     (void)state;
@@ -39,7 +42,8 @@ static int begin(void **state)
     segment_reserve_thread(&segment, 0);
     segment_reserve_thread(&segment, 2);
     segment_publish(&segment);
-    tail = tail_create();
+    names = host_names_create();
+    tail = tail_create(names);
     if (tail == NULL || segment_attach(&reader, name, why, sizeof(why)) != SEGMENT_ATTACHED)
         return -1;
     now_ns = NS_PER_S;
@@ -50,6 +54,7 @@ static int end(void **state)
 {
     (void)state;
     tail_destroy(tail);
+    host_names_destroy(names);
     segment_detach(&reader);
     segment_destroy(&segment);
     return 0;
@@ -115,6 +120,38 @@ static void rings_are_merged_by_time(void **state)
     assert_int_equal(tail_line(tail, 1)->thread, 2);
     assert_int_equal(read_after(20 * NS_PER_MS), 0);
     assert_int_equal(tail_missed(tail), 0);
+}
+
+static void log_line_of_host(uint64_t time_ns, uint16_t host)
+{
+    const struct log_ring log = segment_ring(&segment, 0);
+    uint64_t words[LOG_RECORD_WORDS_MAX];
+    struct log_record record = {.time_ns = time_ns, .status = 200, .host = host};
+
+    record.request_line = SPAN("GET / HTTP/1.1");
+    log_ring_append(&log, words, log_record_pack(&record, words));
+}
+
+/* A line keeps the name that the host had, whatever its entry is used for later. */
+static void lines_have_the_names_of_their_hosts(void **state)
+{
+    (void)state;
+    segment_store_host(&segment, 0, 1, "*");
+    segment_store_host(&segment, 1, 2, "old.example");
+    log_line_of_host(1, 0);
+    log_line_of_host(2, 1);
+    log_line_of_host(3, 2);      /* not in use */
+    log_line_of_host(4, 0xffff); /* no such entry */
+    assert_int_equal(read_after(20 * NS_PER_MS), 4);
+    segment_store_host(&segment, 1, 0, "");
+    segment_store_host(&segment, 1, 3, "new.example");
+    log_line_of_host(5, 1);
+    assert_int_equal(read_after(20 * NS_PER_MS), 1);
+    assert_string_equal(tail_line(tail, 4)->host, "*");
+    assert_string_equal(tail_line(tail, 3)->host, "old.example");
+    assert_string_equal(tail_line(tail, 2)->host, "");
+    assert_string_equal(tail_line(tail, 1)->host, "");
+    assert_string_equal(tail_line(tail, 0)->host, "new.example");
 }
 
 static void texts_are_readable_where_safe(void **state)
@@ -312,6 +349,33 @@ static void unprintable_bytes_are_escaped(void **state)
     assert_string_equal(tail_line(tail, 0)->request, "GET /\\x1b[2J\\xff");
 }
 
+static void protocol_is_named_as_negotiated(void **state)
+{
+    static const struct {
+        uint8_t protocol;
+        unsigned int cipher;
+        bool resumed;
+        const char *text;
+    } cases[] = {
+        {LOG_PROTOCOL_UNKNOWN, 0, false, ""},
+        {LOG_PROTOCOL_HTTP_1_0, 0, false, "HTTP/1.0"},
+        {LOG_PROTOCOL_HTTP_2, 0, false, "HTTP/2.0"},
+        {LOG_PROTOCOL_HTTP_1_1, 0xc030, false,
+         "HTTP/1.1 TLS 1.2 TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"},
+        {LOG_PROTOCOL_UNKNOWN, 0x1301, true, "TLS 1.3 TLS_AES_128_GCM_SHA256, resumed"},
+    };
+    char text[TAIL_PROTOCOL_TEXT];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct tail_line line = {.protocol = cases[i].protocol};
+
+        if (cases[i].cipher != 0)
+            line.tls = log_record_tls(cases[i].cipher, cases[i].resumed);
+        assert_string_equal(tail_protocol(&line, text), cases[i].text);
+    }
+}
+
 static void corrupt_ring_is_read_safely(void **state)
 {
     const struct log_ring ring = segment_ring(&segment, 0);
@@ -330,6 +394,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(texts_are_readable_where_safe, begin, end),
+        cmocka_unit_test_setup_teardown(lines_have_the_names_of_their_hosts, begin, end),
         cmocka_unit_test_setup_teardown(rings_are_merged_by_time, begin, end),
         cmocka_unit_test_setup_teardown(overrun_ring_shows_its_newest_records, begin, end),
         cmocka_unit_test_setup_teardown(all_records_of_a_nearly_full_ring_are_read, begin, end),
@@ -341,6 +406,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(backlog_starts_where_the_busiest_ring_does, begin, end),
         cmocka_unit_test_setup_teardown(slow_reader_ends_at_the_newest_record, begin, end),
         cmocka_unit_test_setup_teardown(unprintable_bytes_are_escaped, begin, end),
+        cmocka_unit_test(protocol_is_named_as_negotiated),
         cmocka_unit_test_setup_teardown(corrupt_ring_is_read_safely, begin, end),
     };
 

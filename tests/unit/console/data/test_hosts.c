@@ -1,0 +1,225 @@
+/* Rates by host from what threads counted; names that outlive their entries. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/clock.h"
+#include "common/segment_reader.h"
+#include "common/segment_writer.h"
+#include "console/data/hosts.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { HOSTS = 8 };
+
+static struct segment segment;
+static struct segment_reader reader;
+static struct host_list list;
+static uint64_t now_ns;
+
+static int begin(void **state)
+{
+    char name[48], why[256];
+    struct segment_plan plan = {.name = name,
+                                .socket_path = "",
+                                .listening = "",
+                                .max_workers = 1,
+                                .max_threads = 2,
+                                .cache_entries = 16,
+                                .max_hosts = HOSTS,
+                                .ring_bytes = 16 * 1024};
+
+    (void)state;
+    snprintf(name, sizeof(name), "scr-hosts-%d", (int)getpid());
+    if (segment_create(&segment, &plan, why, sizeof(why)) != 0)
+        return -1;
+    segment_reserve_thread(&segment, 0);
+    segment_reserve_thread(&segment, 1);
+    segment_reserve_hosts(&segment, HOSTS);
+    segment_publish(&segment);
+    now_ns = 100 * NS_PER_S;
+    return segment_attach(&reader, name, why, sizeof(why)) == SEGMENT_ATTACHED ? 0 : -1;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    host_list_release(&list);
+    segment_detach(&reader);
+    segment_destroy(&segment);
+    return 0;
+}
+
+static void add_host(uint32_t entry, uint64_t id, const char *name)
+{
+    segment_store_host(&segment, entry, id, name);
+}
+
+/* Thread THREAD answers COUNT requests for the host with entry ENTRY in 1 ms each. */
+static void answer(uint32_t thread, uint32_t entry, enum host_metric class, uint64_t count)
+{
+    struct segment_host_counts *counts = &segment_host_counts_of(&segment, thread)[entry];
+
+    counts->id = segment_host(&segment, entry)->id;
+    counts->values[class] += count;
+    counts->values[HOST_METRIC_body_bytes] += 100 * count;
+    counts->latency[histogram_index(NS_PER_MS) >> HISTOGRAM_COARSE_SHIFT] += count;
+    counts->latency_max_ns = NS_PER_MS;
+}
+
+static void take_after(uint64_t ns)
+{
+    now_ns += ns;
+    assert_int_equal(host_list_take(&list, &reader, now_ns), 0);
+}
+
+static const struct host_row *row_of(const char *name)
+{
+    for (size_t i = 0; i < list.count; i++)
+        if (strcmp(list.rows[i].name, name) == 0)
+            return &list.rows[i];
+    return NULL;
+}
+
+static void assert_near(double value, double expected)
+{
+    assert_true(fabs(value - expected) < 1e-9 * fabs(expected) + 1e-12);
+}
+
+static void server_without_hosts_has_no_rows(void **state)
+{
+    (void)state;
+    assert_false(hosts_counted(&reader));
+    take_after(0);
+    assert_int_equal(list.count, 0);
+}
+
+static void rates_are_those_of_the_interval(void **state)
+{
+    const struct host_row *row;
+
+    (void)state;
+    add_host(0, 1, "*");
+    add_host(1, 2, "a.example");
+    assert_true(hosts_counted(&reader));
+    answer(0, 1, HOST_METRIC_responses_2xx, 1000);
+    take_after(0);
+    assert_int_equal(list.interval_ns, 0);
+    assert_true(isnan(row_of("a.example")->requests_per_s));
+    assert_int_equal(row_of("a.example")->requests, 1000);
+    answer(0, 1, HOST_METRIC_responses_2xx, 10);
+    answer(1, 1, HOST_METRIC_responses_5xx, 20);
+    answer(1, 0, HOST_METRIC_responses_4xx, 10);
+    take_after(2 * NS_PER_S);
+    assert_int_equal(list.interval_ns, 2 * NS_PER_S);
+    assert_string_equal(list.rows[0].name, "a.example"); /* most requests first */
+    row = row_of("a.example");
+    assert_near(row->requests_per_s, 15);
+    assert_near(row->class_per_s[0], 5);
+    assert_near(row->class_per_s[3], 10);
+    assert_near(row->sent_per_s, 1500);
+    assert_near(row->share, 0.75);
+    assert_true(row->p99_ns >= NS_PER_MS * 0.99 && row->p99_ns <= NS_PER_MS * 1.25);
+    assert_int_equal(row->requests, 1030);
+    assert_int_equal(row->sent, 103000);
+    assert_near(row_of("*")->class_per_s[2], 5);
+}
+
+/* Two bases, one every 5 s: the interval is 5 to 10 s long. */
+static void interval_slides(void **state)
+{
+    (void)state;
+    add_host(0, 1, "*");
+    answer(0, 0, HOST_METRIC_responses_2xx, 0);
+    take_after(0);
+    for (int i = 0; i < 60; i++) {
+        answer(0, 0, HOST_METRIC_responses_2xx, 50);
+        take_after(NS_PER_S / 2);
+        assert_true(list.interval_ns <= 11 * NS_PER_S);
+        assert_near(row_of("*")->requests_per_s, 100);
+    }
+    assert_true(list.interval_ns >= 5 * NS_PER_S);
+    take_after(60 * NS_PER_S); /* nobody looked */
+    assert_int_equal(list.interval_ns, 0);
+    assert_true(isnan(row_of("*")->share));
+}
+
+/* A reload gives the entry of a removed host to another one, whose counts begin at 0. */
+static void reused_entry_is_another_host(void **state)
+{
+    (void)state;
+    add_host(0, 1, "*");
+    add_host(1, 2, "old.example");
+    answer(0, 1, HOST_METRIC_responses_2xx, 500);
+    take_after(0);
+    add_host(1, 0, "");
+    add_host(1, 3, "new.example");
+    take_after(NS_PER_S);
+    assert_null(row_of("old.example"));
+    assert_int_equal(row_of("new.example")->requests, 0);
+    memset(&segment_host_counts_of(&segment, 0)[1], 0, sizeof(struct segment_host_counts));
+    answer(0, 1, HOST_METRIC_responses_2xx, 7);
+    take_after(NS_PER_S);
+    assert_int_equal(row_of("new.example")->requests, 7);
+    assert_near(row_of("new.example")->requests_per_s, 3.5);
+}
+
+/* Workers write the counts, and are not trusted. */
+static void counts_that_decrease_give_no_rate(void **state)
+{
+    struct segment_host_counts *counts = segment_host_counts_of(&segment, 0);
+
+    (void)state;
+    add_host(0, 1, "*");
+    answer(0, 0, HOST_METRIC_responses_2xx, 100);
+    take_after(0);
+    counts->values[HOST_METRIC_responses_2xx] = 3;
+    counts->values[HOST_METRIC_body_bytes] = UINT64_MAX;
+    for (int i = 0; i < HISTOGRAM_COARSE_BUCKETS; i++)
+        counts->latency[i] = UINT64_MAX / 3;
+    counts->latency_max_ns = UINT64_MAX;
+    take_after(NS_PER_S);
+    assert_near(row_of("*")->requests_per_s, 0);
+    assert_true(isnan(row_of("*")->p99_ns));
+    assert_true(isfinite(row_of("*")->sent_per_s));
+}
+
+static void names_are_kept_once(void **state)
+{
+    struct host_names *names = host_names_create();
+    char name[32];
+    const char *kept[300];
+
+    (void)state;
+    for (int i = 0; i < 300; i++) {
+        snprintf(name, sizeof(name), "site-%d.example", i);
+        kept[i] = host_names_keep(names, name);
+        assert_string_equal(kept[i], name);
+    }
+    for (int i = 0; i < 300; i++) {
+        snprintf(name, sizeof(name), "site-%d.example", i);
+        assert_ptr_equal(host_names_keep(names, name), kept[i]);
+    }
+    host_names_destroy(names);
+    host_names_destroy(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(server_without_hosts_has_no_rows, begin, end),
+        cmocka_unit_test_setup_teardown(rates_are_those_of_the_interval, begin, end),
+        cmocka_unit_test_setup_teardown(interval_slides, begin, end),
+        cmocka_unit_test_setup_teardown(reused_entry_is_another_host, begin, end),
+        cmocka_unit_test_setup_teardown(counts_that_decrease_give_no_rate, begin, end),
+        cmocka_unit_test(names_are_kept_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
