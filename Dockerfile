@@ -8,7 +8,7 @@ RUN apt-get update \
     && apt-get install -y --no-install-recommends \
         build-essential cmake ninja-build pkg-config \
         libcrypt-dev libevent-dev libinih-dev libjansson-dev libseccomp-dev zlib1g-dev libssl-dev libnghttp2-dev \
-        libncurses-dev libcurl4-openssl-dev
+        libncurses-dev libcurl4-openssl-dev systemtap-sdt-dev mandoc
 WORKDIR /source
 COPY . .
 RUN cmake -G Ninja -B /build -DCMAKE_BUILD_TYPE=RelWithDebInfo -DBUILD_TESTING=OFF \
@@ -27,7 +27,7 @@ RUN apt-get update \
     && install -d -o 10001 -g 10001 -m 0700 /run/webserverd
 COPY --from=build /installed/ /
 COPY etc/container.ini /etc/webserverd/webserver.ini
-COPY www/ /srv/www/
+COPY --from=build /installed/usr/share/webserverd/www/ /srv/www/
 USER 10001
 ENV XDG_RUNTIME_DIR=/run TERM=xterm-256color
 EXPOSE 8080

@@ -28,7 +28,7 @@ string(REPLACE "root = ../www" "root = ${root}" ini "${ini}")
 string(REPLACE "access = ../access.log" "access = ${logs}/access.log" ini "${ini}")
 file(CONFIGURE OUTPUT webserver.ini CONTENT "${ini}" @ONLY)
 
-install(DIRECTORY www/ DESTINATION ${site_directory})
+install(DIRECTORY www/ DESTINATION ${site_directory} PATTERN manual EXCLUDE) # see man/CMakeLists.txt
 install(FILES ${CMAKE_BINARY_DIR}/webserver.ini DESTINATION ${config_directory})
 install(DIRECTORY DESTINATION ${log_directory})
 install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
