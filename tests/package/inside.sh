@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# Run by systemd on the fresh system of lifecycle.sh, with old.deb and new.deb beside it. Creates the file passed.
+set -euo pipefail
+cd /lifecycle
+export HOME=/lifecycle LC_ALL=C.UTF-8 TERM=xterm DEBIAN_FRONTEND=noninteractive
+config=/etc/webserverd/webserver.ini
+url=http://127.0.0.1:8080/
+
+fail() {
+    echo "FAILED: $*"
+    systemctl --no-pager status webserverd.service || true
+    journalctl --no-pager -n 30 -u webserverd.service || true
+    exit 1
+}
+
+step() {
+    echo "== $*"
+}
+
+# until_true WHAT COMMAND...: waits for COMMAND to succeed.
+until_true() {
+    local what=$1 tries
+    shift
+
+    for ((tries = 0; tries < 1200; tries++)); do
+        if "$@" >/dev/null 2>&1; then
+            return
+        fi
+        sleep 0.1
+    done
+    fail "timeout waiting for: $what"
+}
+
+# All files but those that systemd, dpkg and this test write in any case.
+files() {
+    find / -xdev \( -path /lifecycle -o -path /proc -o -path /sys -o -path /run -o -path /tmp -o -path /var/tmp -o -path /var/lib/dpkg \
+        -o -path /var/log/journal -o -path /var/log/dpkg.log -o -path /var/log/private -o -path /var/cache/man \
+        -o -path /var/lib/systemd -o -path /var/lib/private \) -prune -o -print | sort
+}
+
+main_pid() {
+    systemctl show -P MainPID webserverd.service
+}
+
+serves() {
+    [ "$(curl -sf --max-time 60 "$url")" = "$(</usr/share/webserverd/www/index.html)" ]
+}
+
+installs_and_starts() {
+    step "install: $(dpkg-deb -f old.deb Version)"
+    dpkg -i old.deb >dpkg.txt 2>&1 || fail "dpkg -i: $(<dpkg.txt)"
+    systemctl is-enabled --quiet webserverd.service || systemctl enable --now webserverd.service
+    until_true "a page" serves
+    wsctl -s /run/webserverd/webserverd.sock ping
+    [ "$(stat -c %U "/proc/$(main_pid)")" != root ] || fail "the service runs as root"
+}
+
+is_documented() {
+    local page
+
+    step "manuals and completions"
+    page=$(man webserverd)
+    [[ $page == *'web server that can be inspected'* ]] || fail "man webserverd"
+    while read -r page; do
+        man -w "${page##*.}" "${page%.*}" >/dev/null || fail "man ${page##*.} ${page%.*}"
+    done < <(dpkg -L webserverd | sed -n 's|^/usr/share/man/man./\(.*\)\.gz$|\1|p')
+    bash -c '. /usr/share/bash-completion/bash_completion; _completion_loader wsctl; complete -p wsctl' >/dev/null ||
+        fail "bash has no completion of wsctl"
+    # shellcheck disable=SC2016
+    [ "$(zsh -fc 'autoload -U compinit; compinit -D -u; print ${_comps[wsctl]}')" = _wsctl ] || fail "zsh has no completion of wsctl"
+    fish -c 'complete -C "wsctl rel"' | grep -q reload || fail "fish has no completion of wsctl"
+}
+
+# The configuration of the administrator stays, and every request is answered and logged.
+updates_under_load() {
+    local load before answered lines
+
+    step "update to $(dpkg-deb -f new.deb Version) under load"
+    echo '# kept by an update' >>"$config"
+    echo '# kept by an update' >>/etc/logrotate.d/webserverd
+    before=$(main_pid)
+    lines=$(wc -l </var/log/webserverd/access.log)
+    wsload -c 20 -d 1h --grace 60s --quiet --json "$url" >load.json 2>load.txt &
+    load=$!
+    until_true "load" has_more_lines "$lines"
+    dpkg -i --force-confdef --force-confold new.deb >dpkg.txt 2>&1 || fail "dpkg -i: $(<dpkg.txt)"
+    until_true "another main process" is_replaced "$before"
+    until_true "the end of the old one" test ! -e "/proc/$before"
+    [ "$(readlink "/proc/$(main_pid)/exe")" = /usr/sbin/webserverd ] || fail "the service runs a deleted program"
+    serves || fail "no page after the update"
+    kill -0 "$load" || fail "the load ended early: $(<load.txt)"
+    kill -INT "$load"
+    wait "$load" || [ $? -eq 130 ] || fail "requests failed: $(tail -5 load.txt) $(head -c 2000 load.json)"
+    answered=$(sed -n 's/.*"answered": *\([0-9]*\).*/\1/p' load.json | head -1)
+    grep -q '"failed": *0\b' load.json || fail "requests failed: $(grep -m3 -A3 '"failed"' load.json)"
+    echo "$answered requests answered, 0 failed"
+    tail -1 "$config" | grep -q 'kept by an update' || fail "$config is replaced"
+    tail -1 /etc/logrotate.d/webserverd | grep -q 'kept by an update' || fail "/etc/logrotate.d/webserverd is replaced"
+}
+
+has_more_lines() {
+    [ "$(wc -l </var/log/webserverd/access.log)" -gt "$1" ]
+}
+
+is_replaced() {
+    [ "$(main_pid)" != "$1" ] && [ "$(main_pid)" != 0 ]
+}
+
+is_removed() {
+    step "remove"
+    dpkg -r webserverd >dpkg.txt 2>&1 || fail "dpkg -r: $(<dpkg.txt)"
+    ! pgrep_webserverd || fail "processes are left"
+    [ -f "$config" ] || fail "$config is gone"
+    [ ! -e /dev/shm/webserverd.webserverd ] || fail "shared memory is left"
+    step "purge"
+    dpkg -P webserverd >dpkg.txt 2>&1 || fail "dpkg -P: $(<dpkg.txt)"
+    files >after
+    diff before after || fail "the purge leaves files, or removes those of others"
+    [ -z "$(find /var/log/private /var/lib/systemd /run -name '*webserverd*' -print -quit)" ] || fail "the purge leaves state"
+}
+
+pgrep_webserverd() {
+    grep -qsx webserverd /proc/[0-9]*/comm
+}
+
+files >before
+installs_and_starts
+is_documented
+updates_under_load
+is_removed
+echo "package: passed"
+touch passed
