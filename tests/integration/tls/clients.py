@@ -16,10 +16,10 @@ GO = """package main
 import ("crypto/tls"; "fmt"; "io"; "net/http"; "os"; "sync")
 
 func main() {
-    transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}
+    transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: os.Args[1] == "2"}
     client := &http.Client{Transport: transport}
     var all sync.WaitGroup
-    for i, url := range os.Args[1:] {
+    for i, url := range os.Args[2:] {
         all.Add(1)
         fetch := func(url string) {
             defer all.Done()
@@ -41,7 +41,7 @@ import java.util.Arrays;
 import javax.net.ssl.*;
 
 public class Fetch {
-    public static void main(String[] urls) throws Exception {
+    public static void main(String[] words) throws Exception {
         TrustManager all = new X509ExtendedTrustManager() {
             public void checkClientTrusted(X509Certificate[] c, String a, java.net.Socket s) {}
             public void checkServerTrusted(X509Certificate[] c, String a, java.net.Socket s) {}
@@ -53,8 +53,9 @@ public class Fetch {
         };
         SSLContext context = SSLContext.getInstance("TLS");
         context.init(null, new TrustManager[] {all}, null);
-        HttpClient client = HttpClient.newBuilder().sslContext(context).build();
-        for (String url : urls) {
+        HttpClient.Version version = words[0].equals("2") ? HttpClient.Version.HTTP_2 : HttpClient.Version.HTTP_1_1;
+        HttpClient client = HttpClient.newBuilder().sslContext(context).version(version).build();
+        for (String url : Arrays.copyOfRange(words, 1, words.length)) {
             HttpResponse<byte[]> got = client.send(HttpRequest.newBuilder(URI.create(url)).build(),
                                                    HttpResponse.BodyHandlers.ofByteArray());
             System.out.println(got.version() + " " + got.statusCode() + " " + got.body().length);
@@ -92,8 +93,11 @@ def put_page(bench):
     return [f"image-{i}.bin" for i in range(PAGE_FILES)]
 
 
-def fetch(bench, program, name, source, version, words=()):
-    """Runs PROGRAM on the SOURCE with the URLs of all files, and compares what it prints of each."""
+def fetch(bench, program, name, source, wanted, version, secure=True):
+    """
+    Runs PROGRAM on the SOURCE with WANTED, the version of HTTP that it is to use, and the URLs of all files. Compares what
+    it prints of each with VERSION, which it uses.
+    """
     if program is None:
         print(f"skipped: no client for {name}")
         return
@@ -101,12 +105,13 @@ def fetch(bench, program, name, source, version, words=()):
     path = bench.directory / name
     path.write_text(source)
     with bench.start() as server:
-        urls = [f"https://localhost:{server.port}/{name}" for name in names]
-        done = subprocess.run([*program, str(path), *words, *urls], capture_output=True, text=True, timeout=10 * PATIENCE_S,
+        site = f"https://localhost:{server.port}" if secure else f"http://localhost:{server.plain_port}"
+        urls = [f"{site}/{name}" for name in names]
+        done = subprocess.run([*program, str(path), wanted, *urls], capture_output=True, text=True, timeout=10 * PATIENCE_S,
                               check=False, env=dict(os.environ, HOME=str(bench.directory), **GO_SETTINGS))
-        wanted = sorted(f"{version} 200 {(bench.site / name).stat().st_size}" for name in names)
-        expect((done.stderr, sorted(done.stdout.splitlines())), ("", wanted), name)
-        by_http2 = 0 if version == "HTTP/1.1" else len(names)
+        lines = sorted(f"{version} 200 {(bench.site / name).stat().st_size}" for name in names)
+        expect((done.stderr, sorted(done.stdout.splitlines())), ("", lines), name)
+        by_http2 = 0 if version in ("HTTP/1.1", "HTTP_1_1") else len(names)
         expect((server.metric("requests_http2"), server.metric("http2_errors")), (by_http2, 0), "requests by HTTP/2")
         expect(server.metric("requests"), len(names), "requests")
 
@@ -126,9 +131,10 @@ def h2spec_finds_nothing_over_tls(bench):
 
 
 @test
-def go_fetches_a_page_over_http2(bench):
+def go_fetches_a_page_over_both_protocols(bench):
     program = find("go")
-    fetch(bench, program and (program, "run"), "fetch.go", GO, "HTTP/2.0")
+    for wanted, version, secure in (("2", "HTTP/2.0", True), ("1", "HTTP/1.1", True), ("1", "HTTP/1.1", False)):
+        fetch(bench, program and (program, "run"), "fetch.go", GO, wanted, version, secure)
 
 
 @test
@@ -136,8 +142,43 @@ def httpx_fetches_a_page_over_both_protocols(bench):
     found = find("python3")
     if found is not None and subprocess.run([found, "-c", "import httpx, h2"], capture_output=True, check=False).returncode:
         found = None
-    for number, version in (("1", "HTTP/1.1"), ("2", "HTTP/2")):
-        fetch(bench, found and (found,), f"fetch{number}.py", HTTPX, version, (number,))
+    for wanted, version, secure in (("1", "HTTP/1.1", True), ("2", "HTTP/2", True), ("1", "HTTP/1.1", False),
+                                    ("2", "HTTP/2", False)):
+        fetch(bench, found and (found,), "fetch.py", HTTPX, wanted, version, secure)
+
+
+PAGE = """<!doctype html><title>page</title><body>%s<pre id="out"></pre><script>
+onload = () => {
+    const protocols = new Set(performance.getEntriesByType("resource").map(entry => entry.nextHopProtocol));
+    const complete = [...document.images].filter(image => image.naturalWidth == 40).length;
+    document.getElementById("out").textContent = "complete: " + complete + ", by " + [...protocols].join(" ") + ".";
+};
+</script>
+"""
+IMAGE = ("<svg xmlns='http://www.w3.org/2000/svg' width='40' height='40'>"
+         "<rect width='40' height='40' fill='hsl(%d 60%% 50%%)'/></svg>")
+
+
+@test
+def chromium_loads_a_page_of_many_images_over_http2(bench):
+    program = find("chromium", "chromium-browser", "google-chrome")
+    if program is None:
+        print("skipped: no Chromium")
+        return
+    names = [f"image-{i}.svg" for i in range(PAGE_FILES)]
+    for i, name in enumerate(names):
+        (bench.site / name).write_text(IMAGE % i)
+    (bench.site / "page.html").write_text(PAGE % "".join(f"<img src={name}>" for name in names))
+    with bench.start() as server:
+        done = subprocess.run(
+            [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--ignore-certificate-errors",
+             f"--user-data-dir={bench.directory / 'chromium'}", "--virtual-time-budget=60000", "--dump-dom",
+             f"https://localhost:{server.port}/page.html"], capture_output=True, text=True, timeout=10 * PATIENCE_S, check=False,
+            env=dict(os.environ, HOME=str(bench.directory), TMPDIR=str(bench.directory)))
+        found = re.search(r'<pre id="out">(.*?)</pre>', done.stdout)
+        expect(found and found.group(1), f"complete: {PAGE_FILES}, by h2.", f"what Chromium shows\n{done.stderr[-2000:]}")
+        expect(server.metric("requests_http2") > PAGE_FILES, True, "requests by HTTP/2")
+        expect(server.metric("http2_errors"), 0, "errors of HTTP/2")
 
 
 @test
@@ -164,6 +205,8 @@ def testssl_finds_nothing_weak(bench):
 
 
 @test
-def java_fetches_a_page_over_http2(bench):
+def java_fetches_a_page_over_both_protocols(bench):
+    """Without TLS it offers an upgrade to HTTP/2, which the server need not accept."""
     program = find("java")
-    fetch(bench, program and (program,), "Fetch.java", JAVA, "HTTP_2")
+    for wanted, version, secure in (("2", "HTTP_2", True), ("1", "HTTP_1_1", True), ("2", "HTTP_1_1", False)):
+        fetch(bench, program and (program,), "Fetch.java", JAVA, wanted, version, secure)

@@ -105,7 +105,9 @@ def private_keys_are_in_the_keys_process_only(bench):
             handshakes(server)
             for reloaded in (False, True):
                 if reloaded:
+                    old = set(worker_pids(server))
                     server.control("reload")
+                    until(lambda before=old: not before & set(worker_pids(server)), "the end of the old workers")
                     handshakes(server)
                 for pid in worker_pids(server):
                     found = find_in_memory(pid, needles)
