@@ -3,6 +3,8 @@
 #   docker compose up --build          serve www/ on 127.0.0.1:8080
 #   docker compose exec web wsconsole  watch it
 #   docker compose run --rm benchmark  put load on it
+#
+# docker stop lets open requests finish; with --time 70, as in compose.yaml, also long ones.
 FROM debian:12-slim AS build
 RUN apt-get update \
     && apt-get install -y --no-install-recommends \

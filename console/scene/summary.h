@@ -25,7 +25,7 @@ void summary_add(char *line, size_t size, int width, const char *format, ...)
 /* "threads 4 of 4 (2 in each)", "workers 2 of 2" and so on, up to WIDTH. */
 void summary_processes(const struct snapshot *now, char *line, size_t size, int width);
 
-/* "NAME", "pid 1234", "up 3h 12m", "on 127.0.0.1:8080", "version 0.1.0", up to WIDTH. */
+/* "NAME", "pid 1234", "up 3h 12m", "on 127.0.0.1:8080", "version 0.2.0", up to WIDTH. */
 void summary_identity(const struct snapshot *now, char *line, size_t size, int width);
 
 /*

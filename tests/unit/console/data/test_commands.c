@@ -80,8 +80,8 @@ static void answers_are_formatted_as_text(void **state)
          ANSWER_DONE,
          "cache-size: 64M per worker requested, 32M in force; the fullest cache uses 23.3 KiB"},
         {"log-level", "{\"ok\":true,\"level\":\"info\"}", ANSWER_DONE, "log-level: level info"},
-        {"ping", "{\"ok\":true,\"name\":\"web\",\"pid\":7,\"version\":\"0.1.0\"}", ANSWER_DONE,
-         "webserverd 'web' answers: pid 7, version 0.1.0"},
+        {"ping", "{\"ok\":true,\"name\":\"web\",\"pid\":7,\"version\":\"0.2.0\"}", ANSWER_DONE,
+         "webserverd 'web' answers: pid 7, version 0.2.0"},
         {"stop", "{\"ok\":true,\"stopping\":true}", ANSWER_DONE,
          "stopping: requests in progress are finished first"},
         {"future", "{\"ok\":true}", ANSWER_DONE, "future: done"},
@@ -107,7 +107,7 @@ static void answers_are_formatted_as_text(void **state)
 static void status_is_formatted_as_table(void **state)
 {
     static const char line[] =
-        "{\"ok\":true,\"name\":\"web\",\"version\":\"0.1.0\",\"pid\":7,\"uptime_s\":3725,"
+        "{\"ok\":true,\"name\":\"web\",\"version\":\"0.2.0\",\"pid\":7,\"uptime_s\":3725,"
         "\"listening\":[\"127.0.0.1:8080\",\"[::1]:8080\"],\"dispatch\":\"kernel\",\"logger\":{"
         "\"pid\":9},"
         "\"workers\":{\"wanted\":2,\"actual\":1,\"list\":[{\"slot\":0,\"pid\":8,\"state\":"
@@ -124,7 +124,7 @@ static void status_is_formatted_as_table(void **state)
         "\"requests_http2\":6,\"http2_streams\":3,\"cpu_time\":1520000000,\"log_lines\":123455}"
         "}";
     static const char *const lines[] = {
-        "webserverd   web, pid 7, version 0.1.0, up 1h 02m\n",
+        "webserverd   web, pid 7, version 0.2.0, up 1h 02m\n",
         "listening    127.0.0.1:8080, [::1]:8080\n",
         "logger       pid 9\n",
         "              wanted  actual\n",
