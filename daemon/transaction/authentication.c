@@ -4,165 +4,14 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
-#include "daemon/base/siphash.h"
 #include "daemon/config/users.h"
-#include "daemon/http/credentials.h"
+#include "daemon/http/logins.h"
 
-#include <crypt.h>
-#include <openssl/crypto.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-
-enum {
-    VERIFIED_BUCKETS = 1024, /* powers of two */
-    FAILURE_BUCKETS = 1024,
-    WAYS = 4,
-};
-
-#define MINUTE_NS      (60 * NS_PER_S)
-#define LONGEST_BAN_NS (60 * MINUTE_NS)
 
 /* Values of state->login, once the password has been verified. */
 enum login { LOGIN_UNKNOWN, LOGIN_GOOD, LOGIN_WRONG };
-
-struct verified {
-    struct siphash hash[WAYS]; /* all zero: free */
-    unsigned next;             /* the place to overwrite */
-};
-
-/* A bucket of GCRA times, as in rate_limit.h. */
-struct failures {
-    uint64_t key[WAYS];
-    uint64_t time_ns[WAYS];
-};
-
-struct authentication {
-    struct siphash_key key;
-    uint64_t interval_ns; /* between two failures at the permitted rate; 0: no limit */
-    uint64_t ahead_ns;
-    pthread_mutex_t mutex; /* of what follows; held for a few instructions */
-    struct verified verified[VERIFIED_BUCKETS];
-    struct failures failures[FAILURE_BUCKETS];
-};
-
-struct authentication *authentication_new(const struct config *config)
-{
-    struct authentication *authentication = calloc(1, sizeof(*authentication));
-    uint32_t limit = config->limits_failed_logins;
-
-    if (authentication == NULL)
-        return NULL;
-    if (getrandom(&authentication->key, sizeof(authentication->key), 0) !=
-        sizeof(authentication->key)) {
-        free(authentication);
-        return NULL;
-    }
-    if (limit > 0) {
-        authentication->interval_ns = MINUTE_NS / limit;
-        authentication->ahead_ns = (limit - 1) * authentication->interval_ns;
-    }
-    pthread_mutex_init(&authentication->mutex, NULL);
-    return authentication;
-}
-
-void authentication_free(struct authentication *authentication)
-{
-    if (authentication != NULL)
-        pthread_mutex_destroy(&authentication->mutex);
-    free(authentication);
-}
-
-/* Verified passwords */
-
-/* Of the file, the name and the password; not all zero. */
-static struct siphash hash_login(const struct authentication *authentication,
-                                 const struct config_access *rule,
-                                 const struct credentials *credentials)
-{
-    struct {
-        struct siphash file, login;
-    } both = {siphash_of(&authentication->key, rule->users.file, strlen(rule->users.file)),
-              siphash_of(&authentication->key, credentials->bytes, credentials->length)};
-    struct siphash hash = siphash_of(&authentication->key, &both, sizeof(both));
-
-    hash.word[1] |= 1;
-    return hash;
-}
-
-static struct verified *bucket_of(struct authentication *authentication, const struct siphash *hash)
-{
-    return &authentication->verified[hash->word[0] % VERIFIED_BUCKETS];
-}
-
-static bool is_verified(struct authentication *authentication, const struct siphash *hash)
-{
-    struct verified *bucket = bucket_of(authentication, hash);
-    bool found = false;
-
-    pthread_mutex_lock(&authentication->mutex);
-    for (int i = 0; i < WAYS; i++)
-        found |= CRYPTO_memcmp(&bucket->hash[i], hash, sizeof(*hash)) == 0;
-    pthread_mutex_unlock(&authentication->mutex);
-    return found;
-}
-
-static void remember(struct authentication *authentication, const struct siphash *hash)
-{
-    struct verified *bucket = bucket_of(authentication, hash);
-
-    if (is_verified(authentication, hash)) /* two requests with the same password */
-        return;
-    pthread_mutex_lock(&authentication->mutex);
-    bucket->hash[bucket->next++ % WAYS] = *hash;
-    pthread_mutex_unlock(&authentication->mutex);
-}
-
-/* Failures */
-
-static struct failures *failures_of(struct authentication *authentication, uint64_t key)
-{
-    struct siphash hash = siphash_of(&authentication->key, &key, sizeof(key));
-
-    return &authentication->failures[hash.word[0] % FAILURE_BUCKETS];
-}
-
-/* The time until KEY may try again; 0: now. */
-static uint64_t failures_wait(struct authentication *authentication, uint64_t key, uint64_t now_ns)
-{
-    struct failures *bucket = failures_of(authentication, key);
-    uint64_t latest = now_ns + authentication->ahead_ns, wait_ns = 0;
-
-    if (key == 0 || authentication->interval_ns == 0)
-        return 0;
-    pthread_mutex_lock(&authentication->mutex);
-    for (int i = 0; i < WAYS; i++)
-        if (bucket->key[i] == key && bucket->time_ns[i] > latest)
-            wait_ns = bucket->time_ns[i] - latest;
-    pthread_mutex_unlock(&authentication->mutex);
-    return wait_ns;
-}
-
-static void failures_add(struct authentication *authentication, uint64_t key, uint64_t now_ns)
-{
-    struct failures *bucket = failures_of(authentication, key);
-    int place = 0;
-
-    if (key == 0 || authentication->interval_ns == 0)
-        return;
-    pthread_mutex_lock(&authentication->mutex);
-    for (int i = 1; i < WAYS && bucket->key[place] != key; i++)
-        if (bucket->key[i] == key || bucket->time_ns[i] < bucket->time_ns[place])
-            place = i;
-    if (bucket->key[place] != key || bucket->time_ns[place] < now_ns)
-        bucket->time_ns[place] = now_ns;
-    bucket->key[place] = key;
-    bucket->time_ns[place] += authentication->interval_ns;
-    if (bucket->time_ns[place] > now_ns + authentication->ahead_ns + LONGEST_BAN_NS)
-        bucket->time_ns[place] = now_ns + authentication->ahead_ns + LONGEST_BAN_NS;
-    pthread_mutex_unlock(&authentication->mutex);
-}
 
 /* Verifying */
 
@@ -172,23 +21,14 @@ struct login_job {
     struct client *client;
     uint64_t client_key; /* of the request's client, which may be another for each request */
     struct transaction_state *state;
-    const char *expected; /* hash in the configuration */
-    bool exists;          /* the user; else EXPECTED is another's */
-    bool good;            /* result */
     struct siphash hash;
-    struct crypt_data data;
-    char password[CREDENTIALS_MAX + 1];
+    struct password_check check;
 };
 
 /* On an offload thread. */
 static void run_login(struct offload_job *job)
 {
-    struct login_job *login = CONTAINER_OF(job, struct login_job, job);
-    const char *hash = crypt_r(login->password, login->expected, &login->data);
-    size_t length = strlen(login->expected);
-
-    login->good = hash != NULL && strlen(hash) == length &&
-                  CRYPTO_memcmp(hash, login->expected, length) == 0 && login->exists;
+    password_check_run(&CONTAINER_OF(job, struct login_job, job)->check);
 }
 
 /* Back on the owning thread. */
@@ -196,17 +36,17 @@ static void finish_login(struct offload_job *job)
 {
     struct login_job *login = CONTAINER_OF(job, struct login_job, job);
     struct transaction_context *context = login->context;
-    struct authentication *authentication = context->worker->authentication;
+    struct logins *logins = context->worker->logins;
     struct transaction_state *state = login->state;
 
     context->jobs_out--;
     login->client->jobs_out--;
-    state->login = login->good ? LOGIN_GOOD : LOGIN_WRONG;
-    if (login->good) {
-        remember(authentication, &login->hash);
+    state->login = login->check.good ? LOGIN_GOOD : LOGIN_WRONG;
+    if (login->check.good) {
+        logins_remember(logins, &login->hash);
         metric_add(context->metrics, METRIC_logins, 1);
     } else {
-        failures_add(authentication, login->client_key, clock_monotonic_ns());
+        logins_add_failure(logins, login->client_key, clock_monotonic_ns());
         metric_add(context->metrics, METRIC_logins_failed, 1);
     }
     explicit_bzero(login, sizeof(*login));
@@ -214,21 +54,13 @@ static void finish_login(struct offload_job *job)
     state->resume(state);
 }
 
-/* For a user who does not exist, verifies against the hash of another, always the same one. */
-static const char *hash_of_other(const struct authentication *authentication,
-                                 const struct config_users *users, struct span name)
-{
-    struct siphash hash = siphash_of(&authentication->key, name.start, name.length);
-
-    return users->item[hash.word[0] % users->count].hash;
-}
-
 static struct login_job *new_job(const struct transaction *transaction,
                                  const struct config_access *rule,
                                  const struct credentials *credentials)
 {
-    struct authentication *authentication = transaction->context->worker->authentication;
-    const struct config_user *user = config_users_find(&rule->users, credentials->name);
+    struct logins *logins = transaction->context->worker->logins;
+    const struct config_users *users = &rule->users;
+    const struct config_user *user = config_users_find(users, credentials->name);
     struct login_job *login = calloc(1, sizeof(*login));
 
     if (login == NULL)
@@ -242,10 +74,11 @@ static struct login_job *new_job(const struct transaction *transaction,
     login->client = transaction->client;
     login->client_key = client_key(transaction->address);
     login->state = transaction->state;
-    login->exists = user != NULL;
-    login->expected =
-        user != NULL ? user->hash : hash_of_other(authentication, &rule->users, credentials->name);
-    memcpy(login->password, credentials->password.start, credentials->password.length);
+    login->check.exists = user != NULL;
+    if (user == NULL)
+        user = &users->item[logins_stand_in(logins, credentials->name, users->count)];
+    login->check.expected = user->hash;
+    memcpy(login->check.password, credentials->password.start, credentials->password.length);
     return login;
 }
 
@@ -278,16 +111,16 @@ static enum login known_login(const struct transaction *transaction, const struc
 {
     if (transaction->state->login != LOGIN_UNKNOWN)
         return (enum login)transaction->state->login;
-    return is_verified(transaction->context->worker->authentication, hash) ? LOGIN_GOOD
-                                                                           : LOGIN_UNKNOWN;
+    return logins_is_verified(transaction->context->worker->logins, hash) ? LOGIN_GOOD
+                                                                          : LOGIN_UNKNOWN;
 }
 
 static enum authentication_verdict verify(struct transaction *transaction,
                                           const struct config_access *rule,
                                           const struct credentials *credentials)
 {
-    struct authentication *authentication = transaction->context->worker->authentication;
-    struct siphash hash = hash_login(authentication, rule, credentials);
+    struct logins *logins = transaction->context->worker->logins;
+    struct siphash hash = logins_hash(logins, rule->users.file, credentials);
     const struct config_user *user;
     uint64_t wait_ns;
 
@@ -301,8 +134,8 @@ static enum authentication_verdict verify(struct transaction *transaction,
     case LOGIN_UNKNOWN:
         break;
     }
-    wait_ns = failures_wait(authentication, client_key(transaction->address),
-                            transaction->context->loop_now_ns);
+    wait_ns =
+        logins_wait_ns(logins, client_key(transaction->address), transaction->context->loop_now_ns);
     if (wait_ns == 0)
         return submit(transaction, rule, credentials, &hash);
     metric_add(transaction->context->metrics, METRIC_logins_limited, 1);

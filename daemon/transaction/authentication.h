@@ -12,12 +12,6 @@
 
 #include "daemon/transaction/transaction.h"
 
-struct authentication;
-
-/* Of a worker. NULL: out of memory. */
-struct authentication *authentication_new(const struct config *config);
-void authentication_free(struct authentication *authentication);
-
 enum authentication_verdict {
     AUTHENTICATION_GOOD,    /* transaction->user is set */
     AUTHENTICATION_NONE,    /* no credentials, or wrong ones: 401 */

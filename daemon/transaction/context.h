@@ -23,7 +23,7 @@
 
 #include <string.h>
 
-struct authentication;
+struct logins;
 struct client;
 struct host_place;
 struct tls_context;
@@ -40,7 +40,7 @@ struct worker_context {
     uint32_t cache_descriptors; /* maximum number of files that the cache keeps open */
     struct offload *offload;
     struct client_limit *client_limit;
-    struct authentication *authentication;
+    struct logins *logins;
     const struct tls_context *tls; /* NULL: no listen socket needs it */
     /* True if the TLS connection of CLIENT may carry requests for HOST, host[:port]. */
     bool (*tls_covers)(const struct client *client, struct span host);

@@ -1,6 +1,6 @@
 #include "daemon/worker/context.h"
 
-#include "daemon/transaction/authentication.h"
+#include "daemon/http/logins.h"
 #include "daemon/transaction/host_counts.h"
 
 #include <assert.h>
@@ -61,9 +61,8 @@ int worker_context_fill(struct worker_context *context, struct segment_worker *b
         offload_start(config->workers_offload_queue, config->workers_offload_threads.min,
                       config->workers_offload_threads.max, block);
     context->client_limit = client_limit_new(context->segment, context->worker_slot);
-    context->authentication = authentication_new(config);
-    return context->offload != NULL && context->client_limit != NULL &&
-                   context->authentication != NULL
+    context->logins = logins_new(config->limits_failed_logins);
+    return context->offload != NULL && context->client_limit != NULL && context->logins != NULL
                ? 0
                : -1;
 }
@@ -74,7 +73,7 @@ void worker_context_close(struct worker_context *context)
         offload_stop(context->offload);
     cache_free(context->cache);
     client_limit_free(context->client_limit);
-    authentication_free(context->authentication);
+    logins_free(context->logins);
     sites_close(&context->sites);
     mime_table_free(context->mime);
 }

@@ -1,0 +1,50 @@
+/*
+ * Names and passwords of Basic authentication (RFC 7617): the verified ones, by a keyed hash of file,
+ * name and password; the failures of each client; and the check of one password, which takes
+ * milliseconds on purpose.
+ *
+ * A user who does not exist takes as long as one who does: another user stands in. Failures that were
+ * verified at the same time count, too, and lengthen the wait. Any thread.
+ */
+#ifndef DAEMON_HTTP_LOGINS_H
+#define DAEMON_HTTP_LOGINS_H
+
+#include "daemon/base/siphash.h"
+#include "daemon/http/credentials.h"
+
+#include <crypt.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct logins;
+
+/* FAILURES_A_MINUTE of each client; 0: no limit. NULL: out of memory. */
+struct logins *logins_new(uint32_t failures_a_minute);
+void logins_free(struct logins *logins);
+
+/* Of the users file, the name and the password; not all zero. */
+struct siphash logins_hash(const struct logins *logins, const char *file,
+                           const struct credentials *credentials);
+
+/* Verified passwords; as many as there is room for. */
+bool logins_is_verified(struct logins *logins, const struct siphash *hash);
+void logins_remember(struct logins *logins, const struct siphash *hash);
+
+/* The time until the client with this key (client_address.h) may try again; 0: now. */
+uint64_t logins_wait_ns(struct logins *logins, uint64_t client_key, uint64_t now_ns);
+void logins_add_failure(struct logins *logins, uint64_t client_key, uint64_t now_ns);
+
+/* Which of COUNT users stands in for NAME, who does not exist: always the same one. */
+size_t logins_stand_in(const struct logins *logins, struct span name, size_t count);
+
+struct password_check {
+    const char *expected; /* hash of the users file; borrowed */
+    bool exists;          /* the user; else EXPECTED is another's */
+    bool good;            /* result */
+    struct crypt_data data;
+    char password[CREDENTIALS_MAX + 1];
+};
+
+void password_check_run(struct password_check *check);
+
+#endif
