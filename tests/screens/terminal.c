@@ -274,23 +274,44 @@ static char process_state(const struct terminal *terminal)
     return name_end != NULL && name_end[1] == ' ' ? name_end[2] : 0;
 }
 
-/* True if the program sleeps in poll(), not while it connects or writes. */
-static bool polls(const struct terminal *terminal)
+/* The system call in which the program sleeps; -1: none. SYS_poll from a kernel that does not tell. */
+static long system_call(const struct terminal *terminal)
 {
     char path[64];
     long number = -1;
     FILE *file;
 
-    if (process_state(terminal) != 'S')
-        return false;
     snprintf(path, sizeof(path), "/proc/%d/syscall", (int)terminal->pid);
     file = fopen(path, "re");
     if (file == NULL)
-        return true; /* a kernel without it */
+        return SYS_poll;
     if (fscanf(file, "%ld", &number) != 1)
         number = -1;
     fclose(file);
+    return number;
+}
+
+/* True if the program sleeps in poll(), not while it connects or writes. */
+static bool polls(const struct terminal *terminal)
+{
+    long number;
+
+    if (process_state(terminal) != 'S')
+        return false;
+    number = system_call(terminal);
     return number == SYS_poll || number == SYS_ppoll;
+}
+
+/* True if the program neither computes nor writes: it has drawn a whole frame. */
+static bool rests(const struct terminal *terminal)
+{
+    char state = process_state(terminal);
+    long number;
+
+    if (state != 'S')
+        return state != 'R' && state != 'D';
+    number = system_call(terminal);
+    return number != SYS_write && number != -1;
 }
 
 bool terminal_settle(struct terminal *terminal)
@@ -392,15 +413,23 @@ const char *terminal_text(struct terminal *terminal)
     return terminal->text;
 }
 
+static bool is_on_screen(struct terminal *terminal, const char *text)
+{
+    return strstr(terminal_text(terminal), text) != NULL;
+}
+
+/* Waits for a whole frame, because the lines below TEXT may still be those of the frame before. */
 static bool wait_for(struct terminal *terminal, const char *text, bool wanted)
 {
     uint64_t deadline_ns = clock_monotonic_ns() + DEADLINE_NS;
 
     do {
         read_output(terminal, POLL_MS);
-        if ((strstr(terminal_text(terminal), text) != NULL) == wanted)
+        if (is_on_screen(terminal, text) == wanted && rests(terminal) && !read_output(terminal, 0))
             return true;
     } while (clock_monotonic_ns() < deadline_ns);
+    if (is_on_screen(terminal, text) == wanted)
+        return true;
     fprintf(stderr, "%s '%s' in:\n%s", wanted ? "no" : "still", text, terminal_text(terminal));
     return false;
 }
