@@ -20,13 +20,13 @@ enum { WORDS_MAX = 16 };
 
 static const char *const no_environment[] = {NULL};
 
-/* Runs wsload with the words of OPTIONS, which end with the URL, on ROWS x COLUMNS. */
+/* Runs wsload with the words of OPTIONS, which end with the URL, on ROWS x COLUMNS. It waits for all responses. */
 static struct terminal *start(int rows, int columns, const char *options,
                               const char *const *environment)
 {
     static char url[64], words[512];
-    const char *arguments[WORDS_MAX] = {WSLOAD_PROGRAM};
-    size_t count = 1;
+    const char *arguments[WORDS_MAX] = {WSLOAD_PROGRAM, "--grace", "1m"};
+    size_t count = 3;
 
     snprintf(url, sizeof(url), "http://127.0.0.1:%u/ok", wsload_server_port());
     snprintf(words, sizeof(words), "%s", options);
