@@ -968,6 +968,15 @@ static const char *random_event(uint32_t *random)
     return event;
 }
 
+/* A click on "q quit" has ended the console. */
+static void start_again(const char *const *options)
+{
+    stage_ended_well();
+    stage_end_console();
+    stage_console_of_one_server(options);
+    ASSERT_SHOWS("10.0k total");
+}
+
 static void shake(const char *const *options, uint32_t seed, int events)
 {
     uint32_t random = seed;
@@ -980,14 +989,12 @@ static void shake(const char *const *options, uint32_t seed, int events)
             terminal_resize(terminal, 1 + (int)(dice(&random) % 60),
                             1 + (int)(dice(&random) % 210));
         event = random_event(&random);
-        if (!terminal_type_bytes(terminal, event, strlen(event))) { /* a click on "q quit" */
-            stage_ended_well();
-            stage_end_console();
-            stage_console_of_one_server(options);
-            ASSERT_SHOWS("10.0k total");
-        }
+        if (!terminal_type_bytes(terminal, event, strlen(event)))
+            start_again(options);
         terminal_take(terminal);
     }
+    if (!terminal_settle(terminal))
+        start_again(options);
     terminal_resize(terminal, 24, 80);
     for (int i = 0; i < 3; i++)
         terminal_type(terminal, "\x07");
