@@ -150,6 +150,16 @@ char *units_format_age(char *buffer, size_t size, uint64_t ns)
     return buffer;
 }
 
+char *units_format_utc(char *buffer, size_t size, int64_t time_s)
+{
+    time_t when = (time_t)time_s;
+    struct tm fields;
+
+    if (gmtime_r(&when, &fields) == NULL || strftime(buffer, size, "%F %T UTC", &fields) == 0)
+        snprintf(buffer, size, "?");
+    return buffer;
+}
+
 /* VALUE in the largest of UNITS (largest first) that divides it. */
 static char *format_exact(char *buffer, size_t size, uint64_t value, const struct unit *units,
                           size_t count)

@@ -42,6 +42,9 @@ static inline const char *units_plural(uint64_t count, const char *one, const ch
 /* A duration in at most two units: "4s", "3m 12s", "2h 05m", "6d 03h". */
 char *units_format_age(char *buffer, size_t size, uint64_t ns);
 
+/* Seconds since 1970 as "2026-11-23 18:00:00 UTC"; "?" if the year is too large. */
+char *units_format_utc(char *buffer, size_t size, int64_t time_s);
+
 /* A size in the syntax of the configuration, exact: "64M", "1500". */
 char *units_format_size(char *buffer, size_t size, uint64_t bytes);
 

@@ -1,6 +1,8 @@
 #include "console/data/answer_certificates.h"
 
-#include <time.h>
+#include "common/units.h"
+
+#include <stdbool.h>
 
 /* The text member NAME of JSON. */
 static const char *text_of(const json_t *json, const char *name)
@@ -13,12 +15,11 @@ static const char *text_of(const json_t *json, const char *name)
 /* Prints a line with the time NAME of CERTIFICATE. */
 static void print_time(const json_t *certificate, const char *what, const char *name, FILE *out)
 {
-    time_t when = (time_t)json_integer_value(json_object_get(certificate, name));
-    struct tm fields;
-    char text[64];
+    char text[UNITS_TEXT];
 
-    if (gmtime_r(&when, &fields) != NULL && strftime(text, sizeof(text), "%F %T UTC", &fields) > 0)
-        fprintf(out, "  %s %s\n", what, text);
+    fprintf(out, "  %s %s\n", what,
+            units_format_utc(text, sizeof(text),
+                             json_integer_value(json_object_get(certificate, name))));
 }
 
 static void print_certificate(const json_t *certificate, FILE *out)
@@ -50,4 +51,20 @@ void answer_print_certificates(const char *command, const json_t *answer, FILE *
     if (json_array_size(list) == 0)
         fputs("no address needs a certificate\n", out);
     json_array_foreach(list, i, certificate) print_certificate(certificate, out);
+}
+
+void answer_print_renewal(const char *command, const json_t *answer, FILE *out)
+{
+    bool obtained = json_is_true(json_object_get(answer, "obtained"));
+
+    (void)command;
+    if (obtained) {
+        fprintf(out, "%s: a new certificate is in use\n", text_of(answer, "host"));
+        print_time(answer, "next attempt", "next_attempt", out);
+    } else {
+        fprintf(out,
+                "%s: a certificate is still being requested; the error log and 'certificates' "
+                "show the result\n",
+                text_of(answer, "host"));
+    }
 }

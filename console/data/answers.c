@@ -527,7 +527,8 @@ static const struct {
                 {"balance", print_members_and_spread},
                 {"offload-threads", print_offload_threads},
                 {"post-mortem", print_post_mortem},
-                {"certificates", answer_print_certificates}};
+                {"certificates", answer_print_certificates},
+                {"acme", answer_print_renewal}};
 
 /* Replaces each string in VALUE by its escaped form. */
 static void escape_strings(json_t *value)

@@ -223,14 +223,14 @@ static void run(struct acme *acme)
         for (size_t i = 0; i < acme->count && !ended; i++) {
             struct certificate *certificate = &acme->certificate[i];
 
-            if (certificate->next_s <= now_s)
+            if (certificate_is_due(certificate, &acme->owner, now_s))
                 certificate_request(certificate, &acme->owner);
             if ((certificate->next_s - now_s) * 1000 < wait_ms)
                 wait_ms = (certificate->next_s - now_s) * 1000;
             ended = !link_pulse(acme->link);
         }
         if (!ended)
-            ended = !link_wait(acme->link, wait_ms > 0 ? (uint32_t)wait_ms : 0);
+            ended = !link_wait_for_renewal(acme->link, wait_ms > 0 ? (uint32_t)wait_ms : 0);
     }
 }
 

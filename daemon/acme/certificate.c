@@ -1,5 +1,6 @@
 #include "daemon/acme/certificate.h"
 
+#include "common/units.h"
 #include "daemon/acme/credentials.h"
 #include "daemon/acme/schedule.h"
 #include "daemon/acme/state.h"
@@ -23,15 +24,6 @@ static uint32_t random_number(void)
     return getrandom(&number, sizeof(number), 0) == (ssize_t)sizeof(number) ? number : 0;
 }
 
-static void write_time(int64_t time_s, char *text, size_t size)
-{
-    time_t when = (time_t)time_s;
-    struct tm fields;
-
-    if (gmtime_r(&when, &fields) == NULL || strftime(text, size, "%F %T UTC", &fields) == 0)
-        snprintf(text, size, "?");
-}
-
 /* Files */
 
 static void file_name(char name[FILE_NAME_BYTES], const struct certificate *certificate,
@@ -44,8 +36,9 @@ static void store_plan(const struct certificate *certificate,
                        const struct certificates_owner *owner, const char *error)
 {
     char file[FILE_NAME_BYTES];
-    json_t *json = json_pack("{s:s, s:I, s:i, s:s%}", "directory", certificate->directory,
-                             "next_attempt", (json_int_t)certificate->next_s, "failures",
+    json_t *json = json_pack("{s:s, s:I, s:I, s:i, s:s%}", "directory", certificate->directory,
+                             "next_attempt", (json_int_t)certificate->next_s, "refused_until",
+                             (json_int_t)certificate->refused_until_s, "failures",
                              (int)certificate->failures, "error", error, strlen(error));
 
     file_name(file, certificate, ".json");
@@ -82,10 +75,16 @@ static int64_t plan_renewal(const struct certificate *certificate)
 }
 
 static void report_plan(const struct certificate *certificate,
-                        const struct certificates_owner *owner, const char *error)
+                        const struct certificates_owner *owner, bool attempted, const char *error)
 {
-    link_report_plan(owner->link, certificate->number, certificate->next_s, certificate->failures,
-                     error);
+    struct message_acme_plan plan = {.name = certificate->number,
+                                     .failures = certificate->failures,
+                                     .attempted = attempted,
+                                     .renewal = certificate->renewal,
+                                     .next_s = certificate->next_s,
+                                     .refused_until_s = certificate->refused_until_s};
+
+    link_report_plan(owner->link, &plan, error);
 }
 
 /* Plans by what an earlier process has stored. */
@@ -101,12 +100,13 @@ static void read_plan(struct certificate *certificate, const struct certificates
         return;
     }
     certificate->failures = (uint32_t)json_integer_value(json_object_get(plan, "failures"));
+    certificate->refused_until_s = json_integer_value(json_object_get(plan, "refused_until"));
     if (certificate->failures > 0)
         certificate->next_s = schedule_planned(
             json_integer_value(json_object_get(plan, "next_attempt")), (int64_t)time(NULL));
     else if (certificate->not_after_s > 0)
         certificate->next_s = plan_renewal(certificate);
-    report_plan(certificate, owner, authority_text(plan, "error"));
+    report_plan(certificate, owner, false, authority_text(plan, "error"));
     json_decref(plan);
 }
 
@@ -233,58 +233,79 @@ static int obtain(struct certificate *certificate, struct certificates_owner *ow
 
 static void report_success(const struct certificate *certificate, struct link *link)
 {
-    char until[40], next[40];
+    char until[UNITS_TEXT], next[UNITS_TEXT];
 
     link_report_certificate(link);
-    write_time(certificate->not_after_s, until, sizeof(until));
-    write_time(certificate->next_s, next, sizeof(next));
     link_log(link, LEVEL_INFO, "%s: certificate obtained, valid until %s; renewal from %s",
-             certificate->name, until, next);
+             certificate->name, units_format_utc(until, sizeof(until), certificate->not_after_s),
+             units_format_utc(next, sizeof(next), certificate->next_s));
 }
 
 static void report_failure(const struct certificate *certificate,
                            const struct certificates_owner *owner, int64_t now_s)
 {
     int64_t left_s = certificate->not_after_s - now_s;
-    char next[40], left[64] = "";
+    char next[UNITS_TEXT], left[64] = "";
 
-    write_time(certificate->next_s, next, sizeof(next));
     if (left_s > 0)
         snprintf(left, sizeof(left), "; the one in use is valid for %ld more days",
                  (long)(left_s / 86400));
     link_log(owner->link, LEVEL_WARN, "%s: no certificate: %s; next attempt: %s%s",
-             certificate->name, owner->authority->why, next, left);
+             certificate->name, owner->authority->why,
+             units_format_utc(next, sizeof(next), certificate->next_s), left);
 }
 
-void certificate_request(struct certificate *certificate, struct certificates_owner *owner)
+bool certificate_is_due(const struct certificate *certificate,
+                        const struct certificates_owner *owner, int64_t now_s)
+{
+    return certificate->next_s <= now_s ||
+           link_renewal(owner->link, certificate->number) != certificate->renewal;
+}
+
+static void succeed(struct certificate *certificate, const struct certificates_owner *owner)
+{
+    int64_t soonest_s = (int64_t)time(NULL) + owner->config->acme_retry / 1000;
+
+    certificate->failures = 0;
+    certificate->refused_until_s = 0;
+    certificate->next_s = plan_renewal(certificate);
+    if (certificate->next_s < soonest_s) /* the authority's clock, or its certificates, are odd */
+        certificate->next_s = soonest_s;
+    store_plan(certificate, owner, "");
+    report_success(certificate, owner->link);
+    report_plan(certificate, owner, true, "");
+}
+
+static void fail(struct certificate *certificate, const struct certificates_owner *owner)
 {
     struct authority *authority = owner->authority;
-    int64_t now_s;
+    int64_t now_s = (int64_t)time(NULL);
 
-    link_log(owner->link, LEVEL_INFO, "%s: requesting a certificate", certificate->name);
-    if (obtain(certificate, owner) == 0) {
-        int64_t soonest_s = (int64_t)time(NULL) + owner->config->acme_retry / 1000;
-
-        certificate->failures = 0;
-        certificate->next_s = plan_renewal(certificate);
-        if (certificate->next_s <
-            soonest_s) /* the authority's clock, or its certificates, are odd */
-            certificate->next_s = soonest_s;
-        store_plan(certificate, owner, "");
-        report_plan(certificate, owner, "");
-        report_success(certificate, owner->link);
-        return;
-    }
-    if (!link_pulse(owner->link)) /* the server stops: this was no failure */
-        return;
-    now_s = (int64_t)time(NULL);
     if (authority->account_unknown)
         authority->account[0] = '\0';
     certificate->failures++;
+    certificate->refused_until_s =
+        authority->retry_after_s > 0 ? now_s + authority->retry_after_s : 0;
     certificate->next_s =
         now_s + schedule_retry(certificate->failures, owner->config->acme_retry / 1000,
                                authority->retry_after_s, random_number());
     store_plan(certificate, owner, authority->why);
-    report_plan(certificate, owner, authority->why);
     report_failure(certificate, owner, now_s);
+    report_plan(certificate, owner, true, authority->why);
+}
+
+void certificate_request(struct certificate *certificate, struct certificates_owner *owner)
+{
+    bool obtained;
+
+    link_log(owner->link, LEVEL_INFO, "%s: requesting a certificate", certificate->name);
+    obtained = obtain(certificate, owner) == 0;
+    if (!obtained && !link_pulse(owner->link)) /* the server stops: this was no failure */
+        return;
+    /* Renewals that were requested meanwhile have ended, too. */
+    certificate->renewal = link_renewal(owner->link, certificate->number);
+    if (obtained)
+        succeed(certificate, owner);
+    else
+        fail(certificate, owner);
 }

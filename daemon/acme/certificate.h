@@ -24,6 +24,8 @@ struct certificate {
     const char *name;                  /* borrowed */
     int64_t not_before_s, not_after_s; /* of the one in use; 0: none */
     int64_t next_s;                    /* when it is requested next */
+    int64_t refused_until_s;           /* no attempt before, by the authority's request; 0: none */
+    uint32_t renewal;                  /* the last one that the master requested and has ended */
     uint32_t failures;                 /* since the last success */
     const char *directory;             /* of the authority, by URL; borrowed */
 };
@@ -31,6 +33,10 @@ struct certificate {
 /* Reads the files of the name with NUMBER in the configuration, and plans and reports its next attempt. */
 void certificate_init(struct certificate *certificate, const struct certificates_owner *owner,
                       uint32_t number);
+
+/* True if it is time for the next attempt, or the master has requested a renewal. */
+bool certificate_is_due(const struct certificate *certificate,
+                        const struct certificates_owner *owner, int64_t now_s);
 
 /* Requests it, whatever next_s is, and plans the next attempt. Reports the result to the master. */
 void certificate_request(struct certificate *certificate, struct certificates_owner *owner);

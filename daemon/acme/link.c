@@ -3,6 +3,7 @@
 #include "common/clock.h"
 #include "daemon/base/channel.h"
 #include "daemon/base/loop.h"
+#include "daemon/config/acme.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,18 +14,26 @@ struct link {
     struct event_base *base;
     struct channel *channel;
     struct event *timer;
-    bool ended;        /* the master has gone, or closed the channel */
-    bool expired;      /* the timer has ended */
-    bool set;          /* the workers answer the last challenge */
-    uint64_t alive_ns; /* time of the last sign of life, monotonic */
+    bool ended;       /* the master has gone, or closed the channel */
+    bool expired;     /* the timer has ended */
+    bool set;         /* the workers answer the last challenge */
+    bool renewal_new; /* the master has requested a renewal since the last wait for one */
+    uint32_t renewal[ACME_NAMES_MAX]; /* last requested, by the number of the name; 0: none */
+    uint64_t alive_ns;                /* time of the last sign of life, monotonic */
 };
 
 static void on_message(void *owner, int kind, const void *data, size_t length, int fd)
 {
     struct link *link = owner;
+    const struct message_acme_renew *renew = data;
 
-    (void)kind, (void)data, (void)length, (void)fd; /* there is only one kind */
-    link->set = true;
+    (void)length, (void)fd;
+    if (kind == MESSAGE_ACME_CHALLENGE_SET) {
+        link->set = true;
+    } else if (renew->name < ACME_NAMES_MAX) {
+        link->renewal[renew->name] = renew->renewal;
+        link->renewal_new = true;
+    }
 }
 
 static void on_closed(void *owner)
@@ -104,18 +113,38 @@ static void run(struct link *link, uint64_t ms)
     event_del(link->timer);
 }
 
-bool link_wait(void *context, uint32_t ms)
+/* Waits for MS, or until *DONE. */
+static bool wait_until(struct link *link, uint32_t ms, const bool *done)
 {
-    struct link *link = context;
     uint64_t end = clock_monotonic_ns() + ms * NS_PER_MS, now;
 
-    while (!link->ended && (now = clock_monotonic_ns()) < end) {
+    while (!link->ended && !*done && (now = clock_monotonic_ns()) < end) {
         uint64_t left_ms = (end - now) / NS_PER_MS + 1;
 
         show_life(link);
         run(link, left_ms < 1000 ? left_ms : 1000);
     }
     return !link->ended;
+}
+
+bool link_wait(void *context, uint32_t ms)
+{
+    static const bool never = false;
+
+    return wait_until(context, ms, &never);
+}
+
+bool link_wait_for_renewal(struct link *link, uint32_t ms)
+{
+    bool lives = wait_until(link, ms, &link->renewal_new);
+
+    link->renewal_new = false;
+    return lives;
+}
+
+uint32_t link_renewal(const struct link *link, uint32_t name)
+{
+    return link->renewal[name];
 }
 
 void link_log(struct link *link, enum level level, const char *format, ...)
@@ -150,13 +179,10 @@ int link_publish(struct link *link, const char *token, const char *thumbprint)
     return link->ended ? -1 : 0;
 }
 
-void link_report_plan(struct link *link, uint32_t name, int64_t next_s, uint32_t failures,
-                      const char *error)
+void link_report_plan(struct link *link, struct message_acme_plan *plan, const char *error)
 {
-    struct message_acme_plan message = {.name = name, .failures = failures, .next_s = next_s};
-
-    snprintf(message.error, sizeof(message.error), "%s", error);
-    channel_send(link->channel, MESSAGE_ACME_PLAN, &message, sizeof(message), -1, false);
+    snprintf(plan->error, sizeof(plan->error), "%s", error);
+    channel_send(link->channel, MESSAGE_ACME_PLAN, plan, sizeof(*plan), -1, false);
 }
 
 void link_report_certificate(struct link *link)

@@ -4,6 +4,7 @@
 
 #include "common/macros.h"
 #include "common/tables.h"
+#include "daemon/base/messages.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,6 +21,12 @@ bool link_pulse(void *context);
 /* The same while it waits for MS. */
 bool link_wait(void *context, uint32_t ms);
 
+/* The same, until the master requests a renewal. */
+bool link_wait_for_renewal(struct link *link, uint32_t ms);
+
+/* The number of the last renewal that the master has requested for NAME, its number in the configuration; 0: none. */
+uint32_t link_renewal(const struct link *link, uint32_t name);
+
 /* Sends an event to log. */
 void link_log(struct link *link, enum level level, const char *format, ...) PRINTF_LIKE(3, 4);
 
@@ -29,9 +36,8 @@ void link_log(struct link *link, enum level level, const char *format, ...) PRIN
  */
 int link_publish(struct link *link, const char *token, const char *thumbprint);
 
-/* When the certificate of NAME, its number in the configuration, is requested next; ERROR: of the last attempt. */
-void link_report_plan(struct link *link, uint32_t name, int64_t next_s, uint32_t failures,
-                      const char *error);
+/* Sends PLAN with ERROR, that of the last attempt. */
+void link_report_plan(struct link *link, struct message_acme_plan *plan, const char *error);
 
 /* A certificate in the state directory is new. */
 void link_report_certificate(struct link *link);

@@ -49,8 +49,11 @@ static void keep_plan(struct acme_process *process, const struct message_acme_pl
         return;
     }
     plan = &process->plan[message->name];
-    *plan =
-        (struct acme_plan){.known = true, .failures = message->failures, .next_s = message->next_s};
+    plan->known = true;
+    plan->failures = message->failures;
+    plan->renewal_ended = message->renewal;
+    plan->next_s = message->next_s;
+    plan->refused_until_s = message->refused_until_s;
     memcpy(plan->error, message->error, sizeof(plan->error));
 }
 
@@ -187,6 +190,25 @@ void acme_process_free(struct acme_process *process)
     free(process->plan);
     process->plan = NULL;
     process->plan_count = 0;
+}
+
+uint32_t acme_process_renew(struct acme_process *process, uint32_t name)
+{
+    struct acme_plan *plan;
+    struct message_acme_renew message;
+
+    if (process->pid == 0 || name >= process->plan_count)
+        return 0;
+    plan = &process->plan[name];
+    if (plan->renewal != plan->renewal_ended)
+        return plan->renewal;
+    message = (struct message_acme_renew){.name = name, .renewal = ++process->renewals};
+    if (channel_send(process->channel, MESSAGE_ACME_RENEW, &message, sizeof(message), -1, false) !=
+        0)
+        return 0;
+    plan->renewal = process->renewals;
+    plan->renewal_ns = clock_monotonic_ns();
+    return plan->renewal;
 }
 
 /* Hanging */

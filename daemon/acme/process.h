@@ -15,7 +15,11 @@
 struct acme_plan {
     bool known;
     uint32_t failures;            /* since the last success */
+    uint32_t renewal;             /* the last one that was requested; 0: none */
+    uint64_t renewal_ns;          /* when, monotonic */
+    uint32_t renewal_ended;       /* the last one that has ended */
     int64_t next_s;               /* wall clock */
+    int64_t refused_until_s;      /* the authority requested no attempt before; 0: none */
     char error[ACME_ERROR_BYTES]; /* of the last attempt; may contain anything but a NUL */
 };
 
@@ -30,6 +34,7 @@ struct acme_process {
     struct segment *segment; /* has the pid and the challenge */
     struct acme_plan *plan;  /* of each name of the configuration; NULL: no process has run */
     size_t plan_count;
+    uint32_t renewals;              /* that were requested */
     void (*renewed)(void *context); /* a certificate in the state directory is new */
     void *context;
 };
@@ -40,6 +45,12 @@ struct acme_process {
  */
 void acme_process_start(struct acme_process *process, struct acme_setup *setup,
                         void (*after_fork)(void *context), void *context);
+
+/*
+ * Requests a new certificate for NAME, its number in the configuration, or joins the last request if it has
+ * not ended. Returns its number, which the name's plan shows as long as this process lives. 0: no process.
+ */
+uint32_t acme_process_renew(struct acme_process *process, uint32_t name);
 
 /*
  * Once a second: kills the process if it has given no sign of life for TIMEOUT_MS (0: never). Time

@@ -196,8 +196,16 @@ struct message_acme_event {
 struct message_acme_plan {
     uint32_t name;                /* its number in the configuration */
     uint32_t failures;            /* since the last success */
+    uint32_t attempted;           /* 1: an attempt has ended; 0: the process has started */
+    uint32_t renewal;             /* the last ACME_RENEW for this name that has ended; 0: none */
     int64_t next_s;               /* wall clock */
+    int64_t refused_until_s;      /* the authority requested no attempt before then; 0: nothing */
     char error[ACME_ERROR_BYTES]; /* of the last attempt, with its NUL; empty: none */
+};
+
+struct message_acme_renew {
+    uint32_t name;    /* its number in the configuration */
+    uint32_t renewal; /* from 1; each has another number */
 };
 
 /* An http-01 challenge; each text has only letters, digits, '-' and '_', and a NUL. */

@@ -1,5 +1,5 @@
 /*
- * The commands about configuration, logs and caches: config, certificates, log-level, ratelimit, reload,
+ * The commands about configuration, logs and caches: config, log-level, ratelimit, reload,
  * reopen-logs, cache-flush, cache-purge, cache-size, cache-policy. Each worker has its own cache,
  * so changes are broadcast to all of them (daemon/master/workers.h).
  */
@@ -75,14 +75,6 @@ struct command_result command_config(const struct call *call)
         return command_reply(no_such_key(word));
     }
     return command_reply(json_pack("{s:b, s:o}", "ok", 1, "keys", list));
-}
-
-/* certificates */
-
-struct command_result command_certificates(const struct call *call)
-{
-    return command_reply(json_pack("{s:b, s:o}", "ok", 1, "certificates",
-                                   certificates_list(&call->master->certificates)));
 }
 
 /* log-level */

@@ -2,6 +2,7 @@
 
 #include "common/clock.h"
 #include "common/json_text.h"
+#include "common/units.h"
 #include "daemon/tls/context.h"
 
 #include <strings.h>
@@ -148,6 +149,52 @@ json_t *certificates_list(const struct certificates *certificates)
     if (certificates->server->tls != NULL)
         tls_context_describe(certificates->server->tls, append, &list);
     return list.json;
+}
+
+/* Renewals */
+
+enum { TOKEN_NAME_SHIFT = 32 };
+
+uint64_t certificates_renew(struct certificates *certificates, uint32_t number, char *why,
+                            size_t size)
+{
+    struct acme_process *process = &certificates->process;
+    int64_t now_s = (int64_t)(clock_wall_ns() / NS_PER_S);
+    char until[UNITS_TEXT];
+    uint32_t renewal;
+
+    if (number < process->plan_count && process->plan[number].refused_until_s > now_s) {
+        snprintf(why, size, "the authority accepts no request before %s: %s",
+                 units_format_utc(until, sizeof(until), process->plan[number].refused_until_s),
+                 process->plan[number].error);
+        return 0;
+    }
+    renewal = acme_process_renew(process, number);
+    if (renewal > 0)
+        return (uint64_t)number << TOKEN_NAME_SHIFT | renewal;
+    snprintf(why, size,
+             "the ACME process does not run; another one is starting: see the error log");
+    return 0;
+}
+
+enum certificates_renewal certificates_renewal(const struct certificates *certificates,
+                                               uint64_t token, uint32_t *number, uint64_t *since_ns)
+{
+    const struct acme_process *process = &certificates->process;
+    uint32_t renewal = (uint32_t)token;
+    const struct acme_plan *plan;
+
+    *number = (uint32_t)(token >> TOKEN_NAME_SHIFT);
+    *since_ns = 0;
+    if (process->pid == 0 || *number >= process->plan_count)
+        return RENEWAL_ABANDONED;
+    plan = &process->plan[*number];
+    *since_ns = plan->renewal_ns;
+    if (plan->renewal_ended < renewal)
+        return plan->renewal == renewal ? RENEWAL_PENDING : RENEWAL_ABANDONED;
+    if (plan->failures > 0)
+        return RENEWAL_FAILED;
+    return certificates->pending || certificates->reloading ? RENEWAL_PENDING : RENEWAL_OBTAINED;
 }
 
 bool certificates_process_ended(struct certificates *certificates, pid_t pid, const char *how)

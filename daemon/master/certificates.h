@@ -41,6 +41,26 @@ void certificates_check(struct certificates *certificates, uint64_t resumed_ns, 
 /* Call when process PID has ended. Returns false if it is not the ACME process. */
 bool certificates_process_ended(struct certificates *certificates, pid_t pid, const char *how);
 
+/* The result of a renewal. */
+enum certificates_renewal {
+    RENEWAL_PENDING,   /* under way, or a reload for the certificate is */
+    RENEWAL_OBTAINED,  /* and in use */
+    RENEWAL_FAILED,    /* the plan has the error */
+    RENEWAL_ABANDONED, /* the ACME process has ended; the next one follows its plan */
+};
+
+/*
+ * Requests a new certificate for NAME, which is one of [acme], with its NUMBER in the configuration. Returns
+ * a token of the renewal, or 0 with WHY.
+ */
+uint64_t certificates_renew(struct certificates *certificates, uint32_t number, char *why,
+                            size_t size);
+
+/* The state of the renewal TOKEN; *NUMBER is that of its name, and *SINCE_NS when it was requested, monotonic. */
+enum certificates_renewal certificates_renewal(const struct certificates *certificates,
+                                               uint64_t token, uint32_t *number,
+                                               uint64_t *since_ns);
+
 /*
  * A new list of the certificates in use: names, issuer, times, and for those of [acme] the next attempt.
  * NULL: out of memory.

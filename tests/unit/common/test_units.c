@@ -197,6 +197,22 @@ static void run_exact(exact_formatter *format, const struct exact_case *cases, s
         assert_string_equal(format(text, sizeof(text), cases[i].value), cases[i].expected);
 }
 
+static void format_utc(void **state)
+{
+    static const struct {
+        int64_t time_s;
+        const char *text;
+    } cases[] = {{0, "1970-01-01 00:00:00 UTC"},
+                 {1700000000, "2023-11-14 22:13:20 UTC"},
+                 {INT64_MAX, "?"},
+                 {INT64_MIN, "?"}};
+    char text[UNITS_TEXT];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
+        assert_string_equal(units_format_utc(text, sizeof(text), cases[i].time_s), cases[i].text);
+}
+
 static void format_age(void **state)
 {
     static const struct exact_case cases[] = {
@@ -279,17 +295,12 @@ static void small_buffers_are_terminated(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parse_size),
-        cmocka_unit_test(parse_time),
-        cmocka_unit_test(parse_count),
-        cmocka_unit_test(parse_number),
-        cmocka_unit_test(format_bytes),
-        cmocka_unit_test(format_count),
-        cmocka_unit_test(format_ns),
-        cmocka_unit_test(format_age),
-        cmocka_unit_test(format_size),
-        cmocka_unit_test(format_time),
-        cmocka_unit_test(small_buffers_are_terminated),
+        cmocka_unit_test(parse_size),   cmocka_unit_test(parse_time),
+        cmocka_unit_test(parse_count),  cmocka_unit_test(parse_number),
+        cmocka_unit_test(format_bytes), cmocka_unit_test(format_count),
+        cmocka_unit_test(format_ns),    cmocka_unit_test(format_utc),
+        cmocka_unit_test(format_age),   cmocka_unit_test(format_size),
+        cmocka_unit_test(format_time),  cmocka_unit_test(small_buffers_are_terminated),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

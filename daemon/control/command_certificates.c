@@ -1,0 +1,108 @@
+/* The commands about certificates: certificates, acme. */
+#include "daemon/control/command.h"
+
+#include "common/clock.h"
+#include "common/json_text.h"
+#include "common/units.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { NAMES_SHOWN = 400 };
+
+/* A reply comes before a client with the default timeout gives up. */
+static const uint64_t PATIENCE_NS = 45 * NS_PER_S;
+
+struct command_result command_certificates(const struct call *call)
+{
+    return command_reply(json_pack("{s:b, s:o}", "ok", 1, "certificates",
+                                   certificates_list(&call->master->certificates)));
+}
+
+/* acme renew */
+
+static const struct config_names *names_of(const struct master *master)
+{
+    return &master->server.config->acme_names;
+}
+
+/* Returns the number of NAME in [acme], or -1. */
+static int find_name(const struct config_names *names, const char *name)
+{
+    for (size_t i = 0; i < names->count; i++)
+        if (strcasecmp(names->item[i], name) == 0)
+            return (int)i;
+    return -1;
+}
+
+static json_t *no_such_name(const struct config_names *names, const char *name)
+{
+    char list[NAMES_SHOWN] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; i < names->count && used < sizeof(list); i++)
+        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i > 0 ? ", " : "",
+                                 names->item[i]);
+    return command_error("the server obtains no certificate for '%.64s' (valid: %s%s)", name, list,
+                         used < sizeof(list) ? "" : "...");
+}
+
+static bool renewal_has_ended(struct master *master, uint64_t token)
+{
+    uint32_t number;
+    uint64_t since_ns;
+
+    return certificates_renewal(&master->certificates, token, &number, &since_ns) !=
+               RENEWAL_PENDING ||
+           clock_monotonic_ns() - since_ns > PATIENCE_NS;
+}
+
+static json_t *report_renewal(struct master *master, uint64_t token)
+{
+    const struct certificates *certificates = &master->certificates;
+    uint32_t number;
+    uint64_t since_ns;
+    enum certificates_renewal state = certificates_renewal(certificates, token, &number, &since_ns);
+    const struct acme_plan *plan;
+    char next[UNITS_TEXT];
+
+    if (state == RENEWAL_ABANDONED)
+        return command_error("the ACME process has ended before the certificate came; another one "
+                             "follows its plan: see the error log");
+    plan = &certificates->process.plan[number];
+    if (state == RENEWAL_FAILED)
+        return command_error("no certificate: %s; next attempt: %s", plan->error,
+                             units_format_utc(next, sizeof(next), plan->next_s));
+    return json_pack("{s:b, s:o, s:b, s:I}", "ok", 1, "host",
+                     json_text(names_of(master)->item[number]), "obtained",
+                     state == RENEWAL_OBTAINED, "next_attempt", (json_int_t)plan->next_s);
+}
+
+struct command_result command_acme(const struct call *call)
+{
+    struct master *master = call->master;
+    const struct config_names *names = names_of(master);
+    const char *name = call->argument[1];
+    char what[400], why[ACME_ERROR_BYTES + 100];
+    uint64_t token;
+    int number;
+
+    if (strcmp(call->argument[0], "renew") != 0)
+        return command_reply(
+            command_error("invalid argument '%.64s'; usage: acme renew HOST", call->argument[0]));
+    if (!master->server.config->acme_enabled)
+        return command_reply(
+            command_error("the server obtains no certificates: acme.enabled is off"));
+    number = find_name(names, name);
+    if (number < 0)
+        return command_reply(no_such_name(names, name));
+    token = certificates_renew(&master->certificates, (uint32_t)number, why, sizeof(why));
+    if (token == 0)
+        return command_reply(command_error("%s", why));
+    snprintf(what, sizeof(what), "%s: new certificate requested", names->item[number]);
+    command_log_action(call, what);
+    return (struct command_result){
+        .in_force = renewal_has_ended, .report = report_renewal, .token = token};
+}
