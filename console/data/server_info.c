@@ -134,25 +134,37 @@ struct counting {
     uint64_t all, chosen;
 };
 
-static void count_in_tops(struct counting *counting, const struct tail_line *line)
+/* True if the top lists of the chosen hosts count the requests for HOST; their terms ask no more. */
+static bool host_is_chosen(const struct server_info *info, const char *host)
+{
+    static struct tail_line line;
+
+    line.host = host;
+    return subject_matches(info->host_term, info->host_terms, &line);
+}
+
+static void count_in_tops(struct counting *counting, const struct tail_record *record)
 {
     struct server_info *info = counting->info;
 
-    top_add(info->top, line);
+    top_add(info->top, record);
     counting->all++;
-    if (info->host_top == NULL || !subject_matches(info->host_term, info->host_terms, line))
+    if (info->host_top == NULL || !host_is_chosen(info, record->host))
         return;
-    top_add(info->host_top, line);
+    top_add(info->host_top, record);
     counting->chosen++;
 }
 
-static void count_request(void *context, const struct tail_line *line)
+static void count_request(void *context, const struct tail_record *record)
 {
     struct counting *counting = context;
+    struct tail_line line;
 
-    count_in_tops(counting, line);
-    if (counting->info->subject != NULL)
-        subject_add(counting->info->subject, line);
+    count_in_tops(counting, record);
+    if (counting->info->subject == NULL)
+        return;
+    tail_fill_line(&line, record);
+    subject_add(counting->info->subject, &line);
 }
 
 /*
@@ -176,9 +188,9 @@ void server_info_take_requests(struct server_info *info, const struct segment_re
     info->missed = missed;
 }
 
-static void count_backlog(void *context, const struct tail_line *line)
+static void count_backlog(void *context, const struct tail_record *record)
 {
-    count_in_tops(context, line);
+    count_in_tops(context, record);
 }
 
 /*
@@ -286,13 +298,16 @@ static bool same_terms(const struct subject_term *one, const struct subject_term
 static void count_tail(struct server_info *info)
 {
     size_t count = tail_count(info->tail);
+    struct tail_record record;
 
     /* An empty tail has missed nothing. */
     top_set_known_since(info->host_top, count > 0 ? tail_line(info->tail, count - 1)->time_ns
                                                   : top_known_since(info->top));
-    for (size_t back = count; back > 0; back--)
-        if (subject_matches(info->host_term, info->host_terms, tail_line(info->tail, back - 1)))
-            top_add(info->host_top, tail_line(info->tail, back - 1));
+    for (size_t back = count; back > 0; back--) {
+        tail_line_record(info->tail, back - 1, &record);
+        if (host_is_chosen(info, record.host))
+            top_add(info->host_top, &record);
+    }
 }
 
 int server_info_choose_hosts(struct server_info *info, const struct subject_term *terms,

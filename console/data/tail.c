@@ -1,17 +1,15 @@
 #include "console/data/tail.h"
 
 #include "common/clock.h"
-#include "common/escape.h"
 
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
     FIRST_WORDS = 32768,       /* read in the first call, divided among the rings */
     RING_FIRST_MIN = 512,      /* per ring, minimum */
-    BATCH_WORDS = 32768,       /* merged at a time: bounds the memory */
+    BATCH_WORDS = 32768,       /* read at a time from all rings, so that none falls behind */
     GUESSED_RECORD_WORDS = 16, /* until a record has been read */
 };
 
@@ -29,8 +27,7 @@ struct known_host {
 };
 
 struct tail {
-    struct tail_line *lines; /* TAIL_LINES of them; line n at n % TAIL_LINES */
-    uint64_t total;
+    struct tail_lines *lines;
     uint64_t missed_words;
     uint64_t records_read, words_read;
     struct host_names *names;
@@ -43,9 +40,6 @@ struct tail {
     uint64_t read_ns;  /* time of the last tail_read() */
     uint64_t pause_ns; /* from then to the next */
     bool started;      /* tail_read() was called */
-    struct tail_line *batch;
-    const struct tail_line **order; /* one for each line of the batch */
-    size_t batch_count, batch_room;
 };
 
 struct tail *tail_create(struct host_names *names)
@@ -55,7 +49,7 @@ struct tail *tail_create(struct host_names *names)
     if (tail == NULL)
         return NULL;
     tail->names = names;
-    tail->lines = calloc(TAIL_LINES, sizeof(*tail->lines));
+    tail->lines = tail_lines_create();
     if (tail->lines == NULL) {
         free(tail);
         return NULL;
@@ -67,11 +61,9 @@ void tail_destroy(struct tail *tail)
 {
     if (tail == NULL)
         return;
-    free(tail->lines);
+    tail_lines_destroy(tail->lines);
     free(tail->host);
     free(tail->ring);
-    free(tail->batch);
-    free(tail->order);
     free(tail);
 }
 
@@ -92,97 +84,14 @@ int tail_attach(struct tail *tail, const struct segment_reader *reader, uint64_t
     return -1;
 }
 
-static struct tail_line *next_in_batch(struct tail *tail)
-{
-    if (tail->batch_count == tail->batch_room) {
-        size_t room = tail->batch_room == 0 ? 256 : tail->batch_room * 2;
-        struct tail_line *larger = realloc(tail->batch, room * sizeof(*larger));
-        const struct tail_line **order;
-
-        if (larger == NULL)
-            return NULL;
-        tail->batch = larger;
-        order = realloc(tail->order, room * sizeof(*order));
-        if (order == NULL)
-            return NULL;
-        tail->order = order;
-        tail->batch_room = room;
-    }
-    return &tail->batch[tail->batch_count++];
-}
-
 /* The thread that owns the ring of a record. */
 struct origin {
     const struct segment *segment;
     uint32_t slot;
     uint16_t worker, number;
+    uint32_t host; /* of the last record, plus 1; 0: none */
+    const char *host_name;
 };
-
-static int hex_digit(char digit)
-{
-    static const char digits[] = "0123456789abcdef";
-    const char *at = digit != '\0' ? strchr(digits, digit | 0x20) : NULL;
-
-    return at != NULL ? (int)(at - digits) : -1;
-}
-
-/*
- * Decodes the percent-encoded character at BYTES into TEXT. Returns its encoded length; 0: none, or
- * one that is ASCII or unsafe.
- */
-static size_t encoded_character(const char *bytes, size_t length, char *text)
-{
-    size_t count = 0, printable;
-
-    for (size_t i = 0; i + 2 < length && count < 4 && bytes[i] == '%'; i += 3) {
-        int high = hex_digit(bytes[i + 1]), low = hex_digit(bytes[i + 2]);
-
-        if (high < 8 || low < 0) /* ASCII, or no triplet */
-            break;
-        text[count++] = (char)(high << 4 | low);
-    }
-    printable = count > 0 ? escape_printable(text, count) : 0;
-    return 3 * printable;
-}
-
-/* True if BYTE is shown as it is, whatever follows. */
-static bool is_plain(char byte)
-{
-    return byte >= ' ' && byte <= '~' && byte != '%';
-}
-
-bool tail_readable(char *buffer, size_t size, const char *bytes, size_t length)
-{
-    char piece[ESCAPE_TEXT_BYTES(4)], text[4];
-    size_t used = 0;
-
-    for (size_t i = 0; i < length;) {
-        size_t given, wanted;
-
-        if (is_plain(bytes[i]) && used + 1 < size) {
-            buffer[used++] = bytes[i++];
-            continue;
-        }
-        given = encoded_character(bytes + i, length - i, text);
-        if (given > 0) {
-            escape_text(piece, sizeof(piece), text, given / 3);
-        } else {
-            given = escape_printable(bytes + i, length - i);
-            given = given > 0 ? given : 1;
-            escape_text(piece, sizeof(piece), bytes + i, given);
-        }
-        wanted = strlen(piece);
-        if (used + wanted >= size) {
-            buffer[used] = '\0';
-            return false;
-        }
-        memcpy(buffer + used, piece, wanted);
-        used += wanted;
-        i += given;
-    }
-    buffer[used] = '\0';
-    return true;
-}
 
 /* The name of entry ENTRY of section HOSTS, which a reload may give to another host. */
 static const char *host_name(struct tail *tail, const struct segment *segment, uint32_t entry)
@@ -202,98 +111,83 @@ static const char *host_name(struct tail *tail, const struct segment *segment, u
     return known->name;
 }
 
-static void fill_line(struct tail *tail, struct tail_line *line, const struct origin *origin,
-                      const struct log_record *record)
+/* Returns false if WORDS are not a valid record. */
+static bool unpack_record(struct tail *tail, struct origin *origin, const uint64_t *words,
+                          struct tail_record *record)
 {
-    line->time_ns = record->time_ns;
-    line->duration_ns = record->duration_ns;
-    line->body_bytes = record->body_bytes;
-    line->host = host_name(tail, origin->segment, record->host);
-    line->thread = origin->slot;
-    line->worker = origin->worker;
-    line->number = origin->number;
-    line->status = record->status;
-    line->outcome = record->outcome;
-    line->protocol = record->protocol;
-    line->tls = record->tls;
-    line->streams = record->streams;
-    memcpy(line->address, record->address, sizeof(line->address));
-    line->request_bytes = (uint32_t)record->request_line.length;
-    line->request_cut = !tail_readable(line->request, sizeof(line->request),
-                                       record->request_line.start, record->request_line.length);
-    tail_readable(line->referer, sizeof(line->referer), record->referer.start,
-                  record->referer.length);
-    tail_readable(line->agent, sizeof(line->agent), record->agent.start, record->agent.length);
+    if (log_record_unpack(words, &record->log) != 0)
+        return false;
+    if (origin->host != record->log.host + 1u) {
+        origin->host = record->log.host + 1u;
+        origin->host_name = host_name(tail, origin->segment, record->log.host);
+    }
+    record->words = words;
+    record->request_bytes = (uint32_t)record->log.request_line.length;
+    record->host = origin->host_name;
+    record->thread = origin->slot;
+    record->worker = origin->worker;
+    record->number = origin->number;
+    return true;
 }
 
-static void keep_record(struct tail *tail, const struct origin *origin, const uint64_t *words)
+/* Counts what is unread in a ring as missed. */
+static void miss_unread(struct tail *tail, struct ring_reader *at)
 {
-    struct log_record record;
-    struct tail_line *line;
-
-    if (log_record_unpack(words, &record) != 0 || (line = next_in_batch(tail)) == NULL)
-        return;
-    fill_line(tail, line, origin, &record);
-    tail->records_read++;
-    tail->words_read += log_ring_words(words[0]);
+    tail->missed_words += at->unread;
+    at->position += at->unread;
+    at->unread = 0;
 }
 
-/* Reads records of at least WORDS words, or all that are unread. */
-static void read_ring(struct tail *tail, const struct origin *origin, const struct log_ring *ring,
-                      uint64_t words)
+struct taker {
+    tail_take *take;
+    void *context;
+};
+
+/*
+ * Copies COUNT words at POSITION, at or before a head that was read before; see log_ring.h. Returns
+ * false if the writer has meanwhile overwritten any of them.
+ */
+static bool copy_words(const struct log_ring *ring, uint64_t position, uint64_t *words,
+                       uint64_t count)
+{
+    uint64_t mask = ring->capacity - 1;
+
+    for (uint64_t i = 0; i < count; i++)
+        words[i] =
+            atomic_load_explicit(&ring->words->word[(position + i) & mask], memory_order_acquire);
+    return atomic_load_explicit(&ring->words->claimed, memory_order_relaxed) - position <=
+           ring->capacity;
+}
+
+/* Reads records of at least WORDS words, or all that are unread: copies them all, then checks once. */
+static void read_ring(struct tail *tail, struct origin *origin, const struct log_ring *ring,
+                      uint64_t words, const struct taker *taker)
 {
     struct ring_reader *at = &tail->ring[origin->slot];
-    uint64_t record[LOG_RECORD_WORDS_MAX];
-    uint64_t rest = at->unread > words ? at->unread - words : 0;
+    uint64_t count =
+        words + LOG_RECORD_WORDS_MAX < at->unread ? words + LOG_RECORD_WORDS_MAX : at->unread;
+    struct tail_record record;
+    uint64_t *copy = tail_lines_room(tail->lines, (size_t)count);
+    bool whole = copy != NULL && copy_words(ring, at->position, copy, count);
 
-    while (at->unread > rest) {
-        uint64_t before = at->position, advance;
-        enum log_ring_result result =
-            log_ring_read(ring, &at->position, record, LOG_RECORD_WORDS_MAX);
-
-        advance = at->position - before;
-        if (result == LOG_RING_RECORD)
-            keep_record(tail, origin, record);
-        if (result == LOG_RING_OVERRUN)
-            tail->missed_words += advance;
-        at->unread = result == LOG_RING_RECORD && advance < at->unread ? at->unread - advance : 0;
+    for (uint64_t done = 0, length; whole && done < words && done < count; done += length) {
+        length = log_ring_words(copy[done]);
+        whole = length > 0 && length <= LOG_RECORD_WORDS_MAX && length <= count - done;
+        if (!whole)
+            break;
+        at->position += length;
+        at->unread -= length;
+        if (!unpack_record(tail, origin, copy + done, &record)) {
+            tail_lines_skip(tail->lines, (size_t)length);
+            continue;
+        }
+        tail->records_read++;
+        tail->words_read += length;
+        taker->take(taker->context, &record);
+        tail_lines_keep(tail->lines, &record, (size_t)length);
     }
-}
-
-static int earlier(const void *a, const void *b)
-{
-    const struct tail_line *const *left = a, *const *right = b;
-
-    if ((*left)->time_ns != (*right)->time_ns)
-        return (*left)->time_ns < (*right)->time_ns ? -1 : 1;
-    return *left < *right ? -1 : *left > *right; /* equal times: in the order of reading */
-}
-
-static void keep_line(struct tail *tail, const struct tail_line *line)
-{
-    memcpy(&tail->lines[tail->total++ % TAIL_LINES], line,
-           offsetof(struct tail_line, request) + strlen(line->request) + 1);
-}
-
-/* Appends the batch to the lines, ordered by time. */
-static void merge_batch(struct tail *tail, tail_take *take, void *context)
-{
-    size_t count = tail->batch_count;
-    const struct tail_line **order = tail->order;
-    bool ordered = true;
-
-    if (tail->batch == NULL) /* no record was ever kept */
-        return;
-    for (size_t i = 0; i < count; i++) {
-        order[i] = &tail->batch[i];
-        ordered = ordered && (i == 0 || order[i - 1]->time_ns <= order[i]->time_ns);
-    }
-    if (!ordered)
-        qsort(order, count, sizeof(*order), earlier);
-    for (size_t i = 0; i < count; i++) {
-        keep_line(tail, order[i]);
-        take(context, order[i]);
-    }
+    if (!whole)
+        miss_unread(tail, at);
 }
 
 static struct origin origin_of(const struct segment_reader *reader, uint32_t slot)
@@ -303,8 +197,10 @@ static struct origin origin_of(const struct segment_reader *reader, uint32_t slo
     uint32_t number = atomic_load_explicit(&owner->thread, memory_order_relaxed);
     bool known = worker < TAIL_NO_THREAD && number < TAIL_NO_THREAD;
 
-    return (struct origin){&reader->map, slot, known ? (uint16_t)worker : TAIL_NO_THREAD,
-                           known ? (uint16_t)number : TAIL_NO_THREAD};
+    return (struct origin){.segment = &reader->map,
+                           .slot = slot,
+                           .worker = known ? (uint16_t)worker : TAIL_NO_THREAD,
+                           .number = known ? (uint16_t)number : TAIL_NO_THREAD};
 }
 
 /* Planning a call: which words of each ring are read */
@@ -404,7 +300,8 @@ static void keep_to_budget(struct tail *tail, const struct segment_reader *reade
     tail->budget -= lower(sum, tail->budget);
 }
 
-static void read_batch(struct tail *tail, const struct segment_reader *reader, uint64_t sum)
+static void read_batch(struct tail *tail, const struct segment_reader *reader, uint64_t sum,
+                       const struct taker *taker)
 {
     for (uint32_t i = 0; i < tail->rings; i++) {
         uint64_t unread = tail->ring[i].unread;
@@ -415,8 +312,8 @@ static void read_batch(struct tail *tail, const struct segment_reader *reader, u
             continue;
         origin = origin_of(reader, i);
         ring = segment_ring(&reader->map, i);
-        read_ring(tail, &origin, &ring,
-                  sum > BATCH_WORDS ? unread * BATCH_WORDS / sum + 1 : unread);
+        read_ring(tail, &origin, &ring, sum > BATCH_WORDS ? unread * BATCH_WORDS / sum + 1 : unread,
+                  taker);
     }
 }
 
@@ -433,19 +330,17 @@ uint64_t tail_read(struct tail *tail, const struct segment_reader *reader, uint6
                    tail_take *take, void *context)
 {
     uint32_t rings = reserved_rings(tail, reader);
-    uint64_t before = tail->total, elapsed_ns = lower(now_ns - tail->read_ns, NS_PER_S), sum;
+    uint64_t before = tail->records_read, elapsed_ns = lower(now_ns - tail->read_ns, NS_PER_S), sum;
+    const struct taker taker = {take, context};
 
     refill_budget(tail, elapsed_ns, rings);
     sum = find_unread(tail, reader, elapsed_ns, rings);
     tail->started = true;
     tail->read_ns = now_ns;
     keep_to_budget(tail, reader, sum);
-    while ((sum = unread_words(tail)) > 0) {
-        tail->batch_count = 0;
-        read_batch(tail, reader, sum);
-        merge_batch(tail, take, context);
-    }
-    return tail->total - before;
+    while ((sum = unread_words(tail)) > 0)
+        read_batch(tail, reader, sum, &taker);
+    return tail->records_read - before;
 }
 
 uint64_t tail_due_ns(const struct tail *tail)
@@ -489,20 +384,18 @@ static void backlog_since(struct backlog *backlog, uint64_t time_ns)
 }
 
 /* Passes on the records of a ring from FROM to END. */
-static void read_backlog_of(struct backlog *backlog, const struct origin *origin,
+static void read_backlog_of(struct backlog *backlog, struct origin *origin,
                             const struct log_ring *ring, uint64_t from, uint64_t end)
 {
     uint64_t words[LOG_RECORD_WORDS_MAX];
-    struct log_record record;
-    struct tail_line line;
+    struct tail_record record;
     bool overrun = false;
 
     while (from < end && !overrun) {
         overrun = log_ring_read(ring, &from, words, LOG_RECORD_WORDS_MAX) != LOG_RING_RECORD;
-        if (overrun || log_record_unpack(words, &record) != 0 || record.time_ns < backlog->since_ns)
-            continue;
-        fill_line(backlog->tail, &line, origin, &record);
-        backlog->take(backlog->context, &line);
+        if (!overrun && unpack_record(backlog->tail, origin, words, &record) &&
+            record.log.time_ns >= backlog->since_ns)
+            backlog->take(backlog->context, &record);
     }
     if (overrun)
         backlog_since(backlog, UINT64_MAX);
@@ -537,56 +430,40 @@ struct tail *tail_copy(struct tail *copy, const struct tail *tail)
 {
     if (copy == NULL && (copy = tail_create(tail->names)) == NULL)
         return NULL;
-    memcpy(copy->lines, tail->lines, TAIL_LINES * sizeof(*tail->lines));
-    copy->total = tail->total;
+    if (tail_lines_copy(copy->lines, tail->lines) != 0)
+        return NULL;
     return copy;
 }
 
 size_t tail_count(const struct tail *tail)
 {
-    return tail->total < TAIL_LINES ? (size_t)tail->total : TAIL_LINES;
+    uint64_t total = tail_lines_total(tail->lines);
+
+    return total < TAIL_LINES ? (size_t)total : TAIL_LINES;
 }
 
 const struct tail_line *tail_line(const struct tail *tail, size_t back)
 {
-    return &tail->lines[(tail->total - 1 - back) % TAIL_LINES];
+    return tail_lines_line(tail->lines, back);
+}
+
+void tail_line_record(const struct tail *tail, size_t back, struct tail_record *record)
+{
+    tail_lines_record(tail->lines, back, record);
 }
 
 size_t tail_younger(const struct tail *tail, uint64_t wall_ns)
 {
     size_t younger = 0;
 
-    while (younger < tail_count(tail) && tail_line(tail, younger)->time_ns > wall_ns)
+    while (younger < tail_count(tail) && tail_lines_time_ns(tail->lines, younger) > wall_ns)
         younger++;
     return younger;
 }
 
-char *tail_address(const struct tail_line *line, char *buffer)
-{
-    struct log_record record = {0};
-
-    memcpy(record.address, line->address, sizeof(record.address));
-    *client_address_put(record.address, buffer) = '\0';
-    return buffer;
-}
-
-char *tail_protocol(const struct tail_line *line, char *buffer)
-{
-    const char *http = log_protocol_names[line->protocol % LOG_PROTOCOLS];
-    struct log_tls tls = log_record_read_tls(line->tls);
-
-    http = http != NULL ? http : "";
-    if (line->tls == 0)
-        snprintf(buffer, TAIL_PROTOCOL_TEXT, "%s", http);
-    else
-        snprintf(buffer, TAIL_PROTOCOL_TEXT, "%s%sTLS %s %s%s", http, http[0] != '\0' ? " " : "",
-                 tls.version, tls.cipher, tls.resumed ? ", resumed" : "");
-    return buffer;
-}
-
 uint64_t tail_total(const struct tail *tail)
 {
-    return tail->total;
+    return tail_lines_total(tail->lines);
 }
 
 static uint64_t mean_record_words(const struct tail *tail)

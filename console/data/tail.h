@@ -8,45 +8,18 @@
 #ifndef CONSOLE_TAIL_H
 #define CONSOLE_TAIL_H
 
-#include "common/log_record.h"
 #include "common/segment_reader.h"
 #include "console/data/hosts.h"
+#include "console/data/tail_lines.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum {
-    TAIL_LINES = 4096,
     TAIL_WORDS_PER_S = 1 << 20, /* times the number of rings: 20,000 records of 52 words */
     TAIL_PAUSE_MIN_NS = 10 * 1000 * 1000,
     TAIL_PAUSE_MAX_NS = 40 * 1000 * 1000,
-    TAIL_ADDRESS_TEXT = CLIENT_ADDRESS_TEXT + 1,
-    TAIL_REQUEST_BYTES = 1024, /* request line, readable, with the NUL; the rest is cut */
-    TAIL_REFERER_BYTES = 128,  /* same */
-    TAIL_AGENT_BYTES = 128,
-    TAIL_PROTOCOL_TEXT = 96,
-    TAIL_NO_THREAD = 0xffff,
-};
-
-struct tail_line {
-    uint64_t time_ns; /* wall clock, start of the request */
-    uint64_t duration_ns;
-    uint64_t body_bytes;
-    const char *host;        /* see struct host_row; "": the server has no [host] sections */
-    uint32_t thread;         /* slot */
-    uint16_t worker, number; /* owner of the slot when read; TAIL_NO_THREAD: none */
-    uint16_t status;
-    uint8_t outcome;                       /* enum outcome */
-    uint8_t protocol;                      /* enum log_protocol */
-    uint8_t tls;                           /* see log_record_read_tls(); 0: not over TLS */
-    uint16_t streams;                      /* of the HTTP/2 connection; 0: not HTTP/2 */
-    uint8_t address[CLIENT_ADDRESS_BYTES]; /* see tail_address() */
-    uint32_t request_bytes;                /* of the request line as received */
-    bool request_cut;                      /* REQUEST is only its beginning */
-    char referer[TAIL_REFERER_BYTES];      /* "": not sent; see tail_readable() */
-    char agent[TAIL_AGENT_BYTES];
-    char request[TAIL_REQUEST_BYTES]; /* last: copied only up to its end */
 };
 
 struct tail;
@@ -62,8 +35,8 @@ void tail_destroy(struct tail *tail);
  */
 int tail_attach(struct tail *tail, const struct segment_reader *reader, uint64_t readable);
 
-/* Receives a record. The line is valid during the call. */
-typedef void tail_take(void *context, const struct tail_line *line);
+/* Receives a record. It is valid during the call. */
+typedef void tail_take(void *context, const struct tail_record *record);
 
 /*
  * Reads the new records, passes each to TAKE, and keeps the last ones. READER is the attached one;
@@ -90,8 +63,9 @@ uint64_t tail_read_backlog(struct tail *tail, const struct segment_reader *reade
 /* Number of lines kept. */
 size_t tail_count(const struct tail *tail);
 
-/* Line BACK, counted from the newest (0). Valid until the next tail_read(). */
+/* Line BACK, counted from the newest (0), also as a record. Valid until the next tail_read(). */
 const struct tail_line *tail_line(const struct tail *tail, size_t back);
+void tail_line_record(const struct tail *tail, size_t back, struct tail_record *record);
 
 /*
  * Makes COPY (a tail of its own, or NULL at first) hold the lines of TAIL. Returns the copy, or NULL if
@@ -101,23 +75,6 @@ struct tail *tail_copy(struct tail *copy, const struct tail *tail);
 
 /* Number of lines that started after WALL_NS, which a view of that time does not show. */
 size_t tail_younger(const struct tail *tail, uint64_t wall_ns);
-
-/*
- * Writes LENGTH BYTES as UTF-8 for people: unsafe characters and bytes that are not UTF-8 as \xHH;
- * percent-encoded characters beyond ASCII as themselves if they are safe. A text that does not fit
- * is cut between characters. Returns whether all of it fitted.
- */
-bool tail_readable(char *buffer, size_t size, const char *bytes, size_t length);
-
-/* Writes the client's address to BUFFER (TAIL_ADDRESS_TEXT bytes), which is returned. */
-char *tail_address(const struct tail_line *line, char *buffer);
-
-/*
- * Writes what client and server negotiated to BUFFER (TAIL_PROTOCOL_TEXT bytes), which is returned:
- * "HTTP/2.0 TLS 1.3 TLS_AES_128_GCM_SHA256, resumed". The version of HTTP is left out if the
- * request line was not valid, or the record is of an older server.
- */
-char *tail_protocol(const struct tail_line *line, char *buffer);
 
 /* Lines read since the start: grows by one with each line. */
 uint64_t tail_total(const struct tail *tail);

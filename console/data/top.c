@@ -1,6 +1,7 @@
 #include "console/data/top.h"
 
 #include "common/clock.h"
+#include "console/data/tally.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -177,14 +178,34 @@ struct pane {
     struct sketch list[TOP_LISTS];
 };
 
+/*
+ * The requests of one pane that its lists do not have yet: by the words of their records that have the
+ * keys, from there by the keys of each list as received.
+ */
+struct tallies {
+    struct pane *pane; /* NULL: none */
+    struct tally whole;
+    struct tally list[TOP_LISTS];
+};
+
 struct top {
     struct pane *pane[TOP_PANES]; /* allocated on first use; only what is used is touched */
-    uint64_t since_ns;            /* start of the known requests; 0: the first pane */
+    struct tallies *tallies;
+    uint64_t since_ns; /* start of the known requests; 0: the first pane */
 };
 
 struct top *top_create(void)
 {
-    return calloc(1, sizeof(struct top));
+    struct top *top = calloc(1, sizeof(*top));
+
+    if (top == NULL)
+        return NULL;
+    top->tallies = calloc(1, sizeof(*top->tallies));
+    if (top->tallies == NULL) {
+        free(top);
+        return NULL;
+    }
+    return top;
 }
 
 void top_destroy(struct top *top)
@@ -193,6 +214,7 @@ void top_destroy(struct top *top)
         return;
     for (size_t i = 0; i < TOP_PANES; i++)
         free(top->pane[i]);
+    free(top->tallies);
     free(top);
 }
 
@@ -229,53 +251,163 @@ static struct pane *pane_at(struct top *top, uint64_t time_ns)
 }
 
 /* The path of a request line: the second word, without the query. */
-static struct span path_of(const char *request)
+static struct span path_of(struct span request)
 {
-    const char *start = strchr(request, ' ');
+    const char *start = memchr(request.start, ' ', request.length), *end;
 
-    start = start == NULL ? request : start + 1;
-    return (struct span){start, strcspn(start, " ?")};
+    if (start != NULL)
+        request = (struct span){start + 1, request.length - (size_t)(start + 1 - request.start)};
+    end = memchr(request.start, ' ', request.length);
+    if (end != NULL)
+        request.length = (size_t)(end - request.start);
+    end = memchr(request.start, '?', request.length);
+    if (end != NULL)
+        request.length = (size_t)(end - request.start);
+    return request;
 }
 
-static void count_key(struct pane *pane, enum top_list list, struct span key,
-                      const struct tail_line *line)
+/* The key of an error is the status and the path; that of a protocol, the version and TLS. */
+enum { STATUS_BYTES = sizeof(uint16_t) };
+
+/* Writes KEY of LIST, as received, to BUFFER as it is shown. */
+static void format_key(enum top_list list, struct span key, char buffer[TAIL_REQUEST_BYTES])
 {
-    struct sketch_item item = {.key = key.start,
-                               .length = key.length,
-                               .count = 1,
-                               .bytes = (double)line->body_bytes,
-                               .duration_ns = (double)line->duration_ns,
-                               .longest_ns = (double)line->duration_ns};
+    uint16_t status;
+    int used;
 
-    sketch_add(&pane->list[list], list == TOP_SLOWEST ? SKETCH_BY_LONGEST : SKETCH_BY_COUNT, &item);
-}
-
-static void count_text(struct pane *pane, enum top_list list, const char *text,
-                       const struct tail_line *line)
-{
-    if (text[0] != '\0')
-        count_key(pane, list, (struct span){text, strlen(text)}, line);
-}
-
-void top_add(struct top *top, const struct tail_line *line)
-{
-    struct pane *pane = pane_at(top, line->time_ns);
-    struct span path = path_of(line->request);
-    char address[TAIL_ADDRESS_TEXT], error[TAIL_REQUEST_BYTES + 8], protocol[TAIL_PROTOCOL_TEXT];
-
-    if (pane == NULL)
+    switch (list) {
+    case TOP_CLIENTS:
+        *client_address_put((const uint8_t *)key.start, buffer) = '\0';
         return;
-    pane->seen++;
-    count_key(pane, TOP_PATHS, path, line);
-    count_key(pane, TOP_SLOWEST, path, line);
-    count_text(pane, TOP_CLIENTS, tail_address(line, address), line);
-    count_text(pane, TOP_AGENTS, line->agent, line);
-    count_text(pane, TOP_REFERERS, line->referer, line);
-    count_text(pane, TOP_PROTOCOLS, tail_protocol(line, protocol), line);
-    if (line->status >= 400) {
-        snprintf(error, sizeof(error), "%d %.*s", (int)line->status, (int)path.length, path.start);
-        count_text(pane, TOP_ERRORS, error, line);
+    case TOP_PROTOCOLS:
+        tail_protocol_text((uint8_t)key.start[0], (uint8_t)key.start[1], buffer);
+        return;
+    case TOP_ERRORS:
+        memcpy(&status, key.start, STATUS_BYTES);
+        used = snprintf(buffer, TAIL_REQUEST_BYTES, "%d ", (int)status);
+        tail_readable(buffer + used, TAIL_REQUEST_BYTES - (size_t)used, key.start + STATUS_BYTES,
+                      key.length - STATUS_BYTES);
+        return;
+    default:
+        tail_readable(buffer, TAIL_REQUEST_BYTES, key.start, key.length);
     }
+}
+
+struct destination {
+    struct pane *pane;
+    enum top_list list;
+};
+
+/* Adds a sum to the lists that have such keys. */
+static void count_sum(void *context, struct span key, const struct tally_sum *sum)
+{
+    const struct destination *to = context;
+    char text[TAIL_REQUEST_BYTES];
+    struct sketch_item item = {.key = text,
+                               .count = (double)sum->count,
+                               .bytes = (double)sum->bytes,
+                               .duration_ns = (double)sum->duration_ns,
+                               .longest_ns = (double)sum->longest_ns};
+
+    format_key(to->list, key, text);
+    item.length = strlen(text);
+    if (item.length == 0 && to->list != TOP_PATHS)
+        return;
+    sketch_add(&to->pane->list[to->list], SKETCH_BY_COUNT, &item);
+    if (to->list == TOP_PATHS)
+        sketch_add(&to->pane->list[TOP_SLOWEST], SKETCH_BY_LONGEST, &item);
+}
+
+static void count_key(struct tallies *tallies, enum top_list list, struct span key,
+                      const struct tally_sum *sum)
+{
+    struct destination to = {tallies->pane, list};
+
+    tally_add(&tallies->list[list], key, sum, count_sum, &to);
+}
+
+static void count_error(struct tallies *tallies, uint16_t status, struct span path,
+                        const struct tally_sum *sum)
+{
+    char key[STATUS_BYTES + TAIL_REQUEST_BYTES];
+
+    path.length = path.length < TAIL_REQUEST_BYTES ? path.length : TAIL_REQUEST_BYTES;
+    memcpy(key, &status, STATUS_BYTES);
+    memcpy(key + STATUS_BYTES, path.start, path.length);
+    count_key(tallies, TOP_ERRORS, (struct span){key, STATUS_BYTES + path.length}, sum);
+}
+
+/* Adds the requests of RECORD, of which there are SUM, to the tallies of the lists. */
+static void count_record(struct tallies *tallies, const struct log_record *record,
+                         const struct tally_sum *sum)
+{
+    const char protocol[] = {(char)record->protocol, (char)record->tls};
+    struct span path = path_of(record->request_line);
+
+    count_key(tallies, TOP_PATHS, path, sum);
+    count_key(tallies, TOP_CLIENTS,
+              (struct span){(const char *)record->address, sizeof(record->address)}, sum);
+    if (record->agent.length > 0)
+        count_key(tallies, TOP_AGENTS, record->agent, sum);
+    if (record->referer.length > 0)
+        count_key(tallies, TOP_REFERERS, record->referer, sum);
+    count_key(tallies, TOP_PROTOCOLS, (struct span){protocol, sizeof(protocol)}, sum);
+    if (record->status >= 400)
+        count_error(tallies, record->status, path, sum);
+}
+
+/* The client, what was negotiated and the texts are in the words from here on. */
+enum { KEY_WORD = 4, KEYS_BYTES = TALLY_KEY_BYTES / 8 * 8 };
+
+/* Passes on requests that were added up because of the same words, all below status 400. */
+static void count_whole(void *context, struct span key, const struct tally_sum *sum)
+{
+    uint64_t words[KEY_WORD + KEYS_BYTES / 8] = {[0] = (KEY_WORD * 8 + key.length) / 8 |
+                                                       (uint64_t)LOG_RECORD_VERSION << 32};
+    struct log_record record;
+
+    memcpy(&words[KEY_WORD], key.start, key.length);
+    if (log_record_unpack(words, &record) == 0)
+        count_record(context, &record, sum);
+}
+
+static void flush(struct tallies *tallies)
+{
+    tally_flush(&tallies->whole, count_whole, tallies);
+    for (size_t i = 0; i < TOP_LISTS && tallies->pane != NULL; i++) {
+        struct destination to = {tallies->pane, (enum top_list)i};
+
+        tally_flush(&tallies->list[i], count_sum, &to);
+    }
+}
+
+/* Makes PANE that of the tallies; false if TIME_NS is too old, or out of memory. */
+static bool choose_pane(struct top *top, uint64_t time_ns)
+{
+    struct tallies *tallies = top->tallies;
+
+    if (tallies->pane != NULL && tallies->pane->number == pane_number(time_ns))
+        return true;
+    flush(tallies); /* before its pane is used for another time */
+    tallies->pane = pane_at(top, time_ns);
+    return tallies->pane != NULL;
+}
+
+void top_add(struct top *top, const struct tail_record *record)
+{
+    const struct log_record *log = &record->log;
+    const struct tally_sum sum = {1, log->body_bytes, log->duration_ns, log->duration_ns};
+    struct span keys = {(const char *)&record->words[KEY_WORD],
+                        (size_t)(log_ring_words(record->words[0]) - KEY_WORD) * 8};
+    struct tallies *tallies = top->tallies;
+
+    if (!choose_pane(top, log->time_ns))
+        return;
+    tallies->pane->seen++;
+    if (log->status < 400 && keys.length <= KEYS_BYTES)
+        tally_add(&tallies->whole, keys, &sum, count_whole, tallies);
+    else
+        count_record(tallies, log, &sum);
 }
 
 void top_miss(struct top *top, uint64_t time_ns, uint64_t count)
@@ -363,6 +495,7 @@ int top_collect(const struct top *top, enum top_list list, uint64_t end_ns, int 
     uint64_t panes = (uint64_t)(seconds + TOP_PANE_S - 1) / TOP_PANE_S;
     double floors = 0;
 
+    flush(top->tallies);
     into->seen = into->missed = 0;
     sketch_clear(&into->sketch);
     panes = panes < 1 ? 1 : panes > TOP_PANES - 1 ? TOP_PANES - 1 : panes;

@@ -78,10 +78,10 @@ static void log_lines(uint32_t ring, uint64_t from, uint64_t count)
         log_line(ring, from + i);
 }
 
-static void count_taken(void *context, const struct tail_line *line)
+static void count_taken(void *context, const struct tail_record *record)
 {
     (void)context;
-    (void)line;
+    (void)record;
     taken++;
 }
 
@@ -280,10 +280,10 @@ struct seen {
     uint64_t count, oldest, newest; /* numbers of lines */
 };
 
-static void see(void *context, const struct tail_line *line)
+static void see(void *context, const struct tail_record *record)
 {
     struct seen *seen = context;
-    uint64_t number = line->time_ns / 1000;
+    uint64_t number = record->log.time_ns / 1000;
 
     seen->oldest = seen->count == 0 || number < seen->oldest ? number : seen->oldest;
     seen->newest = number > seen->newest ? number : seen->newest;
@@ -335,6 +335,92 @@ static void slow_reader_ends_at_the_newest_record(void **state)
     }
     assert_int_equal(tail_count(tail) < TAIL_LINES ? tail_total(tail) : TAIL_LINES,
                      tail_count(tail));
+}
+
+/* The writer has claimed the first unread word but not published it: nothing read is believed. */
+static void claimed_records_are_missed(void **state)
+{
+    const struct log_ring ring = segment_ring(&segment, 0);
+    uint64_t head;
+
+    (void)state;
+    log_line(0, 1);
+    assert_int_equal(read_after(20 * NS_PER_MS), 1);
+    head = atomic_load(&ring.words->head);
+    log_lines(0, 2, 20);
+    atomic_store(&ring.words->claimed, head + RING_WORDS + 1);
+    assert_int_equal(read_after(20 * NS_PER_MS), 0);
+    assert_in_range(tail_missed(tail), 19, 21);
+    assert_newest(0, 1);
+    atomic_store(&ring.words->claimed, atomic_load(&ring.words->head));
+    log_line(0, 30);
+    assert_int_equal(read_after(20 * NS_PER_MS), 1);
+    assert_newest(0, 30);
+}
+
+static void log_long_line(uint64_t number, size_t length)
+{
+    const struct log_ring log = segment_ring(&segment, 0);
+    static uint64_t words[LOG_RECORD_WORDS_MAX];
+    static char line[LOG_REQUEST_LINE_MAX];
+    struct log_record record = {.time_ns = number * 1000, .status = 200, .agent = SPAN("test")};
+
+    memset(line, 'x', sizeof(line));
+    snprintf(line, 32, "GET /%llu", (unsigned long long)number);
+    line[strlen(line)] = '-';
+    record.request_line = (struct span){line, length};
+    log_ring_append(&log, words, log_record_pack(&record, words));
+}
+
+/* Lines of all lengths survive while many more are read than are kept; so do those of a copy. */
+static void last_lines_are_kept_whatever_their_length(void **state)
+{
+    enum { LINES = 3 * TAIL_LINES };
+    struct tail *copy;
+    uint64_t number;
+
+    (void)state;
+    for (number = 1; number <= LINES; number++) {
+        log_long_line(number, number * 37 % 3000 + 32);
+        assert_int_equal(read_after(NS_PER_S), 1);
+    }
+    copy = tail_copy(NULL, tail);
+    assert_non_null(copy);
+    log_line(0, number);
+    assert_int_equal(read_after(NS_PER_S), 1);
+    assert_int_equal(tail_count(copy), TAIL_LINES);
+    for (size_t back = 0; back < TAIL_LINES; back++) {
+        const struct tail_line *line = tail_line(copy, back);
+        uint64_t length = (LINES - back) * 37 % 3000 + 32;
+        char start[32];
+
+        snprintf(start, sizeof(start), "GET /%llu-x", (unsigned long long)(LINES - back));
+        assert_int_equal(strncmp(line->request, start, strlen(start)), 0);
+        assert_int_equal(line->request_bytes, length);
+        assert_int_equal(strlen(line->request),
+                         length < TAIL_REQUEST_BYTES ? length : TAIL_REQUEST_BYTES - 1);
+        assert_int_equal(line->request_cut, length >= TAIL_REQUEST_BYTES);
+        assert_string_equal(line->agent, "test");
+    }
+    tail_destroy(copy);
+    assert_newest(0, number);
+}
+
+/* Lines are ordered when they are first shown: across rings and calls, also in part before. */
+static void lines_are_ordered_across_calls(void **state)
+{
+    (void)state;
+    log_lines(0, 1, 50);
+    log_lines(2, 51, 50);
+    assert_int_equal(read_after(20 * NS_PER_MS), 100);
+    assert_newest(0, 100);
+    for (uint64_t i = 101; i < 500; i += 20) {
+        log_lines(0, i + 10, 10);
+        log_lines(2, i, 10);
+        assert_int_equal(read_after(20 * NS_PER_MS), 20);
+    }
+    for (size_t back = 0; back < 500; back++)
+        assert_newest(back, 500 - back);
 }
 
 static void unprintable_bytes_are_escaped(void **state)
@@ -405,6 +491,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(backlog_of_a_complete_ring_has_no_gap, begin, end),
         cmocka_unit_test_setup_teardown(backlog_starts_where_the_busiest_ring_does, begin, end),
         cmocka_unit_test_setup_teardown(slow_reader_ends_at_the_newest_record, begin, end),
+        cmocka_unit_test_setup_teardown(claimed_records_are_missed, begin, end),
+        cmocka_unit_test_setup_teardown(last_lines_are_kept_whatever_their_length, begin, end),
+        cmocka_unit_test_setup_teardown(lines_are_ordered_across_calls, begin, end),
         cmocka_unit_test_setup_teardown(unprintable_bytes_are_escaped, begin, end),
         cmocka_unit_test(protocol_is_named_as_negotiated),
         cmocka_unit_test_setup_teardown(corrupt_ring_is_read_safely, begin, end),

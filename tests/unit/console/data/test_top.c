@@ -35,16 +35,20 @@ static int end(void **state)
 
 static void answer(uint64_t second, const char *request, uint16_t status, uint64_t duration_ns)
 {
-    struct tail_line line = {.time_ns = second * NS_PER_S,
+    static uint64_t words[2 * LOG_RECORD_WORDS_MAX];
+    struct log_record log = {.time_ns = second * NS_PER_S,
                              .duration_ns = duration_ns,
                              .body_bytes = 100,
                              .status = status,
                              .protocol = LOG_PROTOCOL_HTTP_1_1,
-                             .address = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1}};
+                             .address = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1},
+                             .request_line = {request, strlen(request)},
+                             .agent = SPAN("test/1")};
 
-    snprintf(line.request, sizeof(line.request), "%s", request);
-    snprintf(line.agent, sizeof(line.agent), "test/1");
-    top_add(top, &line);
+    log_record_pack(&log, words);
+    if (log.request_line.length > LOG_REQUEST_LINE_MAX) /* of another writer */
+        words[0] = LOG_RECORD_WORDS_MAX;
+    top_add(top, &(struct tail_record){.words = words, .log = log});
 }
 
 static const struct sketch_entry *first(enum top_list list, uint64_t second, int seconds)
@@ -72,6 +76,38 @@ static void each_list_counts_its_own_key(void **state)
     assert_string_equal(first(TOP_SLOWEST, 1003, 60)->key, "/a");
     assert_float_equal(view.sketch.entry[0].longest_ns, 3000, 0);
     assert_string_equal(first(TOP_PROTOCOLS, 1003, 60)->key, "HTTP/1.1");
+}
+
+/* A request that a list does not have yet belongs to the pane of its time. */
+static void requests_of_two_panes_may_alternate(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        answer(1009, "GET /a HTTP/1.1", 200, 1);
+        answer(1010, "GET /a HTTP/1.1", 200, 1);
+        answer(1010, "GET /b HTTP/1.1", 500, 1);
+    }
+    assert_float_equal(first(TOP_PATHS, 1011, 10)->count, 10, 0);
+    assert_int_equal(view.sketch.used, 2);
+    assert_string_equal(first(TOP_ERRORS, 1011, 10)->key, "500 /b");
+    assert_float_equal(first(TOP_PATHS, 1011, 20)->count, 20, 0);
+    answer(1010, "GET /b HTTP/1.1", 500, 1);
+    assert_float_equal(first(TOP_ERRORS, 1011, 10)->count, 11, 0);
+}
+
+/* A path as long as a hostile record can have it. */
+static void longest_path_is_counted(void **state)
+{
+    static char request[LOG_RECORD_WORDS_MAX * 8];
+
+    (void)state;
+    memset(request, 'x', sizeof(request) - 1);
+    memcpy(request, "GET /", 5);
+    answer(1000, request, 404, 1);
+    answer(1000, request, 404, 1);
+    assert_float_equal(first(TOP_ERRORS, 1001, 10)->count, 2, 0);
+    assert_float_equal(first(TOP_PATHS, 1001, 10)->count, 2, 0);
+    assert_int_equal(view.sketch.used, 1);
 }
 
 static void window_may_end_at_any_time(void **state)
@@ -256,6 +292,8 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(each_list_counts_its_own_key, begin, end),
+        cmocka_unit_test_setup_teardown(requests_of_two_panes_may_alternate, begin, end),
+        cmocka_unit_test_setup_teardown(longest_path_is_counted, begin, end),
         cmocka_unit_test_setup_teardown(window_may_end_at_any_time, begin, end),
         cmocka_unit_test_setup_teardown(window_starts_no_earlier_than_known, begin, end),
         cmocka_unit_test_setup_teardown(request_older_than_all_panes_is_ignored, begin, end),
