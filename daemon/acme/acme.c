@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WHY = 512, LOCK_WAIT_MS = 500, IDLE_MS = 60 * 1000, READABLE_MAX = 8 };
+enum { WHY = 512, LOCK_WAIT_MS = 500, IDLE_S = 60, READABLE_MAX = 8 };
 
 struct acme {
     const struct acme_setup *setup;
@@ -144,7 +144,7 @@ static int open_account(struct acme *acme)
 static int await_account(struct acme *acme)
 {
     while (open_account(acme) != 0)
-        if (!link_wait(acme->link, IDLE_MS))
+        if (!link_wait(acme->link, IDLE_S * 1000))
             return -1;
     return 0;
 }
@@ -212,25 +212,36 @@ static int make_certificates(struct acme *acme)
     return 0;
 }
 
+/* Requests what is due. Returns when something is due again. */
+static int64_t handle(struct acme *acme, struct certificate *certificate, int64_t now_s)
+{
+    int64_t check_s;
+
+    if (certificate_is_due(certificate, &acme->owner, now_s))
+        certificate_request(certificate, &acme->owner);
+    else if (certificate_check_time(certificate, now_s) <= now_s)
+        certificate_check(certificate, &acme->owner);
+    check_s = certificate_check_time(certificate, now_s);
+    return check_s < certificate->next_s ? check_s : certificate->next_s;
+}
+
 /* Requests what is due, and waits; until the master has gone. The clock may be changed meanwhile. */
 static void run(struct acme *acme)
 {
     bool ended = false;
 
     while (!ended) {
-        int64_t now_s = (int64_t)time(NULL), wait_ms = IDLE_MS;
+        int64_t now_s = (int64_t)time(NULL), until_s = now_s + IDLE_S;
 
         for (size_t i = 0; i < acme->count && !ended; i++) {
-            struct certificate *certificate = &acme->certificate[i];
+            int64_t due_s = handle(acme, &acme->certificate[i], now_s);
 
-            if (certificate_is_due(certificate, &acme->owner, now_s))
-                certificate_request(certificate, &acme->owner);
-            if ((certificate->next_s - now_s) * 1000 < wait_ms)
-                wait_ms = (certificate->next_s - now_s) * 1000;
+            until_s = due_s < until_s ? due_s : until_s;
             ended = !link_pulse(acme->link);
         }
         if (!ended)
-            ended = !link_wait_for_renewal(acme->link, wait_ms > 0 ? (uint32_t)wait_ms : 0);
+            ended = !link_wait_for_renewal(
+                acme->link, until_s > now_s ? (uint32_t)(until_s - now_s) * 1000 : 0);
     }
 }
 
@@ -261,7 +272,7 @@ int acme_run(const struct acme_setup *setup)
         return EXIT_FAILURE;
     if (failed != 0) {
         link_log(acme.link, LEVEL_ERROR, "no certificates: %s", why);
-        while (link_wait(acme.link, IDLE_MS)) /* another process would fail the same way */
+        while (link_wait(acme.link, IDLE_S * 1000)) /* another process would fail the same way */
             continue;
         return EXIT_FAILURE;
     }

@@ -66,6 +66,13 @@ static int take_url(struct authority *authority, const json_t *json, const char 
     return 0;
 }
 
+static void take_optional_url(const json_t *json, const char *name, char *url)
+{
+    const char *text = authority_text(json, name);
+
+    strcpy(url, strlen(text) < AUTHORITY_URL_MAX ? text : "");
+}
+
 /* Requests */
 
 static int fail_status(struct authority *authority, const char *url,
@@ -74,6 +81,7 @@ static int fail_status(struct authority *authority, const char *url,
     char problem[AUTHORITY_WHY / 2];
 
     authority->retry_after_s = response->retry_after_s;
+    authority->status = response->status;
     authority->account_unknown = strcmp(problem_type(json), "accountDoesNotExist") == 0;
     authority_problem(json, problem, sizeof(problem));
     return authority_fail(authority, "%.100s answers %ld: %s", url, response->status, problem);
@@ -94,28 +102,49 @@ static int fetch(struct authority *authority, const char *method, const char *ur
     return -1;
 }
 
-int authority_open(struct authority *authority)
+/* Moves RESPONSE, which is successful, to ANSWER. */
+static void take_answer(struct http_response *response, struct authority_answer *answer)
+{
+    json_t *json = json_loads(response->body, 0, NULL);
+
+    *answer = (struct authority_answer){.json = json_is_object(json) ? json_incref(json) : NULL,
+                                        .text = response->body,
+                                        .retry_after_s = response->retry_after_s};
+    memcpy(answer->location, response->location, sizeof(answer->location));
+    response->body = NULL;
+    json_decref(json);
+}
+
+int authority_get(struct authority *authority, const char *url, struct authority_answer *answer)
 {
     struct http_response response;
-    json_t *json;
-    int failed;
 
     authority->retry_after_s = 0;
-    authority->account_unknown = false;
-    if (fetch(authority, "GET", authority->directory, &response) != 0)
+    authority->status = 0;
+    if (fetch(authority, "GET", url, &response) != 0)
         return -1;
-    json = json_loads(response.body, 0, NULL);
-    http_response_free(&response);
-    if (!json_is_object(json))
+    take_answer(&response, answer);
+    return 0;
+}
+
+int authority_open(struct authority *authority)
+{
+    struct authority_answer answer;
+    int failed = 0;
+
+    authority->account_unknown = false;
+    if (authority_get(authority, authority->directory, &answer) != 0)
+        return -1;
+    if (answer.json == NULL)
         failed = authority_fail(authority, "%s: the directory is not a JSON object",
                                 authority->directory);
-    else if (take_url(authority, json, "newNonce", authority->new_nonce) != 0 ||
-             take_url(authority, json, "newAccount", authority->new_account) != 0 ||
-             take_url(authority, json, "newOrder", authority->new_order) != 0)
+    else if (take_url(authority, answer.json, "newNonce", authority->new_nonce) != 0 ||
+             take_url(authority, answer.json, "newAccount", authority->new_account) != 0 ||
+             take_url(authority, answer.json, "newOrder", authority->new_order) != 0)
         failed = -1;
     else
-        failed = 0;
-    json_decref(json);
+        take_optional_url(answer.json, "renewalInfo", authority->renewal_info);
+    authority_answer_free(&answer);
     return failed;
 }
 
@@ -164,30 +193,25 @@ static int post(struct authority *authority, const char *url, json_t *payload,
 {
     struct http_response response;
     bool bad_nonce = true;
-    int failed = -1;
 
+    authority->retry_after_s = 0;
+    authority->status = 0;
     for (int attempt = 0; attempt < NONCE_ATTEMPTS && bad_nonce; attempt++) {
         json_t *json;
 
         if (send_signed(authority, url, payload, &response) != 0)
             return -1;
+        if (response.status < STATUS_OK_LIMIT) {
+            take_answer(&response, answer);
+            return 0;
+        }
         json = json_loads(response.body, 0, NULL);
         bad_nonce = response.status == 400 && strcmp(problem_type(json), "badNonce") == 0;
-        if (response.status < STATUS_OK_LIMIT) {
-            *answer =
-                (struct authority_answer){.json = json_is_object(json) ? json_incref(json) : NULL,
-                                          .text = response.body,
-                                          .retry_after_s = response.retry_after_s};
-            memcpy(answer->location, response.location, sizeof(answer->location));
-            response.body = NULL;
-            failed = 0;
-        } else {
-            fail_status(authority, url, &response, json);
-        }
+        fail_status(authority, url, &response, json);
         json_decref(json);
         http_response_free(&response);
     }
-    return failed;
+    return -1;
 }
 
 int authority_post(struct authority *authority, const char *url, json_t *payload,

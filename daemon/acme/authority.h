@@ -19,10 +19,12 @@ struct authority {
     EVP_PKEY *key;                   /* of the account */
     char account[AUTHORITY_URL_MAX]; /* its URL; "": not known */
     char new_nonce[AUTHORITY_URL_MAX], new_account[AUTHORITY_URL_MAX], new_order[AUTHORITY_URL_MAX];
-    char nonce[HTTP_FIELD_MAX]; /* for the next request; "": none */
+    char renewal_info[AUTHORITY_URL_MAX]; /* "": the authority has none */
+    char nonce[HTTP_FIELD_MAX];           /* for the next request; "": none */
     /* Of the last failure. */
     char why[AUTHORITY_WHY];
     uint32_t retry_after_s; /* that the authority requested; 0: none */
+    long status;            /* of its answer; 0: there was none */
     bool account_unknown;   /* the authority does not know the account */
 };
 
@@ -41,6 +43,9 @@ int authority_open(struct authority *authority);
 
 /* Registers the key with EMAIL ("": none), or finds its account; sets authority->account. */
 int authority_register(struct authority *authority, const char *email);
+
+/* GET without a signature. The caller frees ANSWER. */
+int authority_get(struct authority *authority, const char *url, struct authority_answer *answer);
 
 /* POST of PAYLOAD, which it frees, or POST-as-GET (NULL). The caller frees ANSWER. */
 int authority_post(struct authority *authority, const char *url, json_t *payload,

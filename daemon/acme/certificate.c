@@ -1,5 +1,6 @@
 #include "daemon/acme/certificate.h"
 
+#include "common/json_text.h"
 #include "common/units.h"
 #include "daemon/acme/credentials.h"
 #include "daemon/acme/schedule.h"
@@ -36,10 +37,14 @@ static void store_plan(const struct certificate *certificate,
                        const struct certificates_owner *owner, const char *error)
 {
     char file[FILE_NAME_BYTES];
-    json_t *json = json_pack("{s:s, s:I, s:I, s:i, s:s%}", "directory", certificate->directory,
-                             "next_attempt", (json_int_t)certificate->next_s, "refused_until",
-                             (json_int_t)certificate->refused_until_s, "failures",
-                             (int)certificate->failures, "error", error, strlen(error));
+    const struct renewal_window *window = &certificate->window;
+    json_t *json =
+        json_pack("{s:s, s:I, s:I, s:i, s:o, s:s, s:I, s:I, s:I}", "directory",
+                  certificate->directory, "next_attempt", (json_int_t)certificate->next_s,
+                  "refused_until", (json_int_t)certificate->refused_until_s, "failures",
+                  (int)certificate->failures, "error", json_text(error), "certificate",
+                  certificate->id, "window_start", (json_int_t)window->start_s, "window_end",
+                  (json_int_t)window->end_s, "next_check", (json_int_t)certificate->check_s);
 
     file_name(file, certificate, ".json");
     if (state_write_json(owner->directory, file, json) != 0)
@@ -62,6 +67,7 @@ static void read_validity(struct certificate *certificate, const struct certific
                           sizeof(why)) == 0) {
         certificate->not_before_s = validity.not_before_s;
         certificate->not_after_s = validity.not_after_s;
+        credentials_id(chain, certificate->id);
     } else {
         link_log(owner->link, LEVEL_WARN, "%s: %s: requesting another one", certificate->name, why);
     }
@@ -87,6 +93,26 @@ static void report_plan(const struct certificate *certificate,
     link_report_plan(owner->link, &plan, error);
 }
 
+static int64_t number_of(const json_t *json, const char *name)
+{
+    return json_integer_value(json_object_get(json, name));
+}
+
+/* Plans by the renewal information that PLAN has, if it is about the certificate in use. */
+static void read_window(struct certificate *certificate, const json_t *plan)
+{
+    int64_t next_s = number_of(plan, "next_attempt");
+
+    if (certificate->id[0] == '\0' ||
+        strcmp(authority_text(plan, "certificate"), certificate->id) != 0)
+        return;
+    certificate->window = (struct renewal_window){.start_s = number_of(plan, "window_start"),
+                                                  .end_s = number_of(plan, "window_end")};
+    certificate->check_s = number_of(plan, "next_check");
+    if (certificate->window.start_s > 0 && next_s < certificate->not_after_s)
+        certificate->next_s = next_s;
+}
+
 /* Plans by what an earlier process has stored. */
 static void read_plan(struct certificate *certificate, const struct certificates_owner *owner)
 {
@@ -99,13 +125,15 @@ static void read_plan(struct certificate *certificate, const struct certificates
         json_decref(plan); /* never requested, or of another authority: now */
         return;
     }
-    certificate->failures = (uint32_t)json_integer_value(json_object_get(plan, "failures"));
-    certificate->refused_until_s = json_integer_value(json_object_get(plan, "refused_until"));
-    if (certificate->failures > 0)
-        certificate->next_s = schedule_planned(
-            json_integer_value(json_object_get(plan, "next_attempt")), (int64_t)time(NULL));
-    else if (certificate->not_after_s > 0)
+    certificate->failures = (uint32_t)number_of(plan, "failures");
+    certificate->refused_until_s = number_of(plan, "refused_until");
+    if (certificate->not_after_s > 0) {
         certificate->next_s = plan_renewal(certificate);
+        read_window(certificate, plan);
+    }
+    if (certificate->failures > 0)
+        certificate->next_s =
+            schedule_planned(number_of(plan, "next_attempt"), (int64_t)time(NULL));
     report_plan(certificate, owner, false, authority_text(plan, "error"));
     json_decref(plan);
 }
@@ -200,6 +228,9 @@ static int accept_chain(struct certificate *certificate, const struct certificat
     if (failed == 0) {
         certificate->not_before_s = validity.not_before_s;
         certificate->not_after_s = validity.not_after_s;
+        credentials_id(chain, certificate->id);
+        certificate->window = (struct renewal_window){0};
+        certificate->check_s = 0;
     }
     return failed;
 }
@@ -220,7 +251,7 @@ static int obtain(struct certificate *certificate, struct certificates_owner *ow
     key = credentials_new_key((enum config_acme_key)owner->config->acme_key);
     request = key != NULL ? credentials_request(key, certificate->name) : NULL;
     if (request != NULL)
-        chain = order_obtain(authority, &steps, certificate->name, request);
+        chain = order_obtain(authority, &steps, certificate->name, request, certificate->id);
     else
         authority_fail(authority, "cannot make a key and a signing request: out of memory");
     if (chain != NULL)
@@ -254,6 +285,78 @@ static void report_failure(const struct certificate *certificate,
              certificate->name, owner->authority->why,
              units_format_utc(next, sizeof(next), certificate->next_s), left);
 }
+
+/* Renewal information */
+
+int64_t certificate_check_time(const struct certificate *certificate, int64_t now_s)
+{
+    return certificate->id[0] != '\0' && certificate->failures == 0 && certificate->next_s > 0
+               ? schedule_planned(certificate->check_s, now_s)
+               : INT64_MAX;
+}
+
+/* Plans by the window, which is new. */
+static void follow_window(struct certificate *certificate, const struct certificates_owner *owner)
+{
+    const struct renewal_window *window = &certificate->window;
+    int64_t now_s = (int64_t)time(NULL);
+    char start[UNITS_TEXT], end[UNITS_TEXT], next[UNITS_TEXT];
+
+    certificate->next_s = schedule_window(window->start_s, window->end_s, random_number());
+    if (certificate->next_s > now_s)
+        certificate->hurried = 0;
+    else if (certificate->hurried++ > 0) /* an authority that never has enough gets no more */
+        certificate->next_s = now_s + schedule_retry(certificate->hurried - 1,
+                                                     owner->config->acme_retry / 1000, 0, 0);
+    report_plan(certificate, owner, false, "");
+    link_log(owner->link, LEVEL_INFO,
+             "%s: the authority suggests renewal between %s and %s; planned for %s",
+             certificate->name, units_format_utc(start, sizeof(start), window->start_s),
+             units_format_utc(end, sizeof(end), window->end_s),
+             units_format_utc(next, sizeof(next), certificate->next_s));
+}
+
+static void plan_check(struct certificate *certificate, const struct certificates_owner *owner,
+                       uint32_t wanted_s)
+{
+    int64_t least_s = owner->config->acme_retry / 1000, wait_s = wanted_s;
+
+    if (wait_s == 0)
+        wait_s = RENEWAL_CHECK_S;
+    if (wait_s > RENEWAL_CHECK_MAX_S)
+        wait_s = RENEWAL_CHECK_MAX_S;
+    certificate->check_s = (int64_t)time(NULL) + (wait_s > least_s ? wait_s : least_s);
+}
+
+void certificate_check(struct certificate *certificate, struct certificates_owner *owner)
+{
+    struct authority *authority = owner->authority;
+    struct renewal_window window = {0};
+    int failed = authority_open(authority);
+
+    if (failed == 0 && authority->renewal_info[0] == '\0') {
+        plan_check(certificate, owner, 0); /* it may have some later */
+        return;
+    }
+    if (failed == 0)
+        failed = renewal_info_fetch(authority, certificate->id, &window);
+    if (failed == 0 && window.end_s > certificate->not_after_s)
+        failed = authority_fail(authority, "the suggested window ends after the certificate");
+    if (!link_pulse(owner->link)) /* the server stops */
+        return;
+    plan_check(certificate, owner, window.check_after_s);
+    if (failed != 0) {
+        link_log(owner->link, LEVEL_INFO, "%s: no renewal information: %s", certificate->name,
+                 authority->why);
+    } else if (window.start_s != certificate->window.start_s ||
+               window.end_s != certificate->window.end_s) {
+        certificate->window = window;
+        follow_window(certificate, owner);
+    }
+    store_plan(certificate, owner, "");
+}
+
+/* One attempt, and its result */
 
 bool certificate_is_due(const struct certificate *certificate,
                         const struct certificates_owner *owner, int64_t now_s)

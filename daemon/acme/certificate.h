@@ -6,8 +6,10 @@
 #define DAEMON_ACME_CERTIFICATE_H
 
 #include "daemon/acme/authority.h"
+#include "daemon/acme/credentials.h"
 #include "daemon/acme/link.h"
 #include "daemon/acme/order.h"
+#include "daemon/acme/renewal_info.h"
 #include "daemon/config/config.h"
 
 /* What all certificates share. All borrowed. */
@@ -27,6 +29,10 @@ struct certificate {
     int64_t refused_until_s;           /* no attempt before, by the authority's request; 0: none */
     uint32_t renewal;                  /* the last one that the master requested and has ended */
     uint32_t failures;                 /* since the last success */
+    char id[CREDENTIALS_ID_BYTES];     /* of the one in use, by RFC 9773; "": none */
+    struct renewal_window window;      /* that the authority suggests for it */
+    int64_t check_s;                   /* when to ask the authority again */
+    uint32_t hurried;                  /* renewals in a row that it suggested at once */
     const char *directory;             /* of the authority, by URL; borrowed */
 };
 
@@ -37,6 +43,15 @@ void certificate_init(struct certificate *certificate, const struct certificates
 /* True if it is time for the next attempt, or the master has requested a renewal. */
 bool certificate_is_due(const struct certificate *certificate,
                         const struct certificates_owner *owner, int64_t now_s);
+
+/* When certificate_check() is due: a time far ahead if there is nothing to ask. */
+int64_t certificate_check_time(const struct certificate *certificate, int64_t now_s);
+
+/*
+ * Asks the authority when to renew it, and plans for then. If it does not say, the plan by the life of the
+ * certificate stays.
+ */
+void certificate_check(struct certificate *certificate, struct certificates_owner *owner);
 
 /* Requests it, whatever next_s is, and plans the next attempt. Reports the result to the master. */
 void certificate_request(struct certificate *certificate, struct certificates_owner *owner);

@@ -141,6 +141,42 @@ int credentials_check(const char *chain, EVP_PKEY *key, const char *name, int64_
     return -1;
 }
 
+/* "KEY.SERIAL" in base64url, of the content of their DER; a serial number with its sign. */
+static void write_id(const ASN1_OCTET_STRING *issuer_key, const ASN1_INTEGER *serial,
+                     char id[CREDENTIALS_ID_BYTES])
+{
+    enum { HEAD = 2, DER_MAX = 64 }; /* of a short DER value: tag and length */
+    unsigned char der[DER_MAX], *end = der;
+    int length = i2d_ASN1_INTEGER(serial, NULL);
+    char *key, *number;
+
+    if (length <= HEAD || length > DER_MAX || ASN1_STRING_length(issuer_key) > DER_MAX ||
+        ASN1_STRING_length(issuer_key) == 0)
+        return;
+    i2d_ASN1_INTEGER(serial, &end);
+    key = base64url(ASN1_STRING_get0_data(issuer_key), (size_t)ASN1_STRING_length(issuer_key));
+    number = base64url(der + HEAD, (size_t)length - HEAD);
+    if (key != NULL && number != NULL &&
+        snprintf(id, CREDENTIALS_ID_BYTES, "%s.%s", key, number) >= CREDENTIALS_ID_BYTES)
+        id[0] = '\0';
+    free(key);
+    free(number);
+}
+
+void credentials_id(const char *chain, char id[CREDENTIALS_ID_BYTES])
+{
+    BIO *memory = BIO_new_mem_buf(chain, -1);
+    X509 *leaf = PEM_read_bio_X509(memory, NULL, no_password, NULL);
+    const ASN1_OCTET_STRING *key = leaf != NULL ? X509_get0_authority_key_id(leaf) : NULL;
+
+    id[0] = '\0';
+    if (key != NULL)
+        write_id(key, X509_get0_serialNumber(leaf), id);
+    X509_free(leaf);
+    BIO_free(memory);
+    ERR_clear_error();
+}
+
 char *credentials_clean(const char *chain)
 {
     BIO *memory = BIO_new_mem_buf(chain, -1), *out = BIO_new(BIO_s_mem());

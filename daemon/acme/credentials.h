@@ -32,6 +32,14 @@ struct credentials_validity {
 int credentials_check(const char *chain, EVP_PKEY *key, const char *name, int64_t now_s,
                       struct credentials_validity *validity, char *why, size_t size);
 
+enum { CREDENTIALS_ID_BYTES = 128 };
+
+/*
+ * Writes the identifier by RFC 9773 of the first certificate of CHAIN, PEM text: key of the issuer and serial
+ * number; "" if the certificate does not name the key, or one of them is longer than any authority makes it.
+ */
+void credentials_id(const char *chain, char id[CREDENTIALS_ID_BYTES]);
+
 /* The certificates of CHAIN without what else is in the text, which the caller frees. NULL: none, or out of memory. */
 char *credentials_clean(const char *chain);
 

@@ -155,16 +155,35 @@ static int authorize(const struct order *order, const char *url)
 
 /* The order */
 
-static int begin(struct order *order)
+/* REPLACES is NULL if it replaces none. */
+static int request_order(const struct order *order, const char *replaces,
+                         struct authority_answer *answer)
 {
     struct authority *authority = order->authority;
-    struct authority_answer answer;
-    json_t *payload =
-        json_pack("{s:[{s:s, s:s}]}", "identifiers", "type", "dns", "value", order->name);
+    json_t *payload = json_pack("{s:[{s:s, s:s}], s:s*}", "identifiers", "type", "dns", "value",
+                                order->name, "replaces", replaces);
 
     if (payload == NULL)
         return authority_fail(authority, "out of memory");
-    if (authority_post(authority, authority->new_order, payload, &answer) != 0)
+    return authority_post(authority, authority->new_order, payload, answer);
+}
+
+/* An authority may not accept what it replaces: it is replaced already, or of another account. */
+static bool may_not_replace(const struct authority *authority)
+{
+    return authority->status >= 400 && authority->status < 500 && authority->status != 429;
+}
+
+static int begin(struct order *order, const char *replaces)
+{
+    struct authority *authority = order->authority;
+    struct authority_answer answer;
+    bool replacing = replaces[0] != '\0' && authority->renewal_info[0] != '\0';
+    int failed = request_order(order, replacing ? replaces : NULL, &answer);
+
+    if (failed != 0 && replacing && may_not_replace(authority))
+        failed = request_order(order, NULL, &answer);
+    if (failed != 0)
         return -1;
     snprintf(order->url, sizeof(order->url), "%s", answer.location);
     order->json = json_incref(answer.json);
@@ -230,12 +249,13 @@ static char *download(const struct order *order)
 }
 
 char *order_obtain(struct authority *authority, const struct order_owner *owner, const char *name,
-                   const char *request)
+                   const char *request, const char *replaces)
 {
     struct order order = {.authority = authority, .owner = owner, .name = name};
     char *text = NULL;
 
-    if (begin(&order) == 0 && authorize_all(&order) == 0 && finalize(&order, request) == 0)
+    if (begin(&order, replaces) == 0 && authorize_all(&order) == 0 &&
+        finalize(&order, request) == 0)
         text = download(&order);
     json_decref(order.json);
     return text;

@@ -17,10 +17,11 @@ struct order_owner {
 };
 
 /*
- * Obtains a certificate for NAME by the signing request REQUEST (base64url). Returns its PEM text with the
- * chain, which the caller frees; or NULL with authority->why.
+ * Obtains a certificate for NAME by the signing request REQUEST (base64url). REPLACES: credentials_id() of the
+ * one that it follows, which RFC 9773 exempts from some limits; "": none. Returns its PEM text with the chain, which
+ * the caller frees; or NULL with authority->why.
  */
 char *order_obtain(struct authority *authority, const struct order_owner *owner, const char *name,
-                   const char *request);
+                   const char *request, const char *replaces);
 
 #endif

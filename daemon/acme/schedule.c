@@ -13,6 +13,11 @@ int64_t schedule_renewal(int64_t not_before_s, int64_t not_after_s, uint32_t ran
     return not_before_s + life * 2 / 3 - part(life / 20, random);
 }
 
+int64_t schedule_window(int64_t start_s, int64_t end_s, uint32_t random)
+{
+    return start_s + part(end_s - start_s, random);
+}
+
 int64_t schedule_retry(uint32_t failures, uint32_t retry_s, uint32_t after_s, uint32_t random)
 {
     int64_t delay = retry_s;

@@ -12,6 +12,9 @@ enum { SCHEDULE_RETRY_MAX_S = 12 * 3600, SCHEDULE_WAIT_MAX_S = 7 * 86400 };
  */
 int64_t schedule_renewal(int64_t not_before_s, int64_t not_after_s, uint32_t random);
 
+/* The time that RANDOM selects between the two, as RFC 9773 wants it: all equally likely. */
+int64_t schedule_window(int64_t start_s, int64_t end_s, uint32_t random);
+
 /*
  * Delay after the failure number FAILURES (from 1) in a row: RETRY_S, doubled with each further one up to
  * SCHEDULE_RETRY_MAX_S, and by RANDOM up to a tenth more; at least AFTER_S, the authority's own.

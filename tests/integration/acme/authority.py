@@ -4,6 +4,7 @@ import http.client
 import http.server
 import json
 import pathlib
+import re
 import socket
 import ssl
 import subprocess
@@ -25,8 +26,11 @@ default_md = sha256
 policy = any
 unique_subject = no
 copy_extensions = copy
+x509_extensions = leaf
 [any]
 commonName = optional
+[leaf]
+authorityKeyIdentifier = keyid
 """
 
 
@@ -80,6 +84,8 @@ class Authority:
         self.directory.mkdir()
         self.http_port = http_port
         self.age_s, self.life_s = 1, 90 * 86400
+        self.windows = None  # of RFC 9773 by identifier, or by ""; each two times from now
+        self.check_after_s = 3600
         self.faults = []
         self.nonces, self.accounts, self.orders, self.requests = set(), {}, [], []
         self.lock = threading.Lock()
@@ -108,7 +114,7 @@ class Authority:
             openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30", *words,
                     "-keyout", directory / f"{name}.key", "-out", directory / f"{name}.pem")
         (directory / "index.txt").write_text("")
-        (directory / "serial").write_text("1000\n")
+        (directory / "serial").write_text("9000\n")
         (directory / "ca.cnf").write_text(CONFIG.format(directory=directory))
 
     @property
@@ -181,9 +187,12 @@ class Authority:
     def process(self, method, path, body):
         """Returns status, fields and content."""
         if path == "/directory":
-            return 200, {}, {name: f"{self.base}/{name}" for name in ("newNonce", "newAccount", "newOrder", "keyChange")}
+            names = ("newNonce", "newAccount", "newOrder", "keyChange") + (("renewalInfo",) if self.windows is not None else ())
+            return 200, {}, {name: f"{self.base}/{name}" for name in names}
         if path == "/newNonce":
             return 200, {}, ""
+        if path.startswith("/renewalInfo/") and method == "GET":
+            return self.renewal_info(path.rpartition("/")[2])
         if method != "POST":
             raise Problem(405, "malformed", "only POST")
         account, payload = self.verify(path, body)
@@ -235,9 +244,23 @@ class Authority:
         with self.lock:
             number = len(self.orders)
             order = {"number": number, "name": payload["identifiers"][0]["value"], "status": "pending", "authorization": "pending",
-                     "token": f"token-{number}-{time.monotonic_ns()}", "error": None}
+                     "token": f"token-{number}-{time.monotonic_ns()}", "error": None, "replaces": payload.get("replaces")}
             self.orders.append(order)
         return 201, {"Location": f"{self.base}/order/{number}"}, self.on_order(order, None)[2]
+
+    def identifier(self, order):
+        """Of the order's certificate, by RFC 9773, from what the openssl program prints."""
+        text = openssl("x509", "-noout", "-serial", "-ext", "authorityKeyIdentifier", stdin=order["chain"].encode()).decode()
+        serial = re.search(r"serial=(\w+)", text)[1]
+        key = bytes.fromhex(re.search(r"((?:\w\w:)+\w\w)\s*$", text)[1].replace(":", ""))
+        return f"{encode(key)}.{encode(bytes.fromhex(('00' if int(serial[0], 16) > 7 else '') + serial))}"
+
+    def renewal_info(self, identifier):
+        if identifier not in [self.identifier(order) for order in self.orders if order["status"] == "valid"]:
+            raise Problem(404, "malformed", f"no certificate {identifier}")
+        window = self.windows.get(identifier, self.windows.get(""))
+        stamps = [time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + offset)) for offset in window]
+        return 200, {"Retry-After": str(self.check_after_s)}, {"suggestedWindow": dict(zip(("start", "end"), stamps))}
 
     def on_order(self, order, _):
         number = order["number"]

@@ -10,7 +10,7 @@ import urllib.request
 
 from acme_server import NAME
 from authority import free_port, openssl
-from harness import expect, test, until
+from harness import expect, expect_in, test, until
 
 
 def find(name):
@@ -108,3 +108,16 @@ def pebble_rejects_half_of_the_nonces(bench):
     with server_with_pebble(bench, (NAME,), 50) as server:
         until(lambda: issuer_begins(server, NAME), f"a certificate of Pebble\n{server.output()}")
         expect(server.certificate()[2], [NAME], "names of the certificate")
+
+
+@test
+def pebble_suggests_a_window_and_renews(bench):
+    if find("pebble") is None or find("pebble-challtestsrv") is None:
+        return
+    with server_with_pebble(bench, (NAME,), 5) as server:
+        until(lambda: issuer_begins(server, NAME), f"a certificate of Pebble\n{server.output()}")
+        server.await_event("the authority suggests renewal between")
+        serial = server.certificate()[1]
+        expect_in("a new certificate is in use", server.control("acme", "renew", NAME), "answer")
+        expect(server.certificate()[1] != serial, True, "another serial number")
+        server.await_event("the authority suggests renewal between", 2)

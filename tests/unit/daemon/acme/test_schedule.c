@@ -46,6 +46,15 @@ static void retry_doubles_up_to_a_limit(void **state)
                          examples[i].delay_s);
 }
 
+static void window_is_selected_from_evenly(void **state)
+{
+    (void)state;
+    assert_int_equal(schedule_window(1000, 3000, 0), 1000);
+    assert_int_equal(schedule_window(1000, 3000, UINT32_MAX), 3000);
+    assert_int_equal(schedule_window(1000, 3000, UINT32_MAX / 2), 1999);
+    assert_int_equal(schedule_window(-5, 5, 0), -5);
+}
+
 static void retry_far_ahead_is_due_now(void **state)
 {
     (void)state;
@@ -85,6 +94,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(renewal_is_at_two_thirds_or_a_bit_earlier),
         cmocka_unit_test(retry_doubles_up_to_a_limit),
+        cmocka_unit_test(window_is_selected_from_evenly),
         cmocka_unit_test(retry_far_ahead_is_due_now),
         cmocka_unit_test(retry_after_is_seconds_or_a_date),
     };

@@ -1,0 +1,126 @@
+"""The authority suggests when to renew (RFC 9773)."""
+import json
+import time
+
+from acme_server import NAME
+from authority import Problem
+from harness import expect, expect_in, test, until
+
+DAY = 86400
+
+
+def plan(server):
+    return json.loads((server.state / f"{NAME}.json").read_text())
+
+
+def await_window(server):
+    """The plan, once it is by a window of the authority."""
+    server.await_event("the authority suggests renewal between")
+    return until(lambda: plan(server) if plan(server)["window_start"] else None, "a plan by the window")
+
+
+def expect_two_thirds(server):
+    expect(50 * DAY < plan(server)["next_attempt"] - time.time() < 61 * DAY, True, "next attempt at two thirds of the life")
+
+
+@test
+def window_of_the_authority_decides(bench):
+    authority = bench.authority()
+    authority.windows = {"": (5 * DAY, 6 * DAY)}
+    with bench.start(authority) as server:
+        server.await_certificate()
+        stored = await_window(server)
+        expect(stored["window_start"] <= stored["next_attempt"] <= stored["window_end"], True, f"next attempt of {stored}")
+        expect(stored["certificate"], authority.identifier(authority.orders[0]), "identifier")
+        shown = json.loads(server.control("--json", "certificates"))["certificates"][0]
+        expect(shown["next_attempt"], stored["next_attempt"], "next attempt in wsctl certificates")
+        state = server.state
+    requests = len(authority.requests)
+    with bench.start(authority, acme__state_dir=state) as server:
+        until(lambda: "next attempt" in server.control("certificates"), "the plan after a restart")
+        shown = json.loads(server.control("--json", "certificates"))["certificates"][0]
+        expect(shown["next_attempt"], stored["next_attempt"], "next attempt after a restart")
+        expect(len(authority.requests), requests, "requests before the time that the authority set")
+
+
+@test
+def window_in_the_past_is_a_renewal_at_once(bench):
+    authority = bench.authority()
+    authority.windows = {"": (5 * DAY, 6 * DAY)}
+    authority.check_after_s = 1
+    with bench.start(authority) as server:
+        serial = server.await_certificate()
+        await_window(server)
+        first = authority.identifier(authority.orders[0])
+        authority.windows[first] = (-2 * DAY, -1 * DAY)
+        server.await_certificate(other_than=serial)
+        expect([order["replaces"] for order in authority.orders], [None, first], "replaced certificates")
+
+
+@test
+def windows_that_are_always_over_do_not_mean_many_orders(bench):
+    authority = bench.authority()
+    authority.windows = {"": (-2 * DAY, -1 * DAY)}
+    authority.check_after_s = 1
+    with bench.start(authority, acme__retry="1h") as server:
+        server.await_event("the authority suggests renewal between", 2)
+        until(lambda: plan(server)["certificate"] == authority.identifier(authority.orders[1]) and plan(server)["window_start"],
+              "the plan for the second")
+        expect(plan(server)["next_attempt"] > time.time() + 3000, True, "a delay before the third")
+        expect(len(authority.orders), 2, "orders")
+
+
+@test
+def errors_leave_the_plan_by_the_life(bench):
+    for fault in (lambda: Problem(500, "serverInternal", "out of order"), lambda: b"",
+                  lambda: b"HTTP/1.1 200 OK\r\nContent-Length: 26\r\n\r\n{\"suggestedWindow\": [1,2]}"):
+        authority = bench.authority()
+        authority.windows = {"": (5 * DAY, 6 * DAY)}
+        authority.faults.append(lambda path, fault=fault: fault() if path.startswith("/renewalInfo") else None)
+        with bench.start(authority) as server:
+            server.await_certificate()
+            server.await_event("no renewal information: ")
+            expect_two_thirds(server)
+            expect(plan(server)["failures"], 0, "failures")
+
+
+@test
+def windows_that_make_no_sense_leave_the_plan_by_the_life(bench):
+    for window in ((6 * DAY, 5 * DAY), (5 * DAY, 100 * DAY)):
+        authority = bench.authority()
+        authority.windows = {"": window}
+        with bench.start(authority) as server:
+            server.await_certificate()
+            server.await_event("no renewal information: ")
+            expect_two_thirds(server)
+
+
+@test
+def order_without_replaces_follows_a_refused_one(bench):
+    authority = bench.authority()
+    authority.windows = {"": (5 * DAY, 6 * DAY)}
+    with bench.start(authority) as server:
+        server.await_certificate()
+        await_window(server)
+        new_order = authority.new_order
+        refused = []
+
+        def refuse(payload):
+            if "replaces" in payload:
+                refused.append(payload["replaces"])
+                raise Problem(409, "alreadyReplaced", "by another order")
+            return new_order(payload)
+
+        authority.new_order = refuse
+        expect_in("a new certificate is in use", server.control("acme", "renew", NAME), "answer")
+        expect(refused, [authority.identifier(authority.orders[0])], "refused orders")
+
+
+@test
+def check_of_the_authority_without_information_is_no_event(bench):
+    authority = bench.authority()
+    with bench.start(authority) as server:
+        server.await_certificate()
+        server.control("acme", "renew", NAME)
+        expect("renewal information" in server.output(), False, "events")
+        expect([order["replaces"] for order in authority.orders], [None, None], "replaced certificates")
