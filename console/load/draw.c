@@ -411,6 +411,7 @@ struct hint {
 enum { HINTS_MAX = 5 };
 
 static const struct hint hints[LOAD_HINTS][HINTS_MAX] = {
+    [LOAD_HINTS_NO_CHANGES] = {{ACTION_NONE, "no run possible here"}, {ACTION_MODE, "m past runs"}},
     [LOAD_HINTS_FORM] = {{ACTION_RUN, "r runs"},
                          {ACTION_OPEN, "Enter edits"},
                          {ACTION_NEXT, "n next preset"},

@@ -26,7 +26,13 @@ void load_draw_comparison(const struct load_entry *before, const struct load_ent
                           const struct canvas *canvas);
 
 /* The set of keys that the line above the form lists. */
-enum load_hints { LOAD_HINTS_FORM, LOAD_HINTS_RUNNING, LOAD_HINTS_RUNS, LOAD_HINTS };
+enum load_hints {
+    LOAD_HINTS_NO_CHANGES,
+    LOAD_HINTS_FORM,
+    LOAD_HINTS_RUNNING,
+    LOAD_HINTS_RUNS,
+    LOAD_HINTS
+};
 
 /* The place of the form in the last frame; all zero: not drawn. */
 struct load_form {

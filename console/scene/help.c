@@ -6,7 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { GROUP_WIDTH = 9, KEY_WIDTH = 11, LINES_MAX = 400, NARROW = 50, LEAST_TEXT = 30 };
+enum {
+    GROUP_WIDTH = 9,
+    KEY_WIDTH = 11,
+    LINES_MAX = 400,
+    NARROW = 50,
+    ALIGNED = 100, /* from this width on the texts of all numbers begin in one column */
+    LEAST_TEXT = 30
+};
 
 /* A line of the help: a key or a letter with its text. */
 struct line {
@@ -20,14 +27,15 @@ struct line {
 struct lines {
     struct line line[LINES_MAX];
     int count, width;
+    int label_width; /* minimum */
 };
 
 /* The column of the text after LABEL. */
-static int text_column(const char *label)
+static int text_column(const struct lines *lines, const char *label)
 {
-    int width = (int)strlen(label);
+    int width = (int)strlen(label), least = lines->label_width;
 
-    return GROUP_WIDTH + (width == 0 ? 0 : width < KEY_WIDTH ? KEY_WIDTH : width + 1);
+    return GROUP_WIDTH + (width == 0 ? 0 : width < least ? least : width + 1);
 }
 
 /*
@@ -37,7 +45,7 @@ static int text_column(const char *label)
 static void add(struct lines *lines, const char *group, enum tone tone, const char *left,
                 const char *right)
 {
-    int at = text_column(left);
+    int at = text_column(lines, left);
     bool apart = lines->width - at < LEAST_TEXT && at > GROUP_WIDTH + KEY_WIDTH;
 
     at = apart ? GROUP_WIDTH + KEY_WIDTH : at;
@@ -84,6 +92,10 @@ static const char *number_text(const struct view_number *number)
 
 static void add_numbers(struct lines *lines, const struct view_number *number)
 {
+    for (const struct view_number *one = number;
+         lines->width >= ALIGNED && one != NULL && one->label != NULL; one++)
+        if ((int)strlen(one->label) >= lines->label_width)
+            lines->label_width = (int)strlen(one->label) + 1;
     for (bool first = true; number != NULL && number->label != NULL; number++, first = false)
         add(lines, first ? "Numbers" : NULL, TONE_VALUE, number->label, number_text(number));
 }
@@ -112,9 +124,11 @@ void help_draw(struct scroll *scroll, const struct canvas *canvas, const struct 
 
     lines.count = 0;
     lines.width = canvas->width;
+    lines.label_width = KEY_WIDTH;
     for (size_t i = 0; view->help != NULL && view->help[i] != NULL; i++)
         add(&lines, i == 0 ? view->name : NULL, TONE_VALUE, "", view->help[i]);
     add_numbers(&lines, view->numbers);
+    lines.label_width = KEY_WIDTH;
     add_keys(&lines);
     /* The commands of the console; `:help` lists those of the server. */
     add(&lines, "Commands", TONE_VALUE, ":help", "List the server's commands, or explain one");

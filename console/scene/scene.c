@@ -1,5 +1,7 @@
 #include "console/scene/scene.h"
 
+#include "console/scene/controller.h"
+
 struct scene scene_of(const struct watch *watch)
 {
     const struct server_info *info = watch_info(watch);
@@ -44,4 +46,9 @@ size_t scene_marks(const struct scene *scene, int span_s, struct graph_mark *mar
                                                  .severe = mark_table[mark->kind].severe};
     }
     return found;
+}
+
+bool scene_allows_changes(const struct scene *scene)
+{
+    return scene->moment != MOMENT_REPLAY && controller_restriction(scene->controller) == NULL;
 }

@@ -58,6 +58,9 @@ struct scene {
  */
 struct scene scene_of(const struct watch *watch);
 
+/* False in a replay, read-only or locked: views then offer no keys that change anything. */
+bool scene_allows_changes(const struct scene *scene);
+
 /*
  * The marks within the last SPAN_S seconds, as indices of the values of history_span(); MARKS has
  * GRAPH_MARKS_MAX places. Returns their number.

@@ -441,15 +441,18 @@ static void draw_report(const struct state *state, const struct canvas *canvas)
 static void draw_summary(const struct state *state, const struct scene *scene,
                          const struct canvas *canvas)
 {
+    bool wide = canvas->width >= WIDE;
     size_t row;
 
     if (canvas->width < NARROW && state->lines != NULL && grid_selected(scene->grid, &row) &&
         row < state->count)
         canvas_print(canvas, 0, 0, TONE_VALUE, "= %s", or_dash(state->lines[row].value));
-    else
+    else if (scene_allows_changes(scene))
         canvas_text(canvas, 0, 0, TONE_DIM,
-                    canvas->width < WIDE ? "c check  r reload  e edit  Enter all"
-                                         : "c checks the file, r reloads it, e edits a live key");
+                    wide ? "c checks the file, r reloads it, e edits a live key"
+                         : "c check  r reload  e edit  Enter all");
+    else
+        canvas_text(canvas, 0, 0, TONE_DIM, wide ? "Enter shows all of a key" : "Enter all");
 }
 
 static void draw(void *state, const struct scene *scene, const struct canvas *canvas)

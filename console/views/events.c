@@ -139,8 +139,9 @@ static void draw_summary(const struct state *state, const struct scene *scene,
     if (canvas->width < NARROW)
         x = canvas_text(canvas, 0, x, TONE_DIM, state->single ? "each" : "by kind");
     else
-        x = canvas_print(canvas, 0, x, TONE_DIM, "shown: %s, %s and above",
-                         state->single ? "each event" : "by kind", level_names[state->least]);
+        x = canvas_print(canvas, 0, x, TONE_DIM, "%s, %s and above",
+                         state->single ? "each event" : "grouped by kind",
+                         level_names[state->least]);
     if (event_list_missed(scene->events) > 0)
         canvas_print(canvas, 0, x + 2, TONE_NOTE, "%s missed",
                      text_count(text, (double)event_list_missed(scene->events)));

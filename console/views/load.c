@@ -383,12 +383,15 @@ static bool click(void *state, const struct scene *scene, int y, int x)
     return field >= 0 || hint != ACTION_NONE;
 }
 
+static const char keys_help[] =
+    "r runs, x stops, e changes rate and connections of a run, n loads a preset.";
+
 static const char *const help[] = {
     "Runs wsload and shows both ends on one time axis:",
     "dots are the client's values, circles the server's.",
     "Numbers below the graphs mark changes of settings and moves of connections.",
     "At the end both counts are compared; a tick means no request was lost.",
-    "r runs, x stops, e changes rate and connections of a run, n loads a preset.",
+    keys_help,
     "The keys above the form are clickable; a second click on a field edits it.",
     "m lists past runs (in $XDG_STATE_HOME/webserverd/runs), c compares two.",
     NULL};
@@ -414,10 +417,14 @@ static const struct view_number numbers[] = {
 /* Drawing */
 
 /* Draws the help of the view before the first run. */
-static void draw_advice(const struct canvas *canvas)
+static void draw_advice(const struct scene *scene, const struct canvas *canvas)
 {
-    for (int y = 0; y < canvas->height && help[y] != NULL; y++)
-        canvas_text(canvas, y, 1, TONE_DIM, help[y]);
+    bool all = scene_allows_changes(scene);
+    int y = 0;
+
+    for (size_t i = 0; y < canvas->height && help[i] != NULL; i++)
+        if (all || help[i] != keys_help)
+            canvas_text(canvas, y++, 1, TONE_DIM, help[i]);
 }
 
 static void draw_main(struct state *state, const struct scene *scene, const struct canvas *canvas)
@@ -441,12 +448,13 @@ static void draw_main(struct state *state, const struct scene *scene, const stru
     if (places[0].height > 0)
         load_form_draw_hints(&state->form,
                              state->session.phase == LOAD_RUNNING ? LOAD_HINTS_RUNNING
-                                                                  : LOAD_HINTS_FORM,
+                             : scene_allows_changes(scene)        ? LOAD_HINTS_FORM
+                                                                  : LOAD_HINTS_NO_CHANGES,
                              &places[0]);
     if (places[1].height > 0)
         load_form_draw(&state->form, &state->settings, state->field, scene, &places[1]);
     if (advice)
-        draw_advice(&places[2]);
+        draw_advice(scene, &places[2]);
     if (any && places[2].height > 0)
         load_draw_totals(state->session.run, scene, &places[2]);
     if (any && places[3].height > 0)

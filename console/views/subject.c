@@ -282,7 +282,7 @@ static void draw_title(const struct scene *scene, const struct filter *filter,
                         text_latency(half, (double)histogram_percentile(latency, 50)),
                         text_latency(most, (double)histogram_percentile(latency, 99)),
                         text_latency(max, (double)histogram_max(latency)));
-    if (client_of(filter) != NULL && controller_restriction(scene->controller) == NULL)
+    if (client_of(filter) != NULL && scene_allows_changes(scene))
         canvas_item(canvas, 0, x + 2, TONE_DIM, CLIENT_KEYS);
 }
 

@@ -406,7 +406,7 @@ static void draw_summary(const struct state *state, const struct scene *scene,
         return;
     limits_text(scene, line, sizeof(line), canvas->width - x - 2);
     x = canvas_text(canvas, 0, x + 2, TONE_DIM, line);
-    if (scene->grid->selecting && controller_restriction(scene->controller) == NULL)
+    if (scene->grid->selecting && scene_allows_changes(scene))
         canvas_item(canvas, 0, x + 2, TONE_DIM, CLIENT_KEYS);
 }
 
