@@ -29,8 +29,8 @@ static uint32_t find(const struct sketch *sketch, uint32_t hash, const struct sk
 {
     size_t length = kept_length(item->length);
 
-    for (uint32_t i = sketch->bucket[hash % SKETCH_BUCKETS]; i > 0; i = sketch->next[i - 1])
-        if (sketch->hash[i - 1] == hash &&
+    for (uint32_t i = sketch->bucket[hash % SKETCH_BUCKETS]; i > 0; i = sketch->node[i - 1].next)
+        if (sketch->node[i - 1].hash == hash &&
             memcmp(sketch->entry[i - 1].key, item->key, length) == 0 &&
             sketch->entry[i - 1].key[length] == '\0')
             return i - 1;
@@ -41,39 +41,39 @@ static void link_entry(struct sketch *sketch, uint32_t place, uint32_t hash)
 {
     uint16_t *bucket = &sketch->bucket[hash % SKETCH_BUCKETS];
 
-    sketch->hash[place] = hash;
-    sketch->next[place] = *bucket;
+    sketch->node[place].hash = hash;
+    sketch->node[place].next = *bucket;
     *bucket = (uint16_t)(place + 1);
 }
 
 static void unlink_entry(struct sketch *sketch, uint32_t place)
 {
-    uint16_t *link = &sketch->bucket[sketch->hash[place] % SKETCH_BUCKETS];
+    uint16_t *link = &sketch->bucket[sketch->node[place].hash % SKETCH_BUCKETS];
 
     while (*link != place + 1)
-        link = &sketch->next[*link - 1];
-    *link = sketch->next[place];
+        link = &sketch->node[*link - 1].next;
+    *link = sketch->node[place].next;
 }
 
 static void put(struct sketch *sketch, uint32_t at, uint16_t place)
 {
-    sketch->heap[at] = place;
-    sketch->at[place] = (uint16_t)at;
+    sketch->node[at].heap = place;
+    sketch->node[place].at = (uint16_t)at;
 }
 
 static double rank_at(const struct sketch *sketch, uint32_t at)
 {
-    return sketch->rank[sketch->heap[at]];
+    return sketch->node[sketch->node[at].heap].rank;
 }
 
 /* Restores the heap after the rank of PLACE has changed. */
 static void settle(struct sketch *sketch, uint16_t place)
 {
-    uint32_t at = sketch->at[place];
-    double rank = sketch->rank[place];
+    uint32_t at = sketch->node[place].at;
+    double rank = sketch->node[place].rank;
 
     for (; at > 0 && rank < rank_at(sketch, (at - 1) / 2); at = (at - 1) / 2)
-        put(sketch, at, sketch->heap[(at - 1) / 2]);
+        put(sketch, at, sketch->node[(at - 1) / 2].heap);
     for (;;) {
         uint32_t below = 2 * at + 1;
 
@@ -81,7 +81,7 @@ static void settle(struct sketch *sketch, uint16_t place)
             below++;
         if (below >= sketch->used || rank_at(sketch, below) >= rank)
             break;
-        put(sketch, at, sketch->heap[below]);
+        put(sketch, at, sketch->node[below].heap);
         at = below;
     }
     put(sketch, at, place);
@@ -98,8 +98,8 @@ static uint32_t place_for(struct sketch *sketch, enum sketch_order order,
         put(sketch, sketch->used, (uint16_t)sketch->used);
         return sketch->used++;
     }
-    place = sketch->heap[0];
-    if (order == SKETCH_BY_LONGEST && item->longest_ns <= sketch->rank[place])
+    place = sketch->node[0].heap;
+    if (order == SKETCH_BY_LONGEST && item->longest_ns <= sketch->node[place].rank)
         return SKETCH_KEYS;
     unlink_entry(sketch, place);
     sketch->entry[place] = (struct sketch_entry){
@@ -135,7 +135,7 @@ void sketch_add(struct sketch *sketch, enum sketch_order order, const struct ske
     entry->duration_ns += item->duration_ns;
     if (item->longest_ns > entry->longest_ns)
         entry->longest_ns = item->longest_ns;
-    sketch->rank[place] = order == SKETCH_BY_COUNT ? entry->count : entry->longest_ns;
+    sketch->node[place].rank = order == SKETCH_BY_COUNT ? entry->count : entry->longest_ns;
     settle(sketch, (uint16_t)place);
 }
 

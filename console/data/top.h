@@ -28,14 +28,19 @@ struct sketch_entry {
     char key[SKETCH_KEY_BYTES]; /* truncated, NUL-terminated */
 };
 
+/* Beside each other, so that few keys touch few pages. */
+struct sketch_node {
+    uint32_t hash; /* of the truncated key */
+    uint16_t next; /* entry in the same chain, plus 1; 0: none */
+    uint16_t at;   /* where in the heap the entry is */
+    double rank;   /* the lowest is replaced: count, or longest duration */
+    uint16_t heap; /* at each place of a binary heap: an entry; the first ranks lowest */
+};
+
 struct sketch {
     uint32_t used;
-    uint32_t hash[SKETCH_KEYS];      /* of the truncated key */
     uint16_t bucket[SKETCH_BUCKETS]; /* first entry of each chain, plus 1; 0: none */
-    uint16_t next[SKETCH_KEYS];      /* same, the next one of the chain */
-    double rank[SKETCH_KEYS];        /* the lowest is replaced: count, or longest duration */
-    uint16_t heap[SKETCH_KEYS];      /* entries, a binary heap: the first ranks lowest */
-    uint16_t at[SKETCH_KEYS];        /* where in the heap each entry is */
+    struct sketch_node node[SKETCH_KEYS];
     struct sketch_entry entry[SKETCH_KEYS];
 };
 
