@@ -95,22 +95,28 @@ static void add_networks(struct config_networks *list, const struct config_entry
 }
 
 /* The realm is sent as a quoted string without escapes. */
+bool config_realm_check(const char *realm, const struct config_place *place,
+                        struct config_report *report)
+{
+    size_t length = strlen(realm);
+
+    for (size_t i = 0; i < length; i++)
+        if (realm[i] < ' ' || realm[i] > '~' || strchr("\"\\", realm[i]) != NULL)
+            length = REALM_MAX + 1;
+    if (length > 0 && length <= REALM_MAX)
+        return true;
+    config_report_error(report, place, "write 1 to 64 printable ASCII characters without \" and \\",
+                        "the realm is not valid");
+    return false;
+}
+
 static void add_realm(struct config_access *section, const struct config_entry *entry,
                       const struct access_source *source)
 {
     struct config_place place = config_entry_place(entry, 0, strlen(entry->value));
-    size_t length = strlen(entry->value);
 
-    for (size_t i = 0; i < length; i++)
-        if (entry->value[i] < ' ' || entry->value[i] > '~' ||
-            strchr("\"\\", entry->value[i]) != NULL)
-            length = REALM_MAX + 1;
-    if (length == 0 || length > REALM_MAX) {
-        config_report_error(source->report, &place,
-                            "write 1 to 64 printable ASCII characters without \" and \\",
-                            "the realm is not valid");
+    if (!config_realm_check(entry->value, &place, source->report))
         return;
-    }
     if (is_repeated(section->realm != NULL, entry, "remove one of the lines", source->report))
         return;
     free(section->realm);
@@ -192,18 +198,17 @@ static bool is_inside(const char *file, const char *root)
 }
 
 /* A users file below a root could be served. */
-static void check_users(const struct config *config, const struct config_access *section,
-                        struct config_report *report)
+void config_users_check(const struct config *config, const struct config_users *users,
+                        const struct config_place *place, struct config_report *report)
 {
-    const struct config_place place = {.source = "[access]"};
-    char *file = realpath(section->users.file, NULL);
+    char *file = realpath(users->file, NULL);
     bool served = file != NULL && is_inside(file, config->server_root);
 
     for (size_t i = 0; file != NULL && i < config->host_count; i++)
         served = served || is_inside(file, config->hosts[i].root);
     if (served)
-        config_report_error(report, &place, "move it out of the document root",
-                            "the users file %s is below a document root", section->users.file);
+        config_report_error(report, place, "move it out of the document root",
+                            "the users file %s is below a document root", users->file);
     free(file);
 }
 
@@ -217,7 +222,7 @@ void config_access_check(const struct config *config, struct config_report *repo
         if (section->scope.host[0] != '\0')
             config_host_require(config, section->scope.host, "[access host]", report);
         if (section->users.file != NULL)
-            check_users(config, section, report);
+            config_users_check(config, &section->users, &place, report);
         else if (section->realm != NULL && report->errors == 0)
             config_report_error(report, &place, "set users to a file made by htpasswd -B",
                                 "realm '%s' has no users", section->realm);

@@ -42,6 +42,14 @@ struct access_source {
 void config_access_add(struct config *config, const struct config_entry *entry,
                        const struct access_source *source);
 
+/* Returns true, or false after an error at PLACE: REALM cannot be sent. */
+bool config_realm_check(const char *realm, const struct config_place *place,
+                        struct config_report *report);
+
+/* Reports a users file that could be served, at PLACE. */
+void config_users_check(const struct config *config, const struct config_users *users,
+                        const struct config_place *place, struct config_report *report);
+
 /*
  * Reports sections for a host that does not exist, a realm without users, and users files that
  * could be served.

@@ -6,6 +6,7 @@
 #include "daemon/config/headers.h"
 #include "daemon/config/lists.h"
 #include "daemon/config/redirects.h"
+#include "daemon/config/users.h"
 #include "daemon/config/value.h"
 
 #include <errno.h>
@@ -358,7 +359,6 @@ static void check_jail(struct config_draft *draft, const struct config_system *s
                             "jail = strict is not possible: webserverd -V shows what is missing");
 }
 
-/* A scraper connects by TCP; a program that adds TLS or a password stands in front. */
 static void check_metrics_hosts(struct config_draft *draft)
 {
     const char *names = draft->config->metrics_hosts;
@@ -374,6 +374,7 @@ static void check_metrics_hosts(struct config_draft *draft)
     }
 }
 
+/* A scraper connects by TCP; a program that adds TLS stands in front. */
 static void check_metrics(struct config_draft *draft)
 {
     const struct config_addresses *listen = &draft->config->metrics_listen;
@@ -385,6 +386,29 @@ static void check_metrics(struct config_draft *draft)
             config_report_error(&draft->report, &draft->set_at[KEY_metrics_listen],
                                 "write an address and a port, as in 127.0.0.1:9180",
                                 "metrics are not served over TLS or on a UNIX socket");
+}
+
+static void check_metrics_users(struct config_draft *draft)
+{
+    struct config *config = draft->config;
+    const struct config_place *place = &draft->set_at[KEY_metrics_users];
+    bool realm_is_default =
+        strcmp(config->metrics_realm, config_keys[KEY_metrics_realm].fallback) == 0;
+
+    if (draft->faulty[KEY_metrics_users] || draft->faulty[KEY_metrics_realm] ||
+        !config_realm_check(config->metrics_realm, &draft->set_at[KEY_metrics_realm],
+                            &draft->report))
+        return;
+    if (config->metrics_users[0] == '\0') {
+        if (!realm_is_default)
+            config_report_error(&draft->report, &draft->set_at[KEY_metrics_realm],
+                                "set metrics.users to a file made by htpasswd -B",
+                                "realm '%s' has no users", config->metrics_realm);
+        return;
+    }
+    if (config_users_load(config->metrics_users, &config->metrics_logins, place, &draft->report) ==
+        0)
+        config_users_check(config, &config->metrics_logins, place, &draft->report);
 }
 
 static bool is_served(const struct config *config, const struct config_address *listen)
@@ -481,6 +505,7 @@ void config_draft_check(struct config_draft *draft, const struct config_system *
     check_proxy(draft);
     check_metrics(draft);
     check_metrics_hosts(draft);
+    check_metrics_users(draft);
     config_header_check(draft->config, &draft->report);
     config_access_check(draft->config, &draft->report);
     config_cors_check(draft->config, &draft->report);

@@ -163,6 +163,7 @@ struct config {
     size_t host_count;
     /* [acme]: the names that get a certificate each, in lower case; none unless it is enabled. */
     struct config_names acme_names;
+    struct config_users metrics_logins; /* those of metrics_users; none: no password is needed */
     char **origins; /* by enum config_key_number: where each value was set; see config_origin() */
 };
 

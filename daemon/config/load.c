@@ -11,6 +11,7 @@
 #include "daemon/config/mime.h"
 #include "daemon/config/reader.h"
 #include "daemon/config/redirects.h"
+#include "daemon/config/users.h"
 #include "daemon/config/value.h"
 
 #include <errno.h>
@@ -490,6 +491,7 @@ void config_free(struct config *config)
     config_redirects_free(config);
     config_access_free(config);
     config_cors_free(config);
+    config_users_free(&config->metrics_logins);
     for (size_t i = 0; i < config->header_count; i++) {
         free((void *)config->headers[i].host);
         free((void *)config->headers[i].scope);

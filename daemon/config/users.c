@@ -288,6 +288,23 @@ void config_users_free(struct config_users *users)
     *users = (struct config_users){.count = 0};
 }
 
+static bool have_same_files(const struct config_users *one, const struct config_users *other)
+{
+    return one->file == other->file ||
+           (one->file != NULL && other->file != NULL && strcmp(one->file, other->file) == 0);
+}
+
+bool config_users_are_equal(const struct config_users *one, const struct config_users *other)
+{
+    if (one->count != other->count || !have_same_files(one, other))
+        return false;
+    for (size_t i = 0; i < one->count; i++)
+        if (strcmp(one->item[i].name, other->item[i].name) != 0 ||
+            strcmp(one->item[i].hash, other->item[i].hash) != 0)
+            return false;
+    return true;
+}
+
 const struct config_user *config_users_find(const struct config_users *users, struct span name)
 {
     size_t from = 0, to = users->count;

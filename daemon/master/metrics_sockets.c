@@ -65,23 +65,25 @@ static bool is_loopback(const struct config_address *address)
     return IN6_IS_ADDR_LOOPBACK(&six->sin6_addr);
 }
 
-static void report(const struct config_address *address)
+static void report(const struct config_address *address, bool has_users)
 {
     char text[sizeof(address->text) + 8];
 
     listen_socket_describe(address, text, sizeof(text));
     event_log(LEVEL_INFO, "metrics on http://%s/metrics", text);
     if (!is_loopback(address))
-        event_log(
-            LEVEL_WARN,
-            "other machines may reach the metrics on %s: they need no password; limit who can "
-            "connect, or set metrics.listen to a loopback address",
-            text);
+        event_log(LEVEL_WARN,
+                  "other machines may reach the metrics on %s: %s; limit who can connect, %sor set "
+                  "metrics.listen to a loopback address",
+                  text,
+                  has_users ? "passwords cross the network in clear text" : "they need no password",
+                  has_users ? "" : "set metrics.users, ");
 }
 
 /* Returns the socket of ADDRESS, whose port it stores; or -1 with WHY. */
-static int open_one(struct config_address *address, const struct metrics_sockets *current,
-                    struct inheritance *inheritance, char *why, size_t size)
+static int open_one(struct config_address *address, bool has_users,
+                    const struct metrics_sockets *current, struct inheritance *inheritance,
+                    char *why, size_t size)
 {
     int at = find_text(current, address->text), fd;
     struct inherited_socket *inherited = find_inherited(inheritance, address->text);
@@ -101,7 +103,7 @@ static int open_one(struct config_address *address, const struct metrics_sockets
         fd = open_new(address, current, why, size);
     }
     if (fd >= 0)
-        report(address);
+        report(address, has_users);
     return fd;
 }
 
@@ -114,7 +116,8 @@ int metrics_sockets_open(struct metrics_sockets *sockets, const struct config *c
         struct config_address *address = &sockets->address[i];
 
         *address = config->metrics_listen.item[i];
-        sockets->fd[i] = open_one(address, current, inheritance, why, size);
+        sockets->fd[i] =
+            open_one(address, config->metrics_logins.count > 0, current, inheritance, why, size);
         if (sockets->fd[i] < 0) {
             metrics_sockets_close(sockets);
             return -1;

@@ -5,6 +5,7 @@
 #include "daemon/config/changes.h"
 #include "daemon/config/keys.h"
 #include "daemon/config/load.h"
+#include "daemon/config/users.h"
 #include "daemon/config/value.h"
 #include "daemon/master/capacity.h"
 #include "daemon/sandbox/sandbox.h"
@@ -348,6 +349,15 @@ static void take_over_logs(struct reload *reload, const struct config *previous)
     server->logs.config = server->config;
 }
 
+/* The metrics process has its settings from its fork. */
+static bool metrics_settings_differ(const struct config *one, const struct config *other)
+{
+    return strcmp(one->metrics_hosts, other->metrics_hosts) != 0 ||
+           strcmp(one->metrics_realm, other->metrics_realm) != 0 ||
+           one->limits_failed_logins != other->limits_failed_logins ||
+           !config_users_are_equal(&one->metrics_logins, &other->metrics_logins);
+}
+
 int reload_commit(struct reload *reload)
 {
     const struct reload_setup *setup = &reload->setup;
@@ -366,7 +376,7 @@ int reload_commit(struct reload *reload)
     host_table_commit(&server->hosts, &server->segment);
     server_publish_config(server);
     if (metrics_sockets_replace(&server->metrics, &reload->metrics) ||
-        strcmp(previous->metrics_hosts, server->config->metrics_hosts) != 0)
+        metrics_settings_differ(previous, server->config))
         supervisor_renew_metrics(setup->supervisor);
     take_over_logs(reload, previous);
     free_config(previous, server->config);

@@ -13,6 +13,7 @@
 #include "daemon/metrics/page_files.h"
 
 #include <arpa/inet.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -25,8 +26,11 @@ static const char plain[] = "text/plain; charset=utf-8";
 struct answer {
     int status;
     const char *type;
-    bool allow;  /* with the field Allow */
-    bool stream; /* events follow */
+    bool allow;             /* with the field Allow */
+    bool stream;            /* events follow */
+    bool waiting;           /* for the verifier; no response yet */
+    const char *realm;      /* with the field WWW-Authenticate; NULL: without */
+    uint32_t retry_after_s; /* 0: without the field */
 };
 
 /* Resources: each writes its content to OUT. */
@@ -111,18 +115,17 @@ static struct answer get_events(const struct segment *segment, const struct requ
         .status = STATUS_OK, .type = "text/event-stream", .stream = request->method == METHOD_GET};
 }
 
-static const struct {
+struct resource {
     struct span path;
     struct answer (*get)(const struct segment *segment, const struct request *request, FILE *out);
-} resources[] = {
-    {{"/", 1}, get_html},
-    {{"/page.css", 9}, get_css},
-    {{"/page.js", 8}, get_js},
-    {{"/events", 7}, get_events},
-    {{"/metrics", 8}, get_metrics},
-    {{"/healthz", 8}, get_health},
-    {{"/readyz", 7}, get_readiness},
-    {{"/status.json", 12}, get_status},
+    bool open; /* also without a password: probes */
+};
+
+static const struct resource resources[] = {
+    {{"/", 1}, get_html, false},           {{"/page.css", 9}, get_css, false},
+    {{"/page.js", 8}, get_js, false},      {{"/events", 7}, get_events, false},
+    {{"/metrics", 8}, get_metrics, false}, {{"/healthz", 8}, get_health, true},
+    {{"/readyz", 7}, get_readiness, true}, {{"/status.json", 12}, get_status, false},
 };
 
 /* Host of a request */
@@ -196,24 +199,58 @@ static struct answer refuse_host(FILE *out)
     return (struct answer){.status = STATUS_MISDIRECTED_REQUEST, .type = plain};
 }
 
+/* The answer to a request with this verdict, which is not good. */
+static struct answer refuse_login(const struct answer_setup *setup, enum login_verdict verdict,
+                                  FILE *out)
+{
+    int status = verdict == LOGIN_NONE      ? STATUS_UNAUTHORIZED
+                 : verdict == LOGIN_LIMITED ? STATUS_TOO_MANY_REQUESTS
+                                            : STATUS_SERVICE_UNAVAILABLE;
+    struct answer answer;
+
+    if (verdict == LOGIN_WAITING)
+        return (struct answer){.waiting = true};
+    answer = fail(status, out);
+    if (verdict == LOGIN_NONE)
+        answer.realm = setup->realm;
+    else
+        answer.retry_after_s = setup->login->retry_after_s;
+    return answer;
+}
+
+static const struct resource *find_resource(struct span path)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(resources); i++)
+        if (span_is(path, resources[i].path))
+            return &resources[i];
+    return NULL;
+}
+
+/* Without a password nobody learns which paths exist. */
 static struct answer find(const struct answer_setup *setup, const struct request *request,
                           FILE *out)
 {
     const char *query = memchr(request->target.start, '?', request->target.length);
     struct span path = request->target;
+    const struct resource *resource;
+    enum login_verdict verdict = LOGIN_GOOD;
 
     if (query != NULL)
         path.length = (size_t)(query - path.start);
     if (!is_own_host(request->host, setup->hosts))
         return refuse_host(out);
-    if (setup->streams_full && span_is(path, SPAN("/events")))
+    resource = find_resource(path);
+    if (setup->verifier != NULL && (resource == NULL || !resource->open))
+        verdict = verifier_judge(setup->verifier, setup->login, request);
+    if (verdict != LOGIN_GOOD)
+        return refuse_login(setup, verdict, out);
+    if (resource == NULL)
+        return fail(STATUS_NOT_FOUND, out);
+    if (setup->streams_full && resource->get == get_events)
         return fail(STATUS_SERVICE_UNAVAILABLE, out);
-    for (size_t i = 0; i < ARRAY_LENGTH(resources); i++)
-        if (span_is(path, resources[i].path))
-            return request->method == METHOD_GET || request->method == METHOD_HEAD
-                       ? resources[i].get(setup->segment, request, out)
-                       : fail(STATUS_METHOD_NOT_ALLOWED, out);
-    return fail(STATUS_NOT_FOUND, out);
+    return request->method == METHOD_GET || request->method == METHOD_HEAD
+               ? resource->get(setup->segment, request, out)
+               : fail(STATUS_METHOD_NOT_ALLOWED, out);
 }
 
 /* The page has no inline code and reads only from this address. */
@@ -235,6 +272,10 @@ static void put_response(FILE *out, const struct answer *answer, const char *bod
             "Connection: close\r\n",
             answer->status, response_reason(answer->status), HTTP_DATE_BYTES, date, answer->type,
             security, answer->allow ? "Allow: GET, HEAD\r\n" : "");
+    if (answer->realm != NULL)
+        fprintf(out, "WWW-Authenticate: Basic realm=\"%s\", charset=\"UTF-8\"\r\n", answer->realm);
+    if (answer->retry_after_s > 0)
+        fprintf(out, "Retry-After: %" PRIu32 "\r\n", answer->retry_after_s);
     if (!answer->stream)
         fprintf(out, "Content-Length: %zu\r\n", length);
     fputs("\r\n", out);
@@ -254,8 +295,10 @@ static enum answer_kind respond(const struct answer_setup *setup, const struct r
     if (content == NULL)
         return ANSWER_FAILED;
     answer = status != 0 ? fail(status, content) : find(setup, request, content);
-    if (memstream_close(content, &body) != 0)
-        return ANSWER_FAILED;
+    if (memstream_close(content, &body) != 0 || answer.waiting) {
+        free(body);
+        return answer.waiting ? ANSWER_WAITING : ANSWER_FAILED;
+    }
     whole = open_memstream(response, response_length);
     if (whole == NULL) {
         free(body);

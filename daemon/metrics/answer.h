@@ -6,19 +6,24 @@
 #define DAEMON_METRICS_ANSWER_H
 
 #include "common/segment.h"
+#include "daemon/metrics/verifier.h"
 
 enum { ANSWER_REQUEST_MAX = 8 * 1024 }; /* bytes of a request head; longer ones are answered 431 */
 
 /* What a metrics process answers from. */
 struct answer_setup {
     const struct segment *segment;
-    const char *hosts; /* [metrics] hosts */
-    bool streams_full; /* no further client gets events */
+    const char *hosts;         /* [metrics] hosts */
+    bool streams_full;         /* no further client gets events */
+    struct verifier *verifier; /* NULL: no password is needed */
+    struct login *login;       /* of the request; used with a verifier only */
+    const char *realm;         /* the same */
 };
 
 enum answer_kind {
     ANSWER_FAILED = -1, /* out of memory */
     ANSWER_INCOMPLETE,  /* so is the head of the request */
+    ANSWER_WAITING,     /* for the verifier; call again when it resumes the login */
     ANSWER_WHOLE,       /* the connection ends with the response */
     ANSWER_STREAM,      /* the response has begun; events of live_write() follow */
 };

@@ -1,9 +1,12 @@
 #include "daemon/metrics/metrics.h"
 
+#include "common/client_address.h"
+#include "common/macros.h"
 #include "common/segment_writer.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
 #include "daemon/base/memstream.h"
+#include "daemon/base/network.h"
 #include "daemon/base/signals.h"
 #include "daemon/metrics/answer.h"
 #include "daemon/metrics/live.h"
@@ -24,16 +27,17 @@ enum {
 };
 
 /*
- * A connection: one request, one response, then the end of what the client sends; or events once a
- * second as long as the client takes them.
+ * A connection: one request, perhaps a wait until its password has been verified, one response, then
+ * the end of what the client sends; or events once a second as long as the client takes them.
  */
 struct client {
     LIST_ENTRY(client) link;
     struct metrics *metrics;
     int fd;
     struct event *readable, *writable;
-    uint32_t age_s; /* since the begin, or since the last event was taken */
+    uint32_t age_s; /* since the begin, the verdict on the password, or the last event taken */
     bool stream;
+    struct login login;
     size_t received;
     char request[ANSWER_REQUEST_MAX];
     char *response; /* NULL: the request is not complete */
@@ -47,7 +51,9 @@ struct metrics {
     struct event *master, *second;
     LIST_HEAD(, client) clients;
     uint32_t client_count, stream_count;
-    uint32_t finishing_s; /* 0: the master lives */
+    struct verifier *verifier; /* NULL: no password is needed */
+    uint32_t failures;         /* failed logins that the master does not know yet */
+    uint32_t finishing_s;      /* 0: the master lives */
 };
 
 /* Clients */
@@ -66,6 +72,7 @@ static void free_client(struct client *client)
     struct metrics *metrics = client->metrics;
 
     LIST_REMOVE(client, link);
+    login_cancel(&client->login);
     loop_free_event(client->readable);
     loop_free_event(client->writable);
     close(client->fd);
@@ -110,6 +117,49 @@ static void on_writable(evutil_socket_t fd, short what, void *argument)
     send_response(argument);
 }
 
+/* Answers, or waits without reading until the password has been verified. */
+static void answer(struct client *client)
+{
+    struct metrics *metrics = client->metrics;
+    const struct config *config = metrics->setup->config;
+    const struct answer_setup setup = {.segment = metrics->setup->segment,
+                                       .hosts = config->metrics_hosts,
+                                       .streams_full = metrics->stream_count == STREAMS_MAX,
+                                       .verifier = metrics->verifier,
+                                       .login = &client->login,
+                                       .realm = config->metrics_realm};
+
+    switch (answer_request(&setup, client->request, client->received, &client->response,
+                           &client->length)) {
+    case ANSWER_FAILED:
+        free_client(client);
+        return;
+    case ANSWER_INCOMPLETE:
+        return;
+    case ANSWER_WAITING:
+        event_del(client->readable);
+        return;
+    case ANSWER_STREAM:
+        client->stream = true;
+        metrics->stream_count++;
+        break;
+    case ANSWER_WHOLE:
+        break;
+    }
+    send_response(client);
+}
+
+static void on_verified(struct login *login)
+{
+    struct client *client = CONTAINER_OF(login, struct client, login);
+
+    client->age_s = 0;
+    if (event_add(client->readable, NULL) == 0)
+        answer(client);
+    else
+        free_client(client);
+}
+
 /* With a response, what else the client sends is discarded. */
 static void on_readable(evutil_socket_t fd, short what, void *argument)
 {
@@ -117,10 +167,6 @@ static void on_readable(evutil_socket_t fd, short what, void *argument)
     bool complete = client->response != NULL;
     size_t begin = complete ? 0 : client->received;
     ssize_t got = recv(fd, client->request + begin, sizeof(client->request) - begin, 0);
-    const struct metrics_setup *setup = client->metrics->setup;
-    const struct answer_setup answer = {setup->segment, setup->config->metrics_hosts,
-                                        client->metrics->stream_count == STREAMS_MAX};
-    enum answer_kind answered;
 
     (void)what;
     if (got <= 0) {
@@ -131,22 +177,16 @@ static void on_readable(evutil_socket_t fd, short what, void *argument)
     if (complete)
         return;
     client->received += (size_t)got;
-    answered = answer_request(&answer, client->request, client->received, &client->response,
-                              &client->length);
-    if (answered == ANSWER_STREAM) {
-        client->stream = true;
-        client->metrics->stream_count++;
-    }
-    if (answered == ANSWER_FAILED)
-        free_client(client);
-    else if (answered != ANSWER_INCOMPLETE)
-        send_response(client);
+    answer(client);
 }
 
 static void on_connection(evutil_socket_t listen_fd, short what, void *argument)
 {
     struct metrics *metrics = argument;
-    int fd = accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    struct sockaddr_storage peer;
+    socklen_t length = sizeof(peer);
+    uint8_t address[NETWORK_ADDRESS_BYTES];
+    int fd = accept4(listen_fd, (struct sockaddr *)&peer, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
     struct client *client = fd >= 0 ? calloc(1, sizeof(*client)) : NULL;
 
     (void)what;
@@ -157,6 +197,8 @@ static void on_connection(evutil_socket_t listen_fd, short what, void *argument)
     }
     client->metrics = metrics;
     client->fd = fd;
+    network_socket_address(&peer, address);
+    client->login = (struct login){.client_key = client_key(address), .resume = on_verified};
     client->readable = event_new(metrics->base, fd, EV_READ | EV_PERSIST, on_readable, client);
     client->writable = event_new(metrics->base, fd, EV_WRITE | EV_PERSIST, on_writable, client);
     LIST_INSERT_HEAD(&metrics->clients, client, link);
@@ -173,6 +215,8 @@ static bool is_over(const struct metrics *metrics, const struct client *client)
 {
     bool answered = client->response != NULL && client->sent == client->length;
 
+    if (client->login.verification != NULL)
+        return false;
     return client->age_s > REQUEST_SECONDS || (metrics->finishing_s > 0 && answered);
 }
 
@@ -226,14 +270,25 @@ static void finish_if_idle(struct metrics *metrics)
         event_base_loopbreak(metrics->base);
 }
 
-/* The byte is a sign of life; without room for it the master has enough of them. */
+/*
+ * The byte is a sign of life; without room for it the master has enough of them. Its value is a number
+ * of failed logins.
+ */
+static void report_to_master(struct metrics *metrics)
+{
+    uint8_t failures = metrics->failures < UINT8_MAX ? (uint8_t)metrics->failures : UINT8_MAX;
+
+    if (send(metrics->setup->master_fd, &failures, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1)
+        metrics->failures -= failures;
+}
+
 static void on_second(evutil_socket_t fd, short what, void *argument)
 {
     struct metrics *metrics = argument;
     struct client *client;
 
     (void)fd, (void)what;
-    send(metrics->setup->master_fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    report_to_master(metrics);
     LIST_FOREACH(client, &metrics->clients, link)
     client->age_s++;
     if (metrics->finishing_s == 0)
@@ -276,6 +331,18 @@ static int enter_sandbox(const struct metrics_setup *setup)
     return segment_restrict_reader(setup->segment) == 0 ? sandbox_enter(&sandbox) : -1;
 }
 
+static int start_verifier(struct metrics *metrics)
+{
+    const struct config *config = metrics->setup->config;
+    const struct verifier_setup setup = {.users = &config->metrics_logins,
+                                         .failures_a_minute = config->limits_failed_logins,
+                                         .failures = &metrics->failures,
+                                         .base = metrics->base};
+
+    metrics->verifier = verifier_start(&setup);
+    return metrics->verifier != NULL ? 0 : -1;
+}
+
 static int add_events(struct metrics *metrics)
 {
     static const struct timeval second = {.tv_sec = 1};
@@ -286,6 +353,8 @@ static int add_events(struct metrics *metrics)
     metrics->second = event_new(metrics->base, -1, EV_PERSIST, on_second, metrics);
     if (metrics->master == NULL || event_add(metrics->master, NULL) != 0 ||
         metrics->second == NULL || event_add(metrics->second, &second) != 0)
+        return -1;
+    if (setup->config->metrics_logins.count > 0 && start_verifier(metrics) != 0)
         return -1;
     for (size_t i = 0; i < setup->listen_count; i++) {
         metrics->listening[i] = event_new(metrics->base, setup->listen_fd[i], EV_READ | EV_PERSIST,
@@ -302,6 +371,8 @@ static void free_all(struct metrics *metrics)
         free_client(LIST_FIRST(&metrics->clients));
     for (size_t i = 0; i < metrics->setup->listen_count; i++)
         loop_free_event(metrics->listening[i]);
+    if (metrics->verifier != NULL)
+        verifier_stop(metrics->verifier);
     loop_free_event(metrics->master);
     loop_free_event(metrics->second);
     event_base_free(metrics->base);

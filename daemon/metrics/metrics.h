@@ -17,8 +17,9 @@ struct metrics_setup {
     struct segment *segment; /* which it maps read-only */
     const int *listen_fd;    /* [listen_count] listen sockets, non-blocking */
     size_t listen_count;     /* at most CONFIG_LIST_MAX */
-    int master_fd; /* a socket to the master: a byte each second; its end ends the process */
-    int lock_fd;   /* the lock of the pid file, held while any process of the daemon lives */
+    /* A socket to the master: each second a byte, the number of failed logins. Its end ends the process. */
+    int master_fd;
+    int lock_fd; /* the lock of the pid file, held while any process of the daemon lives */
 };
 
 /*

@@ -1,10 +1,11 @@
 #include "daemon/metrics/process.h"
 
 #include "common/clock.h"
-#include "common/segment.h"
+#include "common/segment_writer.h"
 #include "daemon/base/events.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define LOG_INTERVAL_NS (60 * NS_PER_S)
 
 static void set_pid(struct metrics_process *process, pid_t pid)
 {
@@ -88,19 +91,45 @@ void metrics_process_kill(struct metrics_process *process)
     process->leaving = 0;
 }
 
-/* Reads at most as much as a few seconds bring; a flood fills only the socket. */
+/*
+ * Each byte is a number of failed logins. Reads at most as much as a few seconds bring; a flood fills
+ * only the socket.
+ */
+static bool hear(struct metrics_process *process)
+{
+    uint8_t bytes[64];
+    ssize_t got = recv(process->fd, bytes, sizeof(bytes), 0);
+    uint64_t failures = 0;
+
+    for (ssize_t i = 0; i < got; i++)
+        failures += bytes[i];
+    process->failures += failures;
+    metric_add(segment_master(process->segment)->metrics, METRIC_metrics_logins_failed, failures);
+    return got > 0;
+}
+
+static void log_failures(struct metrics_process *process, uint64_t now_ns)
+{
+    if (process->failures == 0 ||
+        (process->logged_ns != 0 && now_ns - process->logged_ns < LOG_INTERVAL_NS))
+        return;
+    event_log(LEVEL_WARN, "failed logins on metrics.listen: %" PRIu64, process->failures);
+    process->failures = 0;
+    process->logged_ns = now_ns;
+}
+
 void metrics_process_check(struct metrics_process *process, uint64_t timeout_ms,
                            uint64_t resumed_ns, uint64_t now_ns)
 {
     uint64_t since = process->heard_ns > resumed_ns ? process->heard_ns : resumed_ns;
     uint64_t silent_s = now_ns > since ? (now_ns - since) / NS_PER_S : 0;
-    char bytes[64];
 
-    if (process->pid == 0 || timeout_ms == 0)
+    log_failures(process, now_ns);
+    if (process->pid == 0)
         return;
-    if (recv(process->fd, bytes, sizeof(bytes), 0) > 0) {
+    if (hear(process)) {
         process->heard_ns = now_ns;
-    } else if (silent_s * 1000 > timeout_ms) {
+    } else if (timeout_ms > 0 && silent_s * 1000 > timeout_ms) {
         event_log(LEVEL_ERROR,
                   "the metrics process (pid %d) has given no sign of life for %lu s: killing it",
                   process->pid, (unsigned long)silent_s);

@@ -1,7 +1,7 @@
 /*
  * The metrics process as the master sees it: starts it with the listen sockets, and restarts it if
- * it dies or hangs. The master reads nothing from it but its signs of life, once a second, whatever
- * it sends. The master's loop.
+ * it dies or hangs. The master reads nothing from it but its signs of life, once a second: bytes, each
+ * a number of failed logins, which are counted and logged at most once a minute. The master's loop.
  */
 #ifndef DAEMON_METRICS_PROCESS_H
 #define DAEMON_METRICS_PROCESS_H
@@ -17,6 +17,7 @@ struct metrics_process {
     int fd;                        /* to the process; its end makes it exit. -1: none */
     uint64_t started_ns, heard_ns; /* monotonic clock */
     struct backoff backoff;
+    uint64_t failures, logged_ns; /* failed logins that are not logged; time of the last message */
 
     struct segment *segment; /* borrowed; has the pid */
 };
@@ -35,8 +36,8 @@ void metrics_process_release(struct metrics_process *process);
 void metrics_process_kill(struct metrics_process *process);
 
 /*
- * Once a second: kills the process if it has given no sign of life for TIMEOUT_MS (0: never). Time
- * before RESUMED_NS, when this process was suspended, does not count.
+ * Once a second: counts and logs failed logins, and kills the process if it has given no sign of life
+ * for TIMEOUT_MS (0: never). Time before RESUMED_NS, when this process was suspended, does not count.
  */
 void metrics_process_check(struct metrics_process *process, uint64_t timeout_ms,
                            uint64_t resumed_ns, uint64_t now_ns);

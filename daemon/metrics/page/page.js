@@ -139,4 +139,4 @@ source.addEventListener("message", event => {
     show(JSON.parse(event.data));
 });
 source.addEventListener("error", () => showState(source.readyState === EventSource.CLOSED
-  ? "the server has enough pages open; close one and reload this one" : "no connection to the server; trying again", true));
+  ? "the server refuses events: it has enough pages open, or its users have changed; reload this page" : "no connection to the server; trying again", true));

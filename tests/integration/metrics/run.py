@@ -13,6 +13,7 @@ import changes  # noqa: F401
 import content  # noqa: F401
 import files  # noqa: F401
 import live_page  # noqa: F401
+import passwords  # noqa: F401
 import requests_to_it  # noqa: F401
 from metrics_server import Bench, run_tests
 
