@@ -99,11 +99,11 @@ bool config_realm_check(const char *realm, const struct config_place *place,
                         struct config_report *report)
 {
     size_t length = strlen(realm);
+    bool valid = length > 0 && length <= REALM_MAX;
 
     for (size_t i = 0; i < length; i++)
-        if (realm[i] < ' ' || realm[i] > '~' || strchr("\"\\", realm[i]) != NULL)
-            length = REALM_MAX + 1;
-    if (length > 0 && length <= REALM_MAX)
+        valid = valid && realm[i] >= ' ' && realm[i] <= '~' && strchr("\"\\", realm[i]) == NULL;
+    if (valid)
         return true;
     config_report_error(report, place, "write 1 to 64 printable ASCII characters without \" and \\",
                         "the realm is not valid");
