@@ -237,6 +237,16 @@ static void sort_addresses(struct listeners *listeners, const struct config_addr
             }
 }
 
+/* True if we listen on the path of CONFIGURED, which is a UNIX socket, in another way. */
+static bool path_is_ours(const struct listeners *listeners, const struct config_address *configured)
+{
+    for (size_t i = 0; i < listeners->address_count; i++)
+        if (is_unix(listeners->address[i]) &&
+            strcmp(listeners->address[i]->address.text, configured->text) == 0)
+            return true;
+    return false;
+}
+
 /* Adds an address that is not listened on yet; a UNIX socket is opened at once. */
 static int prepare_address(struct listeners *listeners, const struct config_address *configured,
                            char *why, size_t size)
@@ -244,6 +254,14 @@ static int prepare_address(struct listeners *listeners, const struct config_addr
     in_port_t port = listen_socket_port(configured);
     struct listen_address *address;
 
+    /* A second socket would take the path, and could not give it back if the reload fails. */
+    if (path_is_ours(listeners, configured)) {
+        snprintf(why, size,
+                 "a reload cannot change https:// or proxy.listen of %s: use another path, or "
+                 "restart the server",
+                 configured->text);
+        return -1;
+    }
     if ((port == 0 || !port_is_ours(listeners, port)) &&
         listen_socket_check(configured, "server.listen", why, size) != 0)
         return -1;

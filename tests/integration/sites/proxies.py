@@ -321,6 +321,36 @@ def peers_of_a_unix_socket_can_be_trusted(bench):
 
 
 @test
+def reload_refuses_to_change_a_unix_socket(bench):
+    path = f"{bench.directory}/changed.sock"
+    listen, other = f"127.0.0.1:0 unix:{path}", f"{bench.directory}/other.sock"
+    tls = f"[tls]\ncertificate = {bench.path('ec.pem')}\nkey = {bench.path('ec.key')}\n"
+    proxies = "[proxy]\nlisten = unix:{}\ntrusted = unix:\n"
+    words = f"a reload cannot change https:// or proxy.listen of unix:{path}: use another path, or restart the server"
+
+    def serves(unix, header=b""):
+        with socket.socket(socket.AF_UNIX) as stream:
+            stream.settimeout(PATIENCE_S)
+            stream.connect(unix)
+            stream.sendall(header)
+            return Exchange(stream).get("")[0] == 200
+
+    with SiteServer(bench, "", listen) as server:
+        expect_in(words, server.reload(proxies.format(path)), "a header from now on")
+        expect(serves(path), True, "the socket, as before")
+        text = server.ports["text"]
+        server.ports["text"] = text.replace("unix:", "https://unix:")
+        expect_in(words, server.reload(tls), "TLS from now on")
+        expect(serves(path), True, "the socket, as before")
+        server.ports["text"] = text.replace(path, other)
+        expect_in("reloaded", server.reload(proxies.format(other)), "another path")
+        expect(serves(other, line("192.0.2.7")), True, "the other socket")
+        server.ports["text"] = text
+        expect_in("reloaded", server.reload(""), "the first path again")
+        expect(serves(path), True, "the first socket")
+
+
+@test
 def field_of_trusted_proxy_names_the_client_of_each_request(bench):
     text = "[proxy]\ntrusted = 127.0.0.1 10.0.0.0/8\nfield = {}\n[access /p]\nallow = 192.0.2.7 2001:db8::7\n"
     for field, values in (
