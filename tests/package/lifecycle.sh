@@ -35,7 +35,10 @@ depends() {
     dpkg-deb -f "$package" Depends | tr , '\n' | sed 's/[(|].*//; s/ //g' | paste -sd,
 }
 
-[ -n "$old" ] || make_old
+[ -n "$old" ] || {
+    echo "no older package: the update is from the same one with a lower version"
+    make_old
+}
 echo "installing a fresh system"
 mmdebstrap --quiet --variant=minbase --include="$(depends),systemd-sysv,dbus,man-db,bash-completion,zsh,fish,curl" \
     bookworm "$root" >"$directory/output" 2>&1 || {
