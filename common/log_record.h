@@ -104,6 +104,18 @@ uint64_t log_record_pack(const struct log_record *record, uint64_t *words);
  */
 int log_record_unpack(const uint64_t *words, struct log_record *record);
 
+/* The host in the words of a record, valid or not. */
+static inline uint64_t log_record_host(const uint64_t *words)
+{
+    return words[0] >> 16 & UINT16_MAX;
+}
+
+/* Replaces it. */
+static inline void log_record_set_host(uint64_t *words, uint16_t host)
+{
+    words[0] = (words[0] & ~((uint64_t)UINT16_MAX << 16)) | (uint64_t)host << 16;
+}
+
 /*
  * Position of the first record in RING at or after FROM; HEAD if there is none. The ring does not
  * mark where records start, so this is a guess: the first position from which 64 plausible

@@ -6,6 +6,7 @@
 #include "daemon/config/options.h"
 #include "daemon/config/print.h"
 #include "daemon/control/socket.h"
+#include "daemon/logger/log_files.h"
 #include "daemon/master/inheritance.h"
 #include "daemon/master/master.h"
 #include "daemon/sandbox/sandbox.h"
@@ -66,6 +67,7 @@ static int with_config(const struct options *options, enum options_action action
                                            .override_count = options->override_count,
                                            .system = &sandbox_config_system};
     struct config *config = calloc(1, sizeof(*config));
+    char why[512];
     int status;
 
     if (config == NULL || config_load(config, &sources, stderr) != 0) {
@@ -75,6 +77,10 @@ static int with_config(const struct options *options, enum options_action action
     if (action == OPTIONS_RUN)
         return run(config, options);
     status = check_certificates(config);
+    if (status == EXIT_SUCCESS && log_files_check(config, why, sizeof(why)) != 0) {
+        fprintf(stderr, "webserverd: %s\n", why);
+        status = EXIT_FAILURE;
+    }
     if (status == EXIT_SUCCESS)
         show(options, action, config);
     config_free(config);

@@ -36,7 +36,7 @@ static bool known_log(const void *data, size_t size)
 {
     const struct message_log *message = data;
 
-    return size == 0 && message->log < LOG_KINDS;
+    return size == 0 && message->log < LOG_KINDS + LOG_HOST_FILES_MAX;
 }
 
 static bool memory_level(const void *data, size_t size)

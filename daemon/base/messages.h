@@ -13,6 +13,7 @@
 #define DAEMON_MESSAGES_H
 
 #include "common/client_address.h"
+#include "common/segment.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -139,9 +140,10 @@ struct message_connection {
 };
 
 enum log_kind { LOG_ACCESS, LOG_ERROR, LOG_KINDS };
+enum { LOG_HOST_FILES_MAX = SEGMENT_HOSTS_MAX };
 
 struct message_log {
-    uint32_t log;    /* enum log_kind */
+    uint32_t log;    /* enum log_kind, or LOG_KINDS + n: the file n of [host] sections */
     uint32_t number; /* of the request to open the logs */
 };
 

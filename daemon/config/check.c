@@ -5,6 +5,7 @@
 #include "daemon/config/cors.h"
 #include "daemon/config/headers.h"
 #include "daemon/config/lists.h"
+#include "daemon/config/log_target.h"
 #include "daemon/config/redirects.h"
 #include "daemon/config/users.h"
 #include "daemon/config/value.h"
@@ -444,6 +445,16 @@ static void check_proxy(struct config_draft *draft)
                             "no proxy is trusted, so every connection would be closed");
 }
 
+/* Only [log] access may block serving threads, so a host has no target whose reader may be slow. */
+static void check_host_log(struct config_report *report, const struct config_place *place,
+                           const char *value)
+{
+    if (log_target_is_word(value) && strcmp(value, "off") != 0)
+        config_report_error(report, place,
+                            "write a file or off; syslog:, journald and - are for [log] access",
+                            "the access log of a [host] cannot be '%s'", value);
+}
+
 /* The values that a [host] may set, too. */
 static void check_site(struct config_draft *draft)
 {
@@ -481,6 +492,8 @@ static void check_host(struct config_draft *draft, size_t number)
         check_root_path(report, &place[HOST_KEY_fallback], host->fallback, fallback_advice);
     if (host->given[HOST_KEY_hsts])
         check_hsts(report, &place[HOST_KEY_hsts], host->hsts);
+    if (host->given[HOST_KEY_access_log])
+        check_host_log(report, &place[HOST_KEY_access_log], host->access_log);
     if (host->given[HOST_KEY_key])
         check_keys(report, &place[HOST_KEY_key], "host", &host->certificate, &host->key);
 }

@@ -42,6 +42,20 @@ const void *config_host_field(const struct config_host *host, enum config_host_k
     return (const char *)host + offsets[key];
 }
 
+bool config_host_is_logged(const struct config *config, const struct config_host *host)
+{
+    return strcmp(host != NULL ? host->access_log : config->log_access, "off") != 0;
+}
+
+bool config_hosts_log_any(const struct config *config)
+{
+    bool any = config_host_is_logged(config, NULL);
+
+    for (size_t i = 0; i < config->host_count && !any; i++)
+        any = config_host_is_logged(config, &config->hosts[i]);
+    return any;
+}
+
 /* Names */
 
 static char *lower(struct span text)

@@ -21,6 +21,12 @@ void config_hosts_free(struct config *config);
 /* The value of KEY of HOST. */
 const void *config_host_field(const struct config_host *host, enum config_host_key key);
 
+/* True if requests to HOST, or NULL: to no [host], are logged. */
+bool config_host_is_logged(const struct config *config, const struct config_host *host);
+
+/* True if some requests are logged. */
+bool config_hosts_log_any(const struct config *config);
+
 /* The name of a key, and the key of another section that gives its type. */
 extern const char *const config_host_key_names[HOST_KEY_COUNT];
 const struct config_key *config_host_key_type(enum config_host_key key);

@@ -3,6 +3,7 @@
 #include "common/clock.h"
 #include "common/host_totals.h"
 #include "common/log_record.h"
+#include "common/units.h"
 #include "daemon/base/events.h"
 #include "daemon/logger/batch.h"
 
@@ -18,19 +19,33 @@ enum {
     STALLED_MS = 1000 /* time without progress after which it is logged */
 };
 
+/* Of a batch that is being collected: its first record decides. */
+static const uint32_t undecided = UINT32_MAX;
+
+/* One of the files of hosts. */
+struct host_file {
+    struct log_sink sink;
+    bool failing;  /* its lines are being lost, which was logged */
+    uint64_t lost; /* since then */
+};
+
 struct access_log {
     const struct segment *segment;
     const struct log_journal *journal;
     const struct salvage *salvage;
-    uint64_t salvaged; /* words of the salvage that are written or in the batch */
+    const struct log_targets *targets;
+    struct host_file *host; /* [targets->count]: of target n host[n - 1] */
+    uint32_t target;        /* of the batch */
+    bool mixed;             /* the batch ended before a record of another target */
+    bool inherited;         /* the open batch is that of another logger, which was not logged yet */
+    uint64_t salvaged;      /* words of the salvage that are written or in the batch */
     struct segment_logger *block;
     enum log_format format;
     const struct log_owner *owner;
-    struct log_sink sink;
+    struct log_sink sink; /* of target 0 */
     int error;            /* errno of the last failed write */
     bool reported;        /* that the log takes no lines */
     uint64_t progress_ns; /* when it last took some, monotonic clock */
-    uint32_t sinks;       /* used so far */
     uint32_t first_ring;  /* the first one of the next batch */
     uint64_t corrupt_ns;  /* monotonic clock; see report_corrupt() */
     uint64_t used, lines; /* of the batch that is being collected */
@@ -95,6 +110,7 @@ static void close_batch(struct access_log *log, bool written)
                    atomic_load_explicit(&block->lines_after, memory_order_relaxed));
         metric_set(block->metrics, METRIC_log_bytes,
                    atomic_load_explicit(&block->bytes_after, memory_order_relaxed));
+        metric_set(block->metrics, METRIC_log_lost, load(&log->journal->batch->lost_after));
     }
     move_cursors(log, !written);
     if (written)
@@ -115,6 +131,8 @@ static void open_batch(struct access_log *log)
     struct segment_logger *block = log->block;
 
     log_journal_begin(log->journal, log->used);
+    store(&log->journal->batch->target, log_targets_key(log->targets, log->target));
+    store(&log->journal->batch->lost_after, metric_get(block->metrics, METRIC_log_lost));
     store(&log->journal->batch->salvaged_after, log->salvaged);
     store(&block->batch_bytes, 0);
     store(&block->lines_after, metric_get(block->metrics, METRIC_log_lines) + log->lines);
@@ -156,27 +174,91 @@ static void check_stalled(struct access_log *log, uint64_t done_before)
         report_blocked(log);
 }
 
+/* A file keeps the whole lines that fitted. */
+static void cut_partial_line(struct access_log *log, int fd, const struct stat *before)
+{
+    uint64_t begin = load(&log->journal->batch->begin);
+    off_t fitted = (off_t)(log_journal_step_back(log->journal, begin) - begin);
+
+    if (S_ISREG(before->st_mode) && ftruncate(fd, before->st_size + fitted) != 0)
+        log->error = errno;
+    store(&log->block->batch_bytes, 0);
+}
+
 /*
- * A file keeps the whole lines that fitted. Bytes sent to a pipe or socket cannot be removed: the rest
- * of the batch follows when the receiver is back.
+ * Bytes sent to a pipe or socket cannot be removed: the rest of the batch follows when the receiver is
+ * back.
  */
 static void write_failed(struct access_log *log, const struct stat *before, int error)
 {
-    uint64_t begin = load(&log->journal->batch->begin);
-
     log->error = error;
     metric_add(log->block->metrics, METRIC_log_write_errors, 1);
     if (!S_ISREG(before->st_mode)) {
         log->sink.lost = true;
         log->owner->lost(log->owner->context, LOG_ACCESS);
     } else {
-        off_t fitted = (off_t)(log_journal_step_back(log->journal, begin) - begin);
-
-        if (ftruncate(log->sink.fd, before->st_size + fitted) != 0)
-            log->error = errno;
-        store(&log->block->batch_bytes, 0);
+        cut_partial_line(log, log->sink.fd, before);
     }
     report_blocked(log);
+}
+
+/* Counts the lines of the open batch that its file does not have as lost, and closes the batch. */
+static void lose_rest(struct access_log *log)
+{
+    struct segment_logger *block = log->block;
+    struct log_batch *batch = log->journal->batch;
+    uint64_t done = load(&batch->done), used = load(&batch->used), lost = 0;
+
+    for (uint64_t i = done; i < used; i++)
+        lost += batch->text[i] == '\n';
+    store(&block->lines_after,
+          metric_get(block->metrics, METRIC_log_lines) + log_journal_lines_done(log->journal));
+    store(&block->bytes_after, metric_get(block->metrics, METRIC_log_bytes) + done);
+    store(&batch->lost_after, metric_get(block->metrics, METRIC_log_lost) + lost);
+    log->host[log->target - 1].lost += lost;
+    close_batch(log, true);
+}
+
+static void report_host(struct access_log *log, bool failing, int error)
+{
+    struct host_file *host = &log->host[log->target - 1];
+    const char *path = log->targets->path[log->target - 1];
+
+    if (failing && !host->failing)
+        event_log(LEVEL_ERROR,
+                  "cannot write the access log %s of a [host]: %s; its lines are lost meanwhile",
+                  path, strerror(error));
+    else if (!failing && host->failing)
+        event_log(LEVEL_INFO, "the access log %s is writable again; %" PRIu64 " %s lost", path,
+                  host->lost, units_plural(host->lost, "line is", "lines are"));
+    host->failing = failing;
+    if (!failing)
+        host->lost = 0;
+}
+
+/* Writes the rest of the open batch of a host, or loses it. */
+static void write_rest_of_host(struct access_log *log, uint64_t until_ns)
+{
+    struct log_sink *sink = &log->host[log->target - 1].sink;
+    struct stat before = {0};
+
+    if (!log_sink_is_open(sink)) {
+        report_host(log, true, EBADF);
+        lose_rest(log);
+        return;
+    }
+    if (fstat(sink->fd, &before) != 0)
+        before.st_size = 0;
+    record_target(log, &before);
+    if (log_journal_write(log->journal, sink, until_ns)) {
+        close_batch(log, true);
+        report_host(log, false, 0);
+        return;
+    }
+    metric_add(log->block->metrics, METRIC_log_write_errors, 1);
+    report_host(log, true, errno);
+    cut_partial_line(log, sink->fd, &before);
+    lose_rest(log);
 }
 
 /* Writes the rest of the open batch. */
@@ -186,6 +268,10 @@ static bool write_rest(struct access_log *log, uint64_t until_ns)
     uint64_t done_before = load(&batch->done);
     struct stat before = {0};
 
+    if (log->target != 0) {
+        write_rest_of_host(log, until_ns);
+        return true;
+    }
     if (fstat(log->sink.fd, &before) != 0)
         before.st_size = 0;
     record_target(log, &before);
@@ -234,6 +320,14 @@ static void add_line(struct access_log *log, const uint64_t *words, bool salvage
     log->lines++;
 }
 
+/* True if a record of TARGET belongs to the batch that is being collected. */
+static bool is_of_batch(struct access_log *log, uint32_t target)
+{
+    if (log->target == undecided)
+        log->target = target;
+    return target == log->target;
+}
+
 /* Logs at most once a second. */
 static void report_corrupt(struct access_log *log, uint32_t slot)
 {
@@ -259,7 +353,15 @@ static void drain_ring(struct access_log *log, uint32_t slot)
 
     while (result == LOG_RING_RECORD && log->used < LOG_BATCH_BYTES &&
            position - begin < ring.capacity) {
+        uint64_t at = position;
+
         result = log_ring_read(&ring, &position, words, LOG_RECORD_WORDS_MAX);
+        if (result == LOG_RING_RECORD && log->targets->count > 0 &&
+            !is_of_batch(log, log_targets_of_entry(log->targets, log_record_host(words)))) {
+            log->mixed = true;
+            position = at;
+            break;
+        }
         if (result == LOG_RING_RECORD)
             add_line(log, words, false);
         else if (result == LOG_RING_OVERRUN)
@@ -276,7 +378,7 @@ static void drain_rings(struct access_log *log)
         if (segment_thread_reserved(log->segment, slot))
             drain_ring(log, slot);
     }
-    log->first_ring = (log->first_ring + 1) % ring_count(log);
+    log->first_ring = log->first_ring + 1 < ring_count(log) ? log->first_ring + 1 : 0;
 }
 
 static uint64_t lines_in_salvage(const struct salvage *salvage, uint64_t position)
@@ -297,39 +399,54 @@ static void drain_salvage(struct access_log *log)
     while (log->salvaged < log->salvage->count && log->used < LOG_BATCH_BYTES) {
         const uint64_t *record = log->salvage->words + log->salvaged;
 
+        if (!is_of_batch(log, salvage_target(record, log->targets)))
+            break;
         add_line(log, record, true);
         log->salvaged += log_ring_words(record[0]);
     }
 }
 
-/* Batch by batch. Each begins with another ring, so that every ring has its turn. */
+/* Collects a batch. Returns true if more lines may be left. */
+static bool collect_batch(struct access_log *log)
+{
+    bool salvaging = log->salvaged < log->salvage->count;
+
+    log->used = log->lines = 0;
+    log->mixed = false;
+    log->target = log->targets->count > 0 ? undecided : 0;
+    if (salvaging)
+        drain_salvage(log);
+    else
+        drain_rings(log);
+    if (log->target == undecided)
+        log->target = 0;
+    return salvaging || log->mixed || log->used >= LOG_BATCH_BYTES;
+}
+
+/*
+ * Batch by batch, while they are full or end before another target. Each begins with another ring, so
+ * that every ring has its turn.
+ */
 enum access_log_state access_log_drain(struct access_log *log)
 {
     uint64_t until_ns = clock_monotonic_ns() + PASS_MS * NS_PER_MS;
-    bool some = batch_is_open(log), full = true;
+    bool some = batch_is_open(log), more = true;
 
     if (!log_sink_is_open(&log->sink))
         return some || log->error != 0 ? ACCESS_LOG_BLOCKED : ACCESS_LOG_IDLE;
     if (some && !write_rest(log, until_ns))
         return ACCESS_LOG_BLOCKED;
-    for (uint32_t batch = 0; full && batch < ring_count(log); batch++) {
-        bool salvaging = log->salvaged < log->salvage->count;
-
-        log->used = log->lines = 0;
-        if (salvaging)
-            drain_salvage(log);
-        else
-            drain_rings(log);
-        full = salvaging || log->used >= LOG_BATCH_BYTES;
+    for (uint32_t batch = 0; more && (batch < ring_count(log) || log->mixed); batch++) {
+        more = collect_batch(log);
         some = some || log->lines > 0;
         if (log->used == 0) { /* no records, or only unreadable ones */
             move_cursors(log, false);
-            continue;
+        } else {
+            open_batch(log);
+            if (!write_rest(log, until_ns))
+                return ACCESS_LOG_BLOCKED;
         }
-        open_batch(log);
-        if (!write_rest(log, until_ns))
-            return ACCESS_LOG_BLOCKED;
-        full = full && clock_monotonic_ns() < until_ns;
+        more = more && clock_monotonic_ns() < until_ns;
     }
     return some ? ACCESS_LOG_WRITTEN : ACCESS_LOG_IDLE;
 }
@@ -370,12 +487,12 @@ static void find_end_in_file(const struct access_log *log, const struct stat *fi
 }
 
 /* Finds out what the open batch's target has of it, and continues there in the new sink. */
-static void continue_batch(struct access_log *log)
+static void continue_batch(struct access_log *log, int fd)
 {
     const struct log_batch *batch = log->journal->batch;
     struct stat file = {0};
 
-    if (fstat(log->sink.fd, &file) != 0)
+    if (fstat(fd, &file) != 0)
         return;
     if (!log_journal_check(log->journal)) {
         event_log(LEVEL_ERROR, "the record of an unfinished batch of the access log is invalid: "
@@ -401,44 +518,56 @@ static void report_continued(const struct access_log *log)
 
 /* Start */
 
-struct access_log *access_log_new(const struct segment *segment, const struct log_journal *journal,
-                                  const struct salvage *salvage, enum log_format format,
-                                  const struct log_owner *owner)
+struct access_log *access_log_new(const struct access_log_setup *setup)
 {
     struct access_log *log = calloc(1, sizeof(*log));
 
     if (log == NULL)
         return NULL;
-    log->segment = segment;
-    log->journal = journal;
-    log->salvage = salvage;
-    log->salvaged = load(&journal->batch->salvaged);
-    log->block = segment_logger(segment);
-    log->format = format;
-    log->owner = owner;
+    log->host = calloc(setup->targets->count + 1, sizeof(*log->host));
+    if (log->host == NULL) {
+        free(log);
+        return NULL;
+    }
+    log->segment = setup->segment;
+    log->journal = setup->journal;
+    log->salvage = setup->salvage;
+    log->salvaged = load(&setup->journal->batch->salvaged);
+    log->block = segment_logger(setup->segment);
+    log->format = setup->format;
+    log->owner = setup->owner;
+    log->targets = setup->targets;
+    log->target = log_targets_find(setup->targets, load(&setup->journal->batch->target));
+    log->inherited = batch_is_open(log);
     log->sink.fd = -1;
+    for (uint32_t i = 0; i < setup->targets->count; i++)
+        log->host[i].sink.fd = -1;
     return log;
 }
 
 /* The old sink is closed last: a pipe that is open again keeps what its reader has not read. */
-void access_log_use(struct access_log *log, const struct log_sink *sink)
+void access_log_use(struct access_log *log, uint32_t target, const struct log_sink *sink)
 {
-    struct log_sink old = log->sink;
-    bool first = log->sinks++ == 0;
+    struct log_sink *place = target == 0 ? &log->sink : &log->host[target - 1].sink, old = *place;
 
-    log->sink = *sink;
-    if (sink->fd >= 0 && batch_is_open(log)) {
-        continue_batch(log);
-        if (first)
+    *place = *sink;
+    if (sink->fd >= 0 && batch_is_open(log) && target == log->target) {
+        continue_batch(log, sink->fd);
+        if (log->inherited)
             report_continued(log);
+        log->inherited = false;
     }
     log_sink_close(&old);
 }
 
 void access_log_free(struct access_log *log)
 {
-    if (log != NULL)
-        log_sink_close(&log->sink);
+    if (log == NULL)
+        return;
+    log_sink_close(&log->sink);
+    for (uint32_t i = 0; i < log->targets->count; i++)
+        log_sink_close(&log->host[i].sink);
+    free(log->host);
     free(log);
 }
 

@@ -3,7 +3,10 @@
  * before it is written (struct segment_logger, journal.h), so that the logger that replaces a dead
  * one neither loses nor repeats lines. A target that takes nothing holds up neither the logger nor
  * the other log: the batch waits. The rings belong to the workers: any content is safe, and a worker
- * that logs faster than this process writes does not hold up the others. The logger.
+ * that logs faster than this process writes does not hold up the others.
+ *
+ * A batch is for one target (targets.h). If the file of a host takes no lines, they are counted as lost,
+ * so that it does not hold up the other hosts. The logger.
  */
 #ifndef DAEMON_LOGGER_ACCESS_LOG_H
 #define DAEMON_LOGGER_ACCESS_LOG_H
@@ -13,25 +16,32 @@
 #include "daemon/logger/journal.h"
 #include "daemon/logger/salvage.h"
 #include "daemon/logger/sink.h"
+#include "daemon/logger/targets.h"
 
 #include <stdbool.h>
 
 struct access_log;
 
-/*
- * SEGMENT, JOURNAL, SALVAGE and OWNER are borrowed. The lines of SALVAGE come first. The log has no
- * sink yet. NULL: out of memory.
- */
-struct access_log *access_log_new(const struct segment *segment, const struct log_journal *journal,
-                                  const struct salvage *salvage, enum log_format format,
-                                  const struct log_owner *owner);
+/* All borrowed. */
+struct access_log_setup {
+    const struct segment *segment;
+    const struct log_journal *journal;
+    const struct salvage *salvage; /* its lines come first */
+    const struct log_targets *targets;
+    const struct log_owner *owner;
+    enum log_format format;
+};
+
+/* The log has no sinks yet. NULL: out of memory. */
+struct access_log *access_log_new(const struct access_log_setup *setup);
 void access_log_free(struct access_log *log);
 
 /*
- * Continues in *SINK, which it owns, after a start or a rotation. No line is lost, because lines
+ * Continues TARGET in *SINK, which it owns, after a start or a rotation. No line is lost, because lines
  * stay in the rings until they are written. Also continues the batch that another logger left.
+ * Nothing is written before target 0 has a sink, which therefore comes last at the start.
  */
-void access_log_use(struct access_log *log, const struct log_sink *sink);
+void access_log_use(struct access_log *log, uint32_t target, const struct log_sink *sink);
 
 enum access_log_state {
     ACCESS_LOG_IDLE,    /* there were no lines */

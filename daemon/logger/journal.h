@@ -29,6 +29,8 @@ struct log_batch {
     _Atomic uint64_t begin; /* where the part for this target begins; an earlier one has the rest */
     _Atomic uint64_t done;  /* bytes that the targets have */
     _Atomic uint64_t fed;   /* bytes that were put into the pipe; more than done: not yet empty */
+    _Atomic uint64_t target;         /* log_targets_key() of the file that all lines are for */
+    _Atomic uint64_t lost_after;     /* log_lost after the batch */
     _Atomic uint64_t salvaged;       /* words of the salvage that are written */
     _Atomic uint64_t salvaged_after; /* the same after the batch */
     _Atomic uint32_t stream;         /* the target is not a regular file */

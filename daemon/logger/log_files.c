@@ -1,16 +1,22 @@
 #include "daemon/logger/log_files.h"
 
+#include "common/units.h"
 #include "daemon/base/service.h"
 #include "daemon/config/log_target.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+enum { RESERVE = 48 }; /* descriptors of the master for all else but listen sockets */
 
 /* Opening one */
 
@@ -78,56 +84,140 @@ int log_file_open(const char *text, int fallback, char *why, size_t size)
     return fd;
 }
 
-/* Both */
+/* All */
 
 static const struct {
     const char *name;
     int fallback;
 } logs[] = {[LOG_ACCESS] = {"access", STDOUT_FILENO}, [LOG_ERROR] = {"error", STDERR_FILENO}};
 
-static const char *text_of(const struct log_files *files, enum log_kind log)
+uint32_t log_files_count(const struct log_files *files)
 {
+    return LOG_KINDS + files->targets.count;
+}
+
+static int *place_of(const struct log_files *files, uint32_t log)
+{
+    return log < LOG_KINDS ? (int *)(uintptr_t)&files->fd[log] : &files->host_fd[log - LOG_KINDS];
+}
+
+int log_files_fd(const struct log_files *files, uint32_t log)
+{
+    return *place_of(files, log);
+}
+
+static const char *text_of(const struct log_files *files, uint32_t log)
+{
+    if (log >= LOG_KINDS)
+        return files->targets.path[log - LOG_KINDS];
     return log == LOG_ACCESS ? files->config->log_access : files->config->log_error;
 }
 
-static bool is_off(const struct log_files *files, enum log_kind log)
+static bool is_off(const struct log_files *files, uint32_t log)
 {
     return strcmp(text_of(files, log), "off") == 0;
 }
 
-bool log_files_lack(const struct log_files *files, enum log_kind log)
+/* The logger works while it has the access log, so that there is one if a host has its own. */
+static bool is_needed(const struct log_files *files, uint32_t log)
 {
-    return files->fd[log] < 0 && !is_off(files, log);
+    return !is_off(files, log) || files->targets.count > 0;
 }
 
-void log_files_lose(struct log_files *files, enum log_kind log)
+bool log_files_lack(const struct log_files *files, uint32_t log)
 {
-    if (files->fd[log] >= 0)
-        close(files->fd[log]);
-    files->fd[log] = -1;
+    return log_files_fd(files, log) < 0 && is_needed(files, log);
 }
 
-int log_files_restore(struct log_files *files, enum log_kind log, char *why, size_t size)
+void log_files_lose(struct log_files *files, uint32_t log)
 {
+    int *fd = place_of(files, log);
+
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+/* A pipe or a terminal could be slow, and a slow log of one host would hold up all others. */
+static int open_host_file(const char *path, char *why, size_t size)
+{
+    int fd = log_file_open(path, -1, why, size);
+    struct stat file;
+
+    if (fd < 0 || (fstat(fd, &file) == 0 && !S_ISFIFO(file.st_mode) && !isatty(fd)))
+        return fd;
+    close(fd);
+    snprintf(why, size, "a pipe or terminal can only be [log] access");
+    return -1;
+}
+
+int log_files_restore(struct log_files *files, uint32_t log, char *why, size_t size)
+{
+    const char *text = is_off(files, log) ? "/dev/null" : text_of(files, log);
     char cause[128];
+    int fd;
 
-    files->fd[log] = log_file_open(text_of(files, log), logs[log].fallback, cause, sizeof(cause));
-    if (files->fd[log] >= 0)
+    if (log < LOG_KINDS)
+        fd = log_file_open(text, logs[log].fallback, cause, sizeof(cause));
+    else
+        fd = open_host_file(text, cause, sizeof(cause));
+    *place_of(files, log) = fd;
+    if (fd >= 0)
+        return 0;
+    if (log < LOG_KINDS)
+        snprintf(why, size,
+                 "cannot open the %s log %s: %s (set log.%s to a file that the server may write, "
+                 "or to - for the terminal)",
+                 logs[log].name, text, cause, logs[log].name);
+    else
+        snprintf(why, size,
+                 "cannot open the access log %s of a [host]: %s (set its access_log to a file that "
+                 "the server may write, or to off)",
+                 text, cause);
+    return -1;
+}
+
+int log_files_check(const struct config *config, char *why, size_t size)
+{
+    size_t count = log_targets_count(config), needed = LOG_FILES_DESCRIPTORS * count + RESERVE;
+    struct rlimit limit;
+
+    if (count == 0 || getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_max >= needed)
         return 0;
     snprintf(why, size,
-             "cannot open the %s log %s: %s (set log.%s to a file that the server may write, or to "
-             "- for the terminal)",
-             logs[log].name, text_of(files, log), cause, logs[log].name);
+             "%zu %s of [host] sections: the master needs %zu descriptors (%d for each, and %d), "
+             "but %" PRIu64 " are allowed (raise the limit: ulimit -n)",
+             count, units_plural(count, "access log", "access logs"), needed, LOG_FILES_DESCRIPTORS,
+             RESERVE, (uint64_t)limit.rlim_max);
     return -1;
+}
+
+/* Makes the targets, and room for their descriptors. */
+static int make_targets(struct log_files *files, const struct config *config, char *why,
+                        size_t size)
+{
+    if (log_files_check(config, why, size) != 0)
+        return -1;
+    if (log_targets_make(&files->targets, config) == 0)
+        files->host_fd = malloc((files->targets.count + 1) * sizeof(*files->host_fd));
+    if (files->host_fd == NULL) {
+        log_targets_free(&files->targets);
+        snprintf(why, size, "out of memory");
+        return -1;
+    }
+    for (uint32_t i = 0; i < files->targets.count; i++)
+        files->host_fd[i] = -1;
+    return 0;
 }
 
 int log_files_open(struct log_files *files, const struct config *config, char *why, size_t size)
 {
     *files = LOG_FILES_NONE;
     files->config = config;
-    for (int log = 0; log < LOG_KINDS; log++) {
-        if (is_off(files, (enum log_kind)log) ||
-            log_files_restore(files, (enum log_kind)log, why, size) == 0)
+    if (make_targets(files, config, why, size) != 0)
+        return -1;
+    for (uint32_t log = 0; log < log_files_count(files); log++) {
+        if (!is_needed(files, log) || log_files_restore(files, log, why, size) == 0)
             continue;
         log_files_close(files);
         return -1;
@@ -135,12 +225,16 @@ int log_files_open(struct log_files *files, const struct config *config, char *w
     return 0;
 }
 
+/* The hosts keep their entries. */
 int log_files_reopen(struct log_files *files, char *why, size_t size)
 {
     struct log_files opened;
+    struct log_targets targets = files->targets;
 
     if (log_files_open(&opened, files->config, why, size) != 0)
         return -1;
+    files->targets = opened.targets;
+    opened.targets = targets;
     log_files_close(files);
     *files = opened;
     return 0;
@@ -148,6 +242,9 @@ int log_files_reopen(struct log_files *files, char *why, size_t size)
 
 void log_files_close(struct log_files *files)
 {
-    for (int log = 0; log < LOG_KINDS; log++)
-        log_files_lose(files, (enum log_kind)log);
+    for (uint32_t log = 0; log < log_files_count(files); log++)
+        log_files_lose(files, log);
+    free(files->host_fd);
+    log_targets_free(&files->targets);
+    files->host_fd = NULL;
 }

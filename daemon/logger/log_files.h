@@ -1,5 +1,5 @@
 /*
- * The descriptors of both logs. The master opens and reopens them, because the logger has no
+ * The descriptors of all logs. The master opens and reopens them, because the logger has no
  * rights, and passes them to the logger (process.h). The master.
  */
 #ifndef DAEMON_LOG_FILES_H
@@ -7,14 +7,21 @@
 
 #include "daemon/base/messages.h"
 #include "daemon/config/config.h"
+#include "daemon/logger/targets.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
+/* A log has a number: enum log_kind, or LOG_KINDS + n for the file targets.path[n]. */
 struct log_files {
-    const struct config *config; /* names the targets; borrowed */
+    const struct config *config; /* names the logs of enum log_kind; borrowed */
     int fd[LOG_KINDS];           /* -1: off, lost, or not opened */
+    struct log_targets targets;  /* of the access log; also which host has which */
+    int *host_fd;                /* [targets.count] */
 };
+
+/* Descriptors that the master may need for each file of a [host]: at a reload and a rotation at once. */
+enum { LOG_FILES_DESCRIPTORS = 4 };
 
 #define LOG_FILES_NONE ((struct log_files){.fd = {-1, -1}})
 
@@ -25,18 +32,30 @@ struct log_files {
  */
 int log_file_open(const char *text, int fallback, char *why, size_t size);
 
-/* Opens the logs of CONFIG, except those that are off. Returns 0, or -1 with WHY and none open. */
+/* Checks that the process may have the descriptors for the logs of CONFIG. Returns 0, or -1 with WHY. */
+int log_files_check(const struct config *config, char *why, size_t size);
+
+/*
+ * Opens the logs of CONFIG, except those that are off; no host has an entry in the targets yet. If only
+ * [log] access is off, /dev/null takes its place. Returns 0, or -1 with WHY and none open.
+ */
 int log_files_open(struct log_files *files, const struct config *config, char *why, size_t size);
 
 /* Opens them again, for example after a rotation. Returns 0, or -1 with WHY and the old ones. */
 int log_files_reopen(struct log_files *files, char *why, size_t size);
 
+/* Number of logs. */
+uint32_t log_files_count(const struct log_files *files);
+
+/* The descriptor of LOG; -1: none. */
+int log_files_fd(const struct log_files *files, uint32_t log);
+
 /* The receiver of one log has gone: closes it, and tries to open it. 0, or -1 with WHY. */
-void log_files_lose(struct log_files *files, enum log_kind log);
-int log_files_restore(struct log_files *files, enum log_kind log, char *why, size_t size);
+void log_files_lose(struct log_files *files, uint32_t log);
+int log_files_restore(struct log_files *files, uint32_t log, char *why, size_t size);
 
 /* True if a log is neither open nor off. */
-bool log_files_lack(const struct log_files *files, enum log_kind log);
+bool log_files_lack(const struct log_files *files, uint32_t log);
 
 void log_files_close(struct log_files *files);
 

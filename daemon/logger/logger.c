@@ -36,10 +36,11 @@ struct logger {
     const struct log_journal *journal;
     const struct salvage *salvage;
     const struct config *config;
+    const struct log_targets *targets;
     struct log_owner owner; /* of both logs */
     struct access_log *access;
     struct error_log *error;
-    uint32_t number[LOG_KINDS]; /* of the request that opened it */
+    uint32_t *number; /* [LOG_KINDS + targets->count]: of the request that opened the log */
     struct event_base *base;
     struct channel *channel; /* to the master */
     struct event *doorbell, *timer;
@@ -51,7 +52,7 @@ struct logger {
 /* Messages to and from the master */
 
 /* The master opens it again: the receiver may have been restarted. */
-static void on_lost(void *context, enum log_kind log)
+static void on_lost(void *context, uint32_t log)
 {
     struct logger *logger = context;
     const struct message_log message = {log, logger->number[log]};
@@ -59,22 +60,33 @@ static void on_lost(void *context, enum log_kind log)
     channel_send(logger->channel, MESSAGE_LOG_LOST, &message, sizeof(message), -1, false);
 }
 
-/* A log is opened, or opened again after a rotation. The access log comes first. */
+/* The text that names the log. */
+static const char *text_of(const struct logger *logger, uint32_t log)
+{
+    if (log >= LOG_KINDS)
+        return logger->targets->path[log - LOG_KINDS];
+    return log == LOG_ACCESS ? logger->config->log_access : logger->config->log_error;
+}
+
+/* A log is opened, or opened again after a rotation. The error log comes last, the access log before it. */
 static void use_file(struct logger *logger, const struct message_log *message, int fd)
 {
-    const struct config *config = logger->config;
-    bool access = message->log == LOG_ACCESS;
-    const struct log_sink sink =
-        log_sink_make(access ? config->log_access : config->log_error, fd, config->server_name);
+    uint32_t log = message->log;
+    struct log_sink sink;
 
-    logger->number[message->log] = message->number;
-    if (access)
-        access_log_use(logger->access, &sink);
-    else
+    if (log >= LOG_KINDS + logger->targets->count) {
+        close(fd);
+        return;
+    }
+    sink = log_sink_make(text_of(logger, log), fd, logger->config->server_name);
+    logger->number[log] = message->number;
+    if (log == LOG_ERROR)
         error_log_use(logger->error, &sink);
+    else
+        access_log_use(logger->access, log == LOG_ACCESS ? 0 : log - LOG_KINDS + 1, &sink);
     if (fd < 0)
-        on_lost(logger, (enum log_kind)message->log); /* out of descriptors */
-    if (!access)
+        on_lost(logger, log); /* out of descriptors */
+    if (log == LOG_ERROR)
         atomic_store_explicit(&logger->block->logs_done, message->number, memory_order_release);
 }
 
@@ -234,20 +246,32 @@ static int enter_sandbox(const struct logger_setup *setup)
     return sandbox_enter(&sandbox);
 }
 
+static int make_logs(struct logger *logger, const struct logger_setup *setup)
+{
+    const struct access_log_setup access = {.segment = setup->segment,
+                                            .journal = setup->journal,
+                                            .salvage = setup->salvage,
+                                            .targets = setup->targets,
+                                            .owner = &logger->owner,
+                                            .format = (enum log_format)setup->config->log_format};
+
+    logger->number = calloc(LOG_KINDS + setup->targets->count, sizeof(*logger->number));
+    logger->access = access_log_new(&access);
+    logger->error = error_log_new(setup->segment, &logger->owner);
+    return logger->number != NULL && logger->access != NULL && logger->error != NULL ? 0 : -1;
+}
+
 static int set_up(struct logger *logger, const struct logger_setup *setup)
 {
     logger->segment = setup->segment;
     logger->block = segment_logger(setup->segment);
     logger->journal = setup->journal;
     logger->salvage = setup->salvage;
+    logger->targets = setup->targets;
     logger->config = setup->config;
     logger->owner = (struct log_owner){on_lost, logger};
-    if (segment_restrict_logger(setup->segment) != 0)
-        return -1;
-    logger->access = access_log_new(setup->segment, setup->journal, setup->salvage,
-                                    (enum log_format)setup->config->log_format, &logger->owner);
-    logger->error = error_log_new(setup->segment, &logger->owner);
-    if (logger->access == NULL || logger->error == NULL || enter_sandbox(setup) != 0)
+    if (segment_restrict_logger(setup->segment) != 0 || make_logs(logger, setup) != 0 ||
+        enter_sandbox(setup) != 0)
         return -1;
     return open_loop(logger, setup);
 }
@@ -261,6 +285,7 @@ static void tear_down(struct logger *logger)
     loop_free_event(logger->timer);
     if (logger->base != NULL)
         event_base_free(logger->base);
+    free(logger->number);
     free(logger);
 }
 

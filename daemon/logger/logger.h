@@ -19,6 +19,7 @@ struct logger_setup {
     struct segment *segment;
     const struct log_journal *journal;
     const struct salvage *salvage;
+    const struct log_targets *targets;
     int doorbell;   /* eventfd: written when a ring is half full */
     int command_fd; /* its end of the channel to the master */
     int lock_fd;    /* the lock of the pid file, held while any process of the daemon lives */

@@ -19,10 +19,10 @@ enum { QUEUED_BYTES_MAX = 64 * 1024 }; /* a logger with so many unread messages 
 /* Messages to the logger */
 
 /* Returns false if the channel does not take it. */
-static bool send_file(const struct logger_process *process, enum log_kind log)
+static bool send_file(const struct logger_process *process, uint32_t log)
 {
     const struct message_log message = {log, process->number};
-    int copy = fcntl(process->files->fd[log], F_DUPFD_CLOEXEC, 0);
+    int copy = fcntl(log_files_fd(process->files, log), F_DUPFD_CLOEXEC, 0);
 
     if (copy >= 0 && channel_send(process->channel, MESSAGE_LOG_FILE, &message, sizeof(message),
                                   copy, true) == 0)
@@ -39,21 +39,30 @@ static void retry_in_a_second(const struct logger_process *process)
     event_add(process->retry, &second);
 }
 
-/* Log by log; the logger has carried out the request when it has the last one. */
+static void send_or_retry(const struct logger_process *process, uint32_t log)
+{
+    if (log_files_fd(process->files, log) >= 0 && !send_file(process, log))
+        event_log(LEVEL_ERROR, "cannot pass a log to the logger: %s", strerror(errno));
+    if (log_files_lack(process->files, log))
+        retry_in_a_second(process);
+}
+
+/*
+ * Log by log: first the files of hosts, because the logger begins when it has the access log. It has
+ * carried out the request when it has the last one.
+ */
 void logger_process_send_files(struct logger_process *process, uint32_t number)
 {
     process->number = number;
     if (process->channel == NULL)
         return;
-    for (int log = 0; log < LOG_KINDS; log++) {
-        if (process->files->fd[log] >= 0 && !send_file(process, (enum log_kind)log))
-            event_log(LEVEL_ERROR, "cannot pass a log to the logger: %s", strerror(errno));
-        if (log_files_lack(process->files, (enum log_kind)log))
-            retry_in_a_second(process);
-    }
+    for (uint32_t log = LOG_KINDS; log < log_files_count(process->files); log++)
+        send_or_retry(process, log);
+    for (uint32_t log = 0; log < LOG_KINDS; log++)
+        send_or_retry(process, log);
 }
 
-static void restore(struct logger_process *process, enum log_kind log)
+static void restore(struct logger_process *process, uint32_t log)
 {
     char why[512];
 
@@ -64,7 +73,8 @@ static void restore(struct logger_process *process, enum log_kind log)
         return;
     }
     if (!process->failing)
-        event_log(LEVEL_ERROR, "%s; its lines stay in memory", why);
+        event_log(LEVEL_ERROR, "%s; its lines %s", why,
+                  log < LOG_KINDS ? "stay in memory" : "are lost meanwhile");
     process->failing = true;
     retry_in_a_second(process);
 }
@@ -74,9 +84,9 @@ static void on_retry(evutil_socket_t fd, short what, void *argument)
     struct logger_process *process = argument;
 
     (void)fd, (void)what;
-    for (int log = 0; log < LOG_KINDS; log++)
-        if (log_files_lack(process->files, (enum log_kind)log))
-            restore(process, (enum log_kind)log);
+    for (uint32_t log = 0; log < log_files_count(process->files); log++)
+        if (log_files_lack(process->files, log))
+            restore(process, log);
 }
 
 /* Messages of the logger */
@@ -101,9 +111,9 @@ static void on_report(void *owner, int kind, const void *data, size_t length, in
         channel_fail(process->channel, "lost more logs than it received");
         return;
     }
-    if (lost->number != process->number)
-        return; /* it has been opened again meanwhile */
-    log_files_lose(process->files, (enum log_kind)lost->log);
+    if (lost->number != process->number || lost->log >= log_files_count(process->files))
+        return; /* it has been opened again, or is none any more */
+    log_files_lose(process->files, lost->log);
     retry_in_a_second(process);
 }
 
@@ -129,7 +139,7 @@ static void send_finish(const struct logger_process *process)
 }
 
 /*
- * AFTER_FORK closes the channel in the child, and would close the journal. Returns the child's pid,
+ * AFTER_FORK closes the channel in the child, and would close the journal; *PROCESS is gone then. Returns the child's pid,
  * or -1 with errno.
  */
 static pid_t fork_logger(struct logger_process *process, struct logger_setup *setup, int command_fd,
@@ -137,6 +147,7 @@ static pid_t fork_logger(struct logger_process *process, struct logger_setup *se
 {
     struct log_journal journal = process->journal;
     struct salvage salvage = *process->salvage;
+    const struct log_targets *targets = &process->files->targets;
     pid_t pid;
 
     fflush(NULL);
@@ -148,6 +159,7 @@ static pid_t fork_logger(struct logger_process *process, struct logger_setup *se
     after_fork(context);
     setup->journal = &journal;
     setup->salvage = &salvage;
+    setup->targets = targets;
     setup->command_fd = command_fd;
     exit(logger_run(setup));
 }

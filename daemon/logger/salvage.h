@@ -1,12 +1,14 @@
 /*
  * The lines that a killed server left in its log rings. If the logger was killed, too, nothing
  * writes them. The next server of the same name copies the records before it replaces the shared
- * memory, and its logger writes them. Any content of the rings is safe.
+ * memory, and its logger writes them. Any content of the rings is safe. The records have the number of
+ * a target (targets.h) in place of that of a host.
  */
 #ifndef DAEMON_LOGGER_SALVAGE_H
 #define DAEMON_LOGGER_SALVAGE_H
 
 #include "common/segment.h"
+#include "daemon/logger/log_files.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -17,11 +19,19 @@ struct salvage {
 };
 
 /*
- * Copies the unwritten records from SEGMENT, which a dead instance left. ACCESS_FD is the access log:
- * a batch that was being written there and is complete is not copied; the part of one is cut off. The
- * caller holds the lock of the instance. The master.
+ * Copies the unwritten records from SEGMENT, which a dead instance left. FILES are the logs that are
+ * open now: a batch that was being written to one of them and is complete is not copied; the part of
+ * one is cut off. The caller holds the lock of the instance. The master.
  */
-void salvage_read(struct salvage *salvage, const struct segment *segment, int access_fd);
+void salvage_read(struct salvage *salvage, const struct segment *segment,
+                  const struct log_files *files);
 void salvage_free(struct salvage *salvage);
+
+/* The targets change from those of BEFORE to those of AFTER. While no logger has SALVAGE. The master. */
+void salvage_renumber(struct salvage *salvage, const struct log_targets *before,
+                      const struct log_targets *after);
+
+/* The target of RECORD of a salvage. */
+uint32_t salvage_target(const uint64_t *record, const struct log_targets *targets);
 
 #endif

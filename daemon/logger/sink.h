@@ -16,7 +16,7 @@
 
 /* Informs the owner of a log that its receiver has gone: the sink is not written to any more. */
 struct log_owner {
-    void (*lost)(void *context, enum log_kind log);
+    void (*lost)(void *context, uint32_t log); /* its number (log_files.h) */
     void *context;
 };
 

@@ -203,6 +203,34 @@ int host_table_assign(struct host_table *table, struct segment *segment,
     return 0;
 }
 
+int host_table_assign_logs(const struct host_table *table, const struct config *config,
+                           struct log_targets *targets, char *why, size_t size)
+{
+    if (targets->count == 0)
+        return 0;
+    if (log_targets_reserve(targets, table->room) != 0) {
+        snprintf(why, size, "out of memory");
+        return -1;
+    }
+    for (size_t i = 0; i < config->host_count; i++) {
+        uint32_t target = log_targets_of_config(targets, &config->hosts[i]);
+        uint32_t entry = table->place[i + 1].entry;
+
+        if (target == 0)
+            continue;
+        if (entry == table->place[0].entry) {
+            snprintf(
+                why, size,
+                "[host %s] cannot have an access_log: the table of hosts has %u entries, and a "
+                "restart or an upgrade makes another one (at most %d)",
+                config->hosts[i].names[0], table->room, SEGMENT_HOSTS_MAX);
+            return -1;
+        }
+        targets->of_entry[entry] = (uint16_t)target;
+    }
+    return 0;
+}
+
 void host_table_commit(struct host_table *table, const struct segment *segment)
 {
     free_entries(table, segment, table->previous, table->previous_count, table->place,

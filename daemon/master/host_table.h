@@ -7,6 +7,7 @@
 
 #include "common/segment.h"
 #include "daemon/config/config.h"
+#include "daemon/logger/targets.h"
 #include "daemon/transaction/host_counts.h"
 
 struct host_entry {
@@ -34,6 +35,13 @@ uint32_t host_table_room(const struct config *config);
  */
 int host_table_assign(struct host_table *table, struct segment *segment,
                       const struct config *config, char *why, size_t size);
+
+/*
+ * Assigns TARGETS, those of CONFIG, to the entries of its hosts, which host_table_assign() has made last.
+ * Returns 0, or -1 with WHY: a host with a log of its own has no entry of its own.
+ */
+int host_table_assign_logs(const struct host_table *table, const struct config *config,
+                           struct log_targets *targets, char *why, size_t size);
 
 /* Frees the entries of hosts that are no longer configured. */
 void host_table_commit(struct host_table *table, const struct segment *segment);

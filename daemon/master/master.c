@@ -395,7 +395,7 @@ static void on_killed_server(void *context, const struct segment *segment)
 {
     struct server *server = context;
 
-    salvage_read(&server->salvage, segment, server->logs.fd[LOG_ACCESS]);
+    salvage_read(&server->salvage, segment, &server->logs);
 }
 
 /* Inherits the lock of the old master, or acquires a new one. */
@@ -505,7 +505,10 @@ static int make_parts(struct master *master)
     if (lifecycle_init(&master->life, server->base, actions, master) != 0 ||
         master->upgrade == NULL || master->memory_watch == NULL || make_reload(master) != 0)
         return fail("out of memory");
-    if (host_table_assign(&server->hosts, &server->segment, server->config, why, sizeof(why)) != 0)
+    if (host_table_assign(&server->hosts, &server->segment, server->config, why, sizeof(why)) !=
+            0 ||
+        host_table_assign_logs(&server->hosts, server->config, &server->logs.targets, why,
+                               sizeof(why)) != 0)
         return fail(why);
     if (capacity_prepare(server, server->config->workers_processes, server->config->workers_threads,
                          why, sizeof(why)) != 0)

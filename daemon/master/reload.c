@@ -188,7 +188,9 @@ static int prepare(struct reload *reload, char *why, size_t size)
     }
     if (prepare_sockets(server, why, size) == 0) {
         if (host_table_assign(&server->hosts, &server->segment, server->config, why, size) == 0) {
-            if (server_load_certificates(server, why, size) == 0) {
+            if (host_table_assign_logs(&server->hosts, server->config, &reload->logs.targets, why,
+                                       size) == 0 &&
+                server_load_certificates(server, why, size) == 0) {
                 reload->previous_tls = previous;
                 return 0;
             }
@@ -340,7 +342,8 @@ static void take_over_logs(struct reload *reload, const struct config *previous)
 {
     struct server *server = reload->setup.server;
 
-    if (logs_differ(previous, server->config)) {
+    if (logs_differ(previous, server->config) ||
+        !log_targets_equal(&server->logs.targets, &reload->logs.targets)) {
         supervisor_replace_logs(reload->setup.supervisor, &reload->logs);
         reload->logs = LOG_FILES_NONE;
         return;

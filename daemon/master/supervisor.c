@@ -621,6 +621,8 @@ uint32_t supervisor_reopen_logs(struct supervisor *supervisor, char *why, size_t
 
 void supervisor_replace_logs(struct supervisor *supervisor, const struct log_files *logs)
 {
+    salvage_renumber(&supervisor->server->salvage, &supervisor->server->logs.targets,
+                     &logs->targets);
     log_files_close(&supervisor->server->logs);
     supervisor->server->logs = *logs;
     logger_process_restart(&supervisor->logger);

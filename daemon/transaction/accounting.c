@@ -15,6 +15,9 @@
  */
 enum { DURATION_WORD = 2, BODY_WORD = 3 };
 
+/* The format version in word 0. A record of a host without a log has none, until it is counted. */
+static const uint64_t version_mask = UINT64_C(0xff) << 32;
+
 static const uint64_t body_mask = (UINT64_C(1) << LOG_BODY_BITS) - 1; /* of BODY_WORD */
 
 /* Many slow clients must not reserve the whole ring. */
@@ -73,6 +76,8 @@ void accounting_pack(const struct transaction *transaction, int status, enum out
     memcpy(record.address, transaction->address, sizeof(record.address));
     output->last_record = output->records + output->record_words;
     output->record_words += log_record_pack(&record, output->last_record);
+    if (!transaction->site->logged)
+        *output->last_record &= ~version_mask;
     PROBE_RESPONSE(transaction->state, status, outcome, body_bytes);
     if (transaction->client->requests++ > 0)
         metric_add(context->metrics, METRIC_requests_keepalive, 1);
@@ -153,7 +158,7 @@ void accounting_finish(struct transaction_context *context, uint64_t *record, ui
 
     PROBE_RESPONSE_SENT(status, outcome, body_bytes, duration);
     record[DURATION_WORD] = duration;
-    if (context->ring != NULL)
+    if (context->ring != NULL && (record[0] & version_mask) != 0)
         append_to_ring(context, record);
     assert((size_t)status < ARRAY_LENGTH(metric_of_status) && metric_of_status[status] != 0);
     metric_add(context->metrics, (enum metric)metric_of_status[status], 1);

@@ -102,7 +102,7 @@ struct transaction_context {
     _Atomic uint64_t *metrics;
     struct histogram *latency;               /* by outcome */
     struct segment_host_counts *host_counts; /* by entry; NULL: hosts are not counted */
-    struct log_ring *ring;                   /* NULL: access log off */
+    struct log_ring *ring;                   /* NULL: all access logs are off */
     bool ring_half_full;                     /* and the logger has been woken */
     uint64_t ring_reserved;                  /* words reserved for responses that are being sent */
     uint64_t log_wait_from_ns; /* monotonic; 0: no connection waits for space in the ring */

@@ -3,6 +3,7 @@
 #include "common/macros.h"
 #include "daemon/base/events.h"
 #include "daemon/base/hash.h"
+#include "daemon/config/hosts.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -219,6 +220,7 @@ static int fill(struct site *site, const struct mime_table *mime)
     site->fallback = own != NULL ? own->fallback : config->files_fallback;
     site->error_pages = own != NULL ? own->error_pages : config->files_error_pages;
     site->autoindex = own != NULL ? own->autoindex : config->files_autoindex;
+    site->logged = config_host_is_logged(config, own);
     fill_source(site, mime);
     return header_rules_of_host(config, own, &site->headers) == 0 &&
                    redirect_rules_of_host(config, own, &site->redirects) == 0 &&

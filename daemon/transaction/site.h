@@ -23,6 +23,7 @@ struct site {
     const char *fallback;
     const char *error_pages;
     bool autoindex;
+    bool logged; /* in the access log, or one of its own */
     struct files_root root;
     bool shares_root; /* the descriptors belong to site 0 */
     struct header_rules headers;

@@ -5,6 +5,7 @@
 #include "common/segment_writer.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
+#include "daemon/config/hosts.h"
 #include "daemon/connection/give.h"
 #include "daemon/connection/handshake.h"
 #include "daemon/connection/lifecycle.h"
@@ -376,7 +377,7 @@ static void init_slot(struct serving_thread *thread)
         host_counts_claim(context->host_counts, context->worker->host_places,
                           context->worker->sites.count);
     }
-    if (strcmp(context->worker->config->log_access, "off") != 0)
+    if (config_hosts_log_any(context->worker->config))
         context->ring = &thread->ring;
     thread->ring = segment_ring(segment, thread->slot);
     log_ring_resume(&thread->ring, LOG_RECORD_WORDS_MAX);

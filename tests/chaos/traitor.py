@@ -132,6 +132,7 @@ level = debug
 listen = 127.0.0.1:{self.metrics_port}
 [host a.example]
 [host b.example *.b.example]
+access_log = {self.directory}/b.log
 """
 
     def control(self, line):
@@ -454,8 +455,10 @@ def judge_batch(server, batch, faults):
 def read_access_log(server, faults):
     """Counts the marks of all lines. Every line must be complete and printable."""
     marks = collections.Counter()
-    with open(os.path.join(server.directory, "access.log"), "rb") as file:
-        for line in file:
+    for name in ("access.log", "b.log"):
+        with open(os.path.join(server.directory, name), "rb") as file:
+            lines = file.readlines()
+        for line in lines:
             faults.unless(line.endswith(b"\n") and CONTROL_BYTES.search(line) is None, f"log line {line[:200]!r}")
             if server.format == "json":
                 try:

@@ -6,7 +6,7 @@
 
 #include <sys/mman.h>
 
-static void nothing_lost(void *context, enum log_kind log)
+static void nothing_lost(void *context, uint32_t log)
 {
     (void)context, (void)log;
     MUST(false && "a file in memory takes all lines");
@@ -40,6 +40,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct log_owner owner = {nothing_lost, NULL};
     struct log_sink access_sink = memory_sink(), error_sink = memory_sink();
     const struct salvage salvage = {0};
+    char path[] = "host.log", *paths[] = {path};
+    uint16_t of_entry[] = {0, 1, 0, 1};
+    const struct log_targets targets = {paths, 1, of_entry, 4};
+    struct log_sink host_sink = memory_sink();
     struct log_journal journal;
     struct access_log *access;
     struct error_log *error;
@@ -51,17 +55,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     atomic_store(&segment_logger(&image)->batch_open, 0); /* the logger's own page */
     before = metric_get(segment_logger(&image)->metrics, METRIC_log_lines);
     MUST(log_journal_open(&journal) == 0);
-    access = access_log_new(&image, &journal, &salvage, LOG_FORMAT_COMBINED, &owner);
+    access = access_log_new(&(struct access_log_setup){.segment = &image,
+                                                       .journal = &journal,
+                                                       .salvage = &salvage,
+                                                       .targets = &targets,
+                                                       .owner = &owner,
+                                                       .format = LOG_FORMAT_COMBINED});
     error = error_log_new(&image, &owner);
     MUST(access != NULL && error != NULL);
-    access_log_use(access, &access_sink);
+    access_log_use(access, 1, &host_sink);
+    access_log_use(access, 0, &access_sink);
     error_log_use(error, &error_sink);
     for (int i = 0; i < 2; i++) {
         access_log_drain(access);
         error_log_drain(error);
         access_log_unwritten(&image, &journal, &salvage);
     }
-    MUST(check_lines(access_sink.fd) ==
+    MUST(check_lines(access_sink.fd) + check_lines(host_sink.fd) ==
          metric_get(segment_logger(&image)->metrics, METRIC_log_lines) - before);
     check_lines(error_sink.fd);
     access_log_free(access);

@@ -130,6 +130,9 @@ const char *attack_ring_records(const struct traitor *traitor, struct chance *ch
                                           .agent = {agent, strlen(agent)},
                                           .outcome = (uint8_t)chance_number(chance),
                                           .status = (uint16_t)chance_number(chance),
+                                          .host = (uint16_t)(chance_number(chance) & 1
+                                                                 ? chance_below(chance, 4)
+                                                                 : chance_number(chance)),
                                           .time_ns = chance_edge(chance),
                                           .duration_ns = chance_edge(chance),
                                           .body_bytes = chance_edge(chance)};

@@ -11,6 +11,7 @@ import sys
 import access  # noqa: F401
 import cors  # noqa: F401
 import first  # noqa: F401
+import host_logs  # noqa: F401
 import hosts  # noqa: F401
 import limits  # noqa: F401
 import logins  # noqa: F401

@@ -89,13 +89,14 @@ static void kind_route_descriptors_and_length_are_checked(void **state)
         expect(&examples[i]);
 }
 
-static void log_must_be_one_of_two(void **state)
+static void log_must_be_one_of_two_or_a_file_of_a_host(void **state)
 {
+    static const uint32_t most = LOG_KINDS + LOG_HOST_FILES_MAX;
     struct message_log *message = (struct message_log *)data;
 
     (void)state;
-    for (uint32_t log = 0; log < 4; log++) {
-        const char *fault = log < LOG_KINDS ? NULL : content;
+    for (uint32_t log = 0; log < most + 2; log = log == 2 ? most - 1 : log + 1) {
+        const char *fault = log < most ? NULL : content;
 
         *message = (struct message_log){.log = log};
         expect(&(struct example){ROUTE_LOGGING, MESSAGE_LOG_FILE, sizeof(*message), 1, fault});
@@ -252,7 +253,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kind_route_descriptors_and_length_are_checked),
-        cmocka_unit_test(log_must_be_one_of_two),
+        cmocka_unit_test(log_must_be_one_of_two_or_a_file_of_a_host),
         cmocka_unit_test(unread_bytes_must_match_length),
         cmocka_unit_test(ticket_keys_are_one_to_three),
         cmocka_unit_test(challenge_is_of_the_alphabet_of_base64url),

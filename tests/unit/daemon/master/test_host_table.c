@@ -192,6 +192,44 @@ static void hosts_beyond_the_table_share_the_first_entry(void **state)
     assert_string_equal(published(), "* e f - - ");
 }
 
+/* The hosts a to e, of which WITH has a file of its own. */
+static int assign_logs_of(const char *with, char *why, size_t size)
+{
+    char path[] = "/log", all[] = "/all", name[5][2], *names[5];
+    struct config_host hosts[5];
+    const struct config config = {
+        .log_access = all, .hosts = hosts, .host_count = ARRAY_LENGTH(hosts)};
+    struct log_targets targets;
+    int result;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(hosts); i++) {
+        memcpy(name[i], (const char[]){(char)('a' + i), '\0'}, 2);
+        names[i] = name[i];
+        hosts[i] = (struct config_host){
+            .names = &names[i], .name_count = 1, .access_log = *with == name[i][0] ? path : all};
+    }
+    assert_int_equal(log_targets_make(&targets, &config), 0);
+    result = host_table_assign_logs(&table, &config, &targets, why, size);
+    for (uint32_t i = 0; i < ROOM && result == 0; i++)
+        assert_int_equal(log_targets_of_entry(&targets, i), i == (uint32_t)(*with - 'a' + 1));
+    log_targets_free(&targets);
+    return result;
+}
+
+static void host_with_a_log_needs_an_entry_of_its_own(void **state)
+{
+    char why[256];
+
+    (void)state;
+    reload(&(struct names){{"a", "b", "c", "d", "e", NULL}});
+    assert_int_equal(assign_logs_of("a", why, sizeof(why)), 0);
+    assert_int_equal(assign_logs_of("d", why, sizeof(why)), 0);
+    assert_int_equal(assign_logs_of("e", why, sizeof(why)), -1);
+    assert_string_equal(why,
+                        "[host e] cannot have an access_log: the table of hosts has 5 entries, "
+                        "and a restart or an upgrade makes another one (at most 16384)");
+}
+
 static void room_is_twice_the_hosts(void **state)
 {
     static const struct {
@@ -215,6 +253,8 @@ int main(void)
         TEST(abandoned_reload_frees_its_entries),
         TEST(hosts_may_come_and_go_altogether),
         TEST(hosts_beyond_the_table_share_the_first_entry),
+        cmocka_unit_test_setup_teardown(host_with_a_log_needs_an_entry_of_its_own, set_up,
+                                        tear_down),
         cmocka_unit_test(room_is_twice_the_hosts),
     };
 

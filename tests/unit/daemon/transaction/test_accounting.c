@@ -55,7 +55,8 @@ static void at(unsigned ms)
 /* Appends a record of COUNT words; the counters say whether it was dropped. */
 static bool is_logged(uint64_t count)
 {
-    uint64_t record[LOG_RECORD_WORDS_MAX] = {count | UINT64_C(200) << 48};
+    uint64_t record[LOG_RECORD_WORDS_MAX] = {count | (uint64_t)LOG_RECORD_VERSION << 32 |
+                                             UINT64_C(200) << 48};
     uint64_t dropped = metric_get(block.metrics, METRIC_log_dropped);
 
     accounting_finish(&context, record, context.loop_now_ns);
@@ -90,6 +91,31 @@ static void wait_ends_with_space(void **state)
     assert_true(accounting_may_begin(&context));
     assert_false(context.log_dropping);
     assert_true(is_logged(16));
+}
+
+/* The server answers for a host whose log is off, and counts it. */
+static void record_of_a_host_without_a_log_is_counted_only(void **state)
+{
+    static const struct request request;
+    struct client client = {.requests = 0};
+
+    (void)state;
+    for (int logged = 0; logged <= 1; logged++) {
+        const struct site site = {.logged = logged};
+        const struct transaction transaction = {.context = &context,
+                                                .client = &client,
+                                                .address = client.address,
+                                                .request = &request,
+                                                .site = &site};
+        uint64_t requests = metric_get(block.metrics, METRIC_requests);
+        uint64_t head = atomic_load(&context.ring->words->head);
+
+        context.output.record_words = 0;
+        accounting_pack(&transaction, 200, OUTCOME_HIT, 0);
+        accounting_finish_all(&context, context.output.records, context.output.record_words);
+        assert_int_equal(metric_get(block.metrics, METRIC_requests), requests + 1);
+        assert_int_equal(atomic_load(&context.ring->words->head) > head, logged);
+    }
 }
 
 static void wait_ends_after_timeout_and_records_are_dropped(void **state)
@@ -169,6 +195,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(wait_ends_with_space, set_up),
+        cmocka_unit_test_setup(record_of_a_host_without_a_log_is_counted_only, set_up),
         cmocka_unit_test_setup(wait_ends_after_timeout_and_records_are_dropped, set_up),
         cmocka_unit_test_setup(progress_restarts_the_wait, set_up),
         cmocka_unit_test_setup(dropping_ends_when_half_of_the_ring_is_free, set_up),
