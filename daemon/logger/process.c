@@ -139,8 +139,8 @@ static void send_finish(const struct logger_process *process)
 }
 
 /*
- * AFTER_FORK closes the channel in the child, and would close the journal; *PROCESS is gone then. Returns the child's pid,
- * or -1 with errno.
+ * AFTER_FORK closes the channel in the child, and would close the journal; *PROCESS is not valid
+ * afterwards. Returns the child's pid, or -1 with errno.
  */
 static pid_t fork_logger(struct logger_process *process, struct logger_setup *setup, int command_fd,
                          void (*after_fork)(void *context), void *context)

@@ -127,6 +127,31 @@ for dispatch in kernel master; do
     [ "$(wc -l <"$directory/log/access.log")" -eq 4000 ] || fail "$dispatch: the stop did not wait for room on the disk"
 done
 
+# The file of a host on a full disk loses its lines, which are counted; all others are logged, and nothing waits.
+rm "$directory/log/access.log"
+mount -o remount,size=256k "$directory/log"
+: >"$directory/error.log"
+start "log.access=$directory/access.log" "host small.example.access_log=$directory/log/small.log" log.when_full=wait log.wait_timeout=1h
+for host in small.example other.example; do
+    "$bin/wsload" -c 10 -n "$requests" --timeout 60s -H "Host: $host" "http://$address/" >/dev/null
+done
+until [ $(($(metric log_lines) + $(metric log_lost))) -eq $((2 * requests)) ]; do
+    sleep 0.05
+done
+[ "$(metric log_lost)" -gt 0 ] || fail "the file of a host lost no line although its disk is full"
+[ "$(wc -l <"$directory/access.log")" -eq "$requests" ] || fail "the full disk of a host cost lines of others"
+[ "$(wc -l <"$directory/log/small.log")" -eq $((requests - $(metric log_lost))) ] || fail "lost lines are counted wrong"
+[ "$(tail -c 1 "$directory/log/small.log" | wc -l)" -eq 1 ] || fail "the log of a host ends with a part of a line"
+[ "$(grep -c 'small.log of a \[host\]: No space left on device; its lines are lost' "$directory/error.log")" -eq 1 ] ||
+    fail "the error log does not report the full disk of a host once"
+mount -o remount,size=64m "$directory/log"
+lost=$(metric log_lost)
+"$bin/wsload" -c 10 -n 10 --timeout 60s -H "Host: small.example" "http://$address/" >/dev/null
+until grep -q "small.log is writable again; $lost lines are lost" "$directory/error.log"; do
+    sleep 0.05
+done
+stop 0
+
 # No room for the segment in shared memory: the start fails with a message and leaves nothing behind.
 mount -t tmpfs -o size=64k tmpfs /dev/shm
 if "$bin/webserverd" -o "server.name=$name" -o "server.run_dir=$directory" -o "server.root=$directory/www" \
