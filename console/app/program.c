@@ -259,7 +259,7 @@ static void draw_totals(const struct menu *menu, const struct canvas *all, int x
 static const char *instances_hint(const struct menu *menu)
 {
     if (menu->screen.all.width < WIDE)
-        return "Up, Down, Enter; q quits";
+        return menu->switching ? "Up, Down, Enter; q returns" : "Up, Down, Enter; q quits";
     if (menu->switching)
         return "Up and Down select, Enter opens, q returns";
     return menu->always ? "Up and Down select, Enter opens, q quits; I returns here"
@@ -369,11 +369,15 @@ static void draw_scenarios(struct menu *menu)
                      lab_scenario_table[i]->name, lab_scenario_table[i]->title);
     }
     canvas_wrapped(&about, 0, TONE_NOTE, lab_scenario_table[menu->selected]->about);
-    x = canvas_text(all, all->height - 1, 0, TONE_DIM, "Up and Down select, Enter starts, q quits");
+    x = canvas_text(all, all->height - 1, 0, TONE_DIM,
+                    all->width < WIDE ? "Up, Down, Enter; q"
+                                      : "Up and Down select, Enter starts, q");
+    x = canvas_text(all, all->height - 1, x, TONE_DIM, menu->switching ? " returns" : " quits");
     canvas_item(all, all->height - 1, x, TONE_DIM, ". Each uses a private server.");
 }
 
-static enum menu_result menu_choose_scenario(const struct options *options,
+/* RETURNS: leaving the menu returns to a session. */
+static enum menu_result menu_choose_scenario(const struct options *options, bool returns,
                                              const struct lab_scenario **scenario, char *why,
                                              size_t size)
 {
@@ -383,6 +387,7 @@ static enum menu_result menu_choose_scenario(const struct options *options,
     menu.count = LAB_SCENARIO_COUNT;
     menu.refresh_ms = -1;
     menu.draw = draw_scenarios;
+    menu.switching = returns;
     menu.chosen = menu.ended = menu.interrupted = false;
     result = run(&menu, options, false, why, size);
     if (result == MENU_CHOSEN)
@@ -430,11 +435,11 @@ static int play_scenario(const struct options *options, const struct lab_scenari
 }
 
 /*
- * Plays SCENARIO (NULL: from the menu), then the scenarios that the user chooses. NEXT receives the
+ * Plays SCENARIO (NULL: from the menu; SESSION: opened from one, to which it returns), then the scenarios that the user chooses. NEXT receives the
  * session to follow. Returns the exit status.
  */
 static int play_scenarios(const struct options *options, const struct lab_scenario *scenario,
-                          struct session_next *next)
+                          bool session, struct session_next *next)
 {
     int status = EXIT_DONE;
     char why[WHY_BYTES];
@@ -444,7 +449,8 @@ static int play_scenarios(const struct options *options, const struct lab_scenar
         scenario = next->lab;
         *next = (struct session_next){.wanted = false};
         if (scenario == NULL) {
-            enum menu_result result = menu_choose_scenario(options, &scenario, why, sizeof(why));
+            enum menu_result result =
+                menu_choose_scenario(options, session, &scenario, why, sizeof(why));
 
             next->interrupted = result == MENU_INTERRUPTED;
             if (result == MENU_FAILED)
@@ -486,7 +492,7 @@ static int show_servers(struct options *options)
 
         if (next.lab_wanted) {
             options->view = next.view;
-            status = play_scenarios(options, next.lab, &next);
+            status = play_scenarios(options, next.lab, true, &next);
             if (!next.wanted && !next.interrupted && status == EXIT_DONE)
                 continue; /* back to the same server */
         }
@@ -504,7 +510,7 @@ int program_run(struct options *options)
 
     if (options->lab == NULL)
         return show_servers(options);
-    status = play_scenarios(options, options->lab, &next);
+    status = play_scenarios(options, options->lab, false, &next);
     if (status != EXIT_DONE || !next.wanted)
         return status;
     snprintf(options->name, sizeof(options->name), "%s", next.name);

@@ -452,7 +452,7 @@ static void draw_summary(const struct state *state, const struct scene *scene,
                     wide ? "c checks the file, r reloads it, e edits a live key"
                          : "c check  r reload  e edit  Enter all");
     else
-        canvas_text(canvas, 0, 0, TONE_DIM, wide ? "Enter shows all of a key" : "Enter all");
+        canvas_text(canvas, 0, 0, TONE_DIM, "Enter shows all of a key");
 }
 
 static void draw(void *state, const struct scene *scene, const struct canvas *canvas)

@@ -104,10 +104,11 @@ static double cache_value(const struct scene *scene)
 
 static void cache_detail(const struct scene *scene, char *buffer, size_t size)
 {
+    double count = (double)sum(scene, METRIC_cache_entries);
     char entries[TEXT_SHORT], bytes[TEXT_SHORT], evicted[TEXT_SHORT];
 
-    snprintf(buffer, size, "%s entries, %s, evicted %s/s",
-             text_count(entries, (double)sum(scene, METRIC_cache_entries)),
+    snprintf(buffer, size, "%s %s, %s, evicted %s/s", text_count(entries, count),
+             count == 1 ? "entry" : "entries",
              text_bytes(bytes, (double)sum(scene, METRIC_cache_bytes)),
              text_count(evicted, rate(scene, METRIC_cache_evicted)));
 }

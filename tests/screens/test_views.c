@@ -155,7 +155,7 @@ static void overlays_match_golden_screens(void **state)
     } boxes[] = {
         {"help", "overview", "?"},      {"log-filtered", "log", "/status:4xx\r"},
         {"log-detail", "log", "k\r"},   {"subject", "log", ":show path=/style.css\r"},
-        {"command", "overview", ":th"},
+        {"command", "overview", ":th"}, {"lab", "overview", ":lab\r"},
     };
 
     for (size_t box = 0; box < sizeof(boxes) / sizeof(boxes[0]); box++)
@@ -205,12 +205,26 @@ static void replay_position_determines_screen(void **state)
     compare_with_golden(GOLDEN "/threads-80x24.txt");
 }
 
+/* The list of scenarios says where q leads: back to the session that it was opened from. */
+static void list_of_scenarios_returns_to_the_replay(void **state)
+{
+    for (size_t i = 0; i < VARIANTS; i++) {
+        start(&variants[i], "overview");
+        terminal_type(terminal, ":lab\r");
+        assert_true(terminal_shows(terminal, "q returns"));
+        terminal_type(terminal, "q");
+        assert_true(terminal_shows(terminal, "REPLAY paused"));
+        teardown(state);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(views_match_golden_screens, teardown),
         cmocka_unit_test_teardown(overlays_match_golden_screens, teardown),
         cmocka_unit_test_teardown(hosts_match_golden_screens, teardown),
+        cmocka_unit_test_teardown(list_of_scenarios_returns_to_the_replay, teardown),
         cmocka_unit_test_teardown(replay_position_determines_screen, teardown),
     };
 
