@@ -49,6 +49,7 @@ CLIENTS = 8
 WORKERS = 3
 LONG_S = 40  # length of a session of a long run
 TRAITOR_SLOT = 0
+LIMITS = [("192.0.2.9", True, 0), ("198.51.100.0/24", False, 3)]  # as Server.limits() returns them; of nobody here
 HEARTBEAT_S = 20  # a busy machine delays honest workers, too
 
 # Attacks after which the worker must not live on.
@@ -137,6 +138,11 @@ access_log = {self.directory}/b.log
 
     def control(self, line):
         return control(os.path.join(self.directory, "run", self.name + ".sock"), line)
+
+    def limits(self):
+        """Of limit-client. Of a worker they have only the number of rejected requests."""
+        return sorted((limit["client"], limit["blocked"], limit["requests_per_second"])
+                      for limit in self.control("limit-client")["limits"])
 
     def pids(self):
         """Process ids: of the logger, and of the workers by slot."""
@@ -330,7 +336,7 @@ class Operator(threading.Thread):
 
     COMMANDS = ["status", "status", "post-mortem 8", "config", "threads 1", "threads 4", "threads 2", "cache-flush",
                 "cache-purge /f1*", "cache-policy lru", "cache-policy sieve", "log-level info", "log-level debug",
-                "reopen-logs", "offload-threads 1-4", "ratelimit", "balance"]
+                "reopen-logs", "offload-threads 1-4", "ratelimit", "balance", "limit-client"]
 
     def __init__(self, server, end, seed, faults):
         super().__init__(daemon=True)
@@ -358,7 +364,7 @@ class Operator(threading.Thread):
         words = ["wsctl", "-s", os.path.join(self.server.directory, "run", self.server.name + ".sock")]
         if self.numbers.random() < 0.5:
             words.append("--json")
-        good = (0,) if line in ("status", "post-mortem 8", "config", "ratelimit") else (0, 1, 3)
+        good = (0,) if line in ("status", "post-mortem 8", "config", "ratelimit", "limit-client") else (0, 1, 3)
         self.run_program(words + line.split(), good)
 
     def view(self):
@@ -621,6 +627,8 @@ class Session:
             self.faults.add("the server did not start")
             return "no start"
         self.server.stretch()
+        for client, blocked, rate in LIMITS:
+            self.server.control(f"limit-client {client} {'block' if blocked else rate} 1h")
         self.traitor.list_attacks()
         slow = self.seconds >= LONG_S and self.numbers.random() < 0.25
         self.traitor.names = [name for name in self.traitor.names
@@ -646,6 +654,8 @@ class Session:
             return "no master"
         self.settle(clients)
         self.judge_weight(before, self.weigh())
+        limits = self.server.limits()
+        self.faults.unless(limits == LIMITS, f"the limits of clients are now {limits}")
         counted = self.server.honest_requests()
         status = console.finish()
         self.faults.unless(status == 0, f"the console ended with status {status}")

@@ -1,6 +1,7 @@
 /* Attacks on words of the worker's own pages, with values that mean something to their readers. */
 #include "traitor.h"
 
+#include "common/client_address.h"
 #include "common/clock.h"
 #include "common/macros.h"
 
@@ -284,6 +285,8 @@ const char *attack_rate_buckets(const struct traitor *traitor, struct chance *ch
         entry->rejected = chance_edge(chance);
         if (chance_below(chance, 2) == 0)
             entry->key = chance_edge(chance);
+        else if (chance_below(chance, 2) == 0)
+            entry->key = client_limit_key(chance_below(chance, 4));
     }
     return NULL;
 }
