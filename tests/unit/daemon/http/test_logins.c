@@ -16,8 +16,8 @@
 static const char *const hashes[] = {
     "$2y$04$5XhDl3TiqzB1DuOGmNAa9uw6xdLgaZl5aCtOlf4LaptCS28p6Vp4y",
     "$5$rounds=1000$salt$CCvcOM6b7TEJDPb37Aec/9UpOg4QhPNAxPpL9ZzjTB7",
-    "$6$rounds=1000$salt$HNxBeBnDfSfUrTj6KiLnmd7tGCvHEmcExh8kl/"
-    "S0cZ5WrCciNZgfhbpkeFQ4JfkHX.8vPq45lY0iINnCx1Lkm.",
+    ("$6$rounds=1000$salt$HNxBeBnDfSfUrTj6KiLnmd7tGCvHEmcExh8kl/"
+     "S0cZ5WrCciNZgfhbpkeFQ4JfkHX.8vPq45lY0iINnCx1Lkm."),
 };
 
 enum { FAILURES = 3, CLIENT = 7 };
