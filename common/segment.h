@@ -68,7 +68,7 @@
 
 enum {
     SEGMENT_MAJOR = 2,
-    SEGMENT_MINOR = 6,
+    SEGMENT_MINOR = 7,
     SEGMENT_SECTIONS_MAX = 24,
     SEGMENT_WORK_WORDS = 12,       /* text of the current work: 95 bytes and the NUL */
     SEGMENT_CACHE_PATH_WORDS = 26, /* path: 207 bytes and the NUL */
@@ -80,6 +80,9 @@ enum {
     SEGMENT_HOST_NAME_WORDS = 32, /* name: 255 bytes and the NUL */
     SEGMENT_TOKEN_WORDS = 16,     /* token: 127 bytes and the NUL */
     SEGMENT_THUMBPRINT_WORDS = 6, /* thumbprint: 43 bytes, and NULs */
+    SEGMENT_CERTIFICATES_MAX = 128,
+    SEGMENT_ISSUER_WORDS = 16,    /* issuer: 127 bytes and the NUL */
+    SEGMENT_FAILURE_WORDS = 24,   /* last error: 191 bytes and the NUL */
     SEGMENT_MASTER_EVENTS = 1024, /* slots of the event rings */
     SEGMENT_CHILD_EVENTS = 256,
     SEGMENT_NO_WORKER = UINT32_MAX,
@@ -248,6 +251,22 @@ struct segment_acme {
     _Atomic int32_t pid;                                   /* of the ACME process; 0: none */
 };
 
+/* A certificate in use; written by the master. `sequence` as in struct segment_activity. */
+struct segment_certificate {
+    _Atomic uint64_t sequence;
+    _Atomic uint64_t not_before_s, not_after_s; /* wall clock */
+    _Atomic uint64_t next_attempt_s; /* wall clock; 0: not one of [acme], or not known yet */
+    _Atomic uint64_t failures;       /* to renew it, since the last success */
+    _Atomic uint64_t names[SEGMENT_HOST_NAME_WORDS]; /* separated by blanks; those that fit */
+    _Atomic uint64_t issuer[SEGMENT_ISSUER_WORDS];
+    _Atomic uint64_t error[SEGMENT_FAILURE_WORDS]; /* of the last attempt; empty: none */
+};
+
+struct segment_certificates {
+    _Alignas(CACHE_LINE) _Atomic uint32_t count; /* of entries in use (release) */
+    struct segment_certificate entry[SEGMENT_CERTIFICATES_MAX];
+};
+
 /*
  * The rate limit. Written by the master, read by workers for every request. Rate 0: never set.
  * While both change, a reader may see a new rate with the old burst or the reverse.
@@ -259,7 +278,8 @@ struct segment_rate {
     uint32_t unused;
     uint64_t seed;            /* of the hash that picks an address's bucket; before `ready` */
     struct segment_acme acme; /* since minor 5; readers of other servers must not use it */
-    struct segment_address_limits limits; /* since minor 6 */
+    struct segment_address_limits limits;     /* since minor 6 */
+    struct segment_certificates certificates; /* since minor 7 */
 };
 
 /*
@@ -457,6 +477,14 @@ static inline struct segment_acme *segment_acme(const struct segment *segment)
 static inline struct segment_address_limits *segment_address_limits(const struct segment *segment)
 {
     return &segment_rate(segment)->limits;
+}
+
+/* NULL: the server is older. */
+static inline struct segment_certificates *segment_certificates(const struct segment *segment)
+{
+    return segment->section[SEGMENT_RATE].entry_size >= sizeof(struct segment_rate)
+               ? &segment_rate(segment)->certificates
+               : NULL;
 }
 
 static inline struct segment_rate_bucket *segment_rate_bucket(const struct segment *segment,

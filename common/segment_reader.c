@@ -325,6 +325,32 @@ bool segment_read_challenge(const struct segment_acme *acme, struct challenge_co
     return false;
 }
 
+bool segment_read_certificate(const struct segment *segment, uint32_t number,
+                              struct certificate_copy *copy)
+{
+    const struct segment_certificates *table = segment_certificates(segment);
+    const struct segment_certificate *entry;
+
+    if (table == NULL || number >= SEGMENT_CERTIFICATES_MAX ||
+        number >= atomic_load_explicit(&table->count, memory_order_acquire))
+        return false;
+    entry = &table->entry[number];
+    for (int attempt = 0; attempt < COPY_ATTEMPTS; attempt++) {
+        uint64_t before = atomic_load_explicit(&entry->sequence, memory_order_acquire);
+
+        copy->not_before_s = atomic_load_explicit(&entry->not_before_s, memory_order_acquire);
+        copy->not_after_s = atomic_load_explicit(&entry->not_after_s, memory_order_acquire);
+        copy->next_attempt_s = atomic_load_explicit(&entry->next_attempt_s, memory_order_acquire);
+        copy->failures = atomic_load_explicit(&entry->failures, memory_order_acquire);
+        segment_load_text(entry->names, SEGMENT_HOST_NAME_WORDS, copy->names);
+        segment_load_text(entry->issuer, SEGMENT_ISSUER_WORDS, copy->issuer);
+        segment_load_text(entry->error, SEGMENT_FAILURE_WORDS, copy->error);
+        if (sequence_held(&entry->sequence, before))
+            return true;
+    }
+    return false;
+}
+
 bool segment_read_cache(const struct segment_cache_entry *entry, struct cache_copy *copy)
 {
     for (int attempt = 0; attempt < COPY_ATTEMPTS; attempt++) {

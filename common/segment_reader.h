@@ -87,6 +87,20 @@ struct challenge_copy {
 bool segment_read_challenge(const struct segment_acme *acme, struct challenge_copy *copy);
 
 /*
+ * Copies certificate NUMBER of those in use, as the master has written it; its texts may contain anything.
+ * Returns false if there is none, or the writer did not finish a change. Any thread.
+ */
+struct certificate_copy {
+    uint64_t not_before_s, not_after_s, next_attempt_s,
+        failures; /* as in struct segment_certificate */
+    char names[SEGMENT_HOST_NAME_WORDS * 8];
+    char issuer[SEGMENT_ISSUER_WORDS * 8];
+    char error[SEGMENT_FAILURE_WORDS * 8];
+};
+bool segment_read_certificate(const struct segment *segment, uint32_t number,
+                              struct certificate_copy *copy);
+
+/*
  * Copies history sample NUMBER. LETTERS receives a state letter per thread slot (at most
  * LETTERS_SIZE bytes) and may be NULL. Returns false if the sample is not written yet or already
  * overwritten.

@@ -1,6 +1,8 @@
 #include "common/segment_writer.h"
 
 #include "common/clock.h"
+#include "common/segment_reader.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -574,6 +576,31 @@ void segment_store_challenge(const struct segment *segment, const char *token,
     segment_store_text(acme->thumbprint, SEGMENT_THUMBPRINT_WORDS, thumbprint, strlen(thumbprint));
     segment_store_text(acme->token, SEGMENT_TOKEN_WORDS, token, strlen(token));
     end_change(&acme->sequence, odd);
+}
+
+void segment_store_certificate(const struct segment *segment, uint32_t number,
+                               const struct certificate_copy *certificate)
+{
+    struct segment_certificate *entry = &segment_certificates(segment)->entry[number];
+    uint64_t odd = begin_change(&entry->sequence);
+
+    atomic_store_explicit(&entry->not_before_s, certificate->not_before_s, memory_order_release);
+    atomic_store_explicit(&entry->not_after_s, certificate->not_after_s, memory_order_release);
+    atomic_store_explicit(&entry->next_attempt_s, certificate->next_attempt_s,
+                          memory_order_release);
+    atomic_store_explicit(&entry->failures, certificate->failures, memory_order_release);
+    segment_store_text(entry->names, SEGMENT_HOST_NAME_WORDS, certificate->names,
+                       strlen(certificate->names));
+    segment_store_text(entry->issuer, SEGMENT_ISSUER_WORDS, certificate->issuer,
+                       strlen(certificate->issuer));
+    segment_store_text(entry->error, SEGMENT_FAILURE_WORDS, certificate->error,
+                       strlen(certificate->error));
+    end_change(&entry->sequence, odd);
+}
+
+void segment_store_certificate_count(const struct segment *segment, uint32_t count)
+{
+    atomic_store_explicit(&segment_certificates(segment)->count, count, memory_order_release);
 }
 
 void segment_activity_clear(struct segment_activity *activity, uint64_t now_ns)

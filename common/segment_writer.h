@@ -84,6 +84,13 @@ void segment_store_config(struct segment *segment, const char *text);
 void segment_store_challenge(const struct segment *segment, const char *token,
                              const char *thumbprint);
 
+struct certificate_copy; /* segment_reader.h */
+
+/* Stores entry NUMBER of the certificates in use, and the number of entries in use. Master. */
+void segment_store_certificate(const struct segment *segment, uint32_t number,
+                               const struct certificate_copy *certificate);
+void segment_store_certificate_count(const struct segment *segment, uint32_t count);
+
 /* Stores the listen addresses, cut if too long; not atomic for readers. Master. */
 void segment_store_listening(struct segment *segment, const char *addresses);
 

@@ -42,12 +42,17 @@ static void log_event(struct acme_process *process, const struct message_acme_ev
 
 static void keep_plan(struct acme_process *process, const struct message_acme_plan *message)
 {
+    _Atomic uint64_t *metrics = segment_master(process->segment)->metrics;
     struct acme_plan *plan;
 
     if (message->name >= process->plan_count) {
         channel_fail(process->channel, "reported a name that it was not given");
         return;
     }
+    if (message->attempted)
+        metric_add(metrics, METRIC_certificate_attempts, 1);
+    if (message->attempted && message->failures > 0)
+        metric_add(metrics, METRIC_certificate_failures, 1);
     plan = &process->plan[message->name];
     plan->known = true;
     plan->failures = message->failures;

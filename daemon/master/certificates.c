@@ -2,13 +2,20 @@
 
 #include "common/clock.h"
 #include "common/json_text.h"
+#include "common/segment_reader.h"
+#include "common/segment_writer.h"
 #include "common/units.h"
 #include "daemon/tls/context.h"
 
+#include <stdio.h>
+#include <string.h>
 #include <strings.h>
 
 /* Each reload starts new workers, so a process that has been taken over must not cause many. */
 static const uint64_t RELOAD_PAUSE_NS = 5 * NS_PER_S;
+
+/* A certificate that ends so soon, and within a third of its life, should have been renewed. */
+enum { ENDING_S = 14 * 86400 };
 
 /* A reload that failed is tried again after the pause. */
 static void start_reload(struct certificates *certificates)
@@ -92,21 +99,6 @@ void certificates_committed(struct certificates *certificates, bool changed)
     reconcile(certificates);
 }
 
-void certificates_check(struct certificates *certificates, uint64_t resumed_ns, uint64_t now_ns)
-{
-    acme_process_check(&certificates->process,
-                       certificates->server->config->workers_heartbeat_timeout, resumed_ns, now_ns);
-    reconcile(certificates);
-    start_reload(certificates);
-}
-
-/* The list */
-
-struct list {
-    const struct certificates *certificates;
-    json_t *json;
-};
-
 /* The plan for a certificate with NAME; NULL: not of [acme], or not reported yet. */
 static const struct acme_plan *find_plan(const struct certificates *certificates, const char *name)
 {
@@ -119,17 +111,98 @@ static const struct acme_plan *find_plan(const struct certificates *certificates
     return NULL;
 }
 
+static const struct acme_plan *plan_of(const struct certificates *certificates,
+                                       const struct tls_description *description)
+{
+    return description->name_count == 1 ? find_plan(certificates, description->name[0]) : NULL;
+}
+
+/* The table in shared memory */
+
+struct table {
+    const struct certificates *certificates;
+    uint32_t count, ending;
+};
+
+/* Joins the names that fit, at least a part of the first one. */
+static void join_names(char *text, size_t size, const struct tls_description *description)
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; i < description->name_count; i++) {
+        size_t length = strlen(description->name[i]) + (i > 0);
+
+        if (i > 0 && used + length >= size)
+            return;
+        snprintf(text + used, size - used, "%s%s", i > 0 ? " " : "", description->name[i]);
+        used += length;
+    }
+}
+
+static bool is_ending(const struct tls_description *description, int64_t now_s)
+{
+    int64_t left_s = description->not_after_s - now_s;
+
+    return left_s <= 0 || (left_s < ENDING_S &&
+                           left_s < (description->not_after_s - description->not_before_s) / 3);
+}
+
+static void publish_one(void *owner, const struct tls_description *description)
+{
+    struct table *table = owner;
+    const struct acme_plan *plan = plan_of(table->certificates, description);
+    struct certificate_copy copy = {.not_before_s = (uint64_t)description->not_before_s,
+                                    .not_after_s = (uint64_t)description->not_after_s};
+
+    table->ending += is_ending(description, (int64_t)(clock_wall_ns() / NS_PER_S));
+    if (table->count == SEGMENT_CERTIFICATES_MAX)
+        return;
+    join_names(copy.names, sizeof(copy.names), description);
+    snprintf(copy.issuer, sizeof(copy.issuer), "%s", description->issuer);
+    if (plan != NULL) {
+        copy.next_attempt_s = (uint64_t)plan->next_s;
+        copy.failures = plan->failures;
+        snprintf(copy.error, sizeof(copy.error), "%.*s", (int)sizeof(copy.error) - 1, plan->error);
+    }
+    segment_store_certificate(&table->certificates->server->segment, table->count++, &copy);
+}
+
+static void publish(const struct certificates *certificates)
+{
+    const struct server *server = certificates->server;
+    struct table table = {.certificates = certificates};
+
+    if (server->tls != NULL)
+        tls_context_describe(server->tls, publish_one, &table);
+    segment_store_certificate_count(&server->segment, table.count);
+    metric_set(segment_master(&server->segment)->metrics, METRIC_certificates_ending, table.ending);
+}
+
+void certificates_check(struct certificates *certificates, uint64_t resumed_ns, uint64_t now_ns)
+{
+    acme_process_check(&certificates->process,
+                       certificates->server->config->workers_heartbeat_timeout, resumed_ns, now_ns);
+    reconcile(certificates);
+    start_reload(certificates);
+    publish(certificates);
+}
+
+/* The list */
+
+struct list {
+    const struct certificates *certificates;
+    json_t *json;
+};
+
 static void append(void *owner, const struct tls_description *description)
 {
     const struct list *list = owner;
-    const struct acme_plan *plan = NULL;
+    const struct acme_plan *plan = plan_of(list->certificates, description);
     json_t *names = json_array(), *json;
 
-    for (size_t i = 0; i < description->name_count; i++) {
+    for (size_t i = 0; i < description->name_count; i++)
         json_array_append_new(names, json_text(description->name[i]));
-        if (description->name_count == 1)
-            plan = find_plan(list->certificates, description->name[i]);
-    }
     json =
         json_pack("{s:o, s:o, s:I, s:I}", "names", names, "issuer", json_text(description->issuer),
                   "not_before", (json_int_t)description->not_before_s, "not_after",

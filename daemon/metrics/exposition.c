@@ -2,6 +2,7 @@
 
 #include "common/clock.h"
 #include "common/host_totals.h"
+#include "common/segment_reader.h"
 #include "common/server_status.h"
 
 #include <assert.h>
@@ -380,6 +381,39 @@ static void put_server(const struct exposition *to)
               "Serving threads in each worker");
 }
 
+/* Certificates */
+
+/* A name comes from a certificate, so it may contain anything but a blank. */
+static void put_label(FILE *out, const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] == '"' || text[i] == '\\')
+            fputc('\\', out);
+        fputc(text[i] > ' ' && text[i] <= '~' ? text[i] : '?', out);
+    }
+}
+
+/* One sample for each name; a host may have several certificates. */
+static void put_certificates(const struct exposition *to)
+{
+    static const char family[] = PREFIX "certificate_not_after_seconds";
+    struct certificate_copy copy;
+
+    if (!segment_read_certificate(to->segment, 0, &copy))
+        return;
+    describe(to, family, "gauge", UNIT_NANOSECONDS,
+             "End of a certificate in use, in seconds since 1970");
+    for (uint32_t i = 0; segment_read_certificate(to->segment, i, &copy); i++)
+        for (const char *name = copy.names; *name != '\0'; name += strspn(name, " ")) {
+            size_t length = strcspn(name, " ");
+
+            fprintf(to->out, "%s{certificate=\"%u\",host=\"", family, i);
+            put_label(to->out, name, length);
+            fprintf(to->out, "\"} %" PRIu64 "\n", copy.not_after_s);
+            name += length;
+        }
+}
+
 void exposition_write(FILE *out, const struct segment *segment, enum exposition_format format)
 {
     const struct exposition to = {out, segment, format};
@@ -391,6 +425,7 @@ void exposition_write(FILE *out, const struct segment *segment, enum exposition_
     put_statuses(&to);
     put_latency(&to);
     put_hosts(&to);
+    put_certificates(&to);
     if (format == EXPOSITION_OPENMETRICS)
         fputs("# EOF\n", out);
 }
