@@ -72,6 +72,7 @@ int server_info_clear(struct server_info *info)
     destroy_parts(info);
     snapshot_release(&info->snapshot);
     info->processes = (struct process_table){0};
+    info->certificates.count = 0;
     host_list_release(&info->hosts);
     if (info->subject != NULL)
         subject_clear(info->subject);
@@ -239,6 +240,7 @@ static int take_slow(struct server_info *info, const struct segment_reader *read
         processes_take(&info->processes, now);
     take_config(info, reader);
     info->has_hosts = hosts_counted(reader);
+    certificate_list_take(&info->certificates, reader);
     if ((wants & WANT_HOSTS) != 0 && host_list_take(&info->hosts, reader, now->time_ns) != 0)
         return -1;
     if ((wants & WANT_CLIENTS) != 0 && client_list_take(&info->clients, reader, now->time_ns) != 0)

@@ -7,6 +7,7 @@
 #define CONSOLE_SERVER_INFO_H
 
 #include "common/segment_reader.h"
+#include "console/data/certificates.h"
 #include "console/data/history.h"
 #include "console/data/hosts.h"
 #include "console/data/lists.h"
@@ -51,11 +52,12 @@ struct server_info {
     bool replayed;                  /* set by the owner: the segment is that of a recording */
     struct cache_list cache;
     struct client_list clients;
-    bool has_hosts;                    /* the server has [host] sections */
-    struct host_list hosts;            /* read twice a second */
-    struct host_names *host_names;     /* kept by server_info_clear() */
-    char config[SEGMENT_CONFIG_BYTES]; /* "": not read yet */
-    char *origins;                     /* the daemon's answer to `config`; NULL: unknown */
+    bool has_hosts;                       /* the server has [host] sections */
+    struct host_list hosts;               /* read twice a second */
+    struct certificate_list certificates; /* read twice a second */
+    struct host_names *host_names;        /* kept by server_info_clear() */
+    char config[SEGMENT_CONFIG_BYTES];    /* "": not read yet */
+    char *origins;                        /* the daemon's answer to `config`; NULL: unknown */
     bool origins_requested;
     bool backlog_unread;  /* requests logged before the attachment are not counted yet */
     uint64_t missed;      /* tail_missed() when the top lists were last updated */

@@ -22,6 +22,7 @@ struct scene scene_of(const struct watch *watch)
                           .clients = &info->clients,
                           .has_hosts = info->has_hosts,
                           .hosts = &info->hosts,
+                          .certificates = &info->certificates,
                           .config = info->config,
                           .origins = watch_origins(watch)};
 }

@@ -42,10 +42,11 @@ struct scene {
     const struct client_list *clients; /* same; current if the view wants WANT_CLIENTS */
     bool has_hosts;                    /* the server has [host] sections */
     const struct host_list *hosts;     /* same as cache; current if the view wants WANT_HOSTS */
-    const char *config;                /* configuration in force, as the text of a file */
-    const char *origins;               /* see watch_origins() */
-    const struct filter *filter;       /* of all lists; grids apply it themselves */
-    struct grid *grid;                 /* of the view's list; NULL: it has none */
+    const struct certificate_list *certificates; /* those in use */
+    const char *config;                          /* configuration in force, as the text of a file */
+    const char *origins;                         /* see watch_origins() */
+    const struct filter *filter;                 /* of all lists; grids apply it themselves */
+    struct grid *grid;                           /* of the view's list; NULL: it has none */
     struct controller *controller;
     int span_s;             /* span of the graphs */
     bool logarithmic;       /* the scale of the graphs */

@@ -2,6 +2,7 @@
 
 #include "common/clock.h"
 #include "common/log_record.h"
+#include "common/segment_reader.h"
 #include "common/segment_writer.h"
 
 #include <arpa/inet.h>
@@ -442,6 +443,24 @@ void fixture_log_event(struct fixture *fixture, unsigned seconds, const char *te
 
     snprintf(event.text, sizeof(event.text), "%s", text);
     event_ring_append(&ring, &event);
+}
+
+void fixture_add_certificate(struct fixture *fixture, const char *names, int64_t left_s,
+                             unsigned failures, const char *error)
+{
+    const struct segment *segment = &fixture->segment;
+    uint32_t count = atomic_load(&segment_certificates(segment)->count);
+    uint64_t now_s = clock_wall_ns() / NS_PER_S, end_s = now_s + (uint64_t)left_s;
+    struct certificate_copy copy = {.not_before_s = end_s - 90 * 86400,
+                                    .not_after_s = end_s,
+                                    .next_attempt_s = now_s + 3 * 86400 + 1800,
+                                    .failures = failures};
+
+    snprintf(copy.names, sizeof(copy.names), "%s", names);
+    snprintf(copy.issuer, sizeof(copy.issuer), "/CN=Test authority");
+    snprintf(copy.error, sizeof(copy.error), "%s", error);
+    segment_store_certificate(segment, count, &copy);
+    segment_store_certificate_count(segment, count + 1);
 }
 
 void fixture_hold_answers(struct fixture *fixture, bool hold)

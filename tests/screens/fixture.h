@@ -33,6 +33,13 @@ void fixture_stop(struct fixture *fixture);
 /* Logs a change of the master, SECONDS before now. */
 void fixture_log_event(struct fixture *fixture, unsigned seconds, const char *text);
 
+/*
+ * Adds a certificate for NAMES of 90 days, of which LEFT_S seconds are left; the server has failed FAILURES times to
+ * renew it, the last time with ERROR.
+ */
+void fixture_add_certificate(struct fixture *fixture, const char *names, int64_t left_s,
+                             unsigned failures, const char *error);
+
 /* Thread 0.0 of a fixture that is not driven logs COUNT requests. */
 void fixture_log_requests(struct fixture *fixture, unsigned count);
 

@@ -524,6 +524,33 @@ static void clients_are_limited_after_a_question(void **state)
     assert_int_equal(fixture_commands(fixture), 1);
 }
 
+/* The view of certificates has a tab only if the server uses some. */
+static void certificates_are_listed_with_their_last_error(void **state)
+{
+    const int64_t day = 86400, slack = 1800;
+
+    (void)state;
+    stage_fixture();
+    stage_console(24, 160, NULL, NULL);
+    ASSERT_SHOWS("[1 overview]");
+    assert_null(strstr(terminal_text(terminal), "C certificates"));
+    terminal_type(terminal, "C");
+    ASSERT_SHOWS("[C certificates]", "The server uses no certificate");
+    fixture_add_certificate(fixture, "good.test-site.org", 60 * day + slack, 0, "");
+    fixture_add_certificate(fixture, "late.test-site.org", 5 * day + slack, 3,
+                            "no answer\x1b[2J (timeout)");
+    ASSERT_SHOWS("2 certificates", "1 ends soon", "1 not renewed", "60d 00h", "5d 00h",
+                 "/CN=Test authority", "3d 00h", "no answer?[2J (timeout)");
+    assert_true(strstr(terminal_text(terminal), "late.test-site.org") <
+                strstr(terminal_text(terminal), "good.test-site.org"));
+    terminal_type(terminal, "j\r");
+    ASSERT_SHOWS("valid until", "next attempt", "failures", "3 since the last success");
+    terminal_type(terminal, "\x1b");
+    assert_true(terminal_shows_no_more(terminal, "valid until"));
+    terminal_type(terminal, "1");
+    ASSERT_SHOWS("[1 overview]", "C certificates");
+}
+
 /* The view of hosts has a tab only if the server has hosts, or while it is shown. */
 static void hosts_have_a_tab_only_where_there_are_some(void **state)
 {
@@ -1045,6 +1072,7 @@ int main(void)
         cmocka_unit_test_teardown(flow_control_is_off, stage_teardown),
         cmocka_unit_test_teardown(load_form_accepts_clicks, stage_teardown),
         cmocka_unit_test_teardown(readonly_rejects_typed_changes, stage_teardown),
+        cmocka_unit_test_teardown(certificates_are_listed_with_their_last_error, stage_teardown),
         cmocka_unit_test_teardown(hosts_have_a_tab_only_where_there_are_some, stage_teardown),
         cmocka_unit_test_teardown(clients_are_limited_after_a_question, stage_teardown),
         cmocka_unit_test_teardown(mouse_acts_like_keys, stage_teardown),

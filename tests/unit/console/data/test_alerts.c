@@ -27,6 +27,7 @@ static void rules_are_read_with_units(void **state)
         {"cache_hit_ratio < 80%", "cache_hit_ratio < 80%", 80, 0, true, true},
         {"cache_bytes > 64M", "cache_bytes > 64M", 64 << 20, 0, false, false},
         {"worker died", "worker died", 0, 0, false, false},
+        {"certificate ends", "certificate ends", 0, 0, false, false},
         {"log dropping for 1s", "log dropping for 1s", 0, NS_PER_S, false, false},
     };
 
