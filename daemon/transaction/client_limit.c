@@ -43,7 +43,7 @@ void client_limit_free(struct client_limit *limit)
 
 static uint64_t count_of(const struct segment_client *client)
 {
-    return atomic_load_explicit(&client->count, memory_order_acquire);
+    return atomic_load(&client->count);
 }
 
 /*
@@ -74,7 +74,7 @@ static uint64_t count_in(const struct segment *segment, uint32_t worker, uint64_
         const struct segment_client *client = &table[position_of(segment, key, i)];
         uint64_t count;
 
-        if (atomic_load_explicit(&client->key, memory_order_acquire) != key)
+        if (atomic_load(&client->key) != key)
             continue;
         count = count_of(client);
         return atomic_load_explicit(&client->key, memory_order_relaxed) == key ? count : 0;
@@ -101,7 +101,7 @@ static bool add(const struct client_limit *limit, uint64_t key)
         return false;
     if (client == NULL) {
         client = free;
-        atomic_store_explicit(&client->key, key, memory_order_release);
+        atomic_store(&client->key, key);
     }
     atomic_store(&client->count, count_of(client) + 1);
     return true;
@@ -119,8 +119,8 @@ static void leave(struct client_limit *limit, uint64_t key)
 }
 
 /*
- * Counts first and then reads, so that of two workers that do so concurrently, at least one sees
- * the other.
+ * Counts first and then reads, both sequentially consistent, so that of two workers that do so
+ * concurrently, at least one sees the other.
  */
 static enum client_limit_verdict enter(struct client_limit *limit, uint64_t key, uint64_t max)
 {
@@ -131,7 +131,6 @@ static enum client_limit_verdict enter(struct client_limit *limit, uint64_t key,
     pthread_mutex_unlock(&limit->lock);
     if (!counted)
         return CLIENT_LIMIT_UNCOUNTED;
-    atomic_thread_fence(memory_order_seq_cst);
     if (client_limit_count(limit->segment, key) <= max)
         return CLIENT_LIMIT_COUNTED;
     leave(limit, key);
