@@ -116,7 +116,7 @@ is_removed() {
     dpkg -P webserverd >dpkg.txt 2>&1 || fail "dpkg -P: $(<dpkg.txt)"
     files >after
     diff before after || fail "the purge leaves files, or removes those of others"
-    [ -z "$(find /var/log/private /var/lib/systemd /run -name '*webserverd*' -print -quit)" ] || fail "the purge leaves state"
+    [ -z "$(find /var/log/private /var/lib/private /var/lib/systemd /run -name '*webserverd*' -print -quit)" ] || fail "the purge leaves state"
 }
 
 pgrep_webserverd() {
