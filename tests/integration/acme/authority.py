@@ -142,6 +142,10 @@ class Authority:
                 self.request = authority.context.wrap_socket(self.request, server_side=True)
                 super().setup()
 
+            def finish(self):  # also after an exception: the server closes only the socket below TLS
+                super().finish()
+                self.request.close()
+
             def log_message(self, *words):  # pylint: disable=arguments-differ
                 pass
 

@@ -2,8 +2,9 @@
 import os
 import pathlib
 import signal
+import threading
 
-from harness import expect, has_ended, run, test, until
+from harness import PATIENCE_S, expect, has_ended, run, test, until
 
 
 @test
@@ -32,15 +33,16 @@ def kill_in_each_step_is_followed_by_a_certificate(bench):
     for step in ("/directory", "/newAccount", "/newOrder", "/authorization", "/challenge", "/finalize", "/order",
                  "/certificate"):
         authority = bench.authority()
-        killed = []
+        killed, started = [], threading.Event()
 
-        def kill(path, step=step, killed=killed):
-            if path.startswith(step) and not killed:
+        def kill(path, step=step, killed=killed, started=started):
+            if path.startswith(step) and not killed and started.wait(PATIENCE_S):
                 killed.append(until(server.acme_pid, "the process"))
                 os.kill(killed[0], signal.SIGKILL)
 
         authority.faults.append(kill)
         with bench.start(authority) as server:
+            started.set()
             server.await_certificate()
             expect(len(killed), 1, f"kills in step {step}")
 
