@@ -55,10 +55,10 @@ static const struct run_case run_cases[] = {
     {"/surplus", "-c 2 -n 20 -t 2 --max-reqs-per-conn 5", 2, 20, 0, 0, "surplus", 20, 2, 20, NULL},
     {"/silent", "-c 2 -n 4 --timeout 100ms", 2, 4, 0, 0, "timeout", -1, -1, -1, NULL},
     /* Requests in progress at the end are aborted and reported. */
-    {"/silent", "-c 5 -d 100ms --grace 0", 2, 5, 0, 5, NULL, -1, -1, -1, "nothing_answered"},
+    {"/silent", "-c 5 -d 2s --grace 0", 2, 5, 0, 5, NULL, -1, -1, -1, "nothing_answered"},
 };
 
-static void check_run(const struct run_case *c, const json_t *report, json_int_t read)
+static void check_run(const struct run_case *c, const json_t *report)
 {
     json_int_t answered =
         c->answered >= 0 ? c->answered : number_at(report, "requests", "answered");
@@ -71,9 +71,6 @@ static void check_run(const struct run_case *c, const json_t *report, json_int_t
     assert_int_equal(number_at(report, "latency_us", "count"), answered);
     if (c->error != NULL)
         assert_int_equal(number_at(report, "errors", c->error), failed);
-    if (c->read >= 0)
-        assert_int_equal(read, c->read);
-    assert_true(read <= c->begun);
     if (c->up >= 0)
         assert_int_equal(number_at(report, "connections", "up"), c->up);
     if (c->opened >= 0)
@@ -82,15 +79,22 @@ static void check_run(const struct run_case *c, const json_t *report, json_int_t
         assert_true(has_note(report, c->note));
 }
 
+/* The server may read requests that were given up during the next run, so that only the sum is bounded. */
 static void complete_runs_count_exactly(void **state)
 {
+    uint64_t first = wsload_server_read(), begun = 0;
+
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(run_cases); i++) {
         const struct run_case *c = &run_cases[i];
         uint64_t before = wsload_server_read();
         json_t *report = wsload_run(c->options, c->path, c->exit_status);
 
-        check_run(c, report, (json_int_t)(wsload_server_read() - before));
+        check_run(c, report);
+        if (c->read >= 0)
+            assert_int_equal(wsload_server_read() - before, c->read);
+        begun += (uint64_t)c->begun;
+        assert_true(wsload_server_read() - first <= begun);
         json_decref(report);
     }
 }
