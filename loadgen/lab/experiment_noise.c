@@ -14,7 +14,7 @@ enum {
     STEP_MS = 100,
     TRIALS_LONG = 3, /* duration of a run, in trial durations */
     TRIALS_LONG_QUICK = 5,
-    LEAST_STEPS = 15,
+    LEAST_STEPS = 30,
     ROUNDS_MOST = 9,
     POINTS_MOST = 400,
 };
@@ -148,7 +148,7 @@ static int keep(struct lab *lab, const struct observed *run, struct effects *eff
     double value[EFFECTS];
 
     if (step < 2 || step >= whole_steps(run->series))
-        return lab_fail(lab, "too short: --duration must be at least 200ms");
+        return lab_fail(lab, "too few steps were measured; give a longer --duration");
     take_before(run, step, value);
     take_after(run, step, value);
     if (effects->rounds == 0)
