@@ -512,6 +512,15 @@ char *server_output(const struct server *server)
     return scratch_read(server->output, &length);
 }
 
+bool server_has_printed(const struct server *server, const char *words)
+{
+    char *printed = server_output(server);
+    bool yes = strstr(printed, words) != NULL;
+
+    free(printed);
+    return yes;
+}
+
 void server_clear_output(const struct server *server)
 {
     assert_int_equal(unlink(server->output), 0);

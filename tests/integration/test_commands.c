@@ -270,15 +270,6 @@ static void reopen_logs_loses_no_line(void **state)
     assert_int_equal(lines, result.responses);
 }
 
-static bool has_printed(const struct server *server, const char *words)
-{
-    char *printed = server_output(server);
-    bool yes = strstr(printed, words) != NULL;
-
-    free(printed);
-    return yes;
-}
-
 /* The directory of the access log is moved away and comes back. */
 static void logs_that_cannot_be_reopened_stay_in_use(void **state)
 {
@@ -294,7 +285,7 @@ static void logs_that_cannot_be_reopened_stay_in_use(void **state)
     assert_int_equal(rename(directory, away), 0);
     server_rejects(server, "reopen-logs", "/access.log: No such file or directory");
     server_signal(server_pid(server), SIGUSR1);
-    WAIT_UNTIL(has_printed(server, "logs not reopened: cannot open the access log"));
+    WAIT_UNTIL(server_has_printed(server, "logs not reopened: cannot open the access log"));
     http_expect(server_port(server), "/a", 200);
     server_expect_metric(server, "log_lines", 1); /* in the old file */
     assert_int_equal(rename(away, directory), 0);

@@ -158,15 +158,6 @@ static bool is_replaced(const struct server *server, pid_t pid)
     return !serves(server, pid) && server_workers(server, pids, PIDS_MAX) == WORKERS;
 }
 
-static bool has_printed(const struct server *server, const char *words)
-{
-    char *printed = server_output(server);
-    bool yes = strstr(printed, words) != NULL;
-
-    free(printed);
-    return yes;
-}
-
 static void start_workers(struct server *server, pid_t *pids)
 {
     char processes[64];
@@ -187,7 +178,7 @@ static void expect_replaced(const struct server *server, pid_t worker, const pid
     WAIT_UNTIL(is_replaced(server, worker));
     for (size_t i = 0; i < count; i++)
         assert_true(serves(server, others[i]));
-    WAIT_UNTIL(has_printed(server, printed));
+    WAIT_UNTIL(server_has_printed(server, printed));
     http_expect(server_port(server), "/a", 200);
 }
 
@@ -246,7 +237,7 @@ static bool leaves(const struct server *server, pid_t worker)
     char words[64];
 
     snprintf(words, sizeof(words), "leaves (pid %d)", worker);
-    return has_printed(server, words);
+    return server_has_printed(server, words);
 }
 
 static void leaving_worker_can_return_only_connections(void **state)
@@ -265,7 +256,7 @@ static void leaving_worker_can_return_only_connections(void **state)
     WAIT_UNTIL(leaves(server, pids[0]));
     send_message(channels.connections, MESSAGE_CONNECTION_RETURNED, &message, sizeof(message), fd,
                  1);
-    WAIT_UNTIL(has_printed(server, "returned a descriptor that is not a connection"));
+    WAIT_UNTIL(server_has_printed(server, "returned a descriptor that is not a connection"));
     close(fd);
     return_channels(&channels);
     server_expect_metric(server, "protocol_errors", 1);
@@ -319,7 +310,7 @@ static void invalid_message_of_the_logger_costs_only_the_logger(void **state)
                          channel, cases[i].descriptors);
         close(channel);
         WAIT_UNTIL(has_other_logger(server, logger));
-        WAIT_UNTIL(has_printed(server, cases[i].words));
+        WAIT_UNTIL(server_has_printed(server, cases[i].words));
         server_expect_metric(server, "protocol_errors", i + 1);
         http_expect(server_port(server), "/a", 200);
         server_expect_metric(server, "log_lines", i + 1);
