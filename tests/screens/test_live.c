@@ -112,6 +112,7 @@ static void running_load_is_changed_marked_and_stopped(void **state)
     assert_shows("change the run");
     terminal_type(terminal, "\x15rate 300\r");
     assert_shows("client: 300/s, 50 connections");
+    assert_true(terminal_shows_no_more(terminal, "answered 0 "));
     terminal_type(terminal, "x");
     assert_shows("counted by the server");
     assert_shows("done");
