@@ -425,4 +425,4 @@ def worker_that_requests_another_signature_is_killed(bench):
                 link.close()
             handshakes(server, 1)
             expect(keys_pid(server), keys, f"the keys process after {what}")
-            expect_in("sent the keys process an invalid request: killing it", server.output(), what)
+            until(lambda: "sent the keys process an invalid request: killing it" in server.output(), f"the message about {what}")
