@@ -117,12 +117,13 @@ static void *run_thread(void *context)
 /* ---- One thread: on the main thread ---- */
 
 /*
- * No lock: only the thread itself uses its base. An open loop needs timers that are finer than a
- * millisecond.
+ * No lock: only the thread itself uses its base. The timers of an open loop and of think times must not
+ * fire early, as those of the coarse clock do.
  */
 static struct event_base *make_base(const struct plan *plan)
 {
-    int flags = EVENT_BASE_FLAG_NOLOCK | (plan_is_open(plan) ? EVENT_BASE_FLAG_PRECISE_TIMER : 0);
+    bool precise = plan_is_open(plan) || plan->think_max_ms > 0 || plan->think_recorded;
+    int flags = EVENT_BASE_FLAG_NOLOCK | (precise ? EVENT_BASE_FLAG_PRECISE_TIMER : 0);
     struct event_config *config = event_config_new();
     struct event_base *base = NULL;
 
