@@ -133,7 +133,10 @@ class WithServer(unittest.TestCase):
         due = before + RATE * (resumed - begun)  # and more, for wsload began later
         servers.wait_for(lambda: self.server.lines() >= due, "the requests of the stall")
         load.send_signal(signal.SIGINT)
-        return finish(load, INTERRUPTED), resumed - stopped
+        report = finish(load, INTERRUPTED)
+        # A line that came later would look like a request of the next load.
+        servers.wait_for(lambda: self.server.lines() >= before + report["requests"]["answered"], "the log")
+        return report, resumed - stopped
 
     def test_stopped_server(self):
         """Of N requests at rate R, the 99th percentile is at least the stall less 0.01 N / R."""
