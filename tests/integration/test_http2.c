@@ -1033,95 +1033,6 @@ static void resize_keeps_open_streams(void **state)
     assert_int_equal(log_count_lines(server), 2);
 }
 
-/* Opens a connection whose windows hold up nothing. */
-static void open_wide(struct http2_client *client, const struct server *server)
-{
-    static const uint32_t wide[][2] = {{SETTING_INITIAL_WINDOW_SIZE, 1 << 30}, {0, 0}};
-
-    http2_open(client, server_port(server), wide);
-    http2_open_window(client, 0, 1 << 30);
-}
-
-/*
- * The socket is full, in the middle of a frame that the kernel sends from the file, when the
- * connection moves; and in the middle of others afterwards.
- */
-static void late_reader_gets_all_bytes_after_moves(void **state)
-{
-    enum { HUGE = 8 * 1024 * 1024, STREAMS = 3 };
-    struct server *server = *state;
-    char *huge = malloc(HUGE);
-    size_t received[STREAMS] = {0};
-    struct http2_client client;
-    int open = STREAMS;
-
-    assert_non_null(huge);
-    for (size_t i = 0; i < HUGE; i++)
-        huge[i] = (char)(i % 251 + i / 65521);
-    server_put(server, "/huge.bin", huge, HUGE);
-    start(server, "connections.min_send_rate=0");
-    open_wide(&client, server);
-    for (uint32_t i = 0; i < STREAMS; i++)
-        http2_request(&client, 2 * i + 1, FRAME_END_STREAM, "GET /huge.bin\npriority: i");
-    WAIT_UNTIL(server_metric(server, "connections_busy") == 1);
-    server_do(server, "threads 3");
-    server_do(server, "threads 1");
-    WAIT_UNTIL(server_metric(server, "connections_busy") == 1);
-    while (open > 0) {
-        size_t of;
-
-        assert_true(http2_next(&client, &frame));
-        if (frame.head.type != FRAME_DATA)
-            continue;
-        of = frame.head.stream / 2;
-        assert_in_range(received[of] + frame.head.length, 0, HUGE);
-        assert_memory_equal(frame.payload, huge + received[of], frame.head.length);
-        received[of] += frame.head.length;
-        open -= (frame.head.flags & FRAME_END_STREAM) != 0;
-    }
-    for (size_t i = 0; i < STREAMS; i++)
-        assert_int_equal(received[i], HUGE);
-    server_expect_metric(server, "responses_cut_short", 0);
-    server_expect_metric(server, "connections_busy", 0);
-    http2_close(&client);
-    server_stop(server);
-    assert_int_equal(log_count_lines(server), STREAMS);
-    free(huge);
-}
-
-static bool has_open(pid_t pid, const char *name)
-{
-    char command[100];
-
-    snprintf(command, sizeof(command), "ls -l /proc/%d/fd | grep -q %s", pid, name);
-    return system(command) == 0;
-}
-
-/* A client that leaves while bytes of a file are unsent. */
-static void file_is_closed_with_the_connection(void **state)
-{
-    enum { HUGE = 32 * 1024 * 1024 };
-    struct server *server = *state;
-    char *huge = calloc(1, HUGE);
-    struct http2_client client;
-    pid_t worker = 0;
-
-    assert_non_null(huge);
-    server_put(server, "/huge.bin", huge, HUGE);
-    start(server, "cache.enabled=off");
-    open_wide(&client, server);
-    http2_request(&client, 1, FRAME_END_STREAM, "GET /huge.bin");
-    WAIT_UNTIL(server_metric(server, "connections_busy") == 1);
-    assert_int_equal(server_workers(server, &worker, 1), 1);
-    assert_true(has_open(worker, "huge.bin"));
-    http2_close(&client);
-    server_expect_metric(server, "connections_open", 0);
-    server_expect_metric(server, "responses_cut_short", 1);
-    assert_false(has_open(worker, "huge.bin"));
-    server_stop(server);
-    free(huge);
-}
-
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
@@ -1157,8 +1068,6 @@ int main(void)
         TEST(last_keepalive_request_announces_the_end),
         TEST(goaway_of_the_client_ends_after_open_streams),
         TEST(resize_keeps_open_streams),
-        TEST(late_reader_gets_all_bytes_after_moves),
-        TEST(file_is_closed_with_the_connection),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
