@@ -20,19 +20,11 @@ enum {
     SEND_BUDGET_BYTES = 2048 * 1024, /* so that other connections are served in between */
     LIFT_LIMIT_BYTES = 1024 * 1024,  /* after this many bytes of a body: as in HTTP/1 */
     FRAMES_ROOM_BYTES = 1024,        /* in the output buffer, for a frame and the text in it */
-    TAIL_MIN_BYTES = 4 * 1024,       /* shorter pieces of files are copied */
-};
-
-/* Bytes of a file, which the kernel sends without a copy. */
-struct file_piece {
-    struct resource *file; /* NULL: none */
-    uint64_t offset, left;
 };
 
 /* The unsent rest of a write, with the log records of responses that end in it. */
 struct unsent_output {
     size_t length, sent;
-    struct file_piece tail; /* after the bytes; with a reference */
     uint64_t record_words;
     bool reserved; /* the records' words are counted in ring_reserved */
     uint64_t *records;
@@ -120,8 +112,7 @@ struct gather {
     size_t bodies;             /* bytes of bodies in it */
     struct http2_streams done; /* streams that end with this write; their bodies are in it */
     size_t file_used;
-    char *file_space;       /* FILE_SPACE_BYTES; NULL: no bodies are sent */
-    struct file_piece tail; /* after the pieces; its frame is the last one */
+    char *file_space; /* FILE_SPACE_BYTES; NULL: no bodies are sent */
 };
 
 static void add_piece(struct gather *gather, const char *start, size_t length)
@@ -144,8 +135,7 @@ static bool has_room(const struct gather *gather)
 {
     const struct output_buffer *output = gather->output;
 
-    return gather->tail.file == NULL &&
-           gather->count + 2 * (FILE_SPACE_BYTES / FRAME_PAYLOAD_MAX + 1) < PIECES_MAX &&
+    return gather->count + 2 * (FILE_SPACE_BYTES / FRAME_PAYLOAD_MAX + 1) < PIECES_MAX &&
            output->used + FRAMES_ROOM_BYTES <= OUTPUT_BUFFER_BYTES &&
            output->record_words + LOG_RECORD_WORDS_MAX <= OUTPUT_RECORD_WORDS &&
            gather->bodies < gather->http2->burst;
@@ -233,33 +223,20 @@ static uint64_t read_limit(const struct gather *gather, const struct http2_strea
     return (uint64_t)http2->send_window < limit ? (uint64_t)http2->send_window : limit;
 }
 
-/* The next frame is sent from the file. */
-static void refer_to_file(struct gather *gather, struct http2_stream *stream, size_t length)
-{
-    gather->tail = (struct file_piece){stream->body.resource, stream->body.offset, length};
-    body_source_advance(&stream->body, length);
-    put_data_head(gather, stream, length);
-}
-
 /* Returns false if the file cannot be read: it has shrunk, for example. */
 static bool send_file(struct gather *gather, struct http2_stream *stream)
 {
     const struct resource *file = stream->body.resource;
-    struct connection *connection = &gather->http2->connection;
     char *space = gather->file_space + gather->file_used;
-    uint64_t length = file_window_bytes(&stream->window, connection, stream->body.resource,
-                                        stream->body.offset, stream->body.left);
+    uint64_t length =
+        file_window_bytes(&stream->window, &gather->http2->connection, stream->body.resource,
+                          stream->body.offset, stream->body.left);
     uint64_t limit = read_limit(gather, stream);
-    size_t frame = frame_limit(stream, length);
     ssize_t got;
 
     if (length == 0) {
         stream->reading = true;
         stream_update_ready(stream);
-        return true;
-    }
-    if (connection->tls == NULL && frame >= TAIL_MIN_BYTES) {
-        refer_to_file(gather, stream, frame);
         return true;
     }
     length = length < limit ? length : limit;
@@ -268,7 +245,8 @@ static bool send_file(struct gather *gather, struct http2_stream *stream)
         return false;
     gather->file_used += (size_t)got;
     while (got > 0) {
-        frame = frame_limit(stream, (uint64_t)got);
+        size_t frame = frame_limit(stream, (uint64_t)got);
+
         body_source_advance(&stream->body, frame);
         put_data_head(gather, stream, frame);
         add_output(gather);
@@ -376,10 +354,6 @@ static bool keep_rest(struct gather *gather, size_t sent)
                                      .records = (uint64_t *)(void *)((char *)unsent + records_at)};
     copy_rest(gather, sent, unsent->bytes);
     memcpy(unsent->records, output->records, output->record_words * 8);
-    if (gather->tail.left > 0) {
-        unsent->tail = gather->tail;
-        cache_acquire(&unsent->tail.file->entry);
-    }
     set_reserved(context, unsent, true);
     gather->http2->unsent = unsent;
     return true;
@@ -390,8 +364,7 @@ static void adapt_burst(struct http2_connection *http2, const struct gather *gat
 {
     size_t burst = sent == gather->all ? http2->burst * 2 : sent;
 
-    if (gather->bodies == 0 || gather->tail.file != NULL ||
-        (sent == gather->all && gather->bodies < http2->burst))
+    if (gather->bodies == 0 || (sent == gather->all && gather->bodies < http2->burst))
         return;
     http2->burst = burst < BURST_MIN_BYTES   ? BURST_MIN_BYTES
                    : burst > BURST_MAX_BYTES ? BURST_MAX_BYTES
@@ -421,39 +394,17 @@ static enum output_result blocked_or_failed(const struct http2_connection *http2
     return OUTPUT_FAILED;
 }
 
-/*
- * If the file has shrunk, the connection has to close: the frame's head has announced the bytes.
- */
-static enum output_result send_tail(struct http2_connection *http2, struct file_piece *tail)
-{
-    while (tail->left > 0) {
-        off_t offset = (off_t)tail->offset;
-        ssize_t sent = http2->connection.transport->send_file(&http2->connection, tail->file->fd,
-                                                              &offset, (size_t)tail->left);
-
-        if (sent < 0)
-            return blocked_or_failed(http2);
-        if (sent == 0)
-            return OUTPUT_FAILED;
-        tail->offset += (uint64_t)sent;
-        tail->left -= (uint64_t)sent;
-        count_sent(http2, (size_t)sent, tail->left == 0);
-    }
-    return OUTPUT_DONE;
-}
-
 /* Stores in *SENT how many bytes of the pieces are sent. */
 static enum output_result write_pieces(struct gather *gather, size_t *sent)
 {
     struct connection *connection = &gather->http2->connection;
-    bool more = gather->tail.left > 0;
-    ssize_t result = connection->transport->write(connection, gather->piece, gather->count, more);
+    ssize_t result = connection->transport->write(connection, gather->piece, gather->count, false);
 
     *sent = result > 0 ? (size_t)result : 0;
-    count_sent(gather->http2, *sent, *sent == gather->all && !more);
+    count_sent(gather->http2, *sent, *sent == gather->all);
     if (result < 0)
         return blocked_or_failed(gather->http2);
-    return *sent < gather->all ? OUTPUT_BLOCKED : send_tail(gather->http2, &gather->tail);
+    return *sent < gather->all ? OUTPUT_BLOCKED : OUTPUT_DONE;
 }
 
 static enum output_result write_gathered(struct gather *gather)
@@ -492,7 +443,6 @@ static enum output_result send_once(struct http2_connection *http2, char *file_s
     gather.count = 0;
     gather.gathered = gather.all = gather.bodies = gather.file_used = 0;
     gather.file_space = file_space;
-    gather.tail = (struct file_piece){.file = NULL};
     TAILQ_INIT(&gather.done);
     if (file_space != NULL)
         gather_bodies(&gather);
@@ -536,40 +486,28 @@ static void finish_unsent(struct http2_connection *http2)
 
     set_reserved(context, unsent, false);
     accounting_finish_all(context, unsent->records, unsent->record_words);
-    output_free(http2, context->worker->cache);
-}
-
-/* Sends bytes of the unsent rest that are in memory. */
-static enum output_result send_unsent_bytes(struct http2_connection *http2,
-                                            struct unsent_output *unsent)
-{
-    struct iovec piece = {unsent->bytes + unsent->sent, unsent->length - unsent->sent};
-    bool more = unsent->tail.left > 0;
-    ssize_t sent;
-
-    if (piece.iov_len == 0)
-        return OUTPUT_DONE;
-    sent = http2->connection.transport->write(&http2->connection, &piece, 1, more);
-    if (sent < 0)
-        return blocked_or_failed(http2);
-    unsent->sent += (size_t)sent;
-    count_sent(http2, (size_t)sent, unsent->sent == unsent->length && !more);
-    return unsent->sent < unsent->length ? OUTPUT_BLOCKED : OUTPUT_DONE;
+    output_free(http2);
 }
 
 enum output_result output_send_rest(struct http2_connection *http2)
 {
     struct unsent_output *unsent = http2->unsent;
-    enum output_result result;
+    struct connection *connection = &http2->connection;
+    struct iovec piece;
+    ssize_t sent;
 
     if (unsent == NULL)
         return OUTPUT_DONE;
-    result = send_unsent_bytes(http2, unsent);
-    if (result == OUTPUT_DONE)
-        result = send_tail(http2, &unsent->tail);
-    if (result == OUTPUT_DONE)
-        finish_unsent(http2);
-    return result;
+    piece = (struct iovec){unsent->bytes + unsent->sent, unsent->length - unsent->sent};
+    sent = connection->transport->write(connection, &piece, 1, false);
+    if (sent < 0)
+        return blocked_or_failed(http2);
+    unsent->sent += (size_t)sent;
+    count_sent(http2, (size_t)sent, unsent->sent == unsent->length);
+    if (unsent->sent < unsent->length)
+        return OUTPUT_BLOCKED;
+    finish_unsent(http2);
+    return OUTPUT_DONE;
 }
 
 bool output_reserve_log(struct http2_connection *http2)
@@ -599,10 +537,8 @@ void output_abort(struct http2_connection *http2)
     finish_unsent(http2);
 }
 
-void output_free(struct http2_connection *http2, struct cache *cache)
+void output_free(struct http2_connection *http2)
 {
-    if (http2->unsent != NULL && http2->unsent->tail.file != NULL)
-        resource_release(cache, http2->unsent->tail.file);
     free(http2->unsent);
     http2->unsent = NULL;
 }

@@ -40,6 +40,6 @@ void output_end_reservation(struct http2_connection *http2);
 void output_abort(struct http2_connection *http2);
 
 /* Frees the unsent rest. Any thread. */
-void output_free(struct http2_connection *http2, struct cache *cache);
+void output_free(struct http2_connection *http2);
 
 #endif

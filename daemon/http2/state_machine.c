@@ -498,7 +498,7 @@ static void free_members(struct connection *connection, struct cache *cache)
     while ((stream = TAILQ_FIRST(&http2->streams)) != NULL)
         stream_free(stream, cache);
     stream_free_spare(http2);
-    output_free(http2, cache);
+    output_free(http2);
     free(http2->block);
     nghttp2_hd_inflate_del(http2->inflater);
 }

@@ -1,9 +1,11 @@
 /*
- * Large files over HTTP/2: a client that reads late while its connection moves, and one that leaves.
+ * Large files over HTTP/2: a client that reads late while its connection moves, one that leaves,
+ * and a file that shrinks.
  */
 #include "http2_client.h"
 #include "log_check.h"
 #include "patience.h"
+#include "scratch.h"
 #include "server.h"
 
 #include <setjmp.h>
@@ -14,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct http2_frame frame;
 
@@ -26,10 +29,7 @@ static void open_wide(struct http2_client *client, const struct server *server)
     http2_open_window(client, 0, 1 << 30);
 }
 
-/*
- * The socket is full, in the middle of a frame that the kernel sends from the file, when the
- * connection moves; and in the middle of others afterwards.
- */
+/* The socket is full, in the middle of a frame, when the connection moves; and again afterwards. */
 static void late_reader_gets_all_bytes_after_moves(void **state)
 {
     enum { HUGE = 8 * 1024 * 1024, STREAMS = 3 };
@@ -107,12 +107,44 @@ static void file_is_closed_with_the_connection(void **state)
     free(huge);
 }
 
+/* The first frames of the response are sent before the client opens the windows. */
+static void truncated_file_resets_its_stream(void **state)
+{
+    enum { SIZE = 1024 * 1024 };
+    static const uint32_t defaults[][2] = {{0, 0}};
+    struct server *server = *state;
+    struct http2_client client;
+    char path[SCRATCH_PATH_MAX];
+    size_t received = 0;
+
+    server_put_text(server, "/a.txt", "aaaa");
+    server_put_text(server, "/large.bin", "");
+    snprintf(path, sizeof(path), "%s/www/large.bin", server_directory(server));
+    assert_int_equal(truncate(path, SIZE), 0);
+    server_start(server, "workers.processes=1", "workers.threads=1", NULL);
+    http2_open(&client, server_port(server), defaults);
+    http2_request(&client, 1, FRAME_END_STREAM, "GET /large.bin");
+    while (received < 65535) {
+        http2_expect(&client, FRAME_DATA, 1, &frame);
+        received += frame.head.length;
+    }
+    assert_int_equal(truncate(path, 1000), 0);
+    http2_open_window(&client, 0, SIZE);
+    http2_open_window(&client, 1, SIZE);
+    http2_expect_reset(&client, 1, HTTP2_INTERNAL_ERROR);
+    http2_check(&client, 3, "GET /a.txt", 200, "aaaa");
+    http2_close(&client);
+    server_expect_metric(server, "responses_cut_short", 1);
+    server_stop(server);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(late_reader_gets_all_bytes_after_moves),
         TEST(file_is_closed_with_the_connection),
+        TEST(truncated_file_resets_its_stream),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
