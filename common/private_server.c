@@ -3,10 +3,10 @@
 #include "common/clock.h"
 #include "common/control_client.h"
 #include "common/instance.h"
+#include "common/private_server_guard.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
@@ -29,6 +29,7 @@ enum {
     REPLY_MS = 30000,
     STOP_MS = 30000, /* longer than any wait of the stop itself */
     GROUP_MS = 2000,
+    SEGMENT_NAME = INSTANCE_NAME_MAX + 32,
 };
 
 struct private_server {
@@ -40,6 +41,7 @@ struct private_server {
     pid_t pid; /* of the master and its process group; 0: not running */
     uint16_t port;
     int core; /* negative: all */
+    struct private_server_guard guard;
 };
 
 /* RELATIVE is relative to the directory of the running program. */
@@ -95,9 +97,17 @@ static int make_directory(struct private_server *server)
     return mkdir(server->root, 0755);
 }
 
+/* The name for shm_open(). A name of ours is never too long. */
+static const char *segment_name(const struct private_server *server, char *segment, size_t size)
+{
+    instance_segment_name(server->name, segment, size);
+    return segment;
+}
+
 struct private_server *private_server_create(const char *program, char *why, size_t size)
 {
     struct private_server *server = calloc(1, sizeof(*server));
+    char segment[SEGMENT_NAME];
 
     if (server == NULL) {
         snprintf(why, size, "out of memory");
@@ -105,7 +115,9 @@ struct private_server *private_server_create(const char *program, char *why, siz
     }
     server->core = -1;
     find_program(server, program);
-    if (make_directory(server) == 0)
+    if (make_directory(server) == 0 &&
+        private_server_guard_start(&server->guard, server->directory,
+                                   segment_name(server, segment, sizeof(segment))) == 0)
         return server;
     snprintf(why, size, "cannot create the directory %s for a private webserverd: %s",
              server->directory, strerror(errno));
@@ -201,7 +213,8 @@ static void pin_to_core(int core)
 }
 
 /* In the child: sets it up and executes the server. */
-static void exec_server(const struct command_line *line, int core, int output, pid_t parent)
+static void exec_server(const struct command_line *line, const struct private_server *server,
+                        int output, pid_t parent)
 {
     char **words = (char **)(uintptr_t)line->word;
     sigset_t none;
@@ -209,8 +222,9 @@ static void exec_server(const struct command_line *line, int core, int output, p
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     setpgid(0, 0);
-    if (core >= 0)
-        pin_to_core(core);
+    private_server_guard_watch(&server->guard, getpid());
+    if (server->core >= 0)
+        pin_to_core(server->core);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     unsetenv("NOTIFY_SOCKET");
     if (getppid() != parent)
@@ -230,7 +244,7 @@ static int launch(struct private_server *server, const struct command_line *line
 
     if (pid == 0) {
         dup2(in, STDIN_FILENO);
-        exec_server(line, server->core, output, parent);
+        exec_server(line, server, output, parent);
     }
     if (pid > 0) {
         setpgid(pid, pid); /* also done in the child, because either process may run first */
@@ -332,13 +346,13 @@ static void end_group(pid_t group)
 /* After the master exited: ends its process group and removes its segment if it still exists. */
 static void clean_up(struct private_server *server)
 {
-    char segment[sizeof(server->name) + 32];
+    char segment[SEGMENT_NAME];
 
     end_group(server->pid);
     server->pid = 0;
     server->port = 0;
-    if (instance_segment_name(server->name, segment, sizeof(segment)) == 0)
-        shm_unlink(segment);
+    shm_unlink(segment_name(server, segment, sizeof(segment)));
+    private_server_guard_watch(&server->guard, 0);
 }
 
 int private_server_start(struct private_server *server, const char *const *options, char *why,
@@ -390,22 +404,14 @@ void private_server_stop(struct private_server *server)
     clean_up(server);
 }
 
-static int remove_one(const char *path, const struct stat *status, int type, struct FTW *walk)
-{
-    (void)status;
-    (void)type;
-    (void)walk;
-    remove(path);
-    return 0;
-}
-
 void private_server_destroy(struct private_server *server)
 {
     if (server == NULL)
         return;
     private_server_stop(server);
     if (server->directory[0] != '\0')
-        nftw(server->directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        private_server_remove(server->directory);
+    private_server_guard_end(&server->guard);
     free(server);
 }
 

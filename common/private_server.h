@@ -1,7 +1,8 @@
 /*
  * A private webserverd for experiments: its name, directory, port and shared memory are unique,
- * it listens on the loopback address only, needs no privileges and leaves no files behind. It leads
- * its own process group, so that Ctrl-C does not reach it, and ends when the thread that started it
+ * it listens on the loopback address only, needs no privileges and leaves no files behind, even if
+ * this process is killed: a child process then removes them (private_server_guard.h). It leads its
+ * own process group, so that Ctrl-C does not reach it, and ends when the thread that started it
  * ends. All calls from that thread.
  */
 #ifndef COMMON_PRIVATE_SERVER_H
