@@ -1,7 +1,7 @@
 /* wsload, the load generator: dispatches to a run, a sweep, the lab, or the comparison or merging of reports. */
 #include "common/escape.h"
 #include "loadgen/cli/options.h"
-#include "loadgen/lab/command.h"
+#include "loadgen/lab/session.h"
 #include "loadgen/report/baseline.h"
 #include "loadgen/report/compare.h"
 #include "loadgen/report/gnuplot.h"

@@ -1,30 +1,14 @@
 #include "loadgen/lab/command.h"
 
-#include "common/escape.h"
 #include "common/tables.h"
 #include "common/units.h"
 
-#include "loadgen/base/interrupts.h"
 #include "loadgen/lab/points.h"
-#include "loadgen/report/html.h"
-#include "loadgen/report/text.h"
-#include "loadgen/stats/result.h"
 
-#include <errno.h>
-#include <sched.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-enum {
-    PATH_MAX_BYTES = 4096,
-    WHY = 512,
-    DURATION_MAX_S = 24 * 3600,
-    NAMES_MAX = 32,
-    RATE_MAX = 10000000
-};
+enum { DURATION_MAX_S = 24 * 3600, NAMES_MAX = 32, RATE_MAX = 10000000 };
 
 const struct experiment lab_experiments[] = {
 #define EXPERIMENT(name, title, question) {#name, title, question, experiment_##name},
@@ -86,6 +70,8 @@ static int set_option(struct lab_options *options, const struct arguments *argum
         options->quick = true;
     } else if (strcmp(option, "quiet") == 0) {
         options->quiet = true;
+    } else if (strcmp(option, "resume") == 0) {
+        options->resume = true;
     } else if (strcmp(option, "help") == 0) {
         options->help = true;
     } else if (strcmp(option, "duration") == 0) {
@@ -152,6 +138,16 @@ static int read_option(struct lab_options *options, struct arguments *arguments,
                       value != NULL ? value : arguments->argv[arguments->next++]);
 }
 
+/* Each experiment runs once, even if it is named twice. */
+static void add_chosen(struct lab_options *options, const struct experiment *experiment)
+{
+    for (size_t i = 0; i < options->count; i++)
+        if (options->chosen[i] == experiment)
+            return;
+    if (options->count < LAB_CHOSEN_MAX)
+        options->chosen[options->count++] = experiment;
+}
+
 static int choose(struct lab_options *options, const struct arguments *arguments, const char *word)
 {
     bool all = strcmp(word, "all") == 0;
@@ -167,8 +163,8 @@ static int choose(struct lab_options *options, const struct arguments *arguments
         return reject(arguments, "unknown experiment '%s'; wsload lab lists them", word);
     }
     for (size_t i = 0; i < lab_experiment_count; i++)
-        if ((all || strcmp(lab_experiments[i].name, word) == 0) && options->count < LAB_CHOSEN_MAX)
-            options->chosen[options->count++] = &lab_experiments[i];
+        if (all || strcmp(lab_experiments[i].name, word) == 0)
+            add_chosen(options, &lab_experiments[i]);
     return 0;
 }
 
@@ -187,6 +183,8 @@ int lab_options_parse(struct lab_options *options, int argc, char *const *argv, 
         else
             result = choose(options, &arguments, word);
     }
+    if (result == 0 && options->resume && options->count == 0 && !options->help)
+        return reject(&arguments, "--resume needs the names of the experiments, or all");
     return result;
 }
 
@@ -211,191 +209,4 @@ void lab_help(FILE *out)
     }
     fputs("\nExit status: 0 success, 1 usage error or a failed experiment, 130 interrupted.\n",
           out);
-}
-
-/* ---- Pages ---- */
-
-static int report_error(const char *why)
-{
-    escape_report("wsload", why);
-    return RESULT_USAGE_ERROR;
-}
-
-/* Writes DOCUMENT to NAME.html and prints "LABEL: path". Returns an exit status. */
-static int write_page(const struct lab_options *options, const char *name, const char *label,
-                      const struct document *document)
-{
-    char path[PATH_MAX_BYTES], why[PATH_MAX_BYTES + WHY];
-    FILE *page;
-    bool failed;
-
-    snprintf(path, sizeof(path), "%s/%s.html", options->directory, name);
-    page = fopen(path, "we");
-    failed = page == NULL || document_write_html(page, document) != 0 || ferror(page) != 0;
-    if (page != NULL && fclose(page) != 0)
-        failed = true;
-    if (failed) {
-        snprintf(why, sizeof(why), "cannot write %s: %s", path, strerror(errno != 0 ? errno : EIO));
-        return report_error(why);
-    }
-    printf("%s: %s\n", label, path);
-    fflush(stdout);
-    return RESULT_GOOD;
-}
-
-static int write_findings(const struct lab *lab, const struct lab_options *options,
-                          const struct experiment *experiment, struct document *findings,
-                          const struct machine *machine)
-{
-    findings_add_published(findings, experiment->name, &lab->own);
-    putchar('\n');
-    if (document_write_text(stdout, findings, false) != 0)
-        return report_error("out of memory");
-    fflush(stdout);
-    document_section(findings, "The machine", NULL);
-    findings_add_machine(findings, machine);
-    return write_page(options, experiment->name, "\nPage", findings);
-}
-
-/* ---- Experiments ---- */
-
-static uint32_t count_cores(void)
-{
-    cpu_set_t cores;
-
-    return sched_getaffinity(0, sizeof(cores), &cores) == 0 && CPU_COUNT(&cores) > 0
-               ? (uint32_t)CPU_COUNT(&cores)
-               : 1;
-}
-
-static void set_up(struct lab *lab, const struct lab_options *options)
-{
-    *lab = (struct lab){
-        .program = options->program,
-        .quick = options->quick,
-        .rounds = options->quick ? 3 : 5,
-        .trial_ms = options->quick ? 400 : 3000,
-        .rate = (double)options->rate,
-        .cores = count_cores(),
-        .shows_progress = !options->quiet && isatty(STDERR_FILENO),
-    };
-    if (options->rounds > 0)
-        lab->rounds = options->rounds;
-    if (options->duration_ms > 0)
-        lab->trial_ms = options->duration_ms;
-}
-
-/* Starts a server to read its version. Returns 0, or -1 with WHY. */
-static int read_version(struct lab *lab, char *version, size_t size)
-{
-    struct private_server *server = private_server_create(lab->program, lab->why, sizeof(lab->why));
-    json_t *status = NULL;
-
-    if (server != NULL && private_server_start(server, NULL, lab->why, sizeof(lab->why)) == 0)
-        status = private_server_command(server, "status", lab->why, sizeof(lab->why));
-    private_server_destroy(server);
-    if (status == NULL)
-        return -1;
-    snprintf(version, size, "%s", json_string_value(json_object_get(status, "version")));
-    json_decref(status);
-    return 0;
-}
-
-/* Returns an exit status; if it is RESULT_GOOD, *findings is set and the caller frees it. */
-static int conduct(struct lab *lab, const struct lab_options *options,
-                   const struct experiment *experiment, const struct machine *machine,
-                   struct document **findings)
-{
-    char why[LAB_WHY + 64];
-    int status;
-
-    *findings = findings_create(experiment->title);
-    if (*findings == NULL)
-        return report_error("out of memory");
-    if (lab_conduct(lab, experiment, *findings) == 0) {
-        status = write_findings(lab, options, experiment, *findings, machine);
-    } else if (lab->interrupted) {
-        status = RESULT_INTERRUPTED;
-    } else {
-        snprintf(why, sizeof(why), "%s: %s", experiment->name, lab->why);
-        status = report_error(why);
-    }
-    if (status != RESULT_GOOD)
-        document_free(*findings);
-    return status;
-}
-
-/* A failed experiment does not stop the others; a signal does. */
-static int conduct_all(struct lab *lab, const struct lab_options *options,
-                       const struct machine *machine)
-{
-    struct document *index = findings_create("Experiments"), *findings;
-    size_t done = 0;
-    int worst = RESULT_GOOD;
-
-    if (index == NULL)
-        return report_error("out of memory");
-    for (size_t i = 0; i < options->count && !lab_is_interrupted(lab); i++) {
-        int status = conduct(lab, options, options->chosen[i], machine, &findings);
-
-        worst = status > worst ? status : worst;
-        if (status != RESULT_GOOD)
-            continue;
-        findings_add_link(index, options->chosen[i]->name, findings);
-        document_free(findings);
-        done++;
-    }
-    if (lab->interrupted)
-        worst = RESULT_INTERRUPTED;
-    document_section(index, "The machine", NULL);
-    findings_add_machine(index, machine);
-    if (done > 1 && write_page(options, "index", "Index", index) != RESULT_GOOD &&
-        worst == RESULT_GOOD)
-        worst = RESULT_USAGE_ERROR;
-    document_free(index);
-    return worst;
-}
-
-static int run(const struct lab_options *options)
-{
-    char version[64], why[PATH_MAX_BYTES + WHY];
-    struct document *about;
-    struct machine machine;
-    struct lab lab;
-
-    set_up(&lab, options);
-    if (mkdir(options->directory, 0777) != 0 && errno != EEXIST) {
-        snprintf(why, sizeof(why), "cannot create the directory %s: %s", options->directory,
-                 strerror(errno));
-        return report_error(why);
-    }
-    if (read_version(&lab, version, sizeof(version)) != 0)
-        return report_error(lab.why);
-    machine_describe(&machine, version);
-    about = document_create("wsload lab", (struct document_layout){0});
-    if (about != NULL)
-        findings_add_machine(about, &machine);
-    if (about == NULL || document_write_text(stdout, about, false) != 0)
-        report_error("out of memory");
-    document_free(about);
-    return conduct_all(&lab, options, &machine);
-}
-
-int lab_main(int argc, char **argv)
-{
-    struct lab_options options;
-    char why[WHY];
-    int status;
-
-    if (lab_options_parse(&options, argc, argv, why, sizeof(why)) != 0)
-        return report_error(why);
-    if (options.help || options.count == 0) {
-        lab_help(stdout);
-        return RESULT_GOOD;
-    }
-    if (interrupts_begin() != 0)
-        return report_error("too few file descriptors");
-    status = run(&options);
-    interrupts_end();
-    return status;
 }

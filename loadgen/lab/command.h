@@ -1,4 +1,4 @@
-/* `wsload lab`: its command line and the experiments that it conducts. Main thread. */
+/* The command line of `wsload lab`, and the list of its experiments. Main thread. */
 #ifndef LOADGEN_LAB_COMMAND_H
 #define LOADGEN_LAB_COMMAND_H
 
@@ -19,7 +19,7 @@ const struct experiment *lab_find(const char *name);
 struct lab_options {
     const char *directory; /* of the pages */
     const char *program;   /* NULL: searches for webserverd */
-    bool quick, quiet, help;
+    bool quick, quiet, resume, help;
     uint32_t rounds;      /* 0: the default */
     uint64_t duration_ms; /* 0: the default */
     uint64_t rate;        /* 0: the default */
@@ -32,8 +32,5 @@ int lab_options_parse(struct lab_options *options, int argc, char *const *argv, 
                       size_t size);
 
 void lab_help(FILE *out);
-
-/* ARGV[0] is the word "lab". Returns the exit status of the program. */
-int lab_main(int argc, char **argv);
 
 #endif

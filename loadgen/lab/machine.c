@@ -6,7 +6,6 @@
 #include <curl/curl.h>
 #include <sched.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,19 +13,28 @@
 #include <time.h>
 #include <unistd.h>
 
-PRINTF_LIKE(3, 4)
-static void add(struct machine *machine, const char *label, const char *format, ...)
+void machine_add(struct machine *machine, const char *label, const char *text, bool changes)
 {
     struct machine_fact *fact = &machine->fact[machine->count];
-    va_list arguments;
 
     if (machine->count == MACHINE_FACTS)
         return;
     machine->count++;
-    fact->label = label;
+    snprintf(fact->label, sizeof(fact->label), "%s", label);
+    snprintf(fact->text, sizeof(fact->text), "%s", text);
+    fact->changes = changes;
+}
+
+PRINTF_LIKE(3, 4)
+static void add(struct machine *machine, const char *label, const char *format, ...)
+{
+    char text[MACHINE_TEXT];
+    va_list arguments;
+
     va_start(arguments, format);
-    vsnprintf(fact->text, sizeof(fact->text), format, arguments);
+    vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
+    machine_add(machine, label, text, false);
 }
 
 /* The first line of a file. */
@@ -123,9 +131,12 @@ static void add_kernel(struct machine *machine)
 static void add_load(struct machine *machine)
 {
     double load[1];
+    char text[MACHINE_TEXT];
 
-    if (getloadavg(load, 1) == 1)
-        add(machine, "Load", "%.2f runnable processes, average of the last minute", load[0]);
+    if (getloadavg(load, 1) != 1)
+        return;
+    snprintf(text, sizeof(text), "%.2f runnable processes, average of the last minute", load[0]);
+    machine_add(machine, "Load", text, true);
 }
 
 static void add_time(struct machine *machine)
@@ -136,7 +147,7 @@ static void add_time(struct machine *machine)
 
     if (localtime_r(&now, &parts) != NULL &&
         strftime(text, sizeof(text), "%Y-%m-%d %H:%M %Z", &parts) > 0)
-        add(machine, "Started", "%s", text);
+        machine_add(machine, "Started", text, true);
 }
 
 void machine_describe(struct machine *machine, const char *server)

@@ -334,6 +334,110 @@ static void signal_ends_lab_and_leaves_nothing(void **state)
     }
 }
 
+/* ---- Resuming ---- */
+
+static size_t lines_of(const char *path)
+{
+    char *text = read_text(path);
+    size_t lines = count_of(text, "\n");
+
+    free(text);
+    return lines;
+}
+
+/*
+ * A program that starts webserverd and records each start in STARTS. Start NUMBER stops the lab
+ * first, so that the test may end it at that moment.
+ */
+static void write_server(const struct place *place, const char *starts, int number)
+{
+    char path[SCRATCH_PATH_MAX];
+    FILE *file;
+
+    make_path(path, place, "server");
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fprintf(file,
+            "#!/bin/sh\necho start >> %s\n[ $(wc -l < %s) -ne %d ] || kill -STOP $PPID\n"
+            "exec %s \"$@\"\n",
+            starts, starts, number, WEBSERVERD_BINARY);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(chmod(path, 0755), 0);
+    file = fopen(starts, "w");
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void check_ended_by(const struct place *place, pid_t pid, int signal, const char *segment)
+{
+    kill(pid, signal);
+    if (signal == SIGKILL) {
+        WAIT_UNTIL(waitpid(-1, NULL, WNOHANG) == -1);
+    } else {
+        kill(pid, SIGCONT);
+        assert_int_equal(wait_for(pid), 130);
+    }
+    assert_int_equal(scratch_count("/dev/shm", segment), 0);
+    check_nothing_left(place);
+}
+
+/* Start 1 reads the version, 2 is the server of baseline, 3 that of scaling. */
+static void stopped_lab_resumes(void **state)
+{
+    static const int signals[] = {SIGINT, SIGKILL};
+    const struct place *place = *state;
+    char starts[SCRATCH_PATH_MAX], stored[SCRATCH_PATH_MAX], options[512], *page;
+
+    make_path(starts, place, "starts");
+    make_path(stored, place, "pages/baseline.json");
+    snprintf(options, sizeof(options),
+             "--server %.300s/server --quick --duration 20ms --rounds 1 baseline scaling",
+             place->directory);
+    for (size_t i = 0; i < 2; i++) {
+        char segment[64] = "", again[SCRATCH_PATH_MAX + 512];
+        struct stat before, after;
+        pid_t pid;
+
+        write_server(place, starts, 3);
+        pid = start(place, options);
+        WAIT_UNTIL(lines_of(starts) == 3 && find_segment(place, segment, sizeof(segment)));
+        check_ended_by(place, pid, signals[i], segment);
+        assert_int_equal(stat(stored, &before), 0);
+        make_path(again, place, "pages/scaling.json");
+        assert_int_not_equal(access(again, F_OK), 0);
+
+        snprintf(again, sizeof(again), "%s --resume", options);
+        assert_int_equal(run(place, again), 0);
+        assert_int_equal(lines_of(starts), 3 + 2);
+        assert_int_equal(stat(stored, &after), 0);
+        assert_int_equal(before.st_ino, after.st_ino);
+        assert_int_equal(before.st_mtim.tv_nsec, after.st_mtim.tv_nsec);
+        page = read_page(place, "index");
+        check_page(page);
+        check_has(page, "baseline");
+        check_has(page, "scaling");
+        free(page);
+        page = read_page(place, "scaling");
+        check_page(page);
+        free(page);
+        check_nothing_left(place);
+    }
+}
+
+static void lab_with_other_settings_is_not_resumed(void **state)
+{
+    const struct place *place = *state;
+    char *err;
+
+    assert_int_equal(run(place, "--quick --duration 20ms --rounds 1 baseline"), 0);
+    assert_int_equal(wait_for(start(place, "--resume --quick --duration 20ms --rounds 2 baseline")),
+                     1);
+    err = read_text(place->err);
+    check_has(err, "baseline.json has other conditions: --rounds: '1', now '2'");
+    free(err);
+    check_nothing_left(place);
+}
+
 static void protocols_experiment_reports(void **state)
 {
     const struct place *place = *state;
@@ -400,6 +504,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(protocols_experiment_reports, set_up, tear_down),
         cmocka_unit_test_setup_teardown(server_evicts_like_the_simulation, set_up, tear_down),
         cmocka_unit_test_setup_teardown(signal_ends_lab_and_leaves_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(stopped_lab_resumes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(lab_with_other_settings_is_not_resumed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(invalid_arguments_get_an_error, set_up, tear_down),
         cmocka_unit_test_setup_teardown(list_names_all_experiments, set_up, tear_down),
     };

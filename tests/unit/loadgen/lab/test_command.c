@@ -52,6 +52,10 @@ static void options_are_parsed(void **state)
     assert_int_equal(read_line(&options, "--duration=1500ms --rounds 7 -othere -h"), 0);
     assert_string_equal(options.directory, "there");
     assert_true(options.help);
+    assert_false(options.resume);
+    assert_int_equal(read_line(&options, "baseline --resume scaling baseline"), 0);
+    assert_true(options.resume);
+    assert_int_equal(options.count, 2);
 }
 
 static void all_chooses_every_experiment_in_order(void **state)
@@ -87,6 +91,7 @@ static void invalid_arguments_are_rejected(void **state)
         {"-d 0", "invalid time '"},
         {"-d 48h", "invalid time '"},
         {"--output=", "the value is empty"},
+        {"--resume", "--resume needs the names of the experiments, or all"},
     };
     struct lab_options options;
 

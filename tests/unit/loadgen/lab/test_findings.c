@@ -47,7 +47,7 @@ static struct document *example(void)
 static const struct published_own own = {
     {{"one connection", {{[MEASURE_RATE] = 10400, [MEASURE_MEAN] = NAN}}}}, 1};
 
-static const struct machine machine = {{{"Processor", "a <model>, 2 cores"}}, 1};
+static const struct machine machine = {{{"Processor", "a <model>, 2 cores", false}}, 1};
 
 static void check_has(const char *text, const char *words)
 {

@@ -1,4 +1,6 @@
 /* Documents: their limits, and no loss of data below them. */
+#include "loadgen/report/document_json.h"
+#include "loadgen/report/html.h"
 #include "loadgen/report/text.h"
 
 #include <setjmp.h>
@@ -9,6 +11,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,6 +170,73 @@ static void text_of_a_hostile_server_is_escaped(void **state)
     document_free(document);
 }
 
+/* Both forms that people read. */
+static char *written(const struct document *document)
+{
+    char *text;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    assert_int_equal(document_write_text(out, document, false), 0);
+    assert_int_equal(document_write_html(out, document), 0);
+    fclose(out);
+    return text;
+}
+
+static void document_read_from_json_is_the_same(void **state)
+{
+    struct document *document = create(), *again = document_create("test", document->layout);
+    char *before, *after;
+    json_t *json;
+
+    (void)state;
+    document_subtitle(document, "Subtitle");
+    document_legend(document, "Took %d s.", 3);
+    document_fact(document, DOCUMENT_STRONG, "rate", "12 \"and\" <more>");
+    document_table(document, "t", columns, 2);
+    document_row(document, DOCUMENT_BAD);
+    document_cell(document, "1 µs");
+    document_plot(document, "p", (struct plot_axis){true, axis_count},
+                  (struct plot_axis){false, axis_mebibytes});
+    document_shade(document, 1.5);
+    document_line(document, "l", false);
+    document_point_between(document, 1, 0.1, NAN, NAN);
+    document_point_between(document, 2, 3, 2.5, 1.0 / 3 + 4);
+    document_line(document, "m", true);
+    document_point(document, 1, NAN);
+    document_point(document, 2, 2);
+    document_note(document, DOCUMENT_WARNING, "Met:", "100 %%");
+    document_section(document, "Section", "link.html");
+    document_note(document, DOCUMENT_QUIET, "", "text");
+    json = document_to_json(document);
+    assert_non_null(json);
+    assert_int_equal(document_from_json(again, json), 0);
+    before = written(document);
+    after = written(again);
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+    json_decref(json);
+    document_free(again);
+    document_free(document);
+}
+
+static void other_json_is_no_document(void **state)
+{
+    static const char *const texts[] = {"{}", "{\"sections\": []}", "[1, 2]"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct document *document = create();
+        json_t *json = json_loads(texts[i], 0, NULL);
+
+        assert_non_null(json);
+        assert_int_equal(document_from_json(document, json), -1);
+        json_decref(json);
+        document_free(document);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -175,6 +245,8 @@ int main(void)
         cmocka_unit_test(bars_exist_if_a_point_has_an_interval),
         cmocka_unit_test(incomplete_document_is_not_written),
         cmocka_unit_test(text_of_a_hostile_server_is_escaped),
+        cmocka_unit_test(document_read_from_json_is_the_same),
+        cmocka_unit_test(other_json_is_no_document),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
