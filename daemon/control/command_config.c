@@ -221,10 +221,15 @@ static bool logs_are_open(struct master *master, uint64_t number)
 
 static json_t *report_logs(struct master *master, uint64_t number)
 {
+    const struct log_targets *targets = &master->server.logs.targets;
+    json_t *hosts = json_array();
+
     (void)number;
-    return json_pack("{s:b, s:o, s:o}", "ok", 1, "access",
+    for (uint32_t i = 0; i < targets->count; i++)
+        json_array_append_new(hosts, json_text(targets->path[i]));
+    return json_pack("{s:b, s:o, s:o, s:o}", "ok", 1, "access",
                      json_text(master->server.config->log_access), "error",
-                     json_text(master->server.config->log_error));
+                     json_text(master->server.config->log_error), "hosts", hosts);
 }
 
 struct command_result command_reopen_logs(const struct call *call)

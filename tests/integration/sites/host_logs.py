@@ -1,5 +1,6 @@
 """Access logs of hosts: each line is in the log of its host, once, whatever happens to the server."""
 import collections
+import json
 import os
 import re
 import signal
@@ -134,7 +135,9 @@ def rotate(server, how):
     else:
         server.process.send_signal(signal.SIGUSR1)
     until(lambda: all((server.directory / name).exists() for name in ("one.log", "access.log")), "new files")
-    server.control("reopen-logs")  # answers when the logger has the files
+    reply = json.loads(server.control("reopen-logs", "--json"))  # answers when the logger has the files
+    expect(reply["hosts"], sorted(str(server.directory / name) for name in set(FILE_OF.values()) - {"access.log"}),
+           "files of hosts")
 
 
 @test
