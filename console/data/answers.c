@@ -228,8 +228,8 @@ static const struct subject subjects[] = {
      5},
     {"log",
      {METRIC_log_lines, METRIC_log_bytes, METRIC_log_waits, METRIC_log_dropped,
-      METRIC_log_write_errors},
-     5},
+      METRIC_log_write_errors, METRIC_log_lost},
+     6},
 };
 
 /* The label without its subject: "cache hits" is "hits" in the line "cache", and "requests" is "". */

@@ -97,6 +97,7 @@ static void failures_line(const struct scene *scene, char *line, size_t size, in
                  {"aborted", METRIC_responses_cut_short},
                  {"accept errors", METRIC_accept_errors},
                  {"log errors", METRIC_log_write_errors},
+                 {"log lost", METRIC_log_lost},
                  {"workers died", METRIC_workers_died}};
     char count[TEXT_SHORT];
 
@@ -164,6 +165,7 @@ static void log_line(const struct scene *scene, char *line, size_t size, int wid
     summary_add(line, size, width, "waits %" PRIu64, sum(scene, METRIC_log_waits));
     summary_add(line, size, width, "dropped %" PRIu64, sum(scene, METRIC_log_dropped));
     summary_add(line, size, width, "errors %" PRIu64, sum(scene, METRIC_log_write_errors));
+    summary_add(line, size, width, "lost %" PRIu64, sum(scene, METRIC_log_lost));
 }
 
 /* Handshakes that have failed since the start, by reason. */
