@@ -28,6 +28,8 @@ static_assert(sizeof(struct segment_certificate) == 616, "raise SEGMENT_MAJOR");
 static_assert(offsetof(struct segment_certificates, entry) == 8, "raise SEGMENT_MAJOR");
 static_assert(sizeof(struct segment_rate_bucket) == 128, "raise SEGMENT_MAJOR");
 static_assert(sizeof(struct segment_acme) == 192, "raise SEGMENT_MAJOR");
+static_assert(offsetof(struct segment_rate, validation) == 81792, "raise SEGMENT_MAJOR");
+static_assert(offsetof(struct segment_validation, name) == 8, "raise SEGMENT_MAJOR");
 static_assert(sizeof(struct segment_host) == 264, "raise SEGMENT_MAJOR");
 static_assert(sizeof(struct segment_address_limit) == 40, "raise SEGMENT_MAJOR");
 static_assert(offsetof(struct segment_address_limits, entry) == 8, "raise SEGMENT_MAJOR");

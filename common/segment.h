@@ -68,7 +68,7 @@
 
 enum {
     SEGMENT_MAJOR = 2,
-    SEGMENT_MINOR = 7,
+    SEGMENT_MINOR = 8,
     SEGMENT_SECTIONS_MAX = 24,
     SEGMENT_WORK_WORDS = 12,       /* text of the current work: 95 bytes and the NUL */
     SEGMENT_CACHE_PATH_WORDS = 26, /* path: 207 bytes and the NUL */
@@ -241,14 +241,23 @@ struct segment_address_limits {
 };
 
 /*
- * The pending http-01 challenge of ACME (RFC 8555 section 8.3), of which there is one at a time. Written
- * by the master, read by workers. `sequence` as in struct segment_activity.
+ * The pending challenge of ACME, of which there is one at a time. Written by the master, read by workers.
+ * `sequence` as in struct segment_activity; it also guards struct segment_validation.
  */
 struct segment_acme {
     _Alignas(CACHE_LINE) _Atomic uint64_t sequence;
     _Atomic uint64_t token[SEGMENT_TOKEN_WORDS];           /* empty: no challenge is pending */
     _Atomic uint64_t thumbprint[SEGMENT_THUMBPRINT_WORDS]; /* of the account's key */
     _Atomic int32_t pid;                                   /* of the ACME process; 0: none */
+};
+
+/* How the authority checks the pending challenge: http-01 (RFC 8555 section 8.3), tls-alpn-01 (RFC 8737). */
+enum challenge_kind { CHALLENGE_HTTP_01, CHALLENGE_TLS_ALPN_01, CHALLENGE_KINDS };
+
+/* More of the pending challenge. */
+struct segment_validation {
+    _Alignas(CACHE_LINE) _Atomic uint32_t kind;     /* enum challenge_kind */
+    _Atomic uint64_t name[SEGMENT_HOST_NAME_WORDS]; /* that is validated, in lower case */
 };
 
 /* A certificate in use; written by the master. `sequence` as in struct segment_activity. */
@@ -280,6 +289,7 @@ struct segment_rate {
     struct segment_acme acme; /* since minor 5; readers of other servers must not use it */
     struct segment_address_limits limits;     /* since minor 6 */
     struct segment_certificates certificates; /* since minor 7 */
+    struct segment_validation validation;     /* since minor 8; as acme */
 };
 
 /*
@@ -482,7 +492,8 @@ static inline struct segment_address_limits *segment_address_limits(const struct
 /* NULL: the server is older. */
 static inline struct segment_certificates *segment_certificates(const struct segment *segment)
 {
-    return segment->section[SEGMENT_RATE].entry_size >= sizeof(struct segment_rate)
+    return segment->section[SEGMENT_RATE].entry_size >=
+                   offsetof(struct segment_rate, certificates) + sizeof(struct segment_certificates)
                ? &segment_rate(segment)->certificates
                : NULL;
 }

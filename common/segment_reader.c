@@ -312,13 +312,19 @@ bool segment_read_activity(const struct segment_activity *activity, struct activ
     return false;
 }
 
-bool segment_read_challenge(const struct segment_acme *acme, struct challenge_copy *copy)
+bool segment_read_challenge(const struct segment *segment, struct challenge_copy *copy)
 {
+    const struct segment_acme *acme = segment_acme(segment);
+    const struct segment_validation *validation = &segment_rate(segment)->validation;
+
     for (int attempt = 0; attempt < COPY_ATTEMPTS; attempt++) {
         uint64_t before = atomic_load_explicit(&acme->sequence, memory_order_acquire);
 
         segment_load_text(acme->token, SEGMENT_TOKEN_WORDS, copy->token);
         segment_load_text(acme->thumbprint, SEGMENT_THUMBPRINT_WORDS, copy->thumbprint);
+        segment_load_text(validation->name, SEGMENT_HOST_NAME_WORDS, copy->name);
+        copy->kind =
+            (enum challenge_kind)atomic_load_explicit(&validation->kind, memory_order_acquire);
         if (sequence_held(&acme->sequence, before))
             return copy->token[0] != '\0';
     }

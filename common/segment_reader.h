@@ -79,12 +79,14 @@ struct cache_copy {
 };
 bool segment_read_cache(const struct segment_cache_entry *entry, struct cache_copy *copy);
 
-/* Copies the pending challenge of ACME. Returns false if there is none. Any thread. */
+/* Copies the pending challenge of ACME. Returns false if there is none. A process of the server; any thread. */
 struct challenge_copy {
+    enum challenge_kind kind;
+    char name[SEGMENT_HOST_NAME_WORDS * 8]; /* that is validated */
     char token[SEGMENT_TOKEN_WORDS * 8];
     char thumbprint[SEGMENT_THUMBPRINT_WORDS * 8];
 };
-bool segment_read_challenge(const struct segment_acme *acme, struct challenge_copy *copy);
+bool segment_read_challenge(const struct segment *segment, struct challenge_copy *copy);
 
 /*
  * Copies certificate NUMBER of those in use, as the master has written it; its texts may contain anything.

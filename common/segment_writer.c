@@ -567,14 +567,19 @@ void segment_activity_work(struct segment_activity *activity, enum thread_state 
     end_change(&activity->sequence, odd);
 }
 
-void segment_store_challenge(const struct segment *segment, const char *token,
-                             const char *thumbprint)
+void segment_store_challenge(const struct segment *segment, const struct challenge_copy *challenge)
 {
     struct segment_acme *acme = segment_acme(segment);
+    struct segment_validation *validation = &segment_rate(segment)->validation;
     uint64_t odd = begin_change(&acme->sequence);
 
-    segment_store_text(acme->thumbprint, SEGMENT_THUMBPRINT_WORDS, thumbprint, strlen(thumbprint));
-    segment_store_text(acme->token, SEGMENT_TOKEN_WORDS, token, strlen(token));
+    atomic_store_explicit(&validation->kind, (uint32_t)challenge->kind, memory_order_release);
+    segment_store_text(validation->name, SEGMENT_HOST_NAME_WORDS, challenge->name,
+                       strlen(challenge->name));
+    segment_store_text(acme->thumbprint, SEGMENT_THUMBPRINT_WORDS, challenge->thumbprint,
+                       strlen(challenge->thumbprint));
+    segment_store_text(acme->token, SEGMENT_TOKEN_WORDS, challenge->token,
+                       strlen(challenge->token));
     end_change(&acme->sequence, odd);
 }
 

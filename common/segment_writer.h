@@ -77,14 +77,11 @@ void segment_forget(struct segment *segment);
 /* Stores the configuration in force, cut to SEGMENT_CONFIG_BYTES - 1. Master. */
 void segment_store_config(struct segment *segment, const char *text);
 
-/*
- * Stores the pending challenge of ACME; an empty TOKEN: none is pending. Each text fits with its NUL.
- * Master.
- */
-void segment_store_challenge(const struct segment *segment, const char *token,
-                             const char *thumbprint);
+struct certificate_copy; /* segment_reader.h, as is the next */
+struct challenge_copy;
 
-struct certificate_copy; /* segment_reader.h */
+/* Stores the pending challenge of ACME; an empty token: none is pending. Master. */
+void segment_store_challenge(const struct segment *segment, const struct challenge_copy *challenge);
 
 /* Stores entry NUMBER of the certificates in use, and the number of entries in use. Master. */
 void segment_store_certificate(const struct segment *segment, uint32_t number,

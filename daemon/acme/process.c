@@ -1,6 +1,7 @@
 #include "daemon/acme/process.h"
 
 #include "common/clock.h"
+#include "common/segment_reader.h"
 #include "common/segment_writer.h"
 #include "daemon/base/events.h"
 
@@ -62,10 +63,25 @@ static void keep_plan(struct acme_process *process, const struct message_acme_pl
     memcpy(plan->error, message->error, sizeof(plan->error));
 }
 
+/* The workers answer the challenge from now on. Its name is that of the configuration. */
+static void publish(struct acme_process *process, const struct message_acme_challenge *message)
+{
+    struct challenge_copy challenge = {.kind = (enum challenge_kind)message->kind};
+
+    if (message->name >= process->plan_count) {
+        channel_fail(process->channel, "sent the challenge of a name that it was not given");
+        return;
+    }
+    snprintf(challenge.name, sizeof(challenge.name), "%s", process->plan[message->name].name);
+    snprintf(challenge.token, sizeof(challenge.token), "%s", message->token);
+    snprintf(challenge.thumbprint, sizeof(challenge.thumbprint), "%s", message->thumbprint);
+    segment_store_challenge(process->segment, &challenge);
+    channel_send(process->channel, MESSAGE_ACME_CHALLENGE_SET, NULL, 0, -1, false);
+}
+
 static void on_report(void *owner, int kind, const void *data, size_t length, int fd)
 {
     struct acme_process *process = owner;
-    const struct message_acme_challenge *challenge = data;
 
     (void)length, (void)fd;
     process->heard_ns = clock_monotonic_ns();
@@ -74,8 +90,7 @@ static void on_report(void *owner, int kind, const void *data, size_t length, in
         log_event(process, data);
         break;
     case MESSAGE_ACME_CHALLENGE:
-        segment_store_challenge(process->segment, challenge->token, challenge->thumbprint);
-        channel_send(process->channel, MESSAGE_ACME_CHALLENGE_SET, NULL, 0, -1, false);
+        publish(process, data);
         break;
     case MESSAGE_ACME_PLAN:
         keep_plan(process, data);
@@ -127,6 +142,9 @@ static int start(struct acme_process *process, struct acme_setup *setup,
     process->plan = calloc(process->plan_count, sizeof(*process->plan));
     if (process->plan == NULL || channel_pair(fds) != 0)
         return -1;
+    for (size_t i = 0; i < process->plan_count; i++)
+        snprintf(process->plan[i].name, sizeof(process->plan[i].name), "%s",
+                 setup->config->acme_names.item[i]);
     process->channel = channel_open(process->base, fds[0], ROUTE_ACME_REPORTS, &owner);
     pid = process->channel != NULL ? fork_acme(setup, fds[1], after_fork, context) : -1;
     close(fds[1]);
@@ -160,7 +178,7 @@ static void forget(struct acme_process *process)
     channel_close(process->channel);
     process->channel = NULL;
     set_pid(process, 0);
-    segment_store_challenge(process->segment, "", "");
+    segment_store_challenge(process->segment, &(struct challenge_copy){0});
 }
 
 bool acme_process_ended(struct acme_process *process, pid_t pid, const char *how)

@@ -8,11 +8,13 @@
 #include "daemon/acme/acme.h"
 #include "daemon/base/backoff.h"
 #include "daemon/base/channel.h"
+#include "daemon/config/acme.h"
 
 #include <sys/types.h>
 
 /* What the process last reported of a name. */
 struct acme_plan {
+    char name[ACME_NAME_MAX + 1]; /* of the configuration */
     bool known;
     uint32_t failures;            /* since the last success */
     uint32_t renewal;             /* the last one that was requested; 0: none */

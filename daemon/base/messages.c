@@ -96,7 +96,8 @@ static bool challenge_text(const void *data, size_t size)
 {
     const struct message_acme_challenge *message = data;
 
-    return size == 0 && is_base64url(message->token, sizeof(message->token)) &&
+    return size == 0 && message->kind < CHALLENGE_KINDS &&
+           is_base64url(message->token, sizeof(message->token)) &&
            is_base64url(message->thumbprint, sizeof(message->thumbprint));
 }
 

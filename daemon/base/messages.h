@@ -210,8 +210,10 @@ struct message_acme_renew {
     uint32_t renewal; /* from 1; each has another number */
 };
 
-/* An http-01 challenge; each text has only letters, digits, '-' and '_', and a NUL. */
+/* A challenge; each text has only letters, digits, '-' and '_', and a NUL. */
 struct message_acme_challenge {
+    uint32_t name;                /* its number in the configuration */
+    uint32_t kind;                /* enum challenge_kind */
     char token[ACME_TOKEN_BYTES]; /* empty: none is pending */
     char thumbprint[ACME_THUMBPRINT_BYTES];
 };

@@ -49,6 +49,11 @@ static void complete(struct connection *connection)
 
     metric_add(metrics, METRIC_tls_handshakes, 1);
     metric_add(metrics, METRIC_tls_resumed, resumed);
+    if (transport_tls_was_validation(connection)) {
+        metric_add(metrics, METRIC_tls_validations, 1);
+        connection_close(connection);
+        return;
+    }
     connection->client.tls = log_record_tls(cipher, resumed);
     connection->awaits_http2 = transport_tls_selected_http2(connection);
     connection->protocol = connection->loop->protocol;

@@ -71,7 +71,8 @@ static bool select_protocol(struct connection *connection, const struct event_lo
     if (UNLIKELY((connection->opening & OPENING_PROXY) != 0)) {
         connection->protocol = loop->proxy;
     } else if ((connection->opening & OPENING_TLS) != 0) {
-        if (!transport_tls_open(connection, loop->context.worker->tls))
+        if (!transport_tls_open(connection, loop->context.worker->tls,
+                                loop->context.worker->segment))
             return false;
         connection->protocol = loop->handshake;
         connection->client.secure = true;

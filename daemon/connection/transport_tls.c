@@ -5,6 +5,7 @@
 #include "daemon/tls/context.h"
 #include "daemon/tls/record_size.h"
 #include "daemon/tls/signer.h"
+#include "daemon/tls/validation.h"
 #include "daemon/transaction/memory.h"
 
 #include <assert.h>
@@ -158,10 +159,11 @@ void transport_tls_attach(struct connection *connection)
     BIO_set_data(SSL_get_rbio(connection->tls->ssl), connection);
 }
 
-bool transport_tls_open(struct connection *connection, const struct tls_context *context)
+bool transport_tls_open(struct connection *connection, const struct tls_context *context,
+                        const struct segment *segment)
 {
     struct tls_session *tls = calloc(1, sizeof(*tls));
-    SSL *ssl = tls != NULL ? tls_context_connect(context) : NULL;
+    SSL *ssl = tls != NULL ? tls_context_connect(context, segment) : NULL;
     BIO *bio = ssl != NULL ? bio_new(connection) : NULL;
 
     if (bio == NULL) {
@@ -300,6 +302,11 @@ bool transport_tls_selected_http2(const struct connection *connection)
 
     SSL_get0_alpn_selected(connection->tls->ssl, &name, &length);
     return length == 2 && memcmp(name, "h2", 2) == 0;
+}
+
+bool transport_tls_was_validation(const struct connection *connection)
+{
+    return validation_is_done(connection->tls->ssl);
 }
 
 unsigned int transport_tls_cipher(const struct connection *connection, bool *resumed)

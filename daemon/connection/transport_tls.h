@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 struct client;
+struct segment;
 struct tls_context;
 
 extern const struct transport transport_tls;
@@ -23,8 +24,12 @@ enum tls_progress {
     TLS_FAILED,          /* close the connection */
 };
 
-/* Makes CONNECTION, which has no bytes read, one over TLS. Returns false if out of memory. */
-bool transport_tls_open(struct connection *connection, const struct tls_context *context);
+/*
+ * Makes CONNECTION, which has no bytes read, one over TLS. SEGMENT as in tls_context_connect(). Returns false if out
+ * of memory.
+ */
+bool transport_tls_open(struct connection *connection, const struct tls_context *context,
+                        const struct segment *segment);
 
 /* The session of CONNECTION, copied from another struct, is its own from now on. */
 void transport_tls_attach(struct connection *connection);
@@ -43,6 +48,9 @@ enum tls_progress transport_tls_handshake(struct connection *connection, enum tl
 
 /* True if ALPN has selected HTTP/2. After the handshake. */
 bool transport_tls_selected_http2(const struct connection *connection);
+
+/* True if the handshake was all that the client wanted: an ACME authority has validated a name. After it. */
+bool transport_tls_was_validation(const struct connection *connection);
 
 /* What the handshake has negotiated: number of the cipher suite, and whether it was resumed. */
 unsigned int transport_tls_cipher(const struct connection *connection, bool *resumed);

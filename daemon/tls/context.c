@@ -9,6 +9,7 @@
 #include "daemon/tls/private_keys.h"
 #include "daemon/tls/remote_key.h"
 #include "daemon/tls/tickets.h"
+#include "daemon/tls/validation.h"
 
 #include <errno.h>
 #include <openssl/err.h>
@@ -48,8 +49,9 @@ struct tls_host {
 
 struct tls_context {
     uint32_t references, number;
-    bool remote; /* signatures come from the keys process */
-    int keys;    /* their file: private_keys.h; -1: none, as they are in this process */
+    bool remote;         /* signatures come from the keys process */
+    int keys;            /* their file: private_keys.h; -1: none, as they are in this process */
+    SSL_CTX *validation; /* of tls-alpn-01 */
     size_t count;
     struct tls_host host[]; /* in the order of the configuration; the first one is the default */
 };
@@ -453,6 +455,10 @@ static int load_hosts(struct tls_context *context, const struct config *config,
     for (size_t i = 0; i < context->count; i++)
         if (make_host_context(context, &context->host[i], config, tickets) != 0)
             return fail(context->host[i].file, "out of memory", why, size);
+    context->validation = validation_context_new();
+    if (context->validation == NULL)
+        return fail("tls-alpn-01", "out of memory", why, size);
+    validation_recognize(context->host[0].context, context->validation);
     return 0;
 }
 
@@ -506,6 +512,7 @@ void tls_context_free(struct tls_context *context)
         ocsp_response_free(&context->host[i].response);
         free(context->host[i].response_file);
     }
+    SSL_CTX_free(context->validation);
     if (context->keys >= 0)
         close(context->keys);
     free(context);
@@ -531,7 +538,11 @@ int tls_context_keys(const struct tls_context *context)
     return context->keys;
 }
 
-SSL *tls_context_connect(const struct tls_context *context)
+SSL *tls_context_connect(const struct tls_context *context, const struct segment *segment)
 {
-    return SSL_new(context->host[0].context);
+    SSL *ssl = SSL_new(context->host[0].context);
+
+    if (ssl != NULL)
+        validation_attach(ssl, segment);
+    return ssl;
 }

@@ -11,6 +11,7 @@
 #include <openssl/ssl.h>
 
 struct managed_certificates;
+struct segment;
 struct tls_context;
 struct tls_tickets;
 
@@ -56,8 +57,9 @@ void tls_context_report_expired(struct tls_context *context, int64_t now_s);
 
 /*
  * A new server side of a connection, which the caller frees with SSL_free(). NULL: out of memory.
- * The client's SNI selects the certificate during the handshake. Any thread of a worker.
+ * The client's SNI selects the certificate during the handshake. SEGMENT, borrowed, has the challenges of ACME
+ * (NULL: none). Any thread of a worker.
  */
-SSL *tls_context_connect(const struct tls_context *context);
+SSL *tls_context_connect(const struct tls_context *context, const struct segment *segment);
 
 #endif

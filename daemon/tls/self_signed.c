@@ -6,7 +6,6 @@
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,7 +16,7 @@ enum {
     COMMON_NAME_BYTES = 64, /* at most; clients look at the alternative names only */
 };
 
-static bool add_extension(X509 *certificate, int nid, const char *value)
+bool self_signed_extend(X509 *certificate, int nid, const char *value)
 {
     X509V3_CTX context;
     X509_EXTENSION *extension;
@@ -45,24 +44,30 @@ static bool set_serial(X509 *certificate)
     return set;
 }
 
-static bool fill(X509 *certificate, EVP_PKEY *key, const char *host)
+bool self_signed_begin(X509 *certificate, EVP_PKEY *key, const char *common, long days)
 {
     X509_NAME *name = X509_get_subject_name(certificate);
+
+    return X509_set_version(certificate, X509_VERSION_3) == 1 && set_serial(certificate) &&
+           X509_gmtime_adj(X509_getm_notBefore(certificate), 0) != NULL &&
+           X509_gmtime_adj(X509_getm_notAfter(certificate), days * 86400) != NULL &&
+           X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)common, -1,
+                                      -1, 0) == 1 &&
+           X509_set_issuer_name(certificate, name) == 1 && X509_set_pubkey(certificate, key) == 1;
+}
+
+static bool fill(X509 *certificate, EVP_PKEY *key, const char *host)
+{
     const char *common = strlen(host) <= COMMON_NAME_BYTES ? host : "webserverd";
     char names[300];
 
     snprintf(names, sizeof(names), "DNS:%s%s", host,
              strcmp(host, "localhost") == 0 ? ",IP:127.0.0.1,IP:::1" : "");
-    return X509_set_version(certificate, X509_VERSION_3) == 1 && set_serial(certificate) &&
-           X509_gmtime_adj(X509_getm_notBefore(certificate), 0) != NULL &&
-           X509_gmtime_adj(X509_getm_notAfter(certificate), VALID_DAYS * 86400L) != NULL &&
-           X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)common, -1,
-                                      -1, 0) == 1 &&
-           X509_set_issuer_name(certificate, name) == 1 && X509_set_pubkey(certificate, key) == 1 &&
-           add_extension(certificate, NID_basic_constraints, "critical,CA:FALSE") &&
-           add_extension(certificate, NID_key_usage, "critical,digitalSignature") &&
-           add_extension(certificate, NID_ext_key_usage, "serverAuth") &&
-           add_extension(certificate, NID_subject_alt_name, names) &&
+    return self_signed_begin(certificate, key, common, VALID_DAYS) &&
+           self_signed_extend(certificate, NID_basic_constraints, "critical,CA:FALSE") &&
+           self_signed_extend(certificate, NID_key_usage, "critical,digitalSignature") &&
+           self_signed_extend(certificate, NID_ext_key_usage, "serverAuth") &&
+           self_signed_extend(certificate, NID_subject_alt_name, names) &&
            X509_sign(certificate, key, EVP_sha256()) > 0;
 }
 

@@ -3,6 +3,8 @@
 #define DAEMON_TLS_SELF_SIGNED_H
 
 #include <limits.h>
+#include <openssl/x509.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 struct self_signed {
@@ -20,5 +22,12 @@ int self_signed_write(struct self_signed *files, const char *directory, const ch
 
 /* The paths that self_signed_write() writes. */
 void self_signed_paths(struct self_signed *files, const char *directory, const char *name);
+
+/*
+ * The parts of a self-signed certificate with KEY, for COMMON (at most 64 bytes) and DAYS: first all but extensions
+ * and signature, then an extension in the form of x509v3_config(5). Return false: out of memory.
+ */
+bool self_signed_begin(X509 *certificate, EVP_PKEY *key, const char *common, long days);
+bool self_signed_extend(X509 *certificate, int nid, const char *value);
 
 #endif

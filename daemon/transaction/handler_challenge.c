@@ -28,12 +28,12 @@ bool handler_challenge(struct transaction *transaction, enum transaction_result 
 {
     const struct request *request = transaction->request;
     struct challenge_copy challenge;
-    char text[sizeof(challenge)];
+    char text[sizeof(challenge.token) + sizeof(challenge.thumbprint)];
     struct resource *page;
     int length;
 
-    if (!segment_read_challenge(segment_acme(transaction->context->worker->segment), &challenge) ||
-        !is_for(request, challenge.token))
+    if (!segment_read_challenge(transaction->context->worker->segment, &challenge) ||
+        challenge.kind != CHALLENGE_HTTP_01 || !is_for(request, challenge.token))
         return false;
     length = snprintf(text, sizeof(text), "%s.%s", challenge.token, challenge.thumbprint);
     if (page_new(request->target,

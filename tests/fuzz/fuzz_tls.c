@@ -506,7 +506,7 @@ static void begin(struct run *run, uint8_t kind)
         SSL_set_tlsext_max_fragment_length(run->client, TLSEXT_max_fragment_length_512);
     if ((kind & 4) != 0)
         SSL_set_tlsext_host_name(run->client, "localhost");
-    MUST(transport_tls_open(&run->connection, context));
+    MUST(transport_tls_open(&run->connection, context, NULL));
 }
 
 static void end(struct run *run)

@@ -178,6 +178,13 @@ static void challenge_is_of_the_alphabet_of_base64url(void **state)
         expect(&(struct example){ROUTE_ACME_REPORTS, MESSAGE_ACME_CHALLENGE, sizeof(*message), 0,
                                  examples[i].fault});
     }
+    *message = (struct message_acme_challenge){.kind = CHALLENGE_TLS_ALPN_01};
+    expect(
+        &(struct example){ROUTE_ACME_REPORTS, MESSAGE_ACME_CHALLENGE, sizeof(*message), 0, NULL});
+    message->kind = CHALLENGE_KINDS;
+    expect(&(struct example){ROUTE_ACME_REPORTS, MESSAGE_ACME_CHALLENGE, sizeof(*message), 0,
+                             content});
+    message->kind = CHALLENGE_HTTP_01;
     memset(message->token, 'a', sizeof(message->token));
     expect(&(struct example){ROUTE_ACME_REPORTS, MESSAGE_ACME_CHALLENGE, sizeof(*message), 0,
                              content});
