@@ -150,18 +150,43 @@ void certificate_init(struct certificate *certificate, const struct certificates
 
 /* One attempt */
 
-static int publish(void *context, const char *token)
-{
-    const struct certificates_owner *owner = context;
+struct attempt {
+    const struct certificate *certificate;
+    const struct certificates_owner *owner;
+};
 
-    return link_publish(owner->link, token, owner->thumbprint);
+static int publish(void *context, enum challenge_kind kind, const char *token)
+{
+    const struct attempt *attempt = context;
+    const struct certificates_owner *owner = attempt->owner;
+    struct message_acme_challenge challenge = {.name = attempt->certificate->number, .kind = kind};
+
+    snprintf(challenge.token, sizeof(challenge.token), "%s", token);
+    snprintf(challenge.thumbprint, sizeof(challenge.thumbprint), "%s", owner->thumbprint);
+    if (link_publish(owner->link, &challenge) != 0)
+        return -1;
+    if (token[0] != '\0')
+        link_log(owner->link, LEVEL_INFO, "%s: the authority may now check the name by %s",
+                 attempt->certificate->name, config_acme_challenge_name(kind));
+    return 0;
 }
 
 static bool wait_for(void *context, uint32_t ms)
 {
-    const struct certificates_owner *owner = context;
+    const struct attempt *attempt = context;
 
-    return link_wait(owner->link, ms);
+    return link_wait(attempt->owner->link, ms);
+}
+
+/* Each attempt after a failed one begins with another challenge, if several may be used. */
+static void choose_challenges(const struct attempt *attempt, struct order_owner *steps)
+{
+    enum challenge_kind kinds[CHALLENGE_KINDS];
+    size_t count = config_acme_challenges(attempt->owner->config, kinds);
+
+    steps->kind_count = count;
+    for (size_t i = 0; i < count; i++)
+        steps->kind[i] = kinds[(attempt->certificate->failures + i) % count];
 }
 
 /* Registers the account unless it is known. */
@@ -237,7 +262,8 @@ static int accept_chain(struct certificate *certificate, const struct certificat
 
 static int obtain(struct certificate *certificate, struct certificates_owner *owner)
 {
-    const struct order_owner steps = {publish, wait_for, owner};
+    struct attempt attempt = {certificate, owner};
+    struct order_owner steps = {.publish = publish, .wait = wait_for, .context = &attempt};
     struct authority *authority = owner->authority;
     EVP_PKEY *key;
     char *request, *chain = NULL;
@@ -248,6 +274,7 @@ static int obtain(struct certificate *certificate, struct certificates_owner *ow
                               owner->config->acme_state_dir, strerror(errno));
     if (open_account(owner) != 0)
         return -1;
+    choose_challenges(&attempt, &steps);
     key = credentials_new_key((enum config_acme_key)owner->config->acme_key);
     request = key != NULL ? credentials_request(key, certificate->name) : NULL;
     if (request != NULL)

@@ -18,7 +18,7 @@ struct certificates_owner {
     int directory; /* descriptor of the state directory */
     struct link *link;
     struct authority *authority;
-    char thumbprint[64]; /* of the account's key */
+    char thumbprint[ACME_THUMBPRINT_BYTES]; /* of the account's key */
 };
 
 struct certificate {

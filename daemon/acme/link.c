@@ -162,15 +162,11 @@ void link_log(struct link *link, enum level level, const char *format, ...)
                  sizeof(*message) + strlen(message->text) + 1, -1, false);
 }
 
-int link_publish(struct link *link, const char *token, const char *thumbprint)
+int link_publish(struct link *link, const struct message_acme_challenge *challenge)
 {
-    struct message_acme_challenge message = {0};
-
-    snprintf(message.token, sizeof(message.token), "%s", token);
-    snprintf(message.thumbprint, sizeof(message.thumbprint), "%s", thumbprint);
     link->set = false;
-    if (channel_send(link->channel, MESSAGE_ACME_CHALLENGE, &message, sizeof(message), -1, false) !=
-        0)
+    if (channel_send(link->channel, MESSAGE_ACME_CHALLENGE, challenge, sizeof(*challenge), -1,
+                     false) != 0)
         return -1;
     while (!link->set && !link->ended) {
         show_life(link);

@@ -30,11 +30,8 @@ uint32_t link_renewal(const struct link *link, uint32_t name);
 /* Sends an event to log. */
 void link_log(struct link *link, enum level level, const char *format, ...) PRINTF_LIKE(3, 4);
 
-/*
- * Has the workers answer the challenge of TOKEN ("": none) with THUMBPRINT. Returns 0 when they do, or
- * -1 if the process must end.
- */
-int link_publish(struct link *link, const char *token, const char *thumbprint);
+/* Has the workers answer CHALLENGE (empty token: none). Returns 0 when they do, or -1 if the process must end. */
+int link_publish(struct link *link, const struct message_acme_challenge *challenge);
 
 /* Sends PLAN with ERROR, that of the last attempt. */
 void link_report_plan(struct link *link, struct message_acme_plan *plan, const char *error);

@@ -2,6 +2,7 @@
 
 #include "common/clock.h"
 #include "daemon/base/messages.h"
+#include "daemon/config/acme.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,17 +79,40 @@ static int await(const struct order *order, const char *url, const char *pending
 
 /* Challenges */
 
-static const json_t *find_challenge(const json_t *authorization)
+static const json_t *find_kind(const json_t *authorization, enum challenge_kind kind)
 {
     const json_t *list = json_object_get(authorization, "challenges");
 
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *challenge = json_array_get(list, i);
 
-        if (strcmp(authority_text(challenge, "type"), "http-01") == 0)
+        if (strcmp(authority_text(challenge, "type"), config_acme_challenge_name(kind)) == 0)
             return challenge;
     }
     return NULL;
+}
+
+/* The first challenge of the owner's that the authority offers, or NULL. */
+static const json_t *find_challenge(const struct order_owner *owner, const json_t *authorization,
+                                    enum challenge_kind *kind)
+{
+    const json_t *challenge = NULL;
+
+    for (size_t i = 0; i < owner->kind_count && challenge == NULL; i++) {
+        *kind = owner->kind[i];
+        challenge = find_kind(authorization, *kind);
+    }
+    return challenge;
+}
+
+static int fail_without_challenge(const struct order *order)
+{
+    const struct order_owner *owner = order->owner;
+
+    return authority_fail(order->authority, "the authority offers no %s%s%s challenge",
+                          config_acme_challenge_name(owner->kind[0]),
+                          owner->kind_count > 1 ? " and no " : "",
+                          owner->kind_count > 1 ? config_acme_challenge_name(owner->kind[1]) : "");
 }
 
 static bool is_token(const char *token)
@@ -100,9 +124,9 @@ static bool is_token(const char *token)
            strspn(token, allowed) == strlen(token);
 }
 
-/* Publishes CHALLENGE, has the authority look for it, and waits for the result in *AUTHORIZATION. */
-static int respond(const struct order *order, const char *url, const json_t *challenge,
-                   json_t **authorization)
+/* Publishes CHALLENGE of KIND, has the authority look for it, and waits for the result in *AUTHORIZATION. */
+static int respond(const struct order *order, const char *url, enum challenge_kind kind,
+                   const json_t *challenge, json_t **authorization)
 {
     struct authority *authority = order->authority;
     char where[AUTHORITY_URL_MAX];
@@ -112,7 +136,7 @@ static int respond(const struct order *order, const char *url, const json_t *cha
     snprintf(where, sizeof(where), "%s", authority_text(challenge, "url"));
     if (!is_token(authority_text(challenge, "token")))
         return authority_fail(authority, "the token of the challenge is not valid");
-    if (order->owner->publish(order->owner->context, authority_text(challenge, "token")) != 0)
+    if (order->owner->publish(order->owner->context, kind, authority_text(challenge, "token")) != 0)
         return stopped(authority);
     if (authority_post(authority, where, json_object(), &answer) != 0)
         return -1;
@@ -137,15 +161,15 @@ static int authorize(const struct order *order, const char *url)
 {
     json_t *authorization = NULL;
     const json_t *challenge;
+    enum challenge_kind kind = CHALLENGE_HTTP_01;
     uint32_t retry_s;
     int failed = refresh(order->authority, url, &authorization, &retry_s);
 
     if (failed == 0 && strcmp(status_of(authorization), "pending") == 0) {
-        challenge = find_challenge(authorization);
-        failed = challenge != NULL ? respond(order, url, challenge, &authorization)
-                                   : authority_fail(order->authority,
-                                                    "the authority offers no http-01 challenge");
-        order->owner->publish(order->owner->context, "");
+        challenge = find_challenge(order->owner, authorization, &kind);
+        failed = challenge != NULL ? respond(order, url, kind, challenge, &authorization)
+                                   : fail_without_challenge(order);
+        order->owner->publish(order->owner->context, kind, "");
     }
     if (failed == 0 && strcmp(status_of(authorization), "valid") != 0)
         failed = explain_refusal(order, authorization);

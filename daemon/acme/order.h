@@ -2,15 +2,18 @@
 #ifndef DAEMON_ACME_ORDER_H
 #define DAEMON_ACME_ORDER_H
 
+#include "common/segment.h"
 #include "daemon/acme/authority.h"
 
 /* What an order needs from its owner. */
 struct order_owner {
+    enum challenge_kind kind[CHALLENGE_KINDS]; /* that may be used, the preferred one first */
+    size_t kind_count;
     /*
-     * Has the workers answer the http-01 challenge TOKEN; "": no challenge any more. Returns when they do:
-     * 0, or -1 if the process must end.
+     * Has the workers answer the challenge TOKEN of KIND; "": no challenge any more. Returns when they do: 0, or -1
+     * if the process must end.
      */
-    int (*publish)(void *context, const char *token);
+    int (*publish)(void *context, enum challenge_kind kind, const char *token);
     /* Waits for MS, or shorter. Returns false if the process must end. */
     bool (*wait)(void *context, uint32_t ms);
     void *context;

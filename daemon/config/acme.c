@@ -30,6 +30,34 @@ const char *config_acme_directory(const struct config *config)
     return config->acme_directory;
 }
 
+/* Challenges */
+
+static bool has_plain_address(const struct config *config)
+{
+    for (size_t i = 0; i < config->server_listen.count; i++)
+        if (!config->server_listen.item[i].tls)
+            return true;
+    return false;
+}
+
+size_t config_acme_challenges(const struct config *config,
+                              enum challenge_kind kinds[CHALLENGE_KINDS])
+{
+    size_t count = 0;
+
+    if (config->acme_challenge == ACME_CHALLENGE_HTTP_01 ||
+        (config->acme_challenge == ACME_CHALLENGE_AUTO && has_plain_address(config)))
+        kinds[count++] = CHALLENGE_HTTP_01;
+    if (config->acme_challenge != ACME_CHALLENGE_HTTP_01)
+        kinds[count++] = CHALLENGE_TLS_ALPN_01;
+    return count;
+}
+
+const char *config_acme_challenge_name(enum challenge_kind kind)
+{
+    return kind == CHALLENGE_HTTP_01 ? "http-01" : "tls-alpn-01";
+}
+
 /* Names */
 
 static bool ends_with(const char *name, const char *end)
@@ -219,22 +247,23 @@ static void check_names(struct config_draft *draft)
                             ACME_NAMES_MAX);
 }
 
-/* http-01 needs an address without TLS, the certificates one with it. */
+/* http-01 needs an address without TLS; the certificates and tls-alpn-01 one with it. */
 static void check_listen(struct config_draft *draft)
 {
-    const struct config_addresses *listen = &draft->config->server_listen;
-    bool tls = config_needs_tls(draft->config), plain = false;
+    const struct config *config = draft->config;
+    const struct config_place *place = &draft->set_at[KEY_server_listen];
 
     if (draft->faulty[KEY_server_listen])
         return;
-    for (size_t i = 0; i < listen->count; i++)
-        plain |= !listen->item[i].tls;
-    if (!tls || !plain)
-        config_report_error(
-            &draft->report, &draft->set_at[KEY_server_listen],
-            "list both, as in listen = *:80 https://*:443",
-            tls ? "[acme] needs an address without https://: the authority connects to port 80"
-                : "[acme] needs an address with https:// that uses the certificates");
+    if (!config_needs_tls(config))
+        config_report_error(&draft->report, place, "list both, as in listen = *:80 https://*:443",
+                            "[acme] needs an address with https:// that uses the certificates");
+    else if (config->acme_challenge == ACME_CHALLENGE_HTTP_01 && !has_plain_address(config))
+        config_report_error(&draft->report, place,
+                            "list both, as in listen = *:80 https://*:443, or set [acme] challenge "
+                            "= tls-alpn-01",
+                            "[acme] challenge = http-01 needs an address without https://: the "
+                            "authority connects to port 80");
 }
 
 static void check_terms(struct config_draft *draft)
@@ -296,16 +325,25 @@ static void describe_host(const struct config *config, const struct config_host 
 
 void config_acme_describe(const struct config *config, FILE *out)
 {
+    static const char *const ports[] = {
+        [CHALLENGE_HTTP_01] = "80", [CHALLENGE_TLS_ALPN_01] = "443"};
+    enum challenge_kind kinds[CHALLENGE_KINDS];
+    size_t count = config_acme_challenges(config, kinds);
+    const char *other = count > 1 ? " or " : "";
+
     if (!config->acme_enabled)
         return;
     fputs("certificates by ACME from ", out);
     escape_print(out, config_acme_directory(config));
-    fputs("; it connects to port 80 of each name:\n", out);
+    fprintf(out, "; it connects to port %s%s%s of each name:\n", ports[kinds[0]], other,
+            count > 1 ? ports[kinds[1]] : "");
     for (size_t i = 0; i < config->acme_names.count; i++) {
         fputs("  ", out);
         escape_print(out, config->acme_names.item[i]);
-        fprintf(out, ": one certificate with a key of kind %s, by http-01\n",
-                config->acme_key == ACME_KEY_P256 ? "p256" : "rsa2048");
+        fprintf(out, ": one certificate with a key of kind %s, by %s%s%s\n",
+                config->acme_key == ACME_KEY_P256 ? "p256" : "rsa2048",
+                config_acme_challenge_name(kinds[0]), other,
+                count > 1 ? config_acme_challenge_name(kinds[1]) : "");
     }
     for (size_t i = 0; i < config->host_count; i++)
         describe_host(config, &config->hosts[i], out);

@@ -5,6 +5,7 @@
 #ifndef DAEMON_CONFIG_ACME_H
 #define DAEMON_CONFIG_ACME_H
 
+#include "common/segment.h"
 #include "daemon/config/check.h"
 
 #include <stdio.h>
@@ -19,6 +20,16 @@ void config_acme_check(struct config_draft *draft);
 
 /* URL of the directory (RFC 8555 section 7.1.1). */
 const char *config_acme_directory(const struct config *config);
+
+/*
+ * Sets KINDS to the challenges that may be used, the preferred one first, and returns their number, from 1. Each attempt
+ * after a failed one begins with the next.
+ */
+size_t config_acme_challenges(const struct config *config,
+                              enum challenge_kind kinds[CHALLENGE_KINDS]);
+
+/* As in the protocol: "http-01". */
+const char *config_acme_challenge_name(enum challenge_kind kind);
 
 /* For -t: prints a line for each name, with the certificate that is requested for it or why none is. */
 void config_acme_describe(const struct config *config, FILE *out);

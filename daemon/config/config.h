@@ -120,6 +120,11 @@ enum config_proxy_field { PROXY_FIELD_NONE, PROXY_FIELD_X_FORWARDED_FOR, PROXY_F
 enum config_when_full { WHEN_FULL_WAIT, WHEN_FULL_DROP };
 enum config_acme_terms { ACME_TERMS_NO, ACME_TERMS_YES };
 enum config_acme_key { ACME_KEY_P256, ACME_KEY_RSA2048 };
+enum config_acme_challenge {
+    ACME_CHALLENGE_AUTO,
+    ACME_CHALLENGE_HTTP_01,
+    ACME_CHALLENGE_TLS_ALPN_01
+};
 
 #define CONFIG_C_TEXT     const char *
 #define CONFIG_C_NAME     const char *

@@ -106,12 +106,13 @@ static void check_json(const char *text)
 
 /* One order */
 
-static int publish(void *context, const char *token)
+static int publish(void *context, enum challenge_kind kind, const char *token)
 {
     static const char allowed[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
     (void)context;
+    MUST(kind < CHALLENGE_KINDS);
     MUST(strspn(token, allowed) == strlen(token) && strlen(token) < 128);
     return 0;
 }
@@ -125,7 +126,10 @@ static bool wait_for(void *context, uint32_t ms)
 
 static void run_order(EVP_PKEY *key)
 {
-    const struct order_owner owner = {publish, wait_for, NULL};
+    const struct order_owner owner = {.kind = {CHALLENGE_HTTP_01, CHALLENGE_TLS_ALPN_01},
+                                      .kind_count = 2,
+                                      .publish = publish,
+                                      .wait = wait_for};
     struct authority authority = {.directory = "https://ca/directory", .key = key};
     struct renewal_window window = {0};
     char *chain = NULL;

@@ -1,5 +1,6 @@
 """An ACME authority (RFC 8555) for tests, with faults on demand. It signs with the openssl program."""
 import base64
+import hashlib
 import http.client
 import http.server
 import json
@@ -66,6 +67,34 @@ def integer(data):
     return bytes([2, len(data)]) + data
 
 
+def connect_for_validation(port, name, alpn=("acme-tls/1",), **settings):
+    """As an authority connects for tls-alpn-01 (RFC 8737 section 3)."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_alpn_protocols(list(alpn))
+    for key, value in settings.items():
+        setattr(context, key, value)
+    return context.wrap_socket(socket.create_connection(("127.0.0.1", port), PATIENCE_S), server_hostname=name)
+
+
+def fault_of_certificate(der, name, key_authorization):
+    """None if it proves control of NAME: an extension acmeIdentifier, critical, with the digest; and no other name."""
+    digest = hashlib.sha256(key_authorization.encode()).digest()
+    extension = bytes.fromhex("06082b0601050507011f" "0101ff" "04220420") + digest
+    names = openssl("x509", "-inform", "DER", "-noout", "-ext", "subjectAltName", stdin=der).decode().split("\n", 1)[1].strip()
+    if der.count(extension) != 1:
+        return "the certificate has no acmeIdentifier of this challenge"
+    return None if names == f"DNS:{name}" else f"the certificate is for {names!r}"
+
+
+def fault_of_validation(port, name, key_authorization):
+    with connect_for_validation(port, name) as stream:
+        if stream.selected_alpn_protocol() != "acme-tls/1":
+            return f"the server selected {stream.selected_alpn_protocol()}"
+        fault = fault_of_certificate(stream.getpeercert(True), name, key_authorization)
+        return fault or (None if stream.recv(1) == b"" else "the server goes on after the handshake")
+
+
 class Problem(Exception):
     """An answer that is an error."""
 
@@ -82,7 +111,9 @@ class Authority:
     def __init__(self, directory, http_port=None):
         self.directory = pathlib.Path(directory)
         self.directory.mkdir()
-        self.http_port = http_port
+        self.http_port, self.tls_port = http_port, None
+        self.offered = ("http-01", "tls-alpn-01")
+        self.checked = []  # kinds of challenges, as the server chose them
         self.age_s, self.life_s = 1, 90 * 86400
         self.windows = None  # of RFC 9773 by identifier, or by ""; each two times from now
         self.check_after_s = 3600
@@ -275,33 +306,46 @@ class Authority:
         return 200, {}, content
 
     def on_authorization(self, order, _):
-        challenge = {"type": "http-01", "url": f"{self.base}/challenge/{order['number']}", "token": order["token"],
-                     "status": order["authorization"]}
+        urls = {"http-01": "challenge", "tls-alpn-01": "challenge_tls"}
+        challenges = [{"type": kind, "url": f"{self.base}/{urls[kind]}/{order['number']}", "token": order["token"],
+                       "status": order["authorization"]} for kind in self.offered]
         if order["error"]:
-            challenge["error"] = {"type": "urn:ietf:params:acme:error:unauthorized", "detail": order["error"]}
+            challenges[0]["error"] = {"type": "urn:ietf:params:acme:error:unauthorized", "detail": order["error"]}
         return 200, {}, {"status": order["authorization"], "identifier": {"type": "dns", "value": order["name"]},
-                         "challenges": [{"type": "dns-01", "url": "x", "token": "y"}, challenge]}
+                         "challenges": [{"type": "dns-01", "url": "x", "token": "y"}, *challenges]}
 
-    def on_challenge(self, order, payload):
+    def begin_check(self, order, payload, kind, check):
         if payload != {}:
             raise Problem(400, "malformed", "the payload must be {}")
-        threading.Thread(target=self.validate, args=(order,), daemon=True).start()
+        self.checked.append(kind)
+        threading.Thread(target=self.validate, args=(order, check), daemon=True).start()
         return 200, {}, {"status": "processing"}
 
-    def validate(self, order):
-        """Looks for the token as the real one does, but on the port of the test."""
-        thumbprint = next(iter(self.accounts))
+    def on_challenge(self, order, payload):
+        return self.begin_check(order, payload, "http-01", self.check_http)
+
+    def on_challenge_tls(self, order, payload):
+        return self.begin_check(order, payload, "tls-alpn-01", self.check_tls)
+
+    def validate(self, order, check):
+        """CHECK returns what is wrong, or None."""
         try:
-            connection = http.client.HTTPConnection("127.0.0.1", self.http_port, timeout=PATIENCE_S)
-            connection.request("GET", f"/.well-known/acme-challenge/{order['token']}", headers={"Host": order["name"]})
-            response = connection.getresponse()
-            got = response.read().decode(errors="replace")
-            if response.status != 200 or got != f"{order['token']}.{thumbprint}":
-                order["error"] = f"the key authorization is wrong: {response.status} {got[:60]}"
+            order["error"] = check(order, f"{order['token']}.{next(iter(self.accounts))}")
         except (OSError, http.client.HTTPException) as error:
             order["error"] = f"cannot connect: {error}"
         order["status"] = "invalid" if order["error"] else "ready"
         order["authorization"] = "invalid" if order["error"] else "valid"
+
+    def check_http(self, order, wanted):
+        """Looks for the token as the real one does, but on the port of the test."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.http_port, timeout=PATIENCE_S)
+        connection.request("GET", f"/.well-known/acme-challenge/{order['token']}", headers={"Host": order["name"]})
+        response = connection.getresponse()
+        got = response.read().decode(errors="replace")
+        return None if response.status == 200 and got == wanted else f"the key authorization is wrong: {response.status} {got[:60]}"
+
+    def check_tls(self, order, wanted):
+        return fault_of_validation(self.tls_port, order["name"], wanted)
 
     def on_finalize(self, order, payload):
         if order["status"] != "ready":

@@ -172,7 +172,7 @@ def wrong_configurations_are_explained(bench):
              ({"acme.hosts": "127.0.0.1"}, "an IP address"), ({"acme.hosts": "localhost"}, "a name without a dot"),
              ({"acme.hosts": "a..b/c"}, "is not a host name"), ({"acme.hosts": ""}, "no name to request a certificate for"),
              ({"acme.directory": "http://a.b/"}, "is no ACME directory"), ({"acme.email": "me"}, "is not an address"),
-             ({"acme.email": "a@b,c@d"}, "is not an address"), ({"server.listen": "https://*:0"}, "needs an address without https://"),
+             ({"acme.email": "a@b,c@d"}, "is not an address"), ({"server.listen": "https://*:0", "acme.challenge": "http-01"}, "needs an address without https://"),
              ({"server.listen": "*:0"}, "needs an address with https://"), ({"acme.ca_file": "/none"}, "No such file"))
     for changes, message in cases:
         words = [word for key, value in {**good, **changes}.items() for word in ("-o", f"{key}={value}")]

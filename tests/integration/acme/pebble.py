@@ -27,7 +27,7 @@ class Pebble:
         openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30", "-subj",
                 "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", self.directory / "server.key",
                 "-out", self.ca_file)
-        self.base, self.http_port, self.processes = "https://localhost:1", None, []
+        self.base, self.http_port, self.tls_port, self.processes = "https://localhost:1", None, None, []
 
     @property
     def ca_file(self):
@@ -46,7 +46,7 @@ class Pebble:
         dns, listen, manage = free_port(), free_port(), free_port()
         config = {"listenAddress": f"127.0.0.1:{listen}", "managementListenAddress": f"127.0.0.1:{manage}",
                   "certificate": str(self.ca_file), "privateKey": str(self.directory / "server.key"),
-                  "httpPort": self.http_port, "tlsPort": 1, "ocspResponderURL": "", "externalAccountBindingRequired": False}
+                  "httpPort": self.http_port, "tlsPort": self.tls_port, "ocspResponderURL": "", "externalAccountBindingRequired": False}
         (self.directory / "pebble.json").write_text(json.dumps({"pebble": config}))
         self.base = f"https://localhost:{listen}"
         words = [[find("pebble-challtestsrv"), "-defaultIPv6", "", "-defaultIPv4", "127.0.0.1", "-dnsserver", f"127.0.0.1:{dns}",
@@ -73,12 +73,12 @@ class Pebble:
 
 
 @contextlib.contextmanager
-def server_with_pebble(bench, names, rejected_percent):
+def server_with_pebble(bench, names, rejected_percent, **settings):
     """A server that is reloaded with [acme] when Pebble knows its port."""
     pebble = Pebble(bench.directory / f"pebble{bench.servers}")
     try:
         with bench.start(pebble, names, acme__enabled="off", server__listen="127.0.0.1:0 https://127.0.0.1:0",
-                         **bench.own_certificate()) as server:
+                         **bench.own_certificate(), **settings) as server:
             pebble.start(rejected_percent)
             server.set(acme__enabled="on", acme__directory=f"{pebble.base}/dir")
             server.control("reload")
@@ -99,6 +99,18 @@ def pebble_certifies_two_names(bench):
     with server_with_pebble(bench, names, 5) as server:
         for name in names:
             until(lambda name=name: issuer_begins(server, name), f"a certificate of Pebble for {name}\n{server.output()}")
+
+
+@test
+def pebble_checks_two_names_by_tls_alpn(bench):
+    if find("pebble") is None or find("pebble-challtestsrv") is None:
+        return
+    names = (NAME, "second.test-site.org")
+    with server_with_pebble(bench, names, 5, acme__challenge="tls-alpn-01") as server:
+        for name in names:
+            until(lambda name=name: issuer_begins(server, name), f"a certificate of Pebble for {name}\n{server.output()}")
+        expect(server.metric("tls_validations") >= 2, True, "validations")
+        expect("by http-01" in server.output(), False, "http-01")
 
 
 @test
