@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { COLUMNS_MAX = 16, SENTENCE = 600, LINK = 64 };
+enum { COLUMNS_MAX = 16, SENTENCE = 600 };
 
 static const struct {
     enum document_tone tone;
@@ -138,14 +138,24 @@ void findings_add_machine(struct document *findings, const struct machine *machi
                       machine->fact[i].text);
 }
 
-void findings_add_link(struct document *index, const char *name, const struct document *findings)
+void findings_summarise(const struct document *findings, char *summary, size_t size)
 {
+    static const struct {
+        enum findings_kind kind;
+        const char *word;
+    } verdicts[] = {
+        {FINDINGS_MET, "met"}, {FINDINGS_NOT_MET, "not met"}, {FINDINGS_UNDECIDED, "not decided"}};
     const struct document_section *section = &findings->sections[0];
-    char link[LINK];
+    int length = 0;
 
-    snprintf(link, sizeof(link), "%s.html", name);
-    document_section(index, findings->title, link);
-    for (size_t i = 0; i < section->note_count; i++)
-        document_note(index, section->notes[i].tone, section->notes[i].lead, "%s",
-                      section->notes[i].text);
+    snprintf(summary, size, "no criteria");
+    for (size_t i = 0; i < ARRAY_LENGTH(verdicts); i++) {
+        size_t count = 0;
+
+        for (size_t k = 0; k < section->note_count; k++)
+            count += strcmp(section->notes[k].lead, kinds[verdicts[i].kind].lead) == 0;
+        if (count > 0 && length >= 0 && (size_t)length < size)
+            length += snprintf(summary + length, size - (size_t)length, "%s%zu %s",
+                               length > 0 ? ", " : "", count, verdicts[i].word);
+    }
 }

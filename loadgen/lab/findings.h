@@ -57,7 +57,7 @@ void findings_add_published(struct document *findings, const char *experiment,
 /* Adds the facts of the machine to the last section. */
 void findings_add_machine(struct document *findings, const struct machine *machine);
 
-/* A section of INDEX that links to NAME.html and repeats the sentences of FINDINGS. */
-void findings_add_link(struct document *index, const char *name, const struct document *findings);
+/* "3 met, 1 not decided": the verdicts of FINDINGS, or "no criteria". SUMMARY has SIZE bytes. */
+void findings_summarise(const struct document *findings, char *summary, size_t size);
 
 #endif

@@ -1,14 +1,17 @@
 #include "loadgen/lab/session.h"
 
 #include "common/escape.h"
+#include "common/units.h"
 
 #include "loadgen/base/interrupts.h"
 #include "loadgen/lab/command.h"
+#include "loadgen/lab/points.h"
 #include "loadgen/lab/store.h"
 #include "loadgen/report/html.h"
 #include "loadgen/report/text.h"
 #include "loadgen/stats/result.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -16,13 +19,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATH_BYTES = 4096, WHY = PATH_BYTES + 512, VERSION = 64 };
+enum {
+    PATH_BYTES = 4096,
+    WHY = PATH_BYTES + 512,
+    VERSION = 64,
+    QUESTION = 96,
+    SUMMARY = 96,
+    REMARK = 512
+};
 
 /* A finished experiment. */
 struct finished {
     struct document *findings; /* NULL: not finished */
     struct machine machine;
-    bool kept; /* of an earlier start */
+    size_t sections; /* of the findings, without the machine */
+    bool kept;       /* of an earlier start */
 };
 
 struct session {
@@ -41,63 +52,136 @@ static int report_error(const char *why)
 
 /* ---- Pages ---- */
 
-/* Writes DOCUMENT to NAME.html and prints "LABEL: path". Returns an exit status. */
-static int write_page(const struct lab_options *options, const char *name, const char *label,
-                      const struct document *document)
+/* A page in memory. */
+struct page {
+    FILE *out;
+    char *text;
+    size_t length;
+};
+
+/* Writes PAGE to NAME.html and prints "LABEL: path". Returns an exit status. Frees the page. */
+static int write_page(const struct lab_options *options, struct page *page, bool complete,
+                      const char *name, const char *label)
 {
-    char path[PATH_BYTES], why[WHY], *text = NULL;
-    size_t length = 0;
-    FILE *page = open_memstream(&text, &length);
-    bool failed = page == NULL || document_write_html(page, document) != 0;
+    char path[PATH_BYTES], why[WHY];
 
     snprintf(path, sizeof(path), "%.4000s/%s.html", options->directory, name);
     snprintf(why, sizeof(why), "cannot write %s: out of memory", path);
-    if (page != NULL && fclose(page) != 0)
-        failed = true;
-    if (!failed)
-        failed = store_replace(path, text, length, why, sizeof(why)) != 0;
-    free(text);
-    if (failed)
+    if (page->out != NULL && fclose(page->out) != 0)
+        complete = false;
+    if (complete)
+        complete = store_replace(path, page->text, page->length, why, sizeof(why)) == 0;
+    free(page->text);
+    if (!complete)
         return report_error(why);
     printf("%s: %s\n", label, path);
     fflush(stdout);
     return RESULT_GOOD;
 }
 
-/* Prints the findings and writes their page, which also describes the machine. */
-static int publish(const struct session *session, size_t index)
+static bool open_page(struct page *page)
 {
-    const struct finished *finished = &session->finished[index];
+    *page = (struct page){NULL, NULL, 0};
+    page->out = open_memstream(&page->text, &page->length);
+    return page->out != NULL;
+}
+
+/* Prints the findings and writes their page, which also describes the machine. */
+static int publish(struct session *session, size_t index)
+{
+    struct finished *finished = &session->finished[index];
+    struct page page;
+    bool complete;
 
     putchar('\n');
     if (document_write_text(stdout, finished->findings, false) != 0)
         return report_error("out of memory");
     fflush(stdout);
+    finished->sections = finished->findings->section_count;
     document_section(finished->findings, "The machine", NULL);
     findings_add_machine(finished->findings, &finished->machine);
-    return write_page(session->options, session->options->chosen[index]->name, "\nPage",
-                      finished->findings);
+    complete = open_page(&page) && document_write_html(page.out, finished->findings) == 0;
+    return write_page(session->options, &page, complete, session->options->chosen[index]->name,
+                      "\nPage");
 }
 
-static int write_index(const struct session *session)
+/* ---- The report of all experiments ---- */
+
+/* The part of a chapter that the document does not have. */
+struct chapter_text {
+    char question[QUESTION], summary[SUMMARY], remark[REMARK];
+};
+
+/* "Took 3 s."; for an experiment of an earlier start also its time and the load then. */
+static void write_remark(char *remark, const struct finished *finished)
 {
-    struct document *index = findings_create("Experiments");
-    size_t done = 0;
+    const struct machine *machine = &finished->machine;
+    const char *legend = finished->findings->legend;
+    int length = snprintf(remark, REMARK, "%.64s", legend != NULL ? legend : "");
+
+    for (size_t i = 0; finished->kept && i < machine->count; i++)
+        if (machine->fact[i].changes && length < REMARK)
+            length += snprintf(remark + length, (size_t)(REMARK - length), " %s: %s.",
+                               machine->fact[i].label, machine->fact[i].text);
+}
+
+static void add_settings(struct document *front, const struct lab *lab)
+{
+    char time[UNITS_TEXT], number[UNITS_TEXT];
+
+    document_fact(front, DOCUMENT_NORMAL, "Trials", "%u of %s for each point%s", lab->rounds,
+                  units_format_ns(time, sizeof(time), (double)lab->trial_ms * 1e6),
+                  lab->quick ? ", with --quick" : "");
+    if (lab->rate > 0)
+        document_fact(front, DOCUMENT_NORMAL, "Rate", "%s requests/s for constant loads",
+                      lab_number(number, sizeof(number), lab->rate));
+}
+
+static int write_chapters(const struct session *session, const struct html_chapter *chapters,
+                          size_t count)
+{
+    struct document *front = findings_create("Experiments with webserverd");
+    struct page page;
+    bool complete;
+
+    if (front == NULL)
+        return report_error("out of memory");
+    findings_add_machine(front, &session->machine);
+    add_settings(front, &session->lab);
+    complete =
+        open_page(&page) && document_write_html_chapters(page.out, front, chapters, count) == 0;
+    document_free(front);
+    return write_page(session->options, &page, complete, "index", "Report");
+}
+
+/* One page with everything, if at least two experiments have finished. */
+static int write_report(const struct session *session)
+{
+    struct chapter_text *texts = calloc(LAB_CHOSEN_MAX, sizeof(*texts));
+    struct html_chapter chapters[LAB_CHOSEN_MAX];
+    size_t count = 0;
     int status = RESULT_GOOD;
 
-    if (index == NULL)
+    if (texts == NULL)
         return report_error("out of memory");
-    for (size_t i = 0; i < session->options->count; i++)
-        if (session->finished[i].findings != NULL) {
-            findings_add_link(index, session->options->chosen[i]->name,
-                              session->finished[i].findings);
-            done++;
-        }
-    document_section(index, "The machine", NULL);
-    findings_add_machine(index, &session->machine);
-    if (done > 1)
-        status = write_page(session->options, "index", "Index", index);
-    document_free(index);
+    for (size_t i = 0; i < session->options->count; i++) {
+        const struct experiment *experiment = session->options->chosen[i];
+        const struct finished *finished = &session->finished[i];
+        struct chapter_text *text = &texts[count];
+
+        if (finished->findings == NULL)
+            continue;
+        snprintf(text->question, sizeof(text->question), "%c%s",
+                 toupper((unsigned char)experiment->question[0]), experiment->question + 1);
+        findings_summarise(finished->findings, text->summary, sizeof(text->summary));
+        write_remark(text->remark, finished);
+        chapters[count++] =
+            (struct html_chapter){experiment->name, text->question,     text->summary,
+                                  text->remark,     finished->findings, finished->sections};
+    }
+    if (count > 1)
+        status = write_chapters(session, chapters, count);
+    free(texts);
     return status;
 }
 
@@ -181,7 +265,7 @@ static int conduct_all(struct session *session)
         worst = RESULT_INTERRUPTED;
         escape_report("wsload", "interrupted; the same command with --resume runs the rest");
     }
-    status = write_index(session);
+    status = write_report(session);
     return worst == RESULT_GOOD ? status : worst;
 }
 

@@ -23,7 +23,10 @@ static const char style[] =
     "body{margin:0 auto;padding:1rem;max-width:66rem;background:var(--back);color:var(--text);"
     "font:1rem/1.45 system-ui,sans-serif}\n"
     "h1{font-size:1.25rem;margin:.2rem 0;overflow-wrap:anywhere}\n"
-    "h2{font-size:1rem;margin:1.5rem 0 .4rem}\n"
+    "h2,h3{font-size:1rem;margin:1.5rem 0 .4rem}\n"
+    "section{border-top:1px solid var(--rule);margin-top:2.5rem}\n"
+    "section>h2{font-size:1.2rem;margin:1rem 0 .2rem}\n"
+    "h3+ul{margin-top:.4rem}\n"
     "p{margin:.2rem 0}\n"
     ".soft,dt,th,footer{color:var(--soft);font-weight:normal}\n"
     ".rate{font-size:2rem;font-weight:600;margin:.6rem 0}\n"
@@ -34,6 +37,8 @@ static const char style[] =
     "th,td{padding:.25rem .7rem;text-align:right;white-space:nowrap;"
     "border-bottom:1px solid var(--rule)}\n"
     "th:first-child,td:first-child{text-align:left;padding-left:0}\n"
+    "@media (max-width:40rem){th,td{padding:.25rem .35rem;font-size:.8rem}"
+    "td:first-child{white-space:normal}}\n"
     ".bad{color:var(--bad)}\n"
     "a{color:var(--c0)}ul{padding-left:1.2rem;margin:.8rem 0}li{margin:.3rem 0}\n"
     "li.warning{list-style:none;margin-left:-1.2rem;padding-left:.8rem;"
@@ -41,7 +46,7 @@ static const char style[] =
     "tr.strong td{font-weight:600}tr.warning td{color:var(--bad)}\n"
     ".plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,24rem),1fr));"
     "gap:1rem}\n"
-    "figure{margin:.6rem 0 0;min-width:0}\n"
+    "figure{margin:.6rem 0 0;min-width:0;max-width:36rem}\n"
     "figcaption{font-weight:600}\n"
     ".legend{display:flex;flex-wrap:wrap;gap:0 1rem;font-weight:normal;font-size:.9rem;"
     "color:var(--soft)}\n"
@@ -231,10 +236,18 @@ static void put_notes(FILE *out, const struct document_section *section)
     fputs("</ul>\n", out);
 }
 
-static void put_table(FILE *out, const struct document_table *table)
+/* LEVEL is that of the heading: 2 or 3. */
+static void put_title(FILE *out, int level, const char *title)
+{
+    fprintf(out, "<h%d>", level);
+    escape_html(out, title);
+    fprintf(out, "</h%d>\n", level);
+}
+
+static void put_table(FILE *out, const struct document_table *table, int level)
 {
     if (table->title != NULL)
-        put_text(out, "<h2>", table->title, "</h2>\n");
+        put_title(out, level, table->title);
     fputs("<div class=\"wide\"><table>\n", out);
     if (table->columns[0].head != NULL) {
         fputs("<tr>", out);
@@ -253,7 +266,7 @@ static void put_table(FILE *out, const struct document_table *table)
 
 /* ---- The page ---- */
 
-static void put_section(FILE *out, const struct document_section *section)
+static void put_section(FILE *out, const struct document_section *section, int level)
 {
     put_facts(out, section);
     put_notes(out, section);
@@ -265,25 +278,31 @@ static void put_section(FILE *out, const struct document_section *section)
     }
     for (size_t i = 0; i < section->table_count; i++)
         if (section->tables[i].media != DOCUMENT_IN_TEXT)
-            put_table(out, &section->tables[i]);
+            put_table(out, &section->tables[i], level);
 }
 
-static void put_heading(FILE *out, const struct document_section *section)
+static void put_heading(FILE *out, const struct document_section *section, int level)
 {
     if (section->link == NULL) {
-        put_text(out, "<h2>", section->heading, "</h2>\n");
+        put_title(out, level, section->heading);
         return;
     }
     put_text(out, "<h2><a href=\"", section->link, "\">");
     put_text(out, "", section->heading, "</a></h2>\n");
 }
 
-int document_write_html(FILE *out, const struct document *document)
+/* The first COUNT sections. */
+static void put_sections(FILE *out, const struct document *document, size_t count, int level)
 {
-    if (document->failed) {
-        errno = ENOMEM;
-        return -1;
+    put_section(out, &document->sections[0], level);
+    for (size_t i = 1; i < count; i++) {
+        put_heading(out, &document->sections[i], level);
+        put_section(out, &document->sections[i], level);
     }
+}
+
+static void begin_page(FILE *out, const struct document *document)
+{
     put_text(out,
              "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
              "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>",
@@ -292,14 +311,69 @@ int document_write_html(FILE *out, const struct document *document)
     put_text(out, "<h1>", document->title, "</h1>\n");
     if (document->subtitle != NULL)
         put_text(out, "<p class=\"soft\">", document->subtitle, "</p>\n");
-    put_section(out, &document->sections[0]);
-    for (size_t i = 1; i < document->section_count; i++) {
-        put_heading(out, &document->sections[i]);
-        put_section(out, &document->sections[i]);
-    }
+}
+
+static void end_page(FILE *out, const struct document *document)
+{
     fputs("<footer><p>", out);
     if (document->legend != NULL)
         put_text(out, "", document->legend, " ");
     fprintf(out, "%s %s</p></footer>\n</html>\n", document->program, WEBSERVERD_VERSION);
+}
+
+static int check_complete(const struct document *document)
+{
+    if (!document->failed)
+        return 0;
+    errno = ENOMEM;
+    return -1;
+}
+
+int document_write_html(FILE *out, const struct document *document)
+{
+    if (check_complete(document) != 0)
+        return -1;
+    begin_page(out, document);
+    put_sections(out, document, document->section_count, 2);
+    end_page(out, document);
+    return 0;
+}
+
+/* ---- Chapters ---- */
+
+static void put_contents(FILE *out, const struct html_chapter *chapters, size_t count)
+{
+    fputs("<nav>\n<h2>Contents</h2>\n<ol>\n", out);
+    for (size_t i = 0; i < count; i++) {
+        put_text(out, "<li><a href=\"#", chapters[i].anchor, "\">");
+        put_text(out, "", chapters[i].document->title, "</a>");
+        put_text(out, " <span class=\"soft\">(", chapters[i].summary, ")</span>\n");
+    }
+    fputs("</ol>\n</nav>\n", out);
+}
+
+static void put_chapter(FILE *out, const struct html_chapter *chapter)
+{
+    put_text(out, "<section id=\"", chapter->anchor, "\">\n");
+    put_title(out, 2, chapter->document->title);
+    put_text(out, "<p class=\"soft\">", chapter->question, "</p>\n");
+    put_sections(out, chapter->document, chapter->sections, 3);
+    put_text(out, "<p class=\"soft\">", chapter->remark, "</p>\n</section>\n");
+}
+
+int document_write_html_chapters(FILE *out, const struct document *front,
+                                 const struct html_chapter *chapters, size_t count)
+{
+    if (check_complete(front) != 0)
+        return -1;
+    for (size_t i = 0; i < count; i++)
+        if (check_complete(chapters[i].document) != 0)
+            return -1;
+    begin_page(out, front);
+    put_sections(out, front, front->section_count, 2);
+    put_contents(out, chapters, count);
+    for (size_t i = 0; i < count; i++)
+        put_chapter(out, &chapters[i]);
+    end_page(out, front);
     return 0;
 }

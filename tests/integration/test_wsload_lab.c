@@ -161,9 +161,11 @@ static size_t count_of(const char *text, const char *words)
 static void check_page(const char *page)
 {
     static const char *const pairs[][2] = {
-        {"<ul>", "</ul>"},  {"<dl>", "</dl>"},         {"<table", "</table>"},  {"<div", "</div>"},
-        {"<svg", "</svg>"}, {"<figure>", "</figure>"}, {"<style>", "</style>"}, {"<h1>", "</h1>"},
-        {"<h2>", "</h2>"},  {"<text", "</text>"},      {"<html", "</html>"}};
+        {"<ul>", "</ul>"},       {"<dl>", "</dl>"},    {"<table", "</table>"},
+        {"<div", "</div>"},      {"<svg", "</svg>"},   {"<figure>", "</figure>"},
+        {"<style>", "</style>"}, {"<h1>", "</h1>"},    {"<h2>", "</h2>"},
+        {"<text", "</text>"},    {"<html", "</html>"}, {"<section", "</section>"},
+        {"<h3>", "</h3>"},       {"<ol>", "</ol>"}};
 
     assert_memory_equal(page, "<!DOCTYPE html>", 15);
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
@@ -211,7 +213,13 @@ static void short_experiments_report_and_leave_nothing(void **state)
     free(page);
     page = read_page(place, "index");
     check_page(page);
-    check_has(page, "href=\"baseline.html\"");
+    check_has(page,
+              "<li><a href=\"#baseline\">Baseline: one worker, one thread, one connection</a>");
+    check_has(page, "<section id=\"concurrency\">");
+    check_has(page, "<p class=\"soft\">Does the server slow down with many connections?</p>");
+    check_has(page, "<td>Connection per request, 1000<td>requests/s<td>21,531<td>");
+    check_has(page, "aria-label=\"Mean latency by connections\"");
+    assert_int_equal(count_of(page, "<dt>Processor"), 1);
     free(page);
     check_nothing_left(place);
 }
@@ -414,8 +422,8 @@ static void stopped_lab_resumes(void **state)
         assert_int_equal(before.st_mtim.tv_nsec, after.st_mtim.tv_nsec);
         page = read_page(place, "index");
         check_page(page);
-        check_has(page, "baseline");
-        check_has(page, "scaling");
+        check_has(page, "<section id=\"baseline\">");
+        check_has(page, "<section id=\"scaling\">");
         free(page);
         page = read_page(place, "scaling");
         check_page(page);

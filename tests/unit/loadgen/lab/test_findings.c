@@ -116,23 +116,49 @@ static void page_escapes_all_text(void **state)
     document_free(findings);
 }
 
-static void index_links_to_pages(void **state)
+static void report_has_chapters_and_contents(void **state)
 {
-    struct document *findings = example(), *index = findings_create("All");
+    struct document *one = example(), *other = example(), *front = findings_create("All");
+    const struct html_chapter chapters[] = {{"one", "Why <one>?", "1 met", "Took 1 s.", one, 1},
+                                            {"other", "?", "no criteria", "", other, 1}};
     char *text;
     size_t size;
     FILE *out = open_memstream(&text, &size);
 
     (void)state;
-    findings_add_link(index, "baseline", findings);
-    findings_add_link(index, "other", findings);
-    assert_int_equal(document_write_html(out, index), 0);
+    document_section(one, "The machine", NULL);
+    assert_int_equal(document_write_html_chapters(out, front, chapters, 2), 0);
     fclose(out);
-    check_has(text, "<h2><a href=\"baseline.html\">A &amp; B</a></h2>");
+    check_has(text, "<title>All</title>");
+    check_has(text, "<li><a href=\"#one\">A &amp; B</a> <span class=\"soft\">(1 met)</span>");
+    check_has(text,
+              "<section id=\"one\">\n<h2>A &amp; B</h2>\n<p class=\"soft\">Why &lt;one&gt;?</p>");
+    check_has(text, "<section id=\"other\">");
+    check_has(text, "<h3>One &lt;table&gt;</h3>");
+    check_has(text, "<p class=\"soft\">Took 1 s.</p>\n</section>");
     check_has(text, "<li><b>Note: </b>mind the gap.");
+    assert_null(strstr(text, "The machine"));
     free(text);
+    document_free(one);
+    document_free(other);
+    document_free(front);
+}
+
+static void summary_counts_verdicts(void **state)
+{
+    struct document *findings = findings_create("x");
+    char summary[64];
+
+    (void)state;
+    findings_summarise(findings, summary, sizeof(summary));
+    assert_string_equal(summary, "no criteria");
+    findings_add(findings, FINDINGS_UNDECIDED, "a");
+    findings_add(findings, FINDINGS_MET, "b");
+    findings_add(findings, FINDINGS_LESSON, "c");
+    findings_add(findings, FINDINGS_MET, "d");
+    findings_summarise(findings, summary, sizeof(summary));
+    assert_string_equal(summary, "2 met, 1 not decided");
     document_free(findings);
-    document_free(index);
 }
 
 static void published_figures_are_found_by_experiment(void **state)
@@ -169,7 +195,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_is_aligned_and_wrapped),
         cmocka_unit_test(page_escapes_all_text),
-        cmocka_unit_test(index_links_to_pages),
+        cmocka_unit_test(report_has_chapters_and_contents),
+        cmocka_unit_test(summary_counts_verdicts),
         cmocka_unit_test(published_figures_are_found_by_experiment),
         cmocka_unit_test(published_figures_have_values),
     };
