@@ -2,6 +2,7 @@
 import pathlib
 import re
 import ssl
+import subprocess
 
 import harness
 from authority import Authority
@@ -73,6 +74,14 @@ class Server(harness.Server):
 
     def await_event(self, text, count=1):
         until(lambda: self.output().count(text) >= count, f"{count} x {text!r}\n{self.output()}")
+
+    def request_renewal(self, name=NAME):
+        """wsctl acme renew; its answer is on the process's stdout."""
+        return subprocess.Popen([self.bench.programs / "wsctl", "-s", self.directory / f"{self.name}.sock", "acme", "renew", name],
+                                stdout=subprocess.PIPE, text=True)
+
+    def worker_pids(self):
+        return [worker["pid"] for worker in self.status()["workers"]["list"]]
 
     def acme_pid(self):
         """Of the ACME process, which alone has the lock of the state directory open."""

@@ -19,6 +19,7 @@ import processes  # noqa: E402,F401
 import renewal_info  # noqa: E402,F401
 import renewal  # noqa: E402,F401
 import tls_alpn  # noqa: E402,F401
+import under_load  # noqa: E402,F401
 from acme_server import Bench  # noqa: E402
 from harness import run_tests  # noqa: E402
 
