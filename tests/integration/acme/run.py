@@ -13,6 +13,7 @@ sys.path.insert(1, str(pathlib.Path(__file__).resolve().parent.parent / "tls"))
 # pylint: disable=wrong-import-position
 import failures  # noqa: E402,F401
 import figures  # noqa: E402,F401
+import killed  # noqa: E402,F401
 import obtaining  # noqa: E402,F401
 import pebble  # noqa: E402,F401
 import processes  # noqa: E402,F401

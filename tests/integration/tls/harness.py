@@ -120,10 +120,15 @@ class Server:
         self.settings = {"server.listen": "127.0.0.1:0 https://127.0.0.1:0", "server.root": bench.site,
                          "log.access": "access.log", **pair}
         self.set(**settings)
-        self.said = open(self.directory / "said", "wb")
+        self.said = open(self.directory / "said", "ab")
+        self.launch()
+
+    def launch(self):
+        """Starts the program, or starts it again after its end."""
+        self.launched = len(self.output())
         self.process = subprocess.Popen(
-            [*under, bench.programs / "webserverd", "-f", self.directory / "webserver.ini", "-o", f"server.name={self.name}",
-             "-o", f"server.run_dir={self.directory}"], stdout=self.said, stderr=self.said)
+            [*self.under, self.bench.programs / "webserverd", "-f", self.directory / "webserver.ini", "-o",
+             f"server.name={self.name}", "-o", f"server.run_dir={self.directory}"], stdout=self.said, stderr=self.said)
         self.plain_port, self.port = until(self.find_ports, "ports of the server")
 
     def __enter__(self):
@@ -158,7 +163,7 @@ class Server:
     def find_ports(self):
         if self.process.poll() is not None:
             raise AssertionError("webserverd has ended:\n" + self.output())
-        lines = [line for line in self.output().splitlines() if line.startswith("webserverd ") and line.endswith(" each")]
+        lines = [line for line in self.output()[self.launched:].splitlines() if line.startswith("webserverd ") and line.endswith(" each")]
         if not lines:
             return None
         listening = [word for word in lines[0].split(" on ")[1].split(": ")[0].split() if "unix:" not in word]
