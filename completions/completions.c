@@ -270,9 +270,10 @@ static const char *argument_words(const struct program *program, const struct mo
     return NULL;
 }
 
+/* An optional argument, "[=TIME]", is part of the word: --option=TIME. */
 static bool takes_argument(const struct option *option)
 {
-    return option->argument != NULL && option->argument[0] != '\0';
+    return option->argument != NULL && option->argument[0] != '\0' && option->argument[0] != '[';
 }
 
 /* The long form; wsconsole's table has '_' for '-'. */

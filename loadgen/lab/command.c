@@ -8,7 +8,12 @@
 #include <stdarg.h>
 #include <string.h>
 
-enum { DURATION_MAX_S = 24 * 3600, NAMES_MAX = 32, RATE_MAX = 10000000 };
+enum {
+    UNTIL_DEFAULT_MS = 5 * 60 * 1000,
+    DURATION_MAX_S = 24 * 3600,
+    NAMES_MAX = 32,
+    RATE_MAX = 10000000
+};
 
 const struct experiment lab_experiments[] = {
 #define EXPERIMENT(name, title, question) {#name, title, question, experiment_##name},
@@ -55,6 +60,15 @@ static int reject(const struct arguments *arguments, const char *format, ...)
     return -1;
 }
 
+static int set_time(uint64_t *ms, const struct arguments *arguments, const char *option,
+                    const char *value)
+{
+    if (units_parse_time_ms(value, ms) != 0 || *ms == 0 || *ms > DURATION_MAX_S * UINT64_C(1000))
+        return reject(arguments, "--%s: invalid time '%s' (examples: 500ms, 3s, 10m)", option,
+                      value);
+    return 0;
+}
+
 static int set_option(struct lab_options *options, const struct arguments *arguments,
                       const char *option, const char *value)
 {
@@ -74,11 +88,11 @@ static int set_option(struct lab_options *options, const struct arguments *argum
         options->resume = true;
     } else if (strcmp(option, "help") == 0) {
         options->help = true;
+    } else if (strcmp(option, "until-decided") == 0) {
+        options->until_ms = UNTIL_DEFAULT_MS;
+        return value != NULL ? set_time(&options->until_ms, arguments, option, value) : 0;
     } else if (strcmp(option, "duration") == 0) {
-        if (units_parse_time_ms(value, &options->duration_ms) != 0 || options->duration_ms == 0 ||
-            options->duration_ms > DURATION_MAX_S * UINT64_C(1000))
-            return reject(arguments, "--duration: invalid time '%s' (examples: 500ms, 3s, 10m)",
-                          value);
+        return set_time(&options->duration_ms, arguments, option, value);
     } else if (strcmp(option, "rounds") == 0) {
         if (units_parse_number(value, &rounds) != 0 || rounds < 1 || rounds > POINT_ROUNDS)
             return reject(arguments, "--rounds: '%s' is out of range (1-%d)", value, POINT_ROUNDS);
@@ -131,6 +145,8 @@ static int read_option(struct lab_options *options, struct arguments *arguments,
     if (option->argument == NULL)
         return value == NULL ? set_option(options, arguments, option->spelling, NULL)
                              : reject(arguments, "--%s takes no value", option->spelling);
+    if (value == NULL && option->argument[0] == '[')
+        return set_option(options, arguments, option->spelling, NULL);
     if (value == NULL && arguments->next == arguments->argc)
         return reject(arguments, "--%s needs a value: --%s %s", option->spelling, option->spelling,
                       option->argument);
@@ -200,12 +216,13 @@ void lab_help(FILE *out)
     for (size_t i = 0; i < ARRAY_LENGTH(option_lines); i++) {
         const struct option_line *line = &option_lines[i];
         bool has_letter = line->letter != 0;
+        const char *argument = line->argument != NULL ? line->argument : "";
         char left[48];
 
-        snprintf(left, sizeof(left), "%c%c%c --%s %s", has_letter ? '-' : ' ',
+        snprintf(left, sizeof(left), "%c%c%c --%s%s%s", has_letter ? '-' : ' ',
                  has_letter ? line->letter : ' ', has_letter ? ',' : ' ', line->spelling,
-                 line->argument != NULL ? line->argument : "");
-        fprintf(out, "  %-24s%s\n", left, line->help);
+                 argument[0] == '[' ? "" : " ", argument);
+        fprintf(out, "  %-28s%s\n", left, line->help);
     }
     fputs("\nExit status: 0 success, 1 usage error or a failed experiment, 130 interrupted.\n",
           out);

@@ -22,6 +22,7 @@ struct lab_options {
     bool quick, quiet, resume, help;
     uint32_t rounds;      /* 0: the default */
     uint64_t duration_ms; /* 0: the default */
+    uint64_t until_ms;    /* for added rounds in an experiment; 0: none are added */
     uint64_t rate;        /* 0: the default */
     const struct experiment *chosen[LAB_CHOSEN_MAX];
     size_t count; /* 0: list the experiments */

@@ -3,6 +3,8 @@
 #include "common/clock.h"
 #include "common/units.h"
 
+#include "loadgen/lab/rounds.h"
+#include "loadgen/lab/verdict.h"
 #include "loadgen/stats/statistics.h"
 
 #include <math.h>
@@ -88,22 +90,23 @@ void curve_explain(struct document *findings, const struct curve *curve)
 {
     const struct point *first = &curve->points[0], *last = &curve->points[curve->count - 1];
     const struct point *peak = curve_peak(curve);
-    double of_peak = point_median(last, MEASURE_RATE) / point_median(peak, MEASURE_RATE) * 100;
-    double rates = point_median(last, MEASURE_RATE) / point_median(first, MEASURE_RATE);
+    struct interval of_peak = point_rate_ratio(last, peak), rates = point_rate_ratio(last, first);
     double times = point_median(last, MEASURE_MEAN) / point_median(first, MEASURE_MEAN);
-    char most[UNITS_TEXT];
+    char most[LAB_BETWEEN], confidence[LAB_CONFIDENCE];
 
     findings_add(findings, FINDINGS_LESSON,
                  "%s: the maximum rate is %s requests/s with %u connections; with %u connections "
-                 "it is %.0f%% of that.",
-                 curve->name, lab_number(most, sizeof(most), point_median(peak, MEASURE_RATE)),
-                 peak->plan.connections, last->plan.connections, of_peak);
+                 "it is %.0f%% of that (%s).",
+                 curve->name, point_between(most, peak, MEASURE_RATE), peak->plan.connections,
+                 last->plan.connections, of_peak.median * 100,
+                 lab_confidence(confidence, sizeof(confidence), &of_peak));
     findings_add(
         findings, FINDINGS_LESSON,
-        "%s: with %.3g times the connections, the rate is %.2f times and the mean latency %.3g "
-        "times as high%s",
-        curve->name, (double)last->plan.connections / first->plan.connections, rates, times,
-        rates < 2
+        "%s: with %.3g times the connections, the rate is %.2f times (%s) and the mean latency "
+        "%.3g times as high%s",
+        curve->name, (double)last->plan.connections / first->plan.connections, rates.median,
+        lab_confidence(confidence, sizeof(confidence), &rates), times,
+        rates.median < 2
             ? ": additional connections only wait (Little's law: latency = connections / rate)."
             : ".");
 }
@@ -129,11 +132,7 @@ static double percent(double ratio)
 
 enum findings_kind growth_verdict(const struct interval *ratio)
 {
-    if (percent(ratio->high) <= TOLERANCE)
-        return FINDINGS_MET;
-    if (percent(ratio->low) > TOLERANCE)
-        return FINDINGS_NOT_MET;
-    return FINDINGS_UNDECIDED;
+    return verdict_at_most(ratio, 1 + TOLERANCE / 100);
 }
 
 static double cpu(const struct point *point)
@@ -154,17 +153,24 @@ static void put_row(struct document *findings, const char *server, const char *c
     document_cell(findings, "%zu", ratio.count);
 }
 
-static const char *advice(enum findings_kind verdict)
+/* The verdict on RATIO from the trials of PARTS; writes ADVICE, which is "" if it is decided. */
+static enum findings_kind judge_ratio(const struct interval *ratio, const struct point *parts,
+                                      char *advice)
 {
-    return verdict == FINDINGS_UNDECIDED ? " More rounds (--rounds) or an idle machine may decide."
-                                         : "";
+    enum findings_kind verdict = points_verdict(parts, PARTS, growth_verdict(ratio));
+
+    advice[0] = '\0';
+    if (verdict == FINDINGS_UNDECIDED)
+        verdict_advice(advice, ratio, 1 + TOLERANCE / 100, PAIRS_A_ROUND,
+                       parts[FEW].plan.duration_ms);
+    return verdict;
 }
 
 static void judge_total(struct document *findings, const char *name, const struct point *parts)
 {
     struct interval ratio = point_cpu_ratio(&parts[MANY], &parts[FEW]);
-    enum findings_kind verdict = growth_verdict(&ratio);
-    char few[UNITS_TEXT], many[UNITS_TEXT], confidence[LAB_CONFIDENCE];
+    char few[UNITS_TEXT], many[UNITS_TEXT], confidence[LAB_CONFIDENCE], advice[VERDICT_ADVICE];
+    enum findings_kind verdict = judge_ratio(&ratio, parts, advice);
 
     findings_add(findings, verdict,
                  "%s: a request takes %s of the server's CPU time with %d connections and %s with "
@@ -172,7 +178,7 @@ static void judge_total(struct document *findings, const char *name, const struc
                  name, lab_time(few, sizeof(few), cpu(&parts[FEW])), GROWTH_FEW,
                  lab_time(many, sizeof(many), cpu(&parts[MANY])), GROWTH_MANY,
                  percent(ratio.median), lab_confidence(confidence, sizeof(confidence), &ratio),
-                 TOLERANCE, advice(verdict));
+                 TOLERANCE, advice);
 }
 
 /*
@@ -194,8 +200,8 @@ static struct interval own_ratio(const struct point *parts)
 static void judge_own(struct document *findings, const char *name, const struct point *parts)
 {
     struct interval ratio = own_ratio(parts);
-    enum findings_kind verdict = growth_verdict(&ratio);
-    char few[UNITS_TEXT], many[UNITS_TEXT], confidence[LAB_CONFIDENCE];
+    char few[UNITS_TEXT], many[UNITS_TEXT], confidence[LAB_CONFIDENCE], advice[VERDICT_ADVICE];
+    enum findings_kind verdict = judge_ratio(&ratio, parts, advice);
 
     findings_add(findings, verdict,
                  "%s: a server that only reads and writes, measured in alternation, takes %s and "
@@ -203,8 +209,7 @@ static void judge_own(struct document *findings, const char *name, const struct 
                  "changes by %+.1f%% (%s); allowed: %+.0f%%.%s",
                  name, lab_time(few, sizeof(few), cpu(&parts[BARE_FEW])),
                  lab_time(many, sizeof(many), cpu(&parts[BARE_MANY])), percent(ratio.median),
-                 lab_confidence(confidence, sizeof(confidence), &ratio), TOLERANCE,
-                 advice(verdict));
+                 lab_confidence(confidence, sizeof(confidence), &ratio), TOLERANCE, advice);
 }
 
 static void add_growth(struct document *findings, const struct point *points,
@@ -253,6 +258,28 @@ static uint32_t pairs_for(const struct lab *lab)
     return pairs < POINT_ROUNDS ? pairs : POINT_ROUNDS;
 }
 
+/* The points of COUNT curves. */
+struct growth {
+    const struct point *points;
+    size_t count;
+};
+
+static bool growth_is_decided(const void *context)
+{
+    const struct growth *growth = context;
+
+    for (size_t i = 0; i < growth->count; i++) {
+        const struct point *parts = &growth->points[PARTS * i];
+        struct interval total = point_cpu_ratio(&parts[MANY], &parts[FEW]), own = own_ratio(parts);
+        char advice[VERDICT_ADVICE];
+
+        if (judge_ratio(&total, parts, advice) == FINDINGS_UNDECIDED ||
+            judge_ratio(&own, parts, advice) == FINDINGS_UNDECIDED)
+            return false;
+    }
+    return true;
+}
+
 int growth_judge(struct lab *lab, struct document *findings, const struct curve *curves,
                  size_t count)
 {
@@ -263,7 +290,9 @@ int growth_judge(struct lab *lab, struct document *findings, const struct curve 
     for (size_t i = 0; i < count; i++)
         if (make_parts(lab, &points[PARTS * i], &curves[i]) != 0)
             return -1;
-    if (points_measure_often(lab, points, PARTS * count, pairs_for(lab)) != 0)
+    if (points_measure_often(lab, points, PARTS * count, pairs_for(lab)) != 0 ||
+        points_measure_until(lab, points, PARTS * count, growth_is_decided,
+                             &(const struct growth){points, count}) != 0)
         return -1;
     add_growth(findings, points, curves, count);
     return 0;

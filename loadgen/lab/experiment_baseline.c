@@ -1,5 +1,5 @@
 /* The time of one request on an idle server, and where it is spent. */
-#include "loadgen/lab/points.h"
+#include "loadgen/lab/rounds.h"
 
 #include "common/units.h"
 
@@ -23,18 +23,18 @@ static void explain(struct document *findings, const struct point *point)
 {
     double mean = point_median(point, MEASURE_MEAN), cpu = point_own_median(point, POINT_CPU);
     double rate = point_median(point, MEASURE_RATE);
-    char one[UNITS_TEXT], other[UNITS_TEXT], number[UNITS_TEXT];
+    char one[LAB_BETWEEN], other[UNITS_TEXT], number[LAB_BETWEEN];
 
     findings_add(findings, FINDINGS_LESSON,
                  "A request takes %s, of which the server uses %s of CPU time (%.0f%%). The rest "
                  "is the client, the loopback interface, and the wake-ups of two processes.",
-                 lab_time(one, sizeof(one), mean), lab_time(other, sizeof(other), cpu),
+                 point_between(one, point, MEASURE_MEAN), lab_time(other, sizeof(other), cpu),
                  cpu / mean * 100);
     findings_add(
         findings, FINDINGS_LESSON,
         "One connection waits for each response, so its rate is 1 / latency: %s requests/s. The "
         "server used %.0f%% of one core; more connections can use the rest.",
-        lab_number(number, sizeof(number), rate), rate * cpu / 1e6 * 100);
+        point_between(number, point, MEASURE_RATE), rate * cpu / 1e6 * 100);
 }
 
 int experiment_baseline(struct lab *lab, struct document *findings)

@@ -1,5 +1,6 @@
 /* The cost of files from the disk, from the kernel's page cache, and from the server's cache. */
 #include "loadgen/lab/files.h"
+#include "loadgen/lab/rounds.h"
 
 #include "common/units.h"
 
@@ -69,24 +70,29 @@ static void put_table(struct document *findings, const struct point *points, con
 static void explain(struct document *findings, const struct point *points,
                     const struct coldness *coldness)
 {
-    double cold = point_median(&points[COLD], MEASURE_RATE);
-    double warm = point_median(&points[WARM], MEASURE_RATE);
-    double hot = point_median(&points[HOT], MEASURE_RATE);
+    struct interval disk = point_rate_ratio(&points[WARM], &points[COLD]);
+    struct interval size_warm = point_rate_ratio(&points[HOT], &points[WARM]);
+    struct interval size_cold = point_rate_ratio(&points[HOT], &points[COLD]);
+    char confidence[LAB_CONFIDENCE], other[LAB_CONFIDENCE];
 
     if (isnan(coldness->cached) || coldness->cached > 5)
         findings_add(findings, FINDINGS_CAUTION,
                      "The cold files were not cold: the kernel did not evict them (TMPDIR may be "
                      "on tmpfs).");
     findings_add(findings, FINDINGS_LESSON,
-                 "Disk: the same files are %.1f times as fast from the page cache%s", warm / cold,
-                 warm < cold * 1.2
+                 "Disk: the same files are %.1f times as fast from the page cache (%s)%s",
+                 disk.median, lab_confidence(confidence, sizeof(confidence), &disk),
+                 disk.median < 1.2
                      ? "; this disk is hardly slower than memory, or has its own cache."
                      : ".");
     findings_add(
         findings, FINDINGS_LESSON,
-        "Size: the rate of the small file is %.0f times that of the warm files and %.0f times that "
-        "of the cold files, mostly because these have %d times the bytes, not because of a cache.",
-        hot / warm, hot / cold, BIG_BYTES / LAB_SMALL_BYTES);
+        "Size: the rate of the small file is %.0f times (%s) that of the warm files and %.0f times "
+        "(%s) that of the cold files, mostly because these have %d times the bytes, not because of "
+        "a cache.",
+        size_warm.median, lab_confidence(confidence, sizeof(confidence), &size_warm),
+        size_cold.median, lab_confidence(other, sizeof(other), &size_cold),
+        BIG_BYTES / LAB_SMALL_BYTES);
     findings_add(findings, FINDINGS_LESSON,
                  "%.0f%% of the requests for the small file were hits in the server's cache. Files "
                  "over 1 MiB are not cached there; the kernel sends them (sendfile).",

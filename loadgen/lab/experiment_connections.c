@@ -3,6 +3,10 @@
 
 #include "common/units.h"
 
+#include "loadgen/lab/rounds.h"
+#include "loadgen/lab/verdict.h"
+
+#include <math.h>
 #include <sys/resource.h>
 
 /* ---- concurrency: does the server slow down with many connections? ---- */
@@ -11,21 +15,49 @@ static const uint32_t concurrency_steps[] = {10, 50, 100, 500, 1000};
 
 enum { CONCURRENCY_STEPS = ARRAY_LENGTH(concurrency_steps) };
 
-static void judge_keepalive(struct document *findings, const struct curve *keepalive,
-                            const struct curve *per_request)
+/* The points of the first curve against those of the second. */
+static enum findings_kind keepalive_verdict(const struct point *points, struct interval *closest)
 {
-    double least = 1e9, most = 0;
+    enum findings_kind verdict = FINDINGS_MET;
 
+    *closest = (struct interval){INFINITY, NAN, NAN, 0};
     for (size_t i = 0; i < CONCURRENCY_STEPS; i++) {
-        double gain = point_median(&keepalive->points[i], MEASURE_RATE) /
-                      point_median(&per_request->points[i], MEASURE_RATE);
+        struct interval gain = point_rate_ratio(&points[i], &points[CONCURRENCY_STEPS + i]);
+        enum findings_kind of_step = verdict_above(&gain, 1);
 
-        least = gain < least ? gain : least;
-        most = gain > most ? gain : most;
+        if (of_step == FINDINGS_NOT_MET ||
+            (of_step == FINDINGS_UNDECIDED && verdict == FINDINGS_MET))
+            verdict = of_step;
+        if (gain.median < closest->median)
+            *closest = gain;
     }
-    findings_add(findings, least > 1 ? FINDINGS_MET : FINDINGS_NOT_MET,
-                 "Keep-alive is %s: %.2f to %.2f times the rate of a connection per request.",
-                 least > 1 ? "faster at every step" : "not faster at every step", least, most);
+    return points_verdict(points, (size_t)2 * CONCURRENCY_STEPS, verdict);
+}
+
+static bool keepalive_is_decided(const void *points)
+{
+    struct interval closest;
+
+    return keepalive_verdict(points, &closest) != FINDINGS_UNDECIDED;
+}
+
+static void judge_keepalive(struct document *findings, const struct point *points)
+{
+    static const char *const words[] = {[FINDINGS_MET] = "faster at every step",
+                                        [FINDINGS_NOT_MET] = "not faster at every step",
+                                        [FINDINGS_UNDECIDED] = "not certainly faster at every "
+                                                               "step"};
+    struct interval closest;
+    enum findings_kind verdict = keepalive_verdict(points, &closest);
+    char confidence[LAB_CONFIDENCE], advice[VERDICT_ADVICE] = "";
+
+    if (verdict == FINDINGS_UNDECIDED)
+        verdict_advice(advice, &closest, 1, 1, points[0].plan.duration_ms);
+    findings_add(findings, verdict,
+                 "Keep-alive is %s: at least %.2f times the rate of a connection per request "
+                 "(%s).%s",
+                 words[verdict], closest.median,
+                 lab_confidence(confidence, sizeof(confidence), &closest), advice);
 }
 
 int experiment_concurrency(struct lab *lab, struct document *findings)
@@ -44,7 +76,9 @@ int experiment_concurrency(struct lab *lab, struct document *findings)
                CONCURRENCY_STEPS, "connection per request");
     for (size_t i = CONCURRENCY_STEPS; i < (size_t)2 * CONCURRENCY_STEPS; i++)
         points[i].plan.keepalive = false;
-    if (points_measure(lab, points, (size_t)2 * CONCURRENCY_STEPS) != 0)
+    if (points_measure(lab, points, (size_t)2 * CONCURRENCY_STEPS) != 0 ||
+        points_measure_until(lab, points, (size_t)2 * CONCURRENCY_STEPS, keepalive_is_decided,
+                             points) != 0)
         return -1;
     for (size_t i = 0; i < 2; i++) {
         curve_record(lab, &curves[i]);
@@ -56,7 +90,7 @@ int experiment_concurrency(struct lab *lab, struct document *findings)
         curve_explain(findings, &curves[i]);
     if (growth_judge(lab, findings, curves, 2) != 0)
         return -1;
-    judge_keepalive(findings, &curves[0], &curves[1]);
+    judge_keepalive(findings, points);
     points_add_cautions(findings, points, (size_t)2 * CONCURRENCY_STEPS);
     return 0;
 }

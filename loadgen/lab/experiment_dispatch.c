@@ -2,7 +2,8 @@
  * The ways to distribute new connections to threads: CPU time, and how even the distribution is, with
  * balancing off.
  */
-#include "loadgen/lab/points.h"
+#include "loadgen/lab/rounds.h"
+#include "loadgen/lab/verdict.h"
 
 #include "common/units.h"
 
@@ -70,15 +71,20 @@ static void explain(struct document *findings, const struct point *keepalive,
                     const struct point *per_request)
 {
     struct interval ratio = point_cpu_ratio(&per_request[ROUND_ROBIN], &per_request[KERNEL]);
+    enum findings_kind kind =
+        comparison_verdict(&(struct comparison){&per_request[ROUND_ROBIN], &per_request[KERNEL]});
     char one[UNITS_TEXT], other[UNITS_TEXT], confidence[LAB_CONFIDENCE];
+    char advice[VERDICT_ADVICE] = "";
 
+    if (kind == FINDINGS_UNDECIDED)
+        verdict_advice(advice, &ratio, 1, 1, per_request->plan.duration_ms);
     findings_add(
-        findings, FINDINGS_LESSON,
+        findings, kind,
         "A new connection with one request takes %s of CPU time if the kernel chooses the thread, "
-        "and %s if the master accepts the connection and passes it on: %+.0f%% (%s).",
+        "and %s if the master accepts the connection and passes it on: %+.0f%% (%s).%s",
         lab_time(one, sizeof(one), point_own_median(&per_request[KERNEL], POINT_CPU)),
         lab_time(other, sizeof(other), point_own_median(&per_request[ROUND_ROBIN], POINT_CPU)),
-        (ratio.median - 1) * 100, lab_confidence(confidence, sizeof(confidence), &ratio));
+        (ratio.median - 1) * 100, lab_confidence(confidence, sizeof(confidence), &ratio), advice);
     for (size_t i = 0; i < WAYS; i++) {
         double least = point_own_median(&keepalive[i], POINT_LEAST);
         double most = point_own_median(&keepalive[i], POINT_MOST);
@@ -104,6 +110,7 @@ static void explain(struct document *findings, const struct point *keepalive,
 int experiment_dispatch(struct lab *lab, struct document *findings)
 {
     struct point *points = points_create(lab, 2 * WAYS);
+    const struct comparison compared = {points + WAYS + ROUND_ROBIN, points + WAYS + KERNEL};
 
     if (points == NULL)
         return -1;
@@ -117,7 +124,9 @@ int experiment_dispatch(struct lab *lab, struct document *findings)
                    "%s, connection per request", ways[i].name);
         points[WAYS + i].plan.keepalive = false;
     }
-    if (points_measure(lab, points, (size_t)2 * WAYS) != 0)
+    if (points_measure(lab, points, (size_t)2 * WAYS) != 0 ||
+        points_measure_until(lab, points, (size_t)2 * WAYS, comparisons_are_decided,
+                             &(struct comparisons){&compared, 1}) != 0)
         return -1;
     put_keepalive(findings, points);
     put_per_request(findings, points + WAYS);

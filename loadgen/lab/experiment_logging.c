@@ -1,5 +1,6 @@
 /* The cost of the access log. */
-#include "loadgen/lab/points.h"
+#include "loadgen/lab/rounds.h"
+#include "loadgen/lab/verdict.h"
 
 #include "common/units.h"
 
@@ -40,20 +41,21 @@ static void explain(struct document *findings, const struct point *off, const st
 {
     double without = point_own_median(off, POINT_CPU);
     struct interval cpu = point_cpu_ratio(full, off), rate = point_rate_ratio(full, off);
-    char more[UNITS_TEXT], confidence[LAB_CONFIDENCE];
+    char more[UNITS_TEXT], confidence[LAB_CONFIDENCE], advice[VERDICT_ADVICE];
 
     lab_confidence(confidence, sizeof(confidence), &cpu);
-    if (cpu.low > 1)
+    verdict_advice(advice, &cpu, 1, 1, off->plan.duration_ms);
+    if (cpu.low > 1 && comparison_verdict(&(struct comparison){full, off}) == FINDINGS_LESSON)
         findings_add(findings, FINDINGS_LESSON,
                      "A log line takes %s of CPU time, including formatting and writing in the "
                      "logger process: %.1f%% of a request (%s).",
                      lab_time(more, sizeof(more), (cpu.median - 1) * without),
                      (cpu.median - 1) * 100, confidence);
     else
-        findings_add(findings, FINDINGS_LESSON,
+        findings_add(findings, FINDINGS_UNDECIDED,
                      "The CPU time of a log line is below the noise of these rounds: %+.1f%% of a "
-                     "request (%s).",
-                     (cpu.median - 1) * 100, confidence);
+                     "request (%s).%s",
+                     (cpu.median - 1) * 100, confidence, advice);
     findings_add(findings, FINDINGS_LESSON,
                  "With the full log the rate is %.0f%% of that without a log (%s): threads only "
                  "add a record to a ring; a separate process writes the file.",
@@ -63,6 +65,7 @@ static void explain(struct document *findings, const struct point *off, const st
 int experiment_logging(struct lab *lab, struct document *findings)
 {
     struct point *points = points_create(lab, LEVELS);
+    const struct comparison compared = {points + FULL, points + OFF};
 
     if (points == NULL)
         return -1;
@@ -73,7 +76,9 @@ int experiment_logging(struct lab *lab, struct document *findings)
             return -1;
         point_init(lab, &points[i], server, LAB_SMALL, CONNECTIONS, "log %s", levels[i].name);
     }
-    if (points_measure(lab, points, LEVELS) != 0)
+    if (points_measure(lab, points, LEVELS) != 0 ||
+        points_measure_until(lab, points, LEVELS, comparisons_are_decided,
+                             &(struct comparisons){&compared, 1}) != 0)
         return -1;
     for (size_t i = 0; i < LEVELS; i++)
         point_record(lab, &points[i], "log %s", levels[i].name);

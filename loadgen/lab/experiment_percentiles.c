@@ -1,5 +1,6 @@
 /* The load at which the server saturates, and the effect of connections.keepalive_max_open. */
 #include "loadgen/lab/curves.h"
+#include "loadgen/lab/rounds.h"
 #include "loadgen/stats/scaling.h"
 
 static const uint32_t steps[] = {1, 2, 4, 8, 10, 15, 20, 25, 30};
@@ -107,18 +108,18 @@ static void explain_limit(struct document *findings, const struct curve *always,
 {
     const struct point *kept = &always->points[STEPS - 1], *closed = &limited->points[STEPS - 1];
     const struct point *few = curve_at(limited, LIMIT);
+    struct interval below = point_rate_ratio(few, curve_at(always, LIMIT));
+    struct interval above = point_rate_ratio(closed, kept), cpu = point_cpu_ratio(closed, kept);
+    char of_below[LAB_CONFIDENCE], of_above[LAB_CONFIDENCE], of_cpu[LAB_CONFIDENCE];
 
     findings_add(
         findings, FINDINGS_LESSON,
-        "keepalive_max_open = %d: the rate is %.2f times that of the server without it up to "
-        "the limit (with %u connections) and %.2f times above it (with %u), with %.1f "
-        "times the CPU time per request: reconnecting is expensive for a busy server.",
-        LIMIT,
-        point_median(few, MEASURE_RATE) / point_median(curve_at(always, LIMIT), MEASURE_RATE),
-        few->plan.connections,
-        point_median(closed, MEASURE_RATE) / point_median(kept, MEASURE_RATE),
-        closed->plan.connections,
-        point_own_median(closed, POINT_CPU) / point_own_median(kept, POINT_CPU));
+        "keepalive_max_open = %d: the rate is %.2f times (%s) that of the server without it up to "
+        "the limit (with %u connections) and %.2f times (%s) above it (with %u), with %.1f times "
+        "(%s) the CPU time per request: reconnecting is expensive for a busy server.",
+        LIMIT, below.median, lab_confidence(of_below, sizeof(of_below), &below),
+        few->plan.connections, above.median, lab_confidence(of_above, sizeof(of_above), &above),
+        closed->plan.connections, cpu.median, lab_confidence(of_cpu, sizeof(of_cpu), &cpu));
 }
 
 int experiment_percentiles(struct lab *lab, struct document *findings)

@@ -1,5 +1,6 @@
 /* Cache eviction: LRU against SIEVE, simulated and in the server. */
 #include "loadgen/lab/files.h"
+#include "loadgen/lab/rounds.h"
 #include "loadgen/lab/trace.h"
 
 #include <math.h>

@@ -2,7 +2,8 @@
  * The experiment that varies the protocol: HTTP/1.1, TLS and HTTP/2 with 1 to 100 streams, for a small and
  * a large file; then connections with full and with resumed handshakes.
  */
-#include "loadgen/lab/points.h"
+#include "loadgen/lab/rounds.h"
+#include "loadgen/lab/verdict.h"
 
 #include "common/units.h"
 
@@ -137,20 +138,22 @@ static void compare(struct document *findings, const char *what, const struct po
                     const struct point *other, bool more, const char *reason)
 {
     struct interval ratio = point_cpu_ratio(one, other);
-    bool shown = more ? ratio.low > 1 : ratio.high < 1;
-    bool opposite = more ? ratio.high < 1 : ratio.low > 1;
-    char confidence[LAB_CONFIDENCE], cpu[UNITS_TEXT], base[UNITS_TEXT];
+    bool decided = comparison_verdict(&(struct comparison){one, other}) != FINDINGS_UNDECIDED;
+    bool shown = decided && (more ? ratio.low > 1 : ratio.high < 1);
+    char confidence[LAB_CONFIDENCE], cpu[UNITS_TEXT], base[UNITS_TEXT], advice[VERDICT_ADVICE];
 
-    findings_add(findings, shown ? FINDINGS_LESSON : FINDINGS_UNDECIDED,
-                 "%s takes %s of the server's CPU time per request instead of %s: %.2f times (%s). "
-                 "%s",
-                 what, lab_time(cpu, sizeof(cpu), point_own_median(one, POINT_CPU)),
-                 lab_time(base, sizeof(base), point_own_median(other, POINT_CPU)), ratio.median,
-                 lab_confidence(confidence, sizeof(confidence), &ratio),
-                 shown ? reason
-                 : opposite
-                     ? "That is the opposite of what is expected; repeat it on an idle machine."
-                     : "More rounds (--rounds) or an idle machine may decide.");
+    verdict_advice(advice, &ratio, 1, 1, one->plan.duration_ms);
+    findings_add(
+        findings, shown ? FINDINGS_LESSON : FINDINGS_UNDECIDED,
+        "%s takes %s of the server's CPU time per request instead of %s: %.2f times (%s).%s"
+        "%s",
+        what, lab_time(cpu, sizeof(cpu), point_own_median(one, POINT_CPU)),
+        lab_time(base, sizeof(base), point_own_median(other, POINT_CPU)), ratio.median,
+        lab_confidence(confidence, sizeof(confidence), &ratio), shown ? " " : "",
+        shown     ? reason
+        : decided ? " That is the opposite of what is expected; repeat it on an idle "
+                    "machine."
+                  : advice);
 }
 
 static void explain(struct document *findings, const struct point *small, const struct point *large)
@@ -190,6 +193,8 @@ static int measure_handshakes(struct lab *lab, struct document *findings,
     static const char *const heads[] = {"handshake", "connections/s", "mean", "p99",
                                         "server",    "client",        NULL};
     struct point *points = points_create(lab, HANDSHAKES);
+    const struct comparison compared[] = {{points + RESUMED_1_2, points + FULL_1_2},
+                                          {points + RESUMED_1_3, points + FULL_1_3}};
 
     if (points == NULL)
         return -1;
@@ -201,7 +206,9 @@ static int measure_handshakes(struct lab *lab, struct document *findings,
         points[i].plan.tls_max = handshakes[i].tls_max;
         points[i].plan.resume = handshakes[i].resume;
     }
-    if (points_measure(lab, points, HANDSHAKES) != 0)
+    if (points_measure(lab, points, HANDSHAKES) != 0 ||
+        points_measure_until(lab, points, HANDSHAKES, comparisons_are_decided,
+                             &(struct comparisons){compared, ARRAY_LENGTH(compared)}) != 0)
         return -1;
     findings_table(findings, "Handshakes", heads);
     for (size_t i = 0; i < HANDSHAKES; i++) {
@@ -222,6 +229,20 @@ static int measure_handshakes(struct lab *lab, struct document *findings,
     return 0;
 }
 
+/* Until the comparisons of explain() are decided. */
+static int measure_until(struct lab *lab, struct point *small)
+{
+    const struct point *large = small + SETTINGS;
+    const struct comparison compared[] = {{small + TLS_1, small + PLAIN_1},
+                                          {large + TLS_1, large + PLAIN_1},
+                                          {small + PLAIN_2_STREAMS, small + PLAIN_2},
+                                          {small + TLS_2_STREAMS, small + TLS_2},
+                                          {small + TLS_2_STREAMS, small + TLS_1}};
+
+    return points_measure_until(lab, small, (size_t)SIZES * SETTINGS, comparisons_are_decided,
+                                &(struct comparisons){compared, ARRAY_LENGTH(compared)});
+}
+
 int experiment_protocols(struct lab *lab, struct document *findings)
 {
     struct private_server *server = lab_create_server(lab);
@@ -235,7 +256,8 @@ int experiment_protocols(struct lab *lab, struct document *findings)
         return -1;
     for (size_t i = 0; i < (size_t)SIZES * SETTINGS; i++)
         init_point(lab, &points[i], server, tls_port, &settings[i % SETTINGS], i / SETTINGS);
-    if (points_measure(lab, points, (size_t)SIZES * SETTINGS) != 0)
+    if (points_measure(lab, points, (size_t)SIZES * SETTINGS) != 0 ||
+        measure_until(lab, points) != 0)
         return -1;
     for (size_t size = 0; size < SIZES; size++)
         put_table(findings, &points[size * SETTINGS], size);

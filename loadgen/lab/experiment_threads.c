@@ -2,7 +2,7 @@
  * The best number of threads per core, for fast requests and for requests that need CPU time; and
  * how evenly connections are spread over threads, with balancing and without.
  */
-#include "loadgen/lab/points.h"
+#include "loadgen/lab/rounds.h"
 
 #include "common/units.h"
 

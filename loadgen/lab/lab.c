@@ -32,6 +32,7 @@ int lab_conduct(struct lab *lab, const struct experiment *experiment, struct doc
 
     lab->name = experiment->name;
     lab->own.count = 0;
+    lab->until_ns = 0;
     result = experiment->conduct(lab, findings);
     document_legend(findings, "Took %.0f s.", (double)(clock_monotonic_ns() - begun_ns) / 1e9);
     clear(lab);

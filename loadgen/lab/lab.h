@@ -35,6 +35,8 @@ struct lab {
     bool quick;               /* fewer and shorter trials, smaller sets */
     uint32_t rounds;          /* of each point */
     uint64_t trial_ms;        /* of a trial, without the warm-up */
+    uint64_t until_ms;        /* time for added rounds in an experiment; 0: none are added */
+    uint64_t until_ns;        /* the end of that time in the current experiment; 0: not begun */
     double rate;              /* of a constant load, requests per second; 0: half of the maximum */
     uint32_t cores;           /* available to this process */
     bool shows_progress;      /* one line on standard error, overwritten */

@@ -1,4 +1,5 @@
 #include "loadgen/lab/observed.h"
+#include "loadgen/lab/rounds.h"
 
 #include "common/clock.h"
 #include "common/segment_reader.h"

@@ -6,6 +6,7 @@
 #define LOADGEN_LAB_POINTS_H
 
 #include "loadgen/lab/bare_server.h"
+#include "loadgen/lab/contention.h"
 #include "loadgen/lab/lab.h"
 #include "loadgen/run/trials.h"
 
@@ -33,10 +34,11 @@ struct point {
     void *context; /* for before() */
     char url[POINT_URL];
     struct plan plan;
-    const struct trials *trials; /* the results; this point is number INDEX in them */
+    struct trials *trials; /* the results; this point is number INDEX in them */
     size_t index;
     double value[POINT_MEASURES][POINT_ROUNDS];
-    uint32_t rounds; /* in value */
+    uint32_t rounds;              /* in value */
+    struct contention contention; /* in all rounds */
 };
 
 /* COUNT points until the end of the experiment, or NULL with WHY. */
@@ -53,18 +55,6 @@ void point_init(struct lab *lab, struct point *point, struct private_server *ser
 /* Makes POINT send its requests to BARE instead of its server. */
 void point_use_bare(struct point *point, const struct bare_server *bare);
 
-/*
- * Measures each point once in each round of the lab. If a trial has too few responses, repeats all
- * trials with a longer duration. Returns 0, or -1: interrupted, or failed with WHY.
- */
-int points_measure(struct lab *lab, struct point *points, size_t count);
-
-/*
- * Measures each point once in each of ROUNDS rounds (at most POINT_ROUNDS), for ratios of two
- * points. Measures are NAN in trials with too few responses. Returns as points_measure().
- */
-int points_measure_often(struct lab *lab, struct point *points, size_t count, uint32_t rounds);
-
 /* The median over the rounds with its confidence interval. */
 struct interval point_interval(const struct point *point, enum measure measure);
 
@@ -79,6 +69,20 @@ double point_own_median(const struct point *point, enum point_measure measure);
 struct interval point_cpu_ratio(const struct point *over, const struct point *under);
 struct interval point_rate_ratio(const struct point *over, const struct point *under);
 
+/*
+ * Comparisons of CPU time, each of two points of the same call. Decided: the interval of each ratio
+ * excludes 1, and others took little CPU time.
+ */
+struct comparison {
+    const struct point *over, *under;
+};
+struct comparisons {
+    const struct comparison *of;
+    size_t count;
+};
+enum findings_kind comparison_verdict(const struct comparison *comparison);
+bool comparisons_are_decided(const void *comparisons); /* for points_measure_until() */
+
 /* Records the medians of POINT for the comparison with published figures, under this name. */
 PRINTF_LIKE(3, 4)
 void point_record(struct lab *lab, const struct point *point, const char *name, ...);
@@ -89,11 +93,19 @@ double point_spread(const struct point *point);
 /* Whether the client was the limit: its threads used nearly all of their CPU time. */
 bool point_is_client_bound(const struct point *point);
 
-/* Adds notes about errors, noise, and points where the client was the limit. */
+/* What others took of the CPU time during the trials of COUNT points. */
+struct contention points_contention(const struct point *points, size_t count);
+
+/* VERDICT, or undecided if others took too much CPU time from the trials of the points. */
+enum findings_kind points_verdict(const struct point *points, size_t count,
+                                  enum findings_kind verdict);
+
+/* Adds notes about contention, errors, noise, and points where the client was the limit. */
 void points_add_cautions(struct document *findings, const struct point *points, size_t count);
 
 /*
- * Add a cell: the rate, marked if the client was the limit; another measure; the server's CPU time.
+ * Add a cell: the rate with half the width of its interval, marked if the client was the limit;
+ * another measure; the server's CPU time.
  */
 void point_cell_rate(struct document *findings, const struct point *point);
 void point_cell(struct document *findings, const struct point *point, enum measure measure);
@@ -112,6 +124,13 @@ void point_line_cpu(struct document *findings, const struct point *point, const 
  */
 char *lab_number(char *buffer, size_t size, double number);
 char *lab_time(char *buffer, size_t size, double us);
+
+/*
+ * The median with its interval: "12,345 (11,900 to 12,800 with 95% confidence)". Returns BUFFER, of
+ * LAB_BETWEEN bytes.
+ */
+enum { LAB_BETWEEN = 128 };
+char *point_between(char *buffer, const struct point *point, enum measure measure);
 
 /*
  * The interval of a ratio: "+1.2% to +3.4% with 95% confidence". SIZE is at least LAB_CONFIDENCE.

@@ -203,6 +203,7 @@ static void set_up(struct lab *lab, const struct lab_options *options)
         .quick = options->quick,
         .rounds = options->quick ? 3 : 5,
         .trial_ms = options->quick ? 400 : 3000,
+        .until_ms = options->until_ms,
         .rate = (double)options->rate,
         .cores = count_cores(),
         .shows_progress = !options->quiet && isatty(STDERR_FILENO),

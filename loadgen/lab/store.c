@@ -77,6 +77,7 @@ json_t *store_conditions(const struct lab *lab, const struct machine *machine, c
     add(conditions, "--quick", "%s", lab->quick ? "yes" : "no");
     add(conditions, "--rounds", "%u", lab->rounds);
     add(conditions, "--duration", "%" PRIu64 "ms", lab->trial_ms);
+    add(conditions, "--until-decided", "%" PRIu64 "ms", lab->until_ms);
     if (lab->rate > 0)
         add(conditions, "--rate", "%.0f", lab->rate);
     else

@@ -432,6 +432,28 @@ static void stopped_lab_resumes(void **state)
     }
 }
 
+/* One round gives no interval, so that nothing is decided. */
+static void undecided_comparison_gets_more_rounds(void **state)
+{
+    static const struct {
+        const char *options;
+        size_t least, most;
+    } cases[] = {{"--quick --duration 20ms --rounds 1 logging", 1, 1},
+                 {"--quick --duration 20ms --rounds 1 --until-decided=1s logging", 3, 101}};
+    const struct place *place = *state;
+
+    for (size_t i = 0; i < 2; i++) {
+        char *page;
+
+        assert_int_equal(run(place, cases[i].options), 0);
+        page = read_page(place, "logging");
+        check_page(page);
+        assert_in_range(count_of(page, "<circle class=\"line0\""), cases[i].least, cases[i].most);
+        free(page);
+    }
+    check_nothing_left(place);
+}
+
 static void lab_with_other_settings_is_not_resumed(void **state)
 {
     const struct place *place = *state;
@@ -513,6 +535,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(server_evicts_like_the_simulation, set_up, tear_down),
         cmocka_unit_test_setup_teardown(signal_ends_lab_and_leaves_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(stopped_lab_resumes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(undecided_comparison_gets_more_rounds, set_up, tear_down),
         cmocka_unit_test_setup_teardown(lab_with_other_settings_is_not_resumed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(invalid_arguments_get_an_error, set_up, tear_down),
         cmocka_unit_test_setup_teardown(list_names_all_experiments, set_up, tear_down),

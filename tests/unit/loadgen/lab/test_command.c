@@ -53,6 +53,12 @@ static void options_are_parsed(void **state)
     assert_string_equal(options.directory, "there");
     assert_true(options.help);
     assert_false(options.resume);
+    assert_int_equal(options.until_ms, 0);
+    assert_int_equal(read_line(&options, "--until-decided baseline"), 0);
+    assert_int_equal(options.until_ms, 5 * 60 * 1000);
+    assert_int_equal(options.count, 1);
+    assert_int_equal(read_line(&options, "--until-decided=30s baseline"), 0);
+    assert_int_equal(options.until_ms, 30 * 1000);
     assert_int_equal(read_line(&options, "baseline --resume scaling baseline"), 0);
     assert_true(options.resume);
     assert_int_equal(options.count, 2);
@@ -90,6 +96,7 @@ static void invalid_arguments_are_rejected(void **state)
         {"--rounds two", "is out of range (1-101)"},
         {"-d 0", "invalid time '"},
         {"-d 48h", "invalid time '"},
+        {"--until-decided=soon", "--until-decided: invalid time 'soon'"},
         {"--output=", "the value is empty"},
         {"--resume", "--resume needs the names of the experiments, or all"},
     };

@@ -1,0 +1,329 @@
+#include "loadgen/lab/rounds.h"
+
+#include "common/clock.h"
+#include "common/figures.h"
+#include "common/segment_reader.h"
+
+#include "loadgen/lab/usage.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* The maximum duration of trials that are repeated because they had too few responses. */
+enum { LENGTHENED_MOST_MS = 10000 };
+
+/* Even, so that the order of the points alternates. */
+enum { ADDED_ROUNDS = 2 };
+
+/* Counters of the server. */
+struct counters {
+    uint64_t cpu_ns;
+    uint64_t sums[METRIC_COUNT];
+};
+
+/*
+ * A sample during a trial. CPU time per request is computed between two samples, which excludes the
+ * opening of the connections.
+ */
+struct sample {
+    uint64_t cpu_ns, answered;
+};
+
+struct series_run {
+    struct lab *lab;
+    struct point *points;
+    struct point *point;          /* of the current trial */
+    size_t all, done;             /* trials */
+    struct segment_reader reader; /* of its server */
+    bool attached;
+    struct counters before;
+    struct contention_begin contention;
+    struct sample first, last; /* after the warm-up; 0: none */
+    bool sampled_threads;      /* least and most are valid */
+    uint64_t least, most;      /* connections of a serving thread */
+};
+
+static uint64_t cpu_ns_of(const struct point *point)
+{
+    return usage_cpu_ns(point->bare != NULL ? bare_server_pid(point->bare)
+                                            : private_server_pid(point->server));
+}
+
+static struct counters read_counters(const struct series_run *run)
+{
+    struct counters counters = {.cpu_ns = cpu_ns_of(run->point)};
+
+    for (int i = 0; i < METRIC_COUNT && run->attached; i++)
+        counters.sums[i] = segment_reader_sum(&run->reader, (enum metric)i);
+    return counters;
+}
+
+/* The source of a figure: the counters before and after a trial. */
+struct trial_counters {
+    const struct counters *before, *after;
+};
+
+static double growth_of(const void *trial, enum metric metric)
+{
+    const struct trial_counters *own = trial;
+
+    return (double)(own->after->sums[metric] - own->before->sums[metric]);
+}
+
+static void sample_threads(struct series_run *run)
+{
+    const struct segment *segment = &run->reader.map;
+
+    run->sampled_threads = true;
+    run->least = UINT64_MAX;
+    run->most = 0;
+    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++) {
+        const struct segment_thread_slot *slot = segment_thread_slot(segment, i);
+        uint64_t open;
+
+        if (!segment_thread_reserved(segment, i) ||
+            atomic_load_explicit(&slot->worker, memory_order_relaxed) == SEGMENT_NO_WORKER)
+            continue;
+        open = segment_reader_metric(&run->reader, segment_thread(segment, i)->metrics,
+                                     METRIC_connections_open);
+        run->least = open < run->least ? open : run->least;
+        run->most = open > run->most ? open : run->most;
+    }
+}
+
+static void take_sample(void *context, const struct tally *all, uint64_t elapsed_ns)
+{
+    struct series_run *run = context;
+
+    if (elapsed_ns < run->point->plan.warmup_ms * NS_PER_MS)
+        return;
+    if (run->attached)
+        sample_threads(run);
+    run->last = (struct sample){cpu_ns_of(run->point), tally_get(all, TALLY_answered)};
+    if (run->first.answered == 0)
+        run->first = run->last;
+}
+
+/* CPU time per response, us. For a trial too short for two samples: that of the whole trial. */
+static double server_cpu(const struct series_run *run, const struct result *result, uint64_t cpu_ns)
+{
+    uint64_t answered = run->last.answered - run->first.answered;
+    uint64_t spent_ns = run->last.cpu_ns - run->first.cpu_ns;
+
+    if (answered == 0) {
+        answered =
+            tally_get(&result->tally, TALLY_answered) + tally_get(&result->warmup, TALLY_answered);
+        spent_ns = cpu_ns - run->before.cpu_ns;
+    }
+    return answered > 0 ? (double)spent_ns / (double)NS_PER_US / (double)answered : NAN;
+}
+
+static int attach(struct series_run *run)
+{
+    struct lab *lab = run->lab;
+    const char *name = private_server_name(run->point->server);
+
+    if (segment_attach(&run->reader, name, lab->why, sizeof(lab->why)) != SEGMENT_ATTACHED)
+        return -1;
+    run->attached = true;
+    return 0;
+}
+
+static void detach(struct series_run *run)
+{
+    if (run->attached)
+        segment_detach(&run->reader);
+    run->attached = false;
+}
+
+static int make_ready(struct series_run *run)
+{
+    struct lab *lab = run->lab;
+    struct point *point = run->point;
+
+    if (point->bare != NULL)
+        return 0;
+    if (point->command[0] != '\0' && lab_command(lab, point->server, point->command) != 0)
+        return -1;
+    if (point->before != NULL && point->before(lab, point) != 0)
+        return -1;
+    return attach(run);
+}
+
+static int prepare(void *context, size_t index, char *why, size_t size)
+{
+    struct series_run *run = context;
+
+    run->point = &run->points[index];
+    lab_progress(run->lab, "%zu of %zu, %s", ++run->done, run->all, run->point->label);
+    if (make_ready(run) != 0) {
+        snprintf(why, size, "%.400s", run->lab->why);
+        return -1;
+    }
+    run->first = run->last = (struct sample){0, 0};
+    run->sampled_threads = false;
+    run->before = read_counters(run);
+    run->contention = contention_begin(run->before.cpu_ns);
+    return 0;
+}
+
+/*
+ * Otherwise the logs of many trials could fill the disk. The server opens the log with O_APPEND, so
+ * truncation is safe.
+ */
+static void truncate_log(const struct private_server *server)
+{
+    char path[PRIVATE_SERVER_PATH + 16];
+
+    snprintf(path, sizeof(path), "%s/access.log", private_server_directory(server));
+    if (truncate(path, 0) != 0)
+        return; /* the server has no access log */
+}
+
+static void record_trial(void *context, size_t index, const struct result *result)
+{
+    struct series_run *run = context;
+    struct point *point = &run->points[index];
+    struct counters after = read_counters(run);
+    struct trial_counters trial = {&run->before, &after};
+    uint32_t round = point->rounds;
+
+    detach(run);
+    if (point->bare == NULL)
+        truncate_log(point->server);
+    if (result->interrupted || round == POINT_ROUNDS)
+        return;
+    contention_add(&point->contention, &run->contention, after.cpu_ns);
+    point->value[POINT_CPU][round] = server_cpu(run, result, after.cpu_ns);
+    point->value[POINT_HITS][round] = 100 * figure_value(FIGURE_cache_hit_ratio, growth_of, &trial);
+    point->value[POINT_LEAST][round] = run->sampled_threads ? (double)run->least : NAN;
+    point->value[POINT_MOST][round] = run->sampled_threads ? (double)run->most : NAN;
+    point->rounds++;
+}
+
+/*
+ * Whether a trial has enough responses for a 99th percentile; only checked for trials with a
+ * duration.
+ */
+static bool has_enough_responses(const struct point *point, uint32_t round)
+{
+    const double *value = trials_get(point->trials, point->index, round)->value;
+
+    return value[MEASURE_RATE] > 0 && (point->plan.duration_ms == 0 || !isnan(value[MEASURE_P99]));
+}
+
+/* The first point with a trial that has too few responses, or NULL. */
+static const struct point *find_too_short(const struct point *points, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        for (uint32_t round = 0; round < points[i].rounds; round++)
+            if (!has_enough_responses(&points[i], round))
+                return &points[i];
+    return NULL;
+}
+
+/*
+ * Creates the trials of COUNT points, released with the experiment; NULL with WHY on failure. With
+ * --until-decided they have room for more rounds.
+ */
+static struct trials *make_trials(struct lab *lab, struct point *points, size_t count,
+                                  uint32_t rounds)
+{
+    uint32_t most = lab->until_ms > 0 ? POINT_ROUNDS : rounds;
+    struct trials *trials = lab->series < LAB_SERIES ? trials_create(count, most) : NULL;
+
+    if (trials == NULL) {
+        lab_fail(lab, "out of memory");
+        return NULL;
+    }
+    lab->trials[lab->series++] = trials;
+    for (size_t i = 0; i < count; i++) {
+        points[i].trials = trials;
+        points[i].index = i;
+        points[i].rounds = 0;
+        points[i].contention = (struct contention){0};
+    }
+    return trials;
+}
+
+/* Adds ROUNDS rounds to the trials of the points. */
+static int add_rounds(struct lab *lab, struct point *points, size_t count, uint32_t rounds)
+{
+    struct trials_point *of_trials = calloc(count, sizeof(*of_trials));
+    struct series_run run = {.lab = lab, .points = points, .all = count * rounds};
+    const struct run_observer observer = {take_sample, &run};
+    const struct trials_setup setup = {.points = of_trials,
+                                       .point_count = count,
+                                       .rounds = rounds,
+                                       .before = prepare,
+                                       .after = record_trial,
+                                       .context = &run,
+                                       .observer = &observer};
+    enum trial_outcome outcome;
+    enum trials_end end;
+
+    if (of_trials == NULL)
+        return lab_fail(lab, "out of memory");
+    for (size_t i = 0; i < count; i++)
+        of_trials[i] = (struct trials_point){&points[i].plan, points[i].label};
+    end = trials_run(points[0].trials, &setup, &outcome, lab->why, sizeof(lab->why));
+    detach(&run);
+    free(of_trials);
+    lab->interrupted = lab->interrupted || end == TRIALS_INTERRUPTED;
+    return end == TRIALS_COMPLETE ? 0 : -1;
+}
+
+int points_measure_often(struct lab *lab, struct point *points, size_t count, uint32_t rounds)
+{
+    return make_trials(lab, points, count, rounds) != NULL ? add_rounds(lab, points, count, rounds)
+                                                           : -1;
+}
+
+/*
+ * Discards the last series and triples the duration of the trials. Returns false if that exceeds
+ * LENGTHENED_MOST_MS.
+ */
+static bool lengthen(struct lab *lab, struct point *points, size_t count)
+{
+    uint64_t longest = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (points[i].plan.duration_ms > longest)
+            longest = points[i].plan.duration_ms;
+    if (longest == 0 || longest * 3 > LENGTHENED_MOST_MS)
+        return false;
+    trials_free(lab->trials[--lab->series]);
+    for (size_t i = 0; i < count; i++)
+        points[i].plan.duration_ms *= 3;
+    return true;
+}
+
+int points_measure(struct lab *lab, struct point *points, size_t count)
+{
+    const struct point *too_short;
+
+    for (;;) {
+        if (points_measure_often(lab, points, count, lab->rounds) != 0)
+            return -1;
+        too_short = find_too_short(points, count);
+        if (too_short == NULL)
+            return 0;
+        if (!lengthen(lab, points, count))
+            return lab_fail(lab, "%s: too few responses; use a longer --duration",
+                            too_short->label);
+    }
+}
+
+int points_measure_until(struct lab *lab, struct point *points, size_t count,
+                         bool (*decided)(const void *context), const void *context)
+{
+    if (lab->until_ms > 0 && lab->until_ns == 0)
+        lab->until_ns = clock_monotonic_ns() + lab->until_ms * NS_PER_MS;
+    while (lab->until_ms > 0 && !decided(context) && clock_monotonic_ns() < lab->until_ns &&
+           points[0].rounds + ADDED_ROUNDS <= POINT_ROUNDS)
+        if (add_rounds(lab, points, count, ADDED_ROUNDS) != 0)
+            return -1;
+    return 0;
+}
