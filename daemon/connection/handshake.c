@@ -2,6 +2,7 @@
 
 #include "common/segment_writer.h"
 #include "daemon/connection/lifecycle.h"
+#include "daemon/connection/preliminary.h"
 #include "daemon/connection/timeouts.h"
 #include "daemon/connection/transport_tls.h"
 
@@ -107,52 +108,7 @@ void handshake_resume(void *owner)
     proceed(connection);
 }
 
-static void on_ready(evutil_socket_t fd, short what, void *argument)
-{
-    struct connection *connection = argument;
-
-    (void)fd, (void)what;
-    loop_enter(connection->loop);
-    proceed(connection);
-}
-
-static void init(struct connection *connection)
-{
-    (void)connection;
-}
-
-/* Never called: nothing is read ahead. */
-static void serve(struct connection *connection, const char *data, size_t length)
-{
-    (void)connection, (void)data, (void)length;
-}
-
-static bool is_between_requests(const struct connection *connection)
-{
-    (void)connection;
-    return true;
-}
-
-static void moved(struct connection *connection, bool leaving)
-{
-    (void)connection, (void)leaving;
-}
-
-static void free_members(struct connection *connection, struct cache *cache)
-{
-    (void)connection, (void)cache;
-}
-
 const struct connection_protocol handshake_protocol = {
-    .connection_bytes = sizeof(struct connection),
-    .init = init,
-    .accepted = proceed,
-    .ready = on_ready,
-    .serve = serve,
-    .resume = proceed,
+    PRELIMINARY_PROTOCOL(proceed),
     .timed_out = time_out,
-    .is_between_requests = is_between_requests,
-    .moved = moved,
-    .abort = init,
-    .free = free_members,
 };
