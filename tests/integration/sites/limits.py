@@ -43,7 +43,7 @@ def blocked_client_is_answered_403(bench):
         expect(limits(server), [], "list after off")
         for words in ("limit of client 127.0.0.2 changed from none to blocked for 1h",
                       "limit of client 127.0.0.2 changed from blocked to none"):
-            expect_in(words, server.output(), "events")
+            until(lambda text=words: text in server.output(), words)
 
 
 @test
