@@ -23,7 +23,7 @@ from harness import CLIENTS, PATIENCE_S, Server, Skipped, client, expect, need, 
 
 def curl(server, *words, stdin=None):
     """Runs curl with WORDS. Returns the status and the number of new connections of each transfer."""
-    text = run(need("curl"), "-sS", "-o", "/dev/null", "--max-time", "60",
+    text = run(need("curl"), "-sS", "-o", "/dev/null", "--max-time", "60", "--expect100-timeout", "60",
                "-w", "%{http_code}/%{num_connects} ", *words, stdin=stdin)
     return text.decode().split()
 

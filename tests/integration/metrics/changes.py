@@ -4,7 +4,7 @@ import signal
 import socket
 import time
 
-from metrics_server import MORE, PATIENCE_S, MetricsServer, expect, expect_in, has_ended, test, until
+from metrics_server import MORE, PATIENCE_S, MetricsServer, expect, expect_in, free_port, has_ended, test, until
 
 
 def is_refused(port):
@@ -13,12 +13,6 @@ def is_refused(port):
     except ConnectionRefusedError:
         return True
     return False
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def with_listen(listen):

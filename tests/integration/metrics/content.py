@@ -35,6 +35,7 @@ def use(server):
     for _ in range(5):
         server.expect("/page.html", 200)
         server.expect("/no-such-file", 404)
+    server.counted()
 
 
 @test

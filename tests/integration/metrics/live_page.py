@@ -62,13 +62,16 @@ def events_follow_the_server(bench):
             server.get("/page.html")
         server.get("/none")
         event = first
-        while event["counters"]["requests"] < 4 or event["latency_ns"] is None:
+        while event["counters"]["requests"] < 4:
             event = events.next()
         expect(event["responses"], [3, 0, 1, 0], "responses by class")
-        expect(event["latency_ns"]["p50"] <= event["latency_ns"]["max"], True, "percentiles")
         expect(sum(one["requests"] for one in event["threads"]), 4, "requests of the threads")
         expect_in("/none", " ".join(one["work"] for one in event["threads"]), "work")
         expect(event["time_ms"] > first["time_ms"], True, "time")
+        while event["latency_ns"] is None:  # of one second, which an event may miss
+            server.get("/page.html")
+            event = events.next()
+        expect(event["latency_ns"]["p50"] <= event["latency_ns"]["max"], True, "percentiles")
 
 
 @test

@@ -75,6 +75,11 @@ def marks(server, name):
     return MARK.findall(file.read_text()) if file.exists() else []
 
 
+def expect_metric(server, name, value):
+    """Waits: a request is counted after its response, a line after it has been written."""
+    until(lambda: metric(server, name) == value, f"{name} = {value}, not {metric(server, name)}")
+
+
 def metric(server, name):
     return server.status()["metrics"][name]
 
@@ -94,10 +99,9 @@ def lines_are_in_the_logs_of_their_hosts(bench):
         for _ in range(5):
             requests.send(100)
         requests.expect_logged()
-        until(lambda: metric(server, "log_lines") == requests.count, "counted lines")
-        expect(metric(server, "requests"), requests.count, "requests")
-        expect(metric(server, "log_bytes"),
-               sum((server.directory / name).stat().st_size for name in requests.expected), "bytes")
+        expect_metric(server, "log_lines", requests.count)
+        expect_metric(server, "requests", requests.count)
+        expect_metric(server, "log_bytes", sum((server.directory / name).stat().st_size for name in requests.expected))
         expect(oct((server.directory / "one.log").stat().st_mode & 0o777), "0o640", "mode of one.log")
 
 
@@ -107,8 +111,8 @@ def host_without_a_log_writes_no_lines(bench):
         requests = Requests(server, FILE_OF | {"off.example": None})
         requests.send(20)
         requests.expect_logged()
-        expect(metric(server, "requests"), requests.count, "requests")
-        expect(metric(server, "log_lines"), sum(len(list_) for list_ in requests.expected.values()), "lines")
+        expect_metric(server, "requests", requests.count)
+        expect_metric(server, "log_lines", sum(len(list_) for list_ in requests.expected.values()))
         expect((server.directory / "off").exists(), False, "a file off")
 
 
@@ -122,8 +126,8 @@ def host_has_a_log_although_all_others_have_none(bench):
         requests = Requests(server, {host: None if file == "access.log" else file for host, file in FILE_OF.items()})
         requests.send(20)
         requests.expect_logged()
-        expect(metric(server, "requests"), requests.count, "requests")
-        expect(metric(server, "log_lines"), sum(len(list_) for list_ in requests.expected.values()), "lines")
+        expect_metric(server, "requests", requests.count)
+        expect_metric(server, "log_lines", sum(len(list_) for list_ in requests.expected.values()))
         expect((server.directory / "access.log").exists(), False, "access.log")
 
 
@@ -162,8 +166,8 @@ def full_disk_of_one_host_holds_up_no_other(bench):
         requests = Requests(server, FILE_OF | {"one.example": None})
         requests.send(1000)
         requests.expect_logged()
-        until(lambda: metric(server, "log_lost") == 1000, "lost lines")
-        expect(metric(server, "log_lines"), requests.count - 1000, "lines")
+        expect_metric(server, "log_lost", 1000)
+        expect_metric(server, "log_lines", requests.count - 1000)
         expect(metric(server, "log_dropped"), 0, "dropped lines")
         expect(server.output().count("cannot write the access log /dev/full"), 1, "events")
 
@@ -197,7 +201,7 @@ def killed_logger_neither_loses_nor_repeats_lines_of_hosts(bench):
                 thread.join()
         expect(failed, [], "failures")
         requests.expect_logged()
-        until(lambda: metric(server, "log_lines") == requests.count, "counted lines")
+        expect_metric(server, "log_lines", requests.count)
 
 
 @test
@@ -223,21 +227,27 @@ def next_server_writes_the_lines_of_a_killed_one_to_the_logs_of_hosts(bench):
         server.process = type("Ended", (), {"terminate": lambda self: None, "wait": lambda self, time: 0})()
 
 
+def reload_logs(server, text, what):
+    """Waits until a logger serves that has the new files: the former one may still write to its own."""
+    before = logger_of(server)
+    expect_in("reloaded", server.reload(text), what)
+    new_logger(server, before)
+
+
 @test
 def reload_adds_changes_and_removes_logs_of_hosts(bench):
     with SiteServer(bench, HOSTS) as server:
         requests = Requests(server)
         requests.send(5)
-        expect_in("reloaded", server.reload(HOSTS.replace("one.log", "uno.log")
-                                            + "[host new.example]\naccess_log = @/new.log\n"), "a change")
+        reload_logs(server, HOSTS.replace("one.log", "uno.log") + "[host new.example]\naccess_log = @/new.log\n", "a change")
         requests.file_of |= {"one.example": "uno.log", "new.example": "new.log"}
         requests.send(5)
         requests.expect_logged()
-        expect_in("reloaded", server.reload(HOSTS.split("[host")[0] + "[host one.example]\naccess_log = off\n"), "removal")
+        reload_logs(server, HOSTS.split("[host")[0] + "[host one.example]\naccess_log = off\n", "removal")
         requests.file_of = dict.fromkeys(requests.file_of, "access.log") | {"one.example": None}
         requests.send(5)
         requests.expect_logged()
-        expect_in("reloaded", server.reload(HOSTS), "as before")
+        reload_logs(server, HOSTS, "as before")
         requests.file_of = dict(FILE_OF)
         requests.send(5)
         requests.expect_logged()

@@ -7,8 +7,8 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tls"))
 
-from harness import (PATIENCE_S, Bench, expect, expect_in, has_ended, run, run_tests, test,  # noqa: E402,F401
-                     until)
+from harness import (PATIENCE_S, Bench, expect, expect_in, free_port, has_ended, run, run_tests,  # noqa: E402,F401
+                     test, until)
 
 VERSIONS = ("--http1.1", "--http2-prior-knowledge")
 
@@ -42,6 +42,7 @@ class SiteServer:
         self.directory.mkdir()
         self.listen = listen
         self.ports = {}
+        self.sent = 0  # requests by get()
         self.put("www/index.html", "default")
         self.write(text)
         self.process = None
@@ -103,6 +104,11 @@ class SiteServer:
     def status(self):
         return json.loads(self.control("status", "--json"))
 
+    def counted(self):
+        """The status when all requests of get() are counted, which happens after their responses."""
+        until(lambda: self.status()["metrics"]["requests"] >= self.sent, f"{self.sent} requests")
+        return self.status()
+
     def reload(self, text):
         self.write(text)
         return self.control("reload", check=False)
@@ -114,6 +120,7 @@ class SiteServer:
         done = subprocess.run(["curl", "-sS", "-i", version, "--path-as-is", "--max-time", str(PATIENCE_S), "-H",
                                f"Host: {host}", *options, f"http://127.0.0.1:{port or self.port}{target}"],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        self.sent += 1
         head, _, body = done.stdout.partition(b"\r\n\r\n")
         if not head.startswith(b"HTTP/"):
             raise AssertionError(f"{target}: {done.stdout!r}")

@@ -1,4 +1,5 @@
 """Shared parts of the TLS tests: certificates, a server, connections to it."""
+import contextlib
 import json
 import os
 import pathlib
@@ -41,6 +42,15 @@ def until(condition, what):
             return value
         time.sleep(0.02)
     raise AssertionError(f"timeout waiting for: {what}")
+
+
+def free_port():
+    """A port that no other program gets by chance: below those that the kernel gives to connections."""
+    while True:
+        port = random.randrange(10000, 32000)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def has_ended(pid):

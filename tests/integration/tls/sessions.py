@@ -27,7 +27,7 @@ def is_resumed(server, version, path):
 @test
 def sessions_are_resumed_in_every_worker(bench):
     path = bench.path("session")
-    with bench.start("ec", "other", workers__processes="3", workers__threads="1", workers__drain_timeout="1s") as server:
+    with bench.start("ec", "other", workers__processes="3", workers__threads="1") as server:
         for version in VERSIONS:
             full(server, version, path)
             for _ in range(12):
@@ -39,7 +39,7 @@ def sessions_are_resumed_in_every_worker(bench):
 
 @test
 def sessions_are_resumed_after_binary_upgrades(bench):
-    with bench.start(workers__processes="2", workers__drain_timeout="1s") as server:
+    with bench.start(workers__processes="2") as server:
         for version in VERSIONS:
             full(server, version, bench.path(f"before{version}"))
         pid = server.process.pid

@@ -41,7 +41,7 @@ def handshakes_are_counted_by_result(bench):
         until(lambda: "TLS handshakes failed: no common version: 1" in server.output(), "a line in the error log")
         stream.close()
         until(lambda: "open" not in tls_counters(server), "the end of the open connection")
-    with bench.start(connections__header_timeout="1s") as server:
+    with bench.start(connections__header_timeout="3s") as server:
         raw = server.raw()
         raw.sendall(b"\x16\x03\x01")
         expect(raw.recv(1), b"", "a stalled handshake")

@@ -22,8 +22,8 @@ QUICK = ("-c", "4", "-n", "400", "-t", "2")
 # Each kind of run.
 KINDS = (
     QUICK,
-    ("-r", "200", "-d", "1200ms", "-w", "200ms", "-c", "4"),
-    ("--stages", "200ms:100,200ms:200", "-c", "4"),
+    ("-r", "200", "-d", "3s", "-w", "200ms", "-c", "4"),
+    ("--stages", "2s:100,1s:200", "-c", "4"),
     (*QUICK, "--no-keepalive"),
     (*QUICK, "--repeat", "2"),
     (*QUICK, "-p", "50,99.99", "--fail-if", "p50>3600s", "--max-errors", "1%"),

@@ -511,7 +511,7 @@ class Limits(WithFolder):
         """A file cannot be polled: its content applies from the start."""
         (self.directory / "changes").write_text("connections 7\nthreads 2\n")
         for engine in ENGINES:
-            for words in (["-d", "500ms"], ["-r", 200, "-n", 100]):
+            for words in (["-d", "3s"], ["-r", 200, "-n", 100]):
                 with self.subTest(engine=engine, words=words), \
                         (self.directory / "changes").open() as changes:
                     report = run(["-c", 3, "-t", 1, "--control-fd", 0, *words, self.origin.url],
@@ -525,7 +525,7 @@ class Limits(WithFolder):
             url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
             for engine in ENGINES:
                 with self.subTest(engine=engine):
-                    report = run(["-c", 5, "-d", "300ms", "--grace", 0, url], engine, 2)
+                    report = run(["-c", 5, "-d", "3s", "--grace", 0, url], engine, 2)
                     self.assertEqual(report["requests"]["unanswered"], 5)
                     self.assertEqual(report["connections"]["up"], 5)
                     self.assertEqual(report["connections"]["opened"], 5)

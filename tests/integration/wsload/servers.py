@@ -1,8 +1,10 @@
 """Servers and proxies for wsload that record what arrives."""
 import base64
+import contextlib
 import hashlib
 import http.server
 import os
+import random
 import shutil
 import socket
 import socketserver
@@ -25,13 +27,14 @@ def wait_for(condition, what):
 
 
 def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
+    """Ports that no other program gets by chance: below those that the kernel gives to connections."""
+    ports = set()
+    while len(ports) < count:
+        port = random.randrange(10000, 32000)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            ports.add(port)
+    return list(ports)
 
 
 def make_certificate(directory, name, alternatives):
