@@ -234,8 +234,8 @@ threads = 2
 dispatch = {self.dispatch}
 drain_timeout = 20s
 [connections]
-header_timeout = 2s
-send_timeout = 2s
+header_timeout = 10s
+send_timeout = 10s
 [cache]
 size = {cache_size}
 revalidate = 0
@@ -323,6 +323,7 @@ summary_interval = {self.summary_interval}
         self.stretch()
         self.control("workers", "2")
         self.control("threads", "2")
+        wait_until(lambda: workers_serve(self.control("status")), "the end of the leaving workers")
         with open(f"/proc/{self.master}/status", encoding="ascii") as file:
             anonymous = int(re.search(r"RssAnon:\s*(\d+)", file.read()).group(1))
         shared = os.stat(f"/dev/shm/webserverd.{self.name}").st_blocks // 2
@@ -522,13 +523,19 @@ def unaccepted(port):
     return waiting
 
 
-def is_quiet(server, status):
-    metrics, workers = status["metrics"], status["workers"]
-    return (unaccepted(server.port) == 0 and metrics["connections_open"] == 0
-            and metrics["dispatch_pending"] == 0 and metrics["log_lines"] >= metrics["requests"]
-            and len(workers["list"]) == workers["wanted"]
+def workers_serve(status):
+    """True if there are no others than those wanted, and none leaves."""
+    workers = status["workers"]
+    return (len(workers["list"]) == workers["wanted"]
             and all(worker["state"] == "serving" and worker["generation"] == status["generation"]
                     for worker in workers["list"]))
+
+
+def is_quiet(server, status):
+    metrics = status["metrics"]
+    return (unaccepted(server.port) == 0 and metrics["connections_open"] == 0
+            and metrics["dispatch_pending"] == 0 and metrics["log_lines"] >= metrics["requests"]
+            and workers_serve(status))
 
 
 def settle(server):

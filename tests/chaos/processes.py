@@ -1,9 +1,11 @@
 """What the random tests need of Linux: families of processes, waiting, a small /dev/shm, the control socket."""
 
+import contextlib
 import ctypes
 import glob
 import json
 import os
+import random
 import signal
 import socket
 import time
@@ -27,9 +29,12 @@ def wait_until(condition, what):
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that no other program gets by chance: below those that the kernel gives to connections."""
+    while True:
+        port = random.randrange(10000, 32000)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def control(path, line):

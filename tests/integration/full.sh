@@ -72,6 +72,20 @@ metric() {
     ctl --json status | sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p"
 }
 
+# Waits: a request is counted after its response.
+wait_for_metric() {
+    until [ "$(metric "$1")" -eq "$2" ]; do
+        sleep 0.05
+    done
+}
+
+# Waits: the logger writes the messages of all processes.
+wait_for_message() {
+    until grep -q "$1" "$directory/error.log"; do
+        sleep 0.05
+    done
+}
+
 load() {
     "$bin/wsload" -c 10 -n "$1" --timeout 60s "http://$address/" >/dev/null
 }
@@ -79,9 +93,9 @@ load() {
 # when_full = drop: every request is answered, dropped records are counted.
 start log.when_full=drop workers.drain_timeout=1s
 load "$requests"
-[ "$(metric requests)" -eq "$requests" ] || fail "requests were lost with when_full = drop"
+wait_for_metric requests "$requests"
 [ "$(metric log_dropped)" -gt 0 ] || fail "nothing was dropped although the disk is full"
-grep -q 'No space left on device' "$directory/error.log" || fail "the error log does not report the full disk"
+wait_for_message 'No space left on device'
 stop 1
 
 # when_full = wait: clients wait for room. Once there is room, every answer is in the log.
@@ -94,9 +108,7 @@ until [ "$(metric log_waits)" -gt 0 ]; do
 done
 mount -o remount,size=64m "$directory/log"
 wait "$waiting"
-until [ "$(metric log_lines)" -eq "$requests" ]; do
-    sleep 0.05
-done
+wait_for_metric log_lines "$requests"
 [ "$(wc -l <"$directory/log/access.log")" -eq "$requests" ] || fail "lines are missing after the disk had room again"
 [ "$(metric log_dropped)" -eq 0 ] || fail "lines were dropped with when_full = wait"
 stop 0
@@ -142,14 +154,13 @@ done
 [ "$(wc -l <"$directory/access.log")" -eq "$requests" ] || fail "the full disk of a host cost lines of others"
 [ "$(wc -l <"$directory/log/small.log")" -eq $((requests - $(metric log_lost))) ] || fail "lost lines are counted wrong"
 [ "$(tail -c 1 "$directory/log/small.log" | wc -l)" -eq 1 ] || fail "the log of a host ends with a part of a line"
+wait_for_message 'small.log of a \[host\]: No space left on device'
 [ "$(grep -c 'small.log of a \[host\]: No space left on device; its lines are lost' "$directory/error.log")" -eq 1 ] ||
     fail "the error log does not report the full disk of a host once"
 mount -o remount,size=64m "$directory/log"
 lost=$(metric log_lost)
 "$bin/wsload" -c 10 -n 10 --timeout 60s -H "Host: small.example" "http://$address/" >/dev/null
-until grep -q "small.log is writable again; $lost lines are lost" "$directory/error.log"; do
-    sleep 0.05
-done
+wait_for_message "small.log is writable again; $lost lines are lost"
 stop 0
 
 # No room for the segment in shared memory: the start fails with a message and leaves nothing behind.

@@ -148,20 +148,24 @@ static void times_are_exact(void **state)
 /* Counts those that a thread logs faster than any console reads. */
 static void top_counts_all_requests_of_a_full_log_ring(void **state)
 {
-    enum { MORE = 500 }; /* about 6000 of the ring's 8192 words */
+    enum {
+        MORE = 500, /* about 6000 of the ring's 8192 words */
+        SAMPLES = 8
+    };
     char command[256];
     FILE *pipe;
     json_t *root, *top;
 
     (void)state;
     snprintf(command, sizeof(command),
-             "LC_ALL=C.UTF-8 '%s' -n %s --json top --batch --every 1s --count 2 2>&1", WSCONSOLE,
-             name_of_test());
+             "LC_ALL=C.UTF-8 '%s' -n %s --json top --batch --every 500ms --count %d 2>&1",
+             WSCONSOLE, name_of_test(), SAMPLES);
     pipe = popen(command, "r");
     assert_non_null(pipe);
     assert_non_null(fgets(output, sizeof(output), pipe));
     fixture_log_requests(fixture, MORE);
-    assert_non_null(fgets(output, sizeof(output), pipe));
+    for (int i = 1; i < SAMPLES; i++) /* the next ones may be of the time before */
+        assert_non_null(fgets(output, sizeof(output), pipe));
     assert_int_equal(WEXITSTATUS(pclose(pipe)), DONE);
     root = json_loads(output, 0, NULL);
     assert_non_null(root);
@@ -291,7 +295,7 @@ static void watch_fails_if_a_rule_holds(void **state)
     assert_int_equal(run(WSCTL, "watch --fail-if 'p99 > 1ms' --fail-if 'connections>5 for 500ms'"),
                      REFUSED);
     assert_non_null(strstr(output, "wsctl: connections > 5 for 500ms: 10"));
-    assert_int_equal(run(WSCTL, "watch --fail-if 'connections > 10' --for 1500ms"), DONE);
+    assert_int_equal(run(WSCTL, "watch --fail-if 'connections > 10' --for 4s"), DONE);
     assert_non_null(strstr(output, "requests/s  p99        -  5xx/s      0  connections 10"));
     assert_int_equal(run(WSCTL, "watch --fail-if 'p98 > 1ms'"), WRONG_USE);
     assert_non_null(strstr(output, "unknown metric 'p98'; did you mean 'p9"));
