@@ -64,24 +64,30 @@ static void client_over_rate_limit_gets_429(void **state)
     server_stop(server);
 }
 
+/* More requests pass if the test takes longer than a second. */
 static void rate_limit_sends_error_page_and_keeps_connection(void **state)
 {
     struct server *server = *state;
     struct http_client client;
     struct http_response response;
+    int limited = 0;
 
     server_put_text(server, "/errors/429.html", "slower, please");
     server_start(server, "ratelimit.enabled=on", "ratelimit.requests_per_second=1",
                  "ratelimit.burst=1", NULL);
     http_open(&client, server_port(server));
-    http_send(&client, GET("/") GET("/") GET("/") GET("/"));
+    http_send(&client, GET("/"));
     http_receive(&client, HTTP_WITH_BODY, &response);
     assert_int_equal(response.status, 403);
     http_response_free(&response);
-    for (int i = 0; i < 3; i++) {
+    while (limited < 3) {
+        http_send(&client, GET("/"));
         http_receive(&client, HTTP_WITH_BODY, &response);
-        assert_int_equal(response.status, 429);
-        assert_string_equal(response.body, "slower, please");
+        if (response.status != 403) {
+            assert_int_equal(response.status, 429);
+            assert_string_equal(response.body, "slower, please");
+            limited++;
+        }
         assert_null(http_field(&response, "Connection"));
         http_response_free(&response);
     }
