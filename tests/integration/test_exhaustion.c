@@ -49,12 +49,17 @@ static pid_t one_worker(const struct server *server)
     return pid;
 }
 
-static void leave_descriptors(pid_t pid, int left)
+/* Also waits until no descriptor of the first request is open. */
+static void leave_descriptors(const struct server *server, int left)
 {
-    rlim_t most = (rlim_t)open_descriptors(pid) + (rlim_t)left;
+    pid_t worker = one_worker(server);
+    int idle = open_descriptors(worker);
+    rlim_t most = (rlim_t)(idle + left);
     const struct rlimit limit = {most, most};
 
-    assert_int_equal(prlimit(pid, RLIMIT_NOFILE, &limit, NULL), 0);
+    http_expect(server_port(server), "/page.html", 200);
+    WAIT_UNTIL(open_descriptors(worker) == idle);
+    assert_int_equal(prlimit(worker, RLIMIT_NOFILE, &limit, NULL), 0);
 }
 
 static void connections_wait_for_descriptors_without_spinning(void **state)
@@ -67,8 +72,7 @@ static void connections_wait_for_descriptors_without_spinning(void **state)
     /* prlimit(2) needs the same user as the target process. */
     server_start(server, geteuid() == 0 ? "server.user=root" : "server.jail=on",
                  "workers.processes=1", "workers.threads=1", "connections.header_timeout=1h", NULL);
-    http_expect(server_port(server), "/page.html", 200);
-    leave_descriptors(one_worker(server), DESCRIPTORS_LEFT);
+    leave_descriptors(server, DESCRIPTORS_LEFT);
     for (int i = 0; i < CLIENTS; i++) { /* not idle: a request has begun */
         http_open(&client[i], server_port(server));
         http_send(&client[i], "GET /page.html HTTP/1.1\r\n");
@@ -101,8 +105,7 @@ static void idle_connections_are_closed_when_descriptors_run_out(void **state)
     server_start(server, geteuid() == 0 ? "server.user=root" : "server.jail=on",
                  "workers.processes=1", "workers.threads=2", NULL);
     server_attach(server, &reader);
-    http_expect(server_port(server), "/page.html", 200);
-    leave_descriptors(one_worker(server), DESCRIPTORS_LEFT);
+    leave_descriptors(server, DESCRIPTORS_LEFT);
     for (int i = 0; i < CLIENTS; i++) {
         struct http_response response;
 
