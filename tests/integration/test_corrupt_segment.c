@@ -69,7 +69,7 @@ static void hang_after_heartbeat_of_the_future_is_noticed(void **state)
     struct forgery forgery;
     pid_t worker;
 
-    server_start(server, "workers.processes=1", "workers.heartbeat_timeout=1s", NULL);
+    server_start(server, "workers.processes=1", "workers.heartbeat_timeout=4s", NULL);
     open_segment(server, &forgery);
     worker = only_worker(server);
     server_signal(worker, SIGSTOP);

@@ -98,11 +98,11 @@ static void file_is_closed_with_the_connection(void **state)
     http2_request(&client, 1, FRAME_END_STREAM, "GET /huge.bin");
     WAIT_UNTIL(server_metric(server, "connections_busy") == 1);
     assert_int_equal(server_workers(server, &worker, 1), 1);
-    assert_true(has_open(worker, "huge.bin"));
+    WAIT_UNTIL(has_open(worker, "huge.bin"));
     http2_close(&client);
     server_expect_metric(server, "connections_open", 0);
     server_expect_metric(server, "responses_cut_short", 1);
-    assert_false(has_open(worker, "huge.bin"));
+    WAIT_UNTIL(!has_open(worker, "huge.bin"));
     server_stop(server);
     free(huge);
 }

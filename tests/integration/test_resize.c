@@ -394,6 +394,7 @@ static void connections_follow_round_robin_or_least_connections(void **state)
         for (int n = 0; n < 3 * WORKERS; n += WORKERS) /* all connections of worker 0 */
             http_close(&client[n]);
         server_expect_metric(server, "connections_open", 6);
+        WAIT_UNTIL(atomic_load(&segment_worker(&reader.map, 0)->connections_open) == 0);
         for (uint64_t n = 0; n < 3; n++)
             arrive(server, &client[n * WORKERS], 6 + n + 1);
         expect_received(&reader, cases[i].received);

@@ -278,6 +278,7 @@ static void connections_unseen_by_dead_worker_go_to_others(void **state)
     server_start(server, "workers.dispatch=master", "workers.heartbeat_timeout=0", NULL);
     assert_int_equal(server_workers(server, pids, 16), 2);
     server_signal(pids[0], SIGSTOP);
+    WAIT_UNTIL(is_stopped(pids[0]));
     for (int i = 0; i < CLIENTS; i++) {
         http_open(&client[i], server_port(server));
         http_send(&client[i], "GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
