@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WHY = 512, LOCK_WAIT_MS = 500, IDLE_S = 60, READABLE_MAX = 8 };
+enum { WHY = 512, LOCK_WAIT_MS = 500, CLOCK_MS = 1000, IDLE_S = 60, READABLE_MAX = 8 };
 
 struct acme {
     const struct acme_setup *setup;
@@ -212,36 +212,31 @@ static int make_certificates(struct acme *acme)
     return 0;
 }
 
-/* Requests what is due. Returns when something is due again. */
-static int64_t handle(struct acme *acme, struct certificate *certificate, int64_t now_s)
+/* Requests what is due. */
+static void handle(struct acme *acme, struct certificate *certificate)
 {
-    int64_t check_s;
+    int64_t now_s;
 
+    certificate_follow_clock(certificate, &acme->owner);
+    now_s = (int64_t)time(NULL);
     if (certificate_is_due(certificate, &acme->owner, now_s))
         certificate_request(certificate, &acme->owner);
     else if (certificate_check_time(certificate, now_s) <= now_s)
         certificate_check(certificate, &acme->owner);
-    check_s = certificate_check_time(certificate, now_s);
-    return check_s < certificate->next_s ? check_s : certificate->next_s;
 }
 
-/* Requests what is due, and waits; until the master has gone. The clock may be changed meanwhile. */
+/* Requests what is due, until the master has gone. The clock may be set at any time: it is read each second. */
 static void run(struct acme *acme)
 {
     bool ended = false;
 
     while (!ended) {
-        int64_t now_s = (int64_t)time(NULL), until_s = now_s + IDLE_S;
-
         for (size_t i = 0; i < acme->count && !ended; i++) {
-            int64_t due_s = handle(acme, &acme->certificate[i], now_s);
-
-            until_s = due_s < until_s ? due_s : until_s;
+            handle(acme, &acme->certificate[i]);
             ended = !link_pulse(acme->link);
         }
         if (!ended)
-            ended = !link_wait_for_renewal(
-                acme->link, until_s > now_s ? (uint32_t)(until_s - now_s) * 1000 : 0);
+            ended = !link_wait_for_renewal(acme->link, CLOCK_MS);
     }
 }
 

@@ -1,5 +1,6 @@
 #include "daemon/acme/certificate.h"
 
+#include "common/clock.h"
 #include "common/json_text.h"
 #include "common/units.h"
 #include "daemon/acme/credentials.h"
@@ -8,6 +9,7 @@
 #include "daemon/config/acme.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,17 +36,17 @@ static void file_name(char name[FILE_NAME_BYTES], const struct certificate *cert
 }
 
 static void store_plan(const struct certificate *certificate,
-                       const struct certificates_owner *owner, const char *error)
+                       const struct certificates_owner *owner)
 {
     char file[FILE_NAME_BYTES];
     const struct renewal_window *window = &certificate->window;
-    json_t *json =
-        json_pack("{s:s, s:I, s:I, s:i, s:o, s:s, s:I, s:I, s:I}", "directory",
-                  certificate->directory, "next_attempt", (json_int_t)certificate->next_s,
-                  "refused_until", (json_int_t)certificate->refused_until_s, "failures",
-                  (int)certificate->failures, "error", json_text(error), "certificate",
-                  certificate->id, "window_start", (json_int_t)window->start_s, "window_end",
-                  (json_int_t)window->end_s, "next_check", (json_int_t)certificate->check_s);
+    json_t *json = json_pack(
+        "{s:s, s:I, s:I, s:I, s:i, s:o, s:s, s:I, s:I, s:I}", "directory", certificate->directory,
+        "written", (json_int_t)time(NULL), "next_attempt", (json_int_t)certificate->next_s,
+        "refused_until", (json_int_t)certificate->refused_until_s, "failures",
+        (int)certificate->failures, "error", json_text(certificate->error), "certificate",
+        certificate->id, "window_start", (json_int_t)window->start_s, "window_end",
+        (json_int_t)window->end_s, "next_check", (json_int_t)certificate->check_s);
 
     file_name(file, certificate, ".json");
     if (state_write_json(owner->directory, file, json) != 0)
@@ -81,7 +83,7 @@ static int64_t plan_renewal(const struct certificate *certificate)
 }
 
 static void report_plan(const struct certificate *certificate,
-                        const struct certificates_owner *owner, bool attempted, const char *error)
+                        const struct certificates_owner *owner, bool attempted)
 {
     struct message_acme_plan plan = {.name = certificate->number,
                                      .failures = certificate->failures,
@@ -90,7 +92,7 @@ static void report_plan(const struct certificate *certificate,
                                      .next_s = certificate->next_s,
                                      .refused_until_s = certificate->refused_until_s};
 
-    link_report_plan(owner->link, &plan, error);
+    link_report_plan(owner->link, &plan, certificate->error);
 }
 
 static int64_t number_of(const json_t *json, const char *name)
@@ -113,12 +115,64 @@ static void read_window(struct certificate *certificate, const json_t *plan)
         certificate->next_s = next_s;
 }
 
+/* The clock */
+
+static int64_t clock_lead_ns(void)
+{
+    return (int64_t)(clock_wall_ns() - clock_read_ns(CLOCK_BOOTTIME));
+}
+
+/* The seconds by which the wall clock was set since the delays were planned, to the nearest one. */
+static int64_t clock_step_s(const struct certificate *certificate, int64_t lead_ns)
+{
+    int64_t step_ns = lead_ns - certificate->clock_ns, half_ns = (int64_t)NS_PER_S / 2;
+
+    return (step_ns + (step_ns < 0 ? -half_ns : half_ns)) / (int64_t)NS_PER_S;
+}
+
+/* The wall clock was set by STEP_S since the delays were planned. */
+static void keep_delays(struct certificate *certificate, int64_t step_s)
+{
+    if (certificate->check_s > 0)
+        certificate->check_s += step_s;
+    if (certificate->refused_until_s > 0)
+        certificate->refused_until_s += step_s;
+    if (certificate->failures == 0)
+        return; /* the plan is by the times of the certificate, or of the authority */
+    if (step_s < 0)
+        certificate->next_s += step_s;
+    if (certificate->next_s < certificate->refused_until_s)
+        certificate->next_s = certificate->refused_until_s;
+}
+
+void certificate_follow_clock(struct certificate *certificate,
+                              const struct certificates_owner *owner)
+{
+    int64_t lead_ns = clock_lead_ns(), step_s = clock_step_s(certificate, lead_ns);
+    int64_t before_s = certificate->next_s;
+    char next[UNITS_TEXT];
+
+    if (step_s == 0)
+        return;
+    certificate->clock_ns = lead_ns;
+    keep_delays(certificate, step_s);
+    store_plan(certificate, owner);
+    report_plan(certificate, owner, false);
+    if (certificate->next_s != before_s)
+        link_log(owner->link, LEVEL_INFO,
+                 "%s: the clock was set %s by %" PRId64 " s; next attempt: %s", certificate->name,
+                 step_s < 0 ? "back" : "forward", step_s < 0 ? -step_s : step_s,
+                 units_format_utc(next, sizeof(next), certificate->next_s));
+}
+
 /* Plans by what an earlier process has stored. */
 static void read_plan(struct certificate *certificate, const struct certificates_owner *owner)
 {
+    int64_t now_s = (int64_t)time(NULL);
     char file[FILE_NAME_BYTES];
     json_t *plan;
 
+    certificate->clock_ns = clock_lead_ns();
     file_name(file, certificate, ".json");
     plan = state_read_json(owner->directory, file);
     if (plan == NULL || strcmp(authority_text(plan, "directory"), certificate->directory) != 0) {
@@ -127,14 +181,19 @@ static void read_plan(struct certificate *certificate, const struct certificates
     }
     certificate->failures = (uint32_t)number_of(plan, "failures");
     certificate->refused_until_s = number_of(plan, "refused_until");
+    snprintf(certificate->error, sizeof(certificate->error), "%s", authority_text(plan, "error"));
     if (certificate->not_after_s > 0) {
         certificate->next_s = plan_renewal(certificate);
         read_window(certificate, plan);
     }
     if (certificate->failures > 0)
-        certificate->next_s =
-            schedule_planned(number_of(plan, "next_attempt"), (int64_t)time(NULL));
-    report_plan(certificate, owner, false, authority_text(plan, "error"));
+        certificate->next_s = number_of(plan, "next_attempt");
+    if (number_of(plan, "written") > now_s) /* by a clock that was set back since then */
+        keep_delays(certificate, now_s - number_of(plan, "written"));
+    certificate->refused_until_s = schedule_planned(certificate->refused_until_s, now_s);
+    if (certificate->failures > 0)
+        certificate->next_s = schedule_planned(certificate->next_s, now_s);
+    report_plan(certificate, owner, false);
     json_decref(plan);
 }
 
@@ -335,7 +394,7 @@ static void follow_window(struct certificate *certificate, const struct certific
     else if (certificate->hurried++ > 0) /* an authority that never has enough gets no more */
         certificate->next_s = now_s + schedule_retry(certificate->hurried - 1,
                                                      owner->config->acme_retry / 1000, 0, 0);
-    report_plan(certificate, owner, false, "");
+    report_plan(certificate, owner, false);
     link_log(owner->link, LEVEL_INFO,
              "%s: the authority suggests renewal between %s and %s; planned for %s",
              certificate->name, units_format_utc(start, sizeof(start), window->start_s),
@@ -372,6 +431,7 @@ void certificate_check(struct certificate *certificate, struct certificates_owne
     if (!link_pulse(owner->link)) /* the server stops */
         return;
     plan_check(certificate, owner, window.check_after_s);
+    certificate->clock_ns = clock_lead_ns();
     if (failed != 0) {
         link_log(owner->link, LEVEL_INFO, "%s: no renewal information: %s", certificate->name,
                  authority->why);
@@ -380,7 +440,7 @@ void certificate_check(struct certificate *certificate, struct certificates_owne
         certificate->window = window;
         follow_window(certificate, owner);
     }
-    store_plan(certificate, owner, "");
+    store_plan(certificate, owner);
 }
 
 /* One attempt, and its result */
@@ -397,13 +457,14 @@ static void succeed(struct certificate *certificate, const struct certificates_o
     int64_t soonest_s = (int64_t)time(NULL) + owner->config->acme_retry / 1000;
 
     certificate->failures = 0;
+    certificate->error[0] = '\0';
     certificate->refused_until_s = 0;
     certificate->next_s = plan_renewal(certificate);
     if (certificate->next_s < soonest_s) /* the authority's clock, or its certificates, are odd */
         certificate->next_s = soonest_s;
-    store_plan(certificate, owner, "");
+    store_plan(certificate, owner);
     report_success(certificate, owner->link);
-    report_plan(certificate, owner, true, "");
+    report_plan(certificate, owner, true);
 }
 
 static void fail(struct certificate *certificate, const struct certificates_owner *owner)
@@ -414,14 +475,15 @@ static void fail(struct certificate *certificate, const struct certificates_owne
     if (authority->account_unknown)
         authority->account[0] = '\0';
     certificate->failures++;
+    memcpy(certificate->error, authority->why, sizeof(certificate->error));
     certificate->refused_until_s =
         authority->retry_after_s > 0 ? now_s + authority->retry_after_s : 0;
     certificate->next_s =
         now_s + schedule_retry(certificate->failures, owner->config->acme_retry / 1000,
                                authority->retry_after_s, random_number());
-    store_plan(certificate, owner, authority->why);
+    store_plan(certificate, owner);
     report_failure(certificate, owner, now_s);
-    report_plan(certificate, owner, true, authority->why);
+    report_plan(certificate, owner, true);
 }
 
 void certificate_request(struct certificate *certificate, struct certificates_owner *owner)
@@ -434,6 +496,7 @@ void certificate_request(struct certificate *certificate, struct certificates_ow
         return;
     /* Renewals that were requested meanwhile have ended, too. */
     certificate->renewal = link_renewal(owner->link, certificate->number);
+    certificate->clock_ns = clock_lead_ns();
     if (obtained)
         succeed(certificate, owner);
     else

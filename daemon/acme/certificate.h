@@ -32,13 +32,23 @@ struct certificate {
     char id[CREDENTIALS_ID_BYTES];     /* of the one in use, by RFC 9773; "": none */
     struct renewal_window window;      /* that the authority suggests for it */
     int64_t check_s;                   /* when to ask the authority again */
-    uint32_t hurried;                  /* renewals in a row that it suggested at once */
-    const char *directory;             /* of the authority, by URL; borrowed */
+    char error[AUTHORITY_WHY];         /* of the last attempt */
+    int64_t
+        clock_ns; /* the wall clock's lead over the time since boot when the delays were planned */
+    uint32_t hurried;      /* renewals in a row that it suggested at once */
+    const char *directory; /* of the authority, by URL; borrowed */
 };
 
 /* Reads the files of the name with NUMBER in the configuration, and plans and reports its next attempt. */
 void certificate_init(struct certificate *certificate, const struct certificates_owner *owner,
                       uint32_t number);
+
+/*
+ * Keeps the delays of the plan if the wall clock was set since they were planned. An attempt after a failure does
+ * not wait longer because it was set forward: the failure may have been that of the clock.
+ */
+void certificate_follow_clock(struct certificate *certificate,
+                              const struct certificates_owner *owner);
 
 /* True if it is time for the next attempt, or the master has requested a renewal. */
 bool certificate_is_due(const struct certificate *certificate,

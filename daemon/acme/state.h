@@ -5,7 +5,7 @@
  *   account.key          key of the account, PEM
  *   account.json         its URL, and that of the authority's directory
  *   NAME.pem             key and certificate chain of NAME
- *   NAME.json            next attempt, and the failures since the last success
+ *   NAME.json            next attempt, failures since the last success, and when this was written
  *   lock                 held by the process that writes here
  *   self-signed/NAME.*   served until NAME.pem exists; written by the master
  */

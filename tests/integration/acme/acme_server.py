@@ -23,13 +23,13 @@ class Bench:
         self.servers = 0
         self.state_dirs = 0
 
-    def start(self, authority, names=(NAME,), **settings):
+    def start(self, authority, names=(NAME,), under=(), **settings):
         """A server that obtains certificates for NAMES. Its ports become those where the authority checks names."""
         self.state_dirs += 1
         keys = {"acme.enabled": "on", "acme.agree_to_terms": "yes", "acme.directory": f"{authority.base}/directory",
                 "acme.ca_file": authority.ca_file, "acme.hosts": " ".join(names), "acme.retry": "1s",
                 "acme.state_dir": self.directory / f"state{self.state_dirs}"}
-        server = Server(self, keys, settings)
+        server = Server(self, keys, settings, under)
         authority.http_port, authority.tls_port = server.plain_port, server.port
         return server
 

@@ -11,6 +11,7 @@ import sys
 sys.path.insert(1, str(pathlib.Path(__file__).resolve().parent.parent / "tls"))
 
 # pylint: disable=wrong-import-position
+import clock  # noqa: E402,F401
 import failures  # noqa: E402,F401
 import figures  # noqa: E402,F401
 import killed  # noqa: E402,F401
