@@ -509,6 +509,8 @@ static void client_beyond_the_limit_is_refused_at_once(void **state)
         open_client(server, &client[i]);
         expect_ping(&client[i]);
     }
+    for (int i = 0; i < PLACES; i++)
+        expect_ping(&client[i]);
     expect_refusal(server);
     control_close(&client[0]);
     for (int i = 1; i < PLACES; i++)
