@@ -131,7 +131,7 @@ static void expect_advice(const struct server *server, int fd)
 static void check_interrupted(struct server *server, int number)
 {
     struct program program = wsload_start("sweep -c 1 --server-threads 1,4 --server-workers 2 "
-                                          "-d 500ms -w 0 --rounds 1000",
+                                          "-n 1000 --rounds 1000",
                                           server_port(server), "/");
     json_t *report, *point;
     size_t rounds;
