@@ -19,8 +19,8 @@ void curve_init(struct lab *lab, struct point *first, struct private_server *ser
 
 void curve_table(struct document *findings, const char *title, const struct curve *curve)
 {
-    static const char *const heads[] = {"connections", "requests/s", "mean",   "p50",
-                                        "p99",         "server CPU", "client", NULL};
+    static const char *const heads[] = {"connections", "requests/s", "mean",     "p50",
+                                        "p99",         "server CPU", "switches", NULL};
 
     findings_table(findings, title, heads);
     for (size_t i = 0; i < curve->count; i++) {
@@ -33,7 +33,7 @@ void curve_table(struct document *findings, const char *title, const struct curv
         point_cell(findings, point, MEASURE_P50);
         point_cell(findings, point, MEASURE_P99);
         point_cell_cpu(findings, point);
-        point_cell(findings, point, MEASURE_CLIENT_SHARE);
+        document_cell(findings, "%.2g", point_own_median(point, POINT_SWITCHES));
     }
 }
 
@@ -92,7 +92,7 @@ void curve_explain(struct document *findings, const struct curve *curve)
     const struct point *peak = curve_peak(curve);
     struct interval of_peak = point_rate_ratio(last, peak), rates = point_rate_ratio(last, first);
     double times = point_median(last, MEASURE_MEAN) / point_median(first, MEASURE_MEAN);
-    char most[LAB_BETWEEN], confidence[LAB_CONFIDENCE];
+    char most[LAB_BETWEEN], confidence[LAB_CONFIDENCE], core[UNITS_TEXT];
 
     findings_add(findings, FINDINGS_LESSON,
                  "%s: the maximum rate is %s requests/s with %u connections; with %u connections "
@@ -109,6 +109,12 @@ void curve_explain(struct document *findings, const struct curve *curve)
         rates.median < 2
             ? ": additional connections only wait (Little's law: latency = connections / rate)."
             : ".");
+    findings_add(findings, FINDINGS_LESSON,
+                 "%s: at its maximum the server does %s requests per second of CPU time, which is "
+                 "the rate of one core without a client, with %.2g context switches per request.",
+                 curve->name,
+                 lab_number(core, sizeof(core), 1e6 / point_own_median(peak, POINT_CPU)),
+                 point_own_median(peak, POINT_SWITCHES));
 }
 
 /* ---- Growth of the cost of a request ---- */

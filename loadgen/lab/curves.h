@@ -21,8 +21,8 @@ void curve_init(struct lab *lab, struct point *first, struct private_server *ser
                 const char *path, const uint32_t *connections, size_t count, const char *name);
 
 /*
- * Adds a table with a row for each point: connections, rate, latency, CPU time of server and
- * client.
+ * Adds a table with a row for each point: connections, rate, latency, CPU time and context
+ * switches of the server per request.
  */
 void curve_table(struct document *findings, const char *title, const struct curve *curve);
 

@@ -3,20 +3,26 @@
 
 #include "common/units.h"
 
-static void describe(struct document *findings, const struct point *point)
-{
-    static const char *const heads[] = {"connections", "requests/s", "mean",   "p50",
-                                        "p99",         "server CPU", "client", NULL};
+enum { KEPT, PER_REQUEST, WAYS, REQUESTS = 1000 };
 
-    findings_table(findings, "1 KiB from the cache, keep-alive", heads);
-    document_row(findings, DOCUMENT_NORMAL);
-    document_cell(findings, "1");
-    point_cell_rate(findings, point);
-    point_cell(findings, point, MEASURE_MEAN);
-    point_cell(findings, point, MEASURE_P50);
-    point_cell(findings, point, MEASURE_P99);
-    point_cell_cpu(findings, point);
-    point_cell(findings, point, MEASURE_CLIENT_SHARE);
+static const char *const names[WAYS] = {"keep-alive", "connection per request"};
+
+static void describe(struct document *findings, const struct point *points)
+{
+    static const char *const heads[] = {"",    "requests/s", "mean",   "p50",
+                                        "p99", "server CPU", "client", NULL};
+
+    findings_table(findings, "1 KiB from the cache, one connection at a time", heads);
+    for (size_t i = 0; i < WAYS; i++) {
+        document_row(findings, DOCUMENT_NORMAL);
+        document_cell(findings, "%s", names[i]);
+        point_cell_rate(findings, &points[i]);
+        point_cell(findings, &points[i], MEASURE_MEAN);
+        point_cell(findings, &points[i], MEASURE_P50);
+        point_cell(findings, &points[i], MEASURE_P99);
+        point_cell_cpu(findings, &points[i]);
+        point_cell(findings, &points[i], MEASURE_CLIENT_SHARE);
+    }
 }
 
 static void explain(struct document *findings, const struct point *point)
@@ -37,23 +43,39 @@ static void explain(struct document *findings, const struct point *point)
         point_between(number, point, MEASURE_RATE), rate * cpu / 1e6 * 100);
 }
 
+static void explain_connection(struct document *findings, const struct point *points)
+{
+    struct interval cpu = point_cpu_ratio(&points[PER_REQUEST], &points[KEPT]);
+    char confidence[LAB_CONFIDENCE];
+
+    findings_add(findings, FINDINGS_LESSON,
+                 "With a connection per request the server uses %.1f times the CPU time (%s): the "
+                 "kernel opens and closes the connection.",
+                 cpu.median, lab_confidence(confidence, sizeof(confidence), &cpu));
+}
+
 int experiment_baseline(struct lab *lab, struct document *findings)
 {
     static const char *const options[] = {"workers.processes=1", "workers.threads=1", NULL};
     struct private_server *server = lab_server(lab, options);
-    struct point *point = points_create(lab, 1);
+    struct point *points = points_create(lab, WAYS);
 
-    if (server == NULL || point == NULL)
+    if (server == NULL || points == NULL)
         return -1;
-    point_init(lab, point, server, LAB_SMALL, 1, "one connection");
-    if (points_measure(lab, point, 1) != 0)
+    for (size_t i = 0; i < WAYS; i++)
+        point_init(lab, &points[i], server, LAB_SMALL, 1, "one connection, %s", names[i]);
+    points[PER_REQUEST].plan.keepalive = false;
+    points[PER_REQUEST].plan.requests = REQUESTS;
+    points[PER_REQUEST].plan.duration_ms = points[PER_REQUEST].plan.warmup_ms = 0;
+    if (points_measure(lab, points, WAYS) != 0)
         return -1;
-    point_record(lab, point, "one connection");
-    describe(findings, point);
-    points_plot_rounds(findings, "Latency by round", true);
-    point_line(findings, point, "p50", MEASURE_P50);
-    point_line(findings, point, "p99", MEASURE_P99);
-    explain(findings, point);
-    points_add_cautions(findings, point, 1);
+    point_record(lab, &points[PER_REQUEST], "one connection");
+    describe(findings, points);
+    points_plot_rounds(findings, "Latency by round, keep-alive", true);
+    point_line(findings, &points[KEPT], "p50", MEASURE_P50);
+    point_line(findings, &points[KEPT], "p99", MEASURE_P99);
+    explain(findings, &points[KEPT]);
+    explain_connection(findings, points);
+    points_add_cautions(findings, points, WAYS);
     return 0;
 }

@@ -121,8 +121,9 @@ static int begin(struct lab *lab, struct point *points, struct coldness *coldnes
 int experiment_cache(struct lab *lab, struct document *findings)
 {
     static const size_t bytes[KINDS] = {BIG_BYTES, BIG_BYTES, LAB_SMALL_BYTES};
+    static const char *const options[] = {"cache.size=10M", NULL};
     struct coldness coldness = {
-        .files = {lab_server(lab, NULL), "big", lab->quick ? FILES_QUICK : FILES, BIG_BYTES}};
+        .files = {lab_server(lab, options), "big", lab->quick ? FILES_QUICK : FILES, BIG_BYTES}};
     struct point *points = points_create(lab, KINDS);
 
     if (coldness.files.server == NULL || points == NULL)

@@ -6,12 +6,26 @@
 #include <math.h>
 
 enum {
-    TRIALS_LONG =
-        100, /* trial durations in the run: five minutes at the default of three seconds */
-    TRIALS_LONG_QUICK = 40,
+    MINUTE_TRIALS = 20,      /* a minute, in trial durations: 60 s at the default of 3 s */
+    MINUTE_TRIALS_QUICK = 2, /* the same with --quick: 0.8 s */
     STEP_MS = 1000,
     STEPS_LEAST = 8,
 };
+
+/* The requests of the published run of 10 minutes. */
+#define REQUESTS_PUBLISHED 10e6
+
+/* The runs, in this order. The last but one is the one that is judged. */
+enum { ONE_MINUTE, FIVE_MINUTES, TEN_MINUTES, TEN_MINUTES_OFF, RUNS };
+
+static const struct {
+    const char *name;
+    unsigned minutes;
+    bool logs;
+} stages[RUNS] = {{"1 minute", 1, true},
+                  {"5 minutes", 5, true},
+                  {"10 minutes", 10, true},
+                  {"10 minutes, log off", 10, false}};
 
 #define MEBIBYTE (1024.0 * 1024.0)
 
@@ -85,7 +99,7 @@ static void put_table(struct document *findings, const struct observed *run)
     char title[LAB_TITLE], rate[UNITS_TEXT], span[UNITS_TEXT];
 
     snprintf(title, sizeof(title), "%s requests/s for %s, all processes of the server",
-             lab_number(rate, sizeof(rate), run->rate),
+             run->rate > 0 ? lab_number(rate, sizeof(rate), run->rate) : "All possible",
              units_format_ns(span, sizeof(span), (double)run->duration_ms * 1e6));
     findings_table(findings, title, heads);
     for (size_t i = 0; i < 4; i++)
@@ -119,18 +133,32 @@ static double errors_at(const struct observed *run, size_t step)
     return (double)run->series->entry[step].bad;
 }
 
+static double rate_at(const struct observed *run, size_t step)
+{
+    return observed_rate(&run->series->entry[step]);
+}
+
 static double p99_at(const struct observed *run, size_t step)
 {
     return (double)run->series->entry[step].p99_ns;
 }
 
-/* Ignores the first quarter, in which caches and pools fill. */
+/* Ignores the first quarter, in which caches and pools fill. In percent. */
+static double memory_growth(const struct observed *run)
+{
+    size_t steps = steps_of(run), quarter = steps / 4;
+    double second = mean_of(run, quarter, 2 * quarter, resident_of);
+    double last = mean_of(run, steps - quarter, steps, resident_of);
+
+    return (last / second - 1) * 100;
+}
+
 static void judge_memory(struct document *findings, const struct observed *run)
 {
     size_t steps = steps_of(run), quarter = steps / 4;
     double second = mean_of(run, quarter, 2 * quarter, resident_of);
     double last = mean_of(run, steps - quarter, steps, resident_of);
-    double growth = (last / second - 1) * 100;
+    double growth = memory_growth(run);
     char a[UNITS_TEXT], b[UNITS_TEXT];
 
     findings_add(findings, growth <= GROWTH_ALLOWED ? FINDINGS_MET : FINDINGS_NOT_MET,
@@ -153,13 +181,87 @@ static void judge_descriptors(struct document *findings, const struct observed *
                      second, last);
 }
 
-static void judge(struct document *findings, const struct observed *run)
+static double rate_of(const struct observed *run)
 {
+    return (double)run->answered / ((double)run->duration_ms / 1e3);
+}
+
+static void put_runs(struct document *findings, const struct observed *runs)
+{
+    static const char *const heads[] = {"run",        "time",   "responses", "errors",
+                                        "requests/s", "growth", "RSS",       NULL};
+
+    findings_table(findings, runs->rate > 0 ? "At a constant rate" : "As fast as possible", heads);
+    for (size_t i = 0; i < RUNS; i++) {
+        const struct observed *run = &runs[i];
+        char text[UNITS_TEXT];
+        size_t steps = steps_of(run);
+
+        document_row(findings, DOCUMENT_NORMAL);
+        document_cell(findings, "%s", stages[i].name);
+        document_cell(findings, "%s",
+                      units_format_ns(text, sizeof(text), (double)run->duration_ms * 1e6));
+        document_cell(findings, "%s", lab_number(text, sizeof(text), (double)run->answered));
+        document_cell(findings, "%llu", (unsigned long long)run->bad);
+        document_cell(findings, "%s", lab_number(text, sizeof(text), rate_of(run)));
+        if (steps >= 4)
+            document_cell(findings, "%+.1f%%", memory_growth(run));
+        else
+            document_cell(findings, "-");
+        document_cell(findings, "%s",
+                      units_format_bytes(text, sizeof(text), mean_of(run, 0, steps, resident_of)));
+    }
+}
+
+static void record(struct lab *lab, const struct observed *runs)
+{
+    static const char full[] = "10 minutes, log full";
+    const struct observed *ten = &runs[TEN_MINUTES], *off = &runs[TEN_MINUTES_OFF];
+
+    for (size_t i = 0; i < RUNS; i++)
+        lab_record_measure(lab, stages[i].name, MEASURE_RATE, rate_of(&runs[i]));
+    lab_record_measure(lab, full, MEASURE_RATE, rate_of(ten));
+    lab_record_value(lab, stages[TEN_MINUTES].name, "requests", (double)ten->answered);
+    lab_record_value(lab, stages[TEN_MINUTES].name, "failed", (double)ten->bad);
+    lab_record_value(lab, full, "RSS", mean_of(ten, 0, steps_of(ten), resident_of));
+    lab_record_value(lab, stages[TEN_MINUTES_OFF].name, "RSS",
+                     mean_of(off, 0, steps_of(off), resident_of));
+    lab_record_value(lab, stages[TEN_MINUTES_OFF].name, "growth of RSS", memory_growth(off));
+}
+
+/* A run that was shortened is only extrapolated. */
+static void judge_requests(struct document *findings, const struct observed *run)
+{
+    const double ten_minutes_s = 600;
+    double all = rate_of(run) * ten_minutes_s;
+    bool whole = (double)run->duration_ms >= ten_minutes_s * 1e3;
     char number[UNITS_TEXT];
 
-    findings_add(findings, run->bad == 0 ? FINDINGS_MET : FINDINGS_NOT_MET,
-                 "%llu errors in %s responses.", (unsigned long long)run->bad,
-                 lab_number(number, sizeof(number), (double)run->answered));
+    if (run->rate > 0)
+        return;
+    findings_add(findings,
+                 !whole                      ? FINDINGS_LESSON
+                 : all >= REQUESTS_PUBLISHED ? FINDINGS_MET
+                                             : FINDINGS_NOT_MET,
+                 "%s %s requests%s; published: more than 10 million.",
+                 whole ? "10 minutes are" : "At this rate, 10 minutes are",
+                 lab_number(number, sizeof(number), all), whole ? "" : " (extrapolated)");
+}
+
+static void judge(struct document *findings, const struct observed *runs)
+{
+    const struct observed *run = &runs[TEN_MINUTES];
+    uint64_t bad = 0, answered = 0;
+    char number[UNITS_TEXT];
+
+    for (size_t i = 0; i < RUNS; i++) {
+        bad += runs[i].bad;
+        answered += runs[i].answered;
+    }
+    findings_add(findings, bad == 0 ? FINDINGS_MET : FINDINGS_NOT_MET,
+                 "%llu errors in %s responses.", (unsigned long long)bad,
+                 lab_number(number, sizeof(number), (double)answered));
+    judge_requests(findings, run);
     judge_memory(findings, run);
     judge_descriptors(findings, run);
 }
@@ -178,36 +280,62 @@ static void explain(struct document *findings, const struct observed *run)
                      run->late_percent);
 }
 
-int experiment_endurance(struct lab *lab, struct document *findings)
+static int run_stage(struct lab *lab, struct observed *run, size_t stage,
+                     struct private_server *server)
 {
-    struct observed run = {
+    uint64_t minute_ms = lab->trial_ms * (lab->quick ? MINUTE_TRIALS_QUICK : MINUTE_TRIALS);
+
+    *run = (struct observed){
         .lab = lab,
-        .server = lab_server(lab, NULL),
-        .duration_ms = lab->trial_ms * (lab->quick ? TRIALS_LONG_QUICK : TRIALS_LONG),
+        .server = server,
+        .rate = lab->rate,
+        .duration_ms = minute_ms * stages[stage].minutes,
         .step_ms = STEP_MS,
         .records_usage = true,
     };
+    if (run->duration_ms < STEPS_LEAST * STEP_MS)
+        run->step_ms = run->duration_ms / STEPS_LEAST;
+    lab_progress(lab, "%s: %.0f s", stages[stage].name, (double)run->duration_ms / 1e3);
+    return observed_run(run);
+}
 
-    if (run.server == NULL || (run.rate = observed_choose_rate(lab, run.server)) <= 0)
-        return -1;
-    if (run.duration_ms < STEPS_LEAST * STEP_MS)
-        run.step_ms = run.duration_ms / STEPS_LEAST;
-    lab_progress(lab, "%.0f requests/s for %.0f s", run.rate, (double)run.duration_ms / 1e3);
-    if (observed_run(&run) != 0)
-        return -1;
-    if (steps_of(&run) < 4) {
-        observed_free(&run);
-        return lab_fail(lab, "too short: --duration must be at least 50ms");
-    }
-    put_table(findings, &run);
-    put_plot(findings, &run, "Resident memory", axis_mebibytes, resident_at);
-    if (descriptors_are_known(&run))
-        put_plot(findings, &run, "Open descriptors, without those of clients", axis_count,
+static void report(struct lab *lab, struct document *findings, const struct observed *runs)
+{
+    const struct observed *ten = &runs[TEN_MINUTES];
+
+    record(lab, runs);
+    put_runs(findings, runs);
+    put_table(findings, ten);
+    put_plot(findings, ten, "Resident memory", axis_mebibytes, resident_at);
+    if (descriptors_are_known(ten))
+        put_plot(findings, ten, "Open descriptors, without those of clients", axis_count,
                  descriptors_at);
-    put_plot(findings, &run, "Errors per step", axis_count, errors_at);
-    put_plot(findings, &run, "99th percentile per step", axis_time, p99_at);
-    judge(findings, &run);
-    explain(findings, &run);
-    observed_free(&run);
-    return 0;
+    put_plot(findings, ten, "Requests per second", axis_rate, rate_at);
+    put_plot(findings, ten, "Errors per step", axis_count, errors_at);
+    put_plot(findings, ten, "99th percentile per step", axis_time, p99_at);
+    judge(findings, runs);
+    explain(findings, ten);
+}
+
+int experiment_endurance(struct lab *lab, struct document *findings)
+{
+    static const char *const no_log[] = {"log.access=off", NULL};
+    struct private_server *logs = lab_server(lab, NULL), *off = NULL;
+    struct observed *runs = lab_allocate(lab, RUNS, sizeof(*runs));
+    int result = 0;
+    size_t done = 0;
+
+    if (logs != NULL)
+        off = lab_server(lab, no_log);
+    if (off == NULL || runs == NULL)
+        return -1;
+    for (; result == 0 && done < RUNS; done += result == 0)
+        result = run_stage(lab, &runs[done], done, stages[done].logs ? logs : off);
+    if (result == 0 && (steps_of(&runs[TEN_MINUTES]) < 4 || steps_of(&runs[TEN_MINUTES_OFF]) < 4))
+        result = lab_fail(lab, "too short: --duration must be at least 50ms");
+    if (result == 0)
+        report(lab, findings, runs);
+    while (done > 0)
+        observed_free(&runs[--done]);
+    return result;
 }

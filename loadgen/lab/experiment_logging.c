@@ -1,12 +1,13 @@
 /* The cost of the access log. */
 #include "loadgen/lab/rounds.h"
+#include "loadgen/lab/usage.h"
 #include "loadgen/lab/verdict.h"
 
 #include "common/units.h"
 
 #include <math.h>
 
-enum { CONNECTIONS = 100 };
+enum { CONNECTIONS = 100, MANY_CONNECTIONS = 1000, MANY = 2 };
 
 static const struct level {
     const char *name;
@@ -19,15 +20,21 @@ static const struct level {
 
 enum { LEVELS = ARRAY_LENGTH(levels), OFF = 0, FULL = LEVELS - 1 };
 
+/* The points of OFF and FULL with many connections follow those of all levels. */
 static void put_table(struct document *findings, const struct point *points)
 {
     static const char *const heads[] = {"log",        "requests/s", "mean", "p99",
                                         "server CPU", "client",     NULL};
 
-    findings_table(findings, "1 KiB from the cache, 100 connections, keep-alive", heads);
-    for (size_t i = 0; i < LEVELS; i++) {
+    findings_table(findings, "1 KiB from the cache, keep-alive", heads);
+    for (size_t i = 0; i < LEVELS + MANY; i++) {
         document_row(findings, DOCUMENT_NORMAL);
-        document_cell(findings, "%s", levels[i].name);
+        document_cell(findings, "%s, %u",
+                      levels[i < LEVELS    ? i
+                             : i == LEVELS ? OFF
+                                           : FULL]
+                          .name,
+                      points[i].plan.connections);
         point_cell_rate(findings, &points[i]);
         point_cell(findings, &points[i], MEASURE_MEAN);
         point_cell(findings, &points[i], MEASURE_P99);
@@ -62,9 +69,21 @@ static void explain(struct document *findings, const struct point *off, const st
                  rate.median * 100, lab_confidence(confidence, sizeof(confidence), &rate));
 }
 
+static void record(struct lab *lab, const struct point *points)
+{
+    for (size_t i = 0; i < LEVELS; i++)
+        point_record(lab, &points[i], "log %s", levels[i].name);
+    point_record(lab, &points[LEVELS], "log off, %d connections", MANY_CONNECTIONS);
+    point_record(lab, &points[LEVELS + 1], "log full, %d connections", MANY_CONNECTIONS);
+    lab_record_value(lab, "log full", "RSS",
+                     (double)usage_of(private_server_pid(points[FULL].server)).resident);
+    lab_record_value(lab, "log off", "RSS",
+                     (double)usage_of(private_server_pid(points[OFF].server)).resident);
+}
+
 int experiment_logging(struct lab *lab, struct document *findings)
 {
-    struct point *points = points_create(lab, LEVELS);
+    struct point *points = points_create(lab, LEVELS + MANY);
     const struct comparison compared = {points + FULL, points + OFF};
 
     if (points == NULL)
@@ -76,17 +95,20 @@ int experiment_logging(struct lab *lab, struct document *findings)
             return -1;
         point_init(lab, &points[i], server, LAB_SMALL, CONNECTIONS, "log %s", levels[i].name);
     }
-    if (points_measure(lab, points, LEVELS) != 0 ||
-        points_measure_until(lab, points, LEVELS, comparisons_are_decided,
+    point_init(lab, &points[LEVELS], points[OFF].server, LAB_SMALL, MANY_CONNECTIONS,
+               "log off, %d connections", MANY_CONNECTIONS);
+    point_init(lab, &points[LEVELS + 1], points[FULL].server, LAB_SMALL, MANY_CONNECTIONS,
+               "log full, %d connections", MANY_CONNECTIONS);
+    if (points_measure(lab, points, LEVELS + MANY) != 0 ||
+        points_measure_until(lab, points, LEVELS + MANY, comparisons_are_decided,
                              &(struct comparisons){&compared, 1}) != 0)
         return -1;
-    for (size_t i = 0; i < LEVELS; i++)
-        point_record(lab, &points[i], "log %s", levels[i].name);
+    record(lab, points);
     put_table(findings, points);
     points_plot_rounds(findings, "CPU time of the server per request, by round", false);
     for (size_t i = 0; i < LEVELS; i++)
         point_line_cpu(findings, &points[i], levels[i].name);
     explain(findings, &points[OFF], &points[FULL]);
-    points_add_cautions(findings, points, LEVELS);
+    points_add_cautions(findings, points, LEVELS + MANY);
     return 0;
 }

@@ -1,5 +1,7 @@
 #include "loadgen/lab/findings.h"
 
+#include "loadgen/base/format.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -56,9 +58,13 @@ const struct published *published_next(const char *experiment, const struct publ
 {
     static const struct published all[] = {
 #define PUBLISHED_SETTINGS(experiment, theirs, ours)
-#define PUBLISHED(experiment, point, measure, value) {#experiment, point, MEASURE_##measure, value},
+#define PUBLISHED(experiment, point, measure, value)                                               \
+    {#experiment, point, MEASURE_##measure, NULL, PUBLISHED_COUNT, value},
+#define PUBLISHED_VALUE(experiment, point, label, unit, value)                                     \
+    {#experiment, point, MEASURE_COUNT, label, PUBLISHED_##unit, value},
 #include "loadgen/lab/published.def"
 #undef PUBLISHED
+#undef PUBLISHED_VALUE
 #undef PUBLISHED_SETTINGS
     };
 
@@ -74,8 +80,10 @@ static const struct published_settings {
 } published_settings[] = {
 #define PUBLISHED_SETTINGS(experiment, theirs, ours) {#experiment, theirs, ours},
 #define PUBLISHED(experiment, point, measure, value)
+#define PUBLISHED_VALUE(experiment, point, label, unit, value)
 #include "loadgen/lab/published.def"
 #undef PUBLISHED
+#undef PUBLISHED_VALUE
 #undef PUBLISHED_SETTINGS
 };
 
@@ -88,25 +96,45 @@ static const struct published_settings *find_settings(const char *experiment)
     return NULL;
 }
 
-/* Our median for ONE; NAN if the point was not measured. */
+/* Our result for ONE; NAN if the point was not measured. */
 static double own_value(const struct published_own *own, const struct published *one)
 {
-    for (size_t i = 0; i < own->count; i++)
+    for (size_t i = 0; one->label != NULL && i < own->value_count; i++)
+        if (strcmp(own->values[i].point, one->point) == 0 &&
+            strcmp(own->values[i].label, one->label) == 0)
+            return own->values[i].value;
+    for (size_t i = 0; one->label == NULL && i < own->count; i++)
         if (strcmp(own->of[i].point, one->point) == 0)
             return own->of[i].medians.value[one->measure];
     return NAN;
 }
 
-static void put_published(struct document *findings, const struct published *one, double value)
+/* VALUE in the unit of ONE. */
+static void put_value(struct document *findings, const struct published *one, double value)
 {
     char text[MEASURE_TEXT];
 
+    if (isnan(value))
+        document_cell(findings, "-");
+    else if (one->label == NULL)
+        document_cell(findings, "%s", measure_format(text, one->measure, value));
+    else if (one->unit == PUBLISHED_BYTES)
+        document_cell(findings, "%.1f MB", value / 1e6);
+    else if (one->unit == PUBLISHED_PERCENT)
+        document_cell(findings, "%.1f%%", value);
+    else
+        document_cell(findings, "%s", format_number(text, sizeof(text), value));
+}
+
+static void put_published(struct document *findings, const struct published *one, double value)
+{
     document_row(findings, DOCUMENT_NORMAL);
     document_cell(findings, "%s", one->point);
-    document_cell(findings, "%s", measure_table[one->measure].label);
-    document_cell(findings, "%s", measure_format(text, one->measure, one->value));
-    document_cell(findings, "%s", measure_format(text, one->measure, value));
-    if (isnan(value))
+    document_cell(findings, "%s",
+                  one->label != NULL ? one->label : measure_table[one->measure].label);
+    put_value(findings, one, one->value);
+    put_value(findings, one, value);
+    if (isnan(value) || isnan(one->value) || one->value <= 0)
         document_cell(findings, "-");
     else
         document_cell(findings, "%.3g", value / one->value);

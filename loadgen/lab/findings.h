@@ -29,18 +29,23 @@ void findings_add(struct document *findings, enum findings_kind kind, const char
 
 /* ---- For pages ---- */
 
+/* The units of values that are not measures of a run. */
+enum published_unit { PUBLISHED_COUNT, PUBLISHED_BYTES, PUBLISHED_PERCENT };
+
 /* A result of the same experiment that others published (published.def). */
 struct published {
     const char *experiment, *point;
     enum measure measure;
-    double value;
+    const char *label; /* NULL: that of the measure */
+    enum published_unit unit;
+    double value; /* NAN: not published */
 };
 
 /* The entry of EXPERIMENT that follows AFTER (NULL: the first one); NULL at the end. */
 const struct published *published_next(const char *experiment, const struct published *after);
 
-/* Our own medians of the points that others published, too. All zero: none. */
-enum { PUBLISHED_POINT = 64, PUBLISHED_OWN_MAX = 64 };
+/* Our own results of the points that others published, too. All zero: none. */
+enum { PUBLISHED_POINT = 64, PUBLISHED_OWN_MAX = 64, PUBLISHED_VALUES_MAX = 16 };
 
 struct published_own {
     struct {
@@ -48,6 +53,11 @@ struct published_own {
         struct measures medians;
     } of[PUBLISHED_OWN_MAX];
     size_t count;
+    struct {
+        const char *point, *label; /* as in published.def */
+        double value;
+    } values[PUBLISHED_VALUES_MAX];
+    size_t value_count;
 };
 
 /* A section with the published figures of EXPERIMENT beside OWN, if there are any. */

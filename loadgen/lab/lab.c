@@ -6,6 +6,7 @@
 #include "loadgen/lab/bare_server.h"
 #include "loadgen/run/trials.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +32,7 @@ int lab_conduct(struct lab *lab, const struct experiment *experiment, struct doc
     int result;
 
     lab->name = experiment->name;
-    lab->own.count = 0;
+    lab->own.count = lab->own.value_count = 0;
     lab->until_ns = 0;
     result = experiment->conduct(lab, findings);
     document_legend(findings, "Took %.0f s.", (double)(clock_monotonic_ns() - begun_ns) / 1e9);
@@ -120,6 +121,29 @@ int lab_command(struct lab *lab, const struct private_server *server, const char
 
     json_decref(answer);
     return answer != NULL ? 0 : -1;
+}
+
+void lab_record_value(struct lab *lab, const char *point, const char *label, double value)
+{
+    struct published_own *own = &lab->own;
+
+    if (own->value_count == PUBLISHED_VALUES_MAX)
+        return;
+    own->values[own->value_count].point = point;
+    own->values[own->value_count].label = label;
+    own->values[own->value_count++].value = value;
+}
+
+void lab_record_measure(struct lab *lab, const char *point, enum measure measure, double value)
+{
+    struct published_own *own = &lab->own;
+
+    if (own->count == PUBLISHED_OWN_MAX)
+        return;
+    snprintf(own->of[own->count].point, PUBLISHED_POINT, "%s", point);
+    for (size_t i = 0; i < MEASURE_COUNT; i++)
+        own->of[own->count].medians.value[i] = i == measure ? value : NAN;
+    own->count++;
 }
 
 void lab_progress(const struct lab *lab, const char *format, ...)

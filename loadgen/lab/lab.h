@@ -99,6 +99,13 @@ const struct bare_server *lab_bare_server(struct lab *lab);
 /* Sends the control command LINE. Returns 0, or -1 with WHY. */
 int lab_command(struct lab *lab, const struct private_server *server, const char *line);
 
+/*
+ * Records a value for the comparison with published figures: POINT and LABEL as in published.def,
+ * not copied. A measure is recorded by lab_record_measure().
+ */
+void lab_record_value(struct lab *lab, const char *point, const char *label, double value);
+void lab_record_measure(struct lab *lab, const char *point, enum measure measure, double value);
+
 /* Replaces the progress line. */
 PRINTF_LIKE(2, 3)
 void lab_progress(const struct lab *lab, const char *format, ...);

@@ -93,7 +93,7 @@ static void begin_plan(struct observed *observed, struct point *point)
     struct plan *plan = &point->plan;
 
     point_init(observed->lab, point, observed->server, LAB_SMALL, OBSERVED_CONNECTIONS,
-               "%.0f requests/s", observed->rate);
+               "observed run");
     plan->rate = observed->rate;
     plan->duration_ms = observed->duration_ms;
     plan->warmup_ms = 0;

@@ -1,7 +1,6 @@
 /*
- * A run at a constant rate, recorded in steps; optionally with the server's resource usage, and
- * with an event during the run. The rate is half the server's maximum, so that latencies are those
- * of a server that is not saturated. Main thread.
+ * A run at a constant rate, or as fast as possible, recorded in steps; optionally with the server's resource usage, and
+ * with an event during the run. Main thread.
  */
 #ifndef LOADGEN_LAB_OBSERVED_H
 #define LOADGEN_LAB_OBSERVED_H
@@ -21,7 +20,7 @@ struct observed_sample {
 struct observed {
     struct lab *lab;
     struct private_server *server;
-    double rate; /* requests a second */
+    double rate; /* requests a second; 0: as fast as possible */
     uint64_t duration_ms;
     uint64_t step_ms;   /* at least 100; raised so that there are at most OBSERVED_STEPS */
     bool records_usage; /* records the server's memory and descriptors in each step */

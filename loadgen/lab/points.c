@@ -66,6 +66,11 @@ void point_use_bare(struct point *point, const struct bare_server *bare)
 
 /* ---- Results ---- */
 
+double point_rate(const struct point *point, uint32_t round)
+{
+    return trials_get(point->trials, point->index, round)->value[MEASURE_RATE];
+}
+
 struct interval point_interval(const struct point *point, enum measure measure)
 {
     return trials_interval(point->trials, point->index, measure);
@@ -96,17 +101,12 @@ struct interval point_cpu_ratio(const struct point *over, const struct point *un
     return statistics_interval(ratios, over->rounds);
 }
 
-static double rate_of(const struct point *point, uint32_t round)
-{
-    return trials_get(point->trials, point->index, round)->value[MEASURE_RATE];
-}
-
 struct interval point_rate_ratio(const struct point *over, const struct point *under)
 {
     double ratios[POINT_ROUNDS];
 
     for (uint32_t i = 0; i < over->rounds; i++)
-        ratios[i] = rate_of(over, i) / rate_of(under, i);
+        ratios[i] = point_rate(over, i) / point_rate(under, i);
     return statistics_interval(ratios, over->rounds);
 }
 
@@ -150,8 +150,8 @@ double point_spread(const struct point *point)
     double least = INFINITY, most = 0;
 
     for (uint32_t i = 0; i < trials_done(point->trials, point->index); i++) {
-        least = fmin(least, rate_of(point, i));
-        most = fmax(most, rate_of(point, i));
+        least = fmin(least, point_rate(point, i));
+        most = fmax(most, point_rate(point, i));
     }
     return most > 0 ? (most - least) / 2 / point_median(point, MEASURE_RATE) * 100 : 0;
 }
@@ -249,8 +249,8 @@ char *lab_confidence(char *buffer, size_t size, const struct interval *ratio)
     if (isnan(ratio->low) || isnan(ratio->high))
         snprintf(buffer, size, "too few rounds for a confidence interval");
     else
-        snprintf(buffer, size, "%+.1f%% to %+.1f%% with 95%% confidence", (ratio->low - 1) * 100,
-                 (ratio->high - 1) * 100);
+        snprintf(buffer, size, "%+.1f%% to %+.1f%% with 95%% confidence",
+                 (fmax(ratio->low, 0) - 1) * 100, (ratio->high - 1) * 100);
     return buffer;
 }
 

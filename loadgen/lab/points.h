@@ -18,7 +18,8 @@ enum point_measure {
     POINT_HITS, /* requests answered from the server's cache, percent; NAN: no requests for files */
     /* Connections of the thread with the fewest, at the last sample; NAN: no sample. */
     POINT_LEAST,
-    POINT_MOST, /* the same for the thread with the most */
+    POINT_MOST,     /* the same for the thread with the most */
+    POINT_SWITCHES, /* context switches of the server's threads per response; NAN: unknown */
     POINT_MEASURES,
 };
 
@@ -54,6 +55,9 @@ void point_init(struct lab *lab, struct point *point, struct private_server *ser
 
 /* Makes POINT send its requests to BARE instead of its server. */
 void point_use_bare(struct point *point, const struct bare_server *bare);
+
+/* The rate of one round. */
+double point_rate(const struct point *point, uint32_t round);
 
 /* The median over the rounds with its confidence interval. */
 struct interval point_interval(const struct point *point, enum measure measure);

@@ -19,7 +19,7 @@ enum { ADDED_ROUNDS = 2 };
 
 /* Counters of the server. */
 struct counters {
-    uint64_t cpu_ns;
+    uint64_t cpu_ns, switches;
     uint64_t sums[METRIC_COUNT];
 };
 
@@ -45,15 +45,20 @@ struct series_run {
     uint64_t least, most;      /* connections of a serving thread */
 };
 
+static pid_t server_of(const struct point *point)
+{
+    return point->bare != NULL ? bare_server_pid(point->bare) : private_server_pid(point->server);
+}
+
 static uint64_t cpu_ns_of(const struct point *point)
 {
-    return usage_cpu_ns(point->bare != NULL ? bare_server_pid(point->bare)
-                                            : private_server_pid(point->server));
+    return usage_cpu_ns(server_of(point));
 }
 
 static struct counters read_counters(const struct series_run *run)
 {
-    struct counters counters = {.cpu_ns = cpu_ns_of(run->point)};
+    struct counters counters = {.cpu_ns = cpu_ns_of(run->point),
+                                .switches = usage_switches(server_of(run->point))};
 
     for (int i = 0; i < METRIC_COUNT && run->attached; i++)
         counters.sums[i] = segment_reader_sum(&run->reader, (enum metric)i);
@@ -118,6 +123,18 @@ static double server_cpu(const struct series_run *run, const struct result *resu
         spent_ns = cpu_ns - run->before.cpu_ns;
     }
     return answered > 0 ? (double)spent_ns / (double)NS_PER_US / (double)answered : NAN;
+}
+
+/* Context switches per response of the whole trial; NAN if threads with many of them have exited. */
+static double switches_of(const struct counters *before, const struct counters *after,
+                          const struct result *result)
+{
+    uint64_t answered =
+        tally_get(&result->tally, TALLY_answered) + tally_get(&result->warmup, TALLY_answered);
+
+    return answered > 0 && after->switches >= before->switches
+               ? (double)(after->switches - before->switches) / (double)answered
+               : NAN;
 }
 
 static int attach(struct series_run *run)
@@ -199,6 +216,7 @@ static void record_trial(void *context, size_t index, const struct result *resul
     point->value[POINT_CPU][round] = server_cpu(run, result, after.cpu_ns);
     point->value[POINT_HITS][round] = 100 * figure_value(FIGURE_cache_hit_ratio, growth_of, &trial);
     point->value[POINT_LEAST][round] = run->sampled_threads ? (double)run->least : NAN;
+    point->value[POINT_SWITCHES][round] = switches_of(&run->before, &after, result);
     point->value[POINT_MOST][round] = run->sampled_threads ? (double)run->most : NAN;
     point->rounds++;
 }

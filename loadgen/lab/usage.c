@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { PROCESSES_MAX = 256, PATH = 80 };
+enum { PROCESSES_MAX = 256, PATH = 80, LINE = 256 };
 
 /* Calls FUNCTION for each thread id of PID. */
 static void for_each_thread(pid_t pid, void (*function)(void *context, pid_t pid, pid_t thread),
@@ -72,15 +72,42 @@ static void add_cpu(void *context, pid_t pid, pid_t thread)
         fclose(file);
 }
 
-uint64_t usage_cpu_ns(pid_t pid)
+/* The sum over all threads of PID and its descendants. */
+static uint64_t sum_threads(pid_t pid, void (*add)(void *sum, pid_t pid, pid_t thread))
 {
     pid_t pids[PROCESSES_MAX] = {0};
     size_t count = find_processes(pid, pids, PROCESSES_MAX);
     uint64_t sum = 0;
 
     for (size_t i = 0; i < count; i++)
-        for_each_thread(pids[i], add_cpu, &sum);
+        for_each_thread(pids[i], add, &sum);
     return sum;
+}
+
+uint64_t usage_cpu_ns(pid_t pid)
+{
+    return sum_threads(pid, add_cpu);
+}
+
+static void add_switches(void *context, pid_t pid, pid_t thread)
+{
+    uint64_t *sum = context, switches;
+    char path[PATH], line[LINE];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)thread);
+    file = fopen(path, "re");
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL)
+        if (sscanf(line, "voluntary_ctxt_switches: %" SCNu64, &switches) == 1 ||
+            sscanf(line, "nonvoluntary_ctxt_switches: %" SCNu64, &switches) == 1)
+            *sum += switches;
+    if (file != NULL)
+        fclose(file);
+}
+
+uint64_t usage_switches(pid_t pid)
+{
+    return sum_threads(pid, add_switches);
 }
 
 static uint64_t resident_of(pid_t pid)

@@ -24,4 +24,7 @@ struct usage usage_of(pid_t pid);
 /* usage_of().cpu_ns alone, which is cheaper to read. */
 uint64_t usage_cpu_ns(pid_t pid);
 
+/* The context switches of PID and its descendants so far, voluntary or not. */
+uint64_t usage_switches(pid_t pid);
+
 #endif

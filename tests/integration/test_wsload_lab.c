@@ -230,7 +230,7 @@ static void long_experiments_report_each_step(void **state)
     const struct place *place = *state;
     char *page;
 
-    assert_int_equal(run(place, "--quick --duration 50ms --rounds 1 --rate 500 endurance noise"),
+    assert_int_equal(run(place, "--quick --duration 100ms --rounds 1 --rate 500 endurance noise"),
                      0);
     page = read_page(place, "endurance");
     check_page(page);
@@ -238,7 +238,10 @@ static void long_experiments_report_each_step(void **state)
     check_has(page, "500 requests/s for 2.00 s");
     check_has(page, "<tr><td>last<td>");
     check_has(page, "aria-label=\"Resident memory\"");
-    check_has(page, "10 minutes, 10 million requests");
+    check_has(page, "<tr><td>10 minutes, log off<td>");
+    check_has(page, "<td>10 minutes<td>requests<td>10,000,000<td>");
+    check_has(page, "<td>5 minutes<td>requests/s<td>47,832<td>");
+    check_has(page, "<td>10 minutes, log full<td>RSS<td>18.0 MB<td>");
     free(page);
     page = read_page(place, "noise");
     check_page(page);

@@ -45,7 +45,7 @@ static struct document *example(void)
 
 /* The rate of the only point of baseline; its other measures are unknown. */
 static const struct published_own own = {
-    {{"one connection", {{[MEASURE_RATE] = 10400, [MEASURE_MEAN] = NAN}}}}, 1};
+    .of = {{"one connection", {{[MEASURE_RATE] = 10400, [MEASURE_MEAN] = NAN}}}}, .count = 1};
 
 static const struct machine machine = {{{"Processor", "a <model>, 2 cores", false}}, 1};
 
@@ -77,7 +77,7 @@ static void text_is_aligned_and_wrapped(void **state)
     assert_null(strstr(text, "no room"));
     assert_non_null(strstr(text, "\n- Met: this.\n- Not met: that.\n- Not decided: either.\n"
                                  "- Note: mind the gap.\n"));
-    check_has(text, "Ours: 1 worker, 1 thread, 1 connection with keep-alive; 1 KiB.");
+    check_has(text, "Ours: 1 worker, 1 thread, 1 connection per request, 1000 requests; 1 KiB.");
     check_has(text, "\nPublished and ours\n"
                     "point              measure  published    ours  ratio\n"
                     "one connection  requests/s      5,200  10,400      2\n"
@@ -176,18 +176,44 @@ static void published_figures_are_found_by_experiment(void **state)
 /* Each experiment has settings for its figures; times are in microseconds, rates positive. */
 static void published_figures_have_values(void **state)
 {
-    static const char *const names[] = {"baseline",    "concurrency", "scaling", "cache",
-                                        "percentiles", "connections", "threads", "logging"};
-    size_t counts[] = {2, 20, 10, 2, 36, 5, 28, 2};
+    static const char *const names[] = {"baseline", "concurrency", "scaling",
+                                        "cache",    "percentiles", "connections",
+                                        "threads",  "logging",     "endurance"};
+    size_t counts[] = {2, 20, 10, 2, 37, 5, 36, 6, 10};
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
         const struct published *one = published_next(names[i], NULL);
 
         for (; one != NULL; one = published_next(names[i], one), counts[i]--)
-            assert_true(one->value > 0);
+            assert_true(one->value > 0 || isnan(one->value) || one->label != NULL);
         assert_int_equal(counts[i], 0);
     }
+}
+
+/* What is not a measure has its own label and unit; without a published value there is no ratio. */
+static void published_values_have_their_unit(void **state)
+{
+    static const struct published_own values = {
+        {{"Square, 1 threads, 20 connections", {{[MEASURE_RATE] = 5000}}}},
+        1,
+        {{"log off", "RSS", 3.2e6}},
+        1};
+    struct document *findings = example();
+    char *text;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    (void)state;
+    findings_add_published(findings, "logging", &values);
+    findings_add_published(findings, "threads", &values);
+    assert_int_equal(document_write_html(out, findings), 0);
+    fclose(out);
+    check_has(text, "<td>log off<td>RSS<td>1.6 MB<td>3.2 MB<td>2\n");
+    check_has(text, "<td>log full<td>RSS<td>18.0 MB<td>-<td>-\n");
+    check_has(text, "<td>Square, 1 threads, 20 connections<td>requests/s<td>-<td>5,000<td>-\n");
+    free(text);
+    document_free(findings);
 }
 
 int main(void)
@@ -199,6 +225,7 @@ int main(void)
         cmocka_unit_test(summary_counts_verdicts),
         cmocka_unit_test(published_figures_are_found_by_experiment),
         cmocka_unit_test(published_figures_have_values),
+        cmocka_unit_test(published_values_have_their_unit),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
