@@ -159,13 +159,34 @@ static int keep(struct lab *lab, const struct observed *run, struct effects *eff
     return 0;
 }
 
-static double median_of(const struct effects *effects, enum effect of)
+static struct interval interval_of(const struct effects *effects, enum effect of)
 {
     double values[ROUNDS_MOST];
 
     for (uint32_t i = 0; i < effects->rounds; i++)
         values[i] = effects->value[of][i];
-    return statistics_median(values, effects->rounds);
+    return statistics_interval(values, effects->rounds);
+}
+
+static double median_of(const struct effects *effects, enum effect of)
+{
+    return interval_of(effects, of).median;
+}
+
+/* "1.2 ms (800 us to 1.9 ms)": the worst p99 with its interval. */
+static char *write_worst(char *text, size_t size, const struct effects *effects)
+{
+    struct interval worst = interval_of(effects, P99_WORST);
+    char median[UNITS_TEXT], low[UNITS_TEXT], high[UNITS_TEXT];
+
+    units_format_ns(median, sizeof(median), worst.median);
+    if (isnan(worst.low) || isnan(worst.high))
+        snprintf(text, size, "%s", median);
+    else
+        snprintf(text, size, "%s (%s to %s with 95%% confidence)", median,
+                 units_format_ns(low, sizeof(low), fmax(worst.low, 0)),
+                 units_format_ns(high, sizeof(high), worst.high));
+    return text;
 }
 
 /* ---- Rounds ---- */
@@ -271,17 +292,15 @@ static void put_plot(struct document *findings, const struct effects *all, const
 /* Compares with rounds without an event, which show the noise of the machine. */
 static void explain(struct document *findings, const struct effects *all, size_t event)
 {
-    double worst = median_of(&all[event], P99_WORST);
-    double usual = median_of(&all[NO_EVENT], P99_WORST);
     double lowest = median_of(&all[event], RATE_LOWEST) / median_of(&all[event], RATE_BEFORE);
     double quiet = median_of(&all[NO_EVENT], RATE_LOWEST) / median_of(&all[NO_EVENT], RATE_BEFORE);
-    char one[UNITS_TEXT], other[UNITS_TEXT];
+    char one[LAB_BETWEEN], other[LAB_BETWEEN];
 
     findings_add(findings, FINDINGS_LESSON,
                  "%s: the p99 of the worst 100 ms is %s (without an event: %s); the rate drops to "
                  "%.0f%% (without: %.0f%%); failed requests: %.0f.",
-                 events[event].name, units_format_ns(one, sizeof(one), worst),
-                 units_format_ns(other, sizeof(other), usual), lowest * 100, quiet * 100,
+                 events[event].name, write_worst(one, sizeof(one), &all[event]),
+                 write_worst(other, sizeof(other), &all[NO_EVENT]), lowest * 100, quiet * 100,
                  median_of(&all[event], ERRORS));
 }
 

@@ -3,8 +3,11 @@
  * how evenly connections are spread over threads, with balancing and without.
  */
 #include "loadgen/lab/rounds.h"
+#include "loadgen/lab/verdict.h"
 
 #include "common/units.h"
+
+#include "loadgen/stats/statistics.h"
 
 #include <math.h>
 #include <sched.h>
@@ -16,6 +19,14 @@ static const char *const functions[][2] = {{"Fibonacci", "/arithmetic/fibonacci?
 static const uint32_t threads[] = {1, 6, 12};
 static const uint32_t connections[] = {10, 20, 40, 80};
 static const uint32_t offload[] = {1, 2, 4, 8};
+
+/* The same function with more and more CPU time. */
+static const struct {
+    const char *name, *path;
+} levels[] = {{"no work", "/arithmetic/square?n=7"},
+              {"1 ms", "/arithmetic/square?n=7&work=1ms"},
+              {"4 ms", "/arithmetic/square?n=7&work=4ms"}};
+static const uint32_t level_connections[] = {1, 2, 4, 10, 40};
 
 enum {
     FUNCTIONS = ARRAY_LENGTH(functions),
@@ -29,7 +40,10 @@ enum {
     SPREAD_CONNECTIONS = 100,
     SPREAD_MS = 4000,   /* balancing acts within two or three seconds */
     SPREAD_TRIALS = 10, /* the maximum, in trial durations */
-    ALL = GRID + OFFLOAD + SPREADS,
+    LEVELS = ARRAY_LENGTH(levels),
+    LEVEL_STEPS = ARRAY_LENGTH(level_connections),
+    WORK = LEVELS * LEVEL_STEPS,
+    ALL = GRID + OFFLOAD + WORK + SPREADS,
     WORK_US = 2000,
 };
 
@@ -121,23 +135,47 @@ static double mean_rate(struct point *grid, size_t thread)
     return sum / (FUNCTIONS * STEPS);
 }
 
+/* The rounds' ratios of the mean rates of two numbers of threads. */
+static struct interval grid_ratio(struct point *grid, size_t over, size_t under)
+{
+    uint32_t rounds = grid->rounds < POINT_ROUNDS ? grid->rounds : POINT_ROUNDS;
+    double ratios[POINT_ROUNDS];
+
+    for (uint32_t round = 0; round < rounds; round++) {
+        double sums[2] = {0, 0};
+
+        for (size_t f = 0; f < FUNCTIONS; f++)
+            for (size_t s = 0; s < STEPS; s++) {
+                sums[0] += point_rate(at(grid, f, over, s), round);
+                sums[1] += point_rate(at(grid, f, under, s), round);
+            }
+        ratios[round] = sums[0] / sums[1];
+    }
+    return statistics_interval(ratios, rounds);
+}
+
 static void explain_grid(struct document *findings, struct point *grid)
 {
     size_t best = 0, worst = 0;
-    double gain;
-    char one[UNITS_TEXT], other[UNITS_TEXT];
+    struct interval gain;
+    char one[UNITS_TEXT], other[UNITS_TEXT], confidence[LAB_CONFIDENCE];
 
     for (size_t t = 1; t < THREADS; t++) {
         best = mean_rate(grid, t) > mean_rate(grid, best) ? t : best;
         worst = mean_rate(grid, t) < mean_rate(grid, worst) ? t : worst;
     }
-    gain = mean_rate(grid, best) / mean_rate(grid, worst);
-    findings_add(findings, FINDINGS_LESSON,
+    gain = grid_ratio(grid, best, worst);
+    findings_add(findings,
+                 points_verdict(grid, GRID,
+                                verdict_above(&gain, 1) == FINDINGS_UNDECIDED ? FINDINGS_UNDECIDED
+                                                                              : FINDINGS_LESSON),
                  "On one core, the best number of serving threads is %u (%s requests/s on "
-                 "average), the worst %u (%s): %s",
+                 "average), the worst %u (%s; the best has %s): %s Others published that 6 of 1, "
+                 "6 and 12 are best.",
                  threads[best], lab_number(one, sizeof(one), mean_rate(grid, best)), threads[worst],
                  lab_number(other, sizeof(other), mean_rate(grid, worst)),
-                 gain < WORTH ? "their number hardly matters."
+                 lab_confidence(confidence, sizeof(confidence), &gain),
+                 gain.median < WORTH ? "their number hardly matters."
                  : best == 0
                      ? "one event loop keeps a core busy; more threads only add context switches."
                      : "more threads than cores are better, which event loops do not explain; "
@@ -200,6 +238,108 @@ static void explain_offload(struct document *findings, const struct lab *lab,
                        "idle machine.");
 }
 
+/* ---- Heavier functions ---- */
+
+/* The rate is on its plateau at this share of the maximum. */
+#define PLATEAU 0.95
+
+static struct point *at_level(struct point *points, size_t level, size_t step)
+{
+    return &points[level * LEVEL_STEPS + step];
+}
+
+static int begin_levels(struct lab *lab, struct point *points, struct private_server *server)
+{
+    for (size_t level = 0; level < LEVELS; level++)
+        for (size_t s = 0; s < LEVEL_STEPS; s++) {
+            struct point *point = at_level(points, level, s);
+
+            point_init(lab, point, server, levels[level].path, level_connections[s],
+                       "%s, %u connections", levels[level].name, level_connections[s]);
+            snprintf(point->command, sizeof(point->command), "offload-threads %u", lab->cores);
+            point->plan.duration_ms = (lab->trial_ms + 1) / 2;
+        }
+    return points_measure_often(lab, points, WORK, lab->rounds); /* no percentiles are needed */
+}
+
+static void put_levels(struct document *findings, struct point *points, enum measure measure)
+{
+    const char *const heads[] = {"connections", levels[0].name, levels[1].name, levels[2].name,
+                                 NULL};
+    bool rate = measure == MEASURE_RATE;
+
+    findings_table(findings,
+                   rate ? "CPU time per request: requests/s, all cores"
+                        : "CPU time per request: mean response time, all cores",
+                   heads);
+    for (size_t s = 0; s < LEVEL_STEPS; s++) {
+        document_row(findings, DOCUMENT_NORMAL);
+        document_cell(findings, "%u", level_connections[s]);
+        for (size_t level = 0; level < LEVELS; level++)
+            if (rate)
+                point_cell_rate(findings, at_level(points, level, s));
+            else
+                point_cell(findings, at_level(points, level, s), measure);
+    }
+}
+
+static void plot_levels(struct document *findings, struct point *points)
+{
+    document_plot(findings, "Requests per second by connections and CPU time per request",
+                  (struct plot_axis){true, axis_count}, (struct plot_axis){true, axis_rate});
+    for (size_t level = 0; level < LEVELS; level++) {
+        document_line(findings, levels[level].name, false);
+        for (size_t s = 0; s < LEVEL_STEPS; s++) {
+            struct interval rate = point_interval(at_level(points, level, s), MEASURE_RATE);
+
+            document_point_between(findings, level_connections[s], rate.median, rate.low,
+                                   rate.high);
+        }
+    }
+}
+
+/* The fewest connections on the plateau. */
+static uint32_t saturation(struct point *points, size_t level)
+{
+    double most = 0;
+    size_t s = 0;
+
+    for (size_t i = 0; i < LEVEL_STEPS; i++)
+        most = fmax(most, point_median(at_level(points, level, i), MEASURE_RATE));
+    while (s < LEVEL_STEPS - 1 &&
+           point_median(at_level(points, level, s), MEASURE_RATE) < PLATEAU * most)
+        s++;
+    return level_connections[s];
+}
+
+/* The mean response time with the most connections minus that with one, us. */
+static double added_time(struct point *points, size_t level)
+{
+    return point_median(at_level(points, level, LEVEL_STEPS - 1), MEASURE_MEAN) -
+           point_median(at_level(points, level, 0), MEASURE_MEAN);
+}
+
+static void explain_levels(struct document *findings, struct point *points)
+{
+    uint32_t light = saturation(points, 0), middle = saturation(points, 1);
+    uint32_t heavy = saturation(points, LEVELS - 1);
+    bool sooner = heavy <= middle && middle <= light && heavy < light;
+    char a[UNITS_TEXT], b[UNITS_TEXT], c[UNITS_TEXT];
+
+    findings_add(findings, points_verdict(points, WORK, FINDINGS_LESSON),
+                 "The rate rises to a plateau: with %s per request it is reached with %u "
+                 "connections, with %s with %u, with %s with %u. Heavier functions %s sooner; "
+                 "others published that they do.",
+                 levels[0].name, light, levels[1].name, middle, levels[2].name, heavy,
+                 sooner ? "saturate" : "do not saturate");
+    findings_add(findings, FINDINGS_LESSON,
+                 "From 1 to %u connections the mean response time grows by %s (%s), %s (%s) and "
+                 "%s (%s): beyond the plateau each connection waits for the work of all others.",
+                 level_connections[LEVEL_STEPS - 1], lab_time(a, sizeof(a), added_time(points, 0)),
+                 levels[0].name, lab_time(b, sizeof(b), added_time(points, 1)), levels[1].name,
+                 lab_time(c, sizeof(c), added_time(points, LEVELS - 1)), levels[2].name);
+}
+
 /* ---- Balancing ---- */
 
 static int begin_spread(struct lab *lab, struct point *points, struct private_server *server)
@@ -213,7 +353,7 @@ static int begin_spread(struct lab *lab, struct point *points, struct private_se
         snprintf(points[i].command, sizeof(points[i].command), "balance %s", switches[i]);
         points[i].plan.duration_ms = most_ms < SPREAD_MS ? most_ms : SPREAD_MS;
     }
-    return points_measure(lab, points, SPREADS);
+    return points_measure_often(lab, points, SPREADS, lab->quick ? 1 : lab->rounds);
 }
 
 static void put_spread(struct document *findings, const struct point *points)
@@ -268,14 +408,19 @@ int experiment_threads(struct lab *lab, struct document *findings)
     private_server_use_core(one_core, first_core());
     if (lab_start(lab, one_core, options) != 0 || begin_grid(lab, grid, one_core) != 0 ||
         begin_offload(lab, grid + GRID, all_cores) != 0 ||
-        begin_spread(lab, grid + GRID + OFFLOAD, spread) != 0)
+        begin_levels(lab, grid + GRID + OFFLOAD, all_cores) != 0 ||
+        begin_spread(lab, grid + GRID + OFFLOAD + WORK, spread) != 0)
         return -1;
     record_grid(lab, grid);
     for (size_t f = 0; f < FUNCTIONS; f++)
         put_grid(findings, grid, f);
     put_offload(findings, grid + GRID);
-    put_spread(findings, grid + GRID + OFFLOAD);
+    put_levels(findings, grid + GRID + OFFLOAD, MEASURE_RATE);
+    put_levels(findings, grid + GRID + OFFLOAD, MEASURE_MEAN);
+    plot_levels(findings, grid + GRID + OFFLOAD);
+    put_spread(findings, grid + GRID + OFFLOAD + WORK);
     explain_grid(findings, grid);
+    explain_levels(findings, grid + GRID + OFFLOAD);
     explain_offload(findings, lab, grid + GRID);
     points_add_cautions(findings, grid, ALL);
     return 0;
