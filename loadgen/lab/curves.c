@@ -91,8 +91,9 @@ void curve_explain(struct document *findings, const struct curve *curve)
     const struct point *first = &curve->points[0], *last = &curve->points[curve->count - 1];
     const struct point *peak = curve_peak(curve);
     struct interval of_peak = point_rate_ratio(last, peak), rates = point_rate_ratio(last, first);
-    double times = point_median(last, MEASURE_MEAN) / point_median(first, MEASURE_MEAN);
-    char most[LAB_BETWEEN], confidence[LAB_CONFIDENCE], core[UNITS_TEXT];
+    struct interval times = point_ratio(last, first, MEASURE_MEAN);
+    char most[LAB_BETWEEN], confidence[LAB_CONFIDENCE], of_times[LAB_CONFIDENCE];
+    char core[UNITS_TEXT];
 
     findings_add(findings, FINDINGS_LESSON,
                  "%s: the maximum rate is %s requests/s with %u connections; with %u connections "
@@ -103,9 +104,10 @@ void curve_explain(struct document *findings, const struct curve *curve)
     findings_add(
         findings, FINDINGS_LESSON,
         "%s: with %.3g times the connections, the rate is %.2f times (%s) and the mean latency "
-        "%.3g times as high%s",
+        "%.3g times (%s) as high%s",
         curve->name, (double)last->plan.connections / first->plan.connections, rates.median,
-        lab_confidence(confidence, sizeof(confidence), &rates), times,
+        lab_confidence(confidence, sizeof(confidence), &rates), times.median,
+        lab_confidence(of_times, sizeof(of_times), &times),
         rates.median < 2
             ? ": additional connections only wait (Little's law: latency = connections / rate)."
             : ".");

@@ -217,7 +217,8 @@ static void put_offload(struct document *findings, const struct point *points)
 static void explain_offload(struct document *findings, const struct lab *lab,
                             const struct point *points)
 {
-    double most = lab->cores * 1e6 / WORK_US, one = point_median(&points[0], MEASURE_RATE);
+    double most = lab->cores * 1e6 / WORK_US;
+    char one[LAB_BETWEEN], other[LAB_BETWEEN];
     size_t enough = 0;
 
     for (size_t i = 1; i < OFFLOAD; i++)
@@ -226,10 +227,11 @@ static void explain_offload(struct document *findings, const struct lab *lab,
             enough = i;
     findings_add(findings, FINDINGS_LESSON,
                  "With 2 ms of CPU time per request, %u core%s can serve at most %.0f requests/s. "
-                 "One offload thread serves %.0f, %u serve %.0f, and more add less than 5 %%.",
-                 lab->cores, lab->cores == 1 ? "" : "s", most, one, offload[enough],
-                 point_median(&points[enough], MEASURE_RATE));
-    findings_add(findings, FINDINGS_LESSON, "%s",
+                 "One offload thread serves %s, %u serve %s, and more add less than 5 %%.",
+                 lab->cores, lab->cores == 1 ? "" : "s", most,
+                 point_between(one, &points[0], MEASURE_RATE), offload[enough],
+                 point_between(other, &points[enough], MEASURE_RATE));
+    findings_add(findings, points_verdict(points, OFFLOAD, FINDINGS_LESSON), "%s",
                  enough > 0 && offload[enough] <= lab->cores
                      ? "More threads help computing up to the number of cores."
                  : enough == 0
@@ -312,11 +314,16 @@ static uint32_t saturation(struct point *points, size_t level)
     return level_connections[s];
 }
 
-/* The mean response time with the most connections minus that with one, us. */
-static double added_time(struct point *points, size_t level)
+/* The mean response time with the most connections over that with one. */
+static char *write_growth(char *text, size_t size, struct point *points, size_t level)
 {
-    return point_median(at_level(points, level, LEVEL_STEPS - 1), MEASURE_MEAN) -
-           point_median(at_level(points, level, 0), MEASURE_MEAN);
+    struct interval growth = point_ratio(at_level(points, level, LEVEL_STEPS - 1),
+                                         at_level(points, level, 0), MEASURE_MEAN);
+    char confidence[LAB_CONFIDENCE];
+
+    snprintf(text, size, "%.3g times with %s (%s)", growth.median, levels[level].name,
+             lab_confidence(confidence, sizeof(confidence), &growth));
+    return text;
 }
 
 static void explain_levels(struct document *findings, struct point *points)
@@ -324,7 +331,7 @@ static void explain_levels(struct document *findings, struct point *points)
     uint32_t light = saturation(points, 0), middle = saturation(points, 1);
     uint32_t heavy = saturation(points, LEVELS - 1);
     bool sooner = heavy <= middle && middle <= light && heavy < light;
-    char a[UNITS_TEXT], b[UNITS_TEXT], c[UNITS_TEXT];
+    char a[2 * LAB_CONFIDENCE], b[2 * LAB_CONFIDENCE], c[2 * LAB_CONFIDENCE];
 
     findings_add(findings, points_verdict(points, WORK, FINDINGS_LESSON),
                  "The rate rises to a plateau: with %s per request it is reached with %u "
@@ -333,11 +340,11 @@ static void explain_levels(struct document *findings, struct point *points)
                  levels[0].name, light, levels[1].name, middle, levels[2].name, heavy,
                  sooner ? "saturate" : "do not saturate");
     findings_add(findings, FINDINGS_LESSON,
-                 "From 1 to %u connections the mean response time grows by %s (%s), %s (%s) and "
-                 "%s (%s): beyond the plateau each connection waits for the work of all others.",
-                 level_connections[LEVEL_STEPS - 1], lab_time(a, sizeof(a), added_time(points, 0)),
-                 levels[0].name, lab_time(b, sizeof(b), added_time(points, 1)), levels[1].name,
-                 lab_time(c, sizeof(c), added_time(points, LEVELS - 1)), levels[2].name);
+                 "From 1 to %u connections the mean response time grows to %s, %s and %s: beyond "
+                 "the plateau each connection waits for the work of all others.",
+                 level_connections[LEVEL_STEPS - 1], write_growth(a, sizeof(a), points, 0),
+                 write_growth(b, sizeof(b), points, 1),
+                 write_growth(c, sizeof(c), points, LEVELS - 1));
 }
 
 /* ---- Balancing ---- */

@@ -101,13 +101,20 @@ struct interval point_cpu_ratio(const struct point *over, const struct point *un
     return statistics_interval(ratios, over->rounds);
 }
 
-struct interval point_rate_ratio(const struct point *over, const struct point *under)
+struct interval point_ratio(const struct point *over, const struct point *under,
+                            enum measure measure)
 {
     double ratios[POINT_ROUNDS];
 
     for (uint32_t i = 0; i < over->rounds; i++)
-        ratios[i] = point_rate(over, i) / point_rate(under, i);
+        ratios[i] = trials_get(over->trials, over->index, i)->value[measure] /
+                    trials_get(under->trials, under->index, i)->value[measure];
     return statistics_interval(ratios, over->rounds);
+}
+
+struct interval point_rate_ratio(const struct point *over, const struct point *under)
+{
+    return point_ratio(over, under, MEASURE_RATE);
 }
 
 enum findings_kind comparison_verdict(const struct comparison *comparison)

@@ -71,6 +71,8 @@ double point_own_median(const struct point *point, enum point_measure measure);
  * same call; within a round the machine's speed is about the same for both.
  */
 struct interval point_cpu_ratio(const struct point *over, const struct point *under);
+struct interval point_ratio(const struct point *over, const struct point *under,
+                            enum measure measure);
 struct interval point_rate_ratio(const struct point *over, const struct point *under);
 
 /*

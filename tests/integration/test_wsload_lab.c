@@ -457,6 +457,44 @@ static void undecided_comparison_gets_more_rounds(void **state)
     check_nothing_left(place);
 }
 
+/* Computes until it is killed, or its parent exits. */
+static pid_t start_hog(void)
+{
+    volatile unsigned counter = 0;
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid > 0)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;)
+        counter++;
+}
+
+static void busy_machine_prevents_verdicts(void **state)
+{
+    enum { HOGS_MAX = 64 };
+    const struct place *place = *state;
+    long hogs = 2 * sysconf(_SC_NPROCESSORS_ONLN);
+    pid_t pids[HOGS_MAX];
+    char *page;
+
+    hogs = hogs < HOGS_MAX ? hogs : HOGS_MAX;
+    for (long i = 0; i < hogs; i++)
+        pids[i] = start_hog();
+    assert_int_equal(run(place, "--quick --duration 50ms --rounds 3 logging"), 0);
+    for (long i = 0; i < hogs; i++) {
+        kill(pids[i], SIGKILL);
+        assert_int_equal(waitpid(pids[i], NULL, 0), pids[i]);
+    }
+    page = read_page(place, "logging");
+    check_page(page);
+    check_has(page, "No verdict on speed: the machine was busy (other programs used ");
+    check_has(page, "<b>Not decided: </b>The CPU time of a log line");
+    free(page);
+    check_nothing_left(place);
+}
+
 static void lab_with_other_settings_is_not_resumed(void **state)
 {
     const struct place *place = *state;
@@ -539,6 +577,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(signal_ends_lab_and_leaves_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(stopped_lab_resumes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(undecided_comparison_gets_more_rounds, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(busy_machine_prevents_verdicts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(lab_with_other_settings_is_not_resumed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(invalid_arguments_get_an_error, set_up, tear_down),
         cmocka_unit_test_setup_teardown(list_names_all_experiments, set_up, tear_down),
