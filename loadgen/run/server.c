@@ -20,7 +20,7 @@
 #include <time.h>
 
 enum {
-    CHECK_TIMEOUT_MS = 1000,
+    CHECK_TIMEOUT_MS = 5000, /* a server thread may get no CPU for a while after its response */
     CHECK_STEP_MS = 10,
     CONTROL_TIMEOUT_MS = 60000,
     CONTROL_STEP_MS = 50,
