@@ -77,7 +77,7 @@ class MetricsServer(SiteServer):
 
     @property
     def metrics_port(self):
-        return self.metrics_ports()[-1]
+        return until(self.metrics_ports, "the event with the address")[-1]
 
     def request(self, path, *lines, method="GET", port=None):
         words = "".join(f"{line}\r\n" for line in lines)

@@ -169,6 +169,7 @@ def full_disk_of_one_host_holds_up_no_other(bench):
         expect_metric(server, "log_lost", 1000)
         expect_metric(server, "log_lines", requests.count - 1000)
         expect(metric(server, "log_dropped"), 0, "dropped lines")
+        until(lambda: "cannot write the access log /dev/full" in server.output(), "the event")
         expect(server.output().count("cannot write the access log /dev/full"), 1, "events")
 
 

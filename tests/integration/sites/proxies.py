@@ -193,7 +193,7 @@ def wrong_proxy_header_closes_the_connection(bench):
 
 @test
 def late_proxy_header_is_timed_out(bench):
-    with proxied_server(bench, "[connections]\nheader_timeout = 1s\n") as server:
+    with proxied_server(bench, "[connections]\nheader_timeout = 3s\n") as server:
         with begin(server, line("192.0.2.7")[:-5]) as stream:
             expect(is_closed(stream), True, "closed")
         until(lambda: total(server, "proxy_failed_timeout") == 1, "counter of timeouts")
@@ -219,7 +219,7 @@ def limits_count_the_named_client(bench):
 def named_client_stays_when_the_connection_moves(bench):
     for dispatch in ("kernel", "master"):
         server = proxied_server(bench, f"[workers]\nprocesses = 2\nthreads = 2\ndispatch = {dispatch}\n"
-                                       "[access /p]\nallow = 192.0.2.0/24\n")
+                                       "[connections]\nheader_timeout = 1h\n[access /p]\nallow = 192.0.2.0/24\n")
         server.put("www/p/f", "file")
         with server:
             streams = [begin(server, line(f"192.0.2.{client}")) for client in range(1, 9)]

@@ -5,7 +5,7 @@ import shutil
 import ssl
 import threading
 
-from harness import Exchange, expect, expect_in, run, test
+from harness import Exchange, expect, expect_in, run, test, until
 
 
 def start_refused(bench, *words, **settings):
@@ -69,7 +69,7 @@ def key_that_others_can_read_is_reported(bench):
     shutil.copy(bench.path("ec.key"), bench.path("open.key"))
     os.chmod(bench.path("open.key"), 0o644)
     with bench.start(tls__key=bench.path("open.key")) as server:
-        expect_in("open.key has mode 0644: other users may use it", server.output(), "the warning")
+        until(lambda: "open.key has mode 0644: other users may use it" in server.output(), "the warning")
 
 
 @test

@@ -66,7 +66,7 @@ static int begin(void **state)
                          .method = "GET",
                          .connections = 1,
                          .streams = 1,
-                         .timeout_ms = 200};
+                         .timeout_ms = 2000}; /* time to begin on a busy machine */
     base = event_base_new();
     return port > 0 && base != NULL &&
                    request_plan_prepare(&request_plan, &plan, why, sizeof(why)) == 0
