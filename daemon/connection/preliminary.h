@@ -7,8 +7,8 @@
 
 #include "daemon/connection/connection.h"
 
-/* Calls the protocol's resume. */
-void preliminary_on_ready(evutil_socket_t fd, short what, void *connection);
+/* Calls resume of the protocol of ARGUMENT, a struct connection. */
+void preliminary_on_ready(evutil_socket_t fd, short what, void *argument);
 
 /* Never called: nothing is read ahead. */
 void preliminary_serve(struct connection *connection, const char *data, size_t length);
