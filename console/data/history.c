@@ -524,55 +524,23 @@ void history_whole(const struct history *history, enum series series, double *va
     fill_series(history, 0, series, values, count);
 }
 
-/* Cursor */
+/* What the seconds and steps have */
 
-struct history_cursor {
-    struct snapshot snapshot;
-    struct model *model;
-    struct past_thread thread[PROCESS_THREADS_MAX];
-    uint32_t thread_count;
-    struct process_table processes;
-};
-
-struct history_cursor *history_cursor_create(void)
+uint32_t history_kept(const struct history *history, size_t back, struct past_thread *threads,
+                      struct process_table *table)
 {
-    struct history_cursor *cursor = calloc(1, sizeof(*cursor));
-
-    if (cursor == NULL)
-        return NULL;
-    cursor->model = model_create();
-    if (cursor->model == NULL) {
-        free(cursor);
-        return NULL;
-    }
-    return cursor;
-}
-
-void history_cursor_destroy(struct history_cursor *cursor)
-{
-    if (cursor == NULL)
-        return;
-    model_destroy(cursor->model);
-    snapshot_release(&cursor->snapshot);
-    free(cursor);
-}
-
-/* Copies what was kept of the threads and processes, unless it is overwritten since. */
-static void take_kept(struct history_cursor *cursor, const struct history *history,
-                      const struct second *second)
-{
-    const struct kept *threads = &second->threads, *processes = &second->processes;
-    struct process_table *table = &cursor->processes;
+    const struct second *second = second_at(history, history->next - 1 - back);
+    const struct kept *kept = &second->threads, *processes = &second->processes;
 
     table->time_ns = second->sample.time_ns;
     table->shortage = second->shortage;
-    table->count = table->thread_count = cursor->thread_count = 0;
-    for (uint32_t i = 0; i < threads->count && i < PROCESS_THREADS_MAX &&
-                         threads->from + THREADS_KEPT >= history->thread_next;
+    table->count = table->thread_count = 0;
+    for (uint32_t i = 0; i < kept->count && i < PROCESS_THREADS_MAX &&
+                         kept->from + THREADS_KEPT >= history->thread_next;
          i++) {
-        const struct past_thread *past = &history->thread[(threads->from + i) % THREADS_KEPT];
+        const struct past_thread *past = &history->thread[(kept->from + i) % THREADS_KEPT];
 
-        cursor->thread[cursor->thread_count++] = *past;
+        threads[i] = *past;
         table->thread[table->thread_count++] =
             (struct thread_usage){.tid = past->tid, .cores = past->cores};
     }
@@ -580,161 +548,19 @@ static void take_kept(struct history_cursor *cursor, const struct history *histo
                          processes->from + PROCESSES_KEPT >= history->process_next;
          i++)
         table->process[table->count++] = history->process[(processes->from + i) % PROCESSES_KEPT];
+    return table->thread_count;
 }
 
-static uint32_t state_of_letter(const struct server *server, char letter)
+bool history_step(const struct history *history, size_t *back, const struct sample_copy **sample,
+                  const struct sample_copy **before)
 {
-    for (uint32_t state = 0; state < server->state_count; state++)
-        if (server->states[state].letter == letter)
-            return state;
-    return THREAD_STATE_NONE;
-}
-
-static const struct thread_sample *thread_in_slot(const struct snapshot *present, uint32_t slot)
-{
-    for (uint32_t i = 0; i < present->thread_count; i++)
-        if (present->threads[i].slot == slot)
-            return &present->threads[i];
-    return NULL;
-}
-
-static void add_thread(struct history_cursor *cursor, const struct snapshot *present, uint32_t slot,
-                       char letter)
-{
-    struct snapshot *then = &cursor->snapshot;
-    const struct thread_sample *now = thread_in_slot(present, slot);
-    struct thread_sample *thread = &then->threads[then->thread_count++];
-
-    *thread = (struct thread_sample){.slot = slot, .worker = SEGMENT_NO_WORKER};
-    if (now != NULL) {
-        thread->worker = now->worker;
-        thread->thread = now->thread;
-    }
-    for (uint32_t i = 0; i < cursor->thread_count; i++)
-        if (cursor->thread[i].slot == slot) {
-            thread->worker = cursor->thread[i].worker;
-            thread->thread = cursor->thread[i].thread;
-            thread->activity.tid = cursor->thread[i].tid;
-        }
-    thread->activity.state = state_of_letter(&then->server, letter);
-    thread->activity.since_ns = then->time_ns;
-}
-
-static const struct worker_sample *worker_in_slot(const struct snapshot *present, uint32_t slot)
-{
-    for (uint32_t i = 0; i < present->worker_count; i++)
-        if (present->workers[i].slot == slot)
-            return &present->workers[i];
-    return NULL;
-}
-
-/* The workers that were kept; without any, those of PRESENT. Their counters stay zero. */
-static void describe_workers(struct history_cursor *cursor, const struct snapshot *present)
-{
-    const struct process_table *table = &cursor->processes;
-    struct snapshot *then = &cursor->snapshot;
-
-    then->worker_count = 0;
-    for (uint32_t i = 0; i < table->count && then->worker_count < then->worker_room; i++) {
-        const struct process_usage *process = &table->process[i];
-        const struct worker_sample *now = worker_in_slot(present, process->slot);
-
-        if (process->role == ROLE_WORKER)
-            then->workers[then->worker_count++] = (struct worker_sample){
-                .slot = process->slot,
-                .pid = process->pid,
-                .state = WORKER_SERVING,
-                .started_ns = now != NULL && now->pid == process->pid ? now->started_ns : 0};
-    }
-    for (uint32_t i = 0; i < present->worker_count && table->count == 0; i++)
-        then->workers[then->worker_count++] =
-            (struct worker_sample){.slot = present->workers[i].slot,
-                                   .pid = present->workers[i].pid,
-                                   .state = present->workers[i].state,
-                                   .started_ns = present->workers[i].started_ns};
-}
-
-/* Fills what the history does not record from PRESENT. Wanted numbers stay zero. */
-static void describe(struct snapshot *then, const struct snapshot *present,
-                     const struct sample_copy *sample)
-{
-    uint64_t ago_ns = present->wall_ns > sample->time_ns ? present->wall_ns - sample->time_ns : 0;
-
-    then->server = present->server;
-    then->dispatch_master = present->dispatch_master;
-    then->wall_ns = sample->time_ns;
-    then->time_ns = present->time_ns > ago_ns ? present->time_ns - ago_ns : 0;
-    then->log_level = present->log_level;
-    memcpy(then->sums, sample->values, sizeof(then->sums));
-}
-
-static int make_room(struct history_cursor *cursor, const struct snapshot *present)
-{
-    struct snapshot *then = &cursor->snapshot;
-
-    if (then->thread_room == present->thread_room && then->worker_room == present->worker_room)
-        return 0;
-    snapshot_release(then);
-    then->threads = calloc(present->thread_room, sizeof(*then->threads));
-    then->workers = calloc(present->worker_room, sizeof(*then->workers));
-    if (then->threads == NULL || then->workers == NULL) {
-        snapshot_release(then);
-        return -1;
-    }
-    then->thread_room = present->thread_room;
-    then->worker_room = present->worker_room;
-    return 0;
-}
-
-/* Of a step only the sums and the latency are known. */
-static void show_step(struct history_cursor *cursor, const struct history *history,
-                      const struct snapshot *present, const struct step *step)
-{
-    const struct second nothing = {.present = false};
-
-    describe(&cursor->snapshot, present, sample_of(history, step));
-    take_kept(cursor, history, &nothing);
-    cursor->snapshot.worker_count = cursor->snapshot.thread_count = 0;
-    model_take_past(cursor->model, &cursor->snapshot, sample_before(history, step),
-                    sample_of(history, step), NULL, 0);
-}
-
-size_t history_cursor_set(struct history_cursor *cursor, const struct history *history,
-                          const struct snapshot *present, size_t back)
-{
-    const struct sample_copy *sample, *before;
-    const char *letters;
-    struct snapshot *then = &cursor->snapshot;
     const struct step *step =
-        back >= history_length(history) ? step_from(history, time_back(history, back)) : NULL;
+        *back >= history_length(history) ? step_from(history, time_back(history, *back)) : NULL;
 
-    if (step != NULL && make_room(cursor, present) == 0) {
-        show_step(cursor, history, present, step);
-        return back_of_step(history, step);
-    }
-    if (back >= history_length(history))
-        back = history_length(history) > 0 ? history_length(history) - 1 : 0;
-    while (back > 0 && !history_second(history, back, &sample, &letters, &before))
-        back--;
-    if (back == 0 || make_room(cursor, present) != 0)
-        return 0;
-    describe(then, present, sample);
-    take_kept(cursor, history, second_at(history, history->next - 1 - back));
-    describe_workers(cursor, present);
-    then->thread_count = 0;
-    for (uint32_t slot = 0; slot < then->thread_room && slot < HISTORY_LETTERS; slot++)
-        if (letters[slot] != '\0')
-            add_thread(cursor, present, slot, letters[slot]);
-    model_take_past(cursor->model, then, before, sample, cursor->thread, cursor->thread_count);
-    return back;
-}
-
-const struct model *history_cursor_model(const struct history_cursor *cursor)
-{
-    return cursor->model;
-}
-
-const struct process_table *history_cursor_processes(const struct history_cursor *cursor)
-{
-    return &cursor->processes;
+    if (step == NULL)
+        return false;
+    *sample = sample_of(history, step);
+    *before = sample_before(history, step);
+    *back = back_of_step(history, step);
+    return true;
 }

@@ -1,7 +1,6 @@
 /*
  * The last 15 minutes second by second, from the history section of the segment, and 24 hours in
- * steps of 10 s, as long as the console runs: rings that all graphs are drawn from, and a cursor on a
- * second or a step. Pure; the console's only thread.
+ * steps of 10 s, as long as the console runs: rings that all graphs are drawn from. Pure; the console's only thread.
  */
 #ifndef CONSOLE_HISTORY_H
 #define CONSOLE_HISTORY_H
@@ -124,27 +123,17 @@ void history_whole(const struct history *history, enum series series, double *va
 size_t history_back_of(const struct history *history, uint64_t time_ns);
 
 /*
- * A cursor provides one second of the history as a snapshot and a model: sums, one state letter per
- * thread slot, latency, and what history_add_threads() kept. The description of the server, and the
- * worker of each slot where nothing was kept, come from the current snapshot.
+ * Copies what history_add_threads() kept of the second that is BACK seconds before the newest one, unless
+ * it is overwritten since: THREADS has PROCESS_THREADS_MAX places. Returns their number.
  */
-struct history_cursor;
-
-struct history_cursor *history_cursor_create(void);
-void history_cursor_destroy(struct history_cursor *cursor);
+uint32_t history_kept(const struct history *history, size_t back, struct past_thread *threads,
+                      struct process_table *table);
 
 /*
- * Moves to the second or the step BACK seconds before the newest second; if that is in a gap, to the
- * first one after the gap. Returns how many seconds back that is; 0: there is none, and the model is not
- * valid.
+ * The step at *BACK seconds before the newest second, if that is beyond the seconds: its counters, and
+ * those of the step before (NULL: there is none of the same daemon). Stores in *BACK where it ends.
  */
-size_t history_cursor_set(struct history_cursor *cursor, const struct history *history,
-                          const struct snapshot *present, size_t back);
-
-/* Valid until the next push to the history. */
-const struct model *history_cursor_model(const struct history_cursor *cursor);
-
-/* The processes, and the CPU time of the threads; empty if they were not kept. Valid like that. */
-const struct process_table *history_cursor_processes(const struct history_cursor *cursor);
+bool history_step(const struct history *history, size_t *back, const struct sample_copy **sample,
+                  const struct sample_copy **before);
 
 #endif
