@@ -7,6 +7,6 @@
 
 /* Each prints ANSWER, whose texts are escaped already; members may be missing or of another type. COMMAND is not used. */
 void answer_print_certificates(const char *command, const json_t *answer, FILE *out);
-void answer_print_renewal(const char *command, const json_t *answer, FILE *out);
+void answer_print_acme(const char *command, const json_t *answer, FILE *out);
 
 #endif

@@ -528,7 +528,7 @@ static const struct {
                 {"offload-threads", print_offload_threads},
                 {"post-mortem", print_post_mortem},
                 {"certificates", answer_print_certificates},
-                {"acme", answer_print_renewal}};
+                {"acme", answer_print_acme}};
 
 /* Replaces each string in VALUE by its escaped form. */
 static void escape_strings(json_t *value)

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum when { ANY, FEWER, MORE, ALL, NOW, OFF, BLOCK };
+enum when { ANY, FEWER, MORE, ALL, NOW, ROLLOVER, OFF, BLOCK };
 enum by { RETURN, LETTER };
 
 static const struct confirmation {
@@ -83,6 +83,8 @@ static bool is_invalid(const struct request *request)
 
     if (strcmp(command, "limit-client") == 0)
         return request->count < 3;
+    if (strcmp(command, "acme") == 0)
+        return request->count != (strcmp(argument(request), "rollover") == 0 ? 2 : 3);
     if (request->tunable == TUNABLE_COUNT && !of_worker)
         return false;
     if (request->count < 2 || strcmp(argument(request), "all") == 0)
@@ -108,6 +110,8 @@ static bool applies(const struct confirmation *confirmation, const struct reques
         return strcmp(argument(request), "all") == 0;
     case NOW:
         return strcmp(argument(request), "now") == 0;
+    case ROLLOVER:
+        return strcmp(argument(request), "rollover") == 0;
     case OFF:
         return request->count > 2 && strcmp(request->words[2], "off") == 0;
     case BLOCK:

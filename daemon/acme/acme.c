@@ -1,10 +1,10 @@
 #include "daemon/acme/acme.h"
 
+#include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
+#include "daemon/acme/account.h"
 #include "daemon/acme/certificate.h"
-#include "daemon/acme/credentials.h"
-#include "daemon/acme/jws.h"
 #include "daemon/acme/state.h"
 #include "daemon/base/events.h"
 #include "daemon/base/signals.h"
@@ -30,10 +30,13 @@ struct acme {
     struct link *link;
     struct http_client *http;
     struct authority authority;
+    struct account account;
     struct certificates_owner owner;
     struct certificate *certificate;
     size_t count;
     int lock;
+    uint32_t key_change; /* the last one that the master requested and has ended */
+    uint64_t decide_ns;  /* when to ask the authority which key is the account's, monotonic */
 };
 
 /* The sandbox */
@@ -87,63 +90,10 @@ static int enter_sandbox(const struct acme *acme)
 
 /* The account */
 
-/* Reads the key of the account, or makes one. */
-static int read_account_key(struct acme *acme)
-{
-    char *text = state_read(acme->owner.directory, "account.key");
-    int failed = 0;
-
-    EVP_PKEY_free(acme->authority.key);
-    acme->authority.key = NULL;
-    if (text != NULL)
-        acme->authority.key = credentials_key_read(text);
-    else if (errno != ENOENT)
-        return -1;
-    if (text == NULL) {
-        acme->authority.key = credentials_new_key(ACME_KEY_P256);
-        text = acme->authority.key != NULL ? credentials_key_text(acme->authority.key) : NULL;
-        errno = ENOMEM;
-        failed = text != NULL ? state_write(acme->owner.directory, "account.key", text) : -1;
-    }
-    if (text != NULL)
-        OPENSSL_cleanse(text, strlen(text));
-    free(text);
-    return failed;
-}
-
-/* The account's URL, if it is at this authority and not only the key's. */
-static void read_account_url(struct acme *acme)
-{
-    json_t *json = state_read_json(acme->owner.directory, "account.json");
-
-    if (json != NULL && strcmp(authority_text(json, "directory"), acme->authority.directory) == 0)
-        snprintf(acme->authority.account, sizeof(acme->authority.account), "%s",
-                 authority_text(json, "url"));
-    json_decref(json);
-}
-
-static int open_account(struct acme *acme)
-{
-    if (read_account_key(acme) != 0) {
-        link_log(acme->link, LEVEL_ERROR, "%s/account.key: %s", acme->setup->config->acme_state_dir,
-                 strerror(errno));
-        return -1;
-    }
-    if (acme->authority.key == NULL ||
-        jws_thumbprint(acme->authority.key, acme->owner.thumbprint) != 0) {
-        link_log(acme->link, LEVEL_ERROR,
-                 "%s/account.key is no private key of kind p256: remove it to make another account",
-                 acme->setup->config->acme_state_dir);
-        return -1;
-    }
-    read_account_url(acme);
-    return 0;
-}
-
 /* Until there is space for the files, or the administrator has removed what is wrong. */
 static int await_account(struct acme *acme)
 {
-    while (open_account(acme) != 0)
+    while (account_load(&acme->account) != 0)
         if (!link_wait(acme->link, IDLE_S * 1000))
             return -1;
     return 0;
@@ -212,6 +162,39 @@ static int make_certificates(struct acme *acme)
     return 0;
 }
 
+/* Ends a change of the key that an earlier process began, or one without an answer. */
+static void decide_key(struct acme *acme)
+{
+    uint64_t now_ns = clock_monotonic_ns();
+
+    if (acme->account.next == NULL || now_ns < acme->decide_ns)
+        return;
+    acme->decide_ns = now_ns + acme->setup->config->acme_retry * NS_PER_MS;
+    if (account_open(&acme->account) != 0 && link_pulse(acme->link))
+        link_log(acme->link, LEVEL_WARN, "it is not known which key the account has: %s",
+                 acme->authority.why);
+}
+
+/* Changes the key of the account if the master has requested it. */
+static void handle_account(struct acme *acme)
+{
+    uint32_t requested = link_key_change(acme->link);
+    int failed;
+
+    if (requested == acme->key_change) {
+        decide_key(acme);
+        return;
+    }
+    failed = account_change_key(&acme->account);
+    if (!link_pulse(acme->link)) /* the server stops */
+        return;
+    acme->key_change = requested;
+    if (failed != 0)
+        link_log(acme->link, LEVEL_WARN, "the key of the account is not replaced: %s",
+                 acme->authority.why);
+    link_report_key_change(acme->link, requested, failed != 0 ? acme->authority.why : "");
+}
+
 /* Requests what is due. */
 static void handle(struct acme *acme, struct certificate *certificate)
 {
@@ -231,19 +214,20 @@ static void run(struct acme *acme)
     bool ended = false;
 
     while (!ended) {
+        handle_account(acme);
         for (size_t i = 0; i < acme->count && !ended; i++) {
             handle(acme, &acme->certificate[i]);
             ended = !link_pulse(acme->link);
         }
         if (!ended)
-            ended = !link_wait_for_renewal(acme->link, CLOCK_MS);
+            ended = !link_wait_for_request(acme->link, CLOCK_MS);
     }
 }
 
 static void free_all(struct acme *acme)
 {
     free(acme->certificate);
-    EVP_PKEY_free(acme->authority.key);
+    account_free(&acme->account);
     http_client_free(acme->http);
     link_free(acme->link);
 }
@@ -259,6 +243,7 @@ int acme_run(const struct acme_setup *setup)
     signals_ignore_in_child();
     acme.authority.directory = config_acme_directory(setup->config);
     acme.owner.authority = &acme.authority;
+    acme.owner.account = &acme.account;
     failed = load(&acme, why, sizeof(why));
     if (enter_sandbox(&acme) != 0)
         return EXIT_FAILURE;
@@ -272,6 +257,10 @@ int acme_run(const struct acme_setup *setup)
         return EXIT_FAILURE;
     }
     acme.authority.http = acme.http;
+    acme.account = (struct account){.config = setup->config,
+                                    .directory = acme.owner.directory,
+                                    .link = acme.link,
+                                    .authority = &acme.authority};
     if (take_lock(&acme) == 0 && await_account(&acme) == 0 && make_certificates(&acme) == 0)
         run(&acme);
     free_all(&acme);

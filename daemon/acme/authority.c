@@ -142,8 +142,8 @@ int authority_open(struct authority *authority)
              take_url(authority, answer.json, "newAccount", authority->new_account) != 0 ||
              take_url(authority, answer.json, "newOrder", authority->new_order) != 0)
         failed = -1;
-    else
-        take_optional_url(answer.json, "renewalInfo", authority->renewal_info);
+    take_optional_url(answer.json, "renewalInfo", authority->renewal_info);
+    take_optional_url(answer.json, "keyChange", authority->key_change);
     authority_answer_free(&answer);
     return failed;
 }
@@ -251,4 +251,55 @@ int authority_register(struct authority *authority, const char *email)
                ? 0
                : authority_fail(authority, "%.100s answers without the URL of the account",
                                 authority->new_account);
+}
+
+int authority_find_account(struct authority *authority, EVP_PKEY *key, char url[AUTHORITY_URL_MAX])
+{
+    EVP_PKEY *own = authority->key;
+    json_t *payload = json_pack("{s:b}", "onlyReturnExisting", 1);
+    struct authority_answer answer;
+    int failed;
+
+    if (payload == NULL)
+        return authority_fail(authority, "out of memory");
+    authority->account_unknown = false;
+    authority->key = key;
+    failed = authority_post(authority, authority->new_account, payload, &answer);
+    authority->key = own;
+    if (failed != 0)
+        return -1;
+    memcpy(url, answer.location, sizeof(answer.location));
+    authority_answer_free(&answer);
+    return 0;
+}
+
+/* The JWS that the new KEY signs, as a payload for the old one. NULL: out of memory. */
+static json_t *make_key_change(const struct authority *authority, EVP_PKEY *key)
+{
+    const struct jws_header header = {.url = authority->key_change};
+    json_t *old_key = jws_public_key(authority->key), *change, *payload;
+    char *inner;
+
+    if (old_key == NULL)
+        return NULL;
+    change = json_pack("{s:s, s:o}", "account", authority->account, "oldKey", old_key);
+    inner = change != NULL ? jws_sign(key, &header, change) : NULL;
+    payload = inner != NULL ? json_loads(inner, 0, NULL) : NULL;
+    json_decref(change);
+    free(inner);
+    return payload;
+}
+
+int authority_change_key(struct authority *authority, EVP_PKEY *key)
+{
+    json_t *payload = make_key_change(authority, key);
+    struct authority_answer answer;
+
+    authority->status = 0;
+    if (payload == NULL)
+        return authority_fail(authority, "cannot sign a request: out of memory");
+    if (authority_post(authority, authority->key_change, payload, &answer) != 0)
+        return -1;
+    authority_answer_free(&answer);
+    return 0;
 }

@@ -19,8 +19,8 @@ struct authority {
     EVP_PKEY *key;                   /* of the account */
     char account[AUTHORITY_URL_MAX]; /* its URL; "": not known */
     char new_nonce[AUTHORITY_URL_MAX], new_account[AUTHORITY_URL_MAX], new_order[AUTHORITY_URL_MAX];
-    char renewal_info[AUTHORITY_URL_MAX]; /* "": the authority has none */
-    char nonce[HTTP_FIELD_MAX];           /* for the next request; "": none */
+    char key_change[AUTHORITY_URL_MAX], renewal_info[AUTHORITY_URL_MAX]; /* "": it has none */
+    char nonce[HTTP_FIELD_MAX]; /* for the next request; "": none */
     /* Of the last failure. */
     char why[AUTHORITY_WHY];
     uint32_t retry_after_s; /* that the authority requested; 0: none */
@@ -43,6 +43,15 @@ int authority_open(struct authority *authority);
 
 /* Registers the key with EMAIL ("": none), or finds its account; sets authority->account. */
 int authority_register(struct authority *authority, const char *email);
+
+/* Writes the URL of the account with KEY. If there is none, sets account_unknown and fails. */
+int authority_find_account(struct authority *authority, EVP_PKEY *key, char url[AUTHORITY_URL_MAX]);
+
+/*
+ * Has the authority replace the key of the account by KEY; the caller then sets authority->key. After a failure it may
+ * have replaced it: an answer may be lost, and the request then be repeated.
+ */
+int authority_change_key(struct authority *authority, EVP_PKEY *key);
 
 /* GET without a signature. The caller frees ANSWER. */
 int authority_get(struct authority *authority, const char *url, struct authority_answer *answer);

@@ -221,7 +221,7 @@ static int publish(void *context, enum challenge_kind kind, const char *token)
     struct message_acme_challenge challenge = {.name = attempt->certificate->number, .kind = kind};
 
     snprintf(challenge.token, sizeof(challenge.token), "%s", token);
-    snprintf(challenge.thumbprint, sizeof(challenge.thumbprint), "%s", owner->thumbprint);
+    snprintf(challenge.thumbprint, sizeof(challenge.thumbprint), "%s", owner->account->thumbprint);
     if (link_publish(owner->link, &challenge) != 0)
         return -1;
     if (token[0] != '\0')
@@ -246,26 +246,6 @@ static void choose_challenges(const struct attempt *attempt, struct order_owner 
     steps->kind_count = count;
     for (size_t i = 0; i < count; i++)
         steps->kind[i] = kinds[(attempt->certificate->failures + i) % count];
-}
-
-/* Registers the account unless it is known. */
-static int open_account(struct certificates_owner *owner)
-{
-    struct authority *authority = owner->authority;
-
-    if (authority_open(authority) != 0)
-        return -1;
-    if (authority->account[0] != '\0')
-        return 0;
-    if (authority_register(authority, owner->config->acme_email) != 0)
-        return -1;
-    if (state_write_json(owner->directory, "account.json",
-                         json_pack("{s:s, s:s}", "directory", authority->directory, "url",
-                                   authority->account)) != 0)
-        link_log(owner->link, LEVEL_WARN, "cannot store the URL of the account: %s",
-                 strerror(errno));
-    link_log(owner->link, LEVEL_INFO, "account %s", authority->account);
-    return 0;
 }
 
 /* The first file that the server reads; complete or not changed. */
@@ -331,7 +311,7 @@ static int obtain(struct certificate *certificate, struct certificates_owner *ow
     if (state_check_space(owner->directory, SPACE_BYTES) != 0)
         return authority_fail(authority, "no space for the certificate in %s: %s",
                               owner->config->acme_state_dir, strerror(errno));
-    if (open_account(owner) != 0)
+    if (account_open(owner->account) != 0)
         return -1;
     choose_challenges(&attempt, &steps);
     key = credentials_new_key((enum config_acme_key)owner->config->acme_key);

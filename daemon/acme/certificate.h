@@ -5,6 +5,7 @@
 #ifndef DAEMON_ACME_CERTIFICATE_H
 #define DAEMON_ACME_CERTIFICATE_H
 
+#include "daemon/acme/account.h"
 #include "daemon/acme/authority.h"
 #include "daemon/acme/credentials.h"
 #include "daemon/acme/link.h"
@@ -18,7 +19,7 @@ struct certificates_owner {
     int directory; /* descriptor of the state directory */
     struct link *link;
     struct authority *authority;
-    char thumbprint[ACME_THUMBPRINT_BYTES]; /* of the account's key */
+    struct account *account;
 };
 
 struct certificate {
@@ -34,7 +35,7 @@ struct certificate {
     int64_t check_s;                   /* when to ask the authority again */
     char error[AUTHORITY_WHY];         /* of the last attempt */
     int64_t
-        clock_ns; /* the wall clock's lead over the time since boot when the delays were planned */
+        clock_ns; /* lead of the wall clock over the time since boot, when the delays were planned */
     uint32_t hurried;      /* renewals in a row that it suggested at once */
     const char *directory; /* of the authority, by URL; borrowed */
 };

@@ -128,7 +128,7 @@ static char *encode_json(json_t *json)
 static char *encode_header(EVP_PKEY *key, const struct jws_header *header)
 {
     json_t *json =
-        json_pack("{s:s, s:s, s:s}", "alg", "ES256", "nonce", header->nonce, "url", header->url);
+        json_pack("{s:s, s:s*, s:s}", "alg", "ES256", "nonce", header->nonce, "url", header->url);
 
     if (json != NULL)
         json_object_set_new(json, header->account != NULL ? "kid" : "jwk",

@@ -22,7 +22,8 @@ int jws_thumbprint(EVP_PKEY *key, char text[JWS_THUMBPRINT_BYTES]);
 
 /* What a request is signed with. All borrowed. */
 struct jws_header {
-    const char *url, *nonce;
+    const char *url;
+    const char *nonce;   /* NULL: none, as in a JWS within another one */
     const char *account; /* its URL; NULL: the public key is sent instead */
 };
 

@@ -14,10 +14,11 @@ struct link {
     struct event_base *base;
     struct channel *channel;
     struct event *timer;
-    bool ended;       /* the master has gone, or closed the channel */
-    bool expired;     /* the timer has ended */
-    bool set;         /* the workers answer the last challenge */
-    bool renewal_new; /* the master has requested a renewal since the last wait for one */
+    bool ended;          /* the master has gone, or closed the channel */
+    bool expired;        /* the timer has ended */
+    bool set;            /* the workers answer the last challenge */
+    bool requested;      /* the master has requested something since the last wait for it */
+    uint32_t key_change; /* last requested; 0: none */
     uint32_t renewal[ACME_NAMES_MAX]; /* last requested, by the number of the name; 0: none */
     uint64_t alive_ns;                /* time of the last sign of life, monotonic */
 };
@@ -26,13 +27,17 @@ static void on_message(void *owner, int kind, const void *data, size_t length, i
 {
     struct link *link = owner;
     const struct message_acme_renew *renew = data;
+    const struct message_acme_change_key *change = data;
 
     (void)length, (void)fd;
     if (kind == MESSAGE_ACME_CHALLENGE_SET) {
         link->set = true;
+    } else if (kind == MESSAGE_ACME_CHANGE_KEY) {
+        link->key_change = change->change;
+        link->requested = true;
     } else if (renew->name < ACME_NAMES_MAX) {
         link->renewal[renew->name] = renew->renewal;
-        link->renewal_new = true;
+        link->requested = true;
     }
 }
 
@@ -134,17 +139,22 @@ bool link_wait(void *context, uint32_t ms)
     return wait_until(context, ms, &never);
 }
 
-bool link_wait_for_renewal(struct link *link, uint32_t ms)
+bool link_wait_for_request(struct link *link, uint32_t ms)
 {
-    bool lives = wait_until(link, ms, &link->renewal_new);
+    bool lives = wait_until(link, ms, &link->requested);
 
-    link->renewal_new = false;
+    link->requested = false;
     return lives;
 }
 
 uint32_t link_renewal(const struct link *link, uint32_t name)
 {
     return link->renewal[name];
+}
+
+uint32_t link_key_change(const struct link *link)
+{
+    return link->key_change;
 }
 
 void link_log(struct link *link, enum level level, const char *format, ...)
@@ -179,6 +189,14 @@ void link_report_plan(struct link *link, struct message_acme_plan *plan, const c
 {
     snprintf(plan->error, sizeof(plan->error), "%s", error);
     channel_send(link->channel, MESSAGE_ACME_PLAN, plan, sizeof(*plan), -1, false);
+}
+
+void link_report_key_change(struct link *link, uint32_t number, const char *error)
+{
+    struct message_acme_key_changed message = {.change = number};
+
+    snprintf(message.error, sizeof(message.error), "%s", error);
+    channel_send(link->channel, MESSAGE_ACME_KEY_CHANGED, &message, sizeof(message), -1, false);
 }
 
 void link_report_certificate(struct link *link)

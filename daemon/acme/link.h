@@ -21,11 +21,14 @@ bool link_pulse(void *context);
 /* The same while it waits for MS. */
 bool link_wait(void *context, uint32_t ms);
 
-/* The same, until the master requests a renewal. */
-bool link_wait_for_renewal(struct link *link, uint32_t ms);
+/* The same, until the master requests something. */
+bool link_wait_for_request(struct link *link, uint32_t ms);
 
 /* The number of the last renewal that the master has requested for NAME, its number in the configuration; 0: none. */
 uint32_t link_renewal(const struct link *link, uint32_t name);
+
+/* The number of the last change of the account's key that the master has requested; 0: none. */
+uint32_t link_key_change(const struct link *link);
 
 /* Sends an event to log. */
 void link_log(struct link *link, enum level level, const char *format, ...) PRINTF_LIKE(3, 4);
@@ -35,6 +38,9 @@ int link_publish(struct link *link, const struct message_acme_challenge *challen
 
 /* Sends PLAN with ERROR, that of the last attempt. */
 void link_report_plan(struct link *link, struct message_acme_plan *plan, const char *error);
+
+/* The change of the account's key with NUMBER has ended with ERROR, which is empty if it has succeeded. */
+void link_report_key_change(struct link *link, uint32_t number, const char *error);
 
 /* A certificate in the state directory is new. */
 void link_report_certificate(struct link *link);

@@ -63,6 +63,15 @@ static void keep_plan(struct acme_process *process, const struct message_acme_pl
     memcpy(plan->error, message->error, sizeof(plan->error));
 }
 
+static void keep_key_change(struct acme_process *process,
+                            const struct message_acme_key_changed *message)
+{
+    struct acme_key_change *change = &process->key_change;
+
+    change->ended = message->change;
+    memcpy(change->error, message->error, sizeof(change->error));
+}
+
 /* The workers answer the challenge from now on. Its name is that of the configuration. */
 static void publish(struct acme_process *process, const struct message_acme_challenge *message)
 {
@@ -94,6 +103,9 @@ static void on_report(void *owner, int kind, const void *data, size_t length, in
         break;
     case MESSAGE_ACME_PLAN:
         keep_plan(process, data);
+        break;
+    case MESSAGE_ACME_KEY_CHANGED:
+        keep_key_change(process, data);
         break;
     case MESSAGE_ACME_CERTIFICATE:
         process->renewed(process->context);
@@ -137,6 +149,7 @@ static int start(struct acme_process *process, struct acme_setup *setup,
     int fds[2];
     pid_t pid;
 
+    process->key_change = (struct acme_key_change){0};
     free(process->plan); /* perhaps of other names */
     process->plan_count = setup->config->acme_names.count;
     process->plan = calloc(process->plan_count, sizeof(*process->plan));
@@ -232,6 +245,24 @@ uint32_t acme_process_renew(struct acme_process *process, uint32_t name)
     plan->renewal = process->renewals;
     plan->renewal_ns = clock_monotonic_ns();
     return plan->renewal;
+}
+
+uint32_t acme_process_change_key(struct acme_process *process)
+{
+    struct acme_key_change *change = &process->key_change;
+    struct message_acme_change_key message;
+
+    if (process->pid == 0)
+        return 0;
+    if (change->number != change->ended)
+        return change->number;
+    message = (struct message_acme_change_key){.change = ++process->key_changes};
+    if (channel_send(process->channel, MESSAGE_ACME_CHANGE_KEY, &message, sizeof(message), -1,
+                     false) != 0)
+        return 0;
+    change->number = process->key_changes;
+    change->since_ns = clock_monotonic_ns();
+    return change->number;
 }
 
 /* Hanging */

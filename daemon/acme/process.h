@@ -12,6 +12,14 @@
 
 #include <sys/types.h>
 
+/* A change of the account's key. */
+struct acme_key_change {
+    uint32_t number;              /* the last one that was requested; 0: none */
+    uint64_t since_ns;            /* when, monotonic */
+    uint32_t ended;               /* the last one that has ended */
+    char error[ACME_ERROR_BYTES]; /* of that one; may contain anything but a NUL; "": none */
+};
+
 /* What the process last reported of a name. */
 struct acme_plan {
     char name[ACME_NAME_MAX + 1]; /* of the configuration */
@@ -36,7 +44,9 @@ struct acme_process {
     struct segment *segment; /* has the pid and the challenge */
     struct acme_plan *plan;  /* of each name of the configuration; NULL: no process has run */
     size_t plan_count;
-    uint32_t renewals;              /* that were requested */
+    uint32_t renewals;    /* that were requested */
+    uint32_t key_changes; /* that were requested */
+    struct acme_key_change key_change;
     void (*renewed)(void *context); /* a certificate in the state directory is new */
     void *context;
 };
@@ -53,6 +63,9 @@ void acme_process_start(struct acme_process *process, struct acme_setup *setup,
  * not ended. Returns its number, which the name's plan shows as long as this process lives. 0: no process.
  */
 uint32_t acme_process_renew(struct acme_process *process, uint32_t name);
+
+/* The same for another key of the account; key_change shows it. */
+uint32_t acme_process_change_key(struct acme_process *process);
 
 /*
  * Once a second: kills the process if it has given no sign of life for TIMEOUT_MS (0: never). Time

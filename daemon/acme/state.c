@@ -174,6 +174,16 @@ int state_write_json(int directory, const char *file, json_t *json)
     return failed;
 }
 
+int state_rename(int directory, const char *file, const char *to)
+{
+    return renameat(directory, file, directory, to);
+}
+
+int state_remove(int directory, const char *file)
+{
+    return unlinkat(directory, file, 0) == 0 || errno == ENOENT ? 0 : -1;
+}
+
 int state_check_space(int directory, size_t bytes)
 {
     char name[PATH_BYTES];

@@ -3,6 +3,7 @@
  * process may end at any time.
  *
  *   account.key          key of the account, PEM
+ *   account.key.next     the key that is to follow it, until the authority has answered
  *   account.json         its URL, and that of the authority's directory
  *   NAME.pem             key and certificate chain of NAME
  *   NAME.json            next attempt, failures since the last success, and when this was written
@@ -37,6 +38,12 @@ int state_write(int directory, const char *file, const char *text);
 
 /* The same; frees JSON. NULL: ENOMEM. */
 int state_write_json(int directory, const char *file, json_t *json);
+
+/* Renames FILE to TO, which it replaces. Returns 0, or -1 with errno. After a power failure it may have its old name. */
+int state_rename(int directory, const char *file, const char *to);
+
+/* Removes FILE, which may be missing. Returns 0, or -1 with errno. After a power failure it may be there. */
+int state_remove(int directory, const char *file);
 
 /* Checks that there is space for files of BYTES. Returns 0, or -1 with errno. */
 int state_check_space(int directory, size_t bytes);

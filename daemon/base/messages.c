@@ -80,6 +80,13 @@ static bool plan_text(const void *data, size_t size)
     return size == 0 && memchr(message->error, '\0', sizeof(message->error)) != NULL;
 }
 
+static bool key_changed_text(const void *data, size_t size)
+{
+    const struct message_acme_key_changed *message = data;
+
+    return size == 0 && memchr(message->error, '\0', sizeof(message->error)) != NULL;
+}
+
 /* Of the alphabet of base64url (RFC 4648 section 5), with a NUL after it. */
 static bool is_base64url(const char *text, size_t size)
 {

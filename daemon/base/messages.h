@@ -210,6 +210,15 @@ struct message_acme_renew {
     uint32_t renewal; /* from 1; each has another number */
 };
 
+struct message_acme_change_key {
+    uint32_t change; /* from 1; each has another number */
+};
+
+struct message_acme_key_changed {
+    uint32_t change;
+    char error[ACME_ERROR_BYTES]; /* with its NUL; empty: none */
+};
+
 /* A challenge; each text has only letters, digits, '-' and '_', and a NUL. */
 struct message_acme_challenge {
     uint32_t name;                /* its number in the configuration */

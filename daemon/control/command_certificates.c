@@ -80,21 +80,14 @@ static json_t *report_renewal(struct master *master, uint64_t token)
                      state == RENEWAL_OBTAINED, "next_attempt", (json_int_t)plan->next_s);
 }
 
-struct command_result command_acme(const struct call *call)
+static struct command_result renew(const struct call *call, const char *name)
 {
     struct master *master = call->master;
     const struct config_names *names = names_of(master);
-    const char *name = call->argument[1];
     char what[400], why[ACME_ERROR_BYTES + 100];
     uint64_t token;
     int number;
 
-    if (strcmp(call->argument[0], "renew") != 0)
-        return command_reply(
-            command_error("invalid argument '%.64s'; usage: acme renew HOST", call->argument[0]));
-    if (!master->server.config->acme_enabled)
-        return command_reply(
-            command_error("the server obtains no certificates: acme.enabled is off"));
     number = find_name(names, name);
     if (number < 0)
         return command_reply(no_such_name(names, name));
@@ -105,4 +98,66 @@ struct command_result command_acme(const struct call *call)
     command_log_action(call, what);
     return (struct command_result){
         .in_force = renewal_has_ended, .report = report_renewal, .token = token};
+}
+
+/* acme rollover */
+
+static const struct acme_process *process_of(const struct master *master)
+{
+    return &master->certificates.process;
+}
+
+/* True if the process that received the request TOKEN has ended. */
+static bool is_abandoned(const struct acme_process *process, uint64_t token)
+{
+    return process->pid == 0 || process->key_change.number != token;
+}
+
+static bool key_change_has_ended(struct master *master, uint64_t token)
+{
+    const struct acme_process *process = process_of(master);
+
+    return is_abandoned(process, token) || process->key_change.ended == token ||
+           clock_monotonic_ns() - process->key_change.since_ns > PATIENCE_NS;
+}
+
+static json_t *report_key_change(struct master *master, uint64_t token)
+{
+    const struct acme_process *process = process_of(master);
+    const struct acme_key_change *change = &process->key_change;
+
+    if (is_abandoned(process, token))
+        return command_error("the ACME process has ended before the key was replaced; another one "
+                             "finds out which key the account has: see the error log");
+    if (change->ended == token && change->error[0] != '\0')
+        return command_error("the key of the account is not replaced: %s", change->error);
+    return json_pack("{s:b, s:b}", "ok", 1, "key_replaced", change->ended == token);
+}
+
+static struct command_result rollover(const struct call *call)
+{
+    uint32_t number = acme_process_change_key(&call->master->certificates.process);
+
+    if (number == 0)
+        return command_reply(command_error(
+            "the ACME process does not run; another one is starting: see the error log"));
+    command_log_action(call, "another key of the ACME account requested");
+    return (struct command_result){
+        .in_force = key_change_has_ended, .report = report_key_change, .token = number};
+}
+
+struct command_result command_acme(const struct call *call)
+{
+    static const char usage[] = "usage: acme renew HOST, or acme rollover";
+    const char *what = call->argument[0];
+    bool renewing = strcmp(what, "renew") == 0;
+
+    if (!renewing && strcmp(what, "rollover") != 0)
+        return command_reply(command_error("invalid argument '%.64s'; %s", what, usage));
+    if (call->count != (renewing ? 2 : 1))
+        return command_reply(command_error("wrong number of arguments; %s", usage));
+    if (!call->master->server.config->acme_enabled)
+        return command_reply(
+            command_error("the server obtains no certificates: acme.enabled is off"));
+    return renewing ? renew(call, call->argument[1]) : rollover(call);
 }

@@ -142,6 +142,12 @@ static void run_order(EVP_PKEY *key)
     if (chain != NULL)
         check_pem(chain);
     free(chain);
+    if (failed == 0 && authority.key_change[0] != '\0') {
+        char url[AUTHORITY_URL_MAX];
+
+        if (authority_change_key(&authority, key) != 0)
+            failed = authority_find_account(&authority, key, url);
+    }
     if (failed == 0 && authority.renewal_info[0] != '\0')
         failed = renewal_info_fetch(&authority, "AAAA.BBBB", &window);
     MUST(strlen(authority.why) < sizeof(authority.why));

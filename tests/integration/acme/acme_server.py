@@ -75,10 +75,13 @@ class Server(harness.Server):
     def await_event(self, text, count=1):
         until(lambda: self.output().count(text) >= count, f"{count} x {text!r}\n{self.output()}")
 
-    def request_renewal(self, name=NAME):
-        """wsctl acme renew; its answer is on the process's stdout."""
-        return subprocess.Popen([self.bench.programs / "wsctl", "-s", self.directory / f"{self.name}.sock", "acme", "renew", name],
-                                stdout=subprocess.PIPE, text=True)
+    def ask(self, *words):
+        """A process of wsctl, whose answer is on its stdout."""
+        return subprocess.Popen([self.bench.programs / "wsctl", "-s", self.directory / f"{self.name}.sock", *words],
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def request_renewal(self):
+        return self.ask("acme", "renew", NAME)
 
     def worker_pids(self):
         return [worker["pid"] for worker in self.status()["workers"]["list"]]

@@ -61,6 +61,10 @@ def public_key(jwk):
     return as_pem("PUBLIC KEY", head + b"\x04" + decode(jwk["x"]) + decode(jwk["y"]))
 
 
+def thumbprint_of(jwk):
+    return encode(openssl("dgst", "-sha256", "-binary", stdin=json.dumps(jwk, sort_keys=True, separators=(",", ":")).encode()))
+
+
 def integer(data):
     data = data.lstrip(b"\0") or b"\0"
     data = (b"\0" if data[0] & 0x80 else b"") + data
@@ -105,8 +109,8 @@ class Problem(Exception):
 
 class Authority:
     """Runs in a thread. Set FAULTS, a list of functions: each is called with the path of a request, and may return
-    a Problem, bytes (sent as they are, then the connection ends) or None. Certificates begin AGE_S ago and end
-    in LIFE_S."""
+    a Problem, bytes (sent as they are, then the connection ends) or None. LATE_FAULTS are called after the request is
+    processed: bytes mean that there is no answer. Certificates begin AGE_S ago and end in LIFE_S."""
 
     def __init__(self, directory, http_port=None):
         self.directory = pathlib.Path(directory)
@@ -117,7 +121,8 @@ class Authority:
         self.age_s, self.life_s = 1, 90 * 86400
         self.windows = None  # of RFC 9773 by identifier, or by ""; each two times from now
         self.check_after_s = 3600
-        self.faults = []
+        self.faults, self.late_faults = [], []
+        self.changes_keys = True
         self.nonces, self.accounts, self.orders, self.requests = set(), {}, [], []
         self.lock = threading.Lock()
         self.serial = 0
@@ -202,6 +207,10 @@ class Authority:
                 if isinstance(result, Problem):
                     raise result
             status, headers, content = self.process(handler.command, handler.path, body)
+            for fault in list(self.late_faults):
+                if isinstance(fault(handler.path), bytes):
+                    handler.close_connection = True
+                    return
         except Problem as problem:
             status, headers = problem.status, problem.fields
             content = {"type": f"urn:ietf:params:acme:error:{problem.kind}", "detail": problem.detail}
@@ -222,7 +231,8 @@ class Authority:
     def process(self, method, path, body):
         """Returns status, fields and content."""
         if path == "/directory":
-            names = ("newNonce", "newAccount", "newOrder", "keyChange") + (("renewalInfo",) if self.windows is not None else ())
+            names = ("newNonce", "newAccount", "newOrder") + (("keyChange",) if self.changes_keys else ()) + (
+                ("renewalInfo",) if self.windows is not None else ())
             return 200, {}, {name: f"{self.base}/{name}" for name in names}
         if path == "/newNonce":
             return 200, {}, ""
@@ -230,16 +240,18 @@ class Authority:
             return self.renewal_info(path.rpartition("/")[2])
         if method != "POST":
             raise Problem(405, "malformed", "only POST")
-        account, payload = self.verify(path, body)
+        jwk, kid, payload = self.verify(path, body)
         kind, _, number = path.strip("/").partition("/")
         if kind == "newAccount":
-            return self.register(account, payload)
+            return self.register(jwk, payload)
+        if kind == "keyChange":
+            return self.change_key(kid, payload)
         if kind == "newOrder":
             return self.new_order(payload)
         return getattr(self, f"on_{kind}")(self.orders[int(number)], payload)
 
     def verify(self, path, body):
-        """Checks the signature. Returns the thumbprint of the key, and the payload (None: POST-as-GET)."""
+        """Checks the signature. Returns the key, the URL of its account, and the payload (None: POST-as-GET)."""
         message = json.loads(body)
         protected = json.loads(decode(message["protected"]))
         if protected["alg"] != "ES256" or protected["url"] != self.base + path:
@@ -253,6 +265,11 @@ class Authority:
         jwk = protected["jwk"] if "jwk" in protected else self.accounts.get(protected["kid"].rsplit("/", 1)[1])
         if jwk is None:
             raise Problem(400, "accountDoesNotExist", "no account with this URL")
+        self.check_signature(message, jwk)
+        payload = decode(message["payload"])
+        return jwk, protected.get("kid"), json.loads(payload) if payload else None
+
+    def check_signature(self, message, jwk):
         raw = decode(message["signature"])
         first, second = integer(raw[:32]), integer(raw[32:])
         signature = bytes([0x30, len(first) + len(second)]) + first + second
@@ -261,19 +278,40 @@ class Authority:
         files[1].write_bytes(signature)
         openssl("dgst", "-sha256", "-verify", files[0], "-signature", files[1],
                 stdin=f"{message['protected']}.{message['payload']}".encode())
-        thumbprint = encode(openssl("dgst", "-sha256", "-binary", stdin=json.dumps(
-            jwk, sort_keys=True, separators=(",", ":")).encode()))
-        self.accounts.setdefault(thumbprint, jwk) if path == "/newAccount" else None
-        payload = decode(message["payload"])
-        return thumbprint, json.loads(payload) if payload else None
 
     # Resources
 
-    def register(self, thumbprint, payload):
+    def register(self, jwk, payload):
+        """The name of an account is the thumbprint of its first key."""
+        found = [name for name, key in self.accounts.items() if key == jwk]
+        if found:
+            return 200, {"Location": f"{self.base}/account/{found[0]}"}, {"status": "valid"}
+        if payload.get("onlyReturnExisting"):
+            raise Problem(400, "accountDoesNotExist", "no account with this key")
         if payload.get("termsOfServiceAgreed") is not True:
             raise Problem(403, "userActionRequired", "the terms are not agreed to")
         self.contact = payload.get("contact")
-        return 201, {"Location": f"{self.base}/account/{thumbprint}"}, {"status": "valid"}
+        name = thumbprint_of(jwk)
+        self.accounts[name] = jwk
+        return 201, {"Location": f"{self.base}/account/{name}"}, {"status": "valid"}
+
+    def change_key(self, kid, inner):
+        """RFC 8555 section 7.3.5."""
+        protected, payload = json.loads(decode(inner["protected"])), json.loads(decode(inner["payload"]))
+        name, jwk = kid.rsplit("/", 1)[1], protected["jwk"]
+        if protected["alg"] != "ES256" or protected["url"] != f"{self.base}/keyChange" or "nonce" in protected:
+            raise Problem(400, "malformed", f"inner protected header {protected}")
+        self.check_signature(inner, jwk)
+        if payload != {"account": kid, "oldKey": self.accounts[name]}:
+            raise Problem(400, "malformed", f"inner payload {payload}")
+        if jwk in self.accounts.values():
+            raise Problem(409, "malformed", "the new key belongs to an account", Location=kid)
+        self.accounts[name] = jwk
+        return 200, {}, {"status": "valid"}
+
+    def thumbprint(self):
+        """Of the key of the first account."""
+        return thumbprint_of(next(iter(self.accounts.values())))
 
     def new_order(self, payload):
         with self.lock:
@@ -330,7 +368,7 @@ class Authority:
     def validate(self, order, check):
         """CHECK returns what is wrong, or None."""
         try:
-            order["error"] = check(order, f"{order['token']}.{next(iter(self.accounts))}")
+            order["error"] = check(order, f"{order['token']}.{self.thumbprint()}")
         except (OSError, http.client.HTTPException) as error:
             order["error"] = f"cannot connect: {error}"
         order["status"] = "invalid" if order["error"] else "ready"

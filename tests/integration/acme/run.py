@@ -20,6 +20,7 @@ import pebble  # noqa: E402,F401
 import processes  # noqa: E402,F401
 import renewal_info  # noqa: E402,F401
 import renewal  # noqa: E402,F401
+import rollover  # noqa: E402,F401
 import tls_alpn  # noqa: E402,F401
 import under_load  # noqa: E402,F401
 from acme_server import Bench  # noqa: E402

@@ -84,6 +84,29 @@ static void request_has_three_parts(void **state)
     EVP_PKEY_free(key);
 }
 
+static void inner_request_has_no_nonce(void **state)
+{
+    EVP_PKEY *key = credentials_key_read(key_text);
+    const struct jws_header inner = {.url = "https://a/b"};
+    json_t *payload = json_pack("{s:s}", "account", "https://a/account"), *expected;
+    char *body = jws_sign(key, &inner, payload), *header;
+    json_t *json = json_loads(body, 0, NULL);
+
+    (void)state;
+    expected = json_pack("{s:s, s:s, s:o}", "alg", "ES256", "url", "https://a/b", "jwk",
+                         jws_public_key(key));
+    header = json_dumps(expected, JSON_COMPACT);
+    free(body);
+    body = base64url(header, strlen(header));
+    assert_string_equal(authority_text(json, "protected"), body);
+    json_decref(expected);
+    json_decref(payload);
+    json_decref(json);
+    free(header);
+    free(body);
+    EVP_PKEY_free(key);
+}
+
 static void problem_is_put_in_words(void **state)
 {
     static const struct {
@@ -145,6 +168,7 @@ int main(void)
         cmocka_unit_test(key_has_the_thumbprint_of_its_members),
         cmocka_unit_test(rsa_key_is_none_of_an_account),
         cmocka_unit_test(request_has_three_parts),
+        cmocka_unit_test(inner_request_has_no_nonce),
         cmocka_unit_test(problem_is_put_in_words),
         cmocka_unit_test(unusable_certificate_is_refused),
         cmocka_unit_test(request_for_a_certificate_is_made),

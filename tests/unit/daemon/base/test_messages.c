@@ -205,6 +205,23 @@ static void plan_has_an_error_with_its_nul(void **state)
     expect(&(struct example){ROUTE_ACME_REPORTS, MESSAGE_ACME_PLAN, sizeof(*message), 0, content});
 }
 
+static void key_change_has_an_error_with_its_nul(void **state)
+{
+    struct message_acme_key_changed *message = (struct message_acme_key_changed *)data;
+
+    (void)state;
+    *message = (struct message_acme_key_changed){.change = 1};
+    expect(
+        &(struct example){ROUTE_ACME_REPORTS, MESSAGE_ACME_KEY_CHANGED, sizeof(*message), 0, NULL});
+    memset(message->error, 'a', sizeof(message->error));
+    expect(&(struct example){ROUTE_ACME_REPORTS, MESSAGE_ACME_KEY_CHANGED, sizeof(*message), 0,
+                             content});
+    expect(&(struct example){ROUTE_ACME_ORDERS, MESSAGE_ACME_KEY_CHANGED, sizeof(*message), 0,
+                             direction});
+    expect(&(struct example){ROUTE_ACME_ORDERS, MESSAGE_ACME_CHANGE_KEY,
+                             sizeof(struct message_acme_change_key), 0, NULL});
+}
+
 static void path_must_end_with_the_only_nul(void **state)
 {
     static const struct {
@@ -265,6 +282,7 @@ int main(void)
         cmocka_unit_test(ticket_keys_are_one_to_three),
         cmocka_unit_test(challenge_is_of_the_alphabet_of_base64url),
         cmocka_unit_test(plan_has_an_error_with_its_nul),
+        cmocka_unit_test(key_change_has_an_error_with_its_nul),
         cmocka_unit_test(path_must_end_with_the_only_nul),
         cmocka_unit_test(path_longer_than_a_line_is_invalid),
         cmocka_unit_test(opposite_routes_are_pairs),
