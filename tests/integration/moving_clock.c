@@ -28,24 +28,24 @@ __attribute__((constructor)) static void map_file(void)
         close(fd);
 }
 
-int clock_gettime(clockid_t clock, struct timespec *now)
+int clock_gettime(clockid_t clock_id, struct timespec *tp)
 {
     int failed;
 
     if (library_read == NULL) /* also called before the constructor */
         library_read = (reader *)dlsym(RTLD_NEXT, "clock_gettime");
-    failed = library_read(clock, now);
-    if (failed == 0 && clock == CLOCK_REALTIME && ahead_s != NULL)
-        now->tv_sec += *ahead_s;
+    failed = library_read(clock_id, tp);
+    if (failed == 0 && clock_id == CLOCK_REALTIME && ahead_s != NULL)
+        tp->tv_sec += *ahead_s;
     return failed;
 }
 
-time_t time(time_t *result)
+time_t time(time_t *timer)
 {
     struct timespec now;
 
     clock_gettime(CLOCK_REALTIME, &now);
-    if (result != NULL)
-        *result = now.tv_sec;
+    if (timer != NULL)
+        *timer = now.tv_sec;
     return now.tv_sec;
 }
