@@ -182,6 +182,19 @@ def rollover_that_cannot_be_is_explained(bench):
 
 
 @test
+def rollover_that_cannot_store_the_key_sends_none(bench):
+    authority = bench.authority()
+    with server_with_certificate(bench, authority) as server:
+        before = read_key(server)
+        (server.state / "account.key.next.new").mkdir()  # where the file is written first
+        expect_in("account.key.next: Is a directory", rollover(server), "answer")
+        expect((read_key(server), authority.requests.count("/keyChange")), (before, 0), "account.key, changes of the key")
+        expect_renewal(server, "after the failure")
+        (server.state / "account.key.next.new").rmdir()
+        expect(rollover(server), REPLACED, "answer to the next one")
+
+
+@test
 def rollover_waits_for_the_order_that_runs(bench):
     authority = bench.authority()
     gate, reached = threading.Event(), threading.Event()
