@@ -2,9 +2,11 @@
  * The transport over TLS, with a client of OpenSSL. The input is a script: what each side does, and how the client's
  * records are cut, changed, left out and repeated on their way. Each side must read a prefix of what the other has
  * written; all of it, if nothing was changed. As in the event loop, the server reads only if its socket is readable
- * or the connection is marked as buffered.
+ * or the connection is marked as buffered. A challenge of ACME is pending; some clients are the authority's.
  */
 #include "common/macros.h"
+#include "common/segment_reader.h"
+#include "common/segment_writer.h"
 #include "daemon/base/memory_file.h"
 #include "daemon/config/load.h"
 #include "daemon/connection/connection.h"
@@ -69,13 +71,16 @@ struct run {
     size_t under_way_length;
     struct way up, down; /* to the server, to the client */
     bool shaken, client_shaken;
-    bool changed; /* records were changed: nothing must arrive any more, but may */
-    bool ended;   /* a side has ended, or failed */
-    bool unread;  /* the handshake may have read more than its own records */
+    bool changed;   /* records were changed: nothing must arrive any more, but may */
+    bool ended;     /* a side has ended, or failed */
+    bool unread;    /* the handshake may have read more than its own records */
+    bool validates; /* the client is that of an ACME authority */
 };
 
 static struct event_loop *loop;
 static struct tls_context *context;
+static struct segment_rate rate;
+static struct segment segment = {.base = (char *)&rate};
 static SSL_CTX *client_context[2];
 static char text[2][ONE_WAY_BYTES]; /* up, down */
 static int file;                    /* contains text[1] */
@@ -117,6 +122,14 @@ static void make_server(void)
     MUST(loop != NULL);
 }
 
+static void make_challenge(void)
+{
+    static const struct challenge_copy challenge = {
+        .kind = CHALLENGE_TLS_ALPN_01, .name = "localhost", .token = "t", .thumbprint = "t"};
+
+    segment_store_challenge(&segment, &challenge);
+}
+
 static void make_clients(void)
 {
     static const unsigned char protocols[] = "\x02h2\x08http/1.1";
@@ -139,6 +152,7 @@ static void set_up(void)
         return;
     make_text();
     make_server();
+    make_challenge();
     make_clients();
 }
 
@@ -483,10 +497,13 @@ static void calm_down(struct run *run)
                    run->down.written == run->down.offered && run->down.read == run->down.written;
     }
     MUST(complete && !run->ended);
+    MUST(transport_tls_was_validation(&run->connection) == run->validates);
 }
 
 static void begin(struct run *run, uint8_t kind)
 {
+    static const unsigned char validation[] = "\x0a"
+                                              "acme-tls/1";
     int fds[2], bytes = SOCKET_BYTES;
 
     memset(run, 0, sizeof(*run));
@@ -506,7 +523,12 @@ static void begin(struct run *run, uint8_t kind)
         SSL_set_tlsext_max_fragment_length(run->client, TLSEXT_max_fragment_length_512);
     if ((kind & 4) != 0)
         SSL_set_tlsext_host_name(run->client, "localhost");
-    MUST(transport_tls_open(&run->connection, context, NULL));
+    run->validates = (kind & 16) != 0;
+    if (run->validates) {
+        SSL_set_tlsext_host_name(run->client, "localhost");
+        MUST(SSL_set_alpn_protos(run->client, validation, sizeof(validation) - 1) == 0);
+    }
+    MUST(transport_tls_open(&run->connection, context, &segment));
 }
 
 static void end(struct run *run)
