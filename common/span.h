@@ -25,4 +25,15 @@ static inline bool span_is_nocase(struct span span, struct span other)
     return span.length == other.length && strncasecmp(span.start, other.start, span.length) == 0;
 }
 
+/* SPAN without the blanks and tabs at its ends. */
+static inline struct span span_trim(struct span span)
+{
+    while (span.length > 0 && (span.start[0] == ' ' || span.start[0] == '\t'))
+        span = (struct span){span.start + 1, span.length - 1};
+    while (span.length > 0 &&
+           (span.start[span.length - 1] == ' ' || span.start[span.length - 1] == '\t'))
+        span.length--;
+    return span;
+}
+
 #endif

@@ -17,16 +17,6 @@ struct cookie {
 
 /* ---- Parts of texts ---- */
 
-static struct span trim(struct span text)
-{
-    while (text.length > 0 && (text.start[0] == ' ' || text.start[0] == '\t'))
-        text = (struct span){text.start + 1, text.length - 1};
-    while (text.length > 0 &&
-           (text.start[text.length - 1] == ' ' || text.start[text.length - 1] == '\t'))
-        text.length--;
-    return text;
-}
-
 /* Cuts TEXT at the first C. Returns the part before it, trimmed; *text is then the part behind it, or empty. */
 static struct span cut(struct span *text, char c)
 {
@@ -38,7 +28,7 @@ static struct span cut(struct span *text, char c)
         before.length = (size_t)(at - before.start);
         *text = (struct span){at + 1, (size_t)(text->start - at) - 1};
     }
-    return trim(before);
+    return span_trim(before);
 }
 
 /* The path of the request's URL, without the query. */
@@ -109,7 +99,7 @@ struct attributes {
 
 static void read_attribute(struct attributes *attributes, struct span text, time_t now)
 {
-    struct span name = cut(&text, '='), value = trim(text);
+    struct span name = cut(&text, '='), value = span_trim(text);
 
     if (span_is_nocase(name, SPAN("Path")) && value.length > 0 && value.start[0] == '/')
         attributes->path = value;
@@ -184,7 +174,7 @@ void cookie_jar_store(struct cookie_jar *jar, const struct request *request, con
     bool has_name = pair.length > 0 && memchr(pair.start, '=', pair.length) != NULL;
     struct span name = cut(&pair, '=');
 
-    pair = trim(pair);
+    pair = span_trim(pair);
     if (!has_name || name.length == 0)
         return;
     while (rest.length > 0)

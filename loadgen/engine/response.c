@@ -84,16 +84,6 @@ static bool is_text(struct span text)
     return true;
 }
 
-static struct span trim(struct span text)
-{
-    while (text.length > 0 && (text.start[0] == ' ' || text.start[0] == '\t'))
-        text = (struct span){text.start + 1, text.length - 1};
-    while (text.length > 0 &&
-           (text.start[text.length - 1] == ' ' || text.start[text.length - 1] == '\t'))
-        text.length--;
-    return text;
-}
-
 /* Cuts the next member off a comma-separated list. Returns false at its end. */
 static bool take_member(struct span *list, struct span *member)
 {
@@ -109,7 +99,7 @@ static bool take_member(struct span *list, struct span *member)
         member->length = (size_t)(comma - list->start);
         *list = (struct span){comma + 1, list->length - member->length - 1};
     }
-    *member = trim(*member);
+    *member = span_trim(*member);
     return true;
 }
 
@@ -224,7 +214,7 @@ static enum response_result read_field(struct response *response, struct span li
     if (!is_text((struct span){line.start + name + 1, line.length - name - 1}))
         return fail(response, "control character in a header field");
     return read_value(response, (struct span){line.start, name},
-                      trim((struct span){line.start + name + 1, line.length - name - 1}));
+                      span_trim((struct span){line.start + name + 1, line.length - name - 1}));
 }
 
 /* ---- From the head to the body ---- */
@@ -327,7 +317,7 @@ static enum response_result read_chunk_size(struct response *response, struct sp
             return fail(response, "chunk size too large");
         size = size << 4 | (uint64_t)hex_value(line.start[digits++]);
     }
-    rest = trim((struct span){line.start + digits, line.length - digits});
+    rest = span_trim((struct span){line.start + digits, line.length - digits});
     if (digits == 0 || !is_text(rest) || (rest.length > 0 && rest.start[0] != ';'))
         return fail(response, "invalid chunk size");
     response->left = size;
