@@ -35,6 +35,7 @@ install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES etc/prometheus/webserverd.rules.yml etc/grafana/webserverd.json
         DESTINATION ${CMAKE_INSTALL_DATADIR}/webserverd/monitoring)
 install(FILES etc/haproxy.cfg etc/kubernetes/webserverd.yaml etc/kubernetes/wsload.yaml
+              etc/shop.scenarios
         DESTINATION ${CMAKE_INSTALL_DATADIR}/webserverd/examples)
 install(FILES etc/webserverd.socket DESTINATION lib/systemd/system)
 

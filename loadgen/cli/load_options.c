@@ -200,19 +200,11 @@ bool option_set_stages(struct option_reader *reader, struct option_value value)
 bool option_set_think(struct option_reader *reader, struct option_value value)
 {
     struct plan *plan = reader->plan;
-    char text[64], *dash;
 
     plan->think_recorded = strcmp(value.text, "recorded") == 0;
     plan->think_min_ms = plan->think_max_ms = 0;
-    if (plan->think_recorded)
-        return true;
-    snprintf(text, sizeof(text), "%s", value.text);
-    dash = strchr(text, '-');
-    if (dash != NULL)
-        *dash = '\0';
-    if (units_parse_time_ms(text, &plan->think_min_ms) != 0 ||
-        units_parse_time_ms(dash != NULL ? dash + 1 : text, &plan->think_max_ms) != 0 ||
-        plan->think_min_ms > plan->think_max_ms || plan->think_max_ms > OPTION_TIME_MAX_MS)
+    if (!plan->think_recorded &&
+        !plan_parse_think(value.text, &plan->think_min_ms, &plan->think_max_ms))
         return option_fail(reader, "%s %s: invalid think time (examples: 1s, 500ms-2s, recorded)",
                            value.spelling, value.text);
     return true;
@@ -222,21 +214,11 @@ bool option_set_think(struct option_reader *reader, struct option_value value)
 
 bool option_set_expect_status(struct option_reader *reader, struct option_value value)
 {
-    struct plan_checks *checks = &reader->plan->checks;
-    char text[256], *rest = NULL;
-
-    snprintf(text, sizeof(text), "%s", value.text);
-    for (char *word = strtok_r(text, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
-        uint64_t status;
-
-        if (checks->status_count == PLAN_STATUSES_MAX || units_parse_number(word, &status) != 0 ||
-            status < 100 || status > 999)
-            return option_fail(reader, "%s %s: invalid statuses (up to %d; example: 200,304)",
-                               value.spelling, value.text, PLAN_STATUSES_MAX);
-        checks->statuses[checks->status_count++] = (uint16_t)status;
-    }
-    if (checks->status_count == 0)
+    if (value.text[0] == '\0')
         return option_fail(reader, "%s: needs a status (example: 200)", value.spelling);
+    if (!plan_parse_statuses(&reader->plan->checks, value.text))
+        return option_fail(reader, "%s %s: invalid statuses (up to %d; example: 200,304)",
+                           value.spelling, value.text, PLAN_STATUSES_MAX);
     return true;
 }
 

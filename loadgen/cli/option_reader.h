@@ -29,7 +29,7 @@ struct option_value {
 };
 
 /* The maximum of all times: 15 days, the range of libcurl's 32-bit milliseconds. */
-enum { OPTION_TIME_MAX_MS = 15 * 24 * 3600 * 1000 };
+enum { OPTION_TIME_MAX_MS = PLAN_TIME_MAX_MS };
 
 /* Sets the error. Returns false. */
 PRINTF_LIKE(2, 3) bool option_fail(struct option_reader *reader, const char *format, ...);

@@ -348,6 +348,7 @@ static void complete(struct plan *plan)
         plan->rows = PLAN_ROWS_ONCE;
     if (plan->har_file != NULL && !plan->order_given)
         plan->order = PLAN_ORDER_EACH;
+    plan->cookies = plan->cookies || plan->scenario_file != NULL;
     if (plan->method == NULL)
         plan->method = plan->body != NULL || plan->body_file != NULL ? "POST" : "GET";
     if (plan->duration_ms == 0)
@@ -379,6 +380,29 @@ static bool check_har(struct option_reader *reader)
     return true;
 }
 
+static bool check_scenarios(struct option_reader *reader)
+{
+    const struct plan *plan = reader->plan;
+
+    if (plan->scenario_file == NULL)
+        return true;
+    if (plan->urls_file != NULL || plan->har_file != NULL || plan->replay_file != NULL)
+        return option_fail(reader, "--scenarios conflicts with -f, --har and --replay");
+    if (plan->method != NULL || plan->body != NULL || plan->body_file != NULL)
+        return option_fail(reader, "--scenarios conflicts with -m, -b and --body-file: the steps "
+                                   "have methods and bodies");
+    if (plan->order_given)
+        return option_fail(reader, "--scenarios conflicts with --order: the weights of the "
+                                   "scenarios decide");
+    if (plan->checks.size_known || plan->checks.digest_known)
+        return option_fail(reader, "--scenarios conflicts with --expect-size and --expect-sha256: "
+                                   "the steps have different bodies");
+    if (plan_is_open(plan) && plan->rows == PLAN_ROWS_ONCE)
+        return option_fail(reader, "--rows once with --scenarios conflicts with --rate: scenarios "
+                                   "without a row would be due; use -n");
+    return true;
+}
+
 static bool check_csv(struct option_reader *reader)
 {
     const struct plan *plan = reader->plan;
@@ -399,10 +423,12 @@ static bool check_cookies(struct option_reader *reader)
 {
     const struct plan *plan = reader->plan;
 
-    for (size_t i = 0; plan->cookies && i < plan->header_count; i++)
+    bool keeps = plan->cookies || plan->scenario_file != NULL;
+
+    for (size_t i = 0; keeps && i < plan->header_count; i++)
         if (strncasecmp(plan->headers[i], "Cookie:", strlen("Cookie:")) == 0)
-            return option_fail(reader, "--cookies conflicts with -H '%s': the server sets them",
-                               plan->headers[i]);
+            return option_fail(reader, "%s conflicts with -H '%s': the server sets them",
+                               plan->cookies ? "--cookies" : "--scenarios", plan->headers[i]);
     return true;
 }
 
@@ -453,8 +479,8 @@ static bool check(struct option_reader *reader)
         return option_fail(reader, "--control-fd conflicts with --repeat");
     if (plan->command == PLAN_MERGE)
         return check_merge(reader);
-    return check_har(reader) && check_csv(reader) && check_cookies(reader) &&
-           (plan->command != PLAN_SWEEP || check_sweep(reader));
+    return check_har(reader) && check_scenarios(reader) && check_csv(reader) &&
+           check_cookies(reader) && (plan->command != PLAN_SWEEP || check_sweep(reader));
 }
 
 enum options_result options_parse(int argc, char *const *argv, uint32_t cores, struct plan *plan,

@@ -31,6 +31,7 @@ struct client_thread {
     struct event *woken;
     struct driver *driver;
     struct mailbox mailbox;
+    struct scenario_tally *scenario_tally; /* NULL: no scenarios */
     _Atomic bool out_of_memory;
     int wake_fd, done_fd;
     uint64_t begun_ns, ended_ns, cpu_ns, waited_ns;
@@ -122,7 +123,8 @@ static void *run_thread(void *context)
  */
 static struct event_base *make_base(const struct plan *plan)
 {
-    bool precise = plan_is_open(plan) || plan->think_max_ms > 0 || plan->think_recorded;
+    bool precise = plan_is_open(plan) || plan->think_max_ms > 0 || plan->think_recorded ||
+                   plan->scenario_file != NULL;
     int flags = EVENT_BASE_FLAG_NOLOCK | (precise ? EVENT_BASE_FLAG_PRECISE_TIMER : 0);
     struct event_config *config = event_config_new();
     struct event_base *base = NULL;
@@ -145,6 +147,7 @@ static void destroy_thread(struct client_thread *thread)
     if (thread->wake_fd >= 0)
         close(thread->wake_fd);
     pthread_mutex_destroy(&thread->mailbox.lock);
+    scenario_tally_free(thread->scenario_tally);
     free(thread);
 }
 
@@ -169,6 +172,12 @@ static bool set_up_thread(struct client_thread *thread, const struct client_pool
     if (thread->wake_fd < 0 || thread->base == NULL)
         return false;
     driver_config.base = thread->base;
+    if (config->request_plan->scenarios.count > 0) {
+        thread->scenario_tally = scenario_tally_create(&config->request_plan->scenarios);
+        driver_config.scenario_tally = thread->scenario_tally;
+        if (thread->scenario_tally == NULL)
+            return false;
+    }
     thread->driver = driver_create(&driver_config, settings);
     thread->woken =
         event_new(thread->base, thread->wake_fd, EV_READ | EV_PERSIST, on_woken, thread);
@@ -393,6 +402,15 @@ struct client_pool_totals client_pool_totals(const struct client_pool *pool)
         negotiations_add(&totals.negotiations, driver_negotiations(thread->driver));
     }
     return totals;
+}
+
+bool client_pool_sum_scenarios(const struct client_pool *pool, struct scenario_tally **sum)
+{
+    for (uint32_t i = 0; i < pool->made; i++)
+        if (pool->thread[i]->scenario_tally != NULL &&
+            !scenario_tally_add(sum, pool->thread[i]->scenario_tally))
+            return false;
+    return true;
 }
 
 bool client_pool_ran_out_of_memory(const struct client_pool *pool)

@@ -65,6 +65,12 @@ struct client_pool_totals {
 };
 struct client_pool_totals client_pool_totals(const struct client_pool *pool);
 
+/*
+ * Adds what all threads measured of scenarios to *sum, which is created if it is NULL; it stays NULL without
+ * scenarios. After client_pool_join(). Returns false if out of memory.
+ */
+bool client_pool_sum_scenarios(const struct client_pool *pool, struct scenario_tally **sum);
+
 /* Whether a thread could not create all connections of its settings. */
 bool client_pool_ran_out_of_memory(const struct client_pool *pool);
 

@@ -3,25 +3,16 @@
 #include "common/clock.h"
 
 #include "loadgen/base/events.h"
+#include "loadgen/engine/schedule.h"
 #include "loadgen/engine/slot_queue.h"
+#include "loadgen/engine/virtual_user.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 enum { FIRST_WAVE = 20 };
 
 /* A request that begins this long after it was due counts as late. */
 #define LATE_NS (1000 * 1000)
-
-/* The due times and requests of an open loop: from the rate, or from a replayed log. */
-struct schedule {
-    struct request_plan *request_plan;
-    uint64_t origin_ns;                /* the run's begin, monotonic */
-    struct arrivals arrivals;          /* by rate */
-    const struct request_entry *entry; /* if the list ends: the next one; NULL: none is left */
-    bool ends;                         /* the list ends */
-    bool replay;
-};
 
 enum slot_state {
     SLOT_OFF,      /* not in use, or not started yet */
@@ -39,9 +30,10 @@ struct slot {
     bool used, connected; /* ever; of the first slot of each connection */
     uint64_t begun_ns, due_ns;
     uint64_t free_since_ns;
-    size_t position;        /* in the list (--order each) */
-    uint64_t think_ns;      /* recorded, after the request in flight */
-    struct event *thinking; /* NULL without think time */
+    size_t position;           /* in the list (--order each) */
+    uint64_t think_ns;         /* recorded, after the request in flight */
+    struct event *thinking;    /* NULL without think time */
+    struct virtual_user *user; /* NULL without scenarios */
 };
 
 struct driver {
@@ -51,6 +43,7 @@ struct driver {
     struct slot **slots;
     uint32_t slot_count;          /* at least settings.slots */
     uint32_t in_flight, thinking; /* slots */
+    uint32_t running;             /* slots that run a scenario */
     uint32_t started;             /* slots that the waves have reached */
     struct slot_queue free;       /* open loop */
     struct schedule schedule;     /* open loop */
@@ -65,56 +58,6 @@ struct driver {
 static struct timeval timeval_of_us(uint64_t us)
 {
     return (struct timeval){(time_t)(us / 1000000), (suseconds_t)(us % 1000000)};
-}
-
-/* ---- The schedule of an open loop ---- */
-
-/* Sets the next entry of a list that ends. */
-static void fetch_entry(struct schedule *schedule, uint64_t *random)
-{
-    size_t unused = 0; /* such a list has no positions of slots */
-
-    schedule->entry = schedule->replay ? request_plan_take_entry(schedule->request_plan)
-                                       : request_plan_next(schedule->request_plan, &unused, random);
-}
-
-static void schedule_begin(struct schedule *schedule, struct request_plan *request_plan,
-                           uint64_t origin_ns, uint64_t *random)
-{
-    *schedule = (struct schedule){
-        .request_plan = request_plan,
-        .origin_ns = origin_ns,
-        .replay = request_plan->plan->replay_file != NULL,
-    };
-    schedule->ends = schedule->replay || request_plan_limit(request_plan) > 0;
-    if (schedule->ends)
-        fetch_entry(schedule, random);
-}
-
-/* When the next request is due, monotonic ns; UINT64_MAX: there is none. */
-static uint64_t schedule_next_ns(const struct schedule *schedule)
-{
-    if (schedule->ends && schedule->entry == NULL)
-        return UINT64_MAX;
-    if (schedule->replay)
-        return schedule->origin_ns + schedule->entry->due_ns;
-    return isinf(schedule->arrivals.next_ns)
-               ? UINT64_MAX
-               : schedule->origin_ns + (uint64_t)schedule->arrivals.next_ns;
-}
-
-/* Removes and returns the next request, which must exist. POSITION: of its slot. */
-static const struct request_entry *schedule_take(struct schedule *schedule, size_t *position,
-                                                 uint64_t *random)
-{
-    const struct request_entry *entry = schedule->entry;
-
-    if (!schedule->replay)
-        arrivals_step(&schedule->arrivals);
-    if (!schedule->ends)
-        return request_plan_next(schedule->request_plan, position, random);
-    fetch_entry(schedule, random);
-    return entry;
 }
 
 /* ---- One request ---- */
@@ -142,18 +85,16 @@ static struct tally *tally_of(const struct driver *driver, const struct slot *sl
     return slot->counted ? driver->config.tally : driver->config.warmup;
 }
 
-/* Begins the request of ENTRY on an idle slot. */
-static void begin_request(struct driver *driver, uint32_t number, const struct request_entry *entry,
+/* Begins REQUEST on an idle slot. */
+static void begin_request(struct driver *driver, uint32_t number, const struct request *request,
                           uint64_t due_ns, uint64_t now_ns)
 {
     struct slot *slot = driver->slots[number];
-    const struct request *request = &driver->config.request_plan->requests[entry->request];
 
     slot->state = SLOT_BUSY;
     slot->counted = is_counted(driver, due_ns);
     slot->begun_ns = now_ns;
     slot->due_ns = due_ns;
-    slot->think_ns = entry->think_ns;
     driver->in_flight++;
     if (!leader_of(driver, number)->used) {
         leader_of(driver, number)->used = true;
@@ -163,15 +104,87 @@ static void begin_request(struct driver *driver, uint32_t number, const struct r
     driver->config.engine->begin(driver->engine, number, request, now_ns);
 }
 
+/* Begins the request of ENTRY on an idle slot. */
+static void begin_entry(struct driver *driver, uint32_t number, const struct request_entry *entry,
+                        uint64_t due_ns, uint64_t now_ns)
+{
+    driver->slots[number]->think_ns = entry->think_ns;
+    begin_request(driver, number, &driver->config.request_plan->requests[entry->request], due_ns,
+                  now_ns);
+}
+
+/* Whether the run has stopped: no request begins any more, not even the next one of a scenario. */
+static bool is_over(const struct driver *driver, uint64_t now_ns)
+{
+    return !budget_share_allows(driver->config.share, now_ns);
+}
+
 static void check_end(struct driver *driver, uint64_t now_ns)
 {
-    if (driver->in_flight == 0 && ((driver->exhausted && driver->thinking == 0) ||
-                                   budget_share_is_exhausted(driver->config.share, now_ns)))
+    bool no_more = (driver->exhausted && driver->thinking == 0) ||
+                   budget_share_is_exhausted(driver->config.share, now_ns);
+
+    if (driver->in_flight == 0 && (is_over(driver, now_ns) || (no_more && driver->running == 0)))
         event_base_loopbreak(driver->config.base);
+}
+
+/* ---- Scenarios ---- */
+
+static bool is_running(const struct slot *slot)
+{
+    return slot->user != NULL && slot->user->scenario != NULL;
+}
+
+/* Counts a step whose request cannot be made as a failed one. */
+static void count_unmade(struct driver *driver, struct slot *slot, uint64_t due_ns)
+{
+    struct transaction transaction = {.error = ERROR_KIND_OTHER};
+
+    slot->counted = is_counted(driver, due_ns);
+    tally_count(tally_of(driver, slot), TALLY_begun, 1);
+    tally_record(tally_of(driver, slot), &transaction);
+    virtual_user_begin_step(slot->user, slot->counted);
+    virtual_user_fail_step(slot->user);
+    driver->running--;
+}
+
+static void start_thinking(struct driver *driver, struct slot *slot, uint64_t us);
+
+/* Begins the step of the scenario that the slot runs. */
+static void begin_step(struct driver *driver, struct slot *slot, uint64_t due_ns, uint64_t now_ns)
+{
+    const struct request *request = virtual_user_request(slot->user);
+
+    if (request == NULL) {
+        count_unmade(driver, slot, due_ns);
+        start_thinking(driver, slot, 0); /* the loop continues with the slot */
+        return;
+    }
+    begin_request(driver, slot->number, request, due_ns, now_ns);
+    virtual_user_begin_step(slot->user, slot->counted);
+}
+
+static void begin_scenario(struct driver *driver, struct slot *slot,
+                           const struct scenario_start *start, uint64_t due_ns, uint64_t now_ns)
+{
+    virtual_user_start(slot->user, start, due_ns, is_counted(driver, due_ns));
+    driver->running++;
+    driver->config.engine->forget(driver->engine, slot->number);
+    begin_step(driver, slot, due_ns, now_ns);
+}
+
+/* Ends the scenario of SLOT, if it runs one, before its last step. */
+static void leave_scenario(struct driver *driver, struct slot *slot)
+{
+    if (!is_running(slot))
+        return;
+    virtual_user_leave(slot->user);
+    driver->running--;
 }
 
 static void turn_off(struct driver *driver, uint32_t number)
 {
+    leave_scenario(driver, driver->slots[number]);
     driver->slots[number]->state = SLOT_OFF;
     driver->config.engine->close(driver->engine, number);
 }
@@ -184,16 +197,26 @@ static void begin_closed(struct driver *driver, uint32_t number, uint64_t now_ns
     struct budget_share *share = driver->config.share;
     struct slot *slot = driver->slots[number];
     const struct request_entry *entry = NULL;
+    struct scenario_start start;
+    bool begins = false;
 
     if (first ? budget_share_take_first(share, now_ns) : budget_share_take(share, now_ns)) {
-        entry = request_plan_next(driver->config.request_plan, &slot->position, &driver->random);
-        driver->exhausted = entry == NULL;
+        if (slot->user != NULL)
+            begins = request_plan_next_scenario(driver->config.request_plan, &start);
+        else
+            entry =
+                request_plan_next(driver->config.request_plan, &slot->position, &driver->random);
+        driver->exhausted = entry == NULL && !begins;
     }
-    if (entry != NULL)
-        begin_request(driver, number, entry, now_ns, now_ns);
+    if (begins)
+        begin_scenario(driver, slot, &start, now_ns, now_ns);
+    else if (entry != NULL)
+        begin_entry(driver, number, entry, now_ns, now_ns);
     else
         slot->state = SLOT_DONE;
 }
+
+static void continue_slot(struct driver *driver, uint32_t number, uint64_t now_ns);
 
 /* The think time of a slot is over. */
 static void on_think_time_over(evutil_socket_t fd, short events, void *context)
@@ -205,21 +228,31 @@ static void on_think_time_over(evutil_socket_t fd, short events, void *context)
     (void)fd;
     (void)events;
     driver->thinking--;
-    if (slot->number >= driver->settings.slots)
-        turn_off(driver, slot->number);
+    if (slot->number < driver->settings.slots && is_over(driver, now_ns))
+        slot->state = SLOT_DONE;
     else
-        begin_closed(driver, slot->number, now_ns, false);
+        continue_slot(driver, slot->number, now_ns);
     driver->config.engine->flush(driver->engine);
     check_end(driver, now_ns);
 }
 
-static void start_thinking(struct driver *driver, struct slot *slot)
+/* The think time after the request that has ended; STEP: its step, or NULL. */
+static uint64_t think_us(struct driver *driver, const struct slot *slot,
+                         const struct scenario_step *step)
 {
     const struct plan *plan = driver->config.plan;
-    double range = (double)(plan->think_max_ms - plan->think_min_ms);
-    double think_ms = (double)plan->think_min_ms + range * random_unit(&driver->random);
-    const struct timeval wait = timeval_of_us(plan->think_recorded ? slot->think_ns / NS_PER_US
-                                                                   : (uint64_t)(think_ms * 1000));
+    bool own = step != NULL && step->thinks;
+    double min_ms = (double)(own ? step->think_min_ms : plan->think_min_ms);
+    double max_ms = (double)(own ? step->think_max_ms : plan->think_max_ms);
+
+    if (plan->think_recorded)
+        return slot->think_ns / NS_PER_US;
+    return (uint64_t)((min_ms + (max_ms - min_ms) * random_unit(&driver->random)) * 1000);
+}
+
+static void start_thinking(struct driver *driver, struct slot *slot, uint64_t us)
+{
+    const struct timeval wait = timeval_of_us(us);
 
     slot->state = SLOT_THINKING;
     driver->thinking++;
@@ -278,6 +311,22 @@ static void arm_timer(struct driver *driver, uint64_t due_ns)
     events_add(driver->timer, &wait);
 }
 
+/* Begins what is due at DUE_NS: a request, or a scenario. */
+static void begin_due(struct driver *driver, struct slot *slot, uint64_t due_ns, uint64_t now_ns)
+{
+    struct scenario_start start;
+
+    if (slot->user == NULL) {
+        begin_entry(driver, slot->number,
+                    schedule_take(&driver->schedule, &slot->position, &driver->random), due_ns,
+                    now_ns);
+        return;
+    }
+    schedule_step(&driver->schedule);
+    request_plan_next_scenario(driver->config.request_plan, &start); /* no end: no --rows once */
+    begin_scenario(driver, slot, &start, due_ns, now_ns);
+}
+
 /* Begins all requests that are due while slots are free, and arms the timer for the next one. */
 static void send_due(struct driver *driver, uint64_t now_ns)
 {
@@ -293,9 +342,7 @@ static void send_due(struct driver *driver, uint64_t now_ns)
         }
         number = slot_queue_pop(&driver->free);
         count_lateness(driver, driver->slots[number], due_ns, now_ns);
-        begin_request(driver, number,
-                      schedule_take(schedule, &driver->slots[number]->position, &driver->random),
-                      due_ns, now_ns);
+        begin_due(driver, driver->slots[number], due_ns, now_ns);
         due_ns = schedule_next_ns(schedule);
     }
     if (due_ns == UINT64_MAX)
@@ -332,7 +379,7 @@ static bool was_late(const struct driver *driver, uint64_t end_ns)
     return false;
 }
 
-void driver_finish(struct driver *driver)
+static void count_unsent(struct driver *driver)
 {
     struct budget_share *share = driver->config.share;
     uint64_t end_ns = request_budget_end_ns(share->budget), unsent = 0;
@@ -343,27 +390,54 @@ void driver_finish(struct driver *driver)
     while (schedule_next_ns(&driver->schedule) < end_ns && budget_share_take_unsent(share)) {
         if (is_counted(driver, schedule_next_ns(&driver->schedule)))
             unsent++;
-        schedule_take(&driver->schedule, &position, &driver->random);
+        if (driver->config.scenario_tally != NULL)
+            schedule_step(&driver->schedule);
+        else
+            schedule_take(&driver->schedule, &position, &driver->random);
     }
     tally_count(driver->config.tally,
                 was_late(driver, end_ns) ? TALLY_unsent_late : TALLY_unsent_busy, unsent);
 }
 
+void driver_finish(struct driver *driver)
+{
+    for (uint32_t i = 0; i < driver->slot_count; i++)
+        leave_scenario(driver, driver->slots[i]);
+    count_unsent(driver);
+}
+
 /* ---- Events ---- */
 
-/* A request ended on slot NUMBER: begins the next one, now or later. */
+/* Begins the next step or request on slot NUMBER, which is idle and does not think. */
 static void continue_slot(struct driver *driver, uint32_t number, uint64_t now_ns)
 {
+    struct slot *slot = driver->slots[number];
+
     if (number >= driver->settings.slots) {
         turn_off(driver, number);
+    } else if (is_running(slot)) {
+        begin_step(driver, slot, now_ns, now_ns);
     } else if (driver->open) {
         push_free(driver, number, now_ns);
         send_due(driver, now_ns);
-    } else if (driver->slots[number]->thinking != NULL) {
-        start_thinking(driver, driver->slots[number]);
     } else {
         begin_closed(driver, number, now_ns, false);
     }
+}
+
+/* A request ended on SLOT: continues now, or after the think time. STEP: its step, or NULL. */
+static void go_on(struct driver *driver, struct slot *slot, const struct scenario_step *step,
+                  uint64_t now_ns)
+{
+    bool pauses = slot->thinking != NULL && (!driver->open || is_running(slot));
+    uint64_t us = pauses ? think_us(driver, slot, step) : 0;
+
+    if (is_running(slot) && is_over(driver, now_ns))
+        slot->state = SLOT_DONE;
+    else if (slot->number < driver->settings.slots && us > 0)
+        start_thinking(driver, slot, us);
+    else
+        continue_slot(driver, slot->number, now_ns);
 }
 
 static void on_connected(void *context, uint32_t number)
@@ -382,17 +456,38 @@ static void on_ended(void *context, uint32_t number, struct transaction *transac
 {
     struct driver *driver = context;
     struct slot *slot = driver->slots[number];
+    const struct scenario_step *step = NULL;
 
     transaction->service_ns = now_ns - slot->begun_ns;
     transaction->latency_ns = now_ns - slot->due_ns;
     transaction->bad_status =
         !plan_accepts_status(&driver->config.plan->checks, transaction->status);
     tally_record_connection(driver->config.tally, transaction);
+    if (is_running(slot)) {
+        step = virtual_user_end_step(slot->user, transaction, now_ns);
+        driver->running -= is_running(slot) ? 0 : 1;
+    }
     tally_record(tally_of(driver, slot), transaction);
     driver->in_flight--;
     driver->last_end_ns = now_ns;
-    continue_slot(driver, number, now_ns);
+    go_on(driver, slot, step, now_ns);
     check_end(driver, now_ns);
+}
+
+static void on_field(void *context, uint32_t slot, struct span name, struct span value)
+{
+    const struct driver *driver = context;
+
+    if (is_running(driver->slots[slot]))
+        virtual_user_see_field(driver->slots[slot]->user, name, value);
+}
+
+static void on_body(void *context, uint32_t slot, const char *bytes, size_t length)
+{
+    const struct driver *driver = context;
+
+    if (is_running(driver->slots[slot]))
+        virtual_user_see_body(driver->slots[slot]->user, bytes, length);
 }
 
 static void on_unsolicited(void *context)
@@ -434,20 +529,33 @@ void driver_check_end(struct driver *driver)
 
 /* ---- Settings ---- */
 
+static void free_slot(struct slot *slot)
+{
+    if (slot->thinking != NULL)
+        event_free(slot->thinking);
+    virtual_user_free(slot->user);
+    free(slot);
+}
+
 static struct slot *make_slot(struct driver *driver)
 {
+    bool has_user = driver->config.scenario_tally != NULL;
+    const struct plan *plan = driver->config.plan;
+    bool thinks = has_user || plan->think_max_ms > 0 || plan->think_recorded;
     struct slot *slot = calloc(1, sizeof(*slot));
 
     if (slot == NULL)
         return NULL;
     slot->driver = driver;
     slot->number = driver->slot_count;
-    if (driver->config.plan->think_max_ms == 0 && !driver->config.plan->think_recorded)
+    if (thinks)
+        slot->thinking = event_new(driver->config.base, -1, 0, on_think_time_over, slot);
+    if (has_user)
+        slot->user =
+            virtual_user_create(driver->config.request_plan, driver->config.scenario_tally);
+    if ((!thinks || slot->thinking != NULL) && (!has_user || slot->user != NULL))
         return slot;
-    slot->thinking = event_new(driver->config.base, -1, 0, on_think_time_over, slot);
-    if (slot->thinking != NULL)
-        return slot;
-    free(slot);
+    free_slot(slot);
     return NULL;
 }
 
@@ -535,6 +643,8 @@ void driver_abort(struct driver *driver)
         if (driver->config.engine->cancel(driver->engine, i))
             tally_count(driver->config.tally, TALLY_connections_opened, 1);
         tally_count(tally_of(driver, slot), TALLY_unanswered, 1);
+        if (is_running(slot))
+            virtual_user_abort_step(slot->user);
         slot->state = SLOT_DONE;
     }
     driver->in_flight = 0;
@@ -564,7 +674,12 @@ struct driver *driver_create(const struct driver_config *config,
         .plan = config->plan,
         .request_plan = config->request_plan,
         .base = config->base,
-        .owner = {on_connected, on_ended, on_unsolicited, driver},
+        .owner = {.connected = on_connected,
+                  .ended = on_ended,
+                  .field = config->scenario_tally != NULL ? on_field : NULL,
+                  .body = config->scenario_tally != NULL ? on_body : NULL,
+                  .unsolicited = on_unsolicited,
+                  .context = driver},
         .transcript = config->transcript,
     };
 
@@ -587,11 +702,8 @@ void driver_destroy(struct driver *driver)
 {
     if (driver->engine != NULL)
         driver->config.engine->destroy(driver->engine);
-    for (uint32_t i = 0; i < driver->slot_count; i++) {
-        if (driver->slots[i]->thinking != NULL)
-            event_free(driver->slots[i]->thinking);
-        free(driver->slots[i]);
-    }
+    for (uint32_t i = 0; i < driver->slot_count; i++)
+        free_slot(driver->slots[i]);
     if (driver->timer != NULL)
         event_free(driver->timer);
     free(driver->slots);

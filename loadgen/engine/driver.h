@@ -7,6 +7,9 @@
  * due while all connections are busy waits, and its latency counts from when it was due, which avoids
  * coordinated omission. The backlog takes no memory: due times follow from the rate.
  *
+ * With scenarios, what a closed loop begins next, and what is due in an open loop, is a scenario. Its first
+ * request has that due time; each further one is due when it begins.
+ *
  * The client thread calls everything but driver_create() and driver_destroy().
  */
 #ifndef LOADGEN_DRIVER_H
@@ -15,6 +18,7 @@
 #include "loadgen/engine/engine.h"
 #include "loadgen/engine/request_budget.h"
 #include "loadgen/plan/arrivals.h"
+#include "loadgen/stats/scenario_tally.h"
 
 struct driver_config {
     const struct engine_ops *engine;
@@ -22,10 +26,11 @@ struct driver_config {
     struct request_plan *request_plan;
     struct event_base *base;
     struct budget_share *share;
-    struct tally *tally;  /* counted requests, and all connections */
-    struct tally *warmup; /* requests begun during the warm-up */
-    uint32_t index;       /* index of the thread */
-    bool late;            /* created during the run: requests due earlier belong to other threads */
+    struct tally *tally;                   /* counted requests, and all connections */
+    struct tally *warmup;                  /* requests begun during the warm-up */
+    struct scenario_tally *scenario_tally; /* NULL: no scenarios */
+    uint32_t index;                        /* index of the thread */
+    bool late; /* created during the run: requests due earlier belong to other threads */
     struct transcript *transcript; /* of the first slot; NULL: none */
 };
 

@@ -8,10 +8,12 @@
  *
  * Each client thread has an engine of its own. create, destroy and error_texts are called while the
  * thread does not run, everything else by the thread. An engine calls its owner from the event loop only,
- * never from within a function of engine_ops.
+ * never from within a function of engine_ops. A request must stay valid until its slot has begun another one.
  */
 #ifndef LOADGEN_ENGINE_H
 #define LOADGEN_ENGINE_H
+
+#include "common/span.h"
 
 #include "loadgen/base/sha256.h"
 #include "loadgen/engine/transcript.h"
@@ -34,6 +36,13 @@ struct engine_owner {
      * service_ns and bad_status. SLOT is free: another request may begin on it before this returns.
      */
     void (*ended)(void *context, uint32_t slot, struct transaction *transaction, uint64_t now_ns);
+
+    /*
+     * A header field, and a part of the body, of the final response to the request in flight on SLOT. NULL: not
+     * wanted.
+     */
+    void (*field)(void *context, uint32_t slot, struct span name, struct span value);
+    void (*body)(void *context, uint32_t slot, const char *bytes, size_t length);
 
     /* Bytes arrived on an idle connection, which was closed. */
     void (*unsolicited)(void *context);
@@ -74,6 +83,9 @@ struct engine_ops {
 
     /* Closes the connection of a free slot that is not in use for now. */
     void (*close)(struct engine *engine, uint32_t slot);
+
+    /* Deletes the cookies of a free slot: another virtual user begins. */
+    void (*forget)(struct engine *engine, uint32_t slot);
 
     const struct error_texts *(*error_texts)(const struct engine *engine);
 

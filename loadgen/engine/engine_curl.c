@@ -117,8 +117,11 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *context)
 {
     struct client *client = context;
 
-    body_check_add(&client->check, &client->group->engine->config.plan->checks, bytes,
-                   size * count);
+    const struct engine_config *config = &client->group->engine->config;
+
+    body_check_add(&client->check, &config->plan->checks, bytes, size * count);
+    if (config->owner.body != NULL)
+        config->owner.body(config->owner.context, client->slot, bytes, size * count);
     return size * count;
 }
 
@@ -178,6 +181,16 @@ static void read_cookies(struct client *client)
          i++)
         cookie_jar_store(&client->cookies, client->request, field->value, strlen(field->value),
                          time(NULL));
+}
+
+static void report_fields(struct client *client)
+{
+    const struct engine_owner *owner = &client->group->engine->config.owner;
+    struct curl_header *field = NULL;
+
+    while ((field = curl_easy_nextheader(client->easy, CURLH_HEADER, -1, field)) != NULL)
+        owner->field(owner->context, client->slot, (struct span){field->name, strlen(field->name)},
+                     (struct span){field->value, strlen(field->value)});
 }
 
 static void engine_curl_begin(struct engine *engine, uint32_t slot, const struct request *request,
@@ -261,6 +274,8 @@ static struct transaction read_result(struct client *client, CURLcode code)
     transaction.resumed = client->resumed;
     if (engine->config.plan->cookies)
         read_cookies(client);
+    if (engine->config.owner.field != NULL)
+        report_fields(client);
     if (transaction.error == ERROR_KIND_NONE && had_surplus(client))
         transaction.error = ERROR_KIND_SURPLUS;
     if (transaction.error == ERROR_KIND_NONE) {
@@ -322,6 +337,11 @@ static bool engine_curl_cancel(struct engine *engine, uint32_t slot)
 static void engine_curl_close(struct engine *engine, uint32_t slot)
 {
     set_off(client_of(engine, slot), true);
+}
+
+static void engine_curl_forget(struct engine *engine, uint32_t slot)
+{
+    cookie_jar_free(&client_of(engine, slot)->cookies);
 }
 
 /* ---- Life cycle ---- */
@@ -454,6 +474,7 @@ const struct engine_ops engine_curl = {
     .flush = engine_curl_flush,
     .cancel = engine_curl_cancel,
     .close = engine_curl_close,
+    .forget = engine_curl_forget,
     .error_texts = engine_curl_error_texts,
     .negotiations = engine_curl_negotiations,
     .destroy = engine_curl_destroy,

@@ -108,6 +108,11 @@ static void engine_raw_close(struct engine *engine, uint32_t slot)
     raw_connection_close(connection_of(engine, slot));
 }
 
+static void engine_raw_forget(struct engine *engine, uint32_t slot)
+{
+    cookie_jar_free(&connection_of(engine, slot)->cookies);
+}
+
 static bool add_connection(struct engine *engine, struct group *group)
 {
     struct raw_connection *connection =
@@ -185,6 +190,7 @@ const struct engine_ops engine_raw = {
     .flush = engine_raw_flush,
     .cancel = engine_raw_cancel,
     .close = engine_raw_close,
+    .forget = engine_raw_forget,
     .error_texts = engine_raw_error_texts,
     .negotiations = engine_raw_negotiations,
     .destroy = engine_raw_destroy,

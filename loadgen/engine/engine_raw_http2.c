@@ -96,6 +96,11 @@ static void engine_raw_http2_close(struct engine *engine, uint32_t slot)
     http2_connection_close_slot(connection_of(engine, slot), slot);
 }
 
+static void engine_raw_http2_forget(struct engine *engine, uint32_t slot)
+{
+    http2_connection_forget(connection_of(engine, slot), slot);
+}
+
 static bool engine_raw_http2_reserve(struct engine *engine, uint32_t slots)
 {
     while (engine->slots < slots) {
@@ -162,6 +167,7 @@ const struct engine_ops engine_raw_http2 = {
     .flush = engine_raw_http2_flush,
     .cancel = engine_raw_http2_cancel,
     .close = engine_raw_http2_close,
+    .forget = engine_raw_http2_forget,
     .error_texts = engine_raw_http2_error_texts,
     .negotiations = engine_raw_http2_negotiations,
     .destroy = engine_raw_http2_destroy,

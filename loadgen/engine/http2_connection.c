@@ -43,7 +43,8 @@ struct http2_stream {
     uint64_t head_bytes, body_bytes;
     size_t sent; /* of the request body */
     struct body_check check;
-    struct cookie_jar cookies; /* of the slot, over all of its requests */
+    struct cookie_jar cookies;  /* of the slot, over all of its requests */
+    struct http2_fields fields; /* of a request that is not part of the request plan */
     struct http2_stream *next_ended;
 };
 
@@ -231,8 +232,11 @@ static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buffer, 
 static const struct http2_fields *fields_of(struct http2_stream *stream)
 {
     struct http2_shared *shared = stream->connection->shared;
+    const struct request_plan *request_plan = shared->config.request_plan;
+    bool planned = stream->request >= request_plan->requests &&
+                   stream->request < request_plan->requests + request_plan->count;
     struct http2_fields *fields =
-        &shared->fields[stream->request - shared->config.request_plan->requests];
+        planned ? &shared->fields[stream->request - request_plan->requests] : &stream->fields;
 
     return fields->count > 0 || http2_fields_make(fields, stream->request) ? fields : NULL;
 }
@@ -297,6 +301,7 @@ void http2_connection_begin(struct http2_connection *connection, uint32_t slot,
     struct http2_stream *stream = stream_of(connection, slot);
 
     connection->off -= stream->off ? 1 : 0;
+    http2_fields_free(&stream->fields);
     *stream = (struct http2_stream){
         .connection = connection,
         .request = request,
@@ -338,6 +343,11 @@ void http2_connection_close_slot(struct http2_connection *connection, uint32_t s
     stream->off = true;
     if (connection->off == connection->stream_count)
         close_connection(connection);
+}
+
+void http2_connection_forget(struct http2_connection *connection, uint32_t slot)
+{
+    cookie_jar_free(&stream_of(connection, slot)->cookies);
 }
 
 void http2_connection_check_timeouts(struct http2_connection *connection, uint64_t now_ns)
@@ -473,15 +483,22 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     struct http2_stream *stream =
         nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
 
+    const struct engine_owner *owner;
+
     (void)flags;
     (void)context;
     if (stream == NULL)
         return 0;
+    owner = &stream->connection->shared->config.owner;
     transcript_add_field(transcript_of(stream), '<', name, name_length, value, value_length);
     if (stream->connection->shared->config.plan->cookies && name_length == strlen("set-cookie") &&
         memcmp(name, "set-cookie", name_length) == 0)
         cookie_jar_store(&stream->cookies, stream->request, (const char *)value, value_length,
                          time(NULL));
+    if (owner->field != NULL && stream->status >= 200 && name_length > 0 && name[0] != ':')
+        owner->field(owner->context, slot_of(stream),
+                     (struct span){(const char *)name, name_length},
+                     (struct span){(const char *)value, value_length});
     if (name_length == 7 && memcmp(name, ":status", 7) == 0) {
         stream->status = (uint32_t)strtoul((const char *)value, NULL, 10);
         stream->head_bytes += sizeof("HTTP/2 200 \r\n") - 1;
@@ -495,11 +512,15 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
                    size_t length, void *context)
 {
     struct http2_stream *stream = nghttp2_session_get_stream_user_data(session, id);
+    const struct engine_owner *owner;
 
     (void)flags;
     (void)context;
     if (stream == NULL)
         return 0;
+    owner = &stream->connection->shared->config.owner;
+    if (owner->body != NULL)
+        owner->body(owner->context, slot_of(stream), (const char *)bytes, length);
     stream->body_bytes += length;
     body_check_add(&stream->check, &stream->connection->shared->config.plan->checks,
                    (const char *)bytes, length);
@@ -746,8 +767,10 @@ void http2_connection_destroy(struct http2_connection *connection)
     if (connection->stream.easy != NULL)
         close_connection(connection);
     raw_stream_destroy(&connection->stream);
-    for (uint32_t i = 0; i < connection->stream_count; i++)
+    for (uint32_t i = 0; i < connection->stream_count; i++) {
         cookie_jar_free(&connection->streams[i].cookies);
+        http2_fields_free(&connection->streams[i].fields);
+    }
     free(connection);
 }
 

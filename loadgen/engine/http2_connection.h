@@ -58,6 +58,9 @@ bool http2_connection_cancel(struct http2_connection *connection, uint32_t slot)
 /* SLOT, which is free, is not in use for now; closes the connection if no slot is. */
 void http2_connection_close_slot(struct http2_connection *connection, uint32_t slot);
 
+/* Deletes the cookies of SLOT, which is free. */
+void http2_connection_forget(struct http2_connection *connection, uint32_t slot);
+
 /* The result of connecting. From the loop. */
 void http2_connection_established(struct http2_connection *connection);
 void http2_connection_failed(struct http2_connection *connection, CURLcode code);

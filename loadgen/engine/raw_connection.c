@@ -374,7 +374,19 @@ static void on_body(void *context, const char *bytes, size_t length)
 {
     struct raw_connection *connection = context;
 
-    body_check_add(&connection->check, &connection->shared->config.plan->checks, bytes, length);
+    const struct engine_config *config = &connection->shared->config;
+
+    body_check_add(&connection->check, &config->plan->checks, bytes, length);
+    if (config->owner.body != NULL)
+        config->owner.body(config->owner.context, connection->slot, bytes, length);
+}
+
+static void on_field(void *context, struct span name, struct span value)
+{
+    const struct raw_connection *connection = context;
+    const struct engine_owner *owner = &connection->shared->config.owner;
+
+    owner->field(owner->context, connection->slot, name, value);
 }
 
 static void on_cookie(void *context, const char *value, size_t length)
@@ -391,7 +403,10 @@ bool raw_connection_init(struct raw_connection *connection, struct raw_shared *s
     connection->slot = slot;
     connection->response.line = malloc(RESPONSE_LINE_MAX);
     connection->response.context = connection;
-    connection->response.on_body = shared->config.plan->checks.digest_known ? on_body : NULL;
+    connection->response.on_body =
+        shared->config.plan->checks.digest_known || shared->config.owner.body != NULL ? on_body
+                                                                                      : NULL;
+    connection->response.on_field = shared->config.owner.field != NULL ? on_field : NULL;
     connection->response.on_cookie = shared->config.plan->cookies ? on_cookie : NULL;
     return raw_stream_init(&connection->stream, &shared->config, group, sockets, connection) &&
            connection->response.line != NULL &&

@@ -18,6 +18,7 @@ void response_begin(struct response *response, bool head_request)
         .line = response->line,
         .on_body = response->on_body,
         .on_cookie = response->on_cookie,
+        .on_field = response->on_field,
         .context = response->context,
         .state = RESPONSE_AT_STATUS,
         .head_request = head_request,
@@ -185,6 +186,8 @@ static enum response_result read_value(struct response *response, struct span na
                                        struct span value)
 {
     response->framing = false;
+    if (response->on_field != NULL && response->status >= 200)
+        response->on_field(response->context, name, value);
     if (span_is_nocase(name, SPAN("Connection")))
         return read_connection(response, value);
     if (span_is_nocase(name, SPAN("Content-Length"))) {

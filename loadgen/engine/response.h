@@ -7,6 +7,8 @@
 #ifndef LOADGEN_RESPONSE_H
 #define LOADGEN_RESPONSE_H
 
+#include "common/span.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -39,6 +41,8 @@ struct response {
     char *line; /* RESPONSE_LINE_MAX bytes, for a line in pieces */
     void (*on_body)(void *context, const char *bytes, size_t length);   /* or NULL */
     void (*on_cookie)(void *context, const char *value, size_t length); /* Set-Cookie; or NULL */
+    void (*on_field)(void *context, struct span name,
+                     struct span value); /* not of interim ones; or NULL */
     void *context;
 
     /* The result so far. */

@@ -203,6 +203,25 @@ const char *csv_file_value(const struct csv_file *csv, size_t row, size_t column
     return csv->cells[(row + 1) * csv->columns + column];
 }
 
+const char *csv_file_find(const struct csv_file *csv, size_t row, const char *name, size_t length)
+{
+    for (size_t i = 0; i < csv->columns; i++)
+        if (strlen(csv->cells[i]) == length && memcmp(csv->cells[i], name, length) == 0)
+            return csv_file_value(csv, row, i);
+    return NULL;
+}
+
+char *csv_file_names(const struct csv_file *csv, char *buffer)
+{
+    size_t used = 0;
+
+    buffer[0] = '\0';
+    for (size_t i = 0; i < csv->columns && used + strlen(csv->cells[i]) + 3 < CSV_FILE_NAMES; i++)
+        used += (size_t)snprintf(buffer + used, CSV_FILE_NAMES - used, "%s%s", i > 0 ? ", " : "",
+                                 csv->cells[i]);
+    return buffer;
+}
+
 uint32_t csv_file_line(const struct csv_file *csv, size_t row)
 {
     return csv->lines[row + 1];

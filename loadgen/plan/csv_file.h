@@ -27,6 +27,14 @@ void csv_file_free(struct csv_file *csv);
 /* The value of COLUMN in ROW, both from 0. */
 const char *csv_file_value(const struct csv_file *csv, size_t row, size_t column);
 
+/* The value in ROW of the column whose name is NAME, of this length; NULL: there is none. */
+const char *csv_file_find(const struct csv_file *csv, size_t row, const char *name, size_t length);
+
+enum { CSV_FILE_NAMES = 200 };
+
+/* Writes the first names of the columns, separated by commas, to BUFFER of CSV_FILE_NAMES bytes; returns BUFFER. */
+char *csv_file_names(const struct csv_file *csv, char *buffer);
+
 /* The line on which ROW begins. */
 uint32_t csv_file_line(const struct csv_file *csv, size_t row);
 

@@ -3,14 +3,10 @@
 #include "common/macros.h"
 
 #include "loadgen/plan/csv_file.h"
-#include "loadgen/plan/message.h"
 
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <strings.h>
 
 struct expansion {
     struct request_plan *request_plan;
@@ -34,179 +30,56 @@ PRINTF_LIKE(2, 3) static int fail(const struct expansion *expansion, const char 
     return -1;
 }
 
-/* ---- Texts ---- */
-
-/* A text with variables, and where they are replaced. */
-struct text {
-    const char *at, *end;
-    bool is_url; /* {{NAME}} is percent-encoded, {{{NAME}}} is not */
-};
-
-/* The value of the variable with this name, or NULL with WHY. */
-static const char *value_of(const struct expansion *expansion, const char *name, size_t length)
-{
-    const struct csv_file *csv = &expansion->csv;
-    char names[200] = "";
-
-    for (size_t i = 0; i < csv->columns; i++)
-        if (strlen(csv->cells[i]) == length && memcmp(csv->cells[i], name, length) == 0)
-            return csv_file_value(csv, expansion->row, i);
-    for (size_t i = 0;
-         i < csv->columns && strlen(names) + strlen(csv->cells[i]) + 3 < sizeof(names); i++)
-        snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", i > 0 ? ", " : "",
-                 csv->cells[i]);
-    snprintf(expansion->why, expansion->size, "%s: no column '%.*s' for {{%.*s}} (columns: %s)",
-             csv->name, (int)length, name, (int)length, name, names);
-    return NULL;
-}
-
-/* All but the unreserved characters (RFC 3986 section 2.3). */
-static void put_encoded(FILE *out, const char *value)
-{
-    for (; *value != '\0'; value++)
-        if (isalnum((unsigned char)*value) || strchr("-._~", *value) != NULL)
-            fputc(*value, out);
-        else
-            fprintf(out, "%%%02X", (unsigned)(unsigned char)*value);
-}
-
-/* Copies up to the next variable and replaces it; text->at is then behind it. Returns 0, or -1 with WHY. */
-static int replace_next(struct expansion *expansion, struct text *text, FILE *out)
-{
-    const char *open = memmem(text->at, (size_t)(text->end - text->at), "{{", 2), *close, *value;
-    bool plain;
-
-    /* Of "{{{", only a URL takes the first brace as part of the variable. */
-    while (open != NULL && !text->is_url && open + 2 < text->end && open[2] == '{')
-        open++;
-    close = open != NULL ? memmem(open, (size_t)(text->end - open), "}}", 2) : NULL;
-    if (close == NULL) {
-        fwrite(text->at, 1, (size_t)(text->end - text->at), out);
-        text->at = text->end;
-        return 0;
-    }
-    plain = text->is_url && open[2] == '{' && close + 2 < text->end && close[2] == '}';
-    fwrite(text->at, 1, (size_t)(open - text->at), out);
-    open += plain ? 3 : 2;
-    value = value_of(expansion, open, (size_t)(close - open));
-    if (value == NULL)
-        return -1;
-    if (text->is_url && !plain)
-        put_encoded(out, value);
-    else
-        fputs(value, out);
-    expansion->replaced++;
-    text->at = close + (plain ? 3 : 2);
-    return 0;
-}
-
-/* Sets *expanded, owned by the caller, and *length. Returns 0, or -1 with WHY. */
-static int replace_all(struct expansion *expansion, struct text text, char **expanded,
-                       size_t *length)
-{
-    FILE *out = open_memstream(expanded, length);
-    int result = 0;
-
-    if (out == NULL)
-        return fail(expansion, "out of memory");
-    while (result == 0 && text.at < text.end)
-        result = replace_next(expansion, &text, out);
-    return fclose(out) == 0 ? result : fail(expansion, "out of memory");
-}
-
-static struct text text_of(const char *text, bool is_url)
-{
-    return (struct text){text, text + strlen(text), is_url};
-}
-
 /* ---- Requests ---- */
 
-static int append_field(struct expansion *expansion, const char *field, struct curl_slist **list)
+/* Finds the value of a column in the current row. */
+static const char *find_value(void *context, const char *name, size_t length)
 {
-    char *expanded = NULL;
-    size_t length;
-    int result = replace_all(expansion, text_of(field, false), &expanded, &length);
+    const struct expansion *expansion = context;
+    const struct csv_file *csv = &expansion->csv;
+    const char *value = csv_file_find(csv, expansion->row, name, length);
+    char names[CSV_FILE_NAMES];
 
-    if (result == 0 && !message_is_value(expanded))
-        result = fail(expansion, "control character in a value for the header field '%s'", field);
-    if (result == 0 && !string_list_append(list, expanded))
-        result = fail(expansion, "out of memory");
-    free(expanded);
-    return result;
-}
-
-/* Whether a header field of the command line that has variables replaces FIELD. */
-static bool is_replaced(const struct plan *plan, const char *field)
-{
-    size_t length = strcspn(field, ":") + 1;
-
-    for (size_t i = 0; i < plan->header_count; i++)
-        if (request_plan_is_template(plan, plan->headers[i]) &&
-            strncasecmp(plan->headers[i], field, length) == 0)
-            return true;
-    return false;
-}
-
-/* The fields of the template, and those of the command line that have variables. */
-static int expand_fields(struct expansion *expansion, const struct request_template *template,
-                         struct curl_slist **list)
-{
-    const struct plan *plan = expansion->request_plan->plan;
-    int result = 0;
-
-    for (const struct curl_slist *field = template->fields; result == 0 && field != NULL;
-         field = field->next)
-        if (!is_replaced(plan, field->data))
-            result = append_field(expansion, field->data, list);
-    for (size_t i = 0; result == 0 && i < plan->header_count; i++)
-        if (request_plan_is_template(plan, plan->headers[i]))
-            result = append_field(expansion, plan->headers[i], list);
-    return result;
-}
-
-/* The body of the template, or else that of the command line if it has variables. */
-static int expand_body(struct expansion *expansion, const struct request_template *template,
-                       char **body, size_t *length)
-{
-    const struct request_plan *request_plan = expansion->request_plan;
-    const char *text = template->body != NULL ? template->body : request_plan->body;
-    size_t text_length = template->body != NULL ? template->body_length : request_plan->body_length;
-
-    if (text == NULL ||
-        (template->body == NULL && !request_plan_is_template(request_plan->plan, text)))
-        return 0;
-    return replace_all(expansion, (struct text){text, text + text_length, false}, body, length);
+    if (value == NULL)
+        snprintf(expansion->why, expansion->size, "%s: no column '%.*s' for {{%.*s}} (columns: %s)",
+                 csv->name, (int)length, name, (int)length, name, csv_file_names(csv, names));
+    return value;
 }
 
 /* Adds the request of TEMPLATE for the current row. */
 static int expand(struct expansion *expansion, const struct request_template *template,
                   struct request_entry entry)
 {
-    char *url = NULL, *body = NULL, why[256];
-    size_t url_length, body_length = 0;
-    struct curl_slist *fields = NULL;
+    struct request_plan *request_plan = expansion->request_plan;
+    const struct template_variables variables = {find_value, expansion};
+    struct request_template whole = *template;
+    struct template_request made;
     struct request_parts parts;
-    int result = replace_all(expansion, text_of(template->url, true), &url, &url_length);
+    char why[256];
+    enum template_result result;
 
-    if (result == 0)
-        result = expand_fields(expansion, template, &fields);
-    if (result == 0)
-        result = expand_body(expansion, template, &body, &body_length);
+    if (whole.body == NULL && request_plan->body != NULL &&
+        template_is_used(request_plan->plan, request_plan->body)) {
+        whole.body = request_plan->body;
+        whole.body_length = request_plan->body_length;
+    }
+    result = template_make_request(request_plan->plan, &whole, &variables, &made, why, sizeof(why));
     parts = (struct request_parts){
         .method = template->method,
-        .url = template->is_path ? NULL : url,
-        .path = template->is_path ? url : NULL,
-        .fields = fields,
-        .body = body,
-        .body_length = body_length,
+        .url = template->is_path ? NULL : made.url,
+        .path = template->is_path ? made.url : NULL,
+        .fields = made.fields,
+        .body = made.body,
+        .body_length = made.body_length,
     };
-    if (result == 0 &&
-        request_plan_add(expansion->request_plan, &parts, entry, why, sizeof(why)) != 0)
-        result = fail(expansion, "%s", why);
-    curl_slist_free_all(fields);
-    free(url);
-    free(body);
-    return result;
+    if (result == TEMPLATE_DONE &&
+        request_plan_add(request_plan, &parts, entry, why, sizeof(why)) != 0)
+        result = TEMPLATE_INVALID;
+    expansion->replaced += made.replaced;
+    template_request_free(&made);
+    if (result == TEMPLATE_INVALID)
+        return fail(expansion, "%s", why);
+    return result == TEMPLATE_DONE ? 0 : -1;
 }
 
 static int expand_rows(struct expansion *expansion, const struct request_template *templates,

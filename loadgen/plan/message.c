@@ -61,8 +61,7 @@ static bool is_named(const char *field, const char *name, size_t length)
 static bool plan_has_field(const struct plan *plan, const char *name, size_t length)
 {
     for (size_t i = 0; i < plan->header_count; i++)
-        if (is_named(plan->headers[i], name, length) &&
-            !request_plan_is_template(plan, plan->headers[i]))
+        if (is_named(plan->headers[i], name, length) && !template_is_used(plan, plan->headers[i]))
             return true;
     return false;
 }
@@ -178,8 +177,7 @@ static bool make_fields(const struct plan *plan, const struct request *request,
     for (const struct curl_slist *field = request->own_fields; good && field; field = field->next)
         good = is_replaced(plan, field->data) || append_field(list, field->data);
     for (size_t i = 0; good && i < plan->header_count; i++)
-        good = request_plan_is_template(plan, plan->headers[i]) ||
-               append_field(list, plan->headers[i]);
+        good = template_is_used(plan, plan->headers[i]) || append_field(list, plan->headers[i]);
     return good && append_connection(plan, request, list) &&
            (!plan->gzip || append_pair(list, "Accept-Encoding", "gzip")) &&
            (plan->range == NULL || append_range(list, plan->range)) &&
@@ -268,6 +266,12 @@ static bool make_message(const struct plan *plan, struct request *request)
     if (request->body != NULL)
         fwrite(request->body, 1, request->body_length, out);
     return fclose(out) == 0;
+}
+
+bool message_make(const struct plan *plan, struct request *request)
+{
+    request->owns_fields = true;
+    return make_fields(plan, request, &request->fields) && make_message(plan, request);
 }
 
 bool message_make_all(struct request_plan *request_plan)

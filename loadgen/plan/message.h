@@ -1,6 +1,6 @@
 /*
  * The header fields of a request and its HTTP/1 message. Both engines send the same bytes: libcurl gets the list
- * of fields, the raw engine the complete message. Main thread.
+ * of fields, the raw engine the complete message. Main thread unless noted otherwise.
  */
 #ifndef LOADGEN_MESSAGE_H
 #define LOADGEN_MESSAGE_H
@@ -23,5 +23,8 @@ bool message_is_value(const char *text);
  * replaces a request's own field of that name. Returns false if out of memory.
  */
 bool message_make_all(struct request_plan *request_plan);
+
+/* The same for one request that is not part of the request plan. Any thread. */
+bool message_make(const struct plan *plan, struct request *request);
 
 #endif

@@ -25,6 +25,7 @@ enum {
     PLAN_PERCENTILES_MAX = 16,
     PLAN_NUMBERS_MAX = 32,
     PLAN_ROUNDS_MAX = 1000,
+    PLAN_TIME_MAX_MS = 15 * 24 * 3600 * 1000,
 };
 
 enum plan_format {
@@ -93,8 +94,9 @@ struct plan {
     /* Requests */
     const char *urls[PLAN_URLS_MAX];
     size_t url_count;
-    const char *urls_file; /* a list of URLs, or an access log; NULL: none */
-    const char *har_file;  /* a HAR recording; NULL: none */
+    const char *urls_file;     /* a list of URLs, or an access log; NULL: none */
+    const char *har_file;      /* a HAR recording; NULL: none */
+    const char *scenario_file; /* scenarios of several steps; NULL: none */
     enum plan_order order;
     bool order_given, once; /* once: --order once */
     const char *csv_file;   /* a table of variables; NULL: none */
@@ -188,6 +190,12 @@ static inline uint32_t plan_slots(const struct plan *plan, uint32_t connections)
 
 /* Sets the connections and the threads that depend on them. Requests and rate must be set already. */
 void plan_set_connections(struct plan *plan, uint32_t connections);
+
+/* Adds the statuses of LIST, "200,304". Returns false if they are invalid or too many. */
+bool plan_parse_statuses(struct plan_checks *checks, const char *list);
+
+/* Parses a think time, "1s" or "500ms-2s". Returns false if it is invalid. */
+bool plan_parse_think(const char *think, uint64_t *min_ms, uint64_t *max_ms);
 
 /* Whether STATUS is an expected one. */
 bool plan_accepts_status(const struct plan_checks *checks, uint32_t status);

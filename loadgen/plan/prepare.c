@@ -5,6 +5,8 @@
 #include "loadgen/plan/input.h"
 #include "loadgen/plan/message.h"
 #include "loadgen/plan/request_file.h"
+#include "loadgen/plan/scenario_file.h"
+#include "loadgen/plan/scenario_request.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -68,17 +70,34 @@ static int read_file(struct request_plan *request_plan, const char *file, char *
     return -1;
 }
 
+/* The URLs of the command line are only the base of paths, and the servers that steps may name. */
+static int read_scenarios(struct request_plan *request_plan, char *why, size_t size)
+{
+    const struct plan *plan = request_plan->plan;
+    struct scenario_set *set = &request_plan->scenarios;
+
+    request_plan->pass_length = request_plan->entry_count;
+    if (plan->csv_file != NULL && csv_file_read(&set->table, plan->csv_file, why, size) != 0)
+        return -1;
+    if (scenario_file_read(set, plan, why, size) != 0)
+        return -1;
+    return scenario_requests_add(request_plan, why, size);
+}
+
 /* If there is a file, the URL of the command line is only the base of the paths in the file. */
 static int add_urls(struct request_plan *request_plan, char *why, size_t size)
 {
     const struct plan *plan = request_plan->plan;
     const char *file = file_of(plan);
 
-    request_plan->makes_templates = plan->csv_file != NULL && file == NULL;
+    request_plan->makes_templates =
+        plan->csv_file != NULL && file == NULL && plan->scenario_file == NULL;
     for (size_t i = 0; i < plan->url_count; i++)
         if (request_plan_add(request_plan, &(struct request_parts){.url = plan->urls[i]},
                              (struct request_entry){0}, why, size) != 0)
             return -1;
+    if (plan->scenario_file != NULL)
+        return read_scenarios(request_plan, why, size);
     if (file != NULL && read_file(request_plan, file, why, size) != 0)
         return -1;
     if (plan->csv_file != NULL)

@@ -11,15 +11,6 @@ static int fail(char *why, size_t size, const char *text)
     return -1;
 }
 
-bool string_list_append(struct curl_slist **list, const char *text)
-{
-    struct curl_slist *longer = curl_slist_append(*list, text);
-
-    if (longer != NULL)
-        *list = longer;
-    return longer != NULL;
-}
-
 /* ---- Distinct requests ---- */
 
 /* FNV-1a; also of the terminating NUL. */
@@ -100,16 +91,17 @@ static bool grow(struct request_plan *request_plan)
     return true;
 }
 
-static void free_request(const struct request_plan *request_plan, struct request *request)
+void request_plan_release(const struct request_plan *request_plan, struct request *request)
 {
     target_free(&request->target);
     free((void *)(uintptr_t)request->method);
-    if (request->own_fields != NULL)
+    if (request->own_fields != NULL || request->owns_fields)
         curl_slist_free_all(request->fields);
     curl_slist_free_all(request->own_fields);
     if (request->body != request_plan->body)
         free(request->body);
     free(request->message);
+    *request = (struct request){0};
 }
 
 /* Copies PARTS but the URL. Returns false if out of memory. */
@@ -174,21 +166,6 @@ static int parse_target(const struct request_plan *request_plan, const struct re
                                : target_parse(target, base, parts->url, why, size);
 }
 
-bool request_plan_is_template(const struct plan *plan, const char *text)
-{
-    const char *open = plan->csv_file != NULL ? strstr(text, "{{") : NULL;
-
-    return open != NULL && strstr(open, "}}") != NULL;
-}
-
-static void free_template(struct request_template *template)
-{
-    free(template->method);
-    free(template->url);
-    curl_slist_free_all(template->fields);
-    free(template->body);
-}
-
 /* A copy of TEXT, which may be NULL. Sets *good to false if out of memory. */
 static char *copy_text(const char *text, bool *good)
 {
@@ -225,13 +202,12 @@ static bool add_template(struct request_plan *request_plan, const struct request
     if (good && (parts->body == NULL || template.body != NULL))
         request_plan->templates[request_plan->template_count++] = template;
     else
-        free_template(&template);
+        request_template_free(&template);
     return good && (parts->body == NULL || template.body != NULL);
 }
 
-/* Adds the request to the distinct ones. Returns its number, -1 with WHY, or -2 with WHY if its URL is invalid. */
-static int64_t add_request(struct request_plan *request_plan, const struct request_parts *parts,
-                           char *why, size_t size)
+int64_t request_plan_add_request(struct request_plan *request_plan,
+                                 const struct request_parts *parts, char *why, size_t size)
 {
     struct request request = {0};
     int64_t number = -2;
@@ -240,7 +216,7 @@ static int64_t add_request(struct request_plan *request_plan, const struct reque
         number = copy_parts(request_plan, parts, &request)
                      ? intern(request_plan, &request, why, size)
                      : fail(why, size, "out of memory");
-    free_request(request_plan, &request);
+    request_plan_release(request_plan, &request);
     return number;
 }
 
@@ -250,7 +226,7 @@ int request_plan_add(struct request_plan *request_plan, const struct request_par
     int64_t number = (int64_t)request_plan->template_count;
 
     if (!request_plan->makes_templates)
-        number = add_request(request_plan, parts, why, size);
+        number = request_plan_add_request(request_plan, parts, why, size);
     else if (!add_template(request_plan, parts))
         number = fail(why, size, "out of memory");
     if (number < 0)
@@ -261,15 +237,37 @@ int request_plan_add(struct request_plan *request_plan, const struct request_par
     return 0;
 }
 
+int request_plan_build(const struct request_plan *request_plan, const struct request_parts *parts,
+                       struct request *request, char *why, size_t size)
+{
+    if (parse_target(request_plan, parts, &request->target, why, size) != 0)
+        return -1;
+    if (!copy_parts(request_plan, parts, request))
+        return fail(why, size, "out of memory");
+    for (uint32_t i = 0; i < request_plan->count; i++) {
+        const struct request *other = &request_plan->requests[i];
+
+        if (other->origin != i || !target_same_origin(&other->target, &request->target))
+            continue;
+        request->origin = i;
+        request->addresses = other->addresses;
+        return 0;
+    }
+    snprintf(why, size, "'%s' is on another server: name it as a further URL on the command line",
+             request->target.text);
+    return -1;
+}
+
 void request_plan_free(struct request_plan *request_plan)
 {
     for (size_t i = 0; i < request_plan->count; i++)
-        free_request(request_plan, &request_plan->requests[i]);
+        request_plan_release(request_plan, &request_plan->requests[i]);
     for (size_t i = 0; i < REQUEST_BODY_KINDS; i++)
         curl_slist_free_all(request_plan->shared_fields[i]);
     for (size_t i = 0; i < request_plan->template_count; i++)
-        free_template(&request_plan->templates[i]);
+        request_template_free(&request_plan->templates[i]);
     free(request_plan->templates);
+    scenario_set_free(&request_plan->scenarios);
     free(request_plan->requests);
     free(request_plan->index);
     free(request_plan->entries);
@@ -338,6 +336,23 @@ const struct request_entry *request_plan_next(struct request_plan *request_plan,
     return pass != NULL ? &pass[number % length] : NULL;
 }
 
+bool request_plan_next_scenario(struct request_plan *request_plan, struct scenario_start *start)
+{
+    const struct scenario_set *set = &request_plan->scenarios;
+    uint64_t number = take_number(request_plan);
+    size_t rows = set->table.rows;
+
+    *start = (struct scenario_start){.scenario = set->order[number % set->order_length]};
+    if (rows == 0)
+        return true;
+    if (number >= rows && request_plan->plan->rows == PLAN_ROWS_ONCE)
+        return false;
+    if (request_plan->plan->rows == PLAN_ROWS_RANDOM)
+        number = scatter(number);
+    start->row = number % rows;
+    return true;
+}
+
 const struct request_entry *request_plan_take_entry(struct request_plan *request_plan)
 {
     uint64_t at = atomic_fetch_add_explicit(&request_plan->cursor, 1, memory_order_relaxed);
@@ -349,7 +364,8 @@ uint64_t request_plan_limit(const struct request_plan *request_plan)
 {
     const struct plan *plan = request_plan->plan;
 
-    if (plan->replay_file == NULL && plan->rows != PLAN_ROWS_ONCE)
+    if (request_plan->scenarios.count > 0 ||
+        (plan->replay_file == NULL && plan->rows != PLAN_ROWS_ONCE))
         return 0;
     return plan->order == PLAN_ORDER_RANDOM ? request_plan->entry_count / request_plan->pass_length
                                             : request_plan->entry_count;

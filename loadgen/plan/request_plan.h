@@ -7,7 +7,9 @@
 #define LOADGEN_REQUEST_PLAN_H
 
 #include "loadgen/plan/plan.h"
+#include "loadgen/plan/scenario.h"
 #include "loadgen/plan/target.h"
+#include "loadgen/plan/template.h"
 
 #include <stdatomic.h>
 
@@ -25,6 +27,7 @@ struct request {
     struct curl_slist *own_fields; /* "Name: value", in addition to those of the plan */
     struct curl_slist *fields;     /* all but Host, User-Agent, Accept and a body's length, for
                                       CURLOPT_HTTPHEADER; shared by requests without own fields */
+    bool owns_fields;              /* fields is its own in any case */
     char *body;                    /* the plan's or its own; NULL: none */
     size_t body_length;
     char *message; /* the complete HTTP/1 request */
@@ -38,16 +41,6 @@ struct request_parts {
     const char *path;   /* instead of url: path and query on the server of the first request */
     const struct curl_slist *fields;
     const char *body; /* NULL: the plan's */
-    size_t body_length;
-};
-
-/* A request with variables (expansion.h). */
-struct request_template {
-    char *method; /* NULL: the plan's */
-    char *url;
-    bool is_path; /* url is a path on the server of the first request */
-    struct curl_slist *fields;
-    char *body; /* NULL: the plan's */
     size_t body_length;
 };
 
@@ -80,7 +73,8 @@ struct request_plan {
     size_t pass_length; /* the entries of each row of a table follow each other; else all */
     struct request_template *templates;
     size_t template_count, template_capacity;
-    bool makes_templates;                                 /* request_plan_add() adds templates */
+    bool makes_templates;          /* request_plan_add() adds templates */
+    struct scenario_set scenarios; /* instead of the entries; without any, its count is 0 */
     struct curl_slist *shared_fields[REQUEST_BODY_KINDS]; /* of requests without own fields */
     struct curl_slist *connect_to;
     char *body; /* of all requests that have none of their own; NULL: none */
@@ -89,18 +83,19 @@ struct request_plan {
     _Atomic uint64_t cursor;
 };
 
-/* Appends a copy of TEXT to *list. Returns false if out of memory. */
-bool string_list_append(struct curl_slist **list, const char *text);
-
-/* Whether TEXT, of the command line, has variables to replace: {{NAME}}. */
-bool request_plan_is_template(const struct plan *plan, const char *text);
-
 /*
  * Appends a request to the order; copies PARTS. Returns 0, 1 with WHY if the URL is invalid, or -1 with WHY if
  * the plan is full or out of memory.
  */
 int request_plan_add(struct request_plan *request_plan, const struct request_parts *parts,
                      struct request_entry entry, char *why, size_t size);
+
+/*
+ * Adds a request that is not part of the order. Returns its number, -1 with WHY, or -2 with WHY if its URL is
+ * invalid.
+ */
+int64_t request_plan_add_request(struct request_plan *request_plan,
+                                 const struct request_parts *parts, char *why, size_t size);
 
 void request_plan_free(struct request_plan *request_plan);
 
@@ -115,6 +110,19 @@ const struct request_entry *request_plan_next(struct request_plan *request_plan,
 
 /* The next entry of a replay; NULL: none is left. */
 const struct request_entry *request_plan_take_entry(struct request_plan *request_plan);
+
+/* The next scenario to start; false: no row of its table is left (--rows once). */
+bool request_plan_next_scenario(struct request_plan *request_plan, struct scenario_start *start);
+
+/*
+ * Fills *request, all zero, from PARTS, without adding it to the plan or making its message. Its server must be one of
+ * the plan's requests. Returns 0, or -1 with WHY. Release with request_plan_release() in either case.
+ */
+int request_plan_build(const struct request_plan *request_plan, const struct request_parts *parts,
+                       struct request *request, char *why, size_t size);
+
+/* Frees what REQUEST owns; it is then all zero. */
+void request_plan_release(const struct request_plan *request_plan, struct request *request);
 
 /* The number of origins (scheme, host and port). */
 size_t request_plan_count_origins(const struct request_plan *request_plan);

@@ -37,11 +37,13 @@ static double time_of(const json_t *report, const struct condition *condition)
 static double errors_of(const json_t *report)
 {
     const json_t *requests = json_object_get(report, "requests");
+    const json_t *bad = json_object_get(requests, "bad_extractions"); /* NULL in older reports */
 
     return number_of(json_object_get(requests, "failed")) +
            number_of(json_object_get(requests, "unanswered")) +
            number_of(json_object_get(requests, "bad_statuses")) +
-           number_of(json_object_get(requests, "bad_contents"));
+           number_of(json_object_get(requests, "bad_contents")) +
+           (bad != NULL ? number_of(bad) : 0);
 }
 
 static double status_of(const json_t *report, uint32_t status)

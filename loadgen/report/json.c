@@ -120,6 +120,7 @@ static json_t *requests_object(const struct result *result)
     json_object_set_new(object, "unanswered", of_counter(result, TALLY_unanswered));
     json_object_set_new(object, "bad_statuses", of_counter(result, TALLY_bad_statuses));
     json_object_set_new(object, "bad_contents", of_counter(result, TALLY_bad_contents));
+    json_object_set_new(object, "bad_extractions", of_counter(result, TALLY_bad_extractions));
     json_object_set_new(object, "unsent", integer_json(tally_unsent(&result->tally)));
     json_object_set_new(object, "unsent_late", of_counter(result, TALLY_unsent_late));
     json_object_set_new(object, "late", of_counter(result, TALLY_late));
@@ -244,6 +245,61 @@ static json_t *times_object(const struct plan *plan, const struct histogram *tim
     json_object_set_new(object, "max", microseconds((double)histogram_max(times)));
     json_object_set_new(object, "histogram", histogram_object(times));
     return object;
+}
+
+static json_t *step_object(const struct plan *plan, const struct scenario_row *row)
+{
+    json_t *object = json_object();
+
+    json_object_set_new(object, "name", text_json(row->name));
+    json_object_set_new(object, "begun", integer_json(row->begun));
+    json_object_set_new(object, "passed", integer_json(row->good));
+    json_object_set_new(object, "failed", integer_json(row->errors));
+    json_object_set_new(object, "unanswered", integer_json(row->open));
+    json_object_set_new(object, "bad_statuses", integer_json(row->bad_statuses));
+    json_object_set_new(object, "bad_extractions", integer_json(row->bad_extractions));
+    json_object_set_new(object, "extraction_error",
+                        row->why[0] != '\0' ? text_json(row->why) : json_null());
+    json_object_set_new(object, "latency_us", times_object(plan, &row->times));
+    return object;
+}
+
+static json_t *scenario_object(const struct plan *plan, const struct scenario_row *row)
+{
+    json_t *object = json_object();
+
+    json_object_set_new(object, "name", text_json(row->name));
+    json_object_set_new(object, "weight", integer_json(row->weight));
+    json_object_set_new(object, "begun", integer_json(row->begun));
+    json_object_set_new(object, "completed", integer_json(row->good));
+    json_object_set_new(object, "failed", integer_json(row->failed));
+    json_object_set_new(object, "unfinished", integer_json(row->open));
+    json_object_set_new(object, "duration_us", times_object(plan, &row->times));
+    json_object_set_new(object, "steps", json_array());
+    return object;
+}
+
+/* Null without scenarios. */
+static json_t *scenarios_array(const struct result *result)
+{
+    const struct scenario_tally *tally = result->scenarios;
+    json_t *array, *scenario = NULL;
+
+    if (tally == NULL)
+        return json_null();
+    array = json_array();
+    for (size_t i = 0; i < tally->count; i++) {
+        const struct scenario_row *row = &tally->row[i];
+
+        if (row->weight == 0) {
+            json_array_append_new(json_object_get(scenario, "steps"),
+                                  step_object(result->plan, row));
+            continue;
+        }
+        scenario = scenario_object(result->plan, row);
+        json_array_append_new(array, scenario);
+    }
+    return array;
 }
 
 static json_t *client_object(const struct result *result)
@@ -414,6 +470,7 @@ int result_write_json(FILE *out, const struct result *result)
                         times_object(result->plan, &tally->full_handshake));
     json_object_set_new(object, "resumed_handshake_us",
                         times_object(result->plan, &tally->resumed_handshake));
+    json_object_set_new(object, "scenarios", scenarios_array(result));
     json_object_set_new(object, "negotiated", negotiated_array(&result->negotiations));
     json_object_set_new(object, "client", client_object(result));
     json_object_set_new(object, "server", server_object(&result->server));

@@ -242,6 +242,8 @@ static void read_requests(const struct part *report, struct result *result)
     tally_count(tally, TALLY_unanswered, read_count(&part, "unanswered"));
     tally_count(tally, TALLY_bad_statuses, read_count(&part, "bad_statuses"));
     tally_count(tally, TALLY_bad_contents, read_count(&part, "bad_contents"));
+    if (json_object_get(part.object, "bad_extractions") != NULL) /* not in older reports */
+        tally_count(tally, TALLY_bad_extractions, read_count(&part, "bad_extractions"));
     tally_count(tally, TALLY_late, read_count(&part, "late"));
     tally_count(tally, TALLY_waited, read_count(&part, "waited"));
     tally_count(tally, TALLY_downgraded, read_count(&part, "downgraded"));

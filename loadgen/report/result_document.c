@@ -5,6 +5,7 @@
 
 #include "loadgen/base/format.h"
 #include "loadgen/report/latencies.h"
+#include "loadgen/report/scenario_rows.h"
 #include "loadgen/stats/notes.h"
 
 #include <inttypes.h>
@@ -110,8 +111,9 @@ static void put_rate(struct document *document, const struct result *result)
     format_number(rate, sizeof(rate), result_rate(result));
     format_number(due, sizeof(due), result_rate_due(result));
     if (result_is_open(result))
-        document_fact(document, DOCUMENT_STRONG, "Rate", "%s requests/s answered, target %s%s",
-                      rate, due, result_rate_is_average(result) ? " on average" : "");
+        document_fact(document, DOCUMENT_STRONG, "Rate", "%s requests/s answered, target %s%s%s",
+                      rate, due, result->scenarios != NULL ? " scenarios/s" : "",
+                      result_rate_is_average(result) ? " on average" : "");
     else
         document_fact(document, DOCUMENT_STRONG, "Rate", "%s requests/s", rate);
 }
@@ -507,7 +509,9 @@ struct document *result_document(const struct result *result)
 
     if (document == NULL)
         return NULL;
-    if (result->requests > 1)
+    if (result->scenarios != NULL)
+        document_title(document, "Scenarios on %s", result->url);
+    else if (result->requests > 1)
         document_title(document, "%s %s and %zu more", result->plan->method, result->url,
                        result->requests - 1);
     else
@@ -516,6 +520,7 @@ struct document *result_document(const struct result *result)
     put_facts(document, result);
     put_rounds(document, result->rounds);
     put_latencies(document, result);
+    scenarios_document(document, result);
     put_distribution(document, result);
     put_statuses(document, result);
     put_errors(document, result);

@@ -496,6 +496,8 @@ static void collect_result(struct run *run, struct result *result)
     end_series(run, result);
     tally_add(&result->tally, &run->sum);
     tally_add(&result->warmup, &run->warmup);
+    if (!client_pool_sum_scenarios(run->pool, &result->scenarios))
+        result->out_of_memory = true;
     server_check_end(run->check, tally_get(&run->both, TALLY_answered), &result->server);
 }
 
@@ -530,8 +532,9 @@ static void tear_down(struct run *run)
 static int execute(struct run *run, struct result *result)
 {
     const struct progress_goal goal = {
-        .requests =
-            run->plan->requests != 0 ? run->plan->requests : request_plan_limit(run->request_plan),
+        .requests = run->plan->scenario_file != NULL ? 0 /* -n is the number of scenarios */
+                    : run->plan->requests != 0       ? run->plan->requests
+                                                     : request_plan_limit(run->request_plan),
         .duration_ns = run->plan->duration_ms == 0
                            ? 0
                            : (run->plan->warmup_ms + run->plan->duration_ms) * NS_PER_MS,

@@ -35,9 +35,11 @@ void result_free(struct result *result)
 {
     series_free(result->series);
     rounds_free(result->rounds);
+    scenario_tally_free(result->scenarios);
     free((void *)(uintptr_t)result->url);
     result->series = NULL;
     result->rounds = NULL;
+    result->scenarios = NULL;
     result->url = NULL;
 }
 
@@ -79,9 +81,22 @@ bool result_rate_is_average(const struct result *result)
     return result_is_open(result) && (plan->rate <= 0 || plan->ramp_ms > 0 || result->changes > 0);
 }
 
+/* Requests, or starts of scenarios, that have begun. */
+static uint64_t count_starts(const struct result *result)
+{
+    const struct scenario_tally *scenarios = result->scenarios;
+    uint64_t sum = 0;
+
+    if (scenarios == NULL)
+        return tally_get(&result->tally, TALLY_begun);
+    for (size_t i = 0; i < scenarios->count; i++)
+        sum += scenarios->row[i].weight > 0 ? scenarios->row[i].begun : 0;
+    return sum;
+}
+
 double result_rate_due(const struct result *result)
 {
-    uint64_t due = tally_get(&result->tally, TALLY_begun) + tally_unsent(&result->tally);
+    uint64_t due = count_starts(result) + tally_unsent(&result->tally);
 
     if (!result_rate_is_average(result))
         return result_is_open(result) ? result->plan->rate : 0;
@@ -235,6 +250,8 @@ bool result_add_round(struct result *into, const struct result *from)
     into->thread_ns += from->thread_ns;
     add_server(&into->server, &from->server);
     add_state(into, from);
+    if (from->scenarios != NULL && !scenario_tally_add(&into->scenarios, from->scenarios))
+        return false;
     return from->series == NULL || series_append(into->series, from->series);
 }
 

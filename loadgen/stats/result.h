@@ -4,6 +4,7 @@
 
 #include "loadgen/plan/plan.h"
 #include "loadgen/stats/measures.h"
+#include "loadgen/stats/scenario_tally.h"
 #include "loadgen/stats/series.h"
 #include "loadgen/stats/tally.h"
 
@@ -69,7 +70,8 @@ struct result {
     struct negotiations negotiations;
     uint32_t merged; /* number of reports that this was merged from (merge.h); 0: one run */
     uint64_t overlap_from_ns,
-        overlap_ns;        /* merged: begin and length of the time in which all measured */
+        overlap_ns; /* merged: begin and length of the time in which all measured */
+    struct scenario_tally *scenarios; /* NULL: none; owned */
     struct rounds *rounds; /* the rounds that this is the sum of; NULL: a single run; owned */
 };
 
@@ -83,7 +85,7 @@ struct series_entry result_total(const struct result *result);
 double result_rate(const struct result *result);
 
 /*
- * Requests per second that were due in an open loop: the planned rate, or the average if it varied. 0:
+ * Requests, or starts of scenarios, per second that were due in an open loop: the planned rate, or the average if it varied. 0:
  * closed loop.
  */
 double result_rate_due(const struct result *result);

@@ -91,6 +91,8 @@ void tally_record(struct tally *tally, const struct transaction *transaction)
         tally_count(tally, TALLY_bad_statuses, 1);
     else if (transaction->bad_content)
         tally_count(tally, TALLY_bad_contents, 1);
+    else if (transaction->bad_extraction)
+        tally_count(tally, TALLY_bad_extractions, 1);
     add(&tally->status[transaction->status < TALLY_STATUSES ? transaction->status : 0], 1);
     histogram_record(&tally->latency, transaction->latency_ns);
     histogram_record(&tally->service, transaction->service_ns);
@@ -167,7 +169,8 @@ uint64_t tally_errors(const struct tally *tally)
 uint64_t tally_bad(const struct tally *tally)
 {
     return tally_errors(tally) + tally_get(tally, TALLY_unanswered) +
-           tally_get(tally, TALLY_bad_statuses) + tally_get(tally, TALLY_bad_contents);
+           tally_get(tally, TALLY_bad_statuses) + tally_get(tally, TALLY_bad_contents) +
+           tally_get(tally, TALLY_bad_extractions);
 }
 
 /* ---- Conditions ---- */

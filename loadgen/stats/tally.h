@@ -93,6 +93,7 @@ struct transaction {
     enum error_kind error; /* ERROR_KIND_NONE: a complete response; the fields below are valid */
     uint32_t status;
     bool bad_status, bad_content; /* unexpected */
+    bool bad_extraction;          /* without a value that a scenario takes */
     bool downgraded;              /* HTTP/1 instead of the requested HTTP/2 */
     bool connected;               /* a connection was established for it; connect_ns is valid */
     uint64_t connect_ns;

@@ -49,6 +49,8 @@ if(Python3_FOUND)
                     $<TARGET_FILE:wsload>)
     add_wsload_test(wsload_lists 1 ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_LIST_DIR}/wsload/lists.py
                     $<TARGET_FILE:wsload>)
+    add_wsload_test(wsload_scenarios 1 ${Python3_EXECUTABLE} -B
+                    ${CMAKE_CURRENT_LIST_DIR}/wsload/scenarios.py $<TARGET_FILE:wsload>)
     add_wsload_test(wsload_protocols 1 ${Python3_EXECUTABLE} -B
                     ${CMAKE_CURRENT_LIST_DIR}/wsload/protocols.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
     add_wsload_test(wsload_json 1 ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_LIST_DIR}/wsload/json_page.py

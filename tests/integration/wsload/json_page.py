@@ -141,11 +141,19 @@ class JsonPage(unittest.TestCase):
                                 capture_output=True, text=True, check=True)
         self.checker.check("Run", json.loads(merged.stdout))
 
+    def check_scenarios(self):
+        """Also with a step whose value is missing."""
+        file = self.directory / "visit.scenarios"
+        file.write_text("scenario visit 2\nGET /\ntake missing field X-Missing\nGET /\n")
+        for engine in ("curl", "raw"):
+            self.checker.check("Run", self.report((engine, "http", ()), *QUICK, "--scenarios", file))
+
     def test_page_and_reports_have_the_same_members(self):
         self.check_runs()
         self.check_errors()
         self.check_baseline()
         self.check_merged()
+        self.check_scenarios()
         self.assertEqual(sorted(self.checker.wrong), [])
         self.assertEqual(self.checker.unseen(), [])
 

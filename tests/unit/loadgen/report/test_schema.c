@@ -221,6 +221,14 @@ static void reports_match_schema(void **state)
     result.merged = 2;
     check_report();
     fill_good();
+    result.scenarios = calloc(1, sizeof(*result.scenarios) + 2 * sizeof(struct scenario_row));
+    assert_non_null(result.scenarios);
+    result.scenarios->count = 2;
+    result.scenarios->row[0] = (struct scenario_row){.name = strdup("a"), .weight = 2};
+    result.scenarios->row[1] = (struct scenario_row){.name = strdup("GET /"), .why = "no value"};
+    check_report();
+    scenario_tally_free(result.scenarios);
+    fill_good();
     begin_repeat(5);
     for (uint32_t i = 0; i < 4; i++)
         add_round(1000 + i);
@@ -298,7 +306,7 @@ static void missing_additional_and_mistyped_members_are_found(void **state)
         assert_int_equal(fits(schema, other),
                          strcmp(key, "server") == 0 || strcmp(key, "due_per_second") == 0 ||
                              strcmp(key, "medians") == 0 || strcmp(key, "rounds") == 0 ||
-                             strcmp(key, "merged") == 0);
+                             strcmp(key, "merged") == 0 || strcmp(key, "scenarios") == 0);
         json_decref(without);
         json_decref(other);
     }

@@ -1,0 +1,122 @@
+/* Values taken from responses. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/macros.h"
+#include "loadgen/engine/extraction.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct span span_of(const char *text)
+{
+    return (struct span){text, strlen(text)};
+}
+
+/* The parts of a take are not written to. */
+static struct scenario_take take_of(enum scenario_source source, const char *key,
+                                    const char *before, const char *after)
+{
+    return (struct scenario_take){.source = source,
+                                  .key = (char *)(uintptr_t)key,
+                                  .before = (char *)(uintptr_t)before,
+                                  .after = (char *)(uintptr_t)after};
+}
+
+static void value_is_taken_from_a_body(void **state)
+{
+    static const struct {
+        enum scenario_source source;
+        const char *key, *before, *after, *body, *value; /* value: or the reason in brackets */
+    } cases[] = {
+        {SCENARIO_BODY, NULL, NULL, NULL, "all", "all"},
+        {SCENARIO_BODY, NULL, NULL, NULL, "", ""},
+        {SCENARIO_BODY, NULL, "<", ">", "a<b>c>", "b"},
+        {SCENARIO_BODY, NULL, "<", "", "a<b>c", "b>c"},
+        {SCENARIO_BODY, NULL, "", ">", "a<b>c", "a<b"},
+        {SCENARIO_BODY, NULL, "", "", "", ""},
+        {SCENARIO_BODY, NULL, "<", ">", "a>b<c", "[no text between \"<\" and \">\"]"},
+        {SCENARIO_BODY, NULL, "<", ">", "", "[no text between \"<\" and \">\"]"},
+        {SCENARIO_JSON, "a", NULL, NULL, "{\"a\": \"b \\u00e9\"}", "b \xc3\xa9"},
+        {SCENARIO_JSON, "a.1.b", NULL, NULL, "{\"a\": [0, {\"b\": 12}]}", "12"},
+        {SCENARIO_JSON, "0", NULL, NULL, "[true]", "true"},
+        {SCENARIO_JSON, "a", "/", "", "{\"a\": \"x/y\"}", "y"},
+        {SCENARIO_JSON, "a.b", NULL, NULL, "{\"a\": 1}", "[no JSON member 'a.b' in the body]"},
+        {SCENARIO_JSON, "a", NULL, NULL, "[1]", "[no JSON member 'a' in the body]"},
+        {SCENARIO_JSON, "9", NULL, NULL, "[1]", "[no JSON member '9' in the body]"},
+        {SCENARIO_JSON, "a", NULL, NULL, "{\"a\": null}",
+         "[the JSON member 'a' is not a string, number, true or false]"},
+        {SCENARIO_JSON, "a", NULL, NULL, "{\"a\": {}}",
+         "[the JSON member 'a' is not a string, number, true or false]"},
+        {SCENARIO_JSON, "a", NULL, NULL, "<html>", "[the body is not JSON]"},
+        {SCENARIO_JSON, "a", NULL, NULL, "", "[the body is not JSON]"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct scenario_take take =
+            take_of(cases[i].source, cases[i].key, cases[i].before, cases[i].after);
+        char why[200] = "", reason[220];
+        char *value = extraction_from_body(&take, span_of(cases[i].body), why, sizeof(why));
+
+        snprintf(reason, sizeof(reason), "[%s]", why);
+        assert_string_equal(value != NULL ? value : reason, cases[i].value);
+        free(value);
+    }
+}
+
+static void value_is_taken_from_a_field(void **state)
+{
+    struct scenario_take field = take_of(SCENARIO_FIELD, "Location", NULL, NULL);
+    struct scenario_take cookie = take_of(SCENARIO_COOKIE, "id", NULL, NULL);
+    struct span found;
+
+    (void)state;
+    assert_true(extraction_from_field(&field, SPAN("location"), SPAN("/a"), &found));
+    assert_true(span_is(found, SPAN("/a")));
+    assert_true(extraction_from_field(&field, SPAN("Location"), (struct span){NULL, 0}, &found));
+    assert_true(span_is(found, SPAN("")));
+    assert_false(extraction_from_field(&field, SPAN("Locations"), SPAN("/a"), &found));
+    assert_true(
+        extraction_from_field(&cookie, SPAN("set-cookie"), SPAN(" id = 7=8 ; Path=/"), &found));
+    assert_true(span_is(found, SPAN("7=8")));
+    assert_true(extraction_from_field(&cookie, SPAN("Set-Cookie"), SPAN("id="), &found));
+    assert_true(span_is(found, SPAN("")));
+    assert_false(extraction_from_field(&cookie, SPAN("Set-Cookie"), SPAN("ID=1"), &found));
+    assert_false(extraction_from_field(&cookie, SPAN("Set-Cookie"), SPAN("a; id=1"), &found));
+    assert_false(extraction_from_field(&cookie, SPAN("Cookie"), SPAN("id=1"), &found));
+}
+
+static void value_is_limited(void **state)
+{
+    static char text[SCENARIO_VALUE_MAX + 1];
+    struct scenario_take take = take_of(SCENARIO_BODY, NULL, NULL, NULL);
+    char why[200], *value;
+
+    (void)state;
+    memset(text, 'x', sizeof(text));
+    value = extraction_value(&take, (struct span){text, SCENARIO_VALUE_MAX}, why, sizeof(why));
+    assert_non_null(value);
+    assert_int_equal(strlen(value), SCENARIO_VALUE_MAX);
+    free(value);
+    assert_null(extraction_value(&take, (struct span){text, sizeof(text)}, why, sizeof(why)));
+    assert_string_equal(why, "value of 4097 bytes, more than 4096");
+    assert_null(extraction_value(&take, (struct span){"a\0b", 3}, why, sizeof(why)));
+    assert_string_equal(why, "NUL byte in the value");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(value_is_taken_from_a_body),
+        cmocka_unit_test(value_is_taken_from_a_field),
+        cmocka_unit_test(value_is_limited),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,246 @@
+/* Files of scenarios: what is read from them, the order of the scenarios, and errors. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/macros.h"
+#include "loadgen/plan/prepare.h"
+#include "loadgen/plan/scenario_request.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char file[] = "/tmp/test_scenario_file.XXXXXX";
+static char table[] = "/tmp/test_scenario_file.XXXXXX";
+static struct request_plan request_plan;
+static struct plan plan;
+static char why[512];
+
+static int make_files(void **state)
+{
+    int one = mkstemp(file), other = mkstemp(table);
+
+    (void)state;
+    return one < 0 || other < 0 ? -1 : close(one) | close(other);
+}
+
+static int remove_files(void **state)
+{
+    (void)state;
+    return unlink(file) | unlink(table);
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *out = fopen(path, "we");
+
+    assert_non_null(out);
+    fputs(text, out);
+    assert_int_equal(fclose(out), 0);
+}
+
+static int prepare(const char *text, bool with_table)
+{
+    plan = (struct plan){
+        .urls = {"http://a.test:81/base"},
+        .url_count = 1,
+        .method = "GET",
+        .keepalive = true,
+        .scenario_file = file,
+        .csv_file = with_table ? table : NULL,
+        .headers = {"X-All: 1"},
+        .header_count = 1,
+    };
+    write_file(file, text);
+    write_file(table, "id,name\n1,one\n2,two\n");
+    return request_plan_prepare(&request_plan, &plan, why, sizeof(why));
+}
+
+static void steps_are_read_with_their_lines(void **state)
+{
+    const struct scenario_set *set = &request_plan.scenarios;
+    const struct scenario_step *step;
+    const struct request *request;
+
+    (void)state;
+    assert_int_equal(prepare("# comment\n\nscenario buy 7\r\n"
+                             "\tPUT http://b.test/x?y={{id}}\n field A: {{name}} b\n"
+                             " body one {{id}}\n body two\n expect 200,404\n"
+                             " take t json a.0.b\n take u field Location between \"\\\"/\" \"\"\n"
+                             " think 1s-2500ms\n/next\n field B: c\nscenario look\nGET /{{name}}\n",
+                             true),
+                     0);
+    assert_int_equal(set->count, 2);
+    assert_string_equal(set->scenarios[0].name, "buy");
+    assert_int_equal(set->scenarios[0].weight, 7);
+    assert_int_equal(set->scenarios[1].weight, 1);
+    assert_int_equal(set->row_count, 5);
+    assert_int_equal(set->scenarios[1].row, 3);
+    step = &set->scenarios[0].steps[0];
+    assert_string_equal(step->name, "PUT http://b.test/x");
+    assert_string_equal(step->request.body, "one {{id}}\ntwo");
+    assert_int_equal(step->line, 4);
+    assert_int_equal(step->number, -1);
+    assert_int_equal(step->expect.status_count, 2);
+    assert_int_equal(step->take_count, 2);
+    assert_string_equal(step->takes[1].before, "\"/");
+    assert_string_equal(step->takes[1].after, "");
+    assert_true(step->thinks && step->think_min_ms == 1000 && step->think_max_ms == 2500);
+    request = &request_plan.requests[set->scenarios[0].steps[1].number];
+    assert_string_equal(request->message, "GET /next HTTP/1.1\r\nHost: a.test:81\r\n"
+                                          "User-Agent: wsload/" WEBSERVERD_VERSION "\r\n"
+                                          "Accept: */*\r\nB: c\r\nX-All: 1\r\n\r\n");
+    request_plan_free(&request_plan);
+}
+
+static const char *find_value(void *context, const char *name, size_t length)
+{
+    (void)context;
+    return length == 1 && name[0] == 'v' ? "x y" : NULL;
+}
+
+static void request_with_a_value_is_made(void **state)
+{
+    const struct template_variables variables = {find_value, NULL};
+    struct request request = {0};
+
+    (void)state;
+    assert_int_equal(prepare("scenario a\n/\ntake v body\nGET /{{v}}\nfield F: {{v}}\n", false), 0);
+    assert_int_equal(scenario_request_make(&request_plan,
+                                           &request_plan.scenarios.scenarios[0].steps[1],
+                                           &variables, &request, why, sizeof(why)),
+                     0);
+    assert_non_null(strstr(request.message, "GET /x%20y HTTP/1.1\r\nHost: a.test:81\r\n"));
+    assert_non_null(strstr(request.message, "\r\nF: x y\r\nX-All: 1\r\n\r\n"));
+    request_plan_release(&request_plan, &request);
+    request_plan_free(&request_plan);
+}
+
+/* Each pass has each scenario as often as its weight, and no scenario waits for the others. */
+static void scenarios_start_by_weight(void **state)
+{
+    char text[32] = "";
+
+    (void)state;
+    assert_int_equal(prepare("scenario a 5\n/\nscenario b\n/\nscenario c\n/\n", true), 0);
+    for (size_t i = 0; i < 14; i++) {
+        struct scenario_start start;
+
+        assert_true(request_plan_next_scenario(&request_plan, &start));
+        assert_int_equal(start.row, i % 2);
+        text[i] = (char)('a' + start.scenario);
+    }
+    assert_string_equal(text, "aabacaaaabacaa"); /* as in nginx */
+    request_plan_free(&request_plan);
+}
+
+static void rows_once_end_the_starts(void **state)
+{
+    struct scenario_start start;
+
+    (void)state;
+    assert_int_equal(prepare("scenario a\n/{{id}}\n", true), 0);
+    plan.rows = PLAN_ROWS_ONCE;
+    assert_true(request_plan_next_scenario(&request_plan, &start));
+    assert_true(request_plan_next_scenario(&request_plan, &start));
+    assert_false(request_plan_next_scenario(&request_plan, &start));
+    request_plan_free(&request_plan);
+}
+
+static void invalid_file_is_an_error_with_its_line(void **state)
+{
+    static const struct {
+        const char *text, *why;
+    } cases[] = {
+        {"", ":0: no scenario (the first line is: scenario NAME [WEIGHT])"},
+        {"/\n", ":1: step before the first scenario (example: scenario browse 3)"},
+        {"scenario\n", ":1: invalid name '' of a scenario (up to 64 letters, digits, _ - .)"},
+        {"scenario a 0\n", ":1: invalid weight '0' (1-1000)"},
+        {"scenario a 1001\n", ":1: invalid weight '1001' (1-1000)"},
+        {"scenario a 1 2\n", ":1: unexpected word after the weight"},
+        {"scenario a\n/\nscenario a\n", ":3: two scenarios have the name 'a'"},
+        {"scenario a\nscenario b\n", ":2: scenario 'a' has no step (example: GET /)"},
+        {"scenario a\nbody x\n", ":2: 'body' without a step before it (example: GET /)"},
+        {"scenario a\nGET\n", ":2: method without a URL"},
+        {"scenario a\nGET / 3\n", ":2: unexpected word after the URL"},
+        {"scenario a\nCONNECT /\n", ":2: CONNECT is not supported; use another method"},
+        {"scenario a\nexpekt 200\n",
+         ":2: 'expekt' is not the URL of a step, which begins with / or http://, and not one of "
+         "scenario, field, body, expect, take, think"},
+        {"scenario a\n/\nfield x\n",
+         ":3: invalid header field 'x' (example: field Accept: text/html)"},
+        {"scenario a\n/\nfield cookie: a=b\n", ":3: field Cookie: set by wsload itself"},
+        {"scenario a\n/\nexpect 2xx\n",
+         ":3: invalid statuses '2xx' (up to 16; example: expect 200,302)"},
+        {"scenario a\n/\nexpect 200\nexpect 201\n",
+         ":4: second line 'expect' of a step (write: expect 200,302)"},
+        {"scenario a\n/\nthink soon\n", ":3: invalid think time 'soon' (examples: 1s, 500ms-2s)"},
+        {"scenario a\n/\ntake {x} body\n",
+         ":3: invalid name '{x}' of a value (example: take token json user.token)"},
+        {"scenario a\n/\ntake id body\n", ":3: take id: the table has a column of that name"},
+        {"scenario a\n/\ntake x header A\n",
+         ":3: unknown source 'header' of a value (field NAME, cookie NAME, json PATH, body)"},
+        {"scenario a\n/\ntake x json a..b\n",
+         ":3: invalid path 'a..b' of a JSON member (example: items.0.id)"},
+        {"scenario a\n/\ntake x cookie\n", ":3: invalid name '' of a cookie"},
+        {"scenario a\n/\ntake x body between \"a\n",
+         ":3: only between \"A\" \"B\" may follow a source (example: take id field Location "
+         "between \"/orders/\" \"\")"},
+        {"scenario a\n/\ntake x body\nscenario b\n/{{x}}\n",
+         ":5: no step before takes a value for {{x}}, and the table has no such column"},
+        {"scenario a\n/{{x}}\ntake x body\n",
+         ":2: no step before takes a value for {{x}}, and the table has no such column"},
+        {"scenario a\nhttp://\n", ":2: invalid URL 'http://': No host part in the URL"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        assert_int_equal(prepare(cases[i].text, true), -1);
+        assert_memory_equal(why, file, strlen(file));
+        assert_string_equal(why + strlen(file), cases[i].why);
+        request_plan_free(&request_plan);
+    }
+}
+
+static void limits_are_errors(void **state)
+{
+    char text[64 * 1024] = "scenario a\n/\n";
+
+    (void)state;
+    for (int i = 0; i <= SCENARIO_VARIABLES_MAX; i++)
+        sprintf(text + strlen(text), "take v%d body\n", i);
+    assert_int_equal(prepare(text, false), -1);
+    assert_string_equal(why + strlen(file), ":19: scenario 'a' takes more than 16 values");
+    request_plan_free(&request_plan);
+    strcpy(text, "scenario a\n");
+    for (int i = 0; i <= SCENARIO_STEPS_MAX; i++)
+        strcat(text, "/\n");
+    assert_int_equal(prepare(text, false), -1);
+    assert_string_equal(why + strlen(file), ":202: more than 200 steps in all scenarios");
+    request_plan_free(&request_plan);
+    text[0] = '\0';
+    for (int i = 0; i <= SCENARIO_SCENARIOS_MAX; i++)
+        sprintf(text + strlen(text), "scenario s%d\n/\n", i);
+    assert_int_equal(prepare(text, false), -1);
+    assert_string_equal(why + strlen(file), ":101: more than 50 scenarios");
+    request_plan_free(&request_plan);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steps_are_read_with_their_lines),
+        cmocka_unit_test(request_with_a_value_is_made),
+        cmocka_unit_test(scenarios_start_by_weight),
+        cmocka_unit_test(rows_once_end_the_starts),
+        cmocka_unit_test(invalid_file_is_an_error_with_its_line),
+        cmocka_unit_test(limits_are_errors),
+    };
+
+    return cmocka_run_group_tests(tests, make_files, remove_files);
+}
