@@ -380,6 +380,23 @@ static bool check_har(struct option_reader *reader)
     return true;
 }
 
+static bool check_openapi(struct option_reader *reader)
+{
+    const struct plan *plan = reader->plan;
+
+    if (plan->openapi_file == NULL)
+        return true;
+    if (plan->urls_file != NULL || plan->har_file != NULL || plan->replay_file != NULL ||
+        plan->scenario_file != NULL)
+        return option_fail(reader, "--openapi conflicts with -f, --har, --replay and --scenarios");
+    if (plan->method != NULL || plan->body != NULL || plan->body_file != NULL)
+        return option_fail(reader, "--openapi conflicts with -m, -b and --body-file: the "
+                                   "description has methods and bodies");
+    if (plan->url_count > 1)
+        return option_fail(reader, "--openapi takes one URL: the server that gets the requests");
+    return true;
+}
+
 static bool check_scenarios(struct option_reader *reader)
 {
     const struct plan *plan = reader->plan;
@@ -479,8 +496,9 @@ static bool check(struct option_reader *reader)
         return option_fail(reader, "--control-fd conflicts with --repeat");
     if (plan->command == PLAN_MERGE)
         return check_merge(reader);
-    return check_har(reader) && check_scenarios(reader) && check_csv(reader) &&
-           check_cookies(reader) && (plan->command != PLAN_SWEEP || check_sweep(reader));
+    return check_har(reader) && check_openapi(reader) && check_scenarios(reader) &&
+           check_csv(reader) && check_cookies(reader) &&
+           (plan->command != PLAN_SWEEP || check_sweep(reader));
 }
 
 enum options_result options_parse(int argc, char *const *argv, uint32_t cores, struct plan *plan,

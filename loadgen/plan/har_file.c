@@ -3,11 +3,10 @@
 #include "common/clock.h"
 #include "common/macros.h"
 
+#include "loadgen/plan/import.h"
 #include "loadgen/plan/message.h"
 #include "loadgen/plan/timestamp.h"
 
-#include <errno.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -47,48 +46,19 @@ PRINTF_LIKE(2, 3) static int fail(const struct reader *reader, const char *forma
     return -1;
 }
 
-/* The member NAME of OBJECT; NULL if it is not a string or contains NUL. */
-static const char *string_of(const json_t *object, const char *name)
-{
-    const json_t *value = json_object_get(object, name);
-    const char *text = json_string_value(value);
-
-    return text != NULL && strlen(text) == json_string_length(value) ? text : NULL;
-}
-
 /* ---- Header fields ---- */
-
-/* Fields that depend on the connection or that wsload sets; also pseudo-fields of HTTP/2. */
-static bool is_of_connection(const char *name)
-{
-    static const char *const names[] = {
-        "Host",   "Content-Length",   "Transfer-Encoding",   "Connection", "Keep-Alive",
-        "TE",     "Proxy-Connection", "Proxy-Authorization", "Upgrade",    "HTTP2-Settings",
-        "Expect", "Trailer"};
-
-    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
-        if (strcasecmp(name, names[i]) == 0)
-            return true;
-    return name[0] == ':';
-}
 
 static int read_field(const struct reader *reader, const json_t *field, struct curl_slist **list)
 {
-    const char *name = string_of(field, "name"), *value = string_of(field, "value");
-    char *line;
-    bool good;
+    const char *name = import_string(field, "name"), *value = import_string(field, "value");
 
     if (name == NULL || value == NULL)
         return fail(reader, "a header needs the strings name and value");
-    if (is_of_connection(name))
+    if (import_is_of_connection(name))
         return 0;
     if (!message_is_token(name) || !message_is_value(value))
         return fail(reader, "invalid header field '%s'", name);
-    if (asprintf(&line, "%s: %s", name, value) < 0)
-        return fail(reader, "out of memory");
-    good = string_list_append(list, line);
-    free(line);
-    return good ? 0 : fail(reader, "out of memory");
+    return import_append_field(list, name, value) ? 0 : fail(reader, "out of memory");
 }
 
 static int read_fields(const struct reader *reader, const json_t *request, struct curl_slist **list)
@@ -101,28 +71,6 @@ static int read_fields(const struct reader *reader, const json_t *request, struc
 }
 
 /* ---- Bodies ---- */
-
-static bool has_content_type(const struct curl_slist *fields)
-{
-    for (; fields != NULL; fields = fields->next)
-        if (strncasecmp(fields->data, "Content-Type:", strlen("Content-Type:")) == 0)
-            return true;
-    return false;
-}
-
-static bool append_content_type(struct curl_slist **fields, const char *type)
-{
-    char *line;
-    bool good;
-
-    if (type == NULL || type[0] == '\0' || !message_is_value(type) || has_content_type(*fields))
-        return true;
-    if (asprintf(&line, "Content-Type: %s", type) < 0)
-        return false;
-    good = string_list_append(fields, line);
-    free(line);
-    return good;
-}
 
 /* A body that is recorded in another form than text cannot be sent. Returns 0, SKIP, or -1 with WHY. */
 static int read_body(const struct reader *reader, const json_t *request,
@@ -137,8 +85,9 @@ static int read_body(const struct reader *reader, const json_t *request,
         return json_array_size(json_object_get(data, "params")) > 0 ? SKIP : 0;
     parts->body = json_string_value(text);
     parts->body_length = json_string_length(text);
-    return append_content_type(fields, string_of(data, "mimeType")) ? 0
-                                                                    : fail(reader, "out of memory");
+    return import_append_content_type(fields, import_string(data, "mimeType"))
+               ? 0
+               : fail(reader, "out of memory");
 }
 
 /* ---- URLs ---- */
@@ -219,8 +168,8 @@ static int add_request(struct reader *reader, const struct recorded *recorded,
 static int read_request(struct reader *reader, const struct recorded *recorded)
 {
     const json_t *request = json_object_get(recorded->entry, "request");
-    struct request_parts parts = {.method = string_of(request, "method")};
-    const char *url = string_of(request, "url");
+    struct request_parts parts = {.method = import_string(request, "method")};
+    const char *url = import_string(request, "url");
     struct curl_slist *fields = NULL;
     char *path;
     int result;
@@ -265,7 +214,7 @@ static struct recorded *sort_entries(const json_t *entries)
         return NULL;
     json_array_foreach(entries, i, entry)
     {
-        const char *begun = string_of(entry, "startedDateTime");
+        const char *begun = import_string(entry, "startedDateTime");
 
         list[i] = (struct recorded){entry, i + 1, begun != NULL ? timestamp_read_iso(begun) : NAN};
         timed = timed && !isnan(list[i].begun_s);
@@ -278,8 +227,10 @@ static struct recorded *sort_entries(const json_t *entries)
 static int read_entries(struct reader *reader, const json_t *entries)
 {
     struct recorded *list = sort_entries(entries);
-    int result = list != NULL ? 0 : fail(reader, "out of memory");
+    int result = 0;
 
+    if (list == NULL)
+        return fail(reader, "out of memory");
     for (size_t i = 0; result == 0 && i < json_array_size(entries); i++) {
         reader->number = list[i].number;
         result = read_request(reader, &list[i]);
@@ -313,35 +264,13 @@ static int read_log(struct reader *reader, const json_t *recording)
     return read_entries(reader, entries);
 }
 
-/* The file may begin with a byte order mark. */
-static void skip_mark(FILE *in)
-{
-    char mark[3];
-
-    if (fread(mark, 1, sizeof(mark), in) != sizeof(mark) || memcmp(mark, "\xef\xbb\xbf", 3) != 0)
-        rewind(in);
-}
-
 int har_file_read(struct request_plan *request_plan, const char *file, bool times, char *why,
                   size_t size)
 {
     struct reader reader = {request_plan, file, NULL, times, NAN, 0, why, size};
-    FILE *in = fopen(file, "re");
-    json_t *recording;
-    json_error_t error;
-    int result = -1;
+    json_t *recording = import_read(file, "a HAR recording", why, size);
+    int result = recording != NULL ? read_log(&reader, recording) : -1;
 
-    if (in == NULL) {
-        snprintf(why, size, "cannot read '%s': %s", file, strerror(errno));
-        return -1;
-    }
-    skip_mark(in);
-    recording = json_loadf(in, JSON_ALLOW_NUL, &error);
-    fclose(in);
-    if (recording != NULL)
-        result = read_log(&reader, recording);
-    else
-        snprintf(why, size, "%s:%d: not a HAR recording: %s", file, error.line, error.text);
     json_decref(recording);
     free(reader.host);
     return result;
