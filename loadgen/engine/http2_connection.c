@@ -3,8 +3,8 @@
 #include "common/clock.h"
 
 #include "loadgen/base/events.h"
-#include "loadgen/engine/cookie_jar.h"
 #include "loadgen/engine/curl_handle.h"
+#include "loadgen/engine/http2_callbacks.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,111 +13,16 @@
 
 enum {
     BUFFER_BYTES = 256 * 1024,
-    OUTPUT_BYTES = 64 * 1024,     /* frames to send are collected up to this size */
     FRAME_BYTES = 16 * 1024 + 9,  /* the largest frame that nghttp2 makes */
     CALLS_PER_EVENT = 16,         /* of recv(), so that a fast server cannot delay timers */
     WINDOW_BYTES = (1 << 30) - 1, /* receive window: never full in practice */
 };
-
-enum stream_state {
-    STREAM_FREE,
-    STREAM_WAITING, /* for a connection */
-    STREAM_SENT,    /* submitted to nghttp2 */
-    STREAM_ENDED,   /* in the list of http2_shared */
-};
-
-/* A slot and the stream of its request. */
-struct http2_stream {
-    struct http2_connection *connection;
-    const struct request *request;
-    enum stream_state state;
-    bool off;       /* not in use for now */
-    bool opener;    /* the connection is established for this request */
-    bool complete;  /* the response has ended */
-    bool malformed; /* nghttp2 rejected a frame */
-    int32_t id;
-    enum error_kind error; /* of STREAM_ENDED */
-    uint32_t status;
-    uint64_t begun_ns, first_byte_ns, ended_ns;
-    uint64_t connect_ns, handshake_ns; /* of an opener */
-    uint64_t head_bytes, body_bytes;
-    size_t sent; /* of the request body */
-    struct body_check check;
-    struct cookie_jar cookies;  /* of the slot, over all of its requests */
-    struct http2_fields fields; /* of a request that is not part of the request plan */
-    struct http2_stream *next_ended;
-};
-
-enum connection_state { CONNECTION_DOWN, CONNECTION_CONNECTING, CONNECTION_UP, CONNECTION_BROKEN };
-
-struct http2_connection {
-    struct http2_shared *shared;
-    struct raw_stream stream;
-    nghttp2_session *session; /* NULL unless UP or BROKEN */
-    struct event *readable, *writable;
-    enum connection_state state;
-    uint32_t first_slot, stream_count;
-    uint32_t in_flight, waiting; /* streams SENT, streams WAITING */
-    uint32_t off;
-    uint32_t requests; /* on this connection */
-    size_t out_length, out_sent;
-    bool dirty;
-    struct http2_connection *next_dirty;
-    uint8_t out[OUTPUT_BYTES];
-    struct http2_stream streams[];
-};
-
-static struct http2_stream *stream_of(struct http2_connection *connection, uint32_t slot)
-{
-    return &connection->streams[slot - connection->first_slot];
-}
-
-static uint32_t slot_of(const struct http2_stream *stream)
-{
-    return stream->connection->first_slot + (uint32_t)(stream - stream->connection->streams);
-}
-
-static struct transcript *transcript_of(const struct http2_stream *stream)
-{
-    struct transcript *transcript = stream->connection->shared->config.transcript;
-
-    return slot_of(stream) == 0 && transcript != NULL && !transcript->ended ? transcript : NULL;
-}
-
-static void mark_dirty(struct http2_connection *connection)
-{
-    struct http2_shared *shared = connection->shared;
-
-    if (connection->dirty)
-        return;
-    connection->dirty = true;
-    connection->next_dirty = shared->dirty;
-    shared->dirty = connection;
-}
 
 /* ---- The end of a request ---- */
 
 static void report_later(struct http2_shared *shared)
 {
     event_active(shared->report, EV_TIMEOUT, 0);
-}
-
-/* Puts a request that is WAITING or SENT into the list of those that have ended. */
-static void end_stream(struct http2_stream *stream, enum error_kind error)
-{
-    struct http2_connection *connection = stream->connection;
-    struct http2_shared *shared = connection->shared;
-
-    if (stream->state == STREAM_SENT)
-        connection->in_flight--;
-    else
-        connection->waiting--;
-    stream->state = STREAM_ENDED;
-    stream->error = error;
-    stream->ended_ns = clock_monotonic_ns();
-    stream->next_ended = NULL;
-    *shared->ended_tail = stream;
-    shared->ended_tail = &stream->next_ended;
 }
 
 static void report_stream(struct http2_stream *stream)
@@ -143,10 +48,11 @@ static void report_stream(struct http2_stream *stream)
     else
         error_texts_record(&connection->shared->error_texts, stream->error,
                            connection->stream.error_text);
-    if (transcript_of(stream) != NULL)
-        transcript_end(transcript_of(stream), connection->stream.easy);
+    if (http2_transcript_of(stream) != NULL)
+        transcript_end(http2_transcript_of(stream), connection->stream.easy);
     stream->state = STREAM_FREE;
-    config->owner.ended(config->owner.context, slot_of(stream), &transaction, stream->ended_ns);
+    config->owner.ended(config->owner.context, http2_slot_of(stream), &transaction,
+                        stream->ended_ns);
 }
 
 /* Requests that end while the others are reported are left for the next iteration of the loop. */
@@ -198,7 +104,7 @@ static void end_streams(struct http2_connection *connection, enum stream_state s
 {
     for (uint32_t i = 0; i < connection->stream_count; i++)
         if (connection->streams[i].state == state)
-            end_stream(&connection->streams[i], error);
+            http2_end_stream(&connection->streams[i], error);
     if (connection->waiting > 0)
         open_connection(connection);
     report_later(connection->shared);
@@ -273,7 +179,7 @@ static void submit(struct http2_stream *stream)
     if (stream->id < 0) {
         snprintf(connection->stream.error_text, sizeof(connection->stream.error_text), "%s",
                  nghttp2_strerror(stream->id));
-        end_stream(stream, ERROR_KIND_OTHER);
+        http2_end_stream(stream, ERROR_KIND_OTHER);
         report_later(connection->shared);
         return;
     }
@@ -281,8 +187,8 @@ static void submit(struct http2_stream *stream)
     connection->in_flight++;
     connection->requests++;
     stream->state = STREAM_SENT;
-    for (size_t i = 0; i < fields->count && transcript_of(stream) != NULL; i++)
-        transcript_add_field(transcript_of(stream), '>', fields->field[i].name,
+    for (size_t i = 0; i < fields->count && http2_transcript_of(stream) != NULL; i++)
+        transcript_add_field(http2_transcript_of(stream), '>', fields->field[i].name,
                              fields->field[i].namelen, fields->field[i].value,
                              fields->field[i].valuelen);
 }
@@ -298,7 +204,7 @@ static void submit_waiting(struct http2_connection *connection)
 void http2_connection_begin(struct http2_connection *connection, uint32_t slot,
                             const struct request *request, uint64_t now_ns)
 {
-    struct http2_stream *stream = stream_of(connection, slot);
+    struct http2_stream *stream = http2_stream_of(connection, slot);
 
     connection->off -= stream->off ? 1 : 0;
     http2_fields_free(&stream->fields);
@@ -314,19 +220,19 @@ void http2_connection_begin(struct http2_connection *connection, uint32_t slot,
     if (connection->state == CONNECTION_DOWN)
         open_connection(connection);
     else if (connection->state == CONNECTION_UP)
-        mark_dirty(connection);
+        http2_mark_dirty(connection);
 }
 
 bool http2_connection_cancel(struct http2_connection *connection, uint32_t slot)
 {
-    struct http2_stream *stream = stream_of(connection, slot);
+    struct http2_stream *stream = http2_stream_of(connection, slot);
 
     if (stream->state == STREAM_SENT) {
         nghttp2_session_set_stream_user_data(connection->session, stream->id, NULL);
         nghttp2_submit_rst_stream(connection->session, NGHTTP2_FLAG_NONE, stream->id,
                                   NGHTTP2_CANCEL);
         connection->in_flight--;
-        mark_dirty(connection);
+        http2_mark_dirty(connection);
     } else if (stream->state == STREAM_WAITING) {
         connection->waiting--;
     }
@@ -337,7 +243,7 @@ bool http2_connection_cancel(struct http2_connection *connection, uint32_t slot)
 
 void http2_connection_close_slot(struct http2_connection *connection, uint32_t slot)
 {
-    struct http2_stream *stream = stream_of(connection, slot);
+    struct http2_stream *stream = http2_stream_of(connection, slot);
 
     connection->off += stream->off ? 0 : 1;
     stream->off = true;
@@ -347,7 +253,7 @@ void http2_connection_close_slot(struct http2_connection *connection, uint32_t s
 
 void http2_connection_forget(struct http2_connection *connection, uint32_t slot)
 {
-    cookie_jar_free(&stream_of(connection, slot)->cookies);
+    cookie_jar_free(&http2_stream_of(connection, slot)->cookies);
 }
 
 void http2_connection_check_timeouts(struct http2_connection *connection, uint64_t now_ns)
@@ -366,9 +272,9 @@ void http2_connection_check_timeouts(struct http2_connection *connection, uint64
             nghttp2_session_set_stream_user_data(connection->session, stream->id, NULL);
             nghttp2_submit_rst_stream(connection->session, NGHTTP2_FLAG_NONE, stream->id,
                                       NGHTTP2_CANCEL);
-            mark_dirty(connection);
+            http2_mark_dirty(connection);
         }
-        end_stream(stream, ERROR_KIND_TIMEOUT);
+        http2_end_stream(stream, ERROR_KIND_TIMEOUT);
         report_later(connection->shared);
     }
 }
@@ -458,140 +364,11 @@ static void on_writable(evutil_socket_t fd, short events, void *context)
 
     (void)fd;
     (void)events;
-    mark_dirty(connection);
+    http2_mark_dirty(connection);
     http2_report(connection->shared);
 }
 
 /* ---- Receiving ---- */
-
-static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *context)
-{
-    struct http2_stream *stream =
-        nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
-
-    (void)context;
-    if (stream != NULL && stream->first_byte_ns == 0)
-        stream->first_byte_ns = clock_monotonic_ns();
-    return 0;
-}
-
-/* Counts bytes as in HTTP/1: "HTTP/2 200 \r\n", "name: value\r\n". */
-static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
-                     size_t name_length, const uint8_t *value, size_t value_length, uint8_t flags,
-                     void *context)
-{
-    struct http2_stream *stream =
-        nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
-
-    const struct engine_owner *owner;
-
-    (void)flags;
-    (void)context;
-    if (stream == NULL)
-        return 0;
-    owner = &stream->connection->shared->config.owner;
-    transcript_add_field(transcript_of(stream), '<', name, name_length, value, value_length);
-    if (stream->connection->shared->config.plan->cookies && name_length == strlen("set-cookie") &&
-        memcmp(name, "set-cookie", name_length) == 0)
-        cookie_jar_store(&stream->cookies, stream->request, (const char *)value, value_length,
-                         time(NULL));
-    if (owner->field != NULL && stream->status >= 200 && name_length > 0 && name[0] != ':')
-        owner->field(owner->context, slot_of(stream),
-                     (struct span){(const char *)name, name_length},
-                     (struct span){(const char *)value, value_length});
-    if (name_length == 7 && memcmp(name, ":status", 7) == 0) {
-        stream->status = (uint32_t)strtoul((const char *)value, NULL, 10);
-        stream->head_bytes += sizeof("HTTP/2 200 \r\n") - 1;
-    } else {
-        stream->head_bytes += name_length + value_length + 4;
-    }
-    return 0;
-}
-
-static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *bytes,
-                   size_t length, void *context)
-{
-    struct http2_stream *stream = nghttp2_session_get_stream_user_data(session, id);
-    const struct engine_owner *owner;
-
-    (void)flags;
-    (void)context;
-    if (stream == NULL)
-        return 0;
-    owner = &stream->connection->shared->config.owner;
-    if (owner->body != NULL)
-        owner->body(owner->context, slot_of(stream), (const char *)bytes, length);
-    stream->body_bytes += length;
-    body_check_add(&stream->check, &stream->connection->shared->config.plan->checks,
-                   (const char *)bytes, length);
-    return 0;
-}
-
-static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *context)
-{
-    struct http2_stream *stream =
-        nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
-
-    (void)context;
-    if (stream == NULL || (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA))
-        return 0;
-    if (frame->hd.type == NGHTTP2_HEADERS)
-        stream->head_bytes += 2;
-    if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0)
-        stream->complete = true;
-    return 0;
-}
-
-static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int error,
-                            void *context)
-{
-    struct http2_stream *stream =
-        nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
-
-    (void)error;
-    (void)context;
-    if (stream != NULL)
-        stream->malformed = true;
-    return 0;
-}
-
-/* The connection no longer takes requests: this one waits for a new connection. */
-static int on_not_sent(nghttp2_session *session, const nghttp2_frame *frame, int error,
-                       void *context)
-{
-    struct http2_connection *connection = context;
-
-    (void)session;
-    (void)error;
-    if (frame->hd.type != NGHTTP2_HEADERS)
-        return 0;
-    for (uint32_t i = 0; i < connection->stream_count; i++) {
-        struct http2_stream *stream = &connection->streams[i];
-
-        if (stream->state == STREAM_SENT && stream->id == frame->hd.stream_id) {
-            stream->state = STREAM_WAITING;
-            connection->in_flight--;
-            connection->waiting++;
-        }
-    }
-    return 0;
-}
-
-static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, void *context)
-{
-    struct http2_stream *stream = nghttp2_session_get_stream_user_data(session, id);
-    bool good = stream != NULL && stream->complete && code == NGHTTP2_NO_ERROR;
-
-    (void)context;
-    if (stream == NULL || stream->state != STREAM_SENT || stream->id != id)
-        return 0;
-    end_stream(stream, good                ? ERROR_KIND_NONE
-                       : stream->malformed ? ERROR_KIND_MALFORMED
-                                           : ERROR_KIND_CLOSED);
-    if (stream->connection->waiting > 0)
-        mark_dirty(stream->connection);
-    return 0;
-}
 
 /* Reads and parses once. Returns whether there may be more to read. */
 static bool receive_some(struct http2_connection *connection)
@@ -610,7 +387,7 @@ static bool receive_some(struct http2_connection *connection)
         return false;
     }
     if (nghttp2_session_want_write(connection->session) != 0)
-        mark_dirty(connection);
+        http2_mark_dirty(connection);
     if (nghttp2_session_want_read(connection->session) == 0 &&
         nghttp2_session_want_write(connection->session) == 0) {
         lose_connection(connection, ERROR_KIND_CLOSED);
@@ -719,7 +496,7 @@ void http2_connection_established(struct http2_connection *connection)
         end_streams(connection, STREAM_WAITING, error);
         return;
     }
-    mark_dirty(connection);
+    http2_mark_dirty(connection);
     http2_flush(connection->shared);
 }
 
@@ -781,23 +558,6 @@ static void on_report(evutil_socket_t fd, short events, void *context)
     http2_report(context);
 }
 
-static bool make_callbacks(struct http2_shared *shared)
-{
-    nghttp2_session_callbacks *callbacks;
-
-    if (nghttp2_session_callbacks_new(&shared->callbacks) != 0)
-        return false;
-    callbacks = shared->callbacks;
-    nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
-    nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
-    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
-    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
-    nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, on_invalid_frame);
-    nghttp2_session_callbacks_set_on_frame_not_send_callback(callbacks, on_not_sent);
-    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
-    return true;
-}
-
 bool http2_shared_begin(struct http2_shared *shared, const struct engine_config *config)
 {
     *shared = (struct http2_shared){.config = *config};
@@ -806,7 +566,7 @@ bool http2_shared_begin(struct http2_shared *shared, const struct engine_config 
     shared->fields = calloc(config->request_plan->count, sizeof(*shared->fields));
     shared->report = event_new(config->base, -1, 0, on_report, shared);
     return shared->buffer != NULL && shared->fields != NULL && shared->report != NULL &&
-           make_callbacks(shared);
+           http2_callbacks_make(&shared->callbacks);
 }
 
 void http2_shared_end(struct http2_shared *shared)

@@ -12,25 +12,7 @@
 #ifndef LOADGEN_HTTP2_CONNECTION_H
 #define LOADGEN_HTTP2_CONNECTION_H
 
-#include "loadgen/engine/http2_fields.h"
-#include "loadgen/engine/raw_stream.h"
-
-struct http2_connection;
-struct http2_stream;
-
-/* Shared by the connections of an engine; outlives them. */
-struct http2_shared {
-    struct engine_config config;
-    struct http2_fields *fields; /* of each request of the request plan */
-    nghttp2_session_callbacks *callbacks;
-    char *buffer;                     /* receive buffer */
-    struct http2_connection *dirty;   /* a list of connections with something to send */
-    struct http2_stream *ended;       /* a list of requests whose end is not reported yet */
-    struct http2_stream **ended_tail; /* its last link */
-    struct event *report;             /* calls http2_report() in the next loop iteration */
-    struct error_texts error_texts;
-    struct negotiations negotiations;
-};
+#include "loadgen/engine/http2_stream.h"
 
 /* Returns false if out of memory; call http2_shared_end() in either case. */
 bool http2_shared_begin(struct http2_shared *shared, const struct engine_config *config);
