@@ -128,7 +128,7 @@ void curve_explain(struct document *findings, const struct curve *curve)
  * Pairs in each round of the experiment, and the maximum duration of a trial: many short trials
  * give a narrower interval than few long ones.
  */
-enum { PAIRS_A_ROUND = 3, LONGEST_MS = 1000 };
+enum { PAIRS_A_ROUND = 3, LONGEST_MS = 1000, LONGEST_QUICK_MS = 200 };
 
 /* The points of a curve: webserverd and the bare server, with few and with many connections. */
 enum { FEW, MANY, BARE_FEW, BARE_MANY, PARTS };
@@ -236,14 +236,16 @@ static void add_growth(struct document *findings, const struct point *points,
 }
 
 /* Both points of a pair have the same warm-up. */
-static void make_pair(struct point *pair, const struct curve *curve)
+static void make_pair(const struct lab *lab, struct point *pair, const struct curve *curve)
 {
+    uint64_t longest_ms = lab->quick ? LONGEST_QUICK_MS : LONGEST_MS;
+
     pair[0] = *curve_at(curve, GROWTH_FEW);
     pair[1] = *curve_at(curve, GROWTH_MANY);
     pair[0].plan.warmup_ms = pair[1].plan.warmup_ms;
     for (size_t i = 0; i < 2; i++)
-        if (pair[i].plan.duration_ms > LONGEST_MS)
-            pair[i].plan.duration_ms = LONGEST_MS;
+        if (pair[i].plan.duration_ms > longest_ms)
+            pair[i].plan.duration_ms = longest_ms;
 }
 
 static int make_parts(struct lab *lab, struct point *parts, const struct curve *curve)
@@ -252,8 +254,8 @@ static int make_parts(struct lab *lab, struct point *parts, const struct curve *
 
     if (bare == NULL)
         return -1;
-    make_pair(&parts[FEW], curve);
-    make_pair(&parts[BARE_FEW], curve);
+    make_pair(lab, &parts[FEW], curve);
+    make_pair(lab, &parts[BARE_FEW], curve);
     point_use_bare(&parts[BARE_FEW], bare);
     point_use_bare(&parts[BARE_MANY], bare);
     return 0;

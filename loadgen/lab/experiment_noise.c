@@ -14,7 +14,7 @@ enum {
     STEP_MS = 100,
     TRIALS_LONG = 3, /* duration of a run, in trial durations */
     TRIALS_LONG_QUICK = 5,
-    LEAST_STEPS = 30,
+    LEAST_STEPS = 24,
     ROUNDS_MOST = 9,
     POINTS_MOST = 400,
 };

@@ -191,7 +191,8 @@ static int begin_offload(struct lab *lab, struct point *points, struct private_s
                    "2 ms of work, %u offload threads", offload[i]);
         snprintf(points[i].command, sizeof(points[i].command), "offload-threads %u", offload[i]);
     }
-    return points_measure(lab, points, OFFLOAD);
+    /* Few responses, and no 99th percentile then: longer trials would say nothing else. */
+    return points_measure_often(lab, points, OFFLOAD, lab->rounds);
 }
 
 static void put_offload(struct document *findings, const struct point *points)
