@@ -128,8 +128,9 @@ for dispatch in kernel master; do
     : >"$directory/log/access.log"
     start "workers.dispatch=$dispatch" log.ring=1M workers.drain_timeout=1h
     load 4000
+    stops=$(grep -c ': stopped$' "$directory/error.log" || true)
     kill "$server"
-    until [ "$(tail -1 "$directory/error.log" | grep -c ': stopped$')" -eq 1 ]; do
+    until [ "$(grep -c ': stopped$' "$directory/error.log")" -gt "$stops" ]; do
         kill -0 "$server"
         sleep 0.05
     done
