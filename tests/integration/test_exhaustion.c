@@ -54,7 +54,7 @@ static void leave_descriptors(const struct server *server, int left)
 {
     pid_t worker = one_worker(server);
     int idle = open_descriptors(worker);
-    rlim_t most = (rlim_t)(idle + left);
+    rlim_t most = (rlim_t)idle + (rlim_t)left;
     const struct rlimit limit = {most, most};
 
     http_expect(server_port(server), "/page.html", 200);
