@@ -72,7 +72,7 @@ static int enter_sandbox(const struct acme *acme)
                                           .config = setup->config,
                                           .roots = readable,
                                           .root_count = count,
-                                          .writable = setup->config->acme_state_dir,
+                                          .writable = &acme->owner.directory,
                                           .keep = keep,
                                           .keep_count = ARRAY_LENGTH(keep)};
     int failed;

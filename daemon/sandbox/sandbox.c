@@ -275,22 +275,16 @@ static int restrict_access(const struct sandbox_setup *setup)
 {
     size_t own = setup->root_count;
     int *directories = calloc(own + CONFIG_LIST_MAX, sizeof(*directories));
-    int links, writable = -1, failed = -1;
+    int links, failed = -1;
 
     if (directories == NULL)
         return -1;
-    if (setup->writable != NULL) {
-        writable = open(setup->writable, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (writable < 0)
-            event_log(LEVEL_ERROR, "%s: %s", setup->writable, strerror(errno));
-    }
     if (own > 0)
         memcpy(directories, setup->roots, own * sizeof(*directories));
     links = open_link_roots(setup, directories + own);
-    if (links >= 0 && (setup->writable == NULL || writable >= 0))
-        failed = sandbox_restrict(setup->role, directories, own + (size_t)links, writable);
-    if (writable >= 0)
-        close(writable);
+    if (links >= 0)
+        failed = sandbox_restrict(setup->role, directories, own + (size_t)links,
+                                  setup->writable != NULL ? *setup->writable : -1);
     while (links > 0)
         close(directories[own + (size_t)--links]);
     free(directories);

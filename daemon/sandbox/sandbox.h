@@ -57,7 +57,7 @@ struct sandbox_setup {
     size_t root_count;
     const char *const *link_root; /* further directories that links may lead into, real paths */
     size_t link_root_count;       /* at most CONFIG_LIST_MAX */
-    const char *writable;         /* directory for files of its own, a real path; NULL: none */
+    const int *writable;          /* descriptor of the directory for files of its own; NULL: none */
     const int *keep;              /* other descriptors to keep open */
     size_t keep_count;
 };

@@ -48,6 +48,15 @@ def kill_in_each_step_is_followed_by_a_certificate(bench):
 
 
 @test
+def state_directory_may_be_below_one_that_only_root_enters(bench):
+    closed = bench.directory / "closed"
+    closed.mkdir(mode=0o700)
+    authority = bench.authority()
+    with bench.start(authority, acme__state_dir=closed / "state") as server:
+        server.await_certificate()
+
+
+@test
 def hanging_process_is_replaced(bench):
     authority = bench.authority()
     with bench.start(authority, workers__heartbeat_timeout="2s") as server:
