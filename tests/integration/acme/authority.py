@@ -394,9 +394,3 @@ class Authority:
 
     def on_certificate(self, order, _):
         return 200, {"Content-Type": "application/pem-certificate-chain"}, order["chain"]
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]

@@ -10,7 +10,7 @@ from harness import expect_in, test, until
 
 
 def read_metrics(server):
-    port = re.search(r"metrics on http://\S+:(\d+)/metrics", server.output())[1]
+    port = until(lambda: re.search(r"metrics on http://\S+:(\d+)/metrics", server.output()), "the address of the metrics")[1]
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as response:
         return response.read().decode()
 

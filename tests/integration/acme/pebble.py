@@ -9,8 +9,8 @@ import subprocess
 import urllib.request
 
 from acme_server import NAME
-from authority import free_port, openssl
-from harness import expect, expect_in, test, until
+from authority import openssl
+from harness import expect, expect_in, free_port, test, until
 
 
 def find(name):

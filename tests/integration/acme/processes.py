@@ -70,13 +70,13 @@ def hanging_process_is_replaced(bench):
 @test
 def it_ends_with_a_killed_master(bench):
     authority = bench.authority()
-    server = bench.start(authority)
-    server.await_certificate()
-    pid = until(server.acme_pid, "the process")
-    server.process.kill()
-    server.process.wait()
-    until(lambda: has_ended(pid), "the end of the process")
-    server.said.close()
+    with bench.start(authority) as server:
+        server.await_certificate()
+        pid = until(server.acme_pid, "the process")
+        server.process.kill()
+        server.process.wait()
+        until(lambda: has_ended(pid), "the end of the process")
+        server.launch()
 
 
 @test

@@ -21,7 +21,7 @@ def renew_replaces_the_certificate_in_use(bench):
         expect_in(f"{NAME}: a new certificate is in use\n  next attempt 2", renew(server, NAME.upper()), "answer")
         until(lambda: server.certificate()[1] != serial, "another serial number")  # a leaving worker may accept for a moment
         expect(len(authority.orders), 2, "orders")
-        expect_in(f"{NAME}: new certificate requested, by uid", server.output(), "events")
+        server.await_event(f"{NAME}: new certificate requested, by uid")
 
 
 @test

@@ -5,8 +5,8 @@ import ssl
 import threading
 
 from acme_server import NAME
-from authority import connect_for_validation, fault_of_certificate, free_port
-from harness import PATIENCE_S, Exchange, expect, expect_in, has_ended, run, test, until
+from authority import connect_for_validation, fault_of_certificate
+from harness import PATIENCE_S, Exchange, expect, expect_in, free_port, has_ended, run, test, until
 
 VERSIONS = (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)
 REJECTED = "alert no application protocol"
