@@ -41,17 +41,14 @@ static void put_keepalive(struct document *findings, const struct point *points)
 {
     static const char *const heads[] = {"dispatch",   "requests/s", "p50", "p99",
                                         "server CPU", "per thread", NULL};
+    char spread[LAB_SPREAD];
 
     findings_table(findings, "Keep-alive: 100 connections on 4 threads", heads);
     for (size_t i = 0; i < WAYS; i++) {
         document_row(findings, DOCUMENT_NORMAL);
         document_cell(findings, "%s", ways[i].name);
         put_row(findings, &points[i]);
-        if (isnan(point_own_median(&points[i], POINT_LEAST)))
-            document_cell(findings, "-");
-        else
-            document_cell(findings, "%.0f to %.0f", point_own_median(&points[i], POINT_LEAST),
-                          point_own_median(&points[i], POINT_MOST));
+        document_cell(findings, "%s", point_connections_text(spread, &points[i]));
     }
 }
 
@@ -89,11 +86,8 @@ static void explain(struct document *findings, const struct point *keepalive,
         double least = point_own_median(&keepalive[i], POINT_LEAST);
         double most = point_own_median(&keepalive[i], POINT_MOST);
 
-        if (isnan(least)) {
-            findings_add(findings, FINDINGS_CAUTION,
-                         "%s: the trials were too short to sample the connections of the threads; "
-                         "use a longer --duration.",
-                         ways[i].name);
+        if (!point_has_connections(&keepalive[i])) {
+            point_explain_no_connections(findings, ways[i].name);
             continue;
         }
         findings_add(findings, FINDINGS_LESSON,

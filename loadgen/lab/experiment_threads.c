@@ -368,24 +368,26 @@ static void put_spread(struct document *findings, const struct point *points)
 {
     static const char *const heads[] = {
         "balancing", "connections of each thread", "requests/s", "p50", "p99", NULL};
+    char spread[SPREADS][LAB_SPREAD];
 
     findings_table(findings, "100 connections with keep-alive on 4 threads, all cores", heads);
     for (size_t i = 0; i < SPREADS; i++) {
         document_row(findings, DOCUMENT_NORMAL);
         document_cell(findings, "%s", i == 0 ? "off" : "on");
-        document_cell(findings, "%.0f to %.0f", point_own_median(&points[i], POINT_LEAST),
-                      point_own_median(&points[i], POINT_MOST));
+        document_cell(findings, "%s", point_connections_text(spread[i], &points[i]));
         point_cell_rate(findings, &points[i]);
         point_cell(findings, &points[i], MEASURE_P50);
         point_cell(findings, &points[i], MEASURE_P99);
     }
-    findings_add(
-        findings, FINDINGS_LESSON,
-        "The kernel chooses a thread for each new connection by a hash, so that threads "
-        "get %.0f to %.0f of 100. With balancing, connections move to threads with fewer: "
-        "%.0f to %.0f. The same happens to threads that are added under load.",
-        point_own_median(&points[0], POINT_LEAST), point_own_median(&points[0], POINT_MOST),
-        point_own_median(&points[1], POINT_LEAST), point_own_median(&points[1], POINT_MOST));
+    if (!point_has_connections(&points[0]) || !point_has_connections(&points[1])) {
+        point_explain_no_connections(findings, "Balancing");
+        return;
+    }
+    findings_add(findings, FINDINGS_LESSON,
+                 "The kernel chooses a thread for each new connection by a hash, so that threads "
+                 "get %s of 100. With balancing, connections move to threads with fewer: %s. The "
+                 "same happens to threads that are added under load.",
+                 spread[0], spread[1]);
 }
 
 /* ---- The experiment ---- */

@@ -261,6 +261,29 @@ char *lab_confidence(char *buffer, size_t size, const struct interval *ratio)
     return buffer;
 }
 
+bool point_has_connections(const struct point *point)
+{
+    return !isnan(point_own_median(point, POINT_LEAST));
+}
+
+char *point_connections_text(char *buffer, const struct point *point)
+{
+    if (point_has_connections(point))
+        snprintf(buffer, LAB_SPREAD, "%.0f to %.0f", point_own_median(point, POINT_LEAST),
+                 point_own_median(point, POINT_MOST));
+    else
+        snprintf(buffer, LAB_SPREAD, "-");
+    return buffer;
+}
+
+void point_explain_no_connections(struct document *findings, const char *name)
+{
+    findings_add(findings, FINDINGS_CAUTION,
+                 "%s: the trials were too short to sample the connections of the threads; use a "
+                 "longer --duration.",
+                 name);
+}
+
 void point_cell_rate(struct document *findings, const struct point *point)
 {
     struct interval rate = point_interval(point, MEASURE_RATE);

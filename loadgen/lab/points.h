@@ -139,6 +139,17 @@ enum { LAB_BETWEEN = 128 };
 char *point_between(char *buffer, const struct point *point, enum measure measure);
 
 /*
+ * The fewest and the most connections of a thread: "3 to 40"; "-" if the trials were too short to sample
+ * them. BUFFER has LAB_SPREAD bytes.
+ */
+enum { LAB_SPREAD = 32 };
+char *point_connections_text(char *buffer, const struct point *point);
+bool point_has_connections(const struct point *point);
+
+/* Adds the finding that point_connections_text() of NAME is unknown. */
+void point_explain_no_connections(struct document *findings, const char *name);
+
+/*
  * The interval of a ratio: "+1.2% to +3.4% with 95% confidence". SIZE is at least LAB_CONFIDENCE.
  */
 enum { LAB_CONFIDENCE = 96 };

@@ -221,23 +221,31 @@ static void record_trial(void *context, size_t index, const struct result *resul
     point->rounds++;
 }
 
-/*
- * Whether a trial has enough responses for a 99th percentile; only checked for trials with a
- * duration.
- */
-static bool has_enough_responses(const struct point *point, uint32_t round)
+/* Whether the trial of a round has enough responses. */
+typedef bool enough_responses(const struct point *point, uint32_t round);
+
+/* For a mean. */
+static bool has_responses(const struct point *point, uint32_t round)
+{
+    return trials_get(point->trials, point->index, round)->value[MEASURE_RATE] > 0;
+}
+
+/* For a 99th percentile; only checked for trials with a duration. */
+static bool has_percentiles(const struct point *point, uint32_t round)
 {
     const double *value = trials_get(point->trials, point->index, round)->value;
 
-    return value[MEASURE_RATE] > 0 && (point->plan.duration_ms == 0 || !isnan(value[MEASURE_P99]));
+    return has_responses(point, round) &&
+           (point->plan.duration_ms == 0 || !isnan(value[MEASURE_P99]));
 }
 
 /* The first point with a trial that has too few responses, or NULL. */
-static const struct point *find_too_short(const struct point *points, size_t count)
+static const struct point *find_too_short(const struct point *points, size_t count,
+                                          enough_responses *enough)
 {
     for (size_t i = 0; i < count; i++)
         for (uint32_t round = 0; round < points[i].rounds; round++)
-            if (!has_enough_responses(&points[i], round))
+            if (!enough(&points[i], round))
                 return &points[i];
     return NULL;
 }
@@ -293,12 +301,6 @@ static int add_rounds(struct lab *lab, struct point *points, size_t count, uint3
     return end == TRIALS_COMPLETE ? 0 : -1;
 }
 
-int points_measure_often(struct lab *lab, struct point *points, size_t count, uint32_t rounds)
-{
-    return make_trials(lab, points, count, rounds) != NULL ? add_rounds(lab, points, count, rounds)
-                                                           : -1;
-}
-
 /*
  * Discards the last series and triples the duration of the trials. Returns false if that exceeds
  * LENGTHENED_MOST_MS.
@@ -318,20 +320,33 @@ static bool lengthen(struct lab *lab, struct point *points, size_t count)
     return true;
 }
 
-int points_measure(struct lab *lab, struct point *points, size_t count)
+/* Measures ROUNDS rounds, with longer trials until each has ENOUGH responses. */
+static int measure(struct lab *lab, struct point *points, size_t count, uint32_t rounds,
+                   enough_responses *enough)
 {
     const struct point *too_short;
 
     for (;;) {
-        if (points_measure_often(lab, points, count, lab->rounds) != 0)
+        if (make_trials(lab, points, count, rounds) == NULL ||
+            add_rounds(lab, points, count, rounds) != 0)
             return -1;
-        too_short = find_too_short(points, count);
+        too_short = find_too_short(points, count, enough);
         if (too_short == NULL)
             return 0;
         if (!lengthen(lab, points, count))
             return lab_fail(lab, "%s: too few responses; use a longer --duration",
                             too_short->label);
     }
+}
+
+int points_measure(struct lab *lab, struct point *points, size_t count)
+{
+    return measure(lab, points, count, lab->rounds, has_percentiles);
+}
+
+int points_measure_often(struct lab *lab, struct point *points, size_t count, uint32_t rounds)
+{
+    return measure(lab, points, count, rounds, has_responses);
 }
 
 int points_measure_until(struct lab *lab, struct point *points, size_t count,

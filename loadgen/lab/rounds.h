@@ -12,7 +12,8 @@ int points_measure(struct lab *lab, struct point *points, size_t count);
 
 /*
  * Measures each point once in each of ROUNDS rounds (at most POINT_ROUNDS), for ratios of two
- * points. Measures are NAN in trials with too few responses. Returns as points_measure().
+ * points. Repeats all trials only if one has no response; percentiles are NAN in trials with too few.
+ * Returns as points_measure().
  */
 int points_measure_often(struct lab *lab, struct point *points, size_t count, uint32_t rounds);
 
