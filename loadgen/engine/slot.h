@@ -1,0 +1,108 @@
+/*
+ * The slots of a driver, each for one request at a time: how a request or a step of a scenario begins.
+ * For the files of the driver; driver.h is its interface. The client thread.
+ */
+#ifndef LOADGEN_SLOT_H
+#define LOADGEN_SLOT_H
+
+#include "common/clock.h"
+
+#include "loadgen/engine/driver_config.h"
+#include "loadgen/engine/schedule.h"
+#include "loadgen/engine/slot_queue.h"
+#include "loadgen/engine/virtual_user.h"
+
+#include <event2/event.h>
+
+enum slot_state {
+    SLOT_OFF,      /* not in use, or not started yet */
+    SLOT_FREE,     /* open loop: in the queue of free slots */
+    SLOT_THINKING, /* its timer runs */
+    SLOT_BUSY,     /* a request is in flight */
+    SLOT_DONE,     /* the budget is used up */
+};
+
+struct slot {
+    struct driver *driver;
+    uint32_t number;
+    enum slot_state state;
+    bool counted;         /* the request in flight is not part of the warm-up */
+    bool used, connected; /* ever; of the first slot of each connection */
+    uint64_t begun_ns, due_ns;
+    uint64_t free_since_ns;
+    size_t position;           /* in the list (--order each) */
+    uint64_t think_ns;         /* recorded, after the request in flight */
+    struct event *thinking;    /* NULL without think time */
+    struct virtual_user *user; /* NULL without scenarios */
+};
+
+struct driver {
+    struct driver_config config;
+    struct driver_settings settings;
+    struct engine *engine;
+    struct slot **slots;
+    uint32_t slot_count;          /* at least settings.slots */
+    uint32_t in_flight, thinking; /* slots */
+    uint32_t running;             /* slots that run a scenario */
+    uint32_t started;             /* slots that the waves have reached */
+    struct slot_queue free;       /* open loop */
+    struct schedule schedule;     /* open loop */
+    bool open;
+    bool exhausted; /* no more requests: the list or the schedule has ended */
+    uint64_t origin_ns;
+    uint64_t last_end_ns;
+    uint64_t random;
+    struct event *timer; /* for the next request (open loop) or the next wave (closed loop) */
+};
+
+static inline struct timeval driver_timeval(uint64_t us)
+{
+    return (struct timeval){(time_t)(us / 1000000), (suseconds_t)(us % 1000000)};
+}
+
+/* Time since the origin; 0 before it: an open loop starts shortly before its origin. */
+static inline double driver_age_ns(const struct driver *driver, uint64_t now_ns)
+{
+    return now_ns > driver->origin_ns ? (double)(now_ns - driver->origin_ns) : 0;
+}
+
+/* Whether a request due at DUE_NS is counted, not part of the warm-up. */
+static inline bool driver_is_counted(const struct driver *driver, uint64_t due_ns)
+{
+    return due_ns >= driver->config.share->budget->counted_from_ns;
+}
+
+/* The first slot of the connection that slot NUMBER uses. */
+static inline struct slot *slot_leader(const struct driver *driver, uint32_t number)
+{
+    return driver->slots[number - number % driver->config.plan->streams];
+}
+
+/* Where the request in flight is counted. */
+static inline struct tally *slot_tally(const struct driver *driver, const struct slot *slot)
+{
+    return slot->counted ? driver->config.tally : driver->config.warmup;
+}
+
+/* Whether the slot runs a scenario. */
+static inline bool slot_is_running(const struct slot *slot)
+{
+    return slot->user != NULL && slot->user->scenario != NULL;
+}
+
+/* Begins the request of ENTRY on an idle slot. */
+void slot_begin_entry(struct driver *driver, uint32_t number, const struct request_entry *entry,
+                      uint64_t due_ns, uint64_t now_ns);
+
+/* Begins the scenario of START on an idle slot, or the next step of the one that it runs. */
+void slot_begin_scenario(struct driver *driver, struct slot *slot,
+                         const struct scenario_start *start, uint64_t due_ns, uint64_t now_ns);
+void slot_begin_step(struct driver *driver, struct slot *slot, uint64_t due_ns, uint64_t now_ns);
+
+/* Ends the scenario of SLOT, if it runs one, before its last step. */
+void slot_leave_scenario(struct driver *driver, struct slot *slot);
+
+/* Lets the slot think for US microseconds; then its timer runs. */
+void slot_think(struct driver *driver, struct slot *slot, uint64_t us);
+
+#endif
