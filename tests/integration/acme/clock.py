@@ -15,7 +15,7 @@ class Clock:
     """The wall clock of a server: seconds ahead of that of the test."""
 
     def __init__(self, bench, ahead_s):
-        self.library = bench.programs / "libmoving_clock.so"
+        self.preload = bench.programs / "libmoving_clock.so"
         self.path = bench.directory / f"clock{bench.servers}"
         self.path.write_bytes(struct.pack("q", ahead_s))
         self.path.chmod(0o644)
@@ -23,7 +23,7 @@ class Clock:
 
     def words(self):
         """Of a program that runs the server."""
-        preload = " ".join(filter(None, (os.environ.get("LD_PRELOAD"), str(self.library))))
+        preload = " ".join(filter(None, (os.environ.get("LD_PRELOAD"), str(self.preload))))
         sanitizer = ":".join(filter(None, (os.environ.get("ASAN_OPTIONS"), "verify_asan_link_order=0")))
         return "env", f"LD_PRELOAD={preload}", f"MOVING_CLOCK={self.path}", f"ASAN_OPTIONS={sanitizer}"
 
