@@ -5,7 +5,6 @@
 #include "loadgen/plan/input.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,17 +18,9 @@ struct reader {
     size_t size;
 };
 
-PRINTF_LIKE(3, 4)
-static int fail(const struct reader *reader, uint32_t line, const char *format, ...)
+static struct input_place at_line(const struct reader *reader, uint32_t line)
 {
-    va_list arguments;
-    int used = snprintf(reader->why, reader->size, "%s:%u: ", reader->csv->name, line);
-
-    va_start(arguments, format);
-    if (used >= 0 && (size_t)used < reader->size)
-        vsnprintf(reader->why + used, reader->size - (size_t)used, format, arguments);
-    va_end(arguments);
-    return -1;
+    return (struct input_place){reader->csv->name, line, reader->why, reader->size};
 }
 
 /* ---- Cells ---- */
@@ -78,14 +69,14 @@ static int read_quoted(struct reader *reader)
 
     for (; reader->at[0] != '"' || reader->at[1] == '"'; reader->at++) {
         if (*reader->at == '\0')
-            return fail(reader, begun, "quoted value without a closing quote");
+            return input_fail(at_line(reader, begun), "quoted value without a closing quote");
         reader->line += *reader->at == '\n';
         reader->at += *reader->at == '"';
         *to++ = *reader->at;
     }
     reader->at++;
     if (!ends_cell(reader->at))
-        return fail(reader, reader->line, "text after a closing quote");
+        return input_fail(at_line(reader, reader->line), "text after a closing quote");
     *to = '\0'; /* at the latest over the closing quote */
     return 0;
 }
@@ -94,8 +85,8 @@ static int read_plain(struct reader *reader)
 {
     while (!ends_cell(reader->at)) {
         if (*reader->at == '"')
-            return fail(reader, reader->line,
-                        "quote in a value that is not quoted (write \"a \"\"b\"\" c\")");
+            return input_fail(at_line(reader, reader->line),
+                              "quote in a value that is not quoted (write \"a \"\"b\"\" c\")");
         reader->at++;
     }
     return 0;
@@ -111,7 +102,7 @@ static int read_cell(struct reader *reader, bool *last)
     if ((quoted ? read_quoted(reader) : read_plain(reader)) != 0)
         return -1;
     if (!add_cell(reader->csv, cell))
-        return fail(reader, reader->line, "out of memory");
+        return input_fail(at_line(reader, reader->line), "out of memory");
     end = reader->at;
     *last = *end != ',';
     reader->line += *last;
@@ -130,13 +121,13 @@ static int read_row(struct reader *reader, size_t row)
     bool last = false;
 
     if (!set_line(csv, row, line))
-        return fail(reader, line, "out of memory");
+        return input_fail(at_line(reader, line), "out of memory");
     while (!last)
         if (read_cell(reader, &last) != 0)
             return -1;
     if (row > 0 && csv->cell_count - first != csv->columns)
-        return fail(reader, line, "%zu values, but the first row has %zu names",
-                    csv->cell_count - first, csv->columns);
+        return input_fail(at_line(reader, line), "%zu values, but the first row has %zu names",
+                          csv->cell_count - first, csv->columns);
     return 0;
 }
 
@@ -154,11 +145,12 @@ static int check_names(const struct reader *reader)
 
     for (size_t i = 0; i < csv->columns; i++) {
         if (csv->cells[i][0] == '\0' || strpbrk(csv->cells[i], "{}\r\n") != NULL)
-            return fail(reader, csv->lines[0], "invalid name '%s' of column %zu (no braces)",
-                        csv->cells[i], i + 1);
+            return input_fail(at_line(reader, csv->lines[0]),
+                              "invalid name '%s' of column %zu (no braces)", csv->cells[i], i + 1);
         for (size_t k = 0; k < i; k++)
             if (strcmp(csv->cells[i], csv->cells[k]) == 0)
-                return fail(reader, csv->lines[0], "two columns have the name '%s'", csv->cells[i]);
+                return input_fail(at_line(reader, csv->lines[0]), "two columns have the name '%s'",
+                                  csv->cells[i]);
     }
     return 0;
 }
@@ -179,7 +171,8 @@ static int read_rows(struct reader *reader)
         if (read_row(reader, ++csv->rows) != 0)
             return -1;
     return csv->rows > 0 ? 0
-                         : fail(reader, 1, "no rows (the first line has the names of the columns)");
+                         : input_fail(at_line(reader, 1),
+                                      "no rows (the first line has the names of the columns)");
 }
 
 int csv_file_read(struct csv_file *csv, const char *file, char *why, size_t size)
@@ -193,7 +186,7 @@ int csv_file_read(struct csv_file *csv, const char *file, char *why, size_t size
         return -1;
     }
     if (strlen(csv->text) != length)
-        return fail(&reader, 1, "not text: it contains a NUL byte");
+        return input_fail(at_line(&reader, 1), "not text: it contains a NUL byte");
     reader.at = csv->text + (strncmp(csv->text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0);
     return read_rows(&reader);
 }

@@ -3,8 +3,8 @@
 #include "common/macros.h"
 
 #include "loadgen/plan/csv_file.h"
+#include "loadgen/plan/input.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -17,17 +17,11 @@ struct expansion {
     size_t size;
 };
 
-PRINTF_LIKE(2, 3) static int fail(const struct expansion *expansion, const char *format, ...)
+/* The line of the current row. */
+static struct input_place here(const struct expansion *expansion)
 {
-    va_list arguments;
-    int used = snprintf(expansion->why, expansion->size, "%s:%u: ", expansion->csv.name,
-                        csv_file_line(&expansion->csv, expansion->row));
-
-    va_start(arguments, format);
-    if (used >= 0 && (size_t)used < expansion->size)
-        vsnprintf(expansion->why + used, expansion->size - (size_t)used, format, arguments);
-    va_end(arguments);
-    return -1;
+    return (struct input_place){expansion->csv.name, csv_file_line(&expansion->csv, expansion->row),
+                                expansion->why, expansion->size};
 }
 
 /* ---- Requests ---- */
@@ -78,7 +72,7 @@ static int expand(struct expansion *expansion, const struct request_template *te
     expansion->replaced += made.replaced;
     template_request_free(&made);
     if (result == TEMPLATE_INVALID)
-        return fail(expansion, "%s", why);
+        return input_fail(here(expansion), "%s", why);
     return result == TEMPLATE_DONE ? 0 : -1;
 }
 

@@ -1,6 +1,7 @@
 #include "loadgen/plan/input.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -38,4 +39,16 @@ bool input_read(const char *file, char **text, size_t *length)
     fclose(in);
     errno = error;
     return good;
+}
+
+int input_fail(struct input_place place, const char *format, ...)
+{
+    va_list arguments;
+    int used = snprintf(place.why, place.size, "%s:%u: ", place.file, place.line);
+
+    va_start(arguments, format);
+    if (used >= 0 && (size_t)used < place.size)
+        vsnprintf(place.why + used, place.size - (size_t)used, format, arguments);
+    va_end(arguments);
+    return -1;
 }

@@ -4,13 +4,13 @@
 #include "common/macros.h"
 #include "common/units.h"
 
+#include "loadgen/plan/input.h"
 #include "loadgen/plan/timestamp.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,16 +34,9 @@ struct logged {
     double time_s; /* since 1970; NAN: unknown */
 };
 
-PRINTF_LIKE(2, 3) static int fail(const struct reader *reader, const char *format, ...)
+static struct input_place here(const struct reader *reader)
 {
-    va_list arguments;
-    int used = snprintf(reader->why, reader->size, "%s:%u: ", reader->file, reader->line);
-
-    va_start(arguments, format);
-    if (used >= 0 && (size_t)used < reader->size)
-        vsnprintf(reader->why + used, reader->size - (size_t)used, format, arguments);
-    va_end(arguments);
-    return -1;
+    return (struct input_place){reader->file, reader->line, reader->why, reader->size};
 }
 
 /* ---- Lists ---- */
@@ -54,7 +47,7 @@ static int read_weight(const struct reader *reader, const char *word, uint64_t *
     if (word == NULL)
         return 0;
     if (units_parse_number(word, weight) != 0 || *weight < 1 || *weight > WEIGHT_MAX)
-        return fail(reader, "invalid weight '%s' (1-%d)", word, WEIGHT_MAX);
+        return input_fail(here(reader), "invalid weight '%s' (1-%d)", word, WEIGHT_MAX);
     return 0;
 }
 
@@ -76,16 +69,16 @@ static int read_listed(const struct reader *reader, char *text)
         parts.url = strtok_r(NULL, " \t", &rest);
     }
     if (parts.url == NULL)
-        return fail(reader, "method without a URL");
+        return input_fail(here(reader), "method without a URL");
     weight_word = strtok_r(NULL, " \t", &rest);
     if (read_weight(reader, weight_word, &weight) != 0)
         return -1;
     if (strtok_r(NULL, " \t", &rest) != NULL)
-        return fail(reader, "unexpected word after the weight");
+        return input_fail(here(reader), "unexpected word after the weight");
     for (; weight > 0; weight--)
         if (request_plan_add(reader->request_plan, &parts,
                              (struct request_entry){.line = reader->line}, why, sizeof(why)) != 0)
-            return fail(reader, "%s", why);
+            return input_fail(here(reader), "%s", why);
     return 0;
 }
 
@@ -226,14 +219,15 @@ static int read_logged(const struct reader *reader, char *text)
     if (reader->times && !(logged.time_s >= 0))
         return reader->request_plan->entry_count > 0
                    ? skip(reader)
-                   : fail(reader, "no time in this line, which --replay needs; use -f to send the "
-                                  "requests without timing");
+                   : input_fail(here(reader),
+                                "no time in this line, which --replay needs; use -f to send the "
+                                "requests without timing");
     entry.due_ns = (uint64_t)(logged.time_s * 1e9);
     parts = (struct request_parts){.method = logged.method, .path = logged.target};
     result = request_plan_add(reader->request_plan, &parts, entry, why, sizeof(why));
     if (result > 0)
         return skip(reader);
-    return result == 0 ? 0 : fail(reader, "%s", why);
+    return result == 0 ? 0 : input_fail(here(reader), "%s", why);
 }
 
 static bool is_of_log(const char *text)
@@ -251,8 +245,9 @@ static int read_line(struct reader *reader, char *text)
     if (reader->is_log)
         return is_of_log(text) ? read_logged(reader, text) : skip(reader);
     if (reader->times)
-        return fail(reader,
-                    "not a line of an access log, which --replay needs; use -f for a list of URLs");
+        return input_fail(
+            here(reader),
+            "not a line of an access log, which --replay needs; use -f for a list of URLs");
     return read_listed(reader, text);
 }
 

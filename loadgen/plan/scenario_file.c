@@ -3,10 +3,10 @@
 #include "common/macros.h"
 #include "common/units.h"
 
+#include "loadgen/plan/input.h"
 #include "loadgen/plan/message.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,21 +25,14 @@ struct reader {
     size_t size;
 };
 
-PRINTF_LIKE(2, 3) static int fail(const struct reader *reader, const char *format, ...)
+static struct input_place here(const struct reader *reader)
 {
-    va_list arguments;
-    int used = snprintf(reader->why, reader->size, "%s:%u: ", reader->file, reader->line);
-
-    va_start(arguments, format);
-    if (used >= 0 && (size_t)used < reader->size)
-        vsnprintf(reader->why + used, reader->size - (size_t)used, format, arguments);
-    va_end(arguments);
-    return -1;
+    return (struct input_place){reader->file, reader->line, reader->why, reader->size};
 }
 
 static int fail_memory(const struct reader *reader)
 {
-    return fail(reader, "out of memory");
+    return input_fail(here(reader), "out of memory");
 }
 
 /* ---- Words ---- */
@@ -115,9 +108,9 @@ static const char *check_variable(void *context, const char *name, size_t length
     if (scenario_find_variable(reader->scenario, reader->known, name, length) >= 0 ||
         (table->rows > 0 && csv_file_find(table, 0, name, length) != NULL))
         return "";
-    fail(reader, "no step before takes a value for {{%.*s}}%s", (int)length, name,
-         table->rows > 0 ? ", and the table has no such column"
-                         : " (write: take NAME json PATH; or use --csv FILE)");
+    input_fail(here(reader), "no step before takes a value for {{%.*s}}%s", (int)length, name,
+               table->rows > 0 ? ", and the table has no such column"
+                               : " (write: take NAME json PATH; or use --csv FILE)");
     return NULL;
 }
 
@@ -146,7 +139,7 @@ static int end_step(struct reader *reader, const struct plan *plan)
     step->number = made.replaced > 0 ? -1 : 0;
     template_request_free(&made);
     if (result == TEMPLATE_INVALID)
-        return fail(reader, "%s", why);
+        return input_fail(here(reader), "%s", why);
     reader->line = line;
     reader->known = reader->scenario->variable_count;
     reader->step = NULL;
@@ -160,7 +153,8 @@ static int end_scenario(struct reader *reader, const struct plan *plan)
     if (reader->scenario == NULL)
         return 0;
     if (reader->scenario->step_count == 0)
-        return fail(reader, "scenario '%s' has no step (example: GET /)", reader->scenario->name);
+        return input_fail(here(reader), "scenario '%s' has no step (example: GET /)",
+                          reader->scenario->name);
     return end_step(reader, plan);
 }
 
@@ -172,18 +166,20 @@ static int read_scenario(struct reader *reader, char *text)
     struct scenario *grown;
 
     if (!is_name(name))
-        return fail(reader, "invalid name '%s' of a scenario (up to %d letters, digits, _ - .)",
-                    name, SCENARIO_NAME_MAX);
+        return input_fail(here(reader),
+                          "invalid name '%s' of a scenario (up to %d letters, digits, _ - .)", name,
+                          SCENARIO_NAME_MAX);
     if (weight_word[0] != '\0' && (units_parse_number(weight_word, &weight) != 0 || weight < 1 ||
                                    weight > SCENARIO_WEIGHT_MAX))
-        return fail(reader, "invalid weight '%s' (1-%d)", weight_word, SCENARIO_WEIGHT_MAX);
+        return input_fail(here(reader), "invalid weight '%s' (1-%d)", weight_word,
+                          SCENARIO_WEIGHT_MAX);
     if (text[0] != '\0')
-        return fail(reader, "unexpected word after the weight");
+        return input_fail(here(reader), "unexpected word after the weight");
     for (size_t i = 0; i < set->count; i++)
         if (strcmp(set->scenarios[i].name, name) == 0)
-            return fail(reader, "two scenarios have the name '%s'", name);
+            return input_fail(here(reader), "two scenarios have the name '%s'", name);
     if (set->count == SCENARIO_SCENARIOS_MAX)
-        return fail(reader, "more than %d scenarios", SCENARIO_SCENARIOS_MAX);
+        return input_fail(here(reader), "more than %d scenarios", SCENARIO_SCENARIOS_MAX);
     grown = grow(set->scenarios, set->count, sizeof(*grown));
     if (grown == NULL)
         return fail_memory(reader);
@@ -203,20 +199,22 @@ static int read_step(struct reader *reader, const char *first, char *text)
     struct scenario_step *grown;
 
     if (method != NULL && url[0] == '\0')
-        return fail(reader, "method without a URL");
+        return input_fail(here(reader), "method without a URL");
     if (!is_url(url))
-        return fail(reader,
-                    "'%s' is not the URL of a step, which begins with / or http://, and not one of "
-                    "scenario, field, body, expect, take, think",
-                    url);
+        return input_fail(
+            here(reader),
+            "'%s' is not the URL of a step, which begins with / or http://, and not one of "
+            "scenario, field, body, expect, take, think",
+            url);
     if (text[0] != '\0')
-        return fail(reader, "unexpected word after the URL");
+        return input_fail(here(reader), "unexpected word after the URL");
     if (scenario == NULL)
-        return fail(reader, "step before the first scenario (example: scenario browse 3)");
+        return input_fail(here(reader),
+                          "step before the first scenario (example: scenario browse 3)");
     if (method != NULL && strcmp(method, "CONNECT") == 0)
-        return fail(reader, "CONNECT is not supported; use another method");
+        return input_fail(here(reader), "CONNECT is not supported; use another method");
     if (reader->steps++ == SCENARIO_STEPS_MAX)
-        return fail(reader, "more than %d steps in all scenarios", SCENARIO_STEPS_MAX);
+        return input_fail(here(reader), "more than %d steps in all scenarios", SCENARIO_STEPS_MAX);
     grown = grow(scenario->steps, scenario->step_count, sizeof(*grown));
     if (grown == NULL)
         return fail_memory(reader);
@@ -241,10 +239,11 @@ static int read_field(const struct reader *reader, char *text)
     size_t length = strspn(text, MESSAGE_TOKEN_CHARACTERS);
 
     if (length == 0 || text[length] != ':' || !message_is_value(text + length))
-        return fail(reader, "invalid header field '%s' (example: field Accept: text/html)", text);
+        return input_fail(here(reader),
+                          "invalid header field '%s' (example: field Accept: text/html)", text);
     for (size_t i = 0; i < ARRAY_LENGTH(own); i++)
         if (strlen(own[i]) == length && strncasecmp(own[i], text, length) == 0)
-            return fail(reader, "field %s: set by wsload itself", own[i]);
+            return input_fail(here(reader), "field %s: set by wsload itself", own[i]);
     return string_list_append(&reader->step->request.fields, text) ? 0 : fail_memory(reader);
 }
 
@@ -270,10 +269,10 @@ static int read_expect(const struct reader *reader, char *text)
     struct plan_checks *expect = &reader->step->expect;
 
     if (expect->status_count > 0)
-        return fail(reader, "second line 'expect' of a step (write: expect 200,302)");
+        return input_fail(here(reader), "second line 'expect' of a step (write: expect 200,302)");
     if (!plan_parse_statuses(expect, text))
-        return fail(reader, "invalid statuses '%s' (up to %d; example: expect 200,302)", text,
-                    PLAN_STATUSES_MAX);
+        return input_fail(here(reader), "invalid statuses '%s' (up to %d; example: expect 200,302)",
+                          text, PLAN_STATUSES_MAX);
     return 0;
 }
 
@@ -282,7 +281,7 @@ static int read_think(const struct reader *reader, char *text)
     struct scenario_step *step = reader->step;
 
     if (!plan_parse_think(text, &step->think_min_ms, &step->think_max_ms))
-        return fail(reader, "invalid think time '%s' (examples: 1s, 500ms-2s)", text);
+        return input_fail(here(reader), "invalid think time '%s' (examples: 1s, 500ms-2s)", text);
     step->thinks = true;
     return 0;
 }
@@ -298,10 +297,10 @@ static int add_variable(const struct reader *reader, const char *name, uint32_t 
     if (found >= 0)
         return 0;
     if (table->rows > 0 && csv_file_find(table, 0, name, strlen(name)) != NULL)
-        return fail(reader, "take %s: the table has a column of that name", name);
+        return input_fail(here(reader), "take %s: the table has a column of that name", name);
     if (scenario->variable_count == SCENARIO_VARIABLES_MAX)
-        return fail(reader, "scenario '%s' takes more than %d values", scenario->name,
-                    SCENARIO_VARIABLES_MAX);
+        return input_fail(here(reader), "scenario '%s' takes more than %d values", scenario->name,
+                          SCENARIO_VARIABLES_MAX);
     *number = (uint32_t)scenario->variable_count;
     scenario->variables[*number] = strdup(name);
     if (scenario->variables[*number] == NULL)
@@ -322,18 +321,19 @@ static int read_source(const struct reader *reader, struct scenario_take *take, 
     while (i < ARRAY_LENGTH(names) && strcmp(names[i], word) != 0)
         i++;
     if (i == ARRAY_LENGTH(names))
-        return fail(reader,
-                    "unknown source '%s' of a value (field NAME, cookie NAME, json PATH, body)",
-                    word);
+        return input_fail(
+            here(reader),
+            "unknown source '%s' of a value (field NAME, cookie NAME, json PATH, body)", word);
     take->source = (enum scenario_source)i;
     if (take->source == SCENARIO_BODY)
         return 0;
     key = take_word(text);
     if (take->source == SCENARIO_JSON) {
         if (key[0] == '\0' || key[0] == '.' || key[strlen(key) - 1] == '.' || strstr(key, ".."))
-            return fail(reader, "invalid path '%s' of a JSON member (example: items.0.id)", key);
+            return input_fail(here(reader),
+                              "invalid path '%s' of a JSON member (example: items.0.id)", key);
     } else if (!message_is_token(key)) {
-        return fail(reader, "invalid name '%s' of a %s", key, names[i]);
+        return input_fail(here(reader), "invalid name '%s' of a %s", key, names[i]);
     }
     take->key = strdup(key);
     return take->key != NULL ? 0 : fail_memory(reader);
@@ -347,8 +347,9 @@ static int read_between(const struct reader *reader, struct scenario_take *take,
         return 0;
     if (strcmp(take_word(&text), "between") != 0 || (before = take_quoted(&text)) == NULL ||
         (after = take_quoted(&text)) == NULL || text[0] != '\0')
-        return fail(reader, "only between \"A\" \"B\" may follow a source (example: take id field "
-                            "Location between \"/orders/\" \"\")");
+        return input_fail(here(reader),
+                          "only between \"A\" \"B\" may follow a source (example: take id field "
+                          "Location between \"/orders/\" \"\")");
     take->before = strdup(before);
     take->after = strdup(after);
     return take->before != NULL && take->after != NULL ? 0 : fail_memory(reader);
@@ -361,8 +362,9 @@ static int read_take(const struct reader *reader, char *text)
     struct scenario_take *grown;
 
     if (!is_name(name))
-        return fail(reader, "invalid name '%s' of a value (example: take token json user.token)",
-                    name);
+        return input_fail(here(reader),
+                          "invalid name '%s' of a value (example: take token json user.token)",
+                          name);
     grown = grow(step->takes, step->take_count, sizeof(*grown));
     if (grown == NULL)
         return fail_memory(reader);
@@ -398,7 +400,7 @@ static int read_line(struct reader *reader, const struct plan *plan, char *text)
         if (strcmp(word, additions[i].word) != 0)
             continue;
         if (reader->step == NULL)
-            return fail(reader, "'%s' without a step before it (example: GET /)", word);
+            return input_fail(here(reader), "'%s' without a step before it (example: GET /)", word);
         return additions[i].read(reader, text);
     }
     return end_step(reader, plan) == 0 ? read_step(reader, word, text) : -1;
@@ -429,6 +431,7 @@ int scenario_file_read(struct scenario_set *set, const struct plan *plan, char *
     if (result == 0)
         result = set->count > 0
                      ? end_scenario(&reader, plan)
-                     : fail(&reader, "no scenario (the first line is: scenario NAME [WEIGHT])");
+                     : input_fail(here(&reader),
+                                  "no scenario (the first line is: scenario NAME [WEIGHT])");
     return result == 0 && !scenario_set_make_order(set) ? fail_memory(&reader) : result;
 }
