@@ -6,6 +6,8 @@
 
 #include <cmocka.h>
 
+#include "scratch_file.h"
+
 #include "common/macros.h"
 #include "loadgen/plan/csv_file.h"
 
@@ -14,30 +16,11 @@
 #include <string.h>
 #include <unistd.h>
 
-static char path[] = "/tmp/test_csv_file.XXXXXX";
 static char why[256];
-
-static int make_file(void **state)
-{
-    int fd = mkstemp(path);
-
-    (void)state;
-    return fd < 0 ? -1 : close(fd);
-}
-
-static int remove_file(void **state)
-{
-    (void)state;
-    return unlink(path);
-}
 
 static int read_text(struct csv_file *csv, const char *text, size_t length)
 {
-    FILE *file = fopen(path, "we");
-
-    assert_non_null(file);
-    assert_int_equal(fwrite(text, 1, length, file), length);
-    assert_int_equal(fclose(file), 0);
+    write_bytes(path, text, length);
     return csv_file_read(csv, path, why, sizeof(why));
 }
 
@@ -139,5 +122,5 @@ int main(void)
         cmocka_unit_test(invalid_table_is_rejected_with_its_line),
     };
 
-    return cmocka_run_group_tests(tests, make_file, remove_file);
+    return cmocka_run_group_tests(tests, make_files, remove_files);
 }

@@ -6,6 +6,8 @@
 
 #include <cmocka.h>
 
+#include "scratch_file.h"
+
 #include "common/macros.h"
 #include "loadgen/plan/prepare.h"
 
@@ -14,34 +16,10 @@
 #include <string.h>
 #include <unistd.h>
 
-static char table[] = "/tmp/test_expansion.XXXXXX";
-static char list[] = "/tmp/test_expansion.XXXXXX";
+static const char *const table = path, *const list = second_path;
 static struct request_plan request_plan;
 static struct plan plan;
 static char why[512];
-
-static int make_files(void **state)
-{
-    int one = mkstemp(table), other = mkstemp(list);
-
-    (void)state;
-    return one < 0 || other < 0 ? -1 : close(one) | close(other);
-}
-
-static int remove_files(void **state)
-{
-    (void)state;
-    return unlink(table) | unlink(list);
-}
-
-static void write_file(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "we");
-
-    assert_non_null(file);
-    fputs(text, file);
-    assert_int_equal(fclose(file), 0);
-}
 
 static void reset_plan(void)
 {
@@ -141,11 +119,11 @@ static const char *next_paths(size_t *position, int count)
     for (int i = 0; i < count; i++) {
         const struct request_entry *next =
             request_plan_next(&request_plan, position, &random_state);
-        const char *path =
+        const char *start =
             next != NULL ? strchr(request_plan.requests[next->request].target.text + 7, '/') + 1
                          : "-";
 
-        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", i > 0 ? " " : "", path);
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", i > 0 ? " " : "", start);
     }
     return text;
 }

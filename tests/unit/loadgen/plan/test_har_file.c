@@ -6,6 +6,8 @@
 
 #include <cmocka.h>
 
+#include "scratch_file.h"
+
 #include "common/clock.h"
 #include "common/macros.h"
 #include "loadgen/plan/prepare.h"
@@ -15,33 +17,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static char path[] = "/tmp/test_har_file.XXXXXX";
 static struct request_plan request_plan;
 static struct plan plan;
 static char why[512];
-
-static int make_file(void **state)
-{
-    int fd = mkstemp(path);
-
-    (void)state;
-    return fd < 0 ? -1 : close(fd);
-}
-
-static int remove_file(void **state)
-{
-    (void)state;
-    return unlink(path);
-}
-
-static void write_file(const char *text)
-{
-    FILE *file = fopen(path, "we");
-
-    assert_non_null(file);
-    fputs(text, file);
-    assert_int_equal(fclose(file), 0);
-}
 
 static int prepare(void)
 {
@@ -79,6 +57,7 @@ static void requests_of_the_first_host_are_kept(void **state)
     plan.replay_speed = 1;
     plan.think_recorded = false;
     write_file(
+        path,
         "\xef\xbb\xbf{\"log\": {\"version\": \"1.2\", \"entries\": [\n"
         "{\"request\": {\"method\": \"GET\", \"url\": \"data:text/plain,x\"}},\n"
         "{\"request\": {\"method\": \"GET\", \"url\": \"https://www.test/a?b=c#d\", \"headers\": "
@@ -117,8 +96,8 @@ static void requests_of_the_first_host_are_kept(void **state)
 static void think_time_lies_between_response_and_next_request(void **state)
 {
     (void)state;
-    write_file("{\"log\": {\"entries\": [" TIMED("33.5Z", "100", "/c") "," TIMED(
-        "30Z", "500", "/a") "," TIMED("32.5Z", "2000", "/b") "]}}");
+    write_file(path, "{\"log\": {\"entries\": [" TIMED("33.5Z", "100", "/c") "," TIMED(
+                         "30Z", "500", "/a") "," TIMED("32.5Z", "2000", "/b") "]}}");
     plan.think_recorded = true;
     for (int speed = 1; speed <= 2; speed++) {
         plan.replay_speed = speed;
@@ -170,7 +149,7 @@ static void invalid_recording_is_rejected_with_its_place(void **state)
     plan.think_recorded = true;
     plan.replay_speed = 1;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        write_file(cases[i].text);
+        write_file(path, cases[i].text);
         assert_int_equal(prepare(), -1);
         if (strstr(why, cases[i].why) == NULL)
             fail_msg("%zu: %s", i, why);
@@ -190,5 +169,5 @@ int main(void)
         cmocka_unit_test(invalid_recording_is_rejected_with_its_place),
     };
 
-    return cmocka_run_group_tests(tests, make_file, remove_file);
+    return cmocka_run_group_tests(tests, make_files, remove_files);
 }

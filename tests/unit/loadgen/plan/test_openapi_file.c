@@ -6,6 +6,8 @@
 
 #include <cmocka.h>
 
+#include "scratch_file.h"
+
 #include "common/macros.h"
 #include "loadgen/plan/prepare.h"
 
@@ -14,33 +16,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static char path[] = "/tmp/test_openapi_file.XXXXXX";
 static struct request_plan request_plan;
 static struct plan plan;
 static char why[1024];
-
-static int make_file(void **state)
-{
-    int fd = mkstemp(path);
-
-    (void)state;
-    return fd < 0 ? -1 : close(fd);
-}
-
-static int remove_file(void **state)
-{
-    (void)state;
-    return unlink(path);
-}
-
-static void write_file(const char *text)
-{
-    FILE *file = fopen(path, "we");
-
-    assert_non_null(file);
-    fputs(text, file);
-    assert_int_equal(fclose(file), 0);
-}
 
 /* Reads a description with this text between its version and its end. */
 static int prepare(const char *text)
@@ -55,7 +33,7 @@ static int prepare(const char *text)
         .openapi_file = path,
     };
     snprintf(whole, sizeof(whole), "{\"openapi\": \"3.0.3\", %s}", text);
-    write_file(whole);
+    write_file(path, whole);
     return request_plan_prepare(&request_plan, &plan, why, sizeof(why));
 }
 
@@ -203,7 +181,7 @@ static void invalid_description_is_an_error(void **state)
     prepare("\"paths\": {}");
     request_plan_free(&request_plan);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        write_file(cases[i].text);
+        write_file(path, cases[i].text);
         assert_int_equal(request_plan_prepare(&request_plan, &plan, why, sizeof(why)), -1);
         assert_memory_equal(why, path, strlen(path));
         assert_string_equal(why + strlen(path), cases[i].why);
@@ -231,5 +209,5 @@ int main(void)
         cmocka_unit_test(invalid_description_is_an_error),
     };
 
-    return cmocka_run_group_tests(tests, make_file, remove_file);
+    return cmocka_run_group_tests(tests, make_files, remove_files);
 }

@@ -6,6 +6,8 @@
 
 #include <cmocka.h>
 
+#include "scratch_file.h"
+
 #include "common/clock.h"
 #include "common/macros.h"
 #include "loadgen/plan/message.h"
@@ -16,33 +18,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static char path[] = "/tmp/test_load_work.XXXXXX";
 static struct request_plan request_plan;
 static struct plan plan;
 static char why[512];
-
-static int make_file(void **state)
-{
-    int fd = mkstemp(path);
-
-    (void)state;
-    return fd < 0 ? -1 : close(fd);
-}
-
-static int remove_file(void **state)
-{
-    (void)state;
-    return unlink(path);
-}
-
-static void write_file(const char *text)
-{
-    FILE *file = fopen(path, "we");
-
-    assert_non_null(file);
-    fputs(text, file);
-    assert_int_equal(fclose(file), 0);
-}
 
 static void reset_plan(void)
 {
@@ -77,7 +55,7 @@ static void list_repeats_requests_by_weight(void **state)
     (void)state;
     reset_plan();
     plan.urls_file = path;
-    write_file("# a comment\n\n/one 3\r\nHEAD /two\nhttp://b.test/three?x=1\t2\n/one\n");
+    write_file(path, "# a comment\n\n/one 3\r\nHEAD /two\nhttp://b.test/three?x=1\t2\n/one\n");
     prepare();
     assert_int_equal(request_plan.entry_count, 7);
     assert_int_equal(request_plan.count,
@@ -109,7 +87,7 @@ static void invalid_list_is_rejected_with_line_number(void **state)
     for (size_t i = 0; i < ARRAY_LENGTH(lists); i++) {
         reset_plan();
         plan.urls_file = path;
-        write_file(lists[i].text);
+        write_file(path, lists[i].text);
         assert_int_equal(request_plan_prepare(&request_plan, &plan, why, sizeof(why)), -1);
         if (strstr(why, lists[i].why) == NULL)
             fail_msg("%s", why);
@@ -135,7 +113,7 @@ static void order_is_sequential_or_random_by_weight(void **state)
     (void)state;
     reset_plan();
     plan.urls_file = path;
-    write_file("/one 3\n/two\n");
+    write_file(path, "/one 3\n/two\n");
     prepare();
     for (int i = 0; i < 4000; i++)
         assert_string_equal(next_path(&position), i % 4 < 3 ? "/one" : "/two");
@@ -155,7 +133,7 @@ static void order_is_of_each_slot_or_ends_with_the_list(void **state)
     reset_plan();
     plan.urls_file = path;
     plan.order = PLAN_ORDER_EACH;
-    write_file("/one\n/two\n/three\n");
+    write_file(path, "/one\n/two\n/three\n");
     prepare();
     for (int i = 0; i < 10; i++) {
         assert_string_equal(next_path(&one), paths[i % 3]);
@@ -195,7 +173,7 @@ static void replay_sorts_and_spreads_the_times_of_a_log(void **state)
                     {"GET :81/f", 5500}};
 
     (void)state;
-    write_file(log_text);
+    write_file(path, log_text);
     for (int speed = 1; speed <= 2; speed++) {
         reset_plan();
         plan.replay_file = path;
@@ -231,7 +209,7 @@ static void invalid_lines_of_a_log_are_skipped(void **state)
     (void)state;
     reset_plan();
     plan.replay_file = path;
-    write_file(text);
+    write_file(path, text);
     prepare();
     assert_int_equal(request_plan.skipped, 5);
     assert_int_equal(request_plan.entry_count, 2);
@@ -246,7 +224,7 @@ static void path_of_a_log_stays_on_the_server(void **state)
     (void)state;
     reset_plan();
     plan.urls_file = path;
-    write_file("\"GET //b.test/c?d HTTP/1.1\"\n");
+    write_file(path, "\"GET //b.test/c?d HTTP/1.1\"\n");
     prepare();
     assert_string_equal(request_plan.requests[1].target.text, "http://a.test:81//b.test/c?d");
     assert_memory_equal(request_plan.requests[1].message, "GET //b.test/c?d HTTP/1.1\r\n", 27);
@@ -258,7 +236,7 @@ static void log_without_replay_is_a_list(void **state)
     (void)state;
     reset_plan();
     plan.urls_file = path;
-    write_file("\"GET /without-time HTTP/1.1\"\n");
+    write_file(path, "\"GET /without-time HTTP/1.1\"\n");
     prepare();
     assert_string_equal(entry(0), "GET :81/without-time");
     request_plan_free(&request_plan);
@@ -267,7 +245,7 @@ static void log_without_replay_is_a_list(void **state)
     assert_int_equal(request_plan_prepare(&request_plan, &plan, why, sizeof(why)), -1);
     assert_non_null(strstr(why, ":1: no time in this line, which --replay needs"));
     request_plan_free(&request_plan);
-    write_file("/one\n");
+    write_file(path, "/one\n");
     assert_int_equal(request_plan_prepare(&request_plan, &plan, why, sizeof(why)), -1);
     assert_non_null(strstr(why, ":1: not a line of an access log"));
     request_plan_free(&request_plan);
@@ -314,7 +292,7 @@ static void body_file_is_sent_as_body(void **state)
     (void)state;
     reset_plan();
     plan.body_file = path;
-    write_file("a body\n");
+    write_file(path, "a body\n");
     prepare();
     assert_int_equal(request_plan.body_length, 7);
     request_plan_free(&request_plan);
@@ -425,5 +403,5 @@ int main(void)
         cmocka_unit_test(message_has_own_parts_of_the_request),
     };
 
-    return cmocka_run_group_tests(tests, make_file, remove_file);
+    return cmocka_run_group_tests(tests, make_files, remove_files);
 }

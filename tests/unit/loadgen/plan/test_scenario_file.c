@@ -6,6 +6,8 @@
 
 #include <cmocka.h>
 
+#include "scratch_file.h"
+
 #include "common/macros.h"
 #include "loadgen/plan/prepare.h"
 #include "loadgen/plan/scenario_request.h"
@@ -15,34 +17,10 @@
 #include <string.h>
 #include <unistd.h>
 
-static char file[] = "/tmp/test_scenario_file.XXXXXX";
-static char table[] = "/tmp/test_scenario_file.XXXXXX";
+static const char *const file = path, *const table = second_path;
 static struct request_plan request_plan;
 static struct plan plan;
 static char why[512];
-
-static int make_files(void **state)
-{
-    int one = mkstemp(file), other = mkstemp(table);
-
-    (void)state;
-    return one < 0 || other < 0 ? -1 : close(one) | close(other);
-}
-
-static int remove_files(void **state)
-{
-    (void)state;
-    return unlink(file) | unlink(table);
-}
-
-static void write_file(const char *path, const char *text)
-{
-    FILE *out = fopen(path, "we");
-
-    assert_non_null(out);
-    fputs(text, out);
-    assert_int_equal(fclose(out), 0);
-}
 
 static int prepare(const char *text, bool with_table)
 {
