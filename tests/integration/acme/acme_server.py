@@ -6,7 +6,7 @@ import subprocess
 
 import harness
 from authority import Authority
-from harness import run, until
+from harness import open_files, run, until
 
 NAME = "www.test-site.org"
 
@@ -90,9 +90,9 @@ class Server(harness.Server):
         """Of the ACME process, which alone has the lock of the state directory open."""
         for directory in pathlib.Path("/proc").iterdir():
             try:
-                links = [entry.readlink() for entry in (directory / "fd").iterdir()]
-            except (OSError, PermissionError):
+                files = open_files(directory.name)
+            except OSError:
                 continue
-            if directory.name.isdigit() and self.state / "lock" in links:
+            if directory.name.isdigit() and str(self.state / "lock") in files:
                 return int(directory.name)
         return 0

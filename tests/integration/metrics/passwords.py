@@ -9,7 +9,8 @@ import signal
 import socket
 import subprocess
 
-from metrics_server import MORE, PATIENCE_S, MetricsServer, Response, expect, expect_in, has_ended, run, test, until
+from metrics_server import (MORE, PATIENCE_S, MetricsServer, Response, expect, expect_in, has_ended, open_files, run, test,
+                            until)
 
 # Made by htpasswd; the password is "pass word".
 HASHES = {
@@ -221,8 +222,7 @@ def thread_that_verifies_is_sandboxed(bench):
             expect(marks(thread / "status"), expected, "identity and sandbox, as of a worker")
         maps = pathlib.Path(f"/proc/{pid}/maps").read_text()
         expect({line.split()[1] for line in maps.splitlines() if "/dev/shm/webserverd" in line}, {"r--s"}, "mappings")
-        links = [str(link.readlink()) for link in pathlib.Path(f"/proc/{pid}/fd").iterdir()]
-        expect([link for link in links if "users" in link or "/dev/shm" in link], [], "descriptors")
+        expect([path for path in open_files(pid) if "users" in path or "/dev/shm" in path], [], "descriptors")
 
 
 @test

@@ -2,7 +2,7 @@
 import pathlib
 import socket
 
-from metrics_server import MORE, PATIENCE_S, MetricsServer, exchange, expect, expect_in, test, until
+from metrics_server import MORE, PATIENCE_S, MetricsServer, exchange, expect, expect_in, open_files, test, until
 
 
 @test
@@ -94,8 +94,7 @@ def a_client_that_reads_nothing_is_closed(bench):
         pid = server.metrics_pid()
 
         def sockets():
-            found = [link.readlink() for link in pathlib.Path(f"/proc/{pid}/fd").iterdir()]
-            return sum(str(target).startswith("socket:") for target in found)
+            return sum(path.startswith("socket:") for path in open_files(pid))
 
         until(lambda: sockets() >= 3, "accept")
         until(lambda: sockets() == 2, "end of the client")  # the listen socket and the master's remain
@@ -109,8 +108,7 @@ def process_can_write_no_shared_memory(bench):
         maps = [line.split()[1] for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()
                 if "/dev/shm/webserverd" in line]
         expect(set(maps), {"r--s"}, "mappings of the segment")
-        links = [str(link.readlink()) for link in pathlib.Path(f"/proc/{pid}/fd").iterdir()]
-        expect([link for link in links if "/dev/shm" in link], [], "descriptors of the segment")
+        expect([path for path in open_files(pid) if "/dev/shm" in path], [], "descriptors of the segment")
         worker = server.status()["workers"]["list"][0]["pid"]
 
         def marks(process):

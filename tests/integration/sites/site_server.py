@@ -7,7 +7,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tls"))
 
-from harness import (PATIENCE_S, Bench, expect, expect_in, free_port, has_ended, run, run_tests,  # noqa: E402,F401
+from harness import (PATIENCE_S, Bench, expect, expect_in, free_port, has_ended, open_files, run, run_tests,  # noqa: E402,F401
                      test, until)
 
 VERSIONS = ("--http1.1", "--http2-prior-knowledge")

@@ -61,6 +61,15 @@ def has_ended(pid):
         return True
 
 
+def open_files(pid):
+    """What the descriptors of a process lead to, as text. Leaves out what the process closes meanwhile."""
+    found = []
+    for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            found.append(str(entry.readlink()))
+    return found
+
+
 def run(*words, stdin=b"", check=True):
     done = subprocess.run(words, input=stdin, timeout=PATIENCE_S, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           check=False)

@@ -13,7 +13,7 @@ import subprocess
 import threading
 import time
 
-from harness import Exchange, expect, expect_in, has_ended, run, test, until
+from harness import Exchange, expect, expect_in, has_ended, open_files, run, test, until
 from sessions import full, is_resumed
 
 
@@ -335,8 +335,7 @@ def keys_process_is_confined(bench):
                 expect(status[name], workers[name], f"{name} of the keys process and of a worker")
         expect(int(status["CapEff"], 16) if os.geteuid() == 0 else 0, 0, "capabilities")
         if os.geteuid() == 0:
-            targets = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
-            for target in targets:
+            for target in open_files(pid):
                 known = target.startswith(("socket:", "anon_inode:", "/dev/null", "pipe:")) or target.endswith(".pid") \
                     or target == str(server.directory / "said")  # without a sandbox
                 expect(known, True, f"a descriptor of the keys process: {target}")
@@ -351,8 +350,7 @@ PIDFD_OPEN, PIDFD_GETFD = 434, 438
 
 def sockets(pid):
     """The inode numbers of the sockets of a process."""
-    names = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
-    return {int(name[8:-1]) for name in names if name.startswith("socket:")}
+    return {int(path[8:-1]) for path in open_files(pid) if path.startswith("socket:")}
 
 
 def borrow_links(pid, keys):

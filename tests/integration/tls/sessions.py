@@ -1,11 +1,10 @@
 """Session tickets: a client resumes its session in any worker."""
 import os
-import pathlib
 import signal
 import ssl
 
 from connections import upgrade
-from harness import Exchange, expect, has_ended, test, until
+from harness import Exchange, expect, has_ended, open_files, test, until
 
 REQUEST = b"GET /small.txt HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 VERSIONS = ("-tls1_2", "-tls1_3")
@@ -49,8 +48,7 @@ def sessions_are_resumed_after_binary_upgrades(bench):
                 for _ in range(6):
                     expect(is_resumed(server, version, bench.path(f"before{version}")), True,
                            f"{version}: resumed after upgrade {number}")
-            open_files = [os.readlink(path) for path in pathlib.Path(f"/proc/{pid}/fd").iterdir()]
-            expect([name for name in open_files if "tickets" in name], [], "files of tickets that are left open")
+            expect([path for path in open_files(pid) if "tickets" in path], [], "files of tickets that are left open")
         server.set(tls__session_tickets="off")
         pid = upgrade(server, pid)
         expect(is_resumed(server, "-tls1_3", bench.path("before-tls1_3")), False, "resumed without tickets")
