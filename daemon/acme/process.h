@@ -6,8 +6,7 @@
 #define DAEMON_ACME_PROCESS_H
 
 #include "daemon/acme/acme.h"
-#include "daemon/base/backoff.h"
-#include "daemon/base/channel.h"
+#include "daemon/base/child.h"
 #include "daemon/config/acme.h"
 
 #include <sys/types.h>
@@ -34,10 +33,7 @@ struct acme_plan {
 };
 
 struct acme_process {
-    pid_t pid;                     /* 0: none */
-    struct channel *channel;       /* NULL: none */
-    uint64_t started_ns, heard_ns; /* monotonic clock */
-    struct backoff backoff;
+    struct child child;
     uint32_t events; /* that it may still log in this second */
 
     struct event_base *base; /* borrowed, as is the next */

@@ -110,7 +110,7 @@ static const struct acme_process *process_of(const struct master *master)
 /* True if the process that received the request TOKEN has ended. */
 static bool is_abandoned(const struct acme_process *process, uint64_t token)
 {
-    return process->pid == 0 || process->key_change.number != token;
+    return process->child.pid == 0 || process->key_change.number != token;
 }
 
 static bool key_change_has_ended(struct master *master, uint64_t token)

@@ -6,8 +6,7 @@
 #ifndef DAEMON_KEYS_PROCESS_H
 #define DAEMON_KEYS_PROCESS_H
 
-#include "daemon/base/backoff.h"
-#include "daemon/base/channel.h"
+#include "daemon/base/child.h"
 #include "daemon/keys/keys.h"
 
 #include <sys/types.h>
@@ -15,11 +14,8 @@
 struct tls_context;
 
 struct keys_process {
-    pid_t pid;               /* 0: none */
-    struct channel *channel; /* NULL: none */
-    uint64_t started_ns;     /* monotonic clock */
-    uint64_t pinged_ns;      /* when the unanswered ping was sent; 0: none */
-    struct backoff backoff;
+    struct child child;
+    uint64_t pinged_ns; /* when the unanswered ping was sent, monotonic clock; 0: none */
 
     struct event_base *base; /* borrowed, as is the next */
     struct segment *segment;
@@ -52,11 +48,5 @@ void keys_process_check(struct keys_process *process, uint64_t timeout_ms, uint6
 
 /* Call when the process has ended; HOW describes the end. */
 void keys_process_ended(struct keys_process *process, const char *how);
-
-/* Ends it, as no worker needs it any more; returns when it has gone. Does nothing without one. */
-void keys_process_stop(struct keys_process *process);
-
-/* Frees; the process keeps running. */
-void keys_process_free(struct keys_process *process);
 
 #endif

@@ -24,8 +24,8 @@ static bool send_file(const struct logger_process *process, uint32_t log)
     const struct message_log message = {log, process->number};
     int copy = fcntl(log_files_fd(process->files, log), F_DUPFD_CLOEXEC, 0);
 
-    if (copy >= 0 && channel_send(process->channel, MESSAGE_LOG_FILE, &message, sizeof(message),
-                                  copy, true) == 0)
+    if (copy >= 0 && channel_send(process->child.channel, MESSAGE_LOG_FILE, &message,
+                                  sizeof(message), copy, true) == 0)
         return true;
     if (copy >= 0)
         close(copy);
@@ -54,7 +54,7 @@ static void send_or_retry(const struct logger_process *process, uint32_t log)
 void logger_process_send_files(struct logger_process *process, uint32_t number)
 {
     process->number = number;
-    if (process->channel == NULL)
+    if (process->child.channel == NULL)
         return;
     for (uint32_t log = LOG_KINDS; log < log_files_count(process->files); log++)
         send_or_retry(process, log);
@@ -68,7 +68,7 @@ static void restore(struct logger_process *process, uint32_t log)
 
     if (log_files_restore(process->files, log, why, sizeof(why)) == 0) {
         process->failing = false;
-        if (process->channel != NULL)
+        if (process->child.channel != NULL)
             send_file(process, log);
         return;
     }
@@ -96,8 +96,7 @@ static void on_fault(void *owner, const char *what)
     const struct logger_process *process = owner;
 
     metric_add(segment_master(process->segment)->metrics, METRIC_protocol_errors, 1);
-    event_log(LEVEL_ERROR, "the logger (pid %d) %s: killing it", process->pid, what);
-    kill(process->pid, SIGKILL);
+    child_fault(&process->child, what);
 }
 
 /* MESSAGE_LOG_LOST is the only kind. Each report answers a descriptor, so they cannot flood. */
@@ -107,20 +106,14 @@ static void on_report(void *owner, int kind, const void *data, size_t length, in
     const struct message_log *lost = data;
 
     (void)kind, (void)length, (void)fd;
-    if (channel_received(process->channel) > channel_sent(process->channel)) {
-        channel_fail(process->channel, "lost more logs than it received");
+    if (channel_received(process->child.channel) > channel_sent(process->child.channel)) {
+        channel_fail(process->child.channel, "lost more logs than it received");
         return;
     }
     if (lost->number != process->number || lost->log >= log_files_count(process->files))
         return; /* it has been opened again, or is none any more */
     log_files_lose(process->files, lost->log);
     retry_in_a_second(process);
-}
-
-/* SIGCHLD follows, whose handler cleans up. */
-static void ignore_closed(void *process)
-{
-    (void)process;
 }
 
 /* Start and end */
@@ -133,66 +126,50 @@ static void send_finish(const struct logger_process *process)
     const struct message_log_finish message = {.wait_ms = (uint32_t)(wait_ns / NS_PER_MS),
                                                .last = process->stopping};
 
-    if (process->pid > 0 && channel_send(process->channel, MESSAGE_LOG_FINISH, &message,
-                                         sizeof(message), -1, false) != 0)
-        kill(process->pid, SIGKILL);
+    if (process->child.pid > 0 && channel_send(process->child.channel, MESSAGE_LOG_FINISH, &message,
+                                               sizeof(message), -1, false) != 0)
+        kill(process->child.pid, SIGKILL);
 }
 
-/*
- * AFTER_FORK closes the channel in the child, and would close the journal; *PROCESS is not valid
- * afterwards. Returns the child's pid, or -1 with errno.
- */
-static pid_t fork_logger(struct logger_process *process, struct logger_setup *setup, int command_fd,
-                         void (*after_fork)(void *context), void *context)
-{
-    struct log_journal journal = process->journal;
-    struct salvage salvage = *process->salvage;
-    const struct log_targets *targets = &process->files->targets;
-    pid_t pid;
+/* What the child does first: it keeps the journal and the salvaged lines, which AFTER_FORK would free. */
+struct inheritance {
+    struct logger_process *process;
+    void (*after_fork)(void *context); /* *PROCESS is not valid afterwards */
+    void *context;
+};
 
-    fflush(NULL);
-    pid = fork();
-    if (pid != 0)
-        return pid;
-    process->journal = LOG_JOURNAL_NONE;
-    *process->salvage = (struct salvage){0};
-    after_fork(context);
-    setup->journal = &journal;
-    setup->salvage = &salvage;
-    setup->targets = targets;
-    setup->command_fd = command_fd;
-    exit(logger_run(setup));
+static void keep_lines(void *context)
+{
+    const struct inheritance *inheritance = context;
+
+    inheritance->process->journal = LOG_JOURNAL_NONE;
+    *inheritance->process->salvage = (struct salvage){0};
+    inheritance->after_fork(inheritance->context);
+}
+
+static int run(void *setup)
+{
+    return logger_run(setup);
 }
 
 static int start(struct logger_process *process, struct logger_setup *setup,
                  void (*after_fork)(void *context), void *context)
 {
     const struct channel_owner owner = {.message = on_report,
-                                        .closed = ignore_closed,
+                                        .closed = child_ignore_closed,
                                         .fault = on_fault,
                                         .owner = process,
                                         .queue_max = QUEUED_BYTES_MAX};
-    int fds[2];
+    struct inheritance inheritance = {process, after_fork, context};
+    const struct child_program program = {run, setup, keep_lines, &inheritance};
+    struct log_journal journal = process->journal;
+    struct salvage salvage = *process->salvage;
 
-    if (channel_pair(fds) != 0)
-        return -1;
-    process->channel = channel_open(process->base, fds[0], ROUTE_LOG_REPORTS, &owner);
-    process->pid =
-        process->channel != NULL ? fork_logger(process, setup, fds[1], after_fork, context) : -1;
-    close(fds[1]);
-    if (process->pid > 0)
-        return 0;
-    channel_close(process->channel);
-    process->channel = NULL;
-    process->pid = 0;
-    return -1;
-}
-
-static void publish_pid(const struct logger_process *process)
-{
-    atomic_store_explicit(&segment_master(process->segment)->logger_pid, process->pid,
-                          memory_order_relaxed);
-    events_echo(process->pid == 0);
+    setup->journal = &journal;
+    setup->salvage = &salvage;
+    setup->targets = &process->files->targets;
+    return child_fork_with_channel(&process->child, &program, &setup->command_fd, process->base,
+                                   ROUTE_LOG_REPORTS, &owner);
 }
 
 static void free_salvage(const struct logger_process *process)
@@ -205,19 +182,11 @@ static void free_salvage(const struct logger_process *process)
 void logger_process_start(struct logger_process *process, struct logger_setup *setup,
                           void (*after_fork)(void *context), void *context)
 {
-    uint64_t now = clock_monotonic_ns();
-
     free_salvage(process);
-    if (process->pid != 0 || process->finished || !backoff_over(&process->backoff, now))
+    if (process->finished || !child_is_due(&process->child, clock_monotonic_ns()) ||
+        start(process, setup, after_fork, context) != 0)
         return;
-    if (start(process, setup, after_fork, context) != 0) {
-        publish_pid(process);
-        event_log(LEVEL_ERROR, "cannot start the logger: %s", strerror(errno));
-        backoff_count(&process->backoff, 0, now);
-        return;
-    }
-    process->started_ns = now;
-    publish_pid(process);
+    events_echo(false);
     logger_process_send_files(process, process->number);
     if (process->stopping)
         send_finish(process);
@@ -225,25 +194,19 @@ void logger_process_start(struct logger_process *process, struct logger_setup *s
 
 void logger_process_ended(struct logger_process *process, const char *how, bool failed)
 {
-    uint64_t now = clock_monotonic_ns();
-
-    channel_close(process->channel);
-    process->channel = NULL;
-    process->pid = 0;
-    publish_pid(process);
+    child_forget(&process->child);
+    events_echo(true);
     process->finished = process->finished || (process->stopping && !failed);
     if (process->finished || process->restarting) {
         process->restarting = false;
         return;
     }
-    backoff_count(&process->backoff, now - process->started_ns, now);
-    event_log(LEVEL_ERROR, "the logger %s: starting another%s", how,
-              process->backoff.failures > 1 ? " after a delay: it keeps failing" : "");
+    child_count_end(&process->child, how);
 }
 
 void logger_process_restart(struct logger_process *process)
 {
-    process->restarting = process->pid > 0;
+    process->restarting = process->child.pid > 0;
     send_finish(process);
 }
 
@@ -257,8 +220,8 @@ void logger_process_stop(struct logger_process *process, uint32_t wait_ms)
 void logger_process_give_up(struct logger_process *process)
 {
     process->finished = true;
-    if (process->pid > 0)
-        kill(process->pid, SIGKILL);
+    if (process->child.pid > 0)
+        kill(process->child.pid, SIGKILL);
 }
 
 uint64_t logger_process_unwritten(const struct logger_process *process)
@@ -269,19 +232,20 @@ uint64_t logger_process_unwritten(const struct logger_process *process)
 int logger_process_init(struct logger_process *process, struct event_base *base,
                         struct segment *segment, struct log_files *files, struct salvage *salvage)
 {
-    *process = (struct logger_process){.base = base,
-                                       .segment = segment,
-                                       .files = files,
-                                       .salvage = salvage,
-                                       .journal = LOG_JOURNAL_NONE};
+    *process = (struct logger_process){
+        .child = {.name = "logger", .shown_pid = &segment_master(segment)->logger_pid},
+        .base = base,
+        .segment = segment,
+        .files = files,
+        .salvage = salvage,
+        .journal = LOG_JOURNAL_NONE};
     process->retry = event_new(base, -1, 0, on_retry, process);
     return process->retry != NULL ? log_journal_open(&process->journal) : -1;
 }
 
 void logger_process_free(struct logger_process *process)
 {
-    channel_close(process->channel);
-    process->channel = NULL;
+    child_free(&process->child);
     loop_free_event(process->retry);
     process->retry = NULL;
     log_journal_close(&process->journal);

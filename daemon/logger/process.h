@@ -6,8 +6,7 @@
 #ifndef DAEMON_LOGGER_PROCESS_H
 #define DAEMON_LOGGER_PROCESS_H
 
-#include "daemon/base/backoff.h"
-#include "daemon/base/channel.h"
+#include "daemon/base/child.h"
 #include "daemon/logger/journal.h"
 #include "daemon/logger/log_files.h"
 #include "daemon/logger/logger.h"
@@ -15,10 +14,7 @@
 #include <sys/types.h>
 
 struct logger_process {
-    pid_t pid;               /* 0: none */
-    struct channel *channel; /* NULL: none */
-    uint64_t started_ns;     /* monotonic clock */
-    struct backoff backoff;
+    struct child child;
     bool stopping;       /* it is to finish; a new one only follows one that died */
     bool finished;       /* it has finished, or was given up */
     uint64_t stop_by_ns; /* monotonic clock; until then it may wait for a log that takes no lines */

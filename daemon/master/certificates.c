@@ -44,14 +44,17 @@ static void on_renewed(void *context)
 void certificates_init(struct certificates *certificates, struct server *server,
                        struct reload *reload, void (*after_fork)(void *context), void *context)
 {
-    *certificates = (struct certificates){.server = server,
-                                          .reload = reload,
-                                          .after_fork = after_fork,
-                                          .context = context,
-                                          .process = {.base = server->base,
-                                                      .segment = &server->segment,
-                                                      .renewed = on_renewed,
-                                                      .context = certificates}};
+    *certificates = (struct certificates){
+        .server = server,
+        .reload = reload,
+        .after_fork = after_fork,
+        .context = context,
+        .process = {
+            .child = {.name = "ACME process", .shown_pid = &segment_acme(&server->segment)->pid},
+            .base = server->base,
+            .segment = &server->segment,
+            .renewed = on_renewed,
+            .context = certificates}};
 }
 
 /* Without event_reinit(), the child would remove the master's registrations from the shared epoll instance. */
@@ -259,7 +262,7 @@ enum certificates_renewal certificates_renewal(const struct certificates *certif
 
     *number = (uint32_t)(token >> TOKEN_NAME_SHIFT);
     *since_ns = 0;
-    if (process->pid == 0 || *number >= process->plan_count)
+    if (process->child.pid == 0 || *number >= process->plan_count)
         return RENEWAL_ABANDONED;
     plan = &process->plan[*number];
     *since_ns = plan->renewal_ns;

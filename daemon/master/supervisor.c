@@ -415,19 +415,17 @@ static void reconcile_workers(struct supervisor *supervisor)
 /* Reconciles again when the earliest of the back-offs ends. */
 static void schedule_retry(struct supervisor *supervisor)
 {
+    const struct child *children[] = {&supervisor->logger.child, &supervisor->keys.child,
+                                      &supervisor->metrics.child};
     uint64_t now = clock_monotonic_ns(), when = UINT64_MAX;
 
     if (some_missing(supervisor) && !backoff_over(&supervisor->backoff, now))
         when = supervisor->backoff.not_before_ns;
-    if (supervisor->logger.pid == 0 && !backoff_over(&supervisor->logger.backoff, now) &&
-        supervisor->logger.backoff.not_before_ns < when)
-        when = supervisor->logger.backoff.not_before_ns;
-    if (supervisor->keys.pid == 0 && !backoff_over(&supervisor->keys.backoff, now) &&
-        supervisor->keys.backoff.not_before_ns < when)
-        when = supervisor->keys.backoff.not_before_ns;
-    if (supervisor->metrics.pid == 0 && !backoff_over(&supervisor->metrics.backoff, now) &&
-        supervisor->metrics.backoff.not_before_ns < when)
-        when = supervisor->metrics.backoff.not_before_ns;
+    for (size_t i = 0; i < ARRAY_LENGTH(children); i++) {
+        uint64_t retry = child_retry_ns(children[i], now);
+
+        when = retry < when ? retry : when;
+    }
     if (when != UINT64_MAX)
         loop_start_timer(supervisor->retry, (when - now) / NS_PER_MS + 1);
 }
@@ -463,7 +461,7 @@ static void reconcile_keys(struct supervisor *supervisor)
         .config = server->config, .segment = &server->segment, .lock_fd = server->pid_file.lock_fd};
 
     if (!wants_keys(supervisor))
-        keys_process_stop(&supervisor->keys);
+        child_stop(&supervisor->keys.child);
     else if (keys_process_start(&supervisor->keys, &setup, after_fork, supervisor))
         for (uint32_t i = 0; i < supervisor->workers->count; i++)
             supervisor->workers->worker[i].keys_links = 0;
@@ -587,7 +585,8 @@ void supervisor_retire_workers(struct supervisor *supervisor)
 
 void supervisor_stop_logger(struct supervisor *supervisor, uint32_t wait_ms)
 {
-    supervisor->logger.backoff = (struct backoff){0}; /* try again at once, as lines may be left */
+    /* No delay any more, as lines may be left. */
+    supervisor->logger.child.backoff = (struct backoff){0};
     logger_process_stop(&supervisor->logger, wait_ms);
     start_logger(supervisor);
 }
@@ -599,7 +598,7 @@ void supervisor_give_up_logger(struct supervisor *supervisor)
 
 bool supervisor_logger_has_finished(const struct supervisor *supervisor)
 {
-    return supervisor->logger.finished && supervisor->logger.pid == 0;
+    return supervisor->logger.finished && supervisor->logger.child.pid == 0;
 }
 
 uint64_t supervisor_unwritten_lines(const struct supervisor *supervisor)
@@ -668,12 +667,12 @@ void supervisor_check_metrics(struct supervisor *supervisor, uint64_t resumed_ns
 
 pid_t supervisor_logger_pid(const struct supervisor *supervisor)
 {
-    return supervisor->logger.pid;
+    return supervisor->logger.child.pid;
 }
 
 uint64_t supervisor_logger_started_ns(const struct supervisor *supervisor)
 {
-    return supervisor->logger.started_ns;
+    return supervisor->logger.child.started_ns;
 }
 
 /* Reaping */
@@ -743,9 +742,9 @@ void supervisor_reap(struct supervisor *supervisor)
         char how[96];
 
         describe_end(how, sizeof(how), status);
-        if (pid == supervisor->logger.pid)
+        if (pid == supervisor->logger.child.pid)
             logger_process_ended(&supervisor->logger, how, status != 0);
-        else if (pid == supervisor->keys.pid)
+        else if (pid == supervisor->keys.child.pid)
             keys_process_ended(&supervisor->keys, how);
         else if (metrics_process_ended(&supervisor->metrics, pid, how))
             continue;
@@ -784,11 +783,17 @@ struct supervisor *supervisor_new(struct server *server, struct workers *workers
                                                              .after_fork = after_fork,
                                                              .context = supervisor};
     supervisor->generations = workers->generation;
-    supervisor->keys = (struct keys_process){.base = server->base,
-                                             .segment = &server->segment,
-                                             .fault = on_keys_fault,
-                                             .context = supervisor};
-    supervisor->metrics = (struct metrics_process){.fd = -1, .segment = &server->segment};
+    supervisor->keys = (struct keys_process){
+        .child = {.name = "keys process", .shown_pid = &segment_master(&server->segment)->keys_pid},
+        .base = server->base,
+        .segment = &server->segment,
+        .fault = on_keys_fault,
+        .context = supervisor};
+    supervisor->metrics = (struct metrics_process){
+        .child = {.name = "metrics process",
+                  .shown_pid = &segment_shared_header(&server->segment)->metrics_pid},
+        .fd = -1,
+        .segment = &server->segment};
     supervisor->retry = event_new(server->base, -1, 0, on_retry, supervisor);
     if (supervisor->retry == NULL ||
         logger_process_init(&supervisor->logger, server->base, &server->segment, &server->logs,
@@ -806,7 +811,7 @@ void supervisor_free(struct supervisor *supervisor)
     if (supervisor == NULL)
         return;
     logger_process_free(&supervisor->logger);
-    keys_process_free(&supervisor->keys);
+    child_free(&supervisor->keys.child);
     metrics_process_free(&supervisor->metrics);
     loop_free_event(supervisor->retry);
     listener_assign_free(&supervisor->assign);

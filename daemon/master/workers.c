@@ -182,7 +182,7 @@ void worker_process_send_threads(struct worker_process *worker, struct server *s
 
 int worker_process_send_links(struct worker_process *worker, const struct keys_process *keys)
 {
-    if (!tls_context_is_remote(worker->tls) || keys->pid == 0)
+    if (!tls_context_is_remote(worker->tls) || keys->child.pid == 0)
         return 0;
     while (worker->keys_links < worker->threads_sent) {
         const struct message_keys_link message = {worker->keys_links};

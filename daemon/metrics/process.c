@@ -7,60 +7,34 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define LOG_INTERVAL_NS (60 * NS_PER_S)
 
-static void set_pid(struct metrics_process *process, pid_t pid)
+static int run(void *setup)
 {
-    process->pid = pid;
-    atomic_store_explicit(&segment_shared_header(process->segment)->metrics_pid, pid,
-                          memory_order_relaxed);
-}
-
-/* Returns the child's pid, or -1 with errno. */
-static pid_t fork_metrics(struct metrics_setup *setup, void (*after_fork)(void *context),
-                          void *context)
-{
-    pid_t pid;
-
-    fflush(NULL);
-    pid = fork();
-    if (pid != 0)
-        return pid;
-    after_fork(context);
-    exit(metrics_run(setup));
+    return metrics_run(setup);
 }
 
 void metrics_process_start(struct metrics_process *process, struct metrics_setup *setup,
                            void (*after_fork)(void *context), void *context)
 {
-    uint64_t now = clock_monotonic_ns();
-    int fds[2] = {-1, -1};
-    pid_t pid = -1;
+    const struct child_program program = {run, setup, after_fork, context};
+    int fds[2];
 
-    if (process->pid != 0 || !backoff_over(&process->backoff, now))
+    if (!child_is_due(&process->child, clock_monotonic_ns()))
         return;
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) == 0) {
-        setup->master_fd = fds[1];
-        pid = fork_metrics(setup, after_fork, context);
-        close(fds[1]);
-    }
-    if (pid > 0) {
-        set_pid(process, pid);
-        process->fd = fds[0];
-        process->started_ns = process->heard_ns = now;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) != 0) {
+        child_report_failure(&process->child);
         return;
     }
-    event_log(LEVEL_ERROR, "cannot start the metrics process: %s", strerror(errno));
-    if (fds[0] >= 0)
-        close(fds[0]);
-    backoff_count(&process->backoff, 0, now);
+    setup->master_fd = fds[1];
+    process->fd = fds[0];
+    if (child_fork(&process->child, &program) != 0)
+        metrics_process_free(process);
+    close(fds[1]);
 }
 
 void metrics_process_free(struct metrics_process *process)
@@ -73,12 +47,12 @@ void metrics_process_free(struct metrics_process *process)
 void metrics_process_release(struct metrics_process *process)
 {
     metrics_process_free(process);
-    if (process->pid != 0) {
+    if (process->child.pid != 0) {
         metrics_process_kill(process); /* of two releases the first one */
-        process->leaving = process->pid;
-        set_pid(process, 0);
+        process->leaving = process->child.pid;
+        child_forget(&process->child);
     }
-    process->backoff = (struct backoff){0};
+    process->child.backoff = (struct backoff){0};
 }
 
 void metrics_process_kill(struct metrics_process *process)
@@ -121,37 +95,25 @@ static void log_failures(struct metrics_process *process, uint64_t now_ns)
 void metrics_process_check(struct metrics_process *process, uint64_t timeout_ms,
                            uint64_t resumed_ns, uint64_t now_ns)
 {
-    uint64_t since = process->heard_ns > resumed_ns ? process->heard_ns : resumed_ns;
-    uint64_t silent_s = now_ns > since ? (now_ns - since) / NS_PER_S : 0;
+    struct child *child = &process->child;
 
     log_failures(process, now_ns);
-    if (process->pid == 0)
+    if (child->pid == 0)
         return;
-    if (hear(process)) {
-        process->heard_ns = now_ns;
-    } else if (timeout_ms > 0 && silent_s * 1000 > timeout_ms) {
-        event_log(LEVEL_ERROR,
-                  "the metrics process (pid %d) has given no sign of life for %lu s: killing it",
-                  process->pid, (unsigned long)silent_s);
-        kill(process->pid, SIGKILL);
-        process->heard_ns = now_ns;
-    }
+    if (hear(process) || child_kill_silent(child, child->heard_ns, timeout_ms, resumed_ns, now_ns))
+        child->heard_ns = now_ns;
 }
 
 bool metrics_process_ended(struct metrics_process *process, pid_t pid, const char *how)
 {
-    uint64_t now = clock_monotonic_ns();
-
     if (pid == process->leaving) {
         process->leaving = 0;
         return true;
     }
-    if (pid != process->pid)
+    if (pid != process->child.pid)
         return false;
     metrics_process_free(process);
-    set_pid(process, 0);
-    backoff_count(&process->backoff, now - process->started_ns, now);
-    event_log(LEVEL_ERROR, "the metrics process (pid %d) %s: starting another%s", pid, how,
-              process->backoff.failures > 1 ? " after a delay: it keeps failing" : "");
+    child_forget(&process->child);
+    child_count_end(&process->child, how);
     return true;
 }

@@ -6,17 +6,15 @@
 #ifndef DAEMON_METRICS_PROCESS_H
 #define DAEMON_METRICS_PROCESS_H
 
-#include "daemon/base/backoff.h"
+#include "daemon/base/child.h"
 #include "daemon/metrics/metrics.h"
 
 #include <sys/types.h>
 
 struct metrics_process {
-    pid_t pid;                     /* 0: none */
-    pid_t leaving;                 /* the one before, which answers its last requests; 0: none */
-    int fd;                        /* to the process; its end makes it exit. -1: none */
-    uint64_t started_ns, heard_ns; /* monotonic clock */
-    struct backoff backoff;
+    struct child child;           /* without channel */
+    pid_t leaving;                /* the one before, which answers its last requests; 0: none */
+    int fd;                       /* to the process; its end makes it exit. -1: none */
     uint64_t failures, logged_ns; /* failed logins that are not logged; time of the last message */
 
     struct segment *segment; /* borrowed; has the pid */

@@ -1,0 +1,226 @@
+/* Start, end and silence of a process of the master. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "daemon/base/child.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct fixture {
+    struct event_base *base;
+    _Atomic int32_t shown_pid;
+    struct child child;
+    int command_fd;
+    bool cleaned; /* in the child: AFTER_FORK has run */
+    bool waits;
+};
+
+static void after_fork(void *context)
+{
+    struct fixture *fixture = context;
+
+    child_free(&fixture->child); /* the master's end */
+    fixture->cleaned = true;
+}
+
+/* Exits with 3 if AFTER_FORK came first; one that waits with 5 when the master's end closes. */
+static int run(void *setup)
+{
+    struct fixture *fixture = setup;
+    struct pollfd master = {.fd = fixture->command_fd, .events = POLLIN};
+    char byte;
+
+    if (!fixture->waits)
+        return fixture->cleaned ? 3 : 4;
+    return poll(&master, 1, -1) == 1 && read(master.fd, &byte, 1) == 0 ? 5 : 6;
+}
+
+static void on_message(void *owner, int kind, const void *data, size_t length, int fd)
+{
+    (void)owner, (void)kind, (void)data, (void)length, (void)fd;
+}
+
+static void on_fault(void *owner, const char *what)
+{
+    child_fault(owner, what);
+}
+
+static int start(struct fixture *fixture)
+{
+    const struct child_program program = {run, fixture, after_fork, fixture};
+    const struct channel_owner owner = {.message = on_message,
+                                        .closed = child_ignore_closed,
+                                        .fault = on_fault,
+                                        .owner = &fixture->child};
+
+    return child_fork_with_channel(&fixture->child, &program, &fixture->command_fd, fixture->base,
+                                   ROUTE_KEYS_REPORTS, &owner);
+}
+
+static int setup(void **state)
+{
+    static struct fixture fixture;
+
+    fixture = (struct fixture){.base = event_base_new(),
+                               .child = {.name = "test process", .shown_pid = &fixture.shown_pid}};
+    *state = &fixture;
+    return fixture.base != NULL ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *fixture = *state;
+
+    child_stop(&fixture->child);
+    event_base_free(fixture->base);
+    return 0;
+}
+
+static int wait_for_end(pid_t pid)
+{
+    int status;
+
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return status;
+}
+
+static void program_runs_after_the_clean_up(void **state)
+{
+    struct fixture *fixture = *state;
+    int status;
+
+    assert_int_equal(start(fixture), 0);
+    assert_true(fixture->child.pid > 0);
+    assert_int_equal(fixture->shown_pid, fixture->child.pid);
+    assert_false(child_is_due(&fixture->child, UINT64_MAX));
+    status = wait_for_end(fixture->child.pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 3);
+    child_forget(&fixture->child);
+    assert_int_equal(fixture->shown_pid, 0);
+    assert_null(fixture->child.channel);
+}
+
+static void channel_closes_with_the_master(void **state)
+{
+    struct fixture *fixture = *state;
+    int status;
+
+    fixture->waits = true;
+    assert_int_equal(start(fixture), 0);
+    child_free(&fixture->child);
+    status = wait_for_end(fixture->child.pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 5);
+    child_forget(&fixture->child);
+}
+
+static void early_end_delays_the_next_start(void **state)
+{
+    struct fixture *fixture = *state;
+    struct child *child = &fixture->child;
+    uint64_t retry;
+
+    assert_int_equal(start(fixture), 0);
+    wait_for_end(child->pid);
+    child_forget(child);
+    child->started_ns = clock_monotonic_ns(); /* however long the start took */
+    child_count_end(child, "exited with status 3");
+    retry = child_retry_ns(child, child->started_ns);
+    assert_true(retry >= child->started_ns + BACKOFF_FIRST_NS && retry != UINT64_MAX);
+    assert_false(child_is_due(child, retry - 1));
+    assert_true(child_is_due(child, retry));
+    assert_int_equal(child_retry_ns(child, retry), UINT64_MAX);
+}
+
+static void late_end_delays_nothing(void **state)
+{
+    struct fixture *fixture = *state;
+    struct child *child = &fixture->child;
+
+    assert_int_equal(start(fixture), 0);
+    wait_for_end(child->pid);
+    child_forget(child);
+    child->started_ns -= BACKOFF_STEADY_NS;
+    child_count_end(child, "was killed by signal 9");
+    assert_true(child_is_due(child, child->started_ns));
+    assert_int_equal(child_retry_ns(child, child->started_ns), UINT64_MAX);
+}
+
+static void failed_start_is_counted(void **state)
+{
+    struct fixture *fixture = *state;
+    struct rlimit before, none;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    assert_int_equal(start(fixture), -1);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(fixture->child.pid, 0);
+    assert_null(fixture->child.channel);
+    assert_int_equal(fixture->child.backoff.failures, 1);
+    assert_true(child_retry_ns(&fixture->child, 0) != UINT64_MAX);
+}
+
+static void stop_reaps_and_forgets_failures(void **state)
+{
+    struct fixture *fixture = *state;
+    pid_t pid;
+
+    fixture->waits = true;
+    assert_int_equal(start(fixture), 0);
+    pid = fixture->child.pid;
+    fixture->child.backoff.failures = 2;
+    child_stop(&fixture->child);
+    assert_int_equal(waitpid(pid, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+    assert_int_equal(fixture->shown_pid, 0);
+    assert_int_equal(fixture->child.backoff.failures, 0);
+    child_stop(&fixture->child); /* without a process */
+}
+
+static void only_silence_while_awake_kills(void **state)
+{
+    enum { TIMEOUT_MS = 1000 };
+    const uint64_t heard = 5 * NS_PER_S, late = heard + TIMEOUT_MS * NS_PER_MS;
+    struct fixture *fixture = *state;
+    int status;
+
+    fixture->waits = true;
+    assert_int_equal(start(fixture), 0);
+    assert_false(child_kill_silent(&fixture->child, heard, TIMEOUT_MS, 0, heard - 1));
+    assert_false(child_kill_silent(&fixture->child, heard, TIMEOUT_MS, 0, late));
+    assert_false(child_kill_silent(&fixture->child, heard, TIMEOUT_MS, heard + 1, late + 1));
+    assert_false(child_kill_silent(&fixture->child, heard, 0, 0, late + 1));
+    assert_true(child_kill_silent(&fixture->child, heard, TIMEOUT_MS, 0, late + 1));
+    status = wait_for_end(fixture->child.pid);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGKILL);
+    child_forget(&fixture->child);
+    assert_false(child_kill_silent(&fixture->child, heard, TIMEOUT_MS, 0, late + 1));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(program_runs_after_the_clean_up, setup, teardown),
+        cmocka_unit_test_setup_teardown(channel_closes_with_the_master, setup, teardown),
+        cmocka_unit_test_setup_teardown(early_end_delays_the_next_start, setup, teardown),
+        cmocka_unit_test_setup_teardown(late_end_delays_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(failed_start_is_counted, setup, teardown),
+        cmocka_unit_test_setup_teardown(stop_reaps_and_forgets_failures, setup, teardown),
+        cmocka_unit_test_setup_teardown(only_silence_while_awake_kills, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
