@@ -21,6 +21,9 @@
 
 enum { CLIENTS_MAX = 64, REQUEST_MAX = 512, HEAD_MAX = 4096 };
 
+/* After BURST requests a client pauses, so that all clients together send at most RATE a second. */
+enum { BURST = 8, RATE = 4000 };
+
 struct load {
     struct load_plan plan;
     char request[REQUEST_MAX];
@@ -112,8 +115,15 @@ static void count(struct load *load, enum outcome_of_request outcome)
         atomic_fetch_add(&load->lost, 1);
 }
 
+/* Pauses after each burst. SENT is the number of requests of the client. */
+static void pace(const struct load *load, unsigned *sent)
+{
+    if (++*sent % BURST == 0)
+        usleep(load->plan.clients * BURST * (1000000U / RATE));
+}
+
 /* Sends requests on one connection until it closes. Returns false if the client should stop. */
-static bool use_connection(struct load *load, int fd, char *buffer)
+static bool use_connection(struct load *load, int fd, char *buffer, unsigned *sent)
 {
     enum outcome_of_request outcome = RIGHT;
     bool closes = false;
@@ -121,6 +131,7 @@ static bool use_connection(struct load *load, int fd, char *buffer)
     while (outcome == RIGHT && !closes && !atomic_load(&load->finish)) {
         outcome = ask(fd, load, buffer, &closes);
         count(load, outcome);
+        pace(load, sent);
     }
     return outcome == RIGHT || !load->plan.until_failure;
 }
@@ -130,6 +141,7 @@ static void *client(void *argument)
     struct load *load = argument;
     char *buffer = malloc(HEAD_MAX + load->plan.body_length);
     bool goes_on = buffer != NULL;
+    unsigned sent = 0;
 
     while (goes_on && !atomic_load(&load->finish)) {
         int fd = connect_to(load->plan.port);
@@ -141,7 +153,7 @@ static void *client(void *argument)
             continue;
         }
         atomic_fetch_add(&load->connections, 1);
-        goes_on = use_connection(load, fd, buffer);
+        goes_on = use_connection(load, fd, buffer, &sent);
         close(fd);
     }
     free(buffer);
