@@ -13,6 +13,9 @@ test checks:
 
     chaos.py --bin build/release/bin --seconds 300 --dispatch master --kill --upgrade --full --pause
 
+It ends after --seconds, but not before --requests and --operations are reached. With --pace the clients pause between
+bursts.
+
 It prints its seed; --seed repeats the same decisions (not the same timing). Exit status 0 or 1.
 """
 
@@ -42,6 +45,7 @@ from processes import (  # noqa: E402
 
 FILES = 24
 CLIENTS = 16
+BURST = 10  # requests between two pauses of a client, on average
 LARGEST = 3_000_000
 LOG_BYTES = 32 * 1024 * 1024  # rotated when larger; a full disk is an action of its own
 WORKERS_MOST, THREADS_MOST = 4, 8
@@ -110,9 +114,10 @@ class Marks:
 class Client(threading.Thread):
     """Sends requests until the end, never retries, and records all results."""
 
-    def __init__(self, number, ports, end, seed, answered):
+    def __init__(self, number, ports, end, seed, answered, pace):
         super().__init__(daemon=True)
         self.kind, self.tls = KINDS[number % len(KINDS)]
+        self.pace = pace
         self.number, self.address, self.end = number, ("127.0.0.1", ports[self.tls]), end
         self.numbers = random.Random(f"{seed}/client {number}")
         self.answered, self.failed, self.wrong = answered, [], []
@@ -138,6 +143,8 @@ class Client(threading.Thread):
         answer = connection.get(f"/{name}?c={self.number}-{request}")
         self.answered.add(self.number, request)
         self.check(name, answer)
+        if self.pace > 0 and self.numbers.random() < 1 / BURST:
+            time.sleep(self.numbers.uniform(0, 2 * BURST * self.pace))
         return answer[2]
 
     def run(self):
@@ -585,21 +592,28 @@ def play(options, seed, numbers, site, server):
     end = threading.Event()
     address, answered = ("127.0.0.1", server.port), Marks()
     ports = (server.port, server.tls_port)
-    clients = [Client(i, ports, end, seed, answered) for i in range(CLIENTS)]
+    clients = [Client(i, ports, end, seed, answered, options.pace / 1000) for i in range(CLIENTS)]
     nuisances = [Nuisance(i, address, end, seed) for i in range(4)]
     chaos, verdict = Chaos(options, server, site, numbers), Verdict()
     for thread in clients + nuisances:
         thread.start()
     finish = time.monotonic() + options.seconds
     before = None
+
+    def enough():
+        return (chaos.done.total() >= options.operations
+                and sum(client.asked for client in clients) >= options.requests)
+
     try:
-        while time.monotonic() < finish and server.lives():
+        while server.lives() and (time.monotonic() < finish
+                                  or not enough() and time.monotonic() < finish + PATIENCE_S):
             chaos.happen()
             if before is None and time.monotonic() > finish - options.seconds * 0.7:
                 before = server.weigh()
             time.sleep(numbers.random() * 0.3)
     except (Fault, OSError) as fault:
         verdict.hold(False, f"{list(chaos.done)[-1]}: {fault}")
+    verdict.hold(enough(), f"only {chaos.done.total()} operations and {sum(client.asked for client in clients)} requests")
     conclude(verdict, server, chaos, clients, nuisances, answered, end, before)
     return verdict
 
@@ -642,6 +656,9 @@ def main():
     parser = argparse.ArgumentParser(description="Random operations on a loaded server.")
     parser.add_argument("--bin", default="build/release/bin", help="directory of the programs")
     parser.add_argument("--seconds", type=float, default=30)
+    parser.add_argument("--operations", type=int, default=0, help="go on until that many are done")
+    parser.add_argument("--requests", type=int, default=0, help="go on until that many are sent")
+    parser.add_argument("--pace", type=float, default=0, help="mean pause of a client, in ms per request")
     parser.add_argument("--dispatch", choices=["kernel", "master"], default="kernel")
     parser.add_argument("--moves", action="store_true", help="only operations that move connections")
     parser.add_argument("--kill", action="store_true", help="also kill workers and loggers")
