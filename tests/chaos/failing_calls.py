@@ -75,7 +75,8 @@ access = access.log
         # Call stacks are the same in each run only without random addresses.
         self.command = [shutil.which("setarch"), "-R", os.path.abspath(os.path.join(options.bin, "webserverd")), "-f",
                         os.path.join(directory, "server.ini")]
-        self.environment = {**os.environ, "LD_PRELOAD": os.path.abspath(options.preload),
+        self.environment = {**os.environ, "LD_PRELOAD": os.path.basename(options.preload),
+                            "LD_LIBRARY_PATH": os.path.dirname(os.path.abspath(options.preload)),
                             "FAILING_PLACES": os.path.join(directory, "places")}
 
     def write(self, name, text):

@@ -130,7 +130,7 @@ def check_load(programs, objects, port):
     expect(job["completions"] == job["parallelism"], "the pods do not run at the same time")
     container, = job["template"]["spec"]["containers"]
     words, = container["args"]
-    words = words.replace("http://webserverd/", f"http://127.0.0.1:{port}/").replace("wsload ", f"{programs}/wsload ")
+    words = words.replace("http://webserverd/", f"http://127.0.0.1:{port}/").replace("wsload ", f"'{programs}/wsload' ")
     expect("-d 30s" in words and "/dev/termination-log" in words, "the command of the job")
     words = words.replace("-d 30s", "-d 4s").replace("/dev/termination-log", "/dev/null")
     with tempfile.TemporaryDirectory() as directory:

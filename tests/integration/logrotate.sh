@@ -23,7 +23,7 @@ mkdir "$directory/www" "$directory/log"
 chmod 755 "$directory" # the workers may run as another user
 echo text >"$directory/www/index.html"
 name=logrotate-$$
-sed -e "s|/var/log/webserverd|$directory/log|" -e "s|wsctl |$bin/wsctl -s $directory/$name.sock |" \
+sed -e "s|/var/log/webserverd|$directory/log|" -e "s|wsctl |\"$bin/wsctl\" -s $directory/$name.sock |" \
     -e 's|compress|nocompress|' -e "s|daily|su $(id -un) $(id -gn)|" "$snippet" >"$directory/conf"
 chmod 644 "$directory/conf"
 

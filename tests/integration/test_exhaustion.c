@@ -296,7 +296,7 @@ static void random_allocation_failures_kill_no_process(void **state)
     struct server *server = *state;
     struct failing_places *places = map_places(server, path, sizeof(path));
     static const char preload[] = "LD_PRELOAD=" FAILING_MEMORY;
-    const char *const wrapper[] = {"env", preload, setting, NULL};
+    const char *const wrapper[] = {"env", LIBRARY_PATH, preload, setting, NULL};
     static const char *const options[] = {"files.autoindex=on", "arithmetic.enabled=on",
                                           "workers.processes=2", NULL};
 
@@ -378,7 +378,8 @@ static void every_allocation_may_fail_once(void **state)
     struct server *server = *state;
     struct failing_places *places = map_places(server, path, sizeof(path));
     static const char preload[] = "LD_PRELOAD=" FAILING_MEMORY;
-    const char *const wrapper[] = {"env", preload, setting, "FAILING_AFTER=1000", NULL};
+    const char *const wrapper[] = {"env",   LIBRARY_PATH,         preload,
+                                   setting, "FAILING_AFTER=1000", NULL};
     static const char *const options[] = {"files.autoindex=on", "arithmetic.enabled=on", NULL};
     uint32_t before, pass = 0;
     char *printed;

@@ -183,7 +183,7 @@ static void strict_jail_without_landlock_is_refused(void **state)
     snprintf(path, sizeof(path), "%s/webserverd", server_directory(server));
     script = fopen(path, "w");
     assert_non_null(script);
-    fprintf(script, "#!/bin/sh\nexec %s landlock_create_ruleset -- %s \"$@\"\n", OLD_KERNEL,
+    fprintf(script, "#!/bin/sh\nexec '%s' landlock_create_ruleset -- '%s' \"$@\"\n", OLD_KERNEL,
             WEBSERVERD_BINARY);
     assert_int_equal(fchmod(fileno(script), 0700), 0);
     fclose(script);

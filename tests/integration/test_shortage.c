@@ -338,7 +338,8 @@ static void without_any_memory_connections_are_closed_then_refused(void **state)
     for (size_t n = 0; n < ARRAY_LENGTH(dispatches); n++) {
         char setting[512];
         struct failing_places *places = map_places(server, setting, sizeof(setting));
-        const char *const wrapper[] = {"env", preload, setting, "FAILING_AFTER=1000", NULL};
+        const char *const wrapper[] = {"env",   LIBRARY_PATH,         preload,
+                                       setting, "FAILING_AFTER=1000", NULL};
         const char *const options[] = {dispatches[n], "workers.processes=1", "workers.threads=2",
                                        NULL};
         struct http_client client[CLIENTS];

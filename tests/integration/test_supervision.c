@@ -64,7 +64,7 @@ static void worker_with_failed_event_loop_is_replaced(void **state)
     static const char *const options[] = {"workers.processes=1", NULL};
     struct server *server = *state;
     char path[SCRATCH_PATH_MAX + 16], setting[SCRATCH_PATH_MAX + 32];
-    const char *const wrapper[] = {"env", preload, setting, NULL};
+    const char *const wrapper[] = {"env", LIBRARY_PATH, preload, setting, NULL};
     pid_t before;
     int fd;
 

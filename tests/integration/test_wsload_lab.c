@@ -73,12 +73,13 @@ static void become_wsload(const struct place *place, char *const *words)
 /* Starts `wsload lab -o pages --server ... OPTIONS`. */
 static pid_t start(const struct place *place, const char *options)
 {
-    char text[512], *words[WORDS + 1] = {(char *)"wsload", (char *)"lab", (char *)"-o"};
-    char pages[SCRATCH_PATH_MAX], *rest = NULL;
-    size_t count = 3;
+    char text[512], pages[SCRATCH_PATH_MAX], program[] = WEBSERVERD_BINARY, *rest = NULL;
+    char *words[WORDS + 1] = {(char *)"wsload", (char *)"lab", (char *)"--server", program,
+                              (char *)"-o"};
+    size_t count = 5;
     pid_t pid;
 
-    snprintf(text, sizeof(text), "--server %s %s", WEBSERVERD_BINARY, options);
+    snprintf(text, sizeof(text), "%s", options);
     words[count++] = strcpy(pages, place->pages);
     for (char *word = strtok_r(text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
         assert_true(count < WORDS);

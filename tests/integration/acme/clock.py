@@ -23,9 +23,10 @@ class Clock:
 
     def words(self):
         """Of a program that runs the server."""
-        preload = " ".join(filter(None, (os.environ.get("LD_PRELOAD"), str(self.preload))))
+        preload = " ".join(filter(None, (os.environ.get("LD_PRELOAD"), self.preload.name)))
         sanitizer = ":".join(filter(None, (os.environ.get("ASAN_OPTIONS"), "verify_asan_link_order=0")))
-        return "env", f"LD_PRELOAD={preload}", f"MOVING_CLOCK={self.path}", f"ASAN_OPTIONS={sanitizer}"
+        return ("env", f"LD_LIBRARY_PATH={self.preload.parent}", f"LD_PRELOAD={preload}", f"MOVING_CLOCK={self.path}",
+                f"ASAN_OPTIONS={sanitizer}")
 
     def set(self, ahead_s):
         with open(self.path, "r+b", buffering=0) as file:
