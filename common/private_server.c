@@ -71,6 +71,12 @@ static void find_program(struct private_server *server, const char *program)
         snprintf(server->program, sizeof(server->program), "webserverd");
 }
 
+/* Workers of root run as another user, who reads it whatever the umask. */
+static int make_public_directory(const char *path)
+{
+    return mkdir(path, 0755) == 0 ? chmod(path, 0755) : -1;
+}
+
 /* If the master is root, its workers run as another user, who needs search permission. */
 static int make_directory(struct private_server *server)
 {
@@ -94,7 +100,7 @@ static int make_directory(struct private_server *server)
         errno = ENAMETOOLONG;
         return -1;
     }
-    return mkdir(server->root, 0755);
+    return make_public_directory(server->root);
 }
 
 /* The name for shm_open(). A name of ours is never too long. */
@@ -480,7 +486,7 @@ static void make_parents(char *path, size_t from)
 {
     for (char *slash = strchr(path + from, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        mkdir(path, 0755);
+        make_public_directory(path);
         *slash = '/';
     }
 }
@@ -496,7 +502,8 @@ int private_server_put(const struct private_server *server, const char *path, co
         return snprintf(why, size, "the path %.64s… is too long", path), -1;
     make_parents(full, strlen(server->root) + 1);
     file = fopen(full, "we");
-    good = file != NULL && fwrite(bytes, 1, length, file) == length;
+    good =
+        file != NULL && fchmod(fileno(file), 0644) == 0 && fwrite(bytes, 1, length, file) == length;
     if (file != NULL)
         good = fclose(file) == 0 && good;
     if (!good)

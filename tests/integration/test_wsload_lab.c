@@ -64,6 +64,7 @@ static void become_wsload(const struct place *place, char *const *words)
     int err = open(place->err, O_WRONLY | O_CREAT | O_TRUNC, 0644);
 
     setenv("TMPDIR", place->temporary, 1);
+    umask(077); /* nevertheless the workers of the lab read its files */
     dup2(out, STDOUT_FILENO);
     dup2(err, STDERR_FILENO);
     execv(WSLOAD_PROGRAM, words);
