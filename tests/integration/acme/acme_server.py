@@ -1,10 +1,10 @@
 """A server with [acme] and its authority, for the tests."""
+import contextlib
 import pathlib
-import re
-import ssl
 import subprocess
 
 import harness
+import x509
 from authority import Authority
 from harness import open_files, run, until
 
@@ -59,10 +59,9 @@ class Server(harness.Server):
     def certificate(self, name=NAME):
         """Issuer and serial number of the certificate that a client gets."""
         with self.connect(name) as stream:
-            pem = ssl.DER_cert_to_PEM_cert(stream.getpeercert(True))
-        text = run("openssl", "x509", "-noout", "-issuer", "-serial", "-ext", "subjectAltName", stdin=pem.encode())
-        names = re.findall(r"DNS:([^,\s]+)", text)
-        return re.search(r"CN = (.*)", text)[1], re.search(r"serial=(\w+)", text)[1], names
+            certificate = x509.parse(stream.getpeercert(True))
+        names = [name.removeprefix("DNS:") for name in certificate.alternative_names()]
+        return certificate.issuer, certificate.serial.hex(), names
 
     def await_certificate(self, name=NAME, issuer="Test authority", other_than=None):
         """Waits until clients get a certificate of ISSUER with another serial number. Returns the number."""
@@ -87,12 +86,10 @@ class Server(harness.Server):
         return [worker["pid"] for worker in self.status()["workers"]["list"]]
 
     def acme_pid(self):
-        """Of the ACME process, which alone has the lock of the state directory open."""
-        for directory in pathlib.Path("/proc").iterdir():
-            try:
-                files = open_files(directory.name)
-            except OSError:
-                continue
-            if directory.name.isdigit() and str(self.state / "lock") in files:
-                return int(directory.name)
+        """Of the ACME process, which has locked a file of the state directory. 0: none."""
+        for line in pathlib.Path("/proc/locks").read_text().splitlines():
+            words = line.split()
+            with contextlib.suppress(OSError):
+                if words[1] == "FLOCK" and str(self.state / "lock") in open_files(words[4]):
+                    return int(words[4])
         return 0

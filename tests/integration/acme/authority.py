@@ -1,16 +1,20 @@
 """An ACME authority (RFC 8555) for tests, with faults on demand. It signs with the openssl program."""
 import base64
+import ctypes
+import functools
 import hashlib
 import http.client
 import http.server
 import json
 import pathlib
-import re
 import socket
 import ssl
 import subprocess
+import tempfile
 import threading
 import time
+
+import x509
 
 PATIENCE_S = 90
 CONFIG = """
@@ -56,13 +60,50 @@ def as_pem(label, data):
 
 
 def public_key(jwk):
-    """The PEM of a JSON Web Key of P-256: a fixed head of DER, and the point."""
+    """The DER of a JSON Web Key of P-256: a fixed head, and the point."""
     head = bytes.fromhex("3059301306072a8648ce3d020106082a8648ce3d030107034200")
-    return as_pem("PUBLIC KEY", head + b"\x04" + decode(jwk["x"]) + decode(jwk["y"]))
+    return head + b"\x04" + decode(jwk["x"]) + decode(jwk["y"])
+
+
+def is_signed(key, signature, text):
+    """True if the signature of TEXT with SHA-256 is that of the key; both in DER."""
+    crypto = ctypes.CDLL("libcrypto.so.3")
+    for function in (crypto.d2i_PUBKEY, crypto.EVP_MD_CTX_new, crypto.EVP_sha256):
+        function.restype = ctypes.c_void_p
+    long, size, pointer = ctypes.c_long, ctypes.c_size_t, ctypes.c_void_p
+    public = pointer(crypto.d2i_PUBKEY(None, ctypes.byref(ctypes.c_char_p(key)), long(len(key))))
+    context = pointer(crypto.EVP_MD_CTX_new())
+    try:
+        return public.value is not None and (
+            crypto.EVP_DigestVerifyInit(context, None, pointer(crypto.EVP_sha256()), None, public) == 1 and
+            crypto.EVP_DigestVerify(context, signature, size(len(signature)), text, size(len(text))) == 1)
+    finally:
+        crypto.EVP_MD_CTX_free(context)
+        crypto.EVP_PKEY_free(public)
 
 
 def thumbprint_of(jwk):
-    return encode(openssl("dgst", "-sha256", "-binary", stdin=json.dumps(jwk, sort_keys=True, separators=(",", ":")).encode()))
+    return encode(hashlib.sha256(json.dumps(jwk, sort_keys=True, separators=(",", ":")).encode()).digest())
+
+
+@functools.lru_cache
+def make_pair(*words):
+    """The PEM of a key and of a self-signed certificate, which all authorities of a run share."""
+    with tempfile.TemporaryDirectory() as directory:
+        files = [pathlib.Path(directory) / name for name in ("key", "certificate")]
+        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30", *words,
+                "-keyout", files[0], "-out", files[1])
+        return [file.read_text() for file in files]
+
+
+def write_server_pair(directory):
+    """The key and the certificate of an authority's HTTPS server."""
+    write_pair(directory, "server", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1")
+
+
+def write_pair(directory, name, *words):
+    for suffix, text in zip(("key", "pem"), make_pair(*words)):
+        (directory / f"{name}.{suffix}").write_text(text)
 
 
 def integer(data):
@@ -85,10 +126,10 @@ def fault_of_certificate(der, name, key_authorization):
     """None if it proves control of NAME: an extension acmeIdentifier, critical, with the digest; and no other name."""
     digest = hashlib.sha256(key_authorization.encode()).digest()
     extension = bytes.fromhex("06082b0601050507011f" "0101ff" "04220420") + digest
-    names = openssl("x509", "-inform", "DER", "-noout", "-ext", "subjectAltName", stdin=der).decode().split("\n", 1)[1].strip()
+    names = x509.parse(der).alternative_names()
     if der.count(extension) != 1:
         return "the certificate has no acmeIdentifier of this challenge"
-    return None if names == f"DNS:{name}" else f"the certificate is for {names!r}"
+    return None if names == [f"DNS:{name}"] else f"the certificate is for {names!r}"
 
 
 def fault_of_validation(port, name, key_authorization):
@@ -145,10 +186,8 @@ class Authority:
 
     def make_files(self):
         directory = self.directory
-        for name, words in (("ca", ("-subj", "/CN=Test authority")),
-                            ("server", ("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"))):
-            openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30", *words,
-                    "-keyout", directory / f"{name}.key", "-out", directory / f"{name}.pem")
+        write_pair(directory, "ca", "-subj", "/CN=Test authority")
+        write_server_pair(directory)
         (directory / "index.txt").write_text("")
         (directory / "serial").write_text("9000\n")
         (directory / "ca.cnf").write_text(CONFIG.format(directory=directory))
@@ -269,15 +308,13 @@ class Authority:
         payload = decode(message["payload"])
         return jwk, protected.get("kid"), json.loads(payload) if payload else None
 
-    def check_signature(self, message, jwk):
+    @staticmethod
+    def check_signature(message, jwk):
         raw = decode(message["signature"])
         first, second = integer(raw[:32]), integer(raw[32:])
         signature = bytes([0x30, len(first) + len(second)]) + first + second
-        files = [self.directory / f"{threading.get_ident()}.{name}" for name in ("pub", "sig")]
-        files[0].write_bytes(public_key(jwk))
-        files[1].write_bytes(signature)
-        openssl("dgst", "-sha256", "-verify", files[0], "-signature", files[1],
-                stdin=f"{message['protected']}.{message['payload']}".encode())
+        if not is_signed(public_key(jwk), signature, f"{message['protected']}.{message['payload']}".encode()):
+            raise RuntimeError("the signature is wrong")
 
     # Resources
 
@@ -322,11 +359,9 @@ class Authority:
         return 201, {"Location": f"{self.base}/order/{number}"}, self.on_order(order, None)[2]
 
     def identifier(self, order):
-        """Of the order's certificate, by RFC 9773, from what the openssl program prints."""
-        text = openssl("x509", "-noout", "-serial", "-ext", "authorityKeyIdentifier", stdin=order["chain"].encode()).decode()
-        serial = re.search(r"serial=(\w+)", text)[1]
-        key = bytes.fromhex(re.search(r"((?:\w\w:)+\w\w)\s*$", text)[1].replace(":", ""))
-        return f"{encode(key)}.{encode(bytes.fromhex(('00' if int(serial[0], 16) > 7 else '') + serial))}"
+        """Of the order's certificate, by RFC 9773."""
+        certificate = x509.parse_pem(order["chain"])
+        return f"{encode(certificate.authority_key())}.{encode(certificate.serial)}"
 
     def renewal_info(self, identifier):
         if identifier not in [self.identifier(order) for order in self.orders if order["status"] == "valid"]:

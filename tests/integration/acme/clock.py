@@ -42,7 +42,7 @@ def plan(server):
 
 
 def shown(server):
-    return json.loads(server.control("--json", "certificates"))["certificates"][0]
+    return server.query("certificates")["certificates"][0]
 
 
 def out_of_order(path):

@@ -1,5 +1,4 @@
 """Certificates in the metrics."""
-import json
 import re
 import urllib.request
 
@@ -24,7 +23,7 @@ def metrics_have_end_attempts_and_failures(bench):
         server.expect_metric("certificate_attempts", 2)
         server.expect_metric("certificate_failures", 1)
         server.expect_metric("certificates_ending", 0)
-        end = json.loads(server.control("--json", "certificates"))["certificates"][0]["not_after"]
+        end = server.query("certificates")["certificates"][0]["not_after"]
         sample = f'webserverd_certificate_not_after_seconds{{certificate="0",host="{NAME}"}} {end}\n'
         until(lambda: sample in read_metrics(server), f"{sample} in\n{read_metrics(server)}")
         expect_in("\nwebserverd_certificate_failures_total 1\n", read_metrics(server), "metrics")

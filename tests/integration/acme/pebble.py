@@ -9,7 +9,7 @@ import subprocess
 import urllib.request
 
 from acme_server import NAME
-from authority import openssl
+from authority import write_server_pair
 from harness import expect, expect_in, free_port, test, until
 
 
@@ -24,9 +24,7 @@ class Pebble:
     def __init__(self, directory):
         self.directory = pathlib.Path(directory)
         self.directory.mkdir()
-        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30", "-subj",
-                "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", self.directory / "server.key",
-                "-out", self.ca_file)
+        write_server_pair(self.directory)
         self.base, self.http_port, self.tls_port, self.processes = "https://localhost:1", None, None, []
 
     @property

@@ -32,13 +32,13 @@ def window_of_the_authority_decides(bench):
         stored = await_window(server)
         expect(stored["window_start"] <= stored["next_attempt"] <= stored["window_end"], True, f"next attempt of {stored}")
         expect(stored["certificate"], authority.identifier(authority.orders[0]), "identifier")
-        shown = json.loads(server.control("--json", "certificates"))["certificates"][0]
+        shown = server.query("certificates")["certificates"][0]
         expect(shown["next_attempt"], stored["next_attempt"], "next attempt in wsctl certificates")
         state = server.state
     requests = len(authority.requests)
     with bench.start(authority, acme__state_dir=state) as server:
         until(lambda: "next attempt" in server.control("certificates"), "the plan after a restart")
-        shown = json.loads(server.control("--json", "certificates"))["certificates"][0]
+        shown = server.query("certificates")["certificates"][0]
         expect(shown["next_attempt"], stored["next_attempt"], "next attempt after a restart")
         expect(len(authority.requests), requests, "requests before the time that the authority set")
 

@@ -3,7 +3,7 @@ import os
 import socket
 import ssl
 
-from site_server import PATIENCE_S, Response, SiteServer, expect, expect_in, run, test, until
+from site_server import PATIENCE_S, Response, SiteServer, expect, expect_in, run, test, until, x509
 
 TWO = """
 [host one.example www.one.example]
@@ -161,8 +161,7 @@ def tls_get(server, sni, host):
 
 
 def common_name(stream):
-    text = ssl.DER_cert_to_PEM_cert(stream.getpeercert(True))
-    return run("openssl", "x509", "-noout", "-subject", stdin=text.encode()).split("CN = ")[1].strip()
+    return x509.parse(stream.getpeercert(True)).subject
 
 
 @test

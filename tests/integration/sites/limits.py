@@ -1,5 +1,4 @@
 """limit-client: limits of single clients and networks, set by command, for some time."""
-import json
 import signal
 import socket
 
@@ -7,7 +6,7 @@ from site_server import PATIENCE_S, VERSIONS, SiteServer, expect, expect_in, has
 
 
 def limits(server):
-    return json.loads(server.control("limit-client", "--json"))["limits"]
+    return server.query("limit-client")["limits"]
 
 
 def statuses(server, client, count=1, version="--http1.1"):

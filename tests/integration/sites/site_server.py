@@ -1,5 +1,4 @@
 """A webserverd with any configuration text, and requests to it with curl over both versions of HTTP."""
-import json
 import os
 import pathlib
 import subprocess
@@ -7,8 +6,8 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tls"))
 
-from harness import (PATIENCE_S, Bench, expect, expect_in, free_port, has_ended, open_files, run, run_tests,  # noqa: E402,F401
-                     test, until)
+from harness import (PATIENCE_S, Bench, expect, expect_in, free_port, has_ended, open_files, query, run,  # noqa: E402,F401
+                     run_tests, test, until, x509)
 
 VERSIONS = ("--http1.1", "--http2-prior-knowledge")
 
@@ -101,8 +100,11 @@ class SiteServer:
     def control(self, *words, check=True):
         return run(self.bench.programs / "wsctl", "-s", self.directory / f"{self.name}.sock", *words, check=check)
 
+    def query(self, *words):
+        return query(self.directory / f"{self.name}.sock", *words)
+
     def status(self):
-        return json.loads(self.control("status", "--json"))
+        return self.query("status")
 
     def counted(self):
         """The status when all requests of get() are counted, which happens after their responses."""

@@ -1,5 +1,6 @@
 """Shared parts of the TLS tests: certificates, a server, connections to it."""
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -12,6 +13,8 @@ import sys
 import tempfile
 import time
 import traceback
+
+import x509
 
 PATIENCE_S = 90
 TESTS = {}
@@ -34,13 +37,13 @@ def expect_in(part, text, what):
 
 
 def until(condition, what):
-    """Waits until CONDITION() is true. Returns its value."""
-    give_up = time.monotonic() + PATIENCE_S
-    while time.monotonic() < give_up:
+    """Waits until CONDITION() is true. Returns its value. The pauses grow, as a condition may start programs."""
+    start = time.monotonic()
+    while (waited := time.monotonic() - start) < PATIENCE_S:
         value = condition()
         if value:
             return value
-        time.sleep(0.02)
+        time.sleep(min(max(0.01, waited / 8), 0.2))
     raise AssertionError(f"timeout waiting for: {what}")
 
 
@@ -79,7 +82,20 @@ def run(*words, stdin=b"", check=True):
     return text
 
 
+def query(path, *words):
+    """The answer to a command on the control socket, as wsctl --json prints it, without the start of a program."""
+    with socket.socket(socket.AF_UNIX) as stream:
+        stream.settimeout(PATIENCE_S)
+        stream.connect(str(path))
+        stream.sendall(" ".join(words).encode() + b"\n")
+        answer = json.loads(stream.makefile("rb").readline())
+    expect(answer.get("ok"), True, f"answer to {' '.join(words)}: {answer}")
+    return answer
+
+
 KINDS = {"ec": ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"), "rsa": ("-newkey", "rsa:2048")}
+CERTIFICATES = {"ec": ("ec", ("localhost",)), "rsa": ("rsa", ("localhost",)), "other": ("ec", ("other.example", "www.other.example")),
+                "wild": ("ec", ("*.other.example",)), "later": ("ec", ("localhost",))}
 
 
 class Bench:
@@ -96,10 +112,7 @@ class Bench:
         for name, content in self.files.items():
             (self.site / name).write_bytes(content)
         self.servers = 0
-        for name, kind, hosts in (("ec", "ec", ("localhost",)), ("rsa", "rsa", ("localhost",)),
-                                  ("other", "ec", ("other.example", "www.other.example")),
-                                  ("wild", "ec", ("*.other.example",)), ("later", "ec", ("localhost",))):
-            self.make_certificate(name, kind, hosts)
+        self.made = set()  # names of certificates
 
     def make_certificate(self, name, kind, hosts):
         names = ",".join(f"DNS:{host}" for host in hosts)
@@ -108,6 +121,11 @@ class Bench:
             "-out", self.path(f"{name}.pem"))
 
     def path(self, name):
+        """Of a file in the directory. The first path of one of CERTIFICATES or of its key makes both."""
+        pair, _, suffix = name.rpartition(".")
+        if pair in CERTIFICATES and suffix in ("pem", "key") and pair not in self.made:
+            self.made.add(pair)
+            self.make_certificate(pair, *CERTIFICATES[pair])
         return str(self.directory / name)
 
     def pair(self, *names):
@@ -125,6 +143,21 @@ class Bench:
                 **self.pair(*(certificates or ("ec",))),
                 **{key.replace("__", "."): value for key, value in settings.items()}}
         return [self.programs / "webserverd", *(word for key, value in keys.items() for word in ("-o", f"{key}={value}"))]
+
+
+@functools.lru_cache
+def client_context(ciphers, version, alpn):
+    """It verifies nothing."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    if version is not None:
+        context.minimum_version = context.maximum_version = version
+    if ciphers is not None:
+        context.set_ciphers(ciphers)
+    if alpn is not None:
+        context.set_alpn_protocols(list(alpn))
+    return context
 
 
 class Server:
@@ -193,8 +226,11 @@ class Server:
     def control(self, *words, check=True):
         return run(self.bench.programs / "wsctl", "-s", self.directory / f"{self.name}.sock", *words, check=check)
 
+    def query(self, *words):
+        return query(self.directory / f"{self.name}.sock", *words)
+
     def status(self):
-        return json.loads(self.control("status", "--json"))
+        return self.query("status")
 
     def metric(self, name):
         return self.status()["metrics"][name]
@@ -207,23 +243,14 @@ class Server:
         return socket.create_connection(("127.0.0.1", port or self.port), PATIENCE_S)
 
     def connect(self, host="localhost", ciphers=None, version=None, alpn=None, session=None, socket_=None):
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-        if version is not None:
-            context.minimum_version = context.maximum_version = version
-        if ciphers is not None:
-            context.set_ciphers(ciphers)
-        if alpn is not None:
-            context.set_alpn_protocols(alpn)
+        context = client_context(ciphers, version, alpn and tuple(alpn))
         return context.wrap_socket(socket_ or self.raw(), server_hostname=host, suppress_ragged_eofs=False,
                                    session=session)
 
     def certificate_name(self, host, **more):
         """The common name of the certificate that a client with this SNI gets."""
         with self.connect(host, **more) as stream:
-            text = ssl.DER_cert_to_PEM_cert(stream.getpeercert(True))
-        return run("openssl", "x509", "-noout", "-subject", stdin=text.encode()).split("CN = ")[1].strip()
+            return x509.parse(stream.getpeercert(True)).subject
 
     def probe(self, *words, stdin=b""):
         """What openssl s_client prints."""

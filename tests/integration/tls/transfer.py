@@ -1,5 +1,4 @@
 """Requests and responses of all sizes over TLS."""
-import json
 import os
 import signal
 import socket
@@ -81,7 +80,7 @@ def clients_that_take_small_fragments_get_all_bytes(bench):
 
 def send_while_stopped(server, send):
     """Calls SEND while the worker is stopped, so that the worker finds all of it at once, if the socket takes it."""
-    worker = json.loads(server.control("--json", "status"))["workers"]["list"][0]["pid"]
+    worker = server.status()["workers"]["list"][0]["pid"]
     thread = threading.Thread(target=send)
     os.kill(worker, signal.SIGSTOP)
     thread.start()

@@ -8,7 +8,7 @@ from sessions import full, is_resumed
 
 
 def tls_counters(server):
-    metrics = json.loads(server.control("--json", "status"))["metrics"]
+    metrics = server.status()["metrics"]
     return {name[4:]: value for name, value in metrics.items() if name.startswith("tls_") and value > 0}
 
 
@@ -36,7 +36,7 @@ def handshakes_are_counted_by_result(bench):
         wanted = {"handshakes": 3, "resumed": 1, "failed_version": 1, "failed_cipher": 2, "failed_http": 1,
                   "failed_client": 2, "failed_other": 1, "open": 1}
         until(lambda: tls_counters(server) == wanted, f"{wanted}, not {tls_counters(server)}")
-        figures = json.loads(server.control("--json", "status"))["figures"]
+        figures = server.status()["figures"]
         expect((figures["tls_failed"], round(figures["tls_resumed_ratio"], 3)), (7, 0.333), "figures")
         until(lambda: "TLS handshakes failed: no common version: 1" in server.output(), "a line in the error log")
         stream.close()
