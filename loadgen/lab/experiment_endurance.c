@@ -3,6 +3,8 @@
 
 #include "common/units.h"
 
+#include "loadgen/lab/windows.h"
+
 #include <math.h>
 
 enum {
@@ -188,12 +190,13 @@ static double rate_of(const struct observed *run)
 
 static void put_runs(struct document *findings, const struct observed *runs)
 {
-    static const char *const heads[] = {"run",        "time",   "responses", "errors",
-                                        "requests/s", "growth", "RSS",       NULL};
+    static const char *const heads[] = {"run", "time",   "responses", "errors", "requests/s",
+                                        "p99", "growth", "RSS",       NULL};
 
     findings_table(findings, runs->rate > 0 ? "At a constant rate" : "As fast as possible", heads);
     for (size_t i = 0; i < RUNS; i++) {
         const struct observed *run = &runs[i];
+        struct interval rate = windows_rate(run->series), p99 = windows_p99(run->series);
         char text[UNITS_TEXT];
         size_t steps = steps_of(run);
 
@@ -203,7 +206,8 @@ static void put_runs(struct document *findings, const struct observed *runs)
                       units_format_ns(text, sizeof(text), (double)run->duration_ms * 1e6));
         document_cell(findings, "%s", lab_number(text, sizeof(text), (double)run->answered));
         document_cell(findings, "%llu", (unsigned long long)run->bad);
-        document_cell(findings, "%s", lab_number(text, sizeof(text), rate_of(run)));
+        lab_cell_interval(findings, &rate, lab_number);
+        lab_cell_interval(findings, &p99, units_format_ns);
         if (steps >= 4)
             document_cell(findings, "%+.1f%%", memory_growth(run));
         else
@@ -266,8 +270,24 @@ static void judge(struct document *findings, const struct observed *runs)
     judge_descriptors(findings, run);
 }
 
+static void explain_intervals(struct document *findings, const struct observed *run)
+{
+    struct interval rate = windows_rate(run->series), p99 = windows_p99(run->series);
+    char number[LAB_BETWEEN], time[LAB_BETWEEN], window[UNITS_TEXT];
+
+    findings_add(findings, FINDINGS_LESSON,
+                 "10 minutes: %s requests/s, and a p99 per step of %s. These are medians over %zu "
+                 "windows of the run, of %s each; ± is half the width of their 95%% confidence "
+                 "interval. It shows how steady the run was, not how much another run differs.",
+                 lab_between(number, &rate, lab_number), lab_between(time, &p99, units_format_ns),
+                 rate.count,
+                 units_format_ns(window, sizeof(window),
+                                 (double)run->duration_ms * 1e6 / (double)rate.count));
+}
+
 static void explain(struct document *findings, const struct observed *run)
 {
+    explain_intervals(findings, run);
     findings_add(
         findings, FINDINGS_LESSON,
         "RSS counts shared pages once per process, so the %zu processes use less than the sum. A "

@@ -168,25 +168,24 @@ static struct interval interval_of(const struct effects *effects, enum effect of
     return statistics_interval(values, effects->rounds);
 }
 
-static double median_of(const struct effects *effects, enum effect of)
+/* The rate after the event in percent of the rate before it: the median of the ratios of the rounds. */
+static struct interval rate_kept(const struct effects *effects)
 {
-    return interval_of(effects, of).median;
+    double values[ROUNDS_MOST];
+
+    for (uint32_t i = 0; i < effects->rounds; i++)
+        values[i] = 100 * effects->value[RATE_LOWEST][i] / effects->value[RATE_BEFORE][i];
+    return statistics_interval(values, effects->rounds);
 }
 
-/* "1.2 ms (800 us to 1.9 ms)": the worst p99 with its interval. */
-static char *write_worst(char *text, size_t size, const struct effects *effects)
+/* The ratio of the worst p99 to that without an event, whose trial is in the same round. */
+static struct interval p99_ratio(const struct effects *effects, const struct effects *quiet)
 {
-    struct interval worst = interval_of(effects, P99_WORST);
-    char median[UNITS_TEXT], low[UNITS_TEXT], high[UNITS_TEXT];
+    double values[ROUNDS_MOST];
 
-    units_format_ns(median, sizeof(median), worst.median);
-    if (isnan(worst.low) || isnan(worst.high))
-        snprintf(text, size, "%s", median);
-    else
-        snprintf(text, size, "%s (%s to %s with 95%% confidence)", median,
-                 units_format_ns(low, sizeof(low), fmax(worst.low, 0)),
-                 units_format_ns(high, sizeof(high), worst.high));
-    return text;
+    for (uint32_t i = 0; i < effects->rounds; i++)
+        values[i] = effects->value[P99_WORST][i] / quiet->value[P99_WORST][i];
+    return statistics_interval(values, effects->rounds);
 }
 
 /* ---- Rounds ---- */
@@ -249,30 +248,48 @@ static int run_rounds(struct noise *noise, struct effects *all)
 
 /* ---- Findings ---- */
 
+/* The median may be 0, so that a width in percent has no meaning. */
+static void put_range(struct document *findings, const struct interval *interval,
+                      lab_format *format)
+{
+    char text[LAB_BETWEEN];
+
+    document_cell(findings, "%s", lab_range(text, interval, format));
+}
+
+static char *format_recovery(char *buffer, size_t size, double ns)
+{
+    if (ns > 0)
+        return units_format_ns(buffer, size, ns);
+    snprintf(buffer, size, "none needed");
+    return buffer;
+}
+
 static void put_table(struct document *findings, const struct effects *all)
 {
     static const char *const heads[] = {"event",     "rate before", "lowest",   "p99 before",
                                         "worst p99", "errors",      "recovery", NULL};
+    static const struct {
+        enum effect of;
+        lab_format *format;
+        void (*put)(struct document *findings, const struct interval *interval, lab_format *format);
+    } columns[] = {{RATE_BEFORE, lab_number, lab_cell_interval},
+                   {RATE_LOWEST, lab_number, lab_cell_interval},
+                   {P99_BEFORE, units_format_ns, lab_cell_interval},
+                   {P99_WORST, units_format_ns, lab_cell_interval},
+                   {ERRORS, lab_number, put_range},
+                   {RECOVERY_NS, format_recovery, put_range}};
 
-    findings_table(findings, "Steps of 100 ms before and after the event", heads);
+    findings_table(findings, "Steps of 100 ms before and after the event: medians over the rounds",
+                   heads);
     for (size_t i = 0; i < EVENTS; i++) {
-        const struct effects *effects = &all[i];
-        char text[UNITS_TEXT];
-        double back = median_of(effects, RECOVERY_NS);
-
         document_row(findings, DOCUMENT_NORMAL);
         document_cell(findings, "%s", events[i].name);
-        document_cell(findings, "%s",
-                      lab_number(text, sizeof(text), median_of(effects, RATE_BEFORE)));
-        document_cell(findings, "%s",
-                      lab_number(text, sizeof(text), median_of(effects, RATE_LOWEST)));
-        document_cell(findings, "%s",
-                      units_format_ns(text, sizeof(text), median_of(effects, P99_BEFORE)));
-        document_cell(findings, "%s",
-                      units_format_ns(text, sizeof(text), median_of(effects, P99_WORST)));
-        document_cell(findings, "%.0f", median_of(effects, ERRORS));
-        document_cell(findings, "%s",
-                      back > 0 ? units_format_ns(text, sizeof(text), back) : "none needed");
+        for (size_t k = 0; k < ARRAY_LENGTH(columns); k++) {
+            struct interval interval = interval_of(&all[i], columns[k].of);
+
+            columns[k].put(findings, &interval, columns[k].format);
+        }
     }
 }
 
@@ -289,19 +306,43 @@ static void put_plot(struct document *findings, const struct effects *all, const
     }
 }
 
+static char *format_percent(char *buffer, size_t size, double percent)
+{
+    snprintf(buffer, size, "%.0f%%", percent);
+    return buffer;
+}
+
 /* Compares with rounds without an event, which show the noise of the machine. */
 static void explain(struct document *findings, const struct effects *all, size_t event)
 {
-    double lowest = median_of(&all[event], RATE_LOWEST) / median_of(&all[event], RATE_BEFORE);
-    double quiet = median_of(&all[NO_EVENT], RATE_LOWEST) / median_of(&all[NO_EVENT], RATE_BEFORE);
-    char one[LAB_BETWEEN], other[LAB_BETWEEN];
+    struct interval worst = interval_of(&all[event], P99_WORST);
+    struct interval ratio = p99_ratio(&all[event], &all[NO_EVENT]);
+    struct interval kept = rate_kept(&all[event]), quiet = rate_kept(&all[NO_EVENT]);
+    struct interval errors = interval_of(&all[event], ERRORS);
+    char p99[LAB_BETWEEN], rate[LAB_BETWEEN], noise[LAB_BETWEEN], failed[LAB_BETWEEN];
+    char confidence[LAB_CONFIDENCE];
 
     findings_add(findings, FINDINGS_LESSON,
-                 "%s: the p99 of the worst 100 ms is %s (without an event: %s); the rate drops to "
-                 "%.0f%% (without: %.0f%%); failed requests: %.0f.",
-                 events[event].name, write_worst(one, sizeof(one), &all[event]),
-                 write_worst(other, sizeof(other), &all[NO_EVENT]), lowest * 100, quiet * 100,
-                 median_of(&all[event], ERRORS));
+                 "%s: the p99 of the worst 100 ms is %s, %.1f times that without an event (%s); "
+                 "the rate drops to %s, without an event to %s; failed requests: %s.",
+                 events[event].name, lab_between(p99, &worst, units_format_ns), ratio.median,
+                 lab_confidence(confidence, sizeof(confidence), &ratio),
+                 lab_between(rate, &kept, format_percent),
+                 lab_between(noise, &quiet, format_percent),
+                 lab_between(failed, &errors, lab_number));
+}
+
+static void explain_intervals(struct document *findings, const struct effects *all)
+{
+    if (all[NO_EVENT].rounds < STATISTICS_INTERVAL_MIN)
+        findings_add(findings, FINDINGS_CAUTION,
+                     "Confidence intervals need at least %d rounds (--rounds).",
+                     STATISTICS_INTERVAL_MIN);
+    else
+        findings_add(findings, FINDINGS_LESSON,
+                     "The 95%% confidence intervals are over the %u rounds, each with one trial of "
+                     "every event. A value without an interval was the same in all of them.",
+                     all[NO_EVENT].rounds);
 }
 
 static void judge(struct document *findings, const struct effects *all)
@@ -335,6 +376,7 @@ int experiment_noise(struct lab *lab, struct document *findings)
     put_plot(findings, all, "99th percentile in steps of 100 ms, first round", false);
     for (size_t i = 1; i < EVENTS; i++)
         explain(findings, all, i);
+    explain_intervals(findings, all);
     judge(findings, all);
     return 0;
 }

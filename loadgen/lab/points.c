@@ -251,6 +251,45 @@ char *point_between(char *buffer, const struct point *point, enum measure measur
     return buffer;
 }
 
+static char *write_between(char *buffer, const struct interval *interval, lab_format *format,
+                           const char *end)
+{
+    char median[UNITS_TEXT], low[UNITS_TEXT], high[UNITS_TEXT];
+
+    format(median, sizeof(median), interval->median);
+    if (isnan(interval->low) || !(interval->high > interval->low))
+        snprintf(buffer, LAB_BETWEEN, "%s", median);
+    else
+        snprintf(buffer, LAB_BETWEEN, "%s (%s to %s%s)", median,
+                 format(low, sizeof(low), fmax(interval->low, 0)),
+                 format(high, sizeof(high), interval->high), end);
+    return buffer;
+}
+
+char *lab_between(char *buffer, const struct interval *interval, lab_format *format)
+{
+    return write_between(buffer, interval, format, " with 95% confidence");
+}
+
+char *lab_range(char *buffer, const struct interval *interval, lab_format *format)
+{
+    return write_between(buffer, interval, format, "");
+}
+
+void lab_cell_interval(struct document *findings, const struct interval *interval,
+                       lab_format *format)
+{
+    double width = interval_percent(interval);
+    char text[UNITS_TEXT];
+
+    if (isnan(interval->median))
+        document_cell(findings, "-");
+    else if (isnan(width))
+        document_cell(findings, "%s", format(text, sizeof(text), interval->median));
+    else
+        document_cell(findings, "%s ±%.0f%%", format(text, sizeof(text), interval->median), width);
+}
+
 char *lab_confidence(char *buffer, size_t size, const struct interval *ratio)
 {
     if (isnan(ratio->low) || isnan(ratio->high))

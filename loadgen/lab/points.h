@@ -139,6 +139,18 @@ enum { LAB_BETWEEN = 128 };
 char *point_between(char *buffer, const struct point *point, enum measure measure);
 
 /*
+ * The same of any INTERVAL; values below 0 are shown as 0. FORMAT is lab_number() or like it. Without an interval, or
+ * if it is a single value, only the median. lab_range() omits "with 95% confidence", for cells.
+ */
+typedef char *lab_format(char *buffer, size_t size, double value);
+char *lab_between(char *buffer, const struct interval *interval, lab_format *format);
+char *lab_range(char *buffer, const struct interval *interval, lab_format *format);
+
+/* Adds a cell: the median with half the width of its interval, "12,345 ±3%"; "-" without values. */
+void lab_cell_interval(struct document *findings, const struct interval *interval,
+                       lab_format *format);
+
+/*
  * The fewest and the most connections of a thread: "3 to 40"; "-" if the trials were too short to sample
  * them. BUFFER has LAB_SPREAD bytes.
  */

@@ -239,6 +239,7 @@ static void long_experiments_report_each_step(void **state)
     check_has(page, "<b>Met: </b>0 errors in ");
     check_has(page, "500 requests/s for 2.00 s");
     check_has(page, "<tr><td>last<td>");
+    check_has(page, "These are medians over ");
     check_has(page, "aria-label=\"Resident memory\"");
     check_has(page, "<tr><td>10 minutes, log off<td>");
     check_has(page, "<td>10 minutes<td>requests<td>10,000,000<td>");
@@ -248,6 +249,7 @@ static void long_experiments_report_each_step(void **state)
     page = read_page(place, "noise");
     check_page(page);
     check_has(page, "<tr><td>Killed worker<td>");
+    check_has(page, "Confidence intervals need at least 3 rounds (--rounds).");
     check_has(page, "<b>Met: </b>0 requests failed in all reloads and log rotations");
     free(page);
     check_nothing_left(place);
