@@ -6,6 +6,7 @@
 #include "control_group.h"
 #include "http_client.h"
 #include "patience.h"
+#include "scratch.h"
 #include "server.h"
 
 #include "common/macros.h"
@@ -18,6 +19,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #define MIB    (1024 * 1024ULL)
 #define LIMIT  (48 * MIB)
@@ -38,14 +40,17 @@ static void start_in(struct server *server, const struct control_group *group,
     server_start_under(server, wrapper, options);
 }
 
+/* Links of one file: the cache holds the bytes of each path. */
 static void put_files(const struct server *server)
 {
     static char bytes[FILE_BYTES];
-    char path[32];
+    char first[SCRATCH_PATH_MAX], path[SCRATCH_PATH_MAX];
 
-    for (int i = 0; i < FILES; i++) {
-        snprintf(path, sizeof(path), "/file-%d", i);
-        server_put(server, path, bytes, sizeof(bytes));
+    server_put(server, "/file-0", bytes, sizeof(bytes));
+    snprintf(first, sizeof(first), "%s/www/file-0", server_directory(server));
+    for (int i = 1; i < FILES; i++) {
+        snprintf(path, sizeof(path), "%s/www/file-%d", server_directory(server), i);
+        assert_int_equal(link(first, path), 0);
     }
 }
 
