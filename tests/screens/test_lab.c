@@ -63,11 +63,30 @@ static void assert_shows(const char *text)
         fail_msg("'%s' is not on the screen:\n%s", text, terminal_text(terminal));
 }
 
+/* The stored panels have numbers of the default time, and of real work. */
+static bool writes_panels(void)
+{
+    const char *golden = getenv("WSCONSOLE_GOLDEN");
+
+    return golden != NULL && strcmp(golden, "write") == 0;
+}
+
+/*
+ * The jobs of the servers sleep instead of computing: they occupy the threads for as long, but not the processors.
+ * A sanitizer must be loaded first, so that its jobs compute.
+ */
 static void start(int rows, int columns, const char *const *arguments)
 {
     static char temporary[SCRATCH_PATH_MAX + 16], home[SCRATCH_PATH_MAX + 16];
-    const char *const environment[] = {temporary, home, NULL};
+    const char *environment[] = {temporary, home, NULL, NULL, NULL};
 
+#ifndef TEST_SANITIZER
+    if (!writes_panels()) {
+        environment[2] =
+            "LD_LIBRARY_PATH=" SLEEPING_WORK_PATH; /* LD_PRELOAD is separated by blanks */
+        environment[3] = "LD_PRELOAD=" SLEEPING_WORK;
+    }
+#endif
     snprintf(temporary, sizeof(temporary), "TMPDIR=%s", directory);
     snprintf(home, sizeof(home), "XDG_STATE_HOME=%s", directory);
     terminal = terminal_start(rows, columns, arguments, environment);
@@ -89,14 +108,6 @@ static void find_instance(void)
                      entry->d_name + sizeof(prefix) - 1);
     closedir(list);
     assert_int_equal(scratch_count("/dev/shm", instance), 1);
-}
-
-/* The stored panels have numbers of the default time. */
-static bool writes_panels(void)
-{
-    const char *golden = getenv("WSCONSOLE_GOLDEN");
-
-    return golden != NULL && strcmp(golden, "write") == 0;
 }
 
 static void play(const char *name, int rows, int columns)
