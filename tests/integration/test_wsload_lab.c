@@ -396,7 +396,7 @@ static void check_ended_by(const struct place *place, pid_t pid, int signal, con
     check_nothing_left(place);
 }
 
-/* Start 1 reads the version, 2 is the server of baseline, 3 that of scaling. */
+/* Start 1 reads the version, 2 is the server of baseline, 3 that of cache. */
 static void stopped_lab_resumes(void **state)
 {
     static const int signals[] = {SIGINT, SIGKILL};
@@ -406,7 +406,7 @@ static void stopped_lab_resumes(void **state)
     make_path(starts, place, "starts");
     make_path(stored, place, "pages/baseline.json");
     snprintf(options, sizeof(options),
-             "--server %.300s/server --quick --duration 20ms --rounds 1 baseline scaling",
+             "--server %.300s/server --quick --duration 20ms --rounds 1 baseline cache",
              place->directory);
     for (size_t i = 0; i < 2; i++) {
         char segment[64] = "", again[SCRATCH_PATH_MAX + 512];
@@ -418,7 +418,7 @@ static void stopped_lab_resumes(void **state)
         WAIT_UNTIL(lines_of(starts) == 3 && find_segment(place, segment, sizeof(segment)));
         check_ended_by(place, pid, signals[i], segment);
         assert_int_equal(stat(stored, &before), 0);
-        make_path(again, place, "pages/scaling.json");
+        make_path(again, place, "pages/cache.json");
         assert_int_not_equal(access(again, F_OK), 0);
 
         snprintf(again, sizeof(again), "%s --resume", options);
@@ -430,9 +430,9 @@ static void stopped_lab_resumes(void **state)
         page = read_page(place, "index");
         check_page(page);
         check_has(page, "<section id=\"baseline\">");
-        check_has(page, "<section id=\"scaling\">");
+        check_has(page, "<section id=\"cache\">");
         free(page);
-        page = read_page(place, "scaling");
+        page = read_page(place, "cache");
         check_page(page);
         free(page);
         check_nothing_left(place);
