@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import time
 
 from metrics_server import (MORE, PATIENCE_S, MetricsServer, Response, expect, expect_in, has_ended, open_files, run, test,
                             until)
@@ -19,7 +20,9 @@ HASHES = {
     "sha512": "$6$rounds=1000$bKss4EGV6XhdxUmJ$e/fqQxOCwy5MSJTMsIsPI.R.VtpnkTRiNIEBhlT9flMTZJ4WdTSThnSOoBXvCVO4k1voeAEYbEnL"
               "17SKPwpqo1",
 }
-SLOW = "$2y$14$5XhDl3TiqzB1DuOGmNAa9utgSCgOKkmOk0uDr9/ZJ6fYHOgM5hPya"  # "slow word"; about a second
+SLOW = "$2y$12$dGlHri5ociE.yJno5rY7sObH7kTIAWGZ5W.Pmc1fRpx25dWlTryA6"  # "slow word"; about a quarter of a second
+SLOWER = "$2y$14$5XhDl3TiqzB1DuOGmNAa9utgSCgOKkmOk0uDr9/ZJ6fYHOgM5hPya"  # "slow word"; about a second
+REQUEST_S = 5  # how long a request may take: REQUEST_SECONDS of metrics.c
 USERS = "[metrics]\nusers = users\nlisten = 127.0.0.1:0\n[workers]\nprocesses = 1\n"
 WAITING_MAX = 8  # of verifier.h
 PROTECTED = ("/", "/page.css", "/page.js", "/events", "/metrics", "/status.json", "/none", "/healthz/", "/metrics?healthz")
@@ -156,7 +159,12 @@ def slow_passwords_delay_nobody_else(bench):
         expect(all(client.is_answered() for client in waiting), False, "all passwords verified before that")
         waiting[0].socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         waiting.pop(0).socket.close()  # resets the connection
-        answers = [client.response() for client in waiting]  # the last one after more than the 5 seconds of a request
+        for _ in range(REQUEST_S + 2):  # its clock goes on by a second each time, and passwords still wait at the end
+            os.kill(pid, signal.SIGSTOP)
+            time.sleep(1)
+            os.kill(pid, signal.SIGCONT)
+            time.sleep(0.05)
+        answers = [client.response() for client in waiting]
         refused = [answer for answer in answers if answer.status == 503]
         expect(sorted({answer.status for answer in answers}), [401, 503], "statuses")
         expect(0 < len(refused) <= 4, True, f"{len(refused)} refused")
@@ -190,7 +198,7 @@ def reload_changes_users(bench):
 
 @test
 def reload_ends_a_process_that_verifies(bench):
-    with start(bench, users={"slow": SLOW}) as server:
+    with start(bench, users={"slow": SLOWER}) as server:
         old = server.metrics_pid()
         waiting = [Client(server, "/metrics", basic("slow", f"word {i}")) for i in range(WAITING_MAX)]
         until(lambda: "passwords" in names_of_threads(old), "the thread")

@@ -34,6 +34,7 @@ func main() {
 }
 """
 
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"  # for a program that runs for a second
 JAVA = """import java.net.URI;
 import java.net.http.*;
 import java.security.cert.X509Certificate;
@@ -93,22 +94,31 @@ def put_page(bench):
     return [f"image-{i}.bin" for i in range(PAGE_FILES)]
 
 
-def fetch(bench, program, name, source, wanted, version, secure=True):
-    """
-    Runs PROGRAM on the SOURCE with WANTED, the version of HTTP that it is to use, and the URLs of all files. Compares what
-    it prints of each with VERSION, which it uses.
-    """
-    if program is None:
-        print(f"skipped: no client for {name}")
-        return
-    names = list(bench.files) + put_page(bench)
+def prepare(bench, name, source, *words):
+    """Writes the file NAME. WORDS, which may be none, compile it. Returns its path."""
     path = bench.directory / name
     path.write_text(source)
+    if words:
+        subprocess.run([*words, path], check=True, timeout=10 * PATIENCE_S, env=settings(bench))
+    return path
+
+
+def settings(bench):
+    """The environment of a client."""
+    return dict(os.environ, HOME=str(bench.directory), **GO_SETTINGS)
+
+
+def fetch(bench, program, name, wanted, version, secure=True):
+    """
+    Runs PROGRAM with WANTED, the version of HTTP that it is to use, and the URLs of all files. Compares what it prints of
+    each with VERSION, which it uses.
+    """
+    names = list(bench.files) + put_page(bench)
     with bench.start() as server:
         site = f"https://localhost:{server.port}" if secure else f"http://localhost:{server.plain_port}"
         urls = [f"{site}/{name}" for name in names]
-        done = subprocess.run([*program, str(path), wanted, *urls], capture_output=True, text=True, timeout=10 * PATIENCE_S,
-                              check=False, env=dict(os.environ, HOME=str(bench.directory), **GO_SETTINGS))
+        done = subprocess.run([*program, wanted, *urls], capture_output=True, text=True, timeout=10 * PATIENCE_S, check=False,
+                              env=settings(bench))
         lines = sorted(f"{version} 200 {(bench.site / name).stat().st_size}" for name in names)
         expect((done.stderr, sorted(done.stdout.splitlines())), ("", lines), name)
         by_http2 = 0 if version in ("HTTP/1.1", "HTTP_1_1") else len(names)
@@ -133,18 +143,25 @@ def h2spec_finds_nothing_over_tls(bench):
 @test
 def go_fetches_a_page_over_both_protocols(bench):
     program = find("go")
+    if program is None:
+        print("skipped: no Go")
+        return
+    binary = bench.directory / "fetch-go"
+    prepare(bench, "fetch.go", GO, program, "build", "-o", binary)
     for wanted, version, secure in (("2", "HTTP/2.0", True), ("1", "HTTP/1.1", True), ("1", "HTTP/1.1", False)):
-        fetch(bench, program and (program, "run"), "fetch.go", GO, wanted, version, secure)
+        fetch(bench, [binary], "Go", wanted, version, secure)
 
 
 @test
 def httpx_fetches_a_page_over_both_protocols(bench):
     found = find("python3")
-    if found is not None and subprocess.run([found, "-c", "import httpx, h2"], capture_output=True, check=False).returncode:
-        found = None
+    if found is None or subprocess.run([found, "-c", "import httpx, h2"], capture_output=True, check=False).returncode != 0:
+        print("skipped: no httpx with h2")
+        return
+    path = prepare(bench, "fetch.py", HTTPX)
     for wanted, version, secure in (("1", "HTTP/1.1", True), ("2", "HTTP/2", True), ("1", "HTTP/1.1", False),
                                     ("2", "HTTP/2", False)):
-        fetch(bench, found and (found,), "fetch.py", HTTPX, wanted, version, secure)
+        fetch(bench, [found, path], "httpx", wanted, version, secure)
 
 
 PAGE = """<!doctype html><title>page</title><body>%s<pre id="out"></pre><script>
@@ -208,5 +225,10 @@ def testssl_finds_nothing_weak(bench):
 def java_fetches_a_page_over_both_protocols(bench):
     """Without TLS it offers an upgrade to HTTP/2, which the server need not accept."""
     program = find("java")
+    if program is None:
+        print("skipped: no Java")
+        return
+    words = [program, *JAVA_OPTIONS]
+    prepare(bench, "Fetch.java", JAVA, *words, "-m", "jdk.compiler/com.sun.tools.javac.Main", "-d", bench.directory)
     for wanted, version, secure in (("2", "HTTP_2", True), ("1", "HTTP_1_1", True), ("2", "HTTP_1_1", False)):
-        fetch(bench, program and (program,), "Fetch.java", JAVA, wanted, version, secure)
+        fetch(bench, [*words, "-cp", bench.directory, "Fetch"], "Java", wanted, version, secure)
