@@ -374,7 +374,7 @@ static void write_server(const struct place *place, const char *starts, int numb
     assert_non_null(file);
     fprintf(file,
             "#!/bin/sh\necho start >> %s\n[ $(wc -l < %s) -ne %d ] || kill -STOP $PPID\n"
-            "exec %s \"$@\"\n",
+            "exec '%s' \"$@\"\n",
             starts, starts, number, WEBSERVERD_BINARY);
     assert_int_equal(fclose(file), 0);
     assert_int_equal(chmod(path, 0755), 0);
