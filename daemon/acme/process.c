@@ -153,9 +153,9 @@ bool acme_process_ended(struct acme_process *process, pid_t pid, const char *how
     if (pid != process->child.pid)
         return false;
     channel_read_all(process->child.channel); /* its last events */
+    child_count_end(&process->child, how);
     child_forget(&process->child);
     segment_store_challenge(process->segment, &(struct challenge_copy){0});
-    child_count_end(&process->child, how);
     return true;
 }
 

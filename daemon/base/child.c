@@ -124,7 +124,7 @@ void child_count_end(struct child *child, const char *how)
     uint64_t now = clock_monotonic_ns();
 
     backoff_count(&child->backoff, now - child->started_ns, now);
-    event_log(LEVEL_ERROR, "the %s %s: starting another%s", child->name, how,
+    event_log(LEVEL_ERROR, "the %s (pid %d) %s: starting another%s", child->name, child->pid, how,
               child->backoff.failures > 1 ? " after a delay: it keeps failing" : "");
 }
 

@@ -66,7 +66,7 @@ bool child_kill_silent(const struct child *child, uint64_t since_ns, uint64_t ti
 /* It has ended: closes the channel, and no process is shown. */
 void child_forget(struct child *child);
 
-/* After child_forget(): the end, which HOW describes, was not intended. Another one follows. */
+/* Its end, which HOW describes, was not intended: another one follows. Call child_forget() next. */
 void child_count_end(struct child *child, const char *how);
 
 /* Kills and reaps it, and forgets back-offs. Does nothing without a process. */

@@ -235,7 +235,7 @@ static json_t *report_logs(struct master *master, uint64_t number)
 struct command_result command_reopen_logs(const struct call *call)
 {
     char why[512];
-    uint32_t number = supervisor_reopen_logs(call->master->supervisor, why, sizeof(why));
+    uint32_t number = auxiliary_reopen_logs(&call->master->auxiliary, why, sizeof(why));
 
     if (number == 0)
         return command_reply(command_error("%s", why));

@@ -64,8 +64,8 @@ bool keys_process_start(struct keys_process *process, struct keys_setup *setup,
 
 void keys_process_ended(struct keys_process *process, const char *how)
 {
-    child_forget(&process->child);
     child_count_end(&process->child, how);
+    child_forget(&process->child);
 }
 
 /* Links */

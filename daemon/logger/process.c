@@ -194,14 +194,24 @@ void logger_process_start(struct logger_process *process, struct logger_setup *s
 
 void logger_process_ended(struct logger_process *process, const char *how, bool failed)
 {
-    child_forget(&process->child);
-    events_echo(true);
+    events_echo(true); /* no logger writes the next event */
     process->finished = process->finished || (process->stopping && !failed);
-    if (process->finished || process->restarting) {
-        process->restarting = false;
-        return;
-    }
-    child_count_end(&process->child, how);
+    if (!process->finished && !process->restarting)
+        child_count_end(&process->child, how);
+    process->restarting = false;
+    child_forget(&process->child);
+}
+
+/* A heartbeat from the future would never grow old, so it is none. */
+void logger_process_check(const struct logger_process *process, uint64_t timeout_ms,
+                          uint64_t resumed_ns, uint64_t now_ns)
+{
+    uint64_t beat =
+        atomic_load_explicit(&segment_logger(process->segment)->heartbeat_ns, memory_order_acquire);
+
+    if (beat < process->child.started_ns || beat > clock_monotonic_ns())
+        beat = process->child.started_ns;
+    child_kill_silent(&process->child, beat, timeout_ms, resumed_ns, now_ns);
 }
 
 void logger_process_restart(struct logger_process *process)

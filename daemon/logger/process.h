@@ -46,6 +46,13 @@ void logger_process_start(struct logger_process *process, struct logger_setup *s
 /* Call when the process has ended; HOW describes the end. FAILED: not with status 0. */
 void logger_process_ended(struct logger_process *process, const char *how, bool failed);
 
+/*
+ * Once a second: kills the logger if it has sent no heartbeat for TIMEOUT_MS (0: never). Time before
+ * RESUMED_NS, when this process was suspended, does not count.
+ */
+void logger_process_check(const struct logger_process *process, uint64_t timeout_ms,
+                          uint64_t resumed_ns, uint64_t now_ns);
+
 /* Passes the descriptors of the logs, opened by request NUMBER, to the logger if one runs. */
 void logger_process_send_files(struct logger_process *process, uint32_t number);
 

@@ -57,15 +57,6 @@ void certificates_init(struct certificates *certificates, struct server *server,
             .context = certificates}};
 }
 
-/* Without event_reinit(), the child would remove the master's registrations from the shared epoll instance. */
-static void after_fork(void *context)
-{
-    const struct certificates *certificates = context;
-
-    event_reinit(certificates->server->base);
-    certificates->after_fork(certificates->context);
-}
-
 static void reconcile(struct certificates *certificates)
 {
     const struct server *server = certificates->server;
@@ -74,7 +65,8 @@ static void reconcile(struct certificates *certificates)
                                .lock_fd = server->pid_file.lock_fd};
 
     if (certificates->wanted && server->config->acme_enabled)
-        acme_process_start(&certificates->process, &setup, after_fork, certificates);
+        acme_process_start(&certificates->process, &setup, certificates->after_fork,
+                           certificates->context);
     else
         acme_process_stop(&certificates->process);
 }

@@ -65,7 +65,7 @@ static int succeed(struct master *master)
     }
     pid_file_write(&master->server.pid_file);
     inheritance_report_ready(&master->inheritance);
-    supervisor_start_metrics(master->supervisor);
+    auxiliary_start_metrics(&master->auxiliary);
     certificates_start(&master->certificates);
     return 0;
 }
@@ -106,7 +106,7 @@ static int retire(struct master *master)
 {
     if (reload_is_waiting(master->reload))
         upgrade_pass_reload(master->upgrade);
-    supervisor_release_metrics(master->supervisor);
+    auxiliary_release_metrics(&master->auxiliary);
     certificates_stop(&master->certificates);
     return shutdown_retire(&master->shutdown);
 }
@@ -166,7 +166,7 @@ static void report_processes(struct master *master)
         lifecycle_report(life, EVENT_all_serve);
     if (workers_alive(workers) == 0 && !upgrade_must_end(master->upgrade))
         lifecycle_report(life, EVENT_all_gone);
-    if (supervisor_logger_has_finished(master->supervisor))
+    if (auxiliary_logger_has_finished(&master->auxiliary))
         lifecycle_report(life, EVENT_no_logger);
     if (life->state == LIFE_serving)
         upgrade_start_waiting(master->upgrade);
@@ -239,6 +239,14 @@ static void on_child_ended(void *context, pid_t pid, const char *how)
         upgrade_child_ended(master->upgrade, pid, how);
 }
 
+static void on_keys_fault(void *context, uint32_t worker, pid_t pid)
+{
+    const struct master *master = context;
+
+    supervisor_report_fault(master->supervisor, worker, pid,
+                            "sent the keys process an invalid request");
+}
+
 static void on_reload_committed(void *context, bool changed)
 {
     struct master *master = context;
@@ -288,7 +296,7 @@ static void on_second(evutil_socket_t fd, short what, void *argument)
         tls_context_report_expired(master->server.tls, (int64_t)(clock_wall_ns() / NS_PER_S));
     repeat_delayed_work(master);
     notify_alive();
-    watchdog_check(&master->watchdog, &master->server, &master->workers, master->supervisor, now);
+    watchdog_check(&master->watchdog, &master->server, &master->workers, &master->auxiliary, now);
     certificates_check(&master->certificates, master->watchdog.resumed_ns, now);
 }
 
@@ -309,7 +317,7 @@ static void on_signal(evutil_socket_t number, short what, void *argument)
         lifecycle_report(&master->life, EVENT_upgrade);
         break;
     case SIGUSR1:
-        if (supervisor_reopen_logs(master->supervisor, why, sizeof(why)) != 0)
+        if (auxiliary_reopen_logs(&master->auxiliary, why, sizeof(why)) != 0)
             event_log(LEVEL_INFO, "logs reopened, by SIGUSR1");
         else
             event_log(LEVEL_ERROR, "logs not reopened: %s", why);
@@ -344,6 +352,7 @@ static void free_parts(struct master *master, bool remove)
     inheritance_free(&master->inheritance);
     master->operations->close(master->control, remove);
     supervisor_free(master->supervisor);
+    auxiliary_free(&master->auxiliary);
     rebalance_free(master->rebalance);
     dispatch_free(master->dispatch);
     workers_free(&master->workers);
@@ -361,10 +370,17 @@ static void free_parts(struct master *master, bool remove)
     master->server.base = NULL;
 }
 
+/*
+ * The first call of each child. Without event_reinit(), freeing the event base would remove the
+ * master's registrations from the shared epoll instance.
+ */
 static void after_fork(void *context)
 {
+    struct master *master = context;
+
+    event_reinit(master->server.base);
     daemonize_release();
-    free_parts(context, false);
+    free_parts(master, false);
 }
 
 /*
@@ -455,15 +471,18 @@ static int make_supervisor(struct master *master)
                                                    .child_ended = on_child_ended,
                                                    .after_fork = after_fork,
                                                    .context = master};
+    const struct auxiliary_callbacks of_auxiliary = {
+        .after_fork = after_fork, .keys_fault = on_keys_fault, .context = master};
 
     if (workers_init(&master->workers, &master->server) != 0)
         return -1;
     master->dispatch = dispatch_new(&master->server, &master->workers);
     master->rebalance = rebalance_new(&master->server, &master->workers, on_change, master);
-    if (master->dispatch == NULL || master->rebalance == NULL)
+    if (master->dispatch == NULL || master->rebalance == NULL ||
+        auxiliary_init(&master->auxiliary, &master->server, &master->workers, &of_auxiliary) != 0)
         return -1;
     master->supervisor = supervisor_new(&master->server, &master->workers, master->dispatch,
-                                        master->rebalance, &callbacks);
+                                        master->rebalance, &master->auxiliary, &callbacks);
     return master->supervisor != NULL ? 0 : -1;
 }
 
@@ -472,6 +491,7 @@ static int make_reload(struct master *master)
     const struct reload_setup setup = {.server = &master->server,
                                        .workers = &master->workers,
                                        .supervisor = master->supervisor,
+                                       .auxiliary = &master->auxiliary,
                                        .dispatch = master->dispatch,
                                        .life = &master->life,
                                        .options = master->options,
@@ -497,6 +517,7 @@ static int make_parts(struct master *master)
     master->shutdown = (struct shutdown){.server = server,
                                          .workers = &master->workers,
                                          .supervisor = master->supervisor,
+                                         .auxiliary = &master->auxiliary,
                                          .dispatch = master->dispatch,
                                          .life = &master->life};
     master->upgrade =
@@ -572,7 +593,7 @@ static int start(struct master *master)
     warn_of_sandbox(server->config);
     supervisor_reconcile(master->supervisor);
     if (!master->inheritance.pending) {
-        supervisor_start_metrics(master->supervisor);
+        auxiliary_start_metrics(&master->auxiliary);
         certificates_start(&master->certificates);
     }
     return 0;

@@ -56,6 +56,7 @@ struct master {
     struct server server;
     struct workers workers;
     struct supervisor *supervisor;
+    struct auxiliary auxiliary;
     struct dispatch *dispatch;
     struct rebalance *rebalance;
     struct lifecycle life;

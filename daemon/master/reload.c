@@ -344,7 +344,7 @@ static void take_over_logs(struct reload *reload, const struct config *previous)
 
     if (logs_differ(previous, server->config) ||
         !log_targets_equal(&server->logs.targets, &reload->logs.targets)) {
-        supervisor_replace_logs(reload->setup.supervisor, &reload->logs);
+        auxiliary_replace_logs(reload->setup.auxiliary, &reload->logs);
         reload->logs = LOG_FILES_NONE;
         return;
     }
@@ -380,7 +380,7 @@ int reload_commit(struct reload *reload)
     server_publish_config(server);
     if (metrics_sockets_replace(&server->metrics, &reload->metrics) ||
         metrics_settings_differ(previous, server->config))
-        supervisor_renew_metrics(setup->supervisor);
+        auxiliary_renew_metrics(setup->auxiliary);
     take_over_logs(reload, previous);
     free_config(previous, server->config);
     tls_context_free(reload->previous_tls);

@@ -23,6 +23,7 @@ struct reload_setup {
     struct server *server;
     const struct workers *workers;
     struct supervisor *supervisor;
+    struct auxiliary *auxiliary;
     struct dispatch *dispatch;
     struct lifecycle *life;
     const struct options *options; /* the command line, which names the configuration */

@@ -82,23 +82,23 @@ int shutdown_flush(const struct shutdown *shutdown)
     uint32_t wait_ms = shutdown->forced ? 0 : shutdown->server->config->workers_drain_timeout;
 
     event_log(LEVEL_INFO, "stopped");
-    supervisor_release_metrics(shutdown->supervisor);
-    supervisor_stop_logger(shutdown->supervisor, wait_ms);
+    auxiliary_release_metrics(shutdown->auxiliary);
+    auxiliary_stop_logger(shutdown->auxiliary, wait_ms);
     lifecycle_set_deadline(shutdown->life, (uint64_t)wait_ms + LOGGER_GRACE_MS);
     return 0;
 }
 
 int shutdown_hasten_logger(const struct shutdown *shutdown)
 {
-    supervisor_stop_logger(shutdown->supervisor, 0);
+    auxiliary_stop_logger(shutdown->auxiliary, 0);
     lifecycle_set_deadline(shutdown->life, LOGGER_GRACE_MS);
     return 0;
 }
 
 int shutdown_kill_logger(const struct shutdown *shutdown)
 {
-    supervisor_give_up_logger(shutdown->supervisor);
-    if (supervisor_logger_has_finished(shutdown->supervisor))
+    auxiliary_give_up_logger(shutdown->auxiliary);
+    if (auxiliary_logger_has_finished(shutdown->auxiliary))
         lifecycle_report(shutdown->life, EVENT_no_logger);
     return 0;
 }
@@ -106,13 +106,13 @@ int shutdown_kill_logger(const struct shutdown *shutdown)
 /* The logger has reported it, too, unless it was killed; but the error log may be as full. */
 int shutdown_end(struct shutdown *shutdown)
 {
-    uint64_t lost = supervisor_unwritten_lines(shutdown->supervisor);
+    uint64_t lost = auxiliary_unwritten_lines(shutdown->auxiliary);
 
     shutdown->lost_lines = lost > 0;
     if (lost > 0)
         event_log(LEVEL_ERROR, "stopped without %" PRIu64 " %s of the access log", lost,
                   units_plural(lost, "line", "lines"));
-    supervisor_end_metrics(shutdown->supervisor);
+    auxiliary_end_metrics(shutdown->auxiliary);
     event_base_loopbreak(shutdown->server->base);
     return 0;
 }

@@ -14,6 +14,7 @@ struct shutdown {
     struct server *server;
     const struct workers *workers;
     struct supervisor *supervisor;
+    struct auxiliary *auxiliary;
     struct dispatch *dispatch;
     struct lifecycle *life;
     bool forced;     /* by a second stop: wait for nothing */

@@ -5,12 +5,8 @@
 #include "common/units.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
-#include "daemon/keys/process.h"
-#include "daemon/logger/process.h"
 #include "daemon/master/capacity.h"
 #include "daemon/master/worker_lifecycle.h"
-#include "daemon/metrics/process.h"
-#include "daemon/tls/context.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -25,6 +21,7 @@ struct supervisor {
     struct workers *workers;
     struct dispatch *dispatch;
     struct rebalance *rebalance;
+    struct auxiliary *auxiliary;
     struct supervisor_callbacks callbacks;
     struct worker_callbacks worker_callbacks;
     uint32_t generations; /* number of the newest generation */
@@ -32,11 +29,7 @@ struct supervisor {
     struct listener_assign assign;
     struct backoff backoff; /* of starting workers */
     struct event *retry;    /* reconciles when a back-off is over */
-    struct logger_process logger;
-    struct keys_process keys;
-    struct metrics_process metrics;
-    bool metrics_wanted;
-    bool stopping; /* workers are no longer started */
+    bool stopping;          /* workers are no longer started */
 };
 
 /* The actions of worker_lifecycle.def. Each returns 0, or -1: it failed, and the state remains. */
@@ -252,14 +245,14 @@ static void on_report(void *owner, int kind, const void *data, size_t length, in
 }
 
 /* A report of the keys process, which may be late: the worker of that process may have ended. */
-static void on_keys_fault(void *context, uint32_t slot, pid_t pid)
+void supervisor_report_fault(struct supervisor *supervisor, uint32_t slot, pid_t pid,
+                             const char *what)
 {
-    const struct supervisor *supervisor = context;
     struct worker_process *worker =
         slot < supervisor->workers->count ? &supervisor->workers->worker[slot] : NULL;
 
     if (worker != NULL && worker->pid == pid)
-        on_fault(worker, "sent the keys process an invalid request");
+        on_fault(worker, what);
 }
 
 static void on_connection(void *owner, int kind, const void *data, size_t length, int fd)
@@ -288,15 +281,10 @@ static void on_drained(void *owner)
     dispatch_resume(supervisor->dispatch);
 }
 
-/*
- * The first call of each child. Without event_reinit(), freeing the event base would remove the
- * master's registrations from the shared epoll instance.
- */
 static void after_fork(void *context)
 {
-    struct supervisor *supervisor = context;
+    const struct supervisor *supervisor = context;
 
-    event_reinit(supervisor->server->base);
     supervisor->callbacks.after_fork(supervisor->callbacks.context);
 }
 
@@ -415,92 +403,21 @@ static void reconcile_workers(struct supervisor *supervisor)
 /* Reconciles again when the earliest of the back-offs ends. */
 static void schedule_retry(struct supervisor *supervisor)
 {
-    const struct child *children[] = {&supervisor->logger.child, &supervisor->keys.child,
-                                      &supervisor->metrics.child};
-    uint64_t now = clock_monotonic_ns(), when = UINT64_MAX;
+    uint64_t now = clock_monotonic_ns(), when = auxiliary_retry_ns(supervisor->auxiliary, now);
 
-    if (some_missing(supervisor) && !backoff_over(&supervisor->backoff, now))
+    if (some_missing(supervisor) && !backoff_over(&supervisor->backoff, now) &&
+        supervisor->backoff.not_before_ns < when)
         when = supervisor->backoff.not_before_ns;
-    for (size_t i = 0; i < ARRAY_LENGTH(children); i++) {
-        uint64_t retry = child_retry_ns(children[i], now);
-
-        when = retry < when ? retry : when;
-    }
     if (when != UINT64_MAX)
         loop_start_timer(supervisor->retry, (when - now) / NS_PER_MS + 1);
 }
 
-static void start_logger(struct supervisor *supervisor)
-{
-    struct server *server = supervisor->server;
-    struct logger_setup setup = {.config = server->logs.config,
-                                 .segment = &server->segment,
-                                 .doorbell = server->doorbell,
-                                 .lock_fd = server->pid_file.lock_fd};
-
-    logger_process_start(&supervisor->logger, &setup, after_fork, supervisor);
-}
-
-/* While a worker lives that has no keys of its own, or one is to start. */
-static bool wants_keys(const struct supervisor *supervisor)
-{
-    const struct workers *workers = supervisor->workers;
-
-    if (!supervisor->stopping && tls_context_is_remote(supervisor->server->tls))
-        return true;
-    for (uint32_t i = 0; i < workers->count; i++)
-        if (tls_context_is_remote(workers->worker[i].tls))
-            return true;
-    return false;
-}
-
-static void reconcile_keys(struct supervisor *supervisor)
-{
-    struct server *server = supervisor->server;
-    struct keys_setup setup = {
-        .config = server->config, .segment = &server->segment, .lock_fd = server->pid_file.lock_fd};
-
-    if (!wants_keys(supervisor))
-        child_stop(&supervisor->keys.child);
-    else if (keys_process_start(&supervisor->keys, &setup, after_fork, supervisor))
-        for (uint32_t i = 0; i < supervisor->workers->count; i++)
-            supervisor->workers->worker[i].keys_links = 0;
-}
-
-static void reconcile_metrics(struct supervisor *supervisor)
-{
-    const struct server *server = supervisor->server;
-    struct metrics_setup setup = {.config = server->config,
-                                  .segment = &supervisor->server->segment,
-                                  .listen_fd = server->metrics.fd,
-                                  .listen_count = server->metrics.count,
-                                  .lock_fd = server->pid_file.lock_fd};
-
-    if (supervisor->metrics_wanted && server->metrics.count > 0)
-        metrics_process_start(&supervisor->metrics, &setup, after_fork, supervisor);
-    else
-        metrics_process_release(&supervisor->metrics);
-}
-
-/* What fails is tried again once a second. */
-static void send_links(const struct supervisor *supervisor)
-{
-    for (uint32_t i = 0; i < supervisor->workers->count; i++)
-        if (supervisor->workers->worker[i].state != WORKER_NONE &&
-            worker_process_send_links(&supervisor->workers->worker[i], &supervisor->keys) != 0 &&
-            errno != EPIPE)
-            event_log(LEVEL_ERROR, "cannot link worker slot %u with the keys process: %s", i,
-                      strerror(errno));
-}
-
 void supervisor_reconcile(struct supervisor *supervisor)
 {
-    start_logger(supervisor);
-    reconcile_keys(supervisor);
-    reconcile_metrics(supervisor);
+    auxiliary_reconcile(supervisor->auxiliary, supervisor->stopping);
     if (!supervisor->stopping)
         reconcile_workers(supervisor);
-    send_links(supervisor);
+    auxiliary_send_links(supervisor->auxiliary);
     schedule_retry(supervisor);
 }
 
@@ -583,98 +500,6 @@ void supervisor_retire_workers(struct supervisor *supervisor)
     end_workers(supervisor, WORKER_EVENT_retire);
 }
 
-void supervisor_stop_logger(struct supervisor *supervisor, uint32_t wait_ms)
-{
-    /* No delay any more, as lines may be left. */
-    supervisor->logger.child.backoff = (struct backoff){0};
-    logger_process_stop(&supervisor->logger, wait_ms);
-    start_logger(supervisor);
-}
-
-void supervisor_give_up_logger(struct supervisor *supervisor)
-{
-    logger_process_give_up(&supervisor->logger);
-}
-
-bool supervisor_logger_has_finished(const struct supervisor *supervisor)
-{
-    return supervisor->logger.finished && supervisor->logger.child.pid == 0;
-}
-
-uint64_t supervisor_unwritten_lines(const struct supervisor *supervisor)
-{
-    return logger_process_unwritten(&supervisor->logger);
-}
-
-uint32_t supervisor_reopen_logs(struct supervisor *supervisor, char *why, size_t size)
-{
-    struct segment_master *block = segment_master(&supervisor->server->segment);
-    uint32_t number = supervisor->logger.number + 1;
-
-    if (log_files_reopen(&supervisor->server->logs, why, size) != 0)
-        return 0;
-    atomic_store_explicit(&block->logs_wanted, number, memory_order_relaxed);
-    logger_process_send_files(&supervisor->logger, number);
-    return number;
-}
-
-void supervisor_replace_logs(struct supervisor *supervisor, const struct log_files *logs)
-{
-    salvage_renumber(&supervisor->server->salvage, &supervisor->server->logs.targets,
-                     &logs->targets);
-    log_files_close(&supervisor->server->logs);
-    supervisor->server->logs = *logs;
-    logger_process_restart(&supervisor->logger);
-}
-
-void supervisor_check_keys(struct supervisor *supervisor, uint64_t resumed_ns, uint64_t now_ns)
-{
-    keys_process_check(&supervisor->keys, supervisor->server->config->workers_heartbeat_timeout,
-                       resumed_ns, now_ns);
-}
-
-void supervisor_start_metrics(struct supervisor *supervisor)
-{
-    supervisor->metrics_wanted = true;
-    reconcile_metrics(supervisor);
-}
-
-void supervisor_renew_metrics(struct supervisor *supervisor)
-{
-    metrics_process_release(&supervisor->metrics);
-    reconcile_metrics(supervisor);
-}
-
-void supervisor_release_metrics(struct supervisor *supervisor)
-{
-    supervisor->metrics_wanted = false;
-    metrics_process_release(&supervisor->metrics);
-    metrics_sockets_close(&supervisor->server->metrics);
-}
-
-void supervisor_end_metrics(struct supervisor *supervisor)
-{
-    supervisor_release_metrics(supervisor);
-    metrics_process_kill(&supervisor->metrics);
-}
-
-void supervisor_check_metrics(struct supervisor *supervisor, uint64_t resumed_ns, uint64_t now_ns)
-{
-    metrics_process_check(&supervisor->metrics,
-                          supervisor->server->config->workers_heartbeat_timeout, resumed_ns,
-                          now_ns);
-}
-
-pid_t supervisor_logger_pid(const struct supervisor *supervisor)
-{
-    return supervisor->logger.child.pid;
-}
-
-uint64_t supervisor_logger_started_ns(const struct supervisor *supervisor)
-{
-    return supervisor->logger.child.started_ns;
-}
-
 /* Reaping */
 
 static void describe_end(char *text, size_t size, int status)
@@ -742,13 +567,9 @@ void supervisor_reap(struct supervisor *supervisor)
         char how[96];
 
         describe_end(how, sizeof(how), status);
-        if (pid == supervisor->logger.child.pid)
-            logger_process_ended(&supervisor->logger, how, status != 0);
-        else if (pid == supervisor->keys.child.pid)
-            keys_process_ended(&supervisor->keys, how);
-        else if (metrics_process_ended(&supervisor->metrics, pid, how))
+        if (auxiliary_ended(supervisor->auxiliary, pid, status, how))
             continue;
-        else if (worker != NULL)
+        if (worker != NULL)
             reap_worker(supervisor, worker, status, how);
         else
             supervisor->callbacks.child_ended(supervisor->callbacks.context, pid, how);
@@ -765,6 +586,7 @@ static void on_retry(evutil_socket_t fd, short what, void *argument)
 
 struct supervisor *supervisor_new(struct server *server, struct workers *workers,
                                   struct dispatch *dispatch, struct rebalance *rebalance,
+                                  struct auxiliary *auxiliary,
                                   const struct supervisor_callbacks *callbacks)
 {
     struct supervisor *supervisor = calloc(1, sizeof(*supervisor));
@@ -775,6 +597,7 @@ struct supervisor *supervisor_new(struct server *server, struct workers *workers
     supervisor->workers = workers;
     supervisor->dispatch = dispatch;
     supervisor->rebalance = rebalance;
+    supervisor->auxiliary = auxiliary;
     supervisor->callbacks = *callbacks;
     supervisor->worker_callbacks = (struct worker_callbacks){.report = on_report,
                                                              .connection = on_connection,
@@ -783,21 +606,8 @@ struct supervisor *supervisor_new(struct server *server, struct workers *workers
                                                              .after_fork = after_fork,
                                                              .context = supervisor};
     supervisor->generations = workers->generation;
-    supervisor->keys = (struct keys_process){
-        .child = {.name = "keys process", .shown_pid = &segment_master(&server->segment)->keys_pid},
-        .base = server->base,
-        .segment = &server->segment,
-        .fault = on_keys_fault,
-        .context = supervisor};
-    supervisor->metrics = (struct metrics_process){
-        .child = {.name = "metrics process",
-                  .shown_pid = &segment_shared_header(&server->segment)->metrics_pid},
-        .fd = -1,
-        .segment = &server->segment};
     supervisor->retry = event_new(server->base, -1, 0, on_retry, supervisor);
-    if (supervisor->retry == NULL ||
-        logger_process_init(&supervisor->logger, server->base, &server->segment, &server->logs,
-                            &server->salvage) != 0) {
+    if (supervisor->retry == NULL) {
         supervisor_free(supervisor);
         return NULL;
     }
@@ -810,9 +620,6 @@ void supervisor_free(struct supervisor *supervisor)
 {
     if (supervisor == NULL)
         return;
-    logger_process_free(&supervisor->logger);
-    child_free(&supervisor->keys.child);
-    metrics_process_free(&supervisor->metrics);
     loop_free_event(supervisor->retry);
     listener_assign_free(&supervisor->assign);
     free(supervisor);

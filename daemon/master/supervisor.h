@@ -1,11 +1,12 @@
 /*
- * Starts, replaces and stops the worker processes, the logger, the keys process and the metrics process, so that the actual workers
- * (workers.h) match the configuration in force and its generation. supervisor.c has a table with
- * the action for each state of a worker and each event. The master's loop.
+ * Starts, replaces and stops the worker processes, so that the actual workers (workers.h) match the
+ * configuration in force and its generation. supervisor.c has a table with the action for each state
+ * of a worker and each event. The master's loop.
  */
 #ifndef DAEMON_SUPERVISOR_H
 #define DAEMON_SUPERVISOR_H
 
+#include "daemon/master/auxiliary.h"
 #include "daemon/master/dispatch.h"
 #include "daemon/master/rebalance.h"
 #include "daemon/master/workers.h"
@@ -16,7 +17,7 @@ struct supervisor;
 
 /* Callbacks of the supervisor. CONTEXT is the master's own. */
 struct supervisor_callbacks {
-    /* A worker, the logger or the keys process has started, changed or ended. */
+    /* A process has started, changed or ended. */
     void (*changed)(void *context);
     /* WORKER has died; HOW describes it. Its part of the segment is not cleared yet. */
     void (*died)(void *context, const struct worker_process *worker, const char *how);
@@ -32,12 +33,13 @@ struct supervisor_callbacks {
 };
 
 /*
- * DISPATCH receives the connections that workers return, and is called when a worker can take
- * connections again. REBALANCE selects the worker for those that it has ordered. All are borrowed.
- * NULL: out of memory.
+ * AUXILIARY is reconciled with the workers. DISPATCH receives the connections that workers return,
+ * and is called when a worker can take connections again. REBALANCE selects the worker for those that
+ * it has ordered. All are borrowed. NULL: out of memory.
  */
 struct supervisor *supervisor_new(struct server *server, struct workers *workers,
                                   struct dispatch *dispatch, struct rebalance *rebalance,
+                                  struct auxiliary *auxiliary,
                                   const struct supervisor_callbacks *callbacks);
 
 /* Frees; the processes keep running. */
@@ -84,43 +86,10 @@ void supervisor_finish_workers(struct supervisor *supervisor);
 void supervisor_retire_workers(struct supervisor *supervisor);
 
 /*
- * Makes the logger write all remaining lines and exit for good; for at most WAIT_MS it waits for a log
- * that takes none. A logger that dies meanwhile is replaced until it is given up.
+ * WORKER, a slot, with process PID, did WHAT against the protocol: it is killed, unless that process
+ * has ended.
  */
-void supervisor_stop_logger(struct supervisor *supervisor, uint32_t wait_ms);
-void supervisor_give_up_logger(struct supervisor *supervisor);
-bool supervisor_logger_has_finished(const struct supervisor *supervisor);
-
-/* Number of lines of the access log that are not written. While no logger runs. */
-uint64_t supervisor_unwritten_lines(const struct supervisor *supervisor);
-
-/*
- * Opens the logs again. Returns the value of segment_logger's logs_done when the logger uses them;
- * or 0 with WHY, and the old ones stay in use.
- */
-uint32_t supervisor_reopen_logs(struct supervisor *supervisor, char *why, size_t size);
-
-/* Replaces the logger by one that uses LOGS, opened for another configuration. */
-void supervisor_replace_logs(struct supervisor *supervisor, const struct log_files *logs);
-
-/* Once a second: kills the keys process if it hangs. Times as in struct watchdog. */
-void supervisor_check_keys(struct supervisor *supervisor, uint64_t resumed_ns, uint64_t now_ns);
-
-/*
- * The metrics process runs from supervisor_start_metrics() on until supervisor_release_metrics(),
- * which also closes its listen sockets, so that no connection waits in a queue that nobody accepts
- * from. supervisor_renew_metrics(): the listen sockets have changed. supervisor_end_metrics(): the
- * last step of a stop.
- */
-void supervisor_start_metrics(struct supervisor *supervisor);
-void supervisor_renew_metrics(struct supervisor *supervisor);
-void supervisor_release_metrics(struct supervisor *supervisor);
-void supervisor_end_metrics(struct supervisor *supervisor);
-
-/* Once a second: kills the metrics process if it hangs. Times as in struct watchdog. */
-void supervisor_check_metrics(struct supervisor *supervisor, uint64_t resumed_ns, uint64_t now_ns);
-
-pid_t supervisor_logger_pid(const struct supervisor *supervisor);           /* 0: none */
-uint64_t supervisor_logger_started_ns(const struct supervisor *supervisor); /* monotonic clock */
+void supervisor_report_fault(struct supervisor *supervisor, uint32_t slot, pid_t pid,
+                             const char *what);
 
 #endif

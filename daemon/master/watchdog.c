@@ -3,8 +3,6 @@
 #include "common/clock.h"
 #include "daemon/base/events.h"
 
-#include <signal.h>
-
 enum { LATE_S = 5 };
 
 static uint64_t later(uint64_t one_ns, uint64_t other_ns)
@@ -67,25 +65,8 @@ static void check_worker(const struct server *server, struct worker_process *wor
         kill_worker(worker, "has been leaving", leaving);
 }
 
-static void check_logger(const struct server *server, const struct supervisor *supervisor,
-                         uint64_t since_ns, uint64_t now_ns)
-{
-    const struct segment_logger *block = segment_logger(&server->segment);
-    uint64_t beat = last_beat(&block->heartbeat_ns);
-    uint64_t silent =
-        age_s(now_ns, later(beat, since_ns), supervisor_logger_started_ns(supervisor));
-    pid_t pid = supervisor_logger_pid(supervisor);
-
-    if (pid <= 0 || server->config->workers_heartbeat_timeout == 0 ||
-        silent * 1000 <= server->config->workers_heartbeat_timeout)
-        return;
-    event_log(LEVEL_ERROR, "the logger (pid %d) has had no heartbeat for %lu s: killing it", pid,
-              (unsigned long)silent);
-    kill(pid, SIGKILL);
-}
-
 void watchdog_check(struct watchdog *watchdog, const struct server *server, struct workers *workers,
-                    struct supervisor *supervisor, uint64_t now_ns)
+                    struct auxiliary *auxiliary, uint64_t now_ns)
 {
     if (age_s(now_ns, watchdog->checked_ns, 0) > LATE_S)
         watchdog->resumed_ns = now_ns;
@@ -93,7 +74,5 @@ void watchdog_check(struct watchdog *watchdog, const struct server *server, stru
     for (uint32_t i = 0; i < workers->count; i++)
         if (workers->worker[i].pid > 0 && workers->worker[i].killed_for == NULL)
             check_worker(server, &workers->worker[i], watchdog->resumed_ns, now_ns);
-    check_logger(server, supervisor, watchdog->resumed_ns, now_ns);
-    supervisor_check_keys(supervisor, watchdog->resumed_ns, now_ns);
-    supervisor_check_metrics(supervisor, watchdog->resumed_ns, now_ns);
+    auxiliary_check(auxiliary, watchdog->resumed_ns, now_ns);
 }

@@ -1,12 +1,13 @@
 /*
  * Kills hung processes, so that the supervisor replaces them: a worker without heartbeat (its main
  * thread stores one per second while all its serving threads run their loops), a worker that does
- * not exit after it was drained, a logger without heartbeat, a keys process that does not answer. The master's loop, once a second.
+ * not exit after it was drained, and other processes that give no sign of life. The master's loop,
+ * once a second.
  */
 #ifndef DAEMON_WATCHDOG_H
 #define DAEMON_WATCHDOG_H
 
-#include "daemon/master/supervisor.h"
+#include "daemon/master/auxiliary.h"
 
 /* A leaving worker has so much more time than workers.drain_timeout. */
 enum { WATCHDOG_LEAVE_GRACE_MS = 5000 };
@@ -19,6 +20,6 @@ struct watchdog {
 };
 
 void watchdog_check(struct watchdog *watchdog, const struct server *server, struct workers *workers,
-                    struct supervisor *supervisor, uint64_t now_ns);
+                    struct auxiliary *auxiliary, uint64_t now_ns);
 
 #endif

@@ -113,7 +113,7 @@ bool metrics_process_ended(struct metrics_process *process, pid_t pid, const cha
     if (pid != process->child.pid)
         return false;
     metrics_process_free(process);
-    child_forget(&process->child);
     child_count_end(&process->child, how);
+    child_forget(&process->child);
     return true;
 }

@@ -157,12 +157,15 @@ static void worker_that_does_not_exit_is_killed(void **state)
 static void master_prints_the_death_of_the_logger(void **state)
 {
     struct server *server = *state;
-    char option[512];
+    char option[512], death[64];
+    pid_t logger;
 
     snprintf(option, sizeof(option), "log.error=%s/error.log", server_directory(server));
     server_start(server, option, NULL);
-    server_signal(server_logger(server), SIGKILL);
-    WAIT_UNTIL(has_printed(server, "the logger was killed by signal 9"));
+    logger = server_logger(server);
+    server_signal(logger, SIGKILL);
+    snprintf(death, sizeof(death), "the logger (pid %d) was killed by signal 9", (int)logger);
+    WAIT_UNTIL(has_printed(server, death));
     assert_false(has_printed(server, "serves with")); /* that is no error */
     server_stop(server);
 }

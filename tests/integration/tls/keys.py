@@ -191,7 +191,7 @@ def keys_process_killed_under_load_loses_only_handshakes_under_way(bench):
             for thread in threads:
                 thread.join()
         expect(failures, [], "handshakes that failed without a kill")
-        until(lambda: "the keys process was killed by signal 9" in server.output(), "the error log")
+        until(lambda: re.search(r"the keys process \(pid \d+\) was killed by signal 9", server.output()), "the error log")
 
 
 @test

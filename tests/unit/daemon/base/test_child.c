@@ -132,9 +132,9 @@ static void early_end_delays_the_next_start(void **state)
 
     assert_int_equal(start(fixture), 0);
     wait_for_end(child->pid);
-    child_forget(child);
     child->started_ns = clock_monotonic_ns(); /* however long the start took */
     child_count_end(child, "exited with status 3");
+    child_forget(child);
     retry = child_retry_ns(child, child->started_ns);
     assert_true(retry >= child->started_ns + BACKOFF_FIRST_NS && retry != UINT64_MAX);
     assert_false(child_is_due(child, retry - 1));
@@ -149,9 +149,9 @@ static void late_end_delays_nothing(void **state)
 
     assert_int_equal(start(fixture), 0);
     wait_for_end(child->pid);
-    child_forget(child);
     child->started_ns -= BACKOFF_STEADY_NS;
     child_count_end(child, "was killed by signal 9");
+    child_forget(child);
     assert_true(child_is_due(child, child->started_ns));
     assert_int_equal(child_retry_ns(child, child->started_ns), UINT64_MAX);
 }
