@@ -46,6 +46,7 @@ from reader import METRICS, Segment, THREADS, THREAD_SLOTS, WORKER_SLOTS  # noqa
 
 FILES = 16
 CLIENTS = 8
+PACE_S = 0.01  # between two requests of a client
 WORKERS = 3
 LONG_S = 40  # length of a session of a long run
 TRAITOR_SLOT = 0
@@ -311,7 +312,7 @@ class Client(threading.Thread):
             for _ in range(self.numbers.choice([1, 10, 100])):
                 if self.end.is_set() or worker is None:
                     return
-                time.sleep(0.002)
+                time.sleep(PACE_S)
                 if worker[0] == TRAITOR_SLOT:
                     worker = self.who(connection)
                 else:
