@@ -1,12 +1,16 @@
 #include "loadgen/report/csv.h"
 
 #include "common/clock.h"
+#include "common/escape.h"
 #include "common/macros.h"
 
 #include "loadgen/report/latencies.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
+
+enum { NAME_TEXT = 1024 };
 
 /* The percentiles that the series has for each second; others are known only for the whole run. */
 static bool is_per_second(double percent)
@@ -19,10 +23,10 @@ static double microseconds(uint64_t ns)
     return (double)ns / NS_PER_US;
 }
 
-static void put_names(FILE *out, const struct plan *plan)
+static void put_names(FILE *out, const struct result *result)
 {
     size_t count;
-    const double *percents = report_percentiles(plan, &count);
+    const double *percents = report_percentiles(result->plan, &count);
     char name[REPORT_PERCENTILE_NAME];
 
     fputs("row,begin_s,end_s,begun,answered,bad,bytes,requests_per_second,mean_us,p50_us,p90_us,"
@@ -31,7 +35,7 @@ static void put_names(FILE *out, const struct plan *plan)
     for (size_t i = 0; i < count; i++)
         if (!is_per_second(percents[i]))
             fprintf(out, ",%s_us", report_percentile_name(name, percents[i]));
-    fputc('\n', out);
+    fputs(result->scenarios != NULL ? ",scenario,step\n" : "\n", out);
 }
 
 /* Empty if unknown. */
@@ -42,16 +46,22 @@ static void put_time(FILE *out, bool known, uint64_t ns)
         fprintf(out, "%.3f", microseconds(ns));
 }
 
-/* Leaves the columns of the percentiles of the whole run empty. */
-static void put_blanks(FILE *out, const struct plan *plan)
+/* Ends a row that has no scenario. */
+static void end_row(FILE *out, const struct result *result)
+{
+    fputs(result->scenarios != NULL ? ",,\n" : "\n", out);
+}
+
+/* Leaves the columns of the percentiles of the whole run empty, and ends the row. */
+static void put_blanks(FILE *out, const struct result *result)
 {
     size_t count;
-    const double *percents = report_percentiles(plan, &count);
+    const double *percents = report_percentiles(result->plan, &count);
 
     for (size_t i = 0; i < count; i++)
         if (!is_per_second(percents[i]))
             fputc(',', out);
-    fputc('\n', out);
+    end_row(out, result);
 }
 
 static void put_entry(FILE *out, const char *row, const struct series_entry *entry, double rate)
@@ -83,24 +93,92 @@ static void put_seconds(FILE *out, const struct result *result)
         const struct series_entry *entry = &result->series->entry[i];
 
         put_entry(out, entry->warmup ? "warmup" : "second", entry, entry_rate(entry));
-        put_blanks(out, result->plan);
+        put_blanks(out, result);
     }
+}
+
+static void put_percentile(FILE *out, const struct histogram *times, double percent)
+{
+    put_time(out, measure_percentile_is_known(percent, histogram_count(times)),
+             histogram_percentile(times, percent));
+}
+
+/* The percentiles that seconds do not have. */
+static void put_percentiles(FILE *out, const struct plan *plan, const struct histogram *times)
+{
+    size_t count;
+    const double *percents = report_percentiles(plan, &count);
+
+    for (size_t i = 0; i < count; i++)
+        if (!is_per_second(percents[i]))
+            put_percentile(out, times, percents[i]);
 }
 
 static void put_total(FILE *out, const struct result *result)
 {
     const struct series_entry entry = result_total(result);
-    const struct histogram *times = &result->tally.latency;
-    size_t count;
-    const double *percents = report_percentiles(result->plan, &count);
 
     put_entry(out, "total", &entry, result_rate(result));
-    for (size_t i = 0; i < count; i++)
-        if (!is_per_second(percents[i]))
-            put_time(out, measure_percentile_is_known(percents[i], histogram_count(times)),
-                     histogram_percentile(times, percents[i]));
+    put_percentiles(out, result->plan, &result->tally.latency);
+    end_row(out, result);
+}
+
+/* ---- Scenarios ---- */
+
+/* NAME in quotes, which are doubled inside (RFC 4180). */
+static void put_name(FILE *out, const char *name)
+{
+    char text[NAME_TEXT];
+
+    escape_text(text, sizeof(text), name, strlen(name));
+    fputs(",\"", out);
+    for (const char *at = text; *at != '\0'; at++) {
+        if (*at == '"')
+            fputc('"', out);
+        fputc(*at, out);
+    }
+    fputc('"', out);
+}
+
+/* SCENARIO: its name. Of a step, answered has the responses; of a scenario, those that were completed. */
+static void put_scenario_row(FILE *out, const struct result *result, const char *scenario,
+                             const struct scenario_row *row)
+{
+    const struct histogram *times = &row->times;
+    uint64_t answered = histogram_count(times);
+    bool known = answered > 0;
+
+    fprintf(out, "%s,,,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",,%.3f",
+            row->weight > 0 ? "scenario" : "step", row->begun, answered, row->failed,
+            result->elapsed_ns > 0 ? (double)answered * 1e9 / (double)result->elapsed_ns : 0);
+    put_time(out, known, (uint64_t)histogram_mean(times));
+    put_percentile(out, times, 50);
+    put_percentile(out, times, 90);
+    put_percentile(out, times, 99);
+    put_time(out, known, histogram_max(times));
+    fputs(",,,,", out);
+    put_percentiles(out, result->plan, times);
+    put_name(out, scenario);
+    if (row->weight > 0)
+        fputc(',', out);
+    else
+        put_name(out, row->name);
     fputc('\n', out);
 }
+
+static void put_scenarios(FILE *out, const struct result *result)
+{
+    const struct scenario_tally *tally = result->scenarios;
+    const char *scenario = "";
+
+    for (size_t i = 0; tally != NULL && i < tally->count; i++) {
+        if (tally->row[i].weight > 0)
+            scenario = tally->row[i].name;
+        put_scenario_row(out, result, scenario, &tally->row[i]);
+    }
+}
+
+/* ---- Rounds ---- */
 
 /*
  * A row with one value (median, low or high) of each interval over the rounds; empty where rounds
@@ -121,7 +199,7 @@ static void put_statistic(FILE *out, const char *row, const struct result *resul
             fprintf(out, "%.3f", end(&interval));
     }
     fputs(",,,,", out);
-    put_blanks(out, result->plan);
+    put_blanks(out, result);
 }
 
 static double median_of(const struct interval *interval)
@@ -147,7 +225,7 @@ static void put_rounds(FILE *out, const struct result *result)
         const struct series_entry *total = &result->rounds->total[k];
 
         put_entry(out, "round", total, entry_rate(total));
-        put_blanks(out, result->plan);
+        put_blanks(out, result);
     }
     put_statistic(out, "median", result, median_of);
     put_statistic(out, "low", result, low_of);
@@ -156,9 +234,10 @@ static void put_rounds(FILE *out, const struct result *result)
 
 int result_write_csv(FILE *out, const struct result *result)
 {
-    put_names(out, result->plan);
+    put_names(out, result);
     put_seconds(out, result);
     put_rounds(out, result);
+    put_scenarios(out, result);
     put_total(out, result);
     return 0;
 }

@@ -7,8 +7,12 @@
 #include <string.h>
 
 /* The first setting in which the runs differ, for people; NULL: none. */
-static const char *difference(const struct plan *a, const struct plan *b)
+static const char *difference(const struct stored_result *one, const struct stored_result *other)
 {
+    const struct plan *a = &one->plan, *b = &other->plan;
+
+    if (!scenario_tally_is_like(one->result.scenarios, other->result.scenarios))
+        return "the scenarios";
     if (plan_is_open(a) != plan_is_open(b))
         return "the loop (open or closed)";
     if (a->engine != b->engine)
@@ -29,7 +33,7 @@ static bool read_all(const struct plan *plan, struct stored_result **stored, cha
         stored[i] = stored_result_read(plan->urls[i], why, size);
         if (stored[i] == NULL)
             return false;
-        differing = difference(&stored[0]->plan, &stored[i]->plan);
+        differing = difference(stored[0], stored[i]);
         if (differing != NULL) {
             snprintf(why, size, "%.200s and %.200s differ in %s: merge runs of the same load",
                      plan->urls[0], plan->urls[i], differing);

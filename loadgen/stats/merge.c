@@ -132,6 +132,8 @@ bool merge_results(struct result *into, const struct result *const *from, size_t
         add_result(into, from[i]);
         good = series_merge(into->series, from[i]->series,
                             (int64_t)(from[i]->began_unix_ns - into->began_unix_ns));
+        if (good && from[i]->scenarios != NULL)
+            good = scenario_tally_add(&into->scenarios, from[i]->scenarios);
     }
     return good;
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct scenario_tally *create(size_t count)
+struct scenario_tally *scenario_tally_allocate(size_t count)
 {
     struct scenario_tally *tally = calloc(1, sizeof(*tally) + count * sizeof(tally->row[0]));
 
@@ -15,7 +15,7 @@ static struct scenario_tally *create(size_t count)
 
 struct scenario_tally *scenario_tally_create(const struct scenario_set *set)
 {
-    struct scenario_tally *tally = create(set->row_count);
+    struct scenario_tally *tally = scenario_tally_allocate(set->row_count);
     bool good = tally != NULL;
 
     for (size_t i = 0; good && i < set->count; i++) {
@@ -88,11 +88,23 @@ static void add_row(struct scenario_row *into, const struct scenario_row *from)
 bool scenario_tally_add(struct scenario_tally **into, const struct scenario_tally *from)
 {
     if (*into == NULL) {
-        *into = create(from->count);
+        *into = scenario_tally_allocate(from->count);
         if (*into == NULL || !copy_names(*into, from))
             return false;
     }
     for (size_t i = 0; i < from->count; i++)
         add_row(&(*into)->row[i], &from->row[i]);
+    return true;
+}
+
+bool scenario_tally_is_like(const struct scenario_tally *a, const struct scenario_tally *b)
+{
+    if (a == NULL || b == NULL)
+        return a == b;
+    if (a->count != b->count)
+        return false;
+    for (size_t i = 0; i < a->count; i++)
+        if (a->row[i].weight != b->row[i].weight || strcmp(a->row[i].name, b->row[i].name) != 0)
+            return false;
     return true;
 }

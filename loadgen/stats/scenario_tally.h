@@ -32,6 +32,9 @@ struct scenario_tally {
     struct scenario_row row[];
 };
 
+/* COUNT rows, all zero, without names. Returns NULL if out of memory. */
+struct scenario_tally *scenario_tally_allocate(size_t count);
+
 /* A tally of SET, all zero. Returns NULL if out of memory. */
 struct scenario_tally *scenario_tally_create(const struct scenario_set *set);
 
@@ -41,7 +44,10 @@ void scenario_tally_free(struct scenario_tally *tally);
 void scenario_tally_record_step(struct scenario_row *row, const struct transaction *transaction,
                                 const char *why);
 
-/* Adds FROM to *into, which it creates if it is NULL. Returns false if out of memory. */
+/* Whether both have the same scenarios and steps; NULL: none. */
+bool scenario_tally_is_like(const struct scenario_tally *a, const struct scenario_tally *b);
+
+/* Adds FROM, with the same scenarios, to *into, which it creates if it is NULL. Returns false if out of memory. */
 bool scenario_tally_add(struct scenario_tally **into, const struct scenario_tally *from);
 
 #endif

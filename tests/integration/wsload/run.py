@@ -480,7 +480,7 @@ class InScripts(WithFolder):
             elif not line.startswith("#"):
                 name, value = line.rsplit(" ", 1)
                 values[name] = float(value)
-                self.assertIn(name.split("{")[0], kinds)
+                self.assertIn(name.split("{")[0].removesuffix("_sum").removesuffix("_count"), kinds)
         self.assertTrue(text.endswith("# EOF\n"))
         self.assertEqual(len(self.origin.seen), 50)
         self.assertEqual(values['wsload_requests{outcome="answered"}'], 50)
@@ -489,6 +489,7 @@ class InScripts(WithFolder):
         self.assertEqual(values["wsload_exit_status"], 0)
         self.assertLessEqual(values['wsload_latency_seconds{quantile="0.5"}'],
                              values['wsload_latency_seconds{quantile="1"}'] * 65 / 64)
+        self.assertEqual(values["wsload_latency_seconds_count"], 50)
         self.assertNotIn('wsload_latency_seconds{quantile="0.99"}', values)  # of 50 requests
 
     def test_sweeps_have_no_checks(self):

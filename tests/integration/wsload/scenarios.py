@@ -6,9 +6,11 @@
 With both engines over HTTP/1.1 and, if there are nginx and openssl, which translate for the application, HTTP/2.
 """
 import collections
+import csv
 import http.server
 import itertools
 import json
+import shutil
 import subprocess
 import sys
 import threading
@@ -130,6 +132,17 @@ scenario look
 GET /page
 GET /page
 """
+
+
+def rows_of(report):
+    """(scenario, step, begun, passed, failed, number of times) of each scenario and step of a JSON report."""
+    rows = []
+    for one in report["scenarios"]:
+        rows.append((one["name"], "", one["begun"], one["completed"], one["failed"], one["duration_us"]["count"]))
+        rows += [(one["name"], step["name"], step["begun"], step["passed"],
+                  step["begun"] - step["passed"] - step["unanswered"], step["latency_us"]["count"])
+                 for step in one["steps"]]
+    return rows
 
 
 class Scenarios(unittest.TestCase):
@@ -272,6 +285,45 @@ class Scenarios(unittest.TestCase):
         self.assertEqual(ended.returncode, 0, ended.stderr)
         self.assertRegex(ended.stdout, r"(?m)^ *buy +6 +6 +0 ")
         self.assertRegex(ended.stdout, r"(?m)^ *GET /page +2 +2 +0 ")
+
+    def merge(self, files, form):
+        ended = subprocess.run([WSLOAD, "merge", "--format", form, *map(str, files)], capture_output=True, text=True,
+                               check=False)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        return ended.stdout
+
+    def test_formats_of_a_merged_report_have_the_sums_of_scenarios_and_steps(self):
+        scenarios, users = self.files()
+        self.shop.reset(broken_logins=3)
+        files, parts = [], []
+        for name in ("a.json", "b.json"):
+            report = self.run_wsload(self.ways[0], ["-c", 2, "-n", 16, "--scenarios", scenarios, "--csv", users,
+                                                    "--max-errors", "100%"])
+            files.append(self.write(name, json.dumps(report)))
+            parts.append(rows_of(report))
+        sums = [(*one[:2], *(a + b for a, b in zip(one[2:], other[2:]))) for one, other in zip(*parts)]
+        failed = sum(row[4] for row in sums if row[1] == "POST /login")
+        self.assertGreater(failed, 0)
+        self.assertEqual(rows_of(json.loads(self.merge(files, "json"))), sums)
+
+        table = list(csv.DictReader(self.merge(files, "csv").splitlines()))
+        self.assertEqual(table[-1]["row"], "total")
+        self.assertEqual([(row["scenario"], row["step"], int(row["begun"]), int(row["answered"]), int(row["bad"]))
+                          for row in table if row["row"] in ("scenario", "step")],
+                         [(name, step, begun, answered, bad) for name, step, begun, _, bad, answered in sums])
+
+        metrics = self.merge(files, "openmetrics")
+        self.assertIn('wsload_scenarios{scenario="look",outcome="completed"} 8\n', metrics)
+        self.assertIn('wsload_step_requests{scenario="look",step="2",name="GET /page",outcome="passed"} 8\n', metrics)
+        self.assertIn(f'wsload_step_requests{{scenario="buy",step="1",name="POST /login",outcome="failed"}} {failed}\n',
+                      metrics)
+        self.assertIn('wsload_step_latency_seconds_count{scenario="buy",step="1",name="POST /login"} 24\n', metrics)
+        if shutil.which("promtool") is None:
+            print("promtool (Debian package prometheus) is missing: the metrics are not checked with it")
+            return
+        done = subprocess.run(["promtool", "check", "metrics"], input=metrics, text=True, capture_output=True,
+                              check=False)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
 
     def test_invalid_use_is_an_error_before_the_run(self):
         broken = self.write("broken", "scenario a\nGET /{{id}}\n")

@@ -15,13 +15,14 @@
 #include <jansson.h>
 #include <unistd.h>
 
-enum { RUNS = 3, REQUESTS = 5000 };
+enum { RUNS = 3, REQUESTS = 5000, ROWS = 3 };
 
 #define BEGAN_NS (UINT64_C(1800000000) * NS_PER_S)
 
 static char names[RUNS][32];
 static struct plan merging;
 static struct tally whole; /* of all runs, recorded in one tally */
+static struct scenario_tally *whole_scenarios;
 static char why[512];
 
 static uint64_t next_random(void)
@@ -65,6 +66,44 @@ static void record_any(void)
     record_in_both(&transaction);
 }
 
+static struct scenario_tally *make_scenarios(void)
+{
+    static const char *const names_of_rows[ROWS] = {"buy", "POST /login", "GET /a,\"b\\"};
+    struct scenario_tally *tally = scenario_tally_allocate(ROWS);
+
+    assert_non_null(tally);
+    for (size_t i = 0; i < ROWS; i++)
+        tally->row[i].name = strdup(names_of_rows[i]);
+    tally->row[0].weight = 3;
+    return tally;
+}
+
+/* A step, or the end of a scenario, in both rows. */
+static void record_step(size_t i)
+{
+    struct scenario_row *rows[] = {&result.scenarios->row[i], &whole_scenarios->row[i]};
+    uint64_t time_ns = next_random() % NS_PER_S, outcome = next_random() % 20;
+    const struct transaction transaction = {.error =
+                                                outcome == 1 ? ERROR_KIND_OTHER : ERROR_KIND_NONE,
+                                            .bad_status = outcome == 2,
+                                            .bad_extraction = outcome == 3,
+                                            .latency_ns = time_ns};
+
+    for (size_t k = 0; k < ARRAY_LENGTH(rows); k++) {
+        rows[k]->begun++;
+        if (outcome == 0)
+            rows[k]->open++;
+        else if (i > 0)
+            scenario_tally_record_step(rows[k], &transaction, "no 'token'");
+        else if (outcome < 3)
+            rows[k]->failed++;
+        else {
+            rows[k]->good++;
+            histogram_record(&rows[k]->times, time_ns);
+        }
+    }
+}
+
 static void write_report(const char *name)
 {
     FILE *out = fopen(name, "we");
@@ -99,6 +138,9 @@ static void write_run(size_t number)
 
     begin();
     plan.rate = 5;
+    result.scenarios = make_scenarios();
+    for (size_t i = 0; i < REQUESTS; i++)
+        record_step(i % ROWS);
     result.series = &series;
     result.began_unix_ns = BEGAN_NS + number * NS_PER_S / 2;
     result.due_ns = result.elapsed_ns;
@@ -111,6 +153,8 @@ static void write_run(size_t number)
     tally_count(&result.tally, TALLY_waited, 2);
     negotiations_record(&result.negotiations, &(struct negotiation){"HTTP/2", "TLSv1.3", "AES"}, 5);
     write_report(names[number]);
+    scenario_tally_free(result.scenarios);
+    result.scenarios = NULL;
     result.series = NULL;
 }
 
@@ -118,6 +162,7 @@ static int set_up(void **state)
 {
     (void)state;
     memset(&whole, 0, sizeof(whole));
+    whole_scenarios = make_scenarios();
     merging =
         (struct plan){.command = PLAN_MERGE, .url_count = RUNS, .streams = 1, .max_errors = 100};
     for (size_t i = 0; i < RUNS; i++) {
@@ -132,6 +177,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
+    scenario_tally_free(whole_scenarios);
     for (size_t i = 0; i < RUNS; i++)
         unlink(names[i]);
     return 0;
@@ -178,6 +224,36 @@ static void merged_runs_equal_one_recording(void **state)
     assert_int_equal(tally_errors(tally), tally_errors(&whole));
     for (uint32_t status = 0; status < TALLY_STATUSES; status++)
         assert_int_equal(tally_status(tally, status), tally_status(&whole, status));
+    stored_result_free(merged);
+}
+
+static void check_scenarios(const struct scenario_tally *tally)
+{
+    assert_non_null(tally);
+    assert_int_equal(tally->count, ROWS);
+    for (size_t i = 0; i < ROWS; i++) {
+        const struct scenario_row *row = &tally->row[i], *wanted = &whole_scenarios->row[i];
+
+        assert_string_equal(row->name, wanted->name);
+        assert_int_equal(row->weight, wanted->weight);
+        assert_int_equal(row->begun, wanted->begun);
+        assert_int_equal(row->good, wanted->good);
+        assert_int_equal(row->failed, wanted->failed);
+        assert_int_equal(row->open, wanted->open);
+        assert_int_equal(row->errors, wanted->errors);
+        assert_int_equal(row->bad_statuses, wanted->bad_statuses);
+        assert_int_equal(row->bad_extractions, wanted->bad_extractions);
+        assert_string_equal(row->why, wanted->why);
+        check_histogram(&row->times, &wanted->times);
+    }
+}
+
+static void merged_scenarios_equal_one_recording(void **state)
+{
+    struct stored_result *merged = merge_all();
+
+    (void)state;
+    check_scenarios(merged->result.scenarios);
     stored_result_free(merged);
 }
 
@@ -254,6 +330,7 @@ static void merging_in_steps_equals_merging_at_once(void **state)
     assert_int_equal(steps->result.series->entry[1].answered,
                      once->result.series->entry[1].answered);
     check_histogram(&steps->result.tally.latency, &once->result.tally.latency);
+    check_scenarios(steps->result.scenarios);
     stored_result_free(steps);
     stored_result_free(once);
 }
@@ -325,7 +402,7 @@ static void check_refused(const char *wanted)
 static void wrong_members_are_named(void **state)
 {
     static const struct {
-        const char *path[5];
+        const char *path[6];
         const char *value; /* JSON; NULL: the member is missing */
         const char *wanted;
     } cases[] = {
@@ -361,6 +438,18 @@ static void wrong_members_are_named(void **state)
         {{"seconds", "0", "warmup"}, "1", "seconds[0].warmup is not true or false"},
         {{"negotiated", "0", "http"}, "1", "negotiated[0].http is not a string"},
         {{"negotiated"}, "{}", "negotiated is not an array"},
+        {{"scenarios"}, "null", "differ in the scenarios"},
+        {{"scenarios"}, NULL, "differ in the scenarios"},
+        {{"scenarios"}, "5", "scenarios is not an array"},
+        {{"scenarios"}, "[1]", "scenarios[0].steps is missing"},
+        {{"scenarios", "0", "name"}, "\"sell\"", "differ in the scenarios"},
+        {{"scenarios", "0", "weight"}, "0", "scenarios[0].weight is not an integer from 1 to 1000"},
+        {{"scenarios", "0", "weight"}, "1001", "scenarios[0].weight is not an integer from 0"},
+        {{"scenarios", "0", "unfinished"}, "9999", "scenarios[0].begun is less than its parts"},
+        {{"scenarios", "0", "steps", "0", "passed"}, "-1", "scenarios[0].steps[0].passed is not"},
+        {{"scenarios", "0", "steps", "0", "latency_us"},
+         NULL,
+         "scenarios[0].steps[0].latency_us is missing"},
     };
 
     (void)state;
@@ -399,6 +488,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(merged_runs_equal_one_recording, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(merged_scenarios_equal_one_recording, set_up, tear_down),
         cmocka_unit_test_setup_teardown(totals_and_settings_are_summed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(seconds_are_aligned_by_wall_clock, set_up, tear_down),
         cmocka_unit_test_setup_teardown(merging_in_steps_equals_merging_at_once, set_up, tear_down),
