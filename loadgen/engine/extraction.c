@@ -1,5 +1,7 @@
 #include "loadgen/engine/extraction.h"
 
+#include "common/macros.h"
+
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,12 +63,51 @@ static bool find_between(const struct scenario_take *take, struct span *found)
     return true;
 }
 
+/*
+ * Reduces *found to what the group of the expression matches, in the first line with a match. Searches only the begin
+ * of each line and of the whole text. Returns NULL or the reason.
+ */
+static const char *find_match(const struct scenario_take *take, struct span *found)
+{
+    size_t left = found->length < SCENARIO_MATCH_TEXT ? found->length : SCENARIO_MATCH_TEXT;
+    const char *line = found->start;
+
+    while (true) {
+        const char *newline = memchr(line, '\n', left);
+        size_t length = newline != NULL ? (size_t)(newline - line) : left;
+        size_t end = length > 0 && line[length - 1] == '\r' ? length - 1 : length;
+        size_t searched = end < SCENARIO_MATCH_LINE ? end : SCENARIO_MATCH_LINE;
+        bool cut = searched < end || (newline == NULL && found->length > SCENARIO_MATCH_TEXT);
+        regmatch_t match[2] = {{.rm_so = 0, .rm_eo = (regoff_t)searched}};
+        int result = regexec(&take->matcher, line, ARRAY_LENGTH(match), match,
+                             REG_STARTEND | (cut ? REG_NOTEOL : 0));
+
+        if (result != 0 && result != REG_NOMATCH)
+            return "out of memory for";
+        if (result == 0 && match[1].rm_so >= 0) {
+            *found =
+                (struct span){line + match[1].rm_so, (size_t)(match[1].rm_eo - match[1].rm_so)};
+            return NULL;
+        }
+        if (newline == NULL)
+            return "no line matches";
+        line = newline + 1;
+        left -= length + 1;
+    }
+}
+
 char *extraction_value(const struct scenario_take *take, struct span found, char *why, size_t size)
 {
+    const char *reason;
     char *value;
 
     if (!find_between(take, &found)) {
         snprintf(why, size, "no text between \"%s\" and \"%s\"", take->before, take->after);
+        return NULL;
+    }
+    reason = take->expression != NULL ? find_match(take, &found) : NULL;
+    if (reason != NULL) {
+        snprintf(why, size, "%s \"%s\"", reason, take->expression);
         return NULL;
     }
     if (found.length > SCENARIO_VALUE_MAX) {

@@ -59,6 +59,9 @@ static void free_step(struct scenario_step *step)
         free(step->takes[i].key);
         free(step->takes[i].before);
         free(step->takes[i].after);
+        if (step->takes[i].expression != NULL)
+            regfree(&step->takes[i].matcher);
+        free(step->takes[i].expression);
     }
     free(step->takes);
     free(step->name);

@@ -8,12 +8,17 @@
 #include "loadgen/plan/csv_file.h"
 #include "loadgen/plan/template.h"
 
+#include <regex.h>
+
 enum {
     SCENARIO_SCENARIOS_MAX = 50,
     SCENARIO_STEPS_MAX = 200,        /* of all scenarios */
     SCENARIO_VARIABLES_MAX = 16,     /* of each scenario */
     SCENARIO_VALUE_MAX = 4096,       /* bytes of a value */
     SCENARIO_BODY_MAX = 1024 * 1024, /* bytes of a response body that values are taken from */
+    /* Bytes that a regular expression searches: glibc's matcher takes time proportional to their square. */
+    SCENARIO_MATCH_LINE = 1024,      /* of a line */
+    SCENARIO_MATCH_TEXT = 64 * 1024, /* of all lines */
     SCENARIO_WEIGHT_MAX = 1000,
     SCENARIO_NAME_MAX = 64, /* characters */
 };
@@ -26,6 +31,8 @@ struct scenario_take {
     enum scenario_source source;
     char *key; /* name of the field or cookie, path of the JSON member; SCENARIO_BODY: NULL */
     char *before, *after; /* the value is the text between these; NULL: all of it */
+    char *expression;     /* and, in it, what its group matches; NULL: all of it */
+    regex_t matcher;      /* of EXPRESSION, with one group */
 };
 
 struct scenario_step {

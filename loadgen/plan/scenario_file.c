@@ -67,6 +67,27 @@ static char *take_quoted(char **text)
     return begun;
 }
 
+/* The same for a regular expression: only \\" is replaced. */
+static char *take_expression(char **text)
+{
+    char *at = *text, *to = at, *begun = at;
+
+    if (*at++ != '"')
+        return NULL;
+    for (; *at != '"'; at++) {
+        if (*at == '\\' && at[1] == '"')
+            at++;
+        else if (*at == '\\' && at[1] != '\0')
+            *to++ = *at++;
+        if (*at == '\0')
+            return NULL;
+        *to++ = *at;
+    }
+    *text = at + 1 + strspn(at + 1, " \t");
+    *to = '\0';
+    return begun;
+}
+
 /* A name of a scenario or variable. */
 static bool is_name(const char *word)
 {
@@ -339,20 +360,68 @@ static int read_source(const struct reader *reader, struct scenario_take *take, 
     return take->key != NULL ? 0 : fail_memory(reader);
 }
 
-static int read_between(const struct reader *reader, struct scenario_take *take, char *text)
+static bool has_back_reference(const char *expression)
 {
-    const char *before, *after;
+    for (const char *at = expression; *at != '\0'; at++)
+        if (*at == '\\' && *++at >= '1' && *at <= '9')
+            return true;
+    return false;
+}
 
-    if (text[0] == '\0')
-        return 0;
-    if (strcmp(take_word(&text), "between") != 0 || (before = take_quoted(&text)) == NULL ||
-        (after = take_quoted(&text)) == NULL || text[0] != '\0')
+static int compile(const struct reader *reader, struct scenario_take *take, const char *expression)
+{
+    char reason[128];
+    int result;
+
+    if (has_back_reference(expression))
+        return input_fail(here(reader), "expression \"%s\": back-references are not supported",
+                          expression);
+    result = regcomp(&take->matcher, expression, REG_EXTENDED | REG_NEWLINE);
+    if (result != 0) {
+        regerror(result, &take->matcher, reason, sizeof(reason));
+        return input_fail(here(reader), "invalid expression \"%s\": %s", expression, reason);
+    }
+    take->expression = strdup(expression);
+    if (take->expression == NULL) {
+        regfree(&take->matcher);
+        return fail_memory(reader);
+    }
+    if (take->matcher.re_nsub != 1)
         return input_fail(here(reader),
-                          "only between \"A\" \"B\" may follow a source (example: take id field "
-                          "Location between \"/orders/\" \"\")");
-    take->before = strdup(before);
-    take->after = strdup(after);
-    return take->before != NULL && take->after != NULL ? 0 : fail_memory(reader);
+                          "expression \"%s\" has %zu groups, not one, which is the value "
+                          "(example: match \"id=([0-9]+)\")",
+                          expression, take->matcher.re_nsub);
+    return 0;
+}
+
+/* Reads what follows the source: the part of the text that is the value. */
+static int read_part(const struct reader *reader, struct scenario_take *take, char *text)
+{
+    const char *word = take_word(&text), *before, *after, *expression = NULL;
+    bool good = true;
+
+    if (strcmp(word, "between") == 0) {
+        before = take_quoted(&text);
+        after = before != NULL ? take_quoted(&text) : NULL;
+        good = after != NULL;
+        if (good) {
+            take->before = strdup(before);
+            take->after = strdup(after);
+            if (take->before == NULL || take->after == NULL)
+                return fail_memory(reader);
+        }
+        word = take_word(&text);
+    }
+    if (good && strcmp(word, "match") == 0) {
+        expression = take_expression(&text);
+        good = expression != NULL;
+        word = "";
+    }
+    if (!good || word[0] != '\0' || text[0] != '\0')
+        return input_fail(here(reader),
+                          "only between \"A\" \"B\" and match \"EXPRESSION\" may follow a source "
+                          "(example: take id field Location between \"/orders/\" \"\")");
+    return expression != NULL ? compile(reader, take, expression) : 0;
 }
 
 static int read_take(const struct reader *reader, char *text)
@@ -372,7 +441,7 @@ static int read_take(const struct reader *reader, char *text)
     grown += step->take_count++;
     if (add_variable(reader, name, &grown->variable) != 0 || read_source(reader, grown, &text) != 0)
         return -1;
-    return read_between(reader, grown, text);
+    return read_part(reader, grown, text);
 }
 
 /* ---- The file ---- */

@@ -119,7 +119,7 @@ POST /orders
   field Authorization: Bearer {{token}}
   body count=1
   expect 303
-  take order field Location between "/orders/" "?"
+  take order field Location match "/orders/([0-9]+)[?]"
   take next field Location
 GET {{{next}}}
   field authorization: Bearer {{token}}

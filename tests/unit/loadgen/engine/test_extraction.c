@@ -110,12 +110,79 @@ static void value_is_limited(void **state)
     assert_string_equal(why, "NUL byte in the value");
 }
 
+static void value_is_what_the_group_of_an_expression_matches(void **state)
+{
+    static const struct {
+        const char *before, *expression, *text, *value; /* value: or the reason in brackets */
+    } cases[] = {
+        {NULL, "id=([0-9]+)", "a\nid=x id=12;id=3\nid=4", "12"},
+        {NULL, "^id=(.*)$", "xid=1\nid=2 3\r\nid=4", "2 3"},
+        {NULL, "a([^b]*)c", "a1\n2c a3c", "3"},
+        {NULL, "x(y)?z", "xz\nxyz", "y"},
+        {NULL, "x(y*)z", "xz", ""},
+        {"<b>", "([0-9]+)", "1<b>2</b>3", "2"},
+        {NULL, "id=([0-9]+)", "", "[no line matches \"id=([0-9]+)\"]"},
+        {NULL, "id=([0-9]+)", "id=\n5", "[no line matches \"id=([0-9]+)\"]"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct scenario_take take = take_of(SCENARIO_BODY, NULL, cases[i].before, "<");
+        char why[200] = "", reason[220], *value;
+
+        take.expression = (char *)(uintptr_t)cases[i].expression;
+        assert_int_equal(regcomp(&take.matcher, take.expression, REG_EXTENDED | REG_NEWLINE), 0);
+        value = extraction_from_body(&take, span_of(cases[i].text), why, sizeof(why));
+        snprintf(reason, sizeof(reason), "[%s]", why);
+        assert_string_equal(value != NULL ? value : reason, cases[i].value);
+        free(value);
+        regfree(&take.matcher);
+    }
+}
+
+/* A match at the end of what is searched, and one byte behind it. */
+static void expression_searches_the_begin_of_lines_and_of_the_text(void **state)
+{
+    static char text[SCENARIO_MATCH_TEXT + 8];
+    static const struct {
+        size_t at;      /* of the match */
+        size_t newline; /* after every so many bytes; 0: none */
+        bool found;
+    } cases[] = {{SCENARIO_MATCH_LINE - 2, 0, true},
+                 {SCENARIO_MATCH_LINE - 1, 0, false},
+                 {SCENARIO_MATCH_TEXT - 2, 100, true},
+                 {SCENARIO_MATCH_TEXT - 1, 100, false}};
+    struct scenario_take take = take_of(SCENARIO_BODY, NULL, NULL, NULL);
+    char why[200];
+
+    (void)state;
+    take.expression = (char *)(uintptr_t) "a(b)";
+    assert_int_equal(regcomp(&take.matcher, take.expression, REG_EXTENDED | REG_NEWLINE), 0);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        char *value;
+
+        for (size_t k = 0; k < sizeof(text); k++)
+            text[k] = cases[i].newline > 0 && k % cases[i].newline == 0 ? '\n' : 'x';
+        memcpy(text + cases[i].at, "ab", 2);
+        value = extraction_from_body(&take, (struct span){text, sizeof(text)}, why, sizeof(why));
+        assert_int_equal(value != NULL, cases[i].found);
+        free(value);
+    }
+    regfree(&take.matcher);
+    assert_int_equal(regcomp(&take.matcher, "(x)$", REG_EXTENDED | REG_NEWLINE), 0);
+    memset(text, 'x', sizeof(text));
+    assert_null(extraction_from_body(&take, (struct span){text, sizeof(text)}, why, sizeof(why)));
+    regfree(&take.matcher);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(value_is_taken_from_a_body),
         cmocka_unit_test(value_is_taken_from_a_field),
         cmocka_unit_test(value_is_limited),
+        cmocka_unit_test(value_is_what_the_group_of_an_expression_matches),
+        cmocka_unit_test(expression_searches_the_begin_of_lines_and_of_the_text),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -46,13 +46,15 @@ static void steps_are_read_with_their_lines(void **state)
     const struct request *request;
 
     (void)state;
-    assert_int_equal(prepare("# comment\n\nscenario buy 7\r\n"
-                             "\tPUT http://b.test/x?y={{id}}\n field A: {{name}} b\n"
-                             " body one {{id}}\n body two\n expect 200,404\n"
-                             " take t json a.0.b\n take u field Location between \"\\\"/\" \"\"\n"
-                             " think 1s-2500ms\n/next\n field B: c\nscenario look\nGET /{{name}}\n",
-                             true),
-                     0);
+    assert_int_equal(
+        prepare("# comment\n\nscenario buy 7\r\n"
+                "\tPUT http://b.test/x?y={{id}}\n field A: {{name}} b\n"
+                " body one {{id}}\n body two\n expect 200,404\n"
+                " take t json a.0.b\n take u field Location between \"\\\"/\" \"\" match "
+                "\"a\\.\\\"(b*)\\\\\"\n"
+                " think 1s-2500ms\n/next\n field B: c\nscenario look\nGET /{{name}}\n",
+                true),
+        0);
     assert_int_equal(set->count, 2);
     assert_string_equal(set->scenarios[0].name, "buy");
     assert_int_equal(set->scenarios[0].weight, 7);
@@ -68,6 +70,7 @@ static void steps_are_read_with_their_lines(void **state)
     assert_int_equal(step->take_count, 2);
     assert_string_equal(step->takes[1].before, "\"/");
     assert_string_equal(step->takes[1].after, "");
+    assert_string_equal(step->takes[1].expression, "a\\.\"(b*)\\\\");
     assert_true(step->thinks && step->think_min_ms == 1000 && step->think_max_ms == 2500);
     request = &request_plan.requests[set->scenarios[0].steps[1].number];
     assert_string_equal(request->message, "GET /next HTTP/1.1\r\nHost: a.test:81\r\n"
@@ -167,8 +170,27 @@ static void invalid_file_is_an_error_with_its_line(void **state)
          ":3: invalid path 'a..b' of a JSON member (example: items.0.id)"},
         {"scenario a\n/\ntake x cookie\n", ":3: invalid name '' of a cookie"},
         {"scenario a\n/\ntake x body between \"a\n",
-         ":3: only between \"A\" \"B\" may follow a source (example: take id field Location "
-         "between \"/orders/\" \"\")"},
+         ":3: only between \"A\" \"B\" and match \"EXPRESSION\" may follow a source (example: take "
+         "id "
+         "field Location between \"/orders/\" \"\")"},
+        {"scenario a\n/\ntake x body match \"(a\\\"\n",
+         ":3: only between \"A\" \"B\" and match \"EXPRESSION\" may follow a source (example: take "
+         "id "
+         "field Location between \"/orders/\" \"\")"},
+        {"scenario a\n/\ntake x body match \"(a\"\n",
+         ":3: invalid expression \"(a\": Unmatched ( or \\("},
+        {"scenario a\n/\ntake x body match \"\\(a\\)\"\n",
+         ":3: expression \"\\(a\\)\" has 0 groups, not one, which is the value (example: match "
+         "\"id=([0-9]+)\")"},
+        {"scenario a\n/\ntake x body between \"a\" \"b\" match \"(a)|(b)\"\n",
+         ":3: expression \"(a)|(b)\" has 2 groups, not one, which is the value (example: match "
+         "\"id=([0-9]+)\")"},
+        {"scenario a\n/\ntake x body match \"(a)\\1\"\n",
+         ":3: expression \"(a)\\1\": back-references are not supported"},
+        {"scenario a\n/\ntake x body match \"(a)\" between \"a\" \"b\"\n",
+         ":3: only between \"A\" \"B\" and match \"EXPRESSION\" may follow a source (example: take "
+         "id "
+         "field Location between \"/orders/\" \"\")"},
         {"scenario a\n/\ntake x body\nscenario b\n/{{x}}\n",
          ":5: no step before takes a value for {{x}}, and the table has no such column"},
         {"scenario a\n/{{x}}\ntake x body\n",
