@@ -360,6 +360,32 @@ static void complete(struct plan *plan)
     plan_set_connections(plan, max_connections(plan));
 }
 
+/* At most one option says what to send. Names the first two that are given. */
+static bool check_sources(struct option_reader *reader)
+{
+    const struct plan *plan = reader->plan;
+    const struct {
+        const char *option, *file;
+    } sources[] = {{"--scenarios", plan->scenario_file},
+                   {"--openapi", plan->openapi_file},
+                   {"--har", plan->har_file},
+                   {"--replay", plan->replay_file},
+                   {"-f", plan->urls_file}};
+    const char *first = NULL;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(sources); i++) {
+        if (sources[i].file == NULL)
+            continue;
+        if (first != NULL)
+            return option_fail(reader,
+                               "%s conflicts with %s: only one of --scenarios, --openapi, --har, "
+                               "--replay and -f can be given",
+                               first, sources[i].option);
+        first = sources[i].option;
+    }
+    return true;
+}
+
 static bool check_har(struct option_reader *reader)
 {
     const struct plan *plan = reader->plan;
@@ -368,8 +394,6 @@ static bool check_har(struct option_reader *reader)
         return option_fail(reader, "--think recorded requires --har FILE");
     if (plan->har_file == NULL)
         return true;
-    if (plan->urls_file != NULL || plan->replay_file != NULL)
-        return option_fail(reader, "--har conflicts with -f and --replay");
     if (plan->method != NULL || plan->body != NULL || plan->body_file != NULL)
         return option_fail(reader, "--har conflicts with -m, -b and --body-file: the recording has "
                                    "methods and bodies");
@@ -386,9 +410,6 @@ static bool check_openapi(struct option_reader *reader)
 
     if (plan->openapi_file == NULL)
         return true;
-    if (plan->urls_file != NULL || plan->har_file != NULL || plan->replay_file != NULL ||
-        plan->scenario_file != NULL)
-        return option_fail(reader, "--openapi conflicts with -f, --har, --replay and --scenarios");
     if (plan->method != NULL || plan->body != NULL || plan->body_file != NULL)
         return option_fail(reader, "--openapi conflicts with -m, -b and --body-file: the "
                                    "description has methods and bodies");
@@ -403,8 +424,6 @@ static bool check_scenarios(struct option_reader *reader)
 
     if (plan->scenario_file == NULL)
         return true;
-    if (plan->urls_file != NULL || plan->har_file != NULL || plan->replay_file != NULL)
-        return option_fail(reader, "--scenarios conflicts with -f, --har and --replay");
     if (plan->method != NULL || plan->body != NULL || plan->body_file != NULL)
         return option_fail(reader, "--scenarios conflicts with -m, -b and --body-file: the steps "
                                    "have methods and bodies");
@@ -459,13 +478,15 @@ static bool check(struct option_reader *reader)
         return option_fail(reader, "--compare needs two reports: --compare A.json B.json");
     if (plan->compare != NULL && plan->format != PLAN_FORMAT_TEXT)
         return option_fail(reader, "--compare supports text only");
+    if (!check_sources(reader))
+        return false;
     if (plan->stage_count > 0 && (plan->rate > 0 || plan->ramp_ms > 0))
         return option_fail(reader, "--stages conflicts with --rate and --ramp");
     if (plan->replay_file != NULL && (open && plan->rate > 0))
         return option_fail(reader, "--replay conflicts with --rate; use -f FILE --rate N");
-    if (plan->replay_file != NULL && (plan->urls_file != NULL || plan->ramp_ms > 0 ||
-                                      plan->stage_count > 0 || plan->warmup_ms > 0))
-        return option_fail(reader, "--replay conflicts with -f, --ramp, --stages and --warmup");
+    if (plan->replay_file != NULL &&
+        (plan->ramp_ms > 0 || plan->stage_count > 0 || plan->warmup_ms > 0))
+        return option_fail(reader, "--replay conflicts with --ramp, --stages and --warmup");
     if (plan->replay_file != NULL && plan->order_given)
         return option_fail(reader, "--replay conflicts with --order: the log has times");
     if ((plan->once || plan->rows == PLAN_ROWS_ONCE) && plan->warmup_ms > 0)

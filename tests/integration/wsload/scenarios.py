@@ -331,7 +331,7 @@ class Scenarios(unittest.TestCase):
                       self.fail_to_start(["--scenarios", broken, "http://127.0.0.1:1/"]))
         good = self.write("good", "scenario a\nGET /\ntake x body\n")
         for words, text in ((["-m", "GET"], "conflicts with -m"), (["--order", "each"], "conflicts with --order"),
-                            (["-f", good], "conflicts with -f"), (["-H", "Cookie: a=b"], "conflicts with -H"),
+                            (["-f", good], "--scenarios conflicts with -f: only one of "), (["-H", "Cookie: a=b"], "conflicts with -H"),
                             (["--gzip"], f"{good}:2: --gzip conflicts with a value from the body")):
             self.assertIn(text, self.fail_to_start(["--scenarios", good, *words, "http://127.0.0.1:1/"]))
 

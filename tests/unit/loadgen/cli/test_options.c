@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ONE_SOURCE "only one of --scenarios, --openapi, --har, --replay and -f can be given"
+
 enum { CORES = 4, WORDS_MAX = 100 };
 
 /* Splits LINE at spaces; '_' stands for a space in a word. */
@@ -314,8 +316,12 @@ static const struct {
     {"--think recorded", "--think recorded requires --har FILE"},
     {"--think recorded --har x -r 5", "--think conflicts with --rate: it applies to closed loops"},
     {"--think recorded --har x --order seq", "--think recorded requires --order each"},
-    {"--har x --replay y", "--har conflicts with -f and --replay"},
-    {"--har x -f y", "--har conflicts with -f and --replay"},
+    {"--har x --replay y", "--har conflicts with --replay: " ONE_SOURCE},
+    {"-f y --har x", "--har conflicts with -f: " ONE_SOURCE},
+    {"--replay x -f y", "--replay conflicts with -f: " ONE_SOURCE},
+    {"--scenarios x --openapi y", "--scenarios conflicts with --openapi: " ONE_SOURCE},
+    {"--openapi x --scenarios y --har z", "--scenarios conflicts with --openapi: " ONE_SOURCE},
+    {"--openapi x --replay y", "--openapi conflicts with --replay: " ONE_SOURCE},
     {"--har x -m PUT",
      "--har conflicts with -m, -b and --body-file: the recording has methods and bodies"},
     {"--har x a b", "--har takes one URL: the server that gets the requests"},
@@ -325,7 +331,7 @@ static const struct {
     {"--replay x --order random", "--replay conflicts with --order: the log has times"},
     {"--speed 0", "--speed 0: invalid factor (examples: 2, 0.5)"},
     {"--replay x -r 5", "--replay conflicts with --rate; use -f FILE --rate N"},
-    {"--replay x -w 1s", "--replay conflicts with -f, --ramp, --stages and --warmup"},
+    {"--replay x -w 1s", "--replay conflicts with --ramp, --stages and --warmup"},
     {"-b x --body-file y", "--body conflicts with --body-file"},
     {"--range all", "--range all: invalid byte range (examples: 0-99, 500-, -100)"},
     {"-u me", "-u: needs NAME:PASS"},
