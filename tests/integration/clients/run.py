@@ -118,7 +118,7 @@ print(session.get(url + "/none", timeout=60).status_code)
 
 
 def python_with_requests():
-    for program in ("python3", "/usr/bin/python3"):
+    for program in (sys.executable, "/usr/bin/python3"):
         if shutil.which(program) is not None and subprocess.run(
                 [program, "-c", "import requests"], capture_output=True, check=False).returncode == 0:
             return program
