@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
 
 enum { STEP = 64 * 1024 };
 
@@ -39,6 +41,30 @@ bool input_read(const char *file, char **text, size_t *length)
     fclose(in);
     errno = error;
     return good;
+}
+
+int input_each_line(const char *file, int (*read)(void *context, char *text, size_t length),
+                    void *context, char *why, size_t size)
+{
+    FILE *in = fopen(file, "re");
+    char *text = NULL;
+    size_t capacity = 0;
+    ssize_t length;
+    int result = 0;
+
+    if (in == NULL) {
+        snprintf(why, size, "cannot read '%s': %s", file, strerror(errno));
+        return -1;
+    }
+    while (result == 0 && (length = getline(&text, &capacity, in)) > 0)
+        result = read(context, text, (size_t)length);
+    if (result == 0 && !feof(in)) {
+        snprintf(why, size, "cannot read '%s': %s", file, strerror(errno));
+        result = -1;
+    }
+    free(text);
+    fclose(in);
+    return result;
 }
 
 int input_fail(struct input_place place, const char *format, ...)

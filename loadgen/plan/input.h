@@ -22,6 +22,13 @@ struct input_place {
     size_t size;
 };
 
+/*
+ * Calls READ with each line of FILE and its LENGTH, with the line end, until it returns a number other than 0, which is
+ * then returned. Returns 0 at the end, or -1 with WHY if FILE cannot be read.
+ */
+int input_each_line(const char *file, int (*read)(void *context, char *text, size_t length),
+                    void *context, char *why, size_t size);
+
 /* Describes a fault: "FILE:LINE: " and the message. Returns -1. */
 int input_fail(struct input_place place, const char *format, ...) PRINTF_LIKE(2, 3);
 

@@ -8,7 +8,6 @@
 #include "loadgen/plan/timestamp.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -235,10 +234,18 @@ static bool is_of_log(const char *text)
     return (text[0] == '{' && text[1] != '{') || strchr(text, '"') != NULL;
 }
 
-static int read_line(struct reader *reader, char *text)
+static int read_line(void *context, char *text, size_t length)
 {
+    struct reader *reader = context;
+    bool cut = strlen(text) != length; /* by a NUL byte, as in a log after a crash of the machine */
+
+    reader->line++;
     text += strspn(text, " \t");
     text[strcspn(text, "\r\n")] = '\0';
+    if (cut)
+        return reader->is_log || reader->times || is_of_log(text)
+                   ? skip(reader)
+                   : input_fail(here(reader), "not text: it contains a NUL byte");
     if (text[0] == '\0' || text[0] == '#')
         return 0;
     reader->is_log = reader->is_log || is_of_log(text);
@@ -293,25 +300,8 @@ int request_file_read(struct request_plan *request_plan, const char *file, bool 
                       size_t size)
 {
     struct reader reader = {request_plan, file, 0, times, false, why, size};
-    FILE *in = fopen(file, "re");
-    char *text = NULL;
-    size_t capacity = 0;
-    int result = 0;
+    int result = input_each_line(file, read_line, &reader, why, size);
 
-    if (in == NULL) {
-        snprintf(why, size, "cannot read '%s': %s", file, strerror(errno));
-        return -1;
-    }
-    while (result == 0 && getline(&text, &capacity, in) > 0) {
-        reader.line++;
-        result = read_line(&reader, text);
-    }
-    if (result == 0 && ferror(in) != 0) {
-        snprintf(why, size, "cannot read '%s': %s", file, strerror(errno));
-        result = -1;
-    }
-    free(text);
-    fclose(in);
     if (result == 0 && times)
         set_times(request_plan);
     return result;

@@ -6,7 +6,6 @@
 #include "loadgen/plan/input.h"
 #include "loadgen/plan/message.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 /* The reader of a file. Functions that return int return 0, or -1 with WHY. */
 struct reader {
     struct scenario_set *set;
+    const struct plan *plan;
     struct scenario *scenario;  /* the last one; NULL: none yet */
     struct scenario_step *step; /* its last step; NULL: none yet */
     size_t known;               /* variables that the step may use: those of the steps before */
@@ -446,7 +446,7 @@ static int read_take(const struct reader *reader, char *text)
 
 /* ---- The file ---- */
 
-static int read_line(struct reader *reader, const struct plan *plan, char *text)
+static int read_line(void *context, char *text, size_t length)
 {
     static const struct {
         const char *word;
@@ -456,8 +456,13 @@ static int read_line(struct reader *reader, const struct plan *plan, char *text)
                      {"expect", read_expect},
                      {"take", read_take},
                      {"think", read_think}};
+    struct reader *reader = context;
+    const struct plan *plan = reader->plan;
     const char *word;
 
+    reader->line++;
+    if (strlen(text) != length)
+        return input_fail(here(reader), "not text: it contains a NUL byte");
     text[strcspn(text, "\r\n")] = '\0';
     text += strspn(text, " \t");
     if (text[0] == '\0' || text[0] == '#')
@@ -477,26 +482,10 @@ static int read_line(struct reader *reader, const struct plan *plan, char *text)
 
 int scenario_file_read(struct scenario_set *set, const struct plan *plan, char *why, size_t size)
 {
-    struct reader reader = {.set = set, .file = plan->scenario_file, .why = why, .size = size};
-    FILE *in = fopen(reader.file, "re");
-    char *text = NULL;
-    size_t capacity = 0;
-    int result = 0;
+    struct reader reader = {
+        .set = set, .plan = plan, .file = plan->scenario_file, .why = why, .size = size};
+    int result = input_each_line(reader.file, read_line, &reader, why, size);
 
-    if (in == NULL) {
-        snprintf(why, size, "cannot read '%s': %s", reader.file, strerror(errno));
-        return -1;
-    }
-    while (result == 0 && getline(&text, &capacity, in) > 0) {
-        reader.line++;
-        result = read_line(&reader, plan, text);
-    }
-    if (result == 0 && ferror(in) != 0) {
-        snprintf(why, size, "cannot read '%s': %s", reader.file, strerror(errno));
-        result = -1;
-    }
-    free(text);
-    fclose(in);
     if (result == 0)
         result = set->count > 0
                      ? end_scenario(&reader, plan)

@@ -105,6 +105,36 @@ static const char *next_path(size_t *position)
     return next != NULL ? strrchr(request_plan.requests[next->request].target.text, '/') : NULL;
 }
 
+/* A crash of its machine leaves NUL bytes in a log, whose other lines remain valid; a list is wrong. */
+static void nul_byte_is_an_error_in_a_list_and_skips_a_line_of_a_log(void **state)
+{
+    static const char list[] = "/one\n/two\0three\n";
+    static const char scenarios[] = "scenario a\nGET /a\0/{{b}}\n";
+    static const char log[] =
+        "1.2.3.4 - - [01/Jan/2026:00:00:00 +0000] \"GET /one HTTP/1.1\" 200 5\n"
+        "\0\0\0\n"
+        "1.2.3.4 - - [01/Jan/2026:00:00:01 +0000] \"GET /two HTTP/1.1\" 200 5\n";
+
+    (void)state;
+    reset_plan();
+    plan.urls_file = path;
+    write_bytes(path, list, sizeof(list) - 1);
+    assert_int_equal(request_plan_prepare(&request_plan, &plan, why, sizeof(why)), -1);
+    assert_non_null(strstr(why, ":2: not text: it contains a NUL byte"));
+    request_plan_free(&request_plan);
+    write_bytes(path, log, sizeof(log) - 1);
+    prepare();
+    assert_int_equal(request_plan.entry_count, 2);
+    assert_int_equal(request_plan.skipped, 1);
+    request_plan_free(&request_plan);
+    plan.urls_file = NULL;
+    plan.scenario_file = path;
+    write_bytes(path, scenarios, sizeof(scenarios) - 1);
+    assert_int_equal(request_plan_prepare(&request_plan, &plan, why, sizeof(why)), -1);
+    assert_non_null(strstr(why, ":2: not text: it contains a NUL byte"));
+    request_plan_free(&request_plan);
+}
+
 static void order_is_sequential_or_random_by_weight(void **state)
 {
     size_t position = 0;
@@ -391,6 +421,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(list_repeats_requests_by_weight),
         cmocka_unit_test(invalid_list_is_rejected_with_line_number),
+        cmocka_unit_test(nul_byte_is_an_error_in_a_list_and_skips_a_line_of_a_log),
         cmocka_unit_test(order_is_sequential_or_random_by_weight),
         cmocka_unit_test(order_is_of_each_slot_or_ends_with_the_list),
         cmocka_unit_test(replay_sorts_and_spreads_the_times_of_a_log),
