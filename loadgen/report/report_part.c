@@ -191,9 +191,9 @@ static void check_buckets(const struct report_part *part, const char *name, uint
                   found, wanted);
 }
 
-void part_times(const struct report_part *report, const char *name, struct histogram *times)
+void part_times(const struct report_part *part, const char *name, struct histogram *times)
 {
-    struct report_part distribution = part_of(report, name);
+    struct report_part distribution = part_of(part, name);
     struct report_part histogram = part_of(&distribution, "histogram");
 
     check_buckets(&histogram, "sub_buckets", HISTOGRAM_SUB_BUCKETS);
@@ -208,20 +208,20 @@ void part_times(const struct report_part *report, const char *name, struct histo
 
 /* ---- Lists ---- */
 
-struct report_part part_item(const struct report_part *report, const char *name,
-                             const json_t *array, size_t i)
+struct report_part part_item(const struct report_part *part, const char *name, const json_t *array,
+                             size_t i)
 {
-    struct report_part item = {report->reader, json_array_get(array, i), ""};
+    struct report_part item = {part->reader, json_array_get(array, i), ""};
 
-    snprintf(item.place, sizeof(item.place), "%.60s%.40s[%zu].", report->place, name, i);
+    snprintf(item.place, sizeof(item.place), "%.60s%.40s[%zu].", part->place, name, i);
     return item;
 }
 
-const json_t *part_array(const struct report_part *report, const char *name)
+const json_t *part_array(const struct report_part *part, const char *name)
 {
-    const json_t *array = part_member(report, name);
+    const json_t *array = part_member(part, name);
 
     if (!json_is_array(array))
-        part_fail(report, name, "is not an array");
+        part_fail(part, name, "is not an array");
     return array;
 }
