@@ -71,6 +71,7 @@ static const char *find_match(const struct scenario_take *take, struct span *fou
 {
     size_t left = found->length < SCENARIO_MATCH_TEXT ? found->length : SCENARIO_MATCH_TEXT;
     const char *line = found->start;
+    char text[SCENARIO_MATCH_LINE + 1]; /* of a line: bodies have no NUL at their end */
 
     while (true) {
         const char *newline = memchr(line, '\n', left);
@@ -79,8 +80,12 @@ static const char *find_match(const struct scenario_take *take, struct span *fou
         size_t searched = end < SCENARIO_MATCH_LINE ? end : SCENARIO_MATCH_LINE;
         bool cut = searched < end || (newline == NULL && found->length > SCENARIO_MATCH_TEXT);
         regmatch_t match[2] = {{.rm_so = 0, .rm_eo = (regoff_t)searched}};
-        int result = regexec(&take->matcher, line, ARRAY_LENGTH(match), match,
-                             REG_STARTEND | (cut ? REG_NOTEOL : 0));
+        int result;
+
+        memcpy(text, line, searched);
+        text[searched] = '\0';
+        result = regexec(&take->matcher, text, ARRAY_LENGTH(match), match,
+                         REG_STARTEND | (cut ? REG_NOTEOL : 0));
 
         if (result != 0 && result != REG_NOMATCH)
             return "out of memory for";
