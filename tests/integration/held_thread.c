@@ -1,5 +1,7 @@
 #include "held_thread.h"
 
+#include "patience.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +16,8 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
-pid_t held_thread_find(pid_t worker)
+/* Returns the serving thread of the process, or 0: it has not set its name yet. */
+static pid_t find_named(pid_t worker)
 {
     char path[64], name[32] = "";
     struct dirent *entry;
@@ -36,7 +39,14 @@ pid_t held_thread_find(pid_t worker)
         fclose(comm);
     }
     closedir(tasks);
-    assert_true(found > 0);
+    return found;
+}
+
+pid_t held_thread_find(pid_t worker)
+{
+    pid_t found;
+
+    WAIT_UNTIL((found = find_named(worker)) > 0);
     return found;
 }
 
