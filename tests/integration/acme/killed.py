@@ -27,7 +27,10 @@ def kill_workers(server):
 
 
 def kill_keys(server):
-    os.kill(until(lambda: server.status()["keys"]["pid"], "the keys process"), signal.SIGKILL)
+    """Returns when another keys process runs: a handshake before that may wait for seconds."""
+    pid = until(lambda: server.status()["keys"]["pid"], "the keys process")
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: server.status()["keys"]["pid"] not in (0, pid), "another keys process")
 
 
 def stored_serial(server):
