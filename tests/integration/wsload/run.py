@@ -95,7 +95,7 @@ class BeforeNginx(unittest.TestCase):
                 if not pathlib.Path(words[1]).exists():
                     continue
                 with self.subTest(engine=engine, words=words):
-                    report = run(["-c", 2, "-n", 6, *words, self.url("tls", host=host)], engine, 2)
+                    report = run(["-c", 2, "-n", 6, "--connect-timeout", "60s", *words, self.url("tls", host=host)], engine, 2)
                     self.assertEqual(report["errors"]["tls"], 6)
                     self.assertIn(why, report["error_texts"]["tls"])
                     self.assertEqual(self.nginx.arrived("tls"), [])
