@@ -69,15 +69,13 @@ SCENARIOS = [
 
 
 def certificate(site):
-    """The paths of the certificate and the key that all servers use: outside the site."""
-    return site + ".pem", site + ".key"
-
-
-def make_certificate(site):
-    path, key = certificate(site)
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30",
-                    "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", path],
-                   check=True, capture_output=True)
+    """The paths of the certificate and the key that all servers use: outside the site. The first call makes both."""
+    path, key = site + ".pem", site + ".key"
+    if not os.path.exists(path):
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30",
+                        "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", path],
+                       check=True, capture_output=True)
+    return path, key
 
 
 def words(count):
@@ -97,7 +95,6 @@ def write_site(directory):
             file.write(content)
         os.utime(path, (MODIFIED, MODIFIED))
 
-    make_certificate(directory)
     for name in ("large", "f", "gz"):
         os.mkdir(os.path.join(directory, name))
     for name, size in (("1k.html", KIB), ("10k.bin", 10 * KIB), ("large/100k.bin", 100 * KIB), ("large/1m.bin", MIB)):

@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 
 from scenarios import certificate
@@ -33,9 +34,9 @@ class Server:
         self.name, self.port, self.log, self.stop_signal, self.tls_port = name, port, log, stop, tls_port
         self.http2_port = port  # for clients that begin with HTTP/2
         self.last_ns = {}  # by thread
+        self.errors = tempfile.TemporaryFile()
         self.process = subprocess.Popen(["taskset", "-c", cores] + command, stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
-                                        start_new_session=True)
+                                        stderr=self.errors, stdin=subprocess.DEVNULL, start_new_session=True)
         try:
             self.wait_until_it_answers()
         except BaseException:
@@ -50,7 +51,8 @@ class Server:
                 return
             except OSError:
                 time.sleep(0.05)
-        raise Unavailable(f"{self.name} does not answer on port {self.port}")
+        self.errors.seek(0)
+        raise Unavailable(f"{self.name} does not answer on port {self.port}: {self.errors.read(1000).decode(errors='replace')}")
 
     def pids(self):
         found, todo = [], [self.process.pid]
