@@ -32,6 +32,7 @@ struct tls_relay {
     pthread_mutex_t lock;
     pthread_cond_t ended;
     TAILQ_HEAD(, pair) pairs; /* under the lock */
+    SSL_SESSION *session;     /* the latest, to resume; under the lock */
 };
 
 struct pair {
@@ -45,6 +46,31 @@ static struct sockaddr_in loopback(uint16_t port)
 {
     return (struct sockaddr_in){
         .sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+}
+
+/* OpenSSL has a new session. Returns 1, which keeps the reference. */
+static int keep_session(SSL *ssl, SSL_SESSION *session)
+{
+    struct tls_relay *relay = SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
+    SSL_SESSION *before;
+
+    pthread_mutex_lock(&relay->lock);
+    before = relay->session;
+    relay->session = session;
+    pthread_mutex_unlock(&relay->lock);
+    SSL_SESSION_free(before);
+    return 1;
+}
+
+/* A resumed session costs less than a new one. */
+static bool resume(struct tls_relay *relay, SSL *ssl)
+{
+    bool resumes;
+
+    pthread_mutex_lock(&relay->lock);
+    resumes = relay->session == NULL || SSL_set_session(ssl, relay->session) == 1;
+    pthread_mutex_unlock(&relay->lock);
+    return resumes;
 }
 
 /* Waits for the first bytes, which decide. */
@@ -65,7 +91,7 @@ static bool connect_pair(struct pair *pair)
     pair->server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     setsockopt(pair->server, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     pair->ssl = SSL_new(pair->relay->context);
-    return pair->ssl != NULL &&
+    return pair->ssl != NULL && resume(pair->relay, pair->ssl) &&
            connect(pair->server, (struct sockaddr *)&address, sizeof(address)) == 0 &&
            SSL_set_fd(pair->ssl, pair->server) == 1 &&
            SSL_set_alpn_protos(
@@ -180,6 +206,10 @@ struct tls_relay *tls_relay_start(uint16_t port)
     relay->context = SSL_CTX_new(TLS_client_method());
     relay->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_non_null(relay->context);
+    SSL_CTX_set_app_data(relay->context, relay);
+    SSL_CTX_set_session_cache_mode(relay->context,
+                                   SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+    SSL_CTX_sess_set_new_cb(relay->context, keep_session);
     assert_int_equal(bind(relay->listener, (struct sockaddr *)&address, length), 0);
     assert_int_equal(listen(relay->listener, 128), 0);
     assert_int_equal(getsockname(relay->listener, (struct sockaddr *)&address, &length), 0);
@@ -209,6 +239,7 @@ void tls_relay_stop(struct tls_relay *relay)
         pthread_cond_wait(&relay->ended, &relay->lock);
     pthread_mutex_unlock(&relay->lock);
     close(relay->listener);
+    SSL_SESSION_free(relay->session);
     SSL_CTX_free(relay->context);
     pthread_cond_destroy(&relay->ended);
     pthread_mutex_destroy(&relay->lock);

@@ -16,7 +16,9 @@
  *
  * Each case runs twice on its own connection: sent at once, and in pieces as small as one byte. A
  * single GET runs again as HEAD: the response must have the same fields and no body. A single request
- * without a body or fields of a connection runs again over HTTP/2. In the sent
+ * without a body or fields of a connection runs again over HTTP/2. Over TLS, where a connection costs
+ * a handshake, the runs of a case share one if it stays open, all cases of a table share one for
+ * HTTP/2, and pieces are larger. In the sent
  * bytes "{etag /path}" is replaced by the entity tag of that file, "{etag /path gzip}" by that of
  * its encoded variant. The mtime of all files is Sun, 06 Nov 1994 08:49:37 GMT. rfc_check.c also
  * checks what holds for every response. site.def lists the files of the server, tables.def the
@@ -25,6 +27,7 @@
 #ifndef TESTS_RFC_H
 #define TESTS_RFC_H
 
+#include "../http2_client.h"
 #include "../server.h"
 
 #include "common/span.h"
@@ -80,16 +83,25 @@ struct rfc_case {
 #define REQUEST(start, fields) start " HTTP/1.1\r\n" HOST fields END
 #define GET(target)            REQUEST("GET " target, "")
 
-struct http_response;
+/* Runs the cases of a table. */
+struct rfc_runner {
+    const struct server *server;
+    bool over_tls;
+    struct http2_client http2; /* the shared connection */
+    uint32_t last_stream;      /* on it; 0: not connected */
+};
 
 /*
- * Runs the case against SERVER. Fails the running test if an response differs. Returns the number
- * of responses that the server must count and log.
+ * Runs the case. Fails the running test if a response differs. Returns the number of responses that
+ * the server must count and log.
  */
-uint64_t rfc_run(const struct server *server, const struct rfc_case *rfc_case);
+uint64_t rfc_run(struct rfc_runner *runner, const struct rfc_case *rfc_case);
 
 /* The same over HTTP/2; returns 0 if the case is one of HTTP/1 only. */
-uint64_t rfc_run_over_http2(const struct server *server, const struct rfc_case *rfc_case);
+uint64_t rfc_run_over_http2(struct rfc_runner *runner, const struct rfc_case *rfc_case);
+
+/* Closes the shared connection. */
+void rfc_end(struct rfc_runner *runner);
 
 /* Stores BYTES with expanded placeholders in *EXPANDED; the caller must free it. Returns the number
  * of requests it sent to do so. */
