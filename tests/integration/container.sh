@@ -18,24 +18,39 @@ packages() {
         grep -vxE 'apt-get|install|update'
 }
 
-package_of() {
-    local path
-    path=$(ldconfig -p | awk -v name="$1" '$1 == name { print $NF; exit }')
-    # ask for all names of the file: dpkg may know only one of them
-    { dpkg-query -S "$(readlink -f "$path")" "$path" "/usr$path" 2>/dev/null || true; } |
-        head -1 | cut -d: -f1
+# The package of each PATH, one "PATH PACKAGE" per line.
+owners() {
+    local path name owned names=()
+
+    for path in "$@"; do # ask for all names of the file: dpkg may know only one of them
+        names+=("$(readlink -f "$path" || true)" "$path" "/usr$path")
+    done
+    owned=$(dpkg-query -S "${names[@]}" 2>/dev/null || true)
+    for path in "$@"; do
+        for name in "$(readlink -f "$path" || true)" "$path" "/usr$path"; do
+            awk -F ': ' -v path="$path" -v name="$name" '$2 == name { sub(":.*", "", $1); print path, $1 }' <<<"$owned"
+        done
+    done
 }
 
 libraries_are_installed() {
-    local program library package
+    local program library path package paths cache owned installed
 
-    for program in webserverd wsctl wsconsole wsload; do
+    cache=$(ldconfig -p)
+    installed=$(packages 1)
+    paths=$(for program in webserverd wsctl wsconsole wsload; do
         for library in $(objdump -p "$bin/$program" | awk '$1 == "NEEDED" { print $2 }'); do
-            package=$(package_of "$library")
-            [ "$package" = libc6 ] || packages 1 | grep -qxF "$package" ||
-                fail "$program needs $library of $package, not installed by the Dockerfile"
+            path=$(awk -v name="$library" '$1 == name { print $NF; exit }' <<<"$cache")
+            echo "$program $library ${path:-$library}"
         done
-    done
+    done)
+    # shellcheck disable=SC2046
+    owned=$(owners $(cut -d ' ' -f 3 <<<"$paths" | sort -u))
+    while read -r program library path; do
+        package=$(awk -v path="$path" '$1 == path { print $2; exit }' <<<"$owned")
+        [ "$package" = libc6 ] || grep -qxF "$package" <<<"$installed" ||
+            fail "$program needs $library of $package, not installed by the Dockerfile"
+    done <<<"$paths"
 }
 
 build_packages_are_known() {
