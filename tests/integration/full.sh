@@ -19,7 +19,8 @@ fail() {
 
 directory=$(mktemp -d)
 name=full-$$
-requests=8000 # more than the disk and the rings of two threads hold
+requests=4000 # more than the disk and the rings of two threads hold
+few=1500      # more than the disk holds
 server=''
 finish() {
     [ -z "$server" ] || kill "$server" 2>/dev/null || true
@@ -33,7 +34,7 @@ mount --make-rprivate /
 chmod 755 "$directory"
 mkdir "$directory/www" "$directory/log"
 echo text >"$directory/www/index.html"
-mount -t tmpfs -o size=256k tmpfs "$directory/log"
+mount -t tmpfs -o size=64k tmpfs "$directory/log"
 
 ctl() {
     "$bin/wsctl" -s "$directory/$name.sock" "$@"
@@ -53,7 +54,7 @@ start() {
     server=$!
     until ctl ping >/dev/null 2>&1; do
         kill -0 "$server"
-        sleep 0.05
+        sleep 0.1
     done
     address=$(ctl --json status | sed -n 's/.*"listening":\["\([^"]*\).*/\1/p')
 }
@@ -75,7 +76,7 @@ metric() {
 # Waits: a request is counted after its response.
 wait_for_metric() {
     until [ "$(metric "$1")" -eq "$2" ]; do
-        sleep 0.05
+        sleep 0.1
     done
 }
 
@@ -87,7 +88,7 @@ wait_for_message() {
 }
 
 load() {
-    "$bin/wsload" -c 10 -n "$1" --timeout 60s "http://$address/" >/dev/null
+    "$bin/wsload" --engine raw -c 10 -n "$1" --timeout 60s "http://$address/" >/dev/null
 }
 
 # when_full = drop: every request is answered, dropped records are counted.
@@ -116,18 +117,18 @@ stop 0
 # A stop waits for room, for at most drain_timeout; what it loses it counts, and its exit status is 1.
 for dispatch in kernel master; do
     : >"$directory/log/access.log"
-    mount -o remount,size=256k "$directory/log"
+    mount -o remount,size=64k "$directory/log"
     start "workers.dispatch=$dispatch" log.ring=1M workers.drain_timeout=1s
-    load 4000
+    load "$few"
     stop 1
     lines=$(wc -l <"$directory/log/access.log")
     [ "$(tail -c 1 "$directory/log/access.log" | wc -l)" -eq 1 ] || fail "$dispatch: the log ends with a part of a line"
-    grep -q "$((4000 - lines)) lines of the access log are lost: No space left" "$directory/error.log" ||
-        fail "$dispatch: the error log does not report $((4000 - lines)) lost lines: $(tail -3 "$directory/error.log")"
+    grep -q "$((few - lines)) lines of the access log are lost: No space left" "$directory/error.log" ||
+        fail "$dispatch: the error log does not report $((few - lines)) lost lines: $(tail -3 "$directory/error.log")"
 
     : >"$directory/log/access.log"
     start "workers.dispatch=$dispatch" log.ring=1M workers.drain_timeout=1h
-    load 4000
+    load "$few"
     stops=$(grep -c ': stopped$' "$directory/error.log" || true)
     kill "$server"
     until [ "$(grep -c ': stopped$' "$directory/error.log")" -gt "$stops" ]; do
@@ -137,16 +138,16 @@ for dispatch in kernel master; do
     mount -o remount,size=64m "$directory/log"
     wait "$server" || fail "$dispatch: exit status $? after a stop that lost no line"
     server=''
-    [ "$(wc -l <"$directory/log/access.log")" -eq 4000 ] || fail "$dispatch: the stop did not wait for room on the disk"
+    [ "$(wc -l <"$directory/log/access.log")" -eq "$few" ] || fail "$dispatch: the stop did not wait for room on the disk"
 done
 
 # The file of a host on a full disk loses its lines, which are counted; all others are logged, and nothing waits.
 rm "$directory/log/access.log"
-mount -o remount,size=256k "$directory/log"
+mount -o remount,size=64k "$directory/log"
 : >"$directory/error.log"
 start "log.access=$directory/access.log" "host small.example.access_log=$directory/log/small.log" log.when_full=wait log.wait_timeout=1h
 for host in small.example other.example; do
-    "$bin/wsload" -c 10 -n "$requests" --timeout 60s -H "Host: $host" "http://$address/" >/dev/null
+    "$bin/wsload" --engine raw -c 10 -n "$requests" --timeout 60s -H "Host: $host" "http://$address/" >/dev/null
 done
 until [ $(($(metric log_lines) + $(metric log_lost))) -eq $((2 * requests)) ]; do
     sleep 0.05
@@ -160,7 +161,7 @@ wait_for_message 'small.log of a \[host\]: No space left on device'
     fail "the error log does not report the full disk of a host once"
 mount -o remount,size=64m "$directory/log"
 lost=$(metric log_lost)
-"$bin/wsload" -c 10 -n 10 --timeout 60s -H "Host: small.example" "http://$address/" >/dev/null
+"$bin/wsload" --engine raw -c 10 -n 10 --timeout 60s -H "Host: small.example" "http://$address/" >/dev/null
 wait_for_message "small.log is writable again; $lost lines are lost"
 stop 0
 
