@@ -53,7 +53,8 @@ def of_symbols(program):
 def of_options(program):
     machine = re.search(r"Machine:.*?(X86-64|AArch64)", readelf(program, "-h"))
     wanted = OPTIONS | ({BRANCHES[machine[1].replace("X", "x")]} if machine else set())
-    producers = set(re.findall(r"DW_AT_producer.*?: (GNU C\d.*)", readelf(program, "--debug-dump=info")))
+    units = readelf(program, "--debug-dump=info", "--dwarf-depth=1")  # without what they contain
+    producers = set(re.findall(r"DW_AT_producer.*?: (GNU C\d.*)", units))
     for producer in producers:
         missing = wanted - set(producer.split())
         if missing:
