@@ -50,6 +50,11 @@ static double resident_of(const struct observed_sample *sample)
     return (double)sample->usage.resident;
 }
 
+static double anonymous_of(const struct observed_sample *sample)
+{
+    return (double)sample->usage.anonymous;
+}
+
 /* Excludes client connections. */
 static double descriptors_of(const struct observed_sample *sample)
 {
@@ -108,6 +113,14 @@ static void put_table(struct document *findings, const struct observed *run)
         put_row(findings, run, names[i], steps * i / 4, steps * (i + 1) / 4);
 }
 
+static void put_line(struct document *findings, const struct observed *run, const char *name,
+                     double (*value)(const struct observed *run, size_t step))
+{
+    document_line(findings, name, false);
+    for (size_t i = 0; i < steps_of(run); i++)
+        document_point(findings, (double)run->series->entry[i].end_ns / 1e9, value(run, i));
+}
+
 /* Adds a plot of one value over time. */
 static void put_plot(struct document *findings, const struct observed *run, const char *title,
                      void (*format)(char *label, double value),
@@ -115,14 +128,17 @@ static void put_plot(struct document *findings, const struct observed *run, cons
 {
     document_plot(findings, title, (struct plot_axis){false, axis_seconds},
                   (struct plot_axis){false, format});
-    document_line(findings, "all processes", false);
-    for (size_t i = 0; i < steps_of(run); i++)
-        document_point(findings, (double)run->series->entry[i].end_ns / 1e9, value(run, i));
+    put_line(findings, run, "all processes", value);
 }
 
 static double resident_at(const struct observed *run, size_t step)
 {
     return (double)run->samples[step].usage.resident / MEBIBYTE;
+}
+
+static double anonymous_at(const struct observed *run, size_t step)
+{
+    return (double)run->samples[step].usage.anonymous / MEBIBYTE;
 }
 
 static double descriptors_at(const struct observed *run, size_t step)
@@ -145,29 +161,42 @@ static double p99_at(const struct observed *run, size_t step)
     return (double)run->series->entry[step].p99_ns;
 }
 
-/* Ignores the first quarter, in which caches and pools fill. In percent. */
-static double memory_growth(const struct observed *run)
+/* Means of the second and the last quarter. Caches and pools fill in the first. */
+struct growth {
+    double second, last;
+};
+
+static struct growth growth_of(const struct observed *run,
+                               double (*value)(const struct observed_sample *sample))
 {
     size_t steps = steps_of(run), quarter = steps / 4;
-    double second = mean_of(run, quarter, 2 * quarter, resident_of);
-    double last = mean_of(run, steps - quarter, steps, resident_of);
 
-    return (last / second - 1) * 100;
+    return (struct growth){.second = mean_of(run, quarter, 2 * quarter, value),
+                           .last = mean_of(run, steps - quarter, steps, value)};
+}
+
+/*
+ * The growth of anonymous memory in percent of the resident memory. The size of shared memory is
+ * fixed, but its pages become resident when they are first used: the history fills for 15 minutes.
+ */
+static double memory_growth(const struct observed *run)
+{
+    struct growth anonymous = growth_of(run, anonymous_of), resident = growth_of(run, resident_of);
+
+    return (anonymous.last - anonymous.second) / resident.second * 100;
 }
 
 static void judge_memory(struct document *findings, const struct observed *run)
 {
-    size_t steps = steps_of(run), quarter = steps / 4;
-    double second = mean_of(run, quarter, 2 * quarter, resident_of);
-    double last = mean_of(run, steps - quarter, steps, resident_of);
+    struct growth anonymous = growth_of(run, anonymous_of);
     double growth = memory_growth(run);
     char a[UNITS_TEXT], b[UNITS_TEXT];
 
     findings_add(findings, growth <= GROWTH_ALLOWED ? FINDINGS_MET : FINDINGS_NOT_MET,
-                 "Resident memory averages %s in the second quarter and %s in the last (%+.1f%%; "
-                 "allowed: %+.0f%%).",
-                 units_format_bytes(a, sizeof(a), second), units_format_bytes(b, sizeof(b), last),
-                 growth, GROWTH_ALLOWED);
+                 "Anonymous memory averages %s in the second quarter and %s in the last (%+.1f%% "
+                 "of RSS; allowed: %+.0f%%).",
+                 units_format_bytes(a, sizeof(a), anonymous.second),
+                 units_format_bytes(b, sizeof(b), anonymous.last), growth, GROWTH_ALLOWED);
 }
 
 static void judge_descriptors(struct document *findings, const struct observed *run)
@@ -221,6 +250,7 @@ static void record(struct lab *lab, const struct observed *runs)
 {
     static const char full[] = "10 minutes, log full";
     const struct observed *ten = &runs[TEN_MINUTES], *off = &runs[TEN_MINUTES_OFF];
+    struct growth growth = growth_of(off, resident_of);
 
     for (size_t i = 0; i < RUNS; i++)
         lab_record_measure(lab, stages[i].name, MEASURE_RATE, rate_of(&runs[i]));
@@ -230,7 +260,8 @@ static void record(struct lab *lab, const struct observed *runs)
     lab_record_value(lab, full, "RSS", mean_of(ten, 0, steps_of(ten), resident_of));
     lab_record_value(lab, stages[TEN_MINUTES_OFF].name, "RSS",
                      mean_of(off, 0, steps_of(off), resident_of));
-    lab_record_value(lab, stages[TEN_MINUTES_OFF].name, "growth of RSS", memory_growth(off));
+    lab_record_value(lab, stages[TEN_MINUTES_OFF].name, "growth of RSS",
+                     (growth.last / growth.second - 1) * 100);
 }
 
 /* A run that was shortened is only extrapolated. */
@@ -290,8 +321,10 @@ static void explain(struct document *findings, const struct observed *run)
     explain_intervals(findings, run);
     findings_add(
         findings, FINDINGS_LESSON,
-        "RSS counts shared pages once per process, so the %zu processes use less than the sum. A "
-        "leak would be a steady slope; memory pools and caches cause a step at the start.",
+        "RSS counts shared pages once per process, so the %zu processes use less than the sum. It "
+        "grows for 15 minutes, while the history in shared memory, of fixed size, fills. A leak "
+        "would be a steady slope of anonymous memory, which is RSS without shared memory and "
+        "files; memory pools and caches cause a step at the start.",
         run->samples[steps_of(run) - 1].usage.processes);
     if (run->late_percent > 1)
         findings_add(findings, FINDINGS_CAUTION,
@@ -327,6 +360,7 @@ static void report(struct lab *lab, struct document *findings, const struct obse
     put_runs(findings, runs);
     put_table(findings, ten);
     put_plot(findings, ten, "Resident memory", axis_mebibytes, resident_at);
+    put_line(findings, ten, "without shared memory and files", anonymous_at);
     if (descriptors_are_known(ten))
         put_plot(findings, ten, "Open descriptors, without those of clients", axis_count,
                  descriptors_at);

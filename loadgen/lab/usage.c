@@ -110,19 +110,20 @@ uint64_t usage_switches(pid_t pid)
     return sum_threads(pid, add_switches);
 }
 
-static uint64_t resident_of(pid_t pid)
+static void add_memory(pid_t pid, struct usage *usage)
 {
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), resident = 0, shared = 0;
     char path[PATH];
-    uint64_t pages = 0;
     FILE *file;
 
     snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
     file = fopen(path, "re");
-    if (file == NULL || fscanf(file, "%*u %" SCNu64, &pages) != 1)
-        pages = 0;
+    if (file != NULL && fscanf(file, "%*u %" SCNu64 " %" SCNu64, &resident, &shared) == 2) {
+        usage->resident += resident * page;
+        usage->anonymous += (resident - shared) * page;
+    }
     if (file != NULL)
         fclose(file);
-    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 /* Adds the open descriptors of PID to *SUM. Returns false without permission. */
@@ -149,7 +150,7 @@ struct usage usage_of(pid_t pid)
 
     usage.processes = find_processes(pid, pids, PROCESSES_MAX);
     for (size_t i = 0; i < usage.processes; i++) {
-        usage.resident += resident_of(pids[i]);
+        add_memory(pids[i], &usage);
         usage.descriptors_seen =
             add_descriptors(pids[i], &usage.descriptors) && usage.descriptors_seen;
     }

@@ -13,6 +13,7 @@
 struct usage {
     uint64_t cpu_ns;       /* user and system */
     uint64_t resident;     /* bytes; shared pages count once per process */
+    uint64_t anonymous;    /* of it, without shared memory and files; grows with a leak */
     uint64_t descriptors;  /* open files */
     bool descriptors_seen; /* could be read for all processes; false: descriptors is incomplete */
     size_t processes;
