@@ -120,18 +120,29 @@ static const char *check_header(struct segment *map)
     return check_sizes(map);
 }
 
+/* The index of the metric in line I of the list, if it is KNOWN; otherwise -1. */
+static int32_t metric_in_line(const struct segment_reader *reader, uint32_t i, int known)
+{
+    struct segment_metric line;
+
+    memcpy(&line, segment_at(&reader->map, SEGMENT_METRICS, i), sizeof(line));
+    return strncmp(line.name, metric_table[known].name, sizeof(line.name)) == 0 &&
+                   line.index < reader->map.header.metric_count
+               ? (int32_t)line.index
+               : -1;
+}
+
+/* A server of this version lists a metric in its own line; only another one needs a search. */
 static void find_metrics(struct segment_reader *reader)
 {
-    for (int known = 0; known < METRIC_COUNT; known++) {
-        reader->metric_at[known] = -1;
-        for (uint32_t i = 0; i < reader->map.header.metric_count; i++) {
-            struct segment_metric line;
+    uint32_t count = reader->map.header.metric_count;
 
-            memcpy(&line, segment_at(&reader->map, SEGMENT_METRICS, i), sizeof(line));
-            if (strncmp(line.name, metric_table[known].name, sizeof(line.name)) == 0 &&
-                line.index < reader->map.header.metric_count)
-                reader->metric_at[known] = (int32_t)line.index;
-        }
+    for (int known = 0; known < METRIC_COUNT; known++) {
+        int32_t at = (uint32_t)known < count ? metric_in_line(reader, (uint32_t)known, known) : -1;
+
+        for (uint32_t i = 0; i < count && at < 0; i++)
+            at = metric_in_line(reader, i, known);
+        reader->metric_at[known] = at;
     }
 }
 

@@ -687,12 +687,17 @@ static void sums_include_reserved_slots_only(void **state)
     assert_int_equal(segment_reader_sum(&reader, METRIC_bytes_sent), 0);
 }
 
-/* A server of another minor version: metrics have other indices, and one is missing. */
+/* A server of another minor version: metrics have other indices or lines, and one is missing. */
 static void metrics_are_found_by_name(void **state)
 {
-    struct segment_metric *requests, *closed;
+    struct segment_metric *requests, *closed, *started, *lines, moved;
 
     (void)state;
+    started = segment_at(&segment, SEGMENT_METRICS, METRIC_workers_started);
+    lines = segment_at(&segment, SEGMENT_METRICS, METRIC_log_lines);
+    moved = *started;
+    *started = *lines;
+    *lines = moved;
     requests = segment_at(&segment, SEGMENT_METRICS, METRIC_requests);
     closed = segment_at(&segment, SEGMENT_METRICS, METRIC_connections_closed);
     requests->index = METRIC_connections_closed;
@@ -706,6 +711,8 @@ static void metrics_are_found_by_name(void **state)
     assert_int_equal(segment_reader_sum(&reader, METRIC_requests), 42);
     assert_int_equal(segment_reader_sum(&reader, METRIC_connections_closed), 0);
     assert_int_equal(reader.metric_at[METRIC_connections_closed], -1);
+    assert_int_equal(reader.metric_at[METRIC_workers_started], METRIC_workers_started);
+    assert_int_equal(reader.metric_at[METRIC_log_lines], METRIC_log_lines);
 }
 
 static void latency_is_summed(void **state)
