@@ -86,8 +86,8 @@ static bool try_name(struct segment_reader *reader, const char *name,
 
     if (segment_attach(reader, name, why, sizeof(why)) != SEGMENT_ATTACHED)
         return false;
-    if (segment_health(reader, clock_monotonic_ns()) == SEGMENT_ALIVE &&
-        listens_at(reader, request_plan))
+    if (listens_at(reader, request_plan) &&
+        segment_health(reader, clock_monotonic_ns()) == SEGMENT_ALIVE)
         return true;
     segment_detach(reader);
     return false;
