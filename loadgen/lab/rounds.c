@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* The maximum duration of trials that are repeated because they had too few responses. */
+/* The maximum duration of a trial that is repeated because it had too few responses. */
 enum { LENGTHENED_MOST_MS = 10000 };
 
 /* Even, so that the order of the points alternates. */
@@ -31,10 +31,15 @@ struct sample {
     uint64_t cpu_ns, answered;
 };
 
+/* Whether a trial has enough responses. */
+typedef bool enough_responses(const struct point *point, const struct measures *measures);
+
 struct series_run {
     struct lab *lab;
     struct point *points;
     struct point *point;          /* of the current trial */
+    enough_responses *enough;     /* for each trial */
+    bool too_short;               /* the last trial */
     size_t all, done;             /* trials */
     struct segment_reader reader; /* of its server */
     bool attached;
@@ -169,12 +174,29 @@ static int make_ready(struct series_run *run)
     return attach(run);
 }
 
+/*
+ * Triples the duration of the trials of POINT. Returns false if that exceeds LENGTHENED_MOST_MS, or if they have no
+ * duration.
+ */
+static bool lengthen(struct point *point)
+{
+    if (point->plan.duration_ms == 0 || point->plan.duration_ms * 3 > LENGTHENED_MOST_MS)
+        return false;
+    point->plan.duration_ms *= 3;
+    return true;
+}
+
 static int prepare(void *context, size_t index, char *why, size_t size)
 {
     struct series_run *run = context;
 
     run->point = &run->points[index];
-    lab_progress(run->lab, "%zu of %zu, %s", ++run->done, run->all, run->point->label);
+    if (run->too_short && !lengthen(run->point)) {
+        snprintf(why, size, "%s: too few responses; use a longer --duration", run->point->label);
+        return -1;
+    }
+    detach(run); /* from a trial that was too short */
+    lab_progress(run->lab, "%zu of %zu, %s", run->done + 1, run->all, run->point->label);
     if (make_ready(run) != 0) {
         snprintf(why, size, "%.400s", run->lab->why);
         return -1;
@@ -207,6 +229,7 @@ static void record_trial(void *context, size_t index, const struct result *resul
     struct trial_counters trial = {&run->before, &after};
     uint32_t round = point->rounds;
 
+    run->done++;
     detach(run);
     if (point->bare == NULL)
         truncate_log(point->server);
@@ -221,33 +244,26 @@ static void record_trial(void *context, size_t index, const struct result *resul
     point->rounds++;
 }
 
-/* Whether the trial of a round has enough responses. */
-typedef bool enough_responses(const struct point *point, uint32_t round);
-
 /* For a mean. */
-static bool has_responses(const struct point *point, uint32_t round)
+static bool has_responses(const struct point *point, const struct measures *measures)
 {
-    return trials_get(point->trials, point->index, round)->value[MEASURE_RATE] > 0;
+    (void)point;
+    return measures->value[MEASURE_RATE] > 0;
 }
 
 /* For a 99th percentile; only checked for trials with a duration. */
-static bool has_percentiles(const struct point *point, uint32_t round)
+static bool has_percentiles(const struct point *point, const struct measures *measures)
 {
-    const double *value = trials_get(point->trials, point->index, round)->value;
-
-    return has_responses(point, round) &&
-           (point->plan.duration_ms == 0 || !isnan(value[MEASURE_P99]));
+    return has_responses(point, measures) &&
+           (point->plan.duration_ms == 0 || !isnan(measures->value[MEASURE_P99]));
 }
 
-/* The first point with a trial that has too few responses, or NULL. */
-static const struct point *find_too_short(const struct point *points, size_t count,
-                                          enough_responses *enough)
+static bool is_long_enough(void *context, size_t index, const struct measures *measures)
 {
-    for (size_t i = 0; i < count; i++)
-        for (uint32_t round = 0; round < points[i].rounds; round++)
-            if (!enough(&points[i], round))
-                return &points[i];
-    return NULL;
+    struct series_run *run = context;
+
+    run->too_short = !run->enough(&run->points[index], measures);
+    return !run->too_short;
 }
 
 /*
@@ -274,11 +290,15 @@ static struct trials *make_trials(struct lab *lab, struct point *points, size_t 
     return trials;
 }
 
-/* Adds ROUNDS rounds to the trials of the points. */
-static int add_rounds(struct lab *lab, struct point *points, size_t count, uint32_t rounds)
+/*
+ * Adds ROUNDS rounds to the trials of the points, each with ENOUGH responses. Returns 0, or -1: interrupted, or failed
+ * with WHY.
+ */
+static int add_rounds(struct lab *lab, struct point *points, size_t count, uint32_t rounds,
+                      enough_responses *enough)
 {
     struct trials_point *of_trials = calloc(count, sizeof(*of_trials));
-    struct series_run run = {.lab = lab, .points = points, .all = count * rounds};
+    struct series_run run = {.lab = lab, .points = points, .all = count * rounds, .enough = enough};
     const struct run_observer observer = {take_sample, &run};
     const struct trials_setup setup = {.points = of_trials,
                                        .point_count = count,
@@ -286,7 +306,8 @@ static int add_rounds(struct lab *lab, struct point *points, size_t count, uint3
                                        .before = prepare,
                                        .after = record_trial,
                                        .context = &run,
-                                       .observer = &observer};
+                                       .observer = &observer,
+                                       .enough = is_long_enough};
     enum trial_outcome outcome;
     enum trials_end end;
 
@@ -301,42 +322,12 @@ static int add_rounds(struct lab *lab, struct point *points, size_t count, uint3
     return end == TRIALS_COMPLETE ? 0 : -1;
 }
 
-/*
- * Discards the last series and triples the duration of the trials. Returns false if that exceeds
- * LENGTHENED_MOST_MS.
- */
-static bool lengthen(struct lab *lab, struct point *points, size_t count)
-{
-    uint64_t longest = 0;
-
-    for (size_t i = 0; i < count; i++)
-        if (points[i].plan.duration_ms > longest)
-            longest = points[i].plan.duration_ms;
-    if (longest == 0 || longest * 3 > LENGTHENED_MOST_MS)
-        return false;
-    trials_free(lab->trials[--lab->series]);
-    for (size_t i = 0; i < count; i++)
-        points[i].plan.duration_ms *= 3;
-    return true;
-}
-
-/* Measures ROUNDS rounds, with longer trials until each has ENOUGH responses. */
 static int measure(struct lab *lab, struct point *points, size_t count, uint32_t rounds,
                    enough_responses *enough)
 {
-    const struct point *too_short;
-
-    for (;;) {
-        if (make_trials(lab, points, count, rounds) == NULL ||
-            add_rounds(lab, points, count, rounds) != 0)
-            return -1;
-        too_short = find_too_short(points, count, enough);
-        if (too_short == NULL)
-            return 0;
-        if (!lengthen(lab, points, count))
-            return lab_fail(lab, "%s: too few responses; use a longer --duration",
-                            too_short->label);
-    }
+    return make_trials(lab, points, count, rounds) != NULL
+               ? add_rounds(lab, points, count, rounds, enough)
+               : -1;
 }
 
 int points_measure(struct lab *lab, struct point *points, size_t count)
@@ -356,7 +347,7 @@ int points_measure_until(struct lab *lab, struct point *points, size_t count,
         lab->until_ns = clock_monotonic_ns() + lab->until_ms * NS_PER_MS;
     while (lab->until_ms > 0 && !decided(context) && clock_monotonic_ns() < lab->until_ns &&
            points[0].rounds + ADDED_ROUNDS <= POINT_ROUNDS)
-        if (add_rounds(lab, points, count, ADDED_ROUNDS) != 0)
+        if (add_rounds(lab, points, count, ADDED_ROUNDS, has_responses) != 0)
             return -1;
     return 0;
 }

@@ -53,7 +53,8 @@ enum { LABEL = 96 };
 struct trials_state {
     struct trials *trials;
     const struct trials_setup *setup;
-    size_t done; /* trials, of all points */
+    size_t done;    /* trials, of all points */
+    bool too_short; /* the last trial */
     uint64_t begun_ns;
     struct result *result;
     enum trial_outcome outcome;
@@ -79,16 +80,23 @@ static void write_label(const struct trials_state *state, size_t point, char *la
 
 static enum trials_end take_result(struct trials_state *state, size_t point)
 {
+    const struct trials_setup *setup = state->setup;
     const struct result *result = state->result;
+    bool early = result->interrupted || result->aborted_by != NULL;
     struct measures measures;
 
-    if (state->setup->after != NULL)
-        state->setup->after(state->setup->context, point, result);
-    if (result->interrupted)
-        return TRIALS_INTERRUPTED;
-    if (result->aborted_by != NULL)
-        return TRIALS_ABORTED;
-    result_measure(result, &measures);
+    if (!early) {
+        result_measure(result, &measures);
+        state->too_short =
+            setup->enough != NULL && !setup->enough(setup->context, point, &measures);
+        if (state->too_short)
+            return TRIALS_COMPLETE;
+    }
+    state->done++;
+    if (setup->after != NULL)
+        setup->after(setup->context, point, result);
+    if (early)
+        return result->interrupted ? TRIALS_INTERRUPTED : TRIALS_ABORTED;
     trials_add(state->trials, point, &measures);
     return TRIALS_COMPLETE;
 }
@@ -96,7 +104,7 @@ static enum trials_end take_result(struct trials_state *state, size_t point)
 static enum trials_end run_one(struct trials_state *state, size_t point)
 {
     const struct trials_setup *setup = state->setup;
-    struct plan plan = *setup->points[point].plan;
+    struct plan plan;
     char label[LABEL];
     enum trials_end end;
 
@@ -108,12 +116,12 @@ static enum trials_end run_one(struct trials_state *state, size_t point)
         return TRIALS_FAILED;
     }
     write_label(state, point, label, sizeof(label));
+    plan = *setup->points[point].plan;
     plan.label = label;
     state->outcome = trial_run(&plan, setup->observer, state->result, state->why, state->size);
     if (state->outcome != TRIAL_DONE)
         return TRIALS_FAILED;
     state->result->plan = setup->points[point].plan;
-    state->done++;
     end = take_result(state, point);
     result_free(state->result);
     return end;
@@ -125,8 +133,11 @@ static enum trials_end run_rounds(struct trials_state *state)
 
     for (uint32_t round = 0; round < state->setup->rounds; round++)
         for (size_t i = 0; i < count; i++) {
-            enum trials_end end = run_one(state, round % 2 == 0 ? i : count - 1 - i);
+            enum trials_end end;
 
+            do
+                end = run_one(state, round % 2 == 0 ? i : count - 1 - i);
+            while (end == TRIALS_COMPLETE && state->too_short);
             if (end != TRIALS_COMPLETE)
                 return end;
         }
@@ -200,7 +211,11 @@ enum trial_outcome repeat_run(const struct plan *plan, struct result *result, ch
 {
     const struct trials_point point = {plan, NULL};
     struct repeat_state state = {rounds_create(plan->rounds), result, false};
-    const struct trials_setup setup = {&point, 1, plan->rounds, NULL, after_round, &state, NULL};
+    const struct trials_setup setup = {.points = &point,
+                                       .point_count = 1,
+                                       .rounds = plan->rounds,
+                                       .after = after_round,
+                                       .context = &state};
     enum trial_outcome outcome = TRIAL_INVALID;
 
     memset(result, 0, sizeof(*result));

@@ -55,9 +55,12 @@ static int run_trials(struct execution *execution, enum result_status *status, c
 {
     struct sweep *sweep = execution->sweep;
     struct trials_point *points = calloc(sweep->point_count, sizeof(*points));
-    const struct trials_setup setup = {points,       sweep->point_count, sweep->plan->rounds,
-                                       before_trial, after_trial,        execution,
-                                       NULL};
+    const struct trials_setup setup = {.points = points,
+                                       .point_count = sweep->point_count,
+                                       .rounds = sweep->plan->rounds,
+                                       .before = before_trial,
+                                       .after = after_trial,
+                                       .context = execution};
     enum trial_outcome outcome;
 
     if (points == NULL) {

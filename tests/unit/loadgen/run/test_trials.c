@@ -159,6 +159,8 @@ struct seen {
     char order[64];
     size_t fail_before; /* the trial that cannot begin, from 1; 0: none */
     size_t signal_after;
+    size_t short_from, short_to; /* these trials have too few responses, from 1; 0: none */
+    size_t results;              /* passed to see_after() */
 };
 
 static int see_before(void *context, size_t point, char *why, size_t size)
@@ -177,8 +179,19 @@ static void see_after(void *context, size_t point, const struct result *trial_re
     struct seen *seen = context;
 
     assert_int_equal(tally_get(&trial_result->tally, TALLY_begun), point + 1);
+    seen->results++;
     if (strlen(seen->order) == seen->signal_after)
         raise(SIGINT);
+}
+
+static bool see_enough(void *context, size_t point, const struct measures *measures)
+{
+    const struct seen *seen = context;
+    size_t trial = strlen(seen->order);
+
+    assert_int_equal(seen->order[trial - 1], 'A' + point);
+    assert_true(measures->value[MEASURE_ERRORS] == 100);
+    return trial < seen->short_from || trial > seen->short_to;
 }
 
 static struct trials *run_series(struct seen *seen, enum trials_end expected)
@@ -188,7 +201,7 @@ static struct trials *run_series(struct seen *seen, enum trials_end expected)
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct plan plans[3];
     struct trials_point points[3];
-    const struct trials_setup setup = {points, 3, 3, see_before, see_after, seen, NULL};
+    const struct trials_setup setup = {points, 3, 3, see_before, see_after, seen, NULL, see_enough};
     struct trials *trials = trials_create(3, 3);
     enum trial_outcome outcome;
     char url[64], why[256] = "";
@@ -215,7 +228,7 @@ static struct trials *run_series(struct seen *seen, enum trials_end expected)
 
 static void series_alternates_the_order_of_points(void **state)
 {
-    struct seen seen = {"", 0, 0};
+    struct seen seen = {.order = ""};
     struct trials *trials = run_series(&seen, TRIALS_COMPLETE);
     struct interval interval = trials_interval(trials, 1, MEASURE_ERRORS);
 
@@ -229,7 +242,7 @@ static void series_alternates_the_order_of_points(void **state)
 
 static void series_ended_early_keeps_its_trials(void **state)
 {
-    struct seen interrupted = {"", 0, 5}, failed = {"", 2, 0};
+    struct seen interrupted = {.signal_after = 5}, failed = {.fail_before = 2};
     struct trials *trials = run_series(&interrupted, TRIALS_INTERRUPTED);
 
     (void)state;
@@ -240,6 +253,24 @@ static void series_ended_early_keeps_its_trials(void **state)
     trials = run_series(&failed, TRIALS_FAILED);
     assert_int_equal(trials_done(trials, 0), 1);
     assert_int_equal(trials_done(trials, 1), 0);
+    trials_free(trials);
+}
+
+static void trial_with_too_few_responses_is_repeated(void **state)
+{
+    struct seen twice = {.short_from = 2, .short_to = 3};
+    struct seen always = {.short_from = 5, .short_to = 99, .fail_before = 8};
+    struct trials *trials = run_series(&twice, TRIALS_COMPLETE);
+
+    (void)state;
+    assert_string_equal(twice.order, "ABBBCCBAABC");
+    assert_int_equal(twice.results, 9);
+    assert_int_equal(trials_done(trials, 1), 3);
+    trials_free(trials);
+    trials = run_series(&always, TRIALS_FAILED);
+    assert_string_equal(always.order, "ABCCBBB");
+    assert_int_equal(always.results, 4);
+    assert_int_equal(trials_done(trials, 1), 1);
     trials_free(trials);
 }
 
@@ -254,6 +285,7 @@ int main(void)
         cmocka_unit_test(cpu_time_is_plausible),
         cmocka_unit_test(series_alternates_the_order_of_points),
         cmocka_unit_test(series_ended_early_keeps_its_trials),
+        cmocka_unit_test(trial_with_too_few_responses_is_repeated),
     };
 
     curl_global_init(CURL_GLOBAL_DEFAULT);
