@@ -343,11 +343,16 @@ int points_measure_often(struct lab *lab, struct point *points, size_t count, ui
 int points_measure_until(struct lab *lab, struct point *points, size_t count,
                          bool (*decided)(const void *context), const void *context)
 {
-    if (lab->until_ms > 0 && lab->until_ns == 0)
+    bool begins = lab->until_ns == 0;
+
+    if (lab->until_ms > 0 && begins)
         lab->until_ns = clock_monotonic_ns() + lab->until_ms * NS_PER_MS;
-    while (lab->until_ms > 0 && !decided(context) && clock_monotonic_ns() < lab->until_ns &&
-           points[0].rounds + ADDED_ROUNDS <= POINT_ROUNDS)
+    while (lab->until_ms > 0 && !decided(context) &&
+           (begins || clock_monotonic_ns() < lab->until_ns) &&
+           points[0].rounds + ADDED_ROUNDS <= POINT_ROUNDS) {
         if (add_rounds(lab, points, count, ADDED_ROUNDS, has_responses) != 0)
             return -1;
+        begins = false;
+    }
     return 0;
 }
