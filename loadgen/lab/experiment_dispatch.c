@@ -118,7 +118,7 @@ int experiment_dispatch(struct lab *lab, struct document *findings)
                    "%s, connection per request", ways[i].name);
         points[WAYS + i].plan.keepalive = false;
     }
-    if (points_measure(lab, points, (size_t)2 * WAYS) != 0 ||
+    if (points_measure_often(lab, points, (size_t)2 * WAYS, lab->rounds) != 0 ||
         points_measure_until(lab, points, (size_t)2 * WAYS, comparisons_are_decided,
                              &(struct comparisons){&compared, 1}) != 0)
         return -1;

@@ -99,7 +99,7 @@ int experiment_logging(struct lab *lab, struct document *findings)
                "log off, %d connections", MANY_CONNECTIONS);
     point_init(lab, &points[LEVELS + 1], points[FULL].server, LAB_SMALL, MANY_CONNECTIONS,
                "log full, %d connections", MANY_CONNECTIONS);
-    if (points_measure(lab, points, LEVELS + MANY) != 0 ||
+    if (points_measure_often(lab, points, LEVELS + MANY, lab->rounds) != 0 ||
         points_measure_until(lab, points, LEVELS + MANY, comparisons_are_decided,
                              &(struct comparisons){&compared, 1}) != 0)
         return -1;

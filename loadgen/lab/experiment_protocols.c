@@ -206,7 +206,7 @@ static int measure_handshakes(struct lab *lab, struct document *findings,
         points[i].plan.tls_max = handshakes[i].tls_max;
         points[i].plan.resume = handshakes[i].resume;
     }
-    if (points_measure(lab, points, HANDSHAKES) != 0 ||
+    if (points_measure_often(lab, points, HANDSHAKES, lab->rounds) != 0 ||
         points_measure_until(lab, points, HANDSHAKES, comparisons_are_decided,
                              &(struct comparisons){compared, ARRAY_LENGTH(compared)}) != 0)
         return -1;
@@ -256,7 +256,7 @@ int experiment_protocols(struct lab *lab, struct document *findings)
         return -1;
     for (size_t i = 0; i < (size_t)SIZES * SETTINGS; i++)
         init_point(lab, &points[i], server, tls_port, &settings[i % SETTINGS], i / SETTINGS);
-    if (points_measure(lab, points, (size_t)SIZES * SETTINGS) != 0 ||
+    if (points_measure_often(lab, points, (size_t)SIZES * SETTINGS, lab->rounds) != 0 ||
         measure_until(lab, points) != 0)
         return -1;
     for (size_t size = 0; size < SIZES; size++)
