@@ -76,7 +76,7 @@ int experiment_concurrency(struct lab *lab, struct document *findings)
                CONCURRENCY_STEPS, "connection per request");
     for (size_t i = CONCURRENCY_STEPS; i < (size_t)2 * CONCURRENCY_STEPS; i++)
         points[i].plan.keepalive = false;
-    if (points_measure(lab, points, (size_t)2 * CONCURRENCY_STEPS) != 0 ||
+    if (points_measure_often(lab, points, (size_t)2 * CONCURRENCY_STEPS, lab->rounds) != 0 ||
         points_measure_until(lab, points, (size_t)2 * CONCURRENCY_STEPS, keepalive_is_decided,
                              points) != 0)
         return -1;
