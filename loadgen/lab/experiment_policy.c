@@ -72,20 +72,24 @@ static int make_traces(struct study *study)
     return 0;
 }
 
-/* One worker with one thread: a single cache, which sees the requests in the order of the trace. */
+/*
+ * One worker with one thread: a single cache, which sees the requests in the order of the trace. All
+ * servers have the files of the first.
+ */
 static int make_server(struct study *study, size_t size)
 {
     struct private_server *server = lab_create_server(study->lab);
     const struct files files = {server, "files", FILES, FILE_BYTES};
-    char entries[LAB_LABEL];
-    const char *const options[] = {"workers.processes=1", "workers.threads=1",
-                                   "cache.revalidate=1h", entries, NULL};
+    char entries[LAB_LABEL], root[PRIVATE_SERVER_PATH + 16];
+    const char *const options[] = {
+        "workers.processes=1", "workers.threads=1", "cache.revalidate=1h", entries, root, NULL};
 
-    snprintf(entries, sizeof(entries), "cache.max_entries=%u", real[size]);
     study->server[size] = server;
-    return server == NULL || files_write(study->lab, &files) != 0
-               ? -1
-               : lab_start(study->lab, server, options);
+    if (server == NULL || (size == 0 && files_write(study->lab, &files) != 0))
+        return -1;
+    snprintf(entries, sizeof(entries), "cache.max_entries=%u", real[size]);
+    snprintf(root, sizeof(root), "server.root=%s", private_server_root(study->server[0]));
+    return lab_start(study->lab, server, options);
 }
 
 /* Empties the cache, because the simulation begins with an empty one. */
