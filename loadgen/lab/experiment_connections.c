@@ -99,7 +99,12 @@ int experiment_concurrency(struct lab *lab, struct document *findings)
 
 static const uint32_t scaling_steps[] = {10, 50, 100, 500, 1000};
 
-enum { SCALING_STEPS = ARRAY_LENGTH(scaling_steps), REQUESTS = 50000, REQUESTS_QUICK = 5000 };
+enum {
+    SCALING_STEPS = ARRAY_LENGTH(scaling_steps),
+    REQUESTS = 50000,
+    REQUESTS_QUICK = 5000,
+    REQUESTS_LEAST = 1000, /* one for each connection */
+};
 
 static void explain_scaling(struct document *findings, const struct curve *curve, uint64_t requests)
 {
@@ -127,7 +132,7 @@ int experiment_scaling(struct lab *lab, struct document *findings)
     struct private_server *server = lab_server(lab, options);
     struct point *points = points_create(lab, SCALING_STEPS);
     const struct curve curve = {"Connection per request", points, SCALING_STEPS};
-    uint64_t requests = lab->quick ? REQUESTS_QUICK : REQUESTS;
+    uint64_t requests = lab_requests(lab, lab->quick ? REQUESTS_QUICK : REQUESTS, REQUESTS_LEAST);
     char title[LAB_TITLE], number[UNITS_TEXT];
 
     if (server == NULL || points == NULL)

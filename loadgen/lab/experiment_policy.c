@@ -15,6 +15,7 @@ enum {
     FILE_BYTES = 512,
     REQUESTS = 50000,
     REQUESTS_QUICK = 4000,
+    REQUESTS_LEAST = 2000, /* for evictions from each cache */
     SCAN_GAP = 700,
     SCAN_LENGTH = 300,
     SEED = 2024,
@@ -240,9 +241,10 @@ static void explain_scans(struct document *findings, const struct study *study)
 
 int experiment_policy(struct lab *lab, struct document *findings)
 {
-    struct study study = {.lab = lab,
-                          .requests = lab->quick ? REQUESTS_QUICK : REQUESTS,
-                          .points = points_create(lab, (size_t)TRACES * REAL * POLICIES)};
+    struct study study = {
+        .lab = lab,
+        .requests = lab_requests(lab, lab->quick ? REQUESTS_QUICK : REQUESTS, REQUESTS_LEAST),
+        .points = points_create(lab, (size_t)TRACES * REAL * POLICIES)};
 
     lab_progress(lab, "writing files");
     if (study.points == NULL || make_traces(&study) != 0 || measure(&study) != 0)

@@ -115,6 +115,14 @@ const struct bare_server *lab_bare_server(struct lab *lab)
     return lab->bare;
 }
 
+uint64_t lab_requests(const struct lab *lab, uint64_t whole, uint64_t least)
+{
+    uint64_t usual_ms = lab->quick ? LAB_TRIAL_QUICK_MS : LAB_TRIAL_MS;
+    uint64_t requests = lab->trial_ms < usual_ms ? whole * lab->trial_ms / usual_ms : whole;
+
+    return requests > least ? requests : least;
+}
+
 int lab_command(struct lab *lab, const struct private_server *server, const char *line)
 {
     json_t *answer = private_server_command(server, line, lab->why, sizeof(lab->why));

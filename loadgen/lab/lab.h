@@ -22,6 +22,8 @@ enum {
     LAB_LABEL = 48, /* bytes of a label of a line or a row */
     LAB_TITLE = 96, /* bytes of a title of a table or a plot */
     LAB_SMALL_BYTES = 1024,
+    LAB_TRIAL_MS = 3000, /* the default of trial_ms */
+    LAB_TRIAL_QUICK_MS = 400,
 };
 
 /* The path of a file of LAB_SMALL_BYTES on every server of the lab. */
@@ -95,6 +97,12 @@ struct private_server *lab_server(struct lab *lab, const char *const *options);
  * LAB_SMALL.
  */
 const struct bare_server *lab_bare_server(struct lab *lab);
+
+/*
+ * A fixed number of requests: WHOLE, but in proportion fewer if the trials are shorter than by default,
+ * and at least LEAST.
+ */
+uint64_t lab_requests(const struct lab *lab, uint64_t whole, uint64_t least);
 
 /* Sends the control command LINE. Returns 0, or -1 with WHY. */
 int lab_command(struct lab *lab, const struct private_server *server, const char *line);

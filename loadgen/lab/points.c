@@ -20,8 +20,11 @@
 /* Spreads of the rounds above this get a note, in percent. */
 #define WIDE_SPREAD 15
 
-/* The warm-up: 1/WARM_PART of the trial up to WARM_MOST_MS, plus time to open the connections. */
-enum { WARM_PART = 5, WARM_MOST_MS = 500, WARM_CONNECTIONS_A_MS = 10 };
+/*
+ * The warm-up: 1/WARM_PART of the trial up to WARM_MOST_MS, plus time to open the connections, at
+ * most OPENING_TRIALS times the trial.
+ */
+enum { WARM_PART = 5, WARM_MOST_MS = 500, WARM_CONNECTIONS_A_MS = 10, OPENING_TRIALS = 2 };
 
 struct point *points_create(struct lab *lab, size_t count)
 {
@@ -32,6 +35,7 @@ void point_init(struct lab *lab, struct point *point, struct private_server *ser
                 const char *path, uint32_t connections, const char *label, ...)
 {
     uint64_t warm_ms = lab->trial_ms / WARM_PART;
+    uint64_t opening_ms = connections / WARM_CONNECTIONS_A_MS;
     va_list arguments;
 
     point->server = server;
@@ -45,8 +49,9 @@ void point_init(struct lab *lab, struct point *point, struct private_server *ser
     point->plan.urls[point->plan.url_count++] = point->url;
     point->plan.method = "GET";
     point->plan.duration_ms = lab->trial_ms;
-    point->plan.warmup_ms =
-        (warm_ms < WARM_MOST_MS ? warm_ms : WARM_MOST_MS) + connections / WARM_CONNECTIONS_A_MS;
+    if (opening_ms > OPENING_TRIALS * lab->trial_ms)
+        opening_ms = OPENING_TRIALS * lab->trial_ms;
+    point->plan.warmup_ms = (warm_ms < WARM_MOST_MS ? warm_ms : WARM_MOST_MS) + opening_ms;
     point->plan.format = PLAN_FORMAT_TEXT;
     point->plan.quiet = true;
     plan_set_connections(&point->plan, connections);

@@ -202,7 +202,7 @@ static void set_up(struct lab *lab, const struct lab_options *options)
         .program = options->program,
         .quick = options->quick,
         .rounds = options->quick ? 3 : 5,
-        .trial_ms = options->quick ? 400 : 3000,
+        .trial_ms = options->quick ? LAB_TRIAL_QUICK_MS : LAB_TRIAL_MS,
         .until_ms = options->until_ms,
         .rate = (double)options->rate,
         .cores = count_cores(),
