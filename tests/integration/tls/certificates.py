@@ -4,6 +4,7 @@ import pathlib
 import shutil
 import ssl
 import threading
+import time
 
 from harness import Exchange, expect, expect_in, run, test, until
 
@@ -149,6 +150,7 @@ def reload_exchanges_certificates_under_load(bench):
                     done[0] += 1
                     if fields.get("connection") == "close":
                         exchange = Exchange(server.connect())
+                    time.sleep(0.005)
             except Exception as error:  # pylint: disable=broad-except
                 failures.append(repr(error))
         threads = [threading.Thread(target=load) for _ in range(4)]

@@ -1,10 +1,12 @@
 """Shared parts of the TLS tests: certificates, a server, connections to it."""
 import contextlib
 import functools
+import hashlib
 import json
 import os
 import pathlib
 import random
+import shutil
 import signal
 import socket
 import ssl
@@ -93,7 +95,27 @@ def query(path, *words):
     return answer
 
 
-KINDS = {"ec": ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"), "rsa": ("-newkey", "rsa:2048")}
+def serving_pids(server, count):
+    """Waits until COUNT workers serve; each has then taken its identity and sandbox. Returns their pids."""
+    def find():
+        pids = [worker["pid"] for worker in server.status()["workers"]["list"] if worker["state"] == "serving"]
+        return pids if len(pids) == count else None
+
+    return until(find, f"{count} workers that serve")
+
+
+RSA_KEY = pathlib.Path(__file__).resolve().parent / "rsa.key"
+
+
+def key_words(kind, path):
+    """Words of openssl req for a private key in the file PATH. A new RSA key takes a third of a second, so all tests use one."""
+    if kind == "ec":
+        return "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", path
+    shutil.copyfile(RSA_KEY, path)
+    os.chmod(path, 0o600)
+    return "-key", path
+
+
 CERTIFICATES = {"ec": ("ec", ("localhost",)), "rsa": ("rsa", ("localhost",)), "other": ("ec", ("other.example", "www.other.example")),
                 "wild": ("ec", ("*.other.example",)), "later": ("ec", ("localhost",))}
 
@@ -104,21 +126,28 @@ class Bench:
     def __init__(self, programs, directory):
         self.programs = pathlib.Path(programs).resolve()
         self.directory = pathlib.Path(directory)
-        self.site = self.directory / "www"
-        self.site.mkdir()
-        self.files = {"small.txt": b"hello\n", "page.txt": random.Random(1).randbytes(1000),
-                      "memory.bin": random.Random(2).randbytes(30000),
-                      "large.bin": random.Random(3).randbytes(5 * 1024 * 1024 + 13)}
-        for name, content in self.files.items():
-            (self.site / name).write_bytes(content)
         self.servers = 0
         self.made = set()  # names of certificates
 
+    @functools.cached_property
+    def files(self):
+        """Of the site: names and contents, which no compression makes smaller."""
+        sizes = {"page.txt": 1000, "memory.bin": 30000, "large.bin": 5 * 1024 * 1024 + 13}
+        return {"small.txt": b"hello\n", **{name: hashlib.shake_128(name.encode()).digest(size) for name, size in sizes.items()}}
+
+    @functools.cached_property
+    def site(self):
+        """The directory with the files."""
+        site = self.directory / "www"
+        site.mkdir()
+        for name, content in self.files.items():
+            (site / name).write_bytes(content)
+        return site
+
     def make_certificate(self, name, kind, hosts):
         names = ",".join(f"DNS:{host}" for host in hosts)
-        run("openssl", "req", "-x509", *KINDS[kind], "-nodes", "-days", "2", "-subj", f"/CN={name}",
-            "-addext", f"subjectAltName={names}", "-keyout", self.path(f"{name}.key"),
-            "-out", self.path(f"{name}.pem"))
+        run("openssl", "req", "-x509", *key_words(kind, self.path(f"{name}.key")), "-days", "2", "-subj", f"/CN={name}",
+            "-addext", f"subjectAltName={names}", "-out", self.path(f"{name}.pem"))
 
     def path(self, name):
         """Of a file in the directory. The first path of one of CERTIFICATES or of its key makes both."""

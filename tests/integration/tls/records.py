@@ -3,7 +3,7 @@ import random
 import socket
 import ssl
 
-from harness import PATIENCE_S, Exchange, expect, test, until
+from harness import PATIENCE_S, Exchange, client_context, expect, test, until
 
 CASES = 400
 REQUEST = b"GET /page.txt HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -16,15 +16,10 @@ class Client:
     """A TLS client whose records can be changed before they are sent."""
 
     def __init__(self, server, version, alpn):
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-        context.minimum_version = context.maximum_version = version
-        context.set_alpn_protocols([alpn])
         self.raw = server.raw()
         self.raw.settimeout(PATIENCE_S)
         self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self.tls = context.wrap_bio(self.incoming, self.outgoing, server_hostname="localhost")
+        self.tls = client_context(None, version, (alpn,)).wrap_bio(self.incoming, self.outgoing, server_hostname="localhost")
         self.requests = REQUEST * 3 if alpn == "http/1.1" else HTTP2
 
     def flights(self):

@@ -4,7 +4,7 @@ import pathlib
 import re
 import time
 
-from harness import KINDS, Exchange, expect, expect_in, run, test, until
+from harness import Exchange, expect, expect_in, key_words, run, test, until
 
 VERSIONS = ("-tls1_2", "-tls1_3")
 NO_RESPONSE = "OCSP response: no response sent"
@@ -17,15 +17,13 @@ class Authority:
     def __init__(self, bench, name="ca"):
         self.bench, self.name = bench, name
         self.certificate, self.key = bench.path(f"{name}.pem"), bench.path(f"{name}.key")
-        run("openssl", "req", "-x509", *KINDS["ec"], "-nodes", "-days", "2", "-subj", f"/CN={name}",
-            "-keyout", self.key, "-out", self.certificate)
+        run("openssl", "req", "-x509", *key_words("ec", self.key), "-days", "2", "-subj", f"/CN={name}", "-out", self.certificate)
 
     def issue(self, name, kind, host, with_issuer=True):
         """A certificate, whose file also has that of the CA or not."""
         pem, request, names = self.bench.path(f"{name}.pem"), self.bench.path("request"), self.bench.path("names")
         pathlib.Path(names).write_text(f"subjectAltName=DNS:{host}\n")
-        run("openssl", "req", "-new", *KINDS[kind], "-nodes", "-subj", f"/CN={name}", "-out", request,
-            "-keyout", self.bench.path(f"{name}.key"))
+        run("openssl", "req", "-new", *key_words(kind, self.bench.path(f"{name}.key")), "-subj", f"/CN={name}", "-out", request)
         run("openssl", "x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self.key, "-days", "2",
             "-CAcreateserial", "-extfile", names, "-out", pem)
         if with_issuer:
