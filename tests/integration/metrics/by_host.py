@@ -3,7 +3,7 @@ import json
 import shutil
 import subprocess
 
-from metrics_server import MORE, Decimal, MetricsServer, expect, expect_in, run, test, until
+from metrics_server import HTTP2, MORE, Decimal, MetricsServer, expect, expect_in, run, test, until
 
 TWO = "[host one.example www.one.example]\n[host two.example *.two.example]\n"
 
@@ -26,7 +26,7 @@ def host(server, name):
 def requests_are_counted_by_host(bench):
     with MetricsServer(bench, MORE + TWO) as server:
         use(server, ("one.example", "WWW.ONE.EXAMPLE:80", "a.two.example", "elsewhere.example"))
-        server.get("/page.html", host="two.example", version="--http2-prior-knowledge")
+        server.get("/page.html", host="two.example", version=HTTP2)
         sent = {"one.example": 6, "two.example": 4, "*": 3}
         status = server.counted()
         expect({one["name"]: one["requests"] for one in status["hosts"]}, sent, "requests")

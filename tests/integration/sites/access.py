@@ -32,9 +32,9 @@ def addresses_are_allowed_and_denied_by_path(bench):
                 ("/private/a", "a.example", 1, 403)):
             for _ in range(3):  # from the file, then from the caches
                 for version in VERSIONS:
-                    response = server.get(target, "--interface", f"127.0.0.{client}", host=host, version=version)
-                    expect(response.status, status, f"{target} of {host} by 127.0.0.{client} {version}")
-        expect(server.get("/private/a", "--interface", "127.0.0.3").body.decode(), "errors/403.html", "the error page")
+                    response = server.get(target, host=host, version=version, source=f"127.0.0.{client}")
+                    expect(response.status, status, f"{target} of {host} by 127.0.0.{client}, HTTP/{version}")
+        expect(server.get("/private/a", source="127.0.0.3").body.decode(), "errors/403.html", "the error page")
         dumped = run(*server.command("-T"))
         for words in ("[access /private]\nallow = 127.0.0.1\ndeny = 127.0.0.2\n", "[access host a.example /public]\n"):
             expect_in(words, dumped, "-T")
@@ -46,8 +46,8 @@ def cached_file_is_not_served_to_another_address(bench):
     server.put("www/p/f", "secret")
     with server:
         for _ in range(3):
-            expect(server.get("/p/f", "--interface", "127.0.0.1").status, 200, "allowed")
-            expect(server.get("/p/f", "--interface", "127.0.0.2").status, 403, "denied")
+            expect(server.get("/p/f", source="127.0.0.1").status, 200, "allowed")
+            expect(server.get("/p/f", source="127.0.0.2").status, 403, "denied")
 
 
 @test

@@ -41,9 +41,12 @@ def fields(response):
     return {**found, **({"vary": response["vary"]} if response["vary"] else {})}
 
 
-def options(origin, preflight=False, more=()):
-    words = ["-H", f"Origin: {origin}"] if origin else []
-    return [*words, *(("-X", "OPTIONS", "-H", "Access-Control-Request-Method: GET") if preflight else ()), *more]
+def send(server, target, origin, *lines, **more):
+    return server.get(target, *([f"Origin: {origin}"] if origin else []), *lines, **more)
+
+
+def preflight(server, target, origin, **more):
+    return send(server, target, origin, "Access-Control-Request-Method: GET", method="OPTIONS", **more)
 
 
 @test
@@ -69,11 +72,11 @@ def responses_have_the_fields_of_their_origin(bench):
                  {"allow-origin": "https://a.example", "vary": "Origin"})):
             for _ in range(3):  # from the file, then from the caches
                 for version in VERSIONS:
-                    response = server.get(target, *options(origin), host=host, version=version)
-                    expect((response.status, fields(response)), (status, wanted), f"{target} {origin} {host} {version}")
-        for more, status in ((("-H", "Range: bytes=0-1"), 206), (("-H", "If-None-Match: *"), 304), (("-I",), 200)):
-            response = server.get("/data/d", *options(ORIGIN), *more)
-            expect((response.status, fields(response)), (status, permitted), str(more))
+                    response = send(server, target, origin, host=host, version=version)
+                    expect((response.status, fields(response)), (status, wanted), f"{target} {origin} {host}, HTTP/{version}")
+        for lines, method, status in ((["Range: bytes=0-1"], "GET", 206), (["If-None-Match: *"], "GET", 304), ([], "HEAD", 200)):
+            response = send(server, "/data/d", ORIGIN, *lines, method=method)
+            expect((response.status, fields(response)), (status, permitted), f"{method} {lines}")
 
 
 @test
@@ -87,14 +90,14 @@ def preflights_are_answered(bench):
                                        ("/data/d", "https://evil.example", {"vary": "Origin"}),
                                        ("/fonts/f.woff", ORIGIN, fonts), ("/open", ORIGIN, {})):
             for version in VERSIONS:
-                response = server.get(target, *options(origin, True), version=version)
+                response = preflight(server, target, origin, version=version)
                 expect((response.status, response["allow"], response.body, fields(response)),
-                       (200, "GET, HEAD, OPTIONS", b"", wanted), f"{target} {origin} {version}")
+                       (200, "GET, HEAD, OPTIONS", b"", wanted), f"{target} {origin}, HTTP/{version}")
         metrics = server.status()["metrics"]
         expect((metrics["preflights"], metrics["preflights_refused"]), (12, 2), "counters")
-        expect(server.get("/fonts/local/f", *options(ORIGIN, True, ("--interface", "127.0.0.2"))).status, 403,
+        expect(preflight(server, "/fonts/local/f", ORIGIN, source="127.0.0.2").status, 403,
                "an address that is not allowed")
-        response = server.get("/data/inner/d", "-X", "OPTIONS", *options(ORIGIN))
+        response = send(server, "/data/inner/d", ORIGIN, method="OPTIONS")
         expect(response.status, 401, "OPTIONS that is no preflight")
         dumped = run(*server.command("-T"))
         expect_in("[cors /data]\norigins = https://www.example.org, http://localhost:3000\nmethods = GET\n"

@@ -182,7 +182,7 @@ def killed_logger_neither_loses_nor_repeats_lines_of_hosts(bench):
 
         def load():
             try:
-                while not done.is_set():
+                while not done.wait(0.01):
                     requests.send(20)
             except (AssertionError, OSError) as error:
                 failed.append(error)

@@ -2,15 +2,15 @@
 import signal
 import socket
 
-from site_server import PATIENCE_S, VERSIONS, SiteServer, expect, expect_in, has_ended, test, until
+from site_server import HTTP1, PATIENCE_S, VERSIONS, SiteServer, expect, expect_in, has_ended, test, until
 
 
 def limits(server):
     return server.query("limit-client")["limits"]
 
 
-def statuses(server, client, count=1, version="--http1.1"):
-    return [server.get("/", "--interface", f"127.0.0.{client}", version=version).status for _ in range(count)]
+def statuses(server, client, count=1, version=HTTP1):
+    return [server.get("/", source=f"127.0.0.{client}", version=version).status for _ in range(count)]
 
 
 def pipeline(server, client, count):
@@ -31,8 +31,8 @@ def blocked_client_is_answered_403(bench):
         answer = server.control("limit-client", "127.0.0.2", "block", "1h")
         expect_in("127.0.0.2", answer, "answer")
         for version in VERSIONS:
-            expect(statuses(server, 2, version=version), [403], f"blocked client {version}")
-            expect(statuses(server, 3, version=version), [200], f"other client {version}")
+            expect(statuses(server, 2, version=version), [403], f"blocked client, HTTP/{version}")
+            expect(statuses(server, 3, version=version), [200], f"other client, HTTP/{version}")
         only = limits(server)
         expect([(one["client"], one["blocked"], one["rejected"]) for one in only], [("127.0.0.2", True, len(VERSIONS))], "list")
         expect(3500 < only[0]["remaining_s"] <= 3600, True, f"remaining time {only[0]['remaining_s']}")
@@ -102,7 +102,7 @@ def wrong_limits_are_rejected(bench):
                                (("10.0.0.1", "off"), "10.0.0.1 has no limit")):
             expect_in(message, server.control("limit-client", *words, check=False), str(words))
         for number in range(64):
-            server.control("limit-client", f"10.0.0.{number}", "block")
+            server.query("limit-client", f"10.0.0.{number}", "block")
         expect_in("all 64 limits", server.control("limit-client", "10.0.1.0", "block", check=False), "65th limit")
         server.control("limit-client", "10.0.0.7", "5")
         expect(len(limits(server)), 64, "limits")

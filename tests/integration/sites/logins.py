@@ -29,8 +29,8 @@ def write_users(server, lines, name="users", mode=0o600):
     os.chmod(server.directory / name, mode)
 
 
-def login(server, target, user, password, *options, version="--http1.1", **more):
-    return server.get(target, "-u", f"{user}:{password}", *options, version=version, **more)
+def login(server, target, user, password, **more):
+    return server.get(target, login=(user, password), **more)
 
 
 def total(server, name):
@@ -53,9 +53,9 @@ def passwords_of_each_kind_are_verified(bench):
             for user in HASHES:
                 for _ in range(3):  # by an offload thread, then from memory
                     response = login(server, "/private/a", user, "pass word", version=version)
-                    expect((response.status, response.body), (200, b"private/a"), f"{user} {version}")
+                    expect((response.status, response.body), (200, b"private/a"), f"{user}, HTTP/{version}")
                 expect(login(server, "/inner/a", user, "pass word", version=version).status, 200, "the same users")
-                expect(login(server, "/inner/a", user, "pass word", "--interface", "127.0.0.2", version=version).status, 403,
+                expect(login(server, "/inner/a", user, "pass word", source="127.0.0.2", version=version).status, 403,
                        "address and password")
                 expect(login(server, "/private/none", user, "pass word", version=version).status, 404, "missing")
         expect_in("[access /private]\nrealm = Staff only\nusers = ", run(*server.command("-T")), "-T")
@@ -77,10 +77,10 @@ def wrong_credentials_are_answered_401(bench):
                                    ("", "pass word"), ("BCRYPT", "pass word"), ("sha512", HASHES["sha512"])):
                 expect(login(server, "/private/a", user, password, version=version).status, 401, f"{user}:{password}")
             for value in ("Basic", "Basic x", "Bearer abc", "Basic " + base64.b64encode(b"bcrypt").decode()):
-                expect(server.get("/private/a", "-H", f"Authorization: {value}", version=version).status, 401, value)
+                expect(server.get("/private/a", f"Authorization: {value}", version=version).status, 401, value)
             good = "Authorization: Basic " + base64.b64encode(b"bcrypt:pass word").decode()
-            expect(server.get("/private/a", "-H", good, version=version).status, 200, "by a field")
-            expect(server.get("/private/a", "-H", good, "-H", good, version=version).status, 401, "two fields")
+            expect(server.get("/private/a", good, version=version).status, 200, "by a field")
+            expect(server.get("/private/a", good, good, version=version).status, 401, "two fields")
         expect(total(server, "logins_failed"), 14, "failures that were verified")
 
 
@@ -108,7 +108,7 @@ def failures_of_a_client_are_limited(bench):
         expect(response.status, 429, "a right password that must be verified")
         expect(1 <= int(response["retry-after"]) <= 60, True, "Retry-After")
         expect(login(server, "/private/a", "bcrypt", "pass word").status, 200, "a remembered password")
-        expect(login(server, "/private/a", "sha256", "pass word", "--interface", "127.0.0.3").status, 200, "another client")
+        expect(login(server, "/private/a", "sha256", "pass word", source="127.0.0.3").status, 200, "another client")
         expect(server.get("/private/a").status, 401, "no credentials")
         expect([total(server, name) for name in ("logins", "logins_failed", "logins_limited")], [2, 3, 4], "counters")
 

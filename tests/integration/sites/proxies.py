@@ -5,11 +5,10 @@ import os
 import shutil
 import signal
 import socket
-import ssl
 import subprocess
 import threading
 
-from harness import Exchange
+from harness import Exchange, client_context
 from site_server import PATIENCE_S, VERSIONS, SiteServer, expect, expect_in, has_ended, run, test, until
 
 SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
@@ -47,10 +46,7 @@ def begin(server, header, address=PROXIED, split=False, source="127.0.0.1"):
     for part in [header[at:at + 1] for at in range(len(header))] if split else [header]:
         stream.sendall(part)
     if address == OVER_TLS:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-        stream = context.wrap_socket(stream, server_hostname="localhost", suppress_ragged_eofs=False)
+        stream = client_context(None, None, None).wrap_socket(stream, server_hostname="localhost", suppress_ragged_eofs=False)
     return stream
 
 
@@ -365,12 +361,11 @@ def field_of_trusted_proxy_names_the_client_of_each_request(bench):
                 for client, value in values.items():
                     for _ in range(2):  # from the file, then from the cache
                         target = f"/p/f?{client}{version}"
-                        got = server.get(target, "-H", f"{field}: {value}", version=version).status
+                        got = server.get(target, f"{field}: {value}", version=version).status
                         expect(got, 200 if client in ("192.0.2.7", "2001:db8::7") else 403, f"{target} {value}")
                     expect_logged(server, f"{target} ", client)
                 expect(server.get("/p/f", version=version).status, 403, "without the field")
-                got = server.get(f"/p/f?other{version}", "--interface", "127.0.0.2", "-H", f"{field}: {values['192.0.2.7']}",
-                                 version=version)
+                got = server.get(f"/p/f?other{version}", f"{field}: {values['192.0.2.7']}", source="127.0.0.2", version=version)
                 expect(got.status, 403, "of an untrusted peer")
                 expect_logged(server, f"/p/f?other{version} ", "127.0.0.2")
 
@@ -403,11 +398,11 @@ def failed_logins_count_for_the_client_that_the_request_names(bench):
     with server:
         for version in VERSIONS:
             client = f"192.0.2.{VERSIONS.index(version) + 1}"
-            got = [server.get("/p/f", "-H", f"X-Forwarded-For: {client}", "-u", f"ann:wrong{number}", version=version).status
+            got = [server.get("/p/f", f"X-Forwarded-For: {client}", login=("ann", f"wrong{number}"), version=version).status
                    for number in range(12)]
             expect(got[:3], [401, 401, 401], "wrong passwords")
             expect(429 in got, True, f"limit of {client}")
-            expect(server.get("/p/f", "-H", "X-Forwarded-For: 192.0.2.99", "-u", "ann:right", version=version).status, 200,
+            expect(server.get("/p/f", "X-Forwarded-For: 192.0.2.99", login=("ann", "right"), version=version).status, 200,
                    "another client")
 
 

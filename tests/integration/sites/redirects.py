@@ -72,13 +72,13 @@ def first_matching_rule_decides(bench):
             for version in VERSIONS:
                 for turn in range(2):  # then from the caches
                     response = server.get(target, version=version)
-                    expect(response.status, status, f"{target} {version}, {turn}")
+                    expect(response.status, status, f"{target}, HTTP/{version}, {turn}")
                     if 300 < status < 400:
-                        expect(response["location"], wanted, f"{target} {version}")
+                        expect(response["location"], wanted, f"{target}, HTTP/{version}")
                     elif wanted is not None:
-                        expect(response.body.decode(), wanted, f"{target} {version}")
-        expect(server.get("/old", "-I").status, 301, "HEAD")
-        expect(server.get("/old", "-X", "POST").status, 405, "POST")
+                        expect(response.body.decode(), wanted, f"{target}, HTTP/{version}")
+        expect(server.get("/old", method="HEAD").status, 301, "HEAD")
+        expect(server.get("/old", method="POST").status, 405, "POST")
         expect(len(CASES) >= 60, True, "60 cases")
 
 

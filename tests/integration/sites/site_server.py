@@ -1,4 +1,5 @@
-"""A webserverd with any configuration text, and requests to it with curl over both versions of HTTP."""
+"""A webserverd with any configuration text, and requests to it over both versions of HTTP."""
+import base64
 import os
 import pathlib
 import subprocess
@@ -7,25 +8,8 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tls"))
 
 from harness import (PATIENCE_S, Bench, expect, expect_in, free_port, has_ended, open_files, query, run,  # noqa: E402,F401
-                     run_tests, test, until, x509)
-
-VERSIONS = ("--http1.1", "--http2-prior-knowledge")
-
-
-class Response:
-    """Status, fields in lower case, body."""
-
-    def __init__(self, head, body):
-        lines = head.decode("latin-1").split("\r\n")
-        self.status = int(lines[0].split()[1])
-        self.fields = {}
-        for line in lines[1:]:
-            name, _, value = line.partition(":")
-            self.fields[name.lower()] = value.strip()
-        self.body = body
-
-    def __getitem__(self, name):
-        return self.fields.get(name)
+                     run_tests, serving_pids, test, until, x509)
+from http_client import HTTP1, HTTP2, VERSIONS, Response, exchange  # noqa: E402,F401
 
 
 class SiteServer:
@@ -118,21 +102,18 @@ class SiteServer:
     def log(self):
         return (self.directory / "access.log").read_text()
 
-    def get(self, target, *options, host="localhost", version="--http1.1", port=None):
-        done = subprocess.run(["curl", "-sS", "-i", version, "--path-as-is", "--max-time", str(PATIENCE_S), "-H",
-                               f"Host: {host}", *options, f"http://127.0.0.1:{port or self.port}{target}"],
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    def get(self, target, *lines, method="GET", host="localhost", version=HTTP1, port=None, source="127.0.0.1", login=None):
+        """LINES are fields. LOGIN: user and password."""
+        if login is not None:
+            lines = (*lines, "Authorization: Basic " + base64.b64encode(":".join(login).encode()).decode())
         self.sent += 1
-        head, _, body = done.stdout.partition(b"\r\n\r\n")
-        if not head.startswith(b"HTTP/"):
-            raise AssertionError(f"{target}: {done.stdout!r}")
-        return Response(head, body)
+        return exchange(("127.0.0.1", port or self.port), source, version, method, target, host, lines)
 
-    def expect(self, target, status, body=None, host="localhost", options=()):
+    def expect(self, target, status, body=None, host="localhost"):
         """Over both versions of HTTP. Returns the last response."""
         for version in VERSIONS:
-            response = self.get(target, *options, host=host, version=version)
-            expect(response.status, status, f"status of http://{host}{target} {version}")
+            response = self.get(target, host=host, version=version)
+            expect(response.status, status, f"status of http://{host}{target} by HTTP/{version}")
             if body is not None:
-                expect(response.body.decode(), body, f"body of http://{host}{target} {version}")
+                expect(response.body.decode(), body, f"body of http://{host}{target} by HTTP/{version}")
         return response
