@@ -97,6 +97,7 @@ def upgrade_answers_every_request(bench):
         new = old
         while new == old or server.process.poll() is None:
             new = server.status_json(port)["pid"]
+            time.sleep(0.002)
             expect(time.monotonic() < give_up, True, "upgrade within the patience of the tests")
         expect(server.process.returncode, 0, "exit status of the old master")
         expect(server.status_json(port)["pid"], new, "master after the upgrade")

@@ -10,8 +10,8 @@ import socket
 import subprocess
 import time
 
-from metrics_server import (MORE, PATIENCE_S, MetricsServer, Response, expect, expect_in, has_ended, open_files, run, test,
-                            until)
+from metrics_server import (MORE, PATIENCE_S, MetricsServer, Response, expect, expect_in, has_ended, open_files, run,
+                            serving_pids, test, until)
 
 # Made by htpasswd; the password is "pass word".
 HASHES = {
@@ -218,7 +218,7 @@ def names_of_threads(pid):
 def thread_that_verifies_is_sandboxed(bench):
     with start(bench) as server:
         expect(login(server, "/metrics", "sha512", "pass word").status, 200, "login")
-        pid, worker = server.metrics_pid(), server.status()["workers"]["list"][0]["pid"]
+        pid, worker = server.metrics_pid(), serving_pids(server, 1)[0]
         expect(len(names_of_threads(pid) & {"passwords"}), 1, "the thread")
 
         def marks(status):

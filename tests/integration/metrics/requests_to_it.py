@@ -2,7 +2,7 @@
 import pathlib
 import socket
 
-from metrics_server import MORE, PATIENCE_S, MetricsServer, exchange, expect, expect_in, open_files, test, until
+from metrics_server import MORE, PATIENCE_S, MetricsServer, exchange, expect, expect_in, open_files, serving_pids, test, until
 
 
 @test
@@ -104,15 +104,15 @@ def a_client_that_reads_nothing_is_closed(bench):
 @test
 def process_can_write_no_shared_memory(bench):
     with MetricsServer(bench) as server:
+        expect(server.read("/healthz"), "ok\n", "health")  # so it has started, and taken its identity
+        workers = serving_pids(server, 2)
         pid = server.metrics_pid()
         maps = [line.split()[1] for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()
                 if "/dev/shm/webserverd" in line]
         expect(set(maps), {"r--s"}, "mappings of the segment")
         expect([path for path in open_files(pid) if "/dev/shm" in path], [], "descriptors of the segment")
-        worker = server.status()["workers"]["list"][0]["pid"]
-
         def marks(process):
             lines = pathlib.Path(f"/proc/{process}/status").read_text().splitlines()
             return [line for line in lines if line.split(":")[0] in ("Uid", "Gid", "CapEff", "NoNewPrivs", "Seccomp")]
 
-        expect(marks(pid), marks(worker), "identity and sandbox, as of a worker")
+        expect(marks(pid), marks(workers[0]), "identity and sandbox, as of a worker")
