@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import points
 
@@ -44,7 +45,7 @@ class Tracer:
         path.write_text("\n".join(script) + "\n")
         self.output = directory / "trace.txt"
         with open(self.output, "wb") as output:
-            self.process = subprocess.Popen(["gdb", "-nx", "-q", "-batch", "-x", path], stdin=subprocess.DEVNULL,
+            self.process = subprocess.Popen(["gdb", "-nx", "-q", "-readnever", "-batch", "-x", path], stdin=subprocess.DEVNULL,
                                             stdout=output, stderr=output, env={**os.environ, "DEBUGINFOD_URLS": ""})
         self.wait_for("tracing")
 
@@ -95,6 +96,7 @@ class Requests(threading.Thread):
         while not self.stopping:
             connection.request("GET", LONG_PATH)
             connection.getresponse().read()
+            time.sleep(0.002)
         connection.close()
 
     def stop(self):
@@ -171,7 +173,7 @@ def may_trace():
     script = "import ctypes, time; ctypes.CDLL(None).prctl(4, 0, 0, 0, 0); print(flush=True); time.sleep(1000)"
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as process:
         process.stdout.readline()
-        done = subprocess.run(["gdb", "-nx", "-q", "-batch", "-ex", f"attach {process.pid}", "-ex", "detach"],
+        done = subprocess.run(["gdb", "-nx", "-q", "-readnever", "-batch", "-ex", f"attach {process.pid}", "-ex", "detach"],
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         process.kill()
     return "not permitted" not in done.stdout + done.stderr
