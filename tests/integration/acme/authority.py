@@ -1,6 +1,5 @@
-"""An ACME authority (RFC 8555) for tests, with faults on demand. It signs with the openssl program."""
+"""An ACME authority (RFC 8555) for tests, with faults on demand."""
 import base64
-import ctypes
 import functools
 import hashlib
 import http.client
@@ -15,28 +14,8 @@ import threading
 import time
 
 import x509
-
-PATIENCE_S = 90
-CONFIG = """
-[ca]
-default_ca = this
-[this]
-dir = {directory}
-database = $dir/index.txt
-serial = $dir/serial
-new_certs_dir = $dir
-certificate = $dir/ca.pem
-private_key = $dir/ca.key
-default_md = sha256
-policy = any
-unique_subject = no
-copy_extensions = copy
-x509_extensions = leaf
-[any]
-commonName = optional
-[leaf]
-authorityKeyIdentifier = keyid
-"""
+from credentials import SEQUENCE, Request, certify, der, integer, is_signed
+from harness import PATIENCE_S, client_context
 
 
 def openssl(*words, stdin=b""):
@@ -55,31 +34,13 @@ def encode(data):
 
 
 def as_pem(label, data):
-    text = base64.encodebytes(data).decode()
-    return f"-----BEGIN {label}-----\n{text}-----END {label}-----\n".encode()
+    return f"-----BEGIN {label}-----\n{base64.encodebytes(data).decode()}-----END {label}-----\n"
 
 
 def public_key(jwk):
     """The DER of a JSON Web Key of P-256: a fixed head, and the point."""
     head = bytes.fromhex("3059301306072a8648ce3d020106082a8648ce3d030107034200")
     return head + b"\x04" + decode(jwk["x"]) + decode(jwk["y"])
-
-
-def is_signed(key, signature, text):
-    """True if the signature of TEXT with SHA-256 is that of the key; both in DER."""
-    crypto = ctypes.CDLL("libcrypto.so.3")
-    for function in (crypto.d2i_PUBKEY, crypto.EVP_MD_CTX_new, crypto.EVP_sha256):
-        function.restype = ctypes.c_void_p
-    long, size, pointer = ctypes.c_long, ctypes.c_size_t, ctypes.c_void_p
-    public = pointer(crypto.d2i_PUBKEY(None, ctypes.byref(ctypes.c_char_p(key)), long(len(key))))
-    context = pointer(crypto.EVP_MD_CTX_new())
-    try:
-        return public.value is not None and (
-            crypto.EVP_DigestVerifyInit(context, None, pointer(crypto.EVP_sha256()), None, public) == 1 and
-            crypto.EVP_DigestVerify(context, signature, size(len(signature)), text, size(len(text))) == 1)
-    finally:
-        crypto.EVP_MD_CTX_free(context)
-        crypto.EVP_PKEY_free(public)
 
 
 def thumbprint_of(jwk):
@@ -106,20 +67,9 @@ def write_pair(directory, name, *words):
         (directory / f"{name}.{suffix}").write_text(text)
 
 
-def integer(data):
-    data = data.lstrip(b"\0") or b"\0"
-    data = (b"\0" if data[0] & 0x80 else b"") + data
-    return bytes([2, len(data)]) + data
-
-
-def connect_for_validation(port, name, alpn=("acme-tls/1",), **settings):
+def connect_for_validation(port, name, alpn=("acme-tls/1",), version=None):
     """As an authority connects for tls-alpn-01 (RFC 8737 section 3)."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    context.set_alpn_protocols(list(alpn))
-    for key, value in settings.items():
-        setattr(context, key, value)
-    return context.wrap_socket(socket.create_connection(("127.0.0.1", port), PATIENCE_S), server_hostname=name)
+    return client_context(None, version, tuple(alpn)).wrap_socket(socket.create_connection(("127.0.0.1", port), PATIENCE_S), server_hostname=name)
 
 
 def fault_of_certificate(der, name, key_authorization):
@@ -160,13 +110,13 @@ class Authority:
         self.offered = ("http-01", "tls-alpn-01")
         self.checked = []  # kinds of challenges, as the server chose them
         self.age_s, self.life_s = 1, 90 * 86400
-        self.windows = None  # of RFC 9773 by identifier, or by ""; each two times from now
+        self.windows = None  # of RFC 9773 by identifier, by name, or by ""; each two times from now
         self.check_after_s = 3600
         self.faults, self.late_faults = [], []
         self.changes_keys = True
         self.nonces, self.accounts, self.orders, self.requests = set(), {}, [], []
         self.lock = threading.Lock()
-        self.serial = 0
+        self.serial = 0x9000 - 1
         self.make_files()
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self.handler())
         self.server.daemon_threads = True
@@ -188,9 +138,6 @@ class Authority:
         directory = self.directory
         write_pair(directory, "ca", "-subj", "/CN=Test authority")
         write_server_pair(directory)
-        (directory / "index.txt").write_text("")
-        (directory / "serial").write_text("9000\n")
-        (directory / "ca.cnf").write_text(CONFIG.format(directory=directory))
 
     @property
     def ca_file(self):
@@ -198,13 +145,12 @@ class Authority:
 
     def sign(self, csr):
         """The chain for a request in DER."""
-        self.serial += 1
-        name = self.directory / f"order{self.serial}"
-        name.with_suffix(".csr").write_bytes(as_pem("CERTIFICATE REQUEST", csr))
-        stamp = [time.strftime("%Y%m%d%H%M%SZ", time.gmtime(time.time() + offset)) for offset in (-self.age_s, self.life_s)]
-        openssl("ca", "-batch", "-notext", "-config", self.directory / "ca.cnf", "-in", name.with_suffix(".csr"), "-out",
-                name.with_suffix(".pem"), "-startdate", stamp[0], "-enddate", stamp[1], "-subj", "/CN=test")
-        return name.with_suffix(".pem").read_text() + (self.directory / "ca.pem").read_text()
+        with self.lock:
+            self.serial += 1
+            serial = self.serial
+        issuer, now = (self.directory / "ca.pem").read_text(), time.time()
+        certificate = certify(Request(csr), serial, now - self.age_s, now + self.life_s, issuer, (self.directory / "ca.key").read_bytes())
+        return as_pem("CERTIFICATE", certificate) + issuer
 
     # Requests
 
@@ -312,8 +258,7 @@ class Authority:
     def check_signature(message, jwk):
         raw = decode(message["signature"])
         first, second = integer(raw[:32]), integer(raw[32:])
-        signature = bytes([0x30, len(first) + len(second)]) + first + second
-        if not is_signed(public_key(jwk), signature, f"{message['protected']}.{message['payload']}".encode()):
+        if not is_signed(public_key(jwk), der(SEQUENCE, first, second), f"{message['protected']}.{message['payload']}".encode()):
             raise RuntimeError("the signature is wrong")
 
     # Resources
@@ -363,10 +308,15 @@ class Authority:
         certificate = x509.parse_pem(order["chain"])
         return f"{encode(certificate.authority_key())}.{encode(certificate.serial)}"
 
+    def find_order(self, identifier):
+        """The one whose certificate has the identifier, or None."""
+        return next((order for order in self.orders if order["status"] == "valid" and self.identifier(order) == identifier), None)
+
     def renewal_info(self, identifier):
-        if identifier not in [self.identifier(order) for order in self.orders if order["status"] == "valid"]:
+        order = self.find_order(identifier)
+        if order is None:
             raise Problem(404, "malformed", f"no certificate {identifier}")
-        window = self.windows.get(identifier, self.windows.get(""))
+        window = next(self.windows[key] for key in (identifier, order["name"], "") if key in self.windows)
         stamps = [time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + offset)) for offset in window]
         return 200, {"Retry-After": str(self.check_after_s)}, {"suggestedWindow": dict(zip(("start", "end"), stamps))}
 

@@ -22,6 +22,17 @@ def times(count, path, result):
     return fault
 
 
+def of_name(authority, name, path, result):
+    """A fault for the first request about an order for NAME whose path begins with PATH."""
+    fault = times(1, path, result)
+
+    def of_order(got):
+        number = got.rpartition("/")[2]
+        return fault(got) if number.isdigit() and authority.orders[int(number)]["name"] == name else None
+
+    return of_order
+
+
 def expect_recovery(bench, fault, *events, **settings):
     """With FAULT the first attempt fails with EVENTS, and a later one does not."""
     authority = bench.authority()
@@ -51,8 +62,15 @@ def error_500_is_followed_by_another_attempt(bench):
 
 @test
 def reset_is_followed_by_another_attempt(bench):
-    for path in ("/directory", "/newAccount", "/newOrder", "/authorization", "/challenge", "/finalize", "/certificate"):
+    for path in ("/directory", "/newAccount", "/newOrder"):
         expect_recovery(bench, times(1, path, b""))  # libcurl repeats some of them itself
+    authority = bench.authority()
+    names = {f"{path}.test-site.org": f"/{path}" for path in ("authorization", "challenge", "finalize", "certificate")}
+    authority.faults += [of_name(authority, name, path, b"") for name, path in names.items()]
+    with bench.start(authority, names) as server:
+        for name in names:
+            server.await_certificate(name)
+            expect(json.loads((server.state / f"{name}.json").read_text())["failures"] in (0, 1), True, f"failures of {name}")
 
 
 @test
@@ -83,9 +101,9 @@ def retry_after_is_respected(bench):
         plan = until(lambda: (server.state / f"{NAME}.json").exists() and json.loads((server.state / f"{NAME}.json").read_text()),
                      "the plan")
         expect(plan["failures"], 1, "failures")
-        shown = until(lambda: [entry for entry in json.loads(server.control("--json", "certificates"))["certificates"]
-                               if entry.get("failures") == 1], "the failure in wsctl certificates")[0]
-        expect((shown["names"], shown["next_attempt"]), ([NAME], plan["next_attempt"]), "wsctl --json certificates")
+        until(lambda: server.shown().get("failures") == 1, "the failure in wsctl certificates")
+        shown, = json.loads(server.control("--json", "certificates"))["certificates"]
+        expect((shown["names"], shown["failures"], shown["next_attempt"]), ([NAME], 1, plan["next_attempt"]), "wsctl --json certificates")
         expect_in("1 attempt failed, the last one: ", server.control("certificates"), "wsctl certificates")
         expect_in("rateLimited", plan["error"], "error of the plan")
         expect(plan["next_attempt"] - int((server.state / f"{NAME}.json").stat().st_mtime) >= 2995, True, "delay")

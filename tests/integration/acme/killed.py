@@ -3,7 +3,6 @@ import os
 import signal
 import threading
 
-import x509
 from acme_server import NAME
 from harness import PATIENCE_S, expect, test, until
 
@@ -33,10 +32,6 @@ def kill_keys(server):
     until(lambda: server.status()["keys"]["pid"] not in (0, pid), "another keys process")
 
 
-def stored_serial(server):
-    return x509.parse_pem((server.state / f"{NAME}.pem").read_text()).serial.hex()
-
-
 def served_serial(server):
     """"": no handshake while processes start."""
     try:
@@ -48,13 +43,9 @@ def served_serial(server):
 def await_convergence(server, other_than, what):
     """Waits until clients get the certificate in the state directory, and the next attempt is a renewal."""
     def converged():
-        if not (server.state / f"{NAME}.pem").exists():
-            return False
-        serial = stored_serial(server)
-        if serial == other_than or served_serial(server) != serial:
-            return False
-        text = server.control("certificates", check=False)
-        return "next attempt 2" in text and "failed" not in text
+        shown = server.shown()
+        return (server.may_serve_another_than(other_than) and "next_attempt" in shown and shown["failures"] == 0
+                and served_serial(server) == server.stored_serial())
 
     until(converged, f"convergence after {what}\n{server.output()}")
 
@@ -72,63 +63,71 @@ class Gate:
             self.opened.wait(PATIENCE_S)
 
 
-def await_install(server, before):
-    """Waits until another certificate than BEFORE is in the state directory; clients may not get it yet."""
-    path = server.state / f"{NAME}.pem"
-    until(lambda: path.exists() and stored_serial(server) != before, "the file of the certificate")
+def kill_in_step(server, kill, gate, before):
+    """
+    Calls KILL when the authority has got the request of the gate's step; in the step "install" when another certificate than
+    BEFORE is in the state directory, and clients may not get it yet.
+    """
+    if gate.step == "install":
+        until(lambda: server.stored_serial() not in ("", before), "the file of the certificate")
+    else:
+        expect(gate.reached.wait(PATIENCE_S), True, f"step {gate.step} is reached")
+    kill(server)
+    gate.opened.set()
 
 
-def kill_in_each_step(bench, kill, renew, **settings):
-    """RENEW: a certificate is in use already."""
-    for step in RENEWAL_STEPS if renew else STEPS:
-        authority, answers = bench.authority(), []
-        gate, what = Gate(step), f"kill in step {step}"
-        if not renew:
-            authority.faults.append(gate)
+def kill_in_each_step_of_the_first_certificate(bench, kill, **settings):
+    for step in STEPS:
+        authority, gate = bench.authority(), Gate(step)
+        authority.faults.append(gate)
         with bench.start(authority, **settings) as server:
             server.authority = authority
-            serial = None
-            if renew:
-                serial = server.await_certificate()
-                authority.faults.append(gate)
-                answers.append(server.request_renewal())
-            if step == "install":
-                await_install(server, serial)
-            else:
-                expect(gate.reached.wait(PATIENCE_S), True, f"step {step} is reached")
-            kill(server)
-            gate.opened.set()
-            await_convergence(server, None if kill is kill_master else serial, what)
-            for answer in answers:
-                answer.communicate(timeout=PATIENCE_S)
-        print(f"{what}: {len(authority.orders)} orders")
+            kill_in_step(server, kill, gate, None)
+            await_convergence(server, None, f"kill in step {step}")
+        print(f"kill in step {step}: {len(authority.orders)} orders")
+
+
+def kill_in_each_step_of_a_renewal(bench, kill, **settings):
+    authority = bench.authority()
+    with bench.start(authority, **settings) as server:
+        server.authority = authority
+        serial = server.await_certificate()
+        for step in RENEWAL_STEPS:
+            gate = Gate(step)
+            authority.faults[:] = [gate]
+            answer = server.request_renewal()
+            kill_in_step(server, kill, gate, serial)
+            await_convergence(server, None if kill is kill_master else serial, f"kill in step {step}")
+            answer.communicate(timeout=PATIENCE_S)
+            serial = server.stored_serial()
+            print(f"kill in step {step}: {len(authority.orders)} orders")
 
 
 @test
 def master_killed_in_each_step_of_the_first_certificate(bench):
-    kill_in_each_step(bench, kill_master, False)
+    kill_in_each_step_of_the_first_certificate(bench, kill_master)
 
 
 @test
 def master_killed_in_each_step_of_a_renewal(bench):
-    kill_in_each_step(bench, kill_master, True)
+    kill_in_each_step_of_a_renewal(bench, kill_master)
 
 
 @test
 def workers_killed_in_each_step_of_the_first_certificate(bench):
-    kill_in_each_step(bench, kill_workers, False, workers__processes="2")
+    kill_in_each_step_of_the_first_certificate(bench, kill_workers, workers__processes="2")
 
 
 @test
 def workers_killed_in_each_step_of_a_renewal(bench):
-    kill_in_each_step(bench, kill_workers, True, workers__processes="2")
+    kill_in_each_step_of_a_renewal(bench, kill_workers, workers__processes="2")
 
 
 @test
 def keys_process_killed_in_each_step_of_the_first_certificate(bench):
-    kill_in_each_step(bench, kill_keys, False)
+    kill_in_each_step_of_the_first_certificate(bench, kill_keys)
 
 
 @test
 def keys_process_killed_in_each_step_of_a_renewal(bench):
-    kill_in_each_step(bench, kill_keys, True)
+    kill_in_each_step_of_a_renewal(bench, kill_keys)

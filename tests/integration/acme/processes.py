@@ -92,7 +92,7 @@ def second_instance_waits_for_the_directory(bench):
 @test
 def process_of_an_upgrade_takes_over(bench):
     authority = bench.authority()
-    with bench.start(authority) as server:
+    with bench.start(authority, workers__processes="2") as server:
         serial = server.await_certificate()
         before = until(server.acme_pid, "the process")
         master = server.status()["pid"]

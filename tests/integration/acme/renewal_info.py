@@ -9,8 +9,8 @@ from harness import expect, expect_in, test, until
 DAY = 86400
 
 
-def plan(server):
-    return json.loads((server.state / f"{NAME}.json").read_text())
+def plan(server, name=NAME):
+    return json.loads((server.state / f"{name}.json").read_text())
 
 
 def await_window(server):
@@ -19,8 +19,15 @@ def await_window(server):
     return until(lambda: plan(server) if plan(server)["window_start"] else None, "a plan by the window")
 
 
-def expect_two_thirds(server):
-    expect(50 * DAY < plan(server)["next_attempt"] - time.time() < 61 * DAY, True, "next attempt at two thirds of the life")
+def expect_two_thirds(bench, authority, names):
+    """The renewal information for NAMES cannot be used, so they are planned by the life."""
+    with bench.start(authority, names) as server:
+        for name in names:
+            server.await_certificate(name)
+            server.await_event(f"{name}: no renewal information: ")
+            planned = plan(server, name)
+            expect(50 * DAY < planned["next_attempt"] - time.time() < 61 * DAY, True, f"next attempt at two thirds of the life, {name}")
+            expect(planned["failures"], 0, f"failures of {name}")
 
 
 @test
@@ -37,8 +44,8 @@ def window_of_the_authority_decides(bench):
         state = server.state
     requests = len(authority.requests)
     with bench.start(authority, acme__state_dir=state) as server:
-        until(lambda: "next attempt" in server.control("certificates"), "the plan after a restart")
-        shown = server.query("certificates")["certificates"][0]
+        shown = until(lambda: server.shown() if "next_attempt" in server.shown() else None, "the plan after a restart")
+        expect_in("next attempt", server.control("certificates"), "wsctl certificates")
         expect(shown["next_attempt"], stored["next_attempt"], "next attempt after a restart")
         expect(len(authority.requests), requests, "requests before the time that the authority set")
 
@@ -72,27 +79,24 @@ def windows_that_are_always_over_do_not_mean_many_orders(bench):
 
 @test
 def errors_leave_the_plan_by_the_life(bench):
-    for fault in (lambda: Problem(500, "serverInternal", "out of order"), lambda: b"",
-                  lambda: b"HTTP/1.1 200 OK\r\nContent-Length: 26\r\n\r\n{\"suggestedWindow\": [1,2]}"):
-        authority = bench.authority()
-        authority.windows = {"": (5 * DAY, 6 * DAY)}
-        authority.faults.append(lambda path, fault=fault: fault() if path.startswith("/renewalInfo") else None)
-        with bench.start(authority) as server:
-            server.await_certificate()
-            server.await_event("no renewal information: ")
-            expect_two_thirds(server)
-            expect(plan(server)["failures"], 0, "failures")
+    faults = {"error.test-site.org": lambda: Problem(500, "serverInternal", "out of order"), "reset.test-site.org": lambda: b"",
+              "wrong.test-site.org": lambda: b"HTTP/1.1 200 OK\r\nContent-Length: 26\r\n\r\n{\"suggestedWindow\": [1,2]}"}
+    authority = bench.authority()
+    authority.windows = {"": (5 * DAY, 6 * DAY)}
+
+    def fault(path):
+        order = authority.find_order(path.removeprefix("/renewalInfo/")) if path.startswith("/renewalInfo/") else None
+        return faults[order["name"]]() if order else None
+
+    authority.faults.append(fault)
+    expect_two_thirds(bench, authority, faults)
 
 
 @test
 def windows_that_make_no_sense_leave_the_plan_by_the_life(bench):
-    for window in ((6 * DAY, 5 * DAY), (5 * DAY, 100 * DAY)):
-        authority = bench.authority()
-        authority.windows = {"": window}
-        with bench.start(authority) as server:
-            server.await_certificate()
-            server.await_event("no renewal information: ")
-            expect_two_thirds(server)
+    authority = bench.authority()
+    authority.windows = {"reverse.test-site.org": (6 * DAY, 5 * DAY), "late.test-site.org": (5 * DAY, 100 * DAY)}
+    expect_two_thirds(bench, authority, tuple(authority.windows))
 
 
 @test

@@ -55,7 +55,7 @@ def rollover_replaces_the_key_of_the_account(bench):
         expect(json.loads(server.control("--json", "acme", "rollover")), {"ok": True, "key_replaced": True}, "answer in JSON")
         state = server.state
     with bench.start(authority, acme__state_dir=state) as server:
-        until(lambda: "next attempt" in server.control("certificates"), "the plan after a restart")
+        until(lambda: "next_attempt" in server.shown(), "the plan after a restart")
         expect_renewal(server, "after a restart")
         expect(authority.requests.count("/newAccount"), 1, "registrations")
 
@@ -79,9 +79,9 @@ def refused_rollover_keeps_the_key(bench):
 
 @test
 def rollover_without_an_answer_asks_which_key_the_account_has(bench):
-    for accepted in (True, False):
-        authority = bench.authority()
-        with server_with_certificate(bench, authority) as server:
+    authority = bench.authority()
+    with server_with_certificate(bench, authority) as server:
+        for accepted in (True, False):
             before = read_key(server)
             faults = authority.late_faults if accepted else authority.faults
             faults.append(lambda path: b"" if path == "/keyChange" else None)
@@ -122,9 +122,9 @@ def kill_master(server):
 
 @test
 def kill_in_each_step_of_a_rollover_leaves_one_key(bench):
-    for kill in (kill_process, kill_master):
-        for accepted in (True, False):
-            authority = bench.authority()
+    authority = bench.authority()
+    with server_with_certificate(bench, authority) as server:
+        for kill, accepted in ((kill_process, True), (kill_process, False), (kill_master, True), (kill_master, False)):
             what = f"{kill.__name__}, accepted: {accepted}"
             reached, killed = threading.Event(), threading.Event()
 
@@ -135,24 +135,23 @@ def kill_in_each_step_of_a_rollover_leaves_one_key(bench):
                 killed.wait(PATIENCE_S)
                 return b""
 
-            with server_with_certificate(bench, authority) as server:
-                before = read_key(server)
-                faults = authority.late_faults if accepted else authority.faults
-                faults.append(hold)
-                answer = server.ask("acme", "rollover")
-                expect(reached.wait(PATIENCE_S), True, what)
-                expect((server.state / "account.key.next").exists(), True, f"account.key.next, {what}")
-                expect(stat.S_IMODE((server.state / "account.key.next").stat().st_mode), 0o600, f"its mode, {what}")
-                kill(server)
-                faults.clear()
-                killed.set()
-                authority.http_port = server.plain_port
-                answer.communicate(timeout=PATIENCE_S)
-                await_one_key(server, what)
-                expect(read_key(server) != before, accepted, f"another key is stored, {what}")
-                until(lambda: "next attempt" in server.control("certificates"), f"the plan, {what}")
-                expect_renewal(server, what)
-                expect(len(authority.accounts), 1, f"accounts, {what}")
+            before = read_key(server)
+            faults = authority.late_faults if accepted else authority.faults
+            faults.append(hold)
+            answer = server.ask("acme", "rollover")
+            expect(reached.wait(PATIENCE_S), True, what)
+            expect((server.state / "account.key.next").exists(), True, f"account.key.next, {what}")
+            expect(stat.S_IMODE((server.state / "account.key.next").stat().st_mode), 0o600, f"its mode, {what}")
+            kill(server)
+            faults.clear()
+            killed.set()
+            authority.http_port = server.plain_port
+            answer.communicate(timeout=PATIENCE_S)
+            await_one_key(server, what)
+            expect(read_key(server) != before, accepted, f"another key is stored, {what}")
+            until(lambda: "next_attempt" in server.shown(), f"the plan, {what}")
+            expect_renewal(server, what)
+            expect(len(authority.accounts), 1, f"accounts, {what}")
 
 
 @test
@@ -160,11 +159,14 @@ def next_key_that_the_authority_has_never_seen_is_removed(bench):
     authority = bench.authority()
     with server_with_certificate(bench, authority) as server:
         before, state = read_key(server), server.state
-    for text in (openssl("genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256").decode(),
-                 openssl("genpkey", "-algorithm", "ed25519").decode(), "no key", ""):
-        (state / "account.key.next").write_text(text)
-        with bench.start(authority, acme__state_dir=state) as server:
-            await_one_key(server, f"at the start with {text!r}")
+    (state / "account.key.next").write_text(openssl("genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256").decode())
+    with bench.start(authority, acme__state_dir=state) as server:
+        await_one_key(server, "at the start of the server")
+        expect(read_key(server), before, "account.key")
+        for text in (openssl("genpkey", "-algorithm", "ed25519").decode(), "no key", ""):
+            (state / "account.key.next").write_text(text)
+            kill_process(server)
+            await_one_key(server, f"at the start of the process with {text!r}")
             expect(read_key(server), before, "account.key")
 
 

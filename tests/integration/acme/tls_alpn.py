@@ -26,7 +26,8 @@ def two_names_are_certified_without_an_address_for_plain_http(bench):
     names = ("one.test-site.org", "two.test-site.org")
     for keys_process in ("on", "off"):
         authority = bench.authority()
-        with bench.start(authority, names, server__listen="https://127.0.0.1:0", tls__keys_process=keys_process) as server:
+        with bench.start(authority, names, server__listen="https://127.0.0.1:0", tls__keys_process=keys_process,
+                         workers__processes="2") as server:
             for name in names:
                 server.await_certificate(name)
                 server.await_event(f"{name}: the authority may now check the name by tls-alpn-01")
@@ -38,7 +39,7 @@ def two_names_are_certified_without_an_address_for_plain_http(bench):
 def two_addresses_use_http_01_unless_configured(bench):
     for challenge, kind in (("auto", "http-01"), ("http-01", "http-01"), ("tls-alpn-01", "tls-alpn-01")):
         authority = bench.authority()
-        with bench.start(authority, acme__challenge=challenge) as server:
+        with bench.start(authority, acme__challenge=challenge, workers__processes="2") as server:
             server.await_certificate()
             expect(authority.checked, [kind], f"challenges with challenge = {challenge}")
 
@@ -57,7 +58,7 @@ def during_the_challenge(bench, look, **settings):
                 errors.append(error)
 
     authority.faults.append(fault)
-    with bench.start(authority, acme__challenge="tls-alpn-01", **settings) as server:
+    with bench.start(authority, acme__challenge="tls-alpn-01", workers__processes="2", **settings) as server:
         servers.append(server)
         started.set()
         server.await_certificate()
@@ -72,7 +73,7 @@ def validation_gets_its_certificate_and_nothing_more(bench):
         before = server.metric("tls_validations")
         for version in VERSIONS:
             for name in (NAME, NAME.upper()):
-                with connect_for_validation(server.port, name, minimum_version=version, maximum_version=version) as stream:
+                with connect_for_validation(server.port, name, version=version) as stream:
                     expect(stream.selected_alpn_protocol(), "acme-tls/1", "protocol")
                     expect(fault_of_certificate(stream.getpeercert(True), NAME, key_authorization), None, f"fault, {version}")
                     expect(stream.recv(100), b"", "what follows the handshake")
@@ -126,7 +127,7 @@ def validation_resumes_no_session(bench):
 @test
 def without_a_challenge_validation_is_rejected(bench):
     authority = bench.authority()
-    with bench.start(authority, acme__challenge="http-01") as server:
+    with bench.start(authority, acme__challenge="http-01", workers__processes="2") as server:
         server.await_certificate()
         expect(rejection(server.port, NAME), REJECTED, "alert")
         expect(server.metric("tls_validations"), 0, "validations")
@@ -136,7 +137,7 @@ def without_a_challenge_validation_is_rejected(bench):
 def failed_check_is_followed_by_another_attempt(bench):
     authority = bench.authority()
     authority.faults.append(lambda path: setattr(authority, "tls_port", free_port()) if len(authority.checked) < 1 else None)
-    with bench.start(authority, acme__challenge="tls-alpn-01") as server:
+    with bench.start(authority, acme__challenge="tls-alpn-01", workers__processes="2") as server:
         server.await_event("the authorization is invalid: cannot connect")
         authority.faults.clear()
         authority.tls_port = server.port
@@ -148,7 +149,7 @@ def failed_check_is_followed_by_another_attempt(bench):
 def auto_tries_the_other_challenge_after_a_failure(bench):
     authority = bench.authority()
     authority.faults.append(lambda _: setattr(authority, "http_port", free_port()))
-    with bench.start(authority, acme__challenge="auto") as server:
+    with bench.start(authority, acme__challenge="auto", workers__processes="2") as server:
         server.await_certificate()
         expect(authority.checked, ["http-01", "tls-alpn-01"], "challenges")
 
@@ -160,7 +161,7 @@ def challenge_that_the_authority_does_not_offer_is_reported(bench):
                                       ("auto", (), "the authority offers no http-01 and no tls-alpn-01 challenge")):
         authority = bench.authority()
         authority.offered = offered
-        with bench.start(authority, acme__challenge=challenge) as server:
+        with bench.start(authority, acme__challenge=challenge, workers__processes="2") as server:
             server.await_event(event)
             authority.offered = ("http-01", "tls-alpn-01")
             server.await_certificate()
@@ -181,7 +182,7 @@ def killed_process_leaves_no_challenge(bench):
             checked.wait(PATIENCE_S)  # so that the next process publishes no challenge before
 
     authority.faults.append(fault)
-    with bench.start(authority, acme__challenge="tls-alpn-01") as server:
+    with bench.start(authority, acme__challenge="tls-alpn-01", workers__processes="2") as server:
         servers.append(server)
         started.set()
         until(lambda: killed and has_ended(killed[0]), "the end of the process")

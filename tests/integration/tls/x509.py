@@ -1,6 +1,8 @@
 """Reads certificates in DER, without a program for each. Python's ssl decodes only those that it verifies."""
 import base64
+import calendar
 import functools
+import time
 
 COMMON_NAME, ALT_NAME, AUTHORITY_KEY = bytes.fromhex("550403"), bytes.fromhex("551d11"), bytes.fromhex("551d23")
 DNS_NAME, KEY_ID, EXTENSIONS = 0x82, 0x80, 0xa3
@@ -32,12 +34,18 @@ def common_name(name):
     return None
 
 
+def seconds(text):
+    """Of a time, which with two digits of the year is of this century."""
+    return calendar.timegm(time.strptime(("20" if len(text) == 13 else "") + text.decode(), "%Y%m%d%H%M%SZ"))
+
+
 class Certificate:
-    """ISSUER and SUBJECT are common names; SERIAL is the content of the number."""
+    """ISSUER and SUBJECT are common names; SERIAL is the content of the number; NOT_AFTER is in seconds."""
 
     def __init__(self, der):
         fields = elements(inside(inside(der)[0])[0])
-        _, self.serial, _, issuer, _, subject = [content for _, content in fields[:6]]
+        _, self.serial, _, issuer, validity, subject = [content for _, content in fields[:6]]
+        self.not_after = seconds(inside(validity)[1])
         self.issuer, self.subject = common_name(issuer), common_name(subject)
         self.extensions = {}
         for extensions in (content for tag, content in fields if tag == EXTENSIONS):
