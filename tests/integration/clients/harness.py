@@ -1,8 +1,10 @@
 """Shared parts of the client tests: the server, its site, and running a program."""
+import hashlib
+import json
 import os
 import pathlib
-import random
 import shutil
+import socket
 import subprocess
 import time
 
@@ -70,17 +72,28 @@ class Server:
     def make_site(self):
         (self.site / "hello.txt").write_text("hello\n")
         (self.site / "index.html").write_text("<!DOCTYPE html><title>t</title><p>index\n")
-        (self.site / "large.bin").write_bytes(random.Random(1).randbytes(8 * 1024 * 1024 + 13))
+        (self.site / "large.bin").write_bytes(hashlib.shake_128(b"large.bin").digest(8 * 1024 * 1024 + 13))
         (self.site / "prose.txt").write_text("".join(f"line {i} of many\n" for i in range(5000)))
 
     def control(self, *words):
         return run(self.programs / "wsctl", "-s", self.directory / f"{self.name}.sock", *words)
 
+    def query(self, *words):
+        """The answer to a command on the control socket, without the start of wsctl."""
+        with socket.socket(socket.AF_UNIX) as stream:
+            stream.settimeout(PATIENCE_S)
+            stream.connect(str(self.directory / f"{self.name}.sock"))
+            stream.sendall(" ".join(words).encode() + b"\n")
+            answer = json.loads(stream.makefile("rb").readline())
+        expect(answer.get("ok"), True, f"answer to {' '.join(words)}: {answer}")
+        return answer
+
     def wait_for_log_lines(self, words, wanted):
         """Waits until the access log has as many lines with WORDS, and no more."""
-        log, give_up = self.directory / "access.log", time.monotonic() + PATIENCE_S
+        log, give_up, pause_s = self.directory / "access.log", time.monotonic() + PATIENCE_S, 0.02
         while log.read_bytes().count(words) < wanted and time.monotonic() < give_up:
-            time.sleep(0.02)
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, 0.5)
         expect(log.read_bytes().count(words), wanted, f"lines of the access log with {words!r}")
 
     def wait_for_port(self):
