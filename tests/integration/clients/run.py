@@ -17,6 +17,7 @@ import downloads
 import http2
 import packages
 import proxies
+from compiled import go_client
 from harness import CLIENTS, PATIENCE_S, Server, Skipped, client, expect, need, run
 
 # --- curl ---
@@ -118,9 +119,9 @@ print(session.get(url + "/none", timeout=60).status_code)
 
 
 def python_with_requests():
+    find = "import importlib.util, sys; sys.exit(importlib.util.find_spec('requests') is None)"
     for program in (sys.executable, "/usr/bin/python3"):
-        if shutil.which(program) is not None and subprocess.run(
-                [program, "-c", "import requests"], capture_output=True, check=False).returncode == 0:
+        if shutil.which(program) is not None and subprocess.run([program, "-c", find], check=False).returncode == 0:
             return program
     raise Skipped("no Python with requests")
 
@@ -135,72 +136,13 @@ def python_requests(server):
 
 # --- Go ---
 
-GO_PROGRAM = r"""
-package main
-
-import (
-	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptrace"
-	"os"
-	"strings"
-	"time"
-)
-
-var client = &http.Client{
-	Transport: &http.Transport{ExpectContinueTimeout: time.Minute},
-	Timeout:   time.Minute,
-}
-
-// The status, and whether the request went over a connection that had carried one before.
-func ask(method, url string, body io.Reader, expect bool) string {
-	reused := false
-	trace := &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { reused = i.Reused }}
-	request, err := http.NewRequest(method, url, body)
-	if err != nil {
-		return err.Error()
-	}
-	if expect {
-		request.Header.Set("Expect", "100-continue")
-	}
-	if body != nil && request.ContentLength == 0 {
-		request.Trailer = http.Header{"X-Sum": {"1"}}
-	}
-	answer, err := client.Do(request.WithContext(httptrace.WithClientTrace(request.Context(), trace)))
-	if err != nil {
-		return err.Error()
-	}
-	io.Copy(io.Discard, answer.Body)
-	answer.Body.Close()
-	return fmt.Sprint(answer.StatusCode, reused)
-}
-
-type stream struct{ io.Reader }
-
-func main() {
-	url := os.Args[1] + "/hello.txt"
-	big := strings.Repeat("x", 300000)
-	fmt.Println(ask("GET", url, nil, false))
-	fmt.Println(ask("POST", url, strings.NewReader(big), false))
-	fmt.Println(ask("POST", url, stream{strings.NewReader(big)}, false))
-	fmt.Println(ask("GET", url, strings.NewReader(big), true))
-	fmt.Println(ask("GET", url, stream{strings.NewReader(big)}, true))
-	fmt.Println(ask("HEAD", url, nil, false))
-	fmt.Println(ask("POST", url, strings.NewReader(big), true))
-	fmt.Println(ask("GET", url, nil, false))
-}
-"""
-
-
 @client("go")
 def go_net_http(server):
     """Known lengths, chunks with a trailer, 100-continue: only the rejected body closes a connection."""
-    need("go")
-    source = server.directory / "client.go"
-    source.write_text(GO_PROGRAM)
-    environment = {**os.environ, "GOFLAGS": "-mod=mod", "GO111MODULE": "off"}
-    said = run("go", "run", source, server.url, env=environment).decode().splitlines()
+    program = go_client(server.programs)
+    if program is None:
+        raise Skipped("no Go")
+    said = run(program, "ask", f"{server.url}/hello.txt").decode().splitlines()
     expect(said, ["200 false", "405 true", "405 true", "200 true", "200 true", "200 true",
                   "405 true", "200 false"], "what Go's client saw")
 
@@ -236,7 +178,7 @@ def try_client(name, server):
         CLIENTS[name](server)
     except Skipped as why:
         return "skipped", str(why)
-    except (AssertionError, subprocess.TimeoutExpired, OSError, http.client.HTTPException) as why:
+    except (AssertionError, subprocess.SubprocessError, OSError, http.client.HTTPException) as why:
         return "FAILED", f"{type(why).__name__}: {why}"
     return "ok", ""
 

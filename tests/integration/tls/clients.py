@@ -1,71 +1,19 @@
 """Clients of other languages over TLS, which choose HTTP/2 by ALPN. Those that are not installed are skipped."""
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 from harness import PATIENCE_S, expect, run, test, until
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "clients"))
+
+from compiled import find, go_client, java_client  # noqa: E402  pylint: disable=wrong-import-position
+
 PAGE_FILES = 200
-# Compiling Go's library takes a minute, so use what an earlier run has compiled.
-GO_SETTINGS = {"GO111MODULE": "off", "GOCACHE": os.environ.get("GOCACHE", os.path.expanduser("~/.cache/go-build"))}
-
-GO = """package main
-
-import ("crypto/tls"; "fmt"; "io"; "net/http"; "os"; "sync")
-
-func main() {
-    transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: os.Args[1] == "2"}
-    client := &http.Client{Transport: transport}
-    var all sync.WaitGroup
-    for i, url := range os.Args[2:] {
-        all.Add(1)
-        fetch := func(url string) {
-            defer all.Done()
-            response, err := client.Get(url)
-            if err != nil { fmt.Println(err); return }
-            body, _ := io.ReadAll(response.Body)
-            fmt.Println(response.Proto, response.StatusCode, len(body))
-        }
-        if i == 0 { fetch(url) } else { go fetch(url) }
-    }
-    all.Wait()
-}
-"""
-
-JAVA_OPTIONS = "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"  # for a program that runs for a second
-JAVA = """import java.net.URI;
-import java.net.http.*;
-import java.security.cert.X509Certificate;
-import java.util.Arrays;
-import javax.net.ssl.*;
-
-public class Fetch {
-    public static void main(String[] words) throws Exception {
-        TrustManager all = new X509ExtendedTrustManager() {
-            public void checkClientTrusted(X509Certificate[] c, String a, java.net.Socket s) {}
-            public void checkServerTrusted(X509Certificate[] c, String a, java.net.Socket s) {}
-            public void checkClientTrusted(X509Certificate[] c, String a, SSLEngine e) {}
-            public void checkServerTrusted(X509Certificate[] c, String a, SSLEngine e) {}
-            public void checkClientTrusted(X509Certificate[] c, String a) {}
-            public void checkServerTrusted(X509Certificate[] c, String a) {}
-            public X509Certificate[] getAcceptedIssuers() { return new X509Certificate[0]; }
-        };
-        SSLContext context = SSLContext.getInstance("TLS");
-        context.init(null, new TrustManager[] {all}, null);
-        HttpClient.Version version = words[0].equals("2") ? HttpClient.Version.HTTP_2 : HttpClient.Version.HTTP_1_1;
-        HttpClient client = HttpClient.newBuilder().sslContext(context).version(version).build();
-        for (String url : Arrays.copyOfRange(words, 1, words.length)) {
-            HttpResponse<byte[]> got = client.send(HttpRequest.newBuilder(URI.create(url)).build(),
-                                                   HttpResponse.BodyHandlers.ofByteArray());
-            System.out.println(got.version() + " " + got.statusCode() + " " + got.body().length);
-        }
-    }
-}
-"""
-
-
 HTTPX = """import asyncio, sys
 import httpx
 
@@ -73,18 +21,18 @@ async def fetch(client, url):
     got = await client.get(url)
     print(got.http_version, got.status_code, len(got.content))
 
-async def main():
-    async with httpx.AsyncClient(http1=sys.argv[1] == "1", http2=sys.argv[1] == "2", verify=False, timeout=900) as client:
-        await fetch(client, sys.argv[2])
-        await asyncio.gather(*(fetch(client, url) for url in sys.argv[3:]))
+async def main(words):
+    while words:
+        end = words.index("--") if "--" in words else len(words)
+        version, first, *others = words[:end]
+        words = words[end + 1:]
+        async with httpx.AsyncClient(http1=version == "1", http2=version == "2", verify=False, timeout=900) as client:
+            await fetch(client, first)
+            await asyncio.gather(*(fetch(client, url) for url in others))
+        print("--")
 
-asyncio.run(main())
+asyncio.run(main(sys.argv[1:]))
 """
-
-
-def find(*names):
-    path = os.environ.get("PATH", "") + ":/usr/local/go/bin"
-    return next((found for name in names if (found := shutil.which(name, path=path))), None)
 
 
 def put_page(bench):
@@ -94,35 +42,24 @@ def put_page(bench):
     return [f"image-{i}.bin" for i in range(PAGE_FILES)]
 
 
-def prepare(bench, name, source, *words):
-    """Writes the file NAME. WORDS, which may be none, compile it. Returns its path."""
-    path = bench.directory / name
-    path.write_text(source)
-    if words:
-        subprocess.run([*words, path], check=True, timeout=10 * PATIENCE_S, env=settings(bench))
-    return path
-
-
-def settings(bench):
-    """The environment of a client."""
-    return dict(os.environ, HOME=str(bench.directory), **GO_SETTINGS)
-
-
-def fetch(bench, program, name, wanted, version, secure=True):
+def fetch(bench, name, program, *cases):
     """
-    Runs PROGRAM with WANTED, the version of HTTP that it is to use, and the URLs of all files. Compares what it prints of
-    each with VERSION, which it uses.
+    CASES: the version of HTTP that PROGRAM is to use, the one that it then prints with status and length of each file, and
+    whether over TLS. One run of PROGRAM fetches all files for each case, with connections of its own.
     """
     names = list(bench.files) + put_page(bench)
+    sizes = [(bench.site / file).stat().st_size for file in names]
     with bench.start() as server:
-        site = f"https://localhost:{server.port}" if secure else f"http://localhost:{server.plain_port}"
-        urls = [f"{site}/{name}" for name in names]
-        done = subprocess.run([*program, wanted, *urls], capture_output=True, text=True, timeout=10 * PATIENCE_S, check=False,
-                              env=settings(bench))
-        lines = sorted(f"{version} 200 {(bench.site / name).stat().st_size}" for name in names)
-        expect((done.stderr, sorted(done.stdout.splitlines())), ("", lines), name)
-        by_http2 = 0 if version in ("HTTP/1.1", "HTTP_1_1") else len(names)
-        server.expect_metric("requests", len(names))  # counted after their responses
+        words = []
+        for wanted, _, secure in cases:
+            site = f"https://localhost:{server.port}" if secure else f"http://localhost:{server.plain_port}"
+            words += ["--"] * bool(words) + [wanted, *(f"{site}/{file}" for file in names)]
+        done = subprocess.run([*program, *words], capture_output=True, text=True, timeout=10 * PATIENCE_S, check=False,
+                              env=dict(os.environ, HOME=str(bench.directory)))
+        got = [sorted(part.splitlines()) for part in done.stdout.split("--\n")]
+        expect((done.stderr, got), ("", [sorted(f"{version} 200 {size}" for size in sizes) for _, version, _ in cases] + [[]]), name)
+        server.expect_metric("requests", len(cases) * len(names))  # counted after their responses
+        by_http2 = sum(version not in ("HTTP/1.1", "HTTP_1_1") for _, version, _ in cases) * len(names)
         expect((server.metric("requests_http2"), server.metric("http2_errors")), (by_http2, 0), "requests by HTTP/2")
 
 
@@ -142,14 +79,11 @@ def h2spec_finds_nothing_over_tls(bench):
 
 @test
 def go_fetches_a_page_over_both_protocols(bench):
-    program = find("go")
+    program = go_client(bench.programs)
     if program is None:
         print("skipped: no Go")
         return
-    binary = bench.directory / "fetch-go"
-    prepare(bench, "fetch.go", GO, program, "build", "-o", binary)
-    for wanted, version, secure in (("2", "HTTP/2.0", True), ("1", "HTTP/1.1", True), ("1", "HTTP/1.1", False)):
-        fetch(bench, [binary], "Go", wanted, version, secure)
+    fetch(bench, "Go", [program, "fetch"], ("2", "HTTP/2.0", True), ("1", "HTTP/1.1", True), ("1", "HTTP/1.1", False))
 
 
 @test
@@ -158,10 +92,8 @@ def httpx_fetches_a_page_over_both_protocols(bench):
     if found is None or subprocess.run([found, "-c", "import httpx, h2"], capture_output=True, check=False).returncode != 0:
         print("skipped: no httpx with h2")
         return
-    path = prepare(bench, "fetch.py", HTTPX)
-    for wanted, version, secure in (("1", "HTTP/1.1", True), ("2", "HTTP/2", True), ("1", "HTTP/1.1", False),
-                                    ("2", "HTTP/2", False)):
-        fetch(bench, [found, path], "httpx", wanted, version, secure)
+    fetch(bench, "httpx", [found, "-c", HTTPX], ("1", "HTTP/1.1", True), ("2", "HTTP/2", True), ("1", "HTTP/1.1", False),
+          ("2", "HTTP/2", False))
 
 
 PAGE = """<!doctype html><title>page</title><body>%s<pre id="out"></pre><script>
@@ -224,11 +156,8 @@ def testssl_finds_nothing_weak(bench):
 @test
 def java_fetches_a_page_over_both_protocols(bench):
     """Without TLS it offers an upgrade to HTTP/2, which the server need not accept."""
-    program = find("java")
+    program = java_client(bench.programs)
     if program is None:
         print("skipped: no Java")
         return
-    words = [program, *JAVA_OPTIONS]
-    prepare(bench, "Fetch.java", JAVA, *words, "-m", "jdk.compiler/com.sun.tools.javac.Main", "-d", bench.directory)
-    for wanted, version, secure in (("2", "HTTP_2", True), ("1", "HTTP_1_1", True), ("2", "HTTP_1_1", False)):
-        fetch(bench, [*words, "-cp", bench.directory, "Fetch"], "Java", wanted, version, secure)
+    fetch(bench, "Java", program, ("2", "HTTP_2", True), ("1", "HTTP_1_1", True), ("2", "HTTP_1_1", False))
