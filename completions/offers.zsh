@@ -17,9 +17,9 @@ zpty -w shell 'complete_end() { print -r -- END >>$MATCHES }; comppostfuncs=(com
 zpty -w shell 'bindkey "^I" complete-word; LISTMAX=10000'
 zpty -w -n shell "${(j: :)@[2,-1]}"$'\t'
 for ((i = 0; i < 1000; i++)); do
-    grep -qx END $matches && break
+    [[ -n ${(M)${(f)"$(<$matches)"}:#END} ]] && break
     zpty -r -t shell unused || sleep 0.02
 done
 zpty -d shell
-grep -vx END $matches
+print -rl -- ${${(f)"$(<$matches)"}:#END}
 rm $matches
