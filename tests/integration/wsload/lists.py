@@ -5,7 +5,6 @@
 
 A server records what arrives. HTTP/2 needs nginx and openssl, which translate for it; otherwise it is left out.
 """
-import http.server
 import itertools
 import json
 import pathlib
@@ -27,50 +26,29 @@ http {{
   client_body_temp_path temp; proxy_temp_path temp; fastcgi_temp_path temp; uwsgi_temp_path temp;
   scgi_temp_path temp;
   ssl_certificate server.pem; ssl_certificate_key server.key;
-  server {{ listen 127.0.0.1:{h2c} http2; location / {{ proxy_pass http://127.0.0.1:{origin}; }} }}
-  server {{ listen 127.0.0.1:{h2} ssl http2; location / {{ proxy_pass http://127.0.0.1:{origin}; }} }}
+  upstream origin {{ server 127.0.0.1:{origin}; keepalive 16; }}
+  proxy_http_version 1.1; proxy_set_header Connection "";
+  server {{ listen 127.0.0.1:{h2c} http2; location / {{ proxy_pass http://origin; }} }}
+  server {{ listen 127.0.0.1:{h2} ssl http2; location / {{ proxy_pass http://origin; }} }}
 }}
 """
 
 
-class Origin(servers.InThread, http.server.ThreadingHTTPServer):
+class Origin(servers.HttpServer):
     """Answers every request with "hello". .seen has (method, path, fields with names in lower case, body).
 
     /login sets a new cookie, which /logout deletes.
     """
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 128
+    sessions = itertools.count()
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-
-        def answer(self):
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            fields = {name.lower(): value for name, value in self.headers.items()}
-            self.server.seen.append((self.command, self.path, fields, body))
-            self.send_response(200)
-            self.send_header("Content-Length", "5")
-            if self.path == "/login":
-                self.send_header("Set-Cookie", f"session={next(self.server.sessions)}; Path=/; HttpOnly")
-                self.send_header("Set-Cookie", "elsewhere=1; Path=/elsewhere")
-            elif self.path == "/logout":
-                self.send_header("Set-Cookie", "session=; Path=/; Max-Age=0")
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(b"hello")
-
-        do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = answer
-
-        def log_message(self, *_):
-            pass
-
-    def __init__(self):
-        super().__init__(("127.0.0.1", 0), self.Handler)
-        self.seen = []
-        self.sessions = itertools.count()
-        self.begin()
+    def answer(self, method, path, fields, body):
+        self.seen.append((method, path, fields, body))
+        cookies = []
+        if path == "/login":
+            cookies = [f"session={next(self.sessions)}; Path=/; HttpOnly", "elsewhere=1; Path=/elsewhere"]
+        elif path == "/logout":
+            cookies = ["session=; Path=/; Max-Age=0"]
+        return 200, b"hello", [f"Set-Cookie: {cookie}" for cookie in cookies]
 
 
 class Nginx:
@@ -94,22 +72,24 @@ class Nginx:
         self.process.wait()
 
 
+def setUpModule():
+    """All tests have the same servers."""
+    kept = tempfile.TemporaryDirectory(prefix="wsload-test.")
+    unittest.addModuleCleanup(kept.cleanup)
+    Requests.directory = pathlib.Path(kept.name)
+    origin = Requests.origin = Origin()
+    unittest.addModuleCleanup(origin.stop)
+    Requests.ways = [("curl", origin.url, ()), ("raw", origin.url, ())]
+    if servers.NGINX and servers.OPENSSL:
+        nginx = Nginx(Requests.directory, origin.port)
+        unittest.addModuleCleanup(nginx.stop)
+        Requests.ways += [("raw", f"http://127.0.0.1:{nginx.port['h2c']}", ("--http2",)),
+                          ("curl", f"https://127.0.0.1:{nginx.port['h2']}", ("--http2", "-k")),
+                          ("raw", f"https://127.0.0.1:{nginx.port['h2']}", ("--http2", "-k"))]
+
+
 class Requests(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        kept = tempfile.TemporaryDirectory(prefix="wsload-test.")
-        cls.addClassCleanup(kept.cleanup)
-        cls.directory = pathlib.Path(kept.name)
-        cls.origin = Origin()
-        cls.addClassCleanup(cls.origin.stop)
-        plain = f"http://127.0.0.1:{cls.origin.server_port}"
-        cls.ways = [("curl", plain, ()), ("raw", plain, ())]
-        if servers.NGINX and servers.OPENSSL:
-            nginx = Nginx(cls.directory, cls.origin.server_port)
-            cls.addClassCleanup(nginx.stop)
-            cls.ways += [("raw", f"http://127.0.0.1:{nginx.port['h2c']}", ("--http2",)),
-                         ("curl", f"https://127.0.0.1:{nginx.port['h2']}", ("--http2", "-k")),
-                         ("raw", f"https://127.0.0.1:{nginx.port['h2']}", ("--http2", "-k"))]
+    directory = origin = ways = None
 
     def run_wsload(self, way, words, path="/"):
         """Returns the report. What arrived is in self.origin.seen."""

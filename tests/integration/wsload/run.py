@@ -156,7 +156,7 @@ class BeforeNginx(unittest.TestCase):
 
     def test_negotiation(self):
         """The report names what nginx logs."""
-        cipher = "ECDHE-RSA-AES256-GCM-SHA384"
+        cipher = "ECDHE-ECDSA-AES256-GCM-SHA384"
         for engine in ENGINES:
             with self.subTest(engine=engine):
                 report = run(["-c", 2, "-n", 10, "-k", "--http2", "--tls-max", "1.2", "--ciphers",

@@ -7,7 +7,6 @@ With both engines over HTTP/1.1 and, if there are nginx and openssl, which trans
 """
 import collections
 import csv
-import http.server
 import itertools
 import json
 import shutil
@@ -23,85 +22,60 @@ import servers
 WSLOAD = None
 
 
-class Shop(servers.InThread, http.server.ThreadingHTTPServer):
+class Shop(servers.HttpServer):
     """POST /login answers with a cookie and, as JSON, a token; all else needs both of the same session.
 
     POST /orders redirects to /orders/NUMBER, whose page has a form with a secret, which /pay needs. .count has the
     number of good requests by step, .refused those without the right cookie, token or secret, and logins with a cookie.
     """
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 128
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
+    def answer(self, method, target, fields, body):
+        path, _, query = target.partition("?")
+        step = f"{method} {'/orders/N' if path.startswith('/orders/') else path}"
+        with self.lock:
+            self.seen.append((method, target, body))
+            if path == "/page":
+                self.count[step] += 1
+                return 200, b"page", ()
+            if path == "/login":
+                return self.login(step, fields, json.loads(body))
+            if not self.is_known(fields):
+                self.refused += 1
+                return 403, b"", ()
+            if path == "/orders":
+                self.count[step] += 1
+                return 303, b"", [f"Location: /orders/{next(self.numbers)}?from=shop"]
+            if path.startswith("/orders/"):
+                self.count[step] += 1
+                return 200, b"<form><input name=\"secret\" value=\"s/%s&\"></form>" % path[len("/orders/"):].encode(), ()
+            return self.pay(step, urllib.parse.parse_qs(query))
 
-        def reply(self, status, body=b"", **fields):
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            for name, value in fields.items():
-                self.send_header(name.replace("_", "-"), value)
-            self.end_headers()
-            self.wfile.write(body)
+    def login(self, step, fields, names):
+        number = next(self.numbers)
+        self.count[step] += 1
+        self.users[names["user"]] += 1
+        if self.broken_logins and number % self.broken_logins == 0:
+            return 200, b'{"user": {}}', ()
+        self.refused += "cookie" in fields  # of another user
+        self.sessions[str(number)] = f"t{number}"
+        return 200, json.dumps({"user": {"tokens": ["old", f"t{number}"]}}).encode(), [
+            f"Set-Cookie: session={number}; Path=/", "Content-Type: application/json"]
 
-        def answer(self):
-            shop, body = self.server, self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            path = self.path.partition("?")[0]
-            with shop.lock:
-                shop.seen.append((self.command, self.path, body))
-                step = f"{self.command} {'/orders/N' if path.startswith('/orders/') else path}"
-                if path == "/page":
-                    shop.count[step] += 1
-                    self.reply(200, b"page")
-                elif path == "/login":
-                    self.login(step, json.loads(body))
-                elif not self.is_known():
-                    shop.refused += 1
-                    self.reply(403)
-                elif path == "/orders":
-                    shop.count[step] += 1
-                    self.reply(303, Location=f"/orders/{next(shop.numbers)}?from=shop")
-                elif path.startswith("/orders/"):
-                    shop.count[step] += 1
-                    self.reply(200, b"<form><input name=\"secret\" value=\"s/%s&\"></form>" %
-                               path[len("/orders/"):].encode())
-                else:
-                    self.pay(step, urllib.parse.parse_qs(self.path.partition("?")[2]))
+    def is_known(self, fields):
+        session = fields.get("cookie", "").partition("session=")[2]
+        token = fields.get("authorization", "").removeprefix("Bearer ")
+        return token != "" and self.sessions.get(session) == token
 
-        def login(self, step, names):
-            shop, number = self.server, next(self.server.numbers)
-            shop.count[step] += 1
-            shop.users[names["user"]] += 1
-            if shop.broken_logins and number % shop.broken_logins == 0:
-                self.reply(200, b'{"user": {}}')
-                return
-            shop.refused += "Cookie" in self.headers  # of another user
-            shop.sessions[str(number)] = f"t{number}"
-            self.reply(200, json.dumps({"user": {"tokens": ["old", f"t{number}"]}}).encode(),
-                       Set_Cookie=f"session={number}; Path=/", Content_Type="application/json")
-
-        def is_known(self):
-            session = self.headers.get("Cookie", "").partition("session=")[2]
-            token = self.headers.get("Authorization", "").removeprefix("Bearer ")
-            return token != "" and self.server.sessions.get(session) == token
-
-        def pay(self, step, query):
-            good = query["secret"][0] == f"s/{query['order'][0]}&"
-            self.server.count[step if good else "bad secret"] += 1
-            self.reply(200 if good else 403)
-
-        do_GET = do_POST = answer
-
-        def log_message(self, *_):
-            pass
+    def pay(self, step, query):
+        good = query["secret"][0] == f"s/{query['order'][0]}&"
+        self.count[step if good else "bad secret"] += 1
+        return 200 if good else 403, b"", ()
 
     def __init__(self):
-        super().__init__(("127.0.0.1", 0), self.Handler)
         self.lock = threading.Lock()
         self.numbers = itertools.count(1)
         self.reset()
-        self.begin()
+        super().__init__()
 
     def reset(self, broken_logins=0):
         self.seen, self.count, self.users, self.sessions = [], collections.Counter(), collections.Counter(), {}
@@ -153,10 +127,9 @@ class Scenarios(unittest.TestCase):
         cls.directory = lists.pathlib.Path(kept.name)
         cls.shop = Shop()
         cls.addClassCleanup(cls.shop.stop)
-        plain = f"http://127.0.0.1:{cls.shop.server_port}"
-        cls.ways = [("curl", plain, ()), ("raw", plain, ())]
+        cls.ways = [("curl", cls.shop.url, ()), ("raw", cls.shop.url, ())]
         if servers.NGINX and servers.OPENSSL:
-            nginx = lists.Nginx(cls.directory, cls.shop.server_port)
+            nginx = lists.Nginx(cls.directory, cls.shop.port)
             cls.addClassCleanup(nginx.stop)
             h2c, h2 = (nginx.port[name] for name in ("h2c", "h2"))
             cls.ways += [("raw", f"http://127.0.0.1:{h2c}", ("--http2", "--streams", "4")),
