@@ -18,6 +18,7 @@ PAGE = None
 TYPES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number",
          type(None): "null"}
 QUICK = ("-c", "4", "-n", "400", "-t", "2")
+HANDSHAKES = ("-c", "4", "-n", "40", "-t", "2")  # each request has one
 
 # Each kind of run.
 KINDS = (
@@ -90,12 +91,15 @@ class Checker:
 
 
 class JsonPage(unittest.TestCase):
-    def setUp(self):
+    @classmethod
+    def setUpClass(cls):
         directory = tempfile.TemporaryDirectory(prefix="wsload-test.")
-        self.addCleanup(directory.cleanup)
-        self.directory = pathlib.Path(directory.name)
-        self.server = protocols.Server(directory.name)
-        self.addCleanup(self.server.stop)
+        cls.addClassCleanup(directory.cleanup)
+        cls.directory = pathlib.Path(directory.name)
+        cls.server = protocols.Server(directory.name)
+        cls.addClassCleanup(cls.server.stop)
+
+    def setUp(self):
         self.checker = Checker()
 
     def report(self, way, *words, url=None):
@@ -109,7 +113,7 @@ class JsonPage(unittest.TestCase):
         for engine in ("curl", "raw"):
             for words in KINDS:
                 self.checker.check("Run", self.report((engine, "http", ()), *words))
-            self.checker.check("Run", self.report((engine, "https", ()), *QUICK, "--no-keepalive"))
+            self.checker.check("Run", self.report((engine, "https", ()), *HANDSHAKES, "--no-keepalive"))
         for way in protocols.WAYS:
             self.checker.check("Run", self.report(way, *QUICK))
 
@@ -118,9 +122,9 @@ class JsonPage(unittest.TestCase):
         (port,) = servers.free_ports(1)
         for engine in ("curl", "raw"):
             way = (engine, "https", ("--cacert", self.directory / "localhost.pem"))
-            self.checker.check("Run", self.report(way, *QUICK, url=f"http://127.0.0.1:{port}/"))
+            self.checker.check("Run", self.report(way, *HANDSHAKES, url=f"http://127.0.0.1:{port}/"))
             untrusted = subprocess.run(
-                [protocols.PROGRAMS / "wsload", "--json", "--quiet", "--engine", engine, *QUICK,
+                [protocols.PROGRAMS / "wsload", "--json", "--quiet", "--engine", engine, *HANDSHAKES,
                  self.server.url("https")], capture_output=True, text=True, check=False)
             self.checker.check("Run", json.loads(untrusted.stdout))
 
