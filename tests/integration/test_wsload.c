@@ -192,7 +192,7 @@ static void signal_ends_run_with_full_report(void **state)
 {
     uint64_t before = wsload_server_read();
     struct program program =
-        wsload_start("-c 4 -d 1h --grace 60s --progress", wsload_server_port(), "/ok");
+        wsload_start("-c 4 -d 1h --grace 60s --progress", wsload_server_port(), "/slow");
     json_int_t answered = 0;
     json_t *report;
 

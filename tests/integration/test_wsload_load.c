@@ -136,7 +136,7 @@ static void stages_of_connections_follow_in_order(void **state)
     uint64_t before = wsload_server_read();
     struct program program =
         wsload_start("--stages 100ms:2c,1h:9c -t 2 --grace 60s --progress --control-fd 0",
-                     wsload_server_port(), "/ok");
+                     wsload_server_port(), "/slow");
     json_int_t up = 0;
     json_t *report;
 
@@ -211,11 +211,14 @@ static void pass(uint64_t requests, struct program program)
         json_decref(wsload_line(program.err));
 }
 
-/* Changes lose and repeat no request; the report shows the last settings. */
+/*
+ * Changes lose and repeat no request; the report shows the last settings. In a closed loop nearly all connections wait
+ * for the slow responses at any time.
+ */
 static void test_changes(const char *options, bool open)
 {
     uint64_t before = wsload_server_read();
-    struct program program = wsload_start(options, wsload_server_port(), "/ok");
+    struct program program = wsload_start(options, wsload_server_port(), open ? "/ok" : "/slow");
     json_t *report;
 
     pass(10, program);
@@ -318,7 +321,7 @@ static void keys_change_the_load(void **state)
     pid_t pid;
 
     (void)state;
-    snprintf(url, sizeof(url), "http://127.0.0.1:%u/ok", wsload_server_port());
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u/slow", wsload_server_port());
     snprintf(engine, sizeof(engine), "--engine=%s", wsload_engine);
     read_until(-1, NULL);
     pid = forkpty(&terminal, NULL, NULL, &window);
@@ -349,7 +352,7 @@ static void condition_aborts_run(void **state)
     json_t *report;
 
     (void)state;
-    report = wsload_run("-c 2 -d 1h --abort-on 404>=10", "/missing", 99);
+    report = wsload_run("-c 2 -d 1h --think 2ms --abort-on 404>=10", "/missing", 99);
     assert_true(has_note(report, "aborted"));
     assert_true(number_at(report, "statuses", "404") >= 10);
     json_decref(report);

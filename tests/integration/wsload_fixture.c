@@ -29,7 +29,8 @@ enum {
     ARGUMENTS_MAX = 40,
     HEAD_BYTES = 8192,
     REPORT_BYTES = 4 * 1024 * 1024,
-    STALLING_MAX = 1 << 15
+    STALLING_MAX = 1 << 15,
+    SLOW_MS = 5
 };
 
 /* ---- The server ---- */
@@ -213,6 +214,8 @@ static bool response(int fd, const char *head, unsigned number_on_connection)
         return false;
     if (is_path(path, "/gated"))
         wait_at_gate();
+    if (is_path(path, "/slow"))
+        usleep(SLOW_MS * 1000);
     say(fd, strncmp(head, "HEAD", 4) == 0 ? OK_HEAD : OK_RESPONSE);
     return strstr(head, "Connection: close") == NULL;
 }

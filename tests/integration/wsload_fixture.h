@@ -13,6 +13,7 @@
  *     /silent        no response                       /chunked  200, "hello" in chunks
  *     /stalling      200, but stalls for STALL_MS in every STALL_PERIOD_MS; its times are kept
  *     /gated         200, as soon as wsload_server_allow() permits it
+ *     /slow          200, after five milliseconds
  *     anything else  200, keep-alive, "hello"
  *
  * Errors fail the running test. Single-threaded.

@@ -20,7 +20,10 @@ enum { WORDS_MAX = 16 };
 
 static const char *const no_environment[] = {NULL};
 
-/* Runs wsload with the words of OPTIONS, which end with the URL, on ROWS x COLUMNS. It waits for all responses. */
+/*
+ * Runs wsload with the words of OPTIONS, and the URL of the server, on ROWS x COLUMNS. It waits for all responses. With
+ * a duration they are slow: the view needs time, not requests.
+ */
 static struct terminal *start(int rows, int columns, const char *options,
                               const char *const *environment)
 {
@@ -28,7 +31,8 @@ static struct terminal *start(int rows, int columns, const char *options,
     const char *arguments[WORDS_MAX] = {WSLOAD_PROGRAM, "--grace", "1m"};
     size_t count = 3;
 
-    snprintf(url, sizeof(url), "http://127.0.0.1:%u/ok", wsload_server_port());
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u/%s", wsload_server_port(),
+             strstr(options, "-d ") != NULL ? "slow" : "ok");
     snprintf(words, sizeof(words), "%s", options);
     for (char *rest, *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
         arguments[count++] = word;
