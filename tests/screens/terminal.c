@@ -18,7 +18,15 @@
 #include <unistd.h>
 #include <vterm.h>
 
-enum { ROWS_MAX = 100, COLUMNS_MAX = 400, CELL_BYTES = 4, POLL_MS = 20, TAKEN_BYTES = 16384 };
+enum {
+    ROWS_MAX = 100,
+    COLUMNS_MAX = 400,
+    CELL_BYTES = 4,
+    POLL_MS = 20,
+    TAKEN_BYTES = 16384,
+    PAUSE_US = 100, /* of terminal_settle(): the first, and the longest */
+    PAUSE_MOST_US = 3200,
+};
 
 #define DEADLINE_NS (PATIENCE_S * NS_PER_S)
 
@@ -317,6 +325,7 @@ static bool rests(const struct terminal *terminal)
 bool terminal_settle(struct terminal *terminal)
 {
     uint64_t deadline_ns = clock_monotonic_ns() + DEADLINE_NS;
+    unsigned pause_us = PAUSE_US;
 
     while (!has_ended(terminal)) {
         while (read_output(terminal, 0))
@@ -327,7 +336,8 @@ bool terminal_settle(struct terminal *terminal)
             kill(terminal->pid, SIGCONT);
         if (clock_monotonic_ns() > deadline_ns)
             fail("the program does not read its input");
-        usleep(100);
+        usleep(pause_us);
+        pause_us = pause_us < PAUSE_MOST_US ? 2 * pause_us : pause_us;
     }
     return false;
 }
@@ -422,13 +432,18 @@ static bool is_on_screen(struct terminal *terminal, const char *text)
 static bool wait_for(struct terminal *terminal, const char *text, bool wanted)
 {
     uint64_t deadline_ns = clock_monotonic_ns() + DEADLINE_NS;
+    bool is_so = is_on_screen(terminal, text) == wanted;
 
     do {
-        read_output(terminal, POLL_MS);
-        if (is_on_screen(terminal, text) == wanted && rests(terminal) && !read_output(terminal, 0))
-            return true;
+        if (read_output(terminal, POLL_MS))
+            is_so = is_on_screen(terminal, text) == wanted;
+        if (is_so && rests(terminal)) {
+            if (!read_output(terminal, 0))
+                return true;
+            is_so = is_on_screen(terminal, text) == wanted;
+        }
     } while (clock_monotonic_ns() < deadline_ns);
-    if (is_on_screen(terminal, text) == wanted)
+    if (is_so)
         return true;
     fprintf(stderr, "%s '%s' in:\n%s", wanted ? "no" : "still", text, terminal_text(terminal));
     return false;
