@@ -263,7 +263,13 @@ static void start_console(void)
     const char *const arguments[] = {WSCONSOLE_ONE_SERVER, "-n", server_name(server), "-s",
                                      proxy_path(),         NULL};
     char only[64];
-    const char *const environment[] = {only, NULL};
+    const char *const environment[] = {
+        only,
+#ifndef TEST_SANITIZER /* which must be loaded first */
+        /* The jobs of guided scenarios sleep; LD_PRELOAD is separated by blanks. */
+        "LD_LIBRARY_PATH=" SLEEPING_WORK_PATH, "LD_PRELOAD=" SLEEPING_WORK,
+#endif
+        NULL};
 
     snprintf(only, sizeof(only), "ONLY_SERVER=%s", server_name(server));
     terminal = terminal_start(24, 80, arguments, environment);
