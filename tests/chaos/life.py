@@ -44,7 +44,8 @@ class Server:
         os.mkdir(os.path.join(directory, "www"))
         os.chmod(directory, 0o755)
         self.write("www/index.html", b"life")
-        self.write("www/large", b"x" * LARGE)
+        self.write("www/large", b"")
+        os.truncate(os.path.join(directory, "www/large"), LARGE)
         self.write("broken", b"#!/bin/sh\nexit 3\n")
         os.chmod(os.path.join(directory, "broken"), 0o755)
         self.port = free_port()
@@ -67,6 +68,7 @@ root = www
 run_dir = run
 [cache]
 size = {cache}
+max_entries = 64
 [workers]
 processes = {processes}
 threads = 2
@@ -74,6 +76,7 @@ dispatch = {self.dispatch}
 stop_grace = 10ms
 [log]
 access = access.log
+ring = 64K
 """.encode())
 
     def control(self, line):
@@ -118,8 +121,7 @@ access = access.log
         wait_until(lambda: self.pid() == process.pid or self.has_ended(process.pid), "the start")
 
     def all_gone(self):
-        reap(self.ended)
-        return not parents()
+        return reap(self.ended)
 
     def expect_nothing_left(self):
         wait_until(self.all_gone, "the end of all processes")

@@ -11,7 +11,9 @@ import socket
 import time
 
 PATIENCE_S = 60
+PAUSE_S, LONGEST_PAUSE_S = 0.005, 0.05  # between two looks at a condition
 PR_SET_CHILD_SUBREAPER = 36
+ADDR_NO_RANDOMIZE = 0x40000
 CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 0x40000
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -21,11 +23,12 @@ class Fault(Exception):
 
 
 def wait_until(condition, what):
-    deadline = time.monotonic() + PATIENCE_S
+    deadline, pause = time.monotonic() + PATIENCE_S, PAUSE_S
     while not condition():
         if time.monotonic() > deadline:
             raise Fault(f"timeout: {what}")
-        time.sleep(0.005)
+        time.sleep(pause)
+        pause = min(pause * 1.2, LONGEST_PAUSE_S)
 
 
 def free_port():
@@ -51,32 +54,60 @@ def adopt_orphans():
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
+def fix_addresses():
+    """Gives the programs that this process starts no random addresses, as `setarch -R` does."""
+    if libc.personality(libc.personality(ctypes.c_ulong(0xFFFFFFFF)) | ADDR_NO_RANDOMIZE) == -1:
+        raise OSError(ctypes.get_errno(), "personality")
+
+
 def reap(ended):
-    """Adds the wait status of each child that has exited to ENDED."""
+    """Adds the wait status of each child that has exited to ENDED. Returns whether no process is left: all descendants
+    are children of this process, or of a descendant, as it adopts orphans."""
     try:
         while (child := os.waitpid(-1, os.WNOHANG))[0] != 0:
             ended[child[0]] = child[1]
     except ChildProcessError:
-        pass
+        return True
+    return False
+
+
+def children(pid):
+    """The children of a process that have not been reaped."""
+    found = []
+    for path in glob.glob(f"/proc/{pid}/task/[0-9]*/children"):
+        try:
+            with open(path, encoding="ascii") as file:
+                found += [int(word) for word in file.read().split()]
+        except OSError:
+            pass
+    return found
+
+
+def has_exited(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
+            return file.read().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def family():
+    """The parent of each descendant of this process, with those that have exited but are not reaped."""
+    found, unread = {}, [os.getpid()]
+    while unread:
+        parent = unread.pop()
+        new = [pid for pid in children(parent) if pid not in found]
+        found.update(dict.fromkeys(new, parent))
+        unread += new
+    return found
 
 
 def parents():
     """The parent of each descendant of this process."""
-    found = {}
-    for path in glob.glob("/proc/[0-9]*/stat"):
-        try:
-            with open(path, encoding="latin-1") as file:
-                words = file.read().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if words[0] != "Z":
-            found[int(path.split("/")[2])] = int(words[1])
-    family = {os.getpid()}
-    while True:
-        more = {pid for pid, parent in found.items() if parent in family} | family
-        if more == family:
-            return {pid: found[pid] for pid in family - {os.getpid()}}
-        family = more
+    found = None
+    while found != (found := family()):  # the children of a process that exits meanwhile have another parent
+        continue
+    return {pid: parent for pid, parent in found.items() if not has_exited(pid)}
 
 
 def kill_if_alive(pid):
