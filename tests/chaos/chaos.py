@@ -14,13 +14,14 @@ test checks:
     chaos.py --bin build/release/bin --seconds 300 --dispatch master --kill --upgrade --full --pause
 
 It ends after --seconds, but not before --requests and --operations are reached. With --pace the clients pause between
-bursts.
+bursts, longer while the test waits for an operation that takes long.
 
 It prints its seed; --seed repeats the same decisions (not the same timing). Exit status 0 or 1.
 """
 
 import argparse
 import collections
+import functools
 import glob
 import os
 import random
@@ -46,11 +47,13 @@ from processes import (  # noqa: E402
 FILES = 24
 CLIENTS = 16
 BURST = 10  # requests between two pauses of a client, on average
+LONG_S, LONGER = 0.5, 5  # pauses are that much longer after that part of an operation
 LARGEST = 3_000_000
 LOG_BYTES = 32 * 1024 * 1024  # rotated when larger; a full disk is an action of its own
 WORKERS_MOST, THREADS_MOST = 4, 8
 
 
+@functools.lru_cache(maxsize=8 * FILES)
 def body_of(name, version):
     """The content of NAME in VERSION. It names both, so that a client can generate and compare it."""
     head = f"{name} {version}\n".encode()
@@ -86,6 +89,21 @@ class Site:
 
     def cut(self, name):
         os.truncate(os.path.join(self.directory, name), self.numbers.randrange(0, 1000))
+
+
+class Pace:
+    """The pauses of the clients."""
+
+    def __init__(self, milliseconds):
+        self.mean, self.began = milliseconds / 1000 * BURST, time.monotonic()
+
+    def begin_operation(self):
+        self.began = time.monotonic()
+
+    def pause(self, numbers):
+        if self.mean > 0 and numbers.random() < 1 / BURST:
+            longer = LONGER if time.monotonic() - self.began > LONG_S else 1
+            time.sleep(numbers.uniform(0, 2 * self.mean * longer))
 
 
 class Marks:
@@ -143,8 +161,7 @@ class Client(threading.Thread):
         answer = connection.get(f"/{name}?c={self.number}-{request}")
         self.answered.add(self.number, request)
         self.check(name, answer)
-        if self.pace > 0 and self.numbers.random() < 1 / BURST:
-            time.sleep(self.numbers.uniform(0, 2 * BURST * self.pace))
+        self.pace.pause(self.numbers)
         return answer[2]
 
     def run(self):
@@ -347,8 +364,8 @@ summary_interval = {self.summary_interval}
 
 
 class Chaos:
-    def __init__(self, options, server, site, numbers):
-        self.server, self.site, self.numbers = server, site, numbers
+    def __init__(self, options, server, site, numbers, pace):
+        self.server, self.site, self.numbers, self.pace = server, site, numbers, pace
         self.kills, self.done, self.refused = [], collections.Counter(), []
         self.actions = [self.threads, self.threads, self.workers, self.balance]
         if not options.moves:
@@ -456,6 +473,7 @@ class Chaos:
             self.server.rotate()
         action = self.numbers.choice(self.actions)
         self.done[action.__name__] += 1
+        self.pace.begin_operation()
         action()
 
 
@@ -590,11 +608,11 @@ def play(options, seed, numbers, site, server):
     server.wait_until_ready()
     server.stretch()
     end = threading.Event()
-    address, answered = ("127.0.0.1", server.port), Marks()
+    address, answered, pace = ("127.0.0.1", server.port), Marks(), Pace(options.pace)
     ports = (server.port, server.tls_port)
-    clients = [Client(i, ports, end, seed, answered, options.pace / 1000) for i in range(CLIENTS)]
+    clients = [Client(i, ports, end, seed, answered, pace) for i in range(CLIENTS)]
     nuisances = [Nuisance(i, address, end, seed) for i in range(4)]
-    chaos, verdict = Chaos(options, server, site, numbers), Verdict()
+    chaos, verdict = Chaos(options, server, site, numbers, pace), Verdict()
     for thread in clients + nuisances:
         thread.start()
     finish = time.monotonic() + options.seconds

@@ -1,5 +1,6 @@
 """Connections of the counting clients: HTTP/1.1 and HTTP/2, each with and without TLS. They never retry."""
 
+import functools
 import socket
 import ssl
 import struct
@@ -21,17 +22,22 @@ class Refused(Exception):
     """The server has said that it did not process the request: a GOAWAY with a lower stream."""
 
 
+@functools.cache
+def context_for(alpn):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.set_alpn_protocols([alpn])
+    return context
+
+
 def connect(address, alpn):
     """A socket. ALPN: the protocol to negotiate over TLS, or None for a connection without TLS."""
     stream = socket.create_connection(address, timeout=PATIENCE_S)
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if alpn is None:
         return stream
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    context.set_alpn_protocols([alpn])
-    return context.wrap_socket(stream, server_hostname="localhost")
+    return context_for(alpn).wrap_socket(stream, server_hostname="localhost")
 
 
 class Http1:
