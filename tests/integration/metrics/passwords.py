@@ -230,7 +230,7 @@ def thread_that_verifies_is_sandboxed(bench):
             expect(marks(thread / "status"), expected, "identity and sandbox, as of a worker")
         maps = pathlib.Path(f"/proc/{pid}/maps").read_text()
         expect({line.split()[1] for line in maps.splitlines() if "/dev/shm/webserverd" in line}, {"r--s"}, "mappings")
-        expect([path for path in open_files(pid) if "users" in path or "/dev/shm" in path], [], "descriptors")
+        expect([path for path in open_files(pid) if "users" in path or "/dev/shm/webserverd" in path], [], "descriptors")
 
 
 @test

@@ -110,7 +110,7 @@ def process_can_write_no_shared_memory(bench):
         maps = [line.split()[1] for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()
                 if "/dev/shm/webserverd" in line]
         expect(set(maps), {"r--s"}, "mappings of the segment")
-        expect([path for path in open_files(pid) if "/dev/shm" in path], [], "descriptors of the segment")
+        expect([path for path in open_files(pid) if "/dev/shm/webserverd" in path], [], "descriptors of the segment")
         def marks(process):
             lines = pathlib.Path(f"/proc/{process}/status").read_text().splitlines()
             return [line for line in lines if line.split(":")[0] in ("Uid", "Gid", "CapEff", "NoNewPrivs", "Seccomp")]

@@ -19,6 +19,7 @@ import traceback
 import x509
 
 PATIENCE_S = 90
+SCRATCH_BYTES = 2 ** 30
 TESTS = {}
 
 
@@ -315,13 +316,26 @@ class Exchange:
         return self.receive()
 
 
+def scratch_parent():
+    """
+    Where to make the directory of the tests: in memory if there is room, as a new file or directory on a disk may take half a
+    millisecond of CPU time. None: as TMPDIR says.
+    """
+    if "TMPDIR" not in os.environ:
+        with contextlib.suppress(OSError):
+            room = os.statvfs("/dev/shm")
+            if room.f_bavail * room.f_frsize >= SCRATCH_BYTES:
+                return "/dev/shm"
+    return None
+
+
 def run_tests(make_bench):
     """Runs the tests named on the command line, or those of TEST_PART. Returns the exit status."""
     part, parts = (int(word) for word in os.environ.get("TEST_PART", "1/1").split("/"))
     names = (sys.argv[2:] or list(TESTS))[part - 1::parts]
     failed = []
     os.environ["SSL_CERT_FILE"] = os.devnull  # no test needs the authorities of the system, which openssl would load each time
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory(prefix="test-", dir=scratch_parent()) as directory:
         os.chmod(directory, 0o755)  # the workers run as another user
         bench = make_bench(sys.argv[1], directory)
         for name in names:

@@ -336,7 +336,7 @@ def keys_process_is_confined(bench):
                     or target == str(server.directory / "said")  # without a sandbox
                 expect(known, True, f"a descriptor of the keys process: {target}")
             maps = pathlib.Path(f"/proc/{pid}/maps").read_text()
-            expect("/dev/shm" in maps, False, "the shared memory in its address space")
+            expect("/dev/shm/webserverd" in maps, False, "the shared memory in its address space")
 
 
 MESSAGES = pathlib.Path(__file__).parents[3] / "daemon/base/messages.def"

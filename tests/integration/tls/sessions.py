@@ -45,7 +45,9 @@ def sessions_are_resumed_in_every_worker(bench):
             connect = resumption(server, version)
             for _ in range(12):
                 expect(connect(), True, f"{version}: resumed")
-        full(server, "-tls1_3", path)
+        for version in VERSIONS:
+            full(server, version, path)
+            expect(is_resumed(server, version, path), True, f"{version}: resumed")
         for words in (("restart", "all"), ("reload",)):
             server.control(*words)
             expect(is_resumed(server, "-tls1_3", path), True, f"resumed after {words}")
