@@ -69,7 +69,8 @@ class Server(harness.Server):
     def stored(self, name=NAME):
         """The certificate in the state directory, or None."""
         with contextlib.suppress(OSError, IndexError, ValueError):
-            return x509.parse_pem((self.state / f"{name}.pem").read_text())
+            with open(f"{self.settings['acme.state_dir']}/{name}.pem", encoding="ascii") as file:
+                return x509.parse_pem(file.read())
         return None
 
     def stored_serial(self, name=NAME):

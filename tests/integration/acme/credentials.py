@@ -45,9 +45,15 @@ def new_context():
     return pointer(crypto.EVP_MD_CTX_new())
 
 
+@functools.lru_cache
+def public_key(key):
+    """Of a key in DER. It is never freed."""
+    return pointer(crypto.d2i_PUBKEY(None, ctypes.byref(ctypes.c_char_p(key)), long(len(key))))
+
+
 def is_signed(key, signature, text):
     """True if the signature of TEXT with SHA-256 is that of the key; both in DER."""
-    public = pointer(crypto.d2i_PUBKEY(None, ctypes.byref(ctypes.c_char_p(key)), long(len(key))))
+    public = public_key(key)
     context = new_context()
     try:
         return public.value is not None and (
@@ -55,7 +61,6 @@ def is_signed(key, signature, text):
             crypto.EVP_DigestVerify(context, signature, size_t(len(signature)), text, size_t(len(text))) == 1)
     finally:
         crypto.EVP_MD_CTX_free(context)
-        crypto.EVP_PKEY_free(public)
 
 
 @functools.lru_cache

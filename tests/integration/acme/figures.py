@@ -1,6 +1,5 @@
 """Certificates in the metrics."""
 import re
-import urllib.request
 
 from acme_server import NAME
 from authority import Problem
@@ -10,6 +9,7 @@ from harness import expect_in, test, until
 
 def read_metrics(server):
     port = until(lambda: re.search(r"metrics on http://\S+:(\d+)/metrics", server.output()), "the address of the metrics")[1]
+    import urllib.request  # pylint: disable=import-outside-toplevel
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as response:
         return response.read().decode()
 

@@ -6,7 +6,6 @@ import pathlib
 import shutil
 import ssl
 import subprocess
-import urllib.request
 
 from acme_server import NAME
 from authority import write_server_pair
@@ -32,6 +31,7 @@ class Pebble:
         return self.directory / "server.pem"
 
     def answers(self):
+        import urllib.request  # pylint: disable=import-outside-toplevel
         context = ssl.create_default_context(cafile=self.ca_file)
         try:
             with urllib.request.urlopen(f"{self.base}/dir", context=context, timeout=10) as response:

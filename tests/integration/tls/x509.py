@@ -67,6 +67,7 @@ def parse(der):
     return Certificate(der)
 
 
+@functools.lru_cache
 def parse_pem(text):
     """The first certificate in TEXT."""
     return parse(base64.b64decode(text.split("-----BEGIN CERTIFICATE-----")[1].split("-----END")[0]))
