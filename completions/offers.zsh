@@ -16,7 +16,7 @@ zpty -w shell 'compadd() {
 zpty -w shell 'complete_end() { print -r -- END >>$MATCHES }; comppostfuncs=(complete_end)'
 zpty -w shell 'bindkey "^I" complete-word; LISTMAX=10000'
 zpty -w -n shell "${(j: :)@[2,-1]}"$'\t'
-for ((i = 0; i < 1000; i++)); do
+while ((SECONDS < 60)); do
     [[ -n ${(M)${(f)"$(<$matches)"}:#END} ]] && break
     zpty -r -t shell unused || zselect -t 2
 done
