@@ -5,14 +5,16 @@
 #include "loadgen/lab/points.h"
 
 /*
- * Measures each point once in each round of the lab. A trial with too few responses for a 99th percentile is repeated and
- * takes longer, as do the later ones of its point. Returns 0, or -1: interrupted, or failed with WHY.
+ * Measures each point once in each round of the lab. A trial with too few responses for a 99th percentile
+ * is repeated and takes longer, as do the later ones of its point. Returns 0, or -1: interrupted, or failed
+ * with WHY.
  */
 int points_measure(struct lab *lab, struct point *points, size_t count);
 
 /*
- * Measures each point once in each of ROUNDS rounds (at most POINT_ROUNDS), where rates, means and CPU times are compared.
- * A trial is repeated only if it has no response; percentiles are NAN in trials with too few. Returns as points_measure().
+ * Measures each point once in each of ROUNDS rounds (at most POINT_ROUNDS), where rates, means and CPU times
+ * are compared. A trial is repeated only if it has no response; percentiles are NAN in trials with too few.
+ * Returns as points_measure().
  */
 int points_measure_often(struct lab *lab, struct point *points, size_t count, uint32_t rounds);
 

@@ -47,7 +47,8 @@ class Shop(servers.HttpServer):
                 return 303, b"", [f"Location: /orders/{next(self.numbers)}?from=shop"]
             if path.startswith("/orders/"):
                 self.count[step] += 1
-                return 200, b"<form><input name=\"secret\" value=\"s/%s&\"></form>" % path[len("/orders/"):].encode(), ()
+                number = path[len("/orders/"):].encode()
+                return 200, b"<form><input name=\"secret\" value=\"s/%s&\"></form>" % number, ()
             return self.pay(step, urllib.parse.parse_qs(query))
 
     def login(self, step, fields, names):

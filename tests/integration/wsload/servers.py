@@ -38,10 +38,10 @@ def free_ports(count):
 
 
 def make_certificate(directory, name, alternatives):
-    """Files of a self-signed certificate and its key. An elliptic key takes less CPU time than RSA, also in handshakes."""
+    """Files of a self-signed certificate and its key. A key for ECDSA takes less CPU time than one for RSA."""
     certificate, key = directory / f"{name}.pem", directory / f"{name}.key"
-    subprocess.run([OPENSSL, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-                    "-subj", f"/CN={name}", "-addext", f"subjectAltName={alternatives}",
+    subprocess.run([OPENSSL, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+                    "-nodes", "-days", "2", "-subj", f"/CN={name}", "-addext", f"subjectAltName={alternatives}",
                     "-keyout", key, "-out", certificate],
                    check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return certificate, key
@@ -132,7 +132,7 @@ class InThread:
 # --- HTTP servers ---
 
 class HttpServer(InThread, socketserver.ThreadingTCPServer):
-    """Base class of servers with answer(); http.server would take several times as long for a request."""
+    """Base class of servers with answer(). http.server would take several times the CPU time for a request."""
     daemon_threads = True
     block_on_close = False
     request_queue_size = 128
