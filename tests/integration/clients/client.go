@@ -16,10 +16,17 @@ import (
 	"time"
 )
 
-// The status, and whether the request went over a connection that had carried one before.
+// The status, and whether the request went over a connection that had carried one before. On a busy machine Go gives up
+// a connection if it ends to read the response 50 ms before its other goroutine knows that the request is written: so the
+// body is read after that.
 func ask(client *http.Client, method, url string, body io.Reader, expect bool) string {
 	reused := false
-	trace := &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { reused = i.Reused }}
+	var once sync.Once
+	written := make(chan struct{})
+	trace := &httptrace.ClientTrace{
+		GotConn:      func(i httptrace.GotConnInfo) { reused = i.Reused },
+		WroteRequest: func(httptrace.WroteRequestInfo) { once.Do(func() { close(written) }) },
+	}
 	request, err := http.NewRequest(method, url, body)
 	if err != nil {
 		return err.Error()
@@ -33,6 +40,11 @@ func ask(client *http.Client, method, url string, body io.Reader, expect bool) s
 	answer, err := client.Do(request.WithContext(httptrace.WithClientTrace(request.Context(), trace)))
 	if err != nil {
 		return err.Error()
+	}
+	select {
+	case <-written:
+		time.Sleep(time.Millisecond)
+	case <-time.After(time.Minute):
 	}
 	io.Copy(io.Discard, answer.Body)
 	answer.Body.Close()
