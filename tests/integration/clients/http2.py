@@ -36,21 +36,22 @@ def nghttp(server):
 
 @client("h2load")
 def h2load_during_changes(server):
-    """No request is lost while threads come and go."""
-    requests = 24000
-    load = subprocess.Popen([need("h2load"), "-n", str(requests), "-c", "20", "-m", "20", f"{server.url}/hello.txt"],
-                            stdout=subprocess.PIPE, text=True)
-    threads, changes = 1, 0
-    while load.poll() is None:
-        threads, changes = threads % 4 + 1, changes + 1
-        server.query("threads", str(threads))
-    said = load.communicate(timeout=PATIENCE_S)[0]
-    expect(re.search(r"requests: .*", said).group(0),
-           f"requests: {requests} total, {requests} started, {requests} done, {requests} succeeded, 0 failed, "
-           "0 errored, 0 timeout", "what h2load saw")
-    server.wait_for_log_lines(b'"h2load', requests)
+    """No request is lost while threads come and go. A busy machine may need more rounds for the changes."""
+    requests, rounds, changes = 8000, 0, 0
+    while rounds < 3 or changes < 16:
+        load = subprocess.Popen([need("h2load"), "-n", str(requests), "-c", "20", "-m", "20", f"{server.url}/hello.txt"],
+                                stdout=subprocess.PIPE, text=True)
+        rounds += 1
+        while load.poll() is None:
+            changes += 1
+            server.query("threads", str(changes % 4 + 1))
+        said = load.communicate(timeout=PATIENCE_S)[0]
+        expect(re.search(r"requests: .*", said).group(0),
+               f"requests: {requests} total, {requests} started, {requests} done, {requests} succeeded, 0 failed, "
+               "0 errored, 0 timeout", "what h2load saw")
+    print(f"{rounds * requests} requests of h2load, {changes} changes of the number of threads")
+    server.wait_for_log_lines(b'"h2load', rounds * requests)
     server.query("threads", "2")
-    expect(changes > 10, True, f"{changes} changes of the number of threads during the load")
 
 
 @client("h2spec")
