@@ -21,8 +21,10 @@
 
 enum { CLIENTS_MAX = 64, REQUEST_MAX = 512, HEAD_MAX = 4096 };
 
-/* After BURST requests a client pauses, so that all clients together send at most RATE a second. */
-enum { BURST = 8, RATE = 4000 };
+/*
+ * After BURST requests a client pauses, so that all clients together send at most plan.rate a second.
+ */
+enum { BURST = 2, RATE = 1000 };
 
 struct load {
     struct load_plan plan;
@@ -119,7 +121,7 @@ static void count(struct load *load, enum outcome_of_request outcome)
 static void pace(const struct load *load, unsigned *sent)
 {
     if (++*sent % BURST == 0)
-        usleep(load->plan.clients * BURST * (1000000U / RATE));
+        usleep(load->plan.clients * BURST * (1000000U / load->plan.rate));
 }
 
 /* Sends requests on one connection until it closes. Returns false if the client should stop. */
@@ -168,6 +170,8 @@ struct load *load_start(const struct load_plan *plan)
     assert_non_null(load);
     assert_in_range(plan->clients, 1, CLIENTS_MAX);
     load->plan = *plan;
+    if (plan->rate == 0)
+        load->plan.rate = RATE;
     snprintf(load->request, sizeof(load->request), "GET %s HTTP/1.1\r\nHost: h\r\n%s\r\n",
              plan->target, plan->each_connects ? "Connection: close\r\n" : "");
     load->running = plan->clients;

@@ -1,7 +1,7 @@
 /*
  * A load generator that checks every response. Each thread has one blocking connection, requests
  * one file repeatedly and compares each response byte by byte. It never retries, so every lost
- * request is counted. It sends bursts with pauses between them, a few thousand requests a second in
+ * request is counted. It sends bursts with pauses between them, some thousand requests a second in
  * all: a test waits for a number of responses, and the rest of its load only takes CPU time.
  */
 #ifndef TESTS_LOAD_H
@@ -16,7 +16,7 @@ enum {
     LOAD_STEP = 150
 }; /* number of responses between two steps of a test; fewer with a sanitizer */
 #else
-enum { LOAD_STEP = 1000 };
+enum { LOAD_STEP = 250 };
 #endif
 
 struct load_plan {
@@ -24,6 +24,7 @@ struct load_plan {
     unsigned clients;   /* threads, one connection each */
     bool each_connects; /* one connection per request instead of keep-alive */
     bool until_failure; /* a client stops at its first failure */
+    unsigned rate;      /* maximum of requests a second; 0: the default */
     const char *target; /* path of the requests */
     const char *body;   /* expected body; borrowed */
     size_t body_length;

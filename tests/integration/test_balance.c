@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CLIENTS = 40, THREADS = 4 };
+enum { CLIENTS = 40, THREADS = 4, PAUSE_MS = 10 };
 
 static const char page[] = "<p>a page of the test</p>\n";
 static const char request[] = "GET /page.html HTTP/1.1\r\nHost: h\r\n\r\n";
@@ -204,6 +204,7 @@ static bool load_evenly(struct scene *scene)
         request_from_all(scene);
         passed_ns = clock_monotonic_ns() - begun_ns;
         slowest_ns = passed_ns > slowest_ns ? passed_ns : slowest_ns;
+        usleep(PAUSE_MS * 1000);
     }
     return slowest_ns < NS_PER_S / 2;
 }

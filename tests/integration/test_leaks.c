@@ -17,7 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REQUESTS = 200, LARGE = 3 * 1024 * 1024 };
+/* Valgrind takes long for each request: the load has a low rate while the server is resized. */
+enum { REQUESTS = 200, RATE = 200, LARGE = 3 * 1024 * 1024 };
 
 static const char page[] = "<p>a page of the test</p>\n";
 
@@ -71,6 +72,7 @@ static void use_everything(const struct server *server)
 {
     struct load_plan plan = {.port = server_port(server),
                              .clients = 4,
+                             .rate = RATE,
                              .target = "/page.html",
                              .body = page,
                              .body_length = sizeof(page) - 1};
@@ -103,6 +105,7 @@ static void no_process_has_leaks_or_errors(void **state)
     char log_file[SCRATCH_PATH_MAX + 32];
     const char *const valgrind[] = {"valgrind",
                                     "--trace-children=yes",
+                                    "--vgdb=no",
                                     "--child-silent-after-fork=no",
                                     "--leak-check=full",
                                     "--errors-for-leak-kinds=definite",
