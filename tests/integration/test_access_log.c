@@ -300,10 +300,14 @@ static void take_what_is_there(struct http_client *client)
 /* Enough requests to fill the ring of each thread. */
 static void fill_rings(const struct server *server, struct http_client *clients, size_t count)
 {
+    static const char request[] = "GET /page.html HTTP/1.1\r\nHost: h\r\n\r\n";
+    char requests[500 * (sizeof(request) - 1)];
+
+    for (size_t n = 0; n < 500; n++)
+        memcpy(requests + n * (sizeof(request) - 1), request, sizeof(request) - 1);
     for (size_t i = 0; i < count; i++) {
         http_open(&clients[i], server_port(server));
-        for (int n = 0; n < 500; n++)
-            http_send(&clients[i], "GET /page.html HTTP/1.1\r\nHost: h\r\n\r\n");
+        http_say_bytes(&clients[i], requests, sizeof(requests));
     }
 }
 

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include <assert.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -25,6 +26,7 @@
 enum {
     REQUESTS = 3000, /* their lines are several times the size of a pipe */
     CLIENTS = 4,
+    AT_ONCE = 25, /* requests that a client sends before it receives the responses */
     KILLS = 4,
     HEARTBEATS = 20,
     KILLED_AFTER_S = 5, /* of the stop, a stalled logger was killed in earlier versions */
@@ -104,21 +106,40 @@ static void reader_expect_all_once(struct reader *reader)
     assert_int_equal(reader->length, 0);
 }
 
+static void send_requests(struct http_client *client, int first)
+{
+    char requests[AT_ONCE * 64];
+    size_t length = 0;
+
+    for (int i = 0; i < AT_ONCE; i++)
+        length += (size_t)snprintf(requests + length, sizeof(requests) - length,
+                                   "GET /page-%d HTTP/1.1\r\nHost: h\r\n\r\n", first + i);
+    http_say_bytes(client, requests, length);
+}
+
+static void receive_responses(struct http_client *client)
+{
+    for (int i = 0; i < AT_ONCE; i++) {
+        struct http_response response;
+
+        http_receive(client, HTTP_WITH_BODY, &response);
+        assert_int_equal(response.status, 404);
+        http_response_free(&response);
+    }
+}
+
 static void ask_for_pages(const struct server *server)
 {
     struct http_client client[CLIENTS];
 
+    static_assert(REQUESTS % (CLIENTS * AT_ONCE) == 0, "the last requests would be missing");
     for (int i = 0; i < CLIENTS; i++)
         http_open(&client[i], server_port(server));
-    for (int i = 0; i < REQUESTS; i++) {
-        struct http_response response;
-        char request[128];
-
-        snprintf(request, sizeof(request), "GET /page-%d HTTP/1.1\r\nHost: h\r\n\r\n", i);
-        http_send(&client[i % CLIENTS], request);
-        http_receive(&client[i % CLIENTS], HTTP_WITH_BODY, &response);
-        assert_int_equal(response.status, 404);
-        http_response_free(&response);
+    for (int first = 0; first < REQUESTS; first += CLIENTS * AT_ONCE) {
+        for (int i = 0; i < CLIENTS; i++)
+            send_requests(&client[i], first + i * AT_ONCE);
+        for (int i = 0; i < CLIENTS; i++)
+            receive_responses(&client[i]);
     }
     for (int i = 0; i < CLIENTS; i++)
         http_close(&client[i]);
