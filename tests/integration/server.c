@@ -137,6 +137,29 @@ void server_put_text(const struct server *server, const char *path, const char *
     server_put(server, path, text, strlen(text));
 }
 
+static void write_numbered_path(char *path, const struct server *server, const char *prefix,
+                                unsigned number)
+{
+    char below[SCRATCH_PATH_MAX];
+
+    snprintf(below, sizeof(below), "www%s%u", prefix, number);
+    write_path(path, server, below);
+}
+
+void server_put_links(const struct server *server, const char *prefix, unsigned count,
+                      const void *bytes, size_t length)
+{
+    char path[SCRATCH_PATH_MAX], first[SCRATCH_PATH_MAX];
+
+    write_numbered_path(first, server, prefix, 0);
+    scratch_write(first, bytes, length);
+    for (unsigned i = 1; i < count; i++) {
+        write_numbered_path(path, server, prefix, i);
+        if (link(first, path) != 0)
+            fail_msg("cannot link %s: %s", path, strerror(errno));
+    }
+}
+
 /* The configuration file */
 
 void server_write_config(struct server *server, const char *format, ...)
@@ -208,6 +231,7 @@ static void write_command_line(struct command_line *line, const struct server *s
         add_option(line, "server.listen=127.0.0.1:0");
         add_option(line, "log.access=%s", server->log);
         add_option(line, "workers.threads=2");
+        add_option(line, "cache.max_entries=2048"); /* a start and a stop touch the whole table */
         add_option(line,
                    "workers.heartbeat_timeout=1h"); /* processes may stall, and tests stop some */
         add_option(line, "connections.header_timeout=1h");
@@ -593,11 +617,12 @@ uint64_t server_metric(const struct server *server, const char *name)
 void server_expect_metric(const struct server *server, const char *name, uint64_t value)
 {
     uint64_t give_up_ns = clock_monotonic_ns() + PATIENCE_S * NS_PER_S, now;
+    unsigned pause_ms = ASK_AGAIN_MS;
 
     while ((now = server_metric(server, name)) != value) {
         if (clock_monotonic_ns() > give_up_ns)
             fail_msg("%s is %" PRIu64 ", not %" PRIu64, name, now, value);
-        usleep(ASK_AGAIN_MS * 1000);
+        patience_pause(&pause_ms);
     }
 }
 

@@ -32,6 +32,13 @@ void server_put(const struct server *server, const char *path, const void *bytes
 void server_put_text(const struct server *server, const char *path, const char *text);
 
 /*
+ * Puts COUNT files "PREFIX0", "PREFIX1" and so on with the same bytes. They are links to one file: to
+ * create many files takes long. A cache holds the bytes of each path.
+ */
+void server_put_links(const struct server *server, const char *prefix, unsigned count,
+                      const void *bytes, size_t length);
+
+/*
  * Writes the configuration file atomically. If it exists, the server starts with it, plus only name
  * and run directory as options. Sections [server] with root and a free port, and [log] with the
  * access log, are added first unless FORMAT begins with "[server]".

@@ -215,13 +215,10 @@ static void ask_for_everything(const struct server *server, unsigned round)
 static void put_files(const struct server *server)
 {
     static const char large[4 * 1024 * 1024]; /* larger than the cache */
-    char path[32], text[4096];
+    char text[4096];
 
     memset(text, 'x', sizeof(text));
-    for (unsigned i = 0; i < ROUNDS * 20; i++) {
-        snprintf(path, sizeof(path), "/file-%u", i);
-        server_put(server, path, text, sizeof(text));
-    }
+    server_put_links(server, "/file-", ROUNDS * 20, text, sizeof(text));
     server_put_text(server, "/folder/inside", "x");
     server_put(server, "/large", large, sizeof(large));
 }
@@ -234,7 +231,7 @@ static void cache_shrinks_when_memory_runs_out(void **state)
                                    "workers.processes=1", "workers.threads=2", "cache.size=1G",
                                    NULL};
     enum { FILES = 1000, MEMORY_LEFT = 16 * 1024 * 1024 };
-    static char bytes[32 * 1024];
+    static const char bytes[32 * 1024];
     struct server *server = *state;
     struct segment_reader reader;
     uint64_t limited_ns = 0, quiet;
@@ -243,10 +240,7 @@ static void cache_shrinks_when_memory_runs_out(void **state)
     char text[64];
     pid_t worker;
 
-    for (int i = 0; i < FILES; i++) {
-        snprintf(text, sizeof(text), "/file-%d", i);
-        server_put(server, text, bytes, sizeof(bytes));
-    }
+    server_put_links(server, "/file-", FILES, bytes, sizeof(bytes));
     server_start_under(server, one_arena, options);
     server_attach(server, &reader);
     worker = one_worker(server);

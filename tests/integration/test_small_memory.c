@@ -33,7 +33,8 @@ static int mount_small(void)
 static void start_under_load(struct server *server, const char *dispatch, struct load **load)
 {
     server_put_text(server, "/a", "a");
-    server_start(server, dispatch, "workers.processes=2", "workers.threads=2", NULL);
+    server_start(server, "cache.max_entries=auto", "workers.processes=2", "workers.threads=2",
+                 dispatch, NULL);
     *load = load_start(&(struct load_plan){
         .port = server_port(server), .clients = 4, .target = "/a", .body = "a", .body_length = 1});
     load_pass(*load, LOAD_STEP / 10);
