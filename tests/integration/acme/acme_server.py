@@ -32,8 +32,9 @@ class Bench:
         keys = {"acme.enabled": "on", "acme.agree_to_terms": "yes", "acme.directory": f"{authority.base}/directory",
                 "acme.ca_file": authority.ca_file, "acme.hosts": " ".join(names), "acme.retry": "1s",
                 "acme.state_dir": self.directory / f"state{self.state_dirs}", "workers.processes": 1}
+        authority.http_port = None  # not that of a former server
         server = Server(self, keys, settings, under)
-        authority.http_port, authority.tls_port = server.plain_port, server.port
+        authority.tls_port, authority.http_port = server.port, server.plain_port
         return server
 
     def own_certificate(self):

@@ -14,7 +14,7 @@ import time
 
 import x509
 from credentials import SEQUENCE, Request, certify, der, integer, is_signed
-from harness import PATIENCE_S, client_context
+from harness import PATIENCE_S, client_context, until
 
 
 def openssl(*words, stdin=b""):
@@ -346,7 +346,8 @@ class Authority:
         return self.begin_check(order, payload, "tls-alpn-01", self.check_tls)
 
     def validate(self, order, check):
-        """CHECK returns what is wrong, or None."""
+        """CHECK returns what is wrong, or None. The ACME process may be faster than the test that sets the ports."""
+        until(lambda: self.http_port is not None, "the ports of the server")
         try:
             order["error"] = check(order, f"{order['token']}.{self.thumbprint()}")
         except OSError as error:
