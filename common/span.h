@@ -14,15 +14,18 @@ struct span {
 
 #define SPAN(literal) ((struct span){(literal), sizeof(literal) - 1})
 
+/* The start of an empty span may be NULL, which memcmp() and strncasecmp() do not take. */
 static inline bool span_is(struct span span, struct span other)
 {
-    return span.length == other.length && memcmp(span.start, other.start, span.length) == 0;
+    return span.length == other.length &&
+           (span.length == 0 || memcmp(span.start, other.start, span.length) == 0);
 }
 
 /* The same, ignoring ASCII case. */
 static inline bool span_is_nocase(struct span span, struct span other)
 {
-    return span.length == other.length && strncasecmp(span.start, other.start, span.length) == 0;
+    return span.length == other.length &&
+           (span.length == 0 || strncasecmp(span.start, other.start, span.length) == 0);
 }
 
 /* SPAN without the blanks and tabs at its ends. */
