@@ -56,3 +56,10 @@ if(Python3_FOUND)
     add_wsload_test(wsload_json 1 ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_LIST_DIR}/wsload/json_page.py
                     ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_BINARY_DIR}/man/wsload-json.5)
 endif()
+
+# They stop their servers themselves, so that repeat.py must not.
+foreach(test wsload_truth.1 wsload_truth.2 wsload_truth.3 wsload_protocols)
+    if(TEST integration.${test})
+        set_property(TEST integration.${test} APPEND PROPERTY LABELS pauses)
+    endif()
+endforeach()
