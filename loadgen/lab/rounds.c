@@ -175,8 +175,8 @@ static int make_ready(struct series_run *run)
 }
 
 /*
- * Triples the duration of the trials of POINT. Returns false if that exceeds LENGTHENED_MOST_MS, or if they have no
- * duration.
+ * Triples the duration of the trials of POINT. Returns false if that exceeds LENGTHENED_MOST_MS, or
+ * if they have no duration.
  */
 static bool lengthen(struct point *point)
 {
@@ -291,8 +291,8 @@ static struct trials *make_trials(struct lab *lab, struct point *points, size_t 
 }
 
 /*
- * Adds ROUNDS rounds to the trials of the points, each with ENOUGH responses. Returns 0, or -1: interrupted, or failed
- * with WHY.
+ * Adds ROUNDS rounds to the trials of the points, each with ENOUGH responses. Returns 0, or -1:
+ * interrupted, or failed with WHY.
  */
 static int add_rounds(struct lab *lab, struct point *points, size_t count, uint32_t rounds,
                       enough_responses *enough)

@@ -51,8 +51,8 @@ struct trials_setup {
     void *context;
     const struct run_observer *observer; /* of each trial; NULL: none */
     /*
-     * Whether a trial has enough responses for its point; NULL: any has. One without is not passed to after() but
-     * repeated, from before() on, which may have changed the plan.
+     * Whether a trial has enough responses for its point; NULL: any has. One without is not passed to
+     * after() but repeated, from before() on, which may change the plan.
      */
     bool (*enough)(void *context, size_t point, const struct measures *measures);
 };

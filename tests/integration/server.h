@@ -32,8 +32,8 @@ void server_put(const struct server *server, const char *path, const void *bytes
 void server_put_text(const struct server *server, const char *path, const char *text);
 
 /*
- * Puts COUNT files "PREFIX0", "PREFIX1" and so on with the same bytes. They are links to one file: to
- * create many files takes long. A cache holds the bytes of each path.
+ * Puts COUNT files "PREFIX0", "PREFIX1" and so on with the same bytes. They are links to one file, because
+ * creating many takes long. A cache holds the bytes of each path.
  */
 void server_put_links(const struct server *server, const char *prefix, unsigned count,
                       const void *bytes, size_t length);
