@@ -1,8 +1,9 @@
 /*
  * A load generator that checks every response. Each thread has one blocking connection, requests
  * one file repeatedly and compares each response byte by byte. It never retries, so every lost
- * request is counted. It sends bursts with pauses between them, at most a thousand requests a second in
- * all: a test waits for a number of responses, and the rest of its load only takes CPU time.
+ * request is counted. It sends bursts with pauses between them, by default at most a thousand
+ * requests a second in all: a test waits for a number of responses, and the rest of its load only
+ * takes CPU time.
  */
 #ifndef TESTS_LOAD_H
 #define TESTS_LOAD_H
