@@ -93,11 +93,11 @@ static uint64_t cpu_ns_of(const struct worker_process *worker)
     return (uint64_t)used.tv_sec * NS_PER_S + (uint64_t)used.tv_nsec;
 }
 
-/* As published by its threads. */
+/* As published by its threads. A connection on its way was active, or a client has just opened it. */
 static uint64_t active_of(const struct segment *segment, const struct worker_process *worker)
 {
     uint32_t first = worker->slot * segment_threads_per_worker(segment);
-    uint64_t active = 0;
+    uint64_t active = worker_process_in_transit(worker, segment);
 
     for (uint32_t i = first; i < first + worker->threads_actual; i++)
         active += metric_get(segment_thread(segment, i)->metrics, METRIC_connections_active);

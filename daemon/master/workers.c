@@ -239,12 +239,20 @@ void worker_process_send_leave(struct worker_process *worker, enum message_kind 
     worker->leave_sent = true;
 }
 
-uint64_t worker_process_load(const struct worker_process *worker, const struct segment *segment)
+uint64_t worker_process_in_transit(const struct worker_process *worker,
+                                   const struct segment *segment)
 {
     const struct segment_worker *block = segment_worker(segment, worker->slot);
     uint64_t received = metric_get(block->metrics, METRIC_connections_received);
 
-    return worker->dispatched - (received - worker->received_before) +
+    return worker->dispatched - (received - worker->received_before);
+}
+
+uint64_t worker_process_load(const struct worker_process *worker, const struct segment *segment)
+{
+    const struct segment_worker *block = segment_worker(segment, worker->slot);
+
+    return worker_process_in_transit(worker, segment) +
            atomic_load_explicit(&block->connections_open, memory_order_relaxed);
 }
 

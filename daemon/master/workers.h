@@ -108,7 +108,11 @@ void worker_process_send_give(struct worker_process *worker, const struct messag
 /* Sends MESSAGE_LEAVE, MESSAGE_STOP or MESSAGE_RETIRE, in KIND. Tries again if called again. */
 void worker_process_send_leave(struct worker_process *worker, enum message_kind kind);
 
-/* Number of connections that the worker says it has open, and of those on their way to it. */
+/* Number of connections on their way to the worker, as it says: those that it has not received yet. */
+uint64_t worker_process_in_transit(const struct worker_process *worker,
+                                   const struct segment *segment);
+
+/* The same, and the connections that it says it has open. */
 uint64_t worker_process_load(const struct worker_process *worker, const struct segment *segment);
 
 /* Which workers */

@@ -1,4 +1,5 @@
 /* Connections follow the threads: how many each has, and that none is lost on the way. */
+#include "held_thread.h"
 #include "http_client.h"
 #include "load.h"
 #include "log_check.h"
@@ -50,7 +51,8 @@ static void begin(struct scene *scene, void **state, const char *option)
 {
     scene->server = *state;
     server_put_text(scene->server, "/page.html", page);
-    server_start(scene->server, "workers.processes=1", "workers.threads=1", option, NULL);
+    server_start(scene->server, "workers.processes=1", "workers.threads=1",
+                 "workers.heartbeat_timeout=0", option, NULL);
     server_attach(scene->server, &scene->reader);
     for (int i = 0; i < CLIENTS; i++)
         http_open(&scene->client[i], server_port(scene->server));
@@ -268,6 +270,32 @@ static void added_worker_takes_its_share_with_dispatch_master(void **state)
     added_worker_takes_its_share(&scene, state, "workers.dispatch=master");
 }
 
+/* The looks for uneven load follow each other whether or not the connections have arrived. */
+static void connections_on_their_way_are_not_moved_again(void **state)
+{
+    struct scene scene;
+    pid_t workers[2], thread;
+    uint64_t until;
+
+    begin(&scene, state, "workers.balance_connections=off");
+    server_do(scene.server, "workers 2");
+    assert_int_equal(server_workers(scene.server, workers, 2), 2);
+    thread = held_thread_find(workers[1]);
+    if (!held_thread_stop(thread))
+        skip();
+    request_from_all(&scene);
+    server_do(scene.server, "balance on");
+    WAIT_UNTIL(open_in_worker(&scene, 0) <= CLIENTS / 2);
+    until = seconds_recorded(&scene) + 2;
+    WAIT_UNTIL(seconds_recorded(&scene) >= until);
+    held_thread_release(thread);
+    WAIT_UNTIL(open_in_worker(&scene, 0) == CLIENTS / 2 &&
+               open_in_worker(&scene, 1) == CLIENTS / 2);
+    server_expect_metric(scene.server, "connections_moved_uneven", CLIENTS / 2);
+    request_from_all(&scene);
+    end(&scene);
+}
+
 static void balance_off_keeps_connections_in_their_worker(void **state)
 {
     struct scene scene;
@@ -351,6 +379,7 @@ int main(void)
         TEST(even_load_moves_no_connection),
         TEST(added_worker_takes_its_share_with_dispatch_kernel),
         TEST(added_worker_takes_its_share_with_dispatch_master),
+        TEST(connections_on_their_way_are_not_moved_again),
         TEST(balance_off_keeps_connections_in_their_worker),
         TEST(workers_settle_although_balance_is_turned_off),
         TEST(growing_and_shrinking_under_load_loses_no_request),
