@@ -111,7 +111,7 @@ void event_log(enum level level, const char *format, ...)
 }
 
 /* Replaces that of the C library, because a sandboxed process has no standard error. */
-// NOLINTNEXTLINE(bugprone-reserved-identifier)
+// NOLINTNEXTLINE(clang-diagnostic-reserved-identifier)
 void __assert_fail(const char *assertion, const char *file, unsigned int line, const char *function)
 {
     event_log(LEVEL_ERROR, "assertion failed: %s (%s:%u, %s)", assertion, file, line, function);

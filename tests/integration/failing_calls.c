@@ -92,7 +92,7 @@ static bool is_file(int fd)
     }
 
 /*
- * NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,readability-inconsistent-declaration-parameter-name):
+ * NOLINTBEGIN(clang-diagnostic-reserved-identifier,readability-inconsistent-declaration-parameter-name):
  * the C library names these functions
  */
 ssize_t __read_chk(int fd, void *to, size_t size, size_t room);
@@ -217,4 +217,4 @@ long syscall(long number, ...)
                 argument[5]);
 }
 
-/* NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,readability-inconsistent-declaration-parameter-name) */
+/* NOLINTEND(clang-diagnostic-reserved-identifier,readability-inconsistent-declaration-parameter-name) */

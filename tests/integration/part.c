@@ -16,12 +16,12 @@
 
 typedef const struct CMUnitTest tests_of_group[];
 
-/* NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp): the linker requires these names */
+/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): the linker requires these names */
 int __real__cmocka_run_group_tests(const char *name, tests_of_group tests, size_t count,
                                    CMFixtureFunction set_up, CMFixtureFunction tear_down);
 int __wrap__cmocka_run_group_tests(const char *name, tests_of_group tests, size_t count,
                                    CMFixtureFunction set_up, CMFixtureFunction tear_down);
-/* NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
+/* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 static void read_part(size_t *part, size_t *parts)
 {

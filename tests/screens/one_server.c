@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp): names of the linker */
+/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
 size_t __real_instances_find(struct instance *list);
 size_t __wrap_instances_find(struct instance *list);
-/* NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
+/* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 size_t __wrap_instances_find(struct instance *list)
 {

@@ -138,13 +138,13 @@ static bool read_role(void)
 
 /* Wrapped functions: __real_NAME() is the original. */
 
-/* NOLINTBEGIN(bugprone-reserved-identifier): names of the linker */
+/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
 int __real_sandbox_enter(const struct sandbox_setup *setup);
 int __wrap_sandbox_enter(const struct sandbox_setup *setup);
 int __real_worker_context_fill(struct worker_context *context, struct segment_worker *block);
 int __wrap_worker_context_fill(struct worker_context *context, struct segment_worker *block);
 handler __real_handler_files, __wrap_handler_files;
-/* NOLINTEND(bugprone-reserved-identifier) */
+/* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 /* The first descriptors to keep are those of worker.c, in its order. */
 int __wrap_sandbox_enter(const struct sandbox_setup *setup)

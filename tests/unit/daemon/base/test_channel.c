@@ -273,10 +273,10 @@ static void paused_reading_resumes(void **state)
 /* Linked in place of event_add(): it has no memory for descriptors while failures remain. */
 static int failures;
 
-/* NOLINTBEGIN(bugprone-reserved-identifier): names of the linker */
+/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
 int __real_event_add(struct event *event, const struct timeval *when);
 int __wrap_event_add(struct event *event, const struct timeval *when);
-/* NOLINTEND(bugprone-reserved-identifier) */
+/* NOLINTEND(clang-diagnostic-reserved-identifier) */
 int __wrap_event_add(struct event *event, const struct timeval *when)
 {
     if (when != NULL || failures == 0)

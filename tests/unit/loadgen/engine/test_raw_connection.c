@@ -27,9 +27,9 @@ static int listener = -1, accepted = -1;
 static size_t calls;
 
 /* Linked in place of recv(): there is always as much as the caller can take. */
-/* NOLINTBEGIN(bugprone-reserved-identifier): names of the linker */
+/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
 ssize_t __wrap_recv(int fd, void *buffer, size_t size, int flags);
-/* NOLINTEND(bugprone-reserved-identifier) */
+/* NOLINTEND(clang-diagnostic-reserved-identifier) */
 ssize_t __wrap_recv(int fd, void *buffer, size_t size, int flags)
 {
     (void)fd;

@@ -153,10 +153,10 @@ static void signal_before_a_run_ends_it(void **state)
 
 static _Atomic int adds_left = -1; /* calls of event_add() before one fails; negative: none fails */
 
-/* NOLINTBEGIN(bugprone-reserved-identifier): names of the linker */
+/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
 int __real_event_add(struct event *event, const struct timeval *wait);
 int __wrap_event_add(struct event *event, const struct timeval *wait);
-/* NOLINTEND(bugprone-reserved-identifier) */
+/* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 int __wrap_event_add(struct event *event, const struct timeval *wait)
 {
