@@ -92,22 +92,20 @@ void curve_explain(struct document *findings, const struct curve *curve)
     const struct point *peak = curve_peak(curve);
     struct interval of_peak = point_rate_ratio(last, peak), rates = point_rate_ratio(last, first);
     struct interval times = point_ratio(last, first, MEASURE_MEAN);
-    char most[LAB_BETWEEN], confidence[LAB_CONFIDENCE], of_times[LAB_CONFIDENCE];
+    char most[LAB_BETWEEN], share[LAB_RATIO], rate[LAB_RATIO], latency[LAB_RATIO];
     char core[UNITS_TEXT];
 
     findings_add(findings, FINDINGS_LESSON,
                  "%s: the maximum rate is %s requests/s with %u connections; with %u connections "
-                 "it is %.0f%% of that (%s).",
+                 "it is %s of that.",
                  curve->name, point_between(most, peak, MEASURE_RATE), peak->plan.connections,
-                 last->plan.connections, of_peak.median * 100,
-                 lab_confidence(confidence, sizeof(confidence), &of_peak));
+                 last->plan.connections, lab_share(share, &of_peak));
     findings_add(
         findings, FINDINGS_LESSON,
-        "%s: with %.3g times the connections, the rate is %.2f times (%s) and the mean latency "
-        "%.3g times (%s) as high%s",
-        curve->name, (double)last->plan.connections / first->plan.connections, rates.median,
-        lab_confidence(confidence, sizeof(confidence), &rates), times.median,
-        lab_confidence(of_times, sizeof(of_times), &times),
+        "%s: with %.3g times the connections, the rate is %s and the mean latency "
+        "%s as high%s",
+        curve->name, (double)last->plan.connections / first->plan.connections,
+        lab_times(rate, &rates), lab_times(latency, &times),
         rates.median < 2
             ? ": additional connections only wait (Little's law: latency = connections / rate)."
             : ".");
@@ -177,16 +175,15 @@ static enum findings_kind judge_ratio(const struct interval *ratio, const struct
 static void judge_total(struct document *findings, const char *name, const struct point *parts)
 {
     struct interval ratio = point_cpu_ratio(&parts[MANY], &parts[FEW]);
-    char few[UNITS_TEXT], many[UNITS_TEXT], confidence[LAB_CONFIDENCE], advice[VERDICT_ADVICE];
+    char few[UNITS_TEXT], many[UNITS_TEXT], change[LAB_RATIO], advice[VERDICT_ADVICE];
     enum findings_kind verdict = judge_ratio(&ratio, parts, advice);
 
     findings_add(findings, verdict,
                  "%s: a request takes %s of the server's CPU time with %d connections and %s with "
-                 "%d: %+.1f%% (%s); allowed: %+.0f%%.%s",
+                 "%d: %s; allowed: %+.0f%%.%s",
                  name, lab_time(few, sizeof(few), cpu(&parts[FEW])), GROWTH_FEW,
                  lab_time(many, sizeof(many), cpu(&parts[MANY])), GROWTH_MANY,
-                 percent(ratio.median), lab_confidence(confidence, sizeof(confidence), &ratio),
-                 TOLERANCE, advice);
+                 lab_change(change, &ratio), TOLERANCE, advice);
 }
 
 /*
@@ -208,16 +205,16 @@ static struct interval own_ratio(const struct point *parts)
 static void judge_own(struct document *findings, const char *name, const struct point *parts)
 {
     struct interval ratio = own_ratio(parts);
-    char few[UNITS_TEXT], many[UNITS_TEXT], confidence[LAB_CONFIDENCE], advice[VERDICT_ADVICE];
+    char few[UNITS_TEXT], many[UNITS_TEXT], change[LAB_RATIO], advice[VERDICT_ADVICE];
     enum findings_kind verdict = judge_ratio(&ratio, parts, advice);
 
     findings_add(findings, verdict,
                  "%s: a server that only reads and writes, measured in alternation, takes %s and "
                  "%s. Without that increase, which the kernel causes, the CPU time of webserverd "
-                 "changes by %+.1f%% (%s); allowed: %+.0f%%.%s",
+                 "changes by %s; allowed: %+.0f%%.%s",
                  name, lab_time(few, sizeof(few), cpu(&parts[BARE_FEW])),
-                 lab_time(many, sizeof(many), cpu(&parts[BARE_MANY])), percent(ratio.median),
-                 lab_confidence(confidence, sizeof(confidence), &ratio), TOLERANCE, advice);
+                 lab_time(many, sizeof(many), cpu(&parts[BARE_MANY])), lab_change(change, &ratio),
+                 TOLERANCE, advice);
 }
 
 static void add_growth(struct document *findings, const struct point *points,

@@ -46,12 +46,12 @@ static void explain(struct document *findings, const struct point *point)
 static void explain_connection(struct document *findings, const struct point *points)
 {
     struct interval cpu = point_cpu_ratio(&points[PER_REQUEST], &points[KEPT]);
-    char confidence[LAB_CONFIDENCE];
+    char times[LAB_RATIO];
 
     findings_add(findings, FINDINGS_LESSON,
-                 "With a connection per request the server uses %.1f times the CPU time (%s): the "
+                 "With a connection per request the server uses %s the CPU time: the "
                  "kernel opens and closes the connection.",
-                 cpu.median, lab_confidence(confidence, sizeof(confidence), &cpu));
+                 lab_times(times, &cpu));
 }
 
 int experiment_baseline(struct lab *lab, struct document *findings)

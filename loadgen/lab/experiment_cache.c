@@ -73,26 +73,23 @@ static void explain(struct document *findings, const struct point *points,
     struct interval disk = point_rate_ratio(&points[WARM], &points[COLD]);
     struct interval size_warm = point_rate_ratio(&points[HOT], &points[WARM]);
     struct interval size_cold = point_rate_ratio(&points[HOT], &points[COLD]);
-    char confidence[LAB_CONFIDENCE], other[LAB_CONFIDENCE];
+    char times[LAB_RATIO], other[LAB_RATIO];
 
     if (isnan(coldness->cached) || coldness->cached > 5)
         findings_add(findings, FINDINGS_CAUTION,
                      "The cold files were not cold: the kernel did not evict them (TMPDIR may be "
                      "on tmpfs).");
-    findings_add(findings, FINDINGS_LESSON,
-                 "Disk: the same files are %.1f times as fast from the page cache (%s)%s",
-                 disk.median, lab_confidence(confidence, sizeof(confidence), &disk),
-                 disk.median < 1.2
-                     ? "; this disk is hardly slower than memory, or has its own cache."
-                     : ".");
+    findings_add(
+        findings, FINDINGS_LESSON, "Disk: the same files are %s as fast from the page cache%s",
+        lab_times(times, &disk),
+        disk.median < 1.2 ? "; this disk is hardly slower than memory, or has its own cache."
+                          : ".");
     findings_add(
         findings, FINDINGS_LESSON,
-        "Size: the rate of the small file is %.0f times (%s) that of the warm files and %.0f times "
-        "(%s) that of the cold files, mostly because these have %d times the bytes, not because of "
+        "Size: the rate of the small file is %s that of the warm files and %s "
+        "that of the cold files, mostly because these have %d times the bytes, not because of "
         "a cache.",
-        size_warm.median, lab_confidence(confidence, sizeof(confidence), &size_warm),
-        size_cold.median, lab_confidence(other, sizeof(other), &size_cold),
-        BIG_BYTES / LAB_SMALL_BYTES);
+        lab_times(times, &size_warm), lab_times(other, &size_cold), BIG_BYTES / LAB_SMALL_BYTES);
     findings_add(findings, FINDINGS_LESSON,
                  "%.0f%% of the requests for the small file were hits in the server's cache. Files "
                  "over 1 MiB are not cached there; the kernel sends them (sendfile).",

@@ -49,15 +49,13 @@ static void judge_keepalive(struct document *findings, const struct point *point
                                                                "step"};
     struct interval closest;
     enum findings_kind verdict = keepalive_verdict(points, &closest);
-    char confidence[LAB_CONFIDENCE], advice[VERDICT_ADVICE] = "";
+    char times[LAB_RATIO], advice[VERDICT_ADVICE] = "";
 
     if (verdict == FINDINGS_UNDECIDED)
         verdict_advice(advice, &closest, 1, 1, points[0].plan.duration_ms);
     findings_add(findings, verdict,
-                 "Keep-alive is %s: at least %.2f times the rate of a connection per request "
-                 "(%s).%s",
-                 words[verdict], closest.median,
-                 lab_confidence(confidence, sizeof(confidence), &closest), advice);
+                 "Keep-alive is %s: at least %s the rate of a connection per request.%s",
+                 words[verdict], lab_times(times, &closest), advice);
 }
 
 int experiment_concurrency(struct lab *lab, struct document *findings)

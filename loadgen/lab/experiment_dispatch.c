@@ -70,7 +70,7 @@ static void explain(struct document *findings, const struct point *keepalive,
     struct interval ratio = point_cpu_ratio(&per_request[ROUND_ROBIN], &per_request[KERNEL]);
     enum findings_kind kind =
         comparison_verdict(&(struct comparison){&per_request[ROUND_ROBIN], &per_request[KERNEL]});
-    char one[UNITS_TEXT], other[UNITS_TEXT], confidence[LAB_CONFIDENCE];
+    char one[UNITS_TEXT], other[UNITS_TEXT], change[LAB_RATIO];
     char advice[VERDICT_ADVICE] = "";
 
     if (kind == FINDINGS_UNDECIDED)
@@ -78,10 +78,10 @@ static void explain(struct document *findings, const struct point *keepalive,
     findings_add(
         findings, kind,
         "A new connection with one request takes %s of CPU time if the kernel chooses the thread, "
-        "and %s if the master accepts the connection and passes it on: %+.0f%% (%s).%s",
+        "and %s if the master accepts the connection and passes it on: %s.%s",
         lab_time(one, sizeof(one), point_own_median(&per_request[KERNEL], POINT_CPU)),
         lab_time(other, sizeof(other), point_own_median(&per_request[ROUND_ROBIN], POINT_CPU)),
-        (ratio.median - 1) * 100, lab_confidence(confidence, sizeof(confidence), &ratio), advice);
+        lab_change(change, &ratio), advice);
     for (size_t i = 0; i < WAYS; i++) {
         double least = point_own_median(&keepalive[i], POINT_LEAST);
         double most = point_own_median(&keepalive[i], POINT_MOST);

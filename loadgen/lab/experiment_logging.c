@@ -48,25 +48,24 @@ static void explain(struct document *findings, const struct point *off, const st
 {
     double without = point_own_median(off, POINT_CPU);
     struct interval cpu = point_cpu_ratio(full, off), rate = point_rate_ratio(full, off);
-    char more[UNITS_TEXT], confidence[LAB_CONFIDENCE], advice[VERDICT_ADVICE];
+    char more[UNITS_TEXT], change[LAB_RATIO], share[LAB_RATIO], advice[VERDICT_ADVICE];
 
-    lab_confidence(confidence, sizeof(confidence), &cpu);
+    lab_change(change, &cpu);
     verdict_advice(advice, &cpu, 1, 1, off->plan.duration_ms);
     if (cpu.low > 1 && comparison_verdict(&(struct comparison){full, off}) == FINDINGS_LESSON)
         findings_add(findings, FINDINGS_LESSON,
                      "A log line takes %s of CPU time, including formatting and writing in the "
-                     "logger process: %.1f%% of a request (%s).",
-                     lab_time(more, sizeof(more), (cpu.median - 1) * without),
-                     (cpu.median - 1) * 100, confidence);
+                     "logger process. That changes the CPU time of a request by %s.",
+                     lab_time(more, sizeof(more), (cpu.median - 1) * without), change);
     else
         findings_add(findings, FINDINGS_UNDECIDED,
-                     "The CPU time of a log line is below the noise of these rounds: %+.1f%% of a "
-                     "request (%s).%s",
-                     (cpu.median - 1) * 100, confidence, advice);
+                     "The CPU time of a log line is below the noise of these rounds: it changes "
+                     "that of a request by %s.%s",
+                     change, advice);
     findings_add(findings, FINDINGS_LESSON,
-                 "With the full log the rate is %.0f%% of that without a log (%s): threads only "
+                 "With the full log the rate is %s of that without a log: threads only "
                  "add a record to a ring; a separate process writes the file.",
-                 rate.median * 100, lab_confidence(confidence, sizeof(confidence), &rate));
+                 lab_share(share, &rate));
 }
 
 static void record(struct lab *lab, const struct point *points)

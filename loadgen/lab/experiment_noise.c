@@ -320,14 +320,13 @@ static void explain(struct document *findings, const struct effects *all, size_t
     struct interval kept = rate_kept(&all[event]), quiet = rate_kept(&all[NO_EVENT]);
     struct interval errors = interval_of(&all[event], ERRORS);
     char p99[LAB_BETWEEN], rate[LAB_BETWEEN], noise[LAB_BETWEEN], failed[LAB_BETWEEN];
-    char confidence[LAB_CONFIDENCE];
+    char times[LAB_RATIO];
 
     findings_add(findings, FINDINGS_LESSON,
-                 "%s: the p99 of the worst 100 ms is %s, %.1f times that without an event (%s); "
+                 "%s: the p99 of the worst 100 ms is %s, %s that without an event; "
                  "the rate drops to %s, without an event to %s; failed requests: %s.",
-                 events[event].name, lab_between(p99, &worst, units_format_ns), ratio.median,
-                 lab_confidence(confidence, sizeof(confidence), &ratio),
-                 lab_between(rate, &kept, format_percent),
+                 events[event].name, lab_between(p99, &worst, units_format_ns),
+                 lab_times(times, &ratio), lab_between(rate, &kept, format_percent),
                  lab_between(noise, &quiet, format_percent),
                  lab_between(failed, &errors, lab_number));
 }

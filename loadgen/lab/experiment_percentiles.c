@@ -115,16 +115,14 @@ static void explain_limit(struct document *findings, const struct curve *always,
     const struct point *few = curve_at(limited, LIMIT);
     struct interval below = point_rate_ratio(few, curve_at(always, LIMIT));
     struct interval above = point_rate_ratio(closed, kept), cpu = point_cpu_ratio(closed, kept);
-    char of_below[LAB_CONFIDENCE], of_above[LAB_CONFIDENCE], of_cpu[LAB_CONFIDENCE];
+    char of_below[LAB_RATIO], of_above[LAB_RATIO], of_cpu[LAB_RATIO];
 
-    findings_add(
-        findings, FINDINGS_LESSON,
-        "keepalive_max_open = %d: the rate is %.2f times (%s) that of the server without it up to "
-        "the limit (with %u connections) and %.2f times (%s) above it (with %u), with %.1f times "
-        "(%s) the CPU time per request: reconnecting is expensive for a busy server.",
-        LIMIT, below.median, lab_confidence(of_below, sizeof(of_below), &below),
-        few->plan.connections, above.median, lab_confidence(of_above, sizeof(of_above), &above),
-        closed->plan.connections, cpu.median, lab_confidence(of_cpu, sizeof(of_cpu), &cpu));
+    findings_add(findings, FINDINGS_LESSON,
+                 "keepalive_max_open = %d: the rate is %s that of the server without it up to "
+                 "the limit (with %u connections) and %s above it (with %u), with %s "
+                 "the CPU time per request: reconnecting is expensive for a busy server.",
+                 LIMIT, lab_times(of_below, &below), few->plan.connections,
+                 lab_times(of_above, &above), closed->plan.connections, lab_times(of_cpu, &cpu));
 }
 
 static void explain_cores(struct lab *lab, struct document *findings, const struct zoned *zoned)

@@ -140,20 +140,18 @@ static void compare(struct document *findings, const char *what, const struct po
     struct interval ratio = point_cpu_ratio(one, other);
     bool decided = comparison_verdict(&(struct comparison){one, other}) != FINDINGS_UNDECIDED;
     bool shown = decided && (more ? ratio.low > 1 : ratio.high < 1);
-    char confidence[LAB_CONFIDENCE], cpu[UNITS_TEXT], base[UNITS_TEXT], advice[VERDICT_ADVICE];
+    char times[LAB_RATIO], cpu[UNITS_TEXT], base[UNITS_TEXT], advice[VERDICT_ADVICE];
 
     verdict_advice(advice, &ratio, 1, 1, one->plan.duration_ms);
-    findings_add(
-        findings, shown ? FINDINGS_LESSON : FINDINGS_UNDECIDED,
-        "%s takes %s of the server's CPU time per request instead of %s: %.2f times (%s).%s"
-        "%s",
-        what, lab_time(cpu, sizeof(cpu), point_own_median(one, POINT_CPU)),
-        lab_time(base, sizeof(base), point_own_median(other, POINT_CPU)), ratio.median,
-        lab_confidence(confidence, sizeof(confidence), &ratio), shown ? " " : "",
-        shown     ? reason
-        : decided ? " That is the opposite of what is expected; repeat it on an idle "
-                    "machine."
-                  : advice);
+    findings_add(findings, shown ? FINDINGS_LESSON : FINDINGS_UNDECIDED,
+                 "%s takes %s of the server's CPU time per request instead of %s: %s.%s%s", what,
+                 lab_time(cpu, sizeof(cpu), point_own_median(one, POINT_CPU)),
+                 lab_time(base, sizeof(base), point_own_median(other, POINT_CPU)),
+                 lab_times(times, &ratio), shown ? " " : "",
+                 shown     ? reason
+                 : decided ? " That is the opposite of what is expected; repeat it on an idle "
+                             "machine."
+                           : advice);
 }
 
 static void explain(struct document *findings, const struct point *small, const struct point *large)

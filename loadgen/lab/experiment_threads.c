@@ -158,28 +158,27 @@ static void explain_grid(struct document *findings, struct point *grid)
 {
     size_t best = 0, worst = 0;
     struct interval gain;
-    char one[UNITS_TEXT], other[UNITS_TEXT], confidence[LAB_CONFIDENCE];
+    char one[UNITS_TEXT], other[UNITS_TEXT], change[LAB_RATIO];
 
     for (size_t t = 1; t < THREADS; t++) {
         best = mean_rate(grid, t) > mean_rate(grid, best) ? t : best;
         worst = mean_rate(grid, t) < mean_rate(grid, worst) ? t : worst;
     }
     gain = grid_ratio(grid, best, worst);
-    findings_add(findings,
-                 points_verdict(grid, GRID,
-                                verdict_above(&gain, 1) == FINDINGS_UNDECIDED ? FINDINGS_UNDECIDED
-                                                                              : FINDINGS_LESSON),
-                 "On one core, the best number of serving threads is %u (%s requests/s on "
-                 "average), the worst %u (%s; the best has %s): %s Others published that 6 of 1, "
-                 "6 and 12 are best.",
-                 threads[best], lab_number(one, sizeof(one), mean_rate(grid, best)), threads[worst],
-                 lab_number(other, sizeof(other), mean_rate(grid, worst)),
-                 lab_confidence(confidence, sizeof(confidence), &gain),
-                 gain.median < WORTH ? "their number hardly matters."
-                 : best == 0
-                     ? "one event loop keeps a core busy; more threads only add context switches."
-                     : "more threads than cores are better, which event loops do not explain; "
-                       "repeat with more rounds.");
+    findings_add(
+        findings,
+        points_verdict(grid, GRID,
+                       verdict_above(&gain, 1) == FINDINGS_UNDECIDED ? FINDINGS_UNDECIDED
+                                                                     : FINDINGS_LESSON),
+        "On one core, the best number of serving threads is %u (%s requests/s on "
+        "average), the worst %u (%s; the best has %s): %s Others published that 6 of 1, "
+        "6 and 12 are best.",
+        threads[best], lab_number(one, sizeof(one), mean_rate(grid, best)), threads[worst],
+        lab_number(other, sizeof(other), mean_rate(grid, worst)), lab_change(change, &gain),
+        gain.median < WORTH ? "their number hardly matters."
+        : best == 0 ? "one event loop keeps a core busy; more threads only add context switches."
+                    : "more threads than cores are better, which event loops do not explain; "
+                      "repeat with more rounds.");
 }
 
 /* ---- Offload threads ---- */
@@ -320,10 +319,9 @@ static char *write_growth(char *text, size_t size, struct point *points, size_t 
 {
     struct interval growth = point_ratio(at_level(points, level, LEVEL_STEPS - 1),
                                          at_level(points, level, 0), MEASURE_MEAN);
-    char confidence[LAB_CONFIDENCE];
+    char times[LAB_RATIO];
 
-    snprintf(text, size, "%.3g times with %s (%s)", growth.median, levels[level].name,
-             lab_confidence(confidence, sizeof(confidence), &growth));
+    snprintf(text, size, "%s with %s", lab_times(times, &growth), levels[level].name);
     return text;
 }
 
@@ -332,7 +330,7 @@ static void explain_levels(struct document *findings, struct point *points)
     uint32_t light = saturation(points, 0), middle = saturation(points, 1);
     uint32_t heavy = saturation(points, LEVELS - 1);
     bool sooner = heavy <= middle && middle <= light && heavy < light;
-    char a[2 * LAB_CONFIDENCE], b[2 * LAB_CONFIDENCE], c[2 * LAB_CONFIDENCE];
+    char a[2 * LAB_RATIO], b[2 * LAB_RATIO], c[2 * LAB_RATIO];
 
     findings_add(findings, points_verdict(points, WORK, FINDINGS_LESSON),
                  "The rate rises to a plateau: with %s per request it is reached with %u "

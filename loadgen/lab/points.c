@@ -295,14 +295,47 @@ void lab_cell_interval(struct document *findings, const struct interval *interva
         document_cell(findings, "%s ±%.0f%%", format(text, sizeof(text), interval->median), width);
 }
 
-char *lab_confidence(char *buffer, size_t size, const struct interval *ratio)
+static char *format_share(char *buffer, size_t size, double ratio)
 {
-    if (isnan(ratio->low) || isnan(ratio->high))
-        snprintf(buffer, size, "too few rounds for a confidence interval");
-    else
-        snprintf(buffer, size, "%+.1f%% to %+.1f%% with 95%% confidence",
-                 (fmax(ratio->low, 0) - 1) * 100, (ratio->high - 1) * 100);
+    snprintf(buffer, size, "%.0f%%", ratio * 100);
     return buffer;
+}
+
+static char *format_change(char *buffer, size_t size, double ratio)
+{
+    snprintf(buffer, size, "%+.1f%%", (ratio - 1) * 100);
+    return buffer;
+}
+
+static char *write_ratio(char *buffer, const struct interval *ratio, lab_format *format,
+                         const char *unit)
+{
+    char median[UNITS_TEXT], low[UNITS_TEXT], high[UNITS_TEXT];
+
+    format(median, sizeof(median), ratio->median);
+    if (isnan(ratio->low) || isnan(ratio->high))
+        snprintf(buffer, LAB_RATIO, "%s%s (too few rounds for a confidence interval)", median,
+                 unit);
+    else
+        snprintf(buffer, LAB_RATIO, "%s%s (%s to %s with 95%% confidence)", median, unit,
+                 format(low, sizeof(low), fmax(ratio->low, 0)),
+                 format(high, sizeof(high), ratio->high));
+    return buffer;
+}
+
+char *lab_times(char *buffer, const struct interval *ratio)
+{
+    return write_ratio(buffer, ratio, lab_number, " times");
+}
+
+char *lab_share(char *buffer, const struct interval *ratio)
+{
+    return write_ratio(buffer, ratio, format_share, "");
+}
+
+char *lab_change(char *buffer, const struct interval *ratio)
+{
+    return write_ratio(buffer, ratio, format_change, "");
 }
 
 bool point_has_connections(const struct point *point)

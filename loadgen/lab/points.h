@@ -162,9 +162,12 @@ bool point_has_connections(const struct point *point);
 void point_explain_no_connections(struct document *findings, const char *name);
 
 /*
- * The interval of a ratio: "+1.2% to +3.4% with 95% confidence". SIZE is at least LAB_CONFIDENCE.
+ * A ratio with its interval, in three forms: "1.02 times (1.01 to 1.03 with 95% confidence)", "102% (101% to 103% ...)"
+ * and "+2.0% (+1.0% to +3.0% ...)". BUFFER has LAB_RATIO bytes.
  */
-enum { LAB_CONFIDENCE = 96 };
-char *lab_confidence(char *buffer, size_t size, const struct interval *ratio);
+enum { LAB_RATIO = 128 };
+char *lab_times(char *buffer, const struct interval *ratio);
+char *lab_share(char *buffer, const struct interval *ratio);
+char *lab_change(char *buffer, const struct interval *ratio);
 
 #endif

@@ -31,11 +31,29 @@ static void median_without_any_sample_is_nan(void **state)
     assert_true(isnan(point_own_median(&point, POINT_LEAST)));
 }
 
+static void ratio_has_three_forms(void **state)
+{
+    const struct interval slower = {.median = 0.924, .low = 0.752, .high = 1.136};
+    const struct interval many = {.median = 104.8, .low = -1, .high = 110.7};
+    const struct interval unknown = {.median = 2, .low = NAN, .high = NAN};
+    char text[LAB_RATIO];
+
+    (void)state;
+    assert_string_equal(lab_times(text, &slower),
+                        "0.924 times (0.752 to 1.14 with 95% confidence)");
+    assert_string_equal(lab_share(text, &slower), "92% (75% to 114% with 95% confidence)");
+    assert_string_equal(lab_change(text, &slower), "-7.6% (-24.8% to +13.6% with 95% confidence)");
+    assert_string_equal(lab_times(text, &many), "105 times (0 to 111 with 95% confidence)");
+    assert_string_equal(lab_times(text, &unknown),
+                        "2 times (too few rounds for a confidence interval)");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(median_ignores_rounds_without_a_sample),
         cmocka_unit_test(median_without_any_sample_is_nan),
+        cmocka_unit_test(ratio_has_three_forms),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
