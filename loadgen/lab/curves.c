@@ -3,6 +3,7 @@
 #include "common/clock.h"
 #include "common/units.h"
 
+#include "loadgen/base/format.h"
 #include "loadgen/lab/rounds.h"
 #include "loadgen/lab/verdict.h"
 #include "loadgen/stats/statistics.h"
@@ -113,7 +114,7 @@ void curve_explain(struct document *findings, const struct curve *curve)
                  "%s: at its maximum the server does %s requests per second of CPU time, which is "
                  "the rate of one core without a client, with %.2g context switches per request.",
                  curve->name,
-                 lab_number(core, sizeof(core), 1e6 / point_own_median(peak, POINT_CPU)),
+                 format_number(core, sizeof(core), 1e6 / point_own_median(peak, POINT_CPU)),
                  point_own_median(peak, POINT_SWITCHES));
 }
 

@@ -3,6 +3,7 @@
 
 #include "common/units.h"
 
+#include "loadgen/base/format.h"
 #include "loadgen/lab/rounds.h"
 #include "loadgen/lab/verdict.h"
 
@@ -145,7 +146,7 @@ int experiment_scaling(struct lab *lab, struct document *findings)
     if (points_measure(lab, points, SCALING_STEPS) != 0)
         return -1;
     snprintf(title, sizeof(title), "%s requests, connection per request",
-             lab_number(number, sizeof(number), (double)requests));
+             format_number(number, sizeof(number), (double)requests));
     curve_record(lab, &curve);
     curve_table(findings, title, &curve);
     curves_plot(findings, "Requests per second by connections", &curve, 1, MEASURE_RATE);

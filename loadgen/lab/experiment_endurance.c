@@ -3,6 +3,7 @@
 
 #include "common/units.h"
 
+#include "loadgen/base/format.h"
 #include "loadgen/lab/windows.h"
 
 #include <math.h>
@@ -86,7 +87,7 @@ static void put_row(struct document *findings, const struct observed *run, const
     }
     document_row(findings, DOCUMENT_NORMAL);
     document_cell(findings, "%s", name);
-    document_cell(findings, "%s", lab_number(text, sizeof(text), (double)answered));
+    document_cell(findings, "%s", format_number(text, sizeof(text), (double)answered));
     document_cell(findings, "%llu", (unsigned long long)bad);
     document_cell(findings, "%s", units_format_ns(text, sizeof(text), (double)p99));
     document_cell(findings, "%s",
@@ -106,7 +107,7 @@ static void put_table(struct document *findings, const struct observed *run)
     char title[LAB_TITLE], rate[UNITS_TEXT], span[UNITS_TEXT];
 
     snprintf(title, sizeof(title), "%s requests/s for %s, all processes of the server",
-             run->rate > 0 ? lab_number(rate, sizeof(rate), run->rate) : "All possible",
+             run->rate > 0 ? format_number(rate, sizeof(rate), run->rate) : "All possible",
              units_format_ns(span, sizeof(span), (double)run->duration_ms * 1e6));
     findings_table(findings, title, heads);
     for (size_t i = 0; i < 4; i++)
@@ -233,9 +234,9 @@ static void put_runs(struct document *findings, const struct observed *runs)
         document_cell(findings, "%s", stages[i].name);
         document_cell(findings, "%s",
                       units_format_ns(text, sizeof(text), (double)run->duration_ms * 1e6));
-        document_cell(findings, "%s", lab_number(text, sizeof(text), (double)run->answered));
+        document_cell(findings, "%s", format_number(text, sizeof(text), (double)run->answered));
         document_cell(findings, "%llu", (unsigned long long)run->bad);
-        lab_cell_interval(findings, &rate, lab_number);
+        lab_cell_interval(findings, &rate, format_number);
         lab_cell_interval(findings, &p99, units_format_ns);
         if (steps >= 4)
             document_cell(findings, "%+.1f%%", memory_growth(run));
@@ -280,7 +281,7 @@ static void judge_requests(struct document *findings, const struct observed *run
                                              : FINDINGS_NOT_MET,
                  "%s %s requests%s; published: more than 10 million.",
                  whole ? "10 minutes are" : "At this rate, 10 minutes are",
-                 lab_number(number, sizeof(number), all), whole ? "" : " (extrapolated)");
+                 format_number(number, sizeof(number), all), whole ? "" : " (extrapolated)");
 }
 
 static void judge(struct document *findings, const struct observed *runs)
@@ -295,7 +296,7 @@ static void judge(struct document *findings, const struct observed *runs)
     }
     findings_add(findings, bad == 0 ? FINDINGS_MET : FINDINGS_NOT_MET,
                  "%llu errors in %s responses.", (unsigned long long)bad,
-                 lab_number(number, sizeof(number), (double)answered));
+                 format_number(number, sizeof(number), (double)answered));
     judge_requests(findings, run);
     judge_memory(findings, run);
     judge_descriptors(findings, run);
@@ -310,8 +311,8 @@ static void explain_intervals(struct document *findings, const struct observed *
                  "10 minutes: %s requests/s, and a p99 per step of %s. These are medians over %zu "
                  "windows of the run, of %s each; ± is half the width of their 95%% confidence "
                  "interval. It shows how steady the run was, not how much another run differs.",
-                 lab_between(number, &rate, lab_number), lab_between(time, &p99, units_format_ns),
-                 rate.count,
+                 lab_between(number, &rate, format_number),
+                 lab_between(time, &p99, units_format_ns), rate.count,
                  units_format_ns(window, sizeof(window),
                                  (double)run->duration_ms * 1e6 / (double)rate.count));
 }

@@ -4,6 +4,7 @@
 #include "common/clock.h"
 #include "common/units.h"
 
+#include "loadgen/base/format.h"
 #include "loadgen/stats/statistics.h"
 
 #include <math.h>
@@ -273,11 +274,11 @@ static void put_table(struct document *findings, const struct effects *all)
         enum effect of;
         lab_format *format;
         void (*put)(struct document *findings, const struct interval *interval, lab_format *format);
-    } columns[] = {{RATE_BEFORE, lab_number, lab_cell_interval},
-                   {RATE_LOWEST, lab_number, lab_cell_interval},
+    } columns[] = {{RATE_BEFORE, format_number, lab_cell_interval},
+                   {RATE_LOWEST, format_number, lab_cell_interval},
                    {P99_BEFORE, units_format_ns, lab_cell_interval},
                    {P99_WORST, units_format_ns, lab_cell_interval},
-                   {ERRORS, lab_number, put_range},
+                   {ERRORS, format_number, put_range},
                    {RECOVERY_NS, format_recovery, put_range}};
 
     findings_table(findings, "Steps of 100 ms before and after the event: medians over the rounds",
@@ -328,7 +329,7 @@ static void explain(struct document *findings, const struct effects *all, size_t
                  events[event].name, lab_between(p99, &worst, units_format_ns),
                  lab_times(times, &ratio), lab_between(rate, &kept, format_percent),
                  lab_between(noise, &quiet, format_percent),
-                 lab_between(failed, &errors, lab_number));
+                 lab_between(failed, &errors, format_number));
 }
 
 static void explain_intervals(struct document *findings, const struct effects *all)

@@ -5,6 +5,8 @@
 
 #include "common/units.h"
 
+#include "loadgen/base/format.h"
+
 static const uint32_t steps[] = {1, 2, 4, 8, 10, 15, 20, 25, 30};
 
 enum { STEPS = ARRAY_LENGTH(steps), LIMIT = 10 };
@@ -135,8 +137,8 @@ static void explain_cores(struct lab *lab, struct document *findings, const stru
     findings_add(findings, FINDINGS_LESSON,
                  "%s: at the maximum, %s requests/s for each core of this machine, which the "
                  "client uses, too; a core that only runs the server does %s.",
-                 zoned->curve->name, lab_number(rate, sizeof(rate), per_core),
-                 lab_number(alone, sizeof(alone), 1e6 / point_own_median(best, POINT_CPU)));
+                 zoned->curve->name, format_number(rate, sizeof(rate), per_core),
+                 format_number(alone, sizeof(alone), 1e6 / point_own_median(best, POINT_CPU)));
 }
 
 int experiment_percentiles(struct lab *lab, struct document *findings)

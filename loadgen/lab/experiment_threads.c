@@ -7,6 +7,7 @@
 
 #include "common/units.h"
 
+#include "loadgen/base/format.h"
 #include "loadgen/stats/statistics.h"
 
 #include <math.h>
@@ -173,8 +174,8 @@ static void explain_grid(struct document *findings, struct point *grid)
         "On one core, the best number of serving threads is %u (%s requests/s on "
         "average), the worst %u (%s; the best has %s): %s Others published that 6 of 1, "
         "6 and 12 are best.",
-        threads[best], lab_number(one, sizeof(one), mean_rate(grid, best)), threads[worst],
-        lab_number(other, sizeof(other), mean_rate(grid, worst)), lab_change(change, &gain),
+        threads[best], format_number(one, sizeof(one), mean_rate(grid, best)), threads[worst],
+        format_number(other, sizeof(other), mean_rate(grid, worst)), lab_change(change, &gain),
         gain.median < WORTH ? "their number hardly matters."
         : best == 0 ? "one event loop keeps a core busy; more threads only add context switches."
                     : "more threads than cores are better, which event loops do not explain; "

@@ -128,6 +128,8 @@ static void put_value(struct document *findings, const struct published *one, do
 
 static void put_published(struct document *findings, const struct published *one, double value)
 {
+    char text[MEASURE_TEXT];
+
     document_row(findings, DOCUMENT_NORMAL);
     document_cell(findings, "%s", one->point);
     document_cell(findings, "%s",
@@ -137,7 +139,7 @@ static void put_published(struct document *findings, const struct published *one
     if (isnan(value) || isnan(one->value) || one->value <= 0)
         document_cell(findings, "-");
     else
-        document_cell(findings, "%.3g", value / one->value);
+        document_cell(findings, "%s", format_number(text, sizeof(text), value / one->value));
 }
 
 void findings_add_published(struct document *findings, const char *experiment,

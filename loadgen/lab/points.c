@@ -227,15 +227,6 @@ void points_add_cautions(struct document *findings, const struct point *points, 
             BUSY_CLIENT_PERCENT);
 }
 
-char *lab_number(char *buffer, size_t size, double number)
-{
-    if (number < 100 && number > 0)
-        snprintf(buffer, size, "%.3g", number);
-    else
-        format_integer(buffer, size, (uint64_t)(number + 0.5));
-    return buffer;
-}
-
 char *lab_time(char *buffer, size_t size, double us)
 {
     return units_format_ns(buffer, size, us * (double)NS_PER_US);
@@ -325,7 +316,7 @@ static char *write_ratio(char *buffer, const struct interval *ratio, lab_format 
 
 char *lab_times(char *buffer, const struct interval *ratio)
 {
-    return write_ratio(buffer, ratio, lab_number, " times");
+    return write_ratio(buffer, ratio, format_number, " times");
 }
 
 char *lab_share(char *buffer, const struct interval *ratio)
@@ -368,7 +359,7 @@ void point_cell_rate(struct document *findings, const struct point *point)
 
     if (!isnan(interval_percent(&rate)))
         snprintf(width, sizeof(width), " ±%.0f%%", interval_percent(&rate));
-    document_cell(findings, "%s%s%s", lab_number(text, sizeof(text), rate.median), width,
+    document_cell(findings, "%s%s%s", format_number(text, sizeof(text), rate.median), width,
                   point_is_client_bound(point) ? " *" : "");
 }
 

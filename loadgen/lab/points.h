@@ -125,10 +125,7 @@ void point_line(struct document *findings, const struct point *point, const char
                 enum measure measure);
 void point_line_cpu(struct document *findings, const struct point *point, const char *name);
 
-/*
- * For sentences: a number as "12,345" or "3.14"; US microseconds as "1.23 ms". Both return BUFFER.
- */
-char *lab_number(char *buffer, size_t size, double number);
+/* For sentences: US microseconds as "1.23 ms". Returns BUFFER. */
 char *lab_time(char *buffer, size_t size, double us);
 
 /*
@@ -139,7 +136,7 @@ enum { LAB_BETWEEN = 128 };
 char *point_between(char *buffer, const struct point *point, enum measure measure);
 
 /*
- * The same of any INTERVAL; values below 0 are shown as 0. FORMAT is lab_number() or like it. Without an interval, or
+ * The same of any INTERVAL; values below 0 are shown as 0. FORMAT is format_number() or like it. Without an interval, or
  * if it is a single value, only the median. lab_range() omits "with 95% confidence", for cells.
  */
 typedef char *lab_format(char *buffer, size_t size, double value);

@@ -3,6 +3,7 @@
 #include "common/escape.h"
 #include "common/units.h"
 
+#include "loadgen/base/format.h"
 #include "loadgen/base/interrupts.h"
 #include "loadgen/lab/command.h"
 #include "loadgen/lab/points.h"
@@ -134,7 +135,7 @@ static void add_settings(struct document *front, const struct lab *lab)
                   lab->quick ? ", with --quick" : "");
     if (lab->rate > 0)
         document_fact(front, DOCUMENT_NORMAL, "Rate", "%s requests/s for constant loads",
-                      lab_number(number, sizeof(number), lab->rate));
+                      format_number(number, sizeof(number), lab->rate));
 }
 
 static int write_chapters(const struct session *session, const struct html_chapter *chapters,
