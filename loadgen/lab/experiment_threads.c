@@ -66,8 +66,8 @@ static int begin_grid(struct lab *lab, struct point *grid, struct private_server
                 struct point *point = at(grid, f, t, s);
 
                 point_init(lab, point, server, functions[f][1], connections[s],
-                           "%s, %u threads, %u connections", functions[f][0], threads[t],
-                           connections[s]);
+                           "%s, %u %s, %u connections", functions[f][0], threads[t],
+                           units_plural(threads[t], "thread", "threads"), connections[s]);
                 snprintf(point->command, sizeof(point->command), "threads %u", threads[t]);
                 point->plan.duration_ms = (lab->trial_ms + 1) / 2;
             }
@@ -79,8 +79,9 @@ static void record_grid(struct lab *lab, struct point *grid)
     for (size_t f = 0; f < FUNCTIONS; f++)
         for (size_t t = 0; t < THREADS; t++)
             for (size_t s = 0; s < STEPS; s++)
-                point_record(lab, at(grid, f, t, s), "%s, %u threads, %u connections",
-                             functions[f][0], threads[t], connections[s]);
+                point_record(lab, at(grid, f, t, s), "%s, %u %s, %u connections", functions[f][0],
+                             threads[t], units_plural(threads[t], "thread", "threads"),
+                             connections[s]);
 }
 
 /* A row for each number of threads, with a cell of MEASURE for each number of connections. */
@@ -159,6 +160,7 @@ static void explain_grid(struct document *findings, struct point *grid)
 {
     size_t best = 0, worst = 0;
     struct interval gain;
+    bool decided;
     char one[UNITS_TEXT], other[UNITS_TEXT], change[LAB_RATIO];
 
     for (size_t t = 1; t < THREADS; t++) {
@@ -166,17 +168,16 @@ static void explain_grid(struct document *findings, struct point *grid)
         worst = mean_rate(grid, t) < mean_rate(grid, worst) ? t : worst;
     }
     gain = grid_ratio(grid, best, worst);
+    decided = verdict_above(&gain, 1) != FINDINGS_UNDECIDED;
     findings_add(
-        findings,
-        points_verdict(grid, GRID,
-                       verdict_above(&gain, 1) == FINDINGS_UNDECIDED ? FINDINGS_UNDECIDED
-                                                                     : FINDINGS_LESSON),
+        findings, points_verdict(grid, GRID, decided ? FINDINGS_LESSON : FINDINGS_UNDECIDED),
         "On one core, the best number of serving threads is %u (%s requests/s on "
         "average), the worst %u (%s; the best has %s): %s Others published that 6 of 1, "
         "6 and 12 are best.",
         threads[best], format_number(one, sizeof(one), mean_rate(grid, best)), threads[worst],
         format_number(other, sizeof(other), mean_rate(grid, worst)), lab_change(change, &gain),
-        gain.median < WORTH ? "their number hardly matters."
+        !decided              ? "the difference is below the noise of these rounds."
+        : gain.median < WORTH ? "their number hardly matters."
         : best == 0 ? "one event loop keeps a core busy; more threads only add context switches."
                     : "more threads than cores are better, which event loops do not explain; "
                       "repeat with more rounds.");

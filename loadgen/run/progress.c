@@ -198,8 +198,9 @@ static void describe(char *text, size_t size, double rate, uint32_t connections,
     if (rate > 0)
         snprintf(open, sizeof(open), "%s req/s, ",
                  units_format_count(number, sizeof(number), rate));
-    snprintf(text, size, "now %s%" PRIu32 " connections, %" PRIu32 " threads", open, connections,
-             threads);
+    snprintf(text, size, "now %s%" PRIu32 " %s, %" PRIu32 " %s", open, connections,
+             units_plural(connections, "connection", "connections"), threads,
+             units_plural(threads, "thread", "threads"));
 }
 
 void progress_report_change(struct progress *progress, bool accepted, const char *why, double rate,

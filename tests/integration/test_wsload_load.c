@@ -333,7 +333,7 @@ static void keys_change_the_load(void **state)
     assert_true(read_until(terminal, "20 of 20 up"));
     assert_true(read_until(terminal, "q end"));
     assert_int_equal(write(terminal, "C", 1), 1);
-    assert_true(read_until(terminal, "now 22 connections, 1 threads"));
+    assert_true(read_until(terminal, "now 22 connections, 1 thread"));
     assert_int_equal(write(terminal, "-T", 2), 2);
     assert_true(read_until(terminal, "now 20 connections, 2 threads"));
     assert_int_equal(write(terminal, "q", 1), 1);

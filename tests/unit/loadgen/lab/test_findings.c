@@ -195,7 +195,7 @@ static void published_figures_have_values(void **state)
 static void published_values_have_their_unit(void **state)
 {
     static const struct published_own values = {
-        {{"Square, 1 threads, 20 connections", {{[MEASURE_RATE] = 5000}}}},
+        {{"Square, 1 thread, 20 connections", {{[MEASURE_RATE] = 5000}}}},
         1,
         {{"log off", "RSS", 3.2e6}},
         1};
@@ -211,7 +211,7 @@ static void published_values_have_their_unit(void **state)
     fclose(out);
     check_has(text, "<td>log off<td>RSS<td>1.6 MB<td>3.2 MB<td>2\n");
     check_has(text, "<td>log full<td>RSS<td>18.0 MB<td>-<td>-\n");
-    check_has(text, "<td>Square, 1 threads, 20 connections<td>requests/s<td>-<td>5,000<td>-\n");
+    check_has(text, "<td>Square, 1 thread, 20 connections<td>requests/s<td>-<td>5,000<td>-\n");
     free(text);
     document_free(findings);
 }
