@@ -217,7 +217,7 @@ void points_add_cautions(struct document *findings, const struct point *points, 
                      "There were errors: up to %.3g%% of the requests of a point.", errors);
     if (spread > WIDE_SPREAD)
         findings_add(findings, FINDINGS_CAUTION,
-                     "Noise: the rates of a point differ by up to +-%.0f%% from their median.",
+                     "Noise: the rates of a point differ by up to %.0f%% from their median.",
                      spread);
     if (bound)
         findings_add(
