@@ -10,7 +10,10 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-enum { PATIENCE_S = 90, ASK_AGAIN_MS = 10, ASK_AGAIN_MOST_MS = 100 };
+#ifndef PATIENCE_S
+#define PATIENCE_S 90
+#endif
+enum { ASK_AGAIN_MS = 10, ASK_AGAIN_MOST_MS = 100 };
 
 /* Waits before the next look. *PAUSE_MS begins with ASK_AGAIN_MS. */
 static inline void patience_pause(unsigned *pause_ms)
