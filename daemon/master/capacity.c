@@ -6,6 +6,7 @@
 #include "daemon/config/check.h"
 #include "daemon/worker/context.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -122,23 +123,6 @@ static int check_descriptors(const struct config *config, uint32_t count, uint32
     return -1;
 }
 
-static int check_tables(const struct segment *segment, uint32_t count, uint32_t threads, char *why,
-                        size_t size)
-{
-    uint32_t workers_max = segment_count(segment, SEGMENT_WORKERS);
-    uint32_t threads_max = segment_threads_per_worker(segment);
-
-    if (count > workers_max) {
-        snprintf(why, size, "%u workers exceed workers.max_processes = %u", count, workers_max);
-        return -1;
-    }
-    if (threads > threads_max) {
-        snprintf(why, size, "%u threads exceed workers.max_threads = %u", threads, threads_max);
-        return -1;
-    }
-    return 0;
-}
-
 static bool is_active(const struct segment *segment, uint32_t slot)
 {
     uint32_t state = atomic_load(&segment_worker_slot(segment, slot)->state);
@@ -176,8 +160,9 @@ static int reserve_memory(struct segment *segment, uint32_t count, uint32_t thre
 int capacity_prepare(struct server *server, uint32_t count, uint32_t threads, char *why,
                      size_t size)
 {
-    if (check_tables(&server->segment, count, threads, why, size) != 0 ||
-        check_descriptors(server->config, count, threads, why, size) != 0 ||
+    assert(count <= segment_count(&server->segment, SEGMENT_WORKERS) &&
+           threads <= segment_threads_per_worker(&server->segment));
+    if (check_descriptors(server->config, count, threads, why, size) != 0 ||
         reserve_memory(&server->segment, count, threads, why, size) != 0)
         return -1;
     if (server->config->workers_dispatch == DISPATCH_KERNEL &&

@@ -13,9 +13,9 @@ struct rlimit;
 void capacity_raise_descriptors(void);
 
 /*
- * Checks that COUNT workers with THREADS threads each fit the tables, the limit of descriptors and
- * /dev/shm; reserves the memory and opens the listen sockets they need. Returns 0, or -1 with WHY
- * and no change in force (reserved memory stays reserved).
+ * Checks that COUNT workers with THREADS threads each, for which the segment has slots, fit the limit of
+ * descriptors and /dev/shm; reserves the memory and opens the listen sockets they need. Returns 0, or -1
+ * with WHY and no change in force (reserved memory stays reserved).
  */
 int capacity_prepare(struct server *server, uint32_t count, uint32_t threads, char *why,
                      size_t size);
