@@ -187,6 +187,35 @@ static void unknown_level_is_an_error_for_syslog(void **state)
     close(receiver);
 }
 
+/* Takes over FD. */
+static void expect_kind(int fd, bool regular, bool pipe, bool socket)
+{
+    struct log_sink sink = log_sink_make("-", fd, "test");
+
+    assert_int_equal(sink.regular, regular);
+    assert_int_equal(sink.pipe, pipe);
+    assert_int_equal(sink.socket, socket);
+    log_sink_close(&sink);
+}
+
+static void descriptors_of_all_kinds_are_told_apart(void **state)
+{
+    char path[128];
+    int ends[2];
+
+    (void)state;
+    snprintf(path, sizeof(path), "%s/file", directory);
+    expect_kind(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600), true, false, false);
+    unlink(path);
+    expect_kind(open("/dev/null", O_WRONLY | O_CLOEXEC), false, false, false);
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    expect_kind(ends[0], false, true, false);
+    expect_kind(ends[1], false, true, false);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    expect_kind(ends[0], false, false, true);
+    expect_kind(ends[1], false, false, true);
+}
+
 static void off_discards_all_lines(void **state)
 {
     struct log_sink sink = log_sink_make("off", -1, "test");
@@ -205,6 +234,7 @@ int main(void)
         cmocka_unit_test(full_pipe_takes_no_line_and_does_not_block),
         cmocka_unit_test(full_socket_takes_no_line_and_does_not_block),
         cmocka_unit_test(unknown_level_is_an_error_for_syslog),
+        cmocka_unit_test(descriptors_of_all_kinds_are_told_apart),
         cmocka_unit_test(off_discards_all_lines),
     };
 
