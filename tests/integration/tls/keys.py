@@ -307,6 +307,15 @@ def threads_and_workers_that_are_added_get_links(bench):
 
 
 @test
+def threads_that_replace_ended_ones_get_their_links(bench):
+    """The master has sent these links before."""
+    with bench.start(workers__processes="1", workers__threads="4") as server:
+        server.control("threads", "1")
+        server.control("threads", "4")
+        handshakes(server, 16)
+
+
+@test
 def reload_switches_the_keys_process(bench):
     with bench.start(tls__keys_process="off") as server:
         for setting in ("on", "off", "on"):
