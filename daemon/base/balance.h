@@ -39,7 +39,7 @@ enum {
 
 /* The load of an owner. */
 struct balance_load {
-    uint32_t active, open; /* connections, including those on their way to it */
+    uint32_t active, open; /* connections; open ones include new ones on their way to it */
     uint32_t busy;         /* CPU time since the last call, in thousandths of a core per thread */
 };
 

@@ -11,7 +11,7 @@
 #include <time.h>
 
 enum {
-    GIVE_LATE_MS = 1000, /* a worker that takes longer to give is left out */
+    LATE_MS = 1000,      /* a worker that takes longer to give, or to take over, is left out */
     OPEN_MAX = 10000000, /* more connections are not believed */
 };
 
@@ -20,6 +20,8 @@ struct share {
     uint64_t cpu_ns; /* CPU time used, as of the last look */
     struct balance_credit credit;
     uint64_t giving_ns; /* when it was ordered to give; 0: it has given */
+    uint64_t taking_ns; /* when the last connection that was moved to it came from its giver */
+    uint64_t taking;    /* connections passed to it since it started, up to that one */
     uint32_t
         due[WORKERS_MAX]; /* connections that it still has to return, by the slot of the taker */
 };
@@ -40,9 +42,23 @@ struct rebalance {
 
 /* Orders */
 
-static bool is_giving(const struct share *share, uint64_t now_ns)
+/* Some that were moved to it are still on their way, by what it says. A channel keeps their order. */
+static bool is_taking(const struct rebalance *rebalance, uint32_t slot)
 {
-    return share->giving_ns != 0 && now_ns < share->giving_ns + GIVE_LATE_MS * NS_PER_MS;
+    const struct worker_process *worker = &rebalance->workers->worker[slot];
+    uint64_t in_transit = worker_process_in_transit(worker, &rebalance->server->segment);
+
+    return in_transit > 0 && worker->dispatched - in_transit < rebalance->share[slot].taking;
+}
+
+/* Its connections are still being moved; a late one is not waited for. */
+static bool is_moving(const struct rebalance *rebalance, uint32_t slot, uint64_t now_ns)
+{
+    const struct share *share = &rebalance->share[slot];
+    uint64_t late_ns = LATE_MS * NS_PER_MS;
+
+    return (share->giving_ns != 0 && now_ns < share->giving_ns + late_ns) ||
+           (is_taking(rebalance, slot) && now_ns < share->taking_ns + late_ns);
 }
 
 /* Sends what a worker has to give to all others. */
@@ -64,6 +80,8 @@ struct worker_process *rebalance_returned(struct rebalance *rebalance,
         if (due[i] > 0) {
             due[i]--;
             rebalance->moved++;
+            rebalance->share[i].taking = rebalance->workers->worker[i].dispatched + 1;
+            rebalance->share[i].taking_ns = clock_monotonic_ns();
             return &rebalance->workers->worker[i];
         }
     return NULL;
@@ -93,11 +111,11 @@ static uint64_t cpu_ns_of(const struct worker_process *worker)
     return (uint64_t)used.tv_sec * NS_PER_S + (uint64_t)used.tv_nsec;
 }
 
-/* As published by its threads. A connection on its way was active, or a client has just opened it. */
+/* As published by its threads. */
 static uint64_t active_of(const struct segment *segment, const struct worker_process *worker)
 {
     uint32_t first = worker->slot * segment_threads_per_worker(segment);
-    uint64_t active = worker_process_in_transit(worker, segment);
+    uint64_t active = 0;
 
     for (uint32_t i = first; i < first + worker->threads_actual; i++)
         active += metric_get(segment_thread(segment, i)->metrics, METRIC_connections_active);
@@ -109,7 +127,7 @@ static uint32_t at_most(uint64_t value, uint64_t most)
     return (uint32_t)(value < most ? value : most);
 }
 
-/* The workers to balance: current ones that serve and have obeyed the last order. */
+/* The workers to balance: current ones that serve, and whose connections have been moved as ordered. */
 static uint32_t list_workers(const struct rebalance *rebalance, struct worker_process **list)
 {
     const struct workers *workers = rebalance->workers;
@@ -117,7 +135,8 @@ static uint32_t list_workers(const struct rebalance *rebalance, struct worker_pr
 
     for (uint32_t i = 0; i < workers->count; i++)
         if (worker_is_current(workers, &workers->worker[i]) &&
-            workers->worker[i].state == WORKER_SERVING && rebalance->share[i].giving_ns == 0)
+            workers->worker[i].state == WORKER_SERVING && rebalance->share[i].giving_ns == 0 &&
+            !is_taking(rebalance, i))
             list[count++] = &workers->worker[i];
     return count;
 }
@@ -196,10 +215,10 @@ static void look(struct rebalance *rebalance, uint64_t now_ns)
         log_added(rebalance, count, now_ns);
 }
 
-static bool some_are_giving(const struct rebalance *rebalance, uint64_t now_ns)
+static bool some_are_moving(const struct rebalance *rebalance, uint64_t now_ns)
 {
     for (uint32_t i = 0; i < rebalance->workers->count; i++)
-        if (is_giving(&rebalance->share[i], now_ns))
+        if (is_moving(rebalance, i, now_ns))
             return true;
     return false;
 }
@@ -229,7 +248,7 @@ static void on_look(evutil_socket_t fd, short what, void *argument)
     bool moving = rebalance_is_moving(rebalance);
 
     (void)fd, (void)what;
-    if (is_on(rebalance) && !some_are_giving(rebalance, now_ns))
+    if (is_on(rebalance) && !some_are_moving(rebalance, now_ns))
         look(rebalance, now_ns);
     schedule(rebalance, balance_interval_ms(&rebalance->balance));
     if (moving && !rebalance_is_moving(rebalance))
