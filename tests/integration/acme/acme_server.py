@@ -9,6 +9,7 @@ from authority import Authority
 from harness import open_files, run, until
 
 NAME = "www.test-site.org"
+UNUSED_PORT = 1
 
 
 class Bench:
@@ -23,10 +24,10 @@ class Bench:
         self.servers = 0
         self.state_dirs = 0
 
-    def start(self, authority, names=(NAME,), under=(), **settings):
+    def start(self, authority, names=(NAME,), under=(), http_port=None, tls_port=None, **settings):
         """
-        A server that obtains certificates for NAMES. Its ports become those where the authority checks names. It has one worker,
-        because each one costs CPU time, except in the tests of what clients get.
+        A server that obtains certificates for NAMES. The authority checks names at its ports, or at HTTP_PORT and TLS_PORT. It has
+        one worker, because each one costs CPU time, except in the tests of what clients get.
         """
         self.state_dirs += 1
         keys = {"acme.enabled": "on", "acme.agree_to_terms": "yes", "acme.directory": f"{authority.base}/directory",
@@ -34,7 +35,7 @@ class Bench:
                 "acme.state_dir": self.directory / f"state{self.state_dirs}", "workers.processes": 1}
         authority.http_port = None  # not that of a former server
         server = Server(self, keys, settings, under)
-        authority.tls_port, authority.http_port = server.port, server.plain_port
+        authority.tls_port, authority.http_port = tls_port or server.port, http_port or server.plain_port
         return server
 
     def own_certificate(self):

@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 
-from acme_server import NAME
+from acme_server import NAME, UNUSED_PORT
 from authority import Problem
 from harness import expect, expect_in, run, test, until
 
@@ -112,8 +112,7 @@ def retry_after_is_respected(bench):
 @test
 def rejected_authorization_is_explained(bench):
     authority = bench.authority()
-    with bench.start(authority) as server:
-        authority.http_port = 1  # nobody listens there
+    with bench.start(authority, http_port=UNUSED_PORT) as server:
         server.await_event("the authorization is invalid: cannot connect")
         authority.http_port = server.plain_port
         server.await_certificate()

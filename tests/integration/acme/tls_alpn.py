@@ -4,9 +4,9 @@ import signal
 import ssl
 import threading
 
-from acme_server import NAME
+from acme_server import NAME, UNUSED_PORT
 from authority import connect_for_validation, fault_of_certificate
-from harness import PATIENCE_S, Exchange, expect, expect_in, free_port, has_ended, run, test, until
+from harness import PATIENCE_S, Exchange, expect, expect_in, has_ended, run, test, until
 
 VERSIONS = (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)
 REJECTED = "alert no application protocol"
@@ -136,10 +136,8 @@ def without_a_challenge_validation_is_rejected(bench):
 @test
 def failed_check_is_followed_by_another_attempt(bench):
     authority = bench.authority()
-    authority.faults.append(lambda path: setattr(authority, "tls_port", free_port()) if len(authority.checked) < 1 else None)
-    with bench.start(authority, acme__challenge="tls-alpn-01", workers__processes="2") as server:
+    with bench.start(authority, tls_port=UNUSED_PORT, acme__challenge="tls-alpn-01", workers__processes="2") as server:
         server.await_event("the authorization is invalid: cannot connect")
-        authority.faults.clear()
         authority.tls_port = server.port
         server.await_certificate()
         expect(set(authority.checked), {"tls-alpn-01"}, "challenges")
@@ -148,8 +146,7 @@ def failed_check_is_followed_by_another_attempt(bench):
 @test
 def auto_tries_the_other_challenge_after_a_failure(bench):
     authority = bench.authority()
-    authority.faults.append(lambda _: setattr(authority, "http_port", free_port()))
-    with bench.start(authority, acme__challenge="auto", workers__processes="2") as server:
+    with bench.start(authority, http_port=UNUSED_PORT, acme__challenge="auto", workers__processes="2") as server:
         server.await_certificate()
         expect(authority.checked, ["http-01", "tls-alpn-01"], "challenges")
 
