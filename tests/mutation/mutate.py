@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
 """Breaks the daemon in small ways, one at a time, and reports which of them the tests do not notice.
 
-    mutate.py [--count 60] [--seed S] [--jobs 16]
+    mutate.py [--count 60] [--seed S] [--first 1] [--jobs 16]
 
 A mutant is one changed line of daemon/ or common/: an inverted condition, a changed comparison, an off-by-one, a
 removed statement, an inverted result. The directory is chosen first, so that each has the same number of mutants.
 Mutants that do not compile, or whose object file is the same, do not count. The test of the module runs first, then
 the integration tests of its directory (RELATED), then all others; each stage builds only what its tests need. The
 first failure ends the run, if the test fails again. The tree is build/mutation/tree, a copy of the sources of the
-last commit, in which all tests must pass. Exit status 0, 1 (a mutant survived) or 2 (usage error).
+last commit, in which all tests must pass. --seed S --first N continues a run with the same seed that was ended before
+mutant N. Exit status 0, 1 (a mutant survived) or 2 (usage error).
 """
 
 import argparse
 import collections
+import contextlib
 import glob
 import hashlib
 import json
@@ -220,16 +222,13 @@ def noticed_by(mutant, jobs):
     return None
 
 
-def try_mutant(mutant, object_file, jobs):
-    """Returns None if it does not count, else (noticed, by what)."""
+@contextlib.contextmanager
+def mutated(mutant, object_file):
+    """Yields True if the mutant counts: it compiles, and changes the object file."""
     before = code(f"{BUILD}/{object_file}")
     write_line(mutant, mutant.after)
     try:
-        if run("cmake", "--build", BUILD, "--target", object_file).returncode != 0 or \
-                code(f"{BUILD}/{object_file}") == before:
-            return None
-        name = noticed_by(mutant, jobs)
-        return name is not None, name
+        yield run("cmake", "--build", BUILD, "--target", object_file).returncode == 0 and code(f"{BUILD}/{object_file}") != before
     finally:
         write_line(mutant, mutant.before)
         run("cmake", "--build", BUILD, "--target", object_file)
@@ -251,6 +250,7 @@ def main():
     parser = argparse.ArgumentParser(description="Breaks the daemon in small ways; reports what no test notices.")
     parser.add_argument("--count", type=int, default=60, help="number of mutants (default 60)")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 31), help="default random")
+    parser.add_argument("--first", type=int, default=1, metavar="N", help="only from the N-th mutant on (default 1)")
     parser.add_argument("--jobs", type=int, default=16, help="tests at a time (default 16)")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, end)
@@ -261,17 +261,18 @@ def main():
     files = objects()
     mutants = {path: found for path in sorted(files) if path.startswith(("daemon/", "common/"))
                if (found := mutants_of_file(path))}
-    survivors, tried = [], 0
-    while tried < options.count and mutants:
+    survivors, number, tried = [], 0, 0
+    while number < options.count and mutants:
         mutant = choose(mutants, numbers)
-        result = try_mutant(mutant, files[mutant.path], options.jobs)
-        if result is None:
-            continue
+        with mutated(mutant, files[mutant.path]) as counts:
+            number += counts
+            if not counts or number < options.first:
+                continue
+            name = noticed_by(mutant, options.jobs)
         tried += 1
-        noticed, name = result
         where = f"{mutant.path}:{mutant.number + 1}: {mutant.what}: {mutant.before.strip()}  ->  {mutant.after.strip()}"
-        say(f"{tried}/{options.count} {'noticed by ' + name if noticed else 'SURVIVED'}: {where}")
-        if not noticed:
+        say(f"{number}/{options.count} {'noticed by ' + name if name else 'SURVIVED'}: {where}")
+        if not name:
             survivors.append(where)
     say(f"{tried - len(survivors)} of {tried} mutants noticed ({100 * (tried - len(survivors)) / max(tried, 1):.0f} %)")
     for where in survivors:
