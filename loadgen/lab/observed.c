@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { LEAST_STEP_MS = 100, GRACE_MS = 10000 };
+enum { LEAST_STEP_MS = 100 };
 
 double observed_choose_rate(struct lab *lab, struct private_server *server)
 {
@@ -97,7 +97,6 @@ static void begin_plan(struct observed *observed, struct point *point)
     plan->rate = observed->rate;
     plan->duration_ms = observed->duration_ms;
     plan->warmup_ms = 0;
-    plan->grace_ms = GRACE_MS; /* late responses are not errors */
 }
 
 static void keep(struct observed *observed, const struct result *result)
