@@ -40,9 +40,9 @@ static uint64_t state_of(const struct file *directory, int64_t wall_s)
 /* Up to and including the last slash. */
 static struct span directory_of(struct span file)
 {
-    while (file.length > 0 && file.start[file.length - 1] != '/')
-        file.length--;
-    return file;
+    const char *slash = memrchr(file.start, '/', file.length);
+
+    return (struct span){file.start, (size_t)(slash + 1 - file.start)};
 }
 
 static void find_directory(struct directory_check *check, const struct files_root *root,

@@ -133,6 +133,7 @@ def status_json_is_that_of_wsctl(bench):
                          and before["metrics"]["wakeups"] == after["metrics"]["wakeups"])
         for member in members:
             expect(got[member], before[member], member)
+        expect(server.read("/status.json")[-2:], "}\n", "end of the text")
 
 
 @test

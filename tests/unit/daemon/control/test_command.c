@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include <event2/event.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,6 +115,32 @@ static void endless_line_is_too_long_without_newline(void **state)
     evbuffer_free(buffer);
 }
 
+static bool memory_fails;
+
+static void *allocate(size_t size)
+{
+    return memory_fails ? NULL : malloc(size);
+}
+
+/* It stays in the buffer. */
+static void line_without_memory_is_no_incomplete_one(void **state)
+{
+    static const char *const lines[] = {"\n", "\r\n", "ping\n"};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(lines); i++) {
+        struct evbuffer *buffer = buffer_with(lines[i], strlen(lines[i]));
+        char *line;
+
+        memory_fails = true;
+        assert_int_equal(command_line_read(buffer, &line), COMMAND_LINE_NO_MEMORY);
+        memory_fails = false;
+        assert_null(line);
+        assert_int_equal(evbuffer_get_length(buffer), strlen(lines[i]));
+        evbuffer_free(buffer);
+    }
+}
+
 static void words_are_split_at_spaces_and_tabs(void **state)
 {
     static const struct {
@@ -148,8 +176,10 @@ int main(void)
         cmocka_unit_test(errors_may_contain_any_bytes),
         cmocka_unit_test(line_length_limit_is_exact),
         cmocka_unit_test(endless_line_is_too_long_without_newline),
+        cmocka_unit_test(line_without_memory_is_no_incomplete_one),
         cmocka_unit_test(words_are_split_at_spaces_and_tabs),
     };
 
+    event_set_mem_functions(allocate, realloc, free);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
