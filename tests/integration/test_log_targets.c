@@ -150,6 +150,7 @@ static void start_fails_if_log_target_is_unreachable(void **state)
     free(printed);
 }
 
+/* Each once, in the order of their times. */
 static void events_go_to_configured_error_log(void **state)
 {
     struct server *server = *state;
@@ -158,9 +159,19 @@ static void events_go_to_configured_error_log(void **state)
 
     receiver_open(&receiver, server);
     snprintf(error, sizeof(error), "log.error=journald:@%s", receiver.path);
-    server_start(server, error, "workers.processes=1", NULL);
-    server_do(server, "threads 3");
-    expect_line(&receiver, "PRIORITY=");
+    server_start(server, error, "workers.processes=1", "workers.threads=1", NULL);
+    expect_line(&receiver, "worker slot 0 serves with 1 thread");
+    for (int threads = 1; threads < 4; threads++) {
+        char words[64];
+
+        server_do(server, "threads %d", threads + 1);
+        snprintf(words, sizeof(words), "in each worker changed from %d to %d", threads,
+                 threads + 1);
+        expect_line(&receiver, words);
+        snprintf(words, sizeof(words), "slot 0: serving threads changed from %d to %d", threads,
+                 threads + 1);
+        expect_line(&receiver, words);
+    }
     server_stop(server);
     receiver_close(&receiver);
 }
