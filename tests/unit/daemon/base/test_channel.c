@@ -318,6 +318,33 @@ static void messages_before_close_are_delivered(void **state)
     close_ends(&ends);
 }
 
+static void close_there(void *owner)
+{
+    struct ends *ends = owner;
+
+    ends->closed++;
+    channel_close(ends->there);
+    ends->there = NULL;
+}
+
+/* AddressSanitizer sees if the channel is used afterwards. */
+static void owner_may_close_a_closed_channel(void **state)
+{
+    struct ends ends = {.base = event_base_new(), .raw = -1};
+    const struct channel_owner owner = {
+        .message = on_message, .closed = close_there, .fault = on_fault, .owner = &ends};
+    int fds[2];
+
+    (void)state;
+    assert_int_equal(channel_pair(fds), 0);
+    ends.there = channel_open(ends.base, fds[1], ROUTE_DISPATCH, &owner);
+    assert_non_null(ends.there);
+    close(fds[0]);
+    event_base_loop(ends.base, EVLOOP_ONCE);
+    assert_int_equal(ends.closed, 1);
+    close_ends(&ends);
+}
+
 /* An end that can no longer send is not heard of otherwise: it is still open. */
 static void failed_send_ends_both_ends(void **state)
 {
@@ -584,6 +611,7 @@ int main(void)
         cmocka_unit_test(paused_reading_resumes),
         cmocka_unit_test(lack_of_memory_for_events_only_delays),
         cmocka_unit_test(messages_before_close_are_delivered),
+        cmocka_unit_test(owner_may_close_a_closed_channel),
         cmocka_unit_test(failed_send_ends_both_ends),
         cmocka_unit_test(closed_channel_closes_given_descriptors),
         cmocka_unit_test(unsent_messages_survive_the_other_end),
