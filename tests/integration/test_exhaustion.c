@@ -94,6 +94,17 @@ static void connections_wait_for_descriptors_without_spinning(void **state)
     server_stop(server);
 }
 
+static void get_page(const struct server *server, struct http_client *client)
+{
+    struct http_response response;
+
+    http_open(client, server_port(server));
+    http_send(client, "GET /page.html HTTP/1.1\r\nHost: h\r\n\r\n");
+    http_receive(client, HTTP_WITH_BODY, &response);
+    assert_int_equal(response.status, 200);
+    http_response_free(&response);
+}
+
 /* Idle connections of one thread hold the descriptors that the other one needs, too. */
 static void idle_connections_are_closed_when_descriptors_run_out(void **state)
 {
@@ -106,19 +117,52 @@ static void idle_connections_are_closed_when_descriptors_run_out(void **state)
                  "workers.processes=1", "workers.threads=2", NULL);
     server_attach(server, &reader);
     leave_descriptors(server, DESCRIPTORS_LEFT);
-    for (int i = 0; i < CLIENTS; i++) {
-        struct http_response response;
-
-        http_open(&client[i], server_port(server));
-        http_send(&client[i], "GET /page.html HTTP/1.1\r\nHost: h\r\n\r\n");
-        http_receive(&client[i], HTTP_WITH_BODY, &response);
-        assert_int_equal(response.status, 200);
-        http_response_free(&response);
-    }
+    for (int i = 0; i < CLIENTS; i++)
+        get_page(server, &client[i]);
     assert_true(server_metric(server, "connections_shed_descriptors") >=
                 CLIENTS - DESCRIPTORS_LEFT);
     assert_int_equal(server_count_events(&reader, "out of descriptors"), 1);
     for (int i = 0; i < CLIENTS; i++)
+        http_close(&client[i]);
+    segment_detach(&reader);
+    server_stop(server);
+}
+
+static uint64_t open_in(const struct segment_reader *reader, uint32_t thread)
+{
+    return segment_reader_metric(reader, segment_thread(&reader->map, thread)->metrics,
+                                 METRIC_connections_open);
+}
+
+/* All descriptors belong to idle connections of one thread when the other one needs one. */
+static void idle_connections_of_another_thread_are_closed(void **state)
+{
+    struct server *server = *state;
+    struct http_client client[CLIENTS];
+    struct segment_reader reader;
+    int opened = 0;
+
+    server_put_text(server, "/page.html", "a page");
+    server_start(server, geteuid() == 0 ? "server.user=root" : "server.jail=on",
+                 "workers.processes=1", "workers.threads=2", "workers.balance_connections=off",
+                 NULL);
+    server_attach(server, &reader);
+    leave_descriptors(server, DESCRIPTORS_LEFT);
+    while (opened < DESCRIPTORS_LEFT) {
+        get_page(server, &client[opened]);
+        if (open_in(&reader, 1) == 0) {
+            opened++;
+        } else {
+            http_close(&client[opened]);
+            WAIT_UNTIL(open_in(&reader, 1) == 0);
+        }
+    }
+    while (open_in(&reader, 1) == 0) { /* the kernel chooses the thread */
+        assert_true(opened < CLIENTS);
+        get_page(server, &client[opened++]);
+    }
+    assert_true(server_metric(server, "connections_shed_descriptors") > 0);
+    for (int i = 0; i < opened; i++)
         http_close(&client[i]);
     segment_detach(&reader);
     server_stop(server);
@@ -407,6 +451,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(connections_wait_for_descriptors_without_spinning),
         TEST(idle_connections_are_closed_when_descriptors_run_out),
+        TEST(idle_connections_of_another_thread_are_closed),
         TEST(connections_wait_for_descriptors_of_a_worker),
 #ifndef TEST_SANITIZER
         TEST(random_allocation_failures_kill_no_process),
