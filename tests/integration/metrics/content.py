@@ -97,6 +97,9 @@ def histograms_are_cumulative_and_count_all_requests(bench):
             for bound, value in buckets:
                 if bound >= longest * 65 / 64:
                     expect(value, buckets[-1][1], f"count below {bound}, of at most {longest}")
+        for pairs in zip(*series.values()):
+            if pairs[0][0] < longest:
+                expect(sum(value for _, value in pairs) < status["metrics"]["requests"], True, f"count below {pairs[0][0]} lacks the longest")
 
 
 @test
