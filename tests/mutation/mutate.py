@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Breaks the daemon in small ways, one at a time, and reports which of them the tests do not notice.
 
-    mutate.py [--count 60] [--seed S] [--first 1] [--jobs 16]
+    mutate.py [--count 60] [--seed S] [--first 1] [--jobs 32]
 
 A mutant is one changed line of daemon/ or common/: an inverted condition, a changed comparison, an off-by-one, a
 removed statement, an inverted result. The directory is chosen first, so that each has the same number of mutants.
@@ -25,6 +25,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 
 TREE, BUILD = "build/mutation/tree", "build/mutation/build"
 SECONDS_FOR_A_TEST, SECONDS_FOR_A_UNIT_TEST = 120, 30
@@ -79,6 +80,27 @@ def run(*command):
             os.killpg(process.pid, signal.SIGTERM)
             raise
     return subprocess.CompletedProcess(command, process.returncode, output)
+
+
+def processes_of_build():
+    """Those whose program is in the build directory."""
+    below = os.path.abspath(BUILD) + "/"
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            if os.readlink(f"/proc/{pid}/exe").startswith(below):
+                yield int(pid)
+
+
+def end_servers():
+    """Ends the servers of tests that ctest has killed, and removes their segments."""
+    for pid in list(processes_of_build()):
+        with contextlib.suppress(OSError):
+            with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as file:
+                segments = set(re.findall(r"/dev/shm/webserverd\.[\w.-]+", file.read()))
+            os.kill(pid, signal.SIGKILL)
+            for segment in segments:
+                with contextlib.suppress(FileNotFoundError):
+                    os.remove(segment)
 
 
 def end(signal_number, _frame):
@@ -179,6 +201,7 @@ def programs_of(selection):
 def ctest(jobs, *selection):
     """Returns the names of the failed tests."""
     done = run("ctest", "--test-dir", BUILD, f"-j{jobs}", "--stop-on-failure", *selection)
+    end_servers()
     return re.findall(r"\d+ - (\S+) \((?!Skipped|Not Run)", done.stdout)
 
 
@@ -246,14 +269,8 @@ def choose(mutants, numbers):
     return mutant
 
 
-def main():
-    parser = argparse.ArgumentParser(description="Breaks the daemon in small ways; reports what no test notices.")
-    parser.add_argument("--count", type=int, default=60, help="number of mutants (default 60)")
-    parser.add_argument("--seed", type=int, default=random.randrange(1 << 31), help="default random")
-    parser.add_argument("--first", type=int, default=1, metavar="N", help="only from the N-th mutant on (default 1)")
-    parser.add_argument("--jobs", type=int, default=16, help="tests at a time (default 16)")
-    options = parser.parse_args()
-    signal.signal(signal.SIGTERM, end)
+def try_mutants(options):
+    """Returns the number of those that were tried, and a list of those that no test notices."""
     numbers = random.Random(options.seed)
     say(f"seed {options.seed}")
     prepare()
@@ -274,6 +291,24 @@ def main():
         say(f"{number}/{options.count} {'noticed by ' + name if name else 'SURVIVED'}: {where}")
         if not name:
             survivors.append(where)
+    return tried, survivors
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Breaks the daemon in small ways; reports what no test notices.")
+    parser.add_argument("--count", type=int, default=60, help="number of mutants (default 60)")
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 31), help="default random")
+    parser.add_argument("--first", type=int, default=1, metavar="N", help="only from the N-th mutant on (default 1)")
+    parser.add_argument("--jobs", type=int, default=32, help="tests at a time (default 32)")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, end)
+    with tempfile.TemporaryDirectory(prefix="webserverd-mutation-", ignore_cleanup_errors=True) as directory:
+        os.chmod(directory, 0o755)  # the workers run as another user
+        os.environ["TMPDIR"] = directory
+        try:
+            tried, survivors = try_mutants(options)
+        finally:
+            end_servers()
     say(f"{tried - len(survivors)} of {tried} mutants noticed ({100 * (tried - len(survivors)) / max(tried, 1):.0f} %)")
     for where in survivors:
         say("SURVIVED: " + where)
