@@ -2,6 +2,7 @@
  * Exhaustion of descriptors and memory: clients wait or get an error, no process crashes or spins,
  * and service resumes when resources return.
  */
+#include "descriptors.h"
 #include "failing_places.h"
 #include "http_client.h"
 #include "patience.h"
@@ -28,19 +29,6 @@ enum { DESCRIPTORS_LEFT = 8, CLIENTS = 24 };
 
 /* Descriptors */
 
-static int open_descriptors(pid_t pid)
-{
-    char command[64], text[16];
-    FILE *listing;
-
-    snprintf(command, sizeof(command), "ls /proc/%d/fd | wc -l", pid);
-    listing = popen(command, "r");
-    assert_non_null(listing);
-    assert_non_null(fgets(text, sizeof(text), listing));
-    pclose(listing);
-    return atoi(text);
-}
-
 static pid_t one_worker(const struct server *server)
 {
     pid_t pid = 0;
@@ -49,16 +37,13 @@ static pid_t one_worker(const struct server *server)
     return pid;
 }
 
-/* Also waits until no descriptor of the first request is open. */
 static void leave_descriptors(const struct server *server, int left)
 {
     pid_t worker = one_worker(server);
-    int idle = open_descriptors(worker);
-    rlim_t most = (rlim_t)idle + (rlim_t)left;
-    const struct rlimit limit = {most, most};
+    struct rlimit limit;
 
-    http_expect(server_port(server), "/page.html", 200);
-    WAIT_UNTIL(open_descriptors(worker) == idle);
+    descriptors_settle(server, "/page.html", &worker, 1);
+    limit.rlim_cur = limit.rlim_max = descriptors_open(worker) + (rlim_t)left;
     assert_int_equal(prlimit(worker, RLIMIT_NOFILE, &limit, NULL), 0);
 }
 

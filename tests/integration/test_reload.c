@@ -2,6 +2,7 @@
  * A new configuration for a running server, by command or SIGHUP, valid or not. Clients must not
  * notice.
  */
+#include "descriptors.h"
 #include "http_client.h"
 #include "load.h"
 #include "log_check.h"
@@ -17,7 +18,6 @@
 #include <cmocka.h>
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
@@ -405,21 +405,6 @@ static void old_workers_serve_if_new_ones_fail(void **state)
 
 /* --- Repeated reloads --- */
 
-static uint64_t open_descriptors(pid_t pid)
-{
-    char path[64];
-    uint64_t count = 0;
-    DIR *folder;
-
-    snprintf(path, sizeof(path), "/proc/%d/fd", pid);
-    folder = opendir(path);
-    assert_non_null(folder);
-    while (readdir(folder) != NULL)
-        count++;
-    closedir(folder);
-    return count;
-}
-
 #ifndef TEST_SANITIZER
 static uint64_t private_kib(pid_t pid)
 {
@@ -440,7 +425,7 @@ static uint64_t private_kib(pid_t pid)
 static void reload_often(struct server *server, unsigned times, const char *dispatch)
 {
     struct load *load;
-    uint64_t descriptors = 0;
+    rlim_t descriptors = 0;
 #ifndef TEST_SANITIZER
     uint64_t memory = 0;
 #endif
@@ -457,14 +442,14 @@ static void reload_often(struct server *server, unsigned times, const char *disp
         server_do(server, "reload");
         if (i + 1 != times / 4)
             continue;
-        descriptors = open_descriptors(server_pid(server));
+        descriptors = descriptors_open(server_pid(server));
 #ifndef TEST_SANITIZER
         memory = private_kib(server_pid(server));
 #endif
     }
     end_load(load);
     server_do(server, "threads 2");
-    WAIT_UNTIL(open_descriptors(server_pid(server)) <= descriptors + 2);
+    WAIT_UNTIL(descriptors_open(server_pid(server)) <= descriptors + 2);
 #ifndef TEST_SANITIZER
     assert_true(private_kib(server_pid(server)) <= memory + 512);
 #endif

@@ -4,6 +4,7 @@
  * shortage is logged once when it begins and once when it is over, no connection is reset, and
  * afterwards everything is as before.
  */
+#include "descriptors.h"
 #include "failing_places.h"
 #include "http_client.h"
 #include "patience.h"
@@ -96,19 +97,6 @@ static void expect_one_episode_each(const struct segment_reader *segment, const 
 
 /* Descriptors */
 
-static rlim_t open_descriptors(pid_t pid)
-{
-    char command[64], text[16];
-    FILE *listing;
-
-    snprintf(command, sizeof(command), "ls /proc/%d/fd | wc -l", pid);
-    listing = popen(command, "r");
-    assert_non_null(listing);
-    assert_non_null(fgets(text, sizeof(text), listing));
-    pclose(listing);
-    return (rlim_t)atoi(text);
-}
-
 static void open_and_ask(const struct server *server, struct http_client *client, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -124,18 +112,11 @@ static void close_all(struct http_client *client, int count)
         http_close(&client[i]);
 }
 
-/* Waits until no descriptor of the first request is open. */
 static void limit_descriptors(const struct server *server, const pid_t *worker)
 {
-    rlim_t idle[WORKERS];
-
+    descriptors_settle(server, "/page.html", worker, WORKERS);
     for (int i = 0; i < WORKERS; i++)
-        idle[i] = open_descriptors(worker[i]);
-    http_expect(server_port(server), "/page.html", 200);
-    for (int i = 0; i < WORKERS; i++) {
-        WAIT_UNTIL(open_descriptors(worker[i]) == idle[i]);
-        limit(worker[i], RLIMIT_NOFILE, idle[i] + DESCRIPTORS_LEFT);
-    }
+        limit(worker[i], RLIMIT_NOFILE, descriptors_open(worker[i]) + DESCRIPTORS_LEFT);
 }
 
 static void server_works_with_few_descriptors_and_with_more_again(void **state)

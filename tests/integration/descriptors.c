@@ -1,0 +1,91 @@
+#include "descriptors.h"
+
+#include "http_client.h"
+#include "patience.h"
+#include "scratch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Counts those whose file is in DIRECTORY; "": all. */
+static rlim_t count_below(pid_t pid, const char *directory)
+{
+    char path[64], target[SCRATCH_PATH_MAX];
+    rlim_t count = 0;
+    struct dirent *entry;
+    DIR *list;
+
+    snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+    list = opendir(path);
+    assert_non_null(list);
+    while ((entry = readdir(list)) != NULL) {
+        ssize_t length = readlinkat(dirfd(list), entry->d_name, target, sizeof(target) - 1);
+
+        target[length > 0 ? length : 0] = '\0';
+        if (length > 0 && strncmp(target, directory, strlen(directory)) == 0)
+            count++;
+    }
+    closedir(list);
+    return count;
+}
+
+rlim_t descriptors_open(pid_t pid)
+{
+    return count_below(pid, "");
+}
+
+static bool all_threads_have_answered(const struct segment_reader *reader)
+{
+    const struct segment *segment = &reader->map;
+
+    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++)
+        if (segment_thread_reserved(segment, i) &&
+            atomic_load(&segment_thread_slot(segment, i)->worker) != SEGMENT_NO_WORKER &&
+            segment_reader_metric(reader, segment_thread(segment, i)->metrics, METRIC_requests) ==
+                0)
+            return false;
+    return true;
+}
+
+static void request(const struct server *server, struct http_client *client, const char *target)
+{
+    struct http_response response;
+    char text[128];
+
+    snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: h\r\n\r\n", target);
+    http_open(client, server_port(server));
+    http_send(client, text);
+    http_receive(client, HTTP_WITH_BODY, &response);
+    assert_int_equal(response.status, 200);
+    http_response_free(&response);
+}
+
+void descriptors_settle(const struct server *server, const char *target, const pid_t *pids,
+                        size_t count)
+{
+    enum { MOST = 100, ROOT = 1 /* always open */ };
+    struct http_client client[MOST];
+    struct segment_reader reader;
+    char site[SCRATCH_PATH_MAX];
+    int opened = 0;
+
+    server_attach(server, &reader);
+    while (!all_threads_have_answered(&reader)) { /* the kernel or the master chooses the thread */
+        assert_true(opened < MOST);
+        request(server, &client[opened++], target);
+    }
+    segment_detach(&reader);
+    while (opened > 0)
+        http_close(&client[--opened]);
+    server_expect_metric(server, "connections_open", 0);
+    snprintf(site, sizeof(site), "%.240s/www", server_directory(server));
+    for (size_t i = 0; i < count; i++)
+        WAIT_UNTIL(count_below(pids[i], site) == ROOT);
+}
