@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -202,7 +203,7 @@ static int try(const struct server *server, const char *request)
 
     http_open(&client, server_port(server));
     http_send(&client, request);
-    length = recv(client.fd, response, sizeof(response) - 1, 0);
+    length = TEMP_FAILURE_RETRY(recv(client.fd, response, sizeof(response) - 1, 0));
     response[length > 0 ? length : 0] = '\0';
     sscanf(response, "HTTP/1.1 %d", &status);
     http_close(&client);
