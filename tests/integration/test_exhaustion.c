@@ -120,6 +120,18 @@ static uint64_t open_in(const struct segment_reader *reader, uint32_t thread)
                                  METRIC_connections_open);
 }
 
+/* Opens a connection, and closes it unless thread 0 has taken it. */
+static bool is_taken_by_first(const struct server *server, const struct segment_reader *reader,
+                              struct http_client *client)
+{
+    get_page(server, client);
+    if (open_in(reader, 1) == 0)
+        return true;
+    http_close(client);
+    WAIT_UNTIL(open_in(reader, 1) == 0);
+    return false;
+}
+
 /* All descriptors belong to idle connections of one thread when the other one needs one. */
 static void idle_connections_of_another_thread_are_closed(void **state)
 {
@@ -134,15 +146,8 @@ static void idle_connections_of_another_thread_are_closed(void **state)
                  NULL);
     server_attach(server, &reader);
     leave_descriptors(server, DESCRIPTORS_LEFT);
-    while (opened < DESCRIPTORS_LEFT) {
-        get_page(server, &client[opened]);
-        if (open_in(&reader, 1) == 0) {
-            opened++;
-        } else {
-            http_close(&client[opened]);
-            WAIT_UNTIL(open_in(&reader, 1) == 0);
-        }
-    }
+    while (opened < DESCRIPTORS_LEFT)
+        opened += is_taken_by_first(server, &reader, &client[opened]) ? 1 : 0;
     while (open_in(&reader, 1) == 0) { /* the kernel chooses the thread */
         assert_true(opened < CLIENTS);
         get_page(server, &client[opened++]);
