@@ -1,0 +1,242 @@
+/* The responses of the metrics address, from a segment of this process. */
+#include "daemon/metrics/answer.h"
+
+#include "common/clock.h"
+#include "common/macros.h"
+#include "common/segment_writer.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { WORKERS = 2, WHY_BYTES = 256, REQUEST_BYTES = ANSWER_REQUEST_MAX + 64 };
+
+static struct segment segment;
+static struct answer_setup setup;
+
+static int make_segment(void **state)
+{
+    char name[INSTANCE_NAME_MAX + 1], why[WHY_BYTES];
+    const struct segment_plan plan = {.name = name,
+                                      .socket_path = "/run/test.sock",
+                                      .listening = "127.0.0.1:8080",
+                                      .max_workers = WORKERS,
+                                      .max_threads = WORKERS,
+                                      .cache_entries = 1,
+                                      .ring_bytes = 4096};
+
+    (void)state;
+    snprintf(name, sizeof(name), "test-answer-%d", (int)getpid());
+    setup = (struct answer_setup){.segment = &segment, .hosts = "one.example two.example"};
+    return segment_create(&segment, &plan, why, sizeof(why));
+}
+
+static int remove_segment(void **state)
+{
+    (void)state;
+    segment_destroy(&segment);
+    return 0;
+}
+
+/* The response to REQUEST, which the caller frees. */
+static char *response_to(const char *request, enum answer_kind expected)
+{
+    char *response = NULL;
+    size_t length = 0;
+
+    assert_int_equal(answer_request(&setup, request, strlen(request), &response, &length),
+                     expected);
+    assert_int_equal(strlen(response), length);
+    return response;
+}
+
+static const char *body_of(const char *response)
+{
+    const char *end = strstr(response, "\r\n\r\n");
+
+    assert_non_null(end);
+    return end + 4;
+}
+
+static void expect_field(const char *response, const char *field)
+{
+    const char *found = strstr(response, field);
+
+    if (found == NULL || found > body_of(response))
+        fail_msg("'%s' is not in: %s", field, response);
+}
+
+static void expect_status(const char *response, int status)
+{
+    char line[32];
+
+    snprintf(line, sizeof(line), "HTTP/1.1 %d ", status);
+    if (strncmp(response, line, strlen(line)) != 0)
+        fail_msg("not status %d: %s", status, response);
+}
+
+/* REQUEST gets STATUS and BODY, whose length is in the head. */
+static void expect(const char *request, int status, const char *body)
+{
+    char *response = response_to(request, ANSWER_WHOLE), field[64];
+
+    expect_status(response, status);
+    assert_string_equal(body_of(response), body);
+    snprintf(field, sizeof(field), "\r\nContent-Length: %zu\r\n", strlen(body));
+    expect_field(response, field);
+    expect_field(response, "\r\nConnection: close\r\n");
+    free(response);
+}
+
+static void expect_get(const char *target, int status, const char *body)
+{
+    char request[128];
+
+    snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", target);
+    expect(request, status, body);
+}
+
+static void health_is_the_heartbeat_of_the_master(void **state)
+{
+    _Atomic uint64_t *beat = &segment_master(&segment)->heartbeat_ns;
+
+    (void)state;
+    atomic_store(beat, clock_monotonic_ns());
+    expect_get("/healthz", 200, "ok\n");
+    atomic_store(beat, clock_monotonic_ns() + 3600 * NS_PER_S); /* after the clock was read */
+    expect_get("/healthz", 200, "ok\n");
+    atomic_store(beat, clock_monotonic_ns() - 11 * NS_PER_S);
+    expect_get("/healthz", 503, "the master has no heartbeat\n");
+}
+
+static void make_worker(uint32_t slot, enum worker_state state)
+{
+    struct segment_worker_slot *worker = segment_worker_slot(&segment, slot);
+
+    assert_int_equal(segment_reserve_worker(&segment, slot), 0);
+    atomic_store(&worker->state, state);
+}
+
+static void readiness_needs_one_worker_and_no_stop(void **state)
+{
+    (void)state;
+    expect_get("/readyz", 503, "no worker serves\n");
+    make_worker(1, WORKER_STARTING);
+    expect_get("/readyz", 503, "no worker serves\n");
+    make_worker(1, WORKER_SERVING);
+    expect_get("/readyz", 200, "ok\n");
+    atomic_store(&segment_master(&segment)->stopping, 1);
+    expect_get("/readyz", 503, "the server is stopping\n");
+}
+
+static void query_does_not_belong_to_the_path(void **state)
+{
+    (void)state;
+    expect_get("/readyz?verbose", 503, "no worker serves\n");
+    expect_get("/ready", 404, "404 Not Found\n");
+    expect_get("/readyz/", 404, "404 Not Found\n");
+}
+
+static void only_get_and_head_are_methods(void **state)
+{
+    char *response;
+
+    (void)state;
+    response = response_to("HEAD /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n", ANSWER_WHOLE);
+    expect_status(response, 503);
+    expect_field(response, "\r\nContent-Length: 17\r\n");
+    assert_string_equal(body_of(response), "");
+    free(response);
+    response = response_to("DELETE /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n", ANSWER_WHOLE);
+    expect_status(response, 405);
+    expect_field(response, "\r\nAllow: GET, HEAD\r\n");
+    free(response);
+}
+
+/* A name that an attacker can make resolve to this address is refused. */
+static void host_is_an_address_or_a_name_of_the_server(void **state)
+{
+    static const struct {
+        const char *host;
+        int status;
+    } cases[] = {
+        {"localhost", 503},     {"LOCALHOST:80", 503},   {"127.0.0.1", 503},
+        {"127.0.0.1:9", 503},   {"[::1]", 503},          {"[::1]:9", 503},
+        {"one.example", 503},   {"TWO.example:80", 503}, {"evil.example", 421},
+        {"one.example.x", 421}, {"e.example", 421},      {"127.0.0.1.evil.example", 421},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        char request[128], *response;
+
+        snprintf(request, sizeof(request), "GET /readyz HTTP/1.1\r\nHost: %s\r\n\r\n",
+                 cases[i].host);
+        response = response_to(request, ANSWER_WHOLE);
+        expect_status(response, cases[i].status);
+        free(response);
+    }
+    expect("GET /readyz HTTP/1.0\r\n\r\n", 503, "no worker serves\n");
+}
+
+static void stream_has_no_length_and_begins_with_an_event(void **state)
+{
+    static const char get[] = "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    char *response;
+
+    (void)state;
+    response = response_to(get, ANSWER_STREAM);
+    expect_status(response, 200);
+    expect_field(response, "\r\nContent-Type: text/event-stream\r\n");
+    assert_null(strstr(response, "Content-Length"));
+    assert_non_null(strstr(body_of(response), "data: {"));
+    free(response);
+    response = response_to("HEAD /events HTTP/1.1\r\nHost: localhost\r\n\r\n", ANSWER_WHOLE);
+    assert_string_equal(body_of(response), "");
+    free(response);
+    setup.streams_full = true;
+    expect(get, 503, "503 Service Unavailable\n");
+    expect_get("/readyz", 503, "no worker serves\n");
+}
+
+static void incomplete_and_invalid_heads_are_told_apart(void **state)
+{
+    static char request[REQUEST_BYTES];
+    char *response = NULL;
+    size_t length;
+
+    (void)state;
+    assert_int_equal(answer_request(&setup, "GET / HT", 8, &response, &length), ANSWER_INCOMPLETE);
+    assert_null(response);
+    expect("GET / HTTP/1.1\r\n\r\n", 400, "400 Bad Request\n"); /* without Host */
+    length = (size_t)snprintf(request, sizeof(request), "GET / HTTP/1.1\r\nHost: localhost\r\nX: ");
+    memset(request + length, 'x', sizeof(request) - length - 1);
+    response = response_to(request, ANSWER_WHOLE);
+    expect_status(response, 431);
+    free(response);
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, make_segment, remove_segment)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(health_is_the_heartbeat_of_the_master),
+        TEST(readiness_needs_one_worker_and_no_stop),
+        TEST(query_does_not_belong_to_the_path),
+        TEST(only_get_and_head_are_methods),
+        TEST(host_is_an_address_or_a_name_of_the_server),
+        TEST(stream_has_no_length_and_begins_with_an_event),
+        TEST(incomplete_and_invalid_heads_are_told_apart),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
