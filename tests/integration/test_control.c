@@ -279,6 +279,8 @@ static void invalid_commands_get_an_error(void **state)
         {"config servr", "unknown section or key 'servr'"},
         {"config tls.certificat",
          "unknown section or key 'tls.certificat', did you mean 'tls.certificate'?"},
+        {"balance maybe", "invalid word 'maybe' (valid: on, off)"},
+        {"limit-client 10.0.0.1 off 5m", "'off' takes no time"},
         {"cache-policy fifo", "invalid cache policy 'fifo' (valid: sieve, lru)"},
         {"cache-size much", "'much' is not a size; examples: 4096"},
         {"cache-purge index.html", "invalid path 'index.html': it must begin with '/'"},
@@ -320,6 +322,18 @@ static void socket_is_owner_only_by_default(void **state)
         assert_int_equal(status.st_mode & 0777, cases[i].mode);
         server_stop(server);
     }
+}
+
+static void unknown_group_is_refused(void **state)
+{
+    const char *const options[] = {"control.group=no such group", NULL};
+    struct server *server = *state;
+    char *printed;
+
+    assert_int_equal(server_start_rejected(server, &printed, options), 1);
+    assert_non_null(strstr(printed, "control.group: unknown group 'no such group'"));
+    free(printed);
+    server_check_nothing_left(server);
 }
 
 static void replies_keep_the_order_of_lines(void **state)
@@ -690,6 +704,7 @@ int main(void)
         TEST(invalid_commands_get_an_error),
         TEST(stop_stops_the_server),
         TEST(socket_is_owner_only_by_default),
+        TEST(unknown_group_is_refused),
         TEST(replies_keep_the_order_of_lines),
         TEST(split_line_is_one_line),
         TEST(long_line_gets_error_and_close),
