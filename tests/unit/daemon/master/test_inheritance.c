@@ -49,10 +49,12 @@ static void successor_reads_what_was_exported(void **state)
         {.fd = listening_socket(), .shared = true, .activated = true, .text = ""},
         {.fd = listening_socket(), .proxy = true, .text = "127.0.0.1:81"},
         {.fd = listening_socket(), .proxy = true, .tls = true, .text = "[::1]:82"},
+        {.fd = listening_socket(), .metrics = true, .text = "127.0.0.1:9180"},
     };
     struct inheritance inheritance, legacy;
     int link[2], lock = open("/dev/null", O_RDWR | O_CLOEXEC);
     int tickets = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int limits = open("/dev/null", O_RDWR | O_CLOEXEC);
     char why[128];
 
     (void)state;
@@ -60,12 +62,14 @@ static void successor_reads_what_was_exported(void **state)
     legacy = (struct inheritance){.link = link[1],
                                   .lock_fd = lock,
                                   .tickets = tickets,
+                                  .limits = limits,
                                   .socket = sockets,
                                   .count = ARRAY_LENGTH(sockets)};
     assert_int_equal(inheritance_export(&legacy), 0);
     assert_true(is_inheritable(link[1]));
     assert_true(is_inheritable(lock));
     assert_true(is_inheritable(tickets));
+    assert_true(is_inheritable(limits));
     assert_true(inheritance_is_upgrade());
     assert_int_equal(inheritance_read(&inheritance, why, sizeof(why)), 0);
     assert_false(inheritance_is_upgrade());
@@ -75,6 +79,8 @@ static void successor_reads_what_was_exported(void **state)
     assert_false(is_inheritable(lock));
     assert_int_equal(inheritance.tickets, tickets);
     assert_false(is_inheritable(tickets));
+    assert_int_equal(inheritance.limits, limits);
+    assert_false(is_inheritable(limits));
     assert_int_equal(inheritance.count, ARRAY_LENGTH(sockets));
     for (size_t i = 0; i < ARRAY_LENGTH(sockets); i++) {
         assert_int_equal(inheritance.socket[i].fd, sockets[i].fd);
@@ -82,6 +88,7 @@ static void successor_reads_what_was_exported(void **state)
         assert_int_equal(inheritance.socket[i].activated, sockets[i].activated);
         assert_int_equal(inheritance.socket[i].tls, sockets[i].tls);
         assert_int_equal(inheritance.socket[i].proxy, sockets[i].proxy);
+        assert_int_equal(inheritance.socket[i].metrics, sockets[i].metrics);
         assert_string_equal(inheritance.socket[i].text, sockets[i].text);
         assert_false(is_inheritable(sockets[i].fd));
     }
