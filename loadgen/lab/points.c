@@ -26,7 +26,7 @@
  */
 enum { WARM_PART = 5, WARM_MOST_MS = 500, WARM_CONNECTIONS_A_MS = 10, OPENING_TRIALS = 2 };
 
-/* On a busy machine responses are late; these are not errors. */
+/* Late responses, on a busy machine, are not errors. */
 enum { GRACE_MS = 10000 };
 
 struct point *points_create(struct lab *lab, size_t count)

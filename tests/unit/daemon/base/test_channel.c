@@ -327,7 +327,7 @@ static void close_there(void *owner)
     ends->there = NULL;
 }
 
-/* AddressSanitizer sees if the channel is used afterwards. */
+/* AddressSanitizer reports a use of the channel afterwards. */
 static void owner_may_close_a_closed_channel(void **state)
 {
     struct ends ends = {.base = event_base_new(), .raw = -1};

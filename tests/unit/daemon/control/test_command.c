@@ -122,8 +122,7 @@ static void *allocate(size_t size)
     return memory_fails ? NULL : malloc(size);
 }
 
-/* It stays in the buffer. */
-static void line_without_memory_is_no_incomplete_one(void **state)
+static void line_stays_in_the_buffer_without_memory(void **state)
 {
     static const char *const lines[] = {"\n", "\r\n", "ping\n"};
 
@@ -176,7 +175,7 @@ int main(void)
         cmocka_unit_test(errors_may_contain_any_bytes),
         cmocka_unit_test(line_length_limit_is_exact),
         cmocka_unit_test(endless_line_is_too_long_without_newline),
-        cmocka_unit_test(line_without_memory_is_no_incomplete_one),
+        cmocka_unit_test(line_stays_in_the_buffer_without_memory),
         cmocka_unit_test(words_are_split_at_spaces_and_tabs),
     };
 

@@ -36,7 +36,7 @@ static int remove_file(void **state)
     return 0;
 }
 
-/* The text ends in a NUL, also after the last byte that fits. AddressSanitizer sees if it does not. */
+/* AddressSanitizer reports a buffer without room for the NUL. */
 static void largest_file_is_read_whole(void **state)
 {
     char why[256], *text;
