@@ -54,19 +54,6 @@ static bool all_threads_have_answered(const struct segment_reader *reader)
     return true;
 }
 
-static void request(const struct server *server, struct http_client *client, const char *target)
-{
-    struct http_response response;
-    char text[128];
-
-    snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: h\r\n\r\n", target);
-    http_open(client, server_port(server));
-    http_send(client, text);
-    http_receive(client, HTTP_WITH_BODY, &response);
-    assert_int_equal(response.status, 200);
-    http_response_free(&response);
-}
-
 void descriptors_settle(const struct server *server, const char *target, const pid_t *pids,
                         size_t count)
 {
@@ -79,7 +66,7 @@ void descriptors_settle(const struct server *server, const char *target, const p
     server_attach(server, &reader);
     while (!all_threads_have_answered(&reader)) { /* the kernel or the master chooses the thread */
         assert_true(opened < MOST);
-        request(server, &client[opened++], target);
+        http_open_and_get(&client[opened++], server_port(server), target);
     }
     segment_detach(&reader);
     while (opened > 0)

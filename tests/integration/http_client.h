@@ -52,6 +52,9 @@ void http_expect_closed(struct http_client *client);
 /* Waits for a close or reset. Bytes received before it are in client->bytes. */
 void http_read_to_end(struct http_client *client);
 
+/* Opens a connection and gets TARGET, with status 200. The connection stays open. */
+void http_open_and_get(struct http_client *client, uint16_t port, const char *target);
+
 /* Sends one request on a new connection and closes it after the response. */
 void http_request(uint16_t port, const char *request, struct http_response *response);
 

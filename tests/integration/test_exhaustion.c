@@ -80,17 +80,6 @@ static void connections_wait_for_descriptors_without_spinning(void **state)
     server_stop(server);
 }
 
-static void get_page(const struct server *server, struct http_client *client)
-{
-    struct http_response response;
-
-    http_open(client, server_port(server));
-    http_send(client, "GET /page.html HTTP/1.1\r\nHost: h\r\n\r\n");
-    http_receive(client, HTTP_WITH_BODY, &response);
-    assert_int_equal(response.status, 200);
-    http_response_free(&response);
-}
-
 /* Idle connections of one thread hold the descriptors that the other one needs, too. */
 static void idle_connections_are_closed_when_descriptors_run_out(void **state)
 {
@@ -104,7 +93,7 @@ static void idle_connections_are_closed_when_descriptors_run_out(void **state)
     server_attach(server, &reader);
     leave_descriptors(server, DESCRIPTORS_LEFT);
     for (int i = 0; i < CLIENTS; i++)
-        get_page(server, &client[i]);
+        http_open_and_get(&client[i], server_port(server), "/page.html");
     assert_true(server_metric(server, "connections_shed_descriptors") >=
                 CLIENTS - DESCRIPTORS_LEFT);
     assert_int_equal(server_count_events(&reader, "out of descriptors"), 1);
@@ -124,7 +113,7 @@ static uint64_t open_in(const struct segment_reader *reader, uint32_t thread)
 static bool is_taken_by_first(const struct server *server, const struct segment_reader *reader,
                               struct http_client *client)
 {
-    get_page(server, client);
+    http_open_and_get(client, server_port(server), "/page.html");
     if (open_in(reader, 1) == 0)
         return true;
     http_close(client);
@@ -150,7 +139,7 @@ static void idle_connections_of_another_thread_are_closed(void **state)
         opened += is_taken_by_first(server, &reader, &client[opened]) ? 1 : 0;
     while (open_in(&reader, 1) == 0) { /* the kernel chooses the thread */
         assert_true(opened < CLIENTS);
-        get_page(server, &client[opened++]);
+        http_open_and_get(&client[opened++], server_port(server), "/page.html");
     }
     assert_true(server_metric(server, "connections_shed_descriptors") > 0);
     for (int i = 0; i < opened; i++)
