@@ -1,15 +1,13 @@
 #include "common/event_merge.h"
 
 #include "common/macros.h"
-#include "common/segment_writer.h"
+#include "tests/unit/own_segment.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 
 #include <cmocka.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { WORKERS = 2 };
 
@@ -19,18 +17,8 @@ static struct event_record event;
 
 static int set_up(void **state)
 {
-    char name[48], why[256];
-    const struct segment_plan plan = {.name = name,
-                                      .socket_path = "",
-                                      .listening = "",
-                                      .max_workers = WORKERS,
-                                      .max_threads = 1,
-                                      .cache_entries = 1,
-                                      .ring_bytes = 4096};
-
     (void)state;
-    snprintf(name, sizeof(name), "test-merge-%d", (int)getpid());
-    if (segment_create(&segment, &plan, why, sizeof(why)) != 0 ||
+    if (own_segment_create(&segment, (struct segment_plan){.max_workers = WORKERS}) != 0 ||
         segment_reserve_worker(&segment, 0) != 0)
         return -1;
     merge = event_merge_new(segment_event_rings(&segment));

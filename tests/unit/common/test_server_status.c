@@ -2,7 +2,7 @@
 #include "common/server_status.h"
 
 #include "common/clock.h"
-#include "common/segment_writer.h"
+#include "tests/unit/own_segment.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,27 +11,14 @@
 
 #include <cmocka.h>
 
-#include <stdio.h>
-#include <unistd.h>
-
-enum { WHY_BYTES = 256, RATE = 300 };
+enum { RATE = 300 };
 
 static struct segment segment;
 
 static int make_segment(void **state)
 {
-    char name[INSTANCE_NAME_MAX + 1], why[WHY_BYTES];
-    struct segment_plan plan = {.name = name,
-                                .socket_path = "/run/test.sock",
-                                .listening = "127.0.0.1:8080",
-                                .max_workers = 1,
-                                .max_threads = 1,
-                                .cache_entries = 1,
-                                .ring_bytes = 4096};
-
     (void)state;
-    snprintf(name, sizeof(name), "test-status-%d", (int)getpid());
-    return segment_create(&segment, &plan, why, sizeof(why));
+    return own_segment_create(&segment, (struct segment_plan){.max_workers = 1});
 }
 
 static int remove_segment(void **state)
@@ -72,7 +59,7 @@ static void rate_is_that_between_the_last_two_samples(void **state)
     expect_rate(json_integer(RATE));
 }
 
-/* The master stores 0 before it writes a sample, which has values of two samples then. */
+/* The master sets the number of a sample to 0 before it changes the values. */
 static void rate_is_null_while_a_sample_is_written(void **state)
 {
     (void)state;

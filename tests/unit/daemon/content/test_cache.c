@@ -1,14 +1,13 @@
 #include "common/clock.h"
 #include "common/macros.h"
-#include "common/segment_writer.h"
 #include "daemon/content/cache.h"
 #include "daemon/content/thread_cache.h"
+#include "tests/unit/own_segment.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -77,18 +76,13 @@ static uint64_t metric_of(const struct fixture *fixture, enum metric metric)
 
 static void open_fixture(struct fixture *fixture, uint64_t bytes, const struct cache_policy *policy)
 {
-    char name[64], why[256];
-    const struct segment_plan plan = {.name = name,
-                                      .socket_path = "",
-                                      .listening = "",
-                                      .max_workers = 1,
-                                      .max_threads = THREADS,
-                                      .cache_entries = cache_slots(ENTRIES),
-                                      .ring_bytes = 64 * KIB};
     const struct cache_limits limits = {bytes, DESCRIPTORS};
 
-    snprintf(name, sizeof(name), "test-cache-%d", getpid());
-    assert_int_equal(segment_create(&fixture->segment, &plan, why, sizeof(why)), 0);
+    assert_int_equal(own_segment_create(&fixture->segment,
+                                        (struct segment_plan){.max_threads = THREADS,
+                                                              .cache_entries = cache_slots(ENTRIES),
+                                                              .ring_bytes = 64 * KIB}),
+                     0);
     assert_int_equal(segment_reserve_worker(&fixture->segment, WORKER), 0);
     for (uint32_t i = 0; i < THREADS; i++)
         assert_int_equal(segment_reserve_thread(&fixture->segment, i), 0);

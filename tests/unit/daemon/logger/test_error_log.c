@@ -1,9 +1,9 @@
-/* The error log: which events it writes, of a segment of this process. */
+/* The error log: which events of a segment it writes. */
 #include "daemon/logger/error_log.h"
 
 #include "common/clock.h"
-#include "common/segment_writer.h"
 #include "daemon/base/events.h"
+#include "tests/unit/own_segment.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +20,6 @@
 #include <unistd.h>
 
 enum {
-    WHY_BYTES = 256,
     EVENTS = 1000,
     AT_A_TIME = 32, /* fit the ring */
     BURST = 256,    /* of a worker */
@@ -43,19 +42,10 @@ static const struct log_owner owner = {.lost = on_lost};
 
 static int set_up(void **state)
 {
-    char name[INSTANCE_NAME_MAX + 1], why[WHY_BYTES];
-    const struct segment_plan plan = {.name = name,
-                                      .socket_path = "/run/test.sock",
-                                      .listening = "127.0.0.1:8080",
-                                      .max_workers = 2,
-                                      .max_threads = 1,
-                                      .cache_entries = 1,
-                                      .ring_bytes = 4096};
     struct log_sink sink;
 
     (void)state;
-    snprintf(name, sizeof(name), "test-error-log-%d", (int)getpid());
-    if (segment_create(&segment, &plan, why, sizeof(why)) != 0 ||
+    if (own_segment_create(&segment, (struct segment_plan){.max_workers = 2}) != 0 ||
         segment_reserve(&segment, 0, 1) != 0 || segment_reserve(&segment, 1, 1) != 0)
         return -1;
     file = memfd_create("error log", MFD_CLOEXEC);
@@ -143,7 +133,7 @@ static void await_suppressed(uint32_t worker, uint64_t expected)
     }
 }
 
-static void master_may_log_as_much_as_it_wants(void **state)
+static void events_of_the_master_have_no_quota(void **state)
 {
     (void)state;
     flood(SEGMENT_RING_MASTER);
@@ -151,8 +141,8 @@ static void master_may_log_as_much_as_it_wants(void **state)
     assert_int_equal(count_lines("logs too fast"), 0);
 }
 
-/* The events beyond the quota are counted and reported. Another worker has a quota of its own. */
-static void worker_that_logs_too_fast_is_limited(void **state)
+/* The count is reported once. Another worker has a quota of its own. */
+static void events_of_a_worker_beyond_its_quota_are_counted(void **state)
 {
     uint64_t begun_ns = clock_monotonic_ns(), events, most;
 
@@ -177,8 +167,8 @@ static void worker_that_logs_too_fast_is_limited(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(master_may_log_as_much_as_it_wants),
-        TEST(worker_that_logs_too_fast_is_limited),
+        TEST(events_of_the_master_have_no_quota),
+        TEST(events_of_a_worker_beyond_its_quota_are_counted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,9 +7,9 @@
 #include <cmocka.h>
 
 #include "common/clock.h"
-#include "common/segment_writer.h"
 #include "daemon/base/memory_file.h"
 #include "daemon/master/address_limits.h"
+#include "tests/unit/own_segment.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,18 +21,8 @@ static struct segment segment;
 
 static int begin(void **state)
 {
-    char name[64], why[256];
-    struct segment_plan plan = {.name = name,
-                                .socket_path = "",
-                                .listening = "",
-                                .max_workers = 1,
-                                .max_threads = 1,
-                                .cache_entries = 1,
-                                .ring_bytes = 4096};
-
     (void)state;
-    snprintf(name, sizeof(name), "test-limits-%d", (int)getpid());
-    return segment_create(&segment, &plan, why, sizeof(why));
+    return own_segment_create(&segment, (struct segment_plan){.max_workers = 1});
 }
 
 static int end(void **state)

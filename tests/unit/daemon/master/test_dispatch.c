@@ -2,8 +2,8 @@
 #include "daemon/master/dispatch.h"
 
 #include "common/macros.h"
-#include "common/segment_writer.h"
 #include "daemon/config/load.h"
+#include "tests/unit/own_segment.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,6 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -73,18 +72,8 @@ static void open_pair(struct end *end, enum message_route to_worker, struct chan
 
 static void create_segment(void)
 {
-    char name[64], why[256];
-    const struct segment_plan plan = {.name = name,
-                                      .socket_path = "",
-                                      .listening = "",
-                                      .max_workers = WORKERS,
-                                      .max_threads = 1,
-                                      .cache_entries = 1,
-                                      .ring_bytes = 4096};
-
-    snprintf(name, sizeof(name), "test-dispatch-%d", (int)getpid());
-    if (segment_create(&server.segment, &plan, why, sizeof(why)) != 0)
-        fail_msg("%s", why);
+    assert_int_equal(
+        own_segment_create(&server.segment, (struct segment_plan){.max_workers = WORKERS}), 0);
 }
 
 static int set_up(void **state)

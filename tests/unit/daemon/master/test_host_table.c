@@ -13,12 +13,11 @@
 
 #include "common/host_totals.h"
 #include "common/macros.h"
-#include "common/segment_writer.h"
+#include "tests/unit/own_segment.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { NAMES_MAX = 8, ROOM = 5 };
 
@@ -31,20 +30,10 @@ struct names {
 
 static int set_up(void **state)
 {
-    char name[64], why[256];
-    const struct segment_plan plan = {.name = name,
-                                      .socket_path = "",
-                                      .listening = "",
-                                      .max_workers = 1,
-                                      .max_threads = 2,
-                                      .cache_entries = 1,
-                                      .max_hosts = ROOM,
-                                      .ring_bytes = 4096};
-
     (void)state;
-    snprintf(name, sizeof(name), "test-hosts-%d", (int)getpid());
     table = (struct host_table){.entry = NULL};
-    return segment_create(&segment, &plan, why, sizeof(why)) != 0 ||
+    return own_segment_create(&segment,
+                              (struct segment_plan){.max_threads = 2, .max_hosts = ROOM}) != 0 ||
            segment_reserve_thread(&segment, 0) != 0;
 }
 

@@ -3,7 +3,7 @@
 
 #include "common/clock.h"
 #include "common/macros.h"
-#include "common/segment_writer.h"
+#include "tests/unit/own_segment.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,28 +15,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { WORKERS = 2, WHY_BYTES = 256, REQUEST_BYTES = ANSWER_REQUEST_MAX + 64 };
+enum { WORKERS = 2, REQUEST_BYTES = ANSWER_REQUEST_MAX + 64 };
 
 static struct segment segment;
 static struct answer_setup setup;
 
 static int make_segment(void **state)
 {
-    char name[INSTANCE_NAME_MAX + 1], why[WHY_BYTES];
-    const struct segment_plan plan = {.name = name,
-                                      .socket_path = "/run/test.sock",
-                                      .listening = "127.0.0.1:8080",
-                                      .max_workers = WORKERS,
-                                      .max_threads = WORKERS,
-                                      .cache_entries = 1,
-                                      .ring_bytes = 4096};
-
     (void)state;
-    snprintf(name, sizeof(name), "test-answer-%d", (int)getpid());
     setup = (struct answer_setup){.segment = &segment, .hosts = "one.example two.example"};
-    return segment_create(&segment, &plan, why, sizeof(why));
+    return own_segment_create(
+        &segment, (struct segment_plan){.max_workers = WORKERS, .max_threads = WORKERS});
 }
 
 static int remove_segment(void **state)

@@ -7,11 +7,8 @@
 #include <cmocka.h>
 
 #include "common/macros.h"
-#include "common/segment_writer.h"
 #include "daemon/transaction/admission.h"
-
-#include <stdio.h>
-#include <unistd.h>
+#include "tests/unit/own_segment.h"
 
 enum { WORKERS = 3 };
 
@@ -19,21 +16,10 @@ static struct segment segment;
 
 static int set_up(void **state)
 {
-    char name[64], why[256];
-    const struct segment_plan plan = {.name = name,
-                                      .socket_path = "",
-                                      .listening = "",
-                                      .max_workers = WORKERS,
-                                      .max_threads = WORKERS,
-                                      .cache_entries = 1,
-                                      .ring_bytes = 4096};
-
     (void)state;
-    snprintf(name, sizeof(name), "test-admission-%d", (int)getpid());
-    if (segment_create(&segment, &plan, why, sizeof(why)) != 0) {
-        print_error("%s\n", why);
+    if (own_segment_create(
+            &segment, (struct segment_plan){.max_workers = WORKERS, .max_threads = WORKERS}) != 0)
         return -1;
-    }
     for (uint32_t i = 0; i < WORKERS; i++)
         assert_int_equal(segment_reserve_worker(&segment, i), 0);
     atomic_store(&segment_master(&segment)->workers_wanted, WORKERS);

@@ -8,15 +8,13 @@
 
 #include "common/client_address.h"
 #include "common/macros.h"
-#include "common/segment_writer.h"
 #include "daemon/master/capacity.h"
 #include "daemon/transaction/client_limit.h"
 #include "daemon/transaction/rate_limit.h"
+#include "tests/unit/own_segment.h"
 
 #include <pthread.h>
 #include <sched.h>
-#include <stdio.h>
-#include <unistd.h>
 
 enum { WORKERS = 3 };
 
@@ -25,21 +23,9 @@ static struct client_limit *limit[WORKERS];
 
 static int set_up(void **state)
 {
-    char name[64], why[256];
-    struct segment_plan plan = {.name = name,
-                                .socket_path = "",
-                                .listening = "",
-                                .max_workers = WORKERS + 1,
-                                .max_threads = 1,
-                                .cache_entries = 1,
-                                .ring_bytes = 4096};
-
     (void)state;
-    snprintf(name, sizeof(name), "test-client-limit-%d", (int)getpid());
-    if (segment_create(&segment, &plan, why, sizeof(why)) != 0) {
-        print_error("%s\n", why);
+    if (own_segment_create(&segment, (struct segment_plan){.max_workers = WORKERS + 1}) != 0)
         return -1;
-    }
     rate_limit_prepare(&segment);
     for (uint32_t i = 0; i < WORKERS; i++) {
         assert_int_equal(segment_reserve_worker(&segment, i), 0);

@@ -12,16 +12,14 @@
 #include "common/client_address.h"
 #include "common/clock.h"
 #include "common/macros.h"
-#include "common/segment_writer.h"
 #include "daemon/transaction/rate_limit.h"
+#include "tests/unit/own_segment.h"
 
 #include <arpa/inet.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define START (UINT64_C(1000) * NS_PER_S)
 
@@ -29,21 +27,9 @@ static struct segment segment;
 
 static int make_table(void **state)
 {
-    char name[64], why[256];
-    struct segment_plan plan = {.name = name,
-                                .socket_path = "",
-                                .listening = "",
-                                .max_workers = 1,
-                                .max_threads = 1,
-                                .cache_entries = 1,
-                                .ring_bytes = 4096};
-
     (void)state;
-    snprintf(name, sizeof(name), "test-rate-%d", (int)getpid());
-    if (segment_create(&segment, &plan, why, sizeof(why)) != 0) {
-        print_error("%s\n", why);
+    if (own_segment_create(&segment, (struct segment_plan){.max_workers = 1}) != 0)
         return -1;
-    }
     rate_limit_prepare(&segment);
     return 0;
 }

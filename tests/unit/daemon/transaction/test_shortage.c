@@ -7,12 +7,9 @@
 #include <cmocka.h>
 
 #include "common/clock.h"
-#include "common/segment_writer.h"
 #include "daemon/base/events.h"
 #include "daemon/transaction/shortage.h"
-
-#include <stdio.h>
-#include <unistd.h>
+#include "tests/unit/own_segment.h"
 
 enum { THREADS = 2, START_S = 1000 };
 
@@ -24,21 +21,9 @@ static uint64_t next_event;
 
 static int set_up(void **state)
 {
-    char name[64], why[256];
-    const struct segment_plan plan = {.name = name,
-                                      .socket_path = "",
-                                      .listening = "",
-                                      .max_workers = 1,
-                                      .max_threads = 1,
-                                      .cache_entries = 1,
-                                      .ring_bytes = 4096};
-
     (void)state;
-    snprintf(name, sizeof(name), "test-shortage-%d", (int)getpid());
-    if (segment_create(&segment, &plan, why, sizeof(why)) != 0) {
-        print_error("%s\n", why);
+    if (own_segment_create(&segment, (struct segment_plan){.max_workers = 1}) != 0)
         return -1;
-    }
     events_attach(&segment, SEGMENT_RING_MASTER);
     next_event = 0;
     for (int i = 0; i < THREADS; i++)
