@@ -3,8 +3,8 @@
 set(SANITIZER "" CACHE STRING "address, thread, fuzzer or empty")
 set_property(CACHE SANITIZER PROPERTY STRINGS "" address thread fuzzer)
 
-# -Og: without optimization, the tests take a seventh more CPU time.
-set(sanitizer_flags_address -fsanitize=address,undefined -fno-sanitize-recover=undefined -Og)
+# -O1: without optimization, the tests take a seventh more CPU time; with -O2, compiling takes a third more.
+set(sanitizer_flags_address -fsanitize=address,undefined -fno-sanitize-recover=undefined -O1)
 set(sanitizer_flags_thread -fsanitize=thread)
 set(sanitizer_flags_fuzzer -fsanitize=fuzzer-no-link,address,undefined
                            -fno-sanitize-recover=undefined)
