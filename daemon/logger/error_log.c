@@ -9,12 +9,17 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { WORKER_EVENTS_BURST = 256, WORKER_EVENTS_PER_S = 20 };
+enum {
+    WORKER_EVENTS_BURST = 256,
+    WORKER_EVENTS_PER_S = 20,
+    REPORT_INTERVAL_S = 1, /* between two reports about a worker; they do not count as its events */
+};
 
 /* Limits what a worker can write to the error log. */
 struct event_quota {
     uint64_t time_ns;    /* monotonic clock; see may_log() */
     uint64_t suppressed; /* events since the last report */
+    uint64_t report_ns;  /* monotonic clock; no report before */
 };
 
 struct error_log {
@@ -80,19 +85,24 @@ static bool may_log(struct event_quota *quota, uint64_t now_ns)
     return true;
 }
 
-/* Reports the events that were not logged, once events may be logged again. */
 static void report_suppressed(struct error_log *log, uint64_t now_ns)
 {
     for (uint32_t i = SEGMENT_RING_WORKERS; i < segment_event_rings(log->segment); i++) {
         struct event_quota *quota = &log->quota[i];
 
-        if (quota->suppressed == 0 || !may_log(quota, now_ns))
+        if (quota->suppressed == 0 || now_ns < quota->report_ns)
             continue;
         event_log(LEVEL_WARN, "worker slot %u logs too fast: %" PRIu64 " %s not logged",
                   i - SEGMENT_RING_WORKERS, quota->suppressed,
                   units_plural(quota->suppressed, "event was", "events were"));
         quota->suppressed = 0;
+        quota->report_ns = now_ns + REPORT_INTERVAL_S * NS_PER_S;
     }
+}
+
+void error_log_report_suppressed(struct error_log *log)
+{
+    report_suppressed(log, UINT64_MAX - REPORT_INTERVAL_S * NS_PER_S);
 }
 
 /* A worker cannot fill the disk with events: those beyond its quota are only counted. */

@@ -25,4 +25,7 @@ void error_log_use(struct error_log *log, const struct log_sink *sink);
  */
 bool error_log_drain(struct error_log *log);
 
+/* Logs now how many events of each worker were not logged. error_log_drain() does it once per second. */
+void error_log_report_suppressed(struct error_log *log);
+
 #endif

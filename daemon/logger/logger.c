@@ -187,6 +187,7 @@ static void report_lost(struct logger *logger)
                   units_plural(lost, "line of the access log is", "lines of the access log are"),
                   access_log_fault(logger->access));
     }
+    error_log_report_suppressed(logger->error);
     until_ns = clock_monotonic_ns() + ERROR_WAIT_MS * NS_PER_MS;
     while (!error_log_drain(logger->error) && clock_monotonic_ns() < until_ns)
         wait_for_work(logger, BUSY_MS);

@@ -24,6 +24,7 @@ enum {
     AT_A_TIME = 32, /* fit the ring */
     BURST = 256,    /* of a worker */
     PER_S = 20,     /* the same, afterwards */
+    FLOOD_S = 2,
     PATIENCE_MS = 60000,
     STEP_MS = 10,
 };
@@ -141,6 +142,33 @@ static void events_of_the_master_have_no_quota(void **state)
     assert_int_equal(count_lines("logs too fast"), 0);
 }
 
+/* A report per second leaves room for the events. */
+static void worker_that_logs_on_and_on_is_reported_once_per_second(void **state)
+{
+    uint64_t begun_ns = clock_monotonic_ns(), lasted_s = 0;
+
+    (void)state;
+    while (lasted_s < FLOOD_S) {
+        flood(SEGMENT_RING_WORKERS);
+        lasted_s = (clock_monotonic_ns() - begun_ns) / NS_PER_S;
+    }
+    assert_in_range(count_lines("logs too fast"), 1, lasted_s + 1);
+    assert_true(count_lines("flood ") > BURST + PER_S);
+}
+
+/* As at the end of the logger. */
+static void events_not_logged_are_reported_on_request(void **state)
+{
+    uint64_t events;
+
+    (void)state;
+    flood(SEGMENT_RING_WORKERS);
+    error_log_report_suppressed(error_log);
+    events = count_lines("flood ");
+    assert_true(error_log_drain(error_log));
+    assert_int_equal(count_suppressed(0), EVENTS - events);
+}
+
 /* The count is reported once. Another worker has a quota of its own. */
 static void events_of_a_worker_beyond_its_quota_are_counted(void **state)
 {
@@ -153,7 +181,8 @@ static void events_of_a_worker_beyond_its_quota_are_counted(void **state)
     assert_in_range(events, BURST, most);
     assert_int_equal(count_lines(" flood 0.\n"), 1);
     await_suppressed(0, EVENTS - events);
-    usleep(3 * 1000 * 1000 / PER_S); /* for three events, so also for another report */
+    usleep(2 * 1000 * 1000 / PER_S); /* for two events */
+    error_log_report_suppressed(error_log);
     append(SEGMENT_RING_WORKERS, "later", 0);
     assert_true(error_log_drain(error_log));
     assert_int_equal(count_lines("later "), 1);
@@ -168,6 +197,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(events_of_the_master_have_no_quota),
+        TEST(worker_that_logs_on_and_on_is_reported_once_per_second),
+        TEST(events_not_logged_are_reported_on_request),
         TEST(events_of_a_worker_beyond_its_quota_are_counted),
     };
 
