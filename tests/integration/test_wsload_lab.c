@@ -375,10 +375,11 @@ static size_t lines_of(const char *path)
 }
 
 /*
- * A program that starts webserverd and records each start in STARTS. Start NUMBER stops the lab
- * first, so that the test may end it at that moment.
+ * A program that starts webserverd and records each start in STARTS. Start NUMBER first runs HOLD,
+ * a shell command.
  */
-static void write_server(const struct place *place, const char *starts, int number)
+static void write_server(const struct place *place, const char *starts, int number,
+                         const char *hold)
 {
     char path[SCRATCH_PATH_MAX];
     FILE *file;
@@ -387,9 +388,9 @@ static void write_server(const struct place *place, const char *starts, int numb
     file = fopen(path, "w");
     assert_non_null(file);
     fprintf(file,
-            "#!/bin/sh\necho start >> %s\n[ $(wc -l < %s) -ne %d ] || kill -STOP $PPID\n"
+            "#!/bin/sh\necho start >> %s\n[ $(wc -l < %s) -ne %d ] || %s\n"
             "exec '%s' \"$@\"\n",
-            starts, starts, number, WEBSERVERD_BINARY);
+            starts, starts, number, hold, WEBSERVERD_BINARY);
     assert_int_equal(fclose(file), 0);
     assert_int_equal(chmod(path, 0755), 0);
     file = fopen(starts, "w");
@@ -427,7 +428,7 @@ static void stopped_lab_resumes(void **state)
         struct stat before, after;
         pid_t pid;
 
-        write_server(place, starts, 3);
+        write_server(place, starts, 3, "kill -STOP $PPID");
         pid = start(place, options);
         WAIT_UNTIL(lines_of(starts) == 3 && find_segment(place, segment, sizeof(segment)));
         check_ended_by(place, pid, signals[i], segment);
@@ -496,21 +497,21 @@ static void busy_machine_prevents_verdicts(void **state)
     enum { HOGS_MAX = 64, VERSION_AND_LEVELS = 1 + 3 };
     const struct place *place = *state;
     long hogs = 2 * sysconf(_SC_NPROCESSORS_ONLN);
-    char starts[SCRATCH_PATH_MAX], options[512], *page;
+    char starts[SCRATCH_PATH_MAX], go[SCRATCH_PATH_MAX], hold[512], options[512], *page;
     pid_t pids[HOGS_MAX], lab;
-    int status = 0;
 
     make_path(starts, place, "starts");
-    write_server(place, starts, VERSION_AND_LEVELS);
+    make_path(go, place, "go");
+    snprintf(hold, sizeof(hold), "until [ -e %s ]; do sleep 0.1; done", go);
+    write_server(place, starts, VERSION_AND_LEVELS, hold);
     snprintf(options, sizeof(options),
              "--server %.300s/server --quick --duration 10ms --rounds 3 logging", place->directory);
     lab = start(place, options);
-    WAIT_UNTIL(waitpid(lab, &status, WUNTRACED | WNOHANG) == lab);
-    assert_true(WIFSTOPPED(status));
+    WAIT_UNTIL(lines_of(starts) == VERSION_AND_LEVELS);
     hogs = hogs < HOGS_MAX ? hogs : HOGS_MAX;
     for (long i = 0; i < hogs; i++)
         pids[i] = start_hog();
-    kill(lab, SIGCONT);
+    scratch_write(go, "", 0);
     assert_int_equal(wait_for(lab), 0);
     assert_int_equal(lines_of(starts), VERSION_AND_LEVELS);
     for (long i = 0; i < hogs; i++) {
