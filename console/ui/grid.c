@@ -30,6 +30,7 @@ void grid_set_list(struct grid *grid, const struct list *list)
     grid->sorted_by = list->sorted_by;
     grid->selecting = false;
     grid->top = 0;
+    grid->shown = 0; /* its rows are unknown until the next update */
 }
 
 void grid_fill(const struct grid *grid, const struct scene *scene, size_t row, struct cell *cells)

@@ -497,6 +497,7 @@ static bool key(void *state, const struct scene *scene, enum action action)
     if (action != ACTION_MODE)
         return false;
     show_list(own, scene->grid, (enum top_list)((own->shown + 1) % TOP_LISTS));
+    grid_update(scene->grid, scene); /* the next key may arrive before the list is drawn */
     return true;
 }
 

@@ -303,6 +303,17 @@ static void filters_are_saved_by_name(void **state)
     unlink(file);
 }
 
+/* All of it arrives before the list of clients is drawn. */
+static void keys_act_on_the_next_list_at_once(void **state)
+{
+    (void)state;
+    stage_fixture();
+    stage_console(30, 100, NULL, NULL);
+    ASSERT_SHOWS("[1 overview]");
+    terminal_type(terminal, "6m\x1b[6~\r");
+    ASSERT_SHOWS("client=192.0.2.7");
+}
+
 /* Enter on a row shows its requests: rate, statuses, latency, the last ones. */
 static void row_shows_its_requests(void **state)
 {
@@ -1063,6 +1074,7 @@ int main(void)
         cmocka_unit_test_teardown(selected_row_shows_details_and_sets_filter, stage_teardown),
         cmocka_unit_test_teardown(filter_by_row_fits_other_views, stage_teardown),
         cmocka_unit_test_teardown(filters_are_saved_by_name, stage_teardown),
+        cmocka_unit_test_teardown(keys_act_on_the_next_list_at_once, stage_teardown),
         cmocka_unit_test_teardown(row_shows_its_requests, stage_teardown),
         cmocka_unit_test_teardown(unknown_filter_column_is_an_error, stage_teardown),
         cmocka_unit_test_teardown(keys_faster_than_frames_all_act, stage_teardown),
