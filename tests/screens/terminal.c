@@ -445,6 +445,8 @@ static bool wait_for(struct terminal *terminal, const char *text, bool wanted)
     } while (clock_monotonic_ns() < deadline_ns);
     if (is_so)
         return true;
+    if (has_ended(terminal))
+        fprintf(stderr, "the program has ended, wait status %x\n", (unsigned)terminal->status);
     fprintf(stderr, "%s '%s' in:\n%s", wanted ? "no" : "still", text, terminal_text(terminal));
     return false;
 }
