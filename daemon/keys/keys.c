@@ -193,6 +193,15 @@ static void add_client(struct keys *keys, const struct message_keys_client *mess
     LIST_INSERT_HEAD(&keys->clients, client, link);
 }
 
+static void free_client(struct client *client)
+{
+    LIST_REMOVE(client, link);
+    channel_close(client->channel);
+    client->set->clients--;
+    release_set(client->set);
+    free(client);
+}
+
 static void free_ended(struct keys *keys)
 {
     struct client *client = LIST_FIRST(&keys->clients), *next;
@@ -200,13 +209,8 @@ static void free_ended(struct keys *keys)
     keys->some_ended = false;
     for (; client != NULL; client = next) {
         next = LIST_NEXT(client, link);
-        if (!client->ended)
-            continue;
-        LIST_REMOVE(client, link);
-        channel_close(client->channel);
-        client->set->clients--;
-        release_set(client->set);
-        free(client);
+        if (client->ended)
+            free_client(client);
     }
 }
 
@@ -264,17 +268,31 @@ static int set_up(struct keys *keys, const struct keys_setup *setup)
     return keys->master != NULL ? 0 : -1;
 }
 
+static void tear_down(struct keys *keys)
+{
+    while (!LIST_EMPTY(&keys->clients))
+        free_client(LIST_FIRST(&keys->clients));
+    while (!LIST_EMPTY(&keys->sets))
+        release_set(LIST_FIRST(&keys->sets));
+    channel_close(keys->master);
+    if (keys->base != NULL)
+        event_base_free(keys->base);
+}
+
 int keys_run(const struct keys_setup *setup)
 {
     struct keys keys = {0};
+    int status = EXIT_FAILURE;
 
     events_set_role(ROLE_KEYS);
     events_attach(NULL, 0); /* it has no ring in the segment; the master reports its end */
     signals_ignore_in_child();
-    if (set_up(&keys, setup) != 0)
-        return EXIT_FAILURE;
-    while (!keys.orphaned && event_base_loop(keys.base, EVLOOP_ONCE) == 0)
-        if (keys.some_ended)
-            free_ended(&keys);
-    return keys.orphaned ? EXIT_SUCCESS : EXIT_FAILURE;
+    if (set_up(&keys, setup) == 0) {
+        while (!keys.orphaned && event_base_loop(keys.base, EVLOOP_ONCE) == 0)
+            if (keys.some_ended)
+                free_ended(&keys);
+        status = keys.orphaned ? EXIT_SUCCESS : EXIT_FAILURE;
+    }
+    tear_down(&keys);
+    return status;
 }
