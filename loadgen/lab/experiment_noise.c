@@ -160,6 +160,12 @@ static int keep(struct lab *lab, const struct observed *run, struct effects *eff
     return 0;
 }
 
+/* NAN: there was nothing to compare with, such as responses before the event. */
+static double ratio_of(double value, double base)
+{
+    return base > 0 ? value / base : NAN;
+}
+
 static struct interval interval_of(const struct effects *effects, enum effect of)
 {
     double values[ROUNDS_MOST];
@@ -175,7 +181,7 @@ static struct interval rate_kept(const struct effects *effects)
     double values[ROUNDS_MOST];
 
     for (uint32_t i = 0; i < effects->rounds; i++)
-        values[i] = 100 * effects->value[RATE_LOWEST][i] / effects->value[RATE_BEFORE][i];
+        values[i] = 100 * ratio_of(effects->value[RATE_LOWEST][i], effects->value[RATE_BEFORE][i]);
     return statistics_interval(values, effects->rounds);
 }
 
@@ -185,7 +191,7 @@ static struct interval p99_ratio(const struct effects *effects, const struct eff
     double values[ROUNDS_MOST];
 
     for (uint32_t i = 0; i < effects->rounds; i++)
-        values[i] = effects->value[P99_WORST][i] / quiet->value[P99_WORST][i];
+        values[i] = ratio_of(effects->value[P99_WORST][i], quiet->value[P99_WORST][i]);
     return statistics_interval(values, effects->rounds);
 }
 
@@ -327,7 +333,8 @@ static void explain(struct document *findings, const struct effects *all, size_t
                  "%s: the p99 of the worst 100 ms is %s, %s that without an event; "
                  "the rate drops to %s, without an event to %s; failed requests: %s.",
                  events[event].name, lab_between(p99, &worst, units_format_ns),
-                 lab_times(times, &ratio), lab_between(rate, &kept, format_percent),
+                 isnan(ratio.median) ? "an unknown multiple of" : lab_times(times, &ratio),
+                 lab_between(rate, &kept, format_percent),
                  lab_between(noise, &quiet, format_percent),
                  lab_between(failed, &errors, format_number));
 }

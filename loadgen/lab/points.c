@@ -257,7 +257,9 @@ static char *write_between(char *buffer, const struct interval *interval, lab_fo
     char median[UNITS_TEXT], low[UNITS_TEXT], high[UNITS_TEXT];
 
     format(median, sizeof(median), interval->median);
-    if (isnan(interval->low) || !(interval->high > interval->low))
+    if (isnan(interval->median))
+        snprintf(buffer, LAB_BETWEEN, "unknown");
+    else if (isnan(interval->low) || !(interval->high > interval->low))
         snprintf(buffer, LAB_BETWEEN, "%s", median);
     else
         snprintf(buffer, LAB_BETWEEN, "%s (%s to %s%s)", median,
@@ -308,7 +310,9 @@ static char *write_ratio(char *buffer, const struct interval *ratio, lab_format 
     char median[UNITS_TEXT], low[UNITS_TEXT], high[UNITS_TEXT];
 
     format(median, sizeof(median), ratio->median);
-    if (isnan(ratio->low) || isnan(ratio->high))
+    if (isnan(ratio->median))
+        snprintf(buffer, LAB_RATIO, "unknown");
+    else if (isnan(ratio->low) || isnan(ratio->high))
         snprintf(buffer, LAB_RATIO, "%s%s (too few rounds for a confidence interval)", median,
                  unit);
     else

@@ -137,7 +137,7 @@ char *point_between(char *buffer, const struct point *point, enum measure measur
 
 /*
  * The same of any INTERVAL; values below 0 are shown as 0. FORMAT is format_number() or like it. Without an interval, or
- * if it is a single value, only the median. lab_range() omits "with 95% confidence", for cells.
+ * if it is a single value, only the median; without that, "unknown". lab_range() omits "with 95% confidence", for cells.
  */
 typedef char *lab_format(char *buffer, size_t size, double value);
 char *lab_between(char *buffer, const struct interval *interval, lab_format *format);
@@ -160,7 +160,7 @@ void point_explain_no_connections(struct document *findings, const char *name);
 
 /*
  * A ratio with its interval, in three forms: "1.02 times (1.01 to 1.03 with 95% confidence)", "102% (101% to 103% ...)"
- * and "+2.0% (+1.0% to +3.0% ...)". BUFFER has LAB_RATIO bytes.
+ * and "+2.0% (+1.0% to +3.0% ...)"; "unknown" if the median is NAN. BUFFER has LAB_RATIO bytes.
  */
 enum { LAB_RATIO = 128 };
 char *lab_times(char *buffer, const struct interval *ratio);

@@ -1,5 +1,7 @@
 #include "loadgen/lab/points.h"
 
+#include "loadgen/base/format.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,12 +50,25 @@ static void ratio_has_three_forms(void **state)
                         "2 times (too few rounds for a confidence interval)");
 }
 
+static void unknown_median_is_named(void **state)
+{
+    const struct interval unknown = {.median = NAN, .low = NAN, .high = NAN};
+    char ratio[LAB_RATIO], between[LAB_BETWEEN];
+
+    (void)state;
+    assert_string_equal(lab_times(ratio, &unknown), "unknown");
+    assert_string_equal(lab_share(ratio, &unknown), "unknown");
+    assert_string_equal(lab_between(between, &unknown, format_number), "unknown");
+    assert_string_equal(lab_range(between, &unknown, format_number), "unknown");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(median_ignores_rounds_without_a_sample),
         cmocka_unit_test(median_without_any_sample_is_nan),
         cmocka_unit_test(ratio_has_three_forms),
+        cmocka_unit_test(unknown_median_is_named),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
