@@ -20,6 +20,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -219,10 +220,29 @@ static void workers_killed_under_load_are_replaced(void **state)
 
 /* --- Killed master --- */
 
+/*
+ * Stores an option with a port for a server that starts twice. Returns the socket that keeps the port: between the
+ * starts, the kernel gives it to no other program.
+ */
+static int keep_port(char *option, size_t size)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof(address);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+
+    assert_true(fd >= 0);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)), 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, length), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &length), 0);
+    snprintf(option, size, "server.listen=127.0.0.1:%u", ntohs(address.sin_port));
+    return fd;
+}
+
 static void start_after_killed_master_succeeds(void **state)
 {
     struct server *server = *state;
     char segment[128], listen[64];
+    int port = keep_port(listen, sizeof(listen));
 
     server_put_text(server, "/page.html", page);
     snprintf(segment, sizeof(segment), "webserverd.%s", server_name(server));
@@ -231,8 +251,7 @@ static void start_after_killed_master_succeeds(void **state)
         struct load *load;
         struct load_result result;
 
-        server_start(server, dispatches[i], NULL);
-        snprintf(listen, sizeof(listen), "server.listen=127.0.0.1:%u", server_port(server));
+        server_start(server, dispatches[i], listen, NULL);
         plan = plan_for(server);
         plan.until_failure = true;
         load = load_start(&plan);
@@ -250,6 +269,7 @@ static void start_after_killed_master_succeeds(void **state)
         server_stop(server);
         assert_int_equal(remove(server_log(server)), 0);
     }
+    close(port);
 }
 
 /* A start does not wait longer for the workers of a killed master than they need to exit. */
@@ -258,13 +278,13 @@ static void start_right_after_kill_serves(void **state)
     struct server *server = *state;
     struct http_client client;
     char listen[64];
+    int port = keep_port(listen, sizeof(listen));
     pid_t killed;
 
     server_put_text(server, "/page.html", page);
-    server_start(server, NULL);
+    server_start(server, listen, NULL);
     http_open(&client, server_port(server));
     ask_for_page(&client);
-    snprintf(listen, sizeof(listen), "server.listen=127.0.0.1:%u", server_port(server));
     killed = server_pid(server);
     server_signal(killed, SIGKILL);
     assert_int_equal(waitpid(killed, NULL, 0), killed);
@@ -275,6 +295,7 @@ static void start_right_after_kill_serves(void **state)
     while (waitpid(-1, NULL, WNOHANG) > 0)
         continue; /* workers of the killed master: the start waits for their exit */
     server_stop(server);
+    close(port);
 }
 
 /* --- Failed starts --- */
