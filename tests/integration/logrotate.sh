@@ -28,7 +28,8 @@ sed -e "s|/var/log/webserverd|$directory/log|" -e "s|wsctl |\"$bin/wsctl\" -s $d
 chmod 644 "$directory/conf"
 
 "$bin/webserverd" -o "server.name=$name" -o "server.run_dir=$directory" -o "server.root=$directory/www" \
-    -o server.listen=127.0.0.1:0 -o "log.access=$directory/log/access.log" -o "log.error=$directory/log/error.log" &
+    -o server.listen=127.0.0.1:0 -o "log.access=$directory/log/access.log" -o "log.error=$directory/log/error.log" \
+    -o log.wait_timeout=60s &
 server=$!
 until "$bin/wsctl" -s "$directory/$name.sock" ping >/dev/null 2>&1; do
     kill -0 "$server"
