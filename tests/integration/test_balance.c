@@ -60,6 +60,12 @@ static void begin(struct scene *scene, void **state, const char *option)
     server_expect_metric(scene->server, "connections_open", CLIENTS);
 }
 
+/* While some connections count as active and others no longer, more may move: active ones are spread, too. */
+static void await_idle(const struct scene *scene)
+{
+    server_expect_metric(scene->server, "connections_active", 0);
+}
+
 static void end(struct scene *scene)
 {
     for (int i = 0; i < CLIENTS; i++)
@@ -100,9 +106,11 @@ static void added_threads_take_their_share_of_connections(void **state)
     struct scene scene;
 
     begin(&scene, state, NULL);
+    await_idle(&scene);
     server_do(scene.server, "threads 2");
     WAIT_UNTIL(is_spread(&scene, 2, half));
     request_from_all(&scene);
+    await_idle(&scene);
     server_do(scene.server, "threads 4");
     WAIT_UNTIL(is_spread(&scene, 4, quarter));
     request_from_all(&scene);
@@ -223,6 +231,7 @@ static void even_load_moves_no_connection(void **state)
     bool even = true, was_even;
 
     begin(&scene, state, NULL);
+    await_idle(&scene);
     server_do(scene.server, "threads 4");
     WAIT_UNTIL(is_spread(&scene, 4, quarter));
     server_expect_metric(scene.server, "connections_adopted", 30);
@@ -245,6 +254,7 @@ static uint64_t open_in_worker(const struct scene *scene, uint32_t slot)
 static void added_worker_takes_its_share(struct scene *scene, void **state, const char *dispatch)
 {
     begin(scene, state, dispatch);
+    await_idle(scene);
     server_do(scene->server, "workers 2");
     WAIT_UNTIL(open_in_worker(scene, 0) == CLIENTS / 2 && open_in_worker(scene, 1) == CLIENTS / 2);
     server_expect_metric(scene->server, "connections_moved_resize", CLIENTS / 2);
@@ -284,6 +294,7 @@ static void connections_on_their_way_are_not_moved_again(void **state)
     if (!held_thread_stop(thread))
         skip();
     request_from_all(&scene);
+    await_idle(&scene);
     server_do(scene.server, "balance on");
     WAIT_UNTIL(open_in_worker(&scene, 0) <= CLIENTS / 2);
     until = seconds_recorded(&scene) + 2;
