@@ -302,7 +302,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=32, help="tests at a time (default 32)")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, end)
-    with tempfile.TemporaryDirectory(prefix="webserverd-mutation-", ignore_cleanup_errors=True) as directory:
+    with tempfile.TemporaryDirectory(prefix="mutation-", ignore_cleanup_errors=True) as directory:
         os.chmod(directory, 0o755)  # the workers run as another user
         os.environ["TMPDIR"] = directory
         try:
