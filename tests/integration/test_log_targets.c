@@ -152,6 +152,38 @@ static void lines_wait_for_syslog_to_return(void **state)
     receiver_close(&receiver);
 }
 
+static size_t count_in_output(const struct server *server, const char *words)
+{
+    char *printed = server_output(server);
+    size_t count = 0;
+
+    for (const char *at = printed; (at = strstr(at, words)) != NULL; at++)
+        count++;
+    free(printed);
+    return count;
+}
+
+/* Once, however often the master tries to open it again. */
+static void each_loss_of_a_log_is_reported(void **state)
+{
+    struct server *server = *state;
+    struct receiver receiver;
+
+    receiver_open(&receiver, server);
+    start_with_syslog(server, &receiver);
+    for (int i = 0; i < 2; i++) {
+        receiver_close(&receiver);
+        ask_for(server, 2 * i, 2 * i + 1);
+        WAIT_UNTIL(count_in_output(server, "cannot open the access log") == (size_t)i + 1);
+        receiver_open(&receiver, server);
+        expect_asked(&receiver, 2 * i, 2 * i + 1);
+        ask_for(server, 2 * i + 1, 2 * i + 2);
+        expect_asked(&receiver, 2 * i + 1, 2 * i + 2);
+    }
+    server_stop(server);
+    receiver_close(&receiver);
+}
+
 static void start_fails_if_log_target_is_unreachable(void **state)
 {
     static const char *const options[] = {"log.access=syslog:@/nowhere/at/all", NULL};
@@ -266,10 +298,10 @@ static void summary_interval_is_not_rounded_to_seconds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(each_response_is_one_syslog_line),           TEST(lines_wait_for_syslog_to_return),
-        TEST(start_fails_if_log_target_is_unreachable),   TEST(events_go_to_configured_error_log),
-        TEST(summaries_add_up_to_requests_served),        TEST(last_summary_comes_at_the_stop),
-        TEST(summary_interval_is_not_rounded_to_seconds),
+        TEST(each_response_is_one_syslog_line),  TEST(lines_wait_for_syslog_to_return),
+        TEST(each_loss_of_a_log_is_reported),    TEST(start_fails_if_log_target_is_unreachable),
+        TEST(events_go_to_configured_error_log), TEST(summaries_add_up_to_requests_served),
+        TEST(last_summary_comes_at_the_stop),    TEST(summary_interval_is_not_rounded_to_seconds),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
