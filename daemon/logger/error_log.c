@@ -85,24 +85,31 @@ static bool may_log(struct event_quota *quota, uint64_t now_ns)
     return true;
 }
 
-static void report_suppressed(struct error_log *log, uint64_t now_ns)
+static void report_suppressed(struct event_quota *quota, uint32_t worker)
+{
+    if (quota->suppressed == 0)
+        return;
+    event_log(LEVEL_WARN, "worker slot %u logs too fast: %" PRIu64 " %s not logged", worker,
+              quota->suppressed, units_plural(quota->suppressed, "event was", "events were"));
+    quota->suppressed = 0;
+}
+
+static void report_due(struct error_log *log, uint64_t now_ns)
 {
     for (uint32_t i = SEGMENT_RING_WORKERS; i < segment_event_rings(log->segment); i++) {
         struct event_quota *quota = &log->quota[i];
 
         if (quota->suppressed == 0 || now_ns < quota->report_ns)
             continue;
-        event_log(LEVEL_WARN, "worker slot %u logs too fast: %" PRIu64 " %s not logged",
-                  i - SEGMENT_RING_WORKERS, quota->suppressed,
-                  units_plural(quota->suppressed, "event was", "events were"));
-        quota->suppressed = 0;
+        report_suppressed(quota, i - SEGMENT_RING_WORKERS);
         quota->report_ns = now_ns + REPORT_INTERVAL_S * NS_PER_S;
     }
 }
 
 void error_log_report_suppressed(struct error_log *log)
 {
-    report_suppressed(log, UINT64_MAX - REPORT_INTERVAL_S * NS_PER_S);
+    for (uint32_t i = SEGMENT_RING_WORKERS; i < segment_event_rings(log->segment); i++)
+        report_suppressed(&log->quota[i], i - SEGMENT_RING_WORKERS);
 }
 
 /* A worker cannot fill the disk with events: those beyond its quota are only counted. */
@@ -112,7 +119,7 @@ bool error_log_drain(struct error_log *log)
     uint64_t now = clock_monotonic_ns();
     int ring;
 
-    report_suppressed(log, now);
+    report_due(log, now);
     event_merge_begin(log->events, log->segment);
     while (log_sink_is_open(&log->sink) && write_line(log)) {
         ring = event_merge_take(log->events, clock_wall_ns(), &event);

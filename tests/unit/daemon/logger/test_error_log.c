@@ -142,16 +142,17 @@ static void events_of_the_master_have_no_quota(void **state)
     assert_int_equal(count_lines("logs too fast"), 0);
 }
 
-/* A report per second leaves room for the events. */
+/* A report per second leaves room for the events. The last flood takes what the quota has by then. */
 static void worker_that_logs_on_and_on_is_reported_once_per_second(void **state)
 {
-    uint64_t begun_ns = clock_monotonic_ns(), lasted_s = 0;
+    uint64_t begun_ns = clock_monotonic_ns(), lasted_s;
 
     (void)state;
-    while (lasted_s < FLOOD_S) {
-        flood(SEGMENT_RING_WORKERS);
+    do {
         lasted_s = (clock_monotonic_ns() - begun_ns) / NS_PER_S;
-    }
+        flood(SEGMENT_RING_WORKERS);
+    } while (lasted_s < FLOOD_S);
+    lasted_s = (clock_monotonic_ns() - begun_ns) / NS_PER_S;
     assert_in_range(count_lines("logs too fast"), 1, lasted_s + 1);
     assert_true(count_lines("flood ") > BURST + PER_S);
 }
