@@ -545,6 +545,17 @@ bool server_has_printed(const struct server *server, const char *words)
     return yes;
 }
 
+int server_count_printed(const struct server *server, const char *words)
+{
+    char *printed = server_output(server);
+    int count = 0;
+
+    for (const char *at = printed; (at = strstr(at, words)) != NULL; at++)
+        count++;
+    free(printed);
+    return count;
+}
+
 void server_clear_output(const struct server *server)
 {
     assert_int_equal(unlink(server->output), 0);

@@ -100,6 +100,7 @@ const char *server_log(const struct server *server); /* path of the access log *
 /* Output of the server so far. The caller must free it. */
 char *server_output(const struct server *server);
 bool server_has_printed(const struct server *server, const char *words);
+int server_count_printed(const struct server *server, const char *words);
 void server_clear_output(const struct server *server);
 
 /* Sends a control line. Returns the reply; the caller owns it. */

@@ -152,17 +152,6 @@ static void lines_wait_for_syslog_to_return(void **state)
     receiver_close(&receiver);
 }
 
-static size_t count_in_output(const struct server *server, const char *words)
-{
-    char *printed = server_output(server);
-    size_t count = 0;
-
-    for (const char *at = printed; (at = strstr(at, words)) != NULL; at++)
-        count++;
-    free(printed);
-    return count;
-}
-
 /* Once, however often the master tries to open it again. */
 static void each_loss_of_a_log_is_reported(void **state)
 {
@@ -174,7 +163,7 @@ static void each_loss_of_a_log_is_reported(void **state)
     for (int i = 0; i < 2; i++) {
         receiver_close(&receiver);
         ask_for(server, 2 * i, 2 * i + 1);
-        WAIT_UNTIL(count_in_output(server, "cannot open the access log") == (size_t)i + 1);
+        WAIT_UNTIL(server_count_printed(server, "cannot open the access log") == i + 1);
         receiver_open(&receiver, server);
         expect_asked(&receiver, 2 * i, 2 * i + 1);
         ask_for(server, 2 * i + 1, 2 * i + 2);
@@ -244,17 +233,6 @@ static unsigned long summed_up(const struct server *server)
     return sum;
 }
 
-static unsigned count_printed(const struct server *server, const char *words)
-{
-    char *printed = server_output(server);
-    unsigned count = 0;
-
-    for (const char *at = printed; (at = strstr(at, words)) != NULL; at++)
-        count++;
-    free(printed);
-    return count;
-}
-
 static void summaries_add_up_to_requests_served(void **state)
 {
     struct server *server = *state;
@@ -262,8 +240,9 @@ static void summaries_add_up_to_requests_served(void **state)
     server_start(server, "log.summary_interval=1s", NULL);
     ask_for(server, 0, 25);
     WAIT_UNTIL(summed_up(server) == 25);
-    WAIT_UNTIL(count_printed(server, "s: no requests, connections 0") > 0);
-    WAIT_UNTIL(count_printed(server, "s: 25 requests") >= 2); /* of the interval and in total */
+    WAIT_UNTIL(server_count_printed(server, "s: no requests, connections 0") > 0);
+    WAIT_UNTIL(server_count_printed(server, "s: 25 requests") >=
+               2); /* of the interval and in total */
     server_stop(server);
 }
 
@@ -275,7 +254,7 @@ static void last_summary_comes_at_the_stop(void **state)
     ask_for(server, 0, 25);
     server_stop(server);
     assert_int_equal(summed_up(server), 25);
-    assert_int_equal(count_printed(server, "summary since the start"), 1);
+    assert_int_equal(server_count_printed(server, "summary since the start"), 1);
 }
 
 /* The history has a sample per second, so it shows how many seconds have passed for the server. */
@@ -286,7 +265,7 @@ static void summary_interval_is_not_rounded_to_seconds(void **state)
     struct segment_reader reader;
 
     server_start(server, "log.summary_interval=100ms", NULL);
-    WAIT_UNTIL(count_printed(server, "summary of ") >= SUMMARIES);
+    WAIT_UNTIL(server_count_printed(server, "summary of ") >= SUMMARIES);
     server_attach(server, &reader);
     assert_true(segment_samples(&reader) < SUMMARIES);
     segment_detach(&reader);

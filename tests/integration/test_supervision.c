@@ -38,15 +38,6 @@ static bool serves(const struct server *server, pid_t pid)
     return false;
 }
 
-static bool has_printed(const struct server *server, const char *words)
-{
-    char *printed = server_output(server);
-    bool yes = strstr(printed, words) != NULL;
-
-    free(printed);
-    return yes;
-}
-
 static size_t worker_count(const struct server *server)
 {
     pid_t pids[16];
@@ -76,7 +67,8 @@ static void worker_with_failed_event_loop_is_replaced(void **state)
     server_start_under(server, wrapper, options);
     assert_int_equal(server_workers(server, &before, 1), 1);
     assert_int_equal(pwrite(fd, "1", 1, 0), 1);
-    WAIT_UNTIL(has_printed(server, "the event loop of a serving thread failed: the worker ends"));
+    WAIT_UNTIL(
+        server_has_printed(server, "the event loop of a serving thread failed: the worker ends"));
     assert_int_equal(pwrite(fd, "0", 1, 0), 1);
     close(fd);
     WAIT_UNTIL(!serves(server, before) && worker_count(server) == 1);
@@ -93,7 +85,7 @@ static bool had_no_heartbeat(const struct server *server, pid_t pid)
     char words[64];
 
     snprintf(words, sizeof(words), "(pid %d) has had no heartbeat for", (int)pid);
-    return has_printed(server, words);
+    return server_has_printed(server, words);
 }
 
 /* A worker that gets no processor time for so long is not told from a hung one. */
@@ -149,7 +141,7 @@ static void worker_that_does_not_exit_is_killed(void **state)
     server_signal(pids[0], SIGSTOP);
     server_do(server, "restart all"); /* the reply follows when the worker has exited */
     assert_false(serves(server, pids[0]));
-    WAIT_UNTIL(has_printed(server, "has been leaving for"));
+    WAIT_UNTIL(server_has_printed(server, "has been leaving for"));
     server_stop(server);
 }
 
@@ -165,8 +157,8 @@ static void master_prints_the_death_of_the_logger(void **state)
     logger = server_logger(server);
     server_signal(logger, SIGKILL);
     snprintf(death, sizeof(death), "the logger (pid %d) was killed by signal 9", (int)logger);
-    WAIT_UNTIL(has_printed(server, death));
-    assert_false(has_printed(server, "serves with")); /* that is no error */
+    WAIT_UNTIL(server_has_printed(server, death));
+    assert_false(server_has_printed(server, "serves with")); /* that is no error */
     server_stop(server);
 }
 
@@ -197,7 +189,7 @@ static void crash_loop_is_delayed_and_reported(void **state)
 
     server_put_text(server, "/a", "a");
     server_start(server, "workers.processes=1", NULL);
-    while (!has_printed(server, "consecutive failures): starting another in "))
+    while (!server_has_printed(server, "consecutive failures): starting another in "))
         if (server_workers(server, pids, 16) != 1 || kill(pids[0], SIGKILL) != 0)
             usleep(ASK_AGAIN_MS * 1000);
     WAIT_UNTIL(worker_count(server) == 1);

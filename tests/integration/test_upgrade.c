@@ -25,28 +25,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-static bool has_printed(const struct server *server, const char *words)
-{
-    char *printed = server_output(server);
-    bool yes = strstr(printed, words) != NULL;
-
-    free(printed);
-    return yes;
-}
-
-static int count_printed(const struct server *server, const char *words)
-{
-    char *printed = server_output(server), *at = printed;
-    int count = 0;
-
-    while ((at = strstr(at, words)) != NULL) {
-        at += strlen(words);
-        count++;
-    }
-    free(printed);
-    return count;
-}
-
 static void start_load(const struct server *server, struct load **load, bool each_connects)
 {
     *load = load_start(&(struct load_plan){.port = server_port(server),
@@ -132,7 +110,7 @@ static void idle_connection_gets_one_more_response(void **state)
     http_response_free(&response);
     before = server_pid(server);
     server_signal(before, SIGUSR2);
-    WAIT_UNTIL(has_printed(server, "this one shuts down"));
+    WAIT_UNTIL(server_has_printed(server, "this one shuts down"));
     WAIT_UNTIL(is_last_response(&client)); /* its worker may not have received the command yet */
     http_expect_closed(&client);
     http_close(&client);
@@ -169,10 +147,12 @@ static void broken_binary_changes_nothing(void **state)
     start_load(server, &load, true);
     set_program(program, broken);
     server_signal(before, SIGUSR2);
-    WAIT_UNTIL(has_printed(server, "ended with status 3 before it served; this one continues"));
+    WAIT_UNTIL(
+        server_has_printed(server, "ended with status 3 before it served; this one continues"));
     set_program(program, "/nowhere/webserverd");
     server_signal(before, SIGUSR2);
-    WAIT_UNTIL(has_printed(server, "ended with status 1 before it served; this one continues"));
+    WAIT_UNTIL(
+        server_has_printed(server, "ended with status 1 before it served; this one continues"));
     load_pass(load, LOAD_STEP / 10);
     server_do(server, "threads 3");
     assert_int_equal(server_pid(server), before);
@@ -195,7 +175,7 @@ static void failed_upgrade_leaves_nothing_behind(void **state)
     server_start(server, NULL);
     server_write_config(server, "[workers]\nprocesses = many\n");
     server_signal(server_pid(server), SIGUSR2);
-    WAIT_UNTIL(has_printed(server, "before it served; this one continues"));
+    WAIT_UNTIL(server_has_printed(server, "before it served; this one continues"));
     http_expect(server_port(server), "/a", 200);
     snprintf(path, sizeof(path), "%s.new", server_socket(server));
     assert_int_not_equal(access(path, F_OK), 0);
@@ -218,8 +198,9 @@ static void failed_succession_is_an_error(void **state)
     assert_int_equal(rename(server_socket(server), aside), 0);
     assert_int_equal(mkdir(server_socket(server), 0700), 0);
     server_signal(server_pid(server), SIGUSR2);
-    WAIT_UNTIL(has_printed(server, "ended with status 1 before it served; this one continues"));
-    assert_true(has_printed(server, "cannot take over from the old master: "));
+    WAIT_UNTIL(
+        server_has_printed(server, "ended with status 1 before it served; this one continues"));
+    assert_true(server_has_printed(server, "cannot take over from the old master: "));
     assert_int_equal(rmdir(server_socket(server)), 0);
     assert_int_equal(rename(aside, server_socket(server)), 0);
     http_expect(server_port(server), "/a", 200);
@@ -233,14 +214,14 @@ static void failed_succession_is_an_error(void **state)
 
 static bool new_master_serves(const struct server *server)
 {
-    return has_printed(server, "serves: this one shuts down");
+    return server_has_printed(server, "serves: this one shuts down");
 }
 
 /* No new master is left to stop: it stops, too, or was never started. */
 static bool upgrade_is_over(const struct server *server)
 {
-    return has_printed(server, "stops, too") ||
-           has_printed(server, "upgrade rejected: the server is stopping");
+    return server_has_printed(server, "stops, too") ||
+           server_has_printed(server, "upgrade rejected: the server is stopping");
 }
 
 /*
@@ -276,7 +257,7 @@ static void stop_command_during_upgrade_stops_both_masters(void **state)
 
     server_start(server, NULL);
     server_signal(server_pid(server), SIGUSR2);
-    WAIT_UNTIL(has_printed(server, "upgrade: starting"));
+    WAIT_UNTIL(server_has_printed(server, "upgrade: starting"));
     reply = server_control(server, "stop");
     assert_true(json_is_true(json_object_get(reply, "ok")));
     json_decref(reply);
@@ -298,7 +279,7 @@ static void stop_of_new_master_stops_the_retiring_one(void **state)
     http_receive(&client, HTTP_WITH_BODY, &response);
     http_response_free(&response);
     server_signal(server_pid(server), SIGUSR2);
-    WAIT_UNTIL(has_printed(server, "this one shuts down"));
+    WAIT_UNTIL(server_has_printed(server, "this one shuts down"));
     server_do(server, "stop");
     server_all_gone(server);
     server_check_nothing_left(server);
@@ -323,9 +304,9 @@ static void stop_of_retiring_master_is_not_a_second_stop(void **state)
     http_send(&client, "GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
     server_expect_metric(server, "connections_busy", 1);
     server_signal(before, SIGUSR2);
-    WAIT_UNTIL(has_printed(server, "this one shuts down"));
+    WAIT_UNTIL(server_has_printed(server, "this one shuts down"));
     server_signal(before, SIGQUIT);
-    WAIT_UNTIL(count_printed(server, "stopping: finishing open requests") == 2);
+    WAIT_UNTIL(server_count_printed(server, "stopping: finishing open requests") == 2);
     http_receive(&client, HTTP_WITH_BODY, &response);
     assert_int_equal(response.body_length, LARGE);
     http_response_free(&response);
@@ -357,12 +338,12 @@ static void reload_during_upgrade_is_in_force_after_it(void **state)
     assert_non_null(start);
     server_write_config(server, after);
     server_signal(server_pid(server), SIGHUP);
-    WAIT_UNTIL(has_printed(server, "reload, by SIGHUP"));
+    WAIT_UNTIL(server_has_printed(server, "reload, by SIGHUP"));
     fprintf(start, "[server]\nroot = www\nlisten = 127.0.0.1:0\n%s", before);
     fclose(start);
     server_succeeded(server);
-    WAIT_UNTIL(has_printed(server, "reload, requested from the old master"));
-    WAIT_UNTIL(has_printed(server, "configuration reloaded, generation 2"));
+    WAIT_UNTIL(server_has_printed(server, "reload, requested from the old master"));
+    WAIT_UNTIL(server_has_printed(server, "configuration reloaded, generation 2"));
     WAIT_UNTIL(server_workers(server, workers, 8) == 3);
     server_stop(server);
 }
