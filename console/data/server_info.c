@@ -236,8 +236,6 @@ static int take_slow(struct server_info *info, const struct segment_reader *read
     info->slow_ns = now->time_ns;
     marks_take_events(info->marks, info->events,
                       event_list_read(info->events, reader, now->wall_ns));
-    if (!info->replayed && now->time_ns >= info->processes.time_ns + SLOW_NS)
-        processes_take(&info->processes, now);
     take_config(info, reader);
     info->has_hosts = hosts_counted(reader);
     certificate_list_take(&info->certificates, reader);
@@ -258,6 +256,8 @@ int server_info_take(struct server_info *info, const struct segment_reader *read
         return -1;
     if (with_latency)
         outcomes_push(info->outcomes, wall_ns, info->snapshot.outcome_latency);
+    if (!info->replayed && now_ns >= info->processes.time_ns + SLOW_NS)
+        processes_take(&info->processes, &info->snapshot);
     take_history(info, reader);
     server_info_take_requests(info, reader, now_ns, wall_ns);
     if (info->backlog_unread)
