@@ -519,6 +519,7 @@ static int make_parts(struct master *master)
                                          .supervisor = master->supervisor,
                                          .auxiliary = &master->auxiliary,
                                          .dispatch = master->dispatch,
+                                         .rebalance = master->rebalance,
                                          .life = &master->life};
     master->upgrade =
         upgrade_new(server, &master->life, master->options->argv, on_upgrade_failed, master);

@@ -11,7 +11,9 @@
 #include <time.h>
 
 enum {
-    LATE_MS = 1000,      /* a worker that takes longer to give, or to take over, is left out */
+    LATE_MS = 1000,     /* a worker that takes longer to give, or to take over, is left out */
+    END_LATE_MS = 5000, /* the same at the end: what it gives later finds no worker */
+    END_CHECK_MS = 5,
     OPEN_MAX = 10000000, /* more connections are not believed */
 };
 
@@ -37,6 +39,9 @@ struct rebalance {
     uint64_t looked_ns;
     uint64_t added_ns; /* when a worker was added, until that is balanced and logged; 0: it is */
     uint32_t moved;    /* connections returned since then */
+    bool stopped;      /* no more moves are ordered */
+    void (*arrived)(void *context); /* NULL: rebalance_await() does not wait */
+    void *arrived_context;
     struct share share[WORKERS_MAX];
 };
 
@@ -55,7 +60,7 @@ static bool is_taking(const struct rebalance *rebalance, uint32_t slot)
 static bool is_moving(const struct rebalance *rebalance, uint32_t slot, uint64_t now_ns)
 {
     const struct share *share = &rebalance->share[slot];
-    uint64_t late_ns = LATE_MS * NS_PER_MS;
+    uint64_t late_ns = (rebalance->stopped ? END_LATE_MS : LATE_MS) * NS_PER_MS;
 
     return (share->giving_ns != 0 && now_ns < share->giving_ns + late_ns) ||
            (is_taking(rebalance, slot) && now_ns < share->taking_ns + late_ns);
@@ -225,7 +230,7 @@ static bool some_are_moving(const struct rebalance *rebalance, uint64_t now_ns)
 
 static bool is_on(const struct rebalance *rebalance)
 {
-    return rebalance->server->config->workers_balance_connections;
+    return rebalance->server->config->workers_balance_connections && !rebalance->stopped;
 }
 
 /* Two looks: the first orders moves, the second comes when they have arrived. */
@@ -241,6 +246,24 @@ static void schedule(struct rebalance *rebalance, uint32_t wait_ms)
               &(struct timeval){.tv_sec = wait_ms / 1000, .tv_usec = wait_ms % 1000 * 1000});
 }
 
+static bool serving_ones_are_moving(const struct rebalance *rebalance, uint64_t now_ns)
+{
+    const struct workers *workers = rebalance->workers;
+
+    for (uint32_t i = 0; i < workers->count; i++)
+        if (workers->worker[i].state == WORKER_SERVING && is_moving(rebalance, i, now_ns))
+            return true;
+    return false;
+}
+
+static void check_arrival(struct rebalance *rebalance)
+{
+    if (serving_ones_are_moving(rebalance, clock_monotonic_ns()))
+        schedule(rebalance, END_CHECK_MS);
+    else
+        rebalance->arrived(rebalance->arrived_context);
+}
+
 static void on_look(evutil_socket_t fd, short what, void *argument)
 {
     struct rebalance *rebalance = argument;
@@ -248,6 +271,10 @@ static void on_look(evutil_socket_t fd, short what, void *argument)
     bool moving = rebalance_is_moving(rebalance);
 
     (void)fd, (void)what;
+    if (rebalance->stopped) {
+        check_arrival(rebalance);
+        return;
+    }
     if (is_on(rebalance) && !some_are_moving(rebalance, now_ns))
         look(rebalance, now_ns);
     schedule(rebalance, balance_interval_ms(&rebalance->balance));
@@ -282,6 +309,23 @@ void rebalance_switched(struct rebalance *rebalance)
     rebalance->balance = (struct balance){0};
     rebalance->added_ns = 0;
     rebalance->changed(rebalance->context);
+}
+
+/* The end */
+
+void rebalance_stop(struct rebalance *rebalance)
+{
+    rebalance->stopped = true;
+    rebalance->arrived = NULL;
+    event_del(rebalance->look);
+}
+
+void rebalance_await(struct rebalance *rebalance, void (*arrived)(void *context), void *context)
+{
+    rebalance_stop(rebalance);
+    rebalance->arrived = arrived;
+    rebalance->arrived_context = context;
+    check_arrival(rebalance);
 }
 
 struct rebalance *rebalance_new(const struct server *server, struct workers *workers,

@@ -45,6 +45,15 @@ struct worker_process *rebalance_returned(struct rebalance *rebalance,
  */
 const char *rebalance_given(struct rebalance *rebalance, const struct worker_process *worker);
 
+/* Orders no more moves; ends a wait of rebalance_await(). */
+void rebalance_stop(struct rebalance *rebalance);
+
+/*
+ * Orders no more moves. Calls ARRIVED, at once or later, when no connection is on its way from a worker to
+ * another: after all workers have been told to finish, none would take it. Waits at most 5 s.
+ */
+void rebalance_await(struct rebalance *rebalance, void (*arrived)(void *context), void *context);
+
 /* True until the first connections have moved to the worker that was added last. */
 bool rebalance_is_moving(const struct rebalance *rebalance);
 

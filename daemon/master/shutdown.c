@@ -36,27 +36,42 @@ int shutdown_begin(const struct shutdown *shutdown)
 {
     notify_send("STOPPING=1\nSTATUS=finishing open requests");
     report_stopping(shutdown);
+    rebalance_stop(shutdown->rebalance);
     supervisor_stop_workers(shutdown->supervisor);
     lifecycle_set_deadline(shutdown->life, shutdown->server->config->workers_stop_grace);
     return 0;
 }
 
-int shutdown_finish(const struct shutdown *shutdown)
+static void finish(void *context)
 {
+    const struct shutdown *shutdown = context;
+
     dispatch_take_all(shutdown->dispatch);
     close_listeners(shutdown);
     supervisor_finish_workers(shutdown->supervisor);
+}
+
+int shutdown_finish(struct shutdown *shutdown)
+{
     wait_for_workers(shutdown);
+    rebalance_await(shutdown->rebalance, finish, shutdown);
     return 0;
 }
 
-int shutdown_retire(const struct shutdown *shutdown)
+static void retire(void *context)
 {
-    report_stopping(shutdown);
+    const struct shutdown *shutdown = context;
+
     dispatch_flush(shutdown->dispatch);
     close_listeners(shutdown);
     supervisor_retire_workers(shutdown->supervisor);
+}
+
+int shutdown_retire(struct shutdown *shutdown)
+{
+    report_stopping(shutdown);
     wait_for_workers(shutdown);
+    rebalance_await(shutdown->rebalance, retire, shutdown);
     return 0;
 }
 
@@ -64,6 +79,7 @@ int shutdown_force(struct shutdown *shutdown)
 {
     shutdown->forced = true;
     event_log(LEVEL_WARN, "stopping now: killing the workers");
+    rebalance_stop(shutdown->rebalance);
     close_listeners(shutdown);
     supervisor_finish_workers(shutdown->supervisor);
     workers_kill(shutdown->workers);

@@ -7,6 +7,7 @@
 
 #include "daemon/master/dispatch.h"
 #include "daemon/master/lifecycle.h"
+#include "daemon/master/rebalance.h"
 #include "daemon/master/supervisor.h"
 
 /* All are borrowed. */
@@ -16,6 +17,7 @@ struct shutdown {
     struct supervisor *supervisor;
     struct auxiliary *auxiliary;
     struct dispatch *dispatch;
+    struct rebalance *rebalance;
     struct lifecycle *life;
     bool forced;     /* by a second stop: wait for nothing */
     bool lost_lines; /* the stop is complete, but the access log lacks lines */
@@ -27,11 +29,14 @@ struct shutdown {
  */
 int shutdown_begin(const struct shutdown *shutdown);
 
-/* Passes on the connections that wait in the listen sockets; the workers finish their requests. */
-int shutdown_finish(const struct shutdown *shutdown);
+/*
+ * Passes on the connections that wait in the listen sockets; the workers finish their requests. Before
+ * that, here and below, connections that are on their way between workers arrive.
+ */
+int shutdown_finish(struct shutdown *shutdown);
 
 /* The other master of an upgrade serves: an idle connection may have one more response. */
-int shutdown_retire(const struct shutdown *shutdown);
+int shutdown_retire(struct shutdown *shutdown);
 
 /* Kill the workers: at a second stop; or because they took too long. */
 int shutdown_force(struct shutdown *shutdown);

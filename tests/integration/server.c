@@ -612,6 +612,14 @@ void server_rejects(const struct server *server, const char *line, const char *w
     json_decref(reply);
 }
 
+void server_begin(const struct server *server, struct control_client *client, const char *line)
+{
+    char why[256];
+
+    assert_int_equal(control_connect(client, server->socket, why, sizeof(why)), CONTROL_PENDING);
+    assert_int_equal(control_send(client, line, why, sizeof(why)), CONTROL_PENDING);
+}
+
 uint64_t server_metric(const struct server *server, const char *name)
 {
     json_t *status = server_control(server, "status");

@@ -19,6 +19,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+struct control_client;
 struct server;
 
 /* cmocka setup: *state is a server with an empty site, not started. */
@@ -111,6 +112,9 @@ json_t *server_control(const struct server *server, const char *format, ...)
 void server_do(const struct server *server, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void server_rejects(const struct server *server, const char *line, const char *words);
+
+/* Sends LINE and does not wait for the reply. The caller closes CLIENT. */
+void server_begin(const struct server *server, struct control_client *client, const char *line);
 
 /* The total of a metric in `status`. */
 uint64_t server_metric(const struct server *server, const char *name);

@@ -2,6 +2,7 @@
  * Start, stop and killed processes, mostly under load. No response that was begun is lost, and no
  * file or process left behind prevents the next start.
  */
+#include "held_thread.h"
 #include "http_client.h"
 #include "load.h"
 #include "log_check.h"
@@ -9,6 +10,7 @@
 #include "scratch.h"
 #include "server.h"
 
+#include "common/control_client.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
 
@@ -773,6 +775,44 @@ static void stop_answers_requests_that_have_arrived(void **state)
     }
 }
 
+/* Too short a pause tests less, but never fails: no event shows what the master has ordered. */
+static void let_master_act(void)
+{
+    usleep(200 * 1000);
+}
+
+/* A thread is to give connections to another worker, but can do so only after the stop has begun. */
+static void stop_answers_connections_that_change_the_worker(void **state)
+{
+    struct server *server = *state;
+    struct http_client client[WAITING];
+    struct control_client control;
+    pid_t giver, thread;
+
+    server_put_text(server, "/page.html", page);
+    server_start(server, "workers.processes=1", "workers.threads=1", "workers.stop_grace=0", NULL);
+    for (int n = 0; n < WAITING; n++) {
+        http_open(&client[n], server_port(server));
+        ask_for_page(&client[n]);
+    }
+    assert_int_equal(server_workers(server, &giver, 1), 1);
+    thread = held_thread_find(giver);
+    if (!held_thread_stop(thread))
+        skip();
+    server_begin(server, &control, "workers 2");
+    WAIT_UNTIL(server_count_printed(server, "worker slot 1 serves") == 1);
+    let_master_act();
+    for (int n = 0; n < WAITING; n++)
+        http_send(&client[n], request_of_page);
+    begin_stop(server);
+    let_master_act();
+    held_thread_release(thread);
+    for (int n = 0; n < WAITING; n++)
+        expect_last_page(&client[n]);
+    server_stopped(server);
+    control_close(&control);
+}
+
 static void stop_answers_requests_within_its_grace(void **state)
 {
     struct server *server = *state;
@@ -945,6 +985,7 @@ int main(void)
         TEST(stop_waits_for_download_in_progress),
         TEST(stop_answers_connections_that_wait),
         TEST(stop_answers_requests_that_have_arrived),
+        TEST(stop_answers_connections_that_change_the_worker),
         TEST(stop_answers_requests_within_its_grace),
         TEST(request_that_arrived_in_a_stall_is_answered),
         TEST(change_during_stop_is_rejected),
