@@ -26,7 +26,7 @@ static void zero_gauges(_Atomic uint64_t *metrics)
             metric_set(metrics, (enum metric)i, 0);
 }
 
-static void clear_cache_table(const struct segment *segment, uint32_t worker)
+void capacity_clear_cache(const struct segment *segment, uint32_t worker)
 {
     struct segment_cache_entry *table = segment_cache(segment, worker);
 
@@ -60,7 +60,6 @@ void capacity_clear_slot(struct segment *segment, uint32_t worker)
     atomic_store_explicit(&block->threads_actual, 0, memory_order_relaxed);
     atomic_store_explicit(&block->offload_actual, 0, memory_order_relaxed);
     atomic_store_explicit(&block->connections_open, 0, memory_order_relaxed);
-    clear_cache_table(segment, worker);
     clear_clients(segment, worker);
     segment_use_threads(segment, worker, 0);
 }

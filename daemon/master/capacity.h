@@ -30,9 +30,12 @@ uint32_t capacity_listen_sockets(const struct config *config);
 uint64_t capacity_of_worker(const struct config *config, const struct rlimit *limit);
 
 /*
- * After WORKER's process has ended: resets gauges and states, empties its tables of cache entries
- * and clients, marks its thread slots as unused.
+ * After WORKER's process has ended: resets gauges and states, empties its table of clients, marks its
+ * thread slots as unused.
  */
 void capacity_clear_slot(struct segment *segment, uint32_t worker);
+
+/* After WORKER's process has ended: empties its table of cache entries. Reads all pages of the table. */
+void capacity_clear_cache(const struct segment *segment, uint32_t worker);
 
 #endif

@@ -124,6 +124,8 @@ static int act_clear(struct supervisor *supervisor, struct worker_process *worke
     worker_process_take_connections(worker);
     worker_process_ended(worker);
     capacity_clear_slot(&supervisor->server->segment, worker->slot);
+    if (!supervisor->stopping) /* otherwise the table ends with the segment */
+        capacity_clear_cache(&supervisor->server->segment, worker->slot);
     listener_assign_remove_worker(&supervisor->assign, worker->slot);
     return 0;
 }

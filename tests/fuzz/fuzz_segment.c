@@ -37,8 +37,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     summary_free(summary);
     event_base_free(base);
     record_deaths(&image);
-    for (uint32_t i = 0; i < IMAGE_WORKERS; i++)
+    for (uint32_t i = 0; i < IMAGE_WORKERS; i++) {
         capacity_clear_slot(&image, i);
+        capacity_clear_cache(&image, i);
+    }
     free(image.base);
     return 0;
 }
