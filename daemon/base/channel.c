@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -65,12 +66,13 @@ int channel_pair(int fds[2])
 struct channel *channel_open(struct event_base *base, int fd, enum message_route receives,
                              const struct channel_owner *owner)
 {
-    struct channel *channel = calloc(1, sizeof(*channel));
+    struct channel *channel = malloc(sizeof(*channel));
 
     if (channel == NULL) {
         close(fd);
         return NULL;
     }
+    memset(channel, 0, offsetof(struct channel, buffer)); /* most channels use few of its pages */
     channel->fd = fd;
     channel->receives = receives;
     channel->owner = *owner;
