@@ -80,10 +80,18 @@ enum {
     SEALED_BYTES = BATCH_BYTES + 2 * SEALED_RECORD_MAX,
 };
 
+/* Buffers of an event loop, for use within one call. Mapped, so pages that it never needs take no memory. */
+struct loop_space {
+    char read[2][LOOP_READ_BYTES];
+    char record[BATCH_BYTES],
+        sealed[SEALED_BYTES];   /* of a write over TLS: plain bytes, and records */
+    char head[LOOP_HEAD_BYTES]; /* for a protocol that decodes the heads of requests */
+};
+
 /* Bytes read from a connection that have not been served yet. */
 struct read_ahead {
     struct connection *connection; /* NULL: none */
-    const char *data;              /* in the loop's read_space */
+    const char *data;              /* in the loop's read space */
     size_t length;
 };
 
@@ -115,10 +123,7 @@ struct event_loop {
     uint64_t shed_after_ns;                             /* no other one before; monotonic */
     struct signer *signer; /* has the keys process sign; NULL: the keys are in this process */
     struct transaction_context context;
-    char read_space[2][LOOP_READ_BYTES];
-    /* Within one write over TLS: plain bytes, and records. */
-    char record_space[BATCH_BYTES], sealed_space[SEALED_BYTES];
-    char head_space[LOOP_HEAD_BYTES]; /* for a protocol that decodes the heads of requests */
+    struct loop_space *space;
 };
 
 struct connection {

@@ -253,7 +253,7 @@ void connection_read_lingering(struct connection *connection)
     const struct event_loop *loop = connection->loop;
     uint64_t lingered_ns = loop->context.loop_now_ns - connection->linger_from_ns;
     ssize_t got =
-        connection->transport->read(connection, connection->loop->read_space[0], LOOP_READ_BYTES);
+        connection->transport->read(connection, connection->loop->space->read[0], LOOP_READ_BYTES);
 
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;

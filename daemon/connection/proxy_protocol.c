@@ -67,7 +67,7 @@ static void complete(struct connection *connection, const struct proxy_header *h
 static void proceed(struct connection *connection)
 {
     struct event_loop *loop = connection->loop;
-    char *bytes = loop->read_space[0];
+    char *bytes = loop->space->read[0];
     size_t before = connection->unserved != NULL ? connection->unserved->length : 0;
     size_t room = before < PROXY_HEADER_MAX ? PROXY_HEADER_MAX - before : 0;
     enum proxy_header_result result;

@@ -507,7 +507,7 @@ static ssize_t write_batch(struct connection *connection, struct gather *gather,
         errno = EPIPE;
         return -1;
     }
-    batch.bytes = connection->loop->sealed_space;
+    batch.bytes = connection->loop->space->sealed;
     batch.used = batch.plain = 0;
     batch.count = 0;
     tls->batch = &batch;
@@ -542,7 +542,7 @@ static ssize_t tls_write(struct connection *connection, const struct iovec *part
                          bool more)
 {
     struct gather gather = {
-        .part = parts, .last = parts + count - 1, .space = connection->loop->record_space};
+        .part = parts, .last = parts + count - 1, .space = connection->loop->space->record};
     size_t total = 0, done;
     ssize_t sent;
 
@@ -568,7 +568,7 @@ static ssize_t tls_write(struct connection *connection, const struct iovec *part
 /* The window of the file is in the page cache, so that pread() does not wait for a disk. */
 static ssize_t tls_send_file(struct connection *connection, int file, off_t *offset, size_t length)
 {
-    char *space = connection->loop->record_space;
+    char *space = connection->loop->space->record;
     ssize_t sent = write_rest(connection, length, false);
     size_t done = sent > 0 ? (size_t)sent : 0;
 

@@ -358,7 +358,7 @@ static void end_of_input(struct connection *connection, ssize_t got)
 static void read_body(struct http1_connection *http1)
 {
     struct connection *connection = &http1->connection;
-    char *to = connection->loop->read_space[0];
+    char *to = connection->loop->space->read[0];
     ssize_t got = connection->transport->read(connection, to, LOOP_READ_BYTES);
 
     if (got <= 0) {
@@ -434,7 +434,7 @@ static void read_ahead(struct connection *connection)
 {
     struct event_loop *loop = connection->loop;
     struct read_ahead before = loop->ahead;
-    char *to = loop->read_space[before.data == loop->read_space[0]];
+    char *to = loop->space->read[before.data == loop->space->read[0]];
 
     if (read_ahead_into(connection, to) && before.connection != NULL)
         serve(http1_of(before.connection), before.data, before.length);
@@ -445,7 +445,7 @@ static void begin(struct connection *connection)
 {
     struct event_loop *loop = connection->loop;
 
-    if (read_ahead_into(connection, loop->read_space[0]))
+    if (read_ahead_into(connection, loop->space->read[0]))
         loop_serve_ahead(loop);
 }
 

@@ -69,7 +69,7 @@ static void move_request(struct request *request, const char *from, size_t lengt
 /* Keeps REQUEST, whose bytes are at the start of the loop's head space, in STREAM. */
 static bool keep_request(struct http2_stream *stream, const struct request *request)
 {
-    const char *space = stream->http2->connection.loop->head_space;
+    const char *space = stream->http2->connection.loop->space->head;
     size_t length = (size_t)(request->line.start + request->line.length - space);
 
     if (stream->head != NULL)
@@ -424,7 +424,7 @@ static enum http2_error receive_request(struct http2_connection *http2, uint32_t
         return refuse(http2, id, block);
     stream_note_opened(http2, id);
     switch (
-        request_decode(http2->inflater, block, ends_stream, &limits, loop->head_space, &decoded)) {
+        request_decode(http2->inflater, block, ends_stream, &limits, loop->space->head, &decoded)) {
     case DECODED_FAILED:
         return HTTP2_COMPRESSION_ERROR;
     case DECODED_MALFORMED:

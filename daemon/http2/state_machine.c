@@ -363,7 +363,7 @@ static void read_rest(struct http2_connection *http2)
 static void read_first(struct http2_connection *http2)
 {
     struct connection *connection = &http2->connection;
-    char *to = connection->loop->read_space[0];
+    char *to = connection->loop->space->read[0];
     ssize_t got = connection->transport->read(connection, to, LOOP_READ_BYTES);
 
     if (got <= 0) {

@@ -27,6 +27,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /*
@@ -409,6 +410,14 @@ static int make_caches(struct transaction_context *context, uint32_t slot)
     return context->negative_cache != NULL ? 0 : -1;
 }
 
+static struct loop_space *map_space(void)
+{
+    void *memory = mmap(NULL, sizeof(struct loop_space), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
 struct serving_thread *thread_new(const struct worker_context *worker, uint32_t slot)
 {
     struct serving_thread *thread = calloc(1, sizeof(*thread));
@@ -436,7 +445,8 @@ struct serving_thread *thread_new(const struct worker_context *worker, uint32_t 
     loop->context.prefixes.server = header_rules_server(&worker->sites.site[0].headers);
     loop->context.wall_offset_ns = clock_wall_ns() - clock_monotonic_ns();
     init_slot(thread);
-    if (make_caches(&loop->context, slot) == 0 &&
+    loop->space = map_space();
+    if (loop->space != NULL && make_caches(&loop->context, slot) == 0 &&
         mailbox_open(&loop->mailbox, worker->config->workers_connection_queue,
                      &loop->context.metrics[METRIC_connections_queued]) == 0 &&
         make_events(thread) == 0)
@@ -486,6 +496,8 @@ void thread_free(struct serving_thread *thread, bool started)
         event_base_free(loop->base);
     if (loop->mailbox.eventfd >= 0)
         mailbox_close(&loop->mailbox);
+    if (loop->space != NULL)
+        munmap(loop->space, sizeof(*loop->space));
     free(thread);
 }
 

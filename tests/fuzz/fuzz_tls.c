@@ -120,6 +120,8 @@ static void make_server(void)
     rmdir(directory);
     loop = calloc(1, sizeof(*loop));
     MUST(loop != NULL);
+    loop->space = malloc(sizeof(*loop->space));
+    MUST(loop->space != NULL);
 }
 
 static void make_challenge(void)
