@@ -16,3 +16,12 @@ if(SANITIZER)
     add_compile_options(${sanitizer_flags_${SANITIZER}} -fno-omit-frame-pointer -g1)
     add_link_options(${sanitizer_flags_${SANITIZER}})
 endif()
+if(SANITIZER STREQUAL "address" AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
+    # At a fixed address the tables of the sanitizers need no relocation, which would copy their pages at each start.
+    add_compile_options("$<$<IN_LIST:$<TARGET_PROPERTY:TYPE>,EXECUTABLE;STATIC_LIBRARY;OBJECT_LIBRARY>:-fno-pie>")
+    add_link_options($<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-no-pie>)
+    add_library(leak_search STATIC ${CMAKE_SOURCE_DIR}/tests/checks/leak_search.c)
+    target_compile_options(leak_search PRIVATE -fno-sanitize=all) # it runs before the sanitizer is ready
+    link_libraries(leak_search)
+    add_link_options($<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-Wl,--undefined=dl_iterate_phdr>)
+endif()

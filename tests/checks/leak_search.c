@@ -1,0 +1,62 @@
+/*
+ * Linked into all programs with AddressSanitizer. At the end of a process, its search for leaks reads
+ * all writable data: of the program, of the libraries and of its own library, whose tables take 5 MB, which
+ * are most of the pages read, have hardly been written and hold no pointer to memory of the
+ * program. This makes the search skip them. A third of the page faults of a short process is
+ * saved. The definition here is found before that of the C library.
+ */
+#include <dlfcn.h>
+#include <link.h>
+#include <stddef.h>
+#include <string.h>
+
+enum { HEADERS_MAX = 32 };
+
+typedef int visitor(struct dl_phdr_info *info, size_t size, void *context);
+typedef int iterate_function(visitor *visit, void *context);
+
+struct visit {
+    visitor *visit;
+    void *context;
+};
+
+static iterate_function *next_definition(void)
+{
+    static iterate_function *next;
+
+    if (next == NULL)
+        next = (iterate_function *)dlsym(RTLD_NEXT, "dl_iterate_phdr");
+    return next;
+}
+
+/* Before the search: it stops all threads, and one may hold a lock that dlsym() needs. */
+__attribute__((constructor)) static void prepare(void)
+{
+    next_definition();
+}
+
+/*
+ * Shows the library of the sanitizer without its data that starts as zeros. The search runs inside of a
+ * call and reads the stack, on which old pointers must not be kept by an array without values.
+ */
+static int visit_shortened(struct dl_phdr_info *info, size_t size, void *context)
+{
+    static ElfW(Phdr) headers[HEADERS_MAX]; /* the C library lets in one thread at a time */
+    static struct dl_phdr_info shortened;
+    const struct visit *caller = context;
+
+    if (strstr(info->dlpi_name, "/libasan.so") == NULL || info->dlpi_phnum > HEADERS_MAX)
+        return caller->visit(info, size, caller->context);
+    memcpy(headers, info->dlpi_phdr, info->dlpi_phnum * sizeof(headers[0]));
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (headers[i].p_type == PT_LOAD)
+            headers[i].p_memsz = headers[i].p_filesz;
+    shortened = *info;
+    shortened.dlpi_phdr = headers;
+    return caller->visit(&shortened, size, caller->context);
+}
+
+int dl_iterate_phdr(visitor *visit, void *context)
+{
+    return next_definition()(visit_shortened, &(struct visit){visit, context});
+}
