@@ -462,6 +462,8 @@ struct program wsload_start_url(const char *options, const char *url)
     snprintf(engine_words, sizeof(engine_words), "--engine=%s", wsload_engine);
     arguments[count++] = (char *)"--json";
     arguments[count++] = engine_words;
+    arguments[count++] =
+        (char *)"--connect-timeout=60s"; /* the process may be stopped for seconds */
     snprintf(words, sizeof(words), "%s", options);
     for (char *rest, *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
         arguments[count++] = word;
