@@ -512,7 +512,7 @@ class Limits(WithFolder):
         """A file cannot be polled: its content applies from the start."""
         (self.directory / "changes").write_text("connections 7\nthreads 2\n")
         for engine in ENGINES:
-            for words in (["-d", "3s", "--think", "10ms"], ["-r", 200, "-n", 100]):
+            for words in (["-d", "3s", "--grace", "60s", "--think", "10ms"], ["-r", 200, "-n", 100]):
                 with self.subTest(engine=engine, words=words), \
                         (self.directory / "changes").open() as changes:
                     report = run(["-c", 3, "-t", 1, "--control-fd", 0, *words, self.origin.url],
