@@ -20,9 +20,8 @@
 #include <unistd.h>
 
 enum {
-    BUSY_MS = 10,      /* pause after a pass that found lines */
-    IDLE_MS = 100,     /* longest pause */
-    QUIET_PASSES = 20, /* passes without lines after which an orphaned logger exits */
+    BUSY_MS = 10,  /* pause after a pass that found lines */
+    IDLE_MS = 100, /* longest pause */
     /* A new server waits 5 s for the lock, which an orphaned logger holds. */
     ORPHAN_WAIT_MS = 3000,
     ERROR_WAIT_MS = 500, /* for an error log that takes no lines, at the exit */
@@ -43,6 +42,7 @@ struct logger {
     uint32_t *number; /* [LOG_KINDS + targets->count]: of the request that opened the log */
     struct event_base *base;
     struct channel *channel; /* to the master */
+    int alive_fd;            /* see struct logger_setup */
     struct event *doorbell, *timer;
     enum command command;
     uint64_t finish_by_ns; /* monotonic clock; until then it tries to write all lines */
@@ -120,7 +120,6 @@ static void on_master_gone(void *owner)
 
     logger->command = ORPHANED;
     logger->last = true;
-    set_deadline(logger, ORPHAN_WAIT_MS);
 }
 
 static void on_fault(void *owner, const char *what)
@@ -193,19 +192,26 @@ static void report_lost(struct logger *logger)
         wait_for_work(logger, BUSY_MS);
 }
 
+/* They exit at once when the master has died, but log their last requests until then. */
+static void outlive_workers(struct logger *logger)
+{
+    char byte;
+
+    while (drain(logger), read(logger->alive_fd, &byte, sizeof(byte)) != 0)
+        usleep(BUSY_MS * 1000);
+    set_deadline(logger, ORPHAN_WAIT_MS);
+}
+
 static void serve(struct logger *logger)
 {
-    int pause_ms = BUSY_MS, quiet = 0;
+    int pause_ms = BUSY_MS;
 
     while (logger->command == CONTINUE) {
         pause_ms = next_pause(drain(logger), pause_ms);
         wait_for_work(logger, pause_ms);
     }
-    /* Workers may still log their last requests. */
-    while (logger->command == ORPHANED && quiet < QUIET_PASSES) {
-        quiet = drain(logger) == ACCESS_LOG_WRITTEN ? 0 : quiet + 1;
-        usleep(BUSY_MS * 1000);
-    }
+    if (logger->command == ORPHANED)
+        outlive_workers(logger);
     write_rest(logger);
     report_lost(logger);
 }
@@ -236,8 +242,8 @@ static int open_loop(struct logger *logger, const struct logger_setup *setup)
 /* The C library reads the time zone once; afterwards no file can be opened. */
 static int enter_sandbox(const struct logger_setup *setup)
 {
-    const int keep[] = {setup->command_fd, setup->doorbell, setup->lock_fd, setup->journal->in,
-                        setup->journal->out};
+    const int keep[] = {setup->command_fd, setup->doorbell,    setup->alive_fd,
+                        setup->lock_fd,    setup->journal->in, setup->journal->out};
     const struct sandbox_setup sandbox = {.role = SANDBOX_LOGGER,
                                           .config = setup->config,
                                           .keep = keep,
@@ -270,6 +276,7 @@ static int set_up(struct logger *logger, const struct logger_setup *setup)
     logger->salvage = setup->salvage;
     logger->targets = setup->targets;
     logger->config = setup->config;
+    logger->alive_fd = setup->alive_fd;
     logger->owner = (struct log_owner){on_lost, logger};
     if (segment_restrict_logger(setup->segment) != 0 || make_logs(logger, setup) != 0 ||
         enter_sandbox(setup) != 0)

@@ -21,13 +21,13 @@ struct logger_setup {
     const struct salvage *salvage;
     const struct log_targets *targets;
     int doorbell;   /* eventfd: written when a ring is half full */
+    int alive_fd;   /* read end of a pipe; ends when the master and all workers have ended */
     int command_fd; /* its end of the channel to the master */
     int lock_fd;    /* the lock of the pid file, held while any process of the daemon lives */
 };
 
 /*
- * Runs until the master sends MESSAGE_LOG_FINISH, or until the master has died and no more lines
- * come. Lines that cannot be written by then are counted and reported. Returns the exit status. The
+ * Runs until the master sends MESSAGE_LOG_FINISH, or until the master and all workers have died. Lines that cannot be written by then are counted and reported. Returns the exit status. The
  * caller has freed the master's event base.
  */
 int logger_run(const struct logger_setup *setup);

@@ -13,6 +13,7 @@ static void start_logger(struct auxiliary *auxiliary)
     struct logger_setup setup = {.config = server->logs.config,
                                  .segment = &server->segment,
                                  .doorbell = server->doorbell,
+                                 .alive_fd = server->alive[0],
                                  .lock_fd = server->pid_file.lock_fd};
 
     logger_process_start(&auxiliary->logger, &setup, auxiliary->callbacks.after_fork,

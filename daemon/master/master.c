@@ -13,6 +13,7 @@
 #include "daemon/tls/context.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -511,6 +512,8 @@ static int make_parts(struct master *master)
     server->doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     master->statistics = statistics_new(&server->segment);
     master->summary = summary_new(server->base, &server->segment);
+    if (pipe2(server->alive, O_NONBLOCK | O_CLOEXEC) != 0)
+        return fail(strerror(errno));
     if (server->doorbell < 0 || master->statistics == NULL || master->summary == NULL ||
         make_supervisor(master) != 0)
         return fail("out of memory");
@@ -607,6 +610,7 @@ int master_run(struct config *config, const struct options *options,
                                        .segment = {.fd = -1},
                                        .pid_file = {.lock_fd = -1},
                                        .doorbell = -1,
+                                       .alive = {-1, -1},
                                        .logs = LOG_FILES_NONE},
                             .inheritance = INHERITANCE_NONE,
                             .options = options,

@@ -164,6 +164,9 @@ void server_release(struct server *server)
     segment_destroy(&server->segment);
     if (server->doorbell >= 0)
         close(server->doorbell);
+    for (int i = 0; i < 2; i++)
+        if (server->alive[i] >= 0)
+            close(server->alive[i]);
     log_files_close(&server->logs);
     metrics_sockets_close(&server->metrics);
     host_table_free(&server->hosts);

@@ -33,6 +33,7 @@ struct server {
     struct host_table hosts;
     struct message_memory memory; /* as last sent to the workers */
     int doorbell;                 /* eventfd: wakes the logger */
+    int alive[2]; /* pipe: the master and all workers have its write end, the logger its read end */
     struct log_files logs;
     struct salvage salvage; /* lines of a killed server with this name */
 };

@@ -90,6 +90,7 @@ static pid_t fork_worker(const struct worker_process *worker, struct server *ser
                                  .command_fd = pairs->commands[1],
                                  .connection_fd = pairs->connections[1],
                                  .doorbell = server->doorbell,
+                                 .alive_fd = server->alive[1],
                                  .lock_fd = server->pid_file.lock_fd};
     pid_t pid;
 

@@ -24,6 +24,7 @@ struct worker_setup {
     int command_fd;                       /* its ends of the two channels; the worker owns them */
     int connection_fd;
     int doorbell; /* eventfd: wakes the logger; not closed here */
+    int alive_fd; /* write end of a pipe, of which the logger has the read end; never written */
     int lock_fd;  /* the lock of the pid file, held while any process of the daemon lives */
 };
 

@@ -775,10 +775,10 @@ static void stop_answers_requests_that_have_arrived(void **state)
     }
 }
 
-/* Too short a pause tests less, but never fails: no event shows what the master has ordered. */
-static void let_master_act(void)
+/* No event shows what they do. Too short a pause tests less, but never fails. */
+static void let_others_act(void)
 {
-    usleep(200 * 1000);
+    usleep(300 * 1000);
 }
 
 /* A thread is to give connections to another worker, but can do so only after the stop has begun. */
@@ -801,16 +801,32 @@ static void stop_answers_connections_that_change_the_worker(void **state)
         skip();
     server_begin(server, &control, "workers 2");
     WAIT_UNTIL(server_count_printed(server, "worker slot 1 serves") == 1);
-    let_master_act();
+    let_others_act();
     for (int n = 0; n < WAITING; n++)
         http_send(&client[n], request_of_page);
     begin_stop(server);
-    let_master_act();
+    let_others_act();
     held_thread_release(thread);
     for (int n = 0; n < WAITING; n++)
         expect_last_page(&client[n]);
     server_stopped(server);
     control_close(&control);
+}
+
+/* A worker that is stopped when its master dies may still log requests. */
+static void logger_outlives_workers_of_killed_master(void **state)
+{
+    struct server *server = *state;
+    pid_t workers[WORKERS], logger;
+
+    server_start(server, NULL);
+    logger = server_logger(server);
+    freeze(server, workers);
+    server_signal(server_pid(server), SIGKILL);
+    let_others_act();
+    assert_int_equal(waitpid(logger, NULL, WNOHANG), 0);
+    thaw(workers);
+    server_all_gone(server);
 }
 
 static void stop_answers_requests_within_its_grace(void **state)
@@ -986,6 +1002,7 @@ int main(void)
         TEST(stop_answers_connections_that_wait),
         TEST(stop_answers_requests_that_have_arrived),
         TEST(stop_answers_connections_that_change_the_worker),
+        TEST(logger_outlives_workers_of_killed_master),
         TEST(stop_answers_requests_within_its_grace),
         TEST(request_that_arrived_in_a_stall_is_answered),
         TEST(change_during_stop_is_rejected),
