@@ -89,6 +89,7 @@ int managed_certificates_find(const struct config *config, struct managed_certif
 {
     size_t count = config->acme_names.count;
 
+    /* + 1: calloc() may return NULL for none. */
     managed->certificate.item = calloc(count + 1, sizeof(char *));
     managed->key.item = calloc(count + 1, sizeof(char *));
     snprintf(why, size, "out of memory");
