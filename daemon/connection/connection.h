@@ -80,11 +80,11 @@ enum {
     SEALED_BYTES = BATCH_BYTES + 2 * SEALED_RECORD_MAX,
 };
 
-/* Buffers of an event loop, for use within one call. Mapped, so pages that it never needs take no memory. */
+/* Buffers for one iteration of an event loop. Mapped, so that pages that are never used take no memory. */
 struct loop_space {
     char read[2][LOOP_READ_BYTES];
-    char record[BATCH_BYTES],
-        sealed[SEALED_BYTES];   /* of a write over TLS: plain bytes, and records */
+    char record[BATCH_BYTES];   /* of a write over TLS: plain bytes... */
+    char sealed[SEALED_BYTES];  /* ...and records */
     char head[LOOP_HEAD_BYTES]; /* for a protocol that decodes the heads of requests */
 };
 

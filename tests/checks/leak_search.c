@@ -1,9 +1,8 @@
 /*
- * Linked into all programs with AddressSanitizer. At the end of a process, its search for leaks reads
- * all writable data: of the program, of the libraries and of its own library, whose tables take 5 MB, which
- * are most of the pages read, have hardly been written and hold no pointer to memory of the
- * program. This makes the search skip them. A third of the page faults of a short process is
- * saved. The definition here is found before that of the C library.
+ * Linked into all programs with AddressSanitizer. When a process ends, its search for leaks reads all
+ * writable data, among it 5 MB of tables of the sanitizer. Few of them are used, and they hold no
+ * pointer to memory of the program; but to read them causes a third of the page faults of a short
+ * process. This definition of dl_iterate_phdr(), which the search calls, hides them.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -36,8 +35,8 @@ __attribute__((constructor)) static void prepare(void)
 }
 
 /*
- * Shows the library of the sanitizer without its data that starts as zeros. The search runs inside of a
- * call and reads the stack, on which old pointers must not be kept by an array without values.
+ * Shows the library of the sanitizer without its data that starts as zeros. The search runs within a call of
+ * this and reads the stack: an array there would preserve pointers that are no longer used.
  */
 static int visit_shortened(struct dl_phdr_info *info, size_t size, void *context)
 {
