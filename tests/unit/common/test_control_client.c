@@ -204,11 +204,29 @@ static void missing_server_is_reported(void **state)
                      CONTROL_NO_DAEMON);
 }
 
+enum { OTHER_USER = 65534 };
+
+/* Root has every permission, so it plays another user. */
+static void missing_permission_is_denied(void **state)
+{
+    bool root = geteuid() == 0;
+    enum control_result result;
+
+    (void)state;
+    assert_int_equal(chmod(path, 0), 0);
+    if (root)
+        assert_int_equal(seteuid(OTHER_USER), 0);
+    result = control_connect(&client, path, why, sizeof(why));
+    if (root)
+        assert_int_equal(seteuid(0), 0);
+    assert_int_equal(result, CONTROL_DENIED);
+    assert_non_null(strstr(why, "cannot connect to the control socket"));
+    assert_int_equal(client.fd, -1);
+}
+
 /* Only root can play the other user. */
 static void server_of_another_user_is_denied(void **state)
 {
-    enum { OTHER_USER = 65534 };
-
     (void)state;
     if (geteuid() != 0)
         skip();
@@ -254,6 +272,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(refusal_is_received, connect_both, close_socket),
         cmocka_unit_test_setup_teardown(invalid_line_is_not_sent, connect_both, close_socket),
         cmocka_unit_test_setup_teardown(missing_server_is_reported, open_socket, close_socket),
+        cmocka_unit_test_setup_teardown(missing_permission_is_denied, open_socket, close_socket),
         cmocka_unit_test_setup_teardown(server_of_another_user_is_denied, open_socket,
                                         close_socket),
         cmocka_unit_test_setup_teardown(long_path_is_rejected, open_socket, close_socket),
