@@ -74,7 +74,7 @@ static bool keep_request(struct http2_stream *stream, const struct request *requ
 
     if (stream->head != NULL)
         return true;
-    stream->head = malloc(length + 1);
+    stream->head = malloc(length);
     if (stream->head == NULL)
         return false;
     memcpy(stream->head, space, length);
