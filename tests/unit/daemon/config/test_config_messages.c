@@ -420,19 +420,34 @@ static void bad_override_is_reported_with_advice(void **state)
     }
 }
 
-static void too_many_header_bytes_is_an_error(void **state)
+static void expect_for_many_headers(const char *section, const char *messages)
 {
-    char text[8192] = "[headers]\n";
+    char text[8192];
     struct loaded loaded;
 
-    (void)state;
+    snprintf(text, sizeof(text), "%s\n", section);
     for (int i = 0; i < 40; i++)
         sprintf(text + strlen(text), "A%d = %0100d\n", i, 0);
     load(&loaded, text, NULL);
-    assert_string_equal(loaded.messages,
-                        "[headers]: error: the fields together have 4270 bytes (at most 4096)\n"
-                        "    shorten or remove some of them\n");
+    assert_string_equal(loaded.messages, messages);
     release(&loaded);
+}
+
+static void too_many_header_bytes_is_an_error(void **state)
+{
+    (void)state;
+    expect_for_many_headers("[headers]",
+                            "[headers]: error: the fields together have 4270 bytes (at most 4096)\n"
+                            "    shorten or remove some of them\n");
+}
+
+/* Whatever else is wrong with its section. */
+static void missing_host_is_one_error(void **state)
+{
+    (void)state;
+    expect_for_many_headers("[headers host a.test]",
+                            "[headers host]: error: there is no [host a.test]\n"
+                            "    add a section [host NAME]\n");
 }
 
 static void bad_default_is_reported_as_default(void **state)
@@ -744,6 +759,7 @@ int main(void)
         cmocka_unit_test(bad_file_is_reported_with_line_and_advice),
         cmocka_unit_test(bad_override_is_reported_with_advice),
         cmocka_unit_test(too_many_header_bytes_is_an_error),
+        cmocka_unit_test(missing_host_is_one_error),
         cmocka_unit_test(bad_default_is_reported_as_default),
         cmocka_unit_test(bad_address_is_one_error),
         cmocka_unit_test(value_of_wrong_type_is_an_error_for_every_key),
