@@ -451,7 +451,9 @@ static inline uint32_t segment_count(const struct segment *segment, enum segment
 /* Number of thread slots of each worker slot. */
 static inline uint32_t segment_threads_per_worker(const struct segment *segment)
 {
-    return segment_count(segment, SEGMENT_THREADS) / segment_count(segment, SEGMENT_WORKERS);
+    uint32_t workers = segment_count(segment, SEGMENT_WORKERS);
+
+    return workers == 0 ? 0 : segment_count(segment, SEGMENT_THREADS) / workers;
 }
 
 static inline struct segment_master *segment_master(const struct segment *segment)
