@@ -193,7 +193,7 @@ void progress_tick(struct progress *progress, const struct progress_now *now)
 
 static void describe(char *text, size_t size, double rate, uint32_t connections, uint32_t threads)
 {
-    char number[UNITS_TEXT], open[UNITS_TEXT * 2] = "";
+    char number[UNITS_TEXT], open[UNITS_TEXT + sizeof(" req/s, ")] = "";
 
     if (rate > 0)
         snprintf(open, sizeof(open), "%s req/s, ",
