@@ -58,6 +58,7 @@
 #include "common/macros.h"
 #include "common/tables.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -453,7 +454,8 @@ static inline uint32_t segment_threads_per_worker(const struct segment *segment)
 {
     uint32_t workers = segment_count(segment, SEGMENT_WORKERS);
 
-    return workers == 0 ? 0 : segment_count(segment, SEGMENT_THREADS) / workers;
+    assert(workers > 0);
+    return segment_count(segment, SEGMENT_THREADS) / workers;
 }
 
 static inline struct segment_master *segment_master(const struct segment *segment)
