@@ -27,8 +27,9 @@ struct logger_setup {
 };
 
 /*
- * Runs until the master sends MESSAGE_LOG_FINISH, or until the master and all workers have died. Lines that cannot be written by then are counted and reported. Returns the exit status. The
- * caller has freed the master's event base.
+ * Runs until the master sends MESSAGE_LOG_FINISH, or until the master and all workers have died.
+ * Lines that cannot be written by then are counted and reported. Returns the exit status. The caller
+ * has freed the master's event base.
  */
 int logger_run(const struct logger_setup *setup);
 

@@ -11,9 +11,9 @@
 #include <time.h>
 
 enum {
-    LATE_MS = 1000,     /* a worker that takes longer to give, or to take over, is left out */
-    END_LATE_MS = 5000, /* the same at the end: what it gives later finds no worker */
-    END_CHECK_MS = 5,
+    LATE_MS = 1000,      /* a worker that takes longer to give, or to take over, is left out */
+    END_LATE_MS = 5000,  /* the same at the end: what it gives later finds no worker */
+    END_CHECK_MS = 5,    /* between two checks then */
     OPEN_MAX = 10000000, /* more connections are not believed */
 };
 
@@ -40,7 +40,7 @@ struct rebalance {
     uint64_t added_ns; /* when a worker was added, until that is balanced and logged; 0: it is */
     uint32_t moved;    /* connections returned since then */
     bool stopped;      /* no more moves are ordered */
-    void (*arrived)(void *context); /* NULL: rebalance_await() does not wait */
+    void (*arrived)(void *context); /* of rebalance_await() */
     void *arrived_context;
     struct share share[WORKERS_MAX];
 };
@@ -240,10 +240,10 @@ bool rebalance_is_moving(const struct rebalance *rebalance)
            rebalance->balance.rounds + 1 >= BALANCE_ROUNDS;
 }
 
-static void schedule(struct rebalance *rebalance, uint32_t wait_ms)
+static int schedule(struct rebalance *rebalance, uint32_t wait_ms)
 {
-    event_add(rebalance->look,
-              &(struct timeval){.tv_sec = wait_ms / 1000, .tv_usec = wait_ms % 1000 * 1000});
+    return event_add(rebalance->look,
+                     &(struct timeval){.tv_sec = wait_ms / 1000, .tv_usec = wait_ms % 1000 * 1000});
 }
 
 static bool serving_ones_are_moving(const struct rebalance *rebalance, uint64_t now_ns)
@@ -256,11 +256,11 @@ static bool serving_ones_are_moving(const struct rebalance *rebalance, uint64_t 
     return false;
 }
 
+/* Without memory for the timer, the end does not wait. */
 static void check_arrival(struct rebalance *rebalance)
 {
-    if (serving_ones_are_moving(rebalance, clock_monotonic_ns()))
-        schedule(rebalance, END_CHECK_MS);
-    else
+    if (!serving_ones_are_moving(rebalance, clock_monotonic_ns()) ||
+        schedule(rebalance, END_CHECK_MS) != 0)
         rebalance->arrived(rebalance->arrived_context);
 }
 
@@ -316,7 +316,6 @@ void rebalance_switched(struct rebalance *rebalance)
 void rebalance_stop(struct rebalance *rebalance)
 {
     rebalance->stopped = true;
-    rebalance->arrived = NULL;
     event_del(rebalance->look);
 }
 

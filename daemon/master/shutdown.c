@@ -49,11 +49,11 @@ static void finish(void *context)
     dispatch_take_all(shutdown->dispatch);
     close_listeners(shutdown);
     supervisor_finish_workers(shutdown->supervisor);
+    wait_for_workers(shutdown);
 }
 
 int shutdown_finish(struct shutdown *shutdown)
 {
-    wait_for_workers(shutdown);
     rebalance_await(shutdown->rebalance, finish, shutdown);
     return 0;
 }
@@ -65,12 +65,12 @@ static void retire(void *context)
     dispatch_flush(shutdown->dispatch);
     close_listeners(shutdown);
     supervisor_retire_workers(shutdown->supervisor);
+    wait_for_workers(shutdown);
 }
 
 int shutdown_retire(struct shutdown *shutdown)
 {
     report_stopping(shutdown);
-    wait_for_workers(shutdown);
     rebalance_await(shutdown->rebalance, retire, shutdown);
     return 0;
 }
@@ -97,6 +97,9 @@ int shutdown_flush(const struct shutdown *shutdown)
 {
     uint32_t wait_ms = shutdown->forced ? 0 : shutdown->server->config->workers_drain_timeout;
 
+    /* The workers may have died before they were told to finish. */
+    rebalance_stop(shutdown->rebalance);
+    close_listeners(shutdown);
     event_log(LEVEL_INFO, "stopped");
     auxiliary_release_metrics(shutdown->auxiliary);
     auxiliary_stop_logger(shutdown->auxiliary, wait_ms);

@@ -90,6 +90,28 @@ static bool process_is_stopped(pid_t pid)
     return stopped;
 }
 
+/* Stops the processes of all workers, so that nothing is read until thaw(). */
+static void freeze(const struct server *server, pid_t pids[WORKERS])
+{
+    assert_int_equal(server_workers(server, pids, WORKERS), WORKERS);
+    for (int i = 0; i < WORKERS; i++) {
+        server_signal(pids[i], SIGSTOP);
+        WAIT_UNTIL(process_is_stopped(pids[i]));
+    }
+}
+
+static void thaw(const pid_t pids[WORKERS])
+{
+    for (int i = 0; i < WORKERS; i++)
+        server_signal(pids[i], SIGCONT);
+}
+
+/* No event shows what they do. Too short a pause tests less, but never fails. */
+static void let_others_act(void)
+{
+    usleep(300 * 1000);
+}
+
 /* Kills the worker in SLOT and waits until its replacement serves. */
 static void replace_worker(const struct server *server, const struct segment_reader *reader,
                            uint32_t slot)
@@ -298,6 +320,22 @@ static void start_right_after_kill_serves(void **state)
         continue; /* workers of the killed master: the start waits for their exit */
     server_stop(server);
     close(port);
+}
+
+/* A worker that is stopped when its master dies may still log requests. */
+static void logger_outlives_workers_of_killed_master(void **state)
+{
+    struct server *server = *state;
+    pid_t workers[WORKERS], logger;
+
+    server_start(server, NULL);
+    logger = server_logger(server);
+    freeze(server, workers);
+    server_signal(server_pid(server), SIGKILL);
+    let_others_act();
+    assert_int_equal(waitpid(logger, NULL, WNOHANG), 0);
+    thaw(workers);
+    server_all_gone(server);
 }
 
 /* --- Failed starts --- */
@@ -688,22 +726,6 @@ static void stop_waits_for_download_in_progress(void **state)
 
 enum { WAITING = 24 };
 
-/* Stops the processes of all workers, so that nothing is read until thaw(). */
-static void freeze(const struct server *server, pid_t pids[WORKERS])
-{
-    assert_int_equal(server_workers(server, pids, WORKERS), WORKERS);
-    for (int i = 0; i < WORKERS; i++) {
-        server_signal(pids[i], SIGSTOP);
-        WAIT_UNTIL(process_is_stopped(pids[i]));
-    }
-}
-
-static void thaw(const pid_t pids[WORKERS])
-{
-    for (int i = 0; i < WORKERS; i++)
-        server_signal(pids[i], SIGCONT);
-}
-
 static bool receive_page(struct http_client *client)
 {
     struct http_response response;
@@ -775,12 +797,6 @@ static void stop_answers_requests_that_have_arrived(void **state)
     }
 }
 
-/* No event shows what they do. Too short a pause tests less, but never fails. */
-static void let_others_act(void)
-{
-    usleep(300 * 1000);
-}
-
 /* A thread is to give connections to another worker, but can do so only after the stop has begun. */
 static void stop_answers_connections_that_change_the_worker(void **state)
 {
@@ -811,22 +827,6 @@ static void stop_answers_connections_that_change_the_worker(void **state)
         expect_last_page(&client[n]);
     server_stopped(server);
     control_close(&control);
-}
-
-/* A worker that is stopped when its master dies may still log requests. */
-static void logger_outlives_workers_of_killed_master(void **state)
-{
-    struct server *server = *state;
-    pid_t workers[WORKERS], logger;
-
-    server_start(server, NULL);
-    logger = server_logger(server);
-    freeze(server, workers);
-    server_signal(server_pid(server), SIGKILL);
-    let_others_act();
-    assert_int_equal(waitpid(logger, NULL, WNOHANG), 0);
-    thaw(workers);
-    server_all_gone(server);
 }
 
 static void stop_answers_requests_within_its_grace(void **state)
@@ -986,6 +986,7 @@ int main(void)
         TEST(workers_killed_under_load_are_replaced),
         TEST(start_after_killed_master_succeeds),
         TEST(start_right_after_kill_serves),
+        TEST(logger_outlives_workers_of_killed_master),
         TEST(second_start_fails_and_first_is_unaffected),
         TEST(start_on_used_port_fails_and_leaves_nothing),
         TEST(second_start_with_other_run_dir_keeps_segment_of_first),
@@ -1002,7 +1003,6 @@ int main(void)
         TEST(stop_answers_connections_that_wait),
         TEST(stop_answers_requests_that_have_arrived),
         TEST(stop_answers_connections_that_change_the_worker),
-        TEST(logger_outlives_workers_of_killed_master),
         TEST(stop_answers_requests_within_its_grace),
         TEST(request_that_arrived_in_a_stall_is_answered),
         TEST(change_during_stop_is_rejected),
