@@ -113,7 +113,7 @@ enum lab_action_kind {
     LAB_KILL,        /* SIGKILL to a worker */
     LAB_CONFIGURE,   /* TEXT becomes the configuration file; no reload */
     LAB_COMMAND,     /* send TEXT to the control socket */
-    LAB_RESTORE_LOG, /* remove the link from access.log to /dev/full */
+    LAB_RESTORE_LOG, /* the access log becomes a regular file; /dev/full before */
 };
 
 struct lab_action {
