@@ -16,6 +16,7 @@ enum {
     TRIALS_LONG = 3, /* duration of a run, in trial durations */
     TRIALS_LONG_QUICK = 5,
     LEAST_STEPS = 24,
+    TRIES = 5, /* of a trial that has no steps before its event or none after it */
     ROUNDS_MOST = 9,
     POINTS_MOST = 400,
 };
@@ -143,13 +144,14 @@ static void record_course(const struct observed *run, struct effects *effects)
     effects->event_s = (double)run->event_ms / 1e3;
 }
 
-static int keep(struct lab *lab, const struct observed *run, struct effects *effects)
+/* Returns false if there are no steps before the event or none after it, so that nothing is kept. */
+static bool keep(const struct observed *run, struct effects *effects)
 {
     size_t step = step_of_event(run);
     double value[EFFECTS];
 
     if (step < 2 || step >= whole_steps(run->series))
-        return lab_fail(lab, "too few steps were measured; give a longer --duration");
+        return false;
     take_before(run, step, value);
     take_after(run, step, value);
     if (effects->rounds == 0)
@@ -157,7 +159,7 @@ static int keep(struct lab *lab, const struct observed *run, struct effects *eff
     for (size_t i = 0; i < EFFECTS; i++)
         effects->value[i][effects->rounds] = value[i];
     effects->rounds++;
-    return 0;
+    return true;
 }
 
 /* NAN: there was nothing to compare with, such as responses before the event. */
@@ -222,16 +224,18 @@ static int run_one(struct noise *noise, const struct event *event, double rate,
         .event = event->trigger,
         .context = noise,
     };
-    int result;
+    bool kept = false;
 
     if (run.duration_ms < LEAST_STEPS * STEP_MS)
         run.duration_ms = LEAST_STEPS * STEP_MS;
     run.event_ms = run.duration_ms / 3;
-    if (find_worker(noise) != 0 || observed_run(&run) != 0)
-        return -1;
-    result = keep(lab, &run, effects);
-    observed_free(&run);
-    return result;
+    for (int i = 0; i < TRIES && !kept; i++) {
+        if (find_worker(noise) != 0 || observed_run(&run) != 0)
+            return -1;
+        kept = keep(&run, effects);
+        observed_free(&run);
+    }
+    return kept ? 0 : lab_fail(lab, "too few steps were measured; give a longer --duration");
 }
 
 static int run_rounds(struct noise *noise, struct effects *all)

@@ -135,6 +135,7 @@ int observed_run(struct observed *observed)
 
     if (observed->step_ms < observed->duration_ms / OBSERVED_STEPS)
         observed->step_ms = observed->duration_ms / OBSERVED_STEPS;
+    observed->event_done = false;
     observed->series = series_create();
     observed->samples = calloc(OBSERVED_STEPS, sizeof(*observed->samples));
     if (point == NULL || result == NULL || observed->series == NULL || observed->samples == NULL)

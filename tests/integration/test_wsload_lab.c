@@ -327,22 +327,65 @@ static void server_evicts_like_the_simulation(void **state)
     check_nothing_left(place);
 }
 
-/* The segment of a server with a directory in $TMPDIR, found by their common name. */
-static bool find_segment(const struct place *place, char *segment, size_t size)
+/* ---- Interruptions ---- */
+
+static const char server_prefix[] = "webserverd-";
+
+/* The name of a server's directory in $TMPDIR. */
+static bool find_server(const struct place *place, char *name, size_t size)
 {
-    static const char prefix[] = "webserverd-";
     DIR *directory = opendir(place->temporary);
     const struct dirent *entry;
     bool found = false;
 
-    while (directory != NULL && !found && (entry = readdir(directory)) != NULL)
-        if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0) {
-            snprintf(segment, size, "webserverd.private-%.32s", entry->d_name + strlen(prefix));
-            found = scratch_count("/dev/shm", segment) == 1;
-        }
+    while (directory != NULL && !found && (entry = readdir(directory)) != NULL) {
+        found = strncmp(entry->d_name, server_prefix, strlen(server_prefix)) == 0;
+        if (found)
+            snprintf(name, size, "%.48s", entry->d_name);
+    }
     if (directory != NULL)
         closedir(directory);
     return found;
+}
+
+/* The segment of a server, which has the name of its directory. */
+static bool find_segment(const struct place *place, char *segment, size_t size)
+{
+    char name[64];
+
+    if (!find_server(place, name, sizeof(name)))
+        return false;
+    snprintf(segment, size, "webserverd.private-%.32s", name + strlen(server_prefix));
+    return scratch_count("/dev/shm", segment) == 1;
+}
+
+static bool has_logged_requests(const struct place *place)
+{
+    char name[64], path[SCRATCH_PATH_MAX + 80];
+    struct stat log;
+
+    if (!find_server(place, name, sizeof(name)))
+        return false;
+    snprintf(path, sizeof(path), "%s/%s/access.log", place->temporary, name);
+    return stat(path, &log) == 0 && log.st_size > 0;
+}
+
+/* The pause begins before the event of the first trial, and lasts longer than the trial. */
+static void paused_trial_is_repeated(void **state)
+{
+    const struct place *place = *state;
+    pid_t pid = start(place, "--quick --duration 10ms --rounds 1 --rate 500 noise");
+    char *page;
+
+    WAIT_UNTIL(has_logged_requests(place));
+    kill(pid, SIGSTOP);
+    sleep(3);
+    kill(pid, SIGCONT);
+    assert_int_equal(wait_for(pid), 0);
+    page = read_page(place, "noise");
+    check_has(page, "<tr><td>No event<td>");
+    free(page);
+    check_nothing_left(place);
 }
 
 /* During an experiment that would take minutes. */
@@ -609,6 +652,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(stopped_lab_resumes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(undecided_comparison_gets_more_rounds, set_up, tear_down),
         cmocka_unit_test_setup_teardown(busy_machine_prevents_verdicts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(paused_trial_is_repeated, set_up, tear_down),
         cmocka_unit_test_setup_teardown(lab_with_other_settings_is_not_resumed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(invalid_arguments_get_an_error, set_up, tear_down),
         cmocka_unit_test_setup_teardown(list_names_all_experiments, set_up, tear_down),
