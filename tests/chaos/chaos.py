@@ -618,20 +618,25 @@ def play(options, seed, numbers, site, server):
     finish = time.monotonic() + options.seconds
     before = None
 
-    def enough():
-        return (chaos.done.total() >= options.operations
-                and sum(client.asked for client in clients) >= options.requests)
+    def requests():
+        return sum(client.asked for client in clients)
 
+    def enough():
+        return chaos.done.total() >= options.operations and requests() >= options.requests
+
+    asked, progress = 0, finish  # an operation that takes too long ends with a Fault
     try:
         while server.lives() and (time.monotonic() < finish
-                                  or not enough() and time.monotonic() < finish + PATIENCE_S):
+                                  or not enough() and time.monotonic() < progress + PATIENCE_S):
             chaos.happen()
+            if requests() > asked:
+                asked, progress = requests(), max(finish, time.monotonic())
             if before is None and time.monotonic() > finish - options.seconds * 0.7:
                 before = server.weigh()
             time.sleep(numbers.random() * 0.3)
     except (Fault, OSError) as fault:
         verdict.hold(False, f"{list(chaos.done)[-1]}: {fault}")
-    verdict.hold(enough(), f"only {chaos.done.total()} operations and {sum(client.asked for client in clients)} requests")
+    verdict.hold(enough(), f"only {chaos.done.total()} operations and {requests()} requests")
     conclude(verdict, server, chaos, clients, nuisances, answered, end, before)
     return verdict
 
