@@ -54,6 +54,7 @@ RELATED = {  # the integration tests that notice most of the mutants of a direct
     "daemon/control": "control|commands|reload",
 }
 
+FAILED = re.compile(r"Test +#\d+: (\S+) .*\*\*\*(?!Skipped|Not Run)")  # a line of ctest
 STATEMENT = re.compile(r"^\s+(?!return\b|break\b|case\b|goto\b|continue\b)"
                        r"[a-z_][\w>.\-\[\]]*(\(.*\)|\s*[-+|&]?=[^=].*|\+\+|--);$")
 CHANGES = (
@@ -199,21 +200,24 @@ def programs_of(selection):
 
 
 def ctest(jobs, *selection):
-    """Returns the names of the failed tests."""
-    done = run("ctest", "--test-dir", BUILD, f"-j{jobs}", "--stop-on-failure", *selection)
+    """Returns the name of the first test that fails, or None. Ends the others then: the mutant may make them hang."""
+    with subprocess.Popen(("ctest", "--test-dir", BUILD, f"-j{jobs}", *selection), stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True) as process:
+        try:
+            failed = next((found.group(1) for line in process.stdout if (found := FAILED.search(line))), None)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGTERM)
     end_servers()
-    return re.findall(r"\d+ - (\S+) \((?!Skipped|Not Run)", done.stdout)
+    return failed
 
 
 def failing(jobs, *selection):
     """The name of a test that fails, also by itself, or None. After a failure that was not repeated, all run again."""
     for _ in range(TRIES):
-        failed = ctest(jobs, *selection)
-        for name in failed:
-            if ctest(jobs, "-R", f"^{re.escape(name)}$"):
-                return name
-        if not failed:
-            break
+        name = ctest(jobs, *selection)
+        if not name or ctest(jobs, "-R", f"^{re.escape(name)}$"):
+            return name
     return None
 
 
