@@ -1,22 +1,26 @@
-/* SHA-256 (FIPS 180-4). Pure. */
+/* SHA-256 (FIPS 180-4) of libcrypto. One thread at a time. */
 #ifndef LOADGEN_SHA256_H
 #define LOADGEN_SHA256_H
 
+#include <openssl/evp.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SHA256_BYTES = 32, SHA256_BLOCK = 64 };
+enum { SHA256_BYTES = 32 };
 
+/* Zeroed: not open. */
 struct sha256 {
-    uint32_t state[8];
-    uint64_t length;             /* bytes so far */
-    uint8_t block[SHA256_BLOCK]; /* the incomplete last block */
+    EVP_MD_CTX *context;
 };
 
+/* Returns false without memory. In any case, the caller calls sha256_close(). */
+bool sha256_open(struct sha256 *sha);
+void sha256_close(struct sha256 *sha);
+
+/* For each digest: begin, add any number of times, end, which writes it. */
 void sha256_begin(struct sha256 *sha);
 void sha256_add(struct sha256 *sha, const void *bytes, size_t length);
-
-/* Writes the digest. Call sha256_begin() before the next use. */
 void sha256_end(struct sha256 *sha, uint8_t digest[SHA256_BYTES]);
 
 #endif

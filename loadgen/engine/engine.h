@@ -105,9 +105,21 @@ extern const struct engine_ops engine_raw_http2;
 
 /* ---- For engines: checks a response's body (--expect-size, --expect-sha256) ---- */
 
+/* Zeroed: not open. */
 struct body_check {
     struct sha256 sha;
 };
+
+/* Returns false without memory. In any case, the engine calls body_check_close(). */
+static inline bool body_check_open(struct body_check *check, const struct plan_checks *checks)
+{
+    return !checks->digest_known || sha256_open(&check->sha);
+}
+
+static inline void body_check_close(struct body_check *check)
+{
+    sha256_close(&check->sha);
+}
 
 static inline void body_check_begin(struct body_check *check, const struct plan_checks *checks)
 {

@@ -393,7 +393,7 @@ static bool add_client(struct engine *engine, struct group *group)
     group->client_count++;
     engine->slots++;
     set_off(client, false);
-    return set_up_handle(client);
+    return body_check_open(&client->check, &engine->config.plan->checks) && set_up_handle(client);
 }
 
 static bool engine_curl_reserve(struct engine *engine, uint32_t slots)
@@ -414,6 +414,7 @@ static void engine_curl_destroy(struct engine *engine)
 
         for (uint32_t k = 0; k < group->client_count; k++) {
             curl_easy_cleanup(group->clients[k].easy);
+            body_check_close(&group->clients[k].check);
             cookie_jar_free(&group->clients[k].cookies);
         }
     }

@@ -213,6 +213,7 @@ void http2_connection_begin(struct http2_connection *connection, uint32_t slot,
         .request = request,
         .state = STREAM_WAITING,
         .begun_ns = now_ns,
+        .check = stream->check,
         .cookies = stream->cookies,
     };
     body_check_begin(&stream->check, &connection->shared->config.plan->checks);
@@ -521,15 +522,19 @@ struct http2_connection *http2_connection_create(struct http2_shared *shared,
     uint32_t count = shared->config.plan->streams;
     struct http2_connection *connection =
         calloc(1, sizeof(*connection) + count * sizeof(connection->streams[0]));
+    bool opened = true;
 
     if (connection == NULL)
         return NULL;
     connection->shared = shared;
     connection->first_slot = first_slot;
     connection->stream_count = count;
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count && opened; i++) {
         connection->streams[i].connection = connection;
-    if (raw_stream_init(&connection->stream, &shared->config, group, sockets, connection) &&
+        opened = body_check_open(&connection->streams[i].check, &shared->config.plan->checks);
+    }
+    if (opened &&
+        raw_stream_init(&connection->stream, &shared->config, group, sockets, connection) &&
         (first_slot != 0 || shared->config.transcript == NULL ||
          transcript_attach(shared->config.transcript, connection->stream.easy)))
         return connection;
@@ -545,6 +550,7 @@ void http2_connection_destroy(struct http2_connection *connection)
         close_connection(connection);
     raw_stream_destroy(&connection->stream);
     for (uint32_t i = 0; i < connection->stream_count; i++) {
+        body_check_close(&connection->streams[i].check);
         cookie_jar_free(&connection->streams[i].cookies);
         http2_fields_free(&connection->streams[i].fields);
     }

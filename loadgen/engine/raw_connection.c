@@ -410,6 +410,7 @@ bool raw_connection_init(struct raw_connection *connection, struct raw_shared *s
     connection->response.on_cookie = shared->config.plan->cookies ? on_cookie : NULL;
     return raw_stream_init(&connection->stream, &shared->config, group, sockets, connection) &&
            connection->response.line != NULL &&
+           body_check_open(&connection->check, &shared->config.plan->checks) &&
            (transcript_of(connection) == NULL ||
             transcript_attach(transcript_of(connection), connection->stream.easy));
 }
@@ -419,6 +420,7 @@ void raw_connection_destroy(struct raw_connection *connection)
     if (connection->stream.easy != NULL)
         raw_connection_close(connection);
     raw_stream_destroy(&connection->stream);
+    body_check_close(&connection->check);
     free(connection->response.line);
     free(connection->with_cookies);
     cookie_jar_free(&connection->cookies);

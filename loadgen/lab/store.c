@@ -26,7 +26,7 @@ static void read_digest(char *digits, size_t size, pid_t pid)
 {
     static uint8_t bytes[READ_BYTES];
     uint8_t digest[SHA256_BYTES];
-    struct sha256 sha;
+    struct sha256 sha = {NULL};
     char path[64];
     FILE *file;
     size_t got;
@@ -36,13 +36,15 @@ static void read_digest(char *digits, size_t size, pid_t pid)
     file = fopen(path, "re");
     if (file == NULL)
         return;
-    sha256_begin(&sha);
-    while ((got = fread(bytes, 1, sizeof(bytes), file)) > 0)
-        sha256_add(&sha, bytes, got);
-    sha256_end(&sha, digest);
-    if (!ferror(file))
-        for (size_t i = 0; 2 * i + 3 <= size; i++)
+    if (sha256_open(&sha)) {
+        sha256_begin(&sha);
+        while ((got = fread(bytes, 1, sizeof(bytes), file)) > 0)
+            sha256_add(&sha, bytes, got);
+        sha256_end(&sha, digest);
+        for (size_t i = 0; !ferror(file) && 2 * i + 3 <= size; i++)
             snprintf(digits + 2 * i, 3, "%02x", digest[i]);
+    }
+    sha256_close(&sha);
     fclose(file);
 }
 

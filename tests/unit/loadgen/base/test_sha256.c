@@ -32,10 +32,12 @@ static void digest_matches_fips_vectors(void **state)
         uint8_t digest[SHA256_BYTES];
         char text[2 * SHA256_BYTES + 1];
 
+        assert_true(sha256_open(&sha));
         sha256_begin(&sha);
         for (size_t k = 0; k < cases[i].times; k++)
             sha256_add(&sha, cases[i].text, strlen(cases[i].text));
         sha256_end(&sha, digest);
+        sha256_close(&sha);
         for (size_t k = 0; k < SHA256_BYTES; k++)
             snprintf(text + 2 * k, 3, "%02x", digest[k]);
         assert_string_equal(text, cases[i].digest);
@@ -50,6 +52,7 @@ static void digest_does_not_depend_on_pieces(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(bytes); i++)
         bytes[i] = (uint8_t)(i * 7);
+    assert_true(sha256_open(&sha));
     for (size_t cut = 0; cut <= sizeof(bytes); cut++) {
         sha256_begin(&sha);
         sha256_add(&sha, bytes, sizeof(bytes));
@@ -60,6 +63,7 @@ static void digest_does_not_depend_on_pieces(void **state)
         sha256_end(&sha, pieces);
         assert_memory_equal(whole, pieces, sizeof(whole));
     }
+    sha256_close(&sha);
 }
 
 int main(void)
