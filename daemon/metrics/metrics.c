@@ -180,20 +180,19 @@ static void on_readable(evutil_socket_t fd, short what, void *argument)
     answer(client);
 }
 
-static void on_connection(evutil_socket_t listen_fd, short what, void *argument)
+/* Returns false if no connection waits, or if there is no memory for it. */
+static bool accept_client(struct metrics *metrics, int listen_fd)
 {
-    struct metrics *metrics = argument;
     struct sockaddr_storage peer;
     socklen_t length = sizeof(peer);
     uint8_t address[NETWORK_ADDRESS_BYTES];
     int fd = accept4(listen_fd, (struct sockaddr *)&peer, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
     struct client *client = fd >= 0 ? calloc(1, sizeof(*client)) : NULL;
 
-    (void)what;
     if (client == NULL) {
         if (fd >= 0)
             close(fd);
-        return;
+        return false;
     }
     client->metrics = metrics;
     client->fd = fd;
@@ -202,11 +201,18 @@ static void on_connection(evutil_socket_t listen_fd, short what, void *argument)
     client->readable = event_new(metrics->base, fd, EV_READ | EV_PERSIST, on_readable, client);
     client->writable = event_new(metrics->base, fd, EV_WRITE | EV_PERSIST, on_writable, client);
     LIST_INSERT_HEAD(&metrics->clients, client, link);
-    if (++metrics->client_count == CLIENTS_MAX)
+    if (++metrics->client_count == CLIENTS_MAX && metrics->finishing_s == 0)
         set_accepting(metrics, false);
     if (client->readable == NULL || client->writable == NULL ||
         event_add(client->readable, NULL) != 0)
         free_client(client);
+    return true;
+}
+
+static void on_connection(evutil_socket_t listen_fd, short what, void *argument)
+{
+    (void)what;
+    accept_client(argument, listen_fd);
 }
 
 /* Time, and the master */
@@ -263,6 +269,20 @@ static void send_events(struct metrics *metrics)
     }
 }
 
+/* A socket that no other process has ends here: the kernel would reset the connections that wait in it. */
+static void stop_listening(struct metrics *metrics)
+{
+    for (size_t i = 0; i < metrics->setup->listen_count; i++) {
+        int fd = metrics->setup->listen_fd[i];
+
+        while (metrics->client_count < CLIENTS_MAX && accept_client(metrics, fd))
+            ;
+        loop_free_event(metrics->listening[i]);
+        metrics->listening[i] = NULL;
+        close(fd);
+    }
+}
+
 static void finish_if_idle(struct metrics *metrics)
 {
     free_old_clients(metrics);
@@ -307,9 +327,8 @@ static void on_master(evutil_socket_t fd, short what, void *argument)
 
     (void)fd, (void)what;
     event_del(metrics->master);
-    if (metrics->client_count < CLIENTS_MAX)
-        set_accepting(metrics, false);
     metrics->finishing_s = 1;
+    stop_listening(metrics);
     finish_if_idle(metrics);
 }
 

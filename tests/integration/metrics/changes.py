@@ -50,6 +50,26 @@ def reload_adds_changes_and_removes_addresses(bench):
 
 
 @test
+def a_removed_address_answers_what_waits(bench):
+    one, two = free_port(), free_port()
+    with MetricsServer(bench, with_listen(f"127.0.0.1:{one}")) as server:
+        process = server.metrics_pid()
+        os.kill(process, signal.SIGSTOP)
+        try:
+            waiting = [socket.create_connection(("127.0.0.1", one), PATIENCE_S) for _ in range(5)]
+            for connection in waiting:
+                connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            server.reload(with_listen(f"127.0.0.1:{two}"))
+        finally:
+            os.kill(process, signal.SIGCONT)
+        for connection in waiting:
+            with connection:
+                expect(connection.recv(15), b"HTTP/1.1 200 OK", "response")
+        until(lambda: is_refused(one), "end of the first address")
+        expect(server.read("/healthz", two), "ok\n", "the second address")
+
+
+@test
 def reload_with_a_taken_address_changes_nothing(bench):
     with MetricsServer(bench) as server, socket.create_server(("127.0.0.1", 0)) as other:
         taken = other.getsockname()[1]
