@@ -251,6 +251,13 @@ void http_response_free(struct http_response *response)
     *response = (struct http_response){0};
 }
 
+bool http_is_open(const struct http_client *client)
+{
+    char byte;
+
+    return recv(client->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
+}
+
 void http_expect_closed(struct http_client *client)
 {
     ssize_t got = client->length > 0 ? 1 : read_more(client);

@@ -46,6 +46,9 @@ void http_response_set_head(struct http_response *response, char *head);
 /* Returns the value of field NAME (case-insensitive), or NULL. A repeated field fails the test. */
 const char *http_field(const struct http_response *response, const char *name);
 
+/* True if the server has neither closed the connection nor sent anything. */
+bool http_is_open(const struct http_client *client);
+
 /* Waits until the server closes the connection. Bytes before that fail the test. */
 void http_expect_closed(struct http_client *client);
 

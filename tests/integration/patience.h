@@ -24,6 +24,12 @@ static inline void patience_pause(unsigned *pause_ms)
         *pause_ms = ASK_AGAIN_MOST_MS;
 }
 
+/* For what no event shows. Too short a pause tests less, but never fails. */
+static inline void let_others_act(void)
+{
+    usleep(300 * 1000);
+}
+
 /* Fails the test if CONDITION does not become true. The including file must include cmocka.h. */
 #define WAIT_UNTIL(condition)                                                                      \
     do {                                                                                           \

@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -694,6 +695,33 @@ void server_signal(pid_t pid, int signal)
 {
     assert_true(pid > 1);
     assert_int_equal(kill(pid, signal), 0);
+}
+
+/* True if SIGSTOP has stopped all threads of the process. */
+static bool process_is_stopped(pid_t pid)
+{
+    char pattern[64];
+    glob_t threads;
+    bool stopped = true;
+
+    snprintf(pattern, sizeof(pattern), "/proc/%d/task/*/stat", (int)pid);
+    assert_int_equal(glob(pattern, 0, NULL, &threads), 0);
+    for (size_t i = 0; i < threads.gl_pathc; i++) {
+        FILE *file = fopen(threads.gl_pathv[i], "re");
+        char state = '\0';
+
+        stopped &= file != NULL && fscanf(file, "%*d (%*[^)]) %c", &state) == 1 && state == 'T';
+        if (file != NULL)
+            fclose(file);
+    }
+    globfree(&threads);
+    return stopped;
+}
+
+void server_freeze(pid_t pid)
+{
+    server_signal(pid, SIGSTOP);
+    WAIT_UNTIL(process_is_stopped(pid));
 }
 
 void server_attach(const struct server *server, struct segment_reader *reader)

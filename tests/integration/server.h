@@ -135,6 +135,9 @@ size_t server_children(const struct server *server, pid_t *pids, size_t most);
 /* Sends SIGNAL to a process of the server. PID must not be 0, which is the own process group. */
 void server_signal(pid_t pid, int signal);
 
+/* Sends SIGSTOP and waits until no thread of the process runs; SIGCONT lets it run again. */
+void server_freeze(pid_t pid);
+
 /* Attaches to its shared memory. The caller must detach. */
 void server_attach(const struct server *server, struct segment_reader *reader);
 

@@ -1,8 +1,7 @@
 /*
- * Start, stop and killed processes, mostly under load. No response that was begun is lost, and no
- * file or process left behind prevents the next start.
+ * Starts and killed processes, mostly under load. No response that was begun is lost, and no file or
+ * process left behind prevents the next start.
  */
-#include "held_thread.h"
 #include "http_client.h"
 #include "load.h"
 #include "log_check.h"
@@ -10,7 +9,6 @@
 #include "scratch.h"
 #include "server.h"
 
-#include "common/control_client.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
 
@@ -21,7 +19,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
@@ -32,7 +29,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LARGE = 24 * 1024 * 1024, CLIENTS = 12, WORKERS = 2, THREADS = 2 /* of each kind */ };
+enum { CLIENTS = 12, WORKERS = 2, THREADS = 2 /* of each kind */ };
 
 static const char page[] = "<p>a page of the test</p>\n";
 
@@ -69,49 +66,6 @@ static pid_t pid_of(const struct segment_reader *reader, uint32_t slot)
     return atomic_load(&segment_worker_slot(&reader->map, slot)->pid);
 }
 
-/* True if SIGSTOP has stopped all threads of the process. */
-static bool process_is_stopped(pid_t pid)
-{
-    char pattern[64];
-    glob_t threads;
-    bool stopped = true;
-
-    snprintf(pattern, sizeof(pattern), "/proc/%d/task/*/stat", (int)pid);
-    assert_int_equal(glob(pattern, 0, NULL, &threads), 0);
-    for (size_t i = 0; i < threads.gl_pathc; i++) {
-        FILE *file = fopen(threads.gl_pathv[i], "re");
-        char state = '\0';
-
-        stopped &= file != NULL && fscanf(file, "%*d (%*[^)]) %c", &state) == 1 && state == 'T';
-        if (file != NULL)
-            fclose(file);
-    }
-    globfree(&threads);
-    return stopped;
-}
-
-/* Stops the processes of all workers, so that nothing is read until thaw(). */
-static void freeze(const struct server *server, pid_t pids[WORKERS])
-{
-    assert_int_equal(server_workers(server, pids, WORKERS), WORKERS);
-    for (int i = 0; i < WORKERS; i++) {
-        server_signal(pids[i], SIGSTOP);
-        WAIT_UNTIL(process_is_stopped(pids[i]));
-    }
-}
-
-static void thaw(const pid_t pids[WORKERS])
-{
-    for (int i = 0; i < WORKERS; i++)
-        server_signal(pids[i], SIGCONT);
-}
-
-/* No event shows what they do. Too short a pause tests less, but never fails. */
-static void let_others_act(void)
-{
-    usleep(300 * 1000);
-}
-
 /* Kills the worker in SLOT and waits until its replacement serves. */
 static void replace_worker(const struct server *server, const struct segment_reader *reader,
                            uint32_t slot)
@@ -122,22 +76,6 @@ static void replace_worker(const struct server *server, const struct segment_rea
     server_signal(before, SIGKILL);
     server_expect_metric(server, "workers_died", died + 1);
     WAIT_UNTIL(server_workers(server, pids, 8) == WORKERS && pid_of(reader, slot) != before);
-}
-
-/* Stops the worker in SLOT, so that its connections can be counted, and waits until no thread runs. */
-static void stop_worker(const struct segment_reader *reader, uint32_t slot)
-{
-    pid_t pid = pid_of(reader, slot);
-
-    server_signal(pid, SIGSTOP);
-    WAIT_UNTIL(process_is_stopped(pid));
-}
-
-static bool is_open(const struct http_client *client)
-{
-    char byte;
-
-    return recv(client->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
 }
 
 static void ask_for_page(struct http_client *client)
@@ -170,8 +108,8 @@ static void killed_worker_closes_only_its_connections(void **state)
         assert_int_equal(doomed + connections_of(&reader, 1), CLIENTS);
         replace_worker(server, &reader, 0);
         for (int n = 0; n < CLIENTS; n++) {
-            open += is_open(&client[n]);
-            if (is_open(&client[n]))
+            open += http_is_open(&client[n]);
+            if (http_is_open(&client[n]))
                 ask_for_page(&client[n]);
             http_close(&client[n]);
         }
@@ -215,7 +153,7 @@ static void workers_killed_under_load_are_replaced(void **state)
         for (uint32_t kill = 0; kill < KILLS; kill++) {
             load_pass(load, LOAD_STEP);
             server_expect_metric(server, "connections_open", CLIENTS);
-            stop_worker(&reader, kill % 2);
+            server_freeze(pid_of(&reader, kill % 2)); /* so that its connections can be counted */
             doomed +=
                 CLIENTS - connections_of(&reader, 1 - kill % 2); /* also those it gives away */
             replace_worker(server, &reader, kill % 2);
@@ -330,11 +268,14 @@ static void logger_outlives_workers_of_killed_master(void **state)
 
     server_start(server, NULL);
     logger = server_logger(server);
-    freeze(server, workers);
+    assert_int_equal(server_workers(server, workers, WORKERS), WORKERS);
+    for (int i = 0; i < WORKERS; i++)
+        server_freeze(workers[i]);
     server_signal(server_pid(server), SIGKILL);
     let_others_act();
     assert_int_equal(waitpid(logger, NULL, WNOHANG), 0);
-    thaw(workers);
+    for (int i = 0; i < WORKERS; i++)
+        server_signal(workers[i], SIGCONT);
     server_all_gone(server);
 }
 
@@ -518,35 +459,7 @@ static void file_at_control_socket_path_is_not_removed(void **state)
     server_check_nothing_left(server);
 }
 
-/* --- Stops --- */
-
-/* A terminal or a kill of the process group signals all processes. Only the master may react. */
-static void stop_signal_to_worker_or_logger_is_ignored(void **state)
-{
-    static const int signals[] = {SIGTERM, SIGINT, SIGQUIT};
-    struct server *server = *state;
-    pid_t before[WORKERS], after[WORKERS], logger;
-
-    server_put_text(server, "/page.html", page);
-    server_start(server, NULL);
-    assert_int_equal(server_workers(server, before, WORKERS), WORKERS);
-    logger = server_logger(server);
-    for (size_t i = 0; i < ARRAY_LENGTH(signals); i++) {
-        for (int n = 0; n < WORKERS; n++)
-            server_signal(before[n], signals[i]);
-        server_signal(logger, signals[i]);
-        /* When the replies arrive, each worker has run two loop iterations. */
-        server_do(server, "threads %d", THREADS + 1);
-        server_do(server, "threads %d", THREADS);
-        assert_int_equal(server_workers(server, after, WORKERS), WORKERS);
-        assert_memory_equal(after, before, sizeof(before));
-        http_expect(server_port(server), "/page.html", 200);
-        WAIT_UNTIL(log_count_lines(server) == i + 1);
-        assert_int_equal(server_logger(server), logger);
-    }
-    server_expect_metric(server, "workers_died", 0);
-    server_stop(server);
-}
+/* --- Stops during a start, and detached starts --- */
 
 /* Starts with stdout and stderr on OUTPUT; DETACH is NULL or -d. */
 static void become_server(const struct server *server, int output, const char *detach)
@@ -628,355 +541,6 @@ static void detached_start_returns_when_serving_or_failed(void **state)
     server_check_nothing_left(server);
 }
 
-static void stop_under_load_loses_no_response(void **state)
-{
-    struct server *server = *state;
-
-    server_put_text(server, "/page.html", page);
-    for (size_t i = 0; i < 2 * ARRAY_LENGTH(dispatches); i++) {
-        struct load_plan plan;
-        struct load *load;
-        struct load_result result;
-
-        server_start(server, dispatches[i / 2], NULL);
-        plan = plan_for(server);
-        plan.until_failure = true;
-        plan.each_connects = i % 2 == 0;
-        load = load_start(&plan);
-        load_pass(load, LOAD_STEP);
-        server_stop(server);
-        result = load_finish(load);
-        assert_int_equal(result.wrong, 0);
-        assert_int_equal(log_count_lines(server), result.responses);
-        assert_int_equal(remove(server_log(server)), 0);
-    }
-}
-
-static void each_stop_signal_stops(void **state)
-{
-    static const int signals[] = {SIGTERM, SIGINT, SIGQUIT};
-    struct server *server = *state;
-
-    server_put_text(server, "/page.html", page);
-    for (size_t i = 0; i < ARRAY_LENGTH(signals); i++) {
-        struct http_client idle;
-
-        server_start(server, NULL);
-        http_open(&idle, server_port(server));
-        ask_for_page(&idle);
-        server_signal(server_pid(server), signals[i]);
-        server_stopped(server);
-        http_expect_closed(&idle);
-        http_close(&idle);
-    }
-}
-
-static char *put_large(const struct server *server)
-{
-    char *bytes = malloc(LARGE);
-
-    assert_non_null(bytes);
-    for (size_t i = 0; i < LARGE; i++)
-        bytes[i] = (char)(i * 17 + i / 509);
-    server_put(server, "/large.bin", bytes, LARGE);
-    return bytes;
-}
-
-/* Requests the large file and does not read the response yet. */
-static void begin_download(const struct server *server, struct http_client *client)
-{
-    http_open(client, server_port(server));
-    http_send(client, "GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n");
-    server_expect_metric(server, "connections_busy", 1);
-}
-
-static void begin_stop(const struct server *server)
-{
-    struct segment_reader reader;
-
-    server_attach(server, &reader);
-    server_signal(server_pid(server), SIGTERM);
-    WAIT_UNTIL(atomic_load(&segment_master(&reader.map)->stopping) == 1);
-    segment_detach(&reader);
-}
-
-static void stop_waits_for_download_in_progress(void **state)
-{
-    struct server *server = *state;
-    struct http_client client;
-    struct http_response response;
-    char *bytes = put_large(server);
-
-    for (size_t i = 0; i < ARRAY_LENGTH(dispatches); i++) {
-        server_start(server, dispatches[i], NULL);
-        begin_download(server, &client);
-        begin_stop(server);
-        http_receive(&client, HTTP_WITH_BODY, &response);
-        assert_int_equal(response.body_length, LARGE);
-        assert_memory_equal(response.body, bytes, LARGE);
-        http_response_free(&response);
-        http_expect_closed(&client);
-        http_close(&client);
-        server_stopped(server);
-    }
-    free(bytes);
-}
-
-/* --- Requests on their way at a stop --- */
-
-enum { WAITING = 24 };
-
-static bool receive_page(struct http_client *client)
-{
-    struct http_response response;
-    bool last;
-
-    http_receive(client, HTTP_WITH_BODY, &response);
-    assert_int_equal(response.status, 200);
-    assert_string_equal(response.body, page);
-    last = http_field(&response, "Connection") != NULL;
-    http_response_free(&response);
-    return last;
-}
-
-static void expect_last_page(struct http_client *client)
-{
-    receive_page(client);
-    http_expect_closed(client);
-    http_close(client);
-}
-
-static const char request_of_page[] = "GET /page.html HTTP/1.1\r\nHost: h\r\n\r\n";
-
-/* In the accept queues, or on their way from the master to a worker. */
-static void stop_answers_connections_that_wait(void **state)
-{
-    struct server *server = *state;
-
-    server_put_text(server, "/page.html", page);
-    for (size_t i = 0; i < ARRAY_LENGTH(dispatches); i++) {
-        struct http_client client[WAITING];
-        pid_t workers[WORKERS];
-
-        server_start(server, dispatches[i], "workers.stop_grace=0", NULL);
-        freeze(server, workers);
-        for (int n = 0; n < WAITING; n++) {
-            http_open(&client[n], server_port(server));
-            http_send(&client[n], request_of_page);
-        }
-        begin_stop(server);
-        thaw(workers);
-        for (int n = 0; n < WAITING; n++)
-            expect_last_page(&client[n]);
-        server_stopped(server);
-    }
-}
-
-static void stop_answers_requests_that_have_arrived(void **state)
-{
-    struct server *server = *state;
-
-    server_put_text(server, "/page.html", page);
-    for (size_t i = 0; i < ARRAY_LENGTH(dispatches); i++) {
-        struct http_client client[WAITING];
-        pid_t workers[WORKERS];
-
-        server_start(server, dispatches[i], "workers.stop_grace=0", NULL);
-        for (int n = 0; n < WAITING; n++) {
-            http_open(&client[n], server_port(server));
-            ask_for_page(&client[n]);
-        }
-        freeze(server, workers);
-        for (int n = 0; n < WAITING; n++)
-            http_send(&client[n], request_of_page);
-        begin_stop(server);
-        thaw(workers);
-        for (int n = 0; n < WAITING; n++)
-            expect_last_page(&client[n]);
-        server_stopped(server);
-    }
-}
-
-/* A thread is to give connections to another worker, but can do so only after the stop has begun. */
-static void stop_answers_connections_that_change_the_worker(void **state)
-{
-    struct server *server = *state;
-    struct http_client client[WAITING];
-    struct control_client control;
-    pid_t giver, thread;
-
-    server_put_text(server, "/page.html", page);
-    server_start(server, "workers.processes=1", "workers.threads=1", "workers.stop_grace=0", NULL);
-    for (int n = 0; n < WAITING; n++) {
-        http_open(&client[n], server_port(server));
-        ask_for_page(&client[n]);
-    }
-    assert_int_equal(server_workers(server, &giver, 1), 1);
-    thread = held_thread_find(giver);
-    if (!held_thread_stop(thread))
-        skip();
-    server_begin(server, &control, "workers 2");
-    WAIT_UNTIL(server_count_printed(server, "worker slot 1 serves") == 1);
-    let_others_act();
-    for (int n = 0; n < WAITING; n++)
-        http_send(&client[n], request_of_page);
-    begin_stop(server);
-    let_others_act();
-    held_thread_release(thread);
-    for (int n = 0; n < WAITING; n++)
-        expect_last_page(&client[n]);
-    server_stopped(server);
-    control_close(&control);
-}
-
-static void stop_answers_requests_within_its_grace(void **state)
-{
-    struct server *server = *state;
-
-    server_put_text(server, "/page.html", page);
-    for (size_t i = 0; i < ARRAY_LENGTH(dispatches); i++) {
-        struct http_client idle, other;
-
-        server_start(server, dispatches[i], "workers.stop_grace=1h", NULL);
-        http_open(&idle, server_port(server));
-        ask_for_page(&idle);
-        http_open(&other, server_port(server));
-        ask_for_page(&other);
-        begin_stop(server);
-        do
-            http_send(&idle, request_of_page);
-        while (!receive_page(&idle)); /* its thread may not know of the stop yet */
-        http_expect_closed(&idle);
-        http_close(&idle);
-        assert_true(is_open(&other));
-        server_signal(server_pid(server), SIGTERM);
-        server_stopped(server);
-        http_close(&other);
-    }
-}
-
-/* --- Stopped processes --- */
-
-/* Begins requests and stops the workers. Returns false if a timeout ended before that. */
-static bool stops_within_requests(const struct server *server, struct http_client *client,
-                                  pid_t *workers)
-{
-    static const char first[] = "GET /page.html HTTP/1.1\r\n";
-
-    for (int n = 0; n < WAITING; n++) {
-        http_open(&client[n], server_port(server));
-        http_send(&client[n], first);
-    }
-    server_expect_metric(server, "bytes_received", WAITING * (sizeof(first) - 1));
-    freeze(server, workers);
-    return server_metric(server, "connections_timed_out") == 0;
-}
-
-static void close_all(struct http_client *client)
-{
-    for (int n = 0; n < WAITING; n++)
-        http_close(&client[n]);
-}
-
-/* The timeout ends while the workers are stopped, but the rest of the request arrives before. */
-static void request_that_arrived_in_a_stall_is_answered(void **state)
-{
-    static const char rest[] = "Host: h\r\n\r\n";
-    struct server *server = *state;
-
-    server_put_text(server, "/page.html", page);
-    for (size_t i = 0; i < ARRAY_LENGTH(dispatches); i++) {
-        struct http_client client[WAITING];
-        pid_t workers[WORKERS];
-
-        server_start(server, dispatches[i], "connections.header_timeout=2s", NULL);
-        while (!stops_within_requests(server, client, workers)) {
-            thaw(workers);
-            close_all(client);
-            server_stop(server);
-            server_start(server, dispatches[i], "connections.header_timeout=2s", NULL);
-        }
-        for (int n = 0; n < WAITING; n++)
-            http_send(&client[n], rest);
-        sleep(4); /* until the timeout has passed */
-        thaw(workers);
-        for (int n = 0; n < WAITING; n++)
-            receive_page(&client[n]);
-        close_all(client);
-        server_stop(server);
-    }
-}
-
-static void change_during_stop_is_rejected(void **state)
-{
-    static const char *const changes[] = {"log-level debug", "cache-size 1M", "cache-policy lru",
-                                          "cache-flush",     "cache-purge /", "ratelimit 9",
-                                          "threads 1",       "workers 1",     "offload-threads 2",
-                                          "drain 0",         "restart 0",     "restart all",
-                                          "reload",          "reopen-logs"};
-    static const char *const others[] = {"ping",        "status",  "help",     "config",
-                                         "post-mortem", "threads", "log-level"};
-    struct server *server = *state;
-    struct http_client client;
-
-    free(put_large(server));
-    server_start(server, "workers.drain_timeout=1h", "connections.send_timeout=1h", NULL);
-    begin_download(server, &client);
-    begin_stop(server);
-    for (size_t i = 0; i < ARRAY_LENGTH(changes); i++)
-        server_rejects(server, changes[i], "the server is stopping");
-    for (size_t i = 0; i < ARRAY_LENGTH(others); i++)
-        server_do(server, "%s", others[i]);
-    server_do(server, "stop now");
-    server_stopped(server);
-    http_close(&client);
-}
-
-static void second_signal_stops_at_once(void **state)
-{
-    struct server *server = *state;
-    struct http_client client;
-
-    free(put_large(server));
-    server_start(server, "workers.drain_timeout=1h", "connections.send_timeout=1h", NULL);
-    begin_download(server, &client);
-    begin_stop(server);
-    assert_int_equal(waitpid(server_pid(server), NULL, WNOHANG), 0);
-    server_signal(server_pid(server), SIGTERM);
-    server_stopped(server);
-    http_close(&client);
-}
-
-static void stop_ends_at_drain_timeout(void **state)
-{
-    struct server *server = *state;
-    struct http_client client;
-
-    free(put_large(server));
-    server_start(server, "workers.drain_timeout=500ms", NULL);
-    begin_download(server, &client);
-    server_stop(server);
-    http_close(&client);
-}
-
-static void error_log_reports_stop_once(void **state)
-{
-    struct server *server = *state;
-    const char *first;
-    char *printed;
-
-    for (int i = 0; i < 5; i++) {
-        server_start(server, "workers.processes=4", NULL);
-        server_stop(server);
-        printed = server_output(server);
-        first = strstr(printed, ": stopped\n");
-        assert_non_null(first);
-        assert_null(strstr(first + 1, ": stopped\n"));
-        free(printed);
-        server_clear_output(server);
-    }
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
 
 int main(void)
@@ -994,21 +558,8 @@ int main(void)
         TEST(no_process_holds_the_pid_file_writable),
         TEST(run_dir_that_others_may_write_is_refused),
         TEST(file_at_control_socket_path_is_not_removed),
-        TEST(stop_signal_to_worker_or_logger_is_ignored),
         TEST(stop_signal_during_start_leaves_nothing),
         TEST(detached_start_returns_when_serving_or_failed),
-        TEST(stop_under_load_loses_no_response),
-        TEST(each_stop_signal_stops),
-        TEST(stop_waits_for_download_in_progress),
-        TEST(stop_answers_connections_that_wait),
-        TEST(stop_answers_requests_that_have_arrived),
-        TEST(stop_answers_connections_that_change_the_worker),
-        TEST(stop_answers_requests_within_its_grace),
-        TEST(request_that_arrived_in_a_stall_is_answered),
-        TEST(change_during_stop_is_rejected),
-        TEST(second_signal_stops_at_once),
-        TEST(stop_ends_at_drain_timeout),
-        TEST(error_log_reports_stop_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,7 +34,7 @@ PATIENCE_S = 20  # the C tests wait so long for an event, instead of 90: many mu
 LEFT_OUT = r"wsload|screens\.|completions|man\.|install|container|systemd|clients"  # no tests of the daemon
 RELATED = {  # the integration tests that notice most of the mutants of a directory, the cheap ones
     "common": "http_responses|access_log|commands|control|corrupt_segment|segment",
-    "daemon": "lifecycle|control",
+    "daemon": r"lifecycle|stop\.|control",
     "daemon/base": "http_responses|supervision|log_targets|arithmetic_work",
     "daemon/config": "control|commands|reload|http_responses",
     "daemon/sandbox": "sandbox|http_responses",
@@ -50,7 +50,7 @@ RELATED = {  # the integration tests that notice most of the mutants of a direct
     "daemon/http2": "http2|rfc",
     "daemon/worker": "http_responses|resize|reload|balance|arithmetic_work",
     "daemon/logger": "access_log|log_targets|log_stalls",
-    "daemon/master": "supervision|lifecycle|reload|resize|upgrade|life_",
+    "daemon/master": r"supervision|lifecycle|stop\.|reload|resize|upgrade|life_",
     "daemon/control": "control|commands|reload",
 }
 
