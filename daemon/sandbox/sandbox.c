@@ -279,8 +279,8 @@ static int restrict_access(const struct sandbox_setup *setup)
 
     if (directories == NULL)
         return -1;
-    if (own > 0)
-        memcpy(directories, setup->roots, own * sizeof(*directories));
+    for (size_t i = 0; i < own; i++)
+        directories[i] = setup->roots[i];
     links = open_link_roots(setup, directories + own);
     if (links >= 0)
         failed = sandbox_restrict(setup->role, directories, own + (size_t)links,
