@@ -269,6 +269,12 @@ static int find_without_kernel(const struct files_root *root, const char *path)
                : walk_path(root->fd, path, root->links == FILES_LINKS_INSIDE);
 }
 
+/* True if a file somewhere in the system was renamed, or mounted, while the kernel resolved "..". */
+static bool was_disturbed(int error, enum files_effort effort)
+{
+    return error == EAGAIN && effort != FILES_CACHED_ONLY;
+}
+
 static int find_either_way(const struct files_root *root, const char *path,
                            enum files_effort effort)
 {
@@ -277,9 +283,10 @@ static int find_either_way(const struct files_root *root, const char *path,
     if (!atomic_load_explicit(&no_openat2, memory_order_relaxed) &&
         !atomic_load_explicit(&fallback_forced, memory_order_relaxed)) {
         fd = find_by_kernel(root, path, effort);
-        if (fd >= 0 || errno != ENOSYS)
+        if (fd >= 0 || (errno != ENOSYS && !was_disturbed(errno, effort)))
             return fd;
-        atomic_store_explicit(&no_openat2, true, memory_order_relaxed);
+        if (errno == ENOSYS)
+            atomic_store_explicit(&no_openat2, true, memory_order_relaxed);
     }
     return find_without_kernel(root, path);
 }
@@ -348,7 +355,7 @@ static void fill_file(struct file *file, int fd, const struct stat *status)
 static int error_of_open(int error, enum files_effort effort)
 {
     if (error == EAGAIN && effort != FILES_CACHED_ONLY)
-        return EBUSY; /* another process holds a write lease, or moves a directory of the path */
+        return EBUSY; /* another process holds a write lease */
     return error;
 }
 

@@ -16,15 +16,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char base[] = "/tmp/test-files-XXXXXX";
@@ -386,6 +389,42 @@ static void links_are_followed_by_policy(void **state)
     assert_int_equal(after, before);
 }
 
+/* Ends with the test program. */
+static pid_t start_renaming(void)
+{
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid != 0)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) {
+        renameat(base_fd, "moving", base_fd, "moved");
+        renameat(base_fd, "moved", base_fd, "moving");
+    }
+}
+
+/* The kernel gives up resolving ".." below a directory while any file of the system is renamed. */
+static void links_are_followed_during_renames(void **state)
+{
+    enum { LOOKUPS = 20000 };
+    pid_t pid;
+
+    (void)state;
+    make_file(base_fd, "moving", "", 0644);
+    pid = start_renaming();
+    root.links = FILES_LINKS_INSIDE;
+    for (int i = 0; i < LOOKUPS; i++) {
+        struct file file;
+
+        assert_int_equal(files_find(&root, "/directory/link-deep", FILES_MAY_BLOCK, &file), 0);
+        close(file.fd);
+    }
+    root = root_at(root_fd);
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
 static void names_with_dot_are_hidden(void **state)
 {
     static const struct {
@@ -559,6 +598,7 @@ int main(void)
         cmocka_unit_test(openat2_stays_below_the_root),
         cmocka_unit_test(walk_stays_below_the_root),
         cmocka_unit_test(links_are_followed_by_policy),
+        cmocka_unit_test(links_are_followed_during_renames),
         cmocka_unit_test(names_with_dot_are_hidden),
         cmocka_unit_test(magic_links_are_not_followed),
         cmocka_unit_test(device_is_eacces),
