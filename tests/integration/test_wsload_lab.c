@@ -160,8 +160,10 @@ static void check_nothing_left(const struct place *place)
 
 static void check_has(const char *text, const char *words)
 {
-    if (strstr(text, words) == NULL)
-        fail_msg("there is no '%s' in: %s", words, text);
+    if (strstr(text, words) != NULL)
+        return;
+    fprintf(stderr, "%s\n", text);
+    fail_msg("there is no '%s' in the text above", words);
 }
 
 static size_t count_of(const char *text, const char *words)
