@@ -23,11 +23,13 @@
 
 enum {
     OPTIONS_MAX = 40,
+    OWN_OPTIONS = 5,
     OPTION_TEXT = PRIVATE_SERVER_PATH + 32,
     POLL_MS = 10,
     START_MS = 30000,
     REPLY_MS = 30000,
-    STOP_MS = 30000, /* longer than any wait of the stop itself */
+    FINISH_MS = 1000, /* for requests in progress at the stop */
+    STOP_MS = 30000,  /* longer than any wait of the stop itself */
     GROUP_MS = 2000,
     SEGMENT_NAME = INSTANCE_NAME_MAX + 32,
 };
@@ -150,7 +152,7 @@ int private_server_configure(const struct private_server *server, const char *te
 
 struct command_line {
     const char *word[2 * OPTIONS_MAX + 4];
-    char own[5][OPTION_TEXT];
+    char own[OWN_OPTIONS][OPTION_TEXT];
     size_t count;
 };
 
@@ -178,10 +180,9 @@ static bool write_line(struct command_line *line, const struct private_server *s
     snprintf(line->own[3], OPTION_TEXT, "log.access=%.*s/access.log", PRIVATE_SERVER_PATH - 16,
              server->directory);
     snprintf(line->own[4], OPTION_TEXT, "server.listen=127.0.0.1:0");
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < OWN_OPTIONS; i++)
         add_option(line, line->own[i]);
-    add_option(line, "workers.drain_timeout=1s");
-    for (; options != NULL && options[count] != NULL && count < OPTIONS_MAX - 6; count++)
+    for (; options != NULL && options[count] != NULL && count < OPTIONS_MAX - OWN_OPTIONS; count++)
         add_option(line, options[count]);
     line->word[line->count] = NULL;
     return options == NULL || options[count] == NULL;
@@ -368,7 +369,7 @@ int private_server_start(struct private_server *server, const char *const *optio
     struct command_line line;
 
     if (!write_line(&line, server, options))
-        return snprintf(why, size, "more than %d options", OPTIONS_MAX - 6), -1;
+        return snprintf(why, size, "more than %d options", OPTIONS_MAX - OWN_OPTIONS), -1;
     if (launch(server, &line) != 0)
         return snprintf(why, size, "cannot start a process: %s", strerror(errno)), -1;
     while (!serves(server)) {
@@ -403,6 +404,8 @@ void private_server_stop(struct private_server *server)
     if (group == 0)
         return;
     kill(group, SIGTERM);
+    if (!exits_within(server, FINISH_MS))
+        kill(group, SIGTERM); /* the second one stops at once */
     if (!exits_within(server, STOP_MS)) {
         kill(-group, SIGKILL);
         waitpid(group, NULL, 0);
