@@ -10,6 +10,7 @@
 #include "patience.h"
 #include "server.h"
 
+#include "common/control_client.h"
 #include "common/macros.h"
 
 #include <setjmp.h>
@@ -379,6 +380,34 @@ static void without_any_memory_connections_are_closed_then_refused(void **state)
     }
 }
 
+/* The worker goes on with those it has, and starts the rest when it is told again. */
+static void threads_that_cannot_start_are_logged(void **state)
+{
+    static const char preload[] = "LD_PRELOAD=" FAILING_MEMORY;
+    struct server *server = *state;
+    char setting[512];
+    struct failing_places *places = map_places(server, setting, sizeof(setting));
+    const char *const wrapper[] = {"env",   LIBRARY_PATH,         preload,
+                                   setting, "FAILING_AFTER=1000", NULL};
+    const char *const options[] = {"workers.processes=1", "workers.threads=1", NULL};
+    struct control_client control;
+    pid_t worker;
+
+    put_files(server);
+    server_start_under(server, wrapper, options);
+    assert_int_equal(server_workers(server, &worker, 1), 1);
+    atomic_store(&places->all_of, worker);
+    server_begin(server, &control, "threads 3");
+    WAIT_UNTIL(server_has_printed(server, "cannot start serving thread 1: Cannot allocate memory"));
+    atomic_store(&places->all_of, 0);
+    server_do(server, "threads 2");
+    assert_int_equal(server_count_printed(server, "cannot start serving thread"), 1);
+    assert_int_equal(status_of_new_connection(server), 200);
+    control_close(&control);
+    server_stop(server);
+    munmap(places, sizeof(*places));
+}
+
 #endif
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
@@ -391,6 +420,7 @@ int main(void)
         TEST(every_request_is_answered_from_a_cache_that_shrinks),
         TEST(threads_at_rest_release_what_the_cache_evicts),
         TEST(without_any_memory_connections_are_closed_then_refused),
+        TEST(threads_that_cannot_start_are_logged),
 #endif
     };
 
