@@ -89,24 +89,18 @@ static int accept_client(const struct listen_socket *listener,
     return client;
 }
 
-/*
- * A connection waits, and accept_client() failed with ERROR for lack of something. Returns true if
- * there is room now; else pauses.
- */
-static bool make_room_or_pause(struct listen_socket *listener, int error)
+/* A connection waits, and accept_client() failed with ERROR for lack of something. */
+static void make_room_or_pause(struct listen_socket *listener, int error)
 {
     if (error == EXFULL) {
-        if (make_room(listener->loop, SHORTAGE_CONNECTIONS))
-            return true;
-        pause_at_limit(listener);
-        return false;
+        if (!make_room(listener->loop, SHORTAGE_CONNECTIONS))
+            pause_at_limit(listener);
+        return;
     }
     metric_add(listener->loop->context.metrics, METRIC_accept_errors, 1);
-    if (make_room(listener->loop,
-                  error == EMFILE || error == ENFILE ? SHORTAGE_DESCRIPTORS : SHORTAGE_MEMORY))
-        return true;
-    pause_accepting(listener);
-    return false;
+    if (!make_room(listener->loop,
+                   error == EMFILE || error == ENFILE ? SHORTAGE_DESCRIPTORS : SHORTAGE_MEMORY))
+        pause_accepting(listener);
 }
 
 /* Whether new connections wait because the control group has no memory for them. */
@@ -143,8 +137,9 @@ static void on_readable(evutil_socket_t fd, short what, void *argument)
             if (!connection_accept(loop, client, address, listener->opening))
                 make_room(loop, SHORTAGE_MEMORY);
         } else if (is_shortage(error)) {
-            if (!waits || !make_room_or_pause(listener, error))
-                return;
+            if (waits)
+                make_room_or_pause(listener, error);
+            return;
         } else if (error != ECONNABORTED && error != EINTR) {
             return;
         }
