@@ -60,9 +60,36 @@ static void begin(struct scene *scene, void **state, const char *option)
     server_expect_metric(scene->server, "connections_open", CLIENTS);
 }
 
-/* While some connections count as active and others no longer, more may move: active ones are spread, too. */
+/* Number of wake-ups of each thread. */
+static void read_wakeups(const struct scene *scene, uint64_t wakeups[THREADS])
+{
+    for (uint32_t i = 0; i < THREADS; i++)
+        wakeups[i] = segment_reader_metric(
+            &scene->reader, segment_thread(&scene->reader.map, i)->metrics, METRIC_wakeups);
+}
+
+static bool all_woke_up(const struct scene *scene, const uint64_t before[THREADS])
+{
+    uint64_t now[THREADS];
+    bool all = true;
+
+    read_wakeups(scene, now);
+    for (uint32_t i = 0; i < THREADS; i++)
+        all = all && (now[i] == 0 || now[i] >= before[i] + 2);
+    return all;
+}
+
+/*
+ * While some connections count as active and others no longer, more may move: active ones are spread, too.
+ * Each thread counts its active ones once a second, and an idle one wakes up only for that.
+ */
 static void await_idle(const struct scene *scene)
 {
+    uint64_t before[THREADS];
+
+    sleep(2); /* a connection is active so long */
+    read_wakeups(scene, before);
+    WAIT_UNTIL(all_woke_up(scene, before));
     server_expect_metric(scene->server, "connections_active", 0);
 }
 
