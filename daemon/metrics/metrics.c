@@ -52,7 +52,7 @@ struct metrics {
     uint32_t client_count, stream_count;
     struct verifier *verifier; /* NULL: no password is needed */
     uint32_t failures;         /* failed logins that the master does not know yet */
-    bool finishing;            /* the master has died, or needs this process no more */
+    uint32_t finishing_s;      /* since the end of the master, or of its need; 0: neither */
 };
 
 /* Clients */
@@ -78,7 +78,7 @@ static void free_client(struct client *client)
     metrics->stream_count -= client->stream;
     free(client->response);
     free(client);
-    if (metrics->client_count-- == CLIENTS_MAX && !metrics->finishing)
+    if (metrics->client_count-- == CLIENTS_MAX && metrics->finishing_s == 0)
         set_accepting(metrics, true);
 }
 
@@ -200,7 +200,7 @@ static bool accept_client(struct metrics *metrics, int listen_fd)
     client->readable = event_new(metrics->base, fd, EV_READ | EV_PERSIST, on_readable, client);
     client->writable = event_new(metrics->base, fd, EV_WRITE | EV_PERSIST, on_writable, client);
     LIST_INSERT_HEAD(&metrics->clients, client, link);
-    if (++metrics->client_count == CLIENTS_MAX && !metrics->finishing)
+    if (++metrics->client_count == CLIENTS_MAX && metrics->finishing_s == 0)
         set_accepting(metrics, false);
     if (client->readable == NULL || client->writable == NULL ||
         event_add(client->readable, NULL) != 0)
@@ -222,7 +222,7 @@ static bool is_over(const struct metrics *metrics, const struct client *client)
 
     if (client->login.verification != NULL)
         return false;
-    return client->age_s > REQUEST_SECONDS || (metrics->finishing && answered);
+    return client->age_s > REQUEST_SECONDS || (metrics->finishing_s > 0 && answered);
 }
 
 static void free_old_clients(struct metrics *metrics)
@@ -285,7 +285,7 @@ static void stop_listening(struct metrics *metrics)
 static void finish_if_idle(struct metrics *metrics)
 {
     free_old_clients(metrics);
-    if (metrics->client_count == 0)
+    if (metrics->client_count == 0 || metrics->finishing_s > REQUEST_SECONDS)
         event_base_loopbreak(metrics->base);
 }
 
@@ -310,11 +310,13 @@ static void on_second(evutil_socket_t fd, short what, void *argument)
     report_to_master(metrics);
     LIST_FOREACH(client, &metrics->clients, link)
     client->age_s++;
-    if (!metrics->finishing)
+    if (metrics->finishing_s == 0)
         send_events(metrics);
     free_old_clients(metrics);
-    if (metrics->finishing)
+    if (metrics->finishing_s > 0) {
+        metrics->finishing_s++;
         finish_if_idle(metrics);
+    }
 }
 
 /* The master sends nothing: the socket is readable at its end. */
@@ -324,7 +326,7 @@ static void on_master(evutil_socket_t fd, short what, void *argument)
 
     (void)fd, (void)what;
     event_del(metrics->master);
-    metrics->finishing = true;
+    metrics->finishing_s = 1;
     stop_listening(metrics);
     finish_if_idle(metrics);
 }
@@ -409,7 +411,7 @@ int metrics_run(const struct metrics_setup *setup)
         return EXIT_FAILURE;
     if (add_events(&metrics) == 0 && event_base_dispatch(metrics.base) == 0)
         status = EXIT_SUCCESS;
-    metrics.finishing = true; /* the listen sockets stay as they are */
+    metrics.finishing_s = 1; /* the listen sockets stay as they are */
     free_all(&metrics);
     return status;
 }
