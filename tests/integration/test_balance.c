@@ -47,19 +47,6 @@ static void request_from_all(struct scene *scene)
         receive_page(&scene->client[i]);
 }
 
-static void begin(struct scene *scene, void **state, const char *option)
-{
-    scene->server = *state;
-    server_put_text(scene->server, "/page.html", page);
-    server_start(scene->server, "workers.processes=1", "workers.threads=1",
-                 "workers.heartbeat_timeout=0", option, NULL);
-    server_attach(scene->server, &scene->reader);
-    for (int i = 0; i < CLIENTS; i++)
-        http_open(&scene->client[i], server_port(scene->server));
-    request_from_all(scene);
-    server_expect_metric(scene->server, "connections_open", CLIENTS);
-}
-
 /* Number of wake-ups of each thread. */
 static void read_wakeups(const struct scene *scene, uint64_t wakeups[THREADS])
 {
@@ -91,6 +78,20 @@ static void await_idle(const struct scene *scene)
     read_wakeups(scene, before);
     WAIT_UNTIL(all_woke_up(scene, before));
     server_expect_metric(scene->server, "connections_active", 0);
+}
+
+static void begin(struct scene *scene, void **state, const char *option)
+{
+    scene->server = *state;
+    server_put_text(scene->server, "/page.html", page);
+    server_start(scene->server, "workers.processes=1", "workers.threads=1",
+                 "workers.heartbeat_timeout=0", option, NULL);
+    server_attach(scene->server, &scene->reader);
+    for (int i = 0; i < CLIENTS; i++)
+        http_open(&scene->client[i], server_port(scene->server));
+    request_from_all(scene);
+    server_expect_metric(scene->server, "connections_open", CLIENTS);
+    await_idle(scene);
 }
 
 static void end(struct scene *scene)
@@ -143,7 +144,6 @@ static void added_threads_take_their_share_of_connections(void **state)
     uint64_t uneven;
 
     begin(&scene, state, NULL);
-    await_idle(&scene);
     server_do(scene.server, "threads 2");
     WAIT_UNTIL(is_spread(&scene, 2, half));
     server_expect_metric(scene.server, "connections_moved_resize", 20);
@@ -272,7 +272,6 @@ static void even_load_moves_no_connection(void **state)
     bool even = true, was_even;
 
     begin(&scene, state, NULL);
-    await_idle(&scene);
     server_do(scene.server, "threads 4");
     WAIT_UNTIL(is_spread(&scene, 4, quarter));
     server_expect_metric(scene.server, "connections_adopted", 30);
@@ -295,7 +294,6 @@ static uint64_t open_in_worker(const struct scene *scene, uint32_t slot)
 static void added_worker_takes_its_share(struct scene *scene, void **state, const char *dispatch)
 {
     begin(scene, state, dispatch);
-    await_idle(scene);
     server_do(scene->server, "workers 2");
     WAIT_UNTIL(open_in_worker(scene, 0) == CLIENTS / 2 && open_in_worker(scene, 1) == CLIENTS / 2);
     server_expect_metric(scene->server, "connections_moved_resize", CLIENTS / 2);
