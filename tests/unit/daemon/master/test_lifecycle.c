@@ -138,6 +138,21 @@ static void deadline_ends_with_its_state(void **unused)
     lifecycle_free(&owner.life);
 }
 
+static void end_begins_with_the_retirement(void **unused)
+{
+    (void)unused;
+    for (enum life_state state = 0; state < LIFE_STATES; state++) {
+        struct owner owner;
+
+        begin(&owner, state);
+        assert_int_equal(lifecycle_is_stopping(&owner.life),
+                         state == LIFE_retiring || state == LIFE_stopping ||
+                             state == LIFE_draining || state == LIFE_flushing ||
+                             state == LIFE_ended);
+        lifecycle_free(&owner.life);
+    }
+}
+
 /* Marks the states that a master can be in after some events, from its start. */
 static void mark_reachable(bool reached[LIFE_STATES], enum life_state state)
 {
@@ -262,6 +277,7 @@ int main(void)
         cmocka_unit_test(failed_action_leaves_the_state),
         cmocka_unit_test(report_within_an_action_is_handled_after_it),
         cmocka_unit_test(deadline_ends_with_its_state),
+        cmocka_unit_test(end_begins_with_the_retirement),
         cmocka_unit_test(each_state_is_reached_and_can_end),
         cmocka_unit_test(each_worker_state_is_reached_and_can_end),
         cmocka_unit_test(slot_of_an_ended_worker_is_free),
