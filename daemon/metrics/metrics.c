@@ -52,7 +52,7 @@ struct metrics {
     uint32_t client_count, stream_count;
     struct verifier *verifier; /* NULL: no password is needed */
     uint32_t failures;         /* failed logins that the master does not know yet */
-    uint32_t finishing_s;      /* since the end of the master, or of its need; 0: neither */
+    uint32_t finishing_s;      /* since the master closed its end; 0: it has not */
 };
 
 /* Clients */
@@ -268,7 +268,7 @@ static void send_events(struct metrics *metrics)
     }
 }
 
-/* A socket that no other process has ends here: the kernel would reset the connections that wait in it. */
+/* When the last process closes a listen socket, the kernel resets the connections that wait in it. */
 static void stop_listening(struct metrics *metrics)
 {
     for (size_t i = 0; i < metrics->setup->listen_count; i++) {
