@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 enum { LARGEST = 8 * 1024 * 1024 };
@@ -462,6 +464,51 @@ static void changing_file_is_never_mixed(void **state)
     server_stop(server);
 }
 
+/* Removes a file from the page cache. Returns false if that is not possible, as on a tmpfs. */
+static bool make_cold(const char *path)
+{
+    char byte;
+    struct iovec vector = {&byte, 1};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool cold;
+
+    assert_true(fd >= 0);
+    assert_int_equal(fsync(fd), 0);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    cold = preadv2(fd, &vector, 1, LARGEST - 1, RWF_NOWAIT) < 0 && errno == EAGAIN;
+    close(fd);
+    return cold;
+}
+
+/* An offload thread reads it, because a serving thread does not wait for a disk. */
+static void file_that_is_only_on_disk_is_read_by_another_thread(void **state)
+{
+    struct server *server = *state;
+    char *bytes = make_bytes(LARGEST, 7), path[SCRATCH_PATH_MAX];
+    struct http_client client;
+    struct http_response response;
+    uint64_t offloaded;
+    bool cold;
+
+    server_put(server, "/cold.bin", bytes, LARGEST);
+    in_site(server, "/cold.bin", path);
+    server_start(server, "workers.processes=1", "workers.threads=1", "cache.revalidate=1h", NULL);
+    http_open(&client, server_port(server));
+    http_send(&client, "HEAD /cold.bin HTTP/1.1\r\nHost: h\r\n\r\n");
+    http_receive(&client, HTTP_HEAD_ONLY, &response);
+    http_response_free(&response);
+    http_close(&client);
+    offloaded = server_metric(server, "offloaded");
+    cold = make_cold(path);
+    expect_body(server, "/cold.bin", bytes, LARGEST);
+    if (cold)
+        assert_true(server_metric(server, "offloaded") > offloaded);
+    server_stop(server);
+    free(bytes);
+    if (!cold)
+        skip();
+}
+
 /*
  * The Content-Length cannot be met: the sent bytes are right, the connection closes, and the
  * response is counted as cut short.
@@ -515,6 +562,7 @@ int main(void)
         TEST(change_during_a_long_iteration_is_served),
         TEST(new_file_during_a_long_iteration_is_served),
         TEST(changing_file_is_never_mixed),
+        TEST(file_that_is_only_on_disk_is_read_by_another_thread),
         TEST(file_truncated_while_sent_closes_connection),
     };
 
