@@ -283,10 +283,12 @@ static int find_either_way(const struct files_root *root, const char *path,
     if (!atomic_load_explicit(&no_openat2, memory_order_relaxed) &&
         !atomic_load_explicit(&fallback_forced, memory_order_relaxed)) {
         fd = find_by_kernel(root, path, effort);
-        if (fd >= 0 || (errno != ENOSYS && !was_disturbed(errno, effort)))
+        if (fd >= 0)
             return fd;
         if (errno == ENOSYS)
             atomic_store_explicit(&no_openat2, true, memory_order_relaxed);
+        else if (!was_disturbed(errno, effort))
+            return -1;
     }
     return find_without_kernel(root, path);
 }
