@@ -179,7 +179,7 @@ static void on_readable(evutil_socket_t fd, short what, void *argument)
     answer(client);
 }
 
-/* Returns false if no connection waits, or if there is no memory for it. */
+/* Returns false if the queue of the listen socket is empty, or without memory. */
 static bool accept_client(struct metrics *metrics, int listen_fd)
 {
     struct sockaddr_storage peer;
