@@ -380,7 +380,7 @@ static void without_any_memory_connections_are_closed_then_refused(void **state)
     }
 }
 
-/* The worker goes on with those it has, and starts the rest when it is told again. */
+/* The worker keeps the threads that it has, and starts others at the next command. */
 static void threads_that_cannot_start_are_logged(void **state)
 {
     static const char preload[] = "LD_PRELOAD=" FAILING_MEMORY;

@@ -266,11 +266,15 @@ static bool receive_page(struct http_client *client)
     return last;
 }
 
-static void expect_last_page(struct http_client *client)
+/* Each client receives the page and a close; then the server has stopped. */
+static void expect_last_pages(struct server *server, struct http_client client[WAITING])
 {
-    receive_page(client);
-    http_expect_closed(client);
-    http_close(client);
+    for (int n = 0; n < WAITING; n++) {
+        receive_page(&client[n]);
+        http_expect_closed(&client[n]);
+        http_close(&client[n]);
+    }
+    server_stopped(server);
 }
 
 /* In the accept queues, or on their way from the master to a worker. */
@@ -291,9 +295,7 @@ static void stop_answers_connections_that_wait(void **state)
         }
         begin_stop(server);
         thaw(workers);
-        for (int n = 0; n < WAITING; n++)
-            expect_last_page(&client[n]);
-        server_stopped(server);
+        expect_last_pages(server, client);
     }
 }
 
@@ -307,17 +309,14 @@ static void stop_answers_requests_that_have_arrived(void **state)
         pid_t workers[WORKERS];
 
         server_start(server, dispatches[i], "workers.stop_grace=0", NULL);
-        for (int n = 0; n < WAITING; n++) {
+        for (int n = 0; n < WAITING; n++)
             http_open_and_get(&client[n], server_port(server), "/page.html");
-        }
         freeze(server, workers);
         for (int n = 0; n < WAITING; n++)
             http_send(&client[n], request_of_page);
         begin_stop(server);
         thaw(workers);
-        for (int n = 0; n < WAITING; n++)
-            expect_last_page(&client[n]);
-        server_stopped(server);
+        expect_last_pages(server, client);
     }
 }
 
@@ -331,9 +330,8 @@ static void stop_answers_connections_that_change_the_worker(void **state)
 
     server_put_text(server, "/page.html", page);
     server_start(server, "workers.processes=1", "workers.threads=1", "workers.stop_grace=0", NULL);
-    for (int n = 0; n < WAITING; n++) {
+    for (int n = 0; n < WAITING; n++)
         http_open_and_get(&client[n], server_port(server), "/page.html");
-    }
     assert_int_equal(server_workers(server, &giver, 1), 1);
     thread = held_thread_find(giver);
     if (!held_thread_stop(thread))
@@ -346,9 +344,7 @@ static void stop_answers_connections_that_change_the_worker(void **state)
     begin_stop(server);
     let_others_act();
     held_thread_release(thread);
-    for (int n = 0; n < WAITING; n++)
-        expect_last_page(&client[n]);
-    server_stopped(server);
+    expect_last_pages(server, client);
     control_close(&control);
 }
 

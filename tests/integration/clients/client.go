@@ -16,6 +16,8 @@ import (
 	"time"
 )
 
+var someReused bool // some request went over a connection that had carried one before
+
 // The status, and whether the server closes the connection. On a busy machine Go gives up a connection that the server keeps:
 // if it ends to read the response 50 ms before its other goroutine knows that the request is written. So only some requests
 // must go over a connection that has carried one before.
@@ -44,8 +46,6 @@ func ask(client *http.Client, method, url string, body io.Reader, expect bool) s
 	}
 	return fmt.Sprint(answer.StatusCode, " stays")
 }
-
-var someReused bool
 
 type stream struct{ io.Reader }
 
