@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 void scratch_make(char *path)
@@ -80,6 +81,23 @@ char *scratch_read(const char *path, size_t *length)
         fclose(file);
     assert_int_equal(fclose(memory), 0);
     return bytes;
+}
+
+bool scratch_make_cold(const char *path)
+{
+    char byte;
+    struct iovec vector = {&byte, 1};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat status;
+    bool cold;
+
+    assert_true(fd >= 0);
+    assert_int_equal(fsync(fd), 0);
+    assert_int_equal(fstat(fd, &status), 0);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    cold = preadv2(fd, &vector, 1, status.st_size - 1, RWF_NOWAIT) < 0 && errno == EAGAIN;
+    close(fd);
+    return cold;
 }
 
 size_t scratch_count(const char *path, const char *prefix)

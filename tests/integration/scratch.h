@@ -5,6 +5,7 @@
 #ifndef TESTS_SCRATCH_H
 #define TESTS_SCRATCH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { SCRATCH_PATH_MAX = 256 };
@@ -26,6 +27,12 @@ void scratch_write(const char *path, const void *bytes, size_t length);
  * exist. The caller must free it.
  */
 char *scratch_read(const char *path, size_t *length);
+
+/*
+ * Removes a file from the page cache, or at least its last byte. Returns false if that is not possible,
+ * as on a tmpfs.
+ */
+bool scratch_make_cold(const char *path);
 
 /* Number of entries in a directory, without . and .., that begin with PREFIX. */
 size_t scratch_count(const char *path, const char *prefix);

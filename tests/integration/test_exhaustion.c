@@ -6,6 +6,7 @@
 #include "failing_places.h"
 #include "http_client.h"
 #include "patience.h"
+#include "scratch.h"
 #include "server.h"
 
 #include "common/control_client.h"
@@ -291,12 +292,11 @@ static void cache_shrinks_when_memory_runs_out(void **state)
 
 enum { PASSES_MOST = 100, PLACES_LEAST = 100, FAILURES_A_ROUND = 1000 };
 
-static struct failing_places *map_places(const struct server *server, char *path, size_t size)
+static struct failing_places *map_places(const char *path)
 {
     void *mapping;
     int fd;
 
-    snprintf(path, size, "%s/places", server_directory(server));
     fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     assert_true(fd >= 0);
     assert_int_equal(ftruncate(fd, sizeof(struct failing_places)), 0);
@@ -306,21 +306,35 @@ static struct failing_places *map_places(const struct server *server, char *path
     return mapping;
 }
 
+/* Starts a server whose allocations can fail, after the first AFTER of each process. */
+static struct failing_places *start_failing(struct server *server, int after,
+                                            const char *const *options)
+{
+    static const char preload[] = "LD_PRELOAD=" FAILING_MEMORY;
+    char path[SCRATCH_PATH_MAX + 8], places_setting[SCRATCH_PATH_MAX + 32], after_setting[32];
+    const char *const wrapper[] = {"env",          LIBRARY_PATH,  preload,
+                                   places_setting, after_setting, NULL};
+    struct failing_places *places;
+
+    snprintf(path, sizeof(path), "%s/places", server_directory(server));
+    snprintf(places_setting, sizeof(places_setting), "FAILING_PLACES=%s", path);
+    snprintf(after_setting, sizeof(after_setting), "FAILING_AFTER=%d", after);
+    places = map_places(path);
+    server_start_under(server, wrapper, options);
+    return places;
+}
+
 /* Not during the start: libseccomp frees memory twice if an allocation fails. */
 static void random_allocation_failures_kill_no_process(void **state)
 {
     enum { ONE_IN = 20, FAILURES_LEAST = 100 };
-    char path[512], setting[600];
-    struct server *server = *state;
-    struct failing_places *places = map_places(server, path, sizeof(path));
-    static const char preload[] = "LD_PRELOAD=" FAILING_MEMORY;
-    const char *const wrapper[] = {"env", LIBRARY_PATH, preload, setting, NULL};
     static const char *const options[] = {"files.autoindex=on", "arithmetic.enabled=on",
                                           "workers.processes=2", NULL};
+    struct server *server = *state;
+    struct failing_places *places;
 
-    snprintf(setting, sizeof(setting), "FAILING_PLACES=%s", path);
     put_files(server);
-    server_start_under(server, wrapper, options);
+    places = start_failing(server, 0, options);
     atomic_store(&places->one_in, ONE_IN);
     for (unsigned round = 0; round < ROUNDS; round++)
         ask_for_everything(server, round);
@@ -392,19 +406,14 @@ static void command_everything(const struct server *server, struct failing_place
 
 static void every_allocation_may_fail_once(void **state)
 {
-    char path[512], setting[600];
-    struct server *server = *state;
-    struct failing_places *places = map_places(server, path, sizeof(path));
-    static const char preload[] = "LD_PRELOAD=" FAILING_MEMORY;
-    const char *const wrapper[] = {"env",   LIBRARY_PATH,         preload,
-                                   setting, "FAILING_AFTER=1000", NULL};
     static const char *const options[] = {"files.autoindex=on", "arithmetic.enabled=on", NULL};
+    struct server *server = *state;
+    struct failing_places *places;
     uint32_t before, pass = 0;
     char *printed;
 
-    snprintf(setting, sizeof(setting), "FAILING_PLACES=%s", path);
     put_files(server);
-    server_start_under(server, wrapper, options);
+    places = start_failing(server, 1000, options);
     do {
         before = atomic_load(&places->failed);
         atomic_store(&places->more, FAILURES_A_ROUND);
@@ -422,6 +431,45 @@ static void every_allocation_may_fail_once(void **state)
     munmap(places, sizeof(*places));
 }
 
+/*
+ * A serving thread without memory to have another thread read the file waits for the disk itself. The file is
+ * larger than the socket buffers, so that some of it is not sent yet when it leaves the page cache.
+ */
+static void file_that_is_only_on_disk_is_sent_without_memory(void **state)
+{
+    enum { BYTES = 16 * 1024 * 1024, RECEIVE_BUFFER = 64 * 1024 };
+    static const char *const options[] = {"workers.processes=1", "workers.threads=1", NULL};
+    static const int small = RECEIVE_BUFFER;
+    char path[SCRATCH_PATH_MAX + 16], *bytes = calloc(1, BYTES);
+    struct server *server = *state;
+    struct http_response response;
+    struct failing_places *places;
+    struct http_client client;
+    bool cold;
+
+    assert_non_null(bytes);
+    server_put(server, "/large.bin", bytes, BYTES);
+    places = start_failing(server, 0, options);
+    http_open(&client, server_port(server));
+    setsockopt(client.fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+    http_send(&client, "GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n");
+    server_expect_metric(server, "connections_busy", 1);
+    atomic_store(&places->all_of, one_worker(server));
+    snprintf(path, sizeof(path), "%s/www/large.bin", server_directory(server));
+    cold = scratch_make_cold(path);
+    http_receive(&client, HTTP_WITH_BODY, &response);
+    assert_int_equal(response.body_length, BYTES);
+    assert_memory_equal(response.body, bytes, BYTES);
+    atomic_store(&places->all_of, 0);
+    http_response_free(&response);
+    http_close(&client);
+    server_stop(server);
+    munmap(places, sizeof(*places));
+    free(bytes);
+    if (!cold)
+        skip();
+}
+
 #endif
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
@@ -437,6 +485,7 @@ int main(void)
         TEST(random_allocation_failures_kill_no_process),
         TEST(every_allocation_may_fail_once),
         TEST(cache_shrinks_when_memory_runs_out),
+        TEST(file_that_is_only_on_disk_is_sent_without_memory),
 #endif
     };
 

@@ -14,7 +14,6 @@
 
 #include <cmocka.h>
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +21,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 enum { LARGEST = 8 * 1024 * 1024 };
@@ -464,22 +462,6 @@ static void changing_file_is_never_mixed(void **state)
     server_stop(server);
 }
 
-/* Removes a file from the page cache. Returns false if that is not possible, as on a tmpfs. */
-static bool make_cold(const char *path)
-{
-    char byte;
-    struct iovec vector = {&byte, 1};
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    bool cold;
-
-    assert_true(fd >= 0);
-    assert_int_equal(fsync(fd), 0);
-    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-    cold = preadv2(fd, &vector, 1, LARGEST - 1, RWF_NOWAIT) < 0 && errno == EAGAIN;
-    close(fd);
-    return cold;
-}
-
 /* An offload thread reads it, because a serving thread does not wait for a disk. */
 static void file_that_is_only_on_disk_is_read_by_another_thread(void **state)
 {
@@ -499,7 +481,7 @@ static void file_that_is_only_on_disk_is_read_by_another_thread(void **state)
     http_response_free(&response);
     http_close(&client);
     offloaded = server_metric(server, "offloaded");
-    cold = make_cold(path);
+    cold = scratch_make_cold(path);
     expect_body(server, "/cold.bin", bytes, LARGEST);
     if (cold)
         assert_true(server_metric(server, "offloaded") > offloaded);
