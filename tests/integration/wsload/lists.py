@@ -95,7 +95,7 @@ class Requests(unittest.TestCase):
         """Returns the report. What arrived is in self.origin.seen."""
         engine, url, options = way
         self.origin.seen.clear()
-        command = [WSLOAD, "--json", "--quiet", "--engine", engine, *options, *map(str, words), url + path]
+        command = [WSLOAD, "--json", "--quiet", "--engine", engine, *servers.PATIENT, *options, *map(str, words), url + path]
         ended = subprocess.run(command, capture_output=True, text=True, check=False,
                                timeout=4 * servers.PATIENCE_S)
         self.assertEqual(ended.returncode, 0, f"{command}: {ended.stderr}{ended.stdout}")

@@ -26,7 +26,7 @@ ENGINES = ("curl", "raw")
 
 def run(words, engine="curl", status=0, environment=(), stdin=None):
     """Runs wsload, which must exit with STATUS (unless None). Returns its report from JSON."""
-    command = [WSLOAD, "--json", "--quiet", "--engine", engine, *map(str, words)]
+    command = [WSLOAD, "--json", "--quiet", "--engine", engine, *servers.PATIENT, *map(str, words)]
     ended = subprocess.run(command, capture_output=True, text=True, check=False,
                            timeout=servers.PATIENCE_S * 4, env={**os.environ, **dict(environment)},
                            stdin=stdin)
@@ -95,7 +95,7 @@ class BeforeNginx(unittest.TestCase):
                 if not pathlib.Path(words[1]).exists():
                     continue
                 with self.subTest(engine=engine, words=words):
-                    report = run(["-c", 2, "-n", 6, "--connect-timeout", "60s", *words, self.url("tls", host=host)], engine, 2)
+                    report = run(["-c", 2, "-n", 6, *words, self.url("tls", host=host)], engine, 2)
                     self.assertEqual(report["errors"]["tls"], 6)
                     self.assertIn(why, report["error_texts"]["tls"])
                     self.assertEqual(self.nginx.arrived("tls"), [])
@@ -121,7 +121,7 @@ class BeforeNginx(unittest.TestCase):
         """With a CA directory, libcurl would read all certificates again for each connection."""
         for engine in ENGINES:
             with self.subTest(engine=engine):
-                ended = subprocess.run([WSLOAD, "-v", "--engine", engine, "-n", "1", self.url("tls")],
+                ended = subprocess.run([WSLOAD, "-v", *servers.PATIENT, "--engine", engine, "-n", "1", self.url("tls")],
                                        capture_output=True, text=True, check=False)
                 self.assertIn("CAfile: ", ended.stderr)
                 self.assertIn("CApath: none", ended.stderr)
@@ -407,7 +407,7 @@ class InScripts(WithFolder):
         self.addCleanup(self.origin.stop)
 
     def load(self, *words, status=0):
-        ended = subprocess.run([WSLOAD, "--quiet", "-c", "2", "-n", "50", *map(str, words),
+        ended = subprocess.run([WSLOAD, "--quiet", *servers.PATIENT, "-c", "2", "-n", "50", *map(str, words),
                                 f"{self.origin.url}/a?b=1&c=%2C"],
                                capture_output=True, text=True, check=False)
         self.assertEqual(ended.returncode, status, ended.stderr)
@@ -433,7 +433,7 @@ class InScripts(WithFolder):
         """Two runs at the same time: all counts add up, in each format, and checks apply to the sum."""
         names = [self.directory / "a.json", self.directory / "b.json"]
         for engine in ENGINES:
-            runs = [subprocess.Popen([WSLOAD, "--quiet", "--engine", engine, "-c", "2", "-n", str(requests),
+            runs = [subprocess.Popen([WSLOAD, "--quiet", *servers.PATIENT, "--engine", engine, "-c", "2", "-n", str(requests),
                                       "-o", name, self.origin.url])
                     for name, requests in zip(names, (30, 50))]
             self.assertEqual([run.wait() for run in runs], [0, 0])
@@ -570,7 +570,7 @@ class Limits(WithFolder):
 
     def test_full_disk(self):
         for words in (["-o", "/dev/full"], ["-o", "/dev/full", "--format", "html"]):
-            ended = subprocess.run([WSLOAD, "-n", "5", *words, self.origin.url],
+            ended = subprocess.run([WSLOAD, *servers.PATIENT, "-n", "5", *words, self.origin.url],
                                    capture_output=True, text=True, check=False)
             self.assertEqual(ended.returncode, 1)
             self.assertIn("No space left on device", ended.stderr)
@@ -578,7 +578,7 @@ class Limits(WithFolder):
     def test_first_request_is_told(self):
         for engine in ENGINES:
             with self.subTest(engine=engine):
-                ended = subprocess.run([WSLOAD, "-v", "--engine", engine, "-c", "2", "-n", "10",
+                ended = subprocess.run([WSLOAD, "-v", *servers.PATIENT, "--engine", engine, "-c", "2", "-n", "10",
                                         f"{self.origin.url}/told"],
                                        capture_output=True, text=True, check=True)
                 lines = ended.stderr.splitlines()

@@ -143,7 +143,7 @@ class Scenarios(unittest.TestCase):
 
     def run_wsload(self, way, words, status=0):
         engine, url, more = way
-        ended = subprocess.run([WSLOAD, "--json", "--quiet", "--engine", engine, *more, *map(str, words), url],
+        ended = subprocess.run([WSLOAD, "--json", "--quiet", "--engine", engine, *servers.PATIENT, *more, *map(str, words), url],
                                capture_output=True, text=True, check=False, timeout=servers.PATIENCE_S * 4)
         self.assertEqual(ended.returncode, status, ended.stderr + ended.stdout[:4000])
         return json.loads(ended.stdout)
@@ -254,7 +254,7 @@ class Scenarios(unittest.TestCase):
 
     def test_text_report_has_scenarios_and_steps(self):
         scenarios, users = self.files()
-        ended = subprocess.run([WSLOAD, "--quiet", "-c", "2", "-n", "8", "--scenarios", scenarios, "--csv", users,
+        ended = subprocess.run([WSLOAD, "--quiet", *servers.PATIENT, "-c", "2", "-n", "8", "--scenarios", scenarios, "--csv", users,
                                 self.ways[0][1]], capture_output=True, text=True, check=False)
         self.assertEqual(ended.returncode, 0, ended.stderr)
         self.assertRegex(ended.stdout, r"(?m)^ *buy +6 +6 +0 ")

@@ -13,6 +13,7 @@ import threading
 import time
 
 PATIENCE_S = 60
+PATIENT = ("--connect-timeout", f"{PATIENCE_S}s")  # for wsload: its server may be stopped for seconds
 NGINX = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin")
 OPENSSL = shutil.which("openssl")
 
