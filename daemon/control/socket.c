@@ -126,7 +126,7 @@ static void poll_soon(const struct control *control)
  */
 static uint64_t reply_limit_ns(const struct master *master)
 {
-    uint64_t leave_ms = master->server.config->workers_drain_timeout + WATCHDOG_LEAVE_GRACE_MS;
+    uint64_t leave_ms = master->server.config->workers_drain_timeout + WATCHDOG_GRACE_MS;
 
     return 2 * leave_ms * NS_PER_MS + REPLY_EXTRA_NS;
 }

@@ -55,13 +55,18 @@ static void check_worker(const struct server *server, struct worker_process *wor
     uint64_t silent = age_s(now_ns, later(beat, since_ns), worker->started_ns);
     uint64_t broken = broken_s(worker, since_ns, now_ns);
     uint64_t leaving = worker->leaving_ns > 0 ? age_s(now_ns, worker->leaving_ns, since_ns) : 0;
+    uint64_t starting =
+        worker->state == WORKER_STARTING ? age_s(now_ns, worker->started_ns, since_ns) : 0;
 
     if (config->workers_heartbeat_timeout > 0 && silent * 1000 > config->workers_heartbeat_timeout)
         kill_worker(worker, "has had no heartbeat", silent);
     else if (config->workers_heartbeat_timeout > 0 &&
              broken * 1000 > config->workers_heartbeat_timeout)
         kill_worker(worker, "has closed its channel", broken);
-    else if (leaving * 1000 > (uint64_t)config->workers_drain_timeout + WATCHDOG_LEAVE_GRACE_MS)
+    else if (config->workers_heartbeat_timeout > 0 &&
+             starting * 1000 > (uint64_t)config->workers_heartbeat_timeout + WATCHDOG_GRACE_MS)
+        kill_worker(worker, "has not begun to serve", starting);
+    else if (leaving * 1000 > (uint64_t)config->workers_drain_timeout + WATCHDOG_GRACE_MS)
         kill_worker(worker, "has been leaving", leaving);
 }
 

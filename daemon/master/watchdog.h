@@ -1,16 +1,16 @@
 /*
  * Kills hung processes, so that the supervisor replaces them: a worker without heartbeat (its main
  * thread stores one per second while all its serving threads run their loops), a worker that does
- * not exit after it was drained, and other processes that give no sign of life. The master's loop,
- * once a second.
+ * not begin to serve or does not exit after it was drained, and other processes that give no sign of
+ * life. The master's loop, once a second.
  */
 #ifndef DAEMON_WATCHDOG_H
 #define DAEMON_WATCHDOG_H
 
 #include "daemon/master/auxiliary.h"
 
-/* A leaving worker has so much more time than workers.drain_timeout. */
-enum { WATCHDOG_LEAVE_GRACE_MS = 5000 };
+/* A leaving worker has so much more time than workers.drain_timeout, a new one than heartbeat_timeout. */
+enum { WATCHDOG_GRACE_MS = 5000 };
 
 /* Times of the monotonic clock; initially zero. */
 struct watchdog {
