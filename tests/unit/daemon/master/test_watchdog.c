@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 enum { HEARTBEAT_S = 3, DRAIN_S = 1, GRACE_S = WATCHDOG_GRACE_MS / 1000, SECONDS = 12 };
@@ -51,6 +52,7 @@ static void open_scene(struct scene *scene, enum worker_state state)
     assert_non_null(scene->base);
     scene->worker.pid = fork(); /* it does not inherit the channels */
     if (scene->worker.pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* also if a check fails */
         pause();
         _exit(0);
     }
