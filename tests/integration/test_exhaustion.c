@@ -3,7 +3,7 @@
  * and service resumes when resources return.
  */
 #include "descriptors.h"
-#include "failing_places.h"
+#include "failing_server.h"
 #include "http_client.h"
 #include "patience.h"
 #include "scratch.h"
@@ -18,11 +18,9 @@
 #include <cmocka.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -292,38 +290,6 @@ static void cache_shrinks_when_memory_runs_out(void **state)
 
 enum { PASSES_MOST = 100, PLACES_LEAST = 100, FAILURES_A_ROUND = 1000 };
 
-static struct failing_places *map_places(const char *path)
-{
-    void *mapping;
-    int fd;
-
-    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    assert_true(fd >= 0);
-    assert_int_equal(ftruncate(fd, sizeof(struct failing_places)), 0);
-    mapping = mmap(NULL, sizeof(struct failing_places), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    assert_true(mapping != MAP_FAILED);
-    close(fd);
-    return mapping;
-}
-
-/* Starts a server whose allocations can fail, after the first AFTER of each process. */
-static struct failing_places *start_failing(struct server *server, int after,
-                                            const char *const *options)
-{
-    static const char preload[] = "LD_PRELOAD=" FAILING_MEMORY;
-    char path[SCRATCH_PATH_MAX + 8], places_setting[SCRATCH_PATH_MAX + 32], after_setting[32];
-    const char *const wrapper[] = {"env",          LIBRARY_PATH,  preload,
-                                   places_setting, after_setting, NULL};
-    struct failing_places *places;
-
-    snprintf(path, sizeof(path), "%s/places", server_directory(server));
-    snprintf(places_setting, sizeof(places_setting), "FAILING_PLACES=%s", path);
-    snprintf(after_setting, sizeof(after_setting), "FAILING_AFTER=%d", after);
-    places = map_places(path);
-    server_start_under(server, wrapper, options);
-    return places;
-}
-
 /* Not during the start: libseccomp frees memory twice if an allocation fails. */
 static void random_allocation_failures_kill_no_process(void **state)
 {
@@ -334,7 +300,7 @@ static void random_allocation_failures_kill_no_process(void **state)
     struct failing_places *places;
 
     put_files(server);
-    places = start_failing(server, 0, options);
+    places = failing_server_start(server, 0, options);
     atomic_store(&places->one_in, ONE_IN);
     for (unsigned round = 0; round < ROUNDS; round++)
         ask_for_everything(server, round);
@@ -342,7 +308,7 @@ static void random_allocation_failures_kill_no_process(void **state)
     assert_true(atomic_load(&places->failed) > FAILURES_LEAST);
     assert_int_equal(server_metric(server, "workers_died"), 0);
     server_stop(server);
-    munmap(places, sizeof(*places));
+    failing_server_end(places);
 }
 
 /* A response without memory for a part must fail, not omit that part. */
@@ -413,7 +379,7 @@ static void every_allocation_may_fail_once(void **state)
     char *printed;
 
     put_files(server);
-    places = start_failing(server, 1000, options);
+    places = failing_server_start(server, 1000, options);
     do {
         before = atomic_load(&places->failed);
         atomic_store(&places->more, FAILURES_A_ROUND);
@@ -428,12 +394,12 @@ static void every_allocation_may_fail_once(void **state)
         fail_msg("a process crashed:\n%s", printed);
     free(printed);
     server_stop(server);
-    munmap(places, sizeof(*places));
+    failing_server_end(places);
 }
 
 /*
- * A serving thread without memory to have another thread read the file waits for the disk itself. The file is
- * larger than the socket buffers, so that some of it is not sent yet when it leaves the page cache.
+ * Without memory for a job, the serving thread reads the file itself. The file is larger than the socket
+ * buffers, so that some of it is not sent yet when it leaves the page cache.
  */
 static void file_that_is_only_on_disk_is_sent_without_memory(void **state)
 {
@@ -449,7 +415,7 @@ static void file_that_is_only_on_disk_is_sent_without_memory(void **state)
 
     assert_non_null(bytes);
     server_put(server, "/large.bin", bytes, BYTES);
-    places = start_failing(server, 0, options);
+    places = failing_server_start(server, 0, options);
     http_open(&client, server_port(server));
     setsockopt(client.fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
     http_send(&client, "GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -464,7 +430,7 @@ static void file_that_is_only_on_disk_is_sent_without_memory(void **state)
     http_response_free(&response);
     http_close(&client);
     server_stop(server);
-    munmap(places, sizeof(*places));
+    failing_server_end(places);
     free(bytes);
     if (!cold)
         skip();

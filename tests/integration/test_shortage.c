@@ -5,7 +5,7 @@
  * afterwards everything is as before.
  */
 #include "descriptors.h"
-#include "failing_places.h"
+#include "failing_server.h"
 #include "http_client.h"
 #include "patience.h"
 #include "server.h"
@@ -18,12 +18,10 @@
 
 #include <cmocka.h>
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -299,22 +297,6 @@ static void threads_at_rest_release_what_the_cache_evicts(void **state)
     server_stop(server);
 }
 
-/* The control file of failing_memory.c. */
-static struct failing_places *map_places(const struct server *server, char *setting, size_t size)
-{
-    void *mapping;
-    int fd;
-
-    snprintf(setting, size, "FAILING_PLACES=%s/places", server_directory(server));
-    fd = open(strchr(setting, '/'), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    assert_true(fd >= 0);
-    assert_int_equal(ftruncate(fd, sizeof(struct failing_places)), 0);
-    mapping = mmap(NULL, sizeof(struct failing_places), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    assert_true(mapping != MAP_FAILED);
-    close(fd);
-    return mapping;
-}
-
 static int status_of_new_connection(const struct server *server)
 {
     struct http_response response;
@@ -329,23 +311,18 @@ static int status_of_new_connection(const struct server *server)
 /* Nothing that is freed helps, so that one measure follows the other. */
 static void without_any_memory_connections_are_closed_then_refused(void **state)
 {
-    static const char preload[] = "LD_PRELOAD=" FAILING_MEMORY;
     struct server *server = *state;
 
     put_files(server);
     for (size_t n = 0; n < ARRAY_LENGTH(dispatches); n++) {
-        char setting[512];
-        struct failing_places *places = map_places(server, setting, sizeof(setting));
-        const char *const wrapper[] = {"env",   LIBRARY_PATH,         preload,
-                                       setting, "FAILING_AFTER=1000", NULL};
         const char *const options[] = {dispatches[n], "workers.processes=1", "workers.threads=2",
                                        NULL};
+        struct failing_places *places = failing_server_start(server, 1000, options);
         struct http_client client[CLIENTS];
         struct segment_reader segment;
         uint64_t refused, answers = 0, limited_ns;
         pid_t worker;
 
-        server_start_under(server, wrapper, options);
         server_attach(server, &segment);
         assert_int_equal(server_workers(server, &worker, 1), 1);
         for (int i = 0; i < CLIENTS; i++)
@@ -375,26 +352,21 @@ static void without_any_memory_connections_are_closed_then_refused(void **state)
         close_all(client, CLIENTS);
         segment_detach(&segment);
         server_stop(server);
-        munmap(places, sizeof(*places));
-        unlink(strchr(setting, '/'));
+        failing_server_end(places);
     }
 }
 
 /* The worker keeps the threads that it has, and starts others at the next command. */
 static void threads_that_cannot_start_are_logged(void **state)
 {
-    static const char preload[] = "LD_PRELOAD=" FAILING_MEMORY;
+    static const char *const options[] = {"workers.processes=1", "workers.threads=1", NULL};
     struct server *server = *state;
-    char setting[512];
-    struct failing_places *places = map_places(server, setting, sizeof(setting));
-    const char *const wrapper[] = {"env",   LIBRARY_PATH,         preload,
-                                   setting, "FAILING_AFTER=1000", NULL};
-    const char *const options[] = {"workers.processes=1", "workers.threads=1", NULL};
+    struct failing_places *places;
     struct control_client control;
     pid_t worker;
 
     put_files(server);
-    server_start_under(server, wrapper, options);
+    places = failing_server_start(server, 1000, options);
     assert_int_equal(server_workers(server, &worker, 1), 1);
     atomic_store(&places->all_of, worker);
     server_begin(server, &control, "threads 3");
@@ -405,7 +377,7 @@ static void threads_that_cannot_start_are_logged(void **state)
     assert_int_equal(status_of_new_connection(server), 200);
     control_close(&control);
     server_stop(server);
-    munmap(places, sizeof(*places));
+    failing_server_end(places);
 }
 
 #endif
