@@ -49,7 +49,8 @@ static uint64_t broken_s(struct worker_process *worker, uint64_t since_ns, uint6
 static void check_worker(const struct server *server, struct worker_process *worker,
                          uint64_t since_ns, uint64_t now_ns)
 {
-    const struct config *config = server->config;
+    uint64_t timeout_ms = server->config->workers_heartbeat_timeout;
+    uint64_t leave_ms = server->config->workers_drain_timeout + WATCHDOG_GRACE_MS;
     const struct segment_worker *block = segment_worker(&server->segment, worker->slot);
     uint64_t beat = last_beat(&block->heartbeat_ns);
     uint64_t silent = age_s(now_ns, later(beat, since_ns), worker->started_ns);
@@ -58,15 +59,13 @@ static void check_worker(const struct server *server, struct worker_process *wor
     uint64_t starting =
         worker->state == WORKER_STARTING ? age_s(now_ns, worker->started_ns, since_ns) : 0;
 
-    if (config->workers_heartbeat_timeout > 0 && silent * 1000 > config->workers_heartbeat_timeout)
+    if (timeout_ms > 0 && silent * 1000 > timeout_ms)
         kill_worker(worker, "has had no heartbeat", silent);
-    else if (config->workers_heartbeat_timeout > 0 &&
-             broken * 1000 > config->workers_heartbeat_timeout)
+    else if (timeout_ms > 0 && broken * 1000 > timeout_ms)
         kill_worker(worker, "has closed its channel", broken);
-    else if (config->workers_heartbeat_timeout > 0 &&
-             starting * 1000 > (uint64_t)config->workers_heartbeat_timeout + WATCHDOG_GRACE_MS)
+    else if (timeout_ms > 0 && starting * 1000 > timeout_ms + WATCHDOG_GRACE_MS)
         kill_worker(worker, "has not begun to serve", starting);
-    else if (leaving * 1000 > (uint64_t)config->workers_drain_timeout + WATCHDOG_GRACE_MS)
+    else if (leaving * 1000 > leave_ms)
         kill_worker(worker, "has been leaving", leaving);
 }
 

@@ -9,7 +9,7 @@
 
 #include "daemon/master/auxiliary.h"
 
-/* A leaving worker has so much more time than workers.drain_timeout, a new one than heartbeat_timeout. */
+/* In addition to workers.drain_timeout to leave, and to workers.heartbeat_timeout to begin to serve. */
 enum { WATCHDOG_GRACE_MS = 5000 };
 
 /* Times of the monotonic clock; initially zero. */
