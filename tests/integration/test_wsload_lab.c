@@ -293,7 +293,7 @@ static void check_report(const struct place *place, const char *duration, const 
 
 static void load_experiments_report(void **state)
 {
-    check_report(*state, "40ms", "scaling percentiles");
+    check_report(*state, "20ms", "scaling percentiles");
 }
 
 static void connections_experiment_reports(void **state)
@@ -318,7 +318,7 @@ static void server_evicts_like_the_simulation(void **state)
     const struct place *place = *state;
     char *page, *tables;
 
-    assert_int_equal(run(place, "--quick --duration 200ms --rounds 1 policy"), 0);
+    assert_int_equal(run(place, "--quick --duration 50ms --rounds 1 policy"), 0);
     page = read_page(place, "policy");
     check_page(page);
     tables = strstr(page, "LRU simulated");
