@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """Breaks the daemon in small ways, one at a time, and reports which of them the tests do not notice.
 
-    mutate.py [--count 60] [--seed S] [--first 1] [--jobs 32]
+    mutate.py [--count 60] [--seed S] [--first 1]
 
 A mutant is one changed line of daemon/ or common/: an inverted condition, a changed comparison, an off-by-one, a
 removed statement, an inverted result. The directory is chosen first, so that each has the same number of mutants.
 Mutants that do not compile, or whose object file is the same, do not count. The test of the module runs first, then
 the integration tests of its directory (RELATED), then all others; each stage builds only what its tests need. The
-first failure ends the run, if the test fails again. The tree is build/mutation/tree, a copy of the sources of the
-last commit, in which all tests must pass. --seed S --first N continues a run with the same seed that was ended before
-mutant N. Exit status 0, 1 (a mutant survived) or 2 (usage error).
+first failure ends the run, if the test fails again. At the end, the mutants that remain are tried with sanitizers, as
+in ./dev test debug, and dropped locks as in ./dev test tsan. The tree is build/mutation/tree, a copy of the sources of
+the last commit, in which all tests must pass. --seed S --first N continues a run with the same seed that was ended
+before mutant N; only those from N on are tried. Exit status 0, 1 (a mutant survived) or 2 (an error).
 """
 
 import argparse
@@ -27,10 +28,19 @@ import subprocess
 import sys
 import tempfile
 
-TREE, BUILD = "build/mutation/tree", "build/mutation/build"
-SECONDS_FOR_A_TEST, SECONDS_FOR_A_UNIT_TEST = 120, 30
+# The C tests wait PATIENCE_S for an event, instead of 90 s: many mutants make them wait in vain.
+Build = collections.namedtuple("Build", "directory options jobs seconds unit_seconds")
+TREE = "build/mutation/tree"
+RELEASE = Build("build/mutation/release",
+                ("-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DHARDENING=OFF",
+                 "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O1 -DNDEBUG -DPATIENCE_S=20"), jobs=32, seconds=120, unit_seconds=30)
+DEBUG = Build("build/mutation/debug",
+              ("-DCMAKE_BUILD_TYPE=Debug", "-DSANITIZER=address", "-DCMAKE_C_FLAGS_DEBUG=-DPATIENCE_S=40"),
+              jobs=24, seconds=400, unit_seconds=100)
+TSAN = Build("build/mutation/tsan",
+             ("-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DSANITIZER=thread",
+              "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O1 -DNDEBUG -DPATIENCE_S=40"), jobs=24, seconds=400, unit_seconds=100)
 TRIES = 3
-PATIENCE_S = 20  # the C tests wait so long for an event, instead of 90: many mutants make them wait in vain
 LEFT_OUT = r"wsload|screens\.|completions|man\.|install|container|systemd|clients"  # no tests of the daemon
 RELATED = {  # the integration tests that notice most of the mutants of a directory, the cheap ones
     "common": "http_responses|access_log|commands|control|corrupt_segment|segment",
@@ -60,8 +70,10 @@ STATEMENT = re.compile(r"^\s+(?!return\b|break\b|case\b|goto\b|continue\b)"
 CHANGES = (
     ("inverted condition", re.compile(r"(?<=if \()([^()]*(?:\([^()]*\)[^()]*)*)(?=\)( \{)?$)"),
      lambda found: f"!({found})"),
-    ("changed comparison", re.compile(r"(?<= )(<=|>=|<|>|==|!=)(?= )"),
+    ("changed comparison", re.compile(r"(?<= )(<=|>=(?! 0\b)|<(?! 0\b)|>|==|!=)(?= )"),
      lambda found: {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}[found]),
+    ("changed comparison", re.compile(r"(?<= )(<|>=)(?= 0\b)"),  # of a result, which is rarely 0
+     lambda found: {"<": ">=", ">=": "<"}[found]),
     ("off by one", re.compile(r" [-+] 1(?=[;,)\]])"), lambda found: ""),
     ("changed operator", re.compile(r"(?<= )(&&|\|\|)(?= )"), lambda found: "||" if found == "&&" else "&&"),
     ("inverted result", re.compile(r"(?<=return )(true|false)(?=;)"),
@@ -83,9 +95,9 @@ def run(*command):
     return subprocess.CompletedProcess(command, process.returncode, output)
 
 
-def processes_of_build():
-    """Those whose program is in the build directory."""
-    below = os.path.abspath(BUILD) + "/"
+def processes_of_builds():
+    """Those whose program is in a build directory."""
+    below = os.path.dirname(os.path.abspath(TREE)) + "/"
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
             if os.readlink(f"/proc/{pid}/exe").startswith(below):
@@ -94,7 +106,7 @@ def processes_of_build():
 
 def end_servers():
     """Ends the servers of tests that ctest has killed, and removes their segments."""
-    for pid in list(processes_of_build()):
+    for pid in list(processes_of_builds()):
         with contextlib.suppress(OSError):
             with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as file:
                 segments = set(re.findall(r"/dev/shm/webserverd\.[\w.-]+", file.read()))
@@ -110,6 +122,11 @@ def end(signal_number, _frame):
 
 def say(text):
     print("mutate:", text, flush=True)
+
+
+def give_up(why):
+    say(why)
+    raise SystemExit(2)
 
 
 def mutants_of_line(path, number, line):
@@ -143,34 +160,39 @@ def write_line(mutant, line):
         file.write("\n".join(lines))
 
 
-def prepare():
-    """Copies the sources of the last commit and builds everything: ctest names only commands that exist."""
+def copy_sources():
     shutil.rmtree(TREE, ignore_errors=True)
     os.makedirs(TREE)
     with subprocess.Popen(["git", "archive", "HEAD"], stdout=subprocess.PIPE) as archive:
         subprocess.run(["tar", "-x", "-C", TREE, "-m"], stdin=archive.stdout, check=True)
-    for command in (("cmake", "-S", TREE, "-B", BUILD, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DHARDENING=OFF",
-                     f"-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O1 -DNDEBUG -DPATIENCE_S={PATIENCE_S}"),
-                    ("cmake", "--build", BUILD)):
+
+
+def prepare(build):
+    """Builds everything, because ctest names only commands that exist, and runs the tests without a mutant."""
+    for command in (("cmake", "-S", TREE, "-B", build.directory, "-G", "Ninja", *build.options),
+                    ("cmake", "--build", build.directory)):
         done = run(*command)
         if done.returncode != 0:
-            raise SystemExit(done.stdout[-3000:])
-    limit_tests()
+            give_up(done.stdout[-3000:])
+    limit_tests(build)
+    name = failing(build, "-E", LEFT_OUT)
+    if name:  # it would notice every mutant
+        give_up(f"{name} fails without a mutant in {build.directory}")
 
 
-def limit_tests():
+def limit_tests(build):
     """The option --timeout of ctest is only for tests without a limit of their own."""
-    for path in glob.glob(f"{BUILD}/**/CTestTestfile.cmake", recursive=True):
+    for path in glob.glob(f"{build.directory}/**/CTestTestfile.cmake", recursive=True):
         with open(path, encoding="utf-8") as file:
             text = file.read()
         with open(path, "w", encoding="utf-8") as file:
-            seconds = SECONDS_FOR_A_UNIT_TEST if "/tests/unit/" in path else SECONDS_FOR_A_TEST
+            seconds = build.unit_seconds if "/tests/unit/" in path else build.seconds
             file.write(re.sub(r'(?<=TIMEOUT ")\d+', str(seconds), text))
 
 
 def objects():
-    """Source, relative to the tree: object file."""
-    with open(f"{BUILD}/compile_commands.json", encoding="utf-8") as file:
+    """Source, relative to the tree: object file, relative to the build directory."""
+    with open(f"{RELEASE.directory}/compile_commands.json", encoding="utf-8") as file:
         entries = json.load(file)
     found = {}
     for entry in entries:
@@ -190,19 +212,20 @@ def code(path):
     return digest
 
 
-def programs_of(selection):
+def programs_of(build, selection):
     """The build targets that the selected tests run."""
-    listed = run("ctest", "--test-dir", BUILD, "--show-only=json-v1", *selection).stdout
+    listed = run("ctest", "--test-dir", build.directory, "--show-only=json-v1", *selection).stdout
     tests = json.loads(listed[listed.index("{"):])["tests"]
-    below = os.path.abspath(BUILD) + "/"
+    below = os.path.abspath(build.directory) + "/"
     return sorted({word[len(below):] for test in tests for word in test.get("command", [])[:1]
                    if word.startswith(below)})
 
 
-def ctest(jobs, *selection):
+def ctest(build, *selection):
     """Returns the name of the first test that fails, or None. Ends the others then: the mutant may make them hang."""
-    with subprocess.Popen(("ctest", "--test-dir", BUILD, f"-j{jobs}", *selection), stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True) as process:
+    command = ("ctest", "--test-dir", build.directory, f"-j{build.jobs}", *selection)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                          start_new_session=True) as process:
         try:
             failed = next((found.group(1) for line in process.stdout if (found := FAILED.search(line))), None)
         finally:
@@ -212,20 +235,13 @@ def ctest(jobs, *selection):
     return failed
 
 
-def failing(jobs, *selection):
+def failing(build, *selection):
     """The name of a test that fails, also by itself, or None. After a failure that was not repeated, all run again."""
     for _ in range(TRIES):
-        name = ctest(jobs, *selection)
-        if not name or ctest(jobs, "-R", f"^{re.escape(name)}$"):
+        name = ctest(build, *selection)
+        if not name or ctest(build, "-R", f"^{re.escape(name)}$"):
             return name
     return None
-
-
-def check_tests(jobs):
-    """A test that fails without a mutant would notice every mutant."""
-    name = failing(jobs, "-E", LEFT_OUT)
-    if name:
-        raise SystemExit(f"mutate: {name} fails without a mutant")
 
 
 def stages(mutant):
@@ -238,27 +254,34 @@ def stages(mutant):
     yield ["-LE", "unit|fuzz", "-E", rf"{LEFT_OUT}|^integration\.({module}|{RELATED[directory]})"]
 
 
-def noticed_by(mutant, jobs):
+def noticed_by(build, mutant):
     """The name of the test that notices the mutant, or None."""
     for selection in stages(mutant):
-        if run("cmake", "--build", BUILD, "--target", "programs", *programs_of(selection)).returncode != 0:
-            raise SystemExit(f"the tests {' '.join(selection)} cannot be built")
-        name = failing(jobs, *selection)
+        made = run("cmake", "--build", build.directory, "--target", "programs", *programs_of(build, selection))
+        if made.returncode != 0:
+            give_up(f"the tests {' '.join(selection)} cannot be built")
+        name = failing(build, *selection)
         if name:
             return name
     return None
 
 
 @contextlib.contextmanager
-def mutated(mutant, object_file):
-    """Yields True if the mutant counts: it compiles, and changes the object file."""
-    before = code(f"{BUILD}/{object_file}")
+def mutated(mutant):
     write_line(mutant, mutant.after)
     try:
-        yield run("cmake", "--build", BUILD, "--target", object_file).returncode == 0 and code(f"{BUILD}/{object_file}") != before
+        yield
     finally:
         write_line(mutant, mutant.before)
-        run("cmake", "--build", BUILD, "--target", object_file)
+
+
+def counts(mutant, object_file):
+    """Whether the mutant compiles, and changes the object file. Leaves the object file of the mutant."""
+    built = ("cmake", "--build", RELEASE.directory, "--target", object_file)
+    run(*built)
+    before = code(f"{RELEASE.directory}/{object_file}")
+    with mutated(mutant):
+        return run(*built).returncode == 0 and code(f"{RELEASE.directory}/{object_file}") != before
 
 
 def choose(mutants, numbers):
@@ -273,28 +296,50 @@ def choose(mutants, numbers):
     return mutant
 
 
-def try_mutants(options):
-    """Returns the number of those that were tried, and a list of those that no test notices."""
+def describe(mutant):
+    return f"{mutant.path}:{mutant.number + 1}: {mutant.what}: {mutant.before.strip()}  ->  {mutant.after.strip()}"
+
+
+def try_mutants(build, mutants):
+    """MUTANTS is a sequence of (label, mutant). Returns their number, and those that no test of BUILD notices."""
+    survivors, tried = [], 0
+    for tried, (label, mutant) in enumerate(mutants, 1):
+        with mutated(mutant):
+            name = noticed_by(build, mutant)
+        say(f"{label} {'noticed by ' + name if name else 'SURVIVED'}: {describe(mutant)}")
+        if not name:
+            survivors.append((label, mutant))
+    return tried, survivors
+
+
+def chosen_mutants(options):
+    """Yields (label, mutant)."""
     numbers = random.Random(options.seed)
-    say(f"seed {options.seed}")
-    prepare()
-    check_tests(options.jobs)
     files = objects()
     mutants = {path: found for path in sorted(files) if path.startswith(("daemon/", "common/"))
                if (found := mutants_of_file(path))}
-    survivors, number, tried = [], 0, 0
+    number = 0
     while number < options.count and mutants:
         mutant = choose(mutants, numbers)
-        with mutated(mutant, files[mutant.path]) as counts:
-            number += counts
-            if not counts or number < options.first:
-                continue
-            name = noticed_by(mutant, options.jobs)
-        tried += 1
-        where = f"{mutant.path}:{mutant.number + 1}: {mutant.what}: {mutant.before.strip()}  ->  {mutant.after.strip()}"
-        say(f"{number}/{options.count} {'noticed by ' + name if name else 'SURVIVED'}: {where}")
-        if not name:
-            survivors.append(where)
+        if counts(mutant, files[mutant.path]):
+            number += 1
+            if number >= options.first:
+                yield f"{number}/{options.count}", mutant
+
+
+def try_builds(options):
+    """Returns the number of mutants, and those that no test of any build notices."""
+    say(f"seed {options.seed}")
+    copy_sources()
+    prepare(RELEASE)
+    tried, survivors = try_mutants(RELEASE, chosen_mutants(options))
+    for build, kinds in ((DEBUG, None), (TSAN, {"dropped lock"})):
+        candidates = [(label, mutant) for label, mutant in survivors if not kinds or mutant.what in kinds]
+        if candidates:
+            say(f"{len(candidates)} to try in {build.directory}")
+            prepare(build)
+            _, remaining = try_mutants(build, candidates)
+            survivors = [each for each in survivors if each not in candidates or each in remaining]
     return tried, survivors
 
 
@@ -303,19 +348,20 @@ def main():
     parser.add_argument("--count", type=int, default=60, help="number of mutants (default 60)")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 31), help="default random")
     parser.add_argument("--first", type=int, default=1, metavar="N", help="only from the N-th mutant on (default 1)")
-    parser.add_argument("--jobs", type=int, default=32, help="tests at a time (default 32)")
     options = parser.parse_args()
+    if not 1 <= options.first <= options.count:
+        parser.error(f"--first {options.first}: not between 1 and --count {options.count}")
     signal.signal(signal.SIGTERM, end)
     with tempfile.TemporaryDirectory(prefix="mutation-", ignore_cleanup_errors=True) as directory:
         os.chmod(directory, 0o755)  # the workers run as another user
         os.environ["TMPDIR"] = directory
         try:
-            tried, survivors = try_mutants(options)
+            tried, survivors = try_builds(options)
         finally:
             end_servers()
     say(f"{tried - len(survivors)} of {tried} mutants noticed ({100 * (tried - len(survivors)) / max(tried, 1):.0f} %)")
-    for where in survivors:
-        say("SURVIVED: " + where)
+    for label, mutant in survivors:
+        say(f"SURVIVED: {label} {describe(mutant)}")
     return 1 if survivors else 0
 
 
