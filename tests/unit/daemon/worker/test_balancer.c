@@ -1,0 +1,274 @@
+/* The orders of a worker's balancer. The test sets the threads' numbers of connections. */
+#include "daemon/worker/balancer.h"
+
+#include "common/clock.h"
+#include "common/macros.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "serving_threads.h"
+
+#include <stdio.h>
+
+static struct balancer balancer;
+static char logged[256]; /* the last event */
+
+/* The linker replaces event_log() by this one (--wrap). */
+/* NOLINTNEXTLINE(clang-diagnostic-reserved-identifier): a name of the linker */
+PRINTF_LIKE(2, 3) void __wrap_event_log(enum level level, const char *format, ...);
+
+void __wrap_event_log(enum level level, const char *format, ...)
+{
+    va_list arguments;
+
+    assert_int_equal(level, LEVEL_INFO);
+    va_start(arguments, format);
+    vsnprintf(logged, sizeof(logged), format, arguments);
+    va_end(arguments);
+}
+
+static void begin(void)
+{
+    balancer = (struct balancer){.on = true, .worker_slot = 4, .looked_ns = clock_monotonic_ns()};
+    logged[0] = '\0';
+    open_threads(NULL);
+}
+
+static void expect_log(const char *text)
+{
+    if (strncmp(logged, text, strlen(text)) != 0 || (text[0] == '\0' && logged[0] != '\0'))
+        fail_msg("'%s' is logged, not '%s'", logged, text);
+    logged[0] = '\0';
+}
+
+static struct give *order_in(uint32_t number)
+{
+    struct mailbox_item *item = next_item(number, ITEM_GIVE);
+
+    return item == NULL ? NULL : CONTAINER_OF(item, struct give, item);
+}
+
+/* The next look is too early, however slow the test is. */
+static void stop_time(void)
+{
+    balancer.looked_ns = clock_monotonic_ns() + 3600 * NS_PER_S;
+}
+
+/* The next look is due. */
+static void let_time_pass(void)
+{
+    balancer.looked_ns = clock_monotonic_ns() - 10 * NS_PER_S;
+}
+
+static uint32_t look(void)
+{
+    return balancer_look(&balancer, threads, THREADS);
+}
+
+static void expect_order(uint32_t number, uint32_t count, bool idle, enum move_reason reason)
+{
+    struct give *give = order_in(number);
+
+    assert_non_null(give);
+    assert_int_equal(give->count, count);
+    assert_int_equal(give->idle, idle);
+    assert_int_equal(give->destination, DESTINATION_MASTER);
+    assert_int_equal(give->reason, reason);
+    balancer_given(&balancer, give);
+}
+
+static void each_thread_gives_away_its_part(void **state)
+{
+    const struct message_give active = {.active = 4}, idle = {.idle = 5, .resized = 1};
+
+    (void)state;
+    begin();
+    set_connections(0, 20, 10);
+    set_connections(1, 10, 0);
+    set_connections(2, 40, 30);
+    balancer_give_away(&balancer, threads, THREADS, &active);
+    assert_true(balancer_gives_away(&balancer));
+    expect_order(0, 1, false, MOVE_UNEVEN);
+    assert_true(balancer_gives_away(&balancer));
+    expect_order(2, 3, false, MOVE_UNEVEN);
+    assert_false(balancer_gives_away(&balancer));
+
+    set_connections(0, 10, 10);
+    set_connections(1, 20, 0);
+    set_connections(2, 30, 0);
+    balancer_give_away(&balancer, threads, THREADS, &idle);
+    expect_order(1, 2, true, MOVE_RESIZE);
+    expect_order(2, 3, true, MOVE_RESIZE);
+    assert_false(balancer_gives_away(&balancer));
+    close_threads();
+}
+
+/* A thread counts its active connections once a second: there may be more of them than open ones. */
+static void closed_connections_are_not_idle(void **state)
+{
+    const struct message_give idle = {.idle = 6};
+
+    (void)state;
+    begin();
+    set_connections(0, 2, 10);
+    set_connections(1, 6, 0);
+    balancer_give_away(&balancer, threads, THREADS, &idle);
+    expect_order(1, 6, true, MOVE_UNEVEN);
+    close_threads();
+}
+
+static void threads_without_connections_give_none(void **state)
+{
+    const struct message_give all = {.active = 7, .idle = 7};
+
+    (void)state;
+    begin();
+    balancer_give_away(&balancer, threads, THREADS, &all);
+    assert_false(balancer_gives_away(&balancer));
+    assert_false(balancer_is_moving(&balancer, threads, THREADS));
+    close_threads();
+}
+
+/* Takes the orders of a look at thread 0, whose connections all others lack. Returns their sum. */
+static uint32_t take_orders(enum move_reason reason)
+{
+    uint32_t sum = 0;
+    struct give *give;
+
+    while ((give = order_in(0)) != NULL) {
+        assert_in_range(give->destination, 1, THREADS - 1);
+        assert_int_equal(give->reason, reason);
+        assert_false(give->idle);
+        sum += give->count;
+        balancer_given(&balancer, give);
+    }
+    return sum;
+}
+
+static void resize_is_evened_out_at_once(void **state)
+{
+    uint32_t pause_ms = 0;
+
+    (void)state;
+    begin();
+    set_connections(0, 90, 90);
+    balancer_resized(&balancer, 1, THREADS);
+    assert_true(look() < BALANCE_MOVING_MS); /* as soon as they have arrived */
+    assert_true(balancer_is_moving(&balancer, threads, THREADS));
+    assert_int_equal(take_orders(MOVE_RESIZE), 60);
+    assert_false(balancer_is_moving(&balancer, threads, THREADS));
+    balancer.moved = 60;
+    for (uint32_t i = 0; i < THREADS; i++)
+        set_connections(i, 30, 30);
+    stop_time();
+    assert_int_equal(look(), BALANCE_MOVING_MS);
+    expect_log("");
+    for (int i = 0; i < BALANCE_ROUNDS && balancer.resized_ns != 0; i++) {
+        let_time_pass();
+        pause_ms = look();
+    }
+    expect_log("worker slot 4: threads 1 to 3: 60 connections moved, balanced after ");
+    assert_int_equal(pause_ms, BALANCE_REST_MS);
+    assert_int_equal(balancer.resized_ns, 0);
+    let_time_pass();
+    look();
+    expect_log(""); /* once */
+    close_threads();
+}
+
+static void resize_logs_what_it_has_moved(void **state)
+{
+    (void)state;
+    begin();
+    balancer_resized(&balancer, 1, 2);
+    balancer_resized(&balancer, 2, 1);
+    expect_log(""); /* nothing has moved */
+    balancer.moved = 1;
+    balancer_resized(&balancer, 1, THREADS);
+    expect_log("worker slot 4: threads 2 to 1: 1 connection moved, resized again after ");
+    assert_int_equal(balancer.moved, 0);
+    let_time_pass();
+    balancer.moved = 2;
+    set_connections(0, 90, 90);
+    for (int i = 0; i <= BALANCE_ROUNDS; i++) {
+        let_time_pass();
+        look();
+        take_orders(i < BALANCE_ROUNDS ? MOVE_RESIZE : MOVE_UNEVEN);
+    }
+    expect_log("worker slot 4: threads 1 to 3: 2 connections moved, still uneven after ");
+    close_threads();
+}
+
+static void uneven_load_must_last(void **state)
+{
+    (void)state;
+    begin();
+    set_connections(0, 90, 90);
+    let_time_pass();
+    assert_int_equal(look(), BALANCE_REST_MS);
+    assert_int_equal(take_orders(MOVE_UNEVEN), 0);
+    assert_true(thread[0].cpu_ns > 0); /* as of this look */
+    stop_time();
+    assert_int_equal(look(), BALANCE_MOVING_MS);
+    assert_int_equal(take_orders(MOVE_UNEVEN), 0);
+    let_time_pass();
+    look();
+    assert_int_equal(take_orders(MOVE_UNEVEN), 60);
+    close_threads();
+}
+
+static void next_look_waits_for_connections_on_their_way(void **state)
+{
+    (void)state;
+    begin();
+    set_connections(0, 90, 90);
+    balancer_resized(&balancer, 1, THREADS);
+    thread[2].passed = 1; /* and not taken yet */
+    assert_true(balancer_is_moving(&balancer, threads, THREADS));
+    look();
+    assert_int_equal(take_orders(MOVE_RESIZE), 0);
+    atomic_store(&thread[2].taken, 1);
+    look();
+    assert_int_equal(take_orders(MOVE_RESIZE), 60);
+    close_threads();
+}
+
+static void nothing_moves_while_it_is_off(void **state)
+{
+    (void)state;
+    begin();
+    set_connections(0, 90, 90);
+    balancer_switch(&balancer, false);
+    balancer_resized(&balancer, 1, THREADS);
+    let_time_pass();
+    assert_int_equal(look(), BALANCE_REST_MS);
+    let_time_pass();
+    look();
+    assert_int_equal(take_orders(MOVE_RESIZE), 0);
+    balancer.looked_ns = clock_monotonic_ns();
+    balancer_switch(&balancer, true);
+    look();
+    assert_int_equal(take_orders(MOVE_UNEVEN), 60);
+    close_threads();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_thread_gives_away_its_part),
+        cmocka_unit_test(closed_connections_are_not_idle),
+        cmocka_unit_test(threads_without_connections_give_none),
+        cmocka_unit_test(resize_is_evened_out_at_once),
+        cmocka_unit_test(resize_logs_what_it_has_moved),
+        cmocka_unit_test(uneven_load_must_last),
+        cmocka_unit_test(next_look_waits_for_connections_on_their_way),
+        cmocka_unit_test(nothing_moves_while_it_is_off),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
