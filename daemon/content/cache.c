@@ -39,6 +39,7 @@ struct cache {
     _Atomic uint64_t stale_descriptors; /* the same */
     _Atomic uint64_t stale_entries;     /* the same */
     _Atomic uint64_t removed;           /* entries so far */
+    _Atomic uint64_t freed;             /* removed entries whose memory is free, so far */
 };
 
 static uint64_t max_bytes(const struct cache *cache)
@@ -234,17 +235,26 @@ static bool was_last(struct cache_entry *entry)
     return atomic_fetch_sub_explicit(&entry->references, 1, memory_order_acq_rel) == 1;
 }
 
+/* Frees a removed entry. Not under the lock. */
+static void destroy(struct cache *cache, struct cache_entry *entry)
+{
+    cache->destroy(entry);
+    atomic_fetch_add_explicit(&cache->freed, 1, memory_order_release);
+}
+
 void cache_release(struct cache *cache, struct cache_entry *entry)
 {
     if (!was_last(entry))
         return;
-    if (entry->stored) {
-        pthread_mutex_lock(&cache->lock);
-        reclaim(cache, entry);
-        publish_gauges(cache);
-        pthread_mutex_unlock(&cache->lock);
+    if (!entry->stored) {
+        cache->destroy(entry);
+        return;
     }
-    cache->destroy(entry);
+    pthread_mutex_lock(&cache->lock);
+    reclaim(cache, entry);
+    publish_gauges(cache);
+    pthread_mutex_unlock(&cache->lock);
+    destroy(cache, entry);
 }
 
 /*
@@ -280,7 +290,7 @@ static void destroy_all(struct cache *cache, struct cache_entry *dead)
     while (dead != NULL) {
         struct cache_entry *next = dead->chain;
 
-        cache->destroy(dead);
+        destroy(cache, dead);
         dead = next;
     }
 }
@@ -567,9 +577,17 @@ static uint64_t stale(const _Atomic uint64_t *count)
     return atomic_load_explicit(count, memory_order_relaxed);
 }
 
-uint64_t cache_stale_bytes(const struct cache *cache)
+uint64_t cache_freed(const struct cache *cache)
 {
-    return stale(&cache->stale_bytes);
+    return atomic_load_explicit(&cache->freed, memory_order_acquire);
+}
+
+/* Reads the smaller number first: it never misses an entry. */
+bool cache_frees_soon(const struct cache *cache)
+{
+    uint64_t freed = cache_freed(cache);
+
+    return atomic_load_explicit(&cache->removed, memory_order_relaxed) != freed;
 }
 
 bool cache_wants_sweep(const struct cache *cache, uint64_t *seen)

@@ -153,8 +153,14 @@ void cache_set_checked(struct cache_entry *entry, uint64_t began_ns);
  */
 bool cache_wants_sweep(const struct cache *cache, uint64_t *seen);
 
-/* Memory of evicted entries that thread caches and responses still refer to, in bytes. Any thread. */
-uint64_t cache_stale_bytes(const struct cache *cache);
+/* Number of removed entries whose memory has been freed so far. Any thread. */
+uint64_t cache_freed(const struct cache *cache);
+
+/*
+ * True if there are removed entries whose memory is not free yet: thread caches and responses refer
+ * to them, or another thread is about to free them. Any thread.
+ */
+bool cache_frees_soon(const struct cache *cache);
 
 /* Maximum number of live entries. */
 uint32_t cache_max_entries(const struct cache *cache);

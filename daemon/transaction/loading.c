@@ -18,7 +18,7 @@
 #define PAGE_MARK RESOURCE_VARIANT_MARK "page"
 enum { PAGE_MARK_LENGTH = sizeof(PAGE_MARK) - 1, PAGE_HEAD_MAX = 512 };
 
-enum { MEMORY_WAIT_MS = 10, MEMORY_WAITS_MAX = 500 };
+enum { MEMORY_WAIT_MS = 10, MEMORY_TRIES_MAX = 500, EAGER_TRIES = 32 };
 
 struct load_job {
     struct offload_job job;
@@ -31,7 +31,9 @@ struct load_job {
     enum coding coding;
     struct page_spec page; /* if its maker is set, generate this page instead */
     int failed;            /* result of the loading */
-    uint32_t waits;        /* for memory that others still use */
+    uint64_t freed;        /* memory_freed() before it */
+    uint32_t tries;        /* that failed without memory */
+    bool paused;           /* before each further one */
     struct resource *resource;
     size_t length;
     char path[]; /* path in the cache; ends with a NUL */
@@ -45,8 +47,9 @@ static void run_load(struct offload_job *job)
     struct span page_path = {load->path, load->length - PAGE_MARK_LENGTH};
     const struct timespec pause = {.tv_nsec = MEMORY_WAIT_MS * NS_PER_MS};
 
-    if (load->waits > 0)
+    if (load->paused)
         nanosleep(&pause, NULL);
+    load->freed = memory_freed(load->context->worker);
     if (load->page.make != NULL)
         load->failed = load->page.make(load->site, &load->page, page_path, &load->resource);
     else if (load->original != NULL)
@@ -69,18 +72,20 @@ static void invalidate_path(struct cache *cache, uint32_t site, const char *path
 }
 
 /*
- * Without memory, loads again after the cache has shrunk, until the cache is empty; then after a
- * pause, while others still use what it has evicted.
+ * Without memory, loads again after the cache has shrunk, until the cache is empty; then after
+ * pauses, while others still use what it has evicted.
  */
 static bool load_again(struct load_job *load)
 {
     struct transaction_context *context = load->context;
+    enum memory_room room;
 
     if (load->failed != ENOMEM)
         return false;
-    if (!memory_make_room(context) &&
-        (!memory_is_awaited(context->worker) || load->waits++ == MEMORY_WAITS_MAX))
+    room = memory_find_room(context, load->freed);
+    if (room == MEMORY_NONE || load->tries++ == MEMORY_TRIES_MAX)
         return false;
+    load->paused |= room == MEMORY_AWAITED || load->tries == EAGER_TRIES;
     return offload_submit(context->worker->offload, &load->job, context->loop_now_ns);
 }
 

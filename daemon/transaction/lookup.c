@@ -14,7 +14,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { VARIANT_PATH_MAX = TARGET_PATH_MAX + 8 };
+enum {
+    VARIANT_PATH_MAX = TARGET_PATH_MAX + 8,
+    TRIES_MAX = 32 /* without memory: more than the halvings that empty any cache */
+};
 
 int lookup_status(int failed)
 {
@@ -58,28 +61,42 @@ static int try_to_load(struct transaction *transaction, struct span path, struct
     return failed;
 }
 
-/* True if a job waits for memory that becomes free soon, and then loads. */
-static bool wait_for_memory(struct transaction *transaction, struct span path,
-                            struct resource *original, enum coding coding)
-{
-    return transaction->may_wait && memory_is_awaited(transaction->context->worker) &&
-           loading_submit(transaction, path, original, coding);
-}
+/* An attempt to load a file or variant without waiting. */
+struct attempt {
+    int failed;
+    uint64_t freed; /* memory_freed() before it */
+    uint32_t tries; /* that failed without memory */
+};
 
 /*
- * Without memory, again after the cache has shrunk, until it is empty; then a job waits for what
- * others still use of it.
+ * True if the caller tries again: without memory, after the cache has shrunk, until it is empty.
+ * Then a job waits for what others still use of it, and ATTEMPT->failed becomes LOOKUP_MUST_WAIT.
  */
+static bool load_again(struct transaction *transaction, struct span path, struct resource *original,
+                       enum coding coding, struct attempt *attempt)
+{
+    enum memory_room room;
+
+    if (attempt->failed != ENOMEM)
+        return false;
+    room = memory_find_room(transaction->context, attempt->freed);
+    if (room == MEMORY_FREED && ++attempt->tries < TRIES_MAX)
+        return true;
+    if (room != MEMORY_NONE && transaction->may_wait &&
+        loading_submit(transaction, path, original, coding))
+        attempt->failed = LOOKUP_MUST_WAIT;
+    return false;
+}
+
 static int load_now(struct transaction *transaction, struct span path, struct resource **found)
 {
-    int failed;
+    struct attempt attempt = {.tries = 0};
 
-    do
-        failed = try_to_load(transaction, path, found);
-    while (failed == ENOMEM && memory_make_room(transaction->context));
-    if (failed == ENOMEM && wait_for_memory(transaction, path, NULL, CODING_IDENTITY))
-        return LOOKUP_MUST_WAIT;
-    return failed;
+    do {
+        attempt.freed = memory_freed(transaction->context->worker);
+        attempt.failed = try_to_load(transaction, path, found);
+    } while (load_again(transaction, path, NULL, CODING_IDENTITY, &attempt));
+    return attempt.failed;
 }
 
 /*
@@ -214,16 +231,17 @@ static int load_variant(struct transaction *transaction, struct span path,
                         struct resource *original, enum coding coding, struct resource **found)
 {
     struct transaction_context *context = transaction->context;
+    struct attempt attempt = {.tries = 0};
     int failed;
 
-    do
-        failed = resource_load_variant(&transaction->site->source, original, coding,
-                                       FILES_CACHED_ONLY, FILES_CACHED_ONLY, found);
-    while (failed == ENOMEM && memory_make_room(context));
+    do {
+        attempt.freed = memory_freed(context->worker);
+        attempt.failed = resource_load_variant(&transaction->site->source, original, coding,
+                                               FILES_CACHED_ONLY, FILES_CACHED_ONLY, found);
+    } while (load_again(transaction, path, original, coding, &attempt));
+    failed = attempt.failed;
     if (failed == 0)
         store_in_cache(context, *found);
-    if (failed == ENOMEM && wait_for_memory(transaction, path, original, coding))
-        return LOOKUP_MUST_WAIT;
     if (failed != EAGAIN && failed != EBUSY)
         return failed;
     if (transaction->may_wait && loading_submit(transaction, path, original, coding))

@@ -13,26 +13,33 @@ static void ask_all_to_sweep(const struct worker_context *worker)
         mailbox_post(worker->main, &shortages->sweep, SHORTAGE_SWEEP_ITEM);
 }
 
-bool memory_make_room(struct transaction_context *context)
+uint64_t memory_freed(const struct worker_context *worker)
 {
-    struct cache *cache = context->worker->cache;
-    bool evicted;
-    uint64_t in_use;
-
-    shortage_note(&context->shortages, SHORTAGE_MEMORY, context->loop_now_ns, 0);
-    if (cache == NULL)
-        return false;
-    evicted = cache_shed(cache) > 0;
-    in_use = cache_stale_bytes(cache);
-    thread_cache_sweep(context->thread_cache);
-    if (memory_is_awaited(context->worker))
-        ask_all_to_sweep(context->worker);
-    return evicted || cache_stale_bytes(cache) < in_use;
+    return worker->cache != NULL ? cache_freed(worker->cache) : 0;
 }
 
-bool memory_is_awaited(const struct worker_context *worker)
+enum memory_room memory_find_room(struct transaction_context *context, uint64_t freed_before)
 {
-    return worker->cache != NULL && cache_stale_bytes(worker->cache) > 0;
+    const struct worker_context *worker = context->worker;
+    bool evicted, awaited;
+
+    shortage_note(&context->shortages, SHORTAGE_MEMORY, context->loop_now_ns, 0);
+    if (worker->cache == NULL)
+        return MEMORY_NONE;
+    evicted = cache_shed(worker->cache) > 0;
+    thread_cache_sweep(context->thread_cache);
+    awaited = cache_frees_soon(worker->cache);
+    if (awaited)
+        ask_all_to_sweep(worker);
+    /* Read the number last: awaited memory may have become free. */
+    if (evicted || memory_freed(worker) != freed_before)
+        return MEMORY_FREED;
+    return awaited ? MEMORY_AWAITED : MEMORY_NONE;
+}
+
+bool memory_make_room(struct transaction_context *context)
+{
+    return memory_find_room(context, memory_freed(context->worker)) == MEMORY_FREED;
 }
 
 bool memory_admits(const struct transaction_context *context)

@@ -8,15 +8,26 @@
 #include "daemon/base/messages.h"
 #include "daemon/transaction/context.h"
 
+enum memory_room {
+    MEMORY_NONE,    /* the cache has nothing to evict or to free */
+    MEMORY_AWAITED, /* evicted entries are still in use: their memory becomes free soon */
+    MEMORY_FREED    /* entries were evicted or freed since the allocation began: try again */
+};
+
+/* Read this before an allocation, for memory_find_room() if it fails. Any thread. */
+uint64_t memory_freed(const struct worker_context *worker);
+
 /*
- * An allocation has failed: empties half of the cache, and all threads of the worker drop what it
- * has evicted. Returns true if entries were evicted or the thread's own cache has freed some; the
- * caller may then try again. The owning thread.
+ * An allocation has failed that began when memory_freed() was FREED_BEFORE: empties half of the
+ * cache, and all threads of the worker drop what it has evicted. The owning thread.
+ */
+enum memory_room memory_find_room(struct transaction_context *context, uint64_t freed_before);
+
+/*
+ * For a caller that cannot wait: returns true if it may try again. Memory that was freed before the
+ * call does not count.
  */
 bool memory_make_room(struct transaction_context *context);
-
-/* True if evicted entries are still in use: their memory becomes free soon. Any thread. */
-bool memory_is_awaited(const struct worker_context *worker);
 
 /*
  * False if the control group has no memory for another connection of the thread. A thread with few

@@ -1,5 +1,8 @@
-/* Room for an allocation that failed: without a cache, nothing can be freed. */
+/* Room for an allocation that failed: what the cache evicts, and what it has evicted before. */
 #include "daemon/transaction/memory.h"
+
+#include "common/macros.h"
+#include "tests/unit/own_segment.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,6 +10,89 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { KIB = 1024 };
+
+static struct {
+    struct segment segment;
+    struct mailbox main;
+    struct worker_shortages shortages;
+    struct worker_context worker;
+    struct transaction_context context;
+    bool watch;                     /* look for room when an entry is about to be freed: */
+    enum memory_room while_freeing; /* the result of the last look */
+} scene;
+
+static enum memory_room find_room(uint64_t freed_before)
+{
+    return memory_find_room(&scene.context, freed_before);
+}
+
+static void forget(struct cache_entry *entry)
+{
+    if (scene.watch)
+        scene.while_freeing = find_room(memory_freed(&scene.worker));
+    free(entry);
+}
+
+static void open_scene(void)
+{
+    const struct cache_limits limits = {64 * KIB, 0};
+
+    memset(&scene, 0, sizeof(scene));
+    assert_int_equal(
+        own_segment_create(&scene.segment, (struct segment_plan){.cache_entries = cache_slots(16),
+                                                                 .ring_bytes = 64 * KIB}),
+        0);
+    assert_int_equal(segment_reserve_worker(&scene.segment, 0), 0);
+    assert_int_equal(segment_reserve_thread(&scene.segment, 0), 0);
+    assert_int_equal(mailbox_open(&scene.main, 0, NULL), 0);
+    scene.worker = (struct worker_context){.main = &scene.main, .shortages = &scene.shortages};
+    scene.worker.cache = cache_new(&limits, &cache_policy_lru, forget, &scene.segment, 0);
+    assert_non_null(scene.worker.cache);
+    scene.context = (struct transaction_context){
+        .worker = &scene.worker, .shortages = {.worker = &scene.shortages}, .loop_now_ns = 1};
+    scene.context.thread_cache =
+        thread_cache_new(scene.worker.cache, segment_hits_of(&scene.segment, 0),
+                         segment_thread(&scene.segment, 0)->metrics);
+    assert_non_null(scene.context.thread_cache);
+}
+
+static void close_scene(void)
+{
+    thread_cache_free(scene.context.thread_cache);
+    cache_free(scene.worker.cache);
+    mailbox_close(&scene.main);
+    segment_destroy(&scene.segment);
+}
+
+/* Stores an entry. The caller has a reference. */
+static struct cache_entry *put(const char *path)
+{
+    struct cache_entry *entry = calloc(1, sizeof(*entry));
+
+    assert_non_null(entry);
+    cache_entry_init(entry, path, strlen(path), KIB, 1000);
+    cache_insert(scene.worker.cache, entry);
+    assert_true(entry->stored);
+    return entry;
+}
+
+/* Whether all threads have been asked to drop what the cache has evicted. */
+static bool asked_all(void)
+{
+    struct mailbox_item *item = mailbox_take(&scene.main);
+
+    if (item == NULL)
+        return false;
+    assert_null(item->next);
+    assert_int_equal(item->kind, SHORTAGE_SWEEP_ITEM);
+    atomic_store(&scene.shortages.sweep_posted, false);
+    return true;
+}
 
 /* Its callers try again as long as there was something to free. */
 static void without_a_cache_there_is_no_room_to_make(void **state)
@@ -18,14 +104,105 @@ static void without_a_cache_there_is_no_room_to_make(void **state)
 
     (void)state;
     assert_false(memory_make_room(&context));
-    assert_false(memory_is_awaited(&worker));
+    assert_int_equal(memory_find_room(&context, memory_freed(&worker)), MEMORY_NONE);
     assert_int_equal(shortages.of[SHORTAGE_MEMORY].threads, 1);
+}
+
+static void cache_is_emptied_by_halves(void **state)
+{
+    (void)state;
+    open_scene();
+    cache_release(scene.worker.cache, put("/a"));
+    cache_release(scene.worker.cache, put("/b"));
+    cache_release(scene.worker.cache, put("/c"));
+    assert_true(memory_make_room(&scene.context));
+    assert_int_equal(memory_freed(&scene.worker), 2);
+    assert_true(memory_make_room(&scene.context));
+    assert_int_equal(memory_freed(&scene.worker), 3);
+    assert_false(memory_make_room(&scene.context));
+    assert_int_equal(find_room(3), MEMORY_NONE);
+    assert_false(asked_all());
+    close_scene();
+}
+
+static void memory_that_others_use_is_awaited(void **state)
+{
+    struct cache_entry *entry;
+
+    (void)state;
+    open_scene();
+    entry = put("/a");
+    assert_int_equal(find_room(0), MEMORY_FREED); /* evicted */
+    assert_true(asked_all());
+    assert_int_equal(find_room(0), MEMORY_AWAITED);
+    assert_true(asked_all());
+    cache_release(scene.worker.cache, entry);
+    assert_int_equal(find_room(0), MEMORY_FREED);
+    assert_int_equal(find_room(1), MEMORY_NONE);
+    close_scene();
+}
+
+/* Between the last reference and free(), another thread may look. */
+static void memory_about_to_be_freed_is_awaited(void **state)
+{
+    struct cache_entry *entry;
+
+    (void)state;
+    open_scene();
+    entry = put("/a");
+    assert_int_equal(find_room(0), MEMORY_FREED);
+    scene.watch = true;
+    cache_release(scene.worker.cache, entry);
+    assert_int_equal(scene.while_freeing, MEMORY_AWAITED);
+
+    scene.while_freeing = MEMORY_NONE;
+    cache_release(scene.worker.cache, put("/b"));
+    assert_int_equal(cache_flush(scene.worker.cache), 1);
+    assert_int_equal(scene.while_freeing, MEMORY_AWAITED);
+    close_scene();
+}
+
+static void own_thread_cache_drops_what_is_evicted(void **state)
+{
+    struct cache_entry *entry;
+
+    (void)state;
+    open_scene();
+    entry = put("/a");
+    thread_cache_store(scene.context.thread_cache, 0, (struct span){"/a", 2}, 0, entry, false, 1);
+    cache_release(scene.worker.cache, entry);
+    assert_int_equal(find_room(0), MEMORY_FREED);
+    assert_int_equal(memory_freed(&scene.worker), 1);
+    close_scene();
+}
+
+static void few_connections_are_always_admitted(void **state)
+{
+    _Atomic uint64_t *metrics;
+
+    (void)state;
+    open_scene();
+    metrics = scene.context.metrics = segment_thread(&scene.segment, 0)->metrics;
+    metric_set(metrics, METRIC_connections_open, 1000);
+    assert_true(memory_admits(&scene.context));
+    atomic_store(&scene.shortages.memory, MEMORY_EXHAUSTED);
+    assert_false(memory_admits(&scene.context));
+    metric_set(metrics, METRIC_connections_open, 8);
+    assert_false(memory_admits(&scene.context));
+    metric_set(metrics, METRIC_connections_open, 7);
+    assert_true(memory_admits(&scene.context));
+    close_scene();
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_cache_there_is_no_room_to_make),
+        cmocka_unit_test(cache_is_emptied_by_halves),
+        cmocka_unit_test(memory_that_others_use_is_awaited),
+        cmocka_unit_test(memory_about_to_be_freed_is_awaited),
+        cmocka_unit_test(own_thread_cache_drops_what_is_evicted),
+        cmocka_unit_test(few_connections_are_always_admitted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
