@@ -44,6 +44,24 @@ static int ascending(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
+/* A single coarse bucket: every percentile is its largest value, or the maximum if that is less. */
+static void coarse_percentile_is_the_end_of_its_bucket(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < HISTOGRAM_COARSE_BUCKETS; i++) {
+        uint64_t bucket[HISTOGRAM_COARSE_BUCKETS] = {0}, highest = 0;
+
+        for (uint32_t fine = 0; fine < HISTOGRAM_BUCKETS; fine++)
+            if (fine >> HISTOGRAM_COARSE_SHIFT == i)
+                highest = histogram_highest(fine);
+        bucket[i] = 3;
+        assert_int_equal(histogram_coarse_percentile(bucket, 0, 50), highest);
+        assert_int_equal(histogram_coarse_percentile(bucket, highest + 1, 99), highest);
+        if (highest > 1)
+            assert_int_equal(histogram_coarse_percentile(bucket, highest - 1, 100), highest - 1);
+    }
+}
+
 static void value_is_within_its_bucket(void **state)
 {
     uint64_t random = 88172645463325252;
@@ -336,6 +354,7 @@ static void concurrent_reads_are_consistent(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(coarse_percentile_is_the_end_of_its_bucket),
         cmocka_unit_test(value_is_within_its_bucket),
         cmocka_unit_test(buckets_are_contiguous),
         cmocka_unit_test(index_of_known_values),

@@ -92,6 +92,64 @@ static void protocol_and_streams_round_trip(void **state)
     assert_span(copy.user, record.user);
 }
 
+static void expect_tls(unsigned int id, bool resumed, const char *version, const char *cipher)
+{
+    struct log_tls read = log_record_read_tls(log_record_tls(id, resumed));
+
+    assert_string_equal(read.version, version);
+    assert_string_equal(read.cipher, cipher);
+    assert_int_equal(read.resumed, resumed);
+}
+
+static void each_cipher_round_trips(void **state)
+{
+    struct log_tls none = log_record_read_tls(0);
+
+    (void)state;
+#define TLS_CIPHER(id, version, name)                                                              \
+    expect_tls(id, false, version, name);                                                          \
+    expect_tls(id, true, version, name);
+#include "common/tls_ciphers.def"
+#undef TLS_CIPHER
+    expect_tls(0xfefe, false, "?", "?");
+    expect_tls(0xfefe, true, "?", "?");
+    assert_true(log_record_tls(0xfefe, false) != 0); /* 0: no TLS */
+    assert_string_equal(none.cipher, "?");
+    assert_false(none.resumed);
+}
+
+/* A reader that begins anywhere finds the next record; the ring has wrapped. */
+static void first_record_is_found_from_every_word(void **state)
+{
+    enum { CAPACITY = 1024, RECORDS = 400 };
+    static struct log_ring_cursor cursor;
+    const size_t bytes = (log_ring_bytes(CAPACITY) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+    struct log_ring ring = {.cursor = &cursor, .capacity = CAPACITY};
+    uint64_t words[LOG_RECORD_WORDS_MAX], start[RECORDS], head = 0;
+    size_t next = 0;
+
+    (void)state;
+    ring.words = aligned_alloc(CACHE_LINE, bytes);
+    assert_non_null(ring.words);
+    memset(ring.words, 0, bytes);
+    for (size_t i = 0; i < RECORDS; i++) {
+        struct log_record record = log_sample();
+        uint64_t count;
+
+        record.agent.length = i % (record.agent.length + 1);
+        count = log_record_pack(&record, words);
+        log_ring_append(&ring, words, count);
+        start[i] = head;
+        head += count;
+    }
+    for (uint64_t from = head - CAPACITY; from <= head; from++) {
+        while (next < RECORDS && start[next] < from)
+            next++;
+        assert_int_equal(log_record_first(&ring, from, head), next < RECORDS ? start[next] : head);
+    }
+    free(ring.words);
+}
+
 /* Lengths around word boundaries and beyond the limits. */
 static void texts_of_all_lengths_round_trip(void **state)
 {
@@ -302,6 +360,8 @@ int main(void)
         cmocka_unit_test(record_round_trips),
         cmocka_unit_test(host_round_trips),
         cmocka_unit_test(protocol_and_streams_round_trip),
+        cmocka_unit_test(each_cipher_round_trips),
+        cmocka_unit_test(first_record_is_found_from_every_word),
         cmocka_unit_test(record_of_version_1_is_read),
         cmocka_unit_test(texts_of_all_lengths_round_trip),
         cmocka_unit_test(padding_is_zero),

@@ -74,6 +74,7 @@ static const struct {
     {BYTES("PROXY TCP4 ::1 10.0.0.1 1 2\r\n")},
     {BYTES("PROXY TCP6 192.0.2.7 10.0.0.1 1 2\r\n")},
     {BYTES("PROXY TCP6 :: ::1 1 2\r\n")}, /* would mean a UNIX socket */
+    {BYTES("PROXY TCP6 2001:0db8:0000:0000:0000:0000:0000:0000:0000:0007 ::1 1 2\r\n")},
     {BYTES("PROXY TCP4 192.0.2.7 10.0.0.1 01 2\r\n")},
     {BYTES("PROXY TCP4 192.0.2.7 10.0.0.1 65536 2\r\n")},
     {BYTES("PROXY TCP4 192.0.2.7 10.0.0.1 1 -2\r\n")},
