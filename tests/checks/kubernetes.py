@@ -116,7 +116,8 @@ def check_configuration(programs, ini):
         server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             give_up = time.monotonic() + PATIENCE_S
-            while socket.socket().connect_ex(("127.0.0.1", probes)) != 0 and time.monotonic() < give_up:
+            while socket.socket().connect_ex(("127.0.0.1", probes)) != 0:
+                expect(time.monotonic() < give_up, "webserverd does not listen")
                 time.sleep(0.05)
             yield port
         finally:
@@ -132,15 +133,17 @@ def check_load(programs, objects, port):
     words, = container["args"]
     words = words.replace("http://webserverd/", f"http://127.0.0.1:{port}/").replace("wsload ", f"'{programs}/wsload' ")
     expect("-d 30s" in words and "/dev/termination-log" in words, "the command of the job")
-    words = words.replace("-d 30s", "-d 1s --think 50ms").replace("/dev/termination-log", "/dev/null")
+    words = words.replace("-d 30s", f"-d 1s --think 50ms --connect-timeout {PATIENCE_S}s")  # processes may be stopped
     with tempfile.TemporaryDirectory() as directory:
         reports = [pathlib.Path(directory) / f"{number}.json" for number in range(2)]
         pods = []
         for report in reports:
+            message = report.with_suffix(".message")
             with open(report, "wb") as out:
-                pods.append(subprocess.Popen([*container["command"], words], stdout=out))
-        for pod in pods:
-            expect(pod.wait(PATIENCE_S) == 0, "exit status of wsload")
+                command = words.replace("/dev/termination-log", f"'{message}'")
+                pods.append((subprocess.Popen([*container["command"], command], stdout=out), message))
+        for pod, message in pods:
+            expect(pod.wait(PATIENCE_S) == 0, f"wsload failed: {message.read_text()}")
         merged = subprocess.run([programs / "wsload", "merge", "--json", *reports], stdout=subprocess.PIPE, check=True,
                                 timeout=PATIENCE_S)
         answered = [json.loads(text)["requests"]["answered"] for text in [merged.stdout, *(one.read_text() for one in reports)]]
