@@ -25,7 +25,7 @@ for _ in $(seq 300); do
 done
 as_user wsctl ping
 address=$(as_user wsctl --json status | sed -n "s/.*\"listening\":\[\"\([^\"]*\).*/\1/p")
-as_user wsload --engine raw -n 1000 "http://$address/" >/dev/null
+as_user wsload --engine raw --connect-timeout 60s -n 1000 "http://$address/" >/dev/null
 as_user wsctl stop
 wait "$server"
 [ -z "$(find /run/webserverd /dev/shm -name 'webserverd.*')" ]

@@ -38,7 +38,7 @@ done
 address=$("$bin/wsctl" -s "$directory/$name.sock" --json status | sed -n 's/.*"listening":\["\([^"]*\).*/\1/p')
 
 # The load lasts until all rotations are done, and then until its last request is answered.
-"$bin/wsload" --engine raw -r 5000 -c 20 -d 1h --grace 60s --quiet --json "http://$address/" >"$directory/load" &
+"$bin/wsload" --engine raw -r 5000 -c 20 -d 1h --grace 60s --connect-timeout 60s --quiet --json "http://$address/" >"$directory/load" &
 load=$!
 for _ in 1 2 3; do
     until [ -s "$directory/log/access.log" ]; do

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { WORDS_MAX = 16 };
+enum { WORDS_MAX = 20 };
 
 static const char *const no_environment[] = {NULL};
 
@@ -28,8 +28,8 @@ static struct terminal *start(int rows, int columns, const char *options,
                               const char *const *environment)
 {
     static char url[64], words[512];
-    const char *arguments[WORDS_MAX] = {WSLOAD_PROGRAM, "--grace", "1m"};
-    size_t count = 3;
+    const char *arguments[WORDS_MAX] = {WSLOAD_PROGRAM, "--grace", "1m", "--connect-timeout", "1m"};
+    size_t count = 5;
 
     snprintf(url, sizeof(url), "http://127.0.0.1:%u/%s", wsload_server_port(),
              strstr(options, "-d ") != NULL ? "slow" : "ok");

@@ -124,7 +124,7 @@ class JsonPage(unittest.TestCase):
             way = (engine, "https", ("--cacert", self.directory / "localhost.pem"))
             self.checker.check("Run", self.report(way, *HANDSHAKES, url=f"http://127.0.0.1:{port}/"))
             untrusted = subprocess.run(
-                [protocols.PROGRAMS / "wsload", "--json", "--quiet", "--engine", engine, *HANDSHAKES,
+                [protocols.PROGRAMS / "wsload", "--json", "--quiet", "--engine", engine, *servers.PATIENT, *HANDSHAKES,
                  self.server.url("https")], capture_output=True, text=True, check=False)
             self.checker.check("Run", json.loads(untrusted.stdout))
 
@@ -163,7 +163,7 @@ class JsonPage(unittest.TestCase):
 
     def test_page_has_the_members_of_a_sweep(self):
         sweep = subprocess.run(
-            [protocols.PROGRAMS / "wsload", "sweep", "--json", "--quiet", "-c", "1,2,4", "-n", "50",
+            [protocols.PROGRAMS / "wsload", "sweep", "--json", "--quiet", *servers.PATIENT, "-c", "1,2,4", "-n", "50",
              "--repeat", "2", self.server.url("http")], capture_output=True, text=True, check=True)
         self.checker.check("Sweep", json.loads(sweep.stdout))
         self.assertEqual(sorted(self.checker.wrong), [])

@@ -86,8 +86,8 @@ class Server:
 
 def start(way, url, *words):
     engine, _, options = way
-    return subprocess.Popen([PROGRAMS / "wsload", "--json", "--quiet", "-k", "--engine", engine, *options,
-                             *words, url], stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen([PROGRAMS / "wsload", "--json", "--quiet", "-k", "--engine", engine, *servers.PATIENT,
+                             *options, *words, url], stdout=subprocess.PIPE, text=True)
 
 
 def finish(process, status=0):
