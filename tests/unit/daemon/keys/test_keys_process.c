@@ -167,11 +167,35 @@ static void failed_link_leaves_no_descriptor_open(void **state)
     close_scene(&scene);
 }
 
+static void must_not_fork(void *context)
+{
+    (void)context;
+    fail_msg("a second process was started");
+}
+
+/* The caller gives all workers new links to a process that was started. */
+static void process_that_runs_is_not_started_again(void **state)
+{
+    struct scene scene;
+    struct keys_setup setup = {.command_fd = -1};
+
+    (void)state;
+    open_scene(&scene);
+    scene.process.child.pid = getpid();
+    scene.process.pinged_ns = 1;
+    assert_false(keys_process_start(&scene.process, &setup, must_not_fork, NULL));
+    assert_int_equal(scene.process.pinged_ns, 1);
+    assert_int_equal(setup.command_fd, -1);
+    close(scene.other_fd);
+    close_scene(&scene);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(link_has_two_ends_and_its_keys_come_first),
         cmocka_unit_test(failed_link_leaves_no_descriptor_open),
+        cmocka_unit_test(process_that_runs_is_not_started_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
