@@ -469,15 +469,13 @@ static void moved(struct connection *connection, bool leaving)
     if (leaving) {
         metric_sub(metrics, METRIC_http2_open, 1);
         metric_sub(metrics, METRIC_http2_streams, http2->stream_count);
-    } else {
-        metric_add(metrics, METRIC_http2_open, 1);
-        metric_add(metrics, METRIC_http2_streams, http2->stream_count);
-    }
-    if (leaving) {
         TAILQ_FOREACH(stream, &http2->streams, link)
         if (stream->sending)
             stream_set_reserved(stream, false);
         output_end_reservation(http2);
+    } else {
+        metric_add(metrics, METRIC_http2_open, 1);
+        metric_add(metrics, METRIC_http2_streams, http2->stream_count);
     }
     set_busy(http2, !leaving && is_sending(http2));
 }

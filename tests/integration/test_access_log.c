@@ -1,6 +1,7 @@
 /*
  * The access log: one complete line for each response, and no client can forge a line.
  */
+#include "http2_client.h"
 #include "http_client.h"
 #include "load.h"
 #include "log_check.h"
@@ -355,6 +356,81 @@ static void responses_moved_between_threads_lose_no_line(void **state)
     server_stop(server);
 }
 
+static uint64_t streams_of(const struct segment_reader *segment, uint32_t thread)
+{
+    return segment_reader_metric(segment, segment_thread(&segment->map, thread)->metrics,
+                                 METRIC_http2_streams);
+}
+
+/* Begins a download that waits for its window; on the second thread if it returns true. */
+static bool begin_stream(const struct server *server, const struct segment_reader *segment,
+                         struct http2_client *client)
+{
+    static struct http2_frame frame;
+    uint64_t before = streams_of(segment, 1);
+
+    http2_open(client, server_port(server), NULL);
+    http2_request(client, 1, FRAME_END_STREAM, "GET /large");
+    for (size_t got = 0; got < 65535; got += frame.head.length)
+        http2_expect(client, FRAME_DATA, 1, &frame);
+    return streams_of(segment, 1) > before;
+}
+
+static void finish_stream(struct http2_client *client)
+{
+    static struct http2_frame frame;
+
+    http2_open_window(client, 0, 65535);
+    http2_open_window(client, 1, 65535);
+    do
+        http2_expect(client, FRAME_DATA, 1, &frame);
+    while ((frame.head.flags & FRAME_END_STREAM) == 0);
+    http2_close(client);
+}
+
+/* Streams that are being sent reserve space for their records, on the thread where they are. */
+static void moved_streams_leave_others_their_space(void **state)
+{
+    enum { STREAMS = 40, RESPONSES = 400 /* too many for a quarter of the ring */ };
+    static char large[100 * 1000];
+    struct server *server = *state;
+    struct http2_client client[STREAMS];
+    struct segment_reader segment;
+    struct http_client other;
+    pid_t logger;
+    int count = 0;
+
+    server_put_text(server, "/page.html", page);
+    server_put(server, "/large", large, sizeof(large));
+    server_start(server, "log.ring=64K", "log.wait_timeout=1h", "workers.processes=1",
+                 "workers.threads=2", "workers.balance_connections=off", NULL);
+    server_attach(server, &segment);
+    do
+        assert_in_range(count, 0, STREAMS - 1);
+    while (!begin_stream(server, &segment, &client[count++]));
+    server_do(server, "threads 1");
+    WAIT_UNTIL(streams_of(&segment, 0) == (uint64_t)count);
+    for (int i = 0; i < count; i++)
+        finish_stream(&client[i]);
+    server_expect_metric(server, "log_lines", (uint64_t)count);
+    logger = server_logger(server);
+    server_freeze(logger);
+    http_open(&other, server_port(server));
+    for (int i = 0; i < RESPONSES; i++) {
+        struct http_response response;
+
+        http_send(&other, "GET /page.html HTTP/1.1\r\nHost: h\r\n\r\n");
+        http_receive(&other, HTTP_WITH_BODY, &response);
+        http_response_free(&response);
+    }
+    server_expect_metric(server, "log_waits", 0);
+    server_signal(logger, SIGCONT);
+    http_close(&other);
+    segment_detach(&segment);
+    server_stop(server);
+    assert_int_equal(log_count_lines(server), RESPONSES + count);
+}
+
 static void threads_drop_and_count_records_with_when_full_drop(void **state)
 {
     struct server *server = *state;
@@ -494,6 +570,7 @@ int main(void)
         TEST(killed_logger_neither_loses_nor_repeats_lines),
         TEST(threads_wait_for_a_stopped_logger_and_resume),
         TEST(responses_moved_between_threads_lose_no_line),
+        TEST(moved_streams_leave_others_their_space),
         TEST(threads_drop_and_count_records_with_when_full_drop),
         TEST(full_disk_with_when_full_drop_does_not_stop_the_server),
         TEST(full_disk_with_when_full_wait_delays_and_does_not_stop_the_server),
