@@ -501,6 +501,7 @@ static void expect_refusal(const struct server *server)
     reply = hear(&client);
     assert_true(json_is_false(json_object_get(reply, "ok")));
     assert_string_equal(text_in(reply, "error"), "too many control clients");
+    assert_int_equal(client.length, strlen(client.reply) + 1); /* nothing follows the line */
     json_decref(reply);
     expect_end(&client);
     control_close(&client);

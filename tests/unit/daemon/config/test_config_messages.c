@@ -72,6 +72,14 @@ static const struct error_case file_errors[] = {
                                         "*.extension], or always before the argument, as in "
                                         "[headers always /prefix], or a host before it, as in "
                                         "[headers host www.example.org]\n"},
+    {"[headers host a..b]\nA = c\n",
+     AT("1:10") "the section does not take this argument\n"
+                "    [headers host a..b]\n"
+                "             ^^^^^^^^^\n"
+                "    write [headers], [headers /prefix], [headers "
+                "*.extension], or always before the argument, as in "
+                "[headers always /prefix], or a host before it, as in "
+                "[headers host www.example.org]\n"},
     {"[headers *.]\n", AT("1:10") "the section does not take this argument\n"
                                   "    [headers *.]\n"
                                   "             ^^\n"
