@@ -99,7 +99,6 @@ static enum authentication_verdict submit(struct transaction *transaction,
         free(login);
         return AUTHENTICATION_BUSY;
     }
-    transaction->waiting = true;
     transaction->client->jobs_out++;
     context->jobs_out++;
     metric_add(context->metrics, METRIC_offloaded, 1);
