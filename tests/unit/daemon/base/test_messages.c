@@ -205,6 +205,43 @@ static void plan_has_an_error_with_its_nul(void **state)
     expect(&(struct example){ROUTE_ACME_REPORTS, MESSAGE_ACME_PLAN, sizeof(*message), 0, content});
 }
 
+static void event_has_a_level_and_ends_with_its_only_nul(void **state)
+{
+    static const struct {
+        uint32_t level;
+        const char *text;
+        size_t size;
+        const char *fault;
+    } examples[] = {
+        {0, "a", 2, NULL},
+        {LEVEL_COUNT - 1, "a", 2, NULL},
+        {LEVEL_COUNT, "a", 2, content},
+        {UINT32_MAX, "a", 2, content},
+        {0, "", 1, NULL},
+        {0, "", 0, content},
+        {0, "ab", 2, content},
+        {0, "a\0b", 4, content},
+    };
+    struct message_acme_event *message = (struct message_acme_event *)data;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
+        message->level = examples[i].level;
+        memcpy(message->text, examples[i].text, examples[i].size);
+        expect(&(struct example){ROUTE_ACME_REPORTS, MESSAGE_ACME_EVENT,
+                                 sizeof(*message) + examples[i].size, 0, examples[i].fault});
+    }
+    memset(message->text, 'a', ACME_EVENT_BYTES);
+    message->level = 0;
+    message->text[ACME_EVENT_BYTES - 1] = '\0';
+    expect(&(struct example){ROUTE_ACME_REPORTS, MESSAGE_ACME_EVENT,
+                             sizeof(*message) + ACME_EVENT_BYTES, 0, NULL});
+    message->text[ACME_EVENT_BYTES - 1] = 'a';
+    message->text[ACME_EVENT_BYTES] = '\0';
+    expect(&(struct example){ROUTE_ACME_REPORTS, MESSAGE_ACME_EVENT,
+                             sizeof(*message) + ACME_EVENT_BYTES + 1, 0, content});
+}
+
 static void key_change_has_an_error_with_its_nul(void **state)
 {
     struct message_acme_key_changed *message = (struct message_acme_key_changed *)data;
@@ -282,6 +319,7 @@ int main(void)
         cmocka_unit_test(ticket_keys_are_one_to_three),
         cmocka_unit_test(challenge_is_of_the_alphabet_of_base64url),
         cmocka_unit_test(plan_has_an_error_with_its_nul),
+        cmocka_unit_test(event_has_a_level_and_ends_with_its_only_nul),
         cmocka_unit_test(key_change_has_an_error_with_its_nul),
         cmocka_unit_test(path_must_end_with_the_only_nul),
         cmocka_unit_test(path_longer_than_a_line_is_invalid),
