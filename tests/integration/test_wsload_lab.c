@@ -372,14 +372,33 @@ static bool has_logged_requests(const struct place *place)
     return stat(path, &log) == 0 && log.st_size > 0;
 }
 
+static bool has_ended(pid_t pid)
+{
+    siginfo_t end = {.si_pid = 0};
+
+    return waitid(P_PID, (id_t)pid, &end, WEXITED | WNOHANG | WNOWAIT) == 0 && end.si_pid == pid;
+}
+
+/* Starts a lab and returns during its first requests. On a slow machine it may end unseen. */
+static pid_t start_until_requests(const struct place *place, const char *words)
+{
+    for (;;) {
+        pid_t pid = start(place, words);
+
+        WAIT_UNTIL(has_logged_requests(place) || has_ended(pid));
+        if (!has_ended(pid))
+            return pid;
+        assert_int_equal(wait_for(pid), 0);
+    }
+}
+
 /* The pause begins before the event of the first trial, and lasts longer than the trial. */
 static void paused_trial_is_repeated(void **state)
 {
     const struct place *place = *state;
-    pid_t pid = start(place, "--quick --duration 10ms --rounds 1 --rate 500 noise");
+    pid_t pid = start_until_requests(place, "--quick --duration 10ms --rounds 1 --rate 500 noise");
     char *page;
 
-    WAIT_UNTIL(has_logged_requests(place));
     kill(pid, SIGSTOP);
     sleep(3);
     kill(pid, SIGCONT);
