@@ -87,8 +87,9 @@ wait_for_message() {
     done
 }
 
+# load REQUESTS [OPTION...]
 load() {
-    "$bin/wsload" --engine raw -c 10 -n "$1" --timeout 60s --connect-timeout 60s "http://$address/" >/dev/null
+    "$bin/wsload" --engine raw -c 10 -n "$@" --timeout 60s --connect-timeout 60s "http://$address/" >/dev/null
 }
 
 # when_full = drop: every request is answered, dropped records are counted.
@@ -147,7 +148,7 @@ mount -o remount,size=64k "$directory/log"
 : >"$directory/error.log"
 start "log.access=$directory/access.log" "host small.example.access_log=$directory/log/small.log" log.when_full=wait log.wait_timeout=1h
 for host in small.example other.example; do
-    "$bin/wsload" --engine raw -c 10 -n "$requests" --timeout 60s --connect-timeout 60s -H "Host: $host" "http://$address/" >/dev/null
+    load "$requests" -H "Host: $host"
 done
 until [ $(($(metric log_lines) + $(metric log_lost))) -eq $((2 * requests)) ]; do
     sleep 0.05
@@ -161,7 +162,7 @@ wait_for_message 'small.log of a \[host\]: No space left on device'
     fail "the error log does not report the full disk of a host once"
 mount -o remount,size=64m "$directory/log"
 lost=$(metric log_lost)
-"$bin/wsload" --engine raw -c 10 -n 10 --timeout 60s --connect-timeout 60s -H "Host: small.example" "http://$address/" >/dev/null
+load 10 -H "Host: small.example"
 wait_for_message "small.log is writable again; $lost lines are lost"
 stop 0
 

@@ -235,7 +235,7 @@ static void write_command_line(struct command_line *line, const struct server *s
         add_option(line, "cache.max_entries=2048"); /* a start and a stop touch the whole table */
         add_option(line,
                    "workers.heartbeat_timeout=1h"); /* processes may stall, and tests stop some */
-        add_option(line, "log.wait_timeout=1h");    /* else a stopped logger loses lines */
+        add_option(line, "log.wait_timeout=1h");    /* after it, threads drop lines */
         add_option(line, "connections.header_timeout=1h");
         add_option(line, "connections.body_timeout=1h");
         add_option(line, "connections.keepalive_timeout=1h");

@@ -206,7 +206,7 @@ static void killed_logger_neither_loses_nor_repeats_lines(void **state)
     struct load *load;
 
     server_put_text(server, "/page.html", page);
-    server_start(server, "log.ring=64K", "log.wait_timeout=1h", NULL);
+    server_start(server, "log.ring=64K", NULL);
     plan = plan_for(server);
     load = load_start(&plan);
     for (int i = 0; i < 5; i++) {
@@ -247,7 +247,7 @@ static void threads_wait_for_a_stopped_logger_and_resume(void **state)
     pid_t logger;
 
     server_put_text(server, "/page.html", page);
-    server_start(server, "log.ring=64K", "log.when_full=wait", "log.wait_timeout=1h", NULL);
+    server_start(server, "log.ring=64K", "log.when_full=wait", NULL);
     server_attach(server, &reader);
     logger = server_logger(server);
     plan = plan_for(server);
@@ -327,9 +327,9 @@ static void responses_moved_between_threads_lose_no_line(void **state)
 
     server_put_text(server, "/page.html", page);
     server_put(server, "/large", large, sizeof(large));
-    server_start(server, "log.ring=64K", "log.when_full=wait", "log.wait_timeout=1h",
-                 "workers.processes=1", "workers.threads=2", "workers.heartbeat_timeout=0",
-                 "connections.send_timeout=1h", NULL);
+    server_start(server, "log.ring=64K", "log.when_full=wait", "workers.processes=1",
+                 "workers.threads=2", "workers.heartbeat_timeout=0", "connections.send_timeout=1h",
+                 NULL);
     for (int i = 0; i < DOWNLOADS; i++)
         begin_download(server, &downloads[i]);
     logger = server_logger(server);
@@ -402,8 +402,8 @@ static void moved_streams_leave_others_their_space(void **state)
 
     server_put_text(server, "/page.html", page);
     server_put(server, "/large", large, sizeof(large));
-    server_start(server, "log.ring=64K", "log.wait_timeout=1h", "workers.processes=1",
-                 "workers.threads=2", "workers.balance_connections=off", NULL);
+    server_start(server, "log.ring=64K", "workers.processes=1", "workers.threads=2",
+                 "workers.balance_connections=off", NULL);
     server_attach(server, &segment);
     do
         assert_in_range(count, 0, STREAMS - 1);
@@ -542,7 +542,7 @@ static void server_that_waits_for_a_full_disk_can_be_stopped(void **state)
 
     server_put_text(server, "/page.html", page);
     server_start(server, "log.access=/dev/full", "log.ring=64K", "log.when_full=wait",
-                 "log.wait_timeout=1h", "workers.drain_timeout=1s", NULL);
+                 "workers.drain_timeout=1s", NULL);
     server_attach(server, &reader);
     plan = plan_for(server);
     plan.until_failure = true;

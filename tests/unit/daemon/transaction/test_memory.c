@@ -2,8 +2,6 @@
 #include "daemon/transaction/memory.h"
 
 #include "common/macros.h"
-#include "tests/unit/own_segment.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,13 +9,10 @@
 
 #include <cmocka.h>
 
-#include <stdlib.h>
-#include <string.h>
-
-enum { KIB = 1024 };
+#include "tests/unit/own_cache.h"
 
 static struct {
-    struct segment segment;
+    struct own_cache own;
     struct mailbox main;
     struct worker_shortages shortages;
     struct worker_context worker;
@@ -40,43 +35,31 @@ static void forget(struct cache_entry *entry)
 
 static void open_scene(void)
 {
-    const struct cache_limits limits = {64 * KIB, 0};
-
     memset(&scene, 0, sizeof(scene));
-    assert_int_equal(
-        own_segment_create(&scene.segment, (struct segment_plan){.cache_entries = cache_slots(16),
-                                                                 .ring_bytes = 64 * KIB}),
-        0);
-    assert_int_equal(segment_reserve_worker(&scene.segment, 0), 0);
-    assert_int_equal(segment_reserve_thread(&scene.segment, 0), 0);
+    own_cache_open(&scene.own, forget);
     assert_int_equal(mailbox_open(&scene.main, 0, NULL), 0);
-    scene.worker = (struct worker_context){.main = &scene.main, .shortages = &scene.shortages};
-    scene.worker.cache = cache_new(&limits, &cache_policy_lru, forget, &scene.segment, 0);
-    assert_non_null(scene.worker.cache);
+    scene.worker = (struct worker_context){
+        .main = &scene.main, .shortages = &scene.shortages, .cache = scene.own.cache};
     scene.context = (struct transaction_context){
         .worker = &scene.worker, .shortages = {.worker = &scene.shortages}, .loop_now_ns = 1};
     scene.context.thread_cache =
-        thread_cache_new(scene.worker.cache, segment_hits_of(&scene.segment, 0),
-                         segment_thread(&scene.segment, 0)->metrics);
+        thread_cache_new(scene.worker.cache, segment_hits_of(&scene.own.segment, 0),
+                         segment_thread(&scene.own.segment, 0)->metrics);
     assert_non_null(scene.context.thread_cache);
 }
 
 static void close_scene(void)
 {
     thread_cache_free(scene.context.thread_cache);
-    cache_free(scene.worker.cache);
+    own_cache_close(&scene.own);
     mailbox_close(&scene.main);
-    segment_destroy(&scene.segment);
 }
 
-/* Stores an entry. The caller has a reference. */
+/* The caller has a reference. */
 static struct cache_entry *put(const char *path)
 {
-    struct cache_entry *entry = calloc(1, sizeof(*entry));
+    struct cache_entry *entry = own_cache_insert(&scene.own, path, KIB);
 
-    assert_non_null(entry);
-    cache_entry_init(entry, path, strlen(path), KIB, 1000);
-    cache_insert(scene.worker.cache, entry);
     assert_true(entry->stored);
     return entry;
 }
@@ -182,7 +165,7 @@ static void few_connections_are_always_admitted(void **state)
 
     (void)state;
     open_scene();
-    metrics = scene.context.metrics = segment_thread(&scene.segment, 0)->metrics;
+    metrics = scene.context.metrics = segment_thread(&scene.own.segment, 0)->metrics;
     metric_set(metrics, METRIC_connections_open, 1000);
     assert_true(memory_admits(&scene.context));
     atomic_store(&scene.shortages.memory, MEMORY_EXHAUSTED);

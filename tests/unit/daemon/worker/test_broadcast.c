@@ -2,8 +2,6 @@
 #include "daemon/worker/broadcast.h"
 
 #include "common/macros.h"
-#include "tests/unit/own_segment.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,13 +10,12 @@
 #include <cmocka.h>
 
 #include "serving_threads.h"
+#include "tests/unit/own_cache.h"
 
-#include <stdlib.h>
-
-enum { KIB = 1024, NUMBER = 77 };
+enum { NUMBER = 77 };
 
 static struct {
-    struct segment segment;
+    struct own_cache own;
     struct worker_context worker;
     struct message_command_done report; /* the last one */
     unsigned reports;
@@ -41,47 +38,22 @@ int __wrap_channel_send(struct channel *channel, int kind, const void *data, siz
     return 0;
 }
 
-static void forget(struct cache_entry *entry)
-{
-    free(entry);
-}
-
-static void put(const char *path)
-{
-    struct cache_entry *entry = calloc(1, sizeof(*entry));
-
-    assert_non_null(entry);
-    cache_entry_init(entry, path, strlen(path), KIB, 1000);
-    cache_insert(scene.worker.cache, entry);
-    assert_true(entry->stored);
-    cache_release(scene.worker.cache, entry);
-}
-
 /* The cache has /a, /b/1 and /b/2. */
 static void open_scene(void)
 {
-    const struct cache_limits limits = {64 * KIB, 0};
-
     memset(&scene, 0, sizeof(scene));
-    assert_int_equal(
-        own_segment_create(&scene.segment, (struct segment_plan){.max_threads = THREADS,
-                                                                 .cache_entries = cache_slots(16),
-                                                                 .ring_bytes = 64 * KIB}),
-        0);
-    assert_int_equal(segment_reserve_worker(&scene.segment, 0), 0);
-    scene.worker.cache = cache_new(&limits, &cache_policy_lru, forget, &scene.segment, 0);
-    assert_non_null(scene.worker.cache);
-    put("/a");
-    put("/b/1");
-    put("/b/2");
+    own_cache_open(&scene.own, own_cache_forget);
+    scene.worker.cache = scene.own.cache;
+    assert_true(own_cache_put(&scene.own, "/a", KIB));
+    assert_true(own_cache_put(&scene.own, "/b/1", KIB));
+    assert_true(own_cache_put(&scene.own, "/b/2", KIB));
     open_threads(&scene.worker);
 }
 
 static void close_scene(void)
 {
     close_threads();
-    cache_free(scene.worker.cache);
-    segment_destroy(&scene.segment);
+    own_cache_close(&scene.own);
 }
 
 static void begin(uint32_t count, enum worker_command what, uint64_t value, const char *path)

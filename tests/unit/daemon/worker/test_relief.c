@@ -3,8 +3,6 @@
 
 #include "common/macros.h"
 #include "daemon/transaction/memory.h"
-#include "tests/unit/own_segment.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,24 +11,18 @@
 #include <cmocka.h>
 
 #include "serving_threads.h"
+#include "tests/unit/own_cache.h"
 
-#include <stdlib.h>
-
-enum { KIB = 1024, ENTRIES = 16, FEW_CONNECTIONS = 8 };
+enum { FEW_CONNECTIONS = 8 };
 
 struct scene {
     struct worker_shortages shortages;
     struct worker_context worker;
     struct worker_shedding shedding;
-    struct segment segment;
+    struct own_cache own;
 };
 
 static struct scene scene; /* the threads refer to it */
-
-static void forget(struct cache_entry *entry)
-{
-    free(entry);
-}
 
 static void open_scene(void)
 {
@@ -45,36 +37,18 @@ static void close_scene(void)
 
 static void open_cache(void)
 {
-    const struct cache_limits limits = {64 * KIB, 0};
-
-    assert_int_equal(own_segment_create(&scene.segment,
-                                        (struct segment_plan){.max_threads = THREADS,
-                                                              .cache_entries = cache_slots(ENTRIES),
-                                                              .ring_bytes = 64 * KIB}),
-                     0);
-    assert_int_equal(segment_reserve_worker(&scene.segment, 0), 0);
-    scene.worker.cache = cache_new(&limits, &cache_policy_lru, forget, &scene.segment, 0);
-    assert_non_null(scene.worker.cache);
+    own_cache_open(&scene.own, own_cache_forget);
+    scene.worker.cache = scene.own.cache;
 }
 
 static void close_cache(void)
 {
-    cache_free(scene.worker.cache);
-    segment_destroy(&scene.segment);
+    own_cache_close(&scene.own);
 }
 
-/* Returns true if the cache took it. */
 static bool put(const char *path, size_t bytes)
 {
-    struct cache_entry *entry = calloc(1, sizeof(*entry));
-    bool stored;
-
-    assert_non_null(entry);
-    cache_entry_init(entry, path, strlen(path), bytes, 1000);
-    cache_insert(scene.worker.cache, entry);
-    stored = entry->stored;
-    cache_release(scene.worker.cache, entry);
-    return stored;
+    return own_cache_put(&scene.own, path, bytes);
 }
 
 static void set_level(enum memory_level level, uint64_t cache_bytes)
