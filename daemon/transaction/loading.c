@@ -18,7 +18,7 @@
 #define PAGE_MARK RESOURCE_VARIANT_MARK "page"
 enum { PAGE_MARK_LENGTH = sizeof(PAGE_MARK) - 1, PAGE_HEAD_MAX = 512 };
 
-enum { MEMORY_WAIT_MS = 10, MEMORY_TRIES_MAX = 500, EAGER_TRIES = 32 };
+enum { MEMORY_WAIT_MS = 10, MEMORY_TRIES_MAX = 500 };
 
 struct load_job {
     struct offload_job job;
@@ -32,8 +32,8 @@ struct load_job {
     struct page_spec page; /* if its maker is set, generate this page instead */
     int failed;            /* result of the loading */
     uint64_t freed;        /* memory_freed() before it */
-    uint32_t tries;        /* that failed without memory */
-    bool paused;           /* before each further one */
+    uint32_t tries;        /* attempts that failed without memory */
+    bool pauses;           /* before each further attempt */
     struct resource *resource;
     size_t length;
     char path[]; /* path in the cache; ends with a NUL */
@@ -47,7 +47,7 @@ static void run_load(struct offload_job *job)
     struct span page_path = {load->path, load->length - PAGE_MARK_LENGTH};
     const struct timespec pause = {.tv_nsec = MEMORY_WAIT_MS * NS_PER_MS};
 
-    if (load->paused)
+    if (load->pauses)
         nanosleep(&pause, NULL);
     load->freed = memory_freed(load->context->worker);
     if (load->page.make != NULL)
@@ -85,7 +85,7 @@ static bool load_again(struct load_job *load)
     room = memory_find_room(context, load->freed);
     if (room == MEMORY_NONE || load->tries++ == MEMORY_TRIES_MAX)
         return false;
-    load->paused |= room == MEMORY_AWAITED || load->tries == EAGER_TRIES;
+    load->pauses |= room == MEMORY_AWAITED || load->tries == MEMORY_EAGER_TRIES;
     return offload_submit(context->worker->offload, &load->job, context->loop_now_ns);
 }
 

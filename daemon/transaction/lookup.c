@@ -14,10 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    VARIANT_PATH_MAX = TARGET_PATH_MAX + 8,
-    TRIES_MAX = 32 /* without memory: more than the halvings that empty any cache */
-};
+enum { VARIANT_PATH_MAX = TARGET_PATH_MAX + 8 };
 
 int lookup_status(int failed)
 {
@@ -65,7 +62,7 @@ static int try_to_load(struct transaction *transaction, struct span path, struct
 struct attempt {
     int failed;
     uint64_t freed; /* memory_freed() before it */
-    uint32_t tries; /* that failed without memory */
+    uint32_t tries; /* attempts that failed without memory, so far */
 };
 
 /*
@@ -80,7 +77,7 @@ static bool load_again(struct transaction *transaction, struct span path, struct
     if (attempt->failed != ENOMEM)
         return false;
     room = memory_find_room(transaction->context, attempt->freed);
-    if (room == MEMORY_FREED && ++attempt->tries < TRIES_MAX)
+    if (room == MEMORY_FREED && ++attempt->tries < MEMORY_EAGER_TRIES)
         return true;
     if (room != MEMORY_NONE && transaction->may_wait &&
         loading_submit(transaction, path, original, coding))

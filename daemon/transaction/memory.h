@@ -14,6 +14,9 @@ enum memory_room {
     MEMORY_FREED    /* entries were evicted or freed since the allocation began: try again */
 };
 
+/* Attempts without memory before the first pause: more than the halvings that empty any cache. */
+enum { MEMORY_EAGER_TRIES = 32 };
+
 /* Read this before an allocation, for memory_find_room() if it fails. Any thread. */
 uint64_t memory_freed(const struct worker_context *worker);
 

@@ -64,7 +64,7 @@ struct transaction {
     coding_preference accepts;          /* content codings that the client accepts */
     bool personal;                      /* not every client gets this response: do not share it */
     bool may_wait;                      /* false: the request must not be processed again */
-    bool waiting;                       /* an offload job loads for it */
+    bool waiting;                       /* an offload job loads its file or page */
 };
 
 #endif
