@@ -135,7 +135,7 @@ def mutants_of_line(path, number, line):
             after = line[:found.start()] + change(found.group(0)) + line[found.end():]
             yield Mutant(path, number, what, line, after)
     if STATEMENT.match(line):
-        what = "dropped lock" if "lock(" in line else "removed statement"
+        what = "dropped lock" if "mutex_lock(" in line or "mutex_unlock(" in line else "removed statement"
         yield Mutant(path, number, what, line, re.match(r"\s*", line).group(0) + ";")
 
 
