@@ -137,6 +137,15 @@ static uint64_t moved_uneven(const struct scene *scene)
     return server_metric(scene->server, "connections_moved_uneven");
 }
 
+/* After uneven moves of active connections, numbers may differ by less than what makes idle ones move. */
+static bool is_settled(const struct scene *scene)
+{
+    enum { MARGIN = 8 };
+    uint64_t first = open_in(scene, 0), second = open_in(scene, 1);
+
+    return first + second == CLIENTS && first < second + MARGIN && second < first + MARGIN;
+}
+
 static void added_threads_take_their_share_of_connections(void **state)
 {
     static const uint64_t half[] = {CLIENTS / 2, CLIENTS / 2}, quarter[] = {10, 10, 10, 10};
@@ -150,7 +159,7 @@ static void added_threads_take_their_share_of_connections(void **state)
     server_expect_metric(scene.server, "connections_moved_uneven", 0);
     request_from_all(&scene);
     await_idle(&scene);
-    WAIT_UNTIL(is_spread(&scene, 2, half));
+    WAIT_UNTIL(is_settled(&scene));
     uneven = moved_uneven(&scene);
     server_do(scene.server, "threads 4");
     WAIT_UNTIL(is_spread(&scene, 4, quarter));
