@@ -32,4 +32,15 @@ static inline uint64_t clock_wall_ns(void)
     return clock_read_ns(CLOCK_REALTIME);
 }
 
+/* A duration in whole seconds or milliseconds, rounded up. */
+static inline uint64_t clock_ceil_s(uint64_t ns)
+{
+    return ns / NS_PER_S + (ns % NS_PER_S > 0);
+}
+
+static inline uint64_t clock_ceil_ms(uint64_t ns)
+{
+    return ns / NS_PER_MS + (ns % NS_PER_MS > 0);
+}
+
 #endif

@@ -119,7 +119,7 @@ enum control_result control_receive(struct control_client *client, int timeout_m
         struct pollfd wait = {.fd = client->fd, .events = POLLIN};
         char *end = client->length > 0 ? memchr(client->reply, '\n', client->length) : NULL;
         uint64_t now = clock_monotonic_ns();
-        int left = now < deadline ? (int)((deadline - now + NS_PER_MS - 1) / NS_PER_MS) : 0;
+        int left = now < deadline ? (int)clock_ceil_ms(deadline - now) : 0;
 
         if (end != NULL) {
             *end = '\0';

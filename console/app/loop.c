@@ -232,7 +232,7 @@ static int timeout_ms(const struct loop *loop)
         next_ns = loop->next_refresh_ns;
     if (log_due_ns(&loop->session) < next_ns)
         next_ns = log_due_ns(&loop->session);
-    return next_ns > now_ns ? (int)((next_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS) : 0;
+    return next_ns > now_ns ? (int)clock_ceil_ms(next_ns - now_ns) : 0;
 }
 
 static void wait_for_events(struct loop *loop)

@@ -81,7 +81,7 @@ static json_t *report_limit(const struct segment *segment, const struct address_
     return json_pack("{s:s, s:b, s:I, s:I, s:I}", "client", text, "blocked",
                      limit->requests_per_second == 0, "requests_per_second",
                      (json_int_t)limit->requests_per_second, "remaining_s",
-                     (json_int_t)((left_ns + NS_PER_S - 1) / NS_PER_S), "rejected",
+                     (json_int_t)clock_ceil_s(left_ns), "rejected",
                      (json_int_t)address_limit_rejected(segment, limit));
 }
 

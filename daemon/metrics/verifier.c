@@ -172,7 +172,7 @@ static enum login_verdict judge(struct verifier *verifier, struct login *login,
     wait_ns = logins_wait_ns(verifier->logins, login->client_key, clock_monotonic_ns());
     if (wait_ns == 0)
         return submit(verifier, login, credentials, &hash);
-    login->retry_after_s = (uint32_t)((wait_ns + NS_PER_S - 1) / NS_PER_S);
+    login->retry_after_s = (uint32_t)clock_ceil_s(wait_ns);
     return LOGIN_LIMITED;
 }
 

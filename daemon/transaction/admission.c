@@ -27,7 +27,7 @@ bool admission_of_request(struct transaction *transaction)
     if (wait_ns == 0)
         return true;
     metric_add(context->metrics, METRIC_requests_limited, 1);
-    transaction->retry_after_s = (uint32_t)((wait_ns + NS_PER_S - 1) / NS_PER_S);
+    transaction->retry_after_s = (uint32_t)clock_ceil_s(wait_ns);
     return false;
 }
 
@@ -51,7 +51,7 @@ int admission_by_address(struct transaction *transaction)
     if (wait_ns == 0)
         return 0;
     metric_add(context->metrics, METRIC_requests_limited, 1);
-    transaction->retry_after_s = (uint32_t)((wait_ns + NS_PER_S - 1) / NS_PER_S);
+    transaction->retry_after_s = (uint32_t)clock_ceil_s(wait_ns);
     return 429;
 }
 

@@ -138,7 +138,7 @@ static enum authentication_verdict verify(struct transaction *transaction,
     if (wait_ns == 0)
         return submit(transaction, rule, credentials, &hash);
     metric_add(transaction->context->metrics, METRIC_logins_limited, 1);
-    transaction->retry_after_s = (uint32_t)((wait_ns + NS_PER_S - 1) / NS_PER_S);
+    transaction->retry_after_s = (uint32_t)clock_ceil_s(wait_ns);
     return AUTHENTICATION_LIMITED;
 }
 

@@ -1,0 +1,30 @@
+#include "common/clock.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static void duration_is_rounded_up(void **state)
+{
+    (void)state;
+    assert_int_equal(clock_ceil_s(0), 0);
+    assert_int_equal(clock_ceil_s(1), 1);
+    assert_int_equal(clock_ceil_s(NS_PER_S), 1);
+    assert_int_equal(clock_ceil_s(NS_PER_S + 1), 2);
+    assert_int_equal(clock_ceil_s(UINT64_MAX), UINT64_MAX / NS_PER_S + 1);
+    assert_int_equal(clock_ceil_ms(0), 0);
+    assert_int_equal(clock_ceil_ms(1), 1);
+    assert_int_equal(clock_ceil_ms(NS_PER_MS), 1);
+    assert_int_equal(clock_ceil_ms(NS_PER_MS + 1), 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(duration_is_rounded_up),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
