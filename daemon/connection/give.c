@@ -40,20 +40,23 @@ static void give_active(struct event_loop *loop, const struct give *give, uint32
     }
 }
 
-/* Gives up to GIVE->count. Returns how many are missing. */
+/* Gives up to GIVE->count, first those that wait for a request. Returns how many are missing. */
 static uint32_t give_idle(struct event_loop *loop, const struct give *give)
 {
-    struct connection *connection = TAILQ_FIRST(&loop->connections[DEADLINE_KEEPALIVE]);
     uint32_t left = give->count;
 
-    while (connection != NULL && left > 0 && !connection_is_active(connection)) {
-        struct connection *next = TAILQ_NEXT(connection, link);
+    for (enum deadline i = 0; i < DEADLINE_COUNT; i++) {
+        struct connection *connection = TAILQ_FIRST(&loop->connections[i]);
 
-        if (may_go(connection, give->destination)) {
-            connection_hand_over(connection, give->destination, give->reason);
-            left--;
+        while (connection != NULL && left > 0 && !connection_is_active(connection)) {
+            struct connection *next = TAILQ_NEXT(connection, link);
+
+            if (may_go(connection, give->destination)) {
+                connection_hand_over(connection, give->destination, give->reason);
+                left--;
+            }
+            connection = next;
         }
-        connection = next;
     }
     return left;
 }

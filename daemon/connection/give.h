@@ -4,11 +4,12 @@
  *
  *   active ones  evenly spaced in the order of their last requests, so that cheap and expensive
  *                ones go in the same proportion as they are
- *   idle ones    those that have been idle longest; then active ones, because an order may be based
+ *   idle ones    those that have waited longest, first for a request, then for the rest of one or for
+ *                the client to receive a response; then active ones, because an order may be based
  *                on numbers that are a second old
  *
- * An active connection goes as it is, with its unserved bytes and its unsent response; one for
- * another worker goes only between two requests. Nothing is read or written meanwhile: what the
+ * A connection goes as it is, with its unserved bytes and its unsent response; one for another
+ * worker goes only between two requests. Nothing is read or written meanwhile: what the
  * client sends waits in the socket for the next owner.
  */
 #ifndef DAEMON_CONNECTION_GIVE_H
@@ -22,7 +23,7 @@ struct give {
     uint32_t count;
     uint32_t destination; /* number of a thread, or enum destination */
     enum move_reason reason;
-    bool idle; /* give idle connections; false: active ones */
+    bool idle; /* give connections that are not active; false: active ones */
 };
 
 /*
