@@ -1,0 +1,353 @@
+/* The master in the background, and its messages to a service manager. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "daemon/base/service.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { TEXT_MAX = 512 };
+
+/* A service manager: its socket, whose name NOTIFY_SOCKET has. */
+struct manager {
+    struct sockaddr_un address;
+    int fd;
+};
+
+/* NAME of LENGTH bytes begins with '/', or with '@' for an abstract socket. */
+static void open_manager(struct manager *manager, const char *name, size_t length)
+{
+    *manager = (struct manager){.address.sun_family = AF_UNIX};
+    assert_true(length <= sizeof(manager->address.sun_path));
+    memcpy(manager->address.sun_path, name, length);
+    if (name[0] == '@')
+        manager->address.sun_path[0] = '\0';
+    manager->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    assert_true(manager->fd >= 0);
+    assert_int_equal(bind(manager->fd, (struct sockaddr *)&manager->address,
+                          (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length)),
+                     0);
+    setenv("NOTIFY_SOCKET", name, 1);
+}
+
+static void close_manager(const struct manager *manager)
+{
+    close(manager->fd);
+    unsetenv("NOTIFY_SOCKET");
+}
+
+/* TEXT "": nothing was sent. */
+static void expect_sent(const struct manager *manager, const char *text)
+{
+    char got[2 * TEXT_MAX];
+    ssize_t length = recv(manager->fd, got, sizeof(got), 0);
+
+    assert_int_equal(length, strlen(text) > 0 ? (ssize_t)strlen(text) : -1);
+    if (length > 0)
+        assert_memory_equal(got, text, (size_t)length);
+}
+
+/* An abstract name of LENGTH bytes that only this process uses. */
+static void own_name(char *name, size_t length)
+{
+    int used = snprintf(name, length + 1, "@webserverd-unit-%d-", (int)getpid());
+
+    memset(name + used, 'x', length - (size_t)used);
+    name[length] = '\0';
+}
+
+static void message_is_one_datagram(void **state)
+{
+    char name[TEXT_MAX];
+    struct manager manager;
+
+    (void)state;
+    own_name(name, 40);
+    open_manager(&manager, name, strlen(name));
+    notify_send("STATUS=%d of %d", 1, 2);
+    expect_sent(&manager, "STATUS=1 of 2");
+    notify_send("%s", "");
+    expect_sent(&manager, "");
+    close_manager(&manager);
+    notify_send("nobody receives it");
+}
+
+static void text_that_does_not_fit_is_not_sent(void **state)
+{
+    char name[TEXT_MAX], text[TEXT_MAX + 1];
+    struct manager manager;
+
+    (void)state;
+    own_name(name, 40);
+    open_manager(&manager, name, strlen(name));
+    memset(text, 't', TEXT_MAX);
+    text[TEXT_MAX] = '\0';
+    notify_send("%s", text);
+    expect_sent(&manager, "");
+    notify_send("%s", text + 1);
+    expect_sent(&manager, text + 1);
+    close_manager(&manager);
+}
+
+static void socket_can_have_a_path(void **state)
+{
+    char directory[] = "/tmp/test_service.XXXXXX", path[64];
+    struct manager manager;
+
+    (void)state;
+    assert_non_null(mkdtemp(directory));
+    snprintf(path, sizeof(path), "%s/socket", directory);
+    open_manager(&manager, path, strlen(path));
+    notify_send("READY=1");
+    expect_sent(&manager, "READY=1");
+    close_manager(&manager);
+    unlink(path);
+    rmdir(directory);
+}
+
+static void longest_name_is_one_byte_shorter_than_the_address(void **state)
+{
+    char name[TEXT_MAX];
+    struct manager manager;
+
+    (void)state;
+    own_name(name, sizeof(manager.address.sun_path));
+    open_manager(&manager, name, strlen(name));
+    notify_send("READY=1");
+    expect_sent(&manager, "");
+    close_manager(&manager);
+    own_name(name, sizeof(manager.address.sun_path) - 1);
+    open_manager(&manager, name, strlen(name));
+    notify_send("READY=1");
+    expect_sent(&manager, "READY=1");
+    close_manager(&manager);
+}
+
+static void reload_begins_with_its_time(void **state)
+{
+    char name[TEXT_MAX], got[TEXT_MAX + 1];
+    struct manager manager;
+    unsigned long long at_us;
+    ssize_t length;
+
+    (void)state;
+    own_name(name, 40);
+    open_manager(&manager, name, strlen(name));
+    notify_reloading();
+    length = recv(manager.fd, got, TEXT_MAX, 0);
+    assert_true(length > 0);
+    got[length] = '\0';
+    assert_int_equal(sscanf(got, "RELOADING=1\nMONOTONIC_USEC=%llu", &at_us), 1);
+    assert_true(at_us > 0);
+    close_manager(&manager);
+}
+
+static void watchdog_of_this_process_is_told(void **state)
+{
+    char name[TEXT_MAX], pid[16];
+    struct manager manager;
+
+    (void)state;
+    own_name(name, 40);
+    open_manager(&manager, name, strlen(name));
+    unsetenv("WATCHDOG_PID");
+    unsetenv("WATCHDOG_USEC");
+    notify_alive();
+    expect_sent(&manager, "");
+    setenv("WATCHDOG_USEC", "1000000", 1);
+    notify_alive();
+    expect_sent(&manager, "WATCHDOG=1");
+    snprintf(pid, sizeof(pid), "%d", (int)getpid());
+    setenv("WATCHDOG_PID", pid, 1);
+    notify_alive();
+    expect_sent(&manager, "WATCHDOG=1");
+    setenv("WATCHDOG_PID", "1", 1);
+    notify_alive();
+    expect_sent(&manager, "");
+    unsetenv("WATCHDOG_PID");
+    unsetenv("WATCHDOG_USEC");
+    close_manager(&manager);
+}
+
+/* The background */
+
+/* A process that calls daemonize(); the child says at REPORT what it sees, if it lives so long. */
+struct background {
+    void (*child)(int report);
+    char report[TEXT_MAX];
+    int status; /* of the process */
+};
+
+static void run(struct background *background)
+{
+    int ends[2];
+    ssize_t length;
+    pid_t pid;
+
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        if (daemonize() == 0)
+            background->child(ends[1]);
+        _exit(99);
+    }
+    close(ends[1]);
+    assert_int_equal(waitpid(pid, &background->status, 0), pid);
+    length = read(ends[0], background->report, sizeof(background->report) - 1);
+    assert_true(length >= 0);
+    background->report[length] = '\0';
+    close(ends[0]);
+}
+
+static void expect_exit(const struct background *background, int status)
+{
+    assert_true(WIFEXITED(background->status));
+    assert_int_equal(WEXITSTATUS(background->status), status);
+}
+
+static void exit_with_7(int report)
+{
+    (void)report;
+    _exit(7);
+}
+
+static void exit_with_0(int report)
+{
+    (void)report;
+    _exit(0);
+}
+
+static void die(int report)
+{
+    (void)report;
+    raise(SIGKILL);
+}
+
+/* Its own child does not tell the parent that it is ready. */
+static void release_and_exit_with_7(int report)
+{
+    (void)report;
+    daemonize_release();
+    daemonize_report_ready();
+    _exit(7);
+}
+
+static void parent_has_the_status_of_a_child_that_fails(void **state)
+{
+    struct background fails = {.child = exit_with_7}, ends = {.child = exit_with_0},
+                      dies = {.child = die}, releases = {.child = release_and_exit_with_7};
+
+    (void)state;
+    run(&fails);
+    expect_exit(&fails, 7);
+    run(&ends);
+    expect_exit(&ends, EXIT_FAILURE);
+    run(&dies);
+    expect_exit(&dies, EXIT_FAILURE);
+    run(&releases);
+    expect_exit(&releases, 7);
+}
+
+static bool is_same_file(int one, int other)
+{
+    struct stat first, second;
+
+    return fstat(one, &first) == 0 && fstat(other, &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
+}
+
+/* Standard input is a pipe, output a file; error is where the test writes. */
+static void look_and_be_ready(int report)
+{
+    int input[2], nothing = open("/dev/null", O_RDWR), file = memfd_create("output", 0), pipe_copy,
+                  file_copy;
+    bool before, after;
+
+    if (pipe(input) != 0 || dup2(input[0], STDIN_FILENO) < 0 || dup2(file, STDOUT_FILENO) < 0)
+        _exit(98);
+    before = is_same_file(STDIN_FILENO, input[0]);
+    pipe_copy = daemonize_duplicate_stream(STDIN_FILENO);
+    file_copy = daemonize_duplicate_stream(STDOUT_FILENO);
+    daemonize_report_ready();
+    after = is_same_file(STDIN_FILENO, nothing);
+    dprintf(report, "leads a session %d, pipe %d %d %d, file %d %d", getsid(0) == getpid(), before,
+            after, is_same_file(pipe_copy, nothing), is_same_file(STDOUT_FILENO, file),
+            is_same_file(file_copy, file));
+    _exit(7);
+}
+
+static void child_that_is_ready_has_no_terminal(void **state)
+{
+    struct background background = {.child = look_and_be_ready};
+
+    (void)state;
+    run(&background);
+    expect_exit(&background, EXIT_SUCCESS);
+    assert_string_equal(background.report, "leads a session 1, pipe 1 1 1, file 1 1");
+}
+
+/* Its flags are those of other processes, too. */
+static void duplicate_of_a_pipe_has_flags_of_its_own(void **state)
+{
+    int ends[2], copy;
+
+    (void)state;
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    copy = daemonize_duplicate_stream(ends[1]);
+    assert_true(copy >= 0);
+    assert_true(is_same_file(copy, ends[1]));
+    assert_true((fcntl(copy, F_GETFL) & O_NONBLOCK) != 0);
+    assert_int_equal(fcntl(copy, F_GETFD), FD_CLOEXEC);
+    assert_int_equal(fcntl(ends[1], F_GETFL) & O_NONBLOCK, 0);
+    close(copy);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void duplicate_of_a_file_shares_its_offset(void **state)
+{
+    int file = memfd_create("output", MFD_CLOEXEC), copy;
+
+    (void)state;
+    assert_true(file >= 0);
+    copy = daemonize_duplicate_stream(file);
+    assert_int_equal(write(file, "four", 4), 4);
+    assert_int_equal(lseek(copy, 0, SEEK_CUR), 4);
+    assert_int_equal(fcntl(copy, F_GETFD), FD_CLOEXEC);
+    close(copy);
+    close(file);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(message_is_one_datagram),
+        cmocka_unit_test(text_that_does_not_fit_is_not_sent),
+        cmocka_unit_test(socket_can_have_a_path),
+        cmocka_unit_test(longest_name_is_one_byte_shorter_than_the_address),
+        cmocka_unit_test(reload_begins_with_its_time),
+        cmocka_unit_test(watchdog_of_this_process_is_told),
+        cmocka_unit_test(parent_has_the_status_of_a_child_that_fails),
+        cmocka_unit_test(child_that_is_ready_has_no_terminal),
+        cmocka_unit_test(duplicate_of_a_pipe_has_flags_of_its_own),
+        cmocka_unit_test(duplicate_of_a_file_shares_its_offset),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
