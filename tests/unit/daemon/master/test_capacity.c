@@ -1,0 +1,197 @@
+/* What a dead worker leaves in its slot, and which workers and threads there is room for. */
+#include "daemon/master/capacity.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/macros.h"
+#include "common/segment_writer.h"
+#include "tests/unit/own_segment.h"
+
+#include <string.h>
+#include <sys/resource.h>
+
+enum { WORKERS = 3, THREADS = 2, ENTRIES = 4 };
+
+static struct server server;
+static struct config config;
+
+static int begin(void **state)
+{
+    (void)state;
+    config = (struct config){.workers_dispatch = DISPATCH_MASTER, /* no listen sockets to open */
+                             .workers_processes = WORKERS,
+                             .workers_threads = THREADS,
+                             .server_listen.count = 1};
+    server = (struct server){.config = &config};
+    return own_segment_create(&server.segment, (struct segment_plan){.max_workers = WORKERS,
+                                                                     .max_threads = THREADS,
+                                                                     .cache_entries = ENTRIES});
+}
+
+static int end(void **state)
+{
+    (void)state;
+    segment_destroy(&server.segment);
+    return 0;
+}
+
+/* The numbers of WORKER, all VALUE. */
+static void fill(uint32_t worker, uint32_t value)
+{
+    struct segment_worker *block = segment_worker(&server.segment, worker);
+    struct segment_client *clients = segment_clients(&server.segment, worker);
+
+    for (uint32_t i = worker * THREADS; i < (worker + 1) * THREADS; i++) {
+        struct segment_thread *thread = segment_thread(&server.segment, i);
+
+        metric_set(thread->metrics, METRIC_connections_open, value);
+        metric_set(thread->metrics, METRIC_requests, value);
+        atomic_store(&thread->activity.tid, (int32_t)value);
+    }
+    metric_set(block->metrics, METRIC_offload_queue_depth, value);
+    metric_set(block->metrics, METRIC_connections_received, value);
+    atomic_store(&block->threads_actual, value);
+    atomic_store(&block->offload_actual, value);
+    atomic_store(&block->connections_open, value);
+    atomic_store(&clients[0].count, value);
+    atomic_store(&clients[SEGMENT_CLIENTS_PER_WORKER - 1].count, value);
+    segment_use_threads(&server.segment, worker, THREADS);
+}
+
+/* Gauges, states and numbers of now are NOW; counters are EVER. */
+static void expect(uint32_t worker, uint32_t now, uint32_t ever)
+{
+    struct segment_worker *block = segment_worker(&server.segment, worker);
+    struct segment_client *clients = segment_clients(&server.segment, worker);
+
+    for (uint32_t i = worker * THREADS; i < (worker + 1) * THREADS; i++) {
+        struct segment_thread *thread = segment_thread(&server.segment, i);
+
+        assert_int_equal(metric_get(thread->metrics, METRIC_connections_open), now);
+        assert_int_equal(metric_get(thread->metrics, METRIC_requests), ever);
+        assert_int_equal(atomic_load(&thread->activity.tid), now);
+        assert_int_equal(atomic_load(&segment_thread_slot(&server.segment, i)->worker),
+                         now > 0 ? worker : SEGMENT_NO_WORKER);
+    }
+    assert_int_equal(metric_get(block->metrics, METRIC_offload_queue_depth), now);
+    assert_int_equal(metric_get(block->metrics, METRIC_connections_received), ever);
+    assert_int_equal(atomic_load(&block->threads_actual), now);
+    assert_int_equal(atomic_load(&block->offload_actual), now);
+    assert_int_equal(atomic_load(&block->connections_open), now);
+    assert_int_equal(atomic_load(&clients[0].count), now);
+    assert_int_equal(atomic_load(&clients[SEGMENT_CLIENTS_PER_WORKER - 1].count), now);
+}
+
+static void numbers_of_a_dead_worker_are_cleared(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < WORKERS; i++) {
+        assert_int_equal(segment_reserve(&server.segment, i, THREADS), 0);
+        fill(i, 7);
+    }
+    capacity_clear_slot(&server.segment, 1);
+    expect(0, 7, 7);
+    expect(1, 0, 7);
+    expect(2, 7, 7);
+}
+
+static void cache_entries_of_a_dead_worker_become_free(void **state)
+{
+    struct segment_cache_entry *dead, *other;
+
+    (void)state;
+    assert_int_equal(segment_reserve_worker(&server.segment, 0), 0);
+    assert_int_equal(segment_reserve_worker(&server.segment, 1), 0);
+    dead = segment_cache(&server.segment, 0);
+    other = segment_cache(&server.segment, 1);
+    segment_cache_state(&dead[0], CACHE_SLOT_LIVE);
+    segment_cache_state(&dead[ENTRIES - 1], CACHE_SLOT_STALE);
+    segment_cache_state(&other[0], CACHE_SLOT_LIVE);
+    capacity_clear_cache(&server.segment, 0);
+    for (int i = 0; i < ENTRIES; i++)
+        assert_int_equal(atomic_load(&dead[i].state), CACHE_SLOT_FREE);
+    assert_int_equal(atomic_load(&other[0].state), CACHE_SLOT_LIVE);
+}
+
+static void each_thread_needs_listen_sockets_unless_the_master_accepts(void **state)
+{
+    (void)state;
+    assert_int_equal(capacity_listen_sockets(&config), 1);
+    config.workers_dispatch = DISPATCH_KERNEL;
+    assert_int_equal(capacity_listen_sockets(&config), WORKERS * THREADS);
+}
+
+static void connections_have_the_descriptors_that_are_left(void **state)
+{
+    /* 48, for each thread 2 and 2 for each address, and a quarter for the cache. */
+    const struct rlimit enough = {.rlim_cur = 1000}, too_few = {.rlim_cur = 80};
+
+    (void)state;
+    assert_int_equal(capacity_of_worker(&config, &enough), 1000 - 250 - 48 - THREADS * 4);
+    assert_int_equal(capacity_of_worker(&config, &too_few), 8);
+    config.server_listen.count = 3;
+    assert_int_equal(capacity_of_worker(&config, &enough), 1000 - 250 - 48 - THREADS * 8);
+}
+
+static void too_few_descriptors_are_refused(void **state)
+{
+    struct rlimit limit, low;
+    char why[256];
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    /* A worker needs the most: 48, for each thread 2 and 2 for its listen socket. */
+    low = (struct rlimit){48 + THREADS * 4 - 1, limit.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+    assert_int_equal(capacity_prepare(&server, 1, THREADS, why, sizeof(why)), -1);
+    assert_string_equal(why, "1 worker with 2 threads each: a process needs 56 descriptors, but 55 "
+                             "are allowed (raise the limit: ulimit -n)");
+    assert_false(segment_worker_reserved(&server.segment, 0));
+    low.rlim_cur++;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+    assert_int_equal(capacity_prepare(&server, 1, THREADS, why, sizeof(why)), 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+static void memory_is_reserved_first_for_slots_in_use(void **state)
+{
+    char why[256];
+
+    (void)state;
+    assert_int_equal(capacity_prepare(&server, 0, THREADS, why, sizeof(why)), 0);
+    assert_false(segment_worker_reserved(&server.segment, 0));
+    atomic_store(&segment_worker_slot(&server.segment, 1)->state, WORKER_SERVING);
+    atomic_store(&segment_worker_slot(&server.segment, 2)->state, WORKER_STARTING);
+    assert_int_equal(capacity_prepare(&server, 1, 1, why, sizeof(why)), 0);
+    assert_false(segment_worker_reserved(&server.segment, 0));
+    assert_true(segment_worker_reserved(&server.segment, 1));
+    assert_true(segment_thread_reserved(&server.segment, 1 * THREADS));
+    assert_false(segment_thread_reserved(&server.segment, 1 * THREADS + 1));
+    assert_false(segment_worker_reserved(&server.segment, 2));
+    assert_int_equal(capacity_prepare(&server, 2, THREADS, why, sizeof(why)), 0);
+    assert_false(segment_worker_reserved(&server.segment, 0));
+    assert_true(segment_thread_reserved(&server.segment, 1 * THREADS + 1));
+    assert_true(segment_worker_reserved(&server.segment, 2));
+    assert_int_equal(capacity_prepare(&server, 3, THREADS, why, sizeof(why)), 0);
+    assert_true(segment_worker_reserved(&server.segment, 0));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(numbers_of_a_dead_worker_are_cleared, begin, end),
+        cmocka_unit_test_setup_teardown(cache_entries_of_a_dead_worker_become_free, begin, end),
+        cmocka_unit_test_setup_teardown(each_thread_needs_listen_sockets_unless_the_master_accepts,
+                                        begin, end),
+        cmocka_unit_test_setup_teardown(connections_have_the_descriptors_that_are_left, begin, end),
+        cmocka_unit_test_setup_teardown(too_few_descriptors_are_refused, begin, end),
+        cmocka_unit_test_setup_teardown(memory_is_reserved_first_for_slots_in_use, begin, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
