@@ -1,4 +1,8 @@
-/* Links from the keys process to a worker: what it receives, and that a failure leaves no descriptor open. */
+/*
+ * Links from the keys process to a worker: what it receives, and that a failure leaves no descriptor open.
+ * Start, messages, pings and end of the process, in whose place a function of this file runs.
+ */
+#include "common/clock.h"
 #include "daemon/keys/process.h"
 #include "daemon/tls/context.h"
 
@@ -8,21 +12,30 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/own_segment.h"
 #include <dirent.h>
+
 #include <errno.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-enum { SET = 7, KEYS = 2, WORKER = 3 };
+enum { SET = 7, KEYS = 2, WORKER = 3, EXIT_AT_END = 5 };
 
-static int keys_fd; /* stands for the file of the keys */
+static int keys_fd;                /* stands for the file of the keys */
+static bool cleaned;               /* in the child: AFTER_FORK has run */
+static enum message_kind reported; /* what the child sends; MESSAGE_COUNT: nothing */
 
 /* The linker puts these in the place of those of context.c (--wrap). */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
 uint32_t __wrap_tls_context_number(const struct tls_context *context);
 uint32_t __wrap_tls_context_key_count(const struct tls_context *context);
 int __wrap_tls_context_keys(const struct tls_context *context);
+int __wrap_keys_run(const struct keys_setup *setup);
 /* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 uint32_t __wrap_tls_context_number(const struct tls_context *context)
@@ -41,6 +54,25 @@ int __wrap_tls_context_keys(const struct tls_context *context)
 {
     (void)context;
     return keys_fd;
+}
+
+/* Returns EXIT_AT_END when the master's end of the channel is closed, not only shut down. */
+int __wrap_keys_run(const struct keys_setup *setup)
+{
+    struct {
+        int64_t kind;
+        struct message_keys_client client;
+    } report = {reported, {SET, WORKER, getpid()}};
+    size_t length = reported == MESSAGE_KEYS_FAULT
+                        ? offsetof(typeof(report), client) + sizeof(report.client)
+                        : sizeof(report.kind);
+    struct pollfd master = {.fd = setup->command_fd};
+
+    if (!cleaned)
+        return EXIT_FAILURE;
+    if (reported != MESSAGE_COUNT)
+        send(master.fd, &report, length, MSG_NOSIGNAL);
+    return poll(&master, 1, -1) == 1 ? EXIT_AT_END : EXIT_FAILURE;
 }
 
 struct scene {
@@ -190,12 +222,230 @@ static void process_that_runs_is_not_started_again(void **state)
     close_scene(&scene);
 }
 
+/* A process that runs */
+
+struct master {
+    struct keys_process process;
+    struct segment segment;
+    _Atomic int32_t shown_pid;
+    uint32_t faults; /* of workers */
+};
+
+static void on_worker_fault(void *context, uint32_t worker, pid_t pid)
+{
+    struct master *master = context;
+
+    assert_int_equal(worker, WORKER);
+    assert_int_equal(pid, master->process.child.pid);
+    master->faults++;
+}
+
+static void after_fork(void *context)
+{
+    struct master *master = context;
+
+    event_reinit(master->process.base); /* which watches for the parent, too */
+    child_free(&master->process.child);
+    cleaned = true;
+}
+
+static bool start(struct master *master)
+{
+    struct keys_setup setup = {.command_fd = -1};
+
+    return keys_process_start(&master->process, &setup, after_fork, master);
+}
+
+static int open_master(void **state)
+{
+    static struct master master;
+
+    master = (struct master){.process = {.child = {.name = "test process"},
+                                         .base = event_base_new(),
+                                         .segment = &master.segment,
+                                         .fault = on_worker_fault,
+                                         .context = &master}};
+    master.process.child.shown_pid = &master.shown_pid;
+    *state = &master;
+    return master.process.base != NULL &&
+                   own_segment_create(&master.segment, (struct segment_plan){0}) == 0
+               ? 0
+               : -1;
+}
+
+static int close_master(void **state)
+{
+    struct master *master = *state;
+
+    child_stop(&master->process.child);
+    segment_destroy(&master->segment);
+    event_base_free(master->process.base);
+    return 0;
+}
+
+/* Starts a process that sends a message of KIND; MESSAGE_COUNT: none. */
+static void start_process(struct master *master, enum message_kind kind)
+{
+    reported = kind;
+    master->process.pinged_ns = 1; /* of a process before */
+    assert_true(start(master));
+    assert_int_equal(master->process.pinged_ns, 0);
+    assert_true(master->process.child.pid > 0);
+}
+
+static void receive_report(const struct master *master)
+{
+    while (channel_received(master->process.child.channel) == 0)
+        assert_int_equal(event_base_loop(master->process.base, EVLOOP_ONCE), 0);
+}
+
+/* Returns the status of the process, which ends at the latest when the channel closes. */
+static int await_end(struct master *master)
+{
+    int status;
+
+    child_free(&master->process.child);
+    assert_int_equal(waitpid(master->process.child.pid, &status, 0), master->process.child.pid);
+    return status;
+}
+
+static uint64_t protocol_errors(const struct master *master)
+{
+    return segment_master(&master->segment)->metrics[METRIC_protocol_errors];
+}
+
+static void end_is_counted_and_the_next_start_waits(void **state)
+{
+    struct master *master = *state;
+    int status;
+
+    start_process(master, MESSAGE_COUNT);
+    status = await_end(master);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), EXIT_AT_END);
+    master->process.child.started_ns = clock_monotonic_ns(); /* however long that took */
+    keys_process_ended(&master->process, "exited with status 5");
+    assert_int_equal(master->process.child.pid, 0);
+    assert_int_equal(master->process.child.backoff.failures, 1);
+}
+
+static void start_without_descriptors_fails(void **state)
+{
+    struct master *master = *state;
+    struct rlimit before, none;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    assert_false(start(master));
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(master->process.child.pid, 0);
+}
+
+static void fault_of_a_worker_is_passed_on(void **state)
+{
+    struct master *master = *state;
+
+    start_process(master, MESSAGE_KEYS_FAULT);
+    master->process.pinged_ns = 1;
+    receive_report(master);
+    assert_int_equal(master->faults, 1);
+    assert_int_equal(master->process.pinged_ns, 1);
+    assert_int_equal(protocol_errors(master), 0);
+}
+
+static void answer_ends_the_wait_for_it(void **state)
+{
+    struct master *master = *state;
+    int status;
+
+    start_process(master, MESSAGE_KEYS_PONG);
+    master->process.pinged_ns = 1;
+    receive_report(master);
+    assert_int_equal(master->process.pinged_ns, 0);
+    assert_int_equal(master->faults, 0);
+    assert_int_equal(protocol_errors(master), 0);
+    status = await_end(master);
+    assert_true(WIFEXITED(status));
+}
+
+static void answer_without_a_ping_is_a_fault(void **state)
+{
+    struct master *master = *state;
+    int status;
+
+    start_process(master, MESSAGE_KEYS_PONG);
+    receive_report(master);
+    assert_int_equal(protocol_errors(master), 1);
+    assert_true(channel_is_broken(master->process.child.channel));
+    status = await_end(master);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGKILL);
+}
+
+/* Pings */
+
+enum { TIMEOUT_MS = 1000 };
+
+static void ping_is_sent_to_a_process_that_must_answer(void **state)
+{
+    struct scene scene;
+    struct keys_process *process = &scene.process;
+
+    (void)state;
+    open_scene(&scene);
+    keys_process_check(process, TIMEOUT_MS, 0, 1); /* no process */
+    process->child.pid = getpid();
+    keys_process_check(process, 0, 0, 2);
+    assert_int_equal(channel_sent(process->child.channel), 0);
+    assert_int_equal(process->pinged_ns, 0);
+    keys_process_check(process, TIMEOUT_MS, 0, 3);
+    assert_int_equal(process->pinged_ns, 3);
+    keys_process_check(process, TIMEOUT_MS, 0, 4); /* it has time to answer */
+    assert_int_equal(process->pinged_ns, 3);
+    assert_int_equal(channel_sent(process->child.channel), 1);
+    close(scene.other_fd);
+    process->pinged_ns = 0;
+    keys_process_check(process, TIMEOUT_MS, 0, 5); /* which cannot be sent */
+    assert_int_equal(process->pinged_ns, 0);
+    close_scene(&scene);
+}
+
+static void process_that_does_not_answer_is_killed_once(void **state)
+{
+    const uint64_t late = 1 + TIMEOUT_MS * NS_PER_MS + 1;
+    struct master *master = *state;
+    int status;
+
+    start_process(master, MESSAGE_COUNT);
+    master->process.pinged_ns = 1;
+    keys_process_check(&master->process, TIMEOUT_MS, 0, late - 1);
+    assert_int_equal(master->process.pinged_ns, 1);
+    keys_process_check(&master->process, TIMEOUT_MS, 2, late); /* it was suspended */
+    assert_int_equal(master->process.pinged_ns, 1);
+    keys_process_check(&master->process, TIMEOUT_MS, 0, late);
+    assert_int_equal(master->process.pinged_ns, late);
+    status = await_end(master);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGKILL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(link_has_two_ends_and_its_keys_come_first),
         cmocka_unit_test(failed_link_leaves_no_descriptor_open),
         cmocka_unit_test(process_that_runs_is_not_started_again),
+        cmocka_unit_test_setup_teardown(end_is_counted_and_the_next_start_waits, open_master,
+                                        close_master),
+        cmocka_unit_test_setup_teardown(start_without_descriptors_fails, open_master, close_master),
+        cmocka_unit_test_setup_teardown(fault_of_a_worker_is_passed_on, open_master, close_master),
+        cmocka_unit_test_setup_teardown(answer_ends_the_wait_for_it, open_master, close_master),
+        cmocka_unit_test_setup_teardown(answer_without_a_ping_is_a_fault, open_master,
+                                        close_master),
+        cmocka_unit_test(ping_is_sent_to_a_process_that_must_answer),
+        cmocka_unit_test_setup_teardown(process_that_does_not_answer_is_killed_once, open_master,
+                                        close_master),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
