@@ -243,6 +243,34 @@ static void extensions_and_trailers_above_limit_are_rejected(void **state)
         }
 }
 
+/* Repeats REPEATED between START and END; the body is then complete, or rejected with STATUS. */
+static void check_repeated(const char *start, const char *repeated, int count, const char *end,
+                           int status)
+{
+    char bytes[20 * TRAILER_MAX], *at = bytes + sprintf(bytes, "%s", start);
+    size_t used;
+
+    for (int i = 0; i < count; i++)
+        at += sprintf(at, "%s", repeated);
+    at += sprintf(at, "%s", end);
+    assert_int_equal(pass(&chunked, (struct span){bytes, (size_t)(at - bytes)}, 1, 1, &used),
+                     status == 0 ? BODY_DONE : -status);
+}
+
+/* The first 16 digits of each size are free. The LF at the very end does not count. */
+static void limits_of_extensions_and_trailers_are_exact(void **state)
+{
+    enum { DIGITS_FREE = 16 };
+
+    (void)state;
+    check_repeated("", "0", DIGITS_FREE + TRAILER_MAX, "\r\n\r\n", 0);
+    check_repeated("", "0", DIGITS_FREE + TRAILER_MAX + 1, "\r\n\r\n", 413);
+    check_repeated("", "01\r\nx\r\n", TRAILER_MAX, "0\r\n\r\n", 0);
+    check_repeated("0", ";a", TRAILER_MAX / 2, "\r\n\r\n", 0);
+    check_repeated("0\r\nX:", "y", TRAILER_MAX - 5, "\r\n\r\n", 0);
+    check_repeated("0\r\nX:", "y", TRAILER_MAX - 4, "\r\n\r\n", 431);
+}
+
 /* --- Known length --- */
 
 static void body_of_known_length_ends_there(void **state)
@@ -281,6 +309,7 @@ int main(void)
         cmocka_unit_test(malformed_chunked_body_is_rejected),
         cmocka_unit_test(sum_of_chunks_above_limit_is_413),
         cmocka_unit_test(extensions_and_trailers_above_limit_are_rejected),
+        cmocka_unit_test(limits_of_extensions_and_trailers_are_exact),
         cmocka_unit_test(body_of_known_length_ends_there),
         cmocka_unit_test(content_length_above_limit_is_413_at_once),
     };
