@@ -1,0 +1,657 @@
+/*
+ * The response writer: what is sent, counted and logged of responses that the client takes in
+ * pieces, or does not take.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "daemon/http1/response_writer.h"
+
+#include "scene.h"
+
+enum {
+    COPIED_MAX = 4 * 1024,
+    LIFT_AT = 1024 * 1024,
+    BIG_FILE = 3 * FILE_WINDOW_BYTES,
+};
+
+#define HEAD "the head"
+#define BODY "and the body"
+#define BOTH HEAD BODY
+
+static struct resource resource;
+static unsigned lifted;
+static unsigned mallocs_fail; /* so many */
+static bool room_is_made;
+
+/*
+ * The linker replaces these functions (--wrap); the labels are its names for them.
+ */
+void *wrapped_malloc(size_t size) __asm__("__wrap_malloc");
+void *real_malloc(size_t size) __asm__("__real_malloc");
+bool wrapped_make_room(struct transaction_context *context) __asm__("__wrap_memory_make_room");
+void wrapped_lift(const struct connection *connection) __asm__(
+    "__wrap_transport_lift_unsent_limit");
+
+void *wrapped_malloc(size_t size)
+{
+    if (mallocs_fail == 0)
+        return real_malloc(size);
+    mallocs_fail--;
+    return NULL;
+}
+
+bool wrapped_make_room(struct transaction_context *context)
+{
+    (void)context;
+    return room_is_made;
+}
+
+void wrapped_lift(const struct connection *connection)
+{
+    assert_ptr_equal(connection, &scene.http1->connection);
+    lifted++;
+}
+
+static struct output_buffer *output(void)
+{
+    return &scene.loop.context.output;
+}
+
+static int begin(void **state)
+{
+    resource = (struct resource){.fd = -1};
+    atomic_store(&resource.entry.references, 1);
+    resource.entry.path = "/path";
+    resource.entry.path_length = 5;
+    lifted = 0;
+    mallocs_fail = 0;
+    room_is_made = false;
+    return scene_open(state);
+}
+
+static int end(void **state)
+{
+    int result = scene_close(state);
+
+    assert_int_equal(atomic_load(&resource.entry.references), 1); /* the test's */
+    return result;
+}
+
+static struct body_source memory_body(const char *bytes, size_t length)
+{
+    return (struct body_source){.resource = &resource, .memory = bytes, .left = length};
+}
+
+static struct body_source file_body(uint64_t length)
+{
+    return (struct body_source){.resource = &resource, .left = length};
+}
+
+static void compose(const char *head, struct body_source body)
+{
+    static const struct request request;
+    static const struct site site = {.logged = true};
+    struct client *client = &scene.http1->connection.client;
+    const struct transaction transaction = {.context = &scene.loop.context,
+                                            .client = client,
+                                            .address = client->address,
+                                            .request = &request,
+                                            .site = &site,
+                                            .state = &scene.http1->state,
+                                            .began_ns = SCENE_NOW_NS};
+
+    accounting_pack(&transaction, 200, OUTCOME_HIT, body.left);
+    output_put(output(), head, strlen(head));
+    output()->body = body;
+}
+
+/* Two parts, "ab" and "ef", of which each has a text before it, and a text at the end. */
+static struct body_source two_parts(void)
+{
+    struct byteranges *parts = calloc(1, sizeof(*parts));
+
+    assert_non_null(parts);
+    resource.body = "abcdef";
+    parts->count = 3;
+    parts->part[0] = (struct byteranges_part){SPAN("<1>"), {0, 2}};
+    parts->part[1] = (struct byteranges_part){SPAN("<2>"), {4, 2}};
+    parts->part[2] = (struct byteranges_part){SPAN("<end>"), {0, 0}};
+    parts->length = 15;
+    return (struct body_source){.resource = &resource, .parts = parts};
+}
+
+static void expect_taken(const char *text)
+{
+    if (scene.length != strlen(text) || memcmp(scene.taken, text, scene.length) != 0)
+        fail_msg("'%.*s' was sent, not '%s'", (int)scene.length, scene.taken, text);
+    assert_int_equal(scene_metric(METRIC_bytes_sent), scene.length + scene.file_bytes);
+}
+
+/* Responses that were counted, and their bytes. */
+static void expect_counted(uint64_t responses, uint64_t body_bytes)
+{
+    assert_int_equal(scene_metric(METRIC_requests), responses);
+    assert_int_equal(atomic_load(&scene.host_counts.values[HOST_METRIC_body_bytes]), body_bytes);
+}
+
+static void expect_pending(bool pending)
+{
+    assert_int_equal(scene.http1->pending != NULL, pending);
+    assert_int_equal(scene_metric(METRIC_connections_busy), pending);
+    assert_int_equal(scene.loop.context.ring_reserved > 0, pending);
+}
+
+static enum write_result flush(void)
+{
+    enum write_result result = response_flush(scene.http1);
+
+    assert_true(output_is_empty(output()));
+    assert_int_equal(output()->used, 0);
+    assert_int_equal(output()->record_words, 0);
+    assert_true(body_source_is_empty(&output()->body));
+    return result;
+}
+
+/* --- The output buffer --- */
+
+static void small_body_in_memory_is_copied(void **state)
+{
+    static const char bytes[COPIED_MAX + 1];
+
+    (void)state;
+    compose(HEAD, memory_body(bytes, COPIED_MAX));
+    response_copy_body(&scene.loop.context);
+    assert_int_equal(output()->used, strlen(HEAD) + COPIED_MAX);
+    assert_int_equal(output()->body.left, 0);
+    assert_null(output()->body.memory);
+    compose(HEAD, memory_body(bytes, COPIED_MAX + 1));
+    response_copy_body(&scene.loop.context);
+    assert_int_equal(output()->used, 2 * strlen(HEAD) + COPIED_MAX);
+    assert_int_equal(output()->body.left, COPIED_MAX + 1);
+    output()->body = file_body(1);
+    response_copy_body(&scene.loop.context);
+    assert_int_equal(output()->body.left, 1);
+    output()->body = two_parts();
+    output()->body.memory = bytes;
+    response_copy_body(&scene.loop.context);
+    assert_non_null(output()->body.parts);
+    body_source_release(&output()->body, NULL);
+}
+
+static void copied_body_is_released(void **state)
+{
+    (void)state;
+    compose(HEAD, memory_body(BODY, strlen(BODY)));
+    body_source_keep(&output()->body);
+    response_copy_body(&scene.loop.context);
+    assert_int_equal(atomic_load(&resource.entry.references), 1);
+    assert_int_equal(flush(), WRITE_DONE);
+    expect_taken(BOTH);
+}
+
+static void empty_output_is_not_written(void **state)
+{
+    (void)state;
+    assert_int_equal(flush(), WRITE_DONE);
+    assert_int_equal(scene.writes, 0);
+}
+
+static void response_that_fits_is_one_write(void **state)
+{
+    (void)state;
+    for (unsigned closing = 0; closing <= 1; closing++) {
+        scene.http1->connection.client.closing = closing;
+        scene.length = 0;
+        compose(HEAD, memory_body(BODY, strlen(BODY)));
+        body_source_keep(&output()->body);
+        assert_int_equal(flush(), WRITE_DONE);
+        assert_int_equal(scene.writes, closing + 1);
+        assert_int_equal(scene.parts, 2);
+        assert_int_equal(scene.more, closing);
+        assert_int_equal(scene.length, strlen(BOTH));
+        expect_counted(closing + 1, (closing + 1) * strlen(BODY));
+        expect_pending(false);
+    }
+    compose(HEAD, (struct body_source){.resource = NULL});
+    assert_int_equal(flush(), WRITE_DONE);
+    assert_int_equal(scene.parts, 1);
+    assert_int_equal(scene_metric(METRIC_bytes_sent), 2 * strlen(BOTH) + strlen(HEAD));
+    assert_int_equal(atomic_load(&scene.loop.context.activity->state), THREAD_STATE_WRITE);
+}
+
+static void failed_write_counts_no_body(void **state)
+{
+    static const struct {
+        int error;
+        bool reset;
+    } cases[] = {{EPIPE, true}, {ECONNRESET, true}, {EIO, false}};
+    uint64_t resets = 0;
+
+    (void)state;
+    scene.room = 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        scene.error = cases[i].error;
+        compose(HEAD, memory_body(BODY, strlen(BODY)));
+        body_source_keep(&output()->body);
+        assert_int_equal(flush(), WRITE_FAILED);
+        resets += cases[i].reset;
+        assert_int_equal(scene_metric(METRIC_connections_reset), resets);
+        expect_counted(i + 1, 0);
+        expect_pending(false);
+    }
+}
+
+/* --- A pending response --- */
+
+/* Cuts it after FIRST bytes, and then sends one byte at a time. */
+static void send_in_pieces(size_t first, int error)
+{
+    size_t length = scene.length;
+
+    scene.room = first;
+    scene.error = error;
+    compose(HEAD, memory_body(BODY, strlen(BODY)));
+    assert_int_equal(flush(), WRITE_BLOCKED);
+    assert_int_equal(scene.length, length + first);
+    expect_pending(true);
+    while (scene.length < length + strlen(BOTH) - 1) {
+        scene.room = 1;
+        assert_int_equal(response_continue(scene.http1), WRITE_BLOCKED);
+    }
+    assert_int_equal(response_continue(scene.http1), WRITE_BLOCKED); /* without progress */
+    expect_pending(true);
+    scene.room = 1;
+    assert_int_equal(response_continue(scene.http1), WRITE_DONE);
+    expect_pending(false);
+    assert_memory_equal(scene.taken + length, BOTH, strlen(BOTH));
+}
+
+static void response_in_pieces_is_complete(void **state)
+{
+    unsigned count = 0;
+
+    (void)state;
+    for (size_t first = 0; first < strlen(BOTH); first++) {
+        send_in_pieces(first, first % 2 == 0 ? EAGAIN : EINTR);
+        count++;
+        expect_counted(count, count * strlen(BODY));
+    }
+    assert_int_equal(scene_metric(METRIC_bytes_sent), scene.length);
+    assert_int_equal(scene_metric(METRIC_connections_reset), 0);
+    assert_int_equal(atomic_load(&resource.entry.references), 1);
+}
+
+/* The head of both is in one buffer. */
+static void responses_before_the_pending_one_are_counted(void **state)
+{
+    (void)state;
+    scene.room = strlen(BOTH) + 1;
+    compose(HEAD, memory_body(BODY, strlen(BODY)));
+    response_copy_body(&scene.loop.context);
+    compose(HEAD, memory_body(BODY, strlen(BODY)));
+    assert_int_equal(flush(), WRITE_BLOCKED);
+    expect_counted(1, strlen(BODY));
+    scene.room = SIZE_MAX;
+    assert_int_equal(response_continue(scene.http1), WRITE_DONE);
+    expect_counted(2, 2 * strlen(BODY));
+    expect_taken(BOTH BOTH);
+}
+
+static void rest_is_offered_with_the_body(void **state)
+{
+    (void)state;
+    scene.room = 1;
+    compose(HEAD, memory_body(BODY, strlen(BODY)));
+    assert_int_equal(flush(), WRITE_BLOCKED);
+    assert_int_equal(scene.parts, 2);
+    assert_false(scene.more);
+    scene.room = SIZE_MAX;
+    assert_int_equal(response_continue(scene.http1), WRITE_DONE);
+    expect_taken(BOTH);
+}
+
+static void failed_continuation_is_counted_when_aborted(void **state)
+{
+    static const struct {
+        int error;
+        bool reset;
+    } cases[] = {{EPIPE, true}, {ECONNRESET, true}, {EIO, false}};
+    uint64_t resets = 0;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        scene.room = strlen(HEAD) + 2;
+        scene.error = EAGAIN;
+        compose(HEAD, memory_body(BODY, strlen(BODY)));
+        assert_int_equal(flush(), WRITE_BLOCKED);
+        scene.room = 1;
+        assert_int_equal(response_continue(scene.http1), WRITE_BLOCKED);
+        scene.error = cases[i].error;
+        assert_int_equal(response_continue(scene.http1), WRITE_FAILED);
+        resets += cases[i].reset;
+        assert_int_equal(scene_metric(METRIC_connections_reset), resets);
+        expect_pending(true);
+        response_abort(scene.http1);
+        expect_pending(false);
+        assert_int_equal(scene_metric(METRIC_responses_cut_short), i + 1);
+        expect_counted(i + 1, 3 * (i + 1));
+    }
+    response_abort(scene.http1);
+    assert_int_equal(scene_metric(METRIC_responses_cut_short), ARRAY_LENGTH(cases));
+}
+
+static void response_without_memory_to_keep_it_fails(void **state)
+{
+    (void)state;
+    scene.room = strlen(HEAD);
+    mallocs_fail = 1;
+    compose(HEAD, memory_body(BODY, strlen(BODY)));
+    assert_int_equal(flush(), WRITE_FAILED);
+    expect_pending(false);
+    expect_counted(1, 0);
+    mallocs_fail = 2;
+    room_is_made = true;
+    scene.room = strlen(HEAD);
+    compose(HEAD, memory_body(BODY, strlen(BODY)));
+    assert_int_equal(flush(), WRITE_FAILED);
+    mallocs_fail = 1;
+    scene.room = strlen(HEAD);
+    compose(HEAD, memory_body(BODY, strlen(BODY)));
+    assert_int_equal(flush(), WRITE_BLOCKED);
+    expect_pending(true);
+}
+
+/* --- Parts --- */
+
+#define ALL_PARTS HEAD "<1>ab<2>ef<end>"
+
+static void parts_follow_their_texts(void **state)
+{
+    (void)state;
+    compose(HEAD, two_parts());
+    assert_int_equal(flush(), WRITE_DONE);
+    expect_taken(ALL_PARTS);
+    for (size_t first = 0; first < strlen(ALL_PARTS); first++) {
+        scene.length = 0;
+        scene.room = first;
+        compose(HEAD, two_parts());
+        assert_int_equal(flush(), WRITE_BLOCKED);
+        while (scene.length < strlen(ALL_PARTS)) {
+            scene.room = 1;
+            response_continue(scene.http1);
+        }
+        assert_memory_equal(scene.taken, ALL_PARTS, strlen(ALL_PARTS));
+        expect_pending(false);
+    }
+}
+
+/* The kernel may delay packets until the end, and only until then. */
+static void last_text_is_sent_at_once(void **state)
+{
+    (void)state;
+    scene.room = strlen(HEAD);
+    compose(HEAD, two_parts());
+    assert_int_equal(flush(), WRITE_BLOCKED);
+    assert_true(scene.more);
+    scene.room = strlen("<1>ab<2>ef");
+    assert_int_equal(response_continue(scene.http1), WRITE_BLOCKED);
+    assert_false(scene.more);
+    scene.room = SIZE_MAX;
+    assert_int_equal(response_continue(scene.http1), WRITE_DONE);
+    expect_taken(ALL_PARTS);
+}
+
+/* The log counts the framing of parts as body, but not the head. */
+static void texts_of_parts_count_as_body(void **state)
+{
+    uint64_t bytes = 0;
+
+    (void)state;
+    scene.room = 1;
+    compose(HEAD, two_parts());
+    assert_int_equal(flush(), WRITE_BLOCKED);
+    scene.room = 1;
+    assert_int_equal(response_continue(scene.http1), WRITE_BLOCKED);
+    response_abort(scene.http1);
+    expect_counted(1, 0);
+    for (size_t sent = strlen(HEAD) - 2; sent < strlen(ALL_PARTS); sent++) {
+        scene.room = sent;
+        compose(HEAD, two_parts());
+        assert_int_equal(flush(), WRITE_BLOCKED);
+        response_abort(scene.http1);
+        bytes += sent > strlen(HEAD) ? sent - strlen(HEAD) : 0;
+        assert_int_equal(atomic_load(&scene.host_counts.values[HOST_METRIC_body_bytes]), bytes);
+    }
+}
+
+/* --- Files --- */
+
+static void file_follows_the_head(void **state)
+{
+    (void)state;
+    compose(HEAD, file_body(1000));
+    assert_int_equal(flush(), WRITE_DONE);
+    assert_true(scene.more);
+    assert_int_equal(scene.writes, 1);
+    assert_int_equal(scene.file_bytes, 1000);
+    expect_taken(HEAD);
+    expect_counted(1, 1000);
+    assert_int_equal(lifted, 0);
+}
+
+static unsigned resumed;
+
+static void count_resumed(struct connection *connection)
+{
+    assert_ptr_equal(connection, &scene.http1->connection);
+    resumed++;
+}
+
+/* The window of an earlier file is forgotten. */
+static void file_has_a_window_of_its_own(void **state)
+{
+    struct connection_protocol protocol = http1_protocol;
+    struct file_window *window = &scene.http1->window;
+
+    (void)state;
+    window->until = 10;
+    scene.room = strlen(HEAD) + 20;
+    compose(HEAD, file_body(1000));
+    assert_int_equal(flush(), WRITE_BLOCKED);
+    assert_int_equal(window->from, 0);
+    assert_int_equal(window->until, 1000);
+    protocol.resume = count_resumed;
+    scene.http1->connection.protocol = &protocol;
+    resumed = 0;
+    window->read(window, &scene.http1->connection);
+    assert_int_equal(resumed, 1);
+    scene.http1->connection.protocol = &http1_protocol;
+}
+
+static void large_file_leaves_time_for_others(void **state)
+{
+    (void)state;
+    compose(HEAD, file_body(BIG_FILE));
+    for (int i = 1; i < 3; i++) {
+        assert_int_equal(i == 1 ? flush() : response_continue(scene.http1), WRITE_BLOCKED);
+        assert_int_equal(scene.file_bytes, i * FILE_WINDOW_BYTES);
+    }
+    assert_int_equal(response_continue(scene.http1), WRITE_DONE);
+    assert_int_equal(scene.file_bytes, BIG_FILE);
+    expect_counted(1, BIG_FILE);
+}
+
+static void limit_of_unsent_bytes_is_lifted_once(void **state)
+{
+    (void)state;
+    scene.room = strlen(HEAD);
+    compose(HEAD, file_body(BIG_FILE));
+    assert_int_equal(flush(), WRITE_BLOCKED);
+    scene.room = LIFT_AT - 1;
+    assert_int_equal(response_continue(scene.http1), WRITE_BLOCKED);
+    assert_int_equal(lifted, 0);
+    scene.room = 1;
+    assert_int_equal(response_continue(scene.http1), WRITE_BLOCKED);
+    assert_int_equal(lifted, 1);
+    scene.room = 1;
+    assert_int_equal(response_continue(scene.http1), WRITE_BLOCKED);
+    assert_int_equal(lifted, 1);
+}
+
+static void file_that_has_shrunk_ends_the_response(void **state)
+{
+    (void)state;
+    scene.room = strlen(HEAD) + 10;
+    scene.error = 0;
+    compose(HEAD, file_body(1000));
+    errno = EPIPE; /* of an earlier call */
+    assert_int_equal(flush(), WRITE_FAILED);
+    assert_int_equal(scene_metric(METRIC_connections_reset), 0);
+    response_abort(scene.http1);
+    expect_counted(1, 10);
+}
+
+static void file_waits_for_the_client_or_a_job(void **state)
+{
+    (void)state;
+    scene.room = strlen(HEAD) + 10;
+    compose(HEAD, file_body(1000));
+    assert_int_equal(flush(), WRITE_BLOCKED);
+    scene.http1->connection.client.jobs_out = 1;
+    assert_int_equal(response_continue(scene.http1), WRITE_OFFLOAD);
+    scene.http1->connection.client.jobs_out = 0;
+    scene.error = EINTR;
+    assert_int_equal(response_continue(scene.http1), WRITE_BLOCKED);
+    scene.error = EPIPE;
+    assert_int_equal(response_continue(scene.http1), WRITE_FAILED);
+    assert_int_equal(scene_metric(METRIC_connections_reset), 1);
+}
+
+/* The rate of a client is measured over one response. */
+static void sent_bytes_count_for_the_rate(void **state)
+{
+    struct connection *connection = &scene.http1->connection;
+
+    (void)state;
+    scene.room = strlen(HEAD) + 10;
+    connection->send_from_ns = SCENE_NOW_NS;
+    compose(HEAD, file_body(1000));
+    assert_int_equal(flush(), WRITE_BLOCKED);
+    assert_int_equal(connection->send_bytes, 10);
+    assert_int_equal(connection->send_from_ns, SCENE_NOW_NS);
+    scene.room = SIZE_MAX;
+    assert_int_equal(response_continue(scene.http1), WRITE_DONE);
+    assert_int_equal(connection->send_bytes, 1000);
+    assert_int_equal(connection->send_from_ns, 0);
+}
+
+static void activity_names_the_file(void **state)
+{
+    const struct segment_activity *activity = scene.loop.context.activity;
+
+    (void)state;
+    scene.room = strlen(HEAD);
+    compose(HEAD, file_body(1000));
+    assert_int_equal(flush(), WRITE_BLOCKED);
+    assert_string_equal((const char *)activity->work, "/path");
+    response_abort(scene.http1);
+    scene.room = 1;
+    compose(HEAD, (struct body_source){.resource = NULL});
+    assert_int_equal(flush(), WRITE_BLOCKED);
+    assert_string_equal((const char *)activity->work, "");
+}
+
+/* --- Another thread --- */
+
+static void make_pending(void)
+{
+    scene.room = 1;
+    compose(HEAD, memory_body(BODY, strlen(BODY)));
+    assert_int_equal(flush(), WRITE_BLOCKED);
+}
+
+static void reservation_moves_with_the_response(void **state)
+{
+    uint64_t reserved;
+
+    (void)state;
+    response_moved(scene.http1, true);
+    response_moved(scene.http1, false);
+    expect_pending(false);
+    make_pending();
+    reserved = scene.loop.context.ring_reserved;
+    response_moved(scene.http1, true);
+    assert_int_equal(scene.loop.context.ring_reserved, 0);
+    assert_int_equal(scene_metric(METRIC_connections_busy), 0);
+    response_moved(scene.http1, false);
+    assert_int_equal(scene.loop.context.ring_reserved, 0);
+    assert_int_equal(scene_metric(METRIC_connections_busy), 1);
+    for (int i = 0; i < 2; i++) {
+        assert_true(response_reserve_log(scene.http1));
+        assert_int_equal(scene.loop.context.ring_reserved, reserved);
+    }
+}
+
+static void full_ring_has_no_place_for_the_record(void **state)
+{
+    (void)state;
+    make_pending();
+    response_moved(scene.http1, true);
+    response_moved(scene.http1, false);
+    atomic_store(&scene.ring.words->head, scene.ring.capacity);
+    assert_false(response_reserve_log(scene.http1));
+    assert_int_equal(scene.loop.context.ring_reserved, 0);
+    atomic_store(&scene.ring.cursor->position, scene.ring.capacity);
+    assert_true(response_reserve_log(scene.http1));
+}
+
+static void pending_response_of_no_thread_is_freed(void **state)
+{
+    (void)state;
+    make_pending();
+    assert_int_equal(atomic_load(&resource.entry.references), 2);
+    response_moved(scene.http1, true);
+    response_free(scene.http1, NULL);
+    assert_null(scene.http1->pending);
+    assert_int_equal(atomic_load(&resource.entry.references), 1);
+    response_free(scene.http1, NULL);
+    expect_counted(0, 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+    const struct CMUnitTest tests[] = {
+        TEST(small_body_in_memory_is_copied),
+        TEST(copied_body_is_released),
+        TEST(empty_output_is_not_written),
+        TEST(response_that_fits_is_one_write),
+        TEST(failed_write_counts_no_body),
+        TEST(response_in_pieces_is_complete),
+        TEST(responses_before_the_pending_one_are_counted),
+        TEST(rest_is_offered_with_the_body),
+        TEST(failed_continuation_is_counted_when_aborted),
+        TEST(response_without_memory_to_keep_it_fails),
+        TEST(parts_follow_their_texts),
+        TEST(last_text_is_sent_at_once),
+        TEST(texts_of_parts_count_as_body),
+        TEST(file_follows_the_head),
+        TEST(file_has_a_window_of_its_own),
+        TEST(large_file_leaves_time_for_others),
+        TEST(limit_of_unsent_bytes_is_lifted_once),
+        TEST(file_that_has_shrunk_ends_the_response),
+        TEST(file_waits_for_the_client_or_a_job),
+        TEST(sent_bytes_count_for_the_rate),
+        TEST(activity_names_the_file),
+        TEST(reservation_moves_with_the_response),
+        TEST(full_ring_has_no_place_for_the_record),
+        TEST(pending_response_of_no_thread_is_freed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
