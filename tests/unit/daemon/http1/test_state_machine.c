@@ -1,0 +1,790 @@
+/*
+ * The state machine of an HTTP/1 connection: what it reads, in which order it serves, and what it
+ * waits for. Requests are answered by the test.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "daemon/connection/timeouts.h"
+#include "daemon/transaction/process.h"
+
+#include "scene.h"
+
+#include <stdio.h>
+
+enum { BIG_BODY = 5000 };
+
+#define PREFACE "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+/* What the next read returns: INPUT, or -1 with READ_ERROR, or 0. */
+static struct span input;
+static int read_error;
+
+static bool grow_fails;
+static bool must_wait;           /* for an offload thread */
+static char prefetched[64];      /* the last target */
+static unsigned begun_http2;     /* connections */
+static struct connection second; /* where the address of a second connection matters */
+
+/* The linker replaces these functions (--wrap); the labels are its names for them. */
+enum transaction_result wrapped_process(
+    struct transaction_context *context, struct client *client, struct transaction_state *state,
+    const struct request *request) __asm__("__wrap_transaction_process");
+enum transaction_result wrapped_reject(struct transaction_context *context, struct client *client,
+                                       struct transaction_state *state,
+                                       const struct request *request,
+                                       int status) __asm__("__wrap_transaction_reject");
+void wrapped_prefetch(const struct transaction_context *context,
+                      struct span target) __asm__("__wrap_lookup_prefetch_set");
+void wrapped_prefetch_entry(const struct transaction_context *context) __asm__(
+    "__wrap_lookup_prefetch_entry");
+bool wrapped_grow(struct read_buffer **buffer, size_t min) __asm__("__wrap_read_buffer_grow");
+bool real_grow(struct read_buffer **buffer, size_t min) __asm__("__real_read_buffer_grow");
+
+static void respond(struct client *client, struct transaction_state *state,
+                    const struct request *request, int status)
+{
+    static const struct site site = {.logged = true};
+    struct output_buffer *output = &scene.loop.context.output;
+    const struct transaction transaction = {.context = &scene.loop.context,
+                                            .client = client,
+                                            .address = client->address,
+                                            .request = request,
+                                            .site = &site,
+                                            .state = state,
+                                            .began_ns = SCENE_NOW_NS};
+    char text[128];
+
+    accounting_pack(&transaction, status, OUTCOME_HIT, 0);
+    snprintf(text, sizeof(text), "%d %.*s;", status, (int)request->line.length,
+             request->line.start != NULL ? request->line.start : "");
+    output_put(output, text, strlen(text));
+}
+
+/* The body of /big is sent after a flush. */
+enum transaction_result wrapped_process(struct transaction_context *context, struct client *client,
+                                        struct transaction_state *state,
+                                        const struct request *request)
+{
+    static char big[BIG_BODY];
+
+    if (must_wait)
+        return TRANSACTION_WAITING;
+    respond(client, state, request, 200);
+    state->began_ns = 0;
+    client->closing = client->closing || !request->keep_alive;
+    if (span_is(request->target, SPAN("/big"))) {
+        memset(big, '.', sizeof(big));
+        context->output.body = (struct body_source){.memory = big, .left = sizeof(big)};
+    }
+    return TRANSACTION_DONE;
+}
+
+enum transaction_result wrapped_reject(struct transaction_context *context, struct client *client,
+                                       struct transaction_state *state,
+                                       const struct request *request, int status)
+{
+    (void)context;
+    respond(client, state, request, status);
+    client->closing = client->linger_wanted = true;
+    return TRANSACTION_DONE;
+}
+
+void wrapped_prefetch(const struct transaction_context *context, struct span target)
+{
+    assert_ptr_equal(context, &scene.loop.context);
+    assert_true(target.length < sizeof(prefetched));
+    snprintf(prefetched, sizeof(prefetched), "%.*s", (int)target.length, target.start);
+}
+
+void wrapped_prefetch_entry(const struct transaction_context *context)
+{
+    (void)context;
+}
+
+bool wrapped_grow(struct read_buffer **buffer, size_t min)
+{
+    return !grow_fails && real_grow(buffer, min);
+}
+
+static ssize_t read_input(struct connection *connection, void *buffer, size_t length)
+{
+    struct span bytes = input;
+
+    (void)connection;
+    input = SPAN("");
+    if (bytes.length > 0) {
+        assert_true(bytes.length <= length);
+        memcpy(buffer, bytes.start, bytes.length);
+        return (ssize_t)bytes.length;
+    }
+    errno = read_error;
+    return read_error != 0 ? -1 : 0;
+}
+
+static int begin(void **state)
+{
+    scene_transport.read = read_input;
+    input = SPAN("");
+    read_error = EAGAIN;
+    grow_fails = must_wait = false;
+    prefetched[0] = '\0';
+    begun_http2 = 0;
+    return scene_open(state);
+}
+
+static struct connection *connection_of_scene(void)
+{
+    return &scene.http1->connection;
+}
+
+static void ready(short what)
+{
+    http1_protocol.ready(connection_of_scene()->fd, what, connection_of_scene());
+}
+
+/* The client sends TEXT, and the iteration of the loop ends. */
+static void receive(const char *text)
+{
+    input = (struct span){text, strlen(text)};
+    ready(EV_READ);
+    loop_serve_ahead(&scene.loop);
+}
+
+static void expect_sent(const char *text)
+{
+    if (scene.length != strlen(text) || memcmp(scene.taken, text, scene.length) != 0)
+        fail_msg("'%.*s' was sent, not '%s'", (int)scene.length, scene.taken, text);
+    scene.length = 0;
+}
+
+static void expect_wait(short what, enum deadline deadline)
+{
+    assert_int_equal(scene_metric(METRIC_connections_closed), 0);
+    assert_int_equal(connection_of_scene()->watching, what);
+    assert_int_equal(connection_of_scene()->deadline, deadline);
+}
+
+static void expect_closed(void)
+{
+    assert_int_equal(scene_metric(METRIC_connections_closed), 1);
+}
+
+#define REQUEST(target) "GET " target " HTTP/1.1\r\nHost: h\r\n\r\n"
+#define REPLY(target)   "200 GET " target " HTTP/1.1;"
+#define POST(fields)    "POST /p HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n" fields "\r\n"
+#define POSTED          "200 POST /p HTTP/1.1;"
+
+/* --- Requests --- */
+
+static void requests_of_one_read_are_served_in_order(void **state)
+{
+    static const char text[] = REQUEST("/a") REQUEST("/b");
+
+    (void)state;
+    receive(text);
+    expect_sent(REPLY("/a") REPLY("/b"));
+    assert_int_equal(scene.writes, 1);
+    assert_int_equal(scene_metric(METRIC_bytes_received), strlen(text));
+    expect_wait(EV_READ, DEADLINE_KEEPALIVE);
+    assert_null(connection_of_scene()->unserved);
+}
+
+static void head_in_pieces_is_served_when_complete(void **state)
+{
+    static const char text[] = REQUEST("/a") REQUEST("/b");
+
+    (void)state;
+    for (size_t cut = strlen(REQUEST("/a")) + 1; cut < strlen(text); cut++) {
+        char first[sizeof(text)];
+
+        snprintf(first, sizeof(first), "%.*s", (int)cut, text);
+        receive(first);
+        expect_sent(REPLY("/a"));
+        expect_wait(EV_READ, DEADLINE_HEADER);
+        receive(text + cut);
+        expect_sent(REPLY("/b"));
+        expect_wait(EV_READ, DEADLINE_KEEPALIVE);
+        assert_null(connection_of_scene()->unserved);
+        assert_int_equal(scene.http1->scanned, 0);
+    }
+    assert_int_equal(scene_metric(METRIC_bytes_received) % strlen(text), 0);
+}
+
+static void empty_line_is_no_request(void **state)
+{
+    (void)state;
+    receive("\r\n");
+    expect_wait(EV_READ, DEADLINE_KEEPALIVE);
+    receive(REQUEST("/a"));
+    expect_sent(REPLY("/a"));
+}
+
+static void new_connection_is_served_at_once(void **state)
+{
+    (void)state;
+    input = SPAN(REQUEST("/a"));
+    http1_protocol.accepted(connection_of_scene());
+    expect_sent(REPLY("/a"));
+    expect_wait(EV_READ, DEADLINE_KEEPALIVE);
+}
+
+static void malformed_head_is_rejected_and_the_rest_discarded(void **state)
+{
+    (void)state;
+    receive("GET /\r\n\r\n" REQUEST("/a"));
+    expect_sent("400 GET /;");
+    expect_wait(EV_READ, DEADLINE_LINGER);
+    receive(REQUEST("/b"));
+    expect_sent("");
+    read_error = 0;
+    ready(EV_READ);
+    expect_closed();
+}
+
+static void bytes_after_the_last_request_delay_the_close(void **state)
+{
+    (void)state;
+    receive("GET /a HTTP/1.0\r\n\r\n" REQUEST("/b"));
+    expect_sent("200 GET /a HTTP/1.0;");
+    assert_true(scene.more);
+    expect_wait(EV_READ, DEADLINE_LINGER);
+    assert_null(connection_of_scene()->unserved);
+}
+
+static void last_request_closes(void **state)
+{
+    (void)state;
+    receive("GET /a HTTP/1.0\r\n\r\n");
+    expect_sent("200 GET /a HTTP/1.0;");
+    expect_closed();
+}
+
+static void request_waits_for_its_job(void **state)
+{
+    (void)state;
+    must_wait = true;
+    receive(REQUEST("/a") REQUEST("/b"));
+    expect_sent("");
+    expect_wait(0, DEADLINE_NONE);
+    must_wait = false;
+    scene.http1->state.resume(&scene.http1->state);
+    expect_sent(REPLY("/a") REPLY("/b"));
+    expect_wait(EV_READ, DEADLINE_KEEPALIVE);
+}
+
+/* --- Reading ahead --- */
+
+static void next_connection_is_read_before_the_first_is_served(void **state)
+{
+    (void)state;
+    input = SPAN(REQUEST("/a"));
+    ready(EV_READ);
+    expect_sent("");
+    assert_ptr_equal(scene.loop.ahead.connection, connection_of_scene());
+    assert_ptr_equal(scene.loop.ahead.data, scene.loop.space->read[0]);
+    second = *connection_of_scene();
+    input = SPAN(REQUEST("/b"));
+    http1_protocol.ready(second.fd, EV_READ, &second);
+    expect_sent(REPLY("/a"));
+    assert_ptr_equal(scene.loop.ahead.connection, &second);
+    assert_ptr_equal(scene.loop.ahead.data, scene.loop.space->read[1]);
+    assert_memory_equal(scene.loop.ahead.data, REQUEST("/b"), scene.loop.ahead.length);
+    assert_int_equal(scene.loop.ahead.length, strlen(REQUEST("/b")));
+    scene.loop.ahead.connection = NULL;
+}
+
+static void what_was_read_ahead_is_served_once(void **state)
+{
+    (void)state;
+    input = SPAN(REQUEST("/a"));
+    ready(EV_READ);
+    second = *connection_of_scene();
+    second.watching = EV_READ;
+    http1_protocol.ready(second.fd, EV_READ, &second);
+    loop_serve_ahead(&scene.loop);
+    expect_sent(REPLY("/a"));
+}
+
+static void target_is_prefetched(void **state)
+{
+    static const struct {
+        struct span bytes; /* the last of them is not read */
+        const char *target;
+    } cases[] = {
+        {SPAN("GET /abc HTTP/1.1\r\n\r\n."), "/abc"},
+        {SPAN("OPTIONS /abc HTTP/1.1\r\n\r\n."), "/abc"},
+        {SPAN("PROPFIND /abc HTTP/1.1\r\n\r\n."), ""}, /* its name is too long */
+        {SPAN("GET /abc  "), "/abc"},
+        {SPAN("GET /abc "), ""},
+        {SPAN("GET  "), ""},
+        {SPAN("GET /abc"), ""},
+        {SPAN("GET "), ""},
+        {SPAN("GET."), ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct span bytes = cases[i].bytes;
+
+        memcpy(scene.loop.space->read[0], bytes.start, bytes.length);
+        memcpy(scene.loop.space->read[1], bytes.start, bytes.length);
+        input = (struct span){bytes.start, bytes.length - 1};
+        ready(EV_READ);
+        assert_string_equal(prefetched, cases[i].target);
+        scene.loop.ahead.connection = NULL;
+    }
+}
+
+/* --- The end of the input --- */
+
+static void check_end(const char *before, int error, bool reset)
+{
+    scene_close(NULL);
+    assert_int_equal(begin(NULL), 0);
+    if (before[0] != '\0')
+        receive(before);
+    read_error = error;
+    ready(EV_READ);
+    expect_closed();
+    assert_int_equal(scene_metric(METRIC_connections_reset), reset);
+}
+
+static void end_of_input_closes(void **state)
+{
+    static const char *const before[] = {"", "GET", POST("")};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(before); i++) {
+        check_end(before[i], 0, false);
+        check_end(before[i], ECONNRESET, true);
+    }
+}
+
+static void read_without_bytes_changes_nothing(void **state)
+{
+    static const int errors[] = {EAGAIN, EINTR};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(errors); i++) {
+        read_error = errors[i];
+        receive("");
+        expect_wait(EV_READ, DEADLINE_KEEPALIVE);
+        receive("GE");
+        receive("");
+        expect_wait(EV_READ, DEADLINE_HEADER);
+        receive("T /a HTTP/1.1\r\nHost: h\r\n\r\n");
+        expect_sent(REPLY("/a"));
+        receive(POST(""));
+        receive("");
+        expect_wait(EV_READ, DEADLINE_BODY);
+        receive("body");
+        expect_sent(POSTED);
+    }
+    assert_int_equal(scene_metric(METRIC_connections_reset), 0);
+}
+
+static void head_without_memory_closes(void **state)
+{
+    (void)state;
+    receive("GET");
+    grow_fails = true;
+    input = SPAN(" /a");
+    ready(EV_READ);
+    expect_closed();
+}
+
+/* --- Bodies --- */
+
+static void body_in_pieces_precedes_the_response(void **state)
+{
+    (void)state;
+    receive(POST("") "b");
+    expect_wait(EV_READ, DEADLINE_BODY);
+    assert_false(http1_protocol.is_between_requests(connection_of_scene()));
+    receive("od");
+    expect_sent("");
+    expect_wait(EV_READ, DEADLINE_BODY);
+    receive("y" REQUEST("/a"));
+    expect_sent(POSTED REPLY("/a"));
+    expect_wait(EV_READ, DEADLINE_KEEPALIVE);
+    assert_true(http1_protocol.is_between_requests(connection_of_scene()));
+    assert_int_equal(scene_metric(METRIC_bytes_received), strlen(POST("") "body" REQUEST("/a")));
+}
+
+static void continue_is_sent_when_the_client_takes_it(void **state)
+{
+    static const char get[] =
+        "GET /g HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n";
+
+    (void)state;
+    scene.room = 0;
+    receive(get);
+    expect_wait(EV_WRITE, DEADLINE_SEND);
+    scene.error = EINTR;
+    ready(EV_WRITE);
+    expect_wait(EV_WRITE, DEADLINE_SEND);
+    scene.room = SIZE_MAX;
+    ready(EV_WRITE);
+    expect_sent("HTTP/1.1 100 Continue\r\n\r\n");
+    expect_wait(EV_READ, DEADLINE_BODY);
+    receive("body");
+    expect_sent(REPLY("/g"));
+    scene.room = 0;
+    scene.error = EPIPE;
+    receive(get);
+    expect_closed();
+}
+
+/* --- Unsent responses --- */
+
+static void rest_of_a_response_precedes_the_next(void **state)
+{
+    (void)state;
+    scene.room = strlen(REPLY("/big")) + BIG_BODY - 2;
+    receive(REQUEST("/big") REQUEST("/b"));
+    expect_wait(EV_WRITE, DEADLINE_SEND);
+    assert_false(http1_protocol.is_between_requests(connection_of_scene()));
+    ready(EV_WRITE);
+    expect_wait(EV_WRITE, DEADLINE_SEND);
+    assert_non_null(scene.http1->pending);
+    scene.length = 0;
+    scene.room = SIZE_MAX;
+    ready(EV_WRITE);
+    expect_sent(".." REPLY("/b"));
+    expect_wait(EV_READ, DEADLINE_KEEPALIVE);
+}
+
+static void rest_that_fails_closes(void **state)
+{
+    (void)state;
+    scene.room = 1;
+    receive(REQUEST("/a"));
+    expect_wait(EV_WRITE, DEADLINE_SEND);
+    scene.error = EPIPE;
+    ready(EV_WRITE);
+    expect_closed();
+    assert_int_equal(scene_metric(METRIC_responses_cut_short), 1);
+}
+
+static void response_that_fails_closes(void **state)
+{
+    (void)state;
+    scene.room = 0;
+    scene.error = EPIPE;
+    receive(REQUEST("/a"));
+    expect_closed();
+}
+
+/* The job refers to the connection. */
+static void failure_during_a_job_waits_for_it(void **state)
+{
+    struct client *client = &connection_of_scene()->client;
+
+    (void)state;
+    scene.room = 0;
+    scene.error = EPIPE;
+    client->jobs_out = 1;
+    client->linger_wanted = true;
+    receive(REQUEST("/big") REQUEST("/b"));
+    expect_wait(0, DEADLINE_NONE);
+    assert_true(client->closing);
+    assert_false(client->linger_wanted);
+    assert_null(connection_of_scene()->unserved);
+    client->jobs_out = 0;
+    http1_protocol.resume(connection_of_scene());
+    expect_closed();
+}
+
+static void rest_waits_for_its_job(void **state)
+{
+    (void)state;
+    scene.room = 1;
+    receive(REQUEST("/a"));
+    connection_of_scene()->client.jobs_out = 1;
+    http1_protocol.resume(connection_of_scene());
+    expect_wait(0, DEADLINE_NONE);
+    connection_of_scene()->client.jobs_out = 0;
+    scene.room = SIZE_MAX;
+    http1_protocol.resume(connection_of_scene());
+    expect_sent(REPLY("/a"));
+    expect_wait(EV_READ, DEADLINE_KEEPALIVE);
+}
+
+/* --- The log ring --- */
+
+static void fill_ring(bool full)
+{
+    atomic_store(&scene.ring.words->head, full ? scene.ring.capacity : 0);
+}
+
+static void request_waits_for_space_in_the_log(void **state)
+{
+    (void)state;
+    fill_ring(true);
+    receive(REQUEST("/a"));
+    expect_sent("");
+    expect_wait(0, DEADLINE_NONE);
+    assert_true(connection_of_scene()->log_blocked);
+    fill_ring(false);
+    connections_retry_log(&scene.loop);
+    expect_sent(REPLY("/a"));
+    expect_wait(EV_READ, DEADLINE_KEEPALIVE);
+}
+
+static void adopted_response_waits_for_space_in_the_log(void **state)
+{
+    (void)state;
+    scene.room = 1;
+    receive(REQUEST("/a"));
+    http1_protocol.moved(connection_of_scene(), true);
+    assert_int_equal(scene.loop.context.ring_reserved, 0);
+    http1_protocol.moved(connection_of_scene(), false);
+    fill_ring(true);
+    scene.room = SIZE_MAX;
+    http1_protocol.resume(connection_of_scene());
+    expect_wait(0, DEADLINE_NONE);
+    assert_true(connection_of_scene()->log_blocked);
+    fill_ring(false);
+    connections_retry_log(&scene.loop);
+    expect_sent(REPLY("/a"));
+}
+
+/* --- Timeouts --- */
+
+static void time_out(void)
+{
+    http1_protocol.timed_out(connection_of_scene());
+}
+
+static void idle_connection_times_out_silently(void **state)
+{
+    (void)state;
+    receive(REQUEST("/a"));
+    expect_sent(REPLY("/a"));
+    time_out();
+    expect_sent("");
+    expect_closed();
+}
+
+static void late_head_is_408(void **state)
+{
+    static const struct {
+        const char *text, *reply;
+    } cases[] = {{"GET /a HTTP/1.1\r\nHost", "408 GET /a HTTP/1.1;"}, {"GET /a HT", "408 ;"}};
+
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        receive(cases[i].text);
+        time_out();
+        expect_sent(cases[i].reply);
+        expect_wait(EV_READ, DEADLINE_LINGER);
+        scene_close(state);
+        assert_int_equal(begin(state), 0);
+    }
+}
+
+static void late_head_of_a_slow_reader_is_408_later(void **state)
+{
+    (void)state;
+    receive("GET");
+    scene.room = 1;
+    time_out();
+    expect_wait(EV_WRITE, DEADLINE_SEND);
+    scene.room = SIZE_MAX;
+    ready(EV_WRITE);
+    expect_sent("408 ;");
+    expect_wait(EV_READ, DEADLINE_LINGER);
+}
+
+static void late_head_of_a_lost_client_closes(void **state)
+{
+    (void)state;
+    receive("GET");
+    scene.room = 0;
+    scene.error = EPIPE;
+    time_out();
+    expect_closed();
+}
+
+static void late_body_is_408(void **state)
+{
+    (void)state;
+    receive(POST("") "bod");
+    time_out();
+    expect_sent("408 POST /p HTTP/1.1;");
+    expect_wait(EV_READ, DEADLINE_LINGER);
+}
+
+static void late_head_without_space_in_the_log_closes(void **state)
+{
+    (void)state;
+    receive("GET");
+    fill_ring(true);
+    time_out();
+    expect_sent("");
+    expect_closed();
+}
+
+/* --- Moving --- */
+
+static void moving_thread_hands_the_connection_over(void **state)
+{
+    const struct mailbox_item *item;
+
+    (void)state;
+    receive("GET /a");
+    scene.loop.mode = THREAD_MOVING;
+    http1_protocol.resume(connection_of_scene());
+    item = mailbox_take(&scene.main);
+    assert_ptr_equal(item, &connection_of_scene()->item);
+    assert_int_equal(item->kind, ITEM_HANDED_OVER);
+    scene.loop.mode = THREAD_SERVING;
+    connection_adopt(&scene.loop, connection_of_scene());
+    expect_wait(EV_READ, DEADLINE_HEADER);
+}
+
+/* --- HTTP/2 --- */
+
+static void init_http2(struct connection *connection)
+{
+    (void)connection;
+}
+
+/* The test needs the connection as one of HTTP/1 again. */
+static void accept_http2(struct connection *connection)
+{
+    begun_http2++;
+    scene.http1 = CONTAINER_OF(connection, struct http1_connection, connection);
+    connection->protocol = &http1_protocol;
+}
+
+static void move_http2(struct connection *connection, bool leaving)
+{
+    (void)connection, (void)leaving;
+}
+
+static const struct connection_protocol http2 = {.connection_bytes =
+                                                     sizeof(struct http1_connection),
+                                                 .init = init_http2,
+                                                 .accepted = accept_http2,
+                                                 .moved = move_http2};
+
+static void preface_begins_http2(void **state)
+{
+    const struct read_buffer *unserved;
+
+    (void)state;
+    scene.loop.http2 = &http2;
+    for (size_t cut = 1; cut < strlen(PREFACE); cut++) {
+        char first[sizeof(PREFACE)];
+
+        snprintf(first, sizeof(first), "%.*s", (int)cut, PREFACE);
+        receive(first);
+        expect_wait(EV_READ, DEADLINE_HEADER);
+        assert_int_equal(begun_http2, cut - 1);
+        input = (struct span){&PREFACE "frames"[cut], strlen(PREFACE "frames") - cut};
+        ready(EV_READ);
+        assert_int_equal(begun_http2, cut);
+        unserved = connection_of_scene()->unserved;
+        assert_int_equal(unserved->length, 6);
+        assert_memory_equal(unserved->bytes, "frames", 6);
+        read_buffer_keep(&connection_of_scene()->unserved, NULL, 0);
+    }
+    expect_sent("");
+}
+
+static void preface_is_rejected(void)
+{
+    receive(PREFACE);
+    assert_int_equal(begun_http2, 0);
+    assert_memory_equal(scene.taken, "505 ", 4);
+    scene.length = 0;
+}
+
+static void preface_is_rejected_if_http2_is_off(void **state)
+{
+    (void)state;
+    preface_is_rejected();
+}
+
+static void preface_after_a_request_is_rejected(void **state)
+{
+    (void)state;
+    scene.loop.http2 = &http2;
+    receive(REQUEST("/a"));
+    expect_sent(REPLY("/a"));
+    preface_is_rejected();
+}
+
+static void connection_without_promised_preface_closes(void **state)
+{
+    (void)state;
+    scene.loop.http2 = &http2;
+    connection_of_scene()->awaits_http2 = true;
+    receive("PRI *");
+    expect_wait(EV_READ, DEADLINE_HEADER);
+    receive(" HTTP/1.1\r\n");
+    expect_sent("");
+    expect_closed();
+    assert_int_equal(scene_metric(METRIC_http2_errors), 1);
+}
+
+static void late_preface_closes_silently(void **state)
+{
+    (void)state;
+    scene.loop.http2 = &http2;
+    connection_of_scene()->awaits_http2 = true;
+    receive("PRI *");
+    time_out();
+    expect_sent("");
+    expect_closed();
+    assert_int_equal(scene_metric(METRIC_http2_errors), 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, scene_close)
+    const struct CMUnitTest tests[] = {
+        TEST(requests_of_one_read_are_served_in_order),
+        TEST(head_in_pieces_is_served_when_complete),
+        TEST(empty_line_is_no_request),
+        TEST(new_connection_is_served_at_once),
+        TEST(malformed_head_is_rejected_and_the_rest_discarded),
+        TEST(bytes_after_the_last_request_delay_the_close),
+        TEST(last_request_closes),
+        TEST(request_waits_for_its_job),
+        TEST(next_connection_is_read_before_the_first_is_served),
+        TEST(what_was_read_ahead_is_served_once),
+        TEST(target_is_prefetched),
+        TEST(end_of_input_closes),
+        TEST(read_without_bytes_changes_nothing),
+        TEST(head_without_memory_closes),
+        TEST(body_in_pieces_precedes_the_response),
+        TEST(continue_is_sent_when_the_client_takes_it),
+        TEST(rest_of_a_response_precedes_the_next),
+        TEST(rest_that_fails_closes),
+        TEST(response_that_fails_closes),
+        TEST(failure_during_a_job_waits_for_it),
+        TEST(rest_waits_for_its_job),
+        TEST(request_waits_for_space_in_the_log),
+        TEST(adopted_response_waits_for_space_in_the_log),
+        TEST(idle_connection_times_out_silently),
+        TEST(late_head_is_408),
+        TEST(late_head_of_a_slow_reader_is_408_later),
+        TEST(late_head_of_a_lost_client_closes),
+        TEST(late_body_is_408),
+        TEST(late_head_without_space_in_the_log_closes),
+        TEST(moving_thread_hands_the_connection_over),
+        TEST(preface_begins_http2),
+        TEST(preface_is_rejected_if_http2_is_off),
+        TEST(preface_after_a_request_is_rejected),
+        TEST(connection_without_promised_preface_closes),
+        TEST(late_preface_closes_silently),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
