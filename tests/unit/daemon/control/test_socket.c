@@ -1,0 +1,638 @@
+/*
+ * The control socket: its file, and clients that wait, are silent, send too much or read too
+ * little. Commands are answered by the test, and the test moves the clock.
+ */
+#include "daemon/control/socket.h"
+
+#include "common/clock.h"
+#include "common/macros.h"
+#include "daemon/control/command.h"
+#include "daemon/master/watchdog.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { DRAIN_MS = 1000, BIG_REPLY = 100 * 1024, REPLY_LIMIT_S = 2 * (1 + 5) + 5 };
+
+#define NAME "socket"
+
+static struct {
+    char directory[64]; /* the current one */
+    struct master master;
+    struct config config;
+    struct control *control;
+    char why[256];
+    uint64_t shift_ns; /* of the clock */
+    bool in_force;     /* the change of "wait" */
+    unsigned commands;
+    unsigned accepts;      /* calls of accept4() */
+    int accept_error;      /* of the next call; 0: none */
+    unsigned mallocs_fail; /* of a report: so many */
+} scene;
+
+/* The linker replaces these functions (--wrap); the labels are its names for them. */
+struct command_result wrapped_run(struct master *master, char *line, unsigned uid,
+                                  int pid) __asm__("__wrap_command_run");
+int wrapped_clock(clockid_t clock, struct timespec *now) __asm__("__wrap_clock_gettime");
+int real_clock(clockid_t clock, struct timespec *now) __asm__("__real_clock_gettime");
+int wrapped_accept(int fd, struct sockaddr *address, socklen_t *length,
+                   int flags) __asm__("__wrap_accept4");
+int real_accept(int fd, struct sockaddr *address, socklen_t *length,
+                int flags) __asm__("__real_accept4");
+void *wrapped_malloc(size_t size) __asm__("__wrap_malloc");
+void *real_malloc(size_t size) __asm__("__real_malloc");
+
+int wrapped_clock(clockid_t clock, struct timespec *now)
+{
+    int result = real_clock(clock, now);
+
+    now->tv_sec += (time_t)(scene.shift_ns / NS_PER_S);
+    return result;
+}
+
+int wrapped_accept(int fd, struct sockaddr *address, socklen_t *length, int flags)
+{
+    int error = scene.accept_error;
+
+    scene.accepts++;
+    scene.accept_error = 0;
+    errno = error;
+    return error != 0 ? -1 : real_accept(fd, address, length, flags);
+}
+
+void *wrapped_malloc(size_t size)
+{
+    if (scene.mallocs_fail == 0)
+        return real_malloc(size);
+    scene.mallocs_fail--;
+    return NULL;
+}
+
+static bool is_in_force(struct master *master, uint64_t token)
+{
+    assert_ptr_equal(master, &scene.master);
+    assert_int_equal(token, 5);
+    return scene.in_force;
+}
+
+static json_t *report(struct master *master, uint64_t token)
+{
+    (void)master, (void)token;
+    return json_pack("{s:s}", "reply", "done");
+}
+
+/*
+ * "wait" is in force later; "big" has a long reply. For "lost" and a part of "partial" there is no
+ * memory. Others get an echo.
+ */
+struct command_result wrapped_run(struct master *master, char *line, unsigned uid, int pid)
+{
+    static char big[BIG_REPLY];
+
+    assert_ptr_equal(master, &scene.master);
+    assert_int_equal(uid, geteuid());
+    assert_int_equal(pid, getpid());
+    scene.commands++;
+    if (strcmp(line, "wait") == 0)
+        return (struct command_result){.in_force = is_in_force, .report = report, .token = 5};
+    if (strcmp(line, "big") == 0) {
+        memset(big, 'b', sizeof(big) - 1);
+        return command_reply(json_pack("{s:s}", "reply", big));
+    }
+    if (strcmp(line, "partial") == 0) {
+        json_t *list = json_array();
+
+        scene.mallocs_fail = 1;
+        json_array_append_new(list, json_string("a")); /* adds nothing */
+        return command_reply(json_pack("{s:o}", "reply", list));
+    }
+    scene.mallocs_fail = strcmp(line, "lost") == 0;
+    return command_reply(json_pack("{s:s}", "reply", line));
+}
+
+static bool open_socket(bool beside)
+{
+    scene.control = control_socket.open(&scene.master, beside, scene.why, sizeof(scene.why));
+    return scene.control != NULL;
+}
+
+static void close_socket(bool remove)
+{
+    control_socket.close(scene.control, remove);
+    scene.control = NULL;
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    memset(&scene, 0, sizeof(scene));
+    snprintf(scene.directory, sizeof(scene.directory), "/tmp/test_socket.XXXXXX");
+    if (mkdtemp(scene.directory) == NULL || chdir(scene.directory) != 0)
+        return -1;
+    scene.config.control_socket = NAME;
+    scene.config.control_group = "";
+    scene.config.control_mode = 0600;
+    scene.config.workers_drain_timeout = DRAIN_MS;
+    scene.master.server.config = &scene.config;
+    scene.master.server.base = event_base_new();
+    return scene.master.server.base != NULL ? 0 : -1;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    close_socket(true);
+    event_base_free(scene.master.server.base);
+    return chdir("/") == 0 && rmdir(scene.directory) == 0 ? 0 : -1; /* nothing is left in it */
+}
+
+static unsigned count_descriptors(void)
+{
+    DIR *directory = opendir("/proc/self/fd");
+    unsigned count = 0;
+
+    assert_non_null(directory);
+    while (readdir(directory) != NULL)
+        count++;
+    closedir(directory);
+    return count;
+}
+
+static bool exists(const char *name)
+{
+    struct stat status;
+
+    return lstat(name, &status) == 0;
+}
+
+static mode_t mode_of(const char *name)
+{
+    struct stat status;
+
+    assert_int_equal(lstat(name, &status), 0);
+    return status.st_mode & ALLPERMS;
+}
+
+/* --- The file --- */
+
+static void socket_leaves_nothing(void **state)
+{
+    unsigned before = count_descriptors();
+
+    (void)state;
+    for (int beside = 0; beside <= 1; beside++) {
+        const char *name = beside ? NAME ".new" : NAME;
+
+        assert_true(open_socket(beside));
+        assert_true(exists(name));
+        assert_int_equal(mode_of(name), 0600);
+        close_socket(true);
+        assert_false(exists(name));
+        assert_int_equal(count_descriptors(), before);
+    }
+    assert_true(open_socket(false));
+    close_socket(false);
+    assert_true(exists(NAME));
+    assert_int_equal(count_descriptors(), before);
+    assert_int_equal(unlink(NAME), 0);
+    close_socket(true); /* none */
+}
+
+static void new_socket_replaces_the_old_one(void **state)
+{
+    struct control *old;
+
+    (void)state;
+    assert_true(open_socket(false));
+    old = scene.control;
+    assert_true(open_socket(true));
+    assert_int_equal(control_socket.promote(scene.control), 0);
+    assert_false(exists(NAME ".new"));
+    control_socket.close(old, true); /* the file is not its own any more */
+    assert_true(exists(NAME));
+    close_socket(true);
+    assert_false(exists(NAME));
+}
+
+static void new_socket_that_was_left_is_removed(void **state)
+{
+    (void)state;
+    assert_true(open_socket(true));
+    close_socket(false);
+    assert_true(open_socket(true));
+    close_socket(false);
+    control_socket.remove_new(&scene.config);
+    assert_false(exists(NAME ".new"));
+}
+
+static void expect_no_socket(const char *why)
+{
+    unsigned before = count_descriptors();
+
+    assert_false(open_socket(false));
+    if (strstr(scene.why, why) == NULL)
+        fail_msg("'%s' is not in '%s'", why, scene.why);
+    assert_int_equal(count_descriptors(), before);
+}
+
+static void socket_that_cannot_be_opened_leaves_nothing(void **state)
+{
+    char name[INSTANCE_PATH_MAX + 1];
+
+    (void)state;
+    scene.config.control_socket = "none/" NAME;
+    expect_no_socket("cannot open the control socket none/" NAME ": No such file or directory");
+    memset(name, 'x', sizeof(name));
+    name[INSTANCE_PATH_MAX] = '\0';
+    scene.config.control_socket = name;
+    expect_no_socket("File name too long");
+    name[INSTANCE_PATH_MAX - 1] = '\0';
+    assert_true(open_socket(false));
+    assert_true(exists(name));
+    assert_int_equal(control_socket.promote(scene.control), 0);
+    close_socket(true);
+    scene.config.control_socket = NAME;
+    assert_int_equal(symlink("other", NAME), 0);
+    expect_no_socket("Address already in use");
+    assert_int_equal(unlink(NAME), 0); /* it was kept */
+    scene.config.control_group = "no such group";
+    expect_no_socket("control.group: unknown group 'no such group'");
+    assert_false(exists(NAME));
+    scene.config.control_group = "4294967295";
+    expect_no_socket("control.group: unknown group '4294967295'");
+}
+
+static int set_access(void)
+{
+    return control_socket.set_access(scene.control, &scene.config, scene.why, sizeof(scene.why));
+}
+
+static void access_follows_the_configuration(void **state)
+{
+    char group[16];
+
+    (void)state;
+    snprintf(group, sizeof(group), "%u", (unsigned)getegid());
+    assert_true(open_socket(false));
+    scene.config.control_mode = 0640;
+    assert_int_equal(set_access(), 0);
+    assert_int_equal(mode_of(NAME), 0640);
+    scene.config.control_mode = 0600;
+    scene.config.control_group = group;
+    assert_int_equal(set_access(), 0);
+    assert_int_equal(mode_of(NAME), 0660);
+    scene.config.control_group = "no such group";
+    assert_int_equal(set_access(), -1);
+    assert_int_equal(mode_of(NAME), 0660);
+}
+
+static void access_of_another_file_is_not_set(void **state)
+{
+    unsigned before;
+    FILE *file;
+
+    (void)state;
+    assert_true(open_socket(false));
+    before = count_descriptors();
+    assert_int_equal(rename(NAME, "away"), 0);
+    assert_int_equal(set_access(), -1);
+    assert_non_null(strstr(scene.why, "No such file or directory"));
+    file = fopen(NAME, "w");
+    assert_non_null(file);
+    fclose(file);
+    assert_int_equal(chmod(NAME, 0644), 0);
+    assert_int_equal(set_access(), -1);
+    assert_non_null(strstr(scene.why, "Stale file handle"));
+    assert_int_equal(mode_of(NAME), 0644);
+    assert_int_equal(count_descriptors(), before);
+    close_socket(true);
+    assert_true(exists(NAME));
+    assert_int_equal(unlink(NAME), 0);
+    assert_int_equal(unlink("away"), 0);
+}
+
+/* --- Clients --- */
+
+static int connect_client(void)
+{
+    const struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = NAME};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+    return fd;
+}
+
+/* Whatever is ready; the timers are not. */
+static void run_loop(void)
+{
+    for (int i = 0; i < 10; i++)
+        assert_true(event_base_loop(scene.master.server.base, EVLOOP_NONBLOCK) >= 0);
+}
+
+static void say(int fd, const char *text)
+{
+    assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+    run_loop();
+}
+
+static void expect_reply(int fd, const char *expected)
+{
+    char text[512] = "";
+    ssize_t got = recv(fd, text, sizeof(text) - 1, 0);
+
+    if (got <= 0 || strcmp(text, expected) != 0)
+        fail_msg("the reply is '%s', not '%s'", text, expected);
+}
+
+static void expect_silence(int fd)
+{
+    char byte;
+
+    assert_int_equal(recv(fd, &byte, 1, 0), -1);
+    assert_int_equal(errno, EAGAIN);
+}
+
+static void expect_end(int fd)
+{
+    char byte;
+
+    assert_int_equal(recv(fd, &byte, 1, 0), 0);
+    close(fd);
+}
+
+#define ECHO(word) "{\"reply\":\"" word "\"}\n"
+
+static void line_at_the_limit_is_answered(void **state)
+{
+    char line[CONTROL_LINE_MAX + 3];
+    int fd;
+
+    (void)state;
+    assert_true(open_socket(false));
+    fd = connect_client();
+    say(fd, "a\nb\r\n");
+    expect_reply(fd, ECHO("a") ECHO("b"));
+    say(fd, "\xff\nc\n");
+    expect_reply(
+        fd, "{\"ok\":false,\"error\":\"the command has a NUL byte or is not UTF-8\"}\n" ECHO("c"));
+    memset(line, 'x', sizeof(line));
+    line[CONTROL_LINE_MAX + 1] = '\n';
+    line[CONTROL_LINE_MAX + 2] = '\0';
+    say(fd, line);
+    expect_reply(fd, "{\"ok\":false,\"error\":\"line too long (limit: 4095 bytes)\"}\n");
+    assert_int_equal(scene.commands, 3);
+    expect_end(fd);
+}
+
+static void reply_without_memory_is_an_error(void **state)
+{
+    int fd;
+
+    (void)state;
+    assert_true(open_socket(false));
+    fd = connect_client();
+    say(fd, "lost\na\n");
+    expect_reply(fd, "{\"ok\":false,\"error\":\"out of memory\"}\n" ECHO("a"));
+    say(fd, "partial\nb\n");
+    expect_reply(fd, "{\"ok\":false,\"error\":\"out of memory\"}\n" ECHO("b"));
+    close(fd);
+}
+
+static void lines_wait_for_the_reply_before(void **state)
+{
+    int fd;
+
+    (void)state;
+    assert_true(open_socket(false));
+    fd = connect_client();
+    say(fd, "wait\na\n");
+    expect_silence(fd);
+    control_socket.changed(scene.control);
+    run_loop();
+    expect_silence(fd);
+    assert_int_equal(scene.commands, 1);
+    scene.in_force = true;
+    control_socket.changed(scene.control);
+    run_loop();
+    expect_reply(fd, ECHO("done") ECHO("a"));
+    say(fd, "b\n");
+    expect_reply(fd, ECHO("b"));
+    close(fd);
+}
+
+static void reply_that_takes_too_long_is_an_error(void **state)
+{
+    int fd;
+
+    (void)state;
+    assert_true(open_socket(false));
+    fd = connect_client();
+    say(fd, "wait\n");
+    scene.shift_ns = (REPLY_LIMIT_S + 1) * NS_PER_S;
+    control_socket.changed(scene.control);
+    run_loop();
+    expect_reply(
+        fd, "{\"ok\":false,\"error\":\"the change is not complete after 17 s: a worker does not "
+            "respond; see status and the error log\"}\n");
+    close(fd);
+}
+
+static void half_closed_client_gets_its_reply(void **state)
+{
+    int fd;
+
+    (void)state;
+    assert_true(open_socket(false));
+    fd = connect_client();
+    say(fd, "wait\na\n");
+    shutdown(fd, SHUT_WR);
+    run_loop();
+    expect_silence(fd);
+    scene.in_force = true;
+    control_socket.changed(scene.control);
+    run_loop();
+    expect_reply(fd, ECHO("done") ECHO("a"));
+    expect_end(fd);
+    fd = connect_client();
+    say(fd, "b\n");
+    shutdown(fd, SHUT_WR);
+    run_loop();
+    expect_reply(fd, ECHO("b"));
+    expect_end(fd);
+}
+
+/* The number of commands that have run for a client that reads nothing is limited. */
+static void unread_replies_are_bounded(void **state)
+{
+    enum { LINES = 40 }; /* more than the kernel keeps */
+    static char bytes[BIG_REPLY];
+    size_t all = 0;
+    ssize_t got;
+    int fd;
+
+    (void)state;
+    assert_true(open_socket(false));
+    fd = connect_client();
+    for (int i = 0; i < LINES; i++)
+        say(fd, "big\n");
+    assert_in_range(scene.commands, 3, LINES - 1);
+    do {
+        run_loop();
+        while ((got = recv(fd, bytes, sizeof(bytes), 0)) > 0) {
+            all += (size_t)got;
+            run_loop();
+        }
+    } while (scene.commands < LINES);
+    run_loop();
+    while ((got = recv(fd, bytes, sizeof(bytes), 0)) > 0) {
+        all += (size_t)got;
+        run_loop();
+    }
+    assert_int_equal(all, LINES * (BIG_REPLY - 1 + strlen(ECHO(""))));
+    close(fd);
+}
+
+/* --- Too many clients --- */
+
+static void fill(int *fds)
+{
+    for (int i = 0; i < CONTROL_CLIENTS_MAX; i++) {
+        fds[i] = connect_client();
+        say(fds[i], "a\n");
+        expect_reply(fds[i], ECHO("a"));
+    }
+}
+
+static void close_all(const int *fds)
+{
+    for (int i = 0; i < CONTROL_CLIENTS_MAX; i++)
+        close(fds[i]);
+}
+
+static void expect_refusal(void)
+{
+    int fd = connect_client();
+
+    run_loop();
+    expect_reply(fd, "{\"ok\":false,\"error\":\"too many control clients\"}\n");
+    expect_end(fd);
+}
+
+static void place_of_a_closed_client_is_free(void **state)
+{
+    int fds[CONTROL_CLIENTS_MAX];
+
+    (void)state;
+    assert_true(open_socket(false));
+    fill(fds);
+    expect_refusal();
+    close(fds[3]);
+    run_loop();
+    fds[3] = connect_client();
+    say(fds[3], "a\n");
+    expect_reply(fds[3], ECHO("a"));
+    expect_refusal();
+    close_all(fds);
+}
+
+/* One that waits for a reply is not silent. */
+static void client_that_is_silent_for_longest_is_replaced(void **state)
+{
+    int fds[CONTROL_CLIENTS_MAX], fd;
+
+    (void)state;
+    assert_true(open_socket(false));
+    fill(fds);
+    say(fds[0], "wait\n");
+    scene.shift_ns = 2 * NS_PER_S;
+    for (int i = 2; i < CONTROL_CLIENTS_MAX; i++) {
+        say(fds[i], "a\n");
+        expect_reply(fds[i], ECHO("a"));
+    }
+    scene.shift_ns = 4 * NS_PER_S;
+    expect_refusal();
+    scene.shift_ns = 20 * NS_PER_S;
+    fd = connect_client();
+    say(fd, "b\n");
+    expect_reply(fd, ECHO("b"));
+    expect_end(fds[1]);
+    expect_silence(fds[0]);
+    expect_silence(fds[2]);
+    fds[1] = fd;
+    close_all(fds);
+}
+
+/* --- accept() --- */
+
+static void shortage_pauses_accepting(void **state)
+{
+    int fd;
+
+    (void)state;
+    assert_true(open_socket(false));
+    scene.accept_error = EMFILE;
+    fd = connect_client();
+    say(fd, "a\n");
+    assert_int_equal(scene.accepts, 1);
+    expect_silence(fd);
+    close(fd);
+}
+
+static void lost_client_does_not_pause_accepting(void **state)
+{
+    static const int errors[] = {EAGAIN, EINTR, ECONNABORTED};
+
+    (void)state;
+    assert_true(open_socket(false));
+    for (size_t i = 0; i < ARRAY_LENGTH(errors); i++) {
+        int fd;
+
+        scene.accept_error = errors[i];
+        fd = connect_client();
+        say(fd, "a\n");
+        expect_reply(fd, ECHO("a"));
+        close(fd);
+    }
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+    const struct CMUnitTest tests[] = {
+        TEST(socket_leaves_nothing),
+        TEST(new_socket_replaces_the_old_one),
+        TEST(new_socket_that_was_left_is_removed),
+        TEST(socket_that_cannot_be_opened_leaves_nothing),
+        TEST(access_follows_the_configuration),
+        TEST(access_of_another_file_is_not_set),
+        TEST(line_at_the_limit_is_answered),
+        TEST(reply_without_memory_is_an_error),
+        TEST(lines_wait_for_the_reply_before),
+        TEST(reply_that_takes_too_long_is_an_error),
+        TEST(half_closed_client_gets_its_reply),
+        TEST(unread_replies_are_bounded),
+        TEST(place_of_a_closed_client_is_free),
+        TEST(client_that_is_silent_for_longest_is_replaced),
+        TEST(shortage_pauses_accepting),
+        TEST(lost_client_does_not_pause_accepting),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
