@@ -24,7 +24,7 @@ enum { BIG_BODY = 5000 };
 static struct span input;
 static int read_error;
 
-static bool grow_fails;
+static bool grow_fails, keep_fails, calloc_fails;
 static bool must_wait;           /* for an offload thread */
 static char prefetched[64];      /* the last target */
 static unsigned begun_http2;     /* connections */
@@ -44,6 +44,12 @@ void wrapped_prefetch_entry(const struct transaction_context *context) __asm__(
     "__wrap_lookup_prefetch_entry");
 bool wrapped_grow(struct read_buffer **buffer, size_t min) __asm__("__wrap_read_buffer_grow");
 bool real_grow(struct read_buffer **buffer, size_t min) __asm__("__real_read_buffer_grow");
+bool wrapped_keep(struct read_buffer **buffer, const char *data,
+                  size_t length) __asm__("__wrap_read_buffer_keep");
+bool real_keep(struct read_buffer **buffer, const char *data,
+               size_t length) __asm__("__real_read_buffer_keep");
+void *wrapped_calloc(size_t count, size_t size) __asm__("__wrap_calloc");
+void *real_calloc(size_t count, size_t size) __asm__("__real_calloc");
 
 static void respond(struct client *client, struct transaction_state *state,
                     const struct request *request, int status)
@@ -111,6 +117,16 @@ bool wrapped_grow(struct read_buffer **buffer, size_t min)
     return !grow_fails && real_grow(buffer, min);
 }
 
+bool wrapped_keep(struct read_buffer **buffer, const char *data, size_t length)
+{
+    return !keep_fails && real_keep(buffer, data, length);
+}
+
+void *wrapped_calloc(size_t count, size_t size)
+{
+    return calloc_fails ? NULL : real_calloc(count, size);
+}
+
 static ssize_t read_input(struct connection *connection, void *buffer, size_t length)
 {
     struct span bytes = input;
@@ -131,7 +147,7 @@ static int begin(void **state)
     scene_transport.read = read_input;
     input = SPAN("");
     read_error = EAGAIN;
-    grow_fails = must_wait = false;
+    grow_fails = keep_fails = calloc_fails = must_wait = false;
     prefetched[0] = '\0';
     begun_http2 = 0;
     return scene_open(state);
@@ -395,6 +411,15 @@ static void head_without_memory_closes(void **state)
     grow_fails = true;
     input = SPAN(" /a");
     ready(EV_READ);
+    expect_closed();
+}
+
+static void rest_without_memory_closes(void **state)
+{
+    (void)state;
+    keep_fails = true;
+    receive(REQUEST("/a") "GET");
+    expect_sent(REPLY("/a"));
     expect_closed();
 }
 
@@ -697,6 +722,21 @@ static void preface_begins_http2(void **state)
     expect_sent("");
 }
 
+static void preface_without_memory_closes(void **state)
+{
+    for (int i = 0; i < 2; i++) {
+        scene.loop.http2 = &http2;
+        keep_fails = i == 0;
+        calloc_fails = i == 1;
+        receive(PREFACE);
+        keep_fails = calloc_fails = false;
+        assert_int_equal(begun_http2, 0);
+        expect_closed();
+        scene_close(state);
+        assert_int_equal(begin(state), 0);
+    }
+}
+
 static void preface_is_rejected(void)
 {
     receive(PREFACE);
@@ -763,6 +803,7 @@ int main(void)
         TEST(end_of_input_closes),
         TEST(read_without_bytes_changes_nothing),
         TEST(head_without_memory_closes),
+        TEST(rest_without_memory_closes),
         TEST(body_in_pieces_precedes_the_response),
         TEST(continue_is_sent_when_the_client_takes_it),
         TEST(rest_of_a_response_precedes_the_next),
@@ -780,6 +821,7 @@ int main(void)
         TEST(late_head_without_space_in_the_log_closes),
         TEST(moving_thread_hands_the_connection_over),
         TEST(preface_begins_http2),
+        TEST(preface_without_memory_closes),
         TEST(preface_is_rejected_if_http2_is_off),
         TEST(preface_after_a_request_is_rejected),
         TEST(connection_without_promised_preface_closes),
