@@ -122,6 +122,7 @@ static const struct accepted accepted[] = {
     {"9112 3.2.2", "GET HTTP://b:80 HTTP/1.1\r\n" H END, METHOD_GET, KEEP, "HTTP://b:80", "b:80",
      0},
     {"9112 3.2.2", "GET http://b?q HTTP/1.1\r\n" H END, METHOD_GET, KEEP, "http://b?q", "b", 0},
+    {"9112 3.2.2", "GET http://b#f HTTP/1.1\r\n" H END, METHOD_GET, KEEP, "http://b#f", "b", 0},
     {"9112 3.2.2", "GET http://[::1]:8/ HTTP/1.1\r\n" H END, METHOD_GET, KEEP, "http://[::1]:8/",
      "[::1]:8", 0},
     {"9112 3.2.2 in HTTP/1.0", "GET http://b/ HTTP/1.0\r\n\r\n", METHOD_GET, OLD, "http://b/", "b",
