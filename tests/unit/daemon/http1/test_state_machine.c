@@ -596,6 +596,24 @@ static void idle_connection_times_out_silently(void **state)
     expect_closed();
 }
 
+/* A client cannot extend the time for a head by sending it slowly. */
+static void each_head_has_a_time_of_its_own(void **state)
+{
+    const struct connection *connection = connection_of_scene();
+    uint64_t *now_ns = &scene.loop.context.loop_now_ns;
+
+    (void)state;
+    receive("GET /a HT");
+    *now_ns += NS_PER_S;
+    receive("TP/1.1\r\n");
+    expect_wait(EV_READ, DEADLINE_HEADER);
+    assert_int_equal(connection->deadline_from_ns, SCENE_NOW_NS);
+    receive("Host: h\r\n\r\nGET");
+    expect_sent(REPLY("/a"));
+    expect_wait(EV_READ, DEADLINE_HEADER);
+    assert_int_equal(connection->deadline_from_ns, *now_ns);
+}
+
 static void late_head_is_408(void **state)
 {
     static const struct {
@@ -656,20 +674,39 @@ static void late_head_without_space_in_the_log_closes(void **state)
 
 /* --- Moving --- */
 
-static void moving_thread_hands_the_connection_over(void **state)
+/* As another thread does: takes the connection that has been handed over. */
+static void adopt(void)
 {
-    const struct mailbox_item *item;
+    const struct mailbox_item *item = mailbox_take(&scene.main);
 
-    (void)state;
-    receive("GET /a");
-    scene.loop.mode = THREAD_MOVING;
-    http1_protocol.resume(connection_of_scene());
-    item = mailbox_take(&scene.main);
     assert_ptr_equal(item, &connection_of_scene()->item);
     assert_int_equal(item->kind, ITEM_HANDED_OVER);
     scene.loop.mode = THREAD_SERVING;
     connection_adopt(&scene.loop, connection_of_scene());
+}
+
+static void moving_thread_hands_the_connection_over(void **state)
+{
+    (void)state;
+    receive("GET /a");
+    scene.loop.mode = THREAD_MOVING;
+    http1_protocol.resume(connection_of_scene());
+    adopt();
     expect_wait(EV_READ, DEADLINE_HEADER);
+}
+
+static void rest_of_a_response_is_sent_by_the_next_thread(void **state)
+{
+    (void)state;
+    scene.room = 1;
+    receive(REQUEST("/a"));
+    scene.room = SIZE_MAX;
+    scene.loop.mode = THREAD_MOVING;
+    http1_protocol.resume(connection_of_scene());
+    assert_int_equal(scene.length, 1);
+    adopt();
+    expect_sent(REPLY("/a"));
+    expect_wait(EV_READ, DEADLINE_KEEPALIVE);
 }
 
 /* --- HTTP/2 --- */
@@ -814,12 +851,14 @@ int main(void)
         TEST(request_waits_for_space_in_the_log),
         TEST(adopted_response_waits_for_space_in_the_log),
         TEST(idle_connection_times_out_silently),
+        TEST(each_head_has_a_time_of_its_own),
         TEST(late_head_is_408),
         TEST(late_head_of_a_slow_reader_is_408_later),
         TEST(late_head_of_a_lost_client_closes),
         TEST(late_body_is_408),
         TEST(late_head_without_space_in_the_log_closes),
         TEST(moving_thread_hands_the_connection_over),
+        TEST(rest_of_a_response_is_sent_by_the_next_thread),
         TEST(preface_begins_http2),
         TEST(preface_without_memory_closes),
         TEST(preface_is_rejected_if_http2_is_off),
