@@ -357,7 +357,7 @@ static void expect_reply(int fd, const char *expected)
     char text[512] = "";
     ssize_t got = recv(fd, text, sizeof(text) - 1, 0);
 
-    if (got <= 0 || strcmp(text, expected) != 0)
+    if (got != (ssize_t)strlen(expected) || strcmp(text, expected) != 0)
         fail_msg("the reply is '%s', not '%s'", text, expected);
 }
 
