@@ -677,6 +677,37 @@ static void cache_size_in_force_is_the_smallest(void **state)
     expect_json(reply_to("cache-size"), "{\"ok\":true,\"wanted\":4000,\"actual\":2000,\"used\":7}");
 }
 
+/* Without workers a broadcast is done at once. */
+static void cache_changes_are_broadcast(void **state)
+{
+    static const struct {
+        const char *line, *log, *report;
+    } cases[] = {
+        {"cache-size 1M", "cache size changed from 2M to 1M, by uid 0 pid 4711",
+         "{\"ok\":true,\"wanted\":1048576,\"actual\":0,\"used\":0}"},
+        {"cache-policy lru", "cache policy changed from sieve to lru, by uid 0 pid 4711",
+         "{\"ok\":true,\"wanted\":\"lru\",\"actual\":\"lru\"}"},
+        {"cache-flush", "cache flushed, by uid 0 pid 4711", "{\"ok\":true,\"dropped\":0}"},
+        {"cache-purge /x", "cache purged: /x, by uid 0 pid 4711", "{\"ok\":true,\"dropped\":0}"},
+    };
+
+    (void)state;
+    scene.config.cache_size = 2 * 1024 * 1024;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct command_result result = start(cases[i].line);
+
+        expect_log(cases[i].log);
+        assert_int_equal(result.token, i + 1);
+        assert_true(in_force(&result));
+        expect_json(report(&result), cases[i].report);
+    }
+    expect_error("cache-size much", "'much' is not a size");
+    expect_error("cache-policy fifo", "invalid cache policy 'fifo'");
+    expect_error("cache-purge x", "invalid path 'x'");
+    assert_int_equal(scene.master.workers.broadcasts, ARRAY_LENGTH(cases));
+    assert_int_equal(scene.config.cache_size, 1024 * 1024);
+}
+
 static void cache_that_is_off_has_no_commands(void **state)
 {
     static const char *const lines[] = {"cache-flush",   "cache-purge /", "cache-size",
@@ -816,6 +847,7 @@ int main(void)
         TEST(config_selects_section_or_key),
         TEST(logs_are_reopened_when_the_logger_says_so),
         TEST(cache_size_in_force_is_the_smallest),
+        TEST(cache_changes_are_broadcast),
         TEST(cache_that_is_off_has_no_commands),
         TEST(acme_has_two_forms),
         TEST(long_list_of_names_is_cut),
