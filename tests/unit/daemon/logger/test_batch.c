@@ -31,6 +31,7 @@ static void size_of_file_shows_what_was_written(void **state)
         {0, UINT64_MAX, 1000000, BATCH_FORGED},
         {10, UINT64_MAX - 5, 1000000, BATCH_FORGED}, /* the sum overflows */
         {UINT64_MAX, 100, 1000000, BATCH_FORGED},
+        {INT64_MAX, 100, 1000000, BATCH_UNWRITTEN}, /* the largest size */
         {0, 100, 1000000, BATCH_WRITTEN},
     };
 
