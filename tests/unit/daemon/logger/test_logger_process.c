@@ -1,0 +1,621 @@
+/* The logger as the master sees it: what it is sent, what its reports do, and how it ends. */
+#include "daemon/logger/process.h"
+
+#include "common/clock.h"
+#include "daemon/base/events.h"
+#include "tests/unit/own_segment.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PID = 4711, NUMBER = 5, HOST_LOG = LOG_KINDS, WAIT_MS = 1000000000, NO_MESSAGE = -1 };
+
+/* What the linker replaces (--wrap). */
+/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
+PRINTF_LIKE(2, 3) void __wrap_event_log(enum level level, const char *format, ...);
+void __wrap_events_echo(bool echo);
+int __wrap_kill(pid_t pid, int signal);
+int __wrap_child_fork_with_channel(struct child *child, const struct child_program *program,
+                                   int *command_fd, struct event_base *base,
+                                   enum message_route route, const struct channel_owner *owner);
+/* NOLINTEND(clang-diagnostic-reserved-identifier) */
+
+static struct segment segment;
+static struct event_base *base;
+static char directory[64], access_path[96], host_path[96];
+static char *host_name[] = {"a.example"};
+static struct config_host host = {.names = host_name, .name_count = 1, .access_log = host_path};
+static char error_log[] = "/dev/null";
+static const struct config config = {
+    .log_access = access_path, .log_error = error_log, .hosts = &host, .host_count = 1};
+static struct log_files files;
+static struct salvage salvage;
+static struct logger_process process;
+
+static char logged[512];
+static int events;   /* logged */
+static int echo;     /* -1: not changed */
+static pid_t killed; /* 0: none, -1: more than one */
+static int forks;    /* tried */
+static bool fork_fails;
+static int logger_fd; /* the logger's end of the channel */
+static bool kept, forked_with_journal;
+
+void __wrap_event_log(enum level level, const char *format, ...)
+{
+    va_list arguments;
+
+    (void)level;
+    events++;
+    va_start(arguments, format);
+    vsnprintf(logged, sizeof(logged), format, arguments);
+    va_end(arguments);
+}
+
+void __wrap_events_echo(bool on)
+{
+    echo = on;
+}
+
+int __wrap_kill(pid_t pid, int signal)
+{
+    assert_int_equal(signal, SIGKILL);
+    killed = killed == 0 && pid > 0 ? pid : -1;
+    return 0;
+}
+
+static struct logger_setup setup;
+
+/* As the child does: frees the master's resources before it runs. */
+static void after_fork(void *context)
+{
+    assert_ptr_equal(context, &host);
+    kept = process.journal.batch == NULL && salvage.words == NULL && salvage.count == 0;
+}
+
+int __wrap_child_fork_with_channel(struct child *child, const struct child_program *program,
+                                   int *command_fd, struct event_base *of, enum message_route route,
+                                   const struct channel_owner *owner)
+{
+    const struct logger_process before = process;
+    const struct salvage salvage_before = salvage;
+    int fds[2];
+
+    forks++;
+    if (fork_fails)
+        return -1;
+    program->after_fork(program->context);
+    assert_ptr_equal(program->setup, &setup);
+    assert_ptr_equal(command_fd, &setup.command_fd);
+    forked_with_journal = setup.journal->batch == before.journal.batch &&
+                          setup.salvage->words == salvage_before.words &&
+                          setup.salvage->count == salvage_before.count &&
+                          setup.targets == &files.targets;
+    process = before;
+    salvage = salvage_before;
+    assert_int_equal(channel_pair(fds), 0);
+    child->channel = channel_open(of, fds[0], route, owner);
+    assert_non_null(child->channel);
+    child->pid = PID;
+    child->started_ns = clock_monotonic_ns();
+    logger_fd = fds[1];
+    return 0;
+}
+
+static int set_up(void **state)
+{
+    char why[256];
+
+    (void)state;
+    snprintf(directory, sizeof(directory), "/tmp/logger-process-test-XXXXXX");
+    base = event_base_new();
+    if (base == NULL || mkdtemp(directory) == NULL ||
+        own_segment_create(&segment, (struct segment_plan){.max_workers = 1}) != 0)
+        return -1;
+    snprintf(access_path, sizeof(access_path), "%s/access", directory);
+    snprintf(host_path, sizeof(host_path), "%s/host", directory);
+    salvage = (struct salvage){.words = NULL};
+    if (log_files_open(&files, &config, why, sizeof(why)) != 0 ||
+        logger_process_init(&process, base, &segment, &files, &salvage) != 0)
+        return -1;
+    process.number = NUMBER;
+    logged[0] = '\0';
+    events = forks = 0;
+    killed = 0;
+    echo = logger_fd = -1;
+    fork_fails = kept = forked_with_journal = false;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    logger_process_free(&process);
+    log_files_close(&files);
+    salvage_free(&salvage);
+    event_base_free(base);
+    segment_destroy(&segment);
+    if (logger_fd >= 0)
+        close(logger_fd);
+    unlink(access_path);
+    unlink(host_path);
+    rmdir(access_path);
+    rmdir(host_path);
+    return rmdir(directory);
+}
+
+static void start(void)
+{
+    logger_process_start(&process, &setup, after_fork, &host);
+}
+
+static void run_loop(void)
+{
+    event_base_loop(base, EVLOOP_NONBLOCK);
+}
+
+/* The logger receives a message: its kind, and its descriptor. NO_MESSAGE: there is none. */
+static int receive(void *data, size_t size, int *fd)
+{
+    int64_t kind = NO_MESSAGE;
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = {0};
+    struct iovec body[] = {{&kind, sizeof(kind)}, {data, size}};
+    struct msghdr header = {.msg_iov = body,
+                            .msg_iovlen = 2,
+                            .msg_control = control.bytes,
+                            .msg_controllen = sizeof(control.bytes)};
+
+    *fd = -1;
+    if (recvmsg(logger_fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) <= 0)
+        return NO_MESSAGE;
+    if (CMSG_FIRSTHDR(&header) != NULL)
+        memcpy(fd, CMSG_DATA(CMSG_FIRSTHDR(&header)), sizeof(*fd));
+    return (int)kind;
+}
+
+/* The next message passes the file at PATH as LOG. */
+static void expect_file(uint32_t log, const char *path)
+{
+    struct message_log message;
+    struct stat passed, named;
+    int fd;
+
+    assert_int_equal(receive(&message, sizeof(message), &fd), MESSAGE_LOG_FILE);
+    assert_int_equal(message.log, log);
+    assert_int_equal(message.number, process.number);
+    assert_int_equal(fstat(fd, &passed), 0);
+    assert_int_equal(stat(path, &named), 0);
+    assert_int_equal(passed.st_ino, named.st_ino);
+    close(fd);
+}
+
+static void expect_files(void)
+{
+    expect_file(HOST_LOG, host_path);
+    expect_file(LOG_ACCESS, access_path);
+    expect_file(LOG_ERROR, "/dev/null");
+}
+
+static struct message_log_finish expect_finish(void)
+{
+    struct message_log_finish message = {0};
+    int fd;
+
+    assert_int_equal(receive(&message, sizeof(message), &fd), MESSAGE_LOG_FINISH);
+    return message;
+}
+
+static void expect_no_message(void)
+{
+    struct message_log message;
+    int fd;
+
+    assert_int_equal(receive(&message, sizeof(message), &fd), NO_MESSAGE);
+}
+
+static void start_and_take_files(void)
+{
+    start();
+    expect_files();
+}
+
+static void report_lost(uint32_t log, uint32_t number)
+{
+    const struct {
+        int64_t kind;
+        struct message_log message;
+    } report = {MESSAGE_LOG_LOST, {log, number}};
+
+    assert_int_equal(send(logger_fd, &report, sizeof(report), 0), sizeof(report));
+    run_loop();
+}
+
+static bool retry_is_due(void)
+{
+    return event_pending(process.retry, EV_TIMEOUT, NULL) != 0;
+}
+
+static void run_retry(void)
+{
+    event_del(process.retry);
+    event_active(process.retry, EV_TIMEOUT, 0);
+    run_loop();
+}
+
+static int count_descriptors(void)
+{
+    DIR *open_ones = opendir("/proc/self/fd");
+    int count = 0;
+
+    assert_non_null(open_ones);
+    while (readdir(open_ones) != NULL)
+        count++;
+    closedir(open_ones);
+    return count;
+}
+
+/* Start */
+
+static void started_logger_gets_the_files_of_hosts_first(void **state)
+{
+    (void)state;
+    salvage = (struct salvage){.words = calloc(8, sizeof(uint64_t)), .count = 8, .room = 8};
+    start_and_take_files();
+    expect_no_message();
+    assert_int_equal(forks, 1);
+    assert_int_equal(echo, false);
+    assert_int_equal(events, 0);
+    assert_false(retry_is_due());
+    assert_true(kept);
+    assert_true(forked_with_journal);
+}
+
+static void logger_that_runs_or_has_finished_is_not_started(void **state)
+{
+    (void)state;
+    process.child.pid = PID;
+    start();
+    process.child.pid = 0;
+    process.finished = true;
+    start();
+    assert_int_equal(forks, 0);
+}
+
+static void failed_start_sends_nothing(void **state)
+{
+    (void)state;
+    fork_fails = true;
+    process.stopping = true;
+    start();
+    assert_int_equal(forks, 1);
+    assert_int_equal(echo, -1);
+}
+
+static void logger_that_replaces_a_dead_one_at_the_stop_is_to_finish(void **state)
+{
+    struct message_log_finish message;
+
+    (void)state;
+    logger_process_stop(&process, WAIT_MS);
+    assert_int_equal(killed, 0); /* none ran */
+    start_and_take_files();
+    message = expect_finish();
+    assert_int_equal(message.last, 1);
+    assert_in_range(message.wait_ms, WAIT_MS / 2, WAIT_MS);
+}
+
+static void salvage_is_freed_when_it_is_written(void **state)
+{
+    (void)state;
+    salvage = (struct salvage){.words = calloc(8, sizeof(uint64_t)), .count = 8, .room = 8};
+    atomic_store(&process.journal.batch->salvaged, 7);
+    fork_fails = true;
+    start();
+    assert_non_null(salvage.words);
+    atomic_store(&process.journal.batch->salvaged, 8);
+    start();
+    assert_null(salvage.words);
+    assert_int_equal(salvage.count, 0);
+}
+
+/* Files */
+
+static void reopened_files_have_the_number_of_the_request(void **state)
+{
+    (void)state;
+    logger_process_send_files(&process, NUMBER + 1); /* no logger runs */
+    assert_int_equal(process.number, NUMBER + 1);
+    start_and_take_files();
+    logger_process_send_files(&process, NUMBER + 2);
+    assert_int_equal(process.number, NUMBER + 2);
+    expect_files();
+    expect_no_message();
+}
+
+static void log_that_is_lacking_is_opened_soon(void **state)
+{
+    (void)state;
+    log_files_lose(&files, LOG_ACCESS);
+    start();
+    expect_file(HOST_LOG, host_path);
+    expect_file(LOG_ERROR, "/dev/null");
+    assert_int_equal(events, 0);
+    assert_true(retry_is_due());
+    run_retry();
+    expect_file(LOG_ACCESS, access_path);
+    expect_no_message();
+    assert_false(retry_is_due());
+}
+
+static void file_that_cannot_be_passed_is_reported(void **state)
+{
+    struct rlimit before, none;
+
+    (void)state;
+    start_and_take_files();
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    logger_process_send_files(&process, NUMBER);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(events, LOG_KINDS + 1);
+    assert_non_null(strstr(logged, "cannot pass a log to the logger: "));
+    expect_no_message();
+}
+
+static void file_that_the_logger_does_not_take_is_closed(void **state)
+{
+    int descriptors;
+
+    (void)state;
+    start_and_take_files();
+    descriptors = count_descriptors();
+    close(logger_fd);
+    logger_fd = -1;
+    logger_process_send_files(&process, NUMBER);
+    assert_int_equal(count_descriptors(), descriptors - 1);
+    assert_string_equal(logged, "cannot pass a log to the logger: Broken pipe");
+}
+
+static void log_that_cannot_be_opened_is_reported_once(void **state)
+{
+    (void)state;
+    start_and_take_files();
+    log_files_lose(&files, LOG_ACCESS);
+    unlink(access_path);
+    assert_int_equal(mkdir(access_path, 0700), 0);
+    run_retry();
+    assert_int_equal(events, 1);
+    assert_non_null(strstr(logged, "cannot open the access log"));
+    assert_non_null(strstr(logged, "; its lines stay in memory"));
+    assert_true(retry_is_due());
+    run_retry();
+    assert_int_equal(events, 1);
+    rmdir(access_path);
+    run_retry();
+    expect_file(LOG_ACCESS, access_path);
+    assert_false(retry_is_due());
+    log_files_lose(&files, HOST_LOG); /* the next failure is reported again */
+    unlink(host_path);
+    assert_int_equal(mkdir(host_path, 0700), 0);
+    run_retry();
+    assert_int_equal(events, 2);
+    assert_non_null(strstr(logged, "; its lines are lost meanwhile"));
+}
+
+static void log_is_opened_without_a_logger(void **state)
+{
+    (void)state;
+    log_files_lose(&files, LOG_ACCESS);
+    run_retry();
+    assert_true(files.fd[LOG_ACCESS] >= 0);
+}
+
+/* Reports */
+
+static void lost_log_is_opened_again(void **state)
+{
+    (void)state;
+    start_and_take_files();
+    report_lost(LOG_ACCESS, NUMBER);
+    assert_int_equal(files.fd[LOG_ACCESS], -1);
+    assert_true(retry_is_due());
+    assert_int_equal(killed, 0);
+    run_retry();
+    expect_file(LOG_ACCESS, access_path);
+}
+
+static void report_about_an_earlier_or_unknown_log_changes_nothing(void **state)
+{
+    (void)state;
+    files.host_fd = realloc(files.host_fd, 2 * sizeof(*files.host_fd));
+    files.host_fd[1] = dup(STDERR_FILENO);
+    start_and_take_files();
+    report_lost(LOG_ACCESS, NUMBER - 1);
+    report_lost(HOST_LOG + 1, NUMBER);
+    assert_true(files.fd[LOG_ACCESS] >= 0);
+    assert_true(files.host_fd[1] >= 0);
+    assert_false(retry_is_due());
+    close(files.host_fd[1]);
+}
+
+static void logger_that_reports_more_logs_than_it_has_is_killed(void **state)
+{
+    (void)state;
+    start_and_take_files();
+    for (int i = 0; i < LOG_KINDS + 1; i++)
+        report_lost(HOST_LOG, NUMBER);
+    assert_int_equal(killed, 0);
+    report_lost(HOST_LOG, NUMBER);
+    assert_int_equal(killed, PID);
+    assert_non_null(strstr(logged, "lost more logs than it received"));
+    assert_int_equal(metric_get(segment_master(&segment)->metrics, METRIC_protocol_errors), 1);
+}
+
+/* End */
+
+static void logger_that_ends_unintentionally_is_counted(void **state)
+{
+    (void)state;
+    start_and_take_files();
+    logger_process_ended(&process, "was killed by signal 9", true);
+    assert_int_equal(process.child.backoff.failures, 1);
+    assert_int_equal(process.child.pid, 0);
+    assert_null(process.child.channel);
+    assert_int_equal(echo, true);
+    assert_false(process.finished);
+    start(); /* waits for its back-off */
+    assert_int_equal(forks, 1);
+}
+
+static void restarted_logger_is_followed_by_another(void **state)
+{
+    struct message_log_finish message;
+
+    (void)state;
+    logger_process_restart(&process);
+    assert_false(process.restarting); /* none runs */
+    start_and_take_files();
+    process.stop_by_ns = UINT64_MAX;
+    logger_process_restart(&process);
+    message = expect_finish();
+    assert_int_equal(message.last, 0);
+    assert_int_equal(message.wait_ms, 0);
+    assert_int_equal(killed, 0);
+    logger_process_ended(&process, "has ended", false);
+    assert_false(process.finished);
+    assert_int_equal(process.child.backoff.failures, 0);
+    close(logger_fd);
+    start_and_take_files();
+    logger_process_ended(&process, "was killed by signal 9", true); /* not by a restart */
+    assert_int_equal(process.child.backoff.failures, 1);
+}
+
+static void stopped_logger_has_finished_unless_it_failed(void **state)
+{
+    (void)state;
+    start_and_take_files();
+    logger_process_stop(&process, 0);
+    assert_int_equal(expect_finish().wait_ms, 0);
+    logger_process_ended(&process, "was killed by signal 9", true);
+    assert_false(process.finished);
+    assert_int_equal(process.child.backoff.failures, 1);
+    process.child.backoff = (struct backoff){0};
+    close(logger_fd);
+    start_and_take_files();
+    assert_int_equal(expect_finish().last, 1);
+    logger_process_ended(&process, "has ended", false);
+    assert_true(process.finished);
+    assert_int_equal(process.child.backoff.failures, 0);
+    logger_process_ended(&process, "has ended", true);
+    assert_true(process.finished);
+}
+
+static void logger_that_takes_no_message_is_killed(void **state)
+{
+    (void)state;
+    start_and_take_files();
+    close(logger_fd);
+    logger_fd = -1;
+    logger_process_restart(&process);
+    assert_int_equal(killed, PID);
+}
+
+static void logger_that_is_given_up_is_killed(void **state)
+{
+    (void)state;
+    logger_process_give_up(&process);
+    assert_int_equal(killed, 0);
+    assert_true(process.finished);
+    process.child.pid = PID;
+    logger_process_give_up(&process);
+    assert_int_equal(killed, PID);
+}
+
+/* The logger started STARTED_S ago; its last heartbeat was at BEAT_NS. True if a silence of 5 s kills it. */
+static bool is_killed(uint64_t started_s, uint64_t beat_ns, uint64_t now_ns)
+{
+    process.child.pid = PID;
+    process.child.started_ns = now_ns - started_s * NS_PER_S;
+    atomic_store(&segment_logger(&segment)->heartbeat_ns, beat_ns);
+    killed = 0;
+    logger_process_check(&process, 5000, 0, now_ns);
+    process.child.pid = 0;
+    return killed == PID;
+}
+
+static void logger_without_heartbeat_is_killed(void **state)
+{
+    uint64_t now = clock_monotonic_ns();
+
+    (void)state;
+    assert_false(is_killed(10, now - NS_PER_S, now));
+    assert_true(is_killed(10, now - 6 * NS_PER_S, now));
+    assert_true(is_killed(10, UINT64_MAX, now)); /* forged */
+    assert_true(is_killed(10, 0, now));
+    assert_false(is_killed(1, now - 6 * NS_PER_S, now)); /* that of its predecessor */
+}
+
+static void freed_process_keeps_nothing_open(void **state)
+{
+    int descriptors;
+
+    (void)state;
+    logger_process_free(&process);
+    descriptors = count_descriptors();
+    assert_int_equal(logger_process_init(&process, base, &segment, &files, &salvage), 0);
+    start_and_take_files();
+    logger_process_free(&process);
+    assert_null(process.retry);
+    assert_null(process.child.channel);
+    assert_null(process.journal.batch);
+    assert_int_equal(count_descriptors(), descriptors + 1); /* the logger's end */
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(started_logger_gets_the_files_of_hosts_first),
+        TEST(logger_that_runs_or_has_finished_is_not_started),
+        TEST(failed_start_sends_nothing),
+        TEST(logger_that_replaces_a_dead_one_at_the_stop_is_to_finish),
+        TEST(salvage_is_freed_when_it_is_written),
+        TEST(reopened_files_have_the_number_of_the_request),
+        TEST(log_that_is_lacking_is_opened_soon),
+        TEST(file_that_cannot_be_passed_is_reported),
+        TEST(file_that_the_logger_does_not_take_is_closed),
+        TEST(log_that_cannot_be_opened_is_reported_once),
+        TEST(log_is_opened_without_a_logger),
+        TEST(lost_log_is_opened_again),
+        TEST(report_about_an_earlier_or_unknown_log_changes_nothing),
+        TEST(logger_that_reports_more_logs_than_it_has_is_killed),
+        TEST(logger_that_ends_unintentionally_is_counted),
+        TEST(restarted_logger_is_followed_by_another),
+        TEST(stopped_logger_has_finished_unless_it_failed),
+        TEST(logger_that_takes_no_message_is_killed),
+        TEST(logger_that_is_given_up_is_killed),
+        TEST(logger_without_heartbeat_is_killed),
+        TEST(freed_process_keeps_nothing_open),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
