@@ -183,6 +183,8 @@ static void unknown_level_is_an_error_for_syslog(void **state)
     sink = open_sink(text);
     assert_int_equal(log_sink_write(&sink, (enum level)200, "line\n", 5), 5);
     expect_message(receiver, "<139>", ": line"); /* 17 * 8 + 3 */
+    assert_int_equal(log_sink_write(&sink, LEVEL_COUNT, "line\n", 5), 5);
+    expect_message(receiver, "<139>", ": line");
     log_sink_close(&sink);
     close(receiver);
 }
@@ -216,6 +218,80 @@ static void descriptors_of_all_kinds_are_told_apart(void **state)
     expect_kind(ends[1], false, false, true);
 }
 
+static void closed_or_lost_sink_is_not_open(void **state)
+{
+    int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    struct log_sink sink = log_sink_make("-", fd, "test");
+
+    (void)state;
+    assert_true(log_sink_is_open(&sink));
+    sink.lost = true;
+    assert_false(log_sink_is_open(&sink));
+    sink.lost = false;
+    log_sink_close(&sink);
+    assert_false(log_sink_is_open(&sink));
+    assert_int_equal(sink.fd, -1);
+    assert_int_equal(fcntl(fd, F_GETFD), -1);
+}
+
+static void last_line_may_lack_its_newline(void **state)
+{
+    int receiver = bind_receiver();
+    struct log_sink sink;
+    char text[128];
+
+    (void)state;
+    snprintf(text, sizeof(text), "syslog:@%s", socket_path);
+    sink = open_sink(text);
+    assert_int_equal(log_sink_write(&sink, LEVEL_INFO, "one\ntwo", 7), 7);
+    expect_message(receiver, "<", ": one");
+    expect_message(receiver, "<", ": two");
+    log_sink_close(&sink);
+    close(receiver);
+}
+
+/* The write before has failed with ERROR. */
+static bool wait_after(int error, int fd, uint64_t until_ns)
+{
+    errno = error;
+    return log_sink_wait(fd, until_ns);
+}
+
+static void only_a_full_or_interrupted_write_is_repeated(void **state)
+{
+    int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    uint64_t later = clock_monotonic_ns() + NS_PER_S;
+
+    (void)state;
+    assert_true(wait_after(EINTR, -1, 0));
+    assert_true(wait_after(EAGAIN, fd, later));
+    assert_false(wait_after(EAGAIN, fd, 0));
+    assert_int_equal(errno, EAGAIN);
+    assert_false(wait_after(EPIPE, fd, later));
+    assert_int_equal(errno, EPIPE);
+    close(fd);
+}
+
+/* Also if less than a millisecond is left. */
+static void wait_for_room_does_not_end_early(void **state)
+{
+    int ends[2];
+    char bytes[4096] = {0};
+
+    (void)state;
+    assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+    while (write(ends[1], bytes, sizeof(bytes)) > 0)
+        continue;
+    for (int i = 0; i < 10; i++) {
+        uint64_t until = clock_monotonic_ns() + NS_PER_MS * 9 / 10;
+
+        assert_false(wait_after(EAGAIN, ends[1], until));
+        assert_true(clock_monotonic_ns() >= until);
+    }
+    close(ends[0]);
+    close(ends[1]);
+}
+
 static void off_discards_all_lines(void **state)
 {
     struct log_sink sink = log_sink_make("off", -1, "test");
@@ -235,6 +311,10 @@ int main(void)
         cmocka_unit_test(full_socket_takes_no_line_and_does_not_block),
         cmocka_unit_test(unknown_level_is_an_error_for_syslog),
         cmocka_unit_test(descriptors_of_all_kinds_are_told_apart),
+        cmocka_unit_test(closed_or_lost_sink_is_not_open),
+        cmocka_unit_test(last_line_may_lack_its_newline),
+        cmocka_unit_test(only_a_full_or_interrupted_write_is_repeated),
+        cmocka_unit_test(wait_for_room_does_not_end_early),
         cmocka_unit_test(off_discards_all_lines),
     };
 
