@@ -1,0 +1,538 @@
+/* When a connection waits for what, and when its time is over. */
+#include "daemon/connection/timeouts.h"
+
+#include "common/clock.h"
+#include "common/segment_writer.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    CONNECTIONS = 3,
+    KEEPALIVE_MS = 5000,
+    HEADER_MS = 3000,
+    BODY_MS = 4000,
+    SEND_MS = 10000,
+    MIN_RATE = 100, /* bytes per second */
+};
+#define START_NS (1000 * NS_PER_S)
+
+static struct event_loop loop; /* too large for the stack */
+static struct worker_context worker;
+static struct config config;
+static _Atomic uint64_t metrics[METRIC_COUNT];
+static struct connection connections[CONNECTIONS];
+static int client[CONNECTIONS]; /* the other end of each */
+static int unsent;              /* bytes that a client has not acknowledged */
+static int ready[CONNECTIONS], resumed[CONNECTIONS], timed_out[CONNECTIONS];
+static short last_what;
+static bool consumes, log_fills;
+
+static int log_waits, log_checks;
+
+/* The linker puts these in the place of those of the C library and of accounting.c (--wrap). */
+/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
+int __wrap_ioctl(int fd, unsigned long request, void *argument);
+void __wrap_accounting_begin_wait(struct transaction_context *context);
+void __wrap_accounting_check_wait(struct transaction_context *context);
+/* NOLINTEND(clang-diagnostic-reserved-identifier) */
+
+void __wrap_accounting_begin_wait(struct transaction_context *context)
+{
+    assert_ptr_equal(context, &loop.context);
+    context->log_wait_from_ns = context->loop_now_ns;
+    log_waits++;
+}
+
+void __wrap_accounting_check_wait(struct transaction_context *context)
+{
+    assert_ptr_equal(context, &loop.context);
+    log_checks++;
+}
+
+int __wrap_ioctl(int fd, unsigned long request, void *argument)
+{
+    (void)fd, (void)request;
+    *(int *)argument = unsent;
+    return 0;
+}
+
+static size_t number_of(const struct connection *connection)
+{
+    return (size_t)(connection - connections);
+}
+
+static void on_ready(evutil_socket_t fd, short what, void *argument)
+{
+    struct connection *connection = argument;
+    char byte;
+
+    ready[number_of(connection)]++;
+    last_what = what;
+    if (consumes && recv(fd, &byte, 1, MSG_DONTWAIT) == 1)
+        connection_set_deadline(connection, DEADLINE_SEND);
+}
+
+static void resume(struct connection *connection)
+{
+    resumed[number_of(connection)]++;
+    connection_set_deadline(connection, DEADLINE_KEEPALIVE);
+    if (log_fills)
+        connection_wait_for_log(connection);
+}
+
+static void time_out(struct connection *connection)
+{
+    timed_out[number_of(connection)]++;
+    TAILQ_REMOVE(&loop.connections[connection->deadline], connection, link);
+    TAILQ_INSERT_TAIL(&loop.connections[DEADLINE_NONE], connection, link);
+    connection->deadline = DEADLINE_NONE;
+}
+
+static const struct connection_protocol protocol = {
+    .ready = on_ready, .resume = resume, .timed_out = time_out};
+
+static void on_timer(evutil_socket_t fd, short what, void *argument)
+{
+    (void)fd, (void)what, (void)argument;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    config = (struct config){.connections_keepalive_timeout = KEEPALIVE_MS,
+                             .connections_header_timeout = HEADER_MS,
+                             .connections_body_timeout = BODY_MS,
+                             .connections_send_timeout = SEND_MS,
+                             .connections_min_send_rate = MIN_RATE};
+    worker = (struct worker_context){.config = &config, .doorbell = -1};
+    memset(metrics, 0, sizeof(metrics));
+    memset(&loop, 0, sizeof(loop));
+    loop.base = event_base_new();
+    if (loop.base == NULL)
+        return -1;
+    loop.log_retry = event_new(loop.base, -1, 0, on_timer, NULL);
+    loop.context.worker = &worker;
+    loop.context.metrics = metrics;
+    loop.context.loop_now_ns = START_NS;
+    for (int i = 0; i < DEADLINE_COUNT; i++)
+        TAILQ_INIT(&loop.connections[i]);
+    memset(connections, 0, sizeof(connections));
+    for (int i = 0; i < CONNECTIONS; i++) {
+        int ends[2];
+
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
+            return -1;
+        client[i] = ends[1];
+        connections[i].fd = ends[0];
+        connections[i].loop = &loop;
+        connections[i].protocol = &protocol;
+        connections[i].deadline_from_ns = START_NS;
+        TAILQ_INSERT_TAIL(&loop.connections[DEADLINE_KEEPALIVE], &connections[i], link);
+        ready[i] = resumed[i] = timed_out[i] = 0;
+    }
+    unsent = last_what = 0;
+    log_waits = log_checks = 0;
+    consumes = log_fills = false;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    for (int i = 0; i < CONNECTIONS; i++) {
+        connection_watch(&connections[i], 0);
+        close(connections[i].fd);
+        close(client[i]);
+    }
+    event_free(loop.log_retry);
+    event_base_free(loop.base);
+    return 0;
+}
+
+static void pass_time(uint64_t ns)
+{
+    loop.context.loop_now_ns += ns;
+}
+
+static void run_loop(void)
+{
+    event_base_loop(loop.base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+}
+
+/* Events */
+
+static void unread_bytes_are_in_the_socket_or_the_transport(void **state)
+{
+    char byte;
+
+    (void)state;
+    assert_false(connection_has_unread(&connections[0]));
+    connections[0].buffered = true;
+    assert_true(connection_has_unread(&connections[0]));
+    connections[0].buffered = false;
+    assert_int_equal(write(client[0], "x", 1), 1);
+    assert_true(connection_has_unread(&connections[0]));
+    assert_int_equal(read(connections[0].fd, &byte, 1), 1);
+    assert_false(connection_has_unread(&connections[0]));
+}
+
+static void expect_watching(short what)
+{
+    assert_int_equal(connections[0].watching, what);
+    assert_int_equal(event_pending(&connections[0].event, EV_READ | EV_WRITE, NULL), what);
+}
+
+static void only_the_wanted_event_is_watched(void **state)
+{
+    (void)state;
+    connection_watch(&connections[0], EV_READ);
+    expect_watching(EV_READ);
+    run_loop();
+    assert_int_equal(ready[0], 0);
+    assert_int_equal(write(client[0], "x", 1), 1);
+    run_loop();
+    assert_int_equal(ready[0], 1);
+    assert_int_equal(last_what, EV_READ);
+    connection_watch(&connections[0], EV_WRITE);
+    expect_watching(EV_WRITE);
+    run_loop();
+    assert_int_equal(ready[0], 2);
+    assert_int_equal(last_what, EV_WRITE);
+    connection_watch(&connections[0], 0);
+    expect_watching(0);
+}
+
+static void buffered_bytes_are_an_event(void **state)
+{
+    (void)state;
+    connections[0].buffered = true;
+    connection_watch(&connections[0], EV_READ);
+    run_loop();
+    assert_int_equal(ready[0], 1);
+    connection_watch(&connections[0], EV_READ); /* unchanged */
+    run_loop();
+    assert_int_equal(ready[0], 2);
+    connection_watch(&connections[0], 0);
+    connection_watch(&connections[0], EV_READ);
+    connections[0].buffered = false;
+    run_loop();
+    assert_int_equal(ready[0], 3);
+    connection_watch(&connections[0], EV_READ);
+    run_loop();
+    assert_int_equal(ready[0], 3);
+}
+
+/* Deadlines */
+
+static void connection_moves_to_the_end_of_the_list(void **state)
+{
+    (void)state;
+    connections[0].idle = true;
+    connection_wait(&connections[0], EV_READ, DEADLINE_BODY);
+    pass_time(1);
+    connection_wait(&connections[1], EV_READ, DEADLINE_BODY);
+    expect_watching(EV_READ);
+    assert_ptr_equal(TAILQ_FIRST(&loop.connections[DEADLINE_BODY]), &connections[0]);
+    assert_ptr_equal(TAILQ_NEXT(&connections[0], link), &connections[1]);
+    assert_ptr_equal(TAILQ_FIRST(&loop.connections[DEADLINE_KEEPALIVE]), &connections[2]);
+    assert_int_equal(connections[0].deadline_from_ns, START_NS);
+    assert_int_equal(connections[1].deadline_from_ns, START_NS + 1);
+    assert_false(connections[0].idle);
+    connection_restart_deadline(&connections[0]);
+    assert_ptr_equal(TAILQ_FIRST(&loop.connections[DEADLINE_BODY]), &connections[1]);
+    assert_int_equal(connections[0].deadline_from_ns, START_NS + 1);
+    assert_int_equal(connections[0].deadline, DEADLINE_BODY);
+}
+
+static void deadline_restarts_at_most_once_a_second(void **state)
+{
+    (void)state;
+    pass_time(NS_PER_S - 1);
+    connection_set_deadline(&connections[0], DEADLINE_KEEPALIVE);
+    assert_int_equal(connections[0].deadline_from_ns, START_NS);
+    pass_time(1);
+    connection_set_deadline(&connections[0], DEADLINE_KEEPALIVE);
+    assert_int_equal(connections[0].deadline_from_ns, START_NS + NS_PER_S);
+    connection_set_deadline(&connections[1], DEADLINE_HEADER);
+    pass_time(2 * NS_PER_S); /* never while a request is incomplete */
+    connection_set_deadline(&connections[1], DEADLINE_HEADER);
+    assert_int_equal(connections[1].deadline_from_ns, START_NS + NS_PER_S);
+}
+
+static void connection_is_active_for_two_seconds_after_a_request(void **state)
+{
+    (void)state;
+    assert_false(connection_is_active(&connections[0])); /* no request yet */
+    connections[0].client.requests = connections[1].client.requests = 1;
+    connections[1].idle = true;
+    assert_true(connection_is_active(&connections[0]));
+    assert_false(connection_is_active(&connections[1]));
+    assert_int_equal(connections_count_active(&loop), 1);
+    pass_time(2 * NS_PER_S);
+    assert_true(connection_is_active(&connections[0]));
+    pass_time(1);
+    assert_false(connection_is_recent(&connections[0]));
+    assert_false(connection_is_active(&connections[0]));
+    assert_int_equal(connections_count_active(&loop), 0);
+    connections[2].client.requests = 1;
+    connection_set_deadline(&connections[2], DEADLINE_NONE);
+    connection_set_deadline(&connections[0], DEADLINE_KEEPALIVE);
+    assert_int_equal(connections_count_active(&loop), 2);
+}
+
+/* Slow clients */
+
+/* A response is being sent since the start; the client had not acknowledged BYTES then. */
+static void begin_response(int bytes)
+{
+    unsent = bytes;
+    connection_wait_for_client(&connections[0]);
+    expect_watching(EV_WRITE);
+    assert_int_equal(connections[0].deadline, DEADLINE_SEND);
+    assert_int_equal(connections[0].send_from_ns, START_NS);
+    assert_int_equal(connections[0].send_bytes, bytes);
+    assert_int_equal(connections[0].unsent, bytes);
+}
+
+/* True if the deadline was restarted. */
+static bool is_fast_enough(int bytes)
+{
+    unsent = bytes;
+    connection_wait_for_client(&connections[0]);
+    return connections[0].deadline_from_ns == loop.context.loop_now_ns;
+}
+
+static void slow_client_keeps_its_deadline(void **state)
+{
+    (void)state;
+    begin_response(5000);
+    pass_time(SEND_MS * NS_PER_MS);
+    assert_false(is_fast_enough(4001)); /* 999 of 1000 bytes */
+    assert_int_equal(connections[0].send_from_ns, START_NS);
+    assert_false(is_fast_enough(5000));
+    connection_set_deadline(&connections[0], DEADLINE_BODY);
+    assert_true(is_fast_enough(4001)); /* only SEND stays */
+}
+
+static void fast_client_has_its_deadline_restarted(void **state)
+{
+    (void)state;
+    begin_response(5000);
+    pass_time(SEND_MS * NS_PER_MS - NS_PER_MS);
+    assert_true(is_fast_enough(5000)); /* too early to say */
+    assert_int_equal(connections[0].send_from_ns, START_NS);
+    pass_time(NS_PER_S + NS_PER_MS);
+    connection_count_sent(&connections[0], 100, false);
+    assert_int_equal(connections[0].send_bytes, 5100);
+    assert_true(is_fast_enough(4000)); /* 1100 in 11 s */
+    assert_int_equal(connections[0].send_from_ns, loop.context.loop_now_ns);
+    assert_int_equal(connections[0].send_bytes, 4000);
+}
+
+static void client_that_has_everything_is_not_slow(void **state)
+{
+    (void)state;
+    begin_response(1);
+    pass_time(SEND_MS * NS_PER_MS);
+    assert_true(is_fast_enough(0));
+    pass_time(SEND_MS * NS_PER_MS);
+    assert_true(is_fast_enough(1)); /* more than was counted */
+}
+
+static void next_response_is_measured_on_its_own(void **state)
+{
+    (void)state;
+    begin_response(5000);
+    connection_count_sent(&connections[0], 1, false);
+    assert_int_equal(connections[0].send_from_ns, START_NS);
+    connection_count_sent(&connections[0], 1, true);
+    assert_int_equal(connections[0].send_from_ns, 0);
+    pass_time(SEND_MS * NS_PER_MS);
+    assert_true(is_fast_enough(4999));
+}
+
+/* The log ring */
+
+static void connections_wait_for_the_log_together(void **state)
+{
+    (void)state;
+    connection_watch(&connections[0], EV_READ);
+    connection_wait_for_log(&connections[0]);
+    expect_watching(0);
+    assert_true(event_pending(loop.log_retry, EV_TIMEOUT, NULL));
+    assert_int_equal(log_waits, 1);
+    assert_int_equal(loop.context.log_wait_from_ns, START_NS);
+    connection_wait_for_log(&connections[1]);
+    assert_int_equal(log_waits, 1);
+    connection_set_deadline(&connections[2], DEADLINE_NONE); /* an offload job */
+    connections_retry_log(&loop);
+    assert_int_equal(resumed[0], 1);
+    assert_int_equal(resumed[1], 1);
+    assert_int_equal(resumed[2], 0);
+    assert_int_equal(log_checks, 1);
+    assert_false(connections[0].log_blocked);
+    assert_false(loop.log_full);
+    assert_int_equal(loop.context.log_wait_from_ns, 0);
+}
+
+static void connection_that_fills_the_log_stops_the_others(void **state)
+{
+    (void)state;
+    connection_wait_for_log(&connections[0]);
+    connection_wait_for_log(&connections[1]);
+    log_fills = true;
+    pass_time(1);
+    connections_retry_log(&loop);
+    assert_int_equal(resumed[0], 1);
+    assert_int_equal(resumed[1], 0);
+    assert_true(connections[0].log_blocked);
+    assert_true(loop.log_full);
+    assert_int_equal(loop.context.log_wait_from_ns, START_NS + 1);
+    assert_int_equal(log_waits, 2);
+}
+
+/* Expiry */
+
+static void each_deadline_has_its_time(void **state)
+{
+    static const struct {
+        enum deadline deadline;
+        uint64_t ms;
+        int counted;
+    } examples[] = {
+        {DEADLINE_KEEPALIVE, KEEPALIVE_MS + 1000, 1},
+        {DEADLINE_HEADER, HEADER_MS, 1},
+        {DEADLINE_BODY, BODY_MS, 1},
+        {DEADLINE_SEND, SEND_MS + 1000, 1},
+        {DEADLINE_LINGER, 3000, 0},
+    };
+
+    (void)state;
+    connection_set_deadline(&connections[1], DEADLINE_NONE);
+    connection_set_deadline(&connections[2], DEADLINE_NONE);
+    for (size_t i = 0; i < sizeof(examples) / sizeof(examples[0]); i++) {
+        uint64_t counted = metric_get(metrics, METRIC_connections_timed_out);
+
+        timed_out[0] = 0;
+        connections[0].deadline_from_ns = 0;
+        connection_set_deadline(&connections[0], examples[i].deadline);
+        pass_time(examples[i].ms * NS_PER_MS - 1);
+        timeouts_expire(&loop);
+        assert_int_equal(timed_out[0], 0);
+        pass_time(1);
+        timeouts_expire(&loop);
+        assert_int_equal(timed_out[0], 1);
+        assert_int_equal(metric_get(metrics, METRIC_connections_timed_out),
+                         counted + (uint64_t)examples[i].counted);
+    }
+    pass_time(1000 * NS_PER_S);
+    timeouts_expire(&loop);
+    assert_int_equal(timed_out[0] + timed_out[1] + timed_out[2], 1);
+}
+
+static void all_that_are_late_time_out(void **state)
+{
+    (void)state;
+    pass_time((KEEPALIVE_MS + 1000) * NS_PER_MS);
+    connection_set_deadline(&connections[1], DEADLINE_KEEPALIVE);
+    timeouts_expire(&loop);
+    assert_int_equal(timed_out[0], 1);
+    assert_int_equal(timed_out[1], 0);
+    assert_int_equal(timed_out[2], 1);
+}
+
+/* Without an event, because little of the socket's buffer is free. */
+static void client_that_has_received_bytes_has_its_deadline_restarted(void **state)
+{
+    (void)state;
+    begin_response(5000);
+    unsent = 3000;
+    pass_time((SEND_MS + 1000) * NS_PER_MS);
+    connection_set_deadline(&connections[1], DEADLINE_NONE);
+    connection_set_deadline(&connections[2], DEADLINE_NONE);
+    timeouts_expire(&loop);
+    assert_int_equal(timed_out[0], 0);
+    assert_int_equal(connections[0].deadline_from_ns, loop.context.loop_now_ns);
+    assert_int_equal(connections[0].unsent, 3000);
+    pass_time((SEND_MS + 1000) * NS_PER_MS); /* as many as before */
+    timeouts_expire(&loop);
+    assert_int_equal(timed_out[0], 1);
+    assert_int_equal(metric_get(metrics, METRIC_connections_too_slow), 0);
+}
+
+static void client_that_is_too_slow_times_out(void **state)
+{
+    (void)state;
+    begin_response(5000);
+    unsent = 4999;
+    pass_time((SEND_MS + 1000) * NS_PER_MS);
+    timeouts_expire(&loop);
+    assert_int_equal(timed_out[0], 1);
+    assert_int_equal(metric_get(metrics, METRIC_connections_too_slow), 1);
+}
+
+static void request_that_has_arrived_is_read_before(void **state)
+{
+    (void)state;
+    consumes = true;
+    connection_set_deadline(&connections[0], DEADLINE_HEADER);
+    connection_set_deadline(&connections[1], DEADLINE_HEADER);
+    assert_int_equal(write(client[0], "x", 1), 1);
+    pass_time(HEADER_MS * NS_PER_MS);
+    timeouts_expire(&loop);
+    assert_int_equal(ready[0], 1);
+    assert_int_equal(timed_out[0], 0);
+    assert_int_equal(ready[1], 0);
+    assert_int_equal(timed_out[1], 1);
+}
+
+/* It would be read for ever. */
+static void client_that_keeps_sending_times_out(void **state)
+{
+    (void)state;
+    connection_set_deadline(&connections[0], DEADLINE_HEADER);
+    assert_int_equal(write(client[0], "x", 1), 1);
+    pass_time(HEADER_MS * NS_PER_MS);
+    timeouts_expire(&loop);
+    assert_int_equal(ready[0], 64);
+    assert_int_equal(timed_out[0], 1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(unread_bytes_are_in_the_socket_or_the_transport),
+        TEST(only_the_wanted_event_is_watched),
+        TEST(buffered_bytes_are_an_event),
+        TEST(connection_moves_to_the_end_of_the_list),
+        TEST(deadline_restarts_at_most_once_a_second),
+        TEST(connection_is_active_for_two_seconds_after_a_request),
+        TEST(slow_client_keeps_its_deadline),
+        TEST(fast_client_has_its_deadline_restarted),
+        TEST(client_that_has_everything_is_not_slow),
+        TEST(next_response_is_measured_on_its_own),
+        TEST(connections_wait_for_the_log_together),
+        TEST(connection_that_fills_the_log_stops_the_others),
+        TEST(each_deadline_has_its_time),
+        TEST(all_that_are_late_time_out),
+        TEST(client_that_has_received_bytes_has_its_deadline_restarted),
+        TEST(client_that_is_too_slow_times_out),
+        TEST(request_that_has_arrived_is_read_before),
+        TEST(client_that_keeps_sending_times_out),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
