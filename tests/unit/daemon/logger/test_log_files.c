@@ -9,15 +9,34 @@
 
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char directory[64], path[96], other[96];
-static char why[256];
+static char directory[64], path[96], other[96], off[] = "off";
+static char why[512];
+static struct config_host host = {.access_log = other};
+static rlim_t descriptors_allowed; /* 0: as it is */
+
+/* The linker puts this in the place of that of the C library (--wrap). */
+/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
+int __real_getrlimit(int resource, struct rlimit *limit);
+int __wrap_getrlimit(int resource, struct rlimit *limit);
+/* NOLINTEND(clang-diagnostic-reserved-identifier) */
+
+int __wrap_getrlimit(int resource, struct rlimit *limit)
+{
+    int failed = __real_getrlimit(resource, limit);
+
+    if (descriptors_allowed > 0)
+        limit->rlim_max = descriptors_allowed;
+    return failed;
+}
 
 static int make_directory(void **state)
 {
@@ -134,7 +153,6 @@ static void failed_reopen_keeps_the_old_files(void **state)
 
 static void log_that_is_off_is_not_lacking(void **state)
 {
-    char off[] = "off";
     struct config config = {.log_access = off, .log_error = path};
     struct log_files files;
 
@@ -149,15 +167,154 @@ static void log_that_is_off_is_not_lacking(void **state)
     log_files_close(&files);
 }
 
+/* Logs of hosts */
+
+static int count_descriptors(void)
+{
+    DIR *open_ones = opendir("/proc/self/fd");
+    int count = 0;
+
+    assert_non_null(open_ones);
+    while (readdir(open_ones) != NULL)
+        count++;
+    closedir(open_ones);
+    return count;
+}
+
+static ino_t inode_of(const struct log_files *files, uint32_t log)
+{
+    struct stat file;
+
+    assert_int_equal(fstat(log_files_fd(files, log), &file), 0);
+    return file.st_ino;
+}
+
+static ino_t inode_at(const char *name)
+{
+    struct stat file;
+
+    assert_int_equal(stat(name, &file), 0);
+    return file.st_ino;
+}
+
+static void access_log_that_is_off_is_replaced_if_a_host_has_one(void **state)
+{
+    struct config config = {.log_access = off, .log_error = path, .hosts = &host, .host_count = 1};
+    int descriptors = count_descriptors();
+    struct log_files files;
+
+    (void)state;
+    assert_int_equal(log_files_open(&files, &config, why, sizeof(why)), 0);
+    assert_int_equal(log_files_count(&files), LOG_KINDS + 1);
+    assert_int_equal(inode_of(&files, LOG_ACCESS), inode_at("/dev/null"));
+    assert_int_equal(inode_of(&files, LOG_ERROR), inode_at(path));
+    assert_int_equal(inode_of(&files, LOG_KINDS), inode_at(other));
+    log_files_lose(&files, LOG_ACCESS);
+    assert_true(log_files_lack(&files, LOG_ACCESS));
+    assert_false(log_files_lack(&files, LOG_KINDS));
+    log_files_lose(&files, LOG_KINDS);
+    log_files_lose(&files, LOG_KINDS);
+    assert_true(log_files_lack(&files, LOG_KINDS));
+    assert_int_equal(count_descriptors(), descriptors + 1);
+    assert_int_equal(log_files_restore(&files, LOG_KINDS, why, sizeof(why)), 0);
+    assert_int_equal(inode_of(&files, LOG_KINDS), inode_at(other));
+    log_files_close(&files);
+    assert_int_equal(count_descriptors(), descriptors);
+}
+
+/* A slow reader would hold up all hosts. */
+static void log_of_a_host_is_no_pipe(void **state)
+{
+    struct config config = {.log_access = path, .log_error = path, .hosts = &host, .host_count = 1};
+    struct log_files files;
+    int reader, descriptors;
+
+    (void)state;
+    assert_int_equal(mkfifo(other, 0600), 0);
+    reader = open(other, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    assert_true(reader >= 0);
+    descriptors = count_descriptors();
+    assert_int_equal(log_files_open(&files, &config, why, sizeof(why)), -1);
+    assert_non_null(strstr(why, "cannot open the access log"));
+    assert_non_null(strstr(why, other));
+    assert_non_null(strstr(why, " of a [host]: a pipe or terminal can only be [log] access"));
+    assert_int_equal(count_descriptors(), descriptors);
+    close(reader);
+}
+
+static void failed_open_leaves_no_descriptor(void **state)
+{
+    struct config config = {.log_access = path, .log_error = directory};
+    int descriptors = count_descriptors();
+    struct log_files files;
+
+    (void)state;
+    assert_int_equal(log_files_open(&files, &config, why, sizeof(why)), -1);
+    expect_refused("syslog:@/nowhere/at/all", "No such file or directory");
+    assert_int_equal(count_descriptors(), descriptors);
+}
+
+static void reopened_logs_are_those_of_the_same_hosts(void **state)
+{
+    struct config config = {.log_access = path, .log_error = path, .hosts = &host, .host_count = 1};
+    struct log_files files;
+    int descriptors;
+    ino_t before;
+
+    (void)state;
+    assert_int_equal(log_files_open(&files, &config, why, sizeof(why)), 0);
+    assert_int_equal(log_targets_reserve(&files.targets, 3), 0);
+    files.targets.of_entry[2] = 1;
+    before = inode_of(&files, LOG_KINDS);
+    descriptors = count_descriptors();
+    unlink(other);
+    assert_int_equal(close(open(other, O_CREAT | O_WRONLY | O_CLOEXEC, 0600)), 0);
+    assert_int_not_equal(before, inode_at(other));
+    assert_int_equal(log_files_reopen(&files, why, sizeof(why)), 0);
+    assert_int_equal(inode_of(&files, LOG_KINDS), inode_at(other));
+    assert_int_equal(log_targets_of_entry(&files.targets, 2), 1);
+    assert_int_equal(count_descriptors(), descriptors);
+    log_files_close(&files);
+    assert_null(files.host_fd);
+    assert_int_equal(files.targets.count, 0);
+}
+
+/* Four for each file of a host, and 48. */
+static void logs_of_hosts_need_descriptors(void **state)
+{
+    struct config config = {.log_access = path, .log_error = path, .hosts = &host, .host_count = 1};
+    struct log_files files;
+
+    (void)state;
+    descriptors_allowed = 52;
+    assert_int_equal(log_files_check(&config, why, sizeof(why)), 0);
+    descriptors_allowed = 51;
+    assert_int_equal(log_files_check(&config, why, sizeof(why)), -1);
+    assert_string_equal(why, "1 access log of [host] sections: the master needs 52 descriptors (4 "
+                             "for each, and 48), but 51 are allowed (raise the limit: ulimit -n)");
+    assert_int_equal(log_files_open(&files, &config, why, sizeof(why)), -1);
+    config.host_count = 0;
+    assert_int_equal(log_files_check(&config, why, sizeof(why)), 0);
+    descriptors_allowed = 0;
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_directory, remove_directory)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(new_file_is_not_readable_by_others), TEST(symbolic_link_is_refused),
-        TEST(directory_and_socket_are_refused),   TEST(pipe_is_opened_only_with_a_reader),
-        TEST(character_device_is_opened),         TEST(failed_reopen_keeps_the_old_files),
+        TEST(new_file_is_not_readable_by_others),
+        TEST(symbolic_link_is_refused),
+        TEST(directory_and_socket_are_refused),
+        TEST(pipe_is_opened_only_with_a_reader),
+        TEST(character_device_is_opened),
+        TEST(failed_reopen_keeps_the_old_files),
         TEST(log_that_is_off_is_not_lacking),
+        TEST(access_log_that_is_off_is_replaced_if_a_host_has_one),
+        TEST(log_of_a_host_is_no_pipe),
+        TEST(failed_open_leaves_no_descriptor),
+        TEST(reopened_logs_are_those_of_the_same_hosts),
+        TEST(logs_of_hosts_need_descriptors),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
