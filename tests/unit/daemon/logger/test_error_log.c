@@ -12,11 +12,15 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum {
@@ -33,10 +37,13 @@ static struct segment segment;
 static struct error_log *error_log;
 static int file;
 
+static int lost_logs;
+
 static void on_lost(void *context, uint32_t log)
 {
-    (void)context, (void)log;
-    fail_msg("the log is lost");
+    (void)context;
+    assert_int_equal(log, LOG_ERROR);
+    lost_logs++;
 }
 
 static const struct log_owner owner = {.lost = on_lost};
@@ -46,6 +53,7 @@ static int set_up(void **state)
     struct log_sink sink;
 
     (void)state;
+    lost_logs = 0;
     if (own_segment_create(&segment, (struct segment_plan){.max_workers = 2}) != 0 ||
         segment_reserve(&segment, 0, 1) != 0 || segment_reserve(&segment, 1, 1) != 0)
         return -1;
@@ -62,6 +70,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
+    assert_int_equal(lost_logs, 0);
     events_attach(NULL, 0);
     error_log_free(error_log);
     close(file);
@@ -192,6 +201,119 @@ static void events_of_a_worker_beyond_its_quota_are_counted(void **state)
     assert_true(count_lines("flood ") >= events + BURST);
 }
 
+/* The log */
+
+static void next_logger_continues_after_the_last_event(void **state)
+{
+    struct log_sink sink;
+
+    (void)state;
+    append(SEGMENT_RING_MASTER, "event", 1);
+    append(SEGMENT_RING_WORKERS + 1, "event", 2);
+    assert_true(error_log_drain(error_log));
+    append(SEGMENT_RING_WORKERS + 1, "event", 3);
+    error_log_free(error_log);
+    error_log = error_log_new(&segment, &owner);
+    assert_non_null(error_log);
+    assert_false(error_log_drain(error_log)); /* it has no sink yet */
+    sink = log_sink_make("/error.log", dup(file), "test");
+    error_log_use(error_log, &sink);
+    assert_true(error_log_drain(error_log));
+    assert_int_equal(count_lines(" event 1.\n"), 1);
+    assert_int_equal(count_lines(" event 2.\n"), 1);
+    assert_int_equal(count_lines(" event 3.\n"), 1);
+    assert_int_equal(count_lines("\n"), 3);
+}
+
+static void line_that_does_not_fit_the_file_is_lost(void **state)
+{
+    struct rlimit before, none;
+
+    (void)state;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    none = (struct rlimit){.rlim_cur = 1, .rlim_max = before.rlim_max};
+    append(SEGMENT_RING_MASTER, "event", 1);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+    assert_true(error_log_drain(error_log));
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    append(SEGMENT_RING_MASTER, "event", 2);
+    assert_true(error_log_drain(error_log));
+    assert_int_equal(count_lines(" event 1.\n"), 0);
+    assert_int_equal(count_lines(" event 2.\n"), 1);
+}
+
+/* Puts a pipe or socket in the place of the file, and returns its other end. */
+static int use_other(int ends[2], const char *target)
+{
+    struct log_sink sink = log_sink_make(target, ends[1], "test");
+
+    error_log_use(error_log, &sink);
+    return ends[0];
+}
+
+static void slow_reader_gets_the_rest_later(void **state)
+{
+    char bytes[4096] = {0};
+    int ends[2], reader;
+
+    (void)state;
+    assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+    while (write(ends[1], bytes, sizeof(bytes)) > 0)
+        continue;
+    reader = use_other(ends, "-");
+    append(SEGMENT_RING_MASTER, "event", 1);
+    assert_false(error_log_drain(error_log));
+    assert_false(error_log_drain(error_log));
+    while (read(reader, bytes, sizeof(bytes)) > 0)
+        continue;
+    assert_true(error_log_drain(error_log));
+    memset(bytes, 0, sizeof(bytes));
+    assert_true(read(reader, bytes, sizeof(bytes) - 1) > 0);
+    assert_non_null(strstr(bytes, " event 1.\n"));
+    close(reader);
+}
+
+static void reader_that_has_gone_is_reported_to_the_owner(void **state)
+{
+    struct log_sink sink;
+    int ends[2];
+
+    (void)state;
+    signal(SIGPIPE, SIG_IGN);
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    close(use_other(ends, "-"));
+    append(SEGMENT_RING_MASTER, "event", 1);
+    assert_false(error_log_drain(error_log));
+    assert_int_equal(lost_logs, 1);
+    assert_false(error_log_drain(error_log));
+    assert_int_equal(lost_logs, 1);
+    lost_logs = 0;
+    sink = log_sink_make("/error.log", dup(file), "test");
+    error_log_use(error_log, &sink);
+    assert_int_equal(fcntl(ends[1], F_GETFD), -1); /* the old one is closed */
+    assert_true(error_log_drain(error_log));
+    assert_int_equal(count_lines(" event 1.\n"), 1);
+}
+
+static void syslog_gets_neither_time_nor_level(void **state)
+{
+    char message[512] = {0}, expected[64];
+    int ends[2], receiver;
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends), 0);
+    receiver = use_other(ends, "journald:");
+    append(SEGMENT_RING_MASTER, "event", 1);
+    assert_true(error_log_drain(error_log));
+    assert_true(recv(receiver, message, sizeof(message) - 1, MSG_DONTWAIT) > 0);
+    snprintf(expected, sizeof(expected), "PRIORITY=6\n");
+    assert_memory_equal(message, expected, strlen(expected));
+    snprintf(expected, sizeof(expected), "\nMESSAGE=worker %d: event 1.\n", getpid());
+    assert_non_null(strstr(message, expected));
+    close(receiver);
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -201,6 +323,11 @@ int main(void)
         TEST(worker_that_logs_on_and_on_is_reported_once_per_second),
         TEST(events_not_logged_are_reported_on_request),
         TEST(events_of_a_worker_beyond_its_quota_are_counted),
+        TEST(next_logger_continues_after_the_last_event),
+        TEST(line_that_does_not_fit_the_file_is_lost),
+        TEST(slow_reader_gets_the_rest_later),
+        TEST(reader_that_has_gone_is_reported_to_the_owner),
+        TEST(syslog_gets_neither_time_nor_level),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
