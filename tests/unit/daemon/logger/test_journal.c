@@ -7,12 +7,14 @@
 
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { LINES = 6000 };
@@ -203,6 +205,55 @@ static void forged_counts_are_invalid(void **state)
     assert_false(log_journal_check(&journal));
 }
 
+static void extreme_counts_are_valid(void **state)
+{
+    struct log_batch *batch = journal.batch;
+
+    (void)state;
+    log_journal_begin(&journal, sizeof(batch->text));
+    assert_true(log_journal_check(&journal));
+    log_journal_set_done(&journal, sizeof(batch->text));
+    atomic_store(&batch->begin, sizeof(batch->text));
+    assert_true(log_journal_check(&journal));
+}
+
+static int count_descriptors(void)
+{
+    DIR *open_ones = opendir("/proc/self/fd");
+    int count = 0;
+
+    assert_non_null(open_ones);
+    while (readdir(open_ones) != NULL)
+        count++;
+    closedir(open_ones);
+    return count;
+}
+
+static void closed_journal_keeps_nothing_open(void **state)
+{
+    int descriptors = count_descriptors();
+    struct log_journal other;
+    struct rlimit before, none;
+
+    (void)state;
+    assert_int_equal(log_journal_open(&other), 0);
+    assert_int_equal(count_descriptors(), descriptors + 2);
+    for (int i = 0; i < 2; i++) {
+        log_journal_close(&other);
+        assert_int_equal(count_descriptors(), descriptors);
+        assert_null(other.batch);
+        assert_int_equal(other.in, -1);
+        assert_int_equal(other.out, -1);
+    }
+    other = journal;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    assert_int_equal(log_journal_open(&other), -1);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_null(other.batch);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -215,6 +266,8 @@ int main(void)
         TEST(other_target_gets_the_cut_line_again),
         TEST(reader_that_has_gone_is_an_error),
         TEST(forged_counts_are_invalid),
+        TEST(extreme_counts_are_valid),
+        TEST(closed_journal_keeps_nothing_open),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
