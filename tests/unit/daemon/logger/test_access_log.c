@@ -11,7 +11,6 @@
 #include <cmocka.h>
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -170,9 +169,12 @@ static void add_to_salvage(int number, uint16_t host)
     uint64_t words[LOG_RECORD_WORDS_MAX], count = pack(number, host, words);
 
     if (salvage.count + count > salvage.room) {
-        salvage.room = 2 * (salvage.room + count);
-        salvage.words = realloc(salvage.words, salvage.room * sizeof(*words));
-        assert_non_null(salvage.words);
+        size_t room = 2 * (salvage.room + count);
+        uint64_t *grown = realloc(salvage.words, room * sizeof(*words));
+
+        assert_non_null(grown);
+        salvage.words = grown;
+        salvage.room = room;
     }
     memcpy(salvage.words + salvage.count, words, count * sizeof(*words));
     salvage.count += count;

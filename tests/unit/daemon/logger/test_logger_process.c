@@ -11,7 +11,6 @@
 #include <cmocka.h>
 
 #include <dirent.h>
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -444,9 +443,14 @@ static void lost_log_is_opened_again(void **state)
 
 static void report_about_an_earlier_or_unknown_log_changes_nothing(void **state)
 {
+    int *places = calloc(2, sizeof(*places));
+
     (void)state;
-    files.host_fd = realloc(files.host_fd, 2 * sizeof(*files.host_fd));
-    files.host_fd[1] = dup(STDERR_FILENO);
+    assert_non_null(places);
+    places[0] = files.host_fd[0];
+    places[1] = dup(STDERR_FILENO); /* of no log */
+    free(files.host_fd);
+    files.host_fd = places;
     start_and_take_files();
     report_lost(LOG_ACCESS, NUMBER - 1);
     report_lost(HOST_LOG + 1, NUMBER);
