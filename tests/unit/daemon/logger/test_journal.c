@@ -91,6 +91,18 @@ static void full_pipe_is_continued_when_it_has_room(void **state)
     check_all();
 }
 
+static void batch_that_fits_the_pipe_is_written_at_once(void **state)
+{
+    struct log_sink sink = sink_of(ends[1]);
+
+    (void)state;
+    log_journal_begin(&journal, 100);
+    assert_true(log_journal_write(&journal, &sink, 0));
+    take(sizeof(got));
+    assert_int_equal(length, 100);
+    assert_memory_equal(got, expected, 100);
+}
+
 /* Every part that a pipe takes ends with a line, so that other writers cannot split one. */
 static void pipe_gets_whole_lines(void **state)
 {
@@ -260,6 +272,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(full_pipe_is_continued_when_it_has_room),
+        TEST(batch_that_fits_the_pipe_is_written_at_once),
         TEST(pipe_gets_whole_lines),
         TEST(counts_of_a_dead_logger_are_corrected),
         TEST(bytes_fed_but_not_counted_are_written_once),

@@ -26,11 +26,11 @@ enum { PID = 4711, NUMBER = 5, HOST_LOG = LOG_KINDS, WAIT_MS = 1000000000, NO_ME
 /* What the linker replaces (--wrap). */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
 PRINTF_LIKE(2, 3) void __wrap_event_log(enum level level, const char *format, ...);
-void __wrap_events_echo(bool echo);
+void __wrap_events_echo(bool on);
 int __wrap_kill(pid_t pid, int signal);
 int __wrap_child_fork_with_channel(struct child *child, const struct child_program *program,
-                                   int *command_fd, struct event_base *base,
-                                   enum message_route route, const struct channel_owner *owner);
+                                   int *command_fd, struct event_base *of, enum message_route route,
+                                   const struct channel_owner *owner);
 /* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 static struct segment segment;
