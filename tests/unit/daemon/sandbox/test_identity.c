@@ -22,6 +22,79 @@
 
 enum { ROOT = 0, SOMEBODY = 4242 };
 
+/* A user database without names, in which every number has an entry. */
+static struct {
+    bool used;        /* false: the database of the system */
+    int error;        /* errno of a name that is not found; 0: errno stays as it is */
+    const char *name; /* of each user */
+} database;
+
+/* The linker puts these in the place of those of libc (--wrap). */
+/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
+struct passwd *__real_getpwnam(const char *name);
+struct passwd *__real_getpwuid(uid_t uid);
+struct group *__real_getgrnam(const char *name);
+struct group *__real_getgrgid(gid_t gid);
+struct passwd *__wrap_getpwnam(const char *name);
+struct passwd *__wrap_getpwuid(uid_t uid);
+struct group *__wrap_getgrnam(const char *name);
+struct group *__wrap_getgrgid(gid_t gid);
+/* NOLINTEND(clang-diagnostic-reserved-identifier) */
+
+static void *find_nothing(void)
+{
+    if (database.error != 0)
+        errno = database.error;
+    return NULL;
+}
+
+struct passwd *__wrap_getpwnam(const char *name)
+{
+    return database.used ? find_nothing() : __real_getpwnam(name);
+}
+
+struct passwd *__wrap_getpwuid(uid_t uid)
+{
+    static char name[IDENTITY_NAME_MAX + 1];
+    static struct passwd entry = {.pw_name = name};
+
+    if (!database.used)
+        return __real_getpwuid(uid);
+    snprintf(name, sizeof(name), "%s", database.name);
+    entry.pw_uid = uid;
+    errno = EIO; /* as a call may leave it that succeeds */
+    return &entry;
+}
+
+struct group *__wrap_getgrnam(const char *name)
+{
+    return database.used ? find_nothing() : __real_getgrnam(name);
+}
+
+struct group *__wrap_getgrgid(gid_t gid)
+{
+    static struct group entry;
+
+    entry.gr_gid = gid;
+    return database.used ? &entry : __real_getgrgid(gid);
+}
+
+static int use_database(void **state)
+{
+    (void)state;
+    database.used = true;
+    database.error = ENOENT;
+    database.name = "somebody";
+    return 0;
+}
+
+static int use_system_database(void **state)
+{
+    (void)state;
+    database.used = false;
+    return 0;
+}
+
 static struct identity found(const char *user, const char *group, uid_t self)
 {
     struct identity identity;
@@ -102,6 +175,106 @@ static void unusable_identity_is_an_error(void **state)
     }
 }
 
+static void only_a_decimal_id_is_looked_up_as_a_number(void **state)
+{
+    static const struct {
+        const char *text;
+        bool valid;
+        uint32_t number;
+    } cases[] = {
+        {"0", true, 0},           {"7", true, 7},
+        {"90", true, 90},         {"4294967294", true, UINT32_MAX - 1},
+        {"4294967295", false, 0}, /* setresuid(2): unchanged */
+        {"4294967296", false, 0}, {"99999999999999999999", false, 0},
+        {"+7", false, 0},         {" 7", false, 0},
+        {"-7", false, 0},         {"7x", false, 0},
+        {"x7", false, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct identity user, group;
+        struct identity_fault fault;
+        int result = cases[i].valid ? 0 : -1;
+
+        assert_int_equal(identity_find(cases[i].text, "", ROOT, &user, &fault), result);
+        assert_int_equal(identity_find("1", cases[i].text, ROOT, &group, &fault), result);
+        if (result != 0)
+            continue;
+        assert_int_equal(user.uid, cases[i].number);
+        assert_int_equal(group.gid, cases[i].number);
+    }
+}
+
+/* Expects that user and group "x" are not found, and that both messages begin with WHAT. */
+static void expect_fault(const char *what)
+{
+    struct identity identity;
+    struct identity_fault fault;
+    char message[64];
+
+    errno = EIO; /* of an earlier call */
+    assert_int_equal(identity_find("x", "", ROOT, &identity, &fault), -1);
+    assert_false(fault.group);
+    snprintf(message, sizeof(message), "%s user 'x'", what);
+    assert_memory_equal(fault.text, message, strlen(message));
+    errno = EIO;
+    assert_int_equal(identity_find("1", "x", ROOT, &identity, &fault), -1);
+    assert_true(fault.group);
+    snprintf(message, sizeof(message), "%s group 'x'", what);
+    assert_memory_equal(fault.text, message, strlen(message));
+}
+
+static void failed_lookup_is_not_an_unknown_name(void **state)
+{
+    static const int unknown[] = {0, ENOENT, ESRCH, EBADF, EPERM},
+                     failed[] = {EIO, EMFILE, ENFILE, ENOMEM};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(unknown); i++) {
+        database.error = unknown[i];
+        expect_fault("unknown");
+    }
+    for (size_t i = 0; i < ARRAY_LENGTH(failed); i++) {
+        database.error = failed[i];
+        expect_fault("cannot look up the");
+    }
+}
+
+static void user_name_that_does_not_fit_is_an_error(void **state)
+{
+    char name[IDENTITY_NAME_MAX + 1];
+    struct identity identity;
+    struct identity_fault fault;
+
+    (void)state;
+    memset(name, 'n', sizeof(name));
+    name[IDENTITY_NAME_MAX] = '\0';
+    database.name = name;
+    assert_int_equal(identity_find("1", "", ROOT, &identity, &fault), -1);
+    assert_false(fault.group);
+    assert_string_equal(fault.text, "the name '1' is too long");
+    name[IDENTITY_NAME_MAX - 1] = '\0';
+    assert_string_equal(found("1", "", ROOT).user, name);
+}
+
+static void check_tells_which_name_is_at_fault(void **state)
+{
+    bool group_at_fault = true;
+    char why[128] = "", start[8];
+
+    (void)state;
+    assert_int_equal(identity_check("", "", &group_at_fault, why, sizeof(why)), 0);
+    assert_string_equal(why, "");
+    assert_int_equal(identity_check("no-such-user", "", &group_at_fault, why, sizeof(why)), -1);
+    assert_false(group_at_fault);
+    assert_string_equal(why, "unknown user 'no-such-user'");
+    assert_int_equal(identity_check("", "no-such-group", &group_at_fault, start, sizeof(start)),
+                     -1);
+    assert_true(group_at_fault);
+    assert_int_equal(strlen(start), sizeof(start) - 1);
+}
+
 /* Runs in a child, as it cannot be undone. The exit status is the step that failed. */
 static int become_nobody(void)
 {
@@ -172,6 +345,48 @@ static void inheritable_and_ambient_capabilities_are_dropped(void **state)
     expect_success_in_child(become_nobody_with_inheritable_capability);
 }
 
+/* True if prctl(PR_CAP_AMBIENT) fails with ERROR from now on. */
+static bool deny_ambient(int error)
+{
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+
+    return filter != NULL &&
+           seccomp_rule_add(filter, SCMP_ACT_ERRNO((uint32_t)error), SCMP_SYS(prctl), 1,
+                            SCMP_A0(SCMP_CMP_EQ, PR_CAP_AMBIENT, 0)) == 0 &&
+           seccomp_load(filter) == 0;
+}
+
+static int drop_without_ambient_set(void)
+{
+    const struct identity same = {.changes = false};
+    capability_sets sets, none = {{0}};
+
+    if (!deny_ambient(EINVAL))
+        return 30;
+    if (identity_switch(&same) != 0)
+        return 31;
+    return call_with_capabilities(SYS_capget, sets) == 0 && memcmp(sets, none, sizeof(none)) == 0
+               ? 0
+               : 32;
+}
+
+static int fail_to_clear_ambient_set(void)
+{
+    const struct identity same = {.changes = false};
+
+    if (!deny_ambient(EPERM))
+        return 40;
+    return identity_switch(&same) == -1 && errno == EPERM ? 0 : 41;
+}
+
+/* Linux before 4.3 has no ambient capabilities. */
+static void ambient_capabilities_may_be_missing_but_not_stay(void **state)
+{
+    (void)state;
+    expect_success_in_child(drop_without_ambient_set);
+    expect_success_in_child(fail_to_clear_ambient_set);
+}
+
 /* As a service manager that grants no capabilities and filters the calls of @privileged. */
 static int switch_without_capabilities_and_capset(void)
 {
@@ -201,8 +416,16 @@ int main(void)
         cmocka_unit_test(group_overrides_primary_group),
         cmocka_unit_test(without_root_identity_is_unchanged),
         cmocka_unit_test(unusable_identity_is_an_error),
+        cmocka_unit_test_setup_teardown(only_a_decimal_id_is_looked_up_as_a_number, use_database,
+                                        use_system_database),
+        cmocka_unit_test_setup_teardown(failed_lookup_is_not_an_unknown_name, use_database,
+                                        use_system_database),
+        cmocka_unit_test_setup_teardown(user_name_that_does_not_fit_is_an_error, use_database,
+                                        use_system_database),
+        cmocka_unit_test(check_tells_which_name_is_at_fault),
         cmocka_unit_test(taken_identity_cannot_be_undone),
         cmocka_unit_test(inheritable_and_ambient_capabilities_are_dropped),
+        cmocka_unit_test(ambient_capabilities_may_be_missing_but_not_stay),
         cmocka_unit_test(without_capabilities_capset_is_not_called),
     };
 
