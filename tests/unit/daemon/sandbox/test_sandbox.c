@@ -34,6 +34,19 @@
 /* The directory that may be read, with the file "inside"; the file "outside" is beside it. */
 static char home[64], readable[80], outside[80];
 
+static int export_error; /* of the next filters; 0: none */
+
+/* The linker puts this in the place of that of libseccomp (--wrap). */
+/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
+int __real_seccomp_export_bpf(scmp_filter_ctx filter, int fd);
+int __wrap_seccomp_export_bpf(scmp_filter_ctx filter, int fd);
+/* NOLINTEND(clang-diagnostic-reserved-identifier) */
+
+int __wrap_seccomp_export_bpf(scmp_filter_ctx filter, int fd)
+{
+    return export_error != 0 ? -export_error : __real_seccomp_export_bpf(filter, fd);
+}
+
 static void write_file(const char *path)
 {
     FILE *file = fopen(path, "w");
@@ -673,6 +686,42 @@ static void filter_is_built_whatever_memory_files_the_kernel_allows(void **state
     expect_success_if_call_fails(prepare, SCMP_SYS(memfd_create), EINVAL, &with);
 }
 
+static int count_open(void)
+{
+    int count = 0;
+
+    for (int fd = 0; fd < 128; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+static void preparing_a_filter_leaves_no_descriptor_open(void **state)
+{
+    int before = count_open();
+
+    (void)state;
+    if (!can(false, true))
+        skip();
+    assert_int_equal(seccomp_prepare(SANDBOX_WORKER, true), 0);
+    assert_int_equal(count_open(), before);
+}
+
+static void failed_export_of_a_filter_is_an_error(void **state)
+{
+    int before = count_open();
+
+    (void)state;
+    if (!can(false, true))
+        skip();
+    export_error = ECANCELED;
+    errno = 0;
+    assert_int_equal(seccomp_prepare(SANDBOX_WORKER, true), -1);
+    assert_int_equal(errno, ECANCELED);
+    assert_int_equal(count_open(), before);
+    export_error = 0;
+    assert_int_equal(sandbox_prepare(), 0);
+}
+
 /* Allocates all memory below RLIMIT_AS, in ever smaller pieces. */
 static void use_memory_up(void)
 {
@@ -741,6 +790,8 @@ int main(void)
         cmocka_unit_test(open_file_cannot_grow),
         cmocka_unit_test(other_processes_of_its_user_cannot_read_its_memory),
         cmocka_unit_test(filter_is_built_whatever_memory_files_the_kernel_allows),
+        cmocka_unit_test(preparing_a_filter_leaves_no_descriptor_open),
+        cmocka_unit_test(failed_export_of_a_filter_is_an_error),
 #ifdef __x86_64__
         cmocka_unit_test(foreign_system_call_kills_the_process),
 #endif
