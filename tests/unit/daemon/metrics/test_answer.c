@@ -3,6 +3,7 @@
 
 #include "common/clock.h"
 #include "common/macros.h"
+#include "daemon/http/date.h"
 #include "tests/unit/own_segment.h"
 
 #include <setjmp.h>
@@ -73,6 +74,15 @@ static void expect_status(const char *response, int status)
         fail_msg("not status %d: %s", status, response);
 }
 
+/* The whole response to REQUEST, which has STATUS. The caller frees it. */
+static char *response_to_status(const char *request, int status)
+{
+    char *response = response_to(request, ANSWER_WHOLE);
+
+    expect_status(response, status);
+    return response;
+}
+
 /* REQUEST gets STATUS and BODY, whose length is in the head. */
 static void expect(const char *request, int status, const char *body)
 {
@@ -83,6 +93,8 @@ static void expect(const char *request, int status, const char *body)
     snprintf(field, sizeof(field), "\r\nContent-Length: %zu\r\n", strlen(body));
     expect_field(response, field);
     expect_field(response, "\r\nConnection: close\r\n");
+    assert_null(strstr(response, "Retry-After"));
+    assert_null(strstr(response, "WWW-Authenticate"));
     free(response);
 }
 
@@ -214,6 +226,65 @@ static void incomplete_and_invalid_heads_are_told_apart(void **state)
     free(response);
 }
 
+static void date_is_that_of_http(void **state)
+{
+    char *response = response_to("GET /readyz HTTP/1.0\r\n\r\n", ANSWER_WHOLE);
+    const char *date = strstr(response, "\r\nDate: ");
+
+    (void)state;
+    assert_non_null(date);
+    assert_memory_equal(date + strlen("\r\nDate: ") + HTTP_DATE_BYTES - 4, " GMT\r\n", 6);
+    free(response);
+}
+
+/* As long as the text of an address at most, and longer. */
+static void long_host_is_no_address(void **state)
+{
+    char host[80], request[160];
+
+    (void)state;
+    for (int length = 60; length <= 70; length++) {
+        memset(host, '1', (size_t)length);
+        host[length] = '\0';
+        snprintf(request, sizeof(request), "GET /readyz HTTP/1.1\r\nHost: %s\r\n\r\n", host);
+        setup.hosts = "one.example";
+        free(response_to_status(request, 421));
+        setup.hosts = host;
+        free(response_to_status(request, 503));
+    }
+}
+
+/* The buffer of a connection has no room for more. */
+static void head_that_fills_the_buffer_is_431(void **state)
+{
+    static char request[ANSWER_REQUEST_MAX];
+    char *response = NULL;
+    size_t begin, length;
+
+    (void)state;
+    begin = (size_t)snprintf(request, sizeof(request), "GET / HTTP/1.1\r\nHost: localhost\r\nX: ");
+    memset(request + begin, 'x', sizeof(request) - begin);
+    assert_int_equal(answer_request(&setup, request, sizeof(request) - 2, &response, &length),
+                     ANSWER_INCOMPLETE);
+    assert_int_equal(answer_request(&setup, request, sizeof(request), &response, &length),
+                     ANSWER_WHOLE);
+    expect_status(response, 431);
+    free(response);
+}
+
+static void status_ends_with_a_line_end(void **state)
+{
+    char *response =
+        response_to("GET /status.json HTTP/1.1\r\nHost: localhost\r\n\r\n", ANSWER_WHOLE);
+
+    (void)state;
+    expect_status(response, 200);
+    expect_field(response, "\r\nContent-Type: application/json\r\n");
+    assert_string_equal(response + strlen(response) - 2, "}\n");
+    assert_null(strstr(response, "\r\nAllow:"));
+    free(response);
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, make_segment, remove_segment)
 
 int main(void)
@@ -225,6 +296,10 @@ int main(void)
         TEST(only_get_and_head_are_methods),
         TEST(host_is_an_address_or_a_name_of_the_server),
         TEST(stream_has_no_length_and_begins_with_an_event),
+        TEST(date_is_that_of_http),
+        TEST(long_host_is_no_address),
+        TEST(head_that_fills_the_buffer_is_431),
+        TEST(status_ends_with_a_line_end),
         TEST(incomplete_and_invalid_heads_are_told_apart),
     };
 
