@@ -1,0 +1,268 @@
+/*
+ * Logins with passwords that a thread verifies. Here "hash" and password are the same text, and a test
+ * can make the thread wait before it verifies one.
+ */
+#include "daemon/metrics/verifier.h"
+
+#include "common/clock.h"
+#include "common/macros.h"
+#include "daemon/http/logins.h"
+#include "daemon/http1/request_parser.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <string.h>
+
+enum { FAILURES_A_MINUTE = 100 };
+
+/* Basic credentials. */
+#define ANN_RIGHT "YW5uOnNlY3JldA==" /* ann:secret */
+#define ANN_WRONG "YW5uOndyb25n"     /* ann:wrong */
+#define BEN_RIGHT "YmVuOnNlY3JldA==" /* ben:secret, who does not exist */
+
+static struct config_user user = {.name = (char[]){"ann"}, .hash = (char[]){"secret"}};
+static const struct config_users users = {.file = (char[]){"users"}, .item = &user, .count = 1};
+static uint32_t failures;
+/* Of all tests: a thread of a verifier ends with the process. */
+static struct event_base *base;
+static struct verifier *verifier;
+static sem_t permits; /* passwords that the thread may verify */
+static int thread_error;
+static uint64_t wait_ns; /* of each client; 0: as the failures demand */
+static int resumed;
+
+/* The linker puts these in the place of those of libc and the daemon (--wrap). */
+/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
+void __wrap_password_check_run(struct password_check *check);
+uint64_t __real_logins_wait_ns(struct logins *logins, uint64_t client_key, uint64_t now_ns);
+uint64_t __wrap_logins_wait_ns(struct logins *logins, uint64_t client_key, uint64_t now_ns);
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*start)(void *), void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*start)(void *), void *argument);
+/* NOLINTEND(clang-diagnostic-reserved-identifier) */
+
+void __wrap_password_check_run(struct password_check *check)
+{
+    while (sem_wait(&permits) != 0)
+        continue;
+    check->good = check->exists && strcmp(check->password, check->expected) == 0;
+}
+
+uint64_t __wrap_logins_wait_ns(struct logins *logins, uint64_t client_key, uint64_t now_ns)
+{
+    return wait_ns != 0 ? wait_ns : __real_logins_wait_ns(logins, client_key, now_ns);
+}
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*start)(void *), void *argument)
+{
+    return thread_error != 0 ? thread_error
+                             : __real_pthread_create(thread, attributes, start, argument);
+}
+
+static struct verifier *start(void)
+{
+    const struct verifier_setup setup = {.users = &users,
+                                         .failures_a_minute = FAILURES_A_MINUTE,
+                                         .failures = &failures,
+                                         .base = base};
+
+    return verifier_start(&setup);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    failures = 0;
+    resumed = 0;
+    wait_ns = 0;
+    return (verifier = start()) != NULL ? 0 : -1;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    verifier_stop(verifier);
+    return 0;
+}
+
+static void permit(int count)
+{
+    for (int i = 0; i < count; i++)
+        sem_post(&permits);
+}
+
+static void on_resume(struct login *login)
+{
+    assert_true(login->verified);
+    assert_null(login->verification);
+    resumed++;
+}
+
+static struct login new_login(uint64_t client_key)
+{
+    return (struct login){.client_key = client_key, .resume = on_resume};
+}
+
+static enum login_verdict judge(struct login *login, const char *credentials)
+{
+    static const struct request_limits limits = {1024, 4096, 16};
+    struct request request;
+    char text[160];
+    size_t scanned = 0;
+    int length =
+        snprintf(text, sizeof(text), "GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Basic %s\r\n\r\n",
+                 credentials);
+
+    assert_int_equal(request_parse(text, (size_t)length, &limits, &scanned, &request), length);
+    return verifier_judge(verifier, login, &request);
+}
+
+/* Runs the loop until COUNT logins have been resumed. */
+static void run_until_resumed(int count)
+{
+    while (resumed < count)
+        assert_int_equal(event_base_loop(base, EVLOOP_ONCE), 0);
+    assert_int_equal(resumed, count);
+}
+
+/* The verdict after the thread has verified the password. */
+static enum login_verdict verify(const char *credentials)
+{
+    struct login login = new_login(1);
+    int before = resumed;
+
+    assert_int_equal(judge(&login, credentials), LOGIN_WAITING);
+    assert_non_null(login.verification);
+    permit(1);
+    run_until_resumed(before + 1);
+    return judge(&login, credentials);
+}
+
+static void verified_password_is_remembered(void **state)
+{
+    struct login login = new_login(2);
+
+    (void)state;
+    assert_int_equal(verify(ANN_RIGHT), LOGIN_GOOD);
+    assert_int_equal(judge(&login, ANN_RIGHT), LOGIN_GOOD); /* without the thread */
+    assert_int_equal(failures, 0);
+}
+
+static void failed_login_is_counted(void **state)
+{
+    (void)state;
+    assert_int_equal(verify(ANN_WRONG), LOGIN_NONE);
+    assert_int_equal(verify(BEN_RIGHT), LOGIN_NONE); /* another user stands in */
+    assert_int_equal(verify(ANN_WRONG), LOGIN_NONE); /* not remembered */
+    assert_int_equal(failures, 3);
+}
+
+static void passwords_that_wait_are_limited(void **state)
+{
+    struct login logins[VERIFIER_WAITING_MAX + 1];
+
+    (void)state;
+    for (int i = 0; i < VERIFIER_WAITING_MAX; i++) {
+        logins[i] = new_login(1);
+        assert_int_equal(judge(&logins[i], ANN_WRONG), LOGIN_WAITING);
+    }
+    logins[VERIFIER_WAITING_MAX] = new_login(1);
+    assert_int_equal(judge(&logins[VERIFIER_WAITING_MAX], ANN_WRONG), LOGIN_BUSY);
+    assert_int_equal(logins[VERIFIER_WAITING_MAX].retry_after_s, 1);
+    assert_null(logins[VERIFIER_WAITING_MAX].verification);
+    permit(VERIFIER_WAITING_MAX);
+    run_until_resumed(VERIFIER_WAITING_MAX);
+    assert_int_equal(failures, VERIFIER_WAITING_MAX);
+    assert_int_equal(verify(ANN_RIGHT), LOGIN_GOOD); /* all of them have left their places */
+}
+
+static void cancelled_login_is_counted_but_not_resumed(void **state)
+{
+    struct login cancelled = new_login(1);
+
+    (void)state;
+    assert_int_equal(judge(&cancelled, ANN_WRONG), LOGIN_WAITING);
+    login_cancel(&cancelled);
+    assert_null(cancelled.verification);
+    login_cancel(&cancelled);
+    permit(1);
+    assert_int_equal(verify(ANN_RIGHT), LOGIN_GOOD);
+    assert_int_equal(resumed, 1);
+    assert_false(cancelled.verified);
+    assert_int_equal(failures, 1);
+}
+
+static void wait_of_a_limited_client_is_rounded_up(void **state)
+{
+    static const struct {
+        uint64_t ns;
+        uint32_t seconds;
+    } cases[] = {{1, 1}, {NS_PER_S, 1}, {NS_PER_S + 1, 2}, {60 * NS_PER_S, 60}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct login login = new_login(1);
+
+        wait_ns = cases[i].ns;
+        assert_int_equal(judge(&login, ANN_RIGHT), LOGIN_LIMITED);
+        assert_int_equal(login.retry_after_s, cases[i].seconds);
+        assert_null(login.verification);
+    }
+}
+
+static void client_that_fails_often_is_limited(void **state)
+{
+    struct login same = new_login(1), other = new_login(2);
+
+    (void)state;
+    for (int i = 0; i < FAILURES_A_MINUTE; i++)
+        assert_int_equal(verify(ANN_WRONG), LOGIN_NONE);
+    assert_int_equal(judge(&same, ANN_RIGHT), LOGIN_LIMITED);
+    assert_int_equal(judge(&other, ANN_RIGHT), LOGIN_WAITING);
+    permit(1);
+    run_until_resumed(FAILURES_A_MINUTE + 1);
+}
+
+static void verifier_without_a_thread_is_an_error(void **state)
+{
+    (void)state;
+    thread_error = EAGAIN;
+    errno = 0;
+    assert_null(start());
+    assert_int_equal(errno, EAGAIN);
+    thread_error = 0;
+}
+
+static int open_base(void **state)
+{
+    (void)state;
+    base = event_base_new();
+    return base != NULL && sem_init(&permits, 0, 0) == 0 ? 0 : -1;
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(verified_password_is_remembered),
+        TEST(failed_login_is_counted),
+        TEST(passwords_that_wait_are_limited),
+        TEST(cancelled_login_is_counted_but_not_resumed),
+        TEST(wait_of_a_limited_client_is_rounded_up),
+        TEST(client_that_fails_often_is_limited),
+        cmocka_unit_test(verifier_without_a_thread_is_an_error),
+    };
+
+    return cmocka_run_group_tests(tests, open_base, NULL);
+}
