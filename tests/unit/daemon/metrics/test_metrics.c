@@ -1,0 +1,691 @@
+/* The connections of the metrics process. The test runs its event loop, and tells it when a second is over. */
+#include "daemon/metrics/metrics.h"
+
+#include "common/macros.h"
+#include "daemon/metrics/verifier.h"
+#include "daemon/sandbox/sandbox.h"
+#include "tests/unit/own_segment.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { CLIENTS_MAX = 32, STREAMS_MAX = 8, REQUEST_SECONDS = 5 }; /* of metrics.c */
+enum { LISTEN_SOCKETS = 2, DESCRIPTORS_MAX = 256, RESPONSE_BYTES = 65536, STEPS = 50 };
+
+static const char health[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+static const char events[] = "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+static struct segment segment;
+static struct config config;
+static struct metrics_setup setup;
+static int listen_fd[LISTEN_SOCKETS], master_fd; /* the master's end */
+static struct sockaddr_un address[LISTEN_SOCKETS];
+static socklen_t address_length[LISTEN_SOCKETS];
+
+/* What the process calls; -1 and 0 are its results. */
+static struct {
+    void (*script)(void); /* runs in the place of the event loop */
+    int loop, reader, sandbox;
+    int scripts, sandboxes;
+    struct event_base *base;
+    event_callback_fn on_second;
+    void *second_argument;
+    bool ended; /* the loop is to end */
+    bool no_verifier;
+    int verifiers, stopped_verifiers;
+    uint32_t *failures;
+    int recv_error, send_error; /* of the next call */
+    int sends, judgements, cancellations;
+    struct login *login; /* that waits */
+} calls;
+
+/* The linker puts these in the place of those of libc, libevent and the daemon (--wrap). */
+/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
+int __wrap_sandbox_enter(const struct sandbox_setup *sandbox);
+int __wrap_segment_restrict_reader(struct segment *own);
+void __wrap_signals_ignore_in_child(void);
+int __wrap_event_base_dispatch(struct event_base *base);
+int __wrap_event_base_loopbreak(struct event_base *base);
+struct event *__real_event_new(struct event_base *base, evutil_socket_t fd, short what,
+                               event_callback_fn callback, void *argument);
+struct event *__wrap_event_new(struct event_base *base, evutil_socket_t fd, short what,
+                               event_callback_fn callback, void *argument);
+struct verifier *__wrap_verifier_start(const struct verifier_setup *verifier);
+void __wrap_verifier_stop(struct verifier *verifier);
+enum login_verdict __wrap_verifier_judge(struct verifier *verifier, struct login *login,
+                                         const struct request *own);
+void __wrap_login_cancel(struct login *login);
+ssize_t __real_recv(int fd, void *data, size_t size, int flags);
+ssize_t __wrap_recv(int fd, void *data, size_t size, int flags);
+ssize_t __real_send(int fd, const void *data, size_t size, int flags);
+ssize_t __wrap_send(int fd, const void *data, size_t size, int flags);
+/* NOLINTEND(clang-diagnostic-reserved-identifier) */
+
+int __wrap_sandbox_enter(const struct sandbox_setup *sandbox)
+{
+    assert_int_equal(sandbox->role, SANDBOX_METRICS);
+    assert_int_equal(sandbox->keep_count, LISTEN_SOCKETS + 2);
+    for (int i = 0; i < LISTEN_SOCKETS; i++)
+        assert_int_equal(sandbox->keep[i], listen_fd[i]);
+    assert_int_equal(sandbox->keep[LISTEN_SOCKETS], setup.master_fd);
+    assert_int_equal(sandbox->keep[LISTEN_SOCKETS + 1], setup.lock_fd);
+    calls.sandboxes++;
+    return calls.sandbox;
+}
+
+int __wrap_segment_restrict_reader(struct segment *own)
+{
+    assert_ptr_equal(own, &segment);
+    return calls.reader;
+}
+
+void __wrap_signals_ignore_in_child(void)
+{
+}
+
+int __wrap_event_base_dispatch(struct event_base *base)
+{
+    calls.base = base;
+    calls.scripts++;
+    if (calls.script != NULL)
+        calls.script();
+    return calls.loop;
+}
+
+int __wrap_event_base_loopbreak(struct event_base *base)
+{
+    (void)base;
+    calls.ended = true;
+    return 0;
+}
+
+struct event *__wrap_event_new(struct event_base *base, evutil_socket_t fd, short what,
+                               event_callback_fn callback, void *argument)
+{
+    if (fd < 0) {
+        calls.on_second = callback;
+        calls.second_argument = argument;
+    }
+    return __real_event_new(base, fd, what, callback, argument);
+}
+
+struct verifier *__wrap_verifier_start(const struct verifier_setup *verifier)
+{
+    calls.verifiers++;
+    calls.failures = verifier->failures;
+    return calls.no_verifier ? NULL : (struct verifier *)&calls;
+}
+
+void __wrap_verifier_stop(struct verifier *verifier)
+{
+    assert_ptr_equal(verifier, &calls);
+    calls.stopped_verifiers++;
+}
+
+/* A login waits until it is verified. */
+enum login_verdict __wrap_verifier_judge(struct verifier *verifier, struct login *login,
+                                         const struct request *own)
+{
+    (void)verifier, (void)own;
+    calls.judgements++;
+    if (login->verified)
+        return LOGIN_GOOD;
+    calls.login = login;
+    login->verification = (struct verification *)&calls;
+    return LOGIN_WAITING;
+}
+
+void __wrap_login_cancel(struct login *login)
+{
+    (void)login;
+    calls.cancellations++;
+}
+
+/* Returns true if the next call fails with *ERROR. */
+static bool fails(int *error)
+{
+    errno = *error;
+    *error = 0;
+    return errno != 0;
+}
+
+ssize_t __wrap_recv(int fd, void *data, size_t size, int flags)
+{
+    if (fails(&calls.recv_error))
+        return -1;
+    errno = EAGAIN; /* of an earlier call */
+    return __real_recv(fd, data, size, flags);
+}
+
+ssize_t __wrap_send(int fd, const void *data, size_t size, int flags)
+{
+    calls.sends++;
+    return fails(&calls.send_error) ? -1 : __real_send(fd, data, size, flags);
+}
+
+/* The kernel chooses the name. */
+static int open_listen_socket(int i)
+{
+    address[i] = (struct sockaddr_un){.sun_family = AF_UNIX};
+    address_length[i] = sizeof(address[i]);
+    listen_fd[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    return listen_fd[i] >= 0 &&
+                   bind(listen_fd[i], (struct sockaddr *)&address[i], sizeof(sa_family_t)) == 0 &&
+                   listen(listen_fd[i], 2 * CLIENTS_MAX) == 0 &&
+                   getsockname(listen_fd[i], (struct sockaddr *)&address[i], &address_length[i]) ==
+                       0
+               ? 0
+               : -1;
+}
+
+static int begin(void **state)
+{
+    int fds[2];
+
+    (void)state;
+    memset(&calls, 0, sizeof(calls));
+    config = (struct config){.metrics_hosts = "", .metrics_realm = "Metrics"};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) != 0 ||
+        open_listen_socket(0) != 0 || open_listen_socket(1) != 0)
+        return -1;
+    master_fd = fds[0];
+    setup = (struct metrics_setup){.config = &config,
+                                   .segment = &segment,
+                                   .listen_fd = listen_fd,
+                                   .listen_count = LISTEN_SOCKETS,
+                                   .master_fd = fds[1],
+                                   .lock_fd = fds[1]};
+    return own_segment_create(&segment, (struct segment_plan){0});
+}
+
+static void close_if_open(int fd)
+{
+    if (fcntl(fd, F_GETFD) >= 0)
+        close(fd);
+}
+
+static int end(void **state)
+{
+    (void)state;
+    close_if_open(master_fd);
+    close_if_open(listen_fd[0]);
+    close_if_open(listen_fd[1]);
+    close(setup.master_fd);
+    segment_destroy(&segment);
+    return 0;
+}
+
+static int count_open(void)
+{
+    int count = 0;
+
+    for (int fd = 0; fd < DESCRIPTORS_MAX; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+static int run(void (*script)(void))
+{
+    calls.script = script;
+    return metrics_run(&setup);
+}
+
+/* Handles all that is there to handle. */
+static void step(void)
+{
+    for (int i = 0; i < STEPS; i++)
+        event_base_loop(calls.base, EVLOOP_NONBLOCK);
+}
+
+static void second(void)
+{
+    calls.on_second(-1, EV_TIMEOUT, calls.second_argument);
+    step();
+}
+
+static int connect_to(int i)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address[i], address_length[i]), 0);
+    return fd;
+}
+
+static void put(int fd, const char *text)
+{
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+}
+
+/* A connection with REQUEST. */
+static int request(const char *text)
+{
+    int fd = connect_to(0);
+
+    put(fd, text);
+    step();
+    return fd;
+}
+
+/* All that has arrived at FD, in a static buffer. *ENDED: nothing follows. */
+static const char *take(int fd, bool *ended)
+{
+    static char text[RESPONSE_BYTES];
+    size_t length = 0;
+    ssize_t got = 1;
+
+    while (got > 0 && length < sizeof(text) - 1) {
+        got = read(fd, text + length, sizeof(text) - 1 - length);
+        length += got > 0 ? (size_t)got : 0;
+    }
+    text[length] = '\0';
+    *ended = got == 0 || (got < 0 && errno != EAGAIN);
+    return text;
+}
+
+static void expect_response(int fd, const char *start, bool end_follows)
+{
+    bool ended;
+    const char *text = take(fd, &ended);
+
+    if (strncmp(text, start, strlen(start)) != 0 || ended != end_follows)
+        fail_msg("not '%s', end %d: %s", start, ended, text);
+}
+
+/* Requests and their time */
+
+static void use_requests(void)
+{
+    int before = count_open(), fd;
+
+    for (int i = 0; i < LISTEN_SOCKETS; i++) {
+        fd = connect_to(i);
+        put(fd, "GET /healthz HT");
+        step();
+        expect_response(fd, "", false);
+        put(fd, "TP/1.1\r\nHost: localhost\r\n\r\n");
+        step();
+        expect_response(fd, "HTTP/1.1 ", true);
+        put(fd, "more");
+        step();
+        assert_int_equal(count_open(), before + 2); /* it waits for the end of the client's */
+        close(fd);
+        step();
+        assert_int_equal(count_open(), before);
+    }
+}
+
+static void connection_ends_after_the_client_has(void **state)
+{
+    int before = count_open();
+
+    (void)state;
+    assert_int_equal(run(use_requests), EXIT_SUCCESS);
+    assert_int_equal(count_open(), before);
+    assert_int_equal(calls.verifiers, 0);
+}
+
+static void wait_too_long(void)
+{
+    int idle = connect_to(0), answered = request(health);
+
+    step();
+    for (int i = 0; i < REQUEST_SECONDS; i++)
+        second();
+    expect_response(idle, "", false);
+    second();
+    expect_response(idle, "", true);
+    expect_response(answered, "HTTP/1.1 ", true);
+    assert_false(calls.ended);
+    close(idle);
+    close(answered);
+}
+
+static void request_has_five_seconds(void **state)
+{
+    (void)state;
+    run(wait_too_long);
+}
+
+static void connect_too_many(void)
+{
+    int before = count_open(), fd[CLIENTS_MAX + 1];
+
+    for (int i = 0; i <= CLIENTS_MAX; i++)
+        fd[i] = request("");
+    assert_int_equal(count_open(), before + CLIENTS_MAX + 1 + CLIENTS_MAX);
+    close(fd[3]);
+    step();
+    assert_int_equal(count_open(), before + 2 * CLIENTS_MAX);
+    put(fd[CLIENTS_MAX], health);
+    step();
+    expect_response(fd[CLIENTS_MAX], "HTTP/1.1 ", true);
+    for (int i = 0; i <= CLIENTS_MAX; i++)
+        if (i != 3)
+            close(fd[i]);
+    step();
+    assert_int_equal(count_open(), before);
+    fd[0] = request(health);
+    expect_response(fd[0], "HTTP/1.1 ", true);
+    close(fd[0]);
+}
+
+static void further_clients_wait(void **state)
+{
+    (void)state;
+    run(connect_too_many);
+}
+
+static int left[3];
+
+static void leave_clients(void)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(left); i++)
+        left[i] = request("");
+}
+
+static void clients_end_with_the_process(void **state)
+{
+    int before = count_open();
+
+    (void)state;
+    assert_int_equal(run(leave_clients), EXIT_SUCCESS);
+    assert_int_equal(count_open(), before + (int)ARRAY_LENGTH(left));
+    for (size_t k = 0; k < ARRAY_LENGTH(left); k++)
+        close(left[k]);
+}
+
+/* Errors of the sockets */
+
+static void interrupt_calls(void)
+{
+    static const int transient[] = {EAGAIN, EINTR};
+    int fd, sends;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(transient); i++) {
+        sends = calls.sends;
+        calls.recv_error = transient[i];
+        calls.send_error = transient[i];
+        fd = request(health);
+        expect_response(fd, "HTTP/1.1 ", true);
+        step();
+        assert_int_equal(calls.sends, sends + 2); /* none after the last byte */
+        close(fd);
+    }
+    calls.recv_error = ECONNRESET;
+    fd = connect_to(0);
+    put(fd, health);
+    step();
+    expect_response(fd, "", true);
+    close(fd);
+    calls.send_error = EPIPE;
+    fd = request(health);
+    expect_response(fd, "", true);
+    close(fd);
+}
+
+static void transient_error_ends_no_connection(void **state)
+{
+    (void)state;
+    run(interrupt_calls);
+}
+
+/* Streams */
+
+static void stream_events(void)
+{
+    int fd[STREAMS_MAX + 1];
+
+    for (int i = 0; i < STREAMS_MAX; i++) {
+        fd[i] = request(events);
+        expect_response(fd[i], "HTTP/1.1 200 ", false);
+    }
+    fd[STREAMS_MAX] = request(events);
+    expect_response(fd[STREAMS_MAX], "HTTP/1.1 503 ", true);
+    for (int i = 0; i < 2 * REQUEST_SECONDS; i++) {
+        second();
+        expect_response(fd[0], "data: {", false);
+    }
+    close(fd[STREAMS_MAX]);
+    close(fd[1]);
+    step();
+    fd[1] = request(events);
+    expect_response(fd[1], "HTTP/1.1 200 ", false);
+    for (int i = 0; i < STREAMS_MAX; i++)
+        close(fd[i]);
+}
+
+static void streams_are_limited_and_stay(void **state)
+{
+    (void)state;
+    run(stream_events);
+}
+
+/* The end of the master */
+
+static bool is_refused(int i)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    bool refused = connect(fd, (struct sockaddr *)&address[i], address_length[i]) != 0 &&
+                   errno == ECONNREFUSED;
+
+    close(fd);
+    return refused;
+}
+
+static void end_master_while_clients_wait(void)
+{
+    int fd[CLIENTS_MAX + 2], answered = 0;
+
+    for (int i = 0; i < CLIENTS_MAX + 2; i++) {
+        fd[i] = connect_to(i % LISTEN_SOCKETS);
+        put(fd[i], health);
+    }
+    close(master_fd);
+    step();
+    for (int i = 0; i < LISTEN_SOCKETS; i++)
+        assert_true(is_refused(i));
+    assert_false(calls.ended);
+    for (int i = 0; i < CLIENTS_MAX + 2; i++) {
+        bool ended;
+
+        answered += strncmp(take(fd[i], &ended), "HTTP/1.1 ", 9) == 0;
+        close(fd[i]);
+    }
+    assert_int_equal(answered, CLIENTS_MAX);
+    second();
+    assert_true(calls.ended);
+}
+
+static void clients_that_wait_are_answered_at_the_end(void **state)
+{
+    (void)state;
+    assert_int_equal(run(end_master_while_clients_wait), EXIT_SUCCESS);
+}
+
+static void end_master_with_an_open_request(void)
+{
+    int idle = connect_to(0), fd;
+
+    step();
+    fd = request(health);
+    close(master_fd);
+    step();
+    second();
+    expect_response(fd, "HTTP/1.1 ", true);
+    for (int i = 1; i < REQUEST_SECONDS - 1; i++) {
+        second();
+        assert_false(calls.ended);
+    }
+    second();
+    assert_true(calls.ended);
+    close(idle);
+    close(fd);
+}
+
+static void open_request_delays_the_end_by_seconds(void **state)
+{
+    (void)state;
+    run(end_master_with_an_open_request);
+}
+
+static void end_master_only(void)
+{
+    second();
+    assert_false(calls.ended);
+    close(master_fd);
+    step();
+    assert_true(calls.ended);
+}
+
+static void without_clients_it_ends_with_the_master(void **state)
+{
+    (void)state;
+    run(end_master_only);
+}
+
+/* Failed logins */
+
+static void expect_byte(uint8_t expected)
+{
+    uint8_t bytes[2];
+
+    assert_int_equal(read(master_fd, bytes, sizeof(bytes)), 1);
+    assert_int_equal(bytes[0], expected);
+}
+
+static void report_failures(void)
+{
+    static const uint8_t expected[] = {255, 45, 0};
+
+    *calls.failures = 300;
+    for (size_t i = 0; i < ARRAY_LENGTH(expected); i++) {
+        second();
+        expect_byte(expected[i]);
+    }
+    *calls.failures = 7;
+    calls.send_error = EAGAIN; /* the master reads nothing */
+    second();
+    second();
+    expect_byte(7);
+}
+
+static void failed_logins_are_reported_in_bytes(void **state)
+{
+    (void)state;
+    config.metrics_logins.count = 1;
+    assert_int_equal(run(report_failures), EXIT_SUCCESS);
+    assert_int_equal(calls.verifiers, 1);
+    assert_int_equal(calls.stopped_verifiers, 1);
+}
+
+static const char *more_data; /* that a client sends while it waits */
+
+static void wait_for_a_password(void)
+{
+    int before = count_open(), fd = request(health), protected_fd;
+
+    expect_response(fd, "HTTP/1.1 ", true); /* needs none */
+    close(fd);
+    step();
+    assert_int_equal(calls.cancellations, 1);
+    protected_fd = request("GET /page.css HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    put(protected_fd, more_data);
+    step();
+    assert_int_equal(calls.judgements, 1); /* it is not read meanwhile */
+    for (int i = 0; i < 2 * REQUEST_SECONDS; i++)
+        second();
+    expect_response(protected_fd, "", false);
+    calls.login->verification = NULL;
+    calls.login->verified = true;
+    calls.login->resume(calls.login);
+    step();
+    second();
+    expect_response(protected_fd, "HTTP/1.1 200 ", true);
+    assert_int_equal(count_open(), before + 2); /* its time has begun again */
+    close(protected_fd);
+    step();
+    assert_int_equal(count_open(), before);
+}
+
+static void wait_for_a_password_is_not_limited(void **state)
+{
+    (void)state;
+    config.metrics_logins.count = 1;
+    more_data = "";
+    assert_int_equal(run(wait_for_a_password), EXIT_SUCCESS);
+    assert_int_equal(calls.judgements, 2);
+}
+
+static void client_that_waits_is_not_read(void **state)
+{
+    (void)state;
+    config.metrics_logins.count = 1;
+    more_data = "more";
+    assert_int_equal(run(wait_for_a_password), EXIT_SUCCESS);
+    assert_int_equal(calls.judgements, 2);
+}
+
+/* Start */
+
+static void failed_start_is_a_failure(void **state)
+{
+    int before = count_open();
+
+    (void)state;
+    calls.sandbox = -1;
+    assert_int_equal(run(NULL), EXIT_FAILURE);
+    assert_int_equal(calls.sandboxes, 1);
+    calls.sandbox = 0;
+    calls.reader = -1;
+    assert_int_equal(run(NULL), EXIT_FAILURE);
+    assert_int_equal(calls.sandboxes, 1);
+    calls.reader = 0;
+    config.metrics_logins.count = 1;
+    calls.no_verifier = true;
+    assert_int_equal(run(NULL), EXIT_FAILURE);
+    assert_int_equal(calls.scripts, 0);
+    config.metrics_logins.count = 0;
+    calls.loop = -1;
+    assert_int_equal(run(NULL), EXIT_FAILURE);
+    assert_int_equal(calls.scripts, 1);
+    calls.loop = 0;
+    assert_int_equal(run(NULL), EXIT_SUCCESS);
+    assert_int_equal(count_open(), before);
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(connection_ends_after_the_client_has),
+        TEST(request_has_five_seconds),
+        TEST(further_clients_wait),
+        TEST(clients_end_with_the_process),
+        TEST(transient_error_ends_no_connection),
+        TEST(streams_are_limited_and_stay),
+        TEST(clients_that_wait_are_answered_at_the_end),
+        TEST(open_request_delays_the_end_by_seconds),
+        TEST(without_clients_it_ends_with_the_master),
+        TEST(failed_logins_are_reported_in_bytes),
+        TEST(wait_for_a_password_is_not_limited),
+        TEST(client_that_waits_is_not_read),
+        TEST(failed_start_is_a_failure),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
