@@ -1,0 +1,369 @@
+/* Streams: those of the past, those that are open, and those that have something to send. */
+#include "daemon/http2/stream.h"
+
+#include "common/segment_writer.h"
+#include "daemon/transaction/accounting.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+enum { INITIAL_WINDOW = 1000 };
+
+static struct segment_thread block;
+static struct worker_context worker;
+static struct histogram latency[OUTCOME_COUNT];
+static struct event_loop loop;
+static struct http2_connection http2;
+
+static int set_up(void **state)
+{
+    (void)state;
+    memset(&block, 0, sizeof(block));
+    memset(&http2, 0, sizeof(http2));
+    loop.context = (struct transaction_context){
+        .worker = &worker, .metrics = block.metrics, .latency = latency};
+    http2.connection.loop = &loop;
+    http2.settings.initial_window = INITIAL_WINDOW;
+    TAILQ_INIT(&http2.streams);
+    for (int i = 0; i < URGENCY_COUNT; i++)
+        TAILQ_INIT(&http2.ready[i]);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    while (!TAILQ_EMPTY(&http2.streams))
+        stream_free(TAILQ_FIRST(&http2.streams), NULL);
+    stream_free_spare(&http2);
+    return 0;
+}
+
+static uint64_t metric_of(enum metric metric)
+{
+    return metric_get(block.metrics, metric);
+}
+
+static struct http2_stream *new_stream(uint32_t id)
+{
+    struct http2_stream *stream = stream_open(&http2, id);
+
+    assert_non_null(stream);
+    return stream;
+}
+
+/* The past */
+
+static void stream_is_idle_until_opened(void **state)
+{
+    (void)state;
+    assert_int_equal(stream_past(&http2, 1), STREAM_IDLE);
+    stream_note_opened(&http2, 1);
+    assert_int_equal(stream_past(&http2, 1), STREAM_CLOSED);
+    assert_int_equal(stream_past(&http2, 2), STREAM_IDLE);
+    assert_int_equal(stream_past(&http2, 3), STREAM_IDLE);
+    stream_note_opened(&http2, 7);
+    assert_int_equal(http2.last_stream, 7);
+    assert_int_equal(stream_past(&http2, 1), STREAM_CLOSED);
+    assert_int_equal(stream_past(&http2, 2), STREAM_IDLE);
+    assert_int_equal(stream_past(&http2, 3), STREAM_SKIPPED);
+    assert_int_equal(stream_past(&http2, 5), STREAM_SKIPPED);
+    assert_int_equal(stream_past(&http2, 7), STREAM_CLOSED);
+}
+
+static void stream_after_the_last_goaway_is_reset(void **state)
+{
+    (void)state;
+    stream_note_opened(&http2, 1);
+    http2.goaway = GOAWAY_ANNOUNCED;
+    assert_int_equal(stream_past(&http2, 3), STREAM_IDLE);
+    http2.goaway = GOAWAY_FINAL;
+    assert_int_equal(stream_past(&http2, 1), STREAM_CLOSED);
+    assert_int_equal(stream_past(&http2, 2), STREAM_IDLE);
+    assert_int_equal(stream_past(&http2, 3), STREAM_RESET);
+}
+
+static void reset_is_of_one_stream(void **state)
+{
+    (void)state;
+    for (uint32_t id = 1; id <= 9; id += 2)
+        stream_note_opened(&http2, id);
+    stream_note_reset(&http2, 5);
+    stream_note_opened(&http2, 13);
+    stream_note_reset(&http2, 13);
+    for (uint32_t id = 1; id <= 9; id += 2)
+        assert_int_equal(stream_past(&http2, id), id == 5 ? STREAM_RESET : STREAM_CLOSED);
+    assert_int_equal(stream_past(&http2, 11), STREAM_SKIPPED);
+    assert_int_equal(stream_past(&http2, 13), STREAM_RESET);
+}
+
+/* The last 64 streams have a bit. */
+static void older_streams_are_closed(void **state)
+{
+    (void)state;
+    stream_note_opened(&http2, 3);
+    stream_note_opened(&http2, 127);
+    stream_note_reset(&http2, 127);
+    assert_int_equal(stream_past(&http2, 1), STREAM_SKIPPED);
+    assert_int_equal(stream_past(&http2, 3), STREAM_CLOSED);
+    stream_note_opened(&http2, 129); /* 3 has the last bit, 1 has none */
+    assert_int_equal(stream_past(&http2, 3), STREAM_CLOSED);
+    assert_int_equal(stream_past(&http2, 1), STREAM_CLOSED);
+    stream_note_reset(&http2, 1);
+    assert_int_equal(stream_past(&http2, 129), STREAM_CLOSED);
+    stream_note_reset(&http2, 129);
+    assert_int_equal(stream_past(&http2, 1), STREAM_CLOSED);
+    stream_note_reset(&http2, 3);
+    assert_int_equal(stream_past(&http2, 3), STREAM_RESET);
+}
+
+static void distant_stream_clears_the_past(void **state)
+{
+    enum { FAR = 3 + 2 * 63, TOO_FAR = 3 + 2 * 64 };
+
+    (void)state;
+    stream_note_opened(&http2, 1);
+    stream_note_opened(&http2, 3);
+    stream_note_reset(&http2, 1);
+    stream_note_reset(&http2, 3);
+    stream_note_opened(&http2, FAR);
+    assert_int_equal(stream_past(&http2, 3), STREAM_RESET);
+    assert_int_equal(stream_past(&http2, FAR - 2), STREAM_SKIPPED);
+    http2.last_stream = 3;
+    http2.opened = http2.reset_by_us = 3;
+    stream_note_opened(&http2, TOO_FAR);
+    for (uint32_t id = 5; id < TOO_FAR; id += 2)
+        assert_int_equal(stream_past(&http2, id), STREAM_SKIPPED);
+    assert_int_equal(stream_past(&http2, TOO_FAR), STREAM_CLOSED);
+}
+
+/* Open streams */
+
+static void open_stream_is_found_until_closed(void **state)
+{
+    struct http2_stream *one = new_stream(1), *three = new_stream(3);
+
+    (void)state;
+    assert_ptr_equal(stream_find(&http2, 1), one);
+    assert_ptr_equal(stream_find(&http2, 3), three);
+    assert_null(stream_find(&http2, 5));
+    assert_ptr_equal(TAILQ_FIRST(&http2.streams), one);
+    assert_int_equal(three->send_window, INITIAL_WINDOW);
+    assert_int_equal(three->receive_window, WINDOW_INITIAL);
+    assert_int_equal(three->priority.urgency, URGENCY_DEFAULT);
+    assert_int_equal(http2.stream_count, 2);
+    assert_int_equal(metric_of(METRIC_http2_streams), 2);
+    stream_close(one);
+    assert_null(stream_find(&http2, 1));
+    assert_int_equal(http2.stream_count, 1);
+    assert_int_equal(http2.dead_count, 0);
+    assert_int_equal(metric_of(METRIC_http2_streams), 1);
+}
+
+static void memory_of_one_stream_is_reused(void **state)
+{
+    struct http2_stream *one = new_stream(1), *three = new_stream(3);
+
+    (void)state;
+    one->received = 7;
+    stream_close(one);
+    assert_ptr_equal(http2.spare, one);
+    stream_close(three);
+    assert_ptr_equal(http2.spare, one);
+    assert_ptr_equal(new_stream(5), one);
+    assert_null(http2.spare);
+    assert_int_equal(one->id, 5);
+    assert_int_equal(one->received, 0);
+    assert_ptr_not_equal(new_stream(7), one);
+    stream_close(one);
+    stream_free_spare(&http2);
+    assert_null(http2.spare);
+}
+
+/* Its offload job uses it. */
+static void closed_stream_that_reads_is_dead(void **state)
+{
+    struct http2_stream *stream = new_stream(1);
+
+    (void)state;
+    stream->reading = true;
+    stream_close(stream);
+    assert_true(stream->dead);
+    assert_int_equal(http2.dead_count, 1);
+    assert_int_equal(http2.stream_count, 1);
+    assert_null(stream_find(&http2, 1));
+    stream_free(stream, NULL);
+    assert_int_equal(http2.dead_count, 0);
+    assert_int_equal(http2.stream_count, 0);
+    assert_int_equal(metric_of(METRIC_http2_streams), 0);
+}
+
+/* The gauge of the thread no longer has it. */
+static void stream_of_a_connection_without_thread_is_not_subtracted(void **state)
+{
+    struct http2_stream *stream = new_stream(1);
+
+    (void)state;
+    http2.connection.loop = NULL;
+    stream_free(stream, NULL);
+    assert_int_equal(http2.stream_count, 0);
+    assert_int_equal(metric_of(METRIC_http2_streams), 1);
+}
+
+/* Ready streams */
+
+static void ready_streams_are_ordered_by_urgency_and_turn(void **state)
+{
+    struct http2_stream *low = new_stream(1), *first = new_stream(3), *second = new_stream(5);
+
+    (void)state;
+    assert_null(stream_first_ready(&http2));
+    stream_set_priority(low, (struct http2_priority){.urgency = URGENCY_COUNT - 1});
+    assert_false(low->is_ready);
+    stream_make_ready(low);
+    assert_ptr_equal(stream_first_ready(&http2), low);
+    stream_make_ready(first);
+    stream_make_ready(second);
+    stream_make_ready(first); /* again: it keeps its place */
+    assert_int_equal(http2.ready_count, 3);
+    assert_ptr_equal(stream_first_ready(&http2), first);
+    stream_pass_turn(first);
+    assert_ptr_equal(stream_first_ready(&http2), second);
+    stream_set_priority(low, (struct http2_priority){.urgency = 0, .incremental = true});
+    assert_true(low->priority.incremental);
+    assert_ptr_equal(stream_first_ready(&http2), low);
+    assert_int_equal(http2.ready_count, 3);
+    stream_make_unready(low);
+    stream_make_unready(low);
+    assert_int_equal(http2.ready_count, 2);
+    assert_ptr_equal(stream_first_ready(&http2), second);
+    stream_free(second, NULL);
+    assert_int_equal(http2.ready_count, 1);
+    assert_ptr_equal(stream_first_ready(&http2), first);
+}
+
+static void stream_is_ready_if_it_can_send(void **state)
+{
+    static const struct {
+        bool sending, reading;
+        int32_t window;
+        bool ready;
+    } cases[] = {
+        {true, false, 1, true}, {true, false, 0, false},  {true, false, -1, false},
+        {true, true, 1, false}, {false, false, 1, false}, {false, true, 1, false},
+    };
+    struct http2_stream *stream = new_stream(1);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (int before = 0; before <= 1; before++) {
+            stream_make_unready(stream);
+            if (before != 0)
+                stream_make_ready(stream);
+            stream->sending = cases[i].sending;
+            stream->reading = cases[i].reading;
+            stream->send_window = cases[i].window;
+            stream_update_ready(stream);
+            assert_int_equal(stream->is_ready, cases[i].ready);
+            assert_int_equal(http2.ready_count, cases[i].ready);
+        }
+    stream->sending = stream->reading = false;
+}
+
+/* The end */
+
+enum { OTHERS_WORDS = 100 };
+
+/* The record of a response of 5000 bytes, as the log ring has it. */
+static uint64_t *new_record(void)
+{
+    const struct log_record record = {
+        .status = 200, .body_bytes = 5000, .request_line = SPAN("GET / HTTP/2.0")};
+    uint64_t *words = calloc(LOG_RECORD_WORDS_MAX, sizeof(*words));
+
+    assert_non_null(words);
+    log_record_pack(&record, words);
+    return words;
+}
+
+static void reservation_counts_once(void **state)
+{
+    struct http2_stream *stream = new_stream(1);
+    uint64_t words;
+
+    (void)state;
+    stream->record = new_record();
+    words = accounting_words(stream->record);
+    loop.context.ring_reserved = OTHERS_WORDS;
+    stream_set_reserved(stream, false);
+    assert_int_equal(loop.context.ring_reserved, OTHERS_WORDS);
+    for (int i = 0; i < 2; i++) {
+        stream_set_reserved(stream, true);
+        assert_int_equal(loop.context.ring_reserved, OTHERS_WORDS + words);
+    }
+    for (int i = 0; i < 2; i++) {
+        stream_set_reserved(stream, false);
+        assert_int_equal(loop.context.ring_reserved, OTHERS_WORDS);
+    }
+}
+
+static void unsent_response_is_cut_short(void **state)
+{
+    struct http2_stream *stream = new_stream(1);
+    uint64_t requests = metric_of(METRIC_responses_200);
+    struct log_record record;
+
+    (void)state;
+    stream->record = new_record();
+    stream->sending = stream->reading = true; /* so that the record stays */
+    stream->body_sent = 123;
+    loop.context.ring_reserved = OTHERS_WORDS;
+    stream_set_reserved(stream, true);
+    stream_make_ready(stream);
+    stream_close(stream);
+    assert_false(stream->sending);
+    assert_false(stream->is_ready);
+    assert_int_equal(loop.context.ring_reserved, OTHERS_WORDS);
+    assert_int_equal(metric_of(METRIC_responses_cut_short), 1);
+    assert_int_equal(metric_of(METRIC_responses_200), requests + 1);
+    assert_int_equal(log_record_unpack(stream->record, &record), 0);
+    assert_int_equal(record.body_bytes, 123);
+}
+
+static void sent_response_is_not_cut_short(void **state)
+{
+    (void)state;
+    stream_close(new_stream(1));
+    assert_int_equal(metric_of(METRIC_responses_cut_short), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(stream_is_idle_until_opened),
+        TEST(stream_after_the_last_goaway_is_reset),
+        TEST(reset_is_of_one_stream),
+        TEST(older_streams_are_closed),
+        TEST(distant_stream_clears_the_past),
+        TEST(open_stream_is_found_until_closed),
+        TEST(memory_of_one_stream_is_reused),
+        TEST(closed_stream_that_reads_is_dead),
+        TEST(stream_of_a_connection_without_thread_is_not_subtracted),
+        TEST(ready_streams_are_ordered_by_urgency_and_turn),
+        TEST(stream_is_ready_if_it_can_send),
+        TEST(reservation_counts_once),
+        TEST(unsent_response_is_cut_short),
+        TEST(sent_response_is_not_cut_short),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
