@@ -46,6 +46,34 @@ static void settings_are_checked(void **state)
     }
 }
 
+static void settings_are_stored(void **state)
+{
+    struct http2_settings settings = http2_settings_initial;
+    char payload[3 * FRAME_SETTING_BYTES];
+
+    (void)state;
+    frame_put_setting(payload, SETTING_HEADER_TABLE_SIZE, 1);
+    frame_put_setting(payload + FRAME_SETTING_BYTES, SETTING_INITIAL_WINDOW_SIZE, 2);
+    frame_put_setting(payload + 2 * FRAME_SETTING_BYTES, SETTING_MAX_FRAME_SIZE, 16385);
+    assert_int_equal(http2_settings_read(&settings, payload, sizeof(payload)), HTTP2_NO_ERROR);
+    assert_int_equal(settings.header_table_size, 1);
+    assert_int_equal(settings.initial_window, 2);
+    assert_int_equal(settings.max_frame_size, 16385);
+}
+
+/* In the read buffer the next frame follows. */
+static void bytes_after_the_payload_are_no_setting(void **state)
+{
+    struct http2_settings settings = http2_settings_initial;
+    char payload[2 * FRAME_SETTING_BYTES];
+
+    (void)state;
+    frame_put_setting(payload, SETTING_INITIAL_WINDOW_SIZE, 1);
+    frame_put_setting(payload + FRAME_SETTING_BYTES, SETTING_INITIAL_WINDOW_SIZE, 2);
+    assert_int_equal(http2_settings_read(&settings, payload, FRAME_SETTING_BYTES), HTTP2_NO_ERROR);
+    assert_int_equal(settings.initial_window, 1);
+}
+
 static void later_setting_counts(void **state)
 {
     struct http2_settings settings = http2_settings_initial;
@@ -99,6 +127,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(settings_are_checked),
+        cmocka_unit_test(settings_are_stored),
+        cmocka_unit_test(bytes_after_the_payload_are_no_setting),
         cmocka_unit_test(later_setting_counts),
         cmocka_unit_test(cut_setting_is_a_size_error),
         cmocka_unit_test(window_overflows_at_31_bits),
