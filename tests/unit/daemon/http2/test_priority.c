@@ -39,8 +39,15 @@ static void field_gives_urgency_and_incremental(void **state)
         {"x=\"a, i, u=1\", u=2", 2, false},
         {"x=\"\\\", i\", u=2", 2, false},
         {"x=(1 2 \"a,)\"), u=2", 2, false},
+        {"_a=1, u=2", 2, false},
+        {"-a=1, u=2", 2, false},
+        {".a=1, u=2", 2, false},
+        {"*a=1, u=2", 2, false},
+        {"az09=1, u=2", 2, false},
+        {"x=(1, i), u=2", 2, false},
         {"u=2, X=1", 3, false}, /* not a dictionary: all of it is ignored */
         {"u=2 i", 3, false},
+        {"u=2, a b", 3, false},
         {"u=2,", 3, false},
         {"u=2,,i", 3, false},
         {"=2", 3, false},
@@ -57,10 +64,35 @@ static void field_gives_urgency_and_incremental(void **state)
     }
 }
 
+/* In the header block other bytes follow. */
+static void bytes_after_the_field_do_not_count(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t length;
+        int urgency;
+    } cases[] = {
+        {"u=2,i", 3, 2}, {"u=2 ,", 3, 2},     {"u=2 ,", 4, 2},   {"u=25", 3, 2},
+        {"u=2x", 3, 2},  {"ua", 1, 3},        {"u=2, i", 5, 3},  {"u=2;a,", 5, 2},
+        {" u", 1, 3},    {"u=2, a=1,", 8, 2}, {"u=2,a,", 5, 2},  {"u=2,a=\"\\xx", 8, 2},
+        {"u=2 x", 3, 2}, {"u=2,ax", 5, 2},    {"u=2,a=5", 5, 2},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct span field = {cases[i].text, cases[i].length};
+        struct http2_priority priority = http2_priority_read(field);
+
+        if (priority.urgency != cases[i].urgency || priority.incremental)
+            fail_msg("'%s' is u=%d, i=%d", cases[i].text, priority.urgency, priority.incremental);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(field_gives_urgency_and_incremental),
+        cmocka_unit_test(bytes_after_the_field_do_not_count),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
