@@ -59,6 +59,7 @@ static void control_frames_are_complete(void **state)
     assert_memory_equal(bytes, "\0\0\x08\x06\x01\0\0\0\0abcdefgh", 17);
     assert_int_equal(frame_put_goaway(bytes, 7, HTTP2_ENHANCE_YOUR_CALM) - bytes, 17);
     assert_memory_equal(bytes, "\0\0\x08\x07\0\0\0\0\0\0\0\0\x07\0\0\0\x0b", 17);
+    bytes[0] = 'x';
     assert_int_equal(frame_put_setting(bytes, SETTING_MAX_FRAME_SIZE, 16384) - bytes, 6);
     assert_memory_equal(bytes, "\0\x05\0\0\x40\0", 6);
 }
