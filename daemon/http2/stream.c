@@ -14,9 +14,6 @@ void stream_note_opened(struct http2_connection *http2, uint32_t id)
 {
     uint32_t distance = (id - http2->last_stream) / 2;
 
-    /* The first stream has number 1, so the distance from 0 is rounded down. */
-    if (http2->last_stream == 0)
-        distance = 63;
     http2->opened = distance < 64 ? http2->opened << distance : 0;
     http2->reset_by_us = distance < 64 ? http2->reset_by_us << distance : 0;
     http2->opened |= 1;
