@@ -779,6 +779,273 @@ static void smaller_limit_evicts_at_once(void **state)
     close_fixture(&fixture);
 }
 
+/* The limits, at their last byte */
+
+static void entry_may_fill_the_share_of_live_entries(void **state)
+{
+    struct fixture fixture;
+    char path[16];
+
+    (void)state;
+    open_fixture(&fixture, 64 * KIB, &cache_policy_lru);
+    for (int i = 0; i < 14; i++) {
+        snprintf(path, sizeof(path), "/%d", i);
+        assert_true(put(fixture.cache, path, 4 * KIB));
+    }
+    assert_int_equal(metric_of(&fixture, METRIC_cache_evicted), 0);
+    assert_false(put(fixture.cache, "/over", 56 * KIB + 1));
+    assert_int_equal(metric_of(&fixture, METRIC_cache_entries), 14);
+    assert_true(put(fixture.cache, "/all", 56 * KIB));
+    assert_int_equal(metric_of(&fixture, METRIC_cache_entries), 1);
+    close_fixture(&fixture);
+}
+
+/* Inserts PATH and invalidates it, but keeps the reference, which is returned. */
+static struct cache_entry *put_stale(struct fixture *fixture, const char *path, size_t bytes)
+{
+    struct thing *thing = new_thing(path, bytes);
+
+    cache_insert(fixture->cache, &thing->entry);
+    assert_true(thing->entry.stored);
+    cache_invalidate(fixture->cache, &thing->entry);
+    return &thing->entry;
+}
+
+static void stale_entries_leave_the_rest_of_the_memory(void **state)
+{
+    struct fixture fixture;
+    struct cache_entry *stale;
+
+    (void)state;
+    open_fixture(&fixture, 64 * KIB, &cache_policy_lru);
+    stale = put_stale(&fixture, "/a", 8 * KIB + 1);
+    assert_false(put(fixture.cache, "/b", 56 * KIB));
+    cache_release(fixture.cache, stale);
+    stale = put_stale(&fixture, "/a", 8 * KIB);
+    assert_true(put(fixture.cache, "/b", 56 * KIB));
+    cache_release(fixture.cache, stale);
+    close_fixture(&fixture);
+}
+
+static void stale_entries_keep_their_slots(void **state)
+{
+    struct fixture fixture;
+    struct cache_entry **stale = calloc(cache_slots(ENTRIES), sizeof(struct cache_entry *));
+
+    (void)state;
+    assert_non_null(stale);
+    open_fixture(&fixture, 64 * KIB, &cache_policy_lru);
+    for (uint32_t i = 0; i < cache_slots(ENTRIES); i++)
+        stale[i] = put_stale(&fixture, "/a", 1);
+    assert_false(put(fixture.cache, "/b", 1));
+    cache_release(fixture.cache, stale[0]);
+    assert_true(put(fixture.cache, "/b", 1));
+    for (uint32_t i = 1; i < cache_slots(ENTRIES); i++)
+        cache_release(fixture.cache, stale[i]);
+    free(stale);
+    close_fixture(&fixture);
+}
+
+/* More than a sixteenth of the memory, or half of the spare slots. */
+static void stale_entries_need_a_sweep(void **state)
+{
+    enum { SPARE = 20 };
+    struct fixture fixture;
+    struct cache_entry *stale[SPARE];
+    uint64_t seen = 0;
+
+    (void)state;
+    assert_int_equal(cache_slots(ENTRIES), ENTRIES + SPARE);
+    open_fixture(&fixture, 64 * KIB, &cache_policy_lru);
+    for (uint32_t i = 0; i < SPARE / 2; i++)
+        stale[i] = put_stale(&fixture, "/a", 1);
+    assert_false(cache_wants_sweep(fixture.cache, &seen));
+    stale[SPARE / 2] = put_stale(&fixture, "/a", 1);
+    assert_true(cache_wants_sweep(fixture.cache, &seen));
+    for (uint32_t i = 0; i <= SPARE / 2; i++)
+        cache_release(fixture.cache, stale[i]);
+    stale[0] = put_stale(&fixture, "/a", 4 * KIB);
+    assert_false(cache_wants_sweep(fixture.cache, &seen));
+    stale[1] = put_stale(&fixture, "/a", 1);
+    assert_true(cache_wants_sweep(fixture.cache, &seen));
+    assert_false(cache_wants_sweep(fixture.cache, &seen));
+    cache_release(fixture.cache, stale[0]);
+    cache_release(fixture.cache, stale[1]);
+    close_fixture(&fixture);
+}
+
+static void allowance_limits_new_entries(void **state)
+{
+    struct fixture fixture;
+
+    (void)state;
+    open_fixture(&fixture, 64 * KIB, &cache_policy_lru);
+    cache_allow(fixture.cache, 100);
+    assert_true(put(fixture.cache, "/a", 60));
+    assert_false(put(fixture.cache, "/b", 41));
+    assert_true(put(fixture.cache, "/b", 40));
+    assert_false(put(fixture.cache, "/c", 1));
+    cache_allow(fixture.cache, UINT64_MAX);
+    assert_true(put(fixture.cache, "/c", 56 * KIB - 100));
+    assert_true(put(fixture.cache, "/d", 56 * KIB));
+    close_fixture(&fixture);
+}
+
+static void removed_entry_is_freed_after_its_last_reference(void **state)
+{
+    struct fixture fixture;
+    struct cache_entry *stale;
+
+    (void)state;
+    open_fixture(&fixture, 64 * KIB, &cache_policy_lru);
+    assert_true(put(fixture.cache, "/b", 1));
+    assert_false(cache_frees_soon(fixture.cache));
+    stale = put_stale(&fixture, "/a", 1);
+    assert_true(cache_frees_soon(fixture.cache));
+    assert_int_equal(cache_freed(fixture.cache), 0);
+    cache_release(fixture.cache, stale);
+    assert_false(cache_frees_soon(fixture.cache));
+    assert_int_equal(cache_freed(fixture.cache), 1);
+    assert_int_equal(cache_flush(fixture.cache), 1);
+    assert_int_equal(cache_freed(fixture.cache), 2);
+    close_fixture(&fixture);
+}
+
+static void slot_is_published(void **state)
+{
+    struct fixture fixture;
+    struct cache_entry *entry;
+    const struct segment_cache_entry *published;
+
+    (void)state;
+    open_fixture(&fixture, 64 * KIB, &cache_policy_lru);
+    assert_true(put(fixture.cache, "/a", 7));
+    entry = cache_find(fixture.cache, 0, "/a", 2);
+    published = &segment_cache(&fixture.segment, WORKER)[entry->slot];
+    assert_int_equal(published->id, entry->id);
+    assert_int_equal(published->bytes, 7);
+    assert_memory_equal(published->path, "/a", 3);
+    assert_int_equal(published->state, CACHE_SLOT_LIVE);
+    cache_invalidate(fixture.cache, entry);
+    assert_int_equal(published->state, CACHE_SLOT_STALE);
+    cache_release(fixture.cache, entry);
+    assert_int_equal(published->state, CACHE_SLOT_FREE);
+    close_fixture(&fixture);
+}
+
+static void other_readers_stay_when_one_leaves(void **state)
+{
+    struct fixture fixture;
+    struct thread_cache *cache[3];
+    struct cache_entry *entry;
+
+    (void)state;
+    open_fixture(&fixture, 64 * KIB, &cache_policy_lru);
+    assert_int_equal(cache_thread_share(fixture.cache), 4 * KIB);
+    for (uint32_t slot = 0; slot < 3; slot++)
+        cache[slot] = new_thread_cache(&fixture, slot);
+    cache_remove_reader(fixture.cache, 0);
+    assert_int_equal(cache_thread_share(fixture.cache), 2 * KIB);
+    for (uint32_t slot = 1; slot < 3; slot++) {
+        put_open(fixture.cache, "/a");
+        entry = cache_find(fixture.cache, 0, "/a", 2);
+        thread_cache_store(cache[slot], 0, SPAN("/a"), PREFER_IDENTITY, entry, true, 1);
+        cache_release(fixture.cache, entry);
+        cache_close_unused(fixture.cache);
+        assert_true(has(fixture.cache, "/a")); /* its hits count */
+    }
+    for (uint32_t slot = 0; slot < 3; slot++) {
+        cache_remove_reader(fixture.cache, slot);
+        thread_cache_free(cache[slot]);
+    }
+    assert_int_equal(cache_thread_share(fixture.cache), 4 * KIB);
+    close_fixture(&fixture);
+}
+
+/* The slot of an entry that was removed. */
+static void hits_of_another_entry_are_reset(void **state)
+{
+    const struct segment_hits *hits;
+    struct fixture fixture;
+    struct thread_cache *cache;
+    struct cache_entry *entry;
+    uint32_t slot;
+
+    (void)state;
+    open_fixture(&fixture, 64 * KIB, &cache_policy_lru);
+    cache = new_thread_cache(&fixture, 1);
+    assert_true(put(fixture.cache, "/a", 1));
+    entry = cache_find(fixture.cache, 0, "/a", 2);
+    slot = entry->slot;
+    hits = &segment_hits_of(&fixture.segment, 1)[slot];
+    thread_cache_store(cache, 0, SPAN("/a"), PREFER_IDENTITY, entry, true, 5);
+    assert_non_null(thread_cache_find(cache, 0, SPAN("/a"), PREFER_IDENTITY, 6));
+    assert_int_equal(hits->id, entry->id);
+    assert_int_equal(hits->hits, 2);
+    assert_int_equal(hits->last_hit_ns, 6);
+    cache_invalidate(fixture.cache, entry);
+    cache_release(fixture.cache, entry);
+    thread_cache_sweep(cache);
+    assert_true(put(fixture.cache, "/b", 1));
+    entry = cache_find(fixture.cache, 0, "/b", 2);
+    assert_int_equal(entry->slot, slot);
+    thread_cache_store(cache, 0, SPAN("/b"), PREFER_IDENTITY, entry, false, 7);
+    assert_int_equal(hits->id, entry->id);
+    assert_int_equal(hits->hits, 0);
+    assert_int_equal(hits->last_hit_ns, 7);
+    cache_release(fixture.cache, entry);
+    cache_remove_reader(fixture.cache, 1);
+    thread_cache_free(cache);
+    close_fixture(&fixture);
+}
+
+static void thread_cache_stores_targets_up_to_512_bytes(void **state)
+{
+    struct fixture fixture;
+    struct thread_cache *cache;
+    char target[514];
+
+    (void)state;
+    open_fixture(&fixture, 1024 * KIB, &cache_policy_sieve);
+    put(fixture.cache, "/a", 100);
+    cache = new_thread_cache(&fixture, 0);
+    memset(target, 'a', sizeof(target));
+    target[513] = '\0';
+    assert_false(stores(&fixture, cache, target));
+    target[512] = '\0';
+    assert_true(stores(&fixture, cache, target));
+    cache_remove_reader(fixture.cache, 0);
+    thread_cache_free(cache);
+    thread_cache_free(NULL);
+    close_fixture(&fixture);
+}
+
+/* Twice as many as the shared cache has entries, but for full sets. */
+static void thread_cache_has_room_for_all_entries(void **state)
+{
+    struct fixture fixture;
+    struct thread_cache *cache;
+    char target[16];
+    size_t found = 0;
+
+    (void)state;
+    open_fixture(&fixture, 1024 * KIB, &cache_policy_sieve);
+    put(fixture.cache, "/a", 100);
+    cache = new_thread_cache(&fixture, 0);
+    for (int i = 0; i < ENTRIES; i++) {
+        snprintf(target, sizeof(target), "/%d", i);
+        assert_true(stores(&fixture, cache, target));
+    }
+    for (int i = 0; i < ENTRIES; i++) {
+        snprintf(target, sizeof(target), "/%d", i);
+        found += thread_cache_find(cache, 0, span_of(target), PREFER_IDENTITY, 2) != NULL;
+    }
+    assert_in_range(found, ENTRIES / 2, ENTRIES);
+    cache_remove_reader(fixture.cache, 0);
+    thread_cache_free(cache);
+    close_fixture(&fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -805,6 +1072,17 @@ int main(void)
         cmocka_unit_test(only_one_caller_claims_a_due_check),
         cmocka_unit_test(check_is_due_if_clock_is_older_than_last_check),
         cmocka_unit_test(entry_over_max_age_is_not_served_unchecked),
+        cmocka_unit_test(entry_may_fill_the_share_of_live_entries),
+        cmocka_unit_test(stale_entries_leave_the_rest_of_the_memory),
+        cmocka_unit_test(stale_entries_keep_their_slots),
+        cmocka_unit_test(stale_entries_need_a_sweep),
+        cmocka_unit_test(allowance_limits_new_entries),
+        cmocka_unit_test(removed_entry_is_freed_after_its_last_reference),
+        cmocka_unit_test(slot_is_published),
+        cmocka_unit_test(other_readers_stay_when_one_leaves),
+        cmocka_unit_test(hits_of_another_entry_are_reset),
+        cmocka_unit_test(thread_cache_stores_targets_up_to_512_bytes),
+        cmocka_unit_test(thread_cache_has_room_for_all_entries),
         cmocka_unit_test(cache_is_safe_for_concurrent_threads),
     };
 
