@@ -140,6 +140,59 @@ static void recently_changed_directory_has_no_state(void **state)
     assert_int_not_equal(look_at(place, "/a/x.html", 2 * PATIENCE_NS, later()), 0);
 }
 
+/* FAT has timestamps in steps of two seconds. */
+static void directory_is_settled_after_four_seconds(void **state)
+{
+    struct place *place = *state;
+    struct stat status;
+
+    assert_int_equal(fstatat(place->root.fd, "a", &status, 0), 0);
+    assert_int_equal(look_at(place, "/a/x.html", 1, status.st_ctim.tv_sec + 3), 0);
+    assert_int_not_equal(look_at(place, "/a/x.html", 2 * PATIENCE_NS, status.st_ctim.tv_sec + 4),
+                         0);
+}
+
+/* Two sites. */
+static void roots_have_different_states(void **state)
+{
+    struct place *place = *state;
+    struct files_root other = place->root;
+    uint64_t before = look_at(place, "/x.html", 1, later());
+    int lowest_free = dup(place->root.fd);
+
+    other.fd = openat(place->root.fd, "a", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    assert_int_not_equal(
+        directory_check_state(&place->look, &other, SPAN("/x.html"), FILES_MAY_BLOCK, 1, later()),
+        before);
+    assert_int_equal(look_at(place, "/x.html", 1, later()), before);
+    close(other.fd);
+    close(lowest_free);
+    other.fd = dup(place->root.fd);
+    assert_int_equal(other.fd, lowest_free); /* no descriptor of another directory is open */
+    close(other.fd);
+}
+
+static void path_has_a_longest_length(void **state)
+{
+    struct place *place = *state;
+    char path[sizeof(place->look.path) + 8];
+    size_t longest = sizeof(place->look.path) - 1;
+
+    for (size_t length = longest; length <= longest + 1; length++) {
+        size_t at = 0;
+
+        while (at < length) { /* "/././/", which is the root */
+            path[at++] = '/';
+            if (at + 2 <= length)
+                path[at++] = '.';
+        }
+        path[length - 1] = '/';
+        strcpy(path + length, "x");
+        assert_int_equal(look_at(place, path, 1, later()) != 0, length == longest);
+        assert_int_equal(place->look.fd >= 0, length == longest);
+    }
+}
+
 static void missing_directory_has_no_state(void **state)
 {
     struct place *place = *state;
@@ -170,10 +223,17 @@ static void directory_is_closed_after_max_age(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(state_changes_when_a_name_is_added),      TEST(state_is_reused_until_max_age),
-        TEST(directories_have_different_states),       TEST(replaced_directory_changes_the_state),
-        TEST(recently_changed_directory_has_no_state), TEST(missing_directory_has_no_state),
-        TEST(state_is_not_reused_with_max_age_0),      TEST(directory_is_closed_after_max_age),
+        TEST(directory_is_settled_after_four_seconds),
+        TEST(roots_have_different_states),
+        TEST(path_has_a_longest_length),
+        TEST(state_changes_when_a_name_is_added),
+        TEST(state_is_reused_until_max_age),
+        TEST(directories_have_different_states),
+        TEST(replaced_directory_changes_the_state),
+        TEST(recently_changed_directory_has_no_state),
+        TEST(missing_directory_has_no_state),
+        TEST(state_is_not_reused_with_max_age_0),
+        TEST(directory_is_closed_after_max_age),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
