@@ -5,6 +5,7 @@
 #include "common/clock.h"
 #include "daemon/content/resource.h"
 #include "daemon/content/variants.h"
+#include "tests/unit/open_descriptors.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <time.h>
@@ -33,7 +35,8 @@ struct place {
     struct directory_check look; /* of the checking thread */
 };
 
-static const char *const files[] = {"page.html", "page.html.gz", "lone.html", "lone.html.br"};
+static const char *const files[] = {"page.html", "page.html.gz", "lone.html", "lone.html.br",
+                                    "sized.html"};
 
 static const char *tmpfs_directory(void)
 {
@@ -183,12 +186,180 @@ static void variant_takes_over_check_of_its_file(void **state)
     resource_release(NULL, page);
 }
 
+/* Makes "sized.html", with BYTES that compress well. */
+static void put_sized(const struct place *place, size_t bytes)
+{
+    int fd = openat(place->root.fd, "sized.html", O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0644);
+
+    assert_true(fd >= 0);
+    for (size_t i = 0; i < bytes; i++)
+        assert_int_equal(write(fd, "a", 1), 1);
+    close(fd);
+}
+
+static void size_decides_where_the_body_is(void **state)
+{
+    const struct place *place = *state;
+    int before = open_descriptors();
+
+    put_sized(place, 100);
+    for (uint64_t limit = 99; limit <= 100; limit++) {
+        struct place with_limit = *place;
+        struct resource *resource;
+
+        with_limit.source.copy_limit = limit;
+        resource = load(&with_limit, "/sized.html");
+        assert_int_equal(resource->fd >= 0, limit == 99);
+        assert_int_equal(resource->entry.holds_descriptor, limit == 99);
+        assert_int_equal(resource->body != NULL, limit == 100);
+        assert_int_equal(resource->body_length, 100);
+        if (limit == 99)
+            assert_int_equal(resource->device, resource->variants.member[CODING_IDENTITY].device);
+        resource_release(NULL, resource);
+        assert_int_equal(open_descriptors(), before);
+    }
+}
+
+static void only_some_sizes_are_compressed(void **state)
+{
+    static const struct {
+        size_t bytes;
+        uint64_t memory_limit;
+        bool compress, may_gzip;
+    } cases[] = {
+        {511, 4096, true, false}, {512, 4096, true, true},   {512, 512, true, true},
+        {513, 512, true, false},  {512, 4096, false, false},
+    };
+    struct place with = *(struct place *)*state;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct resource *resource;
+
+        put_sized(&with, cases[i].bytes);
+        with.source.memory_limit = cases[i].memory_limit;
+        with.source.compress = cases[i].compress;
+        resource = load(&with, "/sized.html");
+        assert_int_equal(resource->may_gzip, cases[i].may_gzip);
+        assert_int_equal(resource->varies, cases[i].may_gzip);
+        resource_release(NULL, resource);
+    }
+}
+
+/* From the copy in memory, and from the open file. */
+static void gzip_variant_is_made(void **state)
+{
+    struct place with = *(struct place *)*state;
+    uint64_t length = 0;
+
+    put_sized(&with, 1000);
+    with.source.compress = true;
+    for (uint64_t limit = 999; limit <= 1000; limit++) {
+        struct resource *original, *variant = NULL;
+
+        with.source.copy_limit = limit;
+        original = load(&with, "/sized.html");
+        assert_int_equal(resource_load_variant(&with.source, original, CODING_GZIP, FILES_MAY_BLOCK,
+                                               FILES_CACHED_ONLY, &variant),
+                         EBUSY);
+        assert_int_equal(resource_load_variant(&with.source, original, CODING_BR, FILES_MAY_BLOCK,
+                                               FILES_MAY_BLOCK, &variant),
+                         ENODATA);
+        variant = load_gzip(&with, original);
+        assert_in_range(variant->body_length, 10, 100);
+        assert_true(length == 0 || variant->body_length == length);
+        length = variant->body_length;
+        assert_string_equal(variant->entry.path, "/sized.html//gzip");
+        assert_int_equal(variant->entry.path_length, 17);
+        assert_string_equal(variant->file_path.start, "/sized.html");
+        assert_int_equal(variant->fd, -1);
+        assert_false(variant->may_gzip);
+        assert_true(variant->varies);
+        resource_release(NULL, variant);
+        original->may_gzip = false;
+        assert_int_equal(resource_load_variant(&with.source, original, CODING_GZIP, FILES_MAY_BLOCK,
+                                               FILES_MAY_BLOCK, &variant),
+                         ENODATA);
+        resource_release(NULL, original);
+    }
+}
+
+static int check_with_disk(struct place *place, struct resource *resource)
+{
+    return resource_check(&place->source, resource, FILES_MAY_BLOCK, &place->look,
+                          clock_monotonic_ns());
+}
+
+static void changed_file_is_stale(void **state)
+{
+    struct place *place = *state;
+    struct resource *resource;
+    int before;
+
+    directory_check_close(&place->look);
+    before = open_descriptors();
+    put_sized(place, 100);
+    resource = load(place, "/sized.html");
+    put_sized(place, 101);
+    assert_int_equal(check_with_disk(place, resource), ESTALE);
+    assert_int_equal(unlinkat(place->root.fd, "sized.html", 0), 0);
+    assert_int_equal(check_with_disk(place, resource), ESTALE);
+    directory_check_close(&place->look);
+    assert_int_equal(open_descriptors(), before);
+    resource_release(NULL, resource);
+}
+
+/* It says nothing about the file. */
+static void shortage_of_descriptors_is_no_change(void **state)
+{
+    struct place *place = *state;
+    struct rlimit usual, none;
+    struct resource *resource;
+    int failed;
+
+    put_sized(place, 100);
+    resource = load(place, "/sized.html");
+    assert_int_equal(unlinkat(place->root.fd, "sized.html", 0), 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = usual.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    failed = check_with_disk(place, resource);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    assert_int_equal(failed, 0);
+    resource_release(NULL, resource);
+}
+
+/* RFC 9110 section 8.8.2.1. */
+static void time_in_the_future_is_no_date(void **state)
+{
+    struct place *place = *state;
+
+    put_sized(place, 100);
+    for (int future = 0; future <= 1; future++) {
+        int64_t when = (int64_t)time(NULL) + (future != 0 ? 100000 : -100000);
+        const struct timespec times[] = {{.tv_sec = when}, {.tv_sec = when}};
+        struct resource *resource;
+
+        assert_int_equal(utimensat(place->root.fd, "sized.html", times, 0), 0);
+        resource = load(place, "/sized.html");
+        assert_int_equal(resource->dated, future == 0);
+        assert_int_equal(resource->modified_s, when);
+        assert_int_equal(resource->modified_text.length, 29);
+        resource_release(NULL, resource);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(variant_takes_over_check_of_its_file),
         cmocka_unit_test(variant_is_as_old_as_original),
         cmocka_unit_test(loaded_file_is_checked_without_blocking),
+        cmocka_unit_test(size_decides_where_the_body_is),
+        cmocka_unit_test(only_some_sizes_are_compressed),
+        cmocka_unit_test(gzip_variant_is_made),
+        cmocka_unit_test(changed_file_is_stale),
+        cmocka_unit_test(shortage_of_descriptors_is_no_change),
+        cmocka_unit_test(time_in_the_future_is_no_date),
     };
 
     return cmocka_run_group_tests_name("resource", tests, set_up, tear_down);
