@@ -1,0 +1,265 @@
+/* Private keys: from files that a child parses to the file in memory, and from there. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/macros.h"
+#include "common/tables.h"
+#include "daemon/tls/private_keys.h"
+#include "daemon/tls/self_signed.h"
+#include "tests/unit/open_descriptors.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/ec.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { WHY = 1024 };
+
+static char base[] = "/tmp/test-private-keys-XXXXXX";
+static char path[64], why[WHY];
+static int descriptors_before, keys, warnings;
+static EVP_PKEY *key, *other;
+static X509 *leaf;
+
+/* The linker puts this in the place of that of events.c (--wrap). */
+/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): name of the linker */
+PRINTF_LIKE(2, 3) void __wrap_event_log(enum level level, const char *format, ...);
+/* NOLINTEND(clang-diagnostic-reserved-identifier) */
+
+void __wrap_event_log(enum level level, const char *format, ...)
+{
+    (void)format;
+    assert_int_equal(level, LEVEL_WARN);
+    warnings++;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    strcpy(base + strlen(base) - 6, "XXXXXX");
+    assert_non_null(mkdtemp(base));
+    snprintf(path, sizeof(path), "%s/key", base);
+    descriptors_before = open_descriptors();
+    keys = private_keys_open(why, sizeof(why));
+    assert_true(keys >= 0);
+    key = EVP_EC_gen("P-256");
+    other = EVP_EC_gen("P-256");
+    leaf = X509_new();
+    assert_true(self_signed_begin(leaf, key, "a.example", 1));
+    warnings = 0;
+    return 0;
+}
+
+/* No function leaves a descriptor or a child. */
+static int tear_down(void **state)
+{
+    (void)state;
+    close(keys);
+    assert_int_equal(open_descriptors(), descriptors_before);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    unlink(path);
+    rmdir(base);
+    EVP_PKEY_free(key);
+    EVP_PKEY_free(other);
+    X509_free(leaf);
+    return 0;
+}
+
+static void write_text(const char *text)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void write_key(EVP_PKEY *written, const EVP_CIPHER *cipher)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    assert_int_equal(PEM_write_PKCS8PrivateKey(file, written, cipher, NULL, 0, NULL,
+                                               cipher != NULL ? "password" : NULL),
+                     1);
+    assert_int_equal(fclose(file), 0);
+}
+
+static int add(void)
+{
+    return private_keys_add(keys, path, leaf, "a.pem", why, sizeof(why));
+}
+
+static off_t stored_bytes(void)
+{
+    return lseek(keys, 0, SEEK_END);
+}
+
+static void added_keys_are_read_in_order(void **state)
+{
+    X509 *second = X509_new();
+    EVP_PKEY *read[3] = {NULL};
+
+    (void)state;
+    assert_true(self_signed_begin(second, other, "b.example", 1));
+    write_key(key, NULL);
+    assert_int_equal(add(), 0);
+    write_key(other, NULL);
+    assert_int_equal(private_keys_add(keys, path, second, "b.pem", why, sizeof(why)), 0);
+    assert_int_equal(private_keys_read(keys, read, 2), 0);
+    assert_int_equal(EVP_PKEY_eq(read[0], key), 1);
+    assert_int_equal(EVP_PKEY_eq(read[1], other), 1);
+    EVP_PKEY_free(read[0]);
+    EVP_PKEY_free(read[1]);
+    assert_int_equal(private_keys_read(keys, read, 0), 0);
+    assert_int_equal(private_keys_read(keys, read, 3), -1);
+    X509_free(second);
+}
+
+static void unusable_key_is_reported(void **state)
+{
+    static const struct {
+        const char *text, *why;
+    } cases[] = {
+        {"", ": contains no private key in PEM format"},
+        {"text\n", ": contains no private key in PEM format"},
+        {"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", NULL},
+    };
+    char expected[WHY];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        write_text(cases[i].text);
+        assert_int_equal(add(), -1);
+        snprintf(expected, sizeof(expected), "%s%s", path,
+                 cases[i].why != NULL ? cases[i].why : ": ");
+        if (cases[i].why != NULL)
+            assert_string_equal(why, expected);
+        else
+            assert_memory_equal(why, expected, strlen(expected));
+    }
+    write_key(key, EVP_aes_128_cbc());
+    assert_int_equal(add(), -1);
+    snprintf(expected, sizeof(expected),
+             "%s: the private key is encrypted; decrypt it: openssl pkey -in %s", path, path);
+    assert_string_equal(why, expected);
+    write_key(other, NULL);
+    assert_int_equal(add(), -1);
+    assert_non_null(strstr(why, "(the key does not belong to a.pem)"));
+    unlink(path);
+    assert_int_equal(add(), -1);
+    snprintf(expected, sizeof(expected), "%s: %s", path, strerror(ENOENT));
+    assert_string_equal(why, expected);
+    assert_int_equal(stored_bytes(), 0);
+}
+
+static void key_that_cannot_be_stored_is_reported(void **state)
+{
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    (void)state;
+    write_key(key, NULL);
+    assert_int_equal(private_keys_add(null, path, leaf, "a.pem", why, sizeof(why)), -1);
+    assert_non_null(strstr(why, ": cannot store the key: "));
+    close(null);
+}
+
+static void reason_is_cut(void **state)
+{
+    char small[9] = "xxxxxxxx";
+
+    (void)state;
+    write_text("");
+    assert_int_equal(private_keys_add(keys, path, leaf, "a.pem", small, 8), -1);
+    assert_int_equal(strlen(small), 7);
+    assert_memory_equal(small, path, 7);
+    assert_int_equal(small[8], '\0');
+}
+
+/* A reason of a failure before does not stay. */
+static void success_has_no_reason(void **state)
+{
+    (void)state;
+    write_key(key, NULL);
+    strcpy(why, "old");
+    assert_int_equal(add(), 0);
+    assert_string_equal(why, "");
+}
+
+static void damaged_file_has_no_keys(void **state)
+{
+    const uint32_t too_long = 64 * 1024 + 1;
+    EVP_PKEY *read[2] = {NULL};
+    off_t bytes;
+
+    (void)state;
+    write_key(key, NULL);
+    assert_int_equal(add(), 0);
+    bytes = stored_bytes();
+    assert_int_equal(add(), 0);
+    assert_int_equal(ftruncate(keys, 2 * bytes - 1), 0);
+    assert_int_equal(private_keys_read(keys, read, 2), -1);
+    assert_int_equal(ERR_peek_error(), 0);
+    assert_int_equal(ftruncate(keys, bytes + 3), 0);
+    assert_int_equal(private_keys_read(keys, read, 2), -1);
+    assert_int_equal(pwrite(keys, "\xff\xff", 2, 4), 2);
+    assert_int_equal(private_keys_read(keys, read, 1), -1);
+    assert_int_equal(ERR_peek_error(), 0);
+    assert_int_equal(pwrite(keys, &too_long, sizeof(too_long), 0), sizeof(too_long));
+    assert_int_equal(private_keys_read(keys, read, 1), -1);
+}
+
+static void modes_for_others_are_warned_of(void **state)
+{
+    static const mode_t good[] = {0600, 0640, 0400, 0440};
+    static const mode_t bad[] = {0604, 0602, 0601, 0620, 0610, 0644};
+
+    (void)state;
+    private_keys_warn(path); /* missing */
+    write_text("");
+    for (size_t i = 0; i < ARRAY_LENGTH(good); i++) {
+        assert_int_equal(chmod(path, good[i]), 0);
+        private_keys_warn(path);
+    }
+    assert_int_equal(warnings, 0);
+    for (size_t i = 0; i < ARRAY_LENGTH(bad); i++) {
+        assert_int_equal(chmod(path, bad[i]), 0);
+        private_keys_warn(path);
+        assert_int_equal(warnings, i + 1);
+    }
+    if (geteuid() != 0)
+        return; /* only root can give it away */
+    assert_int_equal(chmod(path, 0600), 0);
+    assert_int_equal(chown(path, 65534, (gid_t)-1), 0);
+    private_keys_warn(path);
+    assert_int_equal(warnings, ARRAY_LENGTH(bad) + 1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(added_keys_are_read_in_order),
+        TEST(unusable_key_is_reported),
+        TEST(key_that_cannot_be_stored_is_reported),
+        TEST(reason_is_cut),
+        TEST(success_has_no_reason),
+        TEST(damaged_file_has_no_keys),
+        TEST(modes_for_others_are_warned_of),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
