@@ -22,9 +22,11 @@
 
 enum { DAY_S = 86400, FIELDS_MAX = 4, PIECES = 8 };
 
+enum library { LIBRARY_COMPLETE, LIBRARY_OTHER, LIBRARY_MISSING };
+
 /* The library, and what it was given. */
 static struct scene {
-    enum { LIBRARY_COMPLETE, LIBRARY_OTHER, LIBRARY_MISSING } library;
+    enum library library;
     bool no_handle, no_list;
     CURLcode init, performed, got_status;
     bool report; /* writes a reason */
@@ -281,7 +283,7 @@ static struct http_response get(void)
 static void client_needs_the_library(void **state)
 {
     static const struct {
-        int library;
+        enum library library;
         CURLcode init;
         bool no_handle, no_list;
         const char *why;
