@@ -61,18 +61,18 @@ CURL *curl_easy_init(void)
     return (CURL *)&scene;
 }
 
-void curl_easy_cleanup(CURL *easy)
+void curl_easy_cleanup(CURL *curl)
 {
-    assert_ptr_equal(easy, &scene);
+    assert_ptr_equal(curl, &scene);
     scene.handles--;
 }
 
-struct curl_slist *curl_slist_append(struct curl_slist *list, const char *text)
+struct curl_slist *curl_slist_append(struct curl_slist *list, const char *data)
 {
     static struct curl_slist item;
 
     assert_null(list);
-    assert_string_equal(text, "Content-Type: application/jose+json");
+    assert_string_equal(data, "Content-Type: application/jose+json");
     scene.lists += scene.no_list ? 0 : 1;
     return scene.no_list ? NULL : &item;
 }
@@ -84,21 +84,21 @@ void curl_slist_free_all(struct curl_slist *list)
 }
 
 /* All options have their default again. */
-void curl_easy_reset(CURL *easy)
+void curl_easy_reset(CURL *curl)
 {
-    assert_ptr_equal(easy, &scene);
+    assert_ptr_equal(curl, &scene);
     scene.url[0] = scene.protocols[0] = scene.posted[0] = scene.ca[0] = '\0';
     scene.http = scene.no_signal = scene.connect_s = scene.total_s = scene.no_body = 0;
     scene.no_progress = 1;
     scene.header = NULL;
 }
 
-CURLcode curl_easy_setopt(CURL *easy, CURLoption option, ...)
+CURLcode curl_easy_setopt(CURL *curl, CURLoption option, ...)
 {
     const struct curl_blob *ca;
     va_list arguments;
 
-    assert_ptr_equal(easy, &scene);
+    assert_ptr_equal(curl, &scene);
     va_start(arguments, option);
     switch ((int)option) {
     case CURLOPT_ERRORBUFFER:
@@ -188,9 +188,9 @@ static void send_field(const char *line)
     free(copy);
 }
 
-CURLcode curl_easy_perform(CURL *easy)
+CURLcode curl_easy_perform(CURL *curl)
 {
-    assert_ptr_equal(easy, &scene);
+    assert_ptr_equal(curl, &scene);
     for (size_t i = 0; i < FIELDS_MAX && scene.fields[i] != NULL; i++)
         send_field(scene.fields[i]);
     if (scene.body_bytes > 0)
@@ -201,11 +201,11 @@ CURLcode curl_easy_perform(CURL *easy)
     return scene.performed;
 }
 
-CURLcode curl_easy_getinfo(CURL *easy, CURLINFO info, ...)
+CURLcode curl_easy_getinfo(CURL *curl, CURLINFO info, ...)
 {
     va_list arguments;
 
-    assert_ptr_equal(easy, &scene);
+    assert_ptr_equal(curl, &scene);
     assert_int_equal(info, CURLINFO_RESPONSE_CODE);
     va_start(arguments, info);
     *va_arg(arguments, long *) = 201;
