@@ -2,20 +2,23 @@
 #ifndef TESTS_OWN_SEGMENT_H
 #define TESTS_OWN_SEGMENT_H
 
+#include "common/clock.h"
 #include "common/segment_writer.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
 /*
- * Creates a segment for PLAN, whose name is that of this process. The test destroys it. Members of
+ * Creates a segment for PLAN, whose name only this process has. The test destroys it. Members of
  * PLAN that are 0 become small values. Returns 0, or -1 after printing the reason.
  */
 static inline int own_segment_create(struct segment *segment, struct segment_plan plan)
 {
     char name[INSTANCE_NAME_MAX + 1], why[256];
 
-    snprintf(name, sizeof(name), "unit-%d", (int)getpid());
+    /* A test that was killed leaves its segment, and its number comes again. */
+    snprintf(name, sizeof(name), "unit-%d-%llx", (int)getpid(),
+             (unsigned long long)clock_wall_ns());
     plan.name = name;
     plan.socket_path = plan.listening = "";
     plan.max_workers = plan.max_workers > 0 ? plan.max_workers : 1;

@@ -28,7 +28,7 @@ enum { MASTER_STATUS = 7 };
 /* The main() of webserverd, which the build renames. */
 int webserverd_main(int argc, char **argv);
 
-/* What main() has not freed yet. */
+/* Not yet freed by main(). */
 static struct {
     struct config *config;
     int contents; /* of configurations */
@@ -40,7 +40,7 @@ static bool is_upgrade, logs_do_not_fit;
 static int daemonize_result;
 static char calls[64]; /* names of functions, in order */
 
-/* The linker replaces these functions (--wrap); the labels are its names for them. */
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. The labels are its names. */
 int real_config_load(struct config *config, const struct config_sources *sources,
                      FILE *errors) __asm__("__real_config_load");
 int wrapped_config_load(struct config *config, const struct config_sources *sources,
@@ -151,7 +151,7 @@ struct result {
     char out[64 * 1024], err[4096];
 };
 
-/* Makes the stream FD a file in memory. Returns a copy of what it was. */
+/* Redirects FD to a file in memory. Returns a duplicate of the original, for restore(). */
 static int divert(int fd)
 {
     int before = dup(fd), file = memfd_create("stream", MFD_CLOEXEC);
@@ -162,7 +162,7 @@ static int divert(int fd)
     return before;
 }
 
-/* Makes FD what it was BEFORE, and TEXT its output since then. */
+/* Makes FD a duplicate of BEFORE again and closes BEFORE. TEXT receives what was written meanwhile. */
 static void restore(int fd, int before, char *text, size_t size)
 {
     ssize_t length = pread(fd, text, size, 0);
@@ -199,7 +199,7 @@ static const struct result *call_main(const char *line)
     return &result;
 }
 
-/* Both texts are whole. */
+/* OUT and ERR are the complete output. */
 static void check(const char *line, int status, const char *out, const char *err)
 {
     const struct result *result = call_main(line);
@@ -221,6 +221,7 @@ static int enter_directory(void **state)
     char path[256];
     FILE *file;
 
+    unsetenv("XDG_RUNTIME_DIR"); /* it may be too long for a control socket */
     if (mkdtemp(directory) == NULL || chdir(directory) != 0 || getcwd(path, sizeof(path)) == NULL)
         return -1;
     *state = directory;
@@ -316,7 +317,7 @@ static void version_names_the_sandbox(void **state)
     check("-V", EXIT_SUCCESS, expected, "");
 }
 
-static void usage_is_help_or_an_error(void **state)
+static void help_prints_usage_and_unknown_option_is_an_error(void **state)
 {
     const struct result *result = call_main("-h");
 
@@ -337,7 +338,7 @@ static void start(const char *line, int status, const char *expected_calls, cons
     assert_string_equal(calls, expected_calls);
 }
 
-static void only_a_detached_start_goes_to_the_background_or_fails(void **state)
+static void only_a_detached_start_daemonizes_unless_upgraded(void **state)
 {
     (void)state;
     start("", MASTER_STATUS, "master_run ", "");
@@ -360,8 +361,8 @@ int main(void)
         cmocka_unit_test(check_refuses_logs_without_descriptors),
         cmocka_unit_test(certificate_that_exists_is_not_replaced),
         cmocka_unit_test(version_names_the_sandbox),
-        cmocka_unit_test(usage_is_help_or_an_error),
-        cmocka_unit_test(only_a_detached_start_goes_to_the_background_or_fails),
+        cmocka_unit_test(help_prints_usage_and_unknown_option_is_an_error),
+        cmocka_unit_test(only_a_detached_start_daemonizes_unless_upgraded),
     };
 
     return cmocka_run_group_tests(tests, enter_directory, leave_directory);

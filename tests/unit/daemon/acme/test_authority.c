@@ -8,6 +8,7 @@
 
 #include "common/macros.h"
 #include "daemon/acme/authority.h"
+#include "daemon/acme/jws.h"
 
 #include <openssl/ec.h>
 #include <openssl/rsa.h>
@@ -34,7 +35,7 @@ static struct scene {
     EVP_PKEY *key;
 } scene;
 
-/* The linker puts this in the place of that of http_client.c (--wrap). */
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): name of the linker */
 int __wrap_http_client_send(struct http_client *client, const char *method, const char *url,
                             const char *body, struct http_response *response, char *why,
@@ -192,7 +193,7 @@ static void directory_without_urls_is_refused(void **state)
     assert_why("dir answers 300: no detail is given");
 }
 
-static void urls_have_a_longest_length(void **state)
+static void url_that_does_not_fit_is_rejected(void **state)
 {
     char url[AUTHORITY_URL_MAX + 1], body[4 * AUTHORITY_URL_MAX];
 
@@ -322,7 +323,7 @@ static void request_without_nonce_fails(void **state)
     }
 }
 
-static void refused_nonce_is_replaced_ten_times(void **state)
+static void request_with_refused_nonce_is_sent_ten_times(void **state)
 {
     static const struct exchange refusal = {"POST", "url", 400, "{\"type\":\"" URN "badNonce\"}",
                                             "n1",   NULL,  0};
@@ -399,6 +400,14 @@ static void account_is_registered(void **state)
     assert_why("account answers 400: no detail is given");
 }
 
+static void assert_key(const json_t *json, const char *name, EVP_PKEY *key)
+{
+    json_t *expected = jws_public_key(key);
+
+    assert_true(json_equal(json_object_get(json, name), expected));
+    json_decref(expected);
+}
+
 static void account_of_another_key_is_found(void **state)
 {
     static const struct exchange exchanges[] = {
@@ -414,6 +423,7 @@ static void account_of_another_key_is_found(void **state)
     assert_int_equal(authority_find_account(&scene.authority, other, url), 0);
     assert_string_equal(url, "other");
     assert_true(json_is_true(json_object_get(scene.payload, "onlyReturnExisting")));
+    assert_key(scene.header, "jwk", other);
     assert_ptr_equal(scene.authority.key, scene.key);
     assert_int_equal(authority_find_account(&scene.authority, other, url), -1);
     assert_true(scene.authority.account_unknown);
@@ -443,7 +453,8 @@ static void key_change_is_signed_by_both_keys(void **state)
     assert_string_equal(authority_text(header, "url"), "change");
     assert_null(json_object_get(header, "nonce"));
     assert_string_equal(authority_text(inner, "account"), "me");
-    assert_true(json_is_object(json_object_get(inner, "oldKey")));
+    assert_key(header, "jwk", other);
+    assert_key(inner, "oldKey", scene.key);
     json_decref(header);
     json_decref(inner);
     assert_int_equal(authority_change_key(&scene.authority, other), -1);
@@ -492,12 +503,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(directory_gives_the_urls),
         TEST(directory_without_urls_is_refused),
-        TEST(urls_have_a_longest_length),
+        TEST(url_that_does_not_fit_is_rejected),
         TEST(answer_has_text_and_object),
         TEST(failure_is_described),
         TEST(each_request_has_another_nonce),
         TEST(request_without_nonce_fails),
-        TEST(refused_nonce_is_replaced_ten_times),
+        TEST(request_with_refused_nonce_is_sent_ten_times),
         TEST(requests_name_the_account),
         TEST(account_is_registered),
         TEST(account_of_another_key_is_found),

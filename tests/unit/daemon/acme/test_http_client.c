@@ -1,4 +1,4 @@
-/* What libcurl receives and calls: dlopen() finds the functions of this program. */
+/* The HTTP client with a libcurl of the test: dlopen() returns this program. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ static struct scene {
     CURLcode init, performed, got_status;
     bool report; /* writes a reason */
     int handles, lists, pulses;
-    bool ends; /* the pulse says so */
+    bool ends; /* on_pulse() ends the request */
 
     const char *fields[FIELDS_MAX];
     size_t body_bytes; /* sent in PIECES */
@@ -218,7 +218,7 @@ const char *curl_easy_strerror(CURLcode code)
     return code == CURLE_COULDNT_CONNECT ? "cannot connect" : "another error";
 }
 
-/* The linker puts this in the place of the original (--wrap). */
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
 void *__wrap_dlopen(const char *file, int flags);
 void *__real_dlopen(const char *file, int flags);

@@ -34,7 +34,7 @@ static struct scene {
     char text[TEXT_BYTES];
 } scene;
 
-/* The linker puts this in the place of the original (--wrap). */
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): name of the linker */
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
 /* NOLINTEND(clang-diagnostic-reserved-identifier) */

@@ -50,7 +50,7 @@ static struct scene {
     struct order_owner owner;
 } scene;
 
-/* The linker puts these in the place of the originals (--wrap). */
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
 int __wrap_authority_post(struct authority *authority, const char *url, json_t *payload,
                           struct authority_answer *answer);

@@ -1,3 +1,4 @@
+/* Sealing files in memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "common/clock.h"
 #include "daemon/base/service.h"
 
 #include <fcntl.h>
@@ -23,7 +24,7 @@
 
 enum { TEXT_MAX = 512 };
 
-/* A service manager: its socket, whose name NOTIFY_SOCKET has. */
+/* A service manager: the socket that NOTIFY_SOCKET names. */
 struct manager {
     struct sockaddr_un address;
     int fd;
@@ -143,21 +144,23 @@ static void reload_begins_with_its_time(void **state)
     char name[TEXT_MAX], got[TEXT_MAX + 1];
     struct manager manager;
     unsigned long long at_us;
+    uint64_t before_ns;
     ssize_t length;
 
     (void)state;
     own_name(name, 40);
     open_manager(&manager, name, strlen(name));
+    before_ns = clock_monotonic_ns();
     notify_reloading();
     length = recv(manager.fd, got, TEXT_MAX, 0);
     assert_true(length > 0);
     got[length] = '\0';
     assert_int_equal(sscanf(got, "RELOADING=1\nMONOTONIC_USEC=%llu", &at_us), 1);
-    assert_true(at_us > 0);
+    assert_in_range(at_us, before_ns / NS_PER_US, clock_monotonic_ns() / NS_PER_US);
     close_manager(&manager);
 }
 
-static void watchdog_of_this_process_is_told(void **state)
+static void only_the_watched_process_sends_keep_alives(void **state)
 {
     char name[TEXT_MAX], pid[16];
     struct manager manager;
@@ -176,7 +179,8 @@ static void watchdog_of_this_process_is_told(void **state)
     setenv("WATCHDOG_PID", pid, 1);
     notify_alive();
     expect_sent(&manager, "WATCHDOG=1");
-    setenv("WATCHDOG_PID", "1", 1);
+    snprintf(pid, sizeof(pid), "%d", (int)getpid() + 1);
+    setenv("WATCHDOG_PID", pid, 1);
     notify_alive();
     expect_sent(&manager, "");
     unsetenv("WATCHDOG_PID");
@@ -186,7 +190,7 @@ static void watchdog_of_this_process_is_told(void **state)
 
 /* The background */
 
-/* A process that calls daemonize(); the child says at REPORT what it sees, if it lives so long. */
+/* A process that calls daemonize(). Its child writes to REPORT what it finds, unless it ends first. */
 struct background {
     void (*child)(int report);
     char report[TEXT_MAX];
@@ -195,8 +199,9 @@ struct background {
 
 static void run(struct background *background)
 {
+    size_t length = 0;
+    ssize_t got;
     int ends[2];
-    ssize_t length;
     pid_t pid;
 
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
@@ -209,8 +214,10 @@ static void run(struct background *background)
     }
     close(ends[1]);
     assert_int_equal(waitpid(pid, &background->status, 0), pid);
-    length = read(ends[0], background->report, sizeof(background->report) - 1);
-    assert_true(length >= 0);
+    while ((got = read(ends[0], background->report + length,
+                       sizeof(background->report) - 1 - length)) > 0)
+        length += (size_t)got;
+    assert_int_equal(got, 0); /* the child has ended */
     background->report[length] = '\0';
     close(ends[0]);
 }
@@ -239,7 +246,7 @@ static void die(int report)
     raise(SIGKILL);
 }
 
-/* Its own child does not tell the parent that it is ready. */
+/* After daemonize_release(), the report that it is ready is not sent. */
 static void release_and_exit_with_7(int report)
 {
     (void)report;
@@ -272,7 +279,7 @@ static bool is_same_file(int one, int other)
            first.st_ino == second.st_ino;
 }
 
-/* Standard input is a pipe, output a file; error is where the test writes. */
+/* Standard input is a pipe, standard output a file, standard error that of the test. */
 static void look_and_be_ready(int report)
 {
     int input[2], nothing = open("/dev/null", O_RDWR), file = memfd_create("output", 0), pipe_copy,
@@ -342,7 +349,7 @@ int main(void)
         cmocka_unit_test(socket_can_have_a_path),
         cmocka_unit_test(longest_name_is_one_byte_shorter_than_the_address),
         cmocka_unit_test(reload_begins_with_its_time),
-        cmocka_unit_test(watchdog_of_this_process_is_told),
+        cmocka_unit_test(only_the_watched_process_sends_keep_alives),
         cmocka_unit_test(parent_has_the_status_of_a_child_that_fails),
         cmocka_unit_test(child_that_is_ready_has_no_terminal),
         cmocka_unit_test(duplicate_of_a_pipe_has_flags_of_its_own),

@@ -19,7 +19,7 @@ static struct connection connection;
 static const char bytes[] = "GET /";
 static int served, prefetched;
 
-/* The linker puts this in the place of that of lookup.c (--wrap). */
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTNEXTLINE(clang-diagnostic-reserved-identifier): a name of the linker */
 void __wrap_lookup_prefetch_entry(struct transaction_context *context);
 

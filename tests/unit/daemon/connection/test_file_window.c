@@ -33,7 +33,7 @@ static int references;
 static bool queue_is_full, out_of_memory;
 static struct offload_job *job;
 
-/* The linker puts these in the place of those of the daemon and the C library (--wrap). */
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
 ssize_t __wrap_files_read(int fd, uint64_t device, void *buffer, size_t length, uint64_t offset,
                           enum files_effort effort);
@@ -196,12 +196,16 @@ static void expect_sent_at_once(void)
     assert_int_equal(metric_get(metrics, METRIC_offloaded), 0);
 }
 
-static void bytes_are_sent_if_a_job_is_of_no_use_or_impossible(void **state)
+static void bytes_are_sent_after_a_read_error(void **state)
 {
     (void)state;
     check_error = EIO;
     expect_sent_at_once();
-    file_window_clear(&window);
+}
+
+static void cold_bytes_are_sent_if_no_job_can_be_submitted(void **state)
+{
+    (void)state;
     check_error = EAGAIN;
     queue_is_full = true;
     expect_sent_at_once();
@@ -218,7 +222,8 @@ int main(void)
         cmocka_unit_test_setup(last_byte_of_a_window_is_checked_once, set_up),
         cmocka_unit_test_setup(cold_window_is_read_by_a_job, set_up),
         cmocka_unit_test_setup(job_ends_with_the_file, set_up),
-        cmocka_unit_test_setup(bytes_are_sent_if_a_job_is_of_no_use_or_impossible, set_up),
+        cmocka_unit_test_setup(bytes_are_sent_after_a_read_error, set_up),
+        cmocka_unit_test_setup(cold_bytes_are_sent_if_no_job_can_be_submitted, set_up),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

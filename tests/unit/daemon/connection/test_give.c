@@ -179,7 +179,7 @@ static void gauge_of_active_ones_follows(void **state)
     assert_int_equal(metric_get(loop.context.metrics, METRIC_connections_active), 1);
 }
 
-static void some_stay_where_they_are(void **state)
+static void busy_and_closing_connections_stay(void **state)
 {
     (void)state;
     add(0, DEADLINE_NONE, LONG_NS)->client.jobs_out = 1;
@@ -187,8 +187,14 @@ static void some_stay_where_they_are(void **state)
     add(2, DEADLINE_LINGER, LONG_NS)->lingering = true;
     give(3, true, SIBLING);
     expect_given("");
-    loop.mode = THREAD_MOVING; /* it hands over all, with its mode */
-    add(3, DEADLINE_KEEPALIVE, LONG_NS);
+}
+
+/* With its mode it hands over all. */
+static void moving_thread_gives_none(void **state)
+{
+    (void)state;
+    loop.mode = THREAD_MOVING;
+    add(0, DEADLINE_KEEPALIVE, LONG_NS);
     give(1, true, SIBLING);
     expect_given("");
 }
@@ -220,7 +226,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(active_ones_go_if_idle_ones_are_missing, begin, end),
         cmocka_unit_test_setup_teardown(active_ones_go_evenly_spaced, begin, end),
         cmocka_unit_test_setup_teardown(gauge_of_active_ones_follows, begin, end),
-        cmocka_unit_test_setup_teardown(some_stay_where_they_are, begin, end),
+        cmocka_unit_test_setup_teardown(busy_and_closing_connections_stay, begin, end),
+        cmocka_unit_test_setup_teardown(moving_thread_gives_none, begin, end),
         cmocka_unit_test_setup_teardown(other_worker_gets_only_those_between_requests, begin, end),
     };
 

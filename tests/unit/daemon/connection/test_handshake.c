@@ -32,7 +32,7 @@ static int closed, waits, initialised, accepted;
 static short waits_for;
 static enum deadline deadline;
 
-/* The linker puts these in the place of those of the daemon (--wrap). */
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
 enum tls_progress __wrap_transport_tls_handshake(struct connection *of, enum tls_failure *why);
 unsigned int __wrap_transport_tls_cipher(const struct connection *of, bool *was_resumed);
@@ -201,7 +201,7 @@ static void handshake_waits_for_the_client(void **state)
 }
 
 /* Meanwhile the connection must not move. */
-static void signature_is_like_an_offload_job(void **state)
+static void connection_stays_on_its_thread_during_a_signature(void **state)
 {
     (void)state;
     proceed(TLS_WANTS_SIGNATURE);
@@ -249,7 +249,7 @@ static void each_failure_has_its_counter(void **state)
     assert_int_equal(closed, 5);
 }
 
-/* It ends with its body, whose length it names. */
+/* The response's Content-Length is that of its body. */
 static void plain_request_is_answered(void **state)
 {
     static const char length[] = "\r\nContent-Length: 40\r\n";
@@ -275,9 +275,12 @@ static void plain_request_is_answered(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(handshake_is_followed_by_http),      TEST(resumed_session_is_counted_and_logged),
-        TEST(validation_ends_with_the_handshake), TEST(handshake_waits_for_the_client),
-        TEST(signature_is_like_an_offload_job),   TEST(each_failure_has_its_counter),
+        TEST(handshake_is_followed_by_http),
+        TEST(resumed_session_is_counted_and_logged),
+        TEST(validation_ends_with_the_handshake),
+        TEST(handshake_waits_for_the_client),
+        TEST(connection_stays_on_its_thread_during_a_signature),
+        TEST(each_failure_has_its_counter),
         TEST(plain_request_is_answered),
     };
 

@@ -34,7 +34,7 @@ static _Atomic uint64_t metrics[METRIC_COUNT];
 static struct listen_socket *listener;
 static int fd; /* of the listen socket: always readable */
 
-/* What the calls return; CLIENT is a connection, any other result an error; the last one is repeated. */
+/* Results of accept4(): CLIENT, or an error. The last one is repeated. */
 static int results[ALL_RESULTS];
 static int accepts;
 static int accepted;   /* connections */
@@ -45,7 +45,7 @@ static int shed, asked, shrunk;
 static enum shortage reason; /* of the last attempt to make room */
 static bool out_of_memory;
 
-/* The linker puts these in the place of those of the daemon and the C library (--wrap). */
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
 int __wrap_accept4(int from, struct sockaddr *peer, socklen_t *length, int flags);
 bool __wrap_connection_accept(struct event_loop *to, int client, const uint8_t *address,
@@ -182,7 +182,8 @@ static void run_loop(void)
     event_base_loop(loop.base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
 }
 
-static bool is_paused(void)
+/* Runs the loop with room and without a waiting connection, which stay so. True: it did not accept. */
+static bool finds_paused(void)
 {
     int before = accepts;
 
@@ -214,7 +215,7 @@ static void all_that_wait_are_accepted(void **state)
     assert_int_equal(accepted, 2);
     assert_int_equal(activity.state, THREAD_STATE_ACCEPT);
     assert_int_equal(shed + asked + shrunk, 0);
-    assert_false(is_paused());
+    assert_false(finds_paused());
     assert_int_equal(metric_get(metrics, METRIC_accept_errors), 0);
 }
 
@@ -238,7 +239,7 @@ static void connection_without_memory_makes_room(void **state)
     assert_int_equal(shrunk, 1);
     assert_int_equal(reason, SHORTAGE_MEMORY);
     assert_int_equal(asked, 1);
-    assert_false(is_paused());
+    assert_false(finds_paused());
 }
 
 /* Shortages */
@@ -257,19 +258,19 @@ static void expect_shortage(int error, enum shortage expected, bool shrinks)
     assert_int_equal(reason, expected);
     assert_int_equal(shed, 1);
     assert_int_equal(asked, 1);
-    assert_true(is_paused());
+    assert_true(finds_paused());
     listen_sockets_resume(&loop);
-    assert_false(is_paused());
+    assert_false(finds_paused());
     results[0] = error;
     accepts = 0;
     idle = 1;
     run_loop(); /* an idle connection is closed for it */
     assert_int_equal(shed, 2);
     assert_int_equal(asked, 1);
-    assert_false(is_paused());
+    assert_false(finds_paused());
 }
 
-static void socket_pauses_when_there_is_no_room(void **state)
+static void socket_pauses_without_descriptors_or_memory(void **state)
 {
     (void)state;
     expect_shortage(EMFILE, SHORTAGE_DESCRIPTORS, false);
@@ -287,7 +288,7 @@ static void smaller_cache_is_room_enough(void **state)
     run_loop();
     assert_int_equal(shrunk, 1);
     assert_int_equal(shed + asked, 0);
-    assert_false(is_paused());
+    assert_false(finds_paused());
 }
 
 /* Maybe no other connection waits. */
@@ -299,7 +300,7 @@ static void nothing_is_closed_after_an_accepted_connection(void **state)
     run_loop();
     assert_int_equal(accepts, 2);
     assert_int_equal(shed + asked, 0);
-    assert_false(is_paused());
+    assert_false(finds_paused());
 }
 
 static void socket_pauses_while_the_group_has_no_memory(void **state)
@@ -310,11 +311,11 @@ static void socket_pauses_while_the_group_has_no_memory(void **state)
     run_loop();
     assert_int_equal(accepts, 0);
     assert_int_equal(metric_get(metrics, METRIC_accept_pauses), 1);
-    assert_true(is_paused());
+    assert_true(finds_paused());
     listen_sockets_retry(&loop); /* another reason */
-    assert_true(is_paused());
+    assert_true(finds_paused());
     listen_sockets_resume(&loop);
-    assert_false(is_paused());
+    assert_false(finds_paused());
     assert_int_equal(metric_get(metrics, METRIC_accept_pauses), 1);
 }
 
@@ -330,20 +331,20 @@ static void socket_waits_at_the_limit_of_connections(void **state)
     assert_int_equal(metric_get(metrics, METRIC_accept_pauses), 1);
     assert_int_equal(metric_get(metrics, METRIC_accept_errors), 0);
     assert_true(retry_is_due());
-    assert_true(is_paused());
+    assert_true(finds_paused());
     listen_sockets_resume(&loop); /* another reason */
-    assert_true(is_paused());
+    assert_true(finds_paused());
     event_del(loop.listen_retry);
     has_room = false;
     listen_sockets_retry(&loop);
     assert_int_equal(asked, 2);
     assert_true(retry_is_due());
-    assert_true(is_paused());
+    assert_true(finds_paused());
     event_del(loop.listen_retry);
     listen_sockets_retry(&loop); /* there is room now */
     assert_int_equal(asked, 2);
     assert_false(retry_is_due());
-    assert_false(is_paused());
+    assert_false(finds_paused());
 }
 
 static void idle_connection_makes_room_at_the_limit(void **state)
@@ -355,15 +356,15 @@ static void idle_connection_makes_room_at_the_limit(void **state)
     assert_int_equal(shed, 1);
     assert_int_equal(asked, 0);
     assert_false(retry_is_due());
-    assert_false(is_paused());
+    assert_false(finds_paused());
     idle = 0;
     has_room = false;
     run_loop();
-    assert_true(is_paused());
+    assert_true(finds_paused());
     has_room = false;
     idle = 1;
     listen_sockets_retry(&loop);
-    assert_false(is_paused());
+    assert_false(finds_paused());
     event_del(loop.listen_retry);
     listen_sockets_retry(&loop); /* it does not wait any more */
     assert_int_equal(shed, 3);
@@ -409,7 +410,7 @@ int main(void)
         TEST(all_that_wait_are_accepted),
         TEST(open_connections_are_served_in_between),
         TEST(connection_without_memory_makes_room),
-        TEST(socket_pauses_when_there_is_no_room),
+        TEST(socket_pauses_without_descriptors_or_memory),
         TEST(smaller_cache_is_room_enough),
         TEST(nothing_is_closed_after_an_accepted_connection),
         TEST(socket_pauses_while_the_group_has_no_memory),

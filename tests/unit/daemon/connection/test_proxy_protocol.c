@@ -35,7 +35,7 @@ static bool tls; /* when it was turned away */
 static enum client_limit_verdict verdict;
 static bool begin_fails, out_of_memory;
 
-/* The linker puts these in the place of those of the daemon (--wrap). */
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
 void __wrap_connection_close(struct connection *of);
 void __wrap_connection_wait(struct connection *of, short what, enum deadline deadline);

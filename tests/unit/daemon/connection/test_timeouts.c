@@ -1,4 +1,4 @@
-/* When a connection waits for what, and when its time is over. */
+/* Events, deadlines and timeouts of connections. */
 #include "daemon/connection/timeouts.h"
 
 #include "common/clock.h"
@@ -40,7 +40,7 @@ static bool consumes, log_fills;
 
 static int log_waits, log_checks;
 
-/* The linker puts these in the place of those of the C library and of accounting.c (--wrap). */
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
 int __wrap_ioctl(int fd, unsigned long request, void *argument);
 void __wrap_accounting_begin_wait(struct transaction_context *context);
@@ -484,7 +484,7 @@ static void client_that_is_too_slow_times_out(void **state)
     assert_int_equal(metric_get(metrics, METRIC_connections_too_slow), 1);
 }
 
-static void request_that_has_arrived_is_read_before(void **state)
+static void request_that_has_arrived_is_read_before_it_times_out(void **state)
 {
     (void)state;
     consumes = true;
@@ -499,7 +499,7 @@ static void request_that_has_arrived_is_read_before(void **state)
     assert_int_equal(timed_out[1], 1);
 }
 
-/* It would be read for ever. */
+/* Without a limit it would be read for ever. */
 static void client_that_keeps_sending_times_out(void **state)
 {
     (void)state;
@@ -532,7 +532,7 @@ int main(void)
         TEST(all_that_are_late_time_out),
         TEST(client_that_has_received_bytes_has_its_deadline_restarted),
         TEST(client_that_is_too_slow_times_out),
-        TEST(request_that_has_arrived_is_read_before),
+        TEST(request_that_has_arrived_is_read_before_it_times_out),
         TEST(client_that_keeps_sending_times_out),
     };
 

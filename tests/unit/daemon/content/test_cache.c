@@ -1020,29 +1020,42 @@ static void thread_cache_stores_targets_up_to_512_bytes(void **state)
     close_fixture(&fixture);
 }
 
-/* Twice as many as the shared cache has entries, but for full sets. */
-static void thread_cache_has_room_for_all_entries(void **state)
+/* Returns how many of the entries of a shared cache a new thread cache keeps. */
+static size_t count_kept(struct fixture *fixture)
 {
-    struct fixture fixture;
-    struct thread_cache *cache;
+    struct thread_cache *cache = new_thread_cache(fixture, 0);
     char target[16];
     size_t found = 0;
 
-    (void)state;
-    open_fixture(&fixture, 1024 * KIB, &cache_policy_sieve);
-    put(fixture.cache, "/a", 100);
-    cache = new_thread_cache(&fixture, 0);
     for (int i = 0; i < ENTRIES; i++) {
         snprintf(target, sizeof(target), "/%d", i);
-        assert_true(stores(&fixture, cache, target));
+        assert_true(stores(fixture, cache, target));
     }
     for (int i = 0; i < ENTRIES; i++) {
         snprintf(target, sizeof(target), "/%d", i);
         found += thread_cache_find(cache, 0, span_of(target), PREFER_IDENTITY, 2) != NULL;
     }
-    assert_in_range(found, ENTRIES / 2, ENTRIES);
-    cache_remove_reader(fixture.cache, 0);
+    cache_remove_reader(fixture->cache, 0);
     thread_cache_free(cache);
+    return found;
+}
+
+/*
+ * It has twice as many places. Some sets are full nevertheless, depending on its seed: of 64 entries, 0.7
+ * are lost on average; with half as many places, 6.5.
+ */
+static void thread_cache_has_room_for_all_entries(void **state)
+{
+    enum { CACHES = 50 };
+    struct fixture fixture;
+    size_t found = 0;
+
+    (void)state;
+    open_fixture(&fixture, 1024 * KIB, &cache_policy_sieve);
+    put(fixture.cache, "/a", 100);
+    for (int i = 0; i < CACHES; i++)
+        found += count_kept(&fixture);
+    assert_in_range(found, CACHES * (ENTRIES - 3), CACHES * ENTRIES);
     close_fixture(&fixture);
 }
 

@@ -171,7 +171,7 @@ static void roots_have_different_states(void **state)
     assert_int_equal(open_descriptors(), descriptors); /* of one directory */
 }
 
-static void path_has_a_longest_length(void **state)
+static void path_over_255_bytes_has_no_state(void **state)
 {
     struct place *place = *state;
     char path[sizeof(place->look.path) + 8];
@@ -224,7 +224,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(directory_is_settled_after_four_seconds),
         TEST(roots_have_different_states),
-        TEST(path_has_a_longest_length),
+        TEST(path_over_255_bytes_has_no_state),
         TEST(state_changes_when_a_name_is_added),
         TEST(state_is_reused_until_max_age),
         TEST(directories_have_different_states),

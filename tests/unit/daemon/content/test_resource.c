@@ -1,6 +1,6 @@
 /*
- * A loaded file is checked without blocking, also on file systems without negative dentries: the
- * test files are on tmpfs if the machine has one.
+ * Resources: how files are loaded, compressed and checked. The files are on tmpfs if the machine has
+ * one, because it has no negative dentries.
  */
 #include "common/clock.h"
 #include "daemon/content/resource.h"
@@ -309,7 +309,7 @@ static void changed_file_is_stale(void **state)
 }
 
 /* It says nothing about the file. */
-static void shortage_of_descriptors_is_no_change(void **state)
+static void shortage_of_descriptors_does_not_make_stale(void **state)
 {
     struct place *place = *state;
     struct rlimit usual, none;
@@ -329,7 +329,7 @@ static void shortage_of_descriptors_is_no_change(void **state)
 }
 
 /* RFC 9110 section 8.8.2.1. */
-static void time_in_the_future_is_no_date(void **state)
+static void mtime_in_the_future_is_not_compared(void **state)
 {
     struct place *place = *state;
 
@@ -358,8 +358,8 @@ int main(void)
         cmocka_unit_test(only_some_sizes_are_compressed),
         cmocka_unit_test(gzip_variant_is_made),
         cmocka_unit_test(changed_file_is_stale),
-        cmocka_unit_test(shortage_of_descriptors_is_no_change),
-        cmocka_unit_test(time_in_the_future_is_no_date),
+        cmocka_unit_test(shortage_of_descriptors_does_not_make_stale),
+        cmocka_unit_test(mtime_in_the_future_is_not_compared),
     };
 
     return cmocka_run_group_tests_name("resource", tests, set_up, tear_down);

@@ -138,6 +138,19 @@ static void variant_has_no_variants(void **state)
     assert_true(has_member(&variants, CODING_GZIP));
 }
 
+static void missing_file_has_no_members(void **state)
+{
+    struct variants variants;
+    struct file file;
+
+    (void)state;
+    memset(&variants, 0xff, sizeof(variants));
+    assert_int_equal(variants_open(&root, true, "/none", FILES_MAY_BLOCK, &file, &variants),
+                     ENOENT);
+    for (int i = 0; i < CODING_COUNT; i++)
+        assert_false(has_member(&variants, (enum coding)i));
+}
+
 static void directory_is_not_opened(void **state)
 {
     struct variants variants;
@@ -147,11 +160,6 @@ static void directory_is_not_opened(void **state)
     assert_int_equal(mkdirat(root.fd, "directory", 0755), 0);
     assert_int_equal(variants_open(&root, true, "/directory", FILES_MAY_BLOCK, &file, &variants),
                      EISDIR);
-    memset(&variants, 0xff, sizeof(variants));
-    assert_int_equal(variants_open(&root, true, "/none", FILES_MAY_BLOCK, &file, &variants),
-                     ENOENT);
-    for (int i = 0; i < CODING_COUNT; i++)
-        assert_false(has_member(&variants, (enum coding)i));
     put("a", NEWEST_S);
     assert_int_equal(mkdirat(root.fd, "a.gz", 0755), 0);
     set_time("a.gz", NEWEST_S);
@@ -271,7 +279,7 @@ static void change_of_each_member_is_seen(void **state)
     assert_false(variants_unchanged(root.fd, "a", &variants));
 }
 
-static void new_variant_is_no_change_but_incomplete(void **state)
+static void new_variant_makes_the_variants_incomplete(void **state)
 {
     struct variants variants;
 
@@ -328,11 +336,12 @@ int main(void)
         TEST(identity_is_that_of_the_file),
         TEST(variant_is_not_older_than_its_file),
         TEST(variant_has_no_variants),
+        TEST(missing_file_has_no_members),
         TEST(directory_is_not_opened),
         TEST(one_variant_is_opened_if_unchanged),
         TEST(each_member_of_an_identity_counts),
         TEST(change_of_each_member_is_seen),
-        TEST(new_variant_is_no_change_but_incomplete),
+        TEST(new_variant_makes_the_variants_incomplete),
         TEST(member_that_is_a_directory_is_changed),
         TEST(longest_name_has_no_variants),
     };

@@ -39,7 +39,7 @@ static struct {
     uint32_t key_change; /* the result of acme_process_change_key() */
 } scene;
 
-/* The linker replaces these functions (--wrap); the labels are its names for them. */
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. The labels are its names. */
 PRINTF_LIKE(2, 3)
 void wrapped_log(enum level level, const char *format, ...) __asm__("__wrap_event_log");
 void wrapped_publish(struct server *server) __asm__("__wrap_server_publish_config");
@@ -334,7 +334,7 @@ static void only_commands_that_run_are_counted(void **state)
     assert_int_equal(commands_counted(), 2);
 }
 
-static void stopping_server_only_stops(void **state)
+static void stopping_server_rejects_changes(void **state)
 {
     (void)state;
     scene.master.life.state = LIFE_stopping;
@@ -344,7 +344,7 @@ static void stopping_server_only_stops(void **state)
     assert_int_equal(scene.stops, 1);
 }
 
-/* The user of a test may be root. */
+/* The test may run as root, so the other user has no fixed number. */
 static void members_of_the_group_change_nothing(void **state)
 {
     const unsigned other = geteuid() + 1;
@@ -517,7 +517,7 @@ static void restart_reports_how_many(void **state)
     expect_error("restart 2", "no worker serves in slot 2");
 }
 
-static void post_mortem_has_some_deaths(void **state)
+static void post_mortem_lists_as_many_deaths_as_requested(void **state)
 {
     char line[32];
 
@@ -549,7 +549,7 @@ static void limit_of_a_client_is_replaced_and_removed(void **state)
     expect_error("limit-client 192.0.2.7 off", "192.0.2.7 has no limit");
 }
 
-static void limits_and_times_at_their_bounds(void **state)
+static void limit_or_time_out_of_range_is_rejected(void **state)
 {
     static const char *const wrong[] = {"0s", "999ms", "720h1s", "43201m", "2592001s", "x"};
     char line[128];
@@ -647,7 +647,7 @@ static void config_selects_section_or_key(void **state)
     expect_error("config zzzzzzzzzzzzzzzzzzzz", "unknown section or key 'zzzzzzzzzzzzzzzzzzzz'");
 }
 
-static void logs_are_reopened_when_the_logger_says_so(void **state)
+static void reopen_logs_is_in_force_when_the_logger_reports_it(void **state)
 {
     struct segment_logger *logger = segment_logger(&scene.master.server.segment);
     struct command_result result = start("reopen-logs");
@@ -756,7 +756,7 @@ static void long_list_of_names_is_cut(void **state)
     expect_error("acme renew x", "first.example, first.exa...)");
 }
 
-static void renewal_is_awaited_for_a_while(void **state)
+static void renewal_is_awaited_for_45_seconds(void **state)
 {
     static struct acme_plan plans[ARRAY_LENGTH(names)];
     struct acme_plan *plan = &plans[1];
@@ -789,7 +789,7 @@ static void renewal_is_awaited_for_a_while(void **state)
     expect_error_in(report(&result), "the ACME process has ended before the certificate came");
 }
 
-static void key_change_is_awaited_for_a_while(void **state)
+static void key_change_is_awaited_for_45_seconds(void **state)
 {
     struct acme_process *process = &scene.master.certificates.process;
     struct acme_key_change *change = &process->key_change;
@@ -828,7 +828,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
         TEST(only_commands_that_run_are_counted),
-        TEST(stopping_server_only_stops),
+        TEST(stopping_server_rejects_changes),
         TEST(members_of_the_group_change_nothing),
         TEST(stop_now_stops_twice),
         TEST(connections_are_those_of_serving_threads),
@@ -838,21 +838,21 @@ int main(void)
         TEST(offload_threads_are_in_force_within_the_range),
         TEST(drain_leaves_one_worker),
         TEST(restart_reports_how_many),
-        TEST(post_mortem_has_some_deaths),
+        TEST(post_mortem_lists_as_many_deaths_as_requested),
         TEST(limit_of_a_client_is_replaced_and_removed),
-        TEST(limits_and_times_at_their_bounds),
+        TEST(limit_or_time_out_of_range_is_rejected),
         TEST(bare_ipv6_address_is_its_network),
         TEST(ended_limit_has_no_time_left),
         TEST(rate_limit_is_set_in_parts),
         TEST(config_selects_section_or_key),
-        TEST(logs_are_reopened_when_the_logger_says_so),
+        TEST(reopen_logs_is_in_force_when_the_logger_reports_it),
         TEST(cache_size_in_force_is_the_smallest),
         TEST(cache_changes_are_broadcast),
         TEST(cache_that_is_off_has_no_commands),
         TEST(acme_has_two_forms),
         TEST(long_list_of_names_is_cut),
-        TEST(renewal_is_awaited_for_a_while),
-        TEST(key_change_is_awaited_for_a_while),
+        TEST(renewal_is_awaited_for_45_seconds),
+        TEST(key_change_is_awaited_for_45_seconds),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 #include "common/macros.h"
 #include "daemon/control/command.h"
 #include "daemon/master/watchdog.h"
+#include "tests/unit/open_descriptors.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +17,6 @@
 
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { DRAIN_MS = 1000, BIG_REPLY = 100 * 1024, REPLY_LIMIT_S = 2 * (1 + 5) + 5 };
+enum { START_S = 1000, DRAIN_MS = 1000, BIG_REPLY = 100 * 1024, REPLY_LIMIT_S = 2 * (1 + 5) + 5 };
 
 #define NAME "socket"
 
@@ -39,18 +39,18 @@ static struct {
     struct control *control;
     char why[256];
     uint64_t shift_ns; /* of the clock */
-    bool in_force;     /* the change of "wait" */
+    struct event *pause;
+    bool in_force; /* the change of "wait" */
     unsigned commands;
     unsigned accepts;      /* calls of accept4() */
     int accept_error;      /* of the next call; 0: none */
-    unsigned mallocs_fail; /* of a report: so many */
+    unsigned mallocs_fail; /* number of the next calls of malloc() that fail */
 } scene;
 
-/* The linker replaces these functions (--wrap); the labels are its names for them. */
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. The labels are its names. */
 struct command_result wrapped_run(struct master *master, char *line, unsigned uid,
                                   int pid) __asm__("__wrap_command_run");
 int wrapped_clock(clockid_t clock, struct timespec *now) __asm__("__wrap_clock_gettime");
-int real_clock(clockid_t clock, struct timespec *now) __asm__("__real_clock_gettime");
 int wrapped_accept(int fd, struct sockaddr *address, socklen_t *length,
                    int flags) __asm__("__wrap_accept4");
 int real_accept(int fd, struct sockaddr *address, socklen_t *length,
@@ -58,12 +58,23 @@ int real_accept(int fd, struct sockaddr *address, socklen_t *length,
 void *wrapped_malloc(size_t size) __asm__("__wrap_malloc");
 void *real_malloc(size_t size) __asm__("__real_malloc");
 
+int wrapped_add(struct event *event, const struct timeval *timeout) __asm__("__wrap_event_add");
+int real_add(struct event *event, const struct timeval *timeout) __asm__("__real_event_add");
+
 int wrapped_clock(clockid_t clock, struct timespec *now)
 {
-    int result = real_clock(clock, now);
+    (void)clock;
+    *now = (struct timespec){.tv_sec = START_S + (time_t)(scene.shift_ns / NS_PER_S)};
+    return 0;
+}
 
-    now->tv_sec += (time_t)(scene.shift_ns / NS_PER_S);
-    return result;
+/* Only the pause after a shortage lasts a second or more; the test ends it. */
+int wrapped_add(struct event *event, const struct timeval *timeout)
+{
+    if (timeout == NULL || timeout->tv_sec == 0)
+        return real_add(event, timeout);
+    scene.pause = event;
+    return 0;
 }
 
 int wrapped_accept(int fd, struct sockaddr *address, socklen_t *length, int flags)
@@ -73,7 +84,13 @@ int wrapped_accept(int fd, struct sockaddr *address, socklen_t *length, int flag
     scene.accepts++;
     scene.accept_error = 0;
     errno = error;
-    return error != 0 ? -1 : real_accept(fd, address, length, flags);
+    if (error != 0)
+        return -1;
+    fd = real_accept(fd, address, length, flags);
+    /* However much the kernel keeps by default. */
+    if (fd >= 0)
+        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){64 * 1024}, sizeof(int));
+    return fd;
 }
 
 void *wrapped_malloc(size_t size)
@@ -162,18 +179,6 @@ static int end(void **state)
     return chdir("/") == 0 && rmdir(scene.directory) == 0 ? 0 : -1; /* nothing is left in it */
 }
 
-static unsigned count_descriptors(void)
-{
-    DIR *directory = opendir("/proc/self/fd");
-    unsigned count = 0;
-
-    assert_non_null(directory);
-    while (readdir(directory) != NULL)
-        count++;
-    closedir(directory);
-    return count;
-}
-
 static bool exists(const char *name)
 {
     struct stat status;
@@ -193,7 +198,7 @@ static mode_t mode_of(const char *name)
 
 static void socket_leaves_nothing(void **state)
 {
-    unsigned before = count_descriptors();
+    int before = open_descriptors();
 
     (void)state;
     for (int beside = 0; beside <= 1; beside++) {
@@ -204,12 +209,12 @@ static void socket_leaves_nothing(void **state)
         assert_int_equal(mode_of(name), 0600);
         close_socket(true);
         assert_false(exists(name));
-        assert_int_equal(count_descriptors(), before);
+        assert_int_equal(open_descriptors(), before);
     }
     assert_true(open_socket(false));
     close_socket(false);
     assert_true(exists(NAME));
-    assert_int_equal(count_descriptors(), before);
+    assert_int_equal(open_descriptors(), before);
     assert_int_equal(unlink(NAME), 0);
     close_socket(true); /* none */
 }
@@ -243,12 +248,12 @@ static void new_socket_that_was_left_is_removed(void **state)
 
 static void expect_no_socket(const char *why)
 {
-    unsigned before = count_descriptors();
+    int before = open_descriptors();
 
     assert_false(open_socket(false));
     if (strstr(scene.why, why) == NULL)
         fail_msg("'%s' is not in '%s'", why, scene.why);
-    assert_int_equal(count_descriptors(), before);
+    assert_int_equal(open_descriptors(), before);
 }
 
 static void socket_that_cannot_be_opened_leaves_nothing(void **state)
@@ -304,12 +309,12 @@ static void access_follows_the_configuration(void **state)
 
 static void access_of_another_file_is_not_set(void **state)
 {
-    unsigned before;
+    int before;
     FILE *file;
 
     (void)state;
     assert_true(open_socket(false));
-    before = count_descriptors();
+    before = open_descriptors();
     assert_int_equal(rename(NAME, "away"), 0);
     assert_int_equal(set_access(), -1);
     assert_non_null(strstr(scene.why, "No such file or directory"));
@@ -320,7 +325,7 @@ static void access_of_another_file_is_not_set(void **state)
     assert_int_equal(set_access(), -1);
     assert_non_null(strstr(scene.why, "Stale file handle"));
     assert_int_equal(mode_of(NAME), 0644);
-    assert_int_equal(count_descriptors(), before);
+    assert_int_equal(open_descriptors(), before);
     close_socket(true);
     assert_true(exists(NAME));
     assert_int_equal(unlink(NAME), 0);
@@ -339,7 +344,7 @@ static int connect_client(void)
     return fd;
 }
 
-/* Whatever is ready; the timers are not. */
+/* Handles all events that are ready. */
 static void run_loop(void)
 {
     for (int i = 0; i < 10; i++)
@@ -379,9 +384,8 @@ static void expect_end(int fd)
 
 #define ECHO(word) "{\"reply\":\"" word "\"}\n"
 
-static void line_at_the_limit_is_answered(void **state)
+static void each_line_is_answered(void **state)
 {
-    char line[CONTROL_LINE_MAX + 3];
     int fd;
 
     (void)state;
@@ -392,12 +396,29 @@ static void line_at_the_limit_is_answered(void **state)
     say(fd, "\xff\nc\n");
     expect_reply(
         fd, "{\"ok\":false,\"error\":\"the command has a NUL byte or is not UTF-8\"}\n" ECHO("c"));
+    assert_int_equal(scene.commands, 3);
+    close(fd);
+}
+
+static void line_above_the_limit_is_refused(void **state)
+{
+    char line[CONTROL_LINE_MAX + 2], reply[CONTROL_LINE_MAX + 64];
+    int fd;
+
+    (void)state;
+    assert_true(open_socket(false));
+    fd = connect_client();
     memset(line, 'x', sizeof(line));
-    line[CONTROL_LINE_MAX + 1] = '\n';
-    line[CONTROL_LINE_MAX + 2] = '\0';
+    line[CONTROL_LINE_MAX - 1] = '\n';
+    line[CONTROL_LINE_MAX] = '\0';
+    say(fd, line);
+    assert_int_equal(recv(fd, reply, sizeof(reply), 0), CONTROL_LINE_MAX - 1 + strlen(ECHO("")));
+    line[CONTROL_LINE_MAX - 1] = 'x';
+    line[CONTROL_LINE_MAX] = '\n';
+    line[CONTROL_LINE_MAX + 1] = '\0';
     say(fd, line);
     expect_reply(fd, "{\"ok\":false,\"error\":\"line too long (limit: 4095 bytes)\"}\n");
-    assert_int_equal(scene.commands, 3);
+    assert_int_equal(scene.commands, 1);
     expect_end(fd);
 }
 
@@ -581,7 +602,7 @@ static void client_that_is_silent_for_longest_is_replaced(void **state)
 
 /* --- accept() --- */
 
-static void shortage_pauses_accepting(void **state)
+static void shortage_pauses_accepting_for_a_second(void **state)
 {
     int fd;
 
@@ -592,6 +613,10 @@ static void shortage_pauses_accepting(void **state)
     say(fd, "a\n");
     assert_int_equal(scene.accepts, 1);
     expect_silence(fd);
+    assert_non_null(scene.pause);
+    event_active(scene.pause, EV_TIMEOUT, 1);
+    run_loop();
+    expect_reply(fd, ECHO("a"));
     close(fd);
 }
 
@@ -622,7 +647,8 @@ int main(void)
         TEST(socket_that_cannot_be_opened_leaves_nothing),
         TEST(access_follows_the_configuration),
         TEST(access_of_another_file_is_not_set),
-        TEST(line_at_the_limit_is_answered),
+        TEST(each_line_is_answered),
+        TEST(line_above_the_limit_is_refused),
         TEST(reply_without_memory_is_an_error),
         TEST(lines_wait_for_the_reply_before),
         TEST(reply_that_takes_too_long_is_an_error),
@@ -630,7 +656,7 @@ int main(void)
         TEST(unread_replies_are_bounded),
         TEST(place_of_a_closed_client_is_free),
         TEST(client_that_is_silent_for_longest_is_replaced),
-        TEST(shortage_pauses_accepting),
+        TEST(shortage_pauses_accepting_for_a_second),
         TEST(lost_client_does_not_pause_accepting),
     };
 

@@ -33,10 +33,10 @@ static struct {
     struct event_loop loop;
     struct http1_connection *http1;
     int peer; /* the other end of its socket */
-    /* What the transport takes: ROOM bytes in all, then every call fails with ERROR. */
+    /* The transport takes ROOM bytes in all; then every call fails with ERROR. */
     size_t room;
     int error;
-    /* What it has got. */
+    /* Taken so far. */
     char taken[TAKEN_MAX];
     size_t length; /* of memory */
     size_t file_bytes;

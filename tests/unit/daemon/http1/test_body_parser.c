@@ -266,7 +266,8 @@ static void limits_of_extensions_and_trailers_are_exact(void **state)
     check_repeated("", "0", DIGITS_FREE + TRAILER_MAX, "\r\n\r\n", 0);
     check_repeated("", "0", DIGITS_FREE + TRAILER_MAX + 1, "\r\n\r\n", 413);
     check_repeated("", "01\r\nx\r\n", TRAILER_MAX, "0\r\n\r\n", 0);
-    check_repeated("0", ";a", TRAILER_MAX / 2, "\r\n\r\n", 0);
+    check_repeated("0;", "a", TRAILER_MAX - 1, "\r\n\r\n", 0);
+    check_repeated("0;", "a", TRAILER_MAX, "\r\n\r\n", 413);
     check_repeated("0\r\nX:", "y", TRAILER_MAX - 5, "\r\n\r\n", 0);
     check_repeated("0\r\nX:", "y", TRAILER_MAX - 4, "\r\n\r\n", 431);
 }

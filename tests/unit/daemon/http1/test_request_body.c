@@ -18,7 +18,7 @@ enum { RESTART_BYTES = 64 * 1024, BODY_MAX = 1024 * 1024 };
 
 static bool malloc_fails, append_fails;
 
-/* The linker replaces these functions (--wrap); the labels are its names for them. */
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. The labels are its names. */
 void *wrapped_malloc(size_t size) __asm__("__wrap_malloc");
 void *real_malloc(size_t size) __asm__("__real_malloc");
 bool wrapped_append(struct read_buffer **buffer, const char *data,
@@ -114,7 +114,7 @@ static void body_without_memory_is_503(void **state)
     assert_null(scene.http1->body);
 }
 
-static void body_in_pieces_ends_where_it_should(void **state)
+static void bytes_after_a_body_in_pieces_are_kept(void **state)
 {
     struct read_buffer **unserved = &scene.http1->connection.unserved;
     const struct request request = request_of(6);
@@ -269,7 +269,7 @@ int main(void)
         TEST(too_large_body_is_rejected_at_once),
         TEST(duration_begins_with_an_incomplete_body),
         TEST(body_without_memory_is_503),
-        TEST(body_in_pieces_ends_where_it_should),
+        TEST(bytes_after_a_body_in_pieces_are_kept),
         TEST(malformed_body_is_rejected_later),
         TEST(rest_without_memory_is_503),
         TEST(late_body_is_408),

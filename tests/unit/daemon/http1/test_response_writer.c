@@ -25,12 +25,10 @@ enum {
 
 static struct resource resource;
 static unsigned lifted;
-static unsigned mallocs_fail; /* so many */
+static unsigned mallocs_fail; /* number of the next calls that fail */
 static bool room_is_made;
 
-/*
- * The linker replaces these functions (--wrap); the labels are its names for them.
- */
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. The labels are its names. */
 void *wrapped_malloc(size_t size) __asm__("__wrap_malloc");
 void *real_malloc(size_t size) __asm__("__real_malloc");
 bool wrapped_make_room(struct transaction_context *context) __asm__("__wrap_memory_make_room");

@@ -20,7 +20,7 @@ enum { BIG_BODY = 5000 };
 
 #define PREFACE "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
-/* What the next read returns: INPUT, or -1 with READ_ERROR, or 0. */
+/* The next read returns INPUT; without input -1 with READ_ERROR, or 0 if that is 0. */
 static struct span input;
 static int read_error;
 
@@ -30,7 +30,7 @@ static char prefetched[64];      /* the last target */
 static unsigned begun_http2;     /* connections */
 static struct connection second; /* where the address of a second connection matters */
 
-/* The linker replaces these functions (--wrap); the labels are its names for them. */
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. The labels are its names. */
 enum transaction_result wrapped_process(
     struct transaction_context *context, struct client *client, struct transaction_state *state,
     const struct request *request) __asm__("__wrap_transaction_process");
@@ -231,7 +231,7 @@ static void head_in_pieces_is_served_when_complete(void **state)
     assert_int_equal(scene_metric(METRIC_bytes_received) % strlen(text), 0);
 }
 
-static void empty_line_is_no_request(void **state)
+static void empty_line_before_a_request_is_skipped(void **state)
 {
     (void)state;
     receive("\r\n");
@@ -828,7 +828,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(requests_of_one_read_are_served_in_order),
         TEST(head_in_pieces_is_served_when_complete),
-        TEST(empty_line_is_no_request),
+        TEST(empty_line_before_a_request_is_skipped),
         TEST(new_connection_is_served_at_once),
         TEST(malformed_head_is_rejected_and_the_rest_discarded),
         TEST(bytes_after_the_last_request_delay_the_close),

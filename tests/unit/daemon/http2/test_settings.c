@@ -62,7 +62,7 @@ static void settings_are_stored(void **state)
 }
 
 /* In the read buffer the next frame follows. */
-static void bytes_after_the_payload_are_no_setting(void **state)
+static void bytes_after_the_payload_are_not_read(void **state)
 {
     struct http2_settings settings = http2_settings_initial;
     char payload[2 * FRAME_SETTING_BYTES];
@@ -128,7 +128,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(settings_are_checked),
         cmocka_unit_test(settings_are_stored),
-        cmocka_unit_test(bytes_after_the_payload_are_no_setting),
+        cmocka_unit_test(bytes_after_the_payload_are_not_read),
         cmocka_unit_test(later_setting_counts),
         cmocka_unit_test(cut_setting_is_a_size_error),
         cmocka_unit_test(window_overflows_at_31_bits),

@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/open_descriptors.h"
 #include "tests/unit/own_segment.h"
-#include <dirent.h>
 
 #include <errno.h>
 #include <poll.h>
@@ -30,7 +30,7 @@ static int keys_fd;                /* stands for the file of the keys */
 static bool cleaned;               /* in the child: AFTER_FORK has run */
 static enum message_kind reported; /* what the child sends; MESSAGE_COUNT: nothing */
 
-/* The linker puts these in the place of those of context.c (--wrap). */
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
 uint32_t __wrap_tls_context_number(const struct tls_context *context);
 uint32_t __wrap_tls_context_key_count(const struct tls_context *context);
@@ -144,18 +144,6 @@ static void close_scene(const struct scene *scene)
     close(keys_fd);
 }
 
-static size_t count_descriptors(void)
-{
-    DIR *directory = opendir("/proc/self/fd");
-    size_t count = 0;
-
-    assert_non_null(directory);
-    while (readdir(directory) != NULL)
-        count++;
-    closedir(directory);
-    return count;
-}
-
 static int link_worker(const struct scene *scene)
 {
     return keys_process_link(&scene->process, NULL, WORKER, getpid());
@@ -187,15 +175,15 @@ static void link_has_two_ends_and_its_keys_come_first(void **state)
 static void failed_link_leaves_no_descriptor_open(void **state)
 {
     struct scene scene;
-    size_t before;
+    int before;
 
     (void)state;
     open_scene(&scene);
     close(scene.other_fd);
-    before = count_descriptors();
+    before = open_descriptors();
     assert_int_equal(link_worker(&scene), -1);
     assert_int_equal(errno, EPIPE);
-    assert_int_equal(count_descriptors(), before);
+    assert_int_equal(open_descriptors(), before);
     close_scene(&scene);
 }
 
@@ -327,6 +315,9 @@ static void end_is_counted_and_the_next_start_waits(void **state)
     keys_process_ended(&master->process, "exited with status 5");
     assert_int_equal(master->process.child.pid, 0);
     assert_int_equal(master->process.child.backoff.failures, 1);
+    assert_false(
+        child_is_due(&master->process.child, master->process.child.backoff.not_before_ns - 1));
+    assert_true(master->process.child.backoff.not_before_ns > master->process.child.started_ns);
 }
 
 static void start_without_descriptors_fails(void **state)
@@ -367,6 +358,8 @@ static void answer_ends_the_wait_for_it(void **state)
     assert_int_equal(protocol_errors(master), 0);
     status = await_end(master);
     assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), EXIT_AT_END);
+    child_forget(&master->process.child);
 }
 
 static void answer_without_a_ping_is_a_fault(void **state)
@@ -381,6 +374,7 @@ static void answer_without_a_ping_is_a_fault(void **state)
     status = await_end(master);
     assert_true(WIFSIGNALED(status));
     assert_int_equal(WTERMSIG(status), SIGKILL);
+    child_forget(&master->process.child);
 }
 
 /* Pings */
@@ -425,9 +419,12 @@ static void process_that_does_not_answer_is_killed_once(void **state)
     assert_int_equal(master->process.pinged_ns, 1);
     keys_process_check(&master->process, TIMEOUT_MS, 0, late);
     assert_int_equal(master->process.pinged_ns, late);
+    keys_process_check(&master->process, TIMEOUT_MS, 0, late + 1);
+    assert_int_equal(master->process.pinged_ns, late);
     status = await_end(master);
     assert_true(WIFSIGNALED(status));
     assert_int_equal(WTERMSIG(status), SIGKILL);
+    child_forget(&master->process.child);
 }
 
 int main(void)

@@ -3,6 +3,7 @@
 
 #include "common/clock.h"
 #include "daemon/base/events.h"
+#include "tests/unit/open_descriptors.h"
 #include "tests/unit/own_segment.h"
 
 #include <setjmp.h>
@@ -10,7 +11,6 @@
 
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ static int lost_logs;
 static char logged[4096]; /* events, one line each */
 static int events;
 
-/* The linker replaces event_log() by this one (--wrap). */
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTNEXTLINE(clang-diagnostic-reserved-identifier): a name of the linker */
 PRINTF_LIKE(2, 3) void __wrap_event_log(enum level level, const char *format, ...);
 
@@ -116,20 +116,20 @@ static int set_up(void **state)
 
 static int set_up_with_hosts(void **state)
 {
-    int failed = set_up(state);
-
+    if (set_up(state) != 0)
+        return -1;
     open_log(&with_hosts, LOG_FORMAT_COMMON);
     use_files();
-    return failed;
+    return 0;
 }
 
 static int set_up_without_hosts(void **state)
 {
-    int failed = set_up(state);
-
+    if (set_up(state) != 0)
+        return -1;
     open_log(&no_hosts, LOG_FORMAT_COMMON);
     use(0, file[0]);
-    return failed;
+    return 0;
 }
 
 static int tear_down(void **state)
@@ -242,18 +242,6 @@ static enum access_log_state drain_with_limit(off_t bytes)
     return state;
 }
 
-static int count_descriptors(void)
-{
-    DIR *open_ones = opendir("/proc/self/fd");
-    int count = 0;
-
-    assert_non_null(open_ones);
-    while (readdir(open_ones) != NULL)
-        count++;
-    closedir(open_ones);
-    return count;
-}
-
 /* The rings */
 
 static void each_line_is_in_the_file_of_its_host(void **state)
@@ -278,7 +266,7 @@ static void each_line_is_in_the_file_of_its_host(void **state)
     assert_int_equal(access_log_unwritten(&segment, &journal, &salvage), 0);
 }
 
-static void state_tells_whether_there_were_lines(void **state)
+static void drain_is_idle_without_lines(void **state)
 {
     (void)state;
     assert_int_equal(access_log_drain(access_log), ACCESS_LOG_IDLE);
@@ -391,10 +379,11 @@ static void salvaged_lines_come_first(void **state)
     add_to_salvage(3, 0);
     add_to_salvage(4, 3); /* no such target */
     append(0, 5, 1);
-    assert_int_equal(access_log_unwritten(&segment, &journal, &salvage), 5);
+    append(0, 6, 0);
+    assert_int_equal(access_log_unwritten(&segment, &journal, &salvage), 6);
     while (access_log_drain(access_log) != ACCESS_LOG_IDLE)
         continue;
-    expect(0, "1 3 4");
+    expect(0, "1 3 4 6");
     expect(1, "5");
     expect(2, "2");
     assert_int_equal(events, 1);
@@ -522,7 +511,7 @@ static void other_file_gets_what_the_first_one_lacks(void **state)
     assert_int_equal(drain_with_limit(2 * line + 1), ACCESS_LOG_BLOCKED);
     events = 0;
     use(0, file[1]);
-    assert_int_equal(events, 0); /* the batch is its own */
+    assert_int_equal(events, 0); /* not a batch of another logger */
     assert_int_equal(access_log_drain(access_log), ACCESS_LOG_WRITTEN);
     expect(0, "1 2");
     expect(1, "3");
@@ -557,7 +546,7 @@ static void reader_that_has_gone_is_reported_to_the_owner(void **state)
 }
 
 /* Only a silence of a second is an error. */
-static void slow_reader_is_no_error(void **state)
+static void slow_reader_is_not_reported(void **state)
 {
     char bytes[4096] = {0};
     int ends[2];
@@ -584,7 +573,7 @@ static void slow_reader_is_no_error(void **state)
 
 /* The file of a host that takes no lines */
 
-static void lines_that_the_file_of_a_host_lacks_are_lost(void **state)
+static void lines_beyond_the_size_limit_of_a_host_file_are_lost(void **state)
 {
     off_t line;
 
@@ -627,7 +616,7 @@ static void host_without_an_open_file_loses_its_lines(void **state)
     struct log_sink none = {.fd = -1};
 
     (void)state;
-    memset(journal.batch->text, '\n', sizeof(journal.batch->text)); /* of earlier batches */
+    memset(journal.batch->text, '\n', sizeof(journal.batch->text)); /* left from earlier batches */
     access_log_use(access_log, 2, &none);
     append(0, 1, 2);
     append(0, 2, 0);
@@ -740,7 +729,7 @@ static void batch_of_a_host_is_continued_in_its_file(void **state)
     assert_int_equal(size_of(file[1]), 0);
 }
 
-/* The log was rotated: the new file gets the rest of the part that the old one was to get. */
+/* The log was rotated: the new file gets the whole batch. */
 static void batch_is_written_to_the_new_file(void **state)
 {
     (void)state;
@@ -751,7 +740,7 @@ static void batch_is_written_to_the_new_file(void **state)
     assert_string_equal(content_of(file[1]), batch);
 }
 
-static void second_part_of_a_batch_is_continued_there(void **state)
+static void second_part_of_a_batch_is_continued_in_its_file(void **state)
 {
     (void)state;
     leave_batch(0, 0);
@@ -769,8 +758,6 @@ static void invalid_record_of_a_batch_has_all_lines_written(void **state)
 {
     (void)state;
     leave_batch(1, 3);
-    close(file[0]);
-    file[0] = open_memory();
     atomic_store(&journal.batch->target, 0);
     atomic_store(&journal.batch->begin, UINT64_MAX);
     open_log(&no_hosts, LOG_FORMAT_COMMON);
@@ -817,7 +804,7 @@ static void other_pipe_gets_the_whole_line(void **state)
     continue_in_pipe(false, "\"GET /2\n");
 }
 
-static void lines_written_of_an_open_batch_are_not_left(void **state)
+static void written_lines_of_an_open_batch_are_not_unwritten(void **state)
 {
     (void)state;
     leave_batch(0, 0);
@@ -830,14 +817,14 @@ static void lines_written_of_an_open_batch_are_not_left(void **state)
 
 static void replaced_and_freed_logs_are_closed(void **state)
 {
-    int descriptors = count_descriptors();
+    int descriptors = open_descriptors();
 
     (void)state;
     use_files();
-    assert_int_equal(count_descriptors(), descriptors);
+    assert_int_equal(open_descriptors(), descriptors);
     access_log_free(access_log);
     access_log = NULL;
-    assert_int_equal(count_descriptors(), descriptors - LOGS);
+    assert_int_equal(open_descriptors(), descriptors - LOGS);
 }
 
 #define BARE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -848,7 +835,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         HOST(each_line_is_in_the_file_of_its_host),
-        TEST(state_tells_whether_there_were_lines),
+        TEST(drain_is_idle_without_lines),
         TEST(each_batch_begins_with_the_next_ring),
         TEST(corrupt_ring_is_reported_with_its_worker),
         TEST(unreadable_record_is_left_out),
@@ -861,19 +848,19 @@ int main(void)
         TEST(log_without_a_file_is_blocked_only_after_a_failure),
         TEST(other_file_gets_what_the_first_one_lacks),
         TEST(reader_that_has_gone_is_reported_to_the_owner),
-        TEST(slow_reader_is_no_error),
-        HOST(lines_that_the_file_of_a_host_lacks_are_lost),
+        TEST(slow_reader_is_not_reported),
+        HOST(lines_beyond_the_size_limit_of_a_host_file_are_lost),
         HOST(host_without_an_open_file_loses_its_lines),
         BARE(batch_not_yet_begun_is_written),
         BARE(batch_is_continued_within_a_line),
         BARE(complete_batch_is_only_counted),
         BARE(batch_of_a_host_is_continued_in_its_file),
         BARE(batch_is_written_to_the_new_file),
-        BARE(second_part_of_a_batch_is_continued_there),
+        BARE(second_part_of_a_batch_is_continued_in_its_file),
         BARE(invalid_record_of_a_batch_has_all_lines_written),
         BARE(pipe_gets_the_rest_of_the_line),
         BARE(other_pipe_gets_the_whole_line),
-        BARE(lines_written_of_an_open_batch_are_not_left),
+        BARE(written_lines_of_an_open_batch_are_not_unwritten),
         HOST(replaced_and_freed_logs_are_closed),
     };
 

@@ -1,13 +1,13 @@
 #include "daemon/logger/journal.h"
 
 #include "common/clock.h"
+#include "tests/unit/open_descriptors.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -229,41 +229,39 @@ static void extreme_counts_are_valid(void **state)
     assert_true(log_journal_check(&journal));
 }
 
-static int count_descriptors(void)
-{
-    DIR *open_ones = opendir("/proc/self/fd");
-    int count = 0;
-
-    assert_non_null(open_ones);
-    while (readdir(open_ones) != NULL)
-        count++;
-    closedir(open_ones);
-    return count;
-}
-
 static void closed_journal_keeps_nothing_open(void **state)
 {
-    int descriptors = count_descriptors();
+    int descriptors = open_descriptors();
     struct log_journal other;
-    struct rlimit before, none;
 
     (void)state;
     assert_int_equal(log_journal_open(&other), 0);
-    assert_int_equal(count_descriptors(), descriptors + 2);
+    assert_int_equal(open_descriptors(), descriptors + 2);
     for (int i = 0; i < 2; i++) {
         log_journal_close(&other);
-        assert_int_equal(count_descriptors(), descriptors);
+        assert_int_equal(open_descriptors(), descriptors);
         assert_null(other.batch);
         assert_int_equal(other.in, -1);
         assert_int_equal(other.out, -1);
     }
-    other = journal;
+}
+
+static void failed_open_leaves_the_journal_closed(void **state)
+{
+    int descriptors = open_descriptors();
+    struct log_journal other = journal;
+    struct rlimit before, none;
+
+    (void)state;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
     assert_int_equal(log_journal_open(&other), -1);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     assert_null(other.batch);
+    assert_int_equal(other.in, -1);
+    assert_int_equal(other.out, -1);
+    assert_int_equal(open_descriptors(), descriptors);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -281,6 +279,7 @@ int main(void)
         TEST(forged_counts_are_invalid),
         TEST(extreme_counts_are_valid),
         TEST(closed_journal_keeps_nothing_open),
+        TEST(failed_open_leaves_the_journal_closed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 #include "daemon/logger/log_files.h"
 
 #include "common/macros.h"
+#include "tests/unit/open_descriptors.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +10,6 @@
 
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static char why[512];
 static struct config_host host = {.access_log = other};
 static rlim_t descriptors_allowed; /* 0: as it is */
 
-/* The linker puts this in the place of that of the C library (--wrap). */
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
 int __real_getrlimit(int resource, struct rlimit *limit);
 int __wrap_getrlimit(int resource, struct rlimit *limit);
@@ -169,18 +169,6 @@ static void log_that_is_off_is_not_lacking(void **state)
 
 /* Logs of hosts */
 
-static int count_descriptors(void)
-{
-    DIR *open_ones = opendir("/proc/self/fd");
-    int count = 0;
-
-    assert_non_null(open_ones);
-    while (readdir(open_ones) != NULL)
-        count++;
-    closedir(open_ones);
-    return count;
-}
-
 static ino_t inode_of(const struct log_files *files, uint32_t log)
 {
     struct stat file;
@@ -200,7 +188,7 @@ static ino_t inode_at(const char *name)
 static void access_log_that_is_off_is_replaced_if_a_host_has_one(void **state)
 {
     struct config config = {.log_access = off, .log_error = path, .hosts = &host, .host_count = 1};
-    int descriptors = count_descriptors();
+    int descriptors = open_descriptors();
     struct log_files files;
 
     (void)state;
@@ -215,15 +203,15 @@ static void access_log_that_is_off_is_replaced_if_a_host_has_one(void **state)
     log_files_lose(&files, LOG_KINDS);
     log_files_lose(&files, LOG_KINDS);
     assert_true(log_files_lack(&files, LOG_KINDS));
-    assert_int_equal(count_descriptors(), descriptors + 1);
+    assert_int_equal(open_descriptors(), descriptors + 1);
     assert_int_equal(log_files_restore(&files, LOG_KINDS, why, sizeof(why)), 0);
     assert_int_equal(inode_of(&files, LOG_KINDS), inode_at(other));
     log_files_close(&files);
-    assert_int_equal(count_descriptors(), descriptors);
+    assert_int_equal(open_descriptors(), descriptors);
 }
 
 /* A slow reader would hold up all hosts. */
-static void log_of_a_host_is_no_pipe(void **state)
+static void pipe_is_refused_as_the_log_of_a_host(void **state)
 {
     struct config config = {.log_access = path, .log_error = path, .hosts = &host, .host_count = 1};
     struct log_files files;
@@ -233,25 +221,25 @@ static void log_of_a_host_is_no_pipe(void **state)
     assert_int_equal(mkfifo(other, 0600), 0);
     reader = open(other, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     assert_true(reader >= 0);
-    descriptors = count_descriptors();
+    descriptors = open_descriptors();
     assert_int_equal(log_files_open(&files, &config, why, sizeof(why)), -1);
     assert_non_null(strstr(why, "cannot open the access log"));
     assert_non_null(strstr(why, other));
     assert_non_null(strstr(why, " of a [host]: a pipe or terminal can only be [log] access"));
-    assert_int_equal(count_descriptors(), descriptors);
+    assert_int_equal(open_descriptors(), descriptors);
     close(reader);
 }
 
 static void failed_open_leaves_no_descriptor(void **state)
 {
     struct config config = {.log_access = path, .log_error = directory};
-    int descriptors = count_descriptors();
+    int descriptors = open_descriptors();
     struct log_files files;
 
     (void)state;
     assert_int_equal(log_files_open(&files, &config, why, sizeof(why)), -1);
     expect_refused("syslog:@/nowhere/at/all", "No such file or directory");
-    assert_int_equal(count_descriptors(), descriptors);
+    assert_int_equal(open_descriptors(), descriptors);
 }
 
 static void reopened_logs_are_those_of_the_same_hosts(void **state)
@@ -266,14 +254,14 @@ static void reopened_logs_are_those_of_the_same_hosts(void **state)
     assert_int_equal(log_targets_reserve(&files.targets, 3), 0);
     files.targets.of_entry[2] = 1;
     before = inode_of(&files, LOG_KINDS);
-    descriptors = count_descriptors();
+    descriptors = open_descriptors();
     unlink(other);
     assert_int_equal(close(open(other, O_CREAT | O_WRONLY | O_CLOEXEC, 0600)), 0);
     assert_int_not_equal(before, inode_at(other));
     assert_int_equal(log_files_reopen(&files, why, sizeof(why)), 0);
     assert_int_equal(inode_of(&files, LOG_KINDS), inode_at(other));
     assert_int_equal(log_targets_of_entry(&files.targets, 2), 1);
-    assert_int_equal(count_descriptors(), descriptors);
+    assert_int_equal(open_descriptors(), descriptors);
     log_files_close(&files);
     assert_null(files.host_fd);
     assert_int_equal(files.targets.count, 0);
@@ -311,7 +299,7 @@ int main(void)
         TEST(failed_reopen_keeps_the_old_files),
         TEST(log_that_is_off_is_not_lacking),
         TEST(access_log_that_is_off_is_replaced_if_a_host_has_one),
-        TEST(log_of_a_host_is_no_pipe),
+        TEST(pipe_is_refused_as_the_log_of_a_host),
         TEST(failed_open_leaves_no_descriptor),
         TEST(reopened_logs_are_those_of_the_same_hosts),
         TEST(logs_of_hosts_need_descriptors),

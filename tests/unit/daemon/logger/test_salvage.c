@@ -35,7 +35,7 @@ static char logged[256];
 
 static bool out_of_memory;
 
-/* The linker puts these in the place of event_log() and realloc() (--wrap). */
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
 PRINTF_LIKE(2, 3) void __wrap_event_log(enum level level, const char *format, ...);
 void *__real_realloc(void *memory, size_t size);
@@ -104,7 +104,7 @@ static void append(uint32_t thread, uint16_t entry, uint16_t status)
     log_ring_append(&ring, words, count);
 }
 
-/* The salvage has COUNT records, with these STATUSES and TARGETS. */
+/* Reads the salvage, and expects just COUNT records with these STATUSES and TARGETS in it. */
 static void expect(size_t count, const uint16_t *statuses, const uint32_t *targets)
 {
     size_t position = 0;
@@ -140,7 +140,7 @@ static void each_record_has_the_target_of_its_host(void **state)
     assert_string_equal(logged, "");
 }
 
-static void without_files_of_hosts_all_is_for_target_0(void **state)
+static void records_have_target_0_without_host_files(void **state)
 {
     static const uint16_t statuses[] = {201};
     static const uint32_t targets[] = {0};
@@ -275,7 +275,7 @@ static void batch_that_was_not_begun_is_written(void **state)
     assert_int_equal(size_of(files.fd[LOG_ACCESS]), SIZE_BEFORE);
 }
 
-/* Nothing of the record of a batch counts while none is open, or for a file that is not open now. */
+/* The record of a batch counts only while a batch is open, and only for a file that is open now. */
 static void other_batches_leave_the_files_as_they_are(void **state)
 {
     struct segment_logger *block = segment_logger(&segment);
@@ -300,26 +300,6 @@ static void other_batches_leave_the_files_as_they_are(void **state)
     expect(2, both, no_targets);
     assert_int_equal(size_of(fd), SIZE_BEFORE + BATCH_BYTES);
     assert_string_equal(logged, "");
-}
-
-/* The inode number of a pipe may also be that of the record. */
-static void batch_of_a_pipe_is_written(void **state)
-{
-    struct segment_logger *block = segment_logger(&segment);
-    struct stat file;
-    int ends[2];
-
-    (void)state;
-    append_around_the_batch();
-    leave_batch(files.fd[LOG_ACCESS], SIZE_BEFORE + BATCH_BYTES);
-    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-    close(files.fd[LOG_ACCESS]);
-    files.fd[LOG_ACCESS] = ends[1];
-    assert_int_equal(fstat(ends[1], &file), 0);
-    atomic_store(&block->batch_device, file.st_dev);
-    atomic_store(&block->batch_inode, file.st_ino);
-    expect(2, both, no_targets);
-    close(ends[0]);
 }
 
 /* A reload */
@@ -371,7 +351,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(each_record_has_the_target_of_its_host),
-        TEST(without_files_of_hosts_all_is_for_target_0),
+        TEST(records_have_target_0_without_host_files),
         TEST(full_ring_is_read_to_its_end),
         TEST(lines_that_have_no_memory_are_reported),
         TEST(log_that_is_off_needs_no_lines),
@@ -381,7 +361,6 @@ int main(void)
         TEST(partial_batch_that_cannot_be_cut_off_is_reported),
         TEST(batch_that_was_not_begun_is_written),
         TEST(other_batches_leave_the_files_as_they_are),
-        TEST(batch_of_a_pipe_is_written),
         TEST(reload_renumbers_the_targets),
         TEST(freed_salvage_is_empty),
     };

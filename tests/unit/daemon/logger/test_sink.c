@@ -165,7 +165,7 @@ static void full_socket_takes_no_line_and_does_not_block(void **state)
     assert_true(taken > 0);
     assert_true(recv(receiver, message, sizeof(message), 0) > 0);
     errno = EAGAIN;
-    assert_true(log_sink_wait(sink.fd, clock_monotonic_ns() + NS_PER_S));
+    assert_true(log_sink_wait(sink.fd, clock_monotonic_ns() + 3600 * NS_PER_S));
     assert_int_equal(log_sink_write(&sink, LEVEL_INFO, "line\n", 5), 5);
     log_sink_close(&sink);
     close(receiver);
@@ -260,7 +260,7 @@ static bool wait_after(int error, int fd, uint64_t until_ns)
 static void only_a_full_or_interrupted_write_is_repeated(void **state)
 {
     int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    uint64_t later = clock_monotonic_ns() + NS_PER_S;
+    uint64_t later = clock_monotonic_ns() + 3600 * NS_PER_S;
 
     (void)state;
     assert_true(wait_after(EINTR, -1, 0));

@@ -1,4 +1,4 @@
-/* What a dead worker leaves in its slot, and which workers and threads there is room for. */
+/* Clearing the slot of a dead worker; room for workers and threads. */
 #include "daemon/master/capacity.h"
 
 #include <setjmp.h>
@@ -63,7 +63,7 @@ static void fill(uint32_t worker, uint32_t value)
     segment_use_threads(&server.segment, worker, THREADS);
 }
 
-/* Gauges, states and numbers of now are NOW; counters are EVER. */
+/* Expects the gauges and states of WORKER to be NOW, and its counters to be EVER. */
 static void expect(uint32_t worker, uint32_t now, uint32_t ever)
 {
     struct segment_worker *block = segment_worker(&server.segment, worker);

@@ -11,9 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/*
- * The linker replaces three functions of the C library (--wrap); the labels are its names for them.
- */
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. The labels are its names. */
 void *wrapped_calloc(size_t count, size_t size) __asm__("__wrap_calloc");
 void *real_calloc(size_t count, size_t size) __asm__("__real_calloc");
 FILE *wrapped_open_memstream(char **text, size_t *length) __asm__("__wrap_open_memstream");

@@ -226,7 +226,7 @@ static void incomplete_and_invalid_heads_are_told_apart(void **state)
     free(response);
 }
 
-static void date_is_that_of_http(void **state)
+static void date_has_the_format_of_http(void **state)
 {
     char *response = response_to("GET /readyz HTTP/1.0\r\n\r\n", ANSWER_WHOLE);
     const char *date = strstr(response, "\r\nDate: ");
@@ -237,8 +237,8 @@ static void date_is_that_of_http(void **state)
     free(response);
 }
 
-/* As long as the text of an address at most, and longer. */
-static void long_host_is_no_address(void **state)
+/* Lengths around that of the longest text of an address. */
+static void host_longer_than_an_address_is_not_one(void **state)
 {
     char host[80], request[160];
 
@@ -296,8 +296,8 @@ int main(void)
         TEST(only_get_and_head_are_methods),
         TEST(host_is_an_address_or_a_name_of_the_server),
         TEST(stream_has_no_length_and_begins_with_an_event),
-        TEST(date_is_that_of_http),
-        TEST(long_host_is_no_address),
+        TEST(date_has_the_format_of_http),
+        TEST(host_longer_than_an_address_is_not_one),
         TEST(head_that_fills_the_buffer_is_431),
         TEST(status_ends_with_a_line_end),
         TEST(incomplete_and_invalid_heads_are_told_apart),

@@ -158,7 +158,7 @@ static void status_without_a_response_is_left_out(void **state)
     expect_absent("webserverd_responses_404");
 }
 
-static void buckets_count_what_their_bound_does_not_divide(void **state)
+static void values_in_a_divided_bucket_count_above_the_bound(void **state)
 {
     struct histogram *latency;
 
@@ -256,7 +256,7 @@ int main(void)
         TEST(formats_name_a_counter_differently),
         TEST(only_slots_with_memory_have_samples),
         TEST(status_without_a_response_is_left_out),
-        TEST(buckets_count_what_their_bound_does_not_divide),
+        TEST(values_in_a_divided_bucket_count_above_the_bound),
         TEST(host_without_a_request_has_no_histogram),
         TEST(label_of_a_certificate_is_escaped),
     };

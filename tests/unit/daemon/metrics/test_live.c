@@ -71,7 +71,7 @@ static void server_is_described(void **state)
     json_t *event;
 
     (void)state;
-    segment.header.started_ns = clock_wall_ns() - 100 * NS_PER_S;
+    segment.header.started_ns = clock_wall_ns() - 200 * NS_PER_S;
     atomic_store(&master->generation, 3);
     atomic_store(&master->workers_wanted, 2);
     event = next_event();

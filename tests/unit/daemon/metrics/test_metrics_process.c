@@ -35,7 +35,7 @@ static int events;
 static bool fails_to_make_sockets, fails_to_fork;
 static int interruptions; /* calls of waitpid() that a signal interrupts */
 
-/* The linker puts these in the place of those of libc and the daemon (--wrap). */
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
 PRINTF_LIKE(2, 3) void __wrap_event_log(enum level level, const char *format, ...);
 int __wrap_metrics_run(const struct metrics_setup *own);
@@ -298,6 +298,8 @@ static void failed_start_leaves_nothing_open(void **state)
     assert_string_equal(logged, "cannot start the metrics process: Too many open files");
     assert_int_equal(process.fd, -1);
     fails_to_make_sockets = false;
+    assert_int_equal(process.child.backoff.failures, 1);
+    process.child.backoff.not_before_ns = UINT64_MAX;              /* however long this takes */
     metrics_process_start(&process, &setup, after_fork, &process); /* waits for its back-off */
     assert_int_equal(process.child.pid, 0);
     assert_int_equal(events, 1);
@@ -322,6 +324,8 @@ static void silent_process_is_killed_once(void **state)
     metrics_process_check(&process, 1000, 0, BEGIN_NS + 2 * NS_PER_S);
     assert_int_equal(events, 1);
     assert_int_equal(process.child.heard_ns, BEGIN_NS + 2 * NS_PER_S);
+    metrics_process_check(&process, 1000, 0, BEGIN_NS + 2 * NS_PER_S + 1);
+    assert_int_equal(events, 1);
     expect_end(pid, SIGKILL);
     metrics_process_free(&process);
 }
@@ -336,6 +340,7 @@ static void end_of_the_process_is_counted(void **state)
     expect_end(pid, SIGKILL);
     assert_false(metrics_process_ended(&process, NO_PROCESS, "exited"));
     assert_int_equal(process.child.pid, pid);
+    process.child.started_ns = clock_monotonic_ns(); /* however long that took */
     assert_true(metrics_process_ended(&process, pid, "was killed"));
     assert_non_null(strstr(logged, " was killed: starting another"));
     assert_int_equal(process.child.pid, 0);

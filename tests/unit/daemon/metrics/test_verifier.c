@@ -22,6 +22,7 @@
 #include <string.h>
 
 enum { FAILURES_A_MINUTE = 100 };
+#define NOW_NS (1000 * NS_PER_S) /* for the limit of failures */
 
 /* Basic credentials. */
 #define ANN_RIGHT "YW5uOnNlY3JldA==" /* ann:secret */
@@ -39,11 +40,13 @@ static int thread_error;
 static uint64_t wait_ns; /* of each client; 0: as the failures demand */
 static int resumed;
 
-/* The linker puts these in the place of those of libc and the daemon (--wrap). */
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
 void __wrap_password_check_run(struct password_check *check);
 uint64_t __real_logins_wait_ns(struct logins *logins, uint64_t client_key, uint64_t now_ns);
 uint64_t __wrap_logins_wait_ns(struct logins *logins, uint64_t client_key, uint64_t now_ns);
+void __real_logins_add_failure(struct logins *logins, uint64_t client_key, uint64_t now_ns);
+void __wrap_logins_add_failure(struct logins *logins, uint64_t client_key, uint64_t now_ns);
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                           void *(*start)(void *), void *argument);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
@@ -59,7 +62,14 @@ void __wrap_password_check_run(struct password_check *check)
 
 uint64_t __wrap_logins_wait_ns(struct logins *logins, uint64_t client_key, uint64_t now_ns)
 {
-    return wait_ns != 0 ? wait_ns : __real_logins_wait_ns(logins, client_key, now_ns);
+    (void)now_ns;
+    return wait_ns != 0 ? wait_ns : __real_logins_wait_ns(logins, client_key, NOW_NS);
+}
+
+void __wrap_logins_add_failure(struct logins *logins, uint64_t client_key, uint64_t now_ns)
+{
+    (void)now_ns;
+    __real_logins_add_failure(logins, client_key, NOW_NS);
 }
 
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,

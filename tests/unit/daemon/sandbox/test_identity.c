@@ -29,7 +29,7 @@ static struct {
     const char *name; /* of each user */
 } database;
 
-/* The linker puts these in the place of those of libc (--wrap). */
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
 struct passwd *__real_getpwnam(const char *name);
 struct passwd *__real_getpwuid(uid_t uid);
@@ -258,7 +258,7 @@ static void user_name_that_does_not_fit_is_an_error(void **state)
     assert_string_equal(found("1", "", ROOT).user, name);
 }
 
-static void check_tells_which_name_is_at_fault(void **state)
+static void check_reports_which_name_is_at_fault(void **state)
 {
     bool group_at_fault = true;
     char why[128] = "", start[8];
@@ -422,7 +422,7 @@ int main(void)
                                         use_system_database),
         cmocka_unit_test_setup_teardown(user_name_that_does_not_fit_is_an_error, use_database,
                                         use_system_database),
-        cmocka_unit_test(check_tells_which_name_is_at_fault),
+        cmocka_unit_test(check_reports_which_name_is_at_fault),
         cmocka_unit_test(taken_identity_cannot_be_undone),
         cmocka_unit_test(inheritable_and_ambient_capabilities_are_dropped),
         cmocka_unit_test(ambient_capabilities_may_be_missing_but_not_stay),

@@ -18,7 +18,7 @@
 static struct balancer balancer;
 static char logged[256]; /* the last event */
 
-/* The linker replaces event_log() by this one (--wrap). */
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTNEXTLINE(clang-diagnostic-reserved-identifier): a name of the linker */
 PRINTF_LIKE(2, 3) void __wrap_event_log(enum level level, const char *format, ...);
 

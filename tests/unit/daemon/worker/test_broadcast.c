@@ -21,7 +21,7 @@ static struct {
     unsigned reports;
 } scene;
 
-/* The linker replaces channel_send() by this one (--wrap). */
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTNEXTLINE(clang-diagnostic-reserved-identifier): a name of the linker */
 int __wrap_channel_send(struct channel *channel, int kind, const void *data, size_t length, int fd,
                         bool give);

@@ -31,7 +31,7 @@ static enum part failing;   /* cannot be made; PARTS: none */
 static bool sites_fail, limit_fails;
 static int open_sites;
 
-/* The linker puts these in the place of those of the daemon and the C library (--wrap). */
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
 int __wrap_getrlimit(int resource, struct rlimit *limit);
 int __wrap_sites_open(struct sites *of, const struct config *from);
@@ -223,13 +223,20 @@ static void filled_context_has_all_parts(void **state)
     close_context();
 }
 
-static void context_may_have_no_cache_and_count_no_hosts(void **state)
+static void unknown_limit_of_descriptors_gives_the_cache_none(void **state)
 {
     (void)state;
-    config.cache_enabled = false;
     limit_fails = true;
     assert_int_equal(worker_context_open(&context, &config), 0);
     assert_int_equal(context.cache_descriptors, 0);
+    close_context();
+}
+
+static void context_without_cache_and_hosts_is_complete(void **state)
+{
+    (void)state;
+    config.cache_enabled = false;
+    assert_int_equal(worker_context_open(&context, &config), 0);
     assert_int_equal(worker_context_fill(&context, &block), 0);
     assert_null(context.cache);
     for (int i = 0; i < SITES; i++)
@@ -268,7 +275,8 @@ int main(void)
         cmocka_unit_test_setup(cache_holds_a_quarter_of_the_descriptors, set_up),
         cmocka_unit_test_setup(policy_is_that_of_the_configuration, set_up),
         cmocka_unit_test_setup(filled_context_has_all_parts, set_up),
-        cmocka_unit_test_setup(context_may_have_no_cache_and_count_no_hosts, set_up),
+        cmocka_unit_test_setup(unknown_limit_of_descriptors_gives_the_cache_none, set_up),
+        cmocka_unit_test_setup(context_without_cache_and_hosts_is_complete, set_up),
         cmocka_unit_test_setup(context_without_one_of_its_parts_is_closed, set_up),
         cmocka_unit_test_setup(sites_that_fail_are_closed, set_up),
     };

@@ -3,6 +3,7 @@
 
 #include "daemon/base/events.h"
 #include "daemon/connection/listen_socket.h"
+#include "tests/unit/open_descriptors.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +11,6 @@
 
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -33,7 +33,7 @@ static struct listen_socket assigned[4 * IDS];
 static int assignments, revocations, events;
 static bool assign_fails, out_of_memory;
 
-/* The linker puts these in the place of those of the daemon and the C library (--wrap). */
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
 PRINTF_LIKE(2, 3) void __wrap_event_log(enum level level, const char *format, ...);
 struct listen_socket *__wrap_listen_socket_assign(struct event_loop *loop, int fd, uint8_t opening);
@@ -142,18 +142,6 @@ static int owner_of(uint32_t id)
     return owner;
 }
 
-static int count_descriptors(void)
-{
-    DIR *open_ones = opendir("/proc/self/fd");
-    int count = 0;
-
-    assert_non_null(open_ones);
-    while (readdir(open_ones) != NULL)
-        count++;
-    closedir(open_ones);
-    return count;
-}
-
 /* Ids 1 to 5, in the rows 0, 0, 1, 2 and 7. */
 static void add_five(void)
 {
@@ -235,18 +223,18 @@ static void dropped_socket_is_revoked_and_closed(void **state)
     (void)state;
     add_five();
     assign(2);
-    descriptors = count_descriptors();
+    descriptors = open_descriptors();
     worker_listeners_drop(&listeners, 9, threads, 2); /* unknown */
-    assert_int_equal(count_descriptors(), descriptors);
+    assert_int_equal(open_descriptors(), descriptors);
     worker_listeners_drop(&listeners, 1, threads, 2);
     worker_listeners_drop(&listeners, 3, threads, 2);
     expect_owners(NOBODY, 0, NOBODY, 0, 1);
-    assert_int_equal(count_descriptors(), descriptors - 2);
+    assert_int_equal(open_descriptors(), descriptors - 2);
     assert_int_equal(listeners.count, 3);
     assign(2); /* the rows 0, 2 and 7 are left */
     expect_owners(NOBODY, 0, NOBODY, 1, 0);
     worker_listeners_drop_all(&listeners);
-    assert_int_equal(count_descriptors(), descriptors - 5);
+    assert_int_equal(open_descriptors(), descriptors - 5);
     assert_int_equal(listeners.count, 0);
 }
 
@@ -282,11 +270,11 @@ static void socket_without_memory_is_closed(void **state)
     (void)state;
     for (uint32_t id = 0; id < 16; id++)
         assert_true(add(0, id));
-    descriptors = count_descriptors();
+    descriptors = open_descriptors();
     out_of_memory = true;
     assert_false(add(0, 16));
     out_of_memory = false;
-    assert_int_equal(count_descriptors(), descriptors);
+    assert_int_equal(open_descriptors(), descriptors);
     assert_int_equal(listeners.count, 16);
     assert_int_equal(events, 1);
     assert_true(add(0, 17));
