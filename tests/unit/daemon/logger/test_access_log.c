@@ -2,7 +2,7 @@
 #include "daemon/logger/access_log.h"
 
 #include "common/clock.h"
-#include "daemon/base/events.h"
+#include "tests/unit/logged_event.h"
 #include "tests/unit/open_descriptors.h"
 #include "tests/unit/own_segment.h"
 
@@ -33,23 +33,6 @@ static struct salvage salvage;
 static struct access_log *access_log;
 static int file[LOGS]; /* the log of each target; the sinks have duplicates */
 static int lost_logs;
-static char logged[4096]; /* events, one line each */
-static int events;
-
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
-/* NOLINTNEXTLINE(clang-diagnostic-reserved-identifier): a name of the linker */
-PRINTF_LIKE(2, 3) void __wrap_event_log(enum level level, const char *format, ...);
-
-void __wrap_event_log(enum level level, const char *format, ...)
-{
-    va_list arguments;
-
-    (void)level;
-    events++;
-    va_start(arguments, format);
-    vsnprintf(logged, sizeof(logged), format, arguments);
-    va_end(arguments);
-}
 
 static void on_lost(void *context, uint32_t log)
 {

@@ -2,7 +2,7 @@
 #include "daemon/logger/process.h"
 
 #include "common/clock.h"
-#include "daemon/base/events.h"
+#include "tests/unit/logged_event.h"
 #include "tests/unit/open_descriptors.h"
 #include "tests/unit/own_segment.h"
 
@@ -26,7 +26,6 @@ enum { PID = 4711, NUMBER = 5, HOST_LOG = LOG_KINDS, WAIT_MS = 1000000000, NO_ME
 /* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
-PRINTF_LIKE(2, 3) void __wrap_event_log(enum level level, const char *format, ...);
 void __wrap_events_echo(bool on);
 int __wrap_kill(pid_t pid, int signal);
 int __wrap_child_fork_with_channel(struct child *child, const struct child_program *program,
@@ -46,8 +45,6 @@ static struct log_files files;
 static struct salvage salvage;
 static struct logger_process process;
 
-static char logged[512];
-static int events;   /* logged */
 static int echo;     /* -1: not changed */
 static pid_t killed; /* 0: none, -1: more than one */
 static int forks;    /* tried */
@@ -61,17 +58,6 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
     (void)clock;
     *now = (struct timespec){.tv_sec = 1000};
     return 0;
-}
-
-void __wrap_event_log(enum level level, const char *format, ...)
-{
-    va_list arguments;
-
-    (void)level;
-    events++;
-    va_start(arguments, format);
-    vsnprintf(logged, sizeof(logged), format, arguments);
-    va_end(arguments);
 }
 
 void __wrap_events_echo(bool on)

@@ -2,8 +2,8 @@
 #include "daemon/logger/salvage.h"
 
 #include "common/log_record.h"
-#include "daemon/base/events.h"
 #include "daemon/logger/journal.h"
+#include "tests/unit/logged_event.h"
 #include "tests/unit/own_segment.h"
 
 #include <setjmp.h>
@@ -31,13 +31,11 @@ static struct segment segment;
 static struct log_files files;
 static int host_fds[2];
 static struct salvage salvage;
-static char logged[256];
 
 static bool out_of_memory;
 
 /* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-PRINTF_LIKE(2, 3) void __wrap_event_log(enum level level, const char *format, ...);
 void *__real_realloc(void *memory, size_t size);
 void *__wrap_realloc(void *memory, size_t size);
 /* NOLINTEND(clang-diagnostic-reserved-identifier) */
@@ -45,16 +43,6 @@ void *__wrap_realloc(void *memory, size_t size);
 void *__wrap_realloc(void *memory, size_t size)
 {
     return out_of_memory ? NULL : __real_realloc(memory, size);
-}
-
-void __wrap_event_log(enum level level, const char *format, ...)
-{
-    va_list arguments;
-
-    (void)level;
-    va_start(arguments, format);
-    vsnprintf(logged, sizeof(logged), format, arguments);
-    va_end(arguments);
 }
 
 /* Thread slot 1 is not reserved. The hosts have the entries 2 and 3, and have changed their order. */

@@ -3,7 +3,7 @@
 
 #include "common/clock.h"
 #include "common/macros.h"
-#include "daemon/base/events.h"
+#include "tests/unit/logged_event.h"
 #include "tests/unit/own_segment.h"
 
 #include <setjmp.h>
@@ -30,14 +30,11 @@ static struct segment segment;
 static _Atomic int32_t shown_pid;
 static struct metrics_process process;
 static struct metrics_setup setup;
-static char logged[256]; /* the last event */
-static int events;
 static bool fails_to_make_sockets, fails_to_fork;
 static int interruptions; /* calls of waitpid() that a signal interrupts */
 
 /* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-PRINTF_LIKE(2, 3) void __wrap_event_log(enum level level, const char *format, ...);
 int __wrap_metrics_run(const struct metrics_setup *own);
 int __real_socketpair(int domain, int type, int protocol, int fds[2]);
 int __wrap_socketpair(int domain, int type, int protocol, int fds[2]);
@@ -48,17 +45,6 @@ int __wrap_kill(pid_t pid, int number);
 pid_t __real_waitpid(pid_t pid, int *status, int options);
 pid_t __wrap_waitpid(pid_t pid, int *status, int options);
 /* NOLINTEND(clang-diagnostic-reserved-identifier) */
-
-void __wrap_event_log(enum level level, const char *format, ...)
-{
-    va_list arguments;
-
-    (void)level;
-    events++;
-    va_start(arguments, format);
-    vsnprintf(logged, sizeof(logged), format, arguments);
-    va_end(arguments);
-}
 
 /* The process: runs until the master closes its end. */
 int __wrap_metrics_run(const struct metrics_setup *own)
