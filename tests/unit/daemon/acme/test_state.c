@@ -10,6 +10,7 @@
 #include "daemon/acme/state.h"
 #include "daemon/sandbox/identity.h"
 #include "tests/unit/open_descriptors.h"
+#include "tests/unit/own_directory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +22,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char base[] = "/tmp/test-state-XXXXXX";
 static int directory, descriptors_before;
 static int write_interruptions;   /* of the next calls of write() */
 static size_t write_most = 65536; /* bytes that it writes at once */
@@ -45,9 +45,8 @@ ssize_t __wrap_write(int fd, const void *bytes, size_t length)
 static int set_up(void **state)
 {
     (void)state;
-    strcpy(base + strlen(base) - 6, "XXXXXX");
-    assert_non_null(mkdtemp(base));
-    directory = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    own_directory_make();
+    directory = open(own_directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_true(directory >= 0);
     descriptors_before = open_descriptors();
     return 0;
@@ -56,13 +55,10 @@ static int set_up(void **state)
 /* No function leaves a descriptor open. */
 static int tear_down(void **state)
 {
-    char command[64];
-
     (void)state;
     assert_int_equal(open_descriptors(), descriptors_before);
     close(directory);
-    snprintf(command, sizeof(command), "rm -rf %s", base);
-    return system(command) == 0 ? 0 : -1;
+    return own_directory_remove();
 }
 
 static bool exists(const char *name)
@@ -86,13 +82,13 @@ static void assert_text(const char *name, const char *text)
 
 /* Preparing */
 
-/* Returns the result of state_prepare() for PATH below the base. */
+/* Returns the result of state_prepare() for PATH below own_directory. */
 static int prepare(const char *path, const char *user, const char *group, char *why, size_t size)
 {
     char full[8192], server_user[64], server_group[64];
     struct config config = {0};
 
-    snprintf(full, sizeof(full), "%s/%s", base, path);
+    snprintf(full, sizeof(full), "%s/%s", own_directory, path);
     snprintf(server_user, sizeof(server_user), "%s", user);
     snprintf(server_group, sizeof(server_group), "%s", group);
     config.acme_state_dir = full;
@@ -158,7 +154,7 @@ static void unusable_directory_is_reported(void **state)
     assert_int_equal(symlinkat("other", directory, "link"), 0);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         assert_int_equal(prepare(cases[i].path, "", "", why, sizeof(why)), -1);
-        snprintf(text, sizeof(text), "[acme] state_dir: %s/%s: %s", base, cases[i].path,
+        snprintf(text, sizeof(text), "[acme] state_dir: %s/%s: %s", own_directory, cases[i].path,
                  strerror(cases[i].error));
         assert_string_equal(why, text);
     }

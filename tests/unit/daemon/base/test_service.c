@@ -8,6 +8,7 @@
 
 #include "common/clock.h"
 #include "daemon/base/service.h"
+#include "tests/unit/own_directory.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -107,18 +108,17 @@ static void text_that_does_not_fit_is_not_sent(void **state)
 
 static void socket_can_have_a_path(void **state)
 {
-    char directory[] = "/tmp/test_service.XXXXXX", path[64];
+    char path[64];
     struct manager manager;
 
     (void)state;
-    assert_non_null(mkdtemp(directory));
-    snprintf(path, sizeof(path), "%s/socket", directory);
+    own_directory_make();
+    snprintf(path, sizeof(path), "%s/socket", own_directory);
     open_manager(&manager, path, strlen(path));
     notify_send("READY=1");
     expect_sent(&manager, "READY=1");
     close_manager(&manager);
-    unlink(path);
-    rmdir(directory);
+    assert_int_equal(own_directory_remove(), 0);
 }
 
 static void longest_name_is_one_byte_shorter_than_the_address(void **state)

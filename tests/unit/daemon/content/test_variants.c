@@ -3,6 +3,7 @@
 
 #include "common/macros.h"
 #include "tests/unit/open_descriptors.h"
+#include "tests/unit/own_directory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,17 +21,15 @@
 
 enum { NEWEST_S = 1000000 };
 
-static char base[] = "/tmp/test-variants-XXXXXX";
 static struct files_root root;
 static int descriptors_before;
 
 static int set_up(void **state)
 {
     (void)state;
-    strcpy(base + strlen(base) - 6, "XXXXXX");
-    assert_non_null(mkdtemp(base));
+    own_directory_make();
     root =
-        (struct files_root){.fd = open(base, O_PATH | O_DIRECTORY | O_CLOEXEC),
+        (struct files_root){.fd = open(own_directory, O_PATH | O_DIRECTORY | O_CLOEXEC),
                             .descriptors = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC)};
     assert_true(root.fd >= 0 && root.descriptors >= 0);
     descriptors_before = open_descriptors();
@@ -40,14 +39,11 @@ static int set_up(void **state)
 /* No function leaves a descriptor open that the caller has not closed. */
 static int tear_down(void **state)
 {
-    char command[64];
-
     (void)state;
     assert_int_equal(open_descriptors(), descriptors_before);
     close(root.fd);
     close(root.descriptors);
-    snprintf(command, sizeof(command), "rm -rf %s", base);
-    return system(command) == 0 ? 0 : -1;
+    return own_directory_remove();
 }
 
 static void set_time(const char *name, int64_t seconds)

@@ -11,6 +11,7 @@
 #include "daemon/tls/managed.h"
 #include "daemon/tls/self_signed.h"
 #include "tests/unit/open_descriptors.h"
+#include "tests/unit/own_directory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +26,6 @@
 
 enum { TEXT = 4096 };
 
-static char base[] = "/tmp/test-managed-XXXXXX";
 static char logged[TEXT], why[TEXT];
 static int descriptors_before, logs;
 static struct config config;
@@ -52,9 +52,8 @@ static int set_up(void **state)
     static char *names[] = {ONE, TWO};
 
     (void)state;
-    strcpy(base + strlen(base) - 6, "XXXXXX");
-    assert_non_null(mkdtemp(base));
-    config.acme_state_dir = base;
+    own_directory_make();
+    config.acme_state_dir = own_directory;
     config.acme_names = (struct config_names){names, ARRAY_LENGTH(names)};
     logs = 0;
     descriptors_before = open_descriptors();
@@ -64,15 +63,12 @@ static int set_up(void **state)
 /* No function leaves a descriptor open. */
 static int tear_down(void **state)
 {
-    char command[64];
-
     (void)state;
     managed_certificates_free(&managed);
     assert_null(managed.certificate.item);
     assert_int_equal(managed.key.count, 0);
     assert_int_equal(open_descriptors(), descriptors_before);
-    snprintf(command, sizeof(command), "rm -rf %s", base);
-    return system(command) == 0 ? 0 : -1;
+    return own_directory_remove();
 }
 
 static int find(void)
@@ -86,7 +82,7 @@ static const char *path_of(const char *file)
 {
     static char path[256];
 
-    snprintf(path, sizeof(path), "%s/%s", base, file);
+    snprintf(path, sizeof(path), "%s/%s", own_directory, file);
     return path;
 }
 
@@ -109,8 +105,8 @@ static void obtain(const char *name, const char *for_name)
     char path[300];
     FILE *file;
 
-    assert_int_equal(self_signed_write(&files, base, name, why, sizeof(why)), 0);
-    snprintf(path, sizeof(path), "%s/%s.tmp", base, for_name);
+    assert_int_equal(self_signed_write(&files, own_directory, name, why, sizeof(why)), 0);
+    snprintf(path, sizeof(path), "%s/%s.tmp", own_directory, for_name);
     file = fopen(path, "w");
     assert_non_null(file);
     append(files.key, file);

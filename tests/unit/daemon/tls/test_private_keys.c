@@ -11,6 +11,7 @@
 #include "daemon/tls/private_keys.h"
 #include "daemon/tls/self_signed.h"
 #include "tests/unit/open_descriptors.h"
+#include "tests/unit/own_directory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +28,6 @@
 
 enum { WHY = 1024 };
 
-static char base[] = "/tmp/test-private-keys-XXXXXX";
 static char path[64], why[WHY];
 static int descriptors_before, keys, warnings;
 static EVP_PKEY *key, *other;
@@ -48,9 +48,8 @@ void __wrap_event_log(enum level level, const char *format, ...)
 static int set_up(void **state)
 {
     (void)state;
-    strcpy(base + strlen(base) - 6, "XXXXXX");
-    assert_non_null(mkdtemp(base));
-    snprintf(path, sizeof(path), "%s/key", base);
+    own_directory_make();
+    snprintf(path, sizeof(path), "%s/key", own_directory);
     descriptors_before = open_descriptors();
     why[0] = '\0';
     keys = private_keys_open(why, sizeof(why));
@@ -71,12 +70,10 @@ static int tear_down(void **state)
     close(keys);
     assert_int_equal(open_descriptors(), descriptors_before);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
-    unlink(path);
-    rmdir(base);
     EVP_PKEY_free(key);
     EVP_PKEY_free(other);
     X509_free(leaf);
-    return 0;
+    return own_directory_remove();
 }
 
 static void write_text(const char *text)

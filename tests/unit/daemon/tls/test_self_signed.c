@@ -9,6 +9,7 @@
 #include "common/macros.h"
 #include "daemon/tls/self_signed.h"
 #include "tests/unit/open_descriptors.h"
+#include "tests/unit/own_directory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +30,6 @@
 
 enum { WHY = 8192, VALID_DAYS = 397 };
 
-static char base[] = "/tmp/test-self-signed-XXXXXX";
 static int descriptors_before;
 static struct self_signed files;
 static char why[WHY];
@@ -37,8 +37,7 @@ static char why[WHY];
 static int set_up(void **state)
 {
     (void)state;
-    strcpy(base + strlen(base) - 6, "XXXXXX");
-    assert_non_null(mkdtemp(base));
+    own_directory_make();
     descriptors_before = open_descriptors();
     return 0;
 }
@@ -46,12 +45,9 @@ static int set_up(void **state)
 /* No function leaves a descriptor open. */
 static int tear_down(void **state)
 {
-    char command[64];
-
     (void)state;
     assert_int_equal(open_descriptors(), descriptors_before);
-    snprintf(command, sizeof(command), "rm -rf %s", base);
-    return system(command) == 0 ? 0 : -1;
+    return own_directory_remove();
 }
 
 static X509 *read_certificate(void)
@@ -77,7 +73,7 @@ static EVP_PKEY *read_key(void)
 /* The new certificate for HOST, which the caller frees. */
 static X509 *make(const char *host)
 {
-    assert_int_equal(self_signed_write(&files, base, host, why, sizeof(why)), 0);
+    assert_int_equal(self_signed_write(&files, own_directory, host, why, sizeof(why)), 0);
     return read_certificate();
 }
 
@@ -226,15 +222,15 @@ static void assert_empty_file(const char *path)
 static void no_file_is_replaced(void **state)
 {
     (void)state;
-    self_signed_paths(&files, base, NAME);
+    self_signed_paths(&files, own_directory, NAME);
     put(files.key);
-    assert_int_equal(self_signed_write(&files, base, NAME, why, sizeof(why)), -1);
+    assert_int_equal(self_signed_write(&files, own_directory, NAME, why, sizeof(why)), -1);
     assert_non_null(strstr(why, NAME ".key: File exists (it is not replaced"));
     assert_empty_file(files.key);
     assert_int_equal(mode_of(files.certificate), 0);
     unlink(files.key);
     put(files.certificate);
-    assert_int_equal(self_signed_write(&files, base, NAME, why, sizeof(why)), -1);
+    assert_int_equal(self_signed_write(&files, own_directory, NAME, why, sizeof(why)), -1);
     assert_non_null(strstr(why, NAME ".pem: File exists (it is not replaced"));
     assert_empty_file(files.certificate);
     assert_int_equal(mode_of(files.key), 0);
@@ -245,7 +241,7 @@ static void missing_directory_is_reported(void **state)
     char missing[64];
 
     (void)state;
-    snprintf(missing, sizeof(missing), "%s/none", base);
+    snprintf(missing, sizeof(missing), "%s/none", own_directory);
     assert_int_equal(self_signed_write(&files, missing, NAME, why, sizeof(why)), -1);
     assert_non_null(strstr(why, ": No such file or directory (name a directory that exists"));
 }
@@ -253,7 +249,7 @@ static void missing_directory_is_reported(void **state)
 static void invalid_name_is_reported(void **state)
 {
     (void)state;
-    assert_int_equal(self_signed_write(&files, base, "", why, sizeof(why)), -1);
+    assert_int_equal(self_signed_write(&files, own_directory, "", why, sizeof(why)), -1);
     assert_memory_equal(why, "cannot make a certificate: ", 27);
     assert_int_equal(ERR_peek_error(), 0);
     assert_int_equal(mode_of(files.key), 0);
@@ -277,7 +273,7 @@ static void unwritten_files_are_removed(void **state)
         assert_int_equal(getrlimit(RLIMIT_FSIZE, &usual), 0);
         limit = (struct rlimit){cases[i].bytes, usual.rlim_max};
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-        failed = self_signed_write(&files, base, NAME, why, sizeof(why));
+        failed = self_signed_write(&files, own_directory, NAME, why, sizeof(why));
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &usual), 0);
         assert_int_equal(failed, -1);
         assert_non_null(strstr(why, cases[i].why));
