@@ -98,6 +98,28 @@ static inline uint64_t scene_metric(enum metric metric)
     return metric_get(scene.loop.context.metrics, metric);
 }
 
+static inline void scene_expect_taken(const char *text)
+{
+    if (scene.length != strlen(text) || memcmp(scene.taken, text, scene.length) != 0)
+        fail_msg("'%.*s' was sent, not '%s'", (int)scene.length, scene.taken, text);
+}
+
+/* Packs the log record of a response. */
+static inline void scene_pack(struct client *client, struct transaction_state *state,
+                              const struct request *request, int status, uint64_t body_bytes)
+{
+    static const struct site site = {.logged = true};
+    const struct transaction transaction = {.context = &scene.loop.context,
+                                            .client = client,
+                                            .address = client->address,
+                                            .request = request,
+                                            .site = &site,
+                                            .state = state,
+                                            .began_ns = SCENE_NOW_NS};
+
+    accounting_pack(&transaction, status, OUTCOME_HIT, body_bytes);
+}
+
 static inline int scene_open(void **state)
 {
     int pair[2];

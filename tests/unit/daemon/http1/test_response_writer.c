@@ -93,17 +93,8 @@ static struct body_source file_body(uint64_t length)
 static void compose(const char *head, struct body_source body)
 {
     static const struct request request;
-    static const struct site site = {.logged = true};
-    struct client *client = &scene.http1->connection.client;
-    const struct transaction transaction = {.context = &scene.loop.context,
-                                            .client = client,
-                                            .address = client->address,
-                                            .request = &request,
-                                            .site = &site,
-                                            .state = &scene.http1->state,
-                                            .began_ns = SCENE_NOW_NS};
 
-    accounting_pack(&transaction, 200, OUTCOME_HIT, body.left);
+    scene_pack(&scene.http1->connection.client, &scene.http1->state, &request, 200, body.left);
     output_put(output(), head, strlen(head));
     output()->body = body;
 }
@@ -125,8 +116,7 @@ static struct body_source two_parts(void)
 
 static void expect_taken(const char *text)
 {
-    if (scene.length != strlen(text) || memcmp(scene.taken, text, scene.length) != 0)
-        fail_msg("'%.*s' was sent, not '%s'", (int)scene.length, scene.taken, text);
+    scene_expect_taken(text);
     assert_int_equal(scene_metric(METRIC_bytes_sent), scene.length + scene.file_bytes);
 }
 

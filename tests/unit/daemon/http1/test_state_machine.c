@@ -54,18 +54,10 @@ void *real_calloc(size_t count, size_t size) __asm__("__real_calloc");
 static void respond(struct client *client, struct transaction_state *state,
                     const struct request *request, int status)
 {
-    static const struct site site = {.logged = true};
     struct output_buffer *output = &scene.loop.context.output;
-    const struct transaction transaction = {.context = &scene.loop.context,
-                                            .client = client,
-                                            .address = client->address,
-                                            .request = request,
-                                            .site = &site,
-                                            .state = state,
-                                            .began_ns = SCENE_NOW_NS};
     char text[128];
 
-    accounting_pack(&transaction, status, OUTCOME_HIT, 0);
+    scene_pack(client, state, request, status, 0);
     snprintf(text, sizeof(text), "%d %.*s;", status, (int)request->line.length,
              request->line.start != NULL ? request->line.start : "");
     output_put(output, text, strlen(text));
@@ -173,8 +165,7 @@ static void receive(const char *text)
 
 static void expect_sent(const char *text)
 {
-    if (scene.length != strlen(text) || memcmp(scene.taken, text, scene.length) != 0)
-        fail_msg("'%.*s' was sent, not '%s'", (int)scene.length, scene.taken, text);
+    scene_expect_taken(text);
     scene.length = 0;
 }
 
