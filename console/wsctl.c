@@ -227,7 +227,7 @@ static int send_command(const struct options *options, const char *path, const c
 
 static void print_watch_help(void)
 {
-    printf("%s\nPrints the load of a running webserverd every second.\n\n", usage);
+    printf("%s\nPrints the load of a running webserverd every second, at least once.\n\n", usage);
     print_options(watch_options, ARRAY_LENGTH(watch_options));
     printf("\nExit status: 0 the time is over, 1 a rule holds, 2 usage error, 3 no server runs.\n");
 }
@@ -303,29 +303,34 @@ static bool rule_holds(struct watching *watching, const struct model *model, uin
     return false;
 }
 
-/* Samples the server until a rule holds, the time is over or the server has ended. */
+/*
+ * Samples the server until a rule holds, the time is over or the server has ended. If no second has
+ * passed by then, it prints the load at the end.
+ */
 static int watch_server(const struct options *options, struct watch *watch,
                         struct watching *watching)
 {
     const struct model *model = watch_model(watch);
     uint64_t started_ns = clock_monotonic_ns(), printed_ns = started_ns;
 
-    for (uint64_t now_ns = started_ns;
-         watching->for_ms == 0 || now_ns - started_ns < watching->for_ms * NS_PER_MS;
-         now_ns = clock_monotonic_ns()) {
+    for (uint64_t now_ns = started_ns;; now_ns = clock_monotonic_ns()) {
+        bool over = watching->for_ms != 0 && now_ns - started_ns >= watching->for_ms * NS_PER_MS;
+
         if (watch_sample(watch, now_ns, clock_wall_ns(), WANT_NOTHING) != 0)
             return fail("out of memory", EXIT_REJECTED);
         if (source_state(watch_source(watch)) != SOURCE_LIVE)
             return fail(source_why(watch_source(watch)), EXIT_NO_DAEMON);
         if (rule_holds(watching, model, now_ns))
             return EXIT_REJECTED;
-        if (now_ns - printed_ns >= WATCH_PRINT_MS * NS_PER_MS) {
+        if (now_ns - printed_ns >= WATCH_PRINT_MS * NS_PER_MS ||
+            (over && printed_ns == started_ns)) {
             print_load(options, model);
             printed_ns = now_ns;
         }
+        if (over)
+            return EXIT_DONE;
         usleep(WATCH_SAMPLE_MS * 1000);
     }
-    return EXIT_DONE;
 }
 
 static int run_watch(const struct options *options, int count, char **words)

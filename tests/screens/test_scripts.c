@@ -297,6 +297,9 @@ static void watch_fails_if_a_rule_holds(void **state)
     assert_non_null(strstr(output, "wsctl: connections > 5 for 500ms: 10"));
     assert_int_equal(run(WSCTL, "watch --fail-if 'connections > 10' --for 4s"), DONE);
     assert_non_null(strstr(output, "requests/s  p99        -  5xx/s      0  connections 10"));
+    assert_int_equal(run(WSCTL, "watch --for 50ms"), DONE);
+    assert_string_equal(output,
+                        "       0 requests/s  p99        -  5xx/s      0  connections 10\n");
     assert_int_equal(run(WSCTL, "watch --fail-if 'p98 > 1ms'"), WRONG_USE);
     assert_non_null(strstr(output, "unknown metric 'p98'; did you mean 'p9"));
     assert_int_equal(run(WSCTL, "watch --often"), WRONG_USE);
