@@ -36,6 +36,22 @@ enum {
 static struct segment segment;
 static struct error_log *error_log;
 static int file;
+static int callocs_left = -1; /* number of calls of calloc() that succeed; -1: all */
+
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
+/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+/* NOLINTEND(clang-diagnostic-reserved-identifier) */
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    if (callocs_left == 0)
+        return NULL;
+    if (callocs_left > 0)
+        callocs_left--;
+    return __real_calloc(count, size);
+}
 
 static int lost_logs;
 
@@ -313,6 +329,23 @@ static void journald_line_has_no_time_or_level(void **state)
     close(receiver);
 }
 
+static void log_without_memory_for_a_part_is_null(void **state)
+{
+    enum { PARTS = 3 };
+    struct error_log *other;
+
+    (void)state;
+    for (int parts = 0; parts < PARTS; parts++) {
+        callocs_left = parts;
+        assert_null(error_log_new(&segment, &owner));
+    }
+    callocs_left = PARTS;
+    other = error_log_new(&segment, &owner);
+    callocs_left = -1;
+    assert_non_null(other);
+    error_log_free(other);
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -327,6 +360,7 @@ int main(void)
         TEST(slow_reader_gets_the_line_later),
         TEST(reader_that_has_gone_is_reported_to_the_owner),
         TEST(journald_line_has_no_time_or_level),
+        TEST(log_without_memory_for_a_part_is_null),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
