@@ -519,6 +519,28 @@ static void lack_of_descriptors_delivers_message_without_one(void **state)
     close_ends(&ends);
 }
 
+struct search {
+    int fd;
+    bool found;
+};
+
+static int find_reader(const struct event_base *base, const struct event *event, void *argument)
+{
+    struct search *search = argument;
+
+    (void)base;
+    search->found = event_get_fd(event) == search->fd && event_pending(event, EV_READ, NULL) != 0;
+    return search->found;
+}
+
+static bool is_read(struct event_base *base, int fd)
+{
+    struct search search = {.fd = fd};
+
+    event_base_foreach_event(base, find_reader, &search);
+    return search.found;
+}
+
 /* An owner that can make room gets the message later, with its descriptor. */
 static void message_waits_for_descriptor_and_for_owner(void **state)
 {
@@ -542,6 +564,10 @@ static void message_waits_for_descriptor_and_for_owner(void **state)
     send_one(ends.here, 1, 0);
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
     allow_descriptors((rlim_t)before);
+    assert_true(is_read(ends.base, fds[1]));
+    while (ends.without_descriptor < 1)
+        event_base_loop(ends.base, EVLOOP_ONCE);
+    assert_false(is_read(ends.base, fds[1])); /* else it would try again at once, and forever */
     while (ends.without_descriptor < 2)
         event_base_loop(ends.base, EVLOOP_ONCE);
     assert_int_equal(ends.received, 0);
