@@ -85,8 +85,6 @@ static bool take(struct cgroup *cgroup, const struct version *version, const cha
 
     if (length < 0 || length >= (int)sizeof(cgroup->path))
         return false;
-    while (length > 0 && cgroup->path[length - 1] == '/')
-        cgroup->path[--length] = '\0';
     cgroup->version = version;
     cgroup->root_length = (size_t)length;
     rest = snprintf(cgroup->path + length, sizeof(cgroup->path) - (size_t)length, "%s",
