@@ -186,7 +186,7 @@ static void unread_bytes_are_in_the_socket_or_the_transport(void **state)
     assert_int_equal(read(connections[0].fd, &byte, 1), 1);
     assert_false(connection_has_unread(&connections[0]));
     assert_int_equal(shutdown(client[0], SHUT_WR), 0);
-    assert_false(connection_has_unread(&connections[0])); /* the end is no byte */
+    assert_false(connection_has_unread(&connections[0])); /* the end is not a byte */
 }
 
 static void expect_watching(short what)

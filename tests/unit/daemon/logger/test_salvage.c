@@ -1,4 +1,4 @@
-/* The lines that a killed server left: which of them the next one writes, and to which file. */
+/* Lines left by a killed server: what the next one writes, and to which file. */
 #include "daemon/logger/salvage.h"
 
 #include "common/log_record.h"
