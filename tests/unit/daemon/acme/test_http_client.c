@@ -26,7 +26,7 @@ enum library { LIBRARY_COMPLETE, LIBRARY_OTHER, LIBRARY_MISSING };
 
 /* The library, and what it was given. */
 static struct scene {
-    enum library library;
+    enum library libcurl;
     bool no_handle, no_list;
     CURLcode init, performed, got_status;
     bool report; /* writes a reason */
@@ -228,9 +228,9 @@ void *__real_dlopen(const char *file, int flags);
 void *__wrap_dlopen(const char *file, int flags)
 {
     assert_string_equal(file, "libcurl.so.4");
-    if (scene.library == LIBRARY_MISSING)
+    if (scene.libcurl == LIBRARY_MISSING)
         return __real_dlopen("/nowhere/libcurl.so.4", flags);
-    return __real_dlopen(scene.library == LIBRARY_OTHER ? "libc.so.6" : NULL, flags);
+    return __real_dlopen(scene.libcurl == LIBRARY_OTHER ? "libc.so.6" : NULL, flags);
 }
 
 static bool on_pulse(void *context)
@@ -283,7 +283,7 @@ static struct http_response get(void)
 static void client_needs_the_library(void **state)
 {
     static const struct {
-        enum library library;
+        enum library libcurl;
         CURLcode init;
         bool no_handle, no_list;
         const char *why;
@@ -297,7 +297,7 @@ static void client_needs_the_library(void **state)
 
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         set_up(state);
-        scene.library = cases[i].library;
+        scene.libcurl = cases[i].libcurl;
         scene.init = cases[i].init;
         scene.no_handle = cases[i].no_handle;
         scene.no_list = cases[i].no_list;
@@ -306,7 +306,7 @@ static void client_needs_the_library(void **state)
         assert_int_equal(scene.handles, 0);
         assert_int_equal(scene.lists, 0);
     }
-    scene.library = LIBRARY_MISSING;
+    scene.libcurl = LIBRARY_MISSING;
     assert_null(http_client_new("", on_pulse, &scene, why, sizeof(why)));
     assert_memory_equal(why, "cannot load libcurl ", 20);
     assert_non_null(strstr(why, "/nowhere/libcurl.so.4"));
