@@ -16,7 +16,7 @@ static inline int own_segment_create(struct segment *segment, struct segment_pla
 {
     char name[INSTANCE_NAME_MAX + 1], why[256];
 
-    /* A test that was killed leaves its segment, and its number comes again. */
+    /* A test that was killed leaves its segment, and its pid may be reused. */
     snprintf(name, sizeof(name), "unit-%d-%llx", (int)getpid(),
              (unsigned long long)clock_wall_ns());
     plan.name = name;
