@@ -77,6 +77,8 @@ static void make_plan(struct plan *plan, const char *url)
     plan->urls[plan->url_count++] = url;
     plan->method = "GET";
     plan->quiet = true;
+    plan->connect_timeout_ms = 60 * 1000; /* the defaults are short for a machine that is busy */
+    plan->timeout_ms = plan->connect_timeout_ms;
     plan->requests = 5;
     plan_set_connections(plan, 8);
 }
