@@ -186,6 +186,11 @@ void auxiliary_end_metrics(struct auxiliary *auxiliary)
     metrics_process_kill(&auxiliary->metrics);
 }
 
+bool auxiliary_metrics_has_left(const struct auxiliary *auxiliary)
+{
+    return auxiliary->metrics.leaving == 0;
+}
+
 /* Set-up */
 
 int auxiliary_init(struct auxiliary *auxiliary, struct server *server, struct workers *workers,

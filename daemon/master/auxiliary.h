@@ -94,4 +94,7 @@ void auxiliary_renew_metrics(struct auxiliary *auxiliary);
 void auxiliary_release_metrics(struct auxiliary *auxiliary);
 void auxiliary_end_metrics(struct auxiliary *auxiliary);
 
+/* True unless a released metrics process still answers requests. */
+bool auxiliary_metrics_has_left(const struct auxiliary *auxiliary);
+
 #endif

@@ -144,8 +144,9 @@ ACTION(finish, shutdown_finish(&master->shutdown))
 ACTION(force, upgrade_force(master->upgrade) + shutdown_force(&master->shutdown))
 ACTION(kill_workers, shutdown_kill_workers(&master->shutdown))
 ACTION(flush, (summary_finish(master->summary), shutdown_flush(&master->shutdown)))
+ACTION(end_metrics, shutdown_end_metrics(&master->shutdown))
 ACTION(hasten_logger, shutdown_hasten_logger(&master->shutdown))
-ACTION(kill_logger, shutdown_kill_logger(&master->shutdown))
+ACTION(kill_both, shutdown_kill_both(&master->shutdown))
 ACTION(end, shutdown_end(&master->shutdown))
 
 static life_function *const actions[LIFE_ACTIONS] = {
@@ -167,8 +168,8 @@ static void report_processes(struct master *master)
         lifecycle_report(life, EVENT_all_serve);
     if (workers_alive(workers) == 0 && !upgrade_must_end(master->upgrade))
         lifecycle_report(life, EVENT_all_gone);
-    if (auxiliary_logger_has_finished(&master->auxiliary))
-        lifecycle_report(life, EVENT_no_logger);
+    if (shutdown_is_flushed(&master->shutdown))
+        lifecycle_report(life, EVENT_flushed);
     if (life->state == LIFE_serving)
         upgrade_start_waiting(master->upgrade);
     if (life->state == LIFE_serving || life->state == LIFE_starting)

@@ -32,8 +32,9 @@ static void wait_for_workers(const struct shutdown *shutdown)
                            shutdown->server->config->workers_drain_timeout + KILL_GRACE_MS);
 }
 
-int shutdown_begin(const struct shutdown *shutdown)
+int shutdown_begin(struct shutdown *shutdown)
 {
+    shutdown->retired = false;
     notify_send("STOPPING=1\nSTATUS=finishing open requests");
     report_stopping(shutdown);
     rebalance_stop(shutdown->rebalance);
@@ -70,6 +71,7 @@ static void retire(void *context)
 
 int shutdown_retire(struct shutdown *shutdown)
 {
+    shutdown->retired = true;
     report_stopping(shutdown);
     rebalance_await(shutdown->rebalance, retire, shutdown);
     return 0;
@@ -78,6 +80,7 @@ int shutdown_retire(struct shutdown *shutdown)
 int shutdown_force(struct shutdown *shutdown)
 {
     shutdown->forced = true;
+    shutdown->retired = false;
     event_log(LEVEL_WARN, "stopping now: killing the workers");
     rebalance_stop(shutdown->rebalance);
     close_listeners(shutdown);
@@ -107,19 +110,39 @@ int shutdown_flush(const struct shutdown *shutdown)
     return 0;
 }
 
+static void report_flushed(const struct shutdown *shutdown)
+{
+    if (shutdown_is_flushed(shutdown))
+        lifecycle_report(shutdown->life, EVENT_flushed);
+}
+
+int shutdown_end_metrics(const struct shutdown *shutdown)
+{
+    auxiliary_end_metrics(shutdown->auxiliary);
+    report_flushed(shutdown);
+    return 0;
+}
+
 int shutdown_hasten_logger(const struct shutdown *shutdown)
 {
+    auxiliary_end_metrics(shutdown->auxiliary);
     auxiliary_stop_logger(shutdown->auxiliary, 0);
     lifecycle_set_deadline(shutdown->life, LOGGER_GRACE_MS);
     return 0;
 }
 
-int shutdown_kill_logger(const struct shutdown *shutdown)
+int shutdown_kill_both(const struct shutdown *shutdown)
 {
+    auxiliary_end_metrics(shutdown->auxiliary);
     auxiliary_give_up_logger(shutdown->auxiliary);
-    if (auxiliary_logger_has_finished(shutdown->auxiliary))
-        lifecycle_report(shutdown->life, EVENT_no_logger);
+    report_flushed(shutdown);
     return 0;
+}
+
+bool shutdown_is_flushed(const struct shutdown *shutdown)
+{
+    return auxiliary_logger_has_finished(shutdown->auxiliary) &&
+           (!shutdown->retired || auxiliary_metrics_has_left(shutdown->auxiliary));
 }
 
 /* The logger has reported it, too, unless it was killed; but the error log may be as full. */

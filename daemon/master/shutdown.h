@@ -19,6 +19,7 @@ struct shutdown {
     struct dispatch *dispatch;
     struct rebalance *rebalance;
     struct lifecycle *life;
+    bool retired;    /* another master serves: wait for requests for metrics */
     bool forced;     /* by a second stop: wait for nothing */
     bool lost_lines; /* the stop is complete, but the access log lacks lines */
 };
@@ -27,7 +28,7 @@ struct shutdown {
  * The workers answer what arrives within workers.stop_grace, and close each connection after that.
  * The listen sockets stay open, if this master still has any: see listeners_withdraw().
  */
-int shutdown_begin(const struct shutdown *shutdown);
+int shutdown_begin(struct shutdown *shutdown);
 
 /*
  * Passes on the connections that wait in the listen sockets; the workers finish their requests. Before
@@ -44,11 +45,16 @@ int shutdown_kill_workers(const struct shutdown *shutdown);
 
 /*
  * Makes the logger write all remaining lines and exit. If the log takes none, it waits for
- * workers.drain_timeout, or until a second stop.
+ * workers.drain_timeout, or until a second stop. After shutdown_retire() the metrics process answers
+ * its last requests, unless the server is stopped.
  */
 int shutdown_flush(const struct shutdown *shutdown);
+int shutdown_end_metrics(const struct shutdown *shutdown);
 int shutdown_hasten_logger(const struct shutdown *shutdown);
-int shutdown_kill_logger(const struct shutdown *shutdown);
+int shutdown_kill_both(const struct shutdown *shutdown);
+
+/* True if nothing is left to wait for but the end of the event loop. */
+bool shutdown_is_flushed(const struct shutdown *shutdown);
 
 /* Ends the event loop. */
 int shutdown_end(struct shutdown *shutdown);
