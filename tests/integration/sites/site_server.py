@@ -7,8 +7,8 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tls"))
 
-from harness import (PATIENCE_S, Bench, expect, expect_in, free_port, has_ended, open_files, query, run,  # noqa: E402,F401
-                     run_tests, serving_pids, test, until, x509)
+from harness import (PATIENCE_S, Bench, end_successors, expect, expect_in, free_port, has_ended, open_files,  # noqa: E402,F401
+                     query, run, run_tests, serving_pids, test, until, x509)
 from http_client import HTTP1, HTTP2, VERSIONS, Response, exchange  # noqa: E402,F401
 
 
@@ -60,6 +60,7 @@ class SiteServer:
         status = self.process.wait(PATIENCE_S)
         if kind is not None:
             print(self.output())
+            end_successors(self.output())
         else:
             expect(status, 0, "exit status of webserverd")
 

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import socket
@@ -65,6 +66,14 @@ def has_ended(pid):
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
     except (FileNotFoundError, ProcessLookupError):
         return True
+
+
+def end_successors(output):
+    """Ends the new masters that a failed test of upgrades has left. OUTPUT is that of the server."""
+    for pid in map(int, re.findall(r"the new master \(pid (\d+)\) serves", output)):
+        if not has_ended(pid):
+            os.kill(pid, signal.SIGTERM)
+            until(lambda pid=pid: has_ended(pid), "end of a new master")
 
 
 def open_files(pid):
@@ -225,6 +234,7 @@ class Server:
         self.said.close()
         if kind is not None:
             print(self.output())
+            end_successors(self.output())
         else:
             expect(status, 0, "exit status of webserverd")
 
