@@ -359,6 +359,18 @@ static bool is_full(const struct dispatch *dispatch)
     return all >= max;
 }
 
+/* More connections stay in the accept queue. */
+static void wait_for_room(struct dispatch *dispatch)
+{
+    ask_to_shed(dispatch, false);
+    set_accepting(dispatch, false);
+    retry_soon(dispatch);
+}
+
+/*
+ * The first turn finds a waiting connection; for the next ones nothing is closed, because maybe no
+ * other one waits. If one does, this is called again.
+ */
 static void on_readable(evutil_socket_t listener, short what, void *argument)
 {
     const struct source *source = argument;
@@ -369,10 +381,9 @@ static void on_readable(evutil_socket_t listener, short what, void *argument)
         struct message_connection message;
         int fd;
 
-        if (is_full(dispatch)) { /* more connections stay in the accept queue */
-            ask_to_shed(dispatch, false);
-            set_accepting(dispatch, false);
-            retry_soon(dispatch);
+        if (is_full(dispatch)) {
+            if (i == 0)
+                wait_for_room(dispatch);
             return;
         }
         fd = accept_one(listener, source->opening, &message);

@@ -174,29 +174,66 @@ static void only_a_worker_without_room_is_asked_for_some(void **state)
     expect(1, 1, 0);
 }
 
+static void accept_at_most(uint32_t max)
+{
+    config.connections_max = max;
+    config.workers_processes = WORKERS;
+    assert_int_equal(dispatch_update_listeners(dispatch), 0);
+}
+
+static int connect_client(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    char text[256];
+
+    listeners_describe(server.listeners, text, sizeof(text));
+    address.sin_port = htons((uint16_t)strtoul(strrchr(text, ':') + 1, NULL, 10));
+    assert_int_equal(connect(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(send(fd, "G", 1, 0), 1); /* wakes a socket with TCP_DEFER_ACCEPT */
+    return fd;
+}
+
+static void accept_waiting(void)
+{
+    event_base_loop(server.base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+}
+
 /* The first connection shows that the server is not full, the last one that it can be. */
 static void liar_cannot_make_the_server_full(void **state)
 {
     enum { MAX = 6, CONNECTIONS = 5 };
-    char text[256];
     int fds[CONNECTIONS];
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 
     (void)state;
-    config.connections_max = MAX;
-    config.workers_processes = WORKERS;
     claim_no_room(0);
-    assert_int_equal(dispatch_update_listeners(dispatch), 0);
-    listeners_describe(server.listeners, text, sizeof(text));
-    address.sin_port = htons((uint16_t)strtoul(strrchr(text, ':') + 1, NULL, 10));
+    accept_at_most(MAX);
     for (int i = 0; i < CONNECTIONS; i++) {
-        fds[i] = socket(AF_INET, SOCK_STREAM, 0);
-        assert_int_equal(connect(fds[i], (const struct sockaddr *)&address, sizeof(address)), 0);
-        assert_int_equal(send(fds[i], "G", 1, 0), 1); /* wakes a socket with TCP_DEFER_ACCEPT */
-        event_base_loop(server.base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+        fds[i] = connect_client();
+        accept_waiting();
     }
     expect(1, 0, MAX / WORKERS);
     for (int i = 0; i < CONNECTIONS; i++)
+        close(fds[i]);
+}
+
+/* Only for a connection that waits does a worker close another one. */
+static void last_free_place_is_used_without_asking_for_room(void **state)
+{
+    int fds[WORKERS + 1];
+
+    (void)state;
+    accept_at_most(WORKERS);
+    for (int i = 0; i < WORKERS; i++)
+        fds[i] = connect_client();
+    accept_waiting();
+    for (uint32_t i = 0; i < WORKERS; i++)
+        expect(i, 0, 1);
+    fds[WORKERS] = connect_client();
+    accept_waiting();
+    expect(0, 1, 1);
+    expect(1, 0, 1);
+    for (int i = 0; i <= WORKERS; i++)
         close(fds[i]);
 }
 
@@ -208,6 +245,7 @@ int main(void)
         TEST(no_worker_is_asked_for_room_while_another_has_some),
         TEST(only_a_worker_without_room_is_asked_for_some),
         TEST(liar_cannot_make_the_server_full),
+        TEST(last_free_place_is_used_without_asking_for_room),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
