@@ -12,7 +12,6 @@
 
 enum {
     LATE_MS = 1000,      /* a worker that takes longer to give, or to take over, is left out */
-    END_LATE_MS = 5000,  /* the same at the end: what it gives later finds no worker */
     END_CHECK_MS = 5,    /* between two checks then */
     OPEN_MAX = 10000000, /* more connections are not believed */
 };
@@ -40,6 +39,7 @@ struct rebalance {
     uint64_t added_ns; /* when a worker was added, until that is balanced and logged; 0: it is */
     uint32_t moved;    /* connections returned since then */
     bool stopped;      /* no more moves are ordered */
+    uint64_t late_ms;  /* after it, a worker is left out */
     void (*arrived)(void *context); /* of rebalance_await() */
     void *arrived_context;
     struct share share[WORKERS_MAX];
@@ -60,7 +60,7 @@ static bool is_taking(const struct rebalance *rebalance, uint32_t slot)
 static bool is_moving(const struct rebalance *rebalance, uint32_t slot, uint64_t now_ns)
 {
     const struct share *share = &rebalance->share[slot];
-    uint64_t late_ns = (rebalance->stopped ? END_LATE_MS : LATE_MS) * NS_PER_MS;
+    uint64_t late_ns = rebalance->late_ms * NS_PER_MS;
 
     return (share->giving_ns != 0 && now_ns < share->giving_ns + late_ns) ||
            (is_taking(rebalance, slot) && now_ns < share->taking_ns + late_ns);
@@ -319,9 +319,11 @@ void rebalance_stop(struct rebalance *rebalance)
     event_del(rebalance->look);
 }
 
-void rebalance_await(struct rebalance *rebalance, void (*arrived)(void *context), void *context)
+void rebalance_await(struct rebalance *rebalance, uint64_t most_ms, void (*arrived)(void *context),
+                     void *context)
 {
     rebalance_stop(rebalance);
+    rebalance->late_ms = most_ms;
     rebalance->arrived = arrived;
     rebalance->arrived_context = context;
     check_arrival(rebalance);
@@ -337,6 +339,7 @@ struct rebalance *rebalance_new(const struct server *server, struct workers *wor
     rebalance->server = server;
     rebalance->workers = workers;
     rebalance->changed = changed;
+    rebalance->late_ms = LATE_MS;
     rebalance->context = context;
     rebalance->look = event_new(server->base, -1, 0, on_look, rebalance);
     if (rebalance->look == NULL) {

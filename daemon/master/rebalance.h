@@ -50,9 +50,11 @@ void rebalance_stop(struct rebalance *rebalance);
 
 /*
  * Orders no more moves. Calls ARRIVED, at once or later, when no connection is on its way from a worker to
- * another: after all workers have been told to finish, none would take it. Waits at most 5 s.
+ * another: after all workers have been told to finish, none would take it. Waits at most MOST_MS after a
+ * connection has left its worker.
  */
-void rebalance_await(struct rebalance *rebalance, void (*arrived)(void *context), void *context);
+void rebalance_await(struct rebalance *rebalance, uint64_t most_ms, void (*arrived)(void *context),
+                     void *context);
 
 /* True until the first connections have moved to the worker that was added last. */
 bool rebalance_is_moving(const struct rebalance *rebalance);

@@ -10,6 +10,7 @@ enum {
     LOGGER_GRACE_MS = 5000, /* after the time that the logger may wait for a log */
     KILL_GRACE_MS =
         2000, /* after drain_timeout, at which workers close the remaining connections themselves */
+    MOVES_MS = 5000, /* for connections between workers */
 };
 
 static void report_stopping(const struct shutdown *shutdown)
@@ -55,7 +56,7 @@ static void finish(void *context)
 
 int shutdown_finish(struct shutdown *shutdown)
 {
-    rebalance_await(shutdown->rebalance, finish, shutdown);
+    rebalance_await(shutdown->rebalance, MOVES_MS, finish, shutdown);
     return 0;
 }
 
@@ -73,7 +74,9 @@ int shutdown_retire(struct shutdown *shutdown)
 {
     shutdown->retired = true;
     report_stopping(shutdown);
-    rebalance_await(shutdown->rebalance, retire, shutdown);
+    /* Nobody waits for the end, so a worker has as long for them as for its requests. */
+    rebalance_await(shutdown->rebalance, shutdown->server->config->workers_drain_timeout, retire,
+                    shutdown);
     return 0;
 }
 

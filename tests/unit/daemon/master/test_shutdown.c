@@ -72,8 +72,8 @@ RECORD(auxiliary_release_metrics, struct auxiliary, "release metrics")
 RECORD(auxiliary_give_up_logger, struct auxiliary, "give up logger")
 
 int __wrap_event_base_loopbreak(struct event_base *base);
-void __wrap_rebalance_await(struct rebalance *rebalance, void (*arrived)(void *context),
-                            void *context);
+void __wrap_rebalance_await(struct rebalance *rebalance, uint64_t most_ms,
+                            void (*arrived)(void *context), void *context);
 void __wrap_lifecycle_set_deadline(struct lifecycle *life, uint64_t ms);
 void __wrap_lifecycle_report(struct lifecycle *life, enum life_event event);
 void __wrap_auxiliary_end_metrics(struct auxiliary *auxiliary);
@@ -89,12 +89,12 @@ int __wrap_event_base_loopbreak(struct event_base *base)
     return 0;
 }
 
-void __wrap_rebalance_await(struct rebalance *rebalance, void (*arrived)(void *context),
-                            void *context)
+void __wrap_rebalance_await(struct rebalance *rebalance, uint64_t most_ms,
+                            void (*arrived)(void *context), void *context)
 {
     (void)rebalance;
     assert_ptr_equal(context, &scene.shutdown);
-    record("await moves");
+    record_ms("await moves", most_ms);
     scene.arrived = arrived;
 }
 
@@ -183,7 +183,7 @@ static void stop_waits_for_requests_on_their_way(void **state)
     assert_true(is_stopping());
     assert_string_equal(logged, "stopping: finishing open requests");
     assert_int_equal(shutdown_finish(&scene.shutdown), 0);
-    expect_calls("await moves");
+    expect_calls("await moves 5000 ms");
     arrive();
     expect_calls("take all, accept no more, close listeners, finish workers, deadline 32000 ms");
     assert_null(scene.server.listeners);
@@ -193,7 +193,7 @@ static void retirement_passes_on_the_queue(void **state)
 {
     (void)state;
     assert_int_equal(shutdown_retire(&scene.shutdown), 0);
-    expect_calls("await moves");
+    expect_calls("await moves 30000 ms");
     assert_true(is_stopping());
     arrive();
     expect_calls("pass on the queue, accept no more, close listeners, retire workers, "
