@@ -314,8 +314,15 @@ static bool read_until(int terminal, const char *words)
 static void keys_change_the_load(void **state)
 {
     char url[64], engine[32];
-    char *const arguments[] = {
-        (char *)"wsload", engine, (char *)"-c20", (char *)"-t1", (char *)"-d1h", url, NULL};
+    char *const arguments[] = {(char *)"wsload",
+                               engine,
+                               (char *)"-c20",
+                               (char *)"-t1",
+                               (char *)"-d1h",
+                               (char *)"--grace=60s",
+                               (char *)"--connect-timeout=60s",
+                               url,
+                               NULL};
     struct winsize window = {.ws_row = 24, .ws_col = 120};
     int terminal, status;
     pid_t pid;

@@ -15,6 +15,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -444,6 +445,7 @@ static void become_wsload(int in, int out, int err, char *const *arguments)
     dup2(out, STDOUT_FILENO);
     dup2(err, STDERR_FILENO);
     lower_descriptor_limit();
+    signal(SIGHUP, SIG_DFL); /* nohup makes wsload ignore it */
     execv(WSLOAD_PROGRAM, arguments);
     _exit(127);
 }
