@@ -133,7 +133,8 @@ def check_load(programs, objects, port):
     words, = container["args"]
     words = words.replace("http://webserverd/", f"http://127.0.0.1:{port}/").replace("wsload ", f"'{programs}/wsload' ")
     expect("-d 30s" in words and "/dev/termination-log" in words, "the command of the job")
-    words = words.replace("-d 30s", f"-d 1s --think 50ms --connect-timeout {PATIENCE_S}s")  # processes may be stopped
+    patience = f"--connect-timeout {PATIENCE_S}s --grace {PATIENCE_S}s"  # processes may be stopped
+    words = words.replace("-d 30s", f"-d 1s --think 50ms {patience}")
     with tempfile.TemporaryDirectory() as directory:
         reports = [pathlib.Path(directory) / f"{number}.json" for number in range(2)]
         pods = []

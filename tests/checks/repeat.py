@@ -6,8 +6,9 @@
 --under-load: beside the tests run four busy processes and one that writes and syncs a file, and processes of the tests,
 servers, clients and test programs, are stopped (SIGSTOP) and continued at random: mostly for up to half a second,
 some for up to ten. Servers of tests that stop processes themselves (label "pauses") are left alone, because a SIGCONT
-would end their stop. --stops-only: without the busy processes. The output of each failed test is kept in BUILD/repeat/. Exit
-status 0, 1 (a test failed) or 2 (usage error).
+would end their stop. --stops-only: without the busy processes. --delayed-calls: calls of the C library by all programs are
+delayed at random (tests/checks/delayed_calls.c), which reaches in short programs what stops miss. The output of each failed test
+is kept in BUILD/repeat/. Exit status 0, 1 (a test failed) or 2 (usage error).
 """
 
 import argparse
@@ -25,6 +26,7 @@ import xml.etree.ElementTree
 BUSY, WRITE_BYTES = 4, 16 << 20
 STOPPERS, STOP_INTERVAL_S, STOP_MOST_S, LONG_STOP_MOST_S, LONG_STOPS = 3, 0.4, 0.5, 10, 0.05
 SERVER = "webserverd"
+DELAYS = ("10000 30", "50000 30", "3000 30 400", "3000 300 1200")  # of the rounds in turn: probability (1e-6), ms
 
 
 def say(text):
@@ -156,6 +158,14 @@ class Load:
             os.remove(self.path)
 
 
+def delayed_calls(build):
+    """Path of the module; a build with a sanitizer has none."""
+    path = os.path.abspath(f"{build}/tests/checks/libdelayed_calls.so")
+    if not os.path.isfile(path):
+        raise SystemExit(f"repeat: --delayed-calls needs {path}: use the preset release")
+    return path
+
+
 def pausing_programs(build):
     """Programs of the tests with the label "pauses"."""
     listed = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1", "-L", "^pauses$"], check=True,
@@ -176,13 +186,22 @@ def failures_of(junit, directory, number):
     return failed
 
 
+def environment(options, number):
+    """Of the tests in a round."""
+    if not options.delayed_calls:
+        return None
+    delays = f"{options.seed + number} {DELAYS[number % len(DELAYS)]}"
+    return os.environ | {"LD_PRELOAD": delayed_calls(options.build), "DELAYED_CALLS": delays}
+
+
 def run_round(options, directory, number, load):
     """One run of all tests. Returns the names of those that failed."""
     junit = f"{directory}/junit.xml"
     command = ["ctest", "--test-dir", options.build, "-j", str(options.jobs), "--output-junit",
                os.path.abspath(junit), "--quiet", *options.ctest]
     start = time.monotonic()
-    with subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL) as ctest:
+    with subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL,
+                          env=environment(options, number)) as ctest:
         if load is not None:
             load.stop_below(ctest.pid)
         try:
@@ -211,9 +230,10 @@ def main():
     parser.add_argument("--repeat", type=int, default=1, help="number of rounds (default 1)")
     parser.add_argument("--under-load", action="store_true", help="run load beside the tests")
     parser.add_argument("--stops-only", action="store_true", help="only stop and continue processes of the tests")
+    parser.add_argument("--delayed-calls", action="store_true", help="delay calls of the C library at random")
     parser.add_argument("--jobs", type=int, default=16, help="tests at a time (default 16)")
     parser.add_argument("--limit", type=float, default=1800, help="most seconds for a round (default 1800)")
-    parser.add_argument("--seed", type=int, default=random.randrange(1 << 31), help="of the random stops")
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 31), help="of the random stops and delays")
     options, options.ctest = parser.parse_known_args()
     signal.signal(signal.SIGTERM, end)
 
