@@ -12,7 +12,7 @@
 
 enum {
     LATE_MS = 1000,      /* a worker that takes longer to give, or to take over, is left out */
-    END_CHECK_MS = 5,    /* between two checks then */
+    CHECK_MS = 5,        /* between two checks of rebalance_await() */
     OPEN_MAX = 10000000, /* more connections are not believed */
 };
 
@@ -260,7 +260,7 @@ static bool serving_ones_are_moving(const struct rebalance *rebalance, uint64_t 
 static void check_arrival(struct rebalance *rebalance)
 {
     if (!serving_ones_are_moving(rebalance, clock_monotonic_ns()) ||
-        schedule(rebalance, END_CHECK_MS) != 0)
+        schedule(rebalance, CHECK_MS) != 0)
         rebalance->arrived(rebalance->arrived_context);
 }
 

@@ -72,10 +72,12 @@ static void retire(void *context)
 
 int shutdown_retire(struct shutdown *shutdown)
 {
+    uint64_t drain_ms = shutdown->server->config->workers_drain_timeout;
+
     shutdown->retired = true;
     report_stopping(shutdown);
-    /* Nobody waits for the end, so a worker has as long for them as for its requests. */
-    rebalance_await(shutdown->rebalance, shutdown->server->config->workers_drain_timeout, retire,
+    /* Nobody waits for the end of this master. */
+    rebalance_await(shutdown->rebalance, drain_ms > MOVES_MS ? drain_ms : MOVES_MS, retire,
                     shutdown);
     return 0;
 }
@@ -128,7 +130,9 @@ int shutdown_end_metrics(const struct shutdown *shutdown)
 
 int shutdown_hasten_logger(const struct shutdown *shutdown)
 {
-    auxiliary_end_metrics(shutdown->auxiliary);
+    shutdown_end_metrics(shutdown);
+    if (auxiliary_logger_has_finished(shutdown->auxiliary))
+        return 0;
     auxiliary_stop_logger(shutdown->auxiliary, 0);
     lifecycle_set_deadline(shutdown->life, LOGGER_GRACE_MS);
     return 0;

@@ -198,6 +198,9 @@ static void retirement_passes_on_the_queue(void **state)
     arrive();
     expect_calls("pass on the queue, accept no more, close listeners, retire workers, "
                  "deadline 32000 ms");
+    scene.config.workers_drain_timeout = 0;
+    shutdown_retire(&scene.shutdown);
+    expect_calls("await moves 5000 ms");
 }
 
 static void workers_are_killed_when_they_are_late_or_forced(void **state)
@@ -227,6 +230,9 @@ static void logger_may_wait_unless_the_stop_is_forced(void **state)
                  "stop logger within 0 ms, deadline 5000 ms");
     assert_int_equal(shutdown_hasten_logger(&scene.shutdown), 0);
     expect_calls("end metrics, stop logger within 0 ms, deadline 5000 ms");
+    scene.logger_finished = true;
+    assert_int_equal(shutdown_hasten_logger(&scene.shutdown), 0);
+    expect_calls("end metrics, flushed");
 }
 
 static void stop_does_not_wait_for_requests_for_metrics(void **state)
