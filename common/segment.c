@@ -132,6 +132,27 @@ uint64_t segment_sum(const struct segment *segment, enum metric metric)
     return segment_sum_at(segment, metric_table[metric].scope, metric);
 }
 
+static void add_block(const segment_metrics metrics, enum metric_scope scope,
+                      uint64_t sums[METRIC_COUNT])
+{
+    for (uint32_t i = 0; i < METRIC_COUNT; i++)
+        if (metric_table[i].scope == scope)
+            sums[i] += at_position(metrics, i);
+}
+
+void segment_sum_all(const struct segment *segment, uint64_t sums[METRIC_COUNT])
+{
+    memset(sums, 0, METRIC_COUNT * sizeof(*sums));
+    add_block(segment_master(segment)->metrics, SCOPE_MASTER, sums);
+    add_block(segment_logger(segment)->metrics, SCOPE_LOGGER, sums);
+    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_WORKERS); i++)
+        if (segment_worker_reserved(segment, i))
+            add_block(segment_worker(segment, i)->metrics, SCOPE_WORKER, sums);
+    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++)
+        if (segment_thread_reserved(segment, i))
+            add_block(segment_thread(segment, i)->metrics, SCOPE_THREAD, sums);
+}
+
 uint64_t segment_connections_open(const struct segment *segment)
 {
     uint64_t sum = 0;

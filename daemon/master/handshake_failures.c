@@ -59,11 +59,12 @@ bool handshake_failures_text(struct handshake_failures *failures, const struct h
 void handshake_failures_log(struct handshake_failures *failures, const struct handshake_kind *kind,
                             const struct segment *segment, uint64_t now_ns)
 {
-    uint64_t count[HANDSHAKE_FAILURE_REASONS] = {0};
+    uint64_t count[HANDSHAKE_FAILURE_REASONS] = {0}, sums[METRIC_COUNT];
     char text[256];
 
+    segment_sum_all(segment, sums);
     for (size_t i = 0; kind->reason[i].text != NULL; i++)
-        count[i] = segment_sum(segment, kind->reason[i].metric);
+        count[i] = sums[kind->reason[i].metric];
     if (handshake_failures_text(failures, kind, count, now_ns, text, sizeof(text)))
         event_log(LEVEL_INFO, "%s: %s", kind->title, text);
 }

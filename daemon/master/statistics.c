@@ -50,14 +50,15 @@ void statistics_store_sample(struct statistics *statistics, uint64_t now_ns)
     struct segment_master *master = segment_master(segment);
     uint64_t number = atomic_load_explicit(&master->history_next, memory_order_relaxed);
     struct segment_sample *sample = segment_sample(segment, number);
+    uint64_t sums[METRIC_COUNT];
 
+    segment_sum_all(segment, sums);
     move_latency(statistics);
     atomic_store_explicit(&sample->number, 0, memory_order_relaxed);
     atomic_store_explicit(&sample->time_ns, now_ns, memory_order_release);
     store_latency(&statistics->latency.since, sample);
     for (int i = 0; i < METRIC_COUNT; i++)
-        atomic_store_explicit(&sample->values[i], segment_sum(segment, (enum metric)i),
-                              memory_order_release);
+        atomic_store_explicit(&sample->values[i], sums[i], memory_order_release);
     store_states(segment, sample);
     atomic_store_explicit(&sample->number, number + 1, memory_order_release);
     atomic_store_explicit(&master->history_next, number + 1, memory_order_release);

@@ -93,8 +93,7 @@ static void log_total(const struct period *period)
 /* Reads all sums and latencies; those of the last reading are then in BEFORE and the window. */
 static void read_all(struct summary *summary, uint64_t sums[METRIC_COUNT])
 {
-    for (int i = 0; i < METRIC_COUNT; i++)
-        sums[i] = segment_sum(summary->segment, (enum metric)i);
+    segment_sum_all(summary->segment, sums);
     histogram_reset(&summary->now);
     segment_add_all_latency(summary->segment, &summary->now);
     histogram_window_move(&summary->latency, &summary->now);

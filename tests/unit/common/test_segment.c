@@ -665,6 +665,8 @@ static void segment_without_hosts_is_accepted(void **state)
 
 static void sums_include_reserved_slots_only(void **state)
 {
+    uint64_t sums[METRIC_COUNT];
+
     (void)state;
     assert_int_equal(segment_sum(&segment, METRIC_requests), 0);
     assert_int_equal(segment_reserve_thread(&segment, 0), 0);
@@ -685,6 +687,9 @@ static void sums_include_reserved_slots_only(void **state)
     assert_int_equal(segment_reader_sum(&reader, METRIC_workers_started), 3);
     assert_int_equal(segment_reader_sum(&reader, METRIC_log_lines), 12);
     assert_int_equal(segment_reader_sum(&reader, METRIC_bytes_sent), 0);
+    segment_sum_all(&segment, sums);
+    for (int i = 0; i < METRIC_COUNT; i++)
+        assert_int_equal(sums[i], segment_sum(&segment, (enum metric)i));
 }
 
 /* A server of another minor version: metrics have other indices or lines, and one is missing. */
