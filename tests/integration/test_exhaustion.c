@@ -85,6 +85,7 @@ static void idle_connections_are_closed_when_descriptors_run_out(void **state)
     struct server *server = *state;
     struct http_client client[CLIENTS];
     struct segment_reader reader;
+    int begun, ended; /* shortages: one is over if no connection was closed for ten seconds */
 
     server_put_text(server, "/page.html", "a page");
     server_start(server, geteuid() == 0 ? "server.user=root" : "server.jail=on",
@@ -95,7 +96,9 @@ static void idle_connections_are_closed_when_descriptors_run_out(void **state)
         http_open_and_get(&client[i], server_port(server), "/page.html");
     assert_true(server_metric(server, "connections_shed_descriptors") >=
                 CLIENTS - DESCRIPTORS_LEFT);
-    assert_int_equal(server_count_events(&reader, "out of descriptors"), 1);
+    ended = server_count_events(&reader, "the shortage is over");
+    begun = server_count_events(&reader, "out of descriptors");
+    assert_true(begun >= 1 && begun >= ended && begun <= ended + 1);
     for (int i = 0; i < CLIENTS; i++)
         http_close(&client[i]);
     segment_detach(&reader);
