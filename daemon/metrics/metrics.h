@@ -23,8 +23,8 @@ struct metrics_setup {
 };
 
 /*
- * Runs until the master closes its end of master_fd; then open requests are answered for at most a
- * second. Returns the exit status. The caller has freed the master's event base.
+ * Runs until the master closes its end of master_fd; then clients that have connected are answered for
+ * at most five seconds. Returns the exit status. The caller has freed the master's event base.
  */
 int metrics_run(const struct metrics_setup *setup);
 
