@@ -445,7 +445,7 @@ static void become_wsload(int in, int out, int err, char *const *arguments)
     dup2(out, STDOUT_FILENO);
     dup2(err, STDERR_FILENO);
     lower_descriptor_limit();
-    signal(SIGHUP, SIG_DFL); /* nohup makes wsload ignore it */
+    signal(SIGHUP, SIG_DFL); /* nohup ignores it, and wsload would inherit that */
     execv(WSLOAD_PROGRAM, arguments);
     _exit(127);
 }
