@@ -1,0 +1,288 @@
+/* The sums of what threads count for each host, while hosts come and go. */
+#include "common/host_totals.h"
+
+#include "tests/unit/own_segment.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { THREADS = 3, HOSTS = 4 };
+
+static struct segment segment;
+
+/* What another process does while the hosts are read. */
+static struct {
+    bool memory_is_short;
+    uint32_t entry;                       /* of HOSTS */
+    uint64_t id_at_malloc, id_after_text; /* what the entry becomes; 0: stays */
+    bool frees_at_malloc;
+} other;
+
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. The labels are its names. */
+void *wrapped_malloc(size_t size) __asm__("__wrap_malloc");
+void *real_malloc(size_t size) __asm__("__real_malloc");
+void wrapped_load_text(const _Atomic uint64_t *words, size_t count,
+                       char *text) __asm__("__wrap_segment_load_text");
+void real_load_text(const _Atomic uint64_t *words, size_t count,
+                    char *text) __asm__("__real_segment_load_text");
+
+void *wrapped_malloc(size_t size)
+{
+    if (other.id_at_malloc != 0 || other.frees_at_malloc)
+        segment_store_host(&segment, other.entry, other.id_at_malloc, "late");
+    if (!other.memory_is_short)
+        return real_malloc(size);
+    errno = ENOMEM;
+    return NULL;
+}
+
+void wrapped_load_text(const _Atomic uint64_t *words, size_t count, char *text)
+{
+    real_load_text(words, count, text);
+    if (other.id_after_text != 0)
+        segment_store_host(&segment, other.entry, other.id_after_text, "late");
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    memset(&other, 0, sizeof(other));
+    if (own_segment_create(&segment,
+                           (struct segment_plan){.max_threads = THREADS, .max_hosts = HOSTS}) != 0)
+        return -1;
+    for (uint32_t i = 0; i < THREADS; i++)
+        if (segment_reserve_thread(&segment, i) != 0)
+            return -1;
+    return segment_reserve_hosts(&segment, HOSTS);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    segment_destroy(&segment);
+    return 0;
+}
+
+static struct segment_host_counts *counts_of(uint32_t thread, uint32_t entry)
+{
+    return &segment_host_counts_of(&segment, thread)[entry];
+}
+
+static void name_is_that_of_an_entry_in_use(void **state)
+{
+    char name[HOST_NAME_BYTES];
+
+    (void)state;
+    segment_store_host(&segment, HOSTS - 1, 7, "www.example.org");
+    assert_int_equal(host_name_read(&segment, HOSTS - 1, name), 7);
+    assert_string_equal(name, "www.example.org");
+    assert_int_equal(host_name_read(&segment, 0, name), 0);
+}
+
+/* The number may come from a process that was taken over. */
+static void entry_out_of_range_is_not_in_use(void **state)
+{
+    char name[HOST_NAME_BYTES];
+
+    (void)state;
+    segment_store_host(&segment, 2, 7, "beyond");
+    segment.section[SEGMENT_HOSTS].count = 2;
+    assert_int_equal(host_name_read(&segment, 2, name), 0);
+    assert_int_equal(host_name_read(&segment, UINT32_MAX, name), 0);
+    segment.section[SEGMENT_HOSTS].count = 0; /* as of an older server */
+    assert_int_equal(host_name_read(&segment, 0, name), 0);
+}
+
+static void entry_that_is_reused_meanwhile_is_not_in_use(void **state)
+{
+    char name[HOST_NAME_BYTES];
+    struct host_totals totals;
+
+    (void)state;
+    segment_store_host(&segment, 1, 7, "early");
+    other.entry = 1;
+    other.id_after_text = 8;
+    assert_int_equal(host_name_read(&segment, 1, name), 0);
+    segment_store_host(&segment, 1, 7, "early");
+    assert_false(host_totals_read(&segment, 1, &totals));
+    assert_true(host_totals_read(&segment, 1, &totals));
+    assert_int_equal(totals.id, 8);
+}
+
+/* Each thread counts 1, 10 or 100 for the first metric, twice that for the next and so on. */
+static void set_counts(uint32_t thread, uint32_t entry, uint64_t id, uint64_t one)
+{
+    struct segment_host_counts *counts = counts_of(thread, entry);
+
+    atomic_store(&counts->id, id);
+    for (uint64_t i = 0; i < HOST_METRIC_COUNT; i++)
+        atomic_store(&counts->values[i], one * (i + 1));
+    atomic_store(&counts->latency[0], one);
+    atomic_store(&counts->latency[HISTOGRAM_COARSE_BUCKETS - 1], one);
+}
+
+static void totals_are_sums_over_all_threads(void **state)
+{
+    struct host_totals totals;
+
+    (void)state;
+    segment_store_host(&segment, 2, 7, "a");
+    set_counts(0, 2, 7, 1);
+    set_counts(1, 2, 7, 10);
+    set_counts(2, 2, 7, 100);
+    assert_true(host_totals_read(&segment, 2, &totals));
+    assert_int_equal(totals.id, 7);
+    assert_int_equal(totals.entry, 2);
+    assert_string_equal(totals.name, "a");
+    for (uint64_t i = 0; i < HOST_METRIC_COUNT; i++)
+        assert_int_equal(totals.values[i], 111 * (i + 1));
+    assert_int_equal(totals.latency[0], 111);
+    assert_int_equal(totals.latency[1], 0);
+    assert_int_equal(totals.latency[HISTOGRAM_COARSE_BUCKETS - 1], 111);
+    assert_int_equal(totals.latency_max_ns, 0);
+}
+
+static void totals_leave_out_other_hosts_and_unused_threads(void **state)
+{
+    struct host_totals totals;
+
+    (void)state;
+    segment_store_host(&segment, 2, 7, "a");
+    set_counts(0, 2, 6, 1); /* of the host before */
+    set_counts(0, 1, 7, 10);
+    set_counts(1, 2, 7, 100);
+    atomic_store(&segment_thread_slot(&segment, 1)->reserved, 0);
+    set_counts(2, 2, 7, 1000);
+    segment.section[SEGMENT_HOST_COUNTS].count = 2;
+    assert_true(host_totals_read(&segment, 2, &totals));
+    for (size_t i = 0; i < HOST_METRIC_COUNT; i++)
+        assert_int_equal(totals.values[i], 0);
+    assert_int_equal(totals.latency[0], 0);
+}
+
+static void maximum_is_that_of_the_slowest_thread(void **state)
+{
+    static const uint64_t latency_ns[] = {2000, 4000, 3000};
+    struct host_totals totals;
+
+    (void)state;
+    segment_store_host(&segment, 0, 1, "*");
+    for (uint32_t i = 0; i < THREADS; i++) {
+        set_counts(i, 0, 1, 1);
+        atomic_store(&counts_of(i, 0)->latency_max_ns, latency_ns[i]);
+    }
+    assert_true(host_totals_read(&segment, 0, &totals));
+    assert_int_equal(totals.latency_max_ns, 4000);
+}
+
+static void percentile_is_bounded_by_the_maximum(void **state)
+{
+    struct host_totals totals = {.latency_max_ns = 0};
+
+    (void)state;
+    assert_int_equal(host_totals_percentile(&totals, 99), 0);
+    totals.latency[histogram_index(2000) >> HISTOGRAM_COARSE_SHIFT] = 90;
+    totals.latency[histogram_index(4000) >> HISTOGRAM_COARSE_SHIFT] = 10;
+    totals.latency_max_ns = 4001;
+    assert_in_range(host_totals_percentile(&totals, 50), 2000, 2500);
+    assert_int_equal(host_totals_percentile(&totals, 99), 4001);
+}
+
+static void requests_are_responses_of_any_status(void **state)
+{
+    struct host_totals totals = {.values = {[HOST_METRIC_responses_2xx] = 1,
+                                            [HOST_METRIC_responses_3xx] = 20,
+                                            [HOST_METRIC_responses_4xx] = 300,
+                                            [HOST_METRIC_responses_5xx] = 4000,
+                                            [HOST_METRIC_body_bytes] = 50000,
+                                            [HOST_METRIC_response_time] = 50000}};
+
+    (void)state;
+    assert_int_equal(host_totals_requests(&totals), 4321);
+}
+
+/* Checks the names of all hosts, each followed by a blank; "": none, and no array. */
+static void expect_all(const char *names)
+{
+    size_t count = SIZE_MAX;
+    struct host_totals *all = host_totals_read_all(&segment, &count);
+    char text[HOSTS * 16] = "";
+
+    for (size_t i = 0; i < count; i++)
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s ", all[i].name);
+    assert_string_equal(text, names);
+    if (names[0] == '\0')
+        assert_null(all);
+    free(all);
+}
+
+static void all_hosts_come_in_the_order_of_entries(void **state)
+{
+    (void)state;
+    expect_all("");
+    segment_store_host(&segment, 3, 9, "c");
+    segment_store_host(&segment, 0, 1, "*");
+    segment_store_host(&segment, 2, 5, "b");
+    expect_all("* b c ");
+    segment_store_host(&segment, 2, 0, "");
+    expect_all("* c ");
+    segment.section[SEGMENT_HOSTS].count = 3;
+    expect_all("* ");
+    segment_store_host(&segment, 0, 0, "");
+    expect_all("");
+}
+
+/* A host that is new after they were counted is left to the next reading. */
+static void hosts_may_change_while_all_are_read(void **state)
+{
+    (void)state;
+    segment_store_host(&segment, 0, 1, "*");
+    segment_store_host(&segment, 2, 5, "b");
+    other.entry = 3;
+    other.id_at_malloc = 9;
+    expect_all("* b ");
+    other.id_at_malloc = 0;
+    expect_all("* b late ");
+    other.entry = 2;
+    other.frees_at_malloc = true;
+    expect_all("* late ");
+}
+
+static void without_memory_there_are_no_totals(void **state)
+{
+    size_t count = 5;
+
+    (void)state;
+    segment_store_host(&segment, 0, 1, "*");
+    other.memory_is_short = true;
+    assert_null(host_totals_read_all(&segment, &count));
+    assert_int_equal(count, 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(name_is_that_of_an_entry_in_use),
+        TEST(entry_out_of_range_is_not_in_use),
+        TEST(entry_that_is_reused_meanwhile_is_not_in_use),
+        TEST(totals_are_sums_over_all_threads),
+        TEST(totals_leave_out_other_hosts_and_unused_threads),
+        TEST(maximum_is_that_of_the_slowest_thread),
+        cmocka_unit_test(percentile_is_bounded_by_the_maximum),
+        cmocka_unit_test(requests_are_responses_of_any_status),
+        TEST(all_hosts_come_in_the_order_of_entries),
+        TEST(hosts_may_change_while_all_are_read),
+        TEST(without_memory_there_are_no_totals),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
