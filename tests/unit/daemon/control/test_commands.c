@@ -13,6 +13,7 @@
 
 #include "common/clock.h"
 #include "common/macros.h"
+#include "daemon/config/load.h"
 #include "daemon/master/address_limits.h"
 #include "tests/unit/own_segment.h"
 
@@ -26,10 +27,11 @@ enum { WORKERS = 3, THREADS = 2, LOGS_NUMBER = 7, SELF = 4711 };
 static struct {
     struct master master;
     struct config config;
-    struct worker_process worker[WORKERS];
-    pid_t successor; /* the result of upgrade_pid() */
+    struct worker_process worker[WORKERS + 1]; /* no command may read the last one */
+    pid_t successor;                           /* the result of upgrade_pid() */
     bool must_end;
-    int stops;
+    int stops, published;
+    bool moving;      /* the result of rebalance_is_moving() */
     char logged[512]; /* the last event */
     char called[64];  /* the last function of the supervisor */
     uint32_t workers, threads;
@@ -77,6 +79,7 @@ void wrapped_log(enum level level, const char *format, ...)
 void wrapped_publish(struct server *server)
 {
     assert_ptr_equal(server, &scene.master.server);
+    scene.published++;
 }
 
 pid_t wrapped_pid(const struct upgrade *upgrade)
@@ -146,7 +149,7 @@ void wrapped_offload(struct supervisor *supervisor)
 bool wrapped_moving(const struct rebalance *rebalance)
 {
     (void)rebalance;
-    return false;
+    return scene.moving;
 }
 
 uint32_t wrapped_reopen(struct auxiliary *auxiliary, char *why, size_t size)
@@ -193,15 +196,18 @@ static int begin(void **state)
     scene.master.life.state = LIFE_serving;
     scene.master.workers = (struct workers){
         .server = server, .worker = scene.worker, .count = WORKERS, .generation = 1};
-    if (own_segment_create(&server->segment, (struct segment_plan){.max_workers = WORKERS,
+    if (own_segment_create(&server->segment, (struct segment_plan){.max_workers = WORKERS + 1,
                                                                    .max_threads = THREADS}) != 0)
         return -1;
-    for (uint32_t i = 0; i < WORKERS; i++) {
-        scene.worker[i] = (struct worker_process){.slot = i, .generation = 1};
+    scene.worker[WORKERS] = (struct worker_process){
+        .slot = WORKERS, .generation = 1, .state = WORKER_SERVING, .threads_actual = 1};
+    for (uint32_t i = 0; i <= WORKERS; i++) {
+        if (i < WORKERS)
+            scene.worker[i] = (struct worker_process){.slot = i, .generation = 1};
         if (segment_reserve_worker(&server->segment, i) != 0)
             return -1;
     }
-    for (uint32_t i = 0; i < WORKERS * THREADS; i++)
+    for (uint32_t i = 0; i < (WORKERS + 1) * THREADS; i++)
         if (segment_reserve_thread(&server->segment, i) != 0)
             return -1;
     return 0;
@@ -428,6 +434,58 @@ static void stop_ends_the_wait_for_workers(void **state)
     assert_true(in_force(&threads));
 }
 
+/* The wanted number serves and none leaves; "workers" also waits until no connection moves. */
+static void numbers_are_in_force_when_no_worker_changes(void **state)
+{
+    struct command_result workers = start("workers 2"), threads = start("threads 1");
+
+    (void)state;
+    scene.config.workers_processes = 2;
+    scene.config.workers_threads = 1;
+    let_two_serve();
+    scene.worker[0].threads_sent = scene.worker[1].threads_sent = 1;
+    scene.worker[2].state = WORKER_LEAVING;
+    assert_false(in_force(&workers));
+    assert_true(in_force(&threads));
+    scene.worker[2].state = WORKER_NONE;
+    scene.moving = true;
+    assert_false(in_force(&workers));
+    scene.moving = false;
+    assert_true(in_force(&workers));
+    scene.config.workers_processes = 1; /* worker 1 is one too many */
+    assert_false(in_force(&workers));
+    assert_false(in_force(&threads));
+}
+
+/* As "config" shows it and other programs read it. */
+static void changed_key_has_the_command_as_its_origin(void **state)
+{
+    static const struct {
+        const char *line;
+        enum config_key_number key;
+    } cases[] = {{"threads 1", KEY_workers_threads},
+                 {"workers 2", KEY_workers_processes},
+                 {"balance on", KEY_workers_balance_connections},
+                 {"offload-threads 3", KEY_workers_offload_threads},
+                 {"drain 1", KEY_workers_processes}};
+
+    (void)state;
+    let_two_serve();
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        char *origins[KEY_COUNT] = {NULL};
+
+        scene.config.origins = origins;
+        scene.published = 0;
+        json_decref(run(cases[i].line).reply);
+        assert_int_equal(scene.published, 1);
+        for (size_t key = 0; key < KEY_COUNT; key++)
+            assert_string_equal(config_origin(&scene.config, key),
+                                key == cases[i].key ? "command, by uid 0 pid 4711" : "?");
+        free(origins[cases[i].key]);
+        scene.config.origins = NULL;
+    }
+}
+
 static void range_of_offload_threads_has_limits(void **state)
 {
     static const char *const wrong[] = {"0", "65", "1-65", "0-1", "5-2", "2-", "-2", "x", "2-x"};
@@ -468,6 +526,7 @@ static void offload_threads_are_in_force_within_the_range(void **state)
     let_two_serve();
     atomic_store(&block(0)->offload_actual, 3);
     atomic_store(&block(2)->offload_actual, 50);
+    atomic_store(&block(WORKERS)->offload_actual, 50);
     result = start("offload-threads 2-4");
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         atomic_store(&block(1)->offload_actual, cases[i].actual);
@@ -499,6 +558,9 @@ static void drain_leaves_one_worker(void **state)
     let_two_serve();
     scene.config.workers_processes = 1;
     expect_error("drain 0", "it is the only worker");
+    scene.config.workers_processes = 2;
+    start("drain 0");
+    assert_int_equal(scene.config.workers_processes, 1);
 }
 
 static void restart_reports_how_many(void **state)
@@ -509,9 +571,11 @@ static void restart_reports_how_many(void **state)
     let_two_serve();
     result = start("restart 1");
     assert_string_equal(scene.called, "replace 1");
+    expect_log("restart of worker slot 1, by uid 0 pid 4711");
     assert_int_equal(result.token, 1);
     result = start("restart all");
     assert_string_equal(scene.called, "replace all 0");
+    expect_log("restart of all workers, by uid 0 pid 4711");
     assert_int_equal(result.token, WORKERS);
     expect_json(report(&result), "{\"ok\":true,\"restarted\":3,\"wanted\":3,\"actual\":2}");
     expect_error("restart 2", "no worker serves in slot 2");
@@ -756,6 +820,21 @@ static void long_list_of_names_is_cut(void **state)
     expect_error("acme renew x", "first.example, first.exa...)");
 }
 
+static void list_of_names_is_cut_from_400_bytes_on(void **state)
+{
+    static char fits[] = "a.example", cut[] = "ab.example", *many[27];
+
+    (void)state;
+    manage_two_names();
+    for (size_t i = 0; i < ARRAY_LENGTH(many) - 1; i++)
+        many[i] = names[0];
+    scene.config.acme_names = (struct config_names){many, ARRAY_LENGTH(many)};
+    many[ARRAY_LENGTH(many) - 1] = fits;
+    expect_error("acme renew x", "first.example, a.example)");
+    many[ARRAY_LENGTH(many) - 1] = cut;
+    expect_error("acme renew x", "first.example, ab.exampl...)");
+}
+
 static void renewal_is_awaited_for_45_seconds(void **state)
 {
     static struct acme_plan plans[ARRAY_LENGTH(names)];
@@ -834,6 +913,8 @@ int main(void)
         TEST(connections_are_those_of_serving_threads),
         TEST(numbers_of_workers_and_threads_have_limits),
         TEST(stop_ends_the_wait_for_workers),
+        TEST(numbers_are_in_force_when_no_worker_changes),
+        TEST(changed_key_has_the_command_as_its_origin),
         TEST(range_of_offload_threads_has_limits),
         TEST(offload_threads_are_in_force_within_the_range),
         TEST(drain_leaves_one_worker),
@@ -851,6 +932,7 @@ int main(void)
         TEST(cache_that_is_off_has_no_commands),
         TEST(acme_has_two_forms),
         TEST(long_list_of_names_is_cut),
+        TEST(list_of_names_is_cut_from_400_bytes_on),
         TEST(renewal_is_awaited_for_45_seconds),
         TEST(key_change_is_awaited_for_45_seconds),
     };
