@@ -1,0 +1,481 @@
+/*
+ * The guard of a private server: what it removes, when, and what it keeps of its owner. The process group
+ * of the server is simulated.
+ */
+#include "common/private_server_guard.h"
+
+#include "tests/unit/open_descriptors.h"
+#include "tests/unit/own_directory.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { GROUP = 4711, OTHER_GROUP = 4712, NO_GROUP = -1, NEVER = INT_MAX, MS = 1000000 };
+
+/* Shared with the guard, which simulates the group and reports what it sees. */
+struct scene {
+    int ends_after_ms;           /* the group ends by itself */
+    int ends_after_kill_ms;      /* the time from SIGKILL to the end of the group */
+    int waited_ms, killed_at_ms; /* killed_at_ms: -1: it was not killed */
+    pid_t group;                 /* the last one that was checked or killed */
+    bool was_early;              /* something was removed while the group ran */
+    bool in_session, ignores_signals, output_is_null;
+    char name[16];
+    int descriptors;
+};
+
+static struct scene *scene;
+static struct private_server_guard guard;
+static char segment[64];
+static bool fails_to_make_sockets, fails_to_fork, is_guard;
+static int interrupted_sends, interrupted_waits; /* calls that a signal interrupts */
+
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. The labels are its names. */
+int wrapped_kill(pid_t pid, int number) __asm__("__wrap_kill");
+int wrapped_nanosleep(const struct timespec *time,
+                      struct timespec *left) __asm__("__wrap_nanosleep");
+int real_socketpair(int domain, int type, int protocol, int fds[2]) __asm__("__real_socketpair");
+int wrapped_socketpair(int domain, int type, int protocol, int fds[2]) __asm__("__wrap_socketpair");
+pid_t real_fork(void) __asm__("__real_fork");
+pid_t wrapped_fork(void) __asm__("__wrap_fork");
+ssize_t real_send(int fd, const void *data, size_t length, int flags) __asm__("__real_send");
+ssize_t wrapped_send(int fd, const void *data, size_t length, int flags) __asm__("__wrap_send");
+pid_t real_waitpid(pid_t pid, int *status, int options) __asm__("__real_waitpid");
+pid_t wrapped_waitpid(pid_t pid, int *status, int options) __asm__("__wrap_waitpid");
+
+_Noreturn void real_exit(int status) __asm__("__real__exit");
+_Noreturn void wrapped_exit(int status) __asm__("__wrap__exit");
+
+int wrapped_socketpair(int domain, int type, int protocol, int fds[2])
+{
+    errno = EMFILE;
+    return fails_to_make_sockets ? -1 : real_socketpair(domain, type, protocol, fds);
+}
+
+/* The output of the owner is not /dev/null. */
+static void set_output(void)
+{
+    int fd = open("/dev/zero", O_RDWR | O_CLOEXEC);
+
+    dup2(fd, STDOUT_FILENO);
+    dup2(fd, STDERR_FILENO);
+}
+
+pid_t wrapped_fork(void)
+{
+    pid_t pid = fails_to_fork ? -1 : real_fork();
+
+    is_guard = pid == 0;
+    if (is_guard)
+        set_output();
+    if (pid < 0)
+        errno = EAGAIN;
+    return pid;
+}
+
+/* Otherwise a test that becomes the guard would end as if all had passed. */
+void wrapped_exit(int status)
+{
+    real_exit(is_guard ? status : 1);
+}
+
+static bool is_interrupted(int *calls)
+{
+    errno = EINTR;
+    return *calls > 0 && (*calls)-- > 0;
+}
+
+ssize_t wrapped_send(int fd, const void *data, size_t length, int flags)
+{
+    return is_interrupted(&interrupted_sends) ? -1 : real_send(fd, data, length, flags);
+}
+
+pid_t wrapped_waitpid(pid_t pid, int *status, int options)
+{
+    return is_interrupted(&interrupted_waits) ? -1 : real_waitpid(pid, status, options);
+}
+
+static bool segment_exists(void)
+{
+    int fd = shm_open(segment, O_RDONLY | O_CLOEXEC, 0);
+
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+static bool directory_exists(void)
+{
+    return access(own_directory, F_OK) == 0;
+}
+
+/* True if the terminal's signals are ignored. */
+static bool ignores_signals(void)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    struct sigaction action;
+
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+        if (sigaction(signals[i], NULL, &action) != 0 || action.sa_handler != SIG_IGN)
+            return false;
+    return true;
+}
+
+static bool is_null_device(int fd)
+{
+    struct stat null, status;
+
+    return stat("/dev/null", &null) == 0 && fstat(fd, &status) == 0 &&
+           status.st_rdev == null.st_rdev;
+}
+
+static int count_descriptors(void)
+{
+    int count = 0;
+
+    for (int fd = 0; fd < 1024; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+/* In the guard: what it keeps of its owner. */
+static void report_process(void)
+{
+    scene->in_session = getsid(0) == getpid();
+    scene->ignores_signals = ignores_signals();
+    scene->output_is_null = is_null_device(STDOUT_FILENO) && is_null_device(STDERR_FILENO);
+    scene->descriptors = count_descriptors();
+    prctl(PR_GET_NAME, scene->name);
+}
+
+/* In the guard: checks or kills the group. */
+int wrapped_kill(pid_t pid, int number)
+{
+    scene->group = -pid;
+    scene->was_early |= !segment_exists() || !directory_exists();
+    if (scene->waited_ms == 0)
+        report_process();
+    if (number == SIGKILL) {
+        scene->killed_at_ms = scene->waited_ms;
+        scene->ends_after_ms = scene->ends_after_kill_ms == NEVER
+                                   ? NEVER
+                                   : scene->waited_ms + scene->ends_after_kill_ms;
+    }
+    errno = ESRCH;
+    return scene->waited_ms >= scene->ends_after_ms ? -1 : 0;
+}
+
+int wrapped_nanosleep(const struct timespec *time, struct timespec *left)
+{
+    (void)left;
+    scene->waited_ms += (int)(time->tv_nsec / MS);
+    return 0;
+}
+
+static int begin(void **state)
+{
+    int fd;
+
+    (void)state;
+    fails_to_make_sockets = fails_to_fork = false;
+    interrupted_sends = interrupted_waits = 0;
+    guard = (struct private_server_guard){.pid = 0};
+    scene = mmap(NULL, sizeof(*scene), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (scene == MAP_FAILED)
+        return -1;
+    *scene = (struct scene){.group = NO_GROUP, .killed_at_ms = -1};
+    own_directory_make();
+    snprintf(segment, sizeof(segment), "/%s", strrchr(own_directory, '/') + 1);
+    fd = shm_open(segment, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    return fd >= 0 ? close(fd) : -1;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    shm_unlink(segment);
+    munmap(scene, sizeof(*scene));
+    return own_directory_remove();
+}
+
+static void start(void)
+{
+    assert_int_equal(private_server_guard_start(&guard, own_directory, segment), 0);
+    assert_true(guard.pid > 0);
+}
+
+/* The guard sees what it sees when its owner is killed, and has ended. */
+static void lose_owner(void)
+{
+    int status;
+
+    close(guard.socket);
+    assert_int_equal(waitpid(guard.pid, &status, 0), guard.pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void make_file(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+    assert_true(fd >= 0);
+    close(fd);
+}
+
+/* --- Removing --- */
+
+static void directory_is_removed_with_its_contents(void **state)
+{
+    char path[128], target[128];
+
+    (void)state;
+    snprintf(target, sizeof(target), "%s/kept", own_directory);
+    assert_int_equal(mkdir(target, 0700), 0);
+    snprintf(path, sizeof(path), "%s/kept/file", own_directory);
+    make_file(path);
+    snprintf(path, sizeof(path), "%s/server", own_directory);
+    assert_int_equal(mkdir(path, 0700), 0);
+    snprintf(path, sizeof(path), "%s/server/link", own_directory);
+    assert_int_equal(symlink(target, path), 0);
+    snprintf(path, sizeof(path), "%s/server/a", own_directory);
+    assert_int_equal(mkdir(path, 0700), 0);
+    snprintf(path, sizeof(path), "%s/server/a/file", own_directory);
+    make_file(path);
+
+    snprintf(path, sizeof(path), "%s/server", own_directory);
+    private_server_remove(path);
+    assert_int_not_equal(access(path, F_OK), 0);
+    snprintf(path, sizeof(path), "%s/kept/file", own_directory);
+    assert_int_equal(access(path, F_OK), 0); /* the target of the link */
+}
+
+static void death_of_the_owner_removes_everything(void **state)
+{
+    (void)state;
+    start();
+    lose_owner();
+    assert_false(segment_exists());
+    assert_false(directory_exists());
+    assert_int_equal(scene->group, NO_GROUP); /* no server was started */
+}
+
+static void owner_that_cleans_up_keeps_what_it_wants(void **state)
+{
+    int before = open_descriptors();
+    pid_t pid;
+
+    (void)state;
+    start();
+    pid = guard.pid;
+    private_server_guard_watch(&guard, GROUP);
+    private_server_guard_end(&guard);
+    assert_int_equal(guard.pid, 0);
+    assert_int_equal(waitpid(pid, NULL, WNOHANG), -1); /* it was waited for */
+    assert_int_equal(open_descriptors(), before);
+    assert_true(segment_exists());
+    assert_true(directory_exists());
+    assert_int_equal(scene->group, NO_GROUP);
+    private_server_guard_end(&guard); /* there is none */
+    assert_int_equal(open_descriptors(), before);
+}
+
+/* --- The server's process group --- */
+
+static void server_that_ends_by_itself_is_not_killed(void **state)
+{
+    (void)state;
+    scene->ends_after_ms = 29990;
+    start();
+    private_server_guard_watch(&guard, GROUP);
+    lose_owner();
+    assert_int_equal(scene->group, GROUP);
+    assert_int_equal(scene->waited_ms, 29990);
+    assert_int_equal(scene->killed_at_ms, -1);
+    assert_false(scene->was_early);
+    assert_false(segment_exists());
+    assert_false(directory_exists());
+}
+
+static void server_that_has_ended_is_not_awaited(void **state)
+{
+    (void)state;
+    start();
+    private_server_guard_watch(&guard, GROUP);
+    lose_owner();
+    assert_int_equal(scene->waited_ms, 0);
+    assert_int_equal(scene->killed_at_ms, -1);
+    assert_false(segment_exists());
+}
+
+static void server_is_killed_after_30_seconds(void **state)
+{
+    (void)state;
+    scene->ends_after_ms = NEVER;
+    scene->ends_after_kill_ms = 100;
+    start();
+    private_server_guard_watch(&guard, GROUP);
+    lose_owner();
+    assert_int_equal(scene->group, GROUP);
+    assert_int_equal(scene->killed_at_ms, 30000);
+    assert_int_equal(scene->waited_ms, 30100);
+    assert_false(scene->was_early);
+    assert_false(directory_exists());
+}
+
+/* As when the kernel cannot end a process that waits for a disk. */
+static void killed_server_is_awaited_for_2_seconds(void **state)
+{
+    (void)state;
+    scene->ends_after_ms = scene->ends_after_kill_ms = NEVER;
+    start();
+    private_server_guard_watch(&guard, GROUP);
+    lose_owner();
+    assert_int_equal(scene->waited_ms, 32000);
+    assert_false(segment_exists());
+    assert_false(directory_exists());
+}
+
+static void last_report_of_a_group_counts(void **state)
+{
+    (void)state;
+    start();
+    private_server_guard_watch(&guard, GROUP);
+    private_server_guard_watch(&guard, OTHER_GROUP);
+    lose_owner();
+    assert_int_equal(scene->group, OTHER_GROUP);
+}
+
+static void server_that_does_not_run_is_not_awaited(void **state)
+{
+    (void)state;
+    scene->ends_after_ms = NEVER;
+    start();
+    private_server_guard_watch(&guard, GROUP);
+    private_server_guard_watch(&guard, 0);
+    lose_owner();
+    assert_int_equal(scene->group, NO_GROUP);
+    assert_false(directory_exists());
+}
+
+/* --- The process --- */
+
+static void guard_keeps_nothing_of_its_owner(void **state)
+{
+    (void)state;
+    start();
+    private_server_guard_watch(&guard, GROUP);
+    lose_owner();
+    assert_true(scene->in_session);
+    assert_true(scene->ignores_signals);
+    assert_true(scene->output_is_null);
+    assert_int_equal(scene->descriptors, 3);
+    assert_string_equal(scene->name, "guard");
+}
+
+static void start_leaves_one_descriptor_to_the_owner(void **state)
+{
+    int before = open_descriptors();
+
+    (void)state;
+    start();
+    assert_int_equal(open_descriptors(), before + 1);
+    private_server_guard_end(&guard);
+}
+
+static void failed_start_leaves_nothing(void **state)
+{
+    int before = open_descriptors();
+
+    (void)state;
+    fails_to_fork = true;
+    assert_int_equal(private_server_guard_start(&guard, own_directory, segment), -1);
+    assert_int_equal(errno, EAGAIN);
+    assert_int_equal(guard.pid, 0);
+    fails_to_fork = false;
+    fails_to_make_sockets = true;
+    assert_int_equal(private_server_guard_start(&guard, own_directory, segment), -1);
+    assert_int_equal(errno, EMFILE);
+    assert_int_equal(guard.pid, 0);
+    assert_int_equal(open_descriptors(), before);
+    assert_true(directory_exists());
+}
+
+static void interrupted_calls_are_repeated(void **state)
+{
+    pid_t pid;
+
+    (void)state;
+    start();
+    interrupted_sends = 1;
+    private_server_guard_watch(&guard, GROUP);
+    assert_int_equal(interrupted_sends, 0);
+    lose_owner();
+    assert_int_equal(scene->group, GROUP);
+
+    start();
+    pid = guard.pid;
+    interrupted_sends = interrupted_waits = 2;
+    private_server_guard_end(&guard);
+    assert_int_equal(interrupted_sends, 0);
+    assert_int_equal(interrupted_waits, 0);
+    assert_int_equal(waitpid(pid, NULL, WNOHANG), -1);
+}
+
+/* Neither a signal nor an endless loop. */
+static void dead_guard_does_no_harm(void **state)
+{
+    int status;
+
+    (void)state;
+    start();
+    assert_int_equal(sigqueue(guard.pid, SIGKILL, (union sigval){.sival_int = 0}), 0);
+    assert_int_equal(waitpid(guard.pid, &status, 0), guard.pid);
+    private_server_guard_watch(&guard, GROUP);
+    private_server_guard_end(&guard);
+    assert_int_equal(guard.pid, 0);
+    assert_true(directory_exists());
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+    const struct CMUnitTest tests[] = {
+        TEST(directory_is_removed_with_its_contents),
+        TEST(death_of_the_owner_removes_everything),
+        TEST(owner_that_cleans_up_keeps_what_it_wants),
+        TEST(server_that_ends_by_itself_is_not_killed),
+        TEST(server_that_has_ended_is_not_awaited),
+        TEST(server_is_killed_after_30_seconds),
+        TEST(killed_server_is_awaited_for_2_seconds),
+        TEST(last_report_of_a_group_counts),
+        TEST(server_that_does_not_run_is_not_awaited),
+        TEST(guard_keeps_nothing_of_its_owner),
+        TEST(start_leaves_one_descriptor_to_the_owner),
+        TEST(failed_start_leaves_nothing),
+        TEST(interrupted_calls_are_repeated),
+        TEST(dead_guard_does_no_harm),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
