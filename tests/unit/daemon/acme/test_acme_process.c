@@ -1,0 +1,617 @@
+/* The ACME process as the master sees it, in whose place the test is: its messages, its start and its end. */
+#include "daemon/acme/process.h"
+
+#include "common/segment_reader.h"
+#include "tests/unit/logged_event.h"
+#include "tests/unit/own_segment.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { PID = 4711, NAMES = 2, STATUS = 42, FLOOD = 100 };
+
+static char *names[NAMES] = {"a.example", "b.example"};
+static struct config config = {.acme_names = {names, NAMES}};
+static struct acme_setup setup;
+static struct segment segment;
+static _Atomic int32_t shown_pid;
+
+static struct {
+    struct acme_process process; /* as the master sees it */
+    struct event_base *base;
+    struct channel *other;        /* the end of the process; NULL: closed */
+    struct child_program program; /* of the last start */
+    int starts;
+    bool no_memory;     /* calloc() fails */
+    int killed, reaped; /* how often */
+    int certificates;   /* reported as new */
+    int challenges_set; /* messages to the process, as are the next two */
+    struct message_acme_renew renew;
+    struct message_acme_change_key change_key;
+} scene;
+
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
+/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
+int __wrap_acme_run(const struct acme_setup *own);
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+int __wrap_kill(pid_t pid, int number);
+pid_t __real_waitpid(pid_t pid, int *status, int options);
+pid_t __wrap_waitpid(pid_t pid, int *status, int options);
+int __wrap_child_fork_with_channel(struct child *child, const struct child_program *program,
+                                   int *command_fd, struct event_base *base,
+                                   enum message_route route, const struct channel_owner *owner);
+/* NOLINTEND(clang-diagnostic-reserved-identifier) */
+
+int __wrap_acme_run(const struct acme_setup *own)
+{
+    return own == &setup ? STATUS : EXIT_FAILURE;
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    errno = ENOMEM;
+    return scene.no_memory ? NULL : __real_calloc(count, size);
+}
+
+int __wrap_kill(pid_t pid, int number)
+{
+    assert_int_equal(pid, PID);
+    assert_int_equal(number, SIGKILL);
+    scene.killed++;
+    return 0;
+}
+
+pid_t __wrap_waitpid(pid_t pid, int *status, int options)
+{
+    if (pid != PID)
+        return __real_waitpid(pid, status, options);
+    scene.reaped++;
+    return pid;
+}
+
+static void on_message(void *owner, int kind, const void *data, size_t length, int fd)
+{
+    (void)owner, (void)length, (void)fd;
+    if (kind == MESSAGE_ACME_CHALLENGE_SET)
+        scene.challenges_set++;
+    else if (kind == MESSAGE_ACME_RENEW)
+        memcpy(&scene.renew, data, sizeof(scene.renew));
+    else if (kind == MESSAGE_ACME_CHANGE_KEY)
+        memcpy(&scene.change_key, data, sizeof(scene.change_key));
+}
+
+static void on_fault(void *owner, const char *what)
+{
+    (void)owner;
+    fail_msg("the master %s", what);
+}
+
+/* Starts no process: the test has its end of the channel. */
+int __wrap_child_fork_with_channel(struct child *child, const struct child_program *program,
+                                   int *command_fd, struct event_base *base,
+                                   enum message_route route, const struct channel_owner *owner)
+{
+    const struct channel_owner own = {
+        .message = on_message, .closed = child_ignore_closed, .fault = on_fault};
+    int fds[2];
+
+    assert_ptr_equal(command_fd, &setup.command_fd);
+    assert_int_equal(channel_pair(fds), 0);
+    child->channel = channel_open(base, fds[0], route, owner);
+    scene.other = channel_open(base, fds[1], message_route_back(route), &own);
+    assert_non_null(child->channel);
+    assert_non_null(scene.other);
+    child->pid = PID;
+    scene.program = *program;
+    scene.starts++;
+    return 0;
+}
+
+static void on_renewed(void *context)
+{
+    assert_ptr_equal(context, &scene);
+    scene.certificates++;
+}
+
+static void after_fork(void *context)
+{
+    if (context != &names)
+        _exit(EXIT_FAILURE);
+}
+
+static void start(void)
+{
+    acme_process_start(&scene.process, &setup, after_fork, &names);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    memset(&scene, 0, sizeof(scene));
+    scene.base = event_base_new();
+    assert_non_null(scene.base);
+    scene.process =
+        (struct acme_process){.child = {.name = "ACME process", .shown_pid = &shown_pid},
+                              .base = scene.base,
+                              .segment = &segment,
+                              .renewed = on_renewed,
+                              .context = &scene};
+    setup = (struct acme_setup){.config = &config, .command_fd = -1};
+    config.acme_names.count = NAMES;
+    events = 0;
+    logged[0] = '\0';
+    if (own_segment_create(&segment, (struct segment_plan){0}) != 0)
+        return -1;
+    start();
+    assert_int_equal(scene.starts, 1);
+    return 0;
+}
+
+static void close_other(void)
+{
+    channel_close(scene.other);
+    scene.other = NULL;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    acme_process_free(&scene.process);
+    close_other();
+    segment_destroy(&segment);
+    event_base_free(scene.base);
+    return 0;
+}
+
+/* Sends a message, which the master receives, and delivers what it answers. */
+static void report(enum message_kind kind, const void *data, size_t length)
+{
+    assert_int_equal(channel_send(scene.other, (int)kind, data, length, -1, false), 0);
+    channel_read_all(scene.process.child.channel);
+    channel_read_all(scene.other);
+}
+
+static void report_plan(const struct message_acme_plan *plan)
+{
+    report(MESSAGE_ACME_PLAN, plan, sizeof(*plan));
+}
+
+static void report_challenge(const struct message_acme_challenge *challenge)
+{
+    report(MESSAGE_ACME_CHALLENGE, challenge, sizeof(*challenge));
+}
+
+static void report_event(const char *text)
+{
+    _Alignas(struct message_acme_event) char space[sizeof(struct message_acme_event) + 64] = "";
+    struct message_acme_event *event = (struct message_acme_event *)space;
+
+    event->level = LEVEL_WARN;
+    strcpy(event->text, text);
+    report(MESSAGE_ACME_EVENT, event, sizeof(*event) + strlen(text) + 1);
+}
+
+static void report_key_change(uint32_t number, const char *error)
+{
+    struct message_acme_key_changed changed = {.change = number};
+
+    strcpy(changed.error, error);
+    report(MESSAGE_ACME_KEY_CHANGED, &changed, sizeof(changed));
+}
+
+static uint64_t metric(enum metric number)
+{
+    return metric_get(segment_master(&segment)->metrics, number);
+}
+
+static bool challenge_is_pending(void)
+{
+    struct challenge_copy copy;
+
+    return segment_read_challenge(&segment, &copy);
+}
+
+static void publish_challenge(void)
+{
+    report_challenge(&(struct message_acme_challenge){
+        .name = 1, .kind = CHALLENGE_TLS_ALPN_01, .token = "token", .thumbprint = "thumb"});
+}
+
+/* Messages of the process */
+
+static void events_are_logged_up_to_a_number_each_second(void **state)
+{
+    int most;
+
+    (void)state;
+    report_event("hello");
+    assert_string_equal(logged, "ACME: hello");
+    for (int i = 0; i < FLOOD; i++)
+        report_event("flood");
+    most = events;
+    assert_true(most > 1 && most < FLOOD);
+    acme_process_check(&scene.process, 0, 0, 1);
+    report_event("the next second");
+    assert_string_equal(logged, "ACME: the next second");
+    assert_int_equal(events, most + 1);
+    assert_int_equal(scene.killed, 0);
+}
+
+static void plan_of_a_name_is_kept(void **state)
+{
+    const struct acme_plan *plan = scene.process.plan;
+
+    (void)state;
+    assert_false(plan[1].known);
+    report_plan(&(struct message_acme_plan){.name = 1,
+                                            .failures = 3,
+                                            .renewal = 4,
+                                            .next_s = 5,
+                                            .refused_until_s = 6,
+                                            .error = "reason"});
+    assert_true(plan[1].known);
+    assert_int_equal(plan[1].failures, 3);
+    assert_int_equal(plan[1].renewal_ended, 4);
+    assert_int_equal(plan[1].next_s, 5);
+    assert_int_equal(plan[1].refused_until_s, 6);
+    assert_string_equal(plan[1].error, "reason");
+    assert_string_equal(plan[1].name, "b.example");
+    assert_false(plan[0].known);
+}
+
+static void only_attempts_are_counted(void **state)
+{
+    (void)state;
+    report_plan(&(struct message_acme_plan){.failures = 1}); /* from before the process started */
+    assert_int_equal(metric(METRIC_certificate_attempts), 0);
+    assert_int_equal(metric(METRIC_certificate_failures), 0);
+    report_plan(&(struct message_acme_plan){.attempted = 1});
+    assert_int_equal(metric(METRIC_certificate_attempts), 1);
+    assert_int_equal(metric(METRIC_certificate_failures), 0);
+    report_plan(&(struct message_acme_plan){.attempted = 1, .failures = 2});
+    assert_int_equal(metric(METRIC_certificate_attempts), 2);
+    assert_int_equal(metric(METRIC_certificate_failures), 1);
+}
+
+static void workers_answer_a_challenge_from_then_on(void **state)
+{
+    struct challenge_copy copy;
+
+    (void)state;
+    publish_challenge();
+    assert_true(segment_read_challenge(&segment, &copy));
+    assert_int_equal(copy.kind, CHALLENGE_TLS_ALPN_01);
+    assert_string_equal(copy.name, "b.example"); /* not from the message */
+    assert_string_equal(copy.token, "token");
+    assert_string_equal(copy.thumbprint, "thumb");
+    assert_int_equal(scene.challenges_set, 1);
+    report_challenge(&(struct message_acme_challenge){.name = 1});
+    assert_false(challenge_is_pending());
+    assert_int_equal(scene.challenges_set, 2);
+}
+
+static void assert_killed_for(const char *fault)
+{
+    assert_non_null(strstr(logged, fault));
+    assert_int_equal(scene.killed, 1);
+    assert_int_equal(metric(METRIC_protocol_errors), 1);
+}
+
+static void plan_of_an_unknown_name_is_a_fault(void **state)
+{
+    (void)state;
+    report_plan(&(struct message_acme_plan){.name = NAMES, .attempted = 1});
+    assert_killed_for("the ACME process (pid 4711) reported a name that it was not given");
+    assert_int_equal(metric(METRIC_certificate_attempts), 0);
+}
+
+static void challenge_of_an_unknown_name_is_a_fault(void **state)
+{
+    (void)state;
+    report_challenge(&(struct message_acme_challenge){.name = NAMES, .token = "token"});
+    assert_killed_for("sent the challenge of a name that it was not given");
+    assert_false(challenge_is_pending());
+}
+
+static void new_certificate_is_passed_on(void **state)
+{
+    (void)state;
+    report(MESSAGE_ACME_CERTIFICATE, NULL, 0);
+    assert_int_equal(scene.certificates, 1);
+}
+
+static void any_message_is_a_sign_of_life(void **state)
+{
+    (void)state;
+    scene.process.child.heard_ns = 0;
+    report(MESSAGE_ACME_ALIVE, NULL, 0);
+    assert_true(scene.process.child.heard_ns > 0);
+    scene.process.child.heard_ns = 0;
+    report_event("hello");
+    assert_true(scene.process.child.heard_ns > 0);
+    assert_int_equal(scene.certificates, 0);
+}
+
+/* Requests of the master */
+
+static uint32_t renew(uint32_t name)
+{
+    uint32_t number = acme_process_renew(&scene.process, name);
+
+    channel_read_all(scene.other);
+    return number;
+}
+
+static void renewal_is_joined_until_it_has_ended(void **state)
+{
+    const struct acme_plan *plan = scene.process.plan;
+
+    (void)state;
+    assert_int_equal(renew(1), 1);
+    assert_int_equal(scene.renew.name, 1);
+    assert_int_equal(scene.renew.renewal, 1);
+    assert_int_equal(plan[1].renewal, 1);
+    assert_true(plan[1].renewal_ns > 0);
+    assert_int_equal(renew(0), 2);
+    assert_int_equal(scene.renew.name, 0);
+    assert_int_equal(renew(1), 1);
+    assert_int_equal(scene.renew.renewal, 2); /* nothing was sent */
+    report_plan(&(struct message_acme_plan){.name = 1, .renewal = 1});
+    assert_int_equal(renew(1), 3);
+    assert_int_equal(scene.renew.renewal, 3);
+}
+
+static uint32_t change_key(void)
+{
+    uint32_t number = acme_process_change_key(&scene.process);
+
+    channel_read_all(scene.other);
+    return number;
+}
+
+static void key_change_is_joined_until_it_has_ended(void **state)
+{
+    const struct acme_key_change *change = &scene.process.key_change;
+
+    (void)state;
+    assert_int_equal(change_key(), 1);
+    assert_int_equal(scene.change_key.change, 1);
+    assert_int_equal(change->number, 1);
+    assert_true(change->since_ns > 0);
+    scene.change_key.change = 0;
+    assert_int_equal(change_key(), 1);
+    assert_int_equal(scene.change_key.change, 0); /* nothing was sent */
+    report_key_change(1, "reason");
+    assert_int_equal(change->ended, 1);
+    assert_string_equal(change->error, "reason");
+    assert_int_equal(change_key(), 2);
+    assert_int_equal(scene.change_key.change, 2);
+    report_key_change(2, "");
+    assert_string_equal(change->error, "");
+}
+
+static void without_a_process_nothing_is_requested(void **state)
+{
+    (void)state;
+    scene.process.child.pid = 0;
+    assert_int_equal(renew(0), 0);
+    assert_int_equal(change_key(), 0);
+    assert_int_equal(scene.renew.renewal, 0);
+    assert_int_equal(scene.change_key.change, 0);
+}
+
+static void name_that_is_not_configured_cannot_be_renewed(void **state)
+{
+    (void)state;
+    assert_int_equal(renew(NAMES), 0);
+    assert_int_equal(scene.renew.renewal, 0);
+}
+
+/* The next process gets requests; none waits for what this one did not receive. */
+static void request_that_cannot_be_sent_is_not_awaited(void **state)
+{
+    (void)state;
+    close_other();
+    assert_int_equal(acme_process_renew(&scene.process, 0), 0);
+    assert_int_equal(scene.process.plan[0].renewal, 0);
+    assert_int_equal(acme_process_renew(&scene.process, 0), 0);
+    assert_int_equal(acme_process_change_key(&scene.process), 0);
+    assert_int_equal(scene.process.key_change.number, 0);
+    assert_int_equal(acme_process_change_key(&scene.process), 0);
+}
+
+/* Start and end */
+
+static void end_process(void)
+{
+    assert_true(acme_process_ended(&scene.process, PID, "exited"));
+    close_other();
+    scene.process.child.backoff = (struct backoff){0}; /* over */
+}
+
+static void process_that_runs_is_not_started_again(void **state)
+{
+    (void)state;
+    start();
+    assert_int_equal(scene.starts, 1);
+    end_process();
+    scene.process.child.backoff = (struct backoff){.failures = 1, .not_before_ns = UINT64_MAX};
+    start();
+    assert_int_equal(scene.starts, 1);
+}
+
+static void new_process_knows_nothing_of_the_last_one(void **state)
+{
+    (void)state;
+    for (int i = 0; i < FLOOD; i++)
+        report_event("flood");
+    report_plan(&(struct message_acme_plan){.name = 0});
+    assert_int_equal(renew(1), 1);
+    assert_int_equal(change_key(), 1);
+    end_process();
+    config.acme_names.count = 1;
+    start();
+    assert_int_equal(scene.starts, 2);
+    assert_int_equal(scene.process.plan_count, 1);
+    assert_false(scene.process.plan[0].known);
+    assert_string_equal(scene.process.plan[0].name, "a.example");
+    report_event("hello");
+    assert_string_equal(logged, "ACME: hello");
+    assert_int_equal(scene.process.key_change.number, 0);
+    assert_int_equal(renew(0), 2); /* each has another number */
+    assert_int_equal(change_key(), 2);
+}
+
+static void start_without_memory_fails_and_is_repeated_later(void **state)
+{
+    (void)state;
+    end_process();
+    scene.no_memory = true;
+    start();
+    scene.no_memory = false;
+    assert_int_equal(scene.starts, 1);
+    assert_string_equal(logged, "cannot start the ACME process: Cannot allocate memory");
+    assert_int_equal(scene.process.child.backoff.failures, 1);
+    assert_int_equal(scene.process.plan_count, 0);
+    scene.process.child.backoff = (struct backoff){0};
+    start();
+    assert_int_equal(scene.starts, 2);
+    assert_int_equal(scene.process.plan_count, NAMES);
+}
+
+static void fail_at_exit(void)
+{
+    _exit(EXIT_FAILURE);
+}
+
+/* A thread of libcurl may still run, so nothing that exit() calls is called. */
+static void process_ends_with_its_status_at_once(void **state)
+{
+    pid_t pid;
+    int status;
+
+    (void)state;
+    pid = fork();
+    if (pid == 0) {
+        atexit(fail_at_exit);
+        scene.program.after_fork(scene.program.context);
+        exit(scene.program.run(scene.program.setup));
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), STATUS);
+}
+
+static void end_of_the_process_is_counted(void **state)
+{
+    (void)state;
+    publish_challenge();
+    assert_false(acme_process_ended(&scene.process, PID + 1, "exited"));
+    assert_int_equal(scene.process.child.pid, PID);
+    assert_true(challenge_is_pending());
+    assert_int_equal(events, 0);
+    assert_true(acme_process_ended(&scene.process, PID, "was killed"));
+    assert_int_equal(events, 1);
+    assert_non_null(strstr(logged, "the ACME process (pid 4711) was killed: starting another"));
+    assert_int_equal(scene.process.child.pid, 0);
+    assert_null(scene.process.child.channel);
+    assert_false(challenge_is_pending());
+}
+
+static void last_messages_are_received(void **state)
+{
+    const struct message_acme_plan plan = {.name = 1, .attempted = 1};
+
+    (void)state;
+    assert_int_equal(channel_send(scene.other, MESSAGE_ACME_PLAN, &plan, sizeof(plan), -1, false),
+                     0);
+    close_other();
+    assert_true(acme_process_ended(&scene.process, PID, "exited"));
+    assert_int_equal(metric(METRIC_certificate_attempts), 1);
+}
+
+static void stop_ends_the_process_and_its_challenge(void **state)
+{
+    (void)state;
+    publish_challenge();
+    acme_process_stop(&scene.process);
+    assert_int_equal(scene.killed, 1);
+    assert_int_equal(scene.reaped, 1);
+    assert_int_equal(scene.process.child.pid, 0);
+    assert_false(challenge_is_pending());
+    assert_int_equal(events, 0);
+    acme_process_stop(&scene.process);
+    assert_int_equal(scene.killed, 1);
+}
+
+/* A child of the master frees, too: the segment is not its own. */
+static void free_leaves_process_and_challenge(void **state)
+{
+    (void)state;
+    publish_challenge();
+    acme_process_free(&scene.process);
+    assert_int_equal(scene.killed, 0);
+    assert_null(scene.process.child.channel);
+    assert_null(scene.process.plan);
+    assert_int_equal(scene.process.plan_count, 0);
+    assert_true(challenge_is_pending());
+    channel_read_all(scene.other);
+    assert_int_equal(channel_send(scene.other, MESSAGE_ACME_ALIVE, NULL, 0, -1, false), -1);
+}
+
+static void silent_process_is_killed_once(void **state)
+{
+    (void)state;
+    scene.process.child.heard_ns = NS_PER_S;
+    acme_process_check(&scene.process, 1000, 0, 2 * NS_PER_S);
+    assert_int_equal(scene.killed, 0);
+    acme_process_check(&scene.process, 1000, 2 * NS_PER_S, 3 * NS_PER_S);
+    assert_int_equal(scene.killed, 0);
+    acme_process_check(&scene.process, 1000, 0, 3 * NS_PER_S);
+    assert_int_equal(scene.killed, 1);
+    assert_non_null(strstr(logged, "has given no sign of life for 2 s"));
+    acme_process_check(&scene.process, 1000, 0, 4 * NS_PER_S);
+    assert_int_equal(scene.killed, 1);
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(events_are_logged_up_to_a_number_each_second),
+        TEST(plan_of_a_name_is_kept),
+        TEST(only_attempts_are_counted),
+        TEST(workers_answer_a_challenge_from_then_on),
+        TEST(plan_of_an_unknown_name_is_a_fault),
+        TEST(challenge_of_an_unknown_name_is_a_fault),
+        TEST(new_certificate_is_passed_on),
+        TEST(any_message_is_a_sign_of_life),
+        TEST(renewal_is_joined_until_it_has_ended),
+        TEST(key_change_is_joined_until_it_has_ended),
+        TEST(without_a_process_nothing_is_requested),
+        TEST(name_that_is_not_configured_cannot_be_renewed),
+        TEST(request_that_cannot_be_sent_is_not_awaited),
+        TEST(process_that_runs_is_not_started_again),
+        TEST(new_process_knows_nothing_of_the_last_one),
+        TEST(start_without_memory_fails_and_is_repeated_later),
+        TEST(process_ends_with_its_status_at_once),
+        TEST(end_of_the_process_is_counted),
+        TEST(last_messages_are_received),
+        TEST(stop_ends_the_process_and_its_challenge),
+        TEST(free_leaves_process_and_challenge),
+        TEST(silent_process_is_killed_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
