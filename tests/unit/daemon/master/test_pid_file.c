@@ -1,0 +1,675 @@
+/* Who gets the lock of an instance, and what is removed of one that is dead. Replies of a master are the test's. */
+#include "daemon/master/pid_file.h"
+
+#include "common/control_client.h"
+#include "common/macros.h"
+#include "common/segment_reader.h"
+#include "daemon/base/signals.h"
+#include "tests/unit/logged_event.h"
+#include "tests/unit/open_descriptors.h"
+#include "tests/unit/own_directory.h"
+#include "tests/unit/own_segment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { OTHER_USER = 65534, OTHER_PID = 4711, WAIT_S = 5 };
+
+/* How far a master gets that is asked whether it lives. */
+enum master { ABSENT, MUTE, SILENT, REPLIES };
+
+static struct {
+    enum master master;
+    int connections; /* open to it */
+    uint64_t now_ns;
+    void (*during_sleep)(void);
+    void (*before_lock)(void); /* once */
+    int unlink_error;          /* of the segment; 0: none */
+    int holder;                /* another descriptor with the lock; -1: none */
+    int died;                  /* segments reported */
+    int detached;              /* segments */
+    int descriptors;           /* before the test */
+    char name[32];             /* of the instance; only this process has it */
+    char path[96], other[96], socket_path[96], why[512];
+    struct config config;
+    struct pid_file_owner owner;
+    struct pid_file pid_file;
+    struct segment segment;
+} scene;
+
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. The labels are its names. */
+enum control_result wrapped_connect(struct control_client *client, const char *path, char *why,
+                                    size_t size) __asm__("__wrap_control_connect");
+enum control_result wrapped_send(struct control_client *client, const char *line, char *why,
+                                 size_t size) __asm__("__wrap_control_send");
+enum control_result wrapped_receive(struct control_client *client, int timeout_ms,
+                                    const char **line, char *why,
+                                    size_t size) __asm__("__wrap_control_receive");
+void wrapped_close(struct control_client *client) __asm__("__wrap_control_close");
+int wrapped_clock(clockid_t clock, struct timespec *now) __asm__("__wrap_clock_gettime");
+int wrapped_sleep(useconds_t us) __asm__("__wrap_usleep");
+int wrapped_lock(int fd, int operation) __asm__("__wrap_flock");
+int real_lock(int fd, int operation) __asm__("__real_flock");
+void wrapped_detach(struct segment_reader *reader) __asm__("__wrap_segment_detach");
+void real_detach(struct segment_reader *reader) __asm__("__real_segment_detach");
+int wrapped_unlink(const char *name) __asm__("__wrap_shm_unlink");
+int real_unlink(const char *name) __asm__("__real_shm_unlink");
+
+enum control_result wrapped_connect(struct control_client *client, const char *path, char *why,
+                                    size_t size)
+{
+    (void)client, (void)why, (void)size;
+    assert_string_equal(path, scene.socket_path);
+    if (scene.master == ABSENT)
+        return CONTROL_NO_DAEMON;
+    scene.connections++;
+    return CONTROL_PENDING;
+}
+
+enum control_result wrapped_send(struct control_client *client, const char *line, char *why,
+                                 size_t size)
+{
+    (void)client, (void)why, (void)size;
+    assert_string_equal(line, "ping");
+    return scene.master == MUTE ? CONTROL_FAILED : CONTROL_PENDING;
+}
+
+/* Of a master that took no command it would be the reply to nothing. */
+enum control_result wrapped_receive(struct control_client *client, int timeout_ms,
+                                    const char **line, char *why, size_t size)
+{
+    (void)client, (void)timeout_ms, (void)line, (void)why, (void)size;
+    return scene.master == SILENT ? CONTROL_PENDING : CONTROL_REPLY;
+}
+
+void wrapped_close(struct control_client *client)
+{
+    (void)client;
+    scene.connections--;
+}
+
+/* The monotonic clock advances only while the caller sleeps. The other one makes names unique. */
+int wrapped_clock(clockid_t clock, struct timespec *now)
+{
+    if (clock != CLOCK_MONOTONIC)
+        return timespec_get(now, TIME_UTC) == TIME_UTC ? 0 : -1;
+    *now = (struct timespec){.tv_sec = (time_t)(scene.now_ns / NS_PER_S),
+                             .tv_nsec = (long)(scene.now_ns % NS_PER_S)};
+    return 0;
+}
+
+int wrapped_sleep(useconds_t us)
+{
+    scene.now_ns += us * NS_PER_US;
+    if (scene.during_sleep != NULL)
+        scene.during_sleep();
+    return 0;
+}
+
+int wrapped_lock(int fd, int operation)
+{
+    void (*before)(void) = scene.before_lock;
+
+    scene.before_lock = NULL;
+    if (before != NULL)
+        before();
+    return real_lock(fd, operation);
+}
+
+void wrapped_detach(struct segment_reader *reader)
+{
+    scene.detached++;
+    real_detach(reader);
+}
+
+int wrapped_unlink(const char *name)
+{
+    if (scene.unlink_error == 0)
+        return real_unlink(name);
+    errno = scene.unlink_error;
+    return -1;
+}
+
+static void on_died(void *context, const struct segment *segment)
+{
+    assert_ptr_equal(context, &scene);
+    assert_string_equal(segment->header.name, scene.config.server_name);
+    scene.died++;
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    memset(&scene, 0, sizeof(scene));
+    own_directory_make();
+    snprintf(scene.name, sizeof(scene.name), "unit%s", strrchr(own_directory, '-'));
+    snprintf(scene.path, sizeof(scene.path), "%s/%s.pid", own_directory, scene.name);
+    snprintf(scene.other, sizeof(scene.other), "%s/other", own_directory);
+    snprintf(scene.socket_path, sizeof(scene.socket_path), "%s/socket", own_directory);
+    scene.holder = -1;
+    scene.config.server_name = scene.name;
+    scene.config.server_run_dir = own_directory;
+    scene.config.control_socket = scene.socket_path;
+    scene.owner = (struct pid_file_owner){.died = on_died, .context = &scene};
+    scene.pid_file.lock_fd = -1;
+    scene.descriptors = open_descriptors();
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    pid_file_release(&scene.pid_file);
+    signals_unblock();
+    if (scene.holder >= 0)
+        close(scene.holder);
+    segment_destroy(&scene.segment);
+    assert_int_equal(scene.connections, 0);
+    assert_int_equal(open_descriptors(), scene.descriptors);
+    return own_directory_remove();
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void expect_file(const char *path, const char *text)
+{
+    char found[64] = "";
+    FILE *file = fopen(path, "r");
+
+    assert_non_null(file);
+    found[fread(found, 1, sizeof(found) - 1, file)] = '\0';
+    fclose(file);
+    assert_string_equal(found, text);
+}
+
+static bool exists(const char *path)
+{
+    struct stat status;
+
+    return lstat(path, &status) == 0;
+}
+
+static bool signals_are_blocked(void)
+{
+    sigset_t signals;
+
+    sigprocmask(SIG_BLOCK, NULL, &signals);
+    return sigismember(&signals, SIGTERM) == 1;
+}
+
+/* True if another process could get it. */
+static bool lock_is_free(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool is_free = real_lock(fd, LOCK_EX | LOCK_NB) == 0;
+
+    assert_true(fd >= 0);
+    close(fd);
+    return is_free;
+}
+
+static int acquire(void)
+{
+    scene.pid_file.lock_fd = INT_MAX; /* may be anything before */
+    return pid_file_acquire(&scene.pid_file, &scene.config, &scene.owner, scene.why,
+                            sizeof(scene.why));
+}
+
+static void expect_acquired(void)
+{
+    if (acquire() != 0)
+        fail_msg("%s", scene.why);
+    assert_true(signals_are_blocked());
+    assert_false(lock_is_free(scene.pid_file.path));
+}
+
+static void expect_reason(const char *words)
+{
+    if (strstr(scene.why, words) == NULL)
+        fail_msg("no '%s' in '%s'", words, scene.why);
+}
+
+static void expect_refusal(const char *words)
+{
+    assert_int_equal(acquire(), -1);
+    assert_int_equal(scene.pid_file.lock_fd, -1);
+    expect_reason(words);
+}
+
+/* Another process with the lock, whose pid file says OTHER_PID. */
+static void hold_lock(void)
+{
+    write_file(scene.path, "4711\n");
+    scene.holder = open(scene.path, O_RDONLY | O_CLOEXEC);
+    assert_true(scene.holder >= 0);
+    assert_int_equal(real_lock(scene.holder, LOCK_EX | LOCK_NB), 0);
+}
+
+static void release_lock(void)
+{
+    close(scene.holder);
+    scene.holder = -1;
+}
+
+/* --- The lock --- */
+
+static void first_process_gets_the_lock(void **state)
+{
+    struct stat status;
+    mode_t before = umask(0077);
+
+    (void)state;
+    expect_acquired();
+    umask(before);
+    assert_string_equal(scene.pid_file.path, scene.path);
+    assert_int_equal(stat(scene.path, &status), 0);
+    assert_int_equal(status.st_mode & 0777, 0644);
+    assert_int_equal(fcntl(scene.pid_file.lock_fd, F_GETFL) & O_ACCMODE, O_RDONLY);
+    assert_int_equal(scene.now_ns, 0);
+    pid_file_release(&scene.pid_file);
+    assert_int_equal(scene.pid_file.lock_fd, -1);
+    assert_false(exists(scene.path));
+}
+
+static void running_server_is_reported_at_once(void **state)
+{
+    (void)state;
+    hold_lock();
+    scene.master = REPLIES;
+    expect_refusal("' is already running with pid 4711; stop it with: wsctl -n unit-");
+    assert_int_equal(scene.now_ns, 0);
+    assert_false(signals_are_blocked());
+    expect_file(scene.path, "4711\n");
+}
+
+static void expect_no_signal_held(void)
+{
+    assert_false(signals_are_blocked());
+}
+
+static void processes_of_a_dead_master_are_waited_for(void **state)
+{
+    static const enum master masters[] = {ABSENT, MUTE, SILENT};
+
+    (void)state;
+    hold_lock();
+    scene.during_sleep = expect_no_signal_held;
+    for (size_t i = 0; i < ARRAY_LENGTH(masters); i++) {
+        scene.master = masters[i];
+        scene.now_ns = 0;
+        expect_refusal("' (pid 4711) still hold its lock and do not respond");
+        expect_reason("use a name other than unit-");
+        assert_in_range(scene.now_ns, WAIT_S * NS_PER_S, WAIT_S * NS_PER_S + NS_PER_S / 10);
+    }
+}
+
+static void lock_is_acquired_when_they_have_exited(void **state)
+{
+    (void)state;
+    hold_lock();
+    scene.during_sleep = release_lock;
+    expect_acquired();
+    assert_true(scene.now_ns > 0);
+}
+
+static void remove_pid_file(void)
+{
+    assert_int_equal(unlink(scene.path), 0);
+}
+
+static void replace_pid_file(void)
+{
+    write_file(scene.other, "");
+    assert_int_equal(rename(scene.other, scene.path), 0);
+}
+
+/* The previous owner may do it between open() and flock(). */
+static void lock_of_a_file_that_was_removed_does_not_count(void **state)
+{
+    void (*const changes[])(void) = {remove_pid_file, replace_pid_file};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(changes); i++) {
+        scene.now_ns = 0;
+        scene.before_lock = changes[i];
+        expect_acquired();
+        assert_true(scene.now_ns > 0);
+        assert_false(lock_is_free(scene.path)); /* the file of that name */
+        pid_file_release(&scene.pid_file);
+        signals_unblock();
+    }
+}
+
+static void symbolic_link_is_not_a_pid_file(void **state)
+{
+    (void)state;
+    assert_int_equal(symlink(scene.other, scene.path), 0);
+    expect_refusal("cannot open the pid file");
+    expect_reason(strerror(ELOOP));
+    assert_false(signals_are_blocked());
+    assert_false(exists(scene.other));
+    assert_int_equal(scene.now_ns, 0);
+}
+
+static void run_directory_that_others_may_write_is_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(chmod(own_directory, 0777), 0);
+    expect_refusal("others may write to the run directory");
+    assert_false(exists(scene.path));
+}
+
+/* The longest path has INSTANCE_PATH_MAX - 1 bytes. */
+static void path_that_is_too_long_is_refused(void **state)
+{
+    char run_dir[INSTANCE_PATH_MAX + 1];
+    size_t length = INSTANCE_PATH_MAX - strlen("/.pid") - strlen(scene.name);
+
+    (void)state;
+    memset(run_dir, 'x', length);
+    memcpy(run_dir, own_directory, strlen(own_directory));
+    run_dir[strlen(own_directory)] = '/';
+    run_dir[length] = '\0';
+    scene.config.server_run_dir = run_dir;
+    expect_refusal("is too long");
+    assert_false(exists(run_dir));
+    assert_int_equal(
+        pid_file_inherit(&scene.pid_file, &scene.config, -1, scene.why, sizeof(scene.why)), -1);
+    expect_reason("is too long");
+    run_dir[length - 1] = '\0';
+    expect_acquired();
+    assert_true(exists(scene.pid_file.path));
+}
+
+/* --- The segment of another instance --- */
+
+static void make_segment(void)
+{
+    assert_int_equal(own_segment_create(&scene.segment, (struct segment_plan){0}), 0);
+    segment_publish(&scene.segment);
+    scene.config.server_name = scene.segment.header.name;
+}
+
+static const char *segment_name(void)
+{
+    static char name[INSTANCE_PATH_MAX];
+
+    assert_int_equal(instance_segment_name(scene.config.server_name, name, sizeof(name)), 0);
+    return name;
+}
+
+static bool segment_exists(void)
+{
+    int fd = shm_open(segment_name(), O_RDONLY | O_CLOEXEC, 0);
+
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+/* As if the pid of the master were reused. */
+static void end_its_master(void)
+{
+    segment_shared_header(&scene.segment)->start_ticks++;
+}
+
+static void segment_of_a_live_server_is_kept(void **state)
+{
+    static const uint64_t silent_s[] = {0, 60};
+
+    (void)state;
+    make_segment();
+    for (size_t i = 0; i < ARRAY_LENGTH(silent_s); i++) {
+        char pid[32];
+
+        scene.now_ns = silent_s[i] * NS_PER_S;
+        expect_refusal("and another run_dir; use another name");
+        snprintf(pid, sizeof(pid), "with pid %d and", (int)getpid());
+        expect_reason(pid);
+        assert_true(segment_exists());
+        assert_false(exists(scene.pid_file.path));
+    }
+    assert_int_equal(scene.died, 0);
+}
+
+static void segment_of_a_dead_server_is_reported_and_removed(void **state)
+{
+    (void)state;
+    make_segment();
+    end_its_master();
+    expect_acquired();
+    assert_int_equal(scene.died, 1);
+    assert_int_equal(scene.detached, 1);
+    assert_false(segment_exists());
+}
+
+static void segment_of_a_stopped_server_is_removed(void **state)
+{
+    (void)state;
+    make_segment();
+    end_its_master();
+    segment_shared_header(&scene.segment)->stopped = 1;
+    expect_acquired();
+    assert_int_equal(scene.died, 0);
+    assert_false(segment_exists());
+}
+
+static void make_invalid_segment(void)
+{
+    int fd = shm_open(segment_name(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+    assert_true(fd >= 0);
+    close(fd);
+}
+
+static void segment_that_cannot_be_read_is_removed(void **state)
+{
+    (void)state;
+    make_invalid_segment();
+    expect_acquired();
+    assert_int_equal(scene.died, 0);
+    assert_false(segment_exists());
+}
+
+static void segment_that_cannot_be_removed_is_an_error(void **state)
+{
+    (void)state;
+    make_invalid_segment();
+    scene.unlink_error = EPERM;
+    expect_refusal("cannot remove /dev/shm/webserverd.unit-");
+    expect_reason(strerror(EPERM));
+    expect_reason("cannot read the shared memory");
+    assert_false(exists(scene.path));
+    assert_int_equal(real_unlink(segment_name()), 0);
+}
+
+/* --- The control socket of another instance --- */
+
+/* The file of a socket remains when its process has ended. */
+static void make_socket(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    memcpy(address.sun_path, scene.socket_path, strlen(scene.socket_path) + 1);
+    assert_int_equal(bind(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+    close(fd);
+}
+
+static void socket_of_a_dead_server_is_removed(void **state)
+{
+    (void)state;
+    make_socket();
+    expect_acquired();
+    assert_false(exists(scene.socket_path));
+}
+
+static void socket_of_a_live_server_is_kept(void **state)
+{
+    (void)state;
+    make_socket();
+    scene.master = REPLIES;
+    expect_refusal("another server uses the control socket");
+    assert_true(exists(scene.socket_path));
+    assert_false(exists(scene.path));
+}
+
+static void file_in_place_of_the_socket_is_kept(void **state)
+{
+    (void)state;
+    write_file(scene.socket_path, "text");
+    expect_refusal("the file exists and is not a socket");
+    expect_file(scene.socket_path, "text");
+}
+
+/* Only root can play the other user. */
+static void socket_of_another_user_is_kept(void **state)
+{
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    make_socket();
+    assert_int_equal(chown(scene.socket_path, OTHER_USER, (gid_t)-1), 0);
+    expect_refusal("(uid 65534)");
+    assert_true(exists(scene.socket_path));
+}
+
+/* --- The content --- */
+
+static void pid_replaces_the_previous_content(void **state)
+{
+    char text[32];
+
+    (void)state;
+    write_file(scene.path, "a text that is longer than the pid\n");
+    expect_acquired();
+    events = 0;
+    pid_file_write(&scene.pid_file);
+    assert_int_equal(events, 0);
+    snprintf(text, sizeof(text), "%d\n", (int)getpid());
+    expect_file(scene.path, text);
+    pid_file_release(&scene.pid_file);
+    assert_false(exists(scene.path));
+}
+
+static void pid_is_written_only_to_the_locked_file(void **state)
+{
+    (void)state;
+    expect_acquired();
+    replace_pid_file();
+    write_file(scene.path, "4711\n");
+    events = 0;
+    pid_file_write(&scene.pid_file);
+    assert_int_equal(events, 1);
+    expect_file(scene.path, "4711\n");
+    remove_pid_file();
+    pid_file_write(&scene.pid_file);
+    assert_int_equal(events, 2);
+    assert_non_null(strstr(logged, strerror(ENOENT)));
+    assert_false(exists(scene.path));
+}
+
+/* After an upgrade, the old master releases the lock of a file that belongs to the new one. */
+static void file_with_another_pid_is_kept(void **state)
+{
+    (void)state;
+    expect_acquired();
+    write_file(scene.path, "4711\n");
+    pid_file_release(&scene.pid_file);
+    expect_file(scene.path, "4711\n");
+    assert_true(lock_is_free(scene.path));
+}
+
+static void lock_that_is_not_held_is_not_released(void **state)
+{
+    int descriptors = open_descriptors();
+
+    (void)state;
+    expect_acquired();
+    pid_file_release(&scene.pid_file);
+    write_file(scene.path, "");
+    pid_file_release(&scene.pid_file);
+    assert_true(exists(scene.path));
+    assert_int_equal(open_descriptors(), descriptors);
+}
+
+/* --- Upgrades --- */
+
+static int inherit(void)
+{
+    scene.pid_file.lock_fd = INT_MAX;
+    return pid_file_inherit(&scene.pid_file, &scene.config, scene.holder, scene.why,
+                            sizeof(scene.why));
+}
+
+static void new_master_inherits_the_lock(void **state)
+{
+    (void)state;
+    hold_lock();
+    assert_int_equal(inherit(), 0);
+    assert_int_equal(scene.pid_file.lock_fd, scene.holder);
+    assert_string_equal(scene.pid_file.path, scene.path);
+    assert_true(signals_are_blocked());
+    scene.holder = -1;
+}
+
+static void name_cannot_change_in_an_upgrade(void **state)
+{
+    (void)state;
+    hold_lock();
+    scene.config.server_name = "unit-other";
+    assert_int_equal(inherit(), -1);
+    expect_reason("unit-other.pid is not the pid file of the running server");
+    assert_int_equal(scene.pid_file.lock_fd, -1);
+    assert_false(signals_are_blocked());
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+    const struct CMUnitTest tests[] = {
+        TEST(first_process_gets_the_lock),
+        TEST(running_server_is_reported_at_once),
+        TEST(processes_of_a_dead_master_are_waited_for),
+        TEST(lock_is_acquired_when_they_have_exited),
+        TEST(lock_of_a_file_that_was_removed_does_not_count),
+        TEST(symbolic_link_is_not_a_pid_file),
+        TEST(run_directory_that_others_may_write_is_refused),
+        TEST(path_that_is_too_long_is_refused),
+        TEST(segment_of_a_live_server_is_kept),
+        TEST(segment_of_a_dead_server_is_reported_and_removed),
+        TEST(segment_of_a_stopped_server_is_removed),
+        TEST(segment_that_cannot_be_read_is_removed),
+        TEST(segment_that_cannot_be_removed_is_an_error),
+        TEST(socket_of_a_dead_server_is_removed),
+        TEST(socket_of_a_live_server_is_kept),
+        TEST(file_in_place_of_the_socket_is_kept),
+        TEST(socket_of_another_user_is_kept),
+        TEST(pid_replaces_the_previous_content),
+        TEST(pid_is_written_only_to_the_locked_file),
+        TEST(file_with_another_pid_is_kept),
+        TEST(lock_that_is_not_held_is_not_released),
+        TEST(new_master_inherits_the_lock),
+        TEST(name_cannot_change_in_an_upgrade),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
