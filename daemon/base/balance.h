@@ -13,16 +13,17 @@
  *            connections, picked at random, which mixes cheap and expensive ones and keeps the
  *            numbers even.
  *
- *               uneven again one second later            no move is left
+ *               uneven again two seconds later           no move is left
  *   REST ──▶ SUSPECT ────────────────────────▶ MOVING ────────────────────▶ REST
  *    └──────── balance_resized() ─────────────────▲
  *
  * Nothing moves at even load: a difference counts only if the largest exceeds the smallest by more
  * than a quarter (by at least 2 active or 8 open connections), and, unless the number of owners has
- * changed, only if it is still there one second later. Connections do not move back and forth: a
- * plan makes all numbers equal within 1, far inside that margin. An exchange that does not help,
- * because a single connection causes all the load, is repeated after 2, 4, ... 64 seconds. Each
- * owner gives at most BALANCE_MOVE_MAX connections per call.
+ * changed, only if it is still there two seconds later. (An owner counts its active connections
+ * once a second, so when a load begins, the numbers are of different times.) Connections do not
+ * move back and forth: a plan makes all numbers equal within 1, far inside that margin. An exchange
+ * that does not help, because a single connection causes all the load, is repeated after 2, 4, ...
+ * 64 seconds. Each owner gives at most BALANCE_MOVE_MAX connections per call.
  */
 #ifndef DAEMON_BALANCE_H
 #define DAEMON_BALANCE_H
@@ -32,8 +33,9 @@
 
 enum {
     BALANCE_MOVE_MAX = 256,
-    BALANCE_REST_MS = 1000,  /* time between two calls of balance_decide()... */
-    BALANCE_MOVING_MS = 100, /* ...and in state BALANCE_MOVING */
+    BALANCE_REST_MS = 1000, /* time between two calls of balance_decide()... */
+    BALANCE_SUSPECT_MS = 2000,
+    BALANCE_MOVING_MS = 100, /* ...and in these states */
     BALANCE_ROUNDS = 30,     /* calls until a resize gives up, because connections come and go */
 };
 
@@ -73,7 +75,11 @@ uint32_t balance_decide(struct balance *balance, const struct balance_load *load
 /* Time until the next call. */
 static inline uint32_t balance_interval_ms(const struct balance *balance)
 {
-    return balance->state == BALANCE_MOVING ? BALANCE_MOVING_MS : BALANCE_REST_MS;
+    static const uint32_t interval_ms[] = {[BALANCE_REST] = BALANCE_REST_MS,
+                                           [BALANCE_SUSPECT] = BALANCE_SUSPECT_MS,
+                                           [BALANCE_MOVING] = BALANCE_MOVING_MS};
+
+    return interval_ms[balance->state];
 }
 
 /*

@@ -210,7 +210,7 @@ static void uneven_load_must_last(void **state)
     begin();
     set_connections(0, 90, 90);
     let_time_pass();
-    assert_int_equal(look(), BALANCE_REST_MS);
+    assert_int_equal(look(), BALANCE_SUSPECT_MS);
     assert_int_equal(take_orders(MOVE_UNEVEN), 0);
     assert_true(thread[0].cpu_ns > 0); /* as of this look */
     stop_time();
