@@ -46,8 +46,8 @@ struct series_run {
     struct counters before;
     struct contention_begin contention;
     struct sample first, last; /* after the warm-up; 0: none */
-    bool sampled_threads;      /* least and most are valid */
-    uint64_t least, most;      /* connections of a serving thread */
+    uint64_t open;             /* connections when the threads were sampled; 0: they were not */
+    uint64_t least, most;      /* of them, of a serving thread */
 };
 
 static pid_t server_of(const struct point *point)
@@ -82,13 +82,15 @@ static double growth_of(const void *trial, enum metric metric)
     return (double)(own->after->sums[metric] - own->before->sums[metric]);
 }
 
+/*
+ * The sample with the most connections counts, of several the last one: at another, the server has not
+ * accepted all, or has closed some. A connection that moves between threads may count twice.
+ */
 static void sample_threads(struct series_run *run)
 {
     const struct segment *segment = &run->reader.map;
+    uint64_t connections = run->point->plan.connections, all = 0, least = UINT64_MAX, most = 0;
 
-    run->sampled_threads = true;
-    run->least = UINT64_MAX;
-    run->most = 0;
     for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++) {
         const struct segment_thread_slot *slot = segment_thread_slot(segment, i);
         uint64_t open;
@@ -98,9 +100,16 @@ static void sample_threads(struct series_run *run)
             continue;
         open = segment_reader_metric(&run->reader, segment_thread(segment, i)->metrics,
                                      METRIC_connections_open);
-        run->least = open < run->least ? open : run->least;
-        run->most = open > run->most ? open : run->most;
+        all += open;
+        least = open < least ? open : least;
+        most = open > most ? open : most;
     }
+    all = all < connections ? all : connections;
+    if (all < run->open)
+        return;
+    run->open = all;
+    run->least = least;
+    run->most = most;
 }
 
 static void take_sample(void *context, const struct tally *all, uint64_t elapsed_ns)
@@ -202,7 +211,7 @@ static int prepare(void *context, size_t index, char *why, size_t size)
         return -1;
     }
     run->first = run->last = (struct sample){0, 0};
-    run->sampled_threads = false;
+    run->open = 0;
     run->before = read_counters(run);
     run->contention = contention_begin(run->before.cpu_ns);
     return 0;
@@ -238,9 +247,9 @@ static void record_trial(void *context, size_t index, const struct result *resul
     contention_add(&point->contention, &run->contention, after.cpu_ns);
     point->value[POINT_CPU][round] = server_cpu(run, result, after.cpu_ns);
     point->value[POINT_HITS][round] = 100 * figure_value(FIGURE_cache_hit_ratio, growth_of, &trial);
-    point->value[POINT_LEAST][round] = run->sampled_threads ? (double)run->least : NAN;
+    point->value[POINT_LEAST][round] = run->open > 0 ? (double)run->least : NAN;
     point->value[POINT_SWITCHES][round] = switches_of(&run->before, &after, result);
-    point->value[POINT_MOST][round] = run->sampled_threads ? (double)run->most : NAN;
+    point->value[POINT_MOST][round] = run->open > 0 ? (double)run->most : NAN;
     point->rounds++;
 }
 
