@@ -121,7 +121,7 @@ static int wait_for_lock(struct pid_file *pid_file, const struct config *config,
 static int remove_segment(const struct config *config, const struct pid_file_owner *owner,
                           char *why, size_t size)
 {
-    char name[INSTANCE_PATH_MAX], problem[256];
+    char name[INSTANCE_PATH_MAX], problem[256] = "its server has ended";
     struct segment_reader reader;
     enum segment_health health = SEGMENT_DEAD;
     int pid = 0;

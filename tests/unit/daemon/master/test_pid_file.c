@@ -500,6 +500,17 @@ static void segment_that_cannot_be_removed_is_an_error(void **state)
     assert_int_equal(real_unlink(segment_name()), 0);
 }
 
+static void segment_of_a_dead_server_that_cannot_be_removed_is_an_error(void **state)
+{
+    (void)state;
+    make_segment();
+    end_its_master();
+    scene.unlink_error = EPERM;
+    expect_refusal(strerror(EPERM));
+    expect_reason("(its server has ended)");
+    assert_int_equal(real_unlink(segment_name()), 0);
+}
+
 /* --- The control socket of another instance --- */
 
 /* The file of a socket remains when its process has ended. */
@@ -659,6 +670,7 @@ int main(void)
         TEST(segment_of_a_stopped_server_is_removed),
         TEST(segment_that_cannot_be_read_is_removed),
         TEST(segment_that_cannot_be_removed_is_an_error),
+        TEST(segment_of_a_dead_server_that_cannot_be_removed_is_an_error),
         TEST(socket_of_a_dead_server_is_removed),
         TEST(socket_of_a_live_server_is_kept),
         TEST(file_in_place_of_the_socket_is_kept),
