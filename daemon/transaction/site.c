@@ -273,11 +273,10 @@ void sites_close(struct sites *sites)
 
 struct span site_host_name(struct span host)
 {
-    const char *end =
-        host.length == 0 || host.start[0] == '[' ? NULL : memrchr(host.start, ':', host.length);
+    const char *end = host.length == 0 ? NULL : memrchr(host.start, ':', host.length);
 
-    if (end != NULL)
-        host.length = (size_t)(end - host.start);
+    if (end != NULL && memchr(end, ']', host.length - (size_t)(end - host.start)) == NULL)
+        host.length = (size_t)(end - host.start); /* the colon is not in an IPv6 address */
     if (host.length > 1 && host.start[host.length - 1] == '.')
         host.length--;
     return host;

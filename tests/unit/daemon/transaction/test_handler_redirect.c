@@ -210,6 +210,8 @@ static void https_keeps_host_and_path_without_the_port(void **state)
     assert_string_equal(location, "https://a.example/x%20y?q");
     request(&rule, "[::1]", "/", NULL, 308);
     assert_string_equal(location, "https://[::1]/");
+    request(&rule, "[::1]:8080", "/", NULL, 308);
+    assert_string_equal(location, "https://[::1]/");
     request(&rule, "a", "/", NULL, 308);
     assert_string_equal(location, "https://a/");
     request(&rule, "", "/", NULL, 400); /* there is no URL */
