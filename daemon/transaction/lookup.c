@@ -18,9 +18,7 @@ enum { VARIANT_PATH_MAX = TARGET_PATH_MAX + 8 };
 
 int lookup_status(int failed)
 {
-    if (failed == LOOKUP_NOT_ACCEPTABLE)
-        return 406;
-    return failed == EBUSY ? 503 : files_status(failed);
+    return failed == LOOKUP_NOT_ACCEPTABLE ? 406 : files_status(failed);
 }
 
 /* Files */
