@@ -47,7 +47,8 @@ static struct {
     bool no_verifier;
     int verifiers, stopped_verifiers;
     uint32_t *failures;
-    int recv_error, send_error; /* of the next call */
+    int recv_error, send_error, calloc_error; /* of the next call */
+    int signals_ignored;
     int sends, judgements, cancellations;
     struct login *login; /* that waits */
 } calls;
@@ -68,6 +69,8 @@ void __wrap_verifier_stop(struct verifier *verifier);
 enum login_verdict __wrap_verifier_judge(struct verifier *verifier, struct login *login,
                                          const struct request *own);
 void __wrap_login_cancel(struct login *login);
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
 ssize_t __real_recv(int fd, void *data, size_t size, int flags);
 ssize_t __wrap_recv(int fd, void *data, size_t size, int flags);
 ssize_t __real_send(int fd, const void *data, size_t size, int flags);
@@ -94,6 +97,7 @@ int __wrap_segment_restrict_reader(struct segment *own)
 
 void __wrap_signals_ignore_in_child(void)
 {
+    calls.signals_ignored++;
 }
 
 int __wrap_event_base_dispatch(struct event_base *base)
@@ -167,6 +171,11 @@ static bool fails(int *error)
     errno = *error;
     *error = 0;
     return errno != 0;
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return fails(&calls.calloc_error) ? NULL : __real_calloc(count, size);
 }
 
 ssize_t __wrap_recv(int fd, void *data, size_t size, int flags)
@@ -343,6 +352,25 @@ static void connection_ends_after_the_client_has(void **state)
     assert_int_equal(run(use_requests), EXIT_SUCCESS);
     assert_int_equal(count_open(), before);
     assert_int_equal(calls.verifiers, 0);
+}
+
+static void connect_without_memory(void)
+{
+    int before = count_open(), fd = connect_to(0);
+
+    calls.calloc_error = ENOMEM;
+    event_base_loop(calls.base, EVLOOP_NONBLOCK);
+    assert_int_equal(calls.calloc_error, 0);
+    expect_response(fd, "", true);
+    assert_int_equal(count_open(), before + 1);
+    close(fd);
+    close(request(health));
+}
+
+static void connection_without_memory_ends(void **state)
+{
+    (void)state;
+    assert_int_equal(run(connect_without_memory), EXIT_SUCCESS);
 }
 
 static void wait_too_long(void)
@@ -670,7 +698,9 @@ static void failed_start_is_a_failure(void **state)
     assert_int_equal(run(NULL), EXIT_FAILURE);
     assert_int_equal(calls.scripts, 1);
     calls.loop = 0;
+    calls.signals_ignored = 0;
     assert_int_equal(run(NULL), EXIT_SUCCESS);
+    assert_int_equal(calls.signals_ignored, 1);
     assert_int_equal(count_open(), before);
 }
 
@@ -680,6 +710,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(connection_ends_after_the_client_has),
+        TEST(connection_without_memory_ends),
         TEST(request_has_five_seconds),
         TEST(further_clients_wait),
         TEST(clients_end_with_the_process),
