@@ -121,6 +121,7 @@ static void latency_is_that_of_the_last_sample(void **state)
     atomic_store(&sample->latency[bucket], 98);
     atomic_store(&sample->latency[histogram_index(200 * NS_PER_S) >> HISTOGRAM_COARSE_SHIFT], 2);
     atomic_store(&sample->latency_max_ns, 200 * NS_PER_S);
+    atomic_store(&segment_sample(&segment, UINT64_MAX)->latency[bucket], 1); /* before the first */
     event = next_event();
     assert_true(json_is_null(json_object_get(event, "latency_ns"))); /* no sample yet */
     json_decref(event);
