@@ -22,7 +22,8 @@ enum { ROOM_FIRST = 16 * 1024 };
 
 /*
  * recv() and send() with a time limit fail with EINTR if this process is stopped and continued, for
- * example by the machine's load in tests/checks/repeat.py. All calls repeat.
+ * example by the machine's load in tests/checks/repeat.py. All calls repeat. So
+ * would connect(), but a repeated call fails: without a time limit, the kernel repeats it.
  */
 
 void http_open(struct http_client *client, uint16_t port)
@@ -35,10 +36,10 @@ void http_open(struct http_client *client, uint16_t port)
     *client = (struct http_client){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
     assert_true(client->fd >= 0);
     setsockopt(client->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-    setsockopt(client->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
     setsockopt(client->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     if (connect(client->fd, (struct sockaddr *)&address, sizeof(address)) != 0)
         fail_msg("cannot connect to port %u: %s", port, strerror(errno));
+    setsockopt(client->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 }
 
 void http_close(struct http_client *client)

@@ -47,9 +47,11 @@ static int connect_to(uint16_t port)
     if (fd < 0)
         return -1;
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0) {
+        /* Not before: see http_client.c. */
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
         return fd;
+    }
     close(fd);
     return -1;
 }
