@@ -19,8 +19,8 @@
  *
  * Nothing moves at even load: a difference counts only if the largest exceeds the smallest by more
  * than a quarter (by at least 2 active or 8 open connections), and, unless the number of owners has
- * changed, only if it is still there two seconds later. (An owner counts its active connections
- * once a second, so when a load begins, the numbers are of different times.) Connections do not
+ * changed, only if it is still there two seconds later. (Threads count their active connections once
+ * a second, each at another time: when a load begins, some have not counted it.) Connections do not
  * move back and forth: a plan makes all numbers equal within 1, far inside that margin. An exchange
  * that does not help, because a single connection causes all the load, is repeated after 2, 4, ...
  * 64 seconds. Each owner gives at most BALANCE_MOVE_MAX connections per call.
@@ -33,10 +33,10 @@
 
 enum {
     BALANCE_MOVE_MAX = 256,
-    BALANCE_REST_MS = 1000, /* time between two calls of balance_decide()... */
-    BALANCE_SUSPECT_MS = 2000,
-    BALANCE_MOVING_MS = 100, /* ...and in these states */
-    BALANCE_ROUNDS = 30,     /* calls until a resize gives up, because connections come and go */
+    BALANCE_REST_MS = 1000,    /* time between two calls of balance_decide()... */
+    BALANCE_SUSPECT_MS = 2000, /* ...in state BALANCE_SUSPECT */
+    BALANCE_MOVING_MS = 100,   /* ...in state BALANCE_MOVING */
+    BALANCE_ROUNDS = 30,       /* calls until a resize gives up, because connections come and go */
 };
 
 /* The load of an owner. */

@@ -276,7 +276,7 @@ struct span site_host_name(struct span host)
     const char *end = host.length == 0 ? NULL : memrchr(host.start, ':', host.length);
 
     if (end != NULL && memchr(end, ']', host.length - (size_t)(end - host.start)) == NULL)
-        host.length = (size_t)(end - host.start); /* the colon is not in an IPv6 address */
+        host.length = (size_t)(end - host.start); /* a colon before ']' is part of an address */
     if (host.length > 1 && host.start[host.length - 1] == '.')
         host.length--;
     return host;

@@ -83,8 +83,8 @@ static double growth_of(const void *trial, enum metric metric)
 }
 
 /*
- * The sample with the most connections counts, of several the last one: at another, the server has not
- * accepted all, or has closed some. A connection that moves between threads may count twice.
+ * Keeps the sample with the most connections, of equal ones the latest: in the others, the server has not
+ * accepted all, or has closed some. One that moves between threads may count twice: hence the limit.
  */
 static void sample_threads(struct series_run *run)
 {

@@ -22,8 +22,8 @@ enum { ROOM_FIRST = 16 * 1024 };
 
 /*
  * recv() and send() with a time limit fail with EINTR if this process is stopped and continued, for
- * example by the machine's load in tests/checks/repeat.py. All calls repeat. So
- * would connect(), but a repeated call fails: without a time limit, the kernel repeats it.
+ * example by the machine's load in tests/checks/repeat.py. All calls repeat. connect() has no limit,
+ * so that the kernel repeats it: a second call would fail.
  */
 
 void http_open(struct http_client *client, uint16_t port)

@@ -182,7 +182,7 @@ static void block(const char *name)
     assert_int_equal(mkdirat(scene.account.directory, name, 0700), 0);
 }
 
-/* What is logged has EXPECTED; "": nothing is logged. */
+/* The log contains EXPECTED; "": nothing was logged. */
 static void assert_event(const char *expected)
 {
     if (expected[0] == '\0')

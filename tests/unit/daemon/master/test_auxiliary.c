@@ -7,6 +7,7 @@
 #include "daemon/tls/context.h"
 #include "tests/unit/logged_event.h"
 #include "tests/unit/own_segment.h"
+#include "tests/unit/recorded_calls.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +31,6 @@ enum {
 };
 
 static struct {
-    char calls[256];
     bool keys_are_new; /* keys_process_start() forks */
     int reopen_result, init_result, link_error;
     uint64_t retry_ns[3]; /* of logger, keys and metrics process */
@@ -40,28 +40,6 @@ static struct {
     struct workers workers;
     struct auxiliary auxiliary;
 } scene;
-
-static void record(const char *call)
-{
-    size_t length = strlen(scene.calls);
-
-    snprintf(scene.calls + length, sizeof(scene.calls) - length, "%s%s", length > 0 ? ", " : "",
-             call);
-}
-
-static void record_number(const char *call, uint64_t number)
-{
-    char text[64];
-
-    snprintf(text, sizeof(text), "%s %u", call, (unsigned)number);
-    record(text);
-}
-
-static void expect_calls(const char *expected)
-{
-    assert_string_equal(scene.calls, expected);
-    scene.calls[0] = '\0';
-}
 
 static void after_fork(void *context)
 {
@@ -91,7 +69,7 @@ static struct tls_context *remote(void)
     void __wrap_##function(type *unused)                                                           \
     {                                                                                              \
         (void)unused;                                                                              \
-        record(call);                                                                              \
+        record("%s", call);                                                                        \
     }
 
 RECORD(logger_process_restart, struct logger_process, "restart logger")
@@ -173,7 +151,7 @@ bool __wrap_tls_context_is_remote(const struct tls_context *context)
 int __wrap_worker_process_send_links(struct worker_process *worker, const struct keys_process *keys)
 {
     assert_ptr_equal(keys, &scene.auxiliary.keys);
-    record_number("link", worker->slot);
+    record("link %u", (unsigned)worker->slot);
     errno = scene.link_error;
     return scene.link_error == 0 ? 0 : -1;
 }
@@ -189,7 +167,7 @@ uint64_t __wrap_child_retry_ns(const struct child *child, uint64_t now_ns)
 void __wrap_logger_process_ended(struct logger_process *process, const char *how, bool failed)
 {
     (void)process, (void)how;
-    record(failed ? "logger failed" : "logger ended");
+    record("logger %s", failed ? "failed" : "ended");
 }
 
 void __wrap_keys_process_ended(struct keys_process *process, const char *how)
@@ -238,7 +216,7 @@ void __wrap_metrics_process_check(struct metrics_process *process, uint64_t time
 void __wrap_logger_process_stop(struct logger_process *process, uint32_t wait_ms)
 {
     (void)process;
-    record_number("stop logger", wait_ms);
+    record("stop logger %u", (unsigned)wait_ms);
 }
 
 uint64_t __wrap_logger_process_unwritten(const struct logger_process *process)
@@ -250,7 +228,7 @@ uint64_t __wrap_logger_process_unwritten(const struct logger_process *process)
 void __wrap_logger_process_send_files(struct logger_process *process, uint32_t number)
 {
     process->number = number;
-    record_number("send files", number);
+    record("send files %u", (unsigned)number);
 }
 
 int __wrap_log_files_reopen(struct log_files *files, char *why, size_t size)
@@ -294,6 +272,7 @@ static int begin(void **state)
 {
     (void)state;
     memset(&scene, 0, sizeof(scene));
+    forget_calls();
     events = 0;
     scene.config.workers_heartbeat_timeout = HUNG_MS;
     scene.server.config = &scene.config;
@@ -383,7 +362,7 @@ static void metrics_process_is_killed_at_the_end(void **state)
 {
     (void)state;
     auxiliary_start_metrics(&scene.auxiliary);
-    scene.calls[0] = '\0';
+    forget_calls();
     auxiliary_end_metrics(&scene.auxiliary);
     expect_calls("release metrics, close sockets, kill metrics");
     assert_true(auxiliary_metrics_has_left(&scene.auxiliary));

@@ -5,6 +5,7 @@
 #include "daemon/master/shutdown.h"
 #include "tests/unit/logged_event.h"
 #include "tests/unit/own_segment.h"
+#include "tests/unit/recorded_calls.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +19,6 @@
 enum { DRAIN_MS = 30000, STOP_GRACE_MS = 3000 };
 
 static struct {
-    char calls[512];
     bool logger_finished;
     bool metrics_left;
     uint64_t unwritten; /* lines */
@@ -28,35 +28,13 @@ static struct {
     struct shutdown shutdown;
 } scene;
 
-static void record(const char *call)
-{
-    size_t length = strlen(scene.calls);
-
-    snprintf(scene.calls + length, sizeof(scene.calls) - length, "%s%s", length > 0 ? ", " : "",
-             call);
-}
-
-static void record_ms(const char *call, uint64_t ms)
-{
-    char text[64];
-
-    snprintf(text, sizeof(text), "%s %u ms", call, (unsigned)ms);
-    record(text);
-}
-
-static void expect_calls(const char *expected)
-{
-    assert_string_equal(scene.calls, expected);
-    scene.calls[0] = '\0';
-}
-
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
 #define RECORD(function, type, call)                                                               \
     void __wrap_##function(type *unused);                                                          \
     void __wrap_##function(type *unused)                                                           \
     {                                                                                              \
         (void)unused;                                                                              \
-        record(call);                                                                              \
+        record("%s", call);                                                                        \
     }
 
 RECORD(rebalance_stop, struct rebalance, "stop moves")
@@ -94,14 +72,14 @@ void __wrap_rebalance_await(struct rebalance *rebalance, uint64_t most_ms,
 {
     (void)rebalance;
     assert_ptr_equal(context, &scene.shutdown);
-    record_ms("await moves", most_ms);
+    record("await moves %u ms", (unsigned)most_ms);
     scene.arrived = arrived;
 }
 
 void __wrap_lifecycle_set_deadline(struct lifecycle *life, uint64_t ms)
 {
     (void)life;
-    record_ms("deadline", ms);
+    record("deadline %u ms", (unsigned)ms);
 }
 
 void __wrap_lifecycle_report(struct lifecycle *life, enum life_event event)
@@ -127,7 +105,7 @@ bool __wrap_auxiliary_metrics_has_left(const struct auxiliary *auxiliary)
 void __wrap_auxiliary_stop_logger(struct auxiliary *auxiliary, uint32_t wait_ms)
 {
     (void)auxiliary;
-    record_ms("stop logger within", wait_ms);
+    record("stop logger within %u ms", (unsigned)wait_ms);
 }
 
 bool __wrap_auxiliary_logger_has_finished(const struct auxiliary *auxiliary)
@@ -147,6 +125,7 @@ static int begin(void **state)
 {
     (void)state;
     memset(&scene, 0, sizeof(scene));
+    forget_calls();
     scene.config.workers_drain_timeout = DRAIN_MS;
     scene.config.workers_stop_grace = STOP_GRACE_MS;
     scene.server.config = &scene.config;
@@ -224,7 +203,7 @@ static void logger_may_wait_unless_the_stop_is_forced(void **state)
                  "stop logger within 30000 ms, deadline 35000 ms");
     assert_string_equal(logged, "stopped");
     shutdown_force(&scene.shutdown);
-    scene.calls[0] = '\0';
+    forget_calls();
     assert_int_equal(shutdown_flush(&scene.shutdown), 0);
     expect_calls("stop moves, accept no more, close listeners, release metrics, "
                  "stop logger within 0 ms, deadline 5000 ms");
@@ -267,7 +246,7 @@ static void stop_ends_the_wait_for_requests_for_metrics(void **state)
     shutdown_force(&scene.shutdown);
     assert_true(shutdown_is_flushed(&scene.shutdown));
     shutdown_retire(&scene.shutdown);
-    scene.calls[0] = '\0';
+    forget_calls();
     assert_int_equal(shutdown_end_metrics(&scene.shutdown), 0);
     expect_calls("end metrics, flushed");
 }
@@ -277,7 +256,7 @@ static void end_of_metrics_does_not_end_the_wait_for_the_logger(void **state)
 {
     (void)state;
     shutdown_retire(&scene.shutdown);
-    scene.calls[0] = '\0';
+    forget_calls();
     assert_int_equal(shutdown_end_metrics(&scene.shutdown), 0);
     expect_calls("end metrics");
     assert_int_equal(shutdown_kill_both(&scene.shutdown), 0);
