@@ -40,7 +40,7 @@ static int pass(const struct request *request, struct span bytes, size_t first, 
         char *piece;
 
         length = length < left ? length : left;
-        piece = malloc(length + 1);
+        piece = malloc(length > 0 ? length : 1);
         assert_non_null(piece);
         memcpy(piece, bytes.start + *all_used, length);
         result = body_parser_feed(&body, piece, length, &used);
