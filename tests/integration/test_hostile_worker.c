@@ -99,7 +99,7 @@ static size_t borrow(pid_t process, int *channels, size_t most)
 
 static struct channels borrow_channels(pid_t worker)
 {
-    int found[2];
+    int found[2] = {-1, -1};
 
     assert_int_equal(borrow(worker, found, 2), 2);
     return (struct channels){found[0], found[1]};
@@ -267,7 +267,7 @@ static void worker_exits_after_an_invalid_message(void **state)
 {
     struct server *server = *state;
     pid_t pids[PIDS_MAX];
-    int ends[2]; /* of the master, who opens that of the logger first */
+    int ends[2] = {-1, -1}; /* of the master, who opens that of the logger first */
 
     start_workers(server, pids);
     assert_int_equal(borrow(server_pid(server), ends, ARRAY_LENGTH(ends)), ARRAY_LENGTH(ends));
