@@ -41,7 +41,8 @@ static void nearest_word_by_edit_distance(void **state)
         {"rot", "root"},
         {"", NULL},
         {"xyzzy", NULL},
-        {"rxxt", NULL}, /* 2 of 4 letters differ */
+        {"rxxt", NULL},  /* 2 of 4 letters differ */
+        {"elvex", NULL}, /* a transposition and a substitution, of 5 letters */
         {"off", NULL},
         {"listen_on_all_addresses", NULL},
         {"a-word-that-is-longer-than-any-word-that-the-module-cares-to-compare-at-all", NULL},
