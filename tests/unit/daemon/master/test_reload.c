@@ -1,4 +1,4 @@
-/* Reloads that fail for lack of memory. */
+/* Reloads that fail for lack of memory, and those of only the certificates. */
 #include "daemon/master/reload.h"
 
 #include <setjmp.h>
@@ -67,9 +67,48 @@ static void reload_without_memory_leaves_no_stream(void **state)
     event_base_free(server.base);
 }
 
+static unsigned starts;
+
+static int count_start(void *reload)
+{
+    (void)reload;
+    starts++;
+    return 0;
+}
+
+static void certificates_wait_for_another_change(void **state)
+{
+    struct server server = {.base = event_base_new()};
+    struct lifecycle life;
+    struct reload *reload = reload_new(&(struct reload_setup){.server = &server, .life = &life});
+    life_function *actions[LIFE_ACTIONS] = {[ACTION_start_reload] = count_start};
+
+    (void)state;
+    assert_non_null(reload);
+    assert_int_equal(lifecycle_init(&life, server.base, actions, reload), 0);
+    starts = 0;
+    for (unsigned other = 0; other < LIFE_STATES; other++) {
+        if (other == LIFE_serving)
+            continue;
+        life.state = other;
+        assert_false(reload_renew_certificates(reload));
+        assert_int_equal(life.state, other);
+    }
+    assert_int_equal(starts, 0);
+    life.state = LIFE_serving;
+    assert_true(reload_renew_certificates(reload));
+    assert_int_equal(starts, 1);
+    reload_free(reload);
+    lifecycle_free(&life);
+    event_base_free(server.base);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(reload_without_memory_leaves_no_stream)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reload_without_memory_leaves_no_stream),
+        cmocka_unit_test(certificates_wait_for_another_change),
+    };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
