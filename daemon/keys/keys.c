@@ -95,10 +95,10 @@ static bool prepare(EVP_MD_CTX *context, EVP_PKEY *key, const struct signature_s
 {
     EVP_PKEY_CTX *options; /* belongs to CONTEXT */
 
-    if (EVP_DigestSignInit_ex(context, &options, scheme->digest, NULL, NULL, key, NULL) != 1)
-        return false;
-    return !scheme->pss || (EVP_PKEY_CTX_set_rsa_padding(options, RSA_PKCS1_PSS_PADDING) == 1 &&
-                            EVP_PKEY_CTX_set_rsa_pss_saltlen(options, RSA_PSS_SALTLEN_DIGEST) == 1);
+    return EVP_DigestSignInit_ex(context, &options, scheme->digest, NULL, NULL, key, NULL) == 1 &&
+           (!scheme->pss ||
+            (EVP_PKEY_CTX_set_rsa_padding(options, RSA_PKCS1_PSS_PADDING) == 1 &&
+             EVP_PKEY_CTX_set_rsa_pss_saltlen(options, RSA_PSS_SALTLEN_DIGEST) == 1));
 }
 
 /* Returns the length of the signature in SIGNATURE; 0: it cannot be made. */
