@@ -1,0 +1,323 @@
+/* The section [acme]: which names get a certificate, by which challenge, and what does not fit together. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/macros.h"
+#include "daemon/config/acme.h"
+#include "tests/unit/daemon/config/config_loading.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { OVERRIDES = 12 };
+
+/* 63 characters of a name, and 60 that end it at ACME_NAME_MAX. */
+#define DIGITS_63       "012345678901234567890123456789012345678901234567890123456789012"
+#define DIGITS_60       "012345678901234567890123456789012345678901234567890123456789"
+#define LONGEST_BUT_ONE DIGITS_63 "." DIGITS_63 "." DIGITS_63 "." DIGITS_60
+
+/* Loads a valid section with the overrides after it, up to NULL. */
+static void load_changed(struct loaded *loaded, const char *const *changes)
+{
+    static const char usual[] = "[server]\nlisten = *:80 https://*:443\n"
+                                "[acme]\nenabled = on\nagree_to_terms = yes\nstate_dir = /var/s\n";
+    const char *overrides[OVERRIDES] = {ROOT};
+    size_t count = 1;
+
+    for (; *changes != NULL; changes++) {
+        assert_true(count < OVERRIDES);
+        overrides[count++] = *changes;
+    }
+    load_bytes(loaded, usual, strlen(usual), overrides, count);
+}
+
+#define load_with(loaded, ...) load_changed(loaded, (const char *const[]){__VA_ARGS__, NULL})
+
+static void expect_names(const struct loaded *loaded, const char *expected)
+{
+    char text[1024] = "";
+
+    if (loaded->errors != 0)
+        fail_msg("%s", loaded->messages);
+    for (size_t i = 0; i < loaded->config.acme_names.count; i++) {
+        strcat(text, i > 0 ? " " : "");
+        strcat(text, loaded->config.acme_names.item[i]);
+    }
+    assert_string_equal(text, expected);
+}
+
+static void names_that_fit_are_listed_once_in_lower_case(void **state)
+{
+    struct loaded loaded;
+
+    (void)state;
+    load_with(&loaded, "acme.hosts=www.Example.org b.example.org  WWW.example.ORG");
+    expect_names(&loaded, "www.example.org b.example.org");
+    release(&loaded);
+    load_with(&loaded, "acme.hosts=" LONGEST_BUT_ONE "a");
+    expect_names(&loaded, LONGEST_BUT_ONE "a");
+    release(&loaded);
+}
+
+static const struct {
+    const char *change, *expected;
+} errors[] = {
+    {"acme.agree_to_terms=no", "read https://letsencrypt.org/repository/, then set"},
+    {"acme.email=a", "'a' is not an address"},
+    {"acme.email=@b", "'@b' is not an address"},
+    {"acme.email=a@", "'a@' is not an address"},
+    {"acme.email=a b@c", "'a b@c' is not an address"},
+    {"acme.directory=http://ca.example.org/", "'http://ca.example.org/' is no ACME directory"},
+    {"acme.directory=test", "'test' is no ACME directory"},
+    {"acme.directory=https://ca.example.org/a b", "is no ACME directory"},
+    {"acme.hosts=*.example.org",
+     "no certificate for '*.example.org': a wildcard needs a DNS record"},
+    {"acme.hosts=www", "no certificate for 'www': a name without a dot is not public"},
+    {"acme.hosts=192.0.2.1", "no certificate for '192.0.2.1': an IP address has no name"},
+    {"acme.hosts=a/b.example.org", "'a/b.example.org' is not a host name"},
+    {"acme.hosts=" LONGEST_BUT_ONE "aa", "is not a host name"},
+    {"acme.hosts=", "[acme] has no name to request a certificate for"},
+    {"server.listen=*:80", "[acme] needs an address with https://"},
+    {"acme.ca_file=/nowhere/ca", "/nowhere/ca: No such file or directory"},
+};
+
+static void what_does_not_fit_is_an_error(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(errors); i++) {
+        struct loaded loaded;
+
+        load_with(&loaded, "acme.hosts=www.example.org", errors[i].change);
+        if (loaded.errors == 0 || strstr(loaded.messages, errors[i].expected) == NULL)
+            fail_msg("%s gave: %s", errors[i].change, loaded.messages);
+        assert_int_equal(loaded.errors, 1);
+        release(&loaded);
+    }
+}
+
+static void nothing_is_checked_unless_enabled(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(errors); i++) {
+        struct loaded loaded;
+
+        load_with(&loaded, "acme.enabled=off", "server.listen=*:80", errors[i].change);
+        expect_names(&loaded, "");
+        release(&loaded);
+    }
+}
+
+static void terms_of_another_authority_are_in_its_directory(void **state)
+{
+    struct loaded loaded;
+
+    (void)state;
+    load_with(&loaded, "acme.hosts=www.example.org", "acme.agree_to_terms=no",
+              "acme.directory=HTTPS://ca.example.org/d");
+    assert_int_equal(loaded.errors, 1);
+    assert_non_null(strstr(loaded.messages, "meta.termsOfService"));
+    release(&loaded);
+}
+
+static void number_of_names_is_limited(void **state)
+{
+    static char hosts[16 * (ACME_NAMES_MAX + 1)];
+
+    (void)state;
+    for (int more = 0; more < 2; more++) {
+        struct loaded loaded;
+        int length = snprintf(hosts, sizeof(hosts), "acme.hosts=");
+
+        for (int i = 0; i < ACME_NAMES_MAX + more; i++)
+            length += snprintf(hosts + length, sizeof(hosts) - (size_t)length, " h%d.test.org", i);
+        load_with(&loaded, hosts);
+        assert_int_equal(loaded.errors, more);
+        if (more > 0)
+            assert_non_null(strstr(loaded.messages, "[acme] has 257 names (at most 256)"));
+        else
+            assert_int_equal(loaded.config.acme_names.count, ACME_NAMES_MAX);
+        release(&loaded);
+    }
+}
+
+static void challenge_depends_on_the_addresses(void **state)
+{
+    static const struct {
+        const char *listen, *challenge, *expected;
+    } cases[] = {
+        {"*:80 https://*:443", "auto", "http-01 tls-alpn-01 "},
+        {"https://*:443", "auto", "tls-alpn-01 "},
+        {"https://*:443 *:80", "http-01", "http-01 "},
+        {"*:80 https://*:443", "tls-alpn-01", "tls-alpn-01 "},
+        {"https://*:443", "http-01", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct loaded loaded;
+        enum challenge_kind kinds[CHALLENGE_KINDS];
+        char listen[64], challenge[64], text[64] = "";
+        size_t count;
+
+        snprintf(listen, sizeof(listen), "server.listen=%s", cases[i].listen);
+        snprintf(challenge, sizeof(challenge), "acme.challenge=%s", cases[i].challenge);
+        load_with(&loaded, "acme.hosts=www.example.org", listen, challenge);
+        if (cases[i].expected == NULL) {
+            assert_non_null(strstr(loaded.messages, "the authority connects to port 80"));
+            release(&loaded);
+            continue;
+        }
+        assert_int_equal(loaded.errors, 0);
+        count = config_acme_challenges(&loaded.config, kinds);
+        for (size_t k = 0; k < count; k++) {
+            strcat(text, config_acme_challenge_name(kinds[k]));
+            strcat(text, " ");
+        }
+        assert_string_equal(text, cases[i].expected);
+        release(&loaded);
+    }
+}
+
+static void words_name_the_directories_of_lets_encrypt(void **state)
+{
+    static const struct {
+        const char *change, *expected;
+    } cases[] = {
+        {"acme.directory=production", "https://acme-v02.api.letsencrypt.org/directory"},
+        {"acme.directory=staging", "https://acme-staging-v02.api.letsencrypt.org/directory"},
+        {"acme.directory=https://ca.example.org/d", "https://ca.example.org/d"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct loaded loaded;
+
+        load_with(&loaded, "acme.hosts=www.example.org", cases[i].change);
+        assert_int_equal(loaded.errors, 0);
+        assert_string_equal(config_acme_directory(&loaded.config), cases[i].expected);
+        release(&loaded);
+    }
+}
+
+static void state_directory_is_that_of_the_service(void **state)
+{
+    static const struct {
+        const char *made, *expected;
+    } cases[] = {
+        {"/var/lib/a", "/var/lib/a/acme"},
+        {"/var/lib/a:/var/lib/b", "/var/lib/a/acme"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct loaded loaded;
+
+        setenv("STATE_DIRECTORY", cases[i].made, 1);
+        load_with(&loaded, "acme.hosts=www.example.org", "acme.state_dir=");
+        unsetenv("STATE_DIRECTORY");
+        assert_int_equal(loaded.errors, 0);
+        assert_string_equal(loaded.config.acme_state_dir, cases[i].expected);
+        release(&loaded);
+    }
+}
+
+static const char sections[] = "[server]\nlisten = *:80 https://*:443\n"
+                               "[acme]\nenabled = on\nagree_to_terms = yes\nstate_dir = /var/s\n"
+                               "[host a.example.org]\nroot = /\n"
+                               "[host B.example.org c.local]\nroot = /\n"
+                               "[host d.example.org]\nroot = /\ncertificate = /c\n";
+
+static void hosts_give_the_names_that_are_public(void **state)
+{
+    struct loaded loaded;
+
+    (void)state;
+    load(&loaded, sections, NULL);
+    expect_names(&loaded, "a.example.org b.example.org");
+    release(&loaded);
+}
+
+static char *description(const struct config *config)
+{
+    char *text;
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
+
+    assert_non_null(out);
+    config_acme_describe(config, out);
+    assert_int_equal(fclose(out), 0);
+    return text;
+}
+
+static void description_has_each_name_and_why_one_is_missing(void **state)
+{
+    struct loaded loaded;
+    char *text;
+
+    (void)state;
+    load(&loaded, sections, NULL);
+    assert_int_equal(loaded.errors, 0);
+    text = description(&loaded.config);
+    assert_string_equal(
+        text,
+        "certificates by ACME from https://acme-v02.api.letsencrypt.org/directory; it connects to "
+        "port 80 or 443 of each name:\n"
+        "  a.example.org: one certificate with a key of kind p256, by http-01 or tls-alpn-01\n"
+        "  b.example.org: one certificate with a key of kind p256, by http-01 or tls-alpn-01\n"
+        "  c.local: none: a name in a domain that is not public\n"
+        "  d.example.org: none: its [host] has a certificate\n");
+    free(text);
+    release(&loaded);
+    load(&loaded, sections, "acme.hosts=a.example.org");
+    assert_int_equal(loaded.errors, 0);
+    text = description(&loaded.config);
+    assert_non_null(strstr(text, "  b.example.org: none: [acme] hosts does not list it\n"));
+    free(text);
+    release(&loaded);
+}
+
+static void description_names_one_challenge(void **state)
+{
+    struct loaded loaded;
+    char *text;
+
+    (void)state;
+    load_with(&loaded, "acme.hosts=www.example.org", "acme.challenge=tls-alpn-01",
+              "acme.key=rsa2048", "acme.directory=staging");
+    assert_int_equal(loaded.errors, 0);
+    text = description(&loaded.config);
+    assert_string_equal(
+        text, "certificates by ACME from https://acme-staging-v02.api.letsencrypt.org/directory; "
+              "it connects to port 443 of each name:\n"
+              "  www.example.org: one certificate with a key of kind rsa2048, by tls-alpn-01\n");
+    free(text);
+    release(&loaded);
+    load_with(&loaded, "acme.enabled=off");
+    text = description(&loaded.config);
+    assert_string_equal(text, "");
+    free(text);
+    release(&loaded);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_that_fit_are_listed_once_in_lower_case),
+        cmocka_unit_test(what_does_not_fit_is_an_error),
+        cmocka_unit_test(nothing_is_checked_unless_enabled),
+        cmocka_unit_test(terms_of_another_authority_are_in_its_directory),
+        cmocka_unit_test(number_of_names_is_limited),
+        cmocka_unit_test(challenge_depends_on_the_addresses),
+        cmocka_unit_test(words_name_the_directories_of_lets_encrypt),
+        cmocka_unit_test(state_directory_is_that_of_the_service),
+        cmocka_unit_test(hosts_give_the_names_that_are_public),
+        cmocka_unit_test(description_has_each_name_and_why_one_is_missing),
+        cmocka_unit_test(description_names_one_challenge),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
