@@ -1,0 +1,673 @@
+/*
+ * What each type of frame does, and which are errors (RFC 9113 sections 4 to 6). The functions that
+ * process requests and write frames are replaced; each call is recorded.
+ */
+#include "daemon/http2/frames.h"
+
+#include "common/segment_writer.h"
+#include "daemon/config/config.h"
+#include "daemon/http2/output.h"
+#include "daemon/http2/requests.h"
+#include "daemon/http2/stream.h"
+#include "tests/unit/recorded_calls.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { HEADER_BYTES = 16, INITIAL_WINDOW = 1000 };
+
+static struct segment_thread block;
+static struct worker_context worker;
+static struct config config;
+static struct histogram latency[OUTCOME_COUNT];
+static struct event_loop loop;
+static struct http2_connection http2;
+static enum http2_error request_result;
+
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. The labels are its names. */
+enum http2_error wrapped_block(struct http2_connection *of, uint32_t id, struct span bytes,
+                               bool ends_stream,
+                               bool depends_on_itself) __asm__("__wrap_requests_receive_block");
+void wrapped_body(struct http2_stream *stream, uint32_t length, uint32_t bytes,
+                  bool ends_stream) __asm__("__wrap_requests_receive_body");
+enum http2_error wrapped_reset(struct http2_connection *of, uint32_t id,
+                               enum http2_error error) __asm__("__wrap_requests_reset");
+void wrapped_ack(struct http2_connection *of) __asm__("__wrap_output_put_settings_ack");
+void wrapped_ping(struct http2_connection *of, uint8_t flags,
+                  const char *payload) __asm__("__wrap_output_put_ping");
+void wrapped_window(struct http2_connection *of, uint32_t stream,
+                    uint32_t increment) __asm__("__wrap_output_put_window_update");
+void wrapped_goaway(struct http2_connection *of, uint32_t last_stream,
+                    enum http2_error error) __asm__("__wrap_output_put_goaway");
+
+enum http2_error wrapped_block(struct http2_connection *of, uint32_t id, struct span bytes,
+                               bool ends_stream, bool depends_on_itself)
+{
+    assert_ptr_equal(of, &http2);
+    record("block %u '%.*s'%s%s", id, (int)bytes.length, bytes.start, ends_stream ? " end" : "",
+           depends_on_itself ? " circle" : "");
+    return request_result;
+}
+
+void wrapped_body(struct http2_stream *stream, uint32_t length, uint32_t bytes, bool ends_stream)
+{
+    record("body %u: %u of %u%s", stream->id, length, bytes, ends_stream ? " end" : "");
+}
+
+enum http2_error wrapped_reset(struct http2_connection *of, uint32_t id, enum http2_error error)
+{
+    assert_ptr_equal(of, &http2);
+    record("reset %u: %u", id, error);
+    return HTTP2_NO_ERROR;
+}
+
+void wrapped_ack(struct http2_connection *of)
+{
+    assert_ptr_equal(of, &http2);
+    record("ack");
+}
+
+void wrapped_ping(struct http2_connection *of, uint8_t flags, const char *payload)
+{
+    assert_ptr_equal(of, &http2);
+    record("ping %u '%.*s'", flags, FRAME_PING_BYTES, payload);
+}
+
+void wrapped_window(struct http2_connection *of, uint32_t stream, uint32_t increment)
+{
+    assert_ptr_equal(of, &http2);
+    record("window %u + %u", stream, increment);
+}
+
+void wrapped_goaway(struct http2_connection *of, uint32_t last_stream, enum http2_error error)
+{
+    assert_ptr_equal(of, &http2);
+    record("goaway %u: %u", last_stream, error);
+}
+
+/* A connection whose SETTINGS have arrived. */
+static int set_up(void **state)
+{
+    (void)state;
+    memset(&block, 0, sizeof(block));
+    memset(&http2, 0, sizeof(http2));
+    config.limits_header_bytes = HEADER_BYTES;
+    worker.config = &config;
+    loop.context = (struct transaction_context){
+        .worker = &worker, .metrics = block.metrics, .latency = latency, .loop_now_ns = 1};
+    http2.connection.loop = &loop;
+    http2.settings = http2_settings_initial;
+    http2.settings.initial_window = INITIAL_WINDOW;
+    http2.receive_window = WINDOW_INITIAL;
+    http2.send_window = WINDOW_INITIAL;
+    http2.started = true;
+    TAILQ_INIT(&http2.streams);
+    for (int i = 0; i < URGENCY_COUNT; i++)
+        TAILQ_INIT(&http2.ready[i]);
+    request_result = HTTP2_NO_ERROR;
+    forget_calls();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    while (!TAILQ_EMPTY(&http2.streams))
+        stream_free(TAILQ_FIRST(&http2.streams), NULL);
+    stream_free_spare(&http2);
+    free(http2.block);
+    return 0;
+}
+
+static struct http2_stream *new_stream(uint32_t id)
+{
+    struct http2_stream *stream = stream_open(&http2, id);
+
+    assert_non_null(stream);
+    stream_note_opened(&http2, id);
+    stream->receiving = true;
+    return stream;
+}
+
+/* Gives frames_receive() the first LENGTH bytes of DATA in memory of that size. */
+static enum http2_error feed(const char *data, size_t length, size_t *used)
+{
+    char *copy = malloc(length > 0 ? length : 1);
+    enum http2_error error;
+
+    assert_non_null(copy);
+    memcpy(copy, data, length);
+    error = frames_receive(&http2, copy, length, used);
+    free(copy);
+    return error;
+}
+
+/* Receives a frame that is complete; it is used up unless it is out of order or too long. */
+static enum http2_error receive_bytes(struct frame_head head, const char *payload)
+{
+    static char data[FRAME_HEAD_BYTES + FRAME_PAYLOAD_MAX];
+    size_t used;
+    enum http2_error error;
+
+    frame_put_head(data, head);
+    memcpy(data + FRAME_HEAD_BYTES, payload, head.length);
+    error = feed(data, FRAME_HEAD_BYTES + head.length, &used);
+    assert_true(used == FRAME_HEAD_BYTES + head.length || (used == 0 && error != HTTP2_NO_ERROR));
+    return error;
+}
+
+/* The same with a string literal as payload. */
+#define RECEIVE(type, flags, stream, payload)                                                      \
+    receive_bytes(                                                                                 \
+        (struct frame_head){sizeof(payload) - 1, FRAME_##type, (uint8_t)(flags), (stream)},        \
+        (payload))
+
+static uint64_t metric_of(enum metric metric)
+{
+    return metric_get(block.metrics, metric);
+}
+
+/* Any frame */
+
+static void frame_waits_until_it_is_complete(void **state)
+{
+    char data[FRAME_HEAD_BYTES + FRAME_PING_BYTES + 1] = "";
+    size_t used, length = sizeof(data) - 1;
+
+    (void)state;
+    frame_put_ping(data, 0, "12345678");
+    for (size_t i = 0; i < length; i++) {
+        assert_int_equal(feed(data, i, &used), HTTP2_NO_ERROR);
+        assert_int_equal(used, 0);
+    }
+    expect_calls("");
+    assert_int_equal(feed(data, length + 1, &used), HTTP2_NO_ERROR);
+    assert_int_equal(used, length);
+    expect_calls("ping 1 '12345678'");
+}
+
+static void first_frame_is_settings(void **state)
+{
+    (void)state;
+    http2.started = false;
+    assert_int_equal(RECEIVE(PING, 0, 0, "12345678"), HTTP2_PROTOCOL_ERROR);
+    assert_int_equal(RECEIVE(SETTINGS, FRAME_ACK, 0, ""), HTTP2_PROTOCOL_ERROR);
+    assert_false(http2.started);
+    expect_calls("");
+    assert_int_equal(RECEIVE(SETTINGS, 0, 0, ""), HTTP2_NO_ERROR);
+    assert_true(http2.started);
+    expect_calls("ack");
+}
+
+static void frame_of_the_largest_size_is_received(void **state)
+{
+    static const char zeros[FRAME_PAYLOAD_MAX];
+    char head[FRAME_HEAD_BYTES];
+    size_t used;
+
+    (void)state;
+    new_stream(1);
+    assert_int_equal(receive_bytes((struct frame_head){FRAME_PAYLOAD_MAX, FRAME_DATA, 0, 1}, zeros),
+                     HTTP2_NO_ERROR);
+    expect_calls("body 1: 16384 of 16384");
+    frame_put_head(head, (struct frame_head){FRAME_PAYLOAD_MAX + 1, FRAME_DATA, 0, 1});
+    assert_int_equal(feed(head, sizeof(head), &used), HTTP2_FRAME_SIZE_ERROR);
+    assert_int_equal(used, 0);
+}
+
+static void unknown_frame_is_ignored_and_counted(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(receive_bytes((struct frame_head){1, 0x77, 0xff, (uint32_t)i}, "x"),
+                         HTTP2_NO_ERROR);
+    assert_int_equal(receive_bytes((struct frame_head){1, 0x77, 0, 1}, "x"),
+                     HTTP2_ENHANCE_YOUR_CALM);
+    assert_int_equal(metric_of(METRIC_http2_floods_empty), 1);
+    assert_int_equal(RECEIVE(PUSH_PROMISE, 0, 1, "1234"), HTTP2_PROTOCOL_ERROR);
+    expect_calls("");
+}
+
+/* DATA */
+
+static void data_without_padding_is_the_body(void **state)
+{
+    (void)state;
+    new_stream(1);
+    assert_int_equal(RECEIVE(DATA, 0, 1, "hello"), HTTP2_NO_ERROR);
+    expect_calls("body 1: 5 of 5");
+    assert_int_equal(RECEIVE(DATA, FRAME_PADDED, 1, "\2hello12"), HTTP2_NO_ERROR);
+    expect_calls("body 1: 5 of 8");
+    assert_int_equal(RECEIVE(DATA, FRAME_PADDED, 1, "\0hello"), HTTP2_NO_ERROR);
+    expect_calls("body 1: 5 of 6");
+    assert_int_equal(RECEIVE(DATA, FRAME_PADDED | FRAME_END_STREAM, 1, "\3abc"), HTTP2_NO_ERROR);
+    expect_calls("body 1: 0 of 4 end");
+    assert_int_equal(http2.receive_window, WINDOW_INITIAL - 5 - 8 - 6 - 4);
+}
+
+static void padding_longer_than_the_payload_is_an_error(void **state)
+{
+    (void)state;
+    new_stream(1);
+    assert_int_equal(RECEIVE(DATA, FRAME_PADDED, 1, ""), HTTP2_PROTOCOL_ERROR);
+    assert_int_equal(RECEIVE(DATA, FRAME_PADDED, 1, "\1"), HTTP2_PROTOCOL_ERROR);
+    assert_int_equal(RECEIVE(DATA, FRAME_PADDED, 1, "\4abc"), HTTP2_PROTOCOL_ERROR);
+    assert_int_equal(RECEIVE(HEADERS, FRAME_PADDED | FRAME_END_HEADERS, 3, ""),
+                     HTTP2_PROTOCOL_ERROR);
+    assert_int_equal(RECEIVE(HEADERS, FRAME_PADDED | FRAME_END_HEADERS, 3, "\4abc"),
+                     HTTP2_PROTOCOL_ERROR);
+    expect_calls("");
+}
+
+static void window_of_the_connection_is_given_back(void **state)
+{
+    static const char zeros[FRAME_PAYLOAD_MAX];
+    const struct frame_head half = {FRAME_PAYLOAD_MAX, FRAME_DATA, 0, 1};
+
+    (void)state;
+    new_stream(1);
+    assert_int_equal(receive_bytes(half, zeros), HTTP2_NO_ERROR);
+    assert_int_equal(
+        receive_bytes((struct frame_head){FRAME_PAYLOAD_MAX - 1, FRAME_DATA, 0, 1}, zeros),
+        HTTP2_NO_ERROR);
+    expect_calls("body 1: 16384 of 16384, body 1: 16383 of 16383");
+    assert_int_equal(RECEIVE(DATA, 0, 1, "x"), HTTP2_NO_ERROR);
+    expect_calls("window 0 + 32768, body 1: 1 of 1");
+    assert_int_equal(http2.receive_window, WINDOW_INITIAL);
+}
+
+static void data_beyond_the_window_is_an_error(void **state)
+{
+    (void)state;
+    new_stream(1);
+    http2.receive_window = 5;
+    assert_int_equal(RECEIVE(DATA, 0, 1, "123456"), HTTP2_FLOW_CONTROL_ERROR);
+    expect_calls("");
+    http2.receive_window = 5;
+    assert_int_equal(RECEIVE(DATA, 0, 1, "12345"), HTTP2_NO_ERROR);
+    expect_calls("window 0 + 65535, body 1: 5 of 5");
+}
+
+static void empty_data_that_ends_nothing_is_counted(void **state)
+{
+    (void)state;
+    new_stream(1);
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(RECEIVE(DATA, 0, 1, ""), HTTP2_NO_ERROR);
+        assert_int_equal(RECEIVE(DATA, 0, 1, "x"), HTTP2_NO_ERROR);
+        forget_calls();
+    }
+    assert_int_equal(RECEIVE(DATA, FRAME_END_STREAM, 1, ""), HTTP2_NO_ERROR);
+    assert_int_equal(RECEIVE(DATA, 0, 1, ""), HTTP2_ENHANCE_YOUR_CALM);
+}
+
+static void data_of_a_stream_that_is_not_open(void **state)
+{
+    (void)state;
+    assert_int_equal(RECEIVE(DATA, 0, 0, "x"), HTTP2_PROTOCOL_ERROR);
+    assert_int_equal(RECEIVE(DATA, 0, 1, "x"), HTTP2_PROTOCOL_ERROR); /* idle */
+    stream_note_opened(&http2, 1);
+    stream_note_opened(&http2, 5);
+    assert_int_equal(RECEIVE(DATA, 0, 3, "x"), HTTP2_PROTOCOL_ERROR); /* skipped */
+    expect_calls("");
+    assert_int_equal(RECEIVE(DATA, 0, 1, "x"), HTTP2_NO_ERROR); /* closed */
+    expect_calls("reset 1: 5");
+    stream_note_reset(&http2, 5);
+    assert_int_equal(RECEIVE(DATA, 0, 5, "x"), HTTP2_NO_ERROR); /* on its way */
+    expect_calls("");
+    new_stream(7)->receiving = false;
+    assert_int_equal(RECEIVE(DATA, 0, 7, "x"), HTTP2_NO_ERROR); /* half-closed */
+    expect_calls("reset 7: 5");
+}
+
+/* Header blocks */
+
+static void headers_carry_a_block(void **state)
+{
+    (void)state;
+    assert_int_equal(RECEIVE(HEADERS, FRAME_END_HEADERS, 1, "abc"), HTTP2_NO_ERROR);
+    expect_calls("block 1 'abc'");
+    assert_int_equal(
+        RECEIVE(HEADERS, FRAME_END_HEADERS | FRAME_END_STREAM | FRAME_PADDED, 3, "\1abc."),
+        HTTP2_NO_ERROR);
+    expect_calls("block 3 'abc' end");
+    request_result = HTTP2_COMPRESSION_ERROR;
+    assert_int_equal(RECEIVE(HEADERS, FRAME_END_HEADERS, 5, ""), HTTP2_COMPRESSION_ERROR);
+    expect_calls("block 5 ''");
+    assert_int_equal(RECEIVE(HEADERS, FRAME_END_HEADERS, 0, "abc"), HTTP2_PROTOCOL_ERROR);
+    expect_calls("");
+}
+
+static void headers_may_have_a_priority(void **state)
+{
+    enum { FLAGS = FRAME_END_HEADERS | FRAME_HAS_PRIORITY };
+
+    (void)state;
+    assert_int_equal(RECEIVE(HEADERS, FLAGS, 3,
+                             "\0\0\0\1\xff"
+                             "abc"),
+                     HTTP2_NO_ERROR);
+    expect_calls("block 3 'abc'");
+    assert_int_equal(RECEIVE(HEADERS, FLAGS, 3,
+                             "\x80\0\0\3\xff"
+                             "abc"),
+                     HTTP2_NO_ERROR);
+    expect_calls("block 3 'abc' circle");
+    assert_int_equal(RECEIVE(HEADERS, FLAGS | FRAME_PADDED, 3,
+                             "\2\0\0\0\1\xff"
+                             "abc.."),
+                     HTTP2_NO_ERROR);
+    expect_calls("block 3 'abc'");
+    assert_int_equal(RECEIVE(HEADERS, FLAGS, 3, "\0\0\0\1\xff"), HTTP2_NO_ERROR);
+    expect_calls("block 3 ''");
+    assert_int_equal(RECEIVE(HEADERS, FLAGS, 3, "\0\0\0\1"), HTTP2_FRAME_SIZE_ERROR);
+    expect_calls("");
+}
+
+static void block_continues_in_further_frames(void **state)
+{
+    (void)state;
+    assert_int_equal(RECEIVE(HEADERS, FRAME_END_STREAM | FRAME_HAS_PRIORITY, 3,
+                             "\0\0\0\3\1"
+                             "ab"),
+                     HTTP2_NO_ERROR);
+    assert_int_equal(RECEIVE(CONTINUATION, 0, 3, "cd"), HTTP2_NO_ERROR);
+    expect_calls("");
+    assert_int_equal(RECEIVE(CONTINUATION, FRAME_END_HEADERS, 3, "e"), HTTP2_NO_ERROR);
+    expect_calls("block 3 'abcde' end circle");
+    assert_int_equal(RECEIVE(CONTINUATION, FRAME_END_HEADERS, 3, "e"), HTTP2_PROTOCOL_ERROR);
+    assert_int_equal(RECEIVE(HEADERS, 0, 5, "f"), HTTP2_NO_ERROR);
+    request_result = HTTP2_COMPRESSION_ERROR;
+    assert_int_equal(RECEIVE(CONTINUATION, FRAME_END_HEADERS, 5, ""), HTTP2_COMPRESSION_ERROR);
+    expect_calls("block 5 'f'");
+    assert_null(http2.block);
+}
+
+static void nothing_interrupts_a_block(void **state)
+{
+    (void)state;
+    assert_int_equal(RECEIVE(HEADERS, 0, 3, "ab"), HTTP2_NO_ERROR);
+    assert_int_equal(RECEIVE(PING, 0, 0, "12345678"), HTTP2_PROTOCOL_ERROR);
+    assert_int_equal(RECEIVE(HEADERS, FRAME_END_HEADERS, 3, "ab"), HTTP2_PROTOCOL_ERROR);
+    assert_int_equal(RECEIVE(CONTINUATION, FRAME_END_HEADERS, 5, "ab"), HTTP2_PROTOCOL_ERROR);
+    expect_calls("");
+}
+
+static void length_of_a_block_is_limited(void **state)
+{
+    (void)state;
+    assert_int_equal(RECEIVE(HEADERS, 0, 1, "12345678901234567890"), HTTP2_NO_ERROR);
+    assert_int_equal(RECEIVE(CONTINUATION, 0, 1, "123456789012"), HTTP2_NO_ERROR);
+    assert_int_equal(metric_of(METRIC_http2_floods_continuations), 0);
+    assert_int_equal(RECEIVE(CONTINUATION, 0, 1, "1"), HTTP2_ENHANCE_YOUR_CALM);
+    assert_int_equal(metric_of(METRIC_http2_floods_continuations), 1);
+    assert_null(http2.block);
+    expect_calls("");
+}
+
+static void empty_continuations_are_counted(void **state)
+{
+    (void)state;
+    assert_int_equal(RECEIVE(HEADERS, 0, 1, "a"), HTTP2_NO_ERROR);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(RECEIVE(CONTINUATION, 0, 1, ""), HTTP2_NO_ERROR);
+    assert_int_equal(RECEIVE(CONTINUATION, 0, 1, "b"), HTTP2_NO_ERROR);
+    assert_int_equal(RECEIVE(CONTINUATION, 0, 1, ""), HTTP2_ENHANCE_YOUR_CALM);
+}
+
+/* Streams */
+
+static void priority_is_checked_only(void **state)
+{
+    (void)state;
+    assert_int_equal(RECEIVE(PRIORITY, 0, 1, "\0\0\0\3\1"), HTTP2_NO_ERROR);
+    assert_int_equal(RECEIVE(PRIORITY, 0, 0, "\0\0\0\3\1"), HTTP2_PROTOCOL_ERROR);
+    assert_int_equal(RECEIVE(PRIORITY, 0, 1, "\0\0\0\3"), HTTP2_FRAME_SIZE_ERROR);
+    assert_int_equal(RECEIVE(PRIORITY, 0, 1, "\0\0\0\1\1"), HTTP2_PROTOCOL_ERROR);
+    expect_calls("");
+    new_stream(1);
+    assert_int_equal(RECEIVE(PRIORITY, 0, 1, "\0\0\0\3\1."), HTTP2_NO_ERROR);
+    expect_calls("reset 1: 6");
+    assert_int_equal(RECEIVE(PRIORITY, 0, 1, "\x80\0\0\1\1"), HTTP2_NO_ERROR);
+    expect_calls("reset 1: 1");
+}
+
+static void priority_update_changes_an_open_stream(void **state)
+{
+    struct http2_stream *stream = new_stream(1);
+
+    (void)state;
+    assert_int_equal(RECEIVE(PRIORITY_UPDATE, 0, 0, "\0\0\0\1u=5, i"), HTTP2_NO_ERROR);
+    assert_int_equal(stream->priority.urgency, 5);
+    assert_true(stream->priority.incremental);
+    assert_int_equal(RECEIVE(PRIORITY_UPDATE, 0, 0, "\0\0\0\1"), HTTP2_NO_ERROR);
+    assert_int_equal(stream->priority.urgency, URGENCY_DEFAULT);
+    assert_int_equal(RECEIVE(PRIORITY_UPDATE, 0, 0, "\0\0\0\3u=1"), HTTP2_NO_ERROR);
+    assert_int_equal(RECEIVE(PRIORITY_UPDATE, 0, 0, "\0\0\0"), HTTP2_FRAME_SIZE_ERROR);
+    assert_int_equal(RECEIVE(PRIORITY_UPDATE, 0, 1, "\0\0\0\1u=1"), HTTP2_PROTOCOL_ERROR);
+    assert_int_equal(RECEIVE(PRIORITY_UPDATE, 0, 0, "\0\0\0\0u=1"), HTTP2_PROTOCOL_ERROR);
+    expect_calls("");
+}
+
+static void priorities_are_counted(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 500; i++) {
+        assert_int_equal(RECEIVE(PRIORITY, 0, 1, "\0\0\0\3\1"), HTTP2_NO_ERROR);
+        assert_int_equal(RECEIVE(PRIORITY_UPDATE, 0, 0, "\0\0\0\1"), HTTP2_NO_ERROR);
+    }
+    assert_int_equal(RECEIVE(PRIORITY, 0, 1, "\0\0\0\3\1"), HTTP2_ENHANCE_YOUR_CALM);
+    assert_int_equal(RECEIVE(PRIORITY_UPDATE, 0, 0, "\0\0\0\1"), HTTP2_ENHANCE_YOUR_CALM);
+    assert_int_equal(metric_of(METRIC_http2_floods_priorities), 2);
+}
+
+static void reset_closes_a_stream(void **state)
+{
+    (void)state;
+    new_stream(3);
+    assert_int_equal(RECEIVE(RST_STREAM, 0, 0, "\0\0\0\1"), HTTP2_PROTOCOL_ERROR);
+    assert_int_equal(RECEIVE(RST_STREAM, 0, 3, "\0\0\0"), HTTP2_FRAME_SIZE_ERROR);
+    assert_int_equal(RECEIVE(RST_STREAM, 0, 5, "\0\0\0\1"), HTTP2_PROTOCOL_ERROR); /* idle */
+    assert_non_null(stream_find(&http2, 3));
+    assert_int_equal(metric_of(METRIC_http2_resets), 0);
+    assert_int_equal(RECEIVE(RST_STREAM, 0, 3, "\0\0\0\1"), HTTP2_NO_ERROR);
+    assert_null(stream_find(&http2, 3));
+    assert_int_equal(metric_of(METRIC_http2_resets), 1);
+    assert_int_equal(RECEIVE(RST_STREAM, 0, 3, "\0\0\0\1"), HTTP2_NO_ERROR); /* closed */
+    assert_int_equal(metric_of(METRIC_http2_resets), 1);
+    for (int i = 2; i < 1000; i++)
+        assert_int_equal(RECEIVE(RST_STREAM, 0, 3, "\0\0\0\1"), HTTP2_NO_ERROR);
+    assert_int_equal(RECEIVE(RST_STREAM, 0, 3, "\0\0\0\1"), HTTP2_ENHANCE_YOUR_CALM);
+    assert_int_equal(metric_of(METRIC_http2_floods_resets), 1);
+}
+
+static void window_update_opens_the_window(void **state)
+{
+    struct http2_stream *stream = new_stream(5);
+
+    (void)state;
+    assert_int_equal(RECEIVE(WINDOW_UPDATE, 0, 5, "\x80\0\0\7"), HTTP2_NO_ERROR);
+    assert_int_equal(stream->send_window, INITIAL_WINDOW + 7);
+    assert_int_equal(RECEIVE(WINDOW_UPDATE, 0, 0, "\0\0\0\7"), HTTP2_NO_ERROR);
+    assert_int_equal(http2.send_window, WINDOW_INITIAL + 7);
+    assert_int_equal(RECEIVE(WINDOW_UPDATE, 0, 0, "\0\0\0"), HTTP2_FRAME_SIZE_ERROR);
+    assert_int_equal(RECEIVE(WINDOW_UPDATE, 0, 0, "\0\0\0\0"), HTTP2_PROTOCOL_ERROR);
+    assert_int_equal(RECEIVE(WINDOW_UPDATE, 0, 0, "\x7f\xff\xff\xff"), HTTP2_FLOW_CONTROL_ERROR);
+    assert_int_equal(RECEIVE(WINDOW_UPDATE, 0, 7, "\0\0\0\1"), HTTP2_PROTOCOL_ERROR); /* idle */
+    assert_int_equal(RECEIVE(WINDOW_UPDATE, 0, 3, "\0\0\0\1"), HTTP2_PROTOCOL_ERROR); /* skipped */
+    expect_calls("");
+    assert_int_equal(RECEIVE(WINDOW_UPDATE, 0, 5, "\0\0\0\0"), HTTP2_NO_ERROR);
+    expect_calls("reset 5: 1");
+    assert_int_equal(RECEIVE(WINDOW_UPDATE, 0, 5, "\x7f\xff\xff\xff"), HTTP2_NO_ERROR);
+    expect_calls("reset 5: 3");
+    stream_close(stream);
+    assert_int_equal(RECEIVE(WINDOW_UPDATE, 0, 5, "\0\0\0\0"), HTTP2_NO_ERROR); /* closed */
+    expect_calls("");
+}
+
+static void opened_window_makes_a_stream_ready(void **state)
+{
+    struct http2_stream *stream = new_stream(1);
+
+    (void)state;
+    stream->sending = true;
+    stream->send_window = 0;
+    stream_update_ready(stream);
+    assert_false(stream->is_ready);
+    assert_int_equal(RECEIVE(WINDOW_UPDATE, 0, 1, "\0\0\0\1"), HTTP2_NO_ERROR);
+    assert_true(stream->is_ready);
+    stream_make_unready(stream);
+    stream->sending = false;
+}
+
+/* The connection */
+
+static void settings_are_applied_and_acknowledged(void **state)
+{
+    struct http2_stream *stream = new_stream(1);
+
+    (void)state;
+    stream->send_window = 10;
+    assert_int_equal(RECEIVE(SETTINGS, 0, 0, "\0\4\0\0\0\1"), HTTP2_NO_ERROR);
+    expect_calls("ack");
+    assert_int_equal(http2.settings.initial_window, 1);
+    assert_int_equal(stream->send_window, 10 + 1 - INITIAL_WINDOW);
+    assert_false(http2.table_update_due);
+    assert_int_equal(RECEIVE(SETTINGS, 0, 0, "\0\1\0\0\x10\0"), HTTP2_NO_ERROR); /* the usual one */
+    assert_false(http2.table_update_due);
+    assert_int_equal(RECEIVE(SETTINGS, 0, 0, "\0\1\0\0\0\7"), HTTP2_NO_ERROR);
+    assert_true(http2.table_update_due);
+    expect_calls("ack, ack");
+    assert_int_equal(RECEIVE(SETTINGS, FRAME_ACK, 0, ""), HTTP2_NO_ERROR);
+    assert_int_equal(RECEIVE(SETTINGS, FRAME_ACK, 0, "\0\4\0\0\0\1"), HTTP2_FRAME_SIZE_ERROR);
+    assert_int_equal(RECEIVE(SETTINGS, 0, 1, ""), HTTP2_PROTOCOL_ERROR);
+    expect_calls("");
+    assert_int_equal(RECEIVE(SETTINGS, 0, 0, "\0\4\0"), HTTP2_FRAME_SIZE_ERROR);
+}
+
+static void window_that_settings_overflow_is_an_error(void **state)
+{
+    (void)state;
+    new_stream(1)->send_window = INT32_MAX - 10;
+    assert_int_equal(RECEIVE(SETTINGS, 0, 0, "\0\4\0\0\x03\xf2"), HTTP2_NO_ERROR); /* + 10 */
+    assert_int_equal(RECEIVE(SETTINGS, 0, 0, "\0\4\0\0\x03\xf3"), HTTP2_FLOW_CONTROL_ERROR);
+}
+
+static void window_of_settings_makes_open_streams_ready(void **state)
+{
+    struct http2_stream *open = new_stream(1), *dead = new_stream(3);
+
+    (void)state;
+    open->sending = dead->sending = true;
+    open->send_window = dead->send_window = 0;
+    dead->dead = true;
+    assert_int_equal(RECEIVE(SETTINGS, 0, 0, "\0\4\0\0\x03\xe9"), HTTP2_NO_ERROR); /* + 1 */
+    assert_true(open->is_ready);
+    assert_false(dead->is_ready);
+    stream_make_unready(open);
+    open->sending = dead->sending = false;
+}
+
+static void settings_are_counted(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 50; i++)
+        assert_int_equal(RECEIVE(SETTINGS, FRAME_ACK, 0, ""), HTTP2_NO_ERROR);
+    assert_int_equal(RECEIVE(SETTINGS, FRAME_ACK, 0, ""), HTTP2_ENHANCE_YOUR_CALM);
+    assert_int_equal(metric_of(METRIC_http2_floods_settings), 1);
+    loop.context.loop_now_ns += UINT64_C(1000000000);
+    assert_int_equal(RECEIVE(SETTINGS, FRAME_ACK, 0, ""), HTTP2_NO_ERROR);
+}
+
+static void ping_is_acknowledged(void **state)
+{
+    (void)state;
+    assert_int_equal(RECEIVE(PING, 0, 0, "abcdefgh"), HTTP2_NO_ERROR);
+    expect_calls("ping 1 'abcdefgh'");
+    assert_int_equal(RECEIVE(PING, FRAME_ACK, 0, "abcdefgh"), HTTP2_NO_ERROR);
+    assert_int_equal(RECEIVE(PING, 0, 1, "abcdefgh"), HTTP2_PROTOCOL_ERROR);
+    assert_int_equal(RECEIVE(PING, 0, 0, "abcdefg"), HTTP2_FRAME_SIZE_ERROR);
+    assert_int_equal(RECEIVE(PING, 0, 0, "abcdefghi"), HTTP2_FRAME_SIZE_ERROR);
+    expect_calls("");
+    for (int i = 5; i < 100; i++)
+        assert_int_equal(RECEIVE(PING, FRAME_ACK, 0, "abcdefgh"), HTTP2_NO_ERROR);
+    assert_int_equal(RECEIVE(PING, FRAME_ACK, 0, "abcdefgh"), HTTP2_ENHANCE_YOUR_CALM);
+    assert_int_equal(metric_of(METRIC_http2_floods_pings), 1);
+}
+
+static void goaway_is_final_after_our_ping(void **state)
+{
+    (void)state;
+    stream_note_opened(&http2, 7);
+    assert_int_equal(RECEIVE(PING, FRAME_ACK, 0, "draining"), HTTP2_NO_ERROR);
+    assert_int_equal(http2.goaway, GOAWAY_NONE);
+    http2.goaway = GOAWAY_ANNOUNCED;
+    assert_int_equal(RECEIVE(PING, FRAME_ACK, 0, "drainin_"), HTTP2_NO_ERROR);
+    assert_int_equal(http2.goaway, GOAWAY_ANNOUNCED);
+    expect_calls("");
+    assert_int_equal(RECEIVE(PING, FRAME_ACK, 0, "draining"), HTTP2_NO_ERROR);
+    assert_int_equal(http2.goaway, GOAWAY_FINAL);
+    expect_calls("goaway 7: 0");
+    assert_int_equal(RECEIVE(PING, FRAME_ACK, 0, "draining"), HTTP2_NO_ERROR);
+    expect_calls("");
+}
+
+static void goaway_of_the_client_is_answered_once(void **state)
+{
+    (void)state;
+    stream_note_opened(&http2, 7);
+    assert_int_equal(RECEIVE(GOAWAY, 0, 1, "12345678"), HTTP2_PROTOCOL_ERROR);
+    assert_int_equal(RECEIVE(GOAWAY, 0, 0, "1234567"), HTTP2_FRAME_SIZE_ERROR);
+    expect_calls("");
+    assert_int_equal(RECEIVE(GOAWAY, 0, 0, "12345678"), HTTP2_NO_ERROR);
+    assert_int_equal(http2.goaway, GOAWAY_FINAL);
+    expect_calls("goaway 7: 0");
+    assert_int_equal(RECEIVE(GOAWAY, 0, 0, "12345678 and a reason"), HTTP2_NO_ERROR);
+    expect_calls("");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(frame_waits_until_it_is_complete),
+        TEST(first_frame_is_settings),
+        TEST(frame_of_the_largest_size_is_received),
+        TEST(unknown_frame_is_ignored_and_counted),
+        TEST(data_without_padding_is_the_body),
+        TEST(padding_longer_than_the_payload_is_an_error),
+        TEST(window_of_the_connection_is_given_back),
+        TEST(data_beyond_the_window_is_an_error),
+        TEST(empty_data_that_ends_nothing_is_counted),
+        TEST(data_of_a_stream_that_is_not_open),
+        TEST(headers_carry_a_block),
+        TEST(headers_may_have_a_priority),
+        TEST(block_continues_in_further_frames),
+        TEST(nothing_interrupts_a_block),
+        TEST(length_of_a_block_is_limited),
+        TEST(empty_continuations_are_counted),
+        TEST(priority_is_checked_only),
+        TEST(priority_update_changes_an_open_stream),
+        TEST(priorities_are_counted),
+        TEST(reset_closes_a_stream),
+        TEST(window_update_opens_the_window),
+        TEST(opened_window_makes_a_stream_ready),
+        TEST(settings_are_applied_and_acknowledged),
+        TEST(window_that_settings_overflow_is_an_error),
+        TEST(window_of_settings_makes_open_streams_ready),
+        TEST(settings_are_counted),
+        TEST(ping_is_acknowledged),
+        TEST(goaway_is_final_after_our_ping),
+        TEST(goaway_of_the_client_is_answered_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
