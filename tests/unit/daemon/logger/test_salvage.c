@@ -29,7 +29,7 @@ static const struct config config = {.log_access = "/log/all", .hosts = hosts, .
 
 static struct segment segment;
 static struct log_files files;
-static int host_fds[2];
+static int host_fds[3]; /* and one after the descriptors of the logs */
 static struct salvage salvage;
 
 static bool out_of_memory;
@@ -64,6 +64,7 @@ static int set_up(void **state)
     files.fd[LOG_ERROR] = -1;
     host_fds[0] = memfd_create("a", MFD_CLOEXEC);
     host_fds[1] = memfd_create("b", MFD_CLOEXEC);
+    host_fds[2] = memfd_create("other", MFD_CLOEXEC);
     salvage = (struct salvage){.words = NULL};
     logged[0] = '\0';
     return 0;
@@ -75,6 +76,7 @@ static int tear_down(void **state)
     salvage_free(&salvage);
     for (uint32_t log = 0; log < LOG_KINDS + 2; log++)
         log_files_lose(&files, log);
+    close(host_fds[2]);
     log_targets_free(&files.targets);
     segment_destroy(&segment);
     return 0;
@@ -285,6 +287,9 @@ static void other_batches_leave_the_files_as_they_are(void **state)
     salvage_free(&salvage);
     leave_batch(fd, SIZE_BEFORE + BATCH_BYTES);
     atomic_store(&block->batch_device, 0);
+    expect(2, both, no_targets);
+    salvage_free(&salvage);
+    leave_batch(host_fds[2], SIZE_BEFORE + BATCH_BYTES);
     expect(2, both, no_targets);
     assert_int_equal(size_of(fd), SIZE_BEFORE + BATCH_BYTES);
     assert_string_equal(logged, "");
