@@ -205,7 +205,7 @@ static void check_directory(struct config_draft *draft)
     config_report_error(
         &draft->report, &draft->set_at[KEY_acme_directory],
         "write production, staging, or a URL as in https://ca.example.org/directory",
-        "'%.60s' is no ACME directory", url);
+        "'%.60s' is not the URL of an ACME directory", url);
 }
 
 static void check_listed_name(struct config_draft *draft, struct span name)

@@ -188,7 +188,7 @@ def wrong_configurations_are_explained(bench):
              ({"acme.hosts": "*.test-site.org"}, "no certificate for '*.test-site.org': a wildcard needs a DNS record"),
              ({"acme.hosts": "127.0.0.1"}, "an IP address"), ({"acme.hosts": "localhost"}, "a name without a dot"),
              ({"acme.hosts": "a..b/c"}, "is not a host name"), ({"acme.hosts": ""}, "no name to request a certificate for"),
-             ({"acme.directory": "http://a.b/"}, "is no ACME directory"), ({"acme.email": "me"}, "is not an address"),
+             ({"acme.directory": "http://a.b/"}, "is not the URL of an ACME directory"), ({"acme.email": "me"}, "is not an address"),
              ({"acme.email": "a@b,c@d"}, "is not an address"), ({"server.listen": "https://*:0", "acme.challenge": "http-01"}, "needs an address without https://"),
              ({"server.listen": "*:0"}, "needs an address with https://"), ({"acme.ca_file": "/none"}, "No such file"))
     for changes, message in cases:
