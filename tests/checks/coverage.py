@@ -23,6 +23,14 @@ def llvm_cov(command, programs, profile, *options):
                           check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
+def has_counters(path):
+    """False: a client in another language, or a file beside the programs."""
+    if not os.path.isfile(path) or not os.access(path, os.X_OK):
+        return False
+    with open(path, "rb") as program:
+        return b"__llvm_covmap" in program.read()  # the name of a section
+
+
 def directory_of(path, top):
     relative = os.path.relpath(path, top)
     return os.path.dirname(relative) if relative.split("/")[0] in PARTS else None
@@ -85,7 +93,7 @@ def main():
         return 1
     # All but invalid counters: the worker that misbehaves on purpose (tests/chaos/traitor) overwrites its own.
     subprocess.run(["llvm-profdata", "merge", "-sparse", "-failure-mode=all", "-o", profile, *counters], check=True)
-    programs = [path for path in sorted(glob.glob(os.path.join(build, "bin", "*"))) if os.access(path, os.X_OK)]
+    programs = [path for path in sorted(glob.glob(os.path.join(build, "bin", "*"))) if has_counters(path)]
     files = json.loads(llvm_cov("export", programs, profile))["data"][0]["files"]
     print_table(files, top)
     write_unreached(files, top, os.path.join(build, "unreached.txt"))
