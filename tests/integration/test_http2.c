@@ -873,6 +873,90 @@ static void frames_on_even_streams_are_connection_errors(void **state)
     server_stop(server);
 }
 
+/* A header block: the field x with an empty value. */
+#define TRAILERS "\x00\x01x\x00"
+
+enum { ENDS = FRAME_END_STREAM | FRAME_END_HEADERS };
+
+static void send_block(struct http2_client *client, uint32_t stream, int flags, const char *block,
+                       size_t length)
+{
+    http2_send(client, (struct frame_head){(uint32_t)length, FRAME_HEADERS, (uint8_t)flags, stream},
+               block);
+}
+
+static void errors_of_a_stream_reset_it(void **state)
+{
+    struct server *server = *state;
+    struct http2_client client;
+    char block[64] = "\0\0\0\x01\x10"; /* a priority: it depends on stream 1 */
+    size_t length;
+
+    start(server, NULL);
+    http2_open(&client, server_port(server), closed_windows);
+    length = http2_encode(&client, "GET /a.txt", block + FRAME_PRIORITY_BYTES,
+                          sizeof(block) - FRAME_PRIORITY_BYTES);
+    send_block(&client, 1, ENDS | FRAME_HAS_PRIORITY, block, FRAME_PRIORITY_BYTES + length);
+    http2_expect_reset(&client, 1, HTTP2_PROTOCOL_ERROR);
+    send_block(&client, 1, ENDS, TRAILERS, 4); /* on its way when the stream was reset */
+    http2_request(&client, 3, FRAME_END_STREAM, "GET /a.txt");
+    expect_status(&client, 3, 200);
+    send_block(&client, 3, ENDS, TRAILERS, 4); /* after its end */
+    http2_expect_reset(&client, 3, HTTP2_STREAM_CLOSED);
+    http2_request(&client, 5, 0, "POST /a.txt\ncontent-length: 2");
+    send_block(&client, 5, FRAME_END_HEADERS, TRAILERS, 4); /* without an end */
+    http2_expect_reset(&client, 5, HTTP2_PROTOCOL_ERROR);
+    http2_request(&client, 7, 0, "POST /a.txt\ncontent-length: 2");
+    send_block(&client, 7, ENDS, "\x00\x01X\x00", 4); /* a capital letter */
+    http2_expect_reset(&client, 7, HTTP2_PROTOCOL_ERROR);
+    http2_request(&client, 9, FRAME_END_STREAM, "GET /missing");
+    expect_status(&client, 9, 404);
+    http2_close(&client);
+    server_stop(server);
+}
+
+static void header_block_of_a_past_stream_is_a_connection_error(void **state)
+{
+    static const struct {
+        uint32_t stream;
+        const char *block;
+        enum http2_error error;
+    } cases[] = {
+        {5, TRAILERS, HTTP2_STREAM_CLOSED}, {3, TRAILERS, HTTP2_PROTOCOL_ERROR}, /* skipped */
+    };
+    struct server *server = *state;
+
+    start(server, NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct http2_client client;
+
+        http2_open(&client, server_port(server), NULL);
+        http2_check(&client, 5, "GET /a.txt", 200, "aaaa");
+        send_block(&client, cases[i].stream, ENDS, cases[i].block, 4);
+        http2_expect_goaway(&client, 5, cases[i].error);
+        http2_close(&client);
+    }
+    server_stop(server);
+}
+
+/* Each block is decoded, because later ones depend on it. */
+static void invalid_block_is_a_connection_error_on_any_stream(void **state)
+{
+    struct server *server = *state;
+    struct http2_client client;
+
+    start(server, "http2.max_concurrent_streams=1");
+    for (uint32_t stream = 1; stream <= 3; stream += 2) { /* an open one, and one over the limit */
+        http2_open(&client, server_port(server), closed_windows);
+        http2_request(&client, 1, FRAME_END_STREAM, "GET /a.txt");
+        expect_status(&client, 1, 200);
+        send_block(&client, stream, ENDS, "\x80", 1);
+        http2_expect_goaway(&client, stream, HTTP2_COMPRESSION_ERROR);
+        http2_close(&client);
+    }
+    server_stop(server);
+}
+
 /* --- The end of a connection --- */
 
 static void reload_drains_connections(void **state)
@@ -1062,6 +1146,9 @@ int main(void)
         TEST(reset_response_is_logged_with_its_bytes),
         TEST(connection_errors_have_their_code),
         TEST(frames_on_even_streams_are_connection_errors),
+        TEST(errors_of_a_stream_reset_it),
+        TEST(header_block_of_a_past_stream_is_a_connection_error),
+        TEST(invalid_block_is_a_connection_error_on_any_stream),
         TEST(reload_drains_connections),
         TEST(frames_of_an_unserved_stream_are_ignored),
         TEST(idle_connection_gets_goaway),
