@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { OVERRIDES = 12 };
 
@@ -204,24 +205,58 @@ static void words_name_the_directories_of_lets_encrypt(void **state)
     }
 }
 
-static void state_directory_is_that_of_the_service(void **state)
+static uid_t user; /* who runs the server */
+
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. The label is its name. */
+uid_t wrapped_geteuid(void) __asm__("__wrap_geteuid");
+
+uid_t wrapped_geteuid(void)
+{
+    return user;
+}
+
+static void set_variable(const char *name, const char *value)
+{
+    if (value != NULL)
+        setenv(name, value, 1);
+    else
+        unsetenv(name);
+}
+
+static void state_directory_depends_on_service_and_user(void **state)
 {
     static const struct {
-        const char *made, *expected;
+        const char *made, *state, *home;
+        uid_t user;
+        const char *expected; /* NULL: none */
     } cases[] = {
-        {"/var/lib/a", "/var/lib/a/acme"},
-        {"/var/lib/a:/var/lib/b", "/var/lib/a/acme"},
+        {"/var/lib/a", "/s", "/h", 0, "/var/lib/a/acme"},
+        {"/var/lib/a:/var/lib/b", NULL, NULL, 1000, "/var/lib/a/acme"},
+        {"a", "/s", "/h", 0, "/var/lib/webserverd/acme"},
+        {NULL, "/s", "/h", 1000, "/s/webserverd/acme"},
+        {NULL, "s", "/h", 1000, "/h/.local/state/webserverd/acme"},
+        {NULL, NULL, "/h", 1000, "/h/.local/state/webserverd/acme"},
+        {NULL, NULL, "h", 1000, NULL},
+        {NULL, NULL, NULL, 1000, NULL},
     };
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct loaded loaded;
 
-        setenv("STATE_DIRECTORY", cases[i].made, 1);
-        load_with(&loaded, "acme.hosts=www.example.org", "acme.state_dir=");
-        unsetenv("STATE_DIRECTORY");
-        assert_int_equal(loaded.errors, 0);
-        assert_string_equal(loaded.config.acme_state_dir, cases[i].expected);
+        set_variable("STATE_DIRECTORY", cases[i].made);
+        set_variable("XDG_STATE_HOME", cases[i].state);
+        set_variable("HOME", cases[i].home);
+        user = cases[i].user;
+        load_with(&loaded, "acme.hosts=www.example.org",
+                  "acme.state_dir=", "server.run_dir=/run/webserverd");
+        if (cases[i].expected != NULL) {
+            assert_int_equal(loaded.errors, 0);
+            assert_string_equal(loaded.config.acme_state_dir, cases[i].expected);
+        } else {
+            assert_int_equal(loaded.errors, 1);
+            assert_non_null(strstr(loaded.messages, "neither STATE_DIRECTORY nor HOME is set"));
+        }
         release(&loaded);
     }
 }
@@ -314,7 +349,7 @@ int main(void)
         cmocka_unit_test(number_of_names_is_limited),
         cmocka_unit_test(challenge_depends_on_the_addresses),
         cmocka_unit_test(words_name_the_directories_of_lets_encrypt),
-        cmocka_unit_test(state_directory_is_that_of_the_service),
+        cmocka_unit_test(state_directory_depends_on_service_and_user),
         cmocka_unit_test(hosts_give_the_names_that_are_public),
         cmocka_unit_test(description_has_each_name_and_why_one_is_missing),
         cmocka_unit_test(description_names_one_challenge),
