@@ -16,6 +16,7 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -25,6 +26,7 @@ enum { WORKERS = 2 };
 struct end {
     struct channel *commands, *connections;
     int requests_to_shed, connections_received;
+    int returned; /* through the master's end */
 };
 
 static struct config config;
@@ -41,6 +43,7 @@ static void on_message(void *owner, int kind, const void *data, size_t length, i
     (void)data, (void)length;
     end->requests_to_shed += kind == MESSAGE_SHED;
     end->connections_received += kind == MESSAGE_CONNECTION;
+    end->returned += kind == MESSAGE_CONNECTION_RETURNED;
     if (fd >= 0)
         close(fd);
 }
@@ -125,6 +128,11 @@ static int tear_down(void **state)
 static void claim_no_room(uint32_t slot)
 {
     atomic_store(&segment_worker(&server.segment, slot)->connections_open, UINT32_MAX);
+}
+
+static void claim_no_connection(uint32_t slot)
+{
+    atomic_store(&segment_worker(&server.segment, slot)->connections_open, 0);
 }
 
 static void dispatch_one(void)
@@ -237,6 +245,82 @@ static void last_free_place_is_used_without_asking_for_room(void **state)
         close(fds[i]);
 }
 
+/* The queue */
+
+enum { QUEUE_MAX = 1024 };
+
+static uint64_t queue_length(void)
+{
+    return metric_get(segment_master(&server.segment)->metrics, METRIC_dispatch_pending);
+}
+
+static void return_one(uint32_t slot)
+{
+    struct message_connection message = {.requests = 0};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    assert_int_equal(channel_send(ends[slot].connections, MESSAGE_CONNECTION_RETURNED, &message,
+                                  sizeof(message), fd, true),
+                     0);
+    event_base_loop(server.base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+}
+
+/* A connection in the queue has a descriptor. */
+static void allow_descriptors(rlim_t count)
+{
+    struct rlimit limit;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    if (limit.rlim_max < count)
+        skip();
+    if (limit.rlim_cur < count)
+        limit.rlim_cur = count;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+static void connections_wait_for_a_worker_with_room(void **state)
+{
+    (void)state;
+    claim_no_room(0);
+    claim_no_room(1);
+    dispatch_one();
+    dispatch_one();
+    assert_int_equal(queue_length(), 2);
+    dispatch_resume(dispatch);
+    assert_int_equal(queue_length(), 2);
+    claim_no_connection(1);
+    dispatch_resume(dispatch);
+    assert_int_equal(queue_length(), 0);
+    expect(0, 1, 0);
+    expect(1, 0, 2);
+}
+
+static void full_queue_leaves_returned_connections_to_the_workers(void **state)
+{
+    (void)state;
+    allow_descriptors(2 * QUEUE_MAX);
+    claim_no_room(0);
+    claim_no_room(1);
+    while (queue_length() < QUEUE_MAX - 1)
+        dispatch_one();
+    return_one(0);
+    assert_int_equal(ends[0].returned, 1);
+    dispatch_one();
+    assert_int_equal(queue_length(), QUEUE_MAX);
+    return_one(0);
+    assert_int_equal(ends[0].returned, 1);
+    claim_no_connection(0);
+    claim_no_connection(1);
+    while (queue_length() > 0) {
+        dispatch_resume(dispatch);
+        for (uint32_t i = 0; i < WORKERS; i++)
+            channel_read_all(ends[i].connections);
+    }
+    event_base_loop(server.base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+    assert_int_equal(ends[0].returned, 2);
+    assert_int_equal(ends[0].connections_received + ends[1].connections_received, QUEUE_MAX);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -246,6 +330,8 @@ int main(void)
         TEST(only_a_worker_without_room_is_asked_for_some),
         TEST(liar_cannot_make_the_server_full),
         TEST(last_free_place_is_used_without_asking_for_room),
+        TEST(connections_wait_for_a_worker_with_room),
+        TEST(full_queue_leaves_returned_connections_to_the_workers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
