@@ -1,6 +1,7 @@
 /*
  * Connections: persistence, order of responses, and close (RFC 9112 section 9).
  */
+#include "held_thread.h"
 #include "http_client.h"
 #include "log_check.h"
 #include "patience.h"
@@ -721,6 +722,64 @@ static void disconnect_within_response_is_harmless(void **state)
     server_stop(server);
 }
 
+enum { WAITING = 6 };
+
+/*
+ * Connects clients that send a request to a worker whose only thread is stopped, and may have one new
+ * connection in its mailbox. Returns the thread.
+ */
+static pid_t connect_to_a_full_mailbox(struct server *server, struct http_client *clients,
+                                       pid_t *worker)
+{
+    pid_t thread;
+
+    server_put_text(server, "/a", "a");
+    server_start(server, "workers.dispatch=master", "workers.processes=1", "workers.threads=1",
+                 "workers.connection_queue=1", "workers.heartbeat_timeout=0", NULL);
+    assert_int_equal(server_workers(server, worker, 1), 1);
+    thread = held_thread_find(*worker);
+    if (!held_thread_stop(thread))
+        skip();
+    for (int i = 0; i < WAITING; i++) {
+        http_open(&clients[i], server_port(server));
+        http_send(&clients[i], GET("/a"));
+    }
+    server_expect_metric(server, "connections_dispatched", WAITING);
+    return thread;
+}
+
+static void expect_all_responses(struct server *server, struct http_client *clients)
+{
+    for (int i = 0; i < WAITING; i++) {
+        expect_response(&clients[i], 200, "a");
+        http_close(&clients[i]);
+    }
+    server_expect_metric(server, "requests", WAITING);
+    server_stop(server);
+}
+
+static void connections_wait_for_room_in_the_mailbox(void **state)
+{
+    struct server *server = *state;
+    struct http_client clients[WAITING];
+    pid_t worker, thread = connect_to_a_full_mailbox(server, clients, &worker);
+
+    held_thread_release(thread);
+    expect_all_responses(server, clients);
+}
+
+static void connections_that_wait_are_not_lost_in_a_reload(void **state)
+{
+    struct server *server = *state;
+    struct http_client clients[WAITING];
+    pid_t worker, other, thread = connect_to_a_full_mailbox(server, clients, &worker);
+
+    server_signal(server_pid(server), SIGHUP);
+    WAIT_UNTIL(server_workers(server, &other, 1) == 1 && other != worker);
+    held_thread_release(thread);
+    expect_all_responses(server, clients);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
 
 int main(void)
@@ -749,6 +808,8 @@ int main(void)
         TEST(client_that_does_not_read_is_closed_at_timeout),
         TEST(client_that_reads_too_slowly_is_closed),
         TEST(disconnect_within_response_is_harmless),
+        TEST(connections_wait_for_room_in_the_mailbox),
+        TEST(connections_that_wait_are_not_lost_in_a_reload),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
