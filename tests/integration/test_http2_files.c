@@ -1,6 +1,6 @@
 /*
- * Large files over HTTP/2: a client that reads late while its connection moves, one that leaves,
- * and a file that shrinks.
+ * Large files over HTTP/2: a client that reads late while its connection moves, one that leaves, a
+ * file that is only on disk, and one that shrinks.
  */
 #include "http2_client.h"
 #include "log_check.h"
@@ -107,6 +107,84 @@ static void file_is_closed_with_the_connection(void **state)
     free(huge);
 }
 
+enum { COLD_BYTES = 4 * 1024 * 1024 };
+
+/* Starts a server with /cold.bin, which it has opened, but which is only on disk. False: it is in memory. */
+static bool start_with_cold_file(struct server *server, const char *bytes)
+{
+    char path[SCRATCH_PATH_MAX];
+
+    server_put_text(server, "/a.txt", "aaaa");
+    server_put(server, "/cold.bin", bytes, COLD_BYTES);
+    server_start(server, "workers.processes=1", "workers.threads=1", "cache.revalidate=1h", NULL);
+    http_expect(server_port(server), "/cold.bin", 200);
+    snprintf(path, sizeof(path), "%s/www/cold.bin", server_directory(server));
+    return scratch_make_cold(path);
+}
+
+/* An offload thread reads it, because a serving thread does not wait for a disk. */
+static void file_that_is_only_on_disk_is_read_by_another_thread(void **state)
+{
+    struct server *server = *state;
+    char *bytes = malloc(COLD_BYTES);
+    struct http2_client client;
+    size_t received = 0;
+    uint64_t offloaded;
+    bool cold;
+
+    assert_non_null(bytes);
+    for (size_t i = 0; i < COLD_BYTES; i++)
+        bytes[i] = (char)(i % 251 + i / 65521);
+    cold = start_with_cold_file(server, bytes);
+    offloaded = server_metric(server, "offloaded");
+    open_wide(&client, server);
+    http2_request(&client, 1, FRAME_END_STREAM, "GET /cold.bin");
+    while (received < COLD_BYTES) {
+        http2_expect(&client, FRAME_DATA, 1, &frame);
+        assert_in_range(received + frame.head.length, 0, COLD_BYTES);
+        assert_memory_equal(frame.payload, bytes + received, frame.head.length);
+        received += frame.head.length;
+    }
+    if (cold)
+        assert_true(server_metric(server, "offloaded") > offloaded);
+    http2_close(&client);
+    server_stop(server);
+    free(bytes);
+    if (!cold)
+        skip();
+}
+
+/* Perhaps while an offload thread reads it: the stream exists until that is done. */
+static void stream_may_be_reset_while_its_file_is_read(void **state)
+{
+    enum { TIMES = 20 };
+    struct server *server = *state;
+    char *zeros = calloc(1, COLD_BYTES), path[SCRATCH_PATH_MAX];
+    struct http2_client client;
+    uint32_t stream = 1;
+
+    assert_non_null(zeros);
+    start_with_cold_file(server, zeros);
+    snprintf(path, sizeof(path), "%s/www/cold.bin", server_directory(server));
+    http2_open(&client, server_port(server),
+               NULL); /* the window of a stream is less than the file */
+    http2_open_window(&client, 0, 1 << 30);
+    for (int i = 0; i < TIMES; i++, stream += 2) {
+        scratch_make_cold(path);
+        http2_request(&client, stream, FRAME_END_STREAM, "GET /cold.bin");
+        http2_expect(&client, FRAME_HEADERS, stream, &frame);
+        http2_reset(&client, stream);
+    }
+    http2_request(&client, stream, FRAME_END_STREAM, "GET /a.txt");
+    http2_expect(&client, FRAME_DATA, stream, &frame);
+    assert_memory_equal(frame.payload, "aaaa", 4);
+    server_expect_metric(server, "http2_resets", TIMES);
+    http2_close(&client);
+    server_expect_metric(server, "http2_streams", 0);
+    server_stop(server);
+    free(zeros);
+}
+
 /* The first frames of the response are sent before the client opens the windows. */
 static void truncated_file_resets_its_stream(void **state)
 {
@@ -144,6 +222,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(late_reader_gets_all_bytes_after_moves),
         TEST(file_is_closed_with_the_connection),
+        TEST(file_that_is_only_on_disk_is_read_by_another_thread),
+        TEST(stream_may_be_reset_while_its_file_is_read),
         TEST(truncated_file_resets_its_stream),
     };
 
