@@ -29,10 +29,13 @@ void scratch_write(const char *path, const void *bytes, size_t length);
 char *scratch_read(const char *path, size_t *length);
 
 /*
- * Removes a file from the page cache, or at least its last byte. Returns false if that is not possible,
- * as on a tmpfs.
+ * Removes a file from the page cache. Returns false if a page of it stays there, as on a tmpfs, or if
+ * the file system does not support RWF_NOWAIT.
  */
 bool scratch_make_cold(const char *path);
+
+/* A file that is cold may be in memory again when the server looks, so tests try it so often. */
+enum { SCRATCH_COLD_TRIES = 20 };
 
 /* Number of entries in a directory, without . and .., that begin with PREFIX. */
 size_t scratch_count(const char *path, const char *prefix);

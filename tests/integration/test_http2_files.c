@@ -20,6 +20,17 @@
 
 static struct http2_frame frame;
 
+/* Bytes that show a wrong place. The caller must free them. */
+static char *make_bytes(size_t size)
+{
+    char *bytes = malloc(size);
+
+    assert_non_null(bytes);
+    for (size_t i = 0; i < size; i++)
+        bytes[i] = (char)(i % 251 + i / 65521);
+    return bytes;
+}
+
 /* Opens a connection whose windows hold up nothing. */
 static void open_wide(struct http2_client *client, const struct server *server)
 {
@@ -34,14 +45,11 @@ static void late_reader_gets_all_bytes_after_moves(void **state)
 {
     enum { HUGE = 8 * 1024 * 1024, STREAMS = 3 };
     struct server *server = *state;
-    char *huge = malloc(HUGE);
+    char *huge = make_bytes(HUGE);
     size_t received[STREAMS] = {0};
     struct http2_client client;
     int open = STREAMS;
 
-    assert_non_null(huge);
-    for (size_t i = 0; i < HUGE; i++)
-        huge[i] = (char)(i % 251 + i / 65521);
     server_put(server, "/huge.bin", huge, HUGE);
     server_start(server, "workers.processes=1", "workers.threads=1", "connections.min_send_rate=0",
                  NULL);
@@ -109,15 +117,27 @@ static void file_is_closed_with_the_connection(void **state)
 
 enum { COLD_BYTES = 4 * 1024 * 1024 };
 
-/* Starts a server with /cold.bin, which it has opened, but which is only on disk. False: it is in memory. */
-static bool start_with_cold_file(struct server *server, const char *bytes)
+/* Starts a server that has opened /cold.bin. */
+static void start_with_file(struct server *server, const char *bytes)
 {
-    char path[SCRATCH_PATH_MAX];
+    struct http_client client;
+    struct http_response response;
 
     server_put_text(server, "/a.txt", "aaaa");
     server_put(server, "/cold.bin", bytes, COLD_BYTES);
     server_start(server, "workers.processes=1", "workers.threads=1", "cache.revalidate=1h", NULL);
-    http_expect(server_port(server), "/cold.bin", 200);
+    http_open(&client, server_port(server));
+    http_send(&client, "HEAD /cold.bin HTTP/1.1\r\nHost: h\r\n\r\n");
+    http_receive(&client, HTTP_HEAD_ONLY, &response);
+    http_response_free(&response);
+    http_close(&client);
+}
+
+/* Leaves the file only on disk. Returns false if it is still in memory. */
+static bool make_cold(const struct server *server)
+{
+    char path[SCRATCH_PATH_MAX];
+
     snprintf(path, sizeof(path), "%s/www/cold.bin", server_directory(server));
     return scratch_make_cold(path);
 }
@@ -126,31 +146,32 @@ static bool start_with_cold_file(struct server *server, const char *bytes)
 static void file_that_is_only_on_disk_is_read_by_another_thread(void **state)
 {
     struct server *server = *state;
-    char *bytes = malloc(COLD_BYTES);
+    char *bytes = make_bytes(COLD_BYTES);
     struct http2_client client;
-    size_t received = 0;
-    uint64_t offloaded;
-    bool cold;
+    uint64_t before;
+    bool was_cold = false, was_offloaded = false;
 
-    assert_non_null(bytes);
-    for (size_t i = 0; i < COLD_BYTES; i++)
-        bytes[i] = (char)(i % 251 + i / 65521);
-    cold = start_with_cold_file(server, bytes);
-    offloaded = server_metric(server, "offloaded");
+    start_with_file(server, bytes);
+    before = server_metric(server, "offloaded");
     open_wide(&client, server);
-    http2_request(&client, 1, FRAME_END_STREAM, "GET /cold.bin");
-    while (received < COLD_BYTES) {
-        http2_expect(&client, FRAME_DATA, 1, &frame);
-        assert_in_range(received + frame.head.length, 0, COLD_BYTES);
-        assert_memory_equal(frame.payload, bytes + received, frame.head.length);
-        received += frame.head.length;
+    for (uint32_t i = 0; i < SCRATCH_COLD_TRIES && !was_offloaded; i++) {
+        size_t received = 0;
+
+        was_cold = make_cold(server) || was_cold;
+        http2_request(&client, 2 * i + 1, FRAME_END_STREAM, "GET /cold.bin");
+        while (received < COLD_BYTES) {
+            http2_expect(&client, FRAME_DATA, 2 * i + 1, &frame);
+            assert_in_range(received + frame.head.length, 0, COLD_BYTES);
+            assert_memory_equal(frame.payload, bytes + received, frame.head.length);
+            received += frame.head.length;
+        }
+        was_offloaded = server_metric(server, "offloaded") > before;
     }
-    if (cold)
-        assert_true(server_metric(server, "offloaded") > offloaded);
+    assert_true(was_offloaded || !was_cold);
     http2_close(&client);
     server_stop(server);
     free(bytes);
-    if (!cold)
+    if (!was_cold)
         skip();
 }
 
@@ -159,18 +180,16 @@ static void stream_may_be_reset_while_its_file_is_read(void **state)
 {
     enum { TIMES = 20 };
     struct server *server = *state;
-    char *zeros = calloc(1, COLD_BYTES), path[SCRATCH_PATH_MAX];
+    char *bytes = make_bytes(COLD_BYTES);
     struct http2_client client;
     uint32_t stream = 1;
 
-    assert_non_null(zeros);
-    start_with_cold_file(server, zeros);
-    snprintf(path, sizeof(path), "%s/www/cold.bin", server_directory(server));
-    http2_open(&client, server_port(server),
-               NULL); /* the window of a stream is less than the file */
+    start_with_file(server, bytes);
+    /* No response ends before its reset: the window of a stream is smaller than the file. */
+    http2_open(&client, server_port(server), NULL);
     http2_open_window(&client, 0, 1 << 30);
     for (int i = 0; i < TIMES; i++, stream += 2) {
-        scratch_make_cold(path);
+        make_cold(server);
         http2_request(&client, stream, FRAME_END_STREAM, "GET /cold.bin");
         http2_expect(&client, FRAME_HEADERS, stream, &frame);
         http2_reset(&client, stream);
@@ -182,7 +201,7 @@ static void stream_may_be_reset_while_its_file_is_read(void **state)
     http2_close(&client);
     server_expect_metric(server, "http2_streams", 0);
     server_stop(server);
-    free(zeros);
+    free(bytes);
 }
 
 /* The first frames of the response are sent before the client opens the windows. */

@@ -469,8 +469,8 @@ static void file_that_is_only_on_disk_is_read_by_another_thread(void **state)
     char *bytes = make_bytes(LARGEST, 7), path[SCRATCH_PATH_MAX];
     struct http_client client;
     struct http_response response;
-    uint64_t offloaded;
-    bool cold;
+    uint64_t before;
+    bool was_cold = false, was_offloaded = false;
 
     server_put(server, "/cold.bin", bytes, LARGEST);
     in_site(server, "/cold.bin", path);
@@ -480,14 +480,16 @@ static void file_that_is_only_on_disk_is_read_by_another_thread(void **state)
     http_receive(&client, HTTP_HEAD_ONLY, &response);
     http_response_free(&response);
     http_close(&client);
-    offloaded = server_metric(server, "offloaded");
-    cold = scratch_make_cold(path);
-    expect_body(server, "/cold.bin", bytes, LARGEST);
-    if (cold)
-        assert_true(server_metric(server, "offloaded") > offloaded);
+    before = server_metric(server, "offloaded");
+    for (int i = 0; i < SCRATCH_COLD_TRIES && !was_offloaded; i++) {
+        was_cold = scratch_make_cold(path) || was_cold;
+        expect_body(server, "/cold.bin", bytes, LARGEST);
+        was_offloaded = server_metric(server, "offloaded") > before;
+    }
+    assert_true(was_offloaded || !was_cold);
     server_stop(server);
     free(bytes);
-    if (!cold)
+    if (!was_cold)
         skip();
 }
 
