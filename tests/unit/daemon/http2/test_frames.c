@@ -4,11 +4,10 @@
  */
 #include "daemon/http2/frames.h"
 
-#include "common/segment_writer.h"
 #include "daemon/config/config.h"
 #include "daemon/http2/output.h"
 #include "daemon/http2/requests.h"
-#include "daemon/http2/stream.h"
+#include "tests/unit/daemon/http2/bare_connection.h"
 #include "tests/unit/recorded_calls.h"
 
 #include <setjmp.h>
@@ -21,14 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEADER_BYTES = 16, INITIAL_WINDOW = 1000 };
+enum { HEADER_BYTES = 16 };
 
-static struct segment_thread block;
-static struct worker_context worker;
 static struct config config;
-static struct histogram latency[OUTCOME_COUNT];
-static struct event_loop loop;
-static struct http2_connection http2;
 static enum http2_error request_result;
 
 /* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. The labels are its names. */
@@ -92,25 +86,12 @@ void wrapped_goaway(struct http2_connection *of, uint32_t last_stream, enum http
     record("goaway %u: %u", last_stream, error);
 }
 
-/* A connection whose SETTINGS have arrived. */
 static int set_up(void **state)
 {
     (void)state;
-    memset(&block, 0, sizeof(block));
-    memset(&http2, 0, sizeof(http2));
+    bare_connection_open();
     config.limits_header_bytes = HEADER_BYTES;
     worker.config = &config;
-    loop.context = (struct transaction_context){
-        .worker = &worker, .metrics = block.metrics, .latency = latency, .loop_now_ns = 1};
-    http2.connection.loop = &loop;
-    http2.settings = http2_settings_initial;
-    http2.settings.initial_window = INITIAL_WINDOW;
-    http2.receive_window = WINDOW_INITIAL;
-    http2.send_window = WINDOW_INITIAL;
-    http2.started = true;
-    TAILQ_INIT(&http2.streams);
-    for (int i = 0; i < URGENCY_COUNT; i++)
-        TAILQ_INIT(&http2.ready[i]);
     request_result = HTTP2_NO_ERROR;
     forget_calls();
     return 0;
@@ -119,10 +100,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    while (!TAILQ_EMPTY(&http2.streams))
-        stream_free(TAILQ_FIRST(&http2.streams), NULL);
-    stream_free_spare(&http2);
-    free(http2.block);
+    bare_connection_close();
     return 0;
 }
 
@@ -168,11 +146,6 @@ static enum http2_error receive_bytes(struct frame_head head, const char *payloa
     receive_bytes(                                                                                 \
         (struct frame_head){sizeof(payload) - 1, FRAME_##type, (uint8_t)(flags), (stream)},        \
         (payload))
-
-static uint64_t metric_of(enum metric metric)
-{
-    return metric_get(block.metrics, metric);
-}
 
 /* Any frame */
 

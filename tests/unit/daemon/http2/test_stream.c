@@ -1,8 +1,8 @@
 /* Streams: those of the past, those that are open, and those that have something to send. */
 #include "daemon/http2/stream.h"
 
-#include "common/segment_writer.h"
 #include "daemon/transaction/accounting.h"
+#include "tests/unit/daemon/http2/bare_connection.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,41 +14,18 @@
 
 #include <cmocka.h>
 
-enum { INITIAL_WINDOW = 1000 };
-
-static struct segment_thread block;
-static struct worker_context worker;
-static struct histogram latency[OUTCOME_COUNT];
-static struct event_loop loop;
-static struct http2_connection http2;
-
 static int set_up(void **state)
 {
     (void)state;
-    memset(&block, 0, sizeof(block));
-    memset(&http2, 0, sizeof(http2));
-    loop.context = (struct transaction_context){
-        .worker = &worker, .metrics = block.metrics, .latency = latency};
-    http2.connection.loop = &loop;
-    http2.settings.initial_window = INITIAL_WINDOW;
-    TAILQ_INIT(&http2.streams);
-    for (int i = 0; i < URGENCY_COUNT; i++)
-        TAILQ_INIT(&http2.ready[i]);
+    bare_connection_open();
     return 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    while (!TAILQ_EMPTY(&http2.streams))
-        stream_free(TAILQ_FIRST(&http2.streams), NULL);
-    stream_free_spare(&http2);
+    bare_connection_close();
     return 0;
-}
-
-static uint64_t metric_of(enum metric metric)
-{
-    return metric_get(block.metrics, metric);
 }
 
 static struct http2_stream *new_stream(uint32_t id)
