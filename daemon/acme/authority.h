@@ -30,7 +30,7 @@ struct authority {
 
 /* A successful answer. */
 struct authority_answer {
-    json_t *json; /* NULL: its body is something else than a JSON object */
+    json_t *json; /* NULL: its body is not a JSON object */
     char *text;   /* the body */
     char location[HTTP_FIELD_MAX];
     uint32_t retry_after_s; /* 0: none */

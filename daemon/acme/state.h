@@ -30,7 +30,7 @@ int state_prepare(const struct config *config, char *why, size_t size);
 /* Returns the text of FILE, which the caller frees. NULL with errno. */
 char *state_read(int directory, const char *file);
 
-/* The same as JSON; NULL: there is no such file, or it has something else. */
+/* The same as JSON; NULL: there is no such file, or it is not a JSON object. */
 json_t *state_read_json(int directory, const char *file);
 
 /* Replaces FILE. Returns 0, or -1 with errno and the old file in place. */
