@@ -4,11 +4,11 @@
 usage: layers.py [BUILD_DIRECTORY]
 
 1. A file includes only files of its own directory and of the directories that the table of layers in CONTRIBUTING.md
-   allows.
-2. No circle of modules. A module is a .c file with its .h file. One module depends on another if it
-   includes a file of it or, when BUILD_DIRECTORY names a finished build, uses a symbol that it defines.
+   allows. internal.h of a directory is for the files of that directory. When BUILD_DIRECTORY names a finished build, a
+   file uses only symbols that files of these directories define.
+2. No circle of directories in that table. Inside a directory, files may depend on each other.
 3. The library of a directory links the libraries of exactly the directories that the table allows.
-4. The README of a directory names each of its modules.
+4. The README of a directory names each of its modules. A module is a .c file with its .h file.
 """
 import json
 import os
@@ -74,8 +74,7 @@ def check_readmes(paths, problems):
                 problems.append(f"{readme}: does not name the module {name}")
 
 
-def include_edges(paths, problems):
-    edges = {}
+def check_includes(paths, problems):
     for path in paths:
         directory = os.path.dirname(path)
         if directory not in LAYERS:
@@ -89,18 +88,19 @@ def include_edges(paths, problems):
                 target = found.group(1)
                 if os.path.dirname(target) not in allowed(directory):
                     problems.append(f"{path}:{number}: {directory}/ must not include {target}")
-                edges.setdefault(module(path), set()).add(module(target))
-    return edges
+                elif os.path.basename(target) == "internal.h" and os.path.dirname(target) != directory:
+                    problems.append(f"{path}:{number}: {target} is private to its directory")
 
 
-def symbol_edges(build):
-    """Who uses a symbol of whom, from the object files of BUILD."""
+def check_symbols(build, problems):
+    """Checks who uses a symbol of whom, in the object files of BUILD."""
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
         commands = json.load(file)
     top = os.getcwd()
-    defined, used = {}, {}
+    defined, used = {}, {}  # by program, as two programs may have functions of one name
     for command in commands:
         path = os.path.relpath(command["file"], top)
+        program = path.split("/")[0]
         if os.path.dirname(path) not in LAYERS:
             continue
         output = os.path.join(command["directory"], command["output"]) if "output" in command else \
@@ -109,55 +109,40 @@ def symbol_edges(build):
         for line in listing.splitlines():
             name, kind = line.split()[:2]
             if kind == "U":
-                used.setdefault(module(path), set()).add(name)
+                used.setdefault(path, set()).add(name)
             else:
-                defined[name] = module(path)
-    for name in ("main", "__assert_fail"):  # the latter replaces a function of the C library
-        defined.pop(name, None)
-    return {user: {defined[name] for name in names if name in defined} for user, names in used.items()}
+                defined[program, name] = os.path.dirname(path)
+    for path, names in sorted(used.items()):
+        directory, program = os.path.dirname(path), path.split("/")[0]
+        for name in sorted(names - {"__assert_fail"}):  # which replaces a function of the C library
+            definer = defined.get((program, name)) or defined.get(("common", name), directory)
+            if definer not in allowed(directory):
+                problems.append(f"{path}: must not use {name}() of {definer}/")
 
 
-def circles(edges):
-    """The strongly connected components of more than one module (Tarjan's algorithm)."""
-    index, low, stack, found = {}, {}, [], []
-
-    def visit(node):
-        index[node] = low[node] = len(index)
-        stack.append(node)
-        for target in sorted(edges.get(node, ())):
-            if target not in index:
-                visit(target)
-                low[node] = min(low[node], low[target])
-            elif target in stack:
-                low[node] = min(low[node], index[target])
-        if low[node] == index[node]:
-            component = []
-            while not component or component[-1] != node:
-                component.append(stack.pop())
-            if len(component) > 1:
-                found.append(sorted(component))
-
-    for node in sorted(edges):
-        if node not in index:
-            visit(node)
-    return found
+def check_circles(problems):
+    """Reports the directories of the table that no order of layers can contain."""
+    left = {directory: allowed(directory) - {directory} for directory in LAYERS}
+    while True:
+        lowest = [directory for directory, below in left.items() if not below & left.keys()]
+        if not lowest:
+            break
+        for directory in lowest:
+            del left[directory]
+    if left:
+        problems.append("these directories form a circle: " + " ".join(sorted(left)))
 
 
 def main():
-    sys.setrecursionlimit(10000)
     read_layers()
     problems = []
     paths = sources()
+    check_circles(problems)
     check_links(problems)
     check_readmes(paths, problems)
-    edges = include_edges(paths, problems)
+    check_includes(paths, problems)
     if len(sys.argv) > 1:
-        for user, targets in symbol_edges(sys.argv[1]).items():
-            edges.setdefault(user, set()).update(targets)
-    for node in edges:
-        edges[node].discard(node)
-    for component in circles(edges):
-        problems.append("these modules form a circle: " + " ".join(component))
+        check_symbols(sys.argv[1], problems)
     for problem in problems:
         print(problem)
     return 1 if problems else 0
