@@ -236,16 +236,21 @@ static const struct config_key *nearest_key(const char *section, struct span nam
     return NULL;
 }
 
-/* The key that another server calls NAME, or NULL. */
-static const struct config_key *foreign_key(struct span name)
+/* A name of another server or of an earlier version: either the key here, or why there is none. */
+struct foreign_key {
+    const char *name;
+    const struct config_key *key;
+    const char *unsupported;
+};
+
+static const struct foreign_key *find_foreign(struct span name)
 {
-    static const struct {
-        const char *name;
-        enum config_key_number key;
-    } foreign[] = {
-#define FOREIGN(name, section, key) {name, KEY_##section##_##key},
+    static const struct foreign_key foreign[] = {
+#define FOREIGN(name, section, key) {name, &config_keys[KEY_##section##_##key], NULL},
+#define UNSUPPORTED(name, why)      {name, NULL, why},
 #include "daemon/config/foreign_keys.def"
 #undef FOREIGN
+#undef UNSUPPORTED
     };
     char letters[TYPED_MAX];
     size_t length = 0;
@@ -256,7 +261,7 @@ static const struct config_key *foreign_key(struct span name)
     letters[length] = '\0';
     for (size_t i = 0; i < ARRAY_LENGTH(foreign); i++)
         if (strcmp(letters, foreign[i].name) == 0)
-            return &config_keys[foreign[i].key];
+            return &foreign[i];
     return NULL;
 }
 
@@ -302,8 +307,13 @@ void config_section_advice(struct span name, char *advice, size_t size)
 void config_key_advice(const char *section, struct span name, char *advice, size_t size)
 {
     const struct config_key *elsewhere = find_anywhere(name);
-    const struct config_key *meant = foreign_key(name);
+    const struct foreign_key *foreign = find_foreign(name);
+    const struct config_key *meant = foreign != NULL ? foreign->key : NULL;
 
+    if (foreign != NULL && foreign->unsupported != NULL) {
+        snprintf(advice, size, "%s", foreign->unsupported);
+        return;
+    }
     if (meant == NULL)
         meant = nearest_key(section, name);
     if (meant == NULL)
@@ -321,8 +331,9 @@ void config_key_advice(const char *section, struct span name, char *advice, size
 const struct config_key *config_key_guess(struct span name)
 {
     const struct config_key *key = find_anywhere(name);
+    const struct foreign_key *foreign = find_foreign(name);
 
-    if (key == NULL)
-        key = foreign_key(name);
+    if (key == NULL && foreign != NULL)
+        key = foreign->key;
     return key != NULL ? key : nearest_key(NULL, name);
 }

@@ -5,7 +5,6 @@
 #include "daemon/base/memory_file.h"
 #include "daemon/tls/certificate.h"
 #include "daemon/tls/managed.h"
-#include "daemon/tls/ocsp.h"
 #include "daemon/tls/private_keys.h"
 #include "daemon/tls/remote_key.h"
 #include "daemon/tls/tickets.h"
@@ -41,9 +40,7 @@ static const unsigned char session_context[] = "webserverd";
 struct tls_host {
     const char *file; /* valid while it is loaded */
     struct tls_certificate certificate;
-    struct ocsp_response response; /* that is stapled */
-    char *response_file;           /* NULL: none, or its fault was reported */
-    uint32_t end_reports;          /* of expiry_days[] that were logged */
+    uint32_t end_reports; /* of expiry_days[] that were logged */
     SSL_CTX *context;
 };
 
@@ -100,27 +97,6 @@ static int select_host(SSL *ssl, int *alert, void *argument)
     if (host == NULL)
         return SSL_TLSEXT_ERR_NOACK;
     SSL_set_SSL_CTX(ssl, host->context);
-    return SSL_TLSEXT_ERR_OK;
-}
-
-/* See SSL_CTX_set_tlsext_status_cb(3): the certificate has been selected. */
-static int staple(SSL *ssl, void *argument)
-{
-    const struct tls_context *context = argument;
-    const X509 *selected = SSL_get_certificate(ssl);
-    const struct ocsp_response *response = NULL;
-    unsigned char *bytes;
-
-    for (size_t i = 0; i < context->count && response == NULL; i++)
-        if (context->host[i].certificate.leaf == selected)
-            response = &context->host[i].response;
-    if (response == NULL || response->bytes == NULL ||
-        ocsp_response_fault(response, time(NULL)) != NULL)
-        return SSL_TLSEXT_ERR_NOACK;
-    bytes = OPENSSL_memdup(response->bytes, response->length);
-    if (bytes == NULL)
-        return SSL_TLSEXT_ERR_NOACK;
-    SSL_set_tlsext_status_ocsp_resp(ssl, bytes, (long)response->length); /* takes it over */
     return SSL_TLSEXT_ERR_OK;
 }
 
@@ -312,70 +288,6 @@ static int read_keys(struct tls_context *context, char *why, size_t size)
     return failed;
 }
 
-/* Finds the certificate that RESPONSE, the content of FILE, is about. Returns 0, or -1 with WHY. */
-static int assign_response(struct tls_context *context, struct ocsp_response *response,
-                           const char *file, char *why, size_t size)
-{
-    struct tls_host *host = NULL;
-    const char *fault;
-    char reason[256];
-
-    for (size_t i = 0; i < context->count && host == NULL; i++)
-        if (ocsp_response_is_about(response, &context->host[i].certificate))
-            host = &context->host[i];
-    if (host == NULL || host->response.bytes != NULL) {
-        snprintf(why, size, "%s: %s%s", file,
-                 host == NULL ? "the OCSP response is about none of the certificates"
-                              : "another OCSP response is about the same certificate, ",
-                 host == NULL ? "" : host->file);
-        return -1;
-    }
-    if (ocsp_response_check(response, &host->certificate, reason, sizeof(reason)) != 0) {
-        snprintf(why, size, "%s: %s (%s)", file, reason, host->file);
-        return -1;
-    }
-    host->response = *response;
-    *response = (struct ocsp_response){0};
-    fault = ocsp_response_fault(&host->response, time(NULL));
-    if (fault != NULL)
-        event_log(LEVEL_WARN, "the OCSP response %s %s: it is not stapled", file, fault);
-    else
-        host->response_file = strdup(file);
-    return 0;
-}
-
-static int load_responses(struct tls_context *context, const struct config_paths *files, char *why,
-                          size_t size)
-{
-    for (size_t i = 0; i < files->count; i++) {
-        struct ocsp_response response = {0};
-        int failed = ocsp_response_load(&response, files->item[i], why, size);
-
-        if (failed == 0)
-            failed = assign_response(context, &response, files->item[i], why, size);
-        ocsp_response_free(&response);
-        if (failed != 0)
-            return -1;
-    }
-    return 0;
-}
-
-/* Of all certificates. */
-static int load_all_responses(struct tls_context *context, const struct config *config, char *why,
-                              size_t size)
-{
-    int failed = load_responses(context, &config->tls_ocsp, why, size);
-
-    for (size_t i = 0; i < config->host_count && failed == 0; i++)
-        if (config->hosts[i].given[HOST_KEY_ocsp])
-            failed = load_responses(context, &config->hosts[i].ocsp, why, size);
-    for (size_t i = 0; i < context->count && failed == 0; i++) {
-        SSL_CTX_set_tlsext_status_cb(context->host[i].context, staple);
-        SSL_CTX_set_tlsext_status_arg(context->host[i].context, context);
-    }
-    return failed;
-}
-
 static int64_t seconds_of(const ASN1_TIME *when)
 {
     struct tm fields;
@@ -410,18 +322,6 @@ void tls_context_report_expired(struct tls_context *context, int64_t now_s)
 {
     for (size_t i = 0; i < context->count; i++)
         report_end(&context->host[i], now_s);
-    for (size_t i = 0; i < context->count; i++) {
-        struct tls_host *host = &context->host[i];
-        const char *fault =
-            host->response_file != NULL ? ocsp_response_fault(&host->response, now_s) : NULL;
-
-        if (fault == NULL)
-            continue;
-        event_log(LEVEL_WARN, "the OCSP response %s %s: it is no longer stapled",
-                  host->response_file, fault);
-        free(host->response_file);
-        host->response_file = NULL;
-    }
 }
 
 void tls_context_describe(const struct tls_context *context,
@@ -486,13 +386,10 @@ struct tls_context *tls_context_new(const struct config *config,
     context->remote = config->tls_keys_process;
     if (load_hosts(context, config, managed, tickets, reason, sizeof(reason)) != 0) {
         snprintf(why, size, "[tls] certificate: %s", reason);
-    } else if (load_all_responses(context, config, reason, sizeof(reason)) != 0) {
-        snprintf(why, size, "[tls] ocsp: %s", reason);
-    } else {
-        return context;
+        tls_context_free(context);
+        return NULL;
     }
-    tls_context_free(context);
-    return NULL;
+    return context;
 }
 
 struct tls_context *tls_context_hold(struct tls_context *context)
@@ -509,8 +406,6 @@ void tls_context_free(struct tls_context *context)
     for (size_t i = 0; i < context->count; i++) {
         SSL_CTX_free(context->host[i].context);
         tls_certificate_free(&context->host[i].certificate);
-        ocsp_response_free(&context->host[i].response);
-        free(context->host[i].response_file);
     }
     SSL_CTX_free(context->validation);
     if (context->keys >= 0)

@@ -49,9 +49,8 @@ void tls_context_describe(const struct tls_context *context,
                           void *owner);
 
 /*
- * Logs, once each, that an OCSP response has expired by NOW_S, wall clock, and that a certificate ends within 14, 7
- * and 2 days, and has ended; the days only if they are less than a third of its life, when it should have been
- * renewed. The master.
+ * Logs, once each, that a certificate ends within 14, 7 and 2 days of NOW_S, wall clock, and has ended; the days only if
+ * they are less than a third of its life, when it should have been renewed. The master.
  */
 void tls_context_report_expired(struct tls_context *context, int64_t now_s);
 

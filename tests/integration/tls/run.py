@@ -14,7 +14,6 @@ import keys  # noqa: F401
 import probes  # noqa: F401
 import records  # noqa: F401
 import sessions  # noqa: F401
-import stapling  # noqa: F401
 import transfer  # noqa: F401
 import visibility  # noqa: F401
 from harness import Bench, run_tests

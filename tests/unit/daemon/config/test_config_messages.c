@@ -45,6 +45,11 @@ static const struct error_case file_errors[] = {
                                                    "    Worker-Processes = 8\n"
                                                    "    ^^^^^^^^^^^^^^^^\n"
                                                    "    did you mean 'processes' in [workers]?\n"},
+    {"[tls]\nocsp = site.ocsp\n",
+     AT("2:1") "[tls] has no key 'ocsp'\n"
+               "    ocsp = site.ocsp\n"
+               "    ^^^^\n"
+               "    OCSP stapling is no longer supported: remove the key\n"},
     {"[control]\nzzzzzzzz = 3\n", AT("2:1") "[control] has no key 'zzzzzzzz'\n"
                                             "    zzzzzzzz = 3\n"
                                             "    ^^^^^^^^\n"
