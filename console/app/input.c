@@ -134,7 +134,7 @@ static void filter_by_row(struct session *session, int amount)
         controller_report(session->controller, true, "the filter is too long");
         return;
     }
-    session->filter = filter;
+    session_set_filter(session, &filter);
     if (words == 0)
         controller_report(session->controller, true, "this row has nothing to filter by");
 }
@@ -247,7 +247,7 @@ static void close_topmost(struct session *session, int amount)
     if (session_close_overlay(session))
         return;
     if (filter_active(&session->filter))
-        session->filter = (struct filter){0};
+        session_set_filter(session, &(struct filter){0});
     else
         grid_deselect(session_grid(session));
 }
@@ -333,7 +333,7 @@ static bool act_in_view(struct session *session, enum action action)
     if (overlays->subject && !overlays->detail)
         return scroll_key(&overlays->subject_scroll, action) ||
                subject_key(&scene, &session->subject, action);
-    if (view->key != NULL && view->key(session->view_state[session->view], &scene, action))
+    if (view->key != NULL && view->key(session->views[session->view].state, &scene, action))
         return true;
     return grid_key(scene.grid, &scene, action);
 }
@@ -367,7 +367,7 @@ static void click(struct session *session, int y, int x)
         session->overlays.help = false;
     else if (session_close_overlay(session))
         return;
-    else if (view->click != NULL && view->click(session->view_state[session->view], &scene, y, x))
+    else if (view->click != NULL && view->click(session->views[session->view].state, &scene, y, x))
         return;
     else if (grid_click(scene.grid, &scene, y, x, &again) && again)
         open_row(session, 0);
@@ -385,7 +385,7 @@ static void wheel(struct session *session, enum action action)
             scroll_key(overlay, action);
         else if (model_now(scene.model) != NULL &&
                  (view->key == NULL ||
-                  !view->key(session->view_state[session->view], &scene, action)))
+                  !view->key(session->views[session->view].state, &scene, action)))
             grid_key(scene.grid, &scene, action);
     }
 }

@@ -38,7 +38,7 @@ static void draw(struct session *session)
         .source = watch_source(session->watch),
         .scene = &scene,
         .view = session->view,
-        .view_state = session->view_state[session->view],
+        .view_state = session->views[session->view].state,
         .overlays = &session->overlays,
         .timeline = &session->timeline,
         .subject = &session->subject,
@@ -72,9 +72,9 @@ static void update_views(struct session *session)
     struct scene scene = session_scene(session);
 
     for (size_t i = 0; i < VIEW_COUNT; i++) {
-        scene.grid = &session->grid[i];
+        scene.grid = &session->views[i].grid;
         if (view_table[i]->update != NULL)
-            view_table[i]->update(session->view_state[i], &scene);
+            view_table[i]->update(session->views[i].state, &scene);
     }
 }
 
@@ -247,7 +247,7 @@ static void wait_for_events(struct loop *loop)
     for (size_t i = 0; i < VIEW_COUNT; i++)
         waits[WAIT_VIEWS + i] =
             (struct pollfd){.fd = view_table[i]->descriptor != NULL
-                                      ? view_table[i]->descriptor(session->view_state[i])
+                                      ? view_table[i]->descriptor(session->views[i].state)
                                       : -1,
                             .events = POLLIN};
     if (poll(waits, WAITS, timeout_ms(loop)) <= 0)

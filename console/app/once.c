@@ -55,13 +55,6 @@ static json_t *json_server(const struct snapshot *now)
         text_rfc3339(started, now->server.started_ns), "time", text_rfc3339(time, now->wall_ns));
 }
 
-/* A view with its state and list, for one print. */
-struct view_instance {
-    const struct view *view;
-    void *state;
-    struct grid grid;
-};
-
 static void take_origins(void *context, bool ok, const char *answer)
 {
     if (ok)
@@ -99,53 +92,41 @@ static void request_origins(const struct options *options, struct watch *watch)
     controller_destroy(controller);
 }
 
-static int open_view(struct view_instance *stand, const struct view *view, struct scene *scene)
+/* Opens VIEW for one print; view_close() must follow. */
+static int open_for_print(struct open_view *open, const struct view *view, struct scene *scene)
 {
-    stand->view = view;
-    stand->state = calloc(1, view->state_size + 1);
-    grid_start(&stand->grid, view->list, stand->state, scene->filter);
-    stand->grid.ascii = scene->ascii;
-    scene->grid = &stand->grid;
-    if (stand->state == NULL)
+    if (view_open(open, view, scene->filter) != 0)
         return -1;
+    scene->grid = &open->grid;
     if (view->list != NULL)
-        grid_update(&stand->grid, scene);
+        grid_update(&open->grid, scene);
     return 0;
-}
-
-static void close_view(struct view_instance *stand, struct scene *scene)
-{
-    scene->grid = NULL;
-    if (stand->view->release != NULL && stand->state != NULL)
-        stand->view->release(stand->state);
-    grid_release(&stand->grid);
-    free(stand->state);
 }
 
 static json_t *json_of_view(const struct view *view, struct scene *scene)
 {
-    struct view_instance stand;
+    struct open_view open;
     json_t *json = NULL;
 
-    if (open_view(&stand, view, scene) == 0)
-        json = view->json != NULL ? view->json(stand.state, scene) : grid_json(&stand.grid, scene);
-    close_view(&stand, scene);
+    if (open_for_print(&open, view, scene) == 0)
+        json = view->json != NULL ? view->json(open.state, scene) : grid_json(&open.grid, scene);
+    view_close(&open);
     return json;
 }
 
 static int print_text(const struct options *options, struct scene *scene)
 {
     const struct view *view = options->view;
-    struct view_instance stand;
-    int failed = open_view(&stand, view, scene);
+    struct open_view open;
+    int failed = open_for_print(&open, view, scene);
 
     if (!failed && options->csv)
-        grid_print_csv(&stand.grid, scene, stdout);
+        grid_print_csv(&open.grid, scene, stdout);
     else if (!failed && view->once != NULL)
-        view->once(stand.state, scene, stdout);
+        view->once(open.state, scene, stdout);
     else if (!failed)
-        grid_print(&stand.grid, scene, stdout);
-    close_view(&stand, scene);
+        grid_print(&open.grid, scene, stdout);
+    view_close(&open);
     return failed ? EXIT_FAILED : EXIT_DONE;
 }
 

@@ -60,7 +60,7 @@ static int set_filter(struct session *session, const char *text, char *why, size
     }
     if (filter_set(&filter, text, why, size) != 0 || views_check_filter(&filter, why, size) != 0)
         return -1;
-    session->filter = filter;
+    session_set_filter(session, &filter);
     return 0;
 }
 
@@ -474,16 +474,19 @@ static void filter_changed(void *context, const char *text)
 static void filter_entered(void *context, const char *text)
 {
     struct session *session = context;
+    char why[CONTROLLER_TEXT];
 
-    session->filter = session->filter_before;
-    run_filter(session, text);
+    if (set_filter(session, text, why, sizeof(why)) == 0)
+        return;
+    session_set_filter(session, &session->filter_before);
+    controller_report(session->controller, true, "%s", why);
 }
 
 static void filter_cancelled(void *context)
 {
     struct session *session = context;
 
-    session->filter = session->filter_before;
+    session_set_filter(session, &session->filter_before);
 }
 
 void prompt_open_filter(struct session *session)

@@ -25,31 +25,40 @@ static int open_watch(struct session *session, char *why, size_t size)
                                    : 0;
 }
 
+static int open_views(struct session *session)
+{
+    session->views = calloc(VIEW_COUNT, sizeof(*session->views));
+    for (size_t i = 0; i < VIEW_COUNT; i++) {
+        if (session->views == NULL ||
+            view_open(&session->views[i], view_table[i], &session->filter) != 0)
+            return -1;
+        session->views[i].grid.ascii = &session->screen.ascii;
+        if (view_table[i] == session->options->view)
+            session->view = i;
+    }
+    return 0;
+}
+
 int session_open(struct session *session, struct options *options, struct lab *lab,
                  struct session_next *next, char *why, size_t size)
 {
     struct controller_options control = {
         .name = options->name, .socket = options->socket, .readonly = options->readonly};
-    bool states = true;
 
     *session =
         (struct session){.options = options, .next = next, .lab = lab, .status = EXIT_FAILED};
-    for (size_t i = 0; i < VIEW_COUNT; i++) {
-        session->view_state[i] = calloc(1, view_table[i]->state_size + 1);
-        states = states && session->view_state[i] != NULL;
-        grid_start(&session->grid[i], view_table[i]->list, session->view_state[i],
-                   &session->filter);
-        if (view_table[i] == options->view)
-            session->view = i;
+    if (open_views(session) != 0) {
+        snprintf(why, size, "out of memory");
+        return -1;
     }
     if (open_watch(session, why, size) != 0)
         return -1;
     if (options->filter != NULL)
-        session->filter = *options->filter;
+        session_set_filter(session, options->filter);
     session_set_alerts(session);
     control.watch = session->watch;
     session->controller = controller_create(&control);
-    if (session->controller != NULL && states)
+    if (session->controller != NULL)
         return 0;
     snprintf(why, size, "out of memory");
     return -1;
@@ -57,31 +66,16 @@ int session_open(struct session *session, struct options *options, struct lab *l
 
 void session_close(struct session *session)
 {
-    for (size_t i = 0; i < VIEW_COUNT; i++) {
-        if (view_table[i]->release != NULL && session->view_state[i] != NULL)
-            view_table[i]->release(session->view_state[i]);
-        grid_release(&session->grid[i]);
-        free(session->view_state[i]);
-    }
+    for (size_t i = 0; session->views != NULL && i < VIEW_COUNT; i++)
+        view_close(&session->views[i]);
+    free(session->views);
     controller_destroy(session->controller);
     watch_close(session->watch);
 }
 
-/* The top lists are those of the hosts in the filter. */
-static void choose_hosts(struct session *session)
+struct scene session_scene(const struct session *session)
 {
-    struct subject_term terms[SUBJECT_TERMS];
-
-    if (watch_choose_hosts(session->watch, terms, subject_host_terms(&session->filter, terms)) != 0)
-        session->failure = "out of memory";
-}
-
-struct scene session_scene(struct session *session)
-{
-    struct scene scene;
-
-    choose_hosts(session);
-    scene = scene_of(session->watch);
+    struct scene scene = scene_of(session->watch);
 
     if (scene.moment == MOMENT_LIVE && session->timeline.frozen)
         scene.moment = session->timeline.back > 0 ? MOMENT_PAST : MOMENT_FROZEN;
@@ -91,8 +85,17 @@ struct scene session_scene(struct session *session)
     scene.span_s = session->options->span_s;
     scene.logarithmic = session->options->log_scale;
     scene.style = session->screen.style;
-    scene.ascii = scene.grid->ascii = session->screen.ascii;
+    scene.ascii = session->screen.ascii;
     return scene;
+}
+
+void session_set_filter(struct session *session, const struct filter *filter)
+{
+    struct subject_term terms[SUBJECT_TERMS];
+
+    session->filter = *filter;
+    if (watch_choose_hosts(session->watch, terms, subject_host_terms(filter, terms)) != 0)
+        session->failure = "out of memory";
 }
 
 static void hide_subject(struct session *session)
@@ -162,7 +165,7 @@ void session_end(struct session *session)
 {
     for (size_t i = 0; i < VIEW_COUNT; i++) {
         const char *question = view_table[i]->unfinished != NULL
-                                   ? view_table[i]->unfinished(session->view_state[i])
+                                   ? view_table[i]->unfinished(session->views[i].state)
                                    : NULL;
 
         if (question != NULL) {

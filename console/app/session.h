@@ -44,9 +44,8 @@ struct session {
     struct screen screen;
     struct timeline timeline;
     struct overlays overlays;
-    size_t view; /* shown; index of view_table */
-    void *view_state[VIEW_COUNT];
-    struct grid grid[VIEW_COUNT];
+    size_t view;                         /* shown; index of view_table */
+    struct open_view *views;             /* VIEW_COUNT, in the order of view_table */
     struct filter filter, filter_before; /* in force; as it was before the prompt opened */
     struct filter subject;               /* shown while overlays.subject is set */
     struct edit_history filters, commands;
@@ -66,11 +65,14 @@ int session_open(struct session *session, struct options *options, struct lab *l
 void session_close(struct session *session);
 
 /* The scene for the views; valid until the next sample. */
-struct scene session_scene(struct session *session);
+struct scene session_scene(const struct session *session);
 
-static inline struct grid *session_grid(struct session *session)
+/* Applies a copy of FILTER to all lists; the top lists count the requests for the hosts in it. */
+void session_set_filter(struct session *session, const struct filter *filter);
+
+static inline struct grid *session_grid(const struct session *session)
 {
-    return &session->grid[session->view];
+    return &session->views[session->view].grid;
 }
 
 static inline const struct view *session_view(const struct session *session)

@@ -168,7 +168,8 @@ static void keep_in_sight(struct grid *grid, size_t page)
 static void draw_sort_mark(const struct grid *grid)
 {
     int column = abs(grid->sorted_by) - 1, x = 0;
-    wchar_t mark = grid->sorted_by < 0 ? (grid->ascii ? L'v' : L'▼') : grid->ascii ? L'^' : L'▲';
+    bool ascii = grid->ascii != NULL && *grid->ascii;
+    wchar_t mark = grid->sorted_by < 0 ? (ascii ? L'v' : L'▼') : ascii ? L'^' : L'▲';
 
     if (grid->sorted_by == 0 || grid->widths[column] == 0)
         return;

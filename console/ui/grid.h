@@ -48,7 +48,7 @@ struct grid {
     const struct list *list;
     void *state;                 /* state of the view */
     const struct filter *filter; /* rows that do not match are hidden */
-    bool ascii;                  /* draw ASCII characters only */
+    const bool *ascii;           /* draw ASCII characters only; NULL: no */
     int sorted_by;               /* as list.sorted_by */
     bool selecting;              /* a row is selected */
     uint64_t selected_id;

@@ -3,6 +3,7 @@
 #include "common/tables.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define VIEW(name) extern const struct view view_##name;
@@ -22,6 +23,24 @@ const struct view *view_named(const char *name)
             return view_table[i];
     return NULL;
 }
+
+int view_open(struct open_view *open, const struct view *view, const struct filter *filter)
+{
+    open->view = view;
+    open->state = calloc(1, view->state_size + 1);
+    grid_start(&open->grid, view->list, open->state, filter);
+    return open->state != NULL ? 0 : -1;
+}
+
+void view_close(struct open_view *open)
+{
+    if (open->state != NULL && open->view->release != NULL)
+        open->view->release(open->state);
+    grid_release(&open->grid);
+    free(open->state);
+}
+
+/* Columns in filters */
 
 enum { NAMES_MAX = VIEW_COUNT * 4 * TABLE_COLUMNS_MAX };
 

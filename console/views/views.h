@@ -22,4 +22,17 @@ int views_check_filter(const struct filter *filter, char *why, size_t size);
 /* The view called NAME, or NULL. */
 const struct view *view_named(const char *name);
 
+/* A view with its state and its list. */
+struct open_view {
+    const struct view *view;
+    void *state;
+    struct grid grid;
+};
+
+/* FILTER is borrowed. Returns 0, or -1: out of memory; call view_close() after both. */
+int view_open(struct open_view *open, const struct view *view, const struct filter *filter);
+
+/* Frees what the view owns and ends the processes it started. Does nothing if OPEN is zeroed. */
+void view_close(struct open_view *open);
+
 #endif
