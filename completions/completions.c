@@ -131,7 +131,6 @@ static const struct argument {
     {"wsload", "", "keepalive", "on off both"},
     {"wsload", "", "urls", "@files"},
     {"wsload", "", "har", "@files"},
-    {"wsload", "", "openapi", "@files"},
     {"wsload", "", "scenarios", "@files"},
     {"wsload", "", "csv", "@files"},
     {"wsload", "", "rows", "seq random once"},

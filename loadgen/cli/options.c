@@ -367,7 +367,6 @@ static bool check_sources(struct option_reader *reader)
     const struct {
         const char *option, *file;
     } sources[] = {{"--scenarios", plan->scenario_file},
-                   {"--openapi", plan->openapi_file},
                    {"--har", plan->har_file},
                    {"--replay", plan->replay_file},
                    {"-f", plan->urls_file}};
@@ -378,7 +377,7 @@ static bool check_sources(struct option_reader *reader)
             continue;
         if (first != NULL)
             return option_fail(reader,
-                               "%s conflicts with %s: only one of --scenarios, --openapi, --har, "
+                               "%s conflicts with %s: only one of --scenarios, --har, "
                                "--replay and -f can be given",
                                first, sources[i].option);
         first = sources[i].option;
@@ -401,20 +400,6 @@ static bool check_har(struct option_reader *reader)
         return option_fail(reader, "--har takes one URL: the server that gets the requests");
     if (plan->think_recorded && plan->order_given && plan->order != PLAN_ORDER_EACH)
         return option_fail(reader, "--think recorded requires --order each");
-    return true;
-}
-
-static bool check_openapi(struct option_reader *reader)
-{
-    const struct plan *plan = reader->plan;
-
-    if (plan->openapi_file == NULL)
-        return true;
-    if (plan->method != NULL || plan->body != NULL || plan->body_file != NULL)
-        return option_fail(reader, "--openapi conflicts with -m, -b and --body-file: the "
-                                   "description has methods and bodies");
-    if (plan->url_count > 1)
-        return option_fail(reader, "--openapi takes one URL: the server that gets the requests");
     return true;
 }
 
@@ -517,9 +502,8 @@ static bool check(struct option_reader *reader)
         return option_fail(reader, "--control-fd conflicts with --repeat");
     if (plan->command == PLAN_MERGE)
         return check_merge(reader);
-    return check_har(reader) && check_openapi(reader) && check_scenarios(reader) &&
-           check_csv(reader) && check_cookies(reader) &&
-           (plan->command != PLAN_SWEEP || check_sweep(reader));
+    return check_har(reader) && check_scenarios(reader) && check_csv(reader) &&
+           check_cookies(reader) && (plan->command != PLAN_SWEEP || check_sweep(reader));
 }
 
 enum options_result options_parse(int argc, char *const *argv, uint32_t cores, struct plan *plan,

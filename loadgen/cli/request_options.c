@@ -47,7 +47,6 @@ SWITCH(verbose, verbose, true)
 
 STRING(urls, urls_file)
 STRING(har, har_file)
-STRING(openapi, openapi_file)
 STRING(scenarios, scenario_file)
 STRING(csv, csv_file)
 STRING(replay, replay_file)

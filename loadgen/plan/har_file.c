@@ -3,10 +3,11 @@
 #include "common/clock.h"
 #include "common/macros.h"
 
-#include "loadgen/plan/import.h"
 #include "loadgen/plan/message.h"
 #include "loadgen/plan/timestamp.h"
 
+#include <errno.h>
+#include <jansson.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -46,19 +47,69 @@ PRINTF_LIKE(2, 3) static int fail(const struct reader *reader, const char *forma
     return -1;
 }
 
+/* The member NAME of OBJECT; NULL if it is not a string or contains NUL. */
+static const char *string_member(const json_t *object, const char *name)
+{
+    const json_t *value = json_object_get(object, name);
+    const char *text = json_string_value(value);
+
+    return text != NULL && strlen(text) == json_string_length(value) ? text : NULL;
+}
+
 /* ---- Header fields ---- */
+
+/* Whether NAME is a header field that depends on the connection or that wsload sets, or a pseudo-field of HTTP/2. */
+static bool is_of_connection(const char *name)
+{
+    static const char *const names[] = {
+        "Host",   "Content-Length",   "Transfer-Encoding",   "Connection", "Keep-Alive",
+        "TE",     "Proxy-Connection", "Proxy-Authorization", "Upgrade",    "HTTP2-Settings",
+        "Expect", "Trailer"};
+
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+        if (strcasecmp(name, names[i]) == 0)
+            return true;
+    return name[0] == ':';
+}
+
+/* Returns false if out of memory. */
+static bool append_recorded_field(struct curl_slist **fields, const char *name, const char *value)
+{
+    char *line;
+    bool good;
+
+    if (asprintf(&line, "%s: %s", name, value) < 0)
+        return false;
+    good = string_list_append(fields, line);
+    free(line);
+    return good;
+}
+
+/*
+ * Appends Content-Type: TYPE unless FIELDS has that field, or TYPE is NULL, empty or invalid. Returns
+ * false if out of memory.
+ */
+static bool append_content_type(struct curl_slist **fields, const char *type)
+{
+    if (type == NULL || type[0] == '\0' || !message_is_value(type))
+        return true;
+    for (const struct curl_slist *field = *fields; field != NULL; field = field->next)
+        if (strncasecmp(field->data, "Content-Type:", strlen("Content-Type:")) == 0)
+            return true;
+    return append_recorded_field(fields, "Content-Type", type);
+}
 
 static int read_field(const struct reader *reader, const json_t *field, struct curl_slist **list)
 {
-    const char *name = import_string(field, "name"), *value = import_string(field, "value");
+    const char *name = string_member(field, "name"), *value = string_member(field, "value");
 
     if (name == NULL || value == NULL)
         return fail(reader, "a header needs the strings name and value");
-    if (import_is_of_connection(name))
+    if (is_of_connection(name))
         return 0;
     if (!message_is_token(name) || !message_is_value(value))
         return fail(reader, "invalid header field '%s'", name);
-    return import_append_field(list, name, value) ? 0 : fail(reader, "out of memory");
+    return append_recorded_field(list, name, value) ? 0 : fail(reader, "out of memory");
 }
 
 static int read_fields(const struct reader *reader, const json_t *request, struct curl_slist **list)
@@ -85,7 +136,7 @@ static int read_body(const struct reader *reader, const json_t *request,
         return json_array_size(json_object_get(data, "params")) > 0 ? SKIP : 0;
     parts->body = json_string_value(text);
     parts->body_length = json_string_length(text);
-    return import_append_content_type(fields, import_string(data, "mimeType"))
+    return append_content_type(fields, string_member(data, "mimeType"))
                ? 0
                : fail(reader, "out of memory");
 }
@@ -168,8 +219,8 @@ static int add_request(struct reader *reader, const struct recorded *recorded,
 static int read_request(struct reader *reader, const struct recorded *recorded)
 {
     const json_t *request = json_object_get(recorded->entry, "request");
-    struct request_parts parts = {.method = import_string(request, "method")};
-    const char *url = import_string(request, "url");
+    struct request_parts parts = {.method = string_member(request, "method")};
+    const char *url = string_member(request, "url");
     struct curl_slist *fields = NULL;
     char *path;
     int result;
@@ -214,7 +265,7 @@ static struct recorded *sort_entries(const json_t *entries)
         return NULL;
     json_array_foreach(entries, i, entry)
     {
-        const char *begun = import_string(entry, "startedDateTime");
+        const char *begun = string_member(entry, "startedDateTime");
 
         list[i] = (struct recorded){entry, i + 1, begun != NULL ? timestamp_read_iso(begun) : NAN};
         timed = timed && !isnan(list[i].begun_s);
@@ -264,11 +315,31 @@ static int read_log(struct reader *reader, const json_t *recording)
     return read_entries(reader, entries);
 }
 
+static json_t *load_recording(const char *file, char *why, size_t size)
+{
+    FILE *in = fopen(file, "re");
+    char mark[3];
+    json_error_t error;
+    json_t *recording;
+
+    if (in == NULL) {
+        snprintf(why, size, "cannot read '%s': %s", file, strerror(errno));
+        return NULL;
+    }
+    if (fread(mark, 1, sizeof(mark), in) != sizeof(mark) || memcmp(mark, "\xef\xbb\xbf", 3) != 0)
+        rewind(in); /* no byte order mark */
+    recording = json_loadf(in, JSON_ALLOW_NUL, &error);
+    fclose(in);
+    if (recording == NULL)
+        snprintf(why, size, "%s:%d: not a HAR recording: %s", file, error.line, error.text);
+    return recording;
+}
+
 int har_file_read(struct request_plan *request_plan, const char *file, bool times, char *why,
                   size_t size)
 {
     struct reader reader = {request_plan, file, NULL, times, NAN, 0, why, size};
-    json_t *recording = import_read(file, "a HAR recording", why, size);
+    json_t *recording = load_recording(file, why, size);
     int result = recording != NULL ? read_log(&reader, recording) : -1;
 
     json_decref(recording);

@@ -96,7 +96,6 @@ struct plan {
     size_t url_count;
     const char *urls_file;     /* a list of URLs, or an access log; NULL: none */
     const char *har_file;      /* a HAR recording; NULL: none */
-    const char *openapi_file;  /* an OpenAPI description; NULL: none */
     const char *scenario_file; /* scenarios of several steps; NULL: none */
     enum plan_order order;
     bool order_given, once; /* once: --order once */

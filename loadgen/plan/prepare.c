@@ -4,7 +4,6 @@
 #include "loadgen/plan/har_file.h"
 #include "loadgen/plan/input.h"
 #include "loadgen/plan/message.h"
-#include "loadgen/plan/openapi_file.h"
 #include "loadgen/plan/request_file.h"
 #include "loadgen/plan/scenario_file.h"
 #include "loadgen/plan/scenario_request.h"
@@ -48,10 +47,9 @@ static int read_body(struct request_plan *request_plan, char *why, size_t size)
 /* The file with the requests; NULL: none. */
 static const char *file_of(const struct plan *plan)
 {
-    return plan->har_file != NULL       ? plan->har_file
-           : plan->openapi_file != NULL ? plan->openapi_file
-           : plan->replay_file != NULL  ? plan->replay_file
-                                        : plan->urls_file;
+    return plan->har_file != NULL      ? plan->har_file
+           : plan->replay_file != NULL ? plan->replay_file
+                                       : plan->urls_file;
 }
 
 static int read_file(struct request_plan *request_plan, const char *file, char *why, size_t size)
@@ -61,8 +59,6 @@ static int read_file(struct request_plan *request_plan, const char *file, char *
 
     request_plan->entry_count = 0;
     request_plan->makes_templates = plan->csv_file != NULL;
-    if (plan->openapi_file != NULL)
-        return openapi_file_read(request_plan, file, why, size);
     result = plan->har_file != NULL
                  ? har_file_read(request_plan, file, plan->think_recorded, why, size)
                  : request_file_read(request_plan, file, plan->replay_file != NULL, why, size);

@@ -16,7 +16,6 @@
 enum {
     REQUEST_PLAN_REQUESTS_MAX = 200000, /* distinct requests */
     REQUEST_PLAN_ENTRIES_MAX = 100 * 1000 * 1000,
-    REQUEST_PLAN_NAMES = 300, /* bytes */
 };
 
 struct request {
@@ -81,7 +80,6 @@ struct request_plan {
     char *body; /* of all requests that have none of their own; NULL: none */
     size_t body_length;
     uint64_t skipped; /* lines of a log that cannot be sent again, or other requests of a file */
-    char skipped_names[REQUEST_PLAN_NAMES]; /* the first of them, of an OpenAPI description */
     _Atomic uint64_t cursor;
 };
 

@@ -467,8 +467,6 @@ static void fill_result(struct run *run, struct result *result)
         .interrupted = run->interrupted,
         .aborted_by = run->aborted_by,
     };
-    snprintf(result->skipped_names, sizeof(result->skipped_names), "%s",
-             run->request_plan->skipped_names);
     fill_times(run, &totals, result);
     run->url = NULL;
     result->error_texts = totals.error_texts;

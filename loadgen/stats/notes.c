@@ -95,9 +95,6 @@ static void note_contents(const struct result *result, struct note_list *list)
              " request%s of the recording %s skipped: other hosts than that of the first "
              "request, or a body that is not recorded as text.",
              result->skipped, plural(result->skipped), were(result->skipped));
-    else if (result->skipped > 0 && result->plan->openapi_file != NULL)
-        note(list, "skipped_requests", "%" PRIu64 " operation%s %s skipped: %s.", result->skipped,
-             plural(result->skipped), were(result->skipped), result->skipped_names);
     else if (result->skipped > 0)
         note(list, "skipped_lines",
              "%" PRIu64 " line%s of the log %s skipped: only complete lines with GET, HEAD or "

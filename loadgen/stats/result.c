@@ -184,7 +184,6 @@ static bool begin_sum(struct result *into, const struct result *from)
     into->began_unix_ns = from->began_unix_ns;
     into->requests = from->requests;
     into->skipped = from->skipped;
-    memcpy(into->skipped_names, from->skipped_names, sizeof(into->skipped_names));
     into->engine = from->engine;
     into->server = (struct server_check_result){.outcome = from->server.outcome, .cores = NAN};
     into->machine_busy = NAN;

@@ -45,7 +45,6 @@ struct result {
     size_t requests;  /* number of distinct requests */
     size_t origins;   /* number of distinct origins */
     uint64_t skipped; /* lines of the log, or other requests of a file, that cannot be sent */
-    char skipped_names[300]; /* the first of them; "": unknown */
     const char *engine;
     struct tally tally;    /* of all threads, without the warm-up */
     struct tally warmup;   /* requests begun during the warm-up */

@@ -188,36 +188,6 @@ class Recordings(Requests):
         self.assertIn(f"{broken}: not a HAR recording: no array log.entries", ended.stderr)
 
 
-class Descriptions(Requests):
-    def test_examples_of_an_openapi_description_arrive(self):
-        identifier = {"name": "id", "in": "path", "required": True}
-        description = self.write("shop.json", json.dumps({
-            "openapi": "3.1.0", "servers": [{"url": "https://shop.test/v1"}], "paths": {
-                "/items/{id}": {"parameters": [{**identifier, "schema": {"example": "a b"}}], "get": {}},
-                "/unknown/{id}": {"get": {"parameters": [identifier]}},
-                "/items": {"post": {
-                    "parameters": [{"name": "X-Kind", "in": "header", "example": "new"}],
-                    "requestBody": {"content": {"application/json": {"example": {"count": 1}}}}}}}}))
-        for way in self.ways:
-            with self.subTest(way=way):
-                report = self.run_wsload(way, ["-c", 1, "-n", 4, "--openapi", description])
-                self.assertEqual(report["requests"]["answered"], 4)
-                self.assertEqual([note["text"] for note in report["notes"] if note["name"] == "skipped_requests"],
-                                 ["1 operation was skipped: GET /unknown/{id} (no example for the path "
-                                  "parameter 'id')."])
-                self.assertEqual([row[:2] for row in self.origin.seen],
-                                 [("GET", "/v1/items/a%20b"), ("POST", "/v1/items")] * 2)
-                _, _, fields, body = self.origin.seen[1]
-                self.assertEqual((fields["content-type"], fields["x-kind"], body),
-                                 ("application/json", "new", b'{"count":1}'))
-
-    def test_operations_without_examples_are_a_usage_error(self):
-        description = self.write("empty.json", json.dumps({"openapi": "3.0.0", "paths": {"/{id}": {"get": {}}}}))
-        ended = subprocess.run([WSLOAD, "--openapi", description], capture_output=True, text=True, check=False)
-        self.assertEqual(ended.returncode, 1)
-        self.assertIn("no operation has all examples that it needs: GET /{id}", ended.stderr)
-
-
 class Variables(Requests):
     def test_rows_are_sent_once_in_url_field_and_body(self):
         """Each row arrives exactly once, with its own URL, field and body, in a closed and in an open loop."""

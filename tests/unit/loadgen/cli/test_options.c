@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ONE_SOURCE "only one of --scenarios, --openapi, --har, --replay and -f can be given"
+#define ONE_SOURCE "only one of --scenarios, --har, --replay and -f can be given"
 
 enum { CORES = 4, WORDS_MAX = 100 };
 
@@ -319,9 +319,7 @@ static const struct {
     {"--har x --replay y", "--har conflicts with --replay: " ONE_SOURCE},
     {"-f y --har x", "--har conflicts with -f: " ONE_SOURCE},
     {"--replay x -f y", "--replay conflicts with -f: " ONE_SOURCE},
-    {"--scenarios x --openapi y", "--scenarios conflicts with --openapi: " ONE_SOURCE},
-    {"--openapi x --scenarios y --har z", "--scenarios conflicts with --openapi: " ONE_SOURCE},
-    {"--openapi x --replay y", "--openapi conflicts with --replay: " ONE_SOURCE},
+    {"--scenarios x --har y", "--scenarios conflicts with --har: " ONE_SOURCE},
     {"--har x -m PUT",
      "--har conflicts with -m, -b and --body-file: the recording has methods and bodies"},
     {"--har x a b", "--har takes one URL: the server that gets the requests"},
