@@ -4,7 +4,6 @@
 #include "loadgen/lab/session.h"
 #include "loadgen/report/baseline.h"
 #include "loadgen/report/compare.h"
-#include "loadgen/report/gnuplot.h"
 #include "loadgen/report/merge_reports.h"
 #include "loadgen/report/report.h"
 #include "loadgen/run/live_terminal.h"
@@ -49,22 +48,6 @@ static int fail_write(const struct plan *plan, int error)
              plan->output != NULL ? " to " : "", plan->output != NULL ? plan->output : "",
              strerror(error));
     return fail(why);
-}
-
-/* Whether the plan's PNG report can be written: it needs a file and gnuplot. */
-static bool can_draw(const struct plan *plan)
-{
-    if (plan->format != PLAN_FORMAT_PNG)
-        return true;
-    if (plan->output == NULL && isatty(STDOUT_FILENO))
-        fail("--format png needs a file (example: -o plots.png)");
-    else if (!gnuplot_is_installed())
-        fail(
-            "--format png needs gnuplot, which is not in PATH: install it, or use -o FILE.html for "
-            "the same plots");
-    else
-        return true;
-    return false;
 }
 
 /* Opens the file before the run, so that a long run does not fail at its end. */
@@ -242,7 +225,7 @@ int main(int argc, char **argv)
         return fail(why);
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return fail("cannot initialize libcurl");
-    out = can_draw(&plan) ? open_output(&plan) : NULL;
+    out = open_output(&plan);
     if (out == NULL)
         return RESULT_USAGE_ERROR;
     status = close_output(&plan, out, conduct(&plan, out));

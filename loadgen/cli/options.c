@@ -266,10 +266,10 @@ static bool check_sweep(struct option_reader *reader)
                            plan->once ? "--order" : "--rows");
     if (plan->control_fd >= 0)
         return option_fail(reader, "--control-fd conflicts with sweep");
-    if (plan->format == PLAN_FORMAT_HDR || plan->format >= PLAN_FORMAT_JUNIT)
-        return option_fail(
-            reader, "--format %s is not available for sweeps (text, json, csv, html, md, png)",
-            format_name(plan->format));
+    if (plan->format == PLAN_FORMAT_HDR || plan->format == PLAN_FORMAT_JUNIT)
+        return option_fail(reader,
+                           "--format %s is not available for sweeps (text, json, csv, html)",
+                           format_name(plan->format));
     return true;
 }
 

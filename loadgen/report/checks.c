@@ -133,34 +133,3 @@ int result_write_junit(FILE *out, const struct result *result)
     fputs("  </testsuite>\n</testsuites>\n", out);
     return 0;
 }
-
-/* ---- GitHub ---- */
-
-/* Escapes TEXT as the value of a property (IN_PROPERTY) or as a message. */
-static void put_command(FILE *out, const char *text, bool in_property)
-{
-    for (; *text != '\0'; text++)
-        if (*text == '%' || *text == '\r' || *text == '\n' ||
-            (in_property && (*text == ':' || *text == ',')))
-            fprintf(out, "%%%02X", (unsigned char)*text);
-        else
-            fputc(*text, out);
-}
-
-int result_write_github(FILE *out, const struct result *result)
-{
-    struct checks checks;
-
-    fill(&checks, result);
-    for (size_t i = 0; i < checks.count; i++) {
-        fprintf(out, "::%s title=", checks.of[i].failed ? "error" : "notice");
-        put_command(out, "wsload ", true);
-        put_command(out, checks.of[i].name, true);
-        fputs("::", out);
-        put_command(out, result->url, false);
-        fputs(": ", out);
-        put_command(out, checks.of[i].text, false);
-        fputc('\n', out);
-    }
-    return 0;
-}

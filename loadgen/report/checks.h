@@ -1,7 +1,4 @@
-/*
- * The outcome of a run's checks, for continuous integration: JUnit XML, and annotations as GitHub's workflow
- * commands. Main thread.
- */
+/* The outcome of a run's checks as JUnit XML, for continuous integration. Main thread. */
 #ifndef LOADGEN_REPORT_CHECKS_H
 #define LOADGEN_REPORT_CHECKS_H
 
@@ -9,8 +6,7 @@
 
 #include <stdio.h>
 
-/* Both return 0. Errors of OUT are left to the caller (ferror()). */
+/* Returns 0. Errors of OUT are left to the caller (ferror()). */
 int result_write_junit(FILE *out, const struct result *result);
-int result_write_github(FILE *out, const struct result *result);
 
 #endif

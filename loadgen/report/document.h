@@ -1,8 +1,8 @@
 /*
  * A report for people, without layout: title, facts, tables, plots and notes, in sections. The
- * reports of a run, of a sweep and of an experiment each fill one; text.h, markdown.h, html.h and
- * gnuplot.h write it. A document copies all points and strings, and escapes strings (escape_text()). When memory runs out it stays
- * consistent, and the writers fail with ENOMEM. Main thread.
+ * reports of a run, of a sweep and of an experiment each fill one; text.h and html.h write it. A
+ * document copies all points and strings, and escapes strings (escape_text()). When memory runs out
+ * it stays consistent, and the writers fail with ENOMEM. Main thread.
  */
 #ifndef LOADGEN_REPORT_DOCUMENT_H
 #define LOADGEN_REPORT_DOCUMENT_H
@@ -30,7 +30,7 @@ enum document_align {
 };
 
 /* The writers that show a table. */
-enum document_media { DOCUMENT_EVERYWHERE, DOCUMENT_IN_TEXT, DOCUMENT_IN_MARKUP };
+enum document_media { DOCUMENT_EVERYWHERE, DOCUMENT_IN_TEXT, DOCUMENT_IN_HTML };
 
 struct document_column {
     const char *head; /* NULL in every column: the table has no head */

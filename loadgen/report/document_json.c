@@ -186,7 +186,7 @@ static void read_table(struct document *document, const json_t *json)
     table = document_table(document, text_at(json, "title"), columns, count);
     if (table == NULL)
         return;
-    table->media = (enum document_media)choice_at(json, "media", DOCUMENT_IN_MARKUP);
+    table->media = (enum document_media)choice_at(json, "media", DOCUMENT_IN_HTML);
     table->gap = (unsigned)choice_at(json, "gap", 1000);
     json_array_foreach(json_object_get(json, "rows"), i, item)
     {

@@ -1,5 +1,5 @@
 /*
- * A plot: its lines, and the range and ticks of its axes. text.h, html.h and gnuplot.h draw it.
+ * A plot: its lines, and the range and ticks of its axes. text.h and html.h draw it.
  * Pure.
  */
 #ifndef LOADGEN_REPORT_PLOT_H

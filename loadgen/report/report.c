@@ -2,12 +2,9 @@
 
 #include "loadgen/report/checks.h"
 #include "loadgen/report/csv.h"
-#include "loadgen/report/gnuplot.h"
 #include "loadgen/report/hdr.h"
 #include "loadgen/report/html.h"
 #include "loadgen/report/json.h"
-#include "loadgen/report/markdown.h"
-#include "loadgen/report/openmetrics.h"
 #include "loadgen/report/result_document.h"
 #include "loadgen/report/text.h"
 
@@ -22,10 +19,6 @@ int report_write_document(FILE *out, struct document *document, enum plan_format
         return -1;
     if (format == PLAN_FORMAT_HTML)
         result = document_write_html(out, document);
-    else if (format == PLAN_FORMAT_MD)
-        result = document_write_markdown(out, document);
-    else if (format == PLAN_FORMAT_PNG)
-        result = document_write_png(out, document);
     else
         result = document_write_text(out, document, colour);
     error = errno;
@@ -46,9 +39,5 @@ int report_write(FILE *out, const struct result *result, bool colour)
         return result_write_hdr(out, result);
     if (format == PLAN_FORMAT_JUNIT)
         return result_write_junit(out, result);
-    if (format == PLAN_FORMAT_GITHUB)
-        return result_write_github(out, result);
-    if (format == PLAN_FORMAT_OPENMETRICS)
-        return result_write_openmetrics(out, result);
     return report_write_document(out, result_document(result), format, colour);
 }

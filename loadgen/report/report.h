@@ -14,7 +14,7 @@
 int report_write(FILE *out, const struct result *result, bool colour);
 
 /*
- * Writes DOCUMENT in FORMAT (text, HTML, Markdown or PNG) and frees it. DOCUMENT may be NULL: out
+ * Writes DOCUMENT in FORMAT (text or HTML) and frees it. DOCUMENT may be NULL: out
  * of memory. Returns as report_write().
  */
 int report_write_document(FILE *out, struct document *document, enum plan_format format,

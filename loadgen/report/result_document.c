@@ -386,7 +386,7 @@ static void put_outcomes(struct document *document, const struct result *result)
     const struct tally *tally = &result->tally;
     char name[8];
 
-    begin_table(document, DOCUMENT_IN_MARKUP, NULL, columns, ARRAY_LENGTH(columns), 1);
+    begin_table(document, DOCUMENT_IN_HTML, NULL, columns, ARRAY_LENGTH(columns), 1);
     for (uint32_t status = 0; status < TALLY_STATUSES; status++) {
         snprintf(name, sizeof(name), "%03" PRIu32, status);
         put_outcome(document, name, tally_status(tally, status), is_bad_status(result, status));

@@ -324,7 +324,7 @@ static void put_section(const struct page *page, const struct document_section *
         separate = true;
     }
     for (size_t i = 0; i < section->table_count; i++) {
-        if (section->tables[i].media == DOCUMENT_IN_MARKUP)
+        if (section->tables[i].media == DOCUMENT_IN_HTML)
             continue;
         fputs(separate ? "\n" : "", page->out);
         put_table(page, &section->tables[i]);

@@ -437,7 +437,7 @@ class InScripts(WithFolder):
                                       "-o", name, self.origin.url])
                     for name, requests in zip(names, (30, 50))]
             self.assertEqual([run.wait() for run in runs], [0, 0])
-            for form in ("json", "csv", "hdr", "html", "md", "junit", "github", "openmetrics", "text"):
+            for form in ("json", "csv", "hdr", "html", "junit", "text"):
                 with self.subTest(engine=engine, format=form):
                     self.assertIn("80", subprocess.run([WSLOAD, "merge", "--format", form, *names],
                                                        capture_output=True, text=True, check=True).stdout)
@@ -463,37 +463,8 @@ class InScripts(WithFolder):
         self.assertEqual(cases["responses"].find("system-out").text, "50 of 50 requests were answered")
         self.assertTrue(cases["errors"].get("classname").endswith("/a?b=1&c=%2C"))
 
-    def test_github(self):
-        lines = self.load("--format", "github", "--fail-if", "mean>0us", "--fail-if", "rate<0",
-                          status=99).splitlines()
-        self.assertEqual([line.split("::")[1] for line in lines],
-                         ["notice title=wsload responses", "notice title=wsload errors",
-                          "error title=wsload mean>0us", "notice title=wsload rate<0"])
-        self.assertIn("c=%252C: ", lines[0])
-
-    def test_openmetrics(self):
-        values, kinds = {}, set()
-        text = self.load("--format", "openmetrics")
-        for line in text.splitlines():
-            if line.startswith("# TYPE "):
-                kinds.add(line.split()[2])
-            elif not line.startswith("#"):
-                name, value = line.rsplit(" ", 1)
-                values[name] = float(value)
-                self.assertIn(name.split("{")[0].removesuffix("_sum").removesuffix("_count"), kinds)
-        self.assertTrue(text.endswith("# EOF\n"))
-        self.assertEqual(len(self.origin.seen), 50)
-        self.assertEqual(values['wsload_requests{outcome="answered"}'], 50)
-        self.assertEqual(values['wsload_responses{status="200"}'], 50)
-        self.assertEqual(values['wsload_errors{kind="closed"}'], 0)
-        self.assertEqual(values["wsload_exit_status"], 0)
-        self.assertLessEqual(values['wsload_latency_seconds{quantile="0.5"}'],
-                             values['wsload_latency_seconds{quantile="1"}'] * 65 / 64)
-        self.assertEqual(values["wsload_latency_seconds_count"], 50)
-        self.assertNotIn('wsload_latency_seconds{quantile="0.99"}', values)  # of 50 requests
-
     def test_sweeps_have_no_checks(self):
-        for name in ("junit", "github", "openmetrics"):
+        for name in ("junit", "hdr"):
             ended = subprocess.run([WSLOAD, "sweep", "--format", name], capture_output=True, text=True,
                                    check=False)
             self.assertEqual(ended.returncode, 1)

@@ -121,7 +121,7 @@ static void output_options_select_format_and_percentiles(void **state)
     assert_int_equal(plan.format, PLAN_FORMAT_CSV);
     assert_int_equal(plan.percentile_count, 2);
     assert_true(plan.percentiles[0] == 50 && plan.percentiles[1] == 99.9999);
-    assert_int_equal(good_plan("-o a.csv --format md").format, PLAN_FORMAT_MD);
+    assert_int_equal(good_plan("-o a.csv --format hdr").format, PLAN_FORMAT_HDR);
     assert_int_equal(good_plan("-o dir.csv/a").format, PLAN_FORMAT_TEXT);
     assert_int_equal(good_plan("--format=hdr").format, PLAN_FORMAT_HDR);
     assert_int_equal(good_plan("-p 1,2 -p 3").percentile_count, 1);
@@ -354,9 +354,7 @@ static const struct {
      "--fail-if: invalid condition 'p99': no < or > (examples: p99>20ms, rate<1000, errors>0.1%)"},
     {"--abort-on p99>20", "--abort-on: invalid condition 'p99>20': no time with a unit after the "
                           "operator (examples: p99>20ms, rate<1000, errors>0.1%)"},
-    {"--format xml",
-     "--format xml: unknown format (text, json, csv, hdr, html, md, png, junit, github, "
-     "openmetrics)"},
+    {"--format xml", "--format xml: unknown format (text, json, csv, hdr, html, junit)"},
     {"-p 50,100", "-p 50,100: invalid percentiles (up to 16 between 0 and 100; example: "
                   "50,95,99.9); use --body-file for a body"},
     {"-p p99", "-p p99: invalid percentiles (up to 16 between 0 and 100; example: 50,95,99.9); use "
@@ -391,8 +389,7 @@ static const struct {
     {"sweep --order once", "a sweep conflicts with --order once: each point needs requests"},
     {"sweep -r 5",
      "a sweep conflicts with --rate, --ramp, --stages and --replay: it is a closed loop"},
-    {"sweep -o a.hgrm",
-     "--format hdr is not available for sweeps (text, json, csv, html, md, png)"},
+    {"sweep -o a.hgrm", "--format hdr is not available for sweeps (text, json, csv, html)"},
     {"--repeat 0", "--repeat 0: invalid number (1-1000)"},
     {"--repeat 2 --control-fd 0", "--control-fd conflicts with --repeat"},
     {"--zzz=1", "unknown option --zzz; see wsload -h"},

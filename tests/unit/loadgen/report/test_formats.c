@@ -1,4 +1,4 @@
-/* CSV, Markdown, HdrHistogram and HTML reports of fixed results. */
+/* CSV, HdrHistogram and HTML reports of fixed results. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -66,51 +66,6 @@ static void csv_has_seconds_and_total(void **state)
               "2.500,200.000,5,1,\n"
               "total,1.000000,3.000000,20000,20000,0,20480000,10000.000,163.996,64.511,64.511,"
               "64.511,2000000.000,64.511,0.000,100,2,64.511\n");
-    free(text);
-}
-
-static const char good_md[] =
-    "### GET http://127.0.0.1:8080/\\_a\\|b\n"
-    "\n"
-    "100 connections with keep-alive, 2 threads, engine curl, 2.00 s (wsload " WEBSERVERD_VERSION
-    ")\n"
-    "\n"
-    "| | |\n"
-    "|:--|:--|\n"
-    "| Requests | 20,000: 20,000 answered, 0 failed |\n"
-    "| Rate | **10,000 requests/s** |\n"
-    "| Received | 19.5 MiB (19.1 MiB content), 9.77 MiB/s |\n"
-    "| Connections | 100 of 100 established, 234 opened in total |\n"
-    "| Client | 25% of a core per thread, 50.0 us of CPU time per request |\n"
-    "\n"
-    "| Latency | mean | p50 | p99.999 | max |\n"
-    "|:--|--:|--:|--:|--:|\n"
-    "| response | 164 us | 64.5 us | – | 2.00 s |\n"
-    "| first byte | 82.0 us | 32.3 us | – | 1.00 s |\n"
-    "\n"
-    "| Outcome | Requests |\n"
-    "|:--|--:|\n"
-    "| 200 | 19,999 |\n"
-    "| 304 | 1 |\n";
-
-static void markdown_is_exact_and_escaped(void **state)
-{
-    char *text;
-
-    (void)state;
-    fill_good();
-    result.url = "http://127.0.0.1:8080/_a|b";
-    plan.percentiles[0] = 50;
-    plan.percentiles[1] = 99.999;
-    plan.percentile_count = 2;
-    text = make(PLAN_FORMAT_MD);
-    assert_string_equal(text, good_md);
-    free(text);
-    fill_bad();
-    text = make(PLAN_FORMAT_MD);
-    assert_non_null(strstr(text, "| connection refused | 30 |\n"));
-    assert_non_null(strstr(text, "| unanswered at the end | 2 |\n"));
-    assert_non_null(strstr(text, "\n\n- Interrupted before the end of the run."));
     free(text);
 }
 
@@ -208,8 +163,6 @@ static void report_without_responses_has_no_nan(void **state)
     for (int format = 0; format < PLAN_FORMAT_COUNT; format++) {
         char *text;
 
-        if (format == PLAN_FORMAT_PNG) /* not text, and needs gnuplot */
-            continue;
         begin();
         result.elapsed_ns = 0;
         result.thread_ns = 0;
@@ -225,7 +178,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(csv_has_seconds_and_total),
-        cmocka_unit_test(markdown_is_exact_and_escaped),
         cmocka_unit_test(hdr_levels_lead_to_all_values),
         cmocka_unit_test(html_has_plots_and_escapes_url),
         cmocka_unit_test(report_without_responses_has_no_nan),

@@ -345,13 +345,10 @@ static void merged_report_has_all_formats(void **state)
         size_t size = 0;
         FILE *out = open_memstream(&text, &size);
 
-        if (format != PLAN_FORMAT_PNG) { /* needs gnuplot */
-            merged->plan.format = (enum plan_format)format;
-            assert_int_equal(report_write(out, &merged->result, false), 0);
-            fflush(out);
-            assert_true(size > 100);
-        }
+        merged->plan.format = (enum plan_format)format;
+        assert_int_equal(report_write(out, &merged->result, false), 0);
         fclose(out);
+        assert_true(size > 100);
         free(text);
     }
     stored_result_free(merged);
