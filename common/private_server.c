@@ -3,19 +3,19 @@
 #include "common/clock.h"
 #include "common/control_client.h"
 #include "common/instance.h"
+#include "common/macros.h"
 #include "common/private_server_guard.h"
+#include "common/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -191,15 +191,13 @@ static bool write_line(struct command_line *line, const struct private_server *s
 int private_server_certify(const struct private_server *server, char *why, size_t size)
 {
     const char *const words[] = {server->program, "-S", server->directory, NULL};
-    posix_spawn_file_actions_t actions;
-    int status = -1, error;
-    pid_t pid;
+    const int fds[] = {STDIN_FILENO, -1, STDERR_FILENO};
+    pid_t pid = process_fork();
+    int status = -1;
 
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    error = posix_spawnp(&pid, words[0], &actions, NULL, (char **)(uintptr_t)words, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    if (error == 0 && waitpid(pid, &status, 0) == pid && status == 0)
+    if (pid == 0)
+        process_exec(words[0], words, fds, ARRAY_LENGTH(fds));
+    if (pid > 0 && waitpid(pid, &status, 0) == pid && status == 0)
         return 0;
     return snprintf(why, size, "%s -S %s failed", server->program, server->directory), -1;
 }
@@ -219,39 +217,19 @@ static void pin_to_core(int core)
         dprintf(STDERR_FILENO, "cannot run on core %d: %s\n", core, strerror(errno));
 }
 
-/* In the child: sets it up and executes the server. */
-static void exec_server(const struct command_line *line, const struct private_server *server,
-                        int output, pid_t parent)
-{
-    char **words = (char **)(uintptr_t)line->word;
-    sigset_t none;
-
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    setpgid(0, 0);
-    private_server_guard_watch(&server->guard, getpid());
-    if (server->core >= 0)
-        pin_to_core(server->core);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    unsetenv("NOTIFY_SOCKET");
-    if (getppid() != parent)
-        _exit(1);
-    dup2(output, STDOUT_FILENO);
-    dup2(output, STDERR_FILENO);
-    execvp(words[0], words);
-    dprintf(STDERR_FILENO, "cannot run %s: %s\n", words[0], strerror(errno));
-    _exit(127);
-}
-
 static int launch(struct private_server *server, const struct command_line *line)
 {
     int output = open(server->output, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
-    int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    pid_t parent = getpid(), pid = output >= 0 && in >= 0 ? fork() : -1;
+    const int fds[] = {-1, output, output};
+    pid_t pid = output >= 0 ? process_fork() : -1;
 
     if (pid == 0) {
-        dup2(in, STDIN_FILENO);
-        exec_server(line, server, output, parent);
+        setpgid(0, 0);
+        private_server_guard_watch(&server->guard, getpid());
+        if (server->core >= 0)
+            pin_to_core(server->core);
+        unsetenv("NOTIFY_SOCKET");
+        process_exec(line->word[0], line->word, fds, ARRAY_LENGTH(fds));
     }
     if (pid > 0) {
         setpgid(pid, pid); /* also done in the child, because either process may run first */
@@ -259,8 +237,6 @@ static int launch(struct private_server *server, const struct command_line *line
     }
     if (output >= 0)
         close(output);
-    if (in >= 0)
-        close(in);
     return pid > 0 ? 0 : -1;
 }
 

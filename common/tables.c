@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 const struct metric_info metric_table[METRIC_COUNT] = {
@@ -70,7 +71,7 @@ static bool same_letter(char a, char b)
 }
 
 /* Optimal string alignment distance; keeps three rows of the table. */
-static size_t distance(const char *a, const char *b)
+static size_t edit_distance(const char *a, const char *b)
 {
     size_t rows[3][LONGEST_WORD + 1];
     size_t *before = rows[0], *above = rows[1], *row = rows[2];
@@ -98,19 +99,37 @@ static size_t distance(const char *a, const char *b)
     return above[b_length];
 }
 
-const char *nearest_word(const char *typed, const char *const *words, size_t count)
+static const char *nearest_in(struct word_list words, const char *typed)
 {
     const char *best = NULL;
     size_t best_distance = LONGEST_WORD;
 
-    for (size_t i = 0; i < count; i++) {
-        size_t d = distance(typed, words[i]);
-        size_t limit = strlen(words[i]) / 3;
+    for (size_t i = 0; i < words.count; i++) {
+        const char *word = *(const char *const *)((const char *)words.first + i * words.stride);
+        size_t d = word != NULL ? edit_distance(typed, word) : LONGEST_WORD;
 
-        if (d < best_distance && d <= (limit > 1 ? limit : 1)) {
-            best = words[i];
+        if (d < best_distance && (d <= 1 || d <= strlen(word) / 3)) {
+            best = word;
             best_distance = d;
         }
     }
     return best;
+}
+
+const char *nearest_word(const char *typed, const char *const *words, size_t count)
+{
+    return nearest_in(WORD_LIST(words, count), typed);
+}
+
+const char *did_you_mean(char text[DID_YOU_MEAN_SIZE], const char *typed, struct word_list words,
+                         const char *otherwise)
+{
+    bool option = strncmp(typed, "--", 2) == 0;
+    const char *near = nearest_in(words, option ? typed + 2 : typed);
+
+    if (near == NULL)
+        return otherwise;
+    snprintf(text, DID_YOU_MEAN_SIZE, option ? "; did you mean --%s?" : "; did you mean '%s'?",
+             near);
+    return text;
 }

@@ -105,10 +105,27 @@ extern const struct command_info command_table[COMMAND_COUNT];
 int table_find(const char *name, const char *const *names, size_t count);
 
 /*
- * For "did you mean": the word with the smallest edit distance to TYPED (insertion, deletion,
- * substitution, transposition; case ignored). NULL if the distance is more than a third of the
- * word's length and more than 1.
+ * The word with the smallest edit distance to TYPED (insertion, deletion, substitution, transposition;
+ * case ignored). NULL if the distance is more than a third of the word's length and more than 1.
  */
 const char *nearest_word(const char *typed, const char *const *words, size_t count);
+
+/* Words that stand in an array, each STRIDE bytes after the one before; NULL among them is skipped. */
+struct word_list {
+    const char *const *first;
+    size_t count, stride;
+};
+#define WORD_LIST(words, count) ((struct word_list){words, count, sizeof(*(words))})
+/* The words in MEMBER of the structs of TABLE. */
+#define WORD_LIST_OF(table, member)                                                                \
+    ((struct word_list){&(table)[0].member, sizeof(table) / sizeof((table)[0]), sizeof((table)[0])})
+
+/*
+ * The rest of a message about TYPED, which is none of WORDS: "; did you mean 'near'?" if one is near,
+ * else OTHERWISE. With two dashes in front TYPED is an option: "; did you mean --near?".
+ */
+enum { DID_YOU_MEAN_SIZE = 128 };
+const char *did_you_mean(char text[DID_YOU_MEAN_SIZE], const char *typed, struct word_list words,
+                         const char *otherwise);
 
 #endif

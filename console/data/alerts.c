@@ -26,7 +26,8 @@ enum { NAMES_MAX = ARRAY_LENGTH(names) + METRIC_COUNT + FIGURE_COUNT };
 
 static int explain_name(const char *name, char *why, size_t size)
 {
-    const char *all[NAMES_MAX], *nearest;
+    const char *all[NAMES_MAX];
+    char text[DID_YOU_MEAN_SIZE];
     size_t count = 0;
 
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
@@ -35,12 +36,9 @@ static int explain_name(const char *name, char *why, size_t size)
         all[count++] = metric_table[i].name;
     for (int i = 0; i < FIGURE_COUNT; i++)
         all[count++] = figure_table[i].name;
-    nearest = nearest_word(name, all, count);
-    if (nearest != NULL)
-        snprintf(why, size, "unknown metric '%.40s'; did you mean '%s'?", name, nearest);
-    else
-        snprintf(why, size, "unknown metric '%.40s' (examples: p99 > 20ms for 5s, 5xx > 1%%)",
-                 name);
+    snprintf(why, size, "unknown metric '%.40s'%s", name,
+             did_you_mean(text, name, WORD_LIST(all, count),
+                          " (examples: p99 > 20ms for 5s, 5xx > 1%)"));
     return -1;
 }
 

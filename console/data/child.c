@@ -1,16 +1,18 @@
 #include "console/data/child.h"
 
+#include "common/macros.h"
+#include "common/process.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { EXIT_NOT_STARTED = 127, SIGNAL_BASE = 128 };
+enum { SIGNAL_BASE = 128 };
 
 void child_init(struct child *child)
 {
@@ -31,58 +33,23 @@ static void close_all(struct child *child)
     close_one(&child->control);
 }
 
-/* The path of file NAME in the directory of this program; "": unknown. */
-static void path_beside_us(const char *name, char *path, size_t size)
+/* Writes the path of file NAME in the directory of this program. False if no such program is there. */
+static bool find_beside_us(const char *name, char *path, size_t size)
 {
     char own[4096];
     ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
     char *slash;
 
-    path[0] = '\0';
     if (length <= 0)
-        return;
+        return false;
     own[length] = '\0';
     slash = strrchr(own, '/');
-    if (slash != NULL)
-        snprintf(path, size, "%.*s/%s", (int)(slash - own), own, name);
-}
-
-/* Runs in the child: only async-signal-safe calls. */
-static void exec_child(const int *fds, const char *path, const char *const *argv, pid_t parent)
-{
-    sigset_t none;
-
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    signal(SIGPIPE, SIG_DFL);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent || setpgid(0, 0) != 0)
-        _exit(EXIT_NOT_STARTED);
-    /* All of them are above CHILD_CONTROL_FD: dup2() onto itself would keep the close-on-exec flag. */
-    if (dup2(fds[0], STDIN_FILENO) < 0 || dup2(fds[1], STDOUT_FILENO) < 0 ||
-        dup2(fds[2], STDERR_FILENO) < 0 || dup2(fds[3], CHILD_CONTROL_FD) < 0)
-        _exit(EXIT_NOT_STARTED);
-    execv(path, (char *const *)(const void *)argv);
-    execvp(argv[0], (char *const *)(const void *)argv);
-    fprintf(stderr, "cannot start %s: %s\n", argv[0], strerror(errno));
-    _exit(EXIT_NOT_STARTED);
+    return slash != NULL &&
+           snprintf(path, size, "%.*s/%s", (int)(slash - own), own, name) < (int)size &&
+           access(path, X_OK) == 0;
 }
 
 enum { PIPE_OUTPUT, PIPE_PROGRESS, PIPE_CONTROL, PIPES };
-
-/* Opens a pipe with descriptors above CHILD_CONTROL_FD, for dup2() in the child. */
-static int open_pipe(int ends[2])
-{
-    int low[2];
-
-    if (pipe2(low, O_CLOEXEC) != 0)
-        return -1;
-    for (int i = 0; i < 2; i++) {
-        ends[i] = fcntl(low[i], F_DUPFD_CLOEXEC, CHILD_CONTROL_FD + 1);
-        close(low[i]);
-    }
-    return ends[0] < 0 || ends[1] < 0 ? -1 : 0;
-}
 
 static void close_pipes(int pipes[PIPES][2])
 {
@@ -102,41 +69,41 @@ static void keep_ends(struct child *child, int pipes[PIPES][2])
     pipes[PIPE_OUTPUT][0] = pipes[PIPE_PROGRESS][0] = pipes[PIPE_CONTROL][1] = -1;
 }
 
-static pid_t spawn(int pipes[PIPES][2], int null, const char *const *argv)
+static pid_t spawn_child(int pipes[PIPES][2], const char *const *argv)
 {
-    const int fds[] = {null, pipes[PIPE_OUTPUT][1], pipes[PIPE_PROGRESS][1],
-                       pipes[PIPE_CONTROL][0]};
+    const int fds[] = {-1, pipes[PIPE_OUTPUT][1], pipes[PIPE_PROGRESS][1], pipes[PIPE_CONTROL][0]};
     char path[4200];
-    pid_t parent = getpid(), pid;
+    const char *program = find_beside_us(argv[0], path, sizeof(path)) ? path : argv[0];
+    pid_t pid = process_fork();
 
-    path_beside_us(argv[0], path, sizeof(path));
-    pid = fork();
-    if (pid == 0)
-        exec_child(fds, path, argv, parent);
+    if (pid == 0) {
+        setpgid(0, 0);
+        process_exec(program, argv, fds, ARRAY_LENGTH(fds));
+    }
     return pid;
 }
 
 int child_start(struct child *child, const char *const *argv, char *why, size_t size)
 {
     int pipes[PIPES][2] = {{-1, -1}, {-1, -1}, {-1, -1}};
-    int null = open("/dev/null", O_RDONLY | O_CLOEXEC), failed = 0;
+    bool opened = true;
+    pid_t pid = -1;
 
     signal(SIGPIPE, SIG_IGN); /* writing to a child that just ended must not end the console */
     if (child->text == NULL)
         child->text = malloc(CHILD_OUTPUT_BYTES);
     child->line_length = child->output_length = 0;
     for (int i = 0; i < PIPES; i++)
-        failed |= open_pipe(pipes[i]);
-    child->pid = failed || null < 0 || child->text == NULL ? -1 : spawn(pipes, null, argv);
-    if (child->pid > 0)
+        opened = opened && pipe2(pipes[i], O_CLOEXEC) == 0;
+    if (opened && child->text != NULL)
+        pid = spawn_child(pipes, argv);
+    if (pid > 0)
         keep_ends(child, pipes);
     else
         snprintf(why, size, "cannot start %s: %s", argv[0], strerror(errno));
     close_pipes(pipes);
-    close_one(&null);
-    failed = child->pid <= 0;
-    child->pid = failed ? 0 : child->pid;
-    return failed ? -1 : 0;
+    child->pid = pid > 0 ? pid : 0;
+    return pid > 0 ? 0 : -1;
 }
 
 int child_descriptor(const struct child *child)

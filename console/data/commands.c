@@ -20,16 +20,11 @@ static int find_command(const char *word)
 
 static void explain_unknown(const char *word, char *why, size_t size)
 {
-    const char *names[COMMAND_COUNT];
-    const char *nearest;
+    char text[DID_YOU_MEAN_SIZE];
 
-    for (int i = 0; i < COMMAND_COUNT; i++)
-        names[i] = command_table[i].name;
-    nearest = nearest_word(word, names, COMMAND_COUNT);
-    if (nearest != NULL)
-        snprintf(why, size, "unknown command '%s'; did you mean '%s'?", word, nearest);
-    else
-        snprintf(why, size, "unknown command '%s' ('help' lists the commands)", word);
+    snprintf(why, size, "unknown command '%s'%s", word,
+             did_you_mean(text, word, WORD_LIST_OF(command_table, name),
+                          " ('help' lists the commands)"));
 }
 
 static void explain_usage(const struct command_info *command, int given, char *why, size_t size)

@@ -73,12 +73,40 @@ static void nearest_word_of_no_words_is_null(void **state)
     assert_null(nearest_word("listen", words, 0));
 }
 
+static void unknown_word_gets_advice(void **state)
+{
+    static const struct {
+        const char *typed;
+        const char *expected;
+    } cases[] = {
+        {"lisen", "; did you mean 'listen'?"},
+        {"--lisen", "; did you mean --listen?"},
+        {"xyzzy", "; see -h"},
+    };
+    static const struct {
+        int number;
+        const char *name;
+    } table[] = {{1, "root"}, {2, NULL}, {3, "listen"}};
+    char text[DID_YOU_MEAN_SIZE];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        assert_string_equal(
+            did_you_mean(text, cases[i].typed, WORD_LIST(words, ARRAY_LENGTH(words)), "; see -h"),
+            cases[i].expected);
+        assert_string_equal(
+            did_you_mean(text, cases[i].typed, WORD_LIST_OF(table, name), "; see -h"),
+            cases[i].expected);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nearest_word_by_edit_distance),
         cmocka_unit_test(nearest_word_prefers_first),
         cmocka_unit_test(nearest_word_of_no_words_is_null),
+        cmocka_unit_test(unknown_word_gets_advice),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
