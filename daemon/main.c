@@ -5,7 +5,6 @@
 #include "daemon/config/load.h"
 #include "daemon/config/options.h"
 #include "daemon/config/print.h"
-#include "daemon/control/socket.h"
 #include "daemon/logger/log_files.h"
 #include "daemon/master/inheritance.h"
 #include "daemon/master/master.h"
@@ -35,7 +34,7 @@ static void show(const struct options *options, enum options_action action,
 static int run(struct config *config, const struct options *options)
 {
     if (!options->detach || inheritance_is_upgrade() || daemonize() == 0)
-        return master_run(config, options, &control_socket);
+        return master_run(config, options);
     fprintf(stderr, "webserverd: cannot run in the background: %s\n", strerror(errno));
     config_free(config);
     free(config);

@@ -2,18 +2,17 @@
 
 #include "common/clock.h"
 #include "common/escape.h"
+#include "common/instance.h"
+#include "common/json_text.h"
 #include "common/units.h"
-#include "daemon/base/events.h"
 #include "daemon/base/loop.h"
-#include "daemon/control/command.h"
-#include "daemon/master/watchdog.h"
 
 #include <errno.h>
-#include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,24 +33,24 @@ enum {
     ACCEPTS_PER_ITERATION = 32,
 };
 
-#define REPLY_EXTRA_NS (5 * NS_PER_S)
-
 struct client {
     LIST_ENTRY(client) link;
-    struct control *control;
+    struct control_socket *control;
     struct bufferevent *stream;
     unsigned uid;
     int pid;
-    struct command_result pending; /* if in_force is set: the reply is sent later... */
-    uint64_t pending_until_ns;     /* ...but by then; monotonic clock */
-    bool ending;                   /* close when the output is sent */
-    bool failed;                   /* a reply was lost: close now */
-    bool half_closed;              /* the client sends no more lines: close after the last reply */
-    uint64_t active_ns;            /* time of its last line, monotonic clock */
+    struct control_reply pending; /* if in_force is set: the reply is sent later... */
+    uint64_t pending_until_ns;    /* ...but by then; monotonic clock */
+    bool ending;                  /* close when the output is sent */
+    bool failed;                  /* a reply was lost: close now */
+    bool half_closed;             /* the client sends no more lines: close after the last reply */
+    uint64_t active_ns;           /* time of its last line, monotonic clock */
 };
 
-struct control {
-    struct master *master;
+struct control_socket {
+    struct event_base *base;
+    control_run *run;
+    void *owner;
     char path[INSTANCE_PATH_MAX];
     int fd;
     ino_t inode; /* of the socket's file, to detect that a new server has replaced it */
@@ -72,6 +71,17 @@ static void client_close(struct client *client)
 }
 
 /* Replies */
+
+json_t *control_error(const char *format, ...)
+{
+    char text[8192];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    return json_pack("{s:b, s:o}", "ok", 0, "error", json_text(text));
+}
 
 /*
  * Without memory, Jansson builds incomplete values without an error; such a reply must not be sent.
@@ -115,35 +125,55 @@ static bool is_pending(const struct client *client)
     return client->pending.in_force != NULL;
 }
 
-static void poll_soon(const struct control *control)
+static void poll_soon(const struct control_socket *control)
 {
-    loop_start_timer(control->poll, POLL_MS); /* the master's tick calls socket_changed(), too */
+    loop_start_timer(control->poll,
+                     POLL_MS); /* the master's tick calls control_socket_check(), too */
 }
 
-/*
- * Workers leave or are killed within drain_timeout and the watchdog's grace, twice that if they are
- * replaced one by one. Whatever takes longer waits for a worker that does not do what it should.
- */
-static uint64_t reply_limit_ns(const struct master *master)
-{
-    uint64_t leave_ms = master->server.config->workers_drain_timeout + WATCHDOG_GRACE_MS;
+/* Lines */
 
-    return 2 * leave_ms * NS_PER_MS + REPLY_EXTRA_NS;
+static enum control_line check_line(const char *line, size_t length)
+{
+    if (length >= CONTROL_LINE_MAX)
+        return CONTROL_LINE_TOO_LONG;
+    return strlen(line) == length && escape_utf8_valid(line) ? CONTROL_LINE_WHOLE
+                                                             : CONTROL_LINE_INVALID;
 }
 
-/* Requests */
+enum control_line control_line_read(struct evbuffer *input, char **line)
+{
+    size_t length;
+
+    *line = evbuffer_readln(input, &length, EVBUFFER_EOL_CRLF);
+    if (*line != NULL) {
+        enum control_line result = check_line(*line, length);
+
+        if (result != CONTROL_LINE_WHOLE) {
+            free(*line);
+            *line = NULL;
+        }
+        return result;
+    }
+    if (evbuffer_search_eol(input, NULL, NULL, EVBUFFER_EOL_CRLF).pos >= 0)
+        return CONTROL_LINE_NO_MEMORY;
+    return evbuffer_get_length(input) >
+                   CONTROL_LINE_MAX /* one more byte: the line may end in CRLF */
+               ? CONTROL_LINE_TOO_LONG
+               : CONTROL_LINE_INCOMPLETE;
+}
 
 static void run_line(struct client *client, char *line)
 {
-    struct command_result result =
-        command_run(client->control->master, line, client->uid, client->pid);
+    const struct control_socket *control = client->control;
+    struct control_reply reply = control->run(control->owner, line, client->uid, client->pid);
 
-    if (result.in_force == NULL) {
-        send_reply(client, result.reply);
+    if (reply.in_force == NULL) {
+        send_reply(client, reply.json);
     } else {
-        client->pending = result;
-        client->pending_until_ns = clock_monotonic_ns() + reply_limit_ns(client->control->master);
-        poll_soon(client->control);
+        client->pending = reply;
+        client->pending_until_ns = clock_monotonic_ns() + reply.limit_ms * NS_PER_MS;
+        poll_soon(control);
     }
 }
 
@@ -157,23 +187,23 @@ static bool takes_lines(const struct client *client)
 static void run_lines(struct client *client)
 {
     struct evbuffer *input = bufferevent_get_input(client->stream);
-    enum command_line result = COMMAND_LINE_WHOLE;
+    enum control_line result = CONTROL_LINE_WHOLE;
     char *line;
 
-    while ((result == COMMAND_LINE_WHOLE || result == COMMAND_LINE_INVALID) &&
+    while ((result == CONTROL_LINE_WHOLE || result == CONTROL_LINE_INVALID) &&
            takes_lines(client)) {
-        result = command_line_read(input, &line);
-        if (result == COMMAND_LINE_WHOLE)
+        result = control_line_read(input, &line);
+        if (result == CONTROL_LINE_WHOLE)
             run_line(client, line);
-        else if (result == COMMAND_LINE_INVALID)
-            send_reply(client, command_error("the command has a NUL byte or is not UTF-8"));
+        else if (result == CONTROL_LINE_INVALID)
+            send_reply(client, control_error("the command has a NUL byte or is not UTF-8"));
         free(line);
     }
-    if (result == COMMAND_LINE_NO_MEMORY)
+    if (result == CONTROL_LINE_NO_MEMORY)
         client->failed = true;
-    if (result != COMMAND_LINE_TOO_LONG)
+    if (result != CONTROL_LINE_TOO_LONG)
         return;
-    send_reply(client, command_error("line too long (limit: %d bytes)", CONTROL_LINE_MAX - 1));
+    send_reply(client, control_error("line too long (limit: %d bytes)", CONTROL_LINE_MAX - 1));
     client->ending = true;
 }
 
@@ -246,27 +276,27 @@ static void on_end(struct bufferevent *stream, short what, void *argument)
 
 static void send_pending(struct client *client, json_t *reply)
 {
-    client->pending = (struct command_result){0};
+    client->pending = (struct control_reply){0};
     send_reply(client, reply);
     advance(client);
 }
 
 static void check_pending(struct client *client, uint64_t now_ns)
 {
-    struct master *master = client->control->master;
-    const struct command_result *pending = &client->pending;
+    void *owner = client->control->owner;
+    const struct control_reply *pending = &client->pending;
 
-    if (pending->in_force(master, pending->token))
-        send_pending(client, pending->report(master, pending->token));
+    if (pending->in_force(owner, pending->token))
+        send_pending(client, pending->report(owner, pending->token));
     else if (now_ns > client->pending_until_ns)
-        send_pending(client, command_error("the change is not complete after %.0f s: a worker does "
+        send_pending(client, control_error("the change is not complete after %.0f s: a worker does "
                                            "not respond; see status and the error log",
-                                           (double)reply_limit_ns(master) / (double)NS_PER_S));
+                                           (double)pending->limit_ms / 1000));
     else
         poll_soon(client->control);
 }
 
-static void socket_changed(struct control *control)
+void control_socket_check(struct control_socket *control)
 {
     struct client *client = LIST_FIRST(&control->clients);
     uint64_t now_ns = clock_monotonic_ns();
@@ -283,7 +313,7 @@ static void socket_changed(struct control *control)
 static void on_poll(evutil_socket_t fd, short what, void *argument)
 {
     (void)fd, (void)what;
-    socket_changed(argument);
+    control_socket_check(argument);
 }
 
 /* Clients */
@@ -298,7 +328,7 @@ static bool is_privileged(uid_t uid)
  * At the limit for clients of user UID, closes the one that was silent for longest, so that idle
  * clients do not block others. Returns false if there is none that UID may replace.
  */
-static bool make_room(struct control *control, uid_t uid)
+static bool make_room(struct control_socket *control, uid_t uid)
 {
     unsigned limit = CONTROL_CLIENTS_MAX - (is_privileged(uid) ? 0 : CONTROL_CLIENTS_RESERVED);
     uint64_t latest = clock_monotonic_ns() - SILENT_S * NS_PER_S;
@@ -327,7 +357,7 @@ static void refuse(int fd)
     close(fd);
 }
 
-static void client_open(struct control *control, int fd)
+static void client_open(struct control_socket *control, int fd)
 {
     static const struct timeval idle = {.tv_sec = IDLE_S}, stuck = {.tv_sec = STUCK_S};
     struct ucred credentials = {.uid = (uid_t)-1};
@@ -341,7 +371,7 @@ static void client_open(struct control *control, int fd)
     }
     client = calloc(1, sizeof(*client));
     if (client == NULL || (client->stream = bufferevent_socket_new(
-                               control->master->server.base, fd, BEV_OPT_CLOSE_ON_FREE)) == NULL) {
+                               control->base, fd, BEV_OPT_CLOSE_ON_FREE)) == NULL) {
         free(client);
         close(fd);
         return;
@@ -359,7 +389,7 @@ static void client_open(struct control *control, int fd)
 }
 
 /* Out of descriptors or memory: accept() would keep failing. */
-static void pause_accepting(struct control *control)
+static void pause_accepting(struct control_socket *control)
 {
     static const struct timeval second = {.tv_sec = 1};
 
@@ -369,7 +399,7 @@ static void pause_accepting(struct control *control)
 
 static void on_connect(evutil_socket_t listener, short what, void *argument)
 {
-    struct control *control = argument;
+    struct control_socket *control = argument;
 
     (void)what;
     for (int i = 0; i < ACCEPTS_PER_ITERATION; i++) {
@@ -387,7 +417,7 @@ static void on_connect(evutil_socket_t listener, short what, void *argument)
 
 static void on_accept_again(evutil_socket_t fd, short what, void *argument)
 {
-    struct control *control = argument;
+    struct control_socket *control = argument;
 
     (void)fd, (void)what;
     if (event_add(control->readable, NULL) != 0)
@@ -396,7 +426,7 @@ static void on_accept_again(evutil_socket_t fd, short what, void *argument)
 
 /* Opening and closing */
 
-/* Only this user can connect until socket_set_access(). Returns the socket, or -1 with errno. */
+/* Only this user can connect until control_socket_set_access(). Returns the socket, or -1 with errno. */
 static int bind_socket(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -449,7 +479,7 @@ static int find_group(const char *name, gid_t *group)
  * path where control.socket is in a directory of others. A service manager may forbid chown(2)
  * altogether, so it is not called without need. Returns 0, or -1 with errno.
  */
-static int set_mode_and_group(const struct control *control, mode_t mode, gid_t group)
+static int set_mode_and_group(const struct control_socket *control, mode_t mode, gid_t group)
 {
     int fd = open(control->path, O_PATH | O_NOFOLLOW | O_CLOEXEC), result = -1, error;
     struct stat status;
@@ -468,8 +498,8 @@ static int set_mode_and_group(const struct control *control, mode_t mode, gid_t 
     return result;
 }
 
-static int socket_set_access(const struct control *control, const struct config *config, char *why,
-                             size_t size)
+int control_socket_set_access(const struct control_socket *control, const struct config *config,
+                              char *why, size_t size)
 {
     mode_t mode = (mode_t)config->control_mode;
     gid_t group = getegid();
@@ -488,9 +518,9 @@ static int socket_set_access(const struct control *control, const struct config 
     return -1;
 }
 
-static int make_events(struct control *control)
+static int make_events(struct control_socket *control)
 {
-    struct event_base *base = control->master->server.base;
+    struct event_base *base = control->base;
 
     control->poll = event_new(base, -1, 0, on_poll, control);
     control->accept_again = event_new(base, -1, 0, on_accept_again, control);
@@ -515,7 +545,7 @@ static int make_path(char path[INSTANCE_PATH_MAX], const struct config *config, 
     return -1;
 }
 
-static void socket_remove_new(const struct config *config)
+void control_socket_remove_new(const struct config *config)
 {
     char path[INSTANCE_PATH_MAX];
 
@@ -523,17 +553,15 @@ static void socket_remove_new(const struct config *config)
         unlink(path);
 }
 
-static int socket_promote(struct control *control)
+int control_socket_promote(struct control_socket *control, const struct config *config)
 {
-    const char *name = control->master->server.config->control_socket;
-
-    if (rename(control->path, name) != 0)
+    if (rename(control->path, config->control_socket) != 0)
         return -1;
-    snprintf(control->path, sizeof(control->path), "%s", name);
+    snprintf(control->path, sizeof(control->path), "%s", config->control_socket);
     return 0;
 }
 
-static void socket_close(struct control *control, bool remove)
+void control_socket_close(struct control_socket *control, bool remove)
 {
     if (control == NULL)
         return;
@@ -550,7 +578,7 @@ static void socket_close(struct control *control, bool remove)
 }
 
 /* Identifies the file of the bound socket; removes it if that fails. Returns 0, or -1 with errno. */
-static int note_inode(struct control *control)
+static int note_inode(struct control_socket *control)
 {
     int error;
 
@@ -563,37 +591,33 @@ static int note_inode(struct control *control)
     return -1;
 }
 
-static struct control *socket_open(struct master *master, bool beside, char *why, size_t size)
+struct control_socket *control_socket_open(const struct config *config, bool beside,
+                                           struct event_base *base, control_run *run, void *owner,
+                                           char *why, size_t size)
 {
-    const struct config *config = master->server.config;
-    struct control *control = calloc(1, sizeof(*control));
+    struct control_socket *control = calloc(1, sizeof(*control));
 
     if (control == NULL) {
         snprintf(why, size, "out of memory");
         return NULL;
     }
     json_set_alloc_funcs(checked_malloc, free);
-    control->master = master;
+    control->base = base;
+    control->run = run;
+    control->owner = owner;
     LIST_INIT(&control->clients);
     if (beside)
-        socket_remove_new(config);
+        control_socket_remove_new(config);
     control->fd = make_path(control->path, config, beside) == 0 ? bind_socket(control->path) : -1;
     if (control->fd < 0 || note_inode(control) != 0 || make_events(control) != 0) {
         snprintf(why, size, "cannot open the control socket %s: %s", control->path,
                  strerror(errno));
-        socket_close(control, true);
+        control_socket_close(control, true);
         return NULL;
     }
-    if (socket_set_access(control, config, why, size) != 0) {
-        socket_close(control, true);
+    if (control_socket_set_access(control, config, why, size) != 0) {
+        control_socket_close(control, true);
         return NULL;
     }
     return control;
 }
-
-const struct control_operations control_socket = {.open = socket_open,
-                                                  .promote = socket_promote,
-                                                  .remove_new = socket_remove_new,
-                                                  .set_access = socket_set_access,
-                                                  .changed = socket_changed,
-                                                  .close = socket_close};

@@ -9,6 +9,7 @@
 #include "daemon/base/service.h"
 #include "daemon/config/load.h"
 #include "daemon/master/capacity.h"
+#include "daemon/master/command.h"
 #include "daemon/sandbox/sandbox.h"
 #include "daemon/tls/context.h"
 
@@ -57,7 +58,7 @@ static int succeed(struct master *master)
 {
     if (!master->inheritance.pending)
         return 0;
-    if (master->operations->promote(master->control) != 0 ||
+    if (control_socket_promote(master->control, master->server.config) != 0 ||
         segment_promote(&master->server.segment) != 0) {
         event_log(LEVEL_ERROR, "cannot take over from the old master: %s", strerror(errno));
         master->failed = true;
@@ -202,7 +203,7 @@ static void on_change(void *context)
     struct master *master = context;
 
     report_processes(master);
-    master->operations->changed(master->control);
+    control_socket_check(master->control);
 }
 
 static void on_death(void *context, const struct worker_process *worker, const char *how)
@@ -256,8 +257,7 @@ static void on_reload_committed(void *context, bool changed)
 
     certificates_committed(&master->certificates, changed);
     summary_set_interval(master->summary, master->server.config->log_summary_interval);
-    if (master->operations->set_access(master->control, master->server.config, why, sizeof(why)) !=
-        0)
+    if (control_socket_set_access(master->control, master->server.config, why, sizeof(why)) != 0)
         event_log(LEVEL_ERROR, "%s", why);
 }
 
@@ -265,14 +265,14 @@ static void on_upgrade_failed(void *context)
 {
     const struct master *master = context;
 
-    master->operations->remove_new(master->server.config);
+    control_socket_remove_new(master->server.config);
 }
 
 /* What timers do earlier, unless there was no memory to set them. */
 static void repeat_delayed_work(struct master *master)
 {
     report_processes(master);
-    master->operations->changed(master->control);
+    control_socket_check(master->control);
     supervisor_reconcile(master->supervisor);
     if (master->announced)
         dispatch_resume(master->dispatch);
@@ -352,7 +352,7 @@ static void free_parts(struct master *master, bool remove)
     certificates_free(&master->certificates);
     upgrade_free(master->upgrade);
     inheritance_free(&master->inheritance);
-    master->operations->close(master->control, remove);
+    control_socket_close(master->control, remove);
     supervisor_free(master->supervisor);
     auxiliary_free(&master->auxiliary);
     rebalance_free(master->rebalance);
@@ -456,7 +456,8 @@ static int acquire_names(struct master *master)
     address_limits_restore(&server->segment, master->inheritance.limits);
     master->inheritance.limits = -1;
     server_publish_config(server);
-    master->control = master->operations->open(master, beside, why, sizeof(why));
+    master->control = control_socket_open(server->config, beside, server->base, command_run, master,
+                                          why, sizeof(why));
     if (master->control == NULL)
         return fail(why);
     if (!beside)
@@ -604,8 +605,7 @@ static int start(struct master *master)
     return 0;
 }
 
-int master_run(struct config *config, const struct options *options,
-               const struct control_operations *operations)
+int master_run(struct config *config, const struct options *options)
 {
     struct master master = {.server = {.config = config,
                                        .segment = {.fd = -1},
@@ -614,8 +614,7 @@ int master_run(struct config *config, const struct options *options,
                                        .alive = {-1, -1},
                                        .logs = LOG_FILES_NONE},
                             .inheritance = INHERITANCE_NONE,
-                            .options = options,
-                            .operations = operations};
+                            .options = options};
     int status = EXIT_FAILURE;
 
     events_set_role(ROLE_MASTER);

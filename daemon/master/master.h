@@ -8,6 +8,7 @@
 
 #include "daemon/base/signals.h"
 #include "daemon/config/options.h"
+#include "daemon/control/socket.h"
 #include "daemon/master/certificates.h"
 #include "daemon/master/dispatch.h"
 #include "daemon/master/handshake_failures.h"
@@ -25,32 +26,6 @@
 #include "daemon/master/upgrade.h"
 #include "daemon/master/watchdog.h"
 #include "daemon/master/workers.h"
-
-struct control;
-struct master;
-
-/*
- * Operations of the control socket (daemon/control/) that the master calls; main() passes the
- * table.
- */
-struct control_operations {
-    /*
-     * Opens config->control_socket, or, if BESIDE, the same path with the suffix ".new". NULL with
-     * WHY.
-     */
-    struct control *(*open)(struct master *master, bool beside, char *why, size_t size);
-    /* Renames it to config->control_socket. Returns 0, or -1 with errno. */
-    int (*promote)(struct control *control);
-    /* Removes the ".new" socket of a new master that failed. */
-    void (*remove_new)(const struct config *config);
-    /* Applies the permissions of the configuration. Returns 0, or -1 with WHY. */
-    int (*set_access)(const struct control *control, const struct config *config, char *why,
-                      size_t size);
-    /* Sends the pending replies whose change is now in force. */
-    void (*changed)(struct control *control);
-    /* Closes it and all clients; with REMOVE also removes its file. NULL is allowed. */
-    void (*close)(struct control *control, bool remove);
-};
 
 struct master {
     struct server server;
@@ -72,8 +47,7 @@ struct master {
     struct inheritance inheritance;
     struct handshake_failures tls_failures, proxy_failures;
     const struct options *options;
-    const struct control_operations *operations;
-    struct control *control;
+    struct control_socket *control;
     struct event *signal[SIGNALS_HANDLED];
     struct event *second;
     bool announced;      /* it has been announced that all workers serve */
@@ -85,8 +59,7 @@ struct master {
  * Runs the server with CONFIG until it stops. CONFIG is allocated by the caller and freed here. A
  * reload loads the configuration again from OPTIONS. Returns the exit status.
  */
-int master_run(struct config *config, const struct options *options,
-               const struct control_operations *operations);
+int master_run(struct config *config, const struct options *options);
 
 /* EVENT_stop or EVENT_stop_command; the second call kills the workers. */
 void master_stop(struct master *master, enum life_event event);

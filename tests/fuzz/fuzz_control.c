@@ -1,12 +1,12 @@
-/* Framing on the control socket: the lines and words do not depend on how the bytes are split. */
-#include "daemon/control/command.h"
+/* Framing on the control socket: the lines do not depend on how the bytes are split. */
+#include "daemon/control/socket.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The result of an input: the numbers of valid and invalid lines, and a hash of the words. */
+/* The result of an input: the numbers of valid and invalid lines, and a hash of the valid ones. */
 struct framed {
     uint64_t lines, invalid, mixed;
     bool too_long;
@@ -19,32 +19,20 @@ static void mix(struct framed *outcome, const char *text)
     outcome->mixed = outcome->mixed * 31 + 1;
 }
 
-static void take_words(struct framed *outcome, char *line)
-{
-    char *words[CONTROL_WORDS_MAX];
-    int count = command_line_split(line, words, CONTROL_WORDS_MAX);
-
-    MUST(count <= CONTROL_WORDS_MAX + 1);
-    for (int i = 0; i < count && i < CONTROL_WORDS_MAX; i++) {
-        MUST(words[i][0] != '\0' && strpbrk(words[i], " \t\n") == NULL);
-        mix(outcome, words[i]);
-    }
-}
-
 static void take_lines(struct framed *outcome, struct evbuffer *input)
 {
-    enum command_line framed = COMMAND_LINE_WHOLE;
+    enum control_line framed = CONTROL_LINE_WHOLE;
     char *line;
 
-    while ((framed == COMMAND_LINE_WHOLE || framed == COMMAND_LINE_INVALID) && !outcome->too_long) {
-        framed = command_line_read(input, &line);
-        outcome->too_long = framed == COMMAND_LINE_TOO_LONG;
-        outcome->invalid += framed == COMMAND_LINE_INVALID;
-        if (framed != COMMAND_LINE_WHOLE)
+    while ((framed == CONTROL_LINE_WHOLE || framed == CONTROL_LINE_INVALID) && !outcome->too_long) {
+        framed = control_line_read(input, &line);
+        outcome->too_long = framed == CONTROL_LINE_TOO_LONG;
+        outcome->invalid += framed == CONTROL_LINE_INVALID;
+        if (framed != CONTROL_LINE_WHOLE)
             continue;
         MUST(strlen(line) < CONTROL_LINE_MAX);
         outcome->lines++;
-        take_words(outcome, line);
+        mix(outcome, line);
         free(line);
     }
 }

@@ -60,8 +60,8 @@ RELATED = {  # the integration tests that notice most of the mutants of a direct
     "daemon/http2": "http2|rfc",
     "daemon/worker": "http_responses|resize|reload|balance|arithmetic_work",
     "daemon/logger": "access_log|log_targets|log_stalls",
-    "daemon/master": r"supervision|lifecycle|stop\.|reload|resize|upgrade|life_",
-    "daemon/control": "control|commands|reload",
+    "daemon/control": "control|commands",
+    "daemon/master": r"control|commands|supervision|lifecycle|stop\.|reload|resize|upgrade|life_",
 }
 
 FAILED = re.compile(r"Test +#\d+: (\S+) .*\*\*\*(?!Skipped|Not Run)")  # a line of ctest

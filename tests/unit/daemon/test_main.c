@@ -2,7 +2,6 @@
 #include "daemon/base/service.h"
 #include "daemon/config/load.h"
 #include "daemon/config/options.h"
-#include "daemon/control/socket.h"
 #include "daemon/logger/log_files.h"
 #include "daemon/master/inheritance.h"
 #include "daemon/sandbox/sandbox.h"
@@ -65,8 +64,8 @@ int wrapped_log_files_check(const struct config *config, char *why,
                             size_t size) __asm__("__wrap_log_files_check");
 int wrapped_daemonize(void) __asm__("__wrap_daemonize");
 bool wrapped_inheritance_is_upgrade(void) __asm__("__wrap_inheritance_is_upgrade");
-int wrapped_master_run(struct config *config, const struct options *options,
-                       const struct control_operations *operations) __asm__("__wrap_master_run");
+int wrapped_master_run(struct config *config,
+                       const struct options *options) __asm__("__wrap_master_run");
 
 int wrapped_config_load(struct config *config, const struct config_sources *sources, FILE *errors)
 {
@@ -131,13 +130,11 @@ bool wrapped_inheritance_is_upgrade(void)
     return is_upgrade;
 }
 
-int wrapped_master_run(struct config *config, const struct options *options,
-                       const struct control_operations *operations)
+int wrapped_master_run(struct config *config, const struct options *options)
 {
     assert_ptr_equal(config, held.config);
     assert_int_equal(held.options, 1);
     assert_non_null(options->argv);
-    assert_ptr_equal(operations, &control_socket);
     strcat(calls, "master_run ");
     config_free(config);
     free(config);

@@ -5,9 +5,8 @@
 #include "daemon/control/socket.h"
 
 #include "common/clock.h"
+#include "common/instance.h"
 #include "common/macros.h"
-#include "daemon/control/command.h"
-#include "daemon/master/watchdog.h"
 #include "tests/unit/open_descriptors.h"
 
 #include <setjmp.h>
@@ -28,15 +27,15 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { START_S = 1000, DRAIN_MS = 1000, BIG_REPLY = 100 * 1024, REPLY_LIMIT_S = 2 * (1 + 5) + 5 };
+enum { START_S = 1000, BIG_REPLY = 100 * 1024, REPLY_LIMIT_S = 17 };
 
 #define NAME "socket"
 
 static struct {
     char directory[64]; /* the current one */
-    struct master master;
+    struct event_base *base;
     struct config config;
-    struct control *control;
+    struct control_socket *control;
     char why[256];
     uint64_t shift_ns; /* of the clock */
     struct event *pause;
@@ -48,8 +47,6 @@ static struct {
 } scene;
 
 /* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. The labels are its names. */
-struct command_result wrapped_run(struct master *master, char *line, unsigned uid,
-                                  int pid) __asm__("__wrap_command_run");
 int wrapped_clock(clockid_t clock, struct timespec *now) __asm__("__wrap_clock_gettime");
 int wrapped_accept(int fd, struct sockaddr *address, socklen_t *length,
                    int flags) __asm__("__wrap_accept4");
@@ -101,16 +98,16 @@ void *wrapped_malloc(size_t size)
     return NULL;
 }
 
-static bool is_in_force(struct master *master, uint64_t token)
+static bool is_in_force(void *owner, uint64_t token)
 {
-    assert_ptr_equal(master, &scene.master);
+    assert_ptr_equal(owner, &scene);
     assert_int_equal(token, 5);
     return scene.in_force;
 }
 
-static json_t *report(struct master *master, uint64_t token)
+static json_t *report(void *owner, uint64_t token)
 {
-    (void)master, (void)token;
+    (void)owner, (void)token;
     return json_pack("{s:s}", "reply", "done");
 }
 
@@ -118,40 +115,44 @@ static json_t *report(struct master *master, uint64_t token)
  * "wait" is in force later; "big" has a long reply. For "lost" and a part of "partial" there is no
  * memory. Others get an echo.
  */
-struct command_result wrapped_run(struct master *master, char *line, unsigned uid, int pid)
+static struct control_reply run(void *owner, char *line, unsigned uid, int pid)
 {
     static char big[BIG_REPLY];
 
-    assert_ptr_equal(master, &scene.master);
+    assert_ptr_equal(owner, &scene);
     assert_int_equal(uid, geteuid());
     assert_int_equal(pid, getpid());
     scene.commands++;
     if (strcmp(line, "wait") == 0)
-        return (struct command_result){.in_force = is_in_force, .report = report, .token = 5};
+        return (struct control_reply){.in_force = is_in_force,
+                                      .report = report,
+                                      .token = 5,
+                                      .limit_ms = REPLY_LIMIT_S * 1000};
     if (strcmp(line, "big") == 0) {
         memset(big, 'b', sizeof(big) - 1);
-        return command_reply(json_pack("{s:s}", "reply", big));
+        return (struct control_reply){.json = json_pack("{s:s}", "reply", big)};
     }
     if (strcmp(line, "partial") == 0) {
         json_t *list = json_array();
 
         scene.mallocs_fail = 1;
         json_array_append_new(list, json_string("a")); /* adds nothing */
-        return command_reply(json_pack("{s:o}", "reply", list));
+        return (struct control_reply){.json = json_pack("{s:o}", "reply", list)};
     }
     scene.mallocs_fail = strcmp(line, "lost") == 0;
-    return command_reply(json_pack("{s:s}", "reply", line));
+    return (struct control_reply){.json = json_pack("{s:s}", "reply", line)};
 }
 
 static bool open_socket(bool beside)
 {
-    scene.control = control_socket.open(&scene.master, beside, scene.why, sizeof(scene.why));
+    scene.control = control_socket_open(&scene.config, beside, scene.base, run, &scene, scene.why,
+                                        sizeof(scene.why));
     return scene.control != NULL;
 }
 
 static void close_socket(bool remove)
 {
-    control_socket.close(scene.control, remove);
+    control_socket_close(scene.control, remove);
     scene.control = NULL;
 }
 
@@ -165,17 +166,15 @@ static int begin(void **state)
     scene.config.control_socket = NAME;
     scene.config.control_group = "";
     scene.config.control_mode = 0600;
-    scene.config.workers_drain_timeout = DRAIN_MS;
-    scene.master.server.config = &scene.config;
-    scene.master.server.base = event_base_new();
-    return scene.master.server.base != NULL ? 0 : -1;
+    scene.base = event_base_new();
+    return scene.base != NULL ? 0 : -1;
 }
 
 static int end(void **state)
 {
     (void)state;
     close_socket(true);
-    event_base_free(scene.master.server.base);
+    event_base_free(scene.base);
     return chdir("/") == 0 && rmdir(scene.directory) == 0 ? 0 : -1; /* nothing is left in it */
 }
 
@@ -221,15 +220,15 @@ static void socket_leaves_nothing(void **state)
 
 static void new_socket_replaces_the_old_one(void **state)
 {
-    struct control *old;
+    struct control_socket *old;
 
     (void)state;
     assert_true(open_socket(false));
     old = scene.control;
     assert_true(open_socket(true));
-    assert_int_equal(control_socket.promote(scene.control), 0);
+    assert_int_equal(control_socket_promote(scene.control, &scene.config), 0);
     assert_false(exists(NAME ".new"));
-    control_socket.close(old, true); /* the file is not its own any more */
+    control_socket_close(old, true); /* the file is not its own any more */
     assert_true(exists(NAME));
     close_socket(true);
     assert_false(exists(NAME));
@@ -242,7 +241,7 @@ static void new_socket_that_was_left_is_removed(void **state)
     close_socket(false);
     assert_true(open_socket(true));
     close_socket(false);
-    control_socket.remove_new(&scene.config);
+    control_socket_remove_new(&scene.config);
     assert_false(exists(NAME ".new"));
 }
 
@@ -270,7 +269,7 @@ static void socket_that_cannot_be_opened_leaves_nothing(void **state)
     name[INSTANCE_PATH_MAX - 1] = '\0';
     assert_true(open_socket(false));
     assert_true(exists(name));
-    assert_int_equal(control_socket.promote(scene.control), 0);
+    assert_int_equal(control_socket_promote(scene.control, &scene.config), 0);
     close_socket(true);
     scene.config.control_socket = NAME;
     assert_int_equal(symlink("other", NAME), 0);
@@ -285,7 +284,7 @@ static void socket_that_cannot_be_opened_leaves_nothing(void **state)
 
 static int set_access(void)
 {
-    return control_socket.set_access(scene.control, &scene.config, scene.why, sizeof(scene.why));
+    return control_socket_set_access(scene.control, &scene.config, scene.why, sizeof(scene.why));
 }
 
 static void access_follows_the_configuration(void **state)
@@ -348,7 +347,7 @@ static int connect_client(void)
 static void run_loop(void)
 {
     for (int i = 0; i < 10; i++)
-        assert_true(event_base_loop(scene.master.server.base, EVLOOP_NONBLOCK) >= 0);
+        assert_true(event_base_loop(scene.base, EVLOOP_NONBLOCK) >= 0);
 }
 
 static void say(int fd, const char *text)
@@ -397,7 +396,49 @@ static void each_line_is_answered(void **state)
     expect_reply(
         fd, "{\"ok\":false,\"error\":\"the command has a NUL byte or is not UTF-8\"}\n" ECHO("c"));
     assert_int_equal(scene.commands, 3);
+    assert_int_equal(send(fd, "x\0y\nd", 5, MSG_NOSIGNAL), 5);
+    run_loop();
+    expect_reply(fd, "{\"ok\":false,\"error\":\"the command has a NUL byte or is not UTF-8\"}\n");
+    say(fd, "e\n");
+    expect_reply(fd, ECHO("de"));
     close(fd);
+}
+
+/* A word that is cut in the middle of a character is no valid JSON string. */
+static void errors_may_contain_any_bytes(void **state)
+{
+    json_t *error = control_error("invalid '%s'\n\tsee", "a\xc3\xff\x1b");
+
+    (void)state;
+    assert_string_equal(json_string_value(json_object_get(error, "error")),
+                        "invalid 'a\\xc3\\xff\\x1b'\n\tsee");
+    json_decref(error);
+}
+
+static bool buffer_memory_fails;
+
+static void *allocate_for_buffers(size_t size)
+{
+    return buffer_memory_fails ? NULL : malloc(size);
+}
+
+static void line_stays_in_the_buffer_without_memory(void **state)
+{
+    static const char *const lines[] = {"\n", "\r\n", "ping\n"};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(lines); i++) {
+        struct evbuffer *buffer = evbuffer_new();
+        char *line;
+
+        evbuffer_add(buffer, lines[i], strlen(lines[i]));
+        buffer_memory_fails = true;
+        assert_int_equal(control_line_read(buffer, &line), CONTROL_LINE_NO_MEMORY);
+        buffer_memory_fails = false;
+        assert_null(line);
+        assert_int_equal(evbuffer_get_length(buffer), strlen(lines[i]));
+        evbuffer_free(buffer);
+    }
 }
 
 static void line_above_the_limit_is_refused(void **state)
@@ -419,6 +460,14 @@ static void line_above_the_limit_is_refused(void **state)
     say(fd, line);
     expect_reply(fd, "{\"ok\":false,\"error\":\"line too long (limit: 4095 bytes)\"}\n");
     assert_int_equal(scene.commands, 1);
+    expect_end(fd);
+    fd = connect_client(); /* without a newline */
+    memset(line, 'x', sizeof(line) - 1);
+    line[CONTROL_LINE_MAX] = '\0';
+    say(fd, line);
+    expect_silence(fd);
+    say(fd, "x");
+    expect_reply(fd, "{\"ok\":false,\"error\":\"line too long (limit: 4095 bytes)\"}\n");
     expect_end(fd);
 }
 
@@ -445,12 +494,12 @@ static void lines_wait_for_the_reply_before(void **state)
     fd = connect_client();
     say(fd, "wait\na\n");
     expect_silence(fd);
-    control_socket.changed(scene.control);
+    control_socket_check(scene.control);
     run_loop();
     expect_silence(fd);
     assert_int_equal(scene.commands, 1);
     scene.in_force = true;
-    control_socket.changed(scene.control);
+    control_socket_check(scene.control);
     run_loop();
     expect_reply(fd, ECHO("done") ECHO("a"));
     say(fd, "b\n");
@@ -467,7 +516,7 @@ static void reply_that_takes_too_long_is_an_error(void **state)
     fd = connect_client();
     say(fd, "wait\n");
     scene.shift_ns = (REPLY_LIMIT_S + 1) * NS_PER_S;
-    control_socket.changed(scene.control);
+    control_socket_check(scene.control);
     run_loop();
     expect_reply(
         fd, "{\"ok\":false,\"error\":\"the change is not complete after 17 s: a worker does not "
@@ -487,7 +536,7 @@ static void half_closed_client_gets_its_reply(void **state)
     run_loop();
     expect_silence(fd);
     scene.in_force = true;
-    control_socket.changed(scene.control);
+    control_socket_check(scene.control);
     run_loop();
     expect_reply(fd, ECHO("done") ECHO("a"));
     expect_end(fd);
@@ -648,6 +697,8 @@ int main(void)
         TEST(access_follows_the_configuration),
         TEST(access_of_another_file_is_not_set),
         TEST(each_line_is_answered),
+        TEST(errors_may_contain_any_bytes),
+        TEST(line_stays_in_the_buffer_without_memory),
         TEST(line_above_the_limit_is_refused),
         TEST(reply_without_memory_is_an_error),
         TEST(lines_wait_for_the_reply_before),
@@ -660,5 +711,6 @@ int main(void)
         TEST(lost_client_does_not_pause_accepting),
     };
 
+    event_set_mem_functions(allocate_for_buffers, realloc, free);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
  * The commands of the control socket, in a master without processes: arguments at their limits,
  * what the replies report, and when a change is in force.
  */
-#include "daemon/control/command.h"
+#include "daemon/master/command.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -233,7 +233,7 @@ static struct segment_worker *block(uint32_t slot)
     return segment_worker(&scene.master.server.segment, slot);
 }
 
-static struct command_result run_as(const char *line, unsigned uid)
+static struct control_reply run_as(const char *line, unsigned uid)
 {
     char copy[CONTROL_LINE_MAX];
 
@@ -242,7 +242,7 @@ static struct command_result run_as(const char *line, unsigned uid)
     return command_run(&scene.master, copy, uid, SELF);
 }
 
-static struct command_result run(const char *line)
+static struct control_reply run(const char *line)
 {
     return run_as(line, 0);
 }
@@ -250,11 +250,11 @@ static struct command_result run(const char *line)
 /* The caller releases it. */
 static json_t *reply_to(const char *line)
 {
-    struct command_result result = run(line);
+    struct control_reply result = run(line);
 
     assert_null(result.in_force);
-    assert_non_null(result.reply);
-    return result.reply;
+    assert_non_null(result.json);
+    return result.json;
 }
 
 static void expect_json(json_t *reply, const char *expected)
@@ -298,22 +298,22 @@ static void expect_log(const char *text)
 }
 
 /* The change of LINE is not in force yet; its result can tell when it is. */
-static struct command_result start(const char *line)
+static struct control_reply start(const char *line)
 {
-    struct command_result result = run(line);
+    struct control_reply result = run(line);
 
     if (result.in_force == NULL)
         fail_msg("%s: a reply at once", line);
-    assert_null(result.reply);
+    assert_null(result.json);
     return result;
 }
 
-static bool in_force(const struct command_result *result)
+static bool in_force(const struct control_reply *result)
 {
     return result->in_force(&scene.master, result->token);
 }
 
-static json_t *report(const struct command_result *result)
+static json_t *report(const struct control_reply *result)
 {
     return result->report(&scene.master, result->token);
 }
@@ -357,14 +357,14 @@ static void members_of_the_group_change_nothing(void **state)
 
     (void)state;
     scene.config.control_group = "staff";
-    expect_error_in(run_as("log-level warn", other).reply, "permission denied");
-    json_decref(run_as("log-level", other).reply);
+    expect_error_in(run_as("log-level warn", other).json, "permission denied");
+    json_decref(run_as("log-level", other).json);
     assert_int_equal(scene.config.log_level, LEVEL_INFO);
-    json_decref(run_as("log-level warn", geteuid()).reply);
+    json_decref(run_as("log-level warn", geteuid()).json);
     assert_int_equal(scene.config.log_level, LEVEL_WARN);
     expect_done("log-level error");
     scene.config.control_group = "";
-    json_decref(run_as("log-level info", other).reply);
+    json_decref(run_as("log-level info", other).json);
     assert_int_equal(scene.config.log_level, LEVEL_INFO);
 }
 
@@ -424,7 +424,7 @@ static void numbers_of_workers_and_threads_have_limits(void **state)
 
 static void stop_ends_the_wait_for_workers(void **state)
 {
-    struct command_result workers = start("workers 2"), threads = start("threads 1");
+    struct control_reply workers = start("workers 2"), threads = start("threads 1");
 
     (void)state;
     assert_false(in_force(&workers));
@@ -437,7 +437,7 @@ static void stop_ends_the_wait_for_workers(void **state)
 /* The wanted number serves and none leaves; "workers" also waits until no connection moves. */
 static void numbers_are_in_force_when_no_worker_changes(void **state)
 {
-    struct command_result workers = start("workers 2"), threads = start("threads 1");
+    struct control_reply workers = start("workers 2"), threads = start("threads 1");
 
     (void)state;
     scene.config.workers_processes = 2;
@@ -476,7 +476,7 @@ static void changed_key_has_the_command_as_its_origin(void **state)
 
         scene.config.origins = origins;
         scene.published = 0;
-        json_decref(run(cases[i].line).reply);
+        json_decref(run(cases[i].line).json);
         assert_int_equal(scene.published, 1);
         for (size_t key = 0; key < KEY_COUNT; key++)
             assert_string_equal(config_origin(&scene.config, key),
@@ -520,7 +520,7 @@ static void offload_threads_are_in_force_within_the_range(void **state)
         uint32_t actual;
         bool in_force;
     } cases[] = {{1, false}, {2, true}, {4, true}, {5, false}};
-    struct command_result result;
+    struct control_reply result;
 
     (void)state;
     let_two_serve();
@@ -537,7 +537,7 @@ static void offload_threads_are_in_force_within_the_range(void **state)
 
 static void drain_leaves_one_worker(void **state)
 {
-    struct command_result result;
+    struct control_reply result;
 
     (void)state;
     let_two_serve();
@@ -565,7 +565,7 @@ static void drain_leaves_one_worker(void **state)
 
 static void restart_reports_how_many(void **state)
 {
-    struct command_result result;
+    struct control_reply result;
 
     (void)state;
     let_two_serve();
@@ -714,7 +714,7 @@ static void config_selects_section_or_key(void **state)
 static void reopen_logs_is_in_force_when_the_logger_reports_it(void **state)
 {
     struct segment_logger *logger = segment_logger(&scene.master.server.segment);
-    struct command_result result = start("reopen-logs");
+    struct control_reply result = start("reopen-logs");
 
     (void)state;
     assert_int_equal(result.token, LOGS_NUMBER);
@@ -758,7 +758,7 @@ static void cache_changes_are_broadcast(void **state)
     (void)state;
     scene.config.cache_size = 2 * 1024 * 1024;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        struct command_result result = start(cases[i].line);
+        struct control_reply result = start(cases[i].line);
 
         expect_log(cases[i].log);
         assert_int_equal(result.token, i + 1);
@@ -839,7 +839,7 @@ static void renewal_is_awaited_for_45_seconds(void **state)
 {
     static struct acme_plan plans[ARRAY_LENGTH(names)];
     struct acme_plan *plan = &plans[1];
-    struct command_result result;
+    struct control_reply result;
 
     (void)state;
     manage_two_names();
@@ -872,7 +872,7 @@ static void key_change_is_awaited_for_45_seconds(void **state)
 {
     struct acme_process *process = &scene.master.certificates.process;
     struct acme_key_change *change = &process->key_change;
-    struct command_result result;
+    struct control_reply result;
 
     (void)state;
     manage_two_names();

@@ -1,5 +1,5 @@
 /* The command about single clients: limit-client. */
-#include "daemon/control/command.h"
+#include "daemon/master/command.h"
 
 #include "common/clock.h"
 #include "common/units.h"
@@ -31,13 +31,13 @@ static json_t *parse_network(const char *text, struct network *network)
 
     switch (fault) {
     case NETWORK_NO_ADDRESS:
-        return command_error("invalid address '%.64s' (examples: 192.0.2.7, 10.0.0.0/8, ::1/128)",
+        return control_error("invalid address '%.64s' (examples: 192.0.2.7, 10.0.0.0/8, ::1/128)",
                              text);
     case NETWORK_BAD_PREFIX:
-        return command_error("'%.64s' has an invalid prefix length (IPv4: 0-32, IPv6: 0-128)",
+        return control_error("'%.64s' has an invalid prefix length (IPv4: 0-32, IPv6: 0-128)",
                              text);
     case NETWORK_HOST_BITS:
-        return command_error("'%.64s' has bits set after its prefix: write the first address of "
+        return control_error("'%.64s' has bits set after its prefix: write the first address of "
                              "the network",
                              text);
     case NETWORK_GOOD:
@@ -54,7 +54,7 @@ static json_t *parse_rate(const char *text, uint32_t *requests_per_second)
 
     if (strcmp(text, "block") != 0 &&
         (units_parse_number(text, &rate) != 0 || rate < 1 || rate > most))
-        return command_error(
+        return control_error(
             "invalid limit '%.64s' (valid: 1-%llu requests per second, block, off)", text,
             (unsigned long long)most);
     *requests_per_second = (uint32_t)rate;
@@ -66,7 +66,7 @@ static json_t *parse_time(const char *text, uint64_t *time_ms)
 {
     if (units_parse_time_ms(text, time_ms) == 0 && *time_ms >= LEAST_MS && *time_ms <= MOST_MS)
         return NULL;
-    return command_error("invalid time '%.64s' (valid: 1s to 720h; examples: 30s, 10m, 2h)", text);
+    return control_error("invalid time '%.64s' (valid: 1s to 720h; examples: 30s, 10m, 2h)", text);
 }
 
 /* Reporting */
@@ -119,10 +119,10 @@ static json_t *remove_limit(const struct call *call, const struct network *netwo
     struct address_limit before;
 
     if (call->count > 2)
-        return command_error("'off' takes no time");
+        return control_error("'off' takes no time");
     if (!address_limits_get(segment, network, &before)) {
         network_text(network, text);
-        return command_error("%s has no limit; 'limit-client' lists those that have", text);
+        return control_error("%s has no limit; 'limit-client' lists those that have", text);
     }
     address_limits_remove(segment, network);
     log_change(call, network, &before, "none");
@@ -144,7 +144,7 @@ static json_t *set_limit(const struct call *call, struct address_limit *limit)
         return error;
     limit->until_ns = clock_monotonic_ns() + time_ms * NS_PER_MS;
     if (address_limits_set(segment, limit) != 0)
-        return command_error("all %d limits of clients are in use: remove one, or limit a network",
+        return control_error("all %d limits of clients are in use: remove one, or limit a network",
                              SEGMENT_ADDRESS_LIMITS_MAX);
     snprintf(change, sizeof(change), "%s for %s", address_limit_describe(limit, what),
              units_format_time_ms(time, sizeof(time), time_ms));
@@ -152,7 +152,7 @@ static json_t *set_limit(const struct call *call, struct address_limit *limit)
     return report_limits(call->master);
 }
 
-struct command_result command_limit_client(const struct call *call)
+struct control_reply command_limit_client(const struct call *call)
 {
     struct address_limit limit = {.id = 0};
     json_t *error;
@@ -162,10 +162,10 @@ struct command_result command_limit_client(const struct call *call)
     error = parse_network(call->argument[0], &limit.network);
     if (error == NULL && call->count == 1)
         error =
-            command_error("say how to limit %.64s: a number of requests per second, block, or off",
+            control_error("say how to limit %.64s: a number of requests per second, block, or off",
                           call->argument[0]);
     if (error == NULL && upgrade_pid(call->master->upgrade) != 0)
-        error = command_error("an upgrade is under way: try again when the new master serves");
+        error = control_error("an upgrade is under way: try again when the new master serves");
     if (error != NULL)
         return command_reply(error);
     return command_reply(strcmp(call->argument[1], "off") == 0 ? remove_limit(call, &limit.network)

@@ -2,7 +2,7 @@
  * The commands about workers: threads, workers and offload-threads set numbers; balance is about
  * their connections; drain, restart and post-mortem are about single workers.
  */
-#include "daemon/control/command.h"
+#include "daemon/master/command.h"
 
 #include "common/units.h"
 #include "daemon/base/events.h"
@@ -47,38 +47,42 @@ static json_t *report_numbers(const struct master *master, uint32_t wanted, uint
                      "connections", list_connections(master));
 }
 
-static json_t *report_threads(struct master *master, uint64_t token)
+static json_t *report_threads(void *owner, uint64_t token)
 {
+    struct master *master = owner;
     (void)token;
     return report_numbers(master, master->server.config->workers_threads,
                           workers_threads(&master->workers));
 }
 
-static json_t *report_workers(struct master *master, uint64_t token)
+static json_t *report_workers(void *owner, uint64_t token)
 {
+    struct master *master = owner;
     (void)token;
     return report_numbers(master, master->server.config->workers_processes,
                           workers_alive(&master->workers));
 }
 
-static bool workers_settled(struct master *master, uint64_t token)
+static bool workers_settled(void *owner, uint64_t token)
 {
+    struct master *master = owner;
     (void)token;
     return lifecycle_is_stopping(&master->life) ||
            (workers_are_settled(&master->workers) && !rebalance_is_moving(master->rebalance));
 }
 
-static bool threads_settled(struct master *master, uint64_t token)
+static bool threads_settled(void *owner, uint64_t token)
 {
+    struct master *master = owner;
     (void)token;
     return lifecycle_is_stopping(&master->life) || workers_are_renewed(&master->workers);
 }
 
-struct command_result command_threads(const struct call *call)
+struct control_reply command_threads(const struct call *call)
 {
     struct master *master = call->master;
     uint32_t before = master->server.config->workers_threads, number;
-    struct command_result failed;
+    struct control_reply failed;
     char why[256];
 
     if (call->count == 0)
@@ -89,17 +93,17 @@ struct command_result command_threads(const struct call *call)
         return failed;
     if (master_resize(master, master->server.config->workers_processes, number, why, sizeof(why)) !=
         0)
-        return command_reply(command_error("%s", why));
+        return command_reply(control_error("%s", why));
     command_log_number(call, "serving threads in each worker", before, number);
     command_changed_key(call, KEY_workers_threads);
     return command_reply_when(master, threads_settled, report_threads);
 }
 
-struct command_result command_workers(const struct call *call)
+struct control_reply command_workers(const struct call *call)
 {
     struct master *master = call->master;
     uint32_t before = master->server.config->workers_processes, number;
-    struct command_result failed;
+    struct control_reply failed;
     char why[256];
 
     if (call->count == 0)
@@ -109,7 +113,7 @@ struct command_result command_workers(const struct call *call)
         return failed;
     if (master_resize(master, number, master->server.config->workers_threads, why, sizeof(why)) !=
         0)
-        return command_reply(command_error("%s", why));
+        return command_reply(control_error("%s", why));
     command_log_number(call, "workers", before, number);
     command_changed_key(call, KEY_workers_processes);
     return command_reply_when(master, workers_settled, report_workers);
@@ -127,7 +131,7 @@ static json_t *report_balance(const struct master *master)
                      "connections", list_connections(master));
 }
 
-struct command_result command_balance(const struct call *call)
+struct control_reply command_balance(const struct call *call)
 {
     struct config *config = call->master->server.config;
     int on;
@@ -137,7 +141,7 @@ struct command_result command_balance(const struct call *call)
     on = table_find(call->argument[0], switches, ARRAY_LENGTH(switches));
     if (on < 0)
         return command_reply(
-            command_error("invalid word '%.64s' (valid: on, off)", call->argument[0]));
+            control_error("invalid word '%.64s' (valid: on, off)", call->argument[0]));
     command_log_change(call, "balancing of connections",
                        switches[config->workers_balance_connections], switches[on]);
     config->workers_balance_connections = on;
@@ -161,8 +165,9 @@ static uint32_t offload_of(const struct master *master, uint32_t slot)
     return atomic_load(&segment_worker(&master->server.segment, slot)->offload_actual);
 }
 
-static json_t *report_offload(struct master *master, uint64_t token)
+static json_t *report_offload(void *owner, uint64_t token)
 {
+    struct master *master = owner;
     char wanted[32];
     uint32_t actual = 0;
 
@@ -175,8 +180,9 @@ static json_t *report_offload(struct master *master, uint64_t token)
 }
 
 /* True if every worker's number of offload threads is within the bounds. */
-static bool offload_in_force(struct master *master, uint64_t token)
+static bool offload_in_force(void *owner, uint64_t token)
 {
+    struct master *master = owner;
     (void)token;
     for (uint32_t i = 0; i < master->workers.count; i++) {
         if (master->workers.worker[i].state != WORKER_SERVING)
@@ -205,7 +211,7 @@ static bool parse_range(const char *text, struct config_range *range)
     return true;
 }
 
-struct command_result command_offload_threads(const struct call *call)
+struct control_reply command_offload_threads(const struct call *call)
 {
     struct master *master = call->master;
     struct config_range wanted;
@@ -215,7 +221,7 @@ struct command_result command_offload_threads(const struct call *call)
         return command_reply(report_offload(master, 0));
     if (!parse_range(call->argument[0], &wanted))
         return command_reply(
-            command_error("invalid number of offload threads '%.64s' (valid: N or MIN-MAX, 1-%d)",
+            control_error("invalid number of offload threads '%.64s' (valid: N or MIN-MAX, 1-%d)",
                           call->argument[0], SEGMENT_OFFLOAD_THREADS));
     format_range(before, sizeof(before), master->server.config->workers_offload_threads);
     format_range(after, sizeof(after), wanted);
@@ -223,20 +229,20 @@ struct command_result command_offload_threads(const struct call *call)
     master->server.config->workers_offload_threads = wanted;
     command_changed_key(call, KEY_workers_offload_threads);
     supervisor_send_offload(master->supervisor);
-    return (struct command_result){.in_force = offload_in_force, .report = report_offload};
+    return (struct control_reply){.in_force = offload_in_force, .report = report_offload};
 }
 
 /* The serving worker that the argument names, or NULL with an error in *FAILED. */
-static struct worker_process *find_worker(const struct call *call, struct command_result *failed)
+static struct worker_process *find_worker(const struct call *call, struct control_reply *failed)
 {
     const struct workers *workers = &call->master->workers;
     json_t *error;
     uint64_t slot;
 
     if (units_parse_number(call->argument[0], &slot) != 0)
-        error = command_error("invalid worker number '%.64s'", call->argument[0]);
+        error = control_error("invalid worker number '%.64s'", call->argument[0]);
     else if (slot >= workers->count || workers->worker[slot].state != WORKER_SERVING)
-        error = command_error("no worker serves in slot %.64s; see: status", call->argument[0]);
+        error = control_error("no worker serves in slot %.64s; see: status", call->argument[0]);
     else
         return &workers->worker[slot];
     *failed = command_reply(error);
@@ -251,48 +257,51 @@ static void log_worker(const struct call *call, const char *what)
 
 /* drain: the token is the slot */
 
-static bool has_left(struct master *master, uint64_t slot)
+static bool has_left(void *owner, uint64_t slot)
 {
+    struct master *master = owner;
     return master->workers.worker[slot].state != WORKER_LEAVING;
 }
 
-static json_t *report_drained(struct master *master, uint64_t slot)
+static json_t *report_drained(void *owner, uint64_t slot)
 {
+    struct master *master = owner;
     return json_pack("{s:b, s:I, s:i, s:i}", "ok", 1, "worker", (json_int_t)slot, "wanted",
                      (int)master->server.config->workers_processes, "actual",
                      (int)workers_alive(&master->workers));
 }
 
-struct command_result command_drain(const struct call *call)
+struct control_reply command_drain(const struct call *call)
 {
     struct master *master = call->master;
     struct config *config = master->server.config;
-    struct command_result failed;
+    struct control_reply failed;
     const struct worker_process *worker = find_worker(call, &failed);
 
     if (worker == NULL)
         return failed;
     if (workers_count(&master->workers, worker_is_serving) < 2 || config->workers_processes < 2)
-        return command_reply(command_error(
+        return command_reply(control_error(
             "it is the only worker: no other could take its connections; see: restart"));
     log_worker(call, "drain");
     config->workers_processes--;
     command_changed_key(call, KEY_workers_processes);
     supervisor_drain(master->supervisor, worker->slot);
-    return (struct command_result){
+    return (struct control_reply){
         .in_force = has_left, .report = report_drained, .token = worker->slot};
 }
 
 /* restart: the token is the number of workers to replace */
 
-static json_t *report_restarted(struct master *master, uint64_t count)
+static json_t *report_restarted(void *owner, uint64_t count)
 {
+    struct master *master = owner;
     return json_pack("{s:b, s:I, s:i, s:i}", "ok", 1, "restarted", (json_int_t)count, "wanted",
                      (int)master->server.config->workers_processes, "actual",
                      (int)workers_alive(&master->workers));
 }
 
-struct command_result command_restart(const struct call *call)
+struct control_reply command_restart(const struct call *call)
 {
     struct master *master = call->master;
     uint32_t count = 1;
@@ -302,7 +311,7 @@ struct command_result command_restart(const struct call *call)
         command_log_action(call, "restart of all workers");
         supervisor_replace_all(master->supervisor);
     } else {
-        struct command_result failed;
+        struct control_reply failed;
         const struct worker_process *worker = find_worker(call, &failed);
 
         if (worker == NULL)
@@ -310,15 +319,15 @@ struct command_result command_restart(const struct call *call)
         log_worker(call, "restart");
         supervisor_replace(master->supervisor, worker->slot);
     }
-    return (struct command_result){
+    return (struct control_reply){
         .in_force = workers_settled, .report = report_restarted, .token = count};
 }
 
 /* post-mortem */
 
-struct command_result command_post_mortem(const struct call *call)
+struct control_reply command_post_mortem(const struct call *call)
 {
-    struct command_result failed;
+    struct control_reply failed;
     uint32_t count = 1;
 
     if (call->count > 0)

@@ -3,7 +3,7 @@
  * reopen-logs, cache-flush, cache-purge, cache-size, cache-policy. Each worker has its own cache,
  * so changes are broadcast to all of them (daemon/master/workers.h).
  */
-#include "daemon/control/command.h"
+#include "daemon/master/command.h"
 
 #include "common/json_text.h"
 #include "common/tables.h"
@@ -57,12 +57,12 @@ static json_t *no_such_key(const char *word)
         names[i] = name[i];
     }
     nearest = nearest_word(word, names, KEY_COUNT);
-    return command_error("unknown section or key '%.64s'%s%s%s", word,
+    return control_error("unknown section or key '%.64s'%s%s%s", word,
                          nearest != NULL ? ", did you mean '" : "", nearest != NULL ? nearest : "",
                          nearest != NULL ? "'?" : "");
 }
 
-struct command_result command_config(const struct call *call)
+struct control_reply command_config(const struct call *call)
 {
     const char *word = call->count > 0 ? call->argument[0] : NULL;
     json_t *list = json_array();
@@ -84,7 +84,7 @@ static json_t *report_level(const struct master *master)
     return json_pack("{s:b, s:s}", "ok", 1, "level", level_names[master->server.config->log_level]);
 }
 
-struct command_result command_log_level(const struct call *call)
+struct control_reply command_log_level(const struct call *call)
 {
     const char *before = level_names[call->master->server.config->log_level];
     int level;
@@ -93,7 +93,7 @@ struct command_result command_log_level(const struct call *call)
         return command_reply(report_level(call->master));
     level = table_find(call->argument[0], level_names, LEVEL_COUNT);
     if (level < 0)
-        return command_reply(command_error(
+        return command_reply(control_error(
             "invalid level '%.64s' (valid: debug, info, warn, error)", call->argument[0]));
     command_log_change(call, "log level", before, level_names[level]);
     call->master->server.config->log_level = (uint32_t)level;
@@ -124,7 +124,7 @@ static void describe_rate_limit(const struct config *config, char *text, size_t 
  * invalid.
  */
 static bool parse_count(const char *text, enum config_key_number key, uint32_t *count,
-                        struct command_result *failed)
+                        struct control_reply *failed)
 {
     uint64_t most = config_value_max(&config_keys[key]), number;
 
@@ -132,14 +132,14 @@ static bool parse_count(const char *text, enum config_key_number key, uint32_t *
         *count = (uint32_t)number;
         return true;
     }
-    *failed = command_reply(command_error("invalid %s '%.64s' (valid: 1-%llu)",
+    *failed = command_reply(control_error("invalid %s '%.64s' (valid: 1-%llu)",
                                           config_keys[key].name, text, (unsigned long long)most));
     return false;
 }
 
 /* Parses "on", "off", or a rate, which turns it on, with an optional burst. */
 static bool parse_rate_limit(const struct call *call, struct config *config,
-                             struct command_result *failed)
+                             struct control_reply *failed)
 {
     const char *word = call->argument[0];
 
@@ -154,10 +154,10 @@ static bool parse_rate_limit(const struct call *call, struct config *config,
             parse_count(call->argument[1], KEY_ratelimit_burst, &config->ratelimit_burst, failed));
 }
 
-struct command_result command_ratelimit(const struct call *call)
+struct control_reply command_ratelimit(const struct call *call)
 {
     struct config *config = call->master->server.config, wanted = *config;
-    struct command_result failed;
+    struct control_reply failed;
     char from[80], to[80];
 
     if (call->count == 0)
@@ -178,23 +178,25 @@ struct command_result command_ratelimit(const struct call *call)
 
 /* reload */
 
-static bool is_reloaded(struct master *master, uint64_t attempt)
+static bool is_reloaded(void *owner, uint64_t attempt)
 {
+    struct master *master = owner;
     return reload_is_done(master->reload, attempt);
 }
 
-static json_t *report_reload(struct master *master, uint64_t attempt)
+static json_t *report_reload(void *owner, uint64_t attempt)
 {
+    struct master *master = owner;
     (void)attempt;
     if (lifecycle_is_stopping(&master->life))
-        return command_error("the server is stopping");
+        return control_error("the server is stopping");
     if (reload_failure(master->reload) != NULL)
-        return command_error("%s", reload_failure(master->reload));
+        return control_error("%s", reload_failure(master->reload));
     return json_pack("{s:b, s:i, s:O}", "ok", 1, "generation", (int)master->workers.generation,
                      "changed", reload_changed_keys(master->reload));
 }
 
-struct command_result command_reload(const struct call *call)
+struct control_reply command_reload(const struct call *call)
 {
     const struct reload *reload = call->master->reload;
     const char *refusal;
@@ -203,24 +205,26 @@ struct command_result command_reload(const struct call *call)
     command_log_action(call, "reload");
     attempt = reload_request(call->master->reload);
     if (attempt > 0)
-        return (struct command_result){
+        return (struct control_reply){
             .in_force = is_reloaded, .report = report_reload, .token = attempt};
     refusal = reload_refusal(reload);
-    return command_reply(command_error("%s", refusal != NULL ? refusal : "out of memory"));
+    return command_reply(control_error("%s", refusal != NULL ? refusal : "out of memory"));
 }
 
 /* reopen-logs */
 
-static bool logs_are_open(struct master *master, uint64_t number)
+static bool logs_are_open(void *owner, uint64_t number)
 {
+    struct master *master = owner;
     const struct segment_logger *logger = segment_logger(&master->server.segment);
     uint32_t done = atomic_load_explicit(&logger->logs_done, memory_order_acquire);
 
     return (int32_t)(done - (uint32_t)number) >= 0;
 }
 
-static json_t *report_logs(struct master *master, uint64_t number)
+static json_t *report_logs(void *owner, uint64_t number)
 {
+    struct master *master = owner;
     const struct log_targets *targets = &master->server.logs.targets;
     json_t *hosts = json_array();
 
@@ -232,15 +236,15 @@ static json_t *report_logs(struct master *master, uint64_t number)
                      json_text(master->server.config->log_error), "hosts", hosts);
 }
 
-struct command_result command_reopen_logs(const struct call *call)
+struct control_reply command_reopen_logs(const struct call *call)
 {
     char why[512];
     uint32_t number = auxiliary_reopen_logs(&call->master->auxiliary, why, sizeof(why));
 
     if (number == 0)
-        return command_reply(command_error("%s", why));
+        return command_reply(control_error("%s", why));
     command_log_action(call, "logs reopened");
-    return (struct command_result){
+    return (struct control_reply){
         .in_force = logs_are_open, .report = report_logs, .token = number};
 }
 
@@ -248,56 +252,58 @@ struct command_result command_reopen_logs(const struct call *call)
 
 static const char *const policies[] = {"sieve", "lru"}; /* by enum config_policy */
 
-static bool is_done(struct master *master, uint64_t number)
+static bool is_done(void *owner, uint64_t number)
 {
+    struct master *master = owner;
     return workers_broadcast_is_done(&master->workers, number);
 }
 
 /* Returns false with an error in *FAILED if the cache is off. */
-static bool has_cache(const struct call *call, struct command_result *failed)
+static bool has_cache(const struct call *call, struct control_reply *failed)
 {
     if (call->master->server.config->cache_enabled)
         return true;
-    *failed = command_reply(command_error("the cache is off (cache.enabled)"));
+    *failed = command_reply(control_error("the cache is off (cache.enabled)"));
     return false;
 }
 
 /* cache-flush, cache-purge */
 
-static json_t *report_dropped(struct master *master, uint64_t number)
+static json_t *report_dropped(void *owner, uint64_t number)
 {
+    struct master *master = owner;
     return json_pack("{s:b, s:I}", "ok", 1, "dropped",
                      (json_int_t)workers_broadcast_affected(&master->workers, number));
 }
 
-struct command_result command_cache_flush(const struct call *call)
+struct control_reply command_cache_flush(const struct call *call)
 {
-    struct command_result result;
+    struct control_reply result;
 
     if (!has_cache(call, &result))
         return result;
     command_log_action(call, "cache flushed");
-    return (struct command_result){
+    return (struct control_reply){
         .in_force = is_done,
         .report = report_dropped,
         .token = workers_broadcast(&call->master->workers, COMMAND_CACHE_FLUSH, 0, "")};
 }
 
-struct command_result command_cache_purge(const struct call *call)
+struct control_reply command_cache_purge(const struct call *call)
 {
     const char *path = call->argument[0];
-    struct command_result result;
+    struct control_reply result;
     char what[256];
 
     if (!has_cache(call, &result))
         return result;
     if (path[0] != '/')
-        return command_reply(command_error("invalid path '%.64s': it must begin with '/' "
+        return command_reply(control_error("invalid path '%.64s': it must begin with '/' "
                                            "(/directory/ and /prefix* purge all below)",
                                            path));
     snprintf(what, sizeof(what), "cache purged: %.200s", path);
     command_log_action(call, what);
-    return (struct command_result){
+    return (struct control_reply){
         .in_force = is_done,
         .report = report_dropped,
         .token = workers_broadcast(&call->master->workers, COMMAND_CACHE_PURGE, 0, path)};
@@ -336,8 +342,9 @@ static uint64_t size_in_force(const struct master *master)
     return least == UINT64_MAX ? 0 : least;
 }
 
-static json_t *report_size(struct master *master, uint64_t number)
+static json_t *report_size(void *owner, uint64_t number)
 {
+    struct master *master = owner;
     (void)number;
     return json_pack("{s:b, s:I, s:I, s:I}", "ok", 1, "wanted",
                      (json_int_t)master->server.config->cache_size, "actual",
@@ -349,7 +356,7 @@ static void store_fault(void *owner, const struct config_fault *fault)
     json_t **error = owner;
 
     if (*error == NULL)
-        *error = command_error("%s%s%s", fault->problem, fault->advice[0] != '\0' ? "; " : "",
+        *error = control_error("%s%s%s", fault->problem, fault->advice[0] != '\0' ? "; " : "",
                                fault->advice);
 }
 
@@ -357,7 +364,7 @@ static void store_fault(void *owner, const struct config_fault *fault)
  * Parses the argument as the value of KEY. Returns false with an error in *FAILED if it is invalid.
  */
 static bool parse_value(const struct call *call, enum config_key_number key, void *value,
-                        struct command_result *failed)
+                        struct control_reply *failed)
 {
     json_t *error = NULL;
     const struct config_faults faults = {store_fault, &error};
@@ -368,10 +375,10 @@ static bool parse_value(const struct call *call, enum config_key_number key, voi
     return false;
 }
 
-struct command_result command_cache_size(const struct call *call)
+struct control_reply command_cache_size(const struct call *call)
 {
     struct config *config = call->master->server.config;
-    struct command_result result;
+    struct control_reply result;
     char from[UNITS_TEXT], to[UNITS_TEXT];
     uint64_t size;
 
@@ -386,7 +393,7 @@ struct command_result command_cache_size(const struct call *call)
                        units_format_size(to, sizeof(to), size));
     config->cache_size = size;
     command_changed_key(call, KEY_cache_size);
-    return (struct command_result){
+    return (struct control_reply){
         .in_force = is_done,
         .report = report_size,
         .token = workers_broadcast(&call->master->workers, COMMAND_CACHE_SIZE, size, "")};
@@ -394,18 +401,19 @@ struct command_result command_cache_size(const struct call *call)
 
 /* cache-policy */
 
-static json_t *report_policy(struct master *master, uint64_t number)
+static json_t *report_policy(void *owner, uint64_t number)
 {
+    struct master *master = owner;
     const char *policy = policies[master->server.config->cache_policy];
 
     (void)number;
     return json_pack("{s:b, s:s, s:s}", "ok", 1, "wanted", policy, "actual", policy);
 }
 
-struct command_result command_cache_policy(const struct call *call)
+struct control_reply command_cache_policy(const struct call *call)
 {
     struct config *config = call->master->server.config;
-    struct command_result result;
+    struct control_reply result;
     int policy;
 
     if (!has_cache(call, &result))
@@ -415,11 +423,11 @@ struct command_result command_cache_policy(const struct call *call)
     policy = table_find(call->argument[0], policies, ARRAY_LENGTH(policies));
     if (policy < 0)
         return command_reply(
-            command_error("invalid cache policy '%.64s' (valid: sieve, lru)", call->argument[0]));
+            control_error("invalid cache policy '%.64s' (valid: sieve, lru)", call->argument[0]));
     command_log_change(call, "cache policy", policies[config->cache_policy], policies[policy]);
     config->cache_policy = (uint32_t)policy;
     command_changed_key(call, KEY_cache_policy);
-    return (struct command_result){
+    return (struct control_reply){
         .in_force = is_done,
         .report = report_policy,
         .token =
