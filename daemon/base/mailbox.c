@@ -23,7 +23,7 @@ void mailbox_close(struct mailbox *mailbox)
 }
 
 /* Wakes the reader only if the queue was empty, because the reader takes all items at once. */
-static void put(struct mailbox *mailbox, struct mailbox_item *item)
+static void append(struct mailbox *mailbox, struct mailbox_item *item)
 {
     bool was_empty;
 
@@ -37,22 +37,22 @@ static void put(struct mailbox *mailbox, struct mailbox_item *item)
     pthread_mutex_unlock(&mailbox->lock);
 }
 
-void mailbox_post(struct mailbox *mailbox, struct mailbox_item *item, int kind)
+void mailbox_post(struct mailbox *mailbox, struct mailbox_item *item, mailbox_deliver_fn *deliver)
 {
-    item->kind = kind;
+    item->deliver = deliver;
     item->counted = false;
-    put(mailbox, item);
+    append(mailbox, item);
 }
 
-bool mailbox_offer(struct mailbox *mailbox, struct mailbox_item *item, int kind)
+bool mailbox_offer(struct mailbox *mailbox, struct mailbox_item *item, mailbox_deliver_fn *deliver)
 {
     if (atomic_fetch_add_explicit(mailbox->offered, 1, memory_order_relaxed) >= mailbox->limit) {
         atomic_fetch_sub_explicit(mailbox->offered, 1, memory_order_relaxed);
         return false;
     }
-    item->kind = kind;
+    item->deliver = deliver;
     item->counted = true;
-    put(mailbox, item);
+    append(mailbox, item);
     return true;
 }
 
@@ -61,7 +61,8 @@ uint64_t mailbox_waiting(const struct mailbox *mailbox)
     return atomic_load_explicit(mailbox->offered, memory_order_relaxed);
 }
 
-struct mailbox_item *mailbox_take(struct mailbox *mailbox)
+/* Empties the queue and returns its items, linked by next; NULL if there are none. */
+static struct mailbox_item *take_all(struct mailbox *mailbox)
 {
     struct mailbox_item *first;
     uint32_t counted = 0;
@@ -79,4 +80,16 @@ struct mailbox_item *mailbox_take(struct mailbox *mailbox)
     if (counted > 0)
         atomic_fetch_sub_explicit(mailbox->offered, counted, memory_order_relaxed);
     return first;
+}
+
+void mailbox_deliver(struct mailbox *mailbox, void *receiver)
+{
+    struct mailbox_item *item = take_all(mailbox);
+
+    while (item != NULL) {
+        struct mailbox_item *next = item->next; /* delivering may free ITEM */
+
+        item->deliver(item, receiver);
+        item = next;
+    }
 }

@@ -1,8 +1,8 @@
 /*
- * The queue of a thread: other threads append items; its loop watches one eventfd and takes all
+ * The queue of a thread: other threads append items; its loop watches one eventfd and delivers all
  * items at once. The mutex guards the queue only, is held for a few instructions, and is innermost.
  *
- * An item is the first member of a larger struct. Posting passes ownership to the mailbox's thread.
+ * An item is a member of a larger struct. Posting passes ownership to the function that delivers it.
  */
 #ifndef DAEMON_MAILBOX_H
 #define DAEMON_MAILBOX_H
@@ -12,9 +12,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct mailbox_item;
+
+/* Handles ITEM on the mailbox's thread. RECEIVER is what this thread gave to mailbox_deliver(). */
+typedef void mailbox_deliver_fn(struct mailbox_item *item, void *receiver);
+
 struct mailbox_item {
     struct mailbox_item *next;
-    int kind;     /* the reader's own enum */
+    mailbox_deliver_fn *deliver;
     bool counted; /* queued by mailbox_offer(): counts towards the limit */
 };
 
@@ -35,20 +40,20 @@ int mailbox_open(struct mailbox *mailbox, uint32_t limit, _Atomic uint64_t *offe
 void mailbox_close(struct mailbox *mailbox);
 
 /* Always queues; for items that must not be lost. Any thread. */
-void mailbox_post(struct mailbox *mailbox, struct mailbox_item *item, int kind);
+void mailbox_post(struct mailbox *mailbox, struct mailbox_item *item, mailbox_deliver_fn *deliver);
 
 /*
  * Queues new work. Returns false if LIMIT items are queued; the caller then keeps ITEM. Any thread.
  */
-bool mailbox_offer(struct mailbox *mailbox, struct mailbox_item *item, int kind);
+bool mailbox_offer(struct mailbox *mailbox, struct mailbox_item *item, mailbox_deliver_fn *deliver);
 
 /* Number of offered items in the queue. Any thread. */
 uint64_t mailbox_waiting(const struct mailbox *mailbox);
 
 /*
- * Empties the queue. Returns all items in order of arrival, linked by next; NULL if there are none.
- * The mailbox's thread.
+ * Delivers the items that are queued now, in order of arrival; those posted meanwhile wait for the
+ * next call. The mailbox's thread.
  */
-struct mailbox_item *mailbox_take(struct mailbox *mailbox);
+void mailbox_deliver(struct mailbox *mailbox, void *receiver);
 
 #endif

@@ -1,6 +1,7 @@
 #include "daemon/base/offload.h"
 
 #include "common/clock.h"
+#include "common/macros.h"
 #include "common/segment_writer.h"
 #include "daemon/base/events.h"
 #include "daemon/base/probes.h"
@@ -138,6 +139,14 @@ static bool wait_for_work(struct offload *offload)
     return result == 0;
 }
 
+static void finish_job(struct mailbox_item *item, void *receiver)
+{
+    struct offload_job *job = CONTAINER_OF(item, struct offload_job, item);
+
+    (void)receiver;
+    job->finish(job);
+}
+
 static void run_job(struct offload_job *job, struct segment_activity *activity)
 {
     segment_activity_work(activity, job->state, clock_monotonic_ns(), job->work.start,
@@ -145,7 +154,7 @@ static void run_job(struct offload_job *job, struct segment_activity *activity)
     PROBE_OFFLOAD_RUN(job, job->work, job->queued_ns);
     job->run(job);
     PROBE_OFFLOAD_DONE(job);
-    mailbox_post(job->owner, &job->item, OFFLOAD_ITEM);
+    mailbox_post(job->owner, &job->item, finish_job);
 }
 
 static void run_jobs(struct offload *offload, struct segment_activity *activity)

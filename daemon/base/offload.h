@@ -21,9 +21,6 @@
 #define OFFLOAD_GROW_WAIT_NS UINT64_C(2000000)
 #define OFFLOAD_IDLE_NS      UINT64_C(5000000000)
 
-/* The kind of mailbox item by which a job comes back to its owner. */
-enum { OFFLOAD_ITEM = 1000 };
-
 /*
  * First member of the job's struct. Owned by the queue and then its thread, until posted to the
  * owner.
@@ -31,10 +28,10 @@ enum { OFFLOAD_ITEM = 1000 };
 struct offload_job {
     struct mailbox_item item;
     void (*run)(struct offload_job *job);    /* on an offload thread; may block */
-    void (*finish)(struct offload_job *job); /* on the owner's thread, called by the owner */
+    void (*finish)(struct offload_job *job); /* on the owner's thread, when its mailbox delivers */
     struct span work;                        /* shown by the consoles; lives as long as the job */
     enum thread_state state;                 /* of the offload thread while it runs the job */
-    struct mailbox *owner;                   /* receives the job as an OFFLOAD_ITEM */
+    struct mailbox *owner;                   /* receives the finished job */
     uint64_t queued_ns;                      /* set by offload_submit() */
 };
 

@@ -23,33 +23,6 @@ struct tls_session;
 struct transport;
 TAILQ_HEAD(connection_list, connection);
 
-/* Mailbox items to a serving thread. */
-enum loop_item {
-    ITEM_CONNECTION,         /* struct connection: adopt it */
-    ITEM_ARRIVAL,            /* struct arrival: make it a connection */
-    ITEM_LISTEN_SOCKET_ADD,  /* struct listen_socket: accept from it */
-    ITEM_LISTEN_SOCKET_DROP, /* struct listen_socket: close it */
-    ITEM_GIVE,               /* struct give: hand over some connections and post it back */
-    ITEM_MODE,               /* struct serving_thread's: change to the mode of this item */
-    ITEM_SWEEP,              /* struct sweep_item: sweep the thread's caches and post it back */
-    ITEM_SWEEP_EVICTED,      /* struct serving_thread's: drop what the shared cache has evicted */
-    ITEM_SHED,               /* struct shed_request: close idle connections and post it back */
-    ITEM_SHED_DONE,          /* struct shed_request: the thread's own, with the result */
-    ITEM_KEYS_LINK,          /* struct serving_thread's: it has another keys_link */
-    ITEM_OFFLOADED = OFFLOAD_ITEM,
-};
-
-/* Mailbox items to the worker's main thread. */
-enum main_item {
-    ITEM_HANDED_OVER = 100, /* struct connection: its thread has handed it over */
-    ITEM_GIVEN,             /* struct give: its thread has handed over all connections of it */
-    ITEM_THREAD_ENDED,      /* struct serving_thread: join it */
-    ITEM_SWEPT,             /* struct sweep_item */
-    ITEM_SHED_REQUEST,      /* struct shed_request: pass it on */
-    ITEM_SWEEP_ALL =
-        SHORTAGE_SWEEP_ITEM, /* struct worker_shortages': post ITEM_SWEEP_EVICTED to all threads */
-};
-
 enum thread_mode {
     THREAD_SERVING,
     THREAD_MOVING,   /* hands all connections over to sibling threads */
@@ -98,7 +71,8 @@ struct read_ahead {
 /* A request to close idle connections; goes from thread to thread. See shedding.h. */
 struct shed_request {
     struct mailbox_item item;
-    struct mailbox *asker; /* NULL: the main thread */
+    mailbox_deliver_fn *pass; /* passes it on; on the main thread */
+    struct mailbox *asker;    /* NULL: the main thread */
     enum shortage reason;
     uint32_t wanted, closed; /* connections */
     uint32_t visited;        /* threads */
@@ -107,7 +81,9 @@ struct shed_request {
 /* The event loop of a serving thread. Only that thread uses it; others post to the mailbox. */
 struct event_loop {
     struct event_base *base;
-    struct mailbox mailbox;
+    struct mailbox mailbox;                /* the receiver of its items is this struct */
+    mailbox_deliver_fn *pass_connection;   /* of a connection handed over; on the main thread */
+    mailbox_deliver_fn *pass_shed_request; /* see struct shed_request */
     const struct connection_protocol *protocol;  /* of accepted connections... */
     const struct connection_protocol *handshake; /* ...before it, of those over TLS... */
     const struct connection_protocol *proxy;     /* ...and before both, with a PROXY header */

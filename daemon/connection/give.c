@@ -1,5 +1,6 @@
 #include "daemon/connection/give.h"
 
+#include "common/macros.h"
 #include "common/segment_writer.h"
 #include "daemon/base/messages.h"
 #include "daemon/connection/lifecycle.h"
@@ -61,9 +62,13 @@ static uint32_t give_idle(struct event_loop *loop, const struct give *give)
     return left;
 }
 
-void connections_give(struct event_loop *loop, const struct give *give)
+void connections_give(struct mailbox_item *item, void *receiver)
 {
+    struct event_loop *loop = receiver;
+    const struct give *give = CONTAINER_OF(item, struct give, item);
+
     if (loop->mode == THREAD_SERVING)
         give_active(loop, give, give->idle ? give_idle(loop, give) : give->count);
     metric_set(loop->context.metrics, METRIC_connections_active, connections_count_active(loop));
+    mailbox_post(loop->context.worker->main, item, give->given);
 }

@@ -17,9 +17,10 @@
 
 #include "daemon/connection/connection.h"
 
-/* An order. It goes to the thread with ITEM_GIVE and back with ITEM_GIVEN. */
+/* An order of the main thread, which gets it back. */
 struct give {
     struct mailbox_item item;
+    mailbox_deliver_fn *given; /* on the main thread, after it has been executed */
     uint32_t count;
     uint32_t destination; /* number of a thread, or enum destination */
     enum move_reason reason;
@@ -27,9 +28,9 @@ struct give {
 };
 
 /*
- * Hands over up to GIVE->count connections, fewer if not enough can go, and updates the gauge
- * connections_active. The owning thread.
+ * Delivers a struct give to a struct event_loop: hands over up to the wanted number of connections,
+ * fewer if not enough can go, updates the gauge connections_active, and returns the order.
  */
-void connections_give(struct event_loop *loop, const struct give *give);
+void connections_give(struct mailbox_item *item, void *receiver);
 
 #endif

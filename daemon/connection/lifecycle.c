@@ -7,6 +7,7 @@
 #include "daemon/base/messages.h"
 #include "daemon/base/probes.h"
 #include "daemon/config/lists.h"
+#include "daemon/connection/shedding.h"
 #include "daemon/connection/timeouts.h"
 #include "daemon/connection/transport_tls.h"
 #include "daemon/transaction/admission.h"
@@ -331,13 +332,14 @@ void connection_hand_over(struct connection *connection, uint32_t destination,
         [MOVE_UNEVEN] = METRIC_connections_moved_uneven,
     };
     struct transaction_context *context = &connection->loop->context;
+    mailbox_deliver_fn *pass = connection->loop->pass_connection;
 
     connection->idle = !connection_is_active(connection);
     leave_loop(connection);
     metric_add(context->metrics, counters[reason], 1);
     connection->log_blocked = false;
     connection->destination = destination;
-    mailbox_post(context->worker->main, &connection->item, ITEM_HANDED_OVER);
+    mailbox_post(context->worker->main, &connection->item, pass);
 }
 
 bool connection_apply_mode(struct connection *connection)
@@ -402,7 +404,8 @@ void arrival_free(struct arrival *arrival)
         free(arrival);
 }
 
-bool connection_adopt_arrival(struct event_loop *loop, struct arrival *arrival)
+/* Returns false if there was no memory. */
+static bool adopt_arrival(struct event_loop *loop, struct arrival *arrival)
 {
     enum client_limit_verdict verdict;
     struct connection *connection = NULL;
@@ -435,6 +438,15 @@ bool connection_adopt_arrival(struct event_loop *loop, struct arrival *arrival)
     connection_delete(connection);
     arrival_free(arrival);
     return verdict == CLIENT_LIMIT_EXCEEDED;
+}
+
+void connection_adopt_arrival(struct mailbox_item *item, void *receiver)
+{
+    struct event_loop *loop = receiver;
+
+    if (!adopt_arrival(loop, CONTAINER_OF(item, struct arrival, item)) &&
+        shed_idle(loop, SHORTAGE_MEMORY, 1) == 0)
+        shed_ask(loop, SHORTAGE_MEMORY);
 }
 
 struct arrival *connection_to_arrival(struct connection *connection,

@@ -43,10 +43,10 @@ bool connection_accept(struct event_loop *loop, int fd, const uint8_t address[CL
 bool connection_begin(struct connection *connection);
 
 /*
- * Makes ARRIVAL a connection and serves it, or rejects it; frees ARRIVAL. Returns false if there was no
- * memory for it.
+ * Delivers a struct arrival to a struct event_loop: makes it a connection and serves it, or rejects
+ * it; frees it. If there was no memory for it, closes an idle connection.
  */
-bool connection_adopt_arrival(struct event_loop *loop, struct arrival *arrival);
+void connection_adopt_arrival(struct mailbox_item *item, void *receiver);
 
 /* Takes over a connection that another thread has handed over. */
 void connection_adopt(struct event_loop *loop, struct connection *connection);

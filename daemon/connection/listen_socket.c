@@ -146,28 +146,10 @@ static void on_readable(evutil_socket_t fd, short what, void *argument)
     }
 }
 
-struct listen_socket *listen_socket_assign(struct event_loop *loop, int fd, uint8_t opening)
-{
-    struct listen_socket *listener = calloc(1, sizeof(*listener));
-
-    if (listener == NULL) {
-        close(fd);
-        return NULL;
-    }
-    listener->fd = fd;
-    listener->opening = opening;
-    mailbox_post(&loop->mailbox, &listener->add, ITEM_LISTEN_SOCKET_ADD);
-    return listener;
-}
-
-void listen_socket_revoke(struct event_loop *loop, struct listen_socket *listener)
-{
-    mailbox_post(&loop->mailbox, &listener->drop, ITEM_LISTEN_SOCKET_DROP);
-}
-
-void listen_socket_add(struct event_loop *loop, struct mailbox_item *item)
+static void deliver_added(struct mailbox_item *item, void *receiver)
 {
     struct listen_socket *listener = CONTAINER_OF(item, struct listen_socket, add);
+    struct event_loop *loop = receiver;
 
     listener->loop = loop;
     LIST_INSERT_HEAD(&loop->listen_sockets, listener, link);
@@ -180,7 +162,7 @@ void listen_socket_add(struct event_loop *loop, struct mailbox_item *item)
 /*
  * event_del() before close(): the master keeps the socket open, so epoll would keep reporting it.
  */
-static void drop(struct listen_socket *listener)
+static void drop_listener(struct listen_socket *listener)
 {
     LIST_REMOVE(listener, link);
     event_del(&listener->event);
@@ -189,15 +171,35 @@ static void drop(struct listen_socket *listener)
     free(listener);
 }
 
-void listen_socket_drop(struct mailbox_item *item)
+static void deliver_dropped(struct mailbox_item *item, void *receiver)
 {
-    drop(CONTAINER_OF(item, struct listen_socket, drop));
+    (void)receiver;
+    drop_listener(CONTAINER_OF(item, struct listen_socket, drop));
+}
+
+struct listen_socket *listen_socket_assign(struct event_loop *loop, int fd, uint8_t opening)
+{
+    struct listen_socket *listener = calloc(1, sizeof(*listener));
+
+    if (listener == NULL) {
+        close(fd);
+        return NULL;
+    }
+    listener->fd = fd;
+    listener->opening = opening;
+    mailbox_post(&loop->mailbox, &listener->add, deliver_added);
+    return listener;
+}
+
+void listen_socket_revoke(struct event_loop *loop, struct listen_socket *listener)
+{
+    mailbox_post(&loop->mailbox, &listener->drop, deliver_dropped);
 }
 
 void listen_sockets_drop(struct event_loop *loop)
 {
     while (!LIST_EMPTY(&loop->listen_sockets))
-        drop(LIST_FIRST(&loop->listen_sockets));
+        drop_listener(LIST_FIRST(&loop->listen_sockets));
 }
 
 /* A connection waits in LISTENER, which is at the limit. */

@@ -9,21 +9,15 @@
 #include "daemon/connection/connection.h"
 
 /*
- * Posts a listen socket for FD, whose connections begin with OPENING, to the thread of LOOP and takes
- * ownership of FD. Returns NULL with errno, and FD closed, if out of memory. The thread frees the listen socket when it exits or
- * receives it from listen_socket_revoke(), which needs no memory. The worker's main thread.
+ * Posts a listen socket for FD, whose connections begin with OPENING, to the thread of LOOP and
+ * takes ownership of FD. Returns NULL with errno, and FD closed, if out of memory. The thread frees
+ * the listen socket when it exits or receives it from listen_socket_revoke(), which needs no memory.
+ * The worker's main thread.
  */
 struct listen_socket *listen_socket_assign(struct event_loop *loop, int fd, uint8_t opening);
 void listen_socket_revoke(struct event_loop *loop, struct listen_socket *listener);
 
-/*
- * Handle ITEM_LISTEN_SOCKET_ADD and ITEM_LISTEN_SOCKET_DROP. These and all below: the owning
- * thread.
- */
-void listen_socket_add(struct event_loop *loop, struct mailbox_item *item);
-void listen_socket_drop(struct mailbox_item *item);
-
-/* Closes all. */
+/* Closes all. This and all below: the owning thread. */
 void listen_sockets_drop(struct event_loop *loop);
 
 /* Resumes accepting on sockets that paused for lack of descriptors or memory. Once a second. */

@@ -1,8 +1,10 @@
 #include "daemon/connection/shedding.h"
 
 #include "common/clock.h"
+#include "common/macros.h"
 #include "common/segment_writer.h"
 #include "daemon/connection/lifecycle.h"
+#include "daemon/connection/listen_socket.h"
 #include "daemon/connection/timeouts.h"
 
 enum {
@@ -45,20 +47,30 @@ void shed_ask(struct event_loop *loop, enum shortage reason)
     if (loop->shed_pending || loop->context.loop_now_ns < loop->shed_after_ns)
         return;
     loop->shed_pending = true;
-    loop->shed = (struct shed_request){.asker = &loop->mailbox, .reason = reason, .wanted = 1};
-    mailbox_post(loop->context.worker->main, &loop->shed.item, ITEM_SHED_REQUEST);
+    loop->shed = (struct shed_request){
+        .pass = loop->pass_shed_request, .asker = &loop->mailbox, .reason = reason, .wanted = 1};
+    mailbox_post(loop->context.worker->main, &loop->shed.item, loop->shed.pass);
 }
 
-void shed_visit(struct event_loop *loop, struct shed_request *request)
+void shed_visit(struct mailbox_item *item, void *receiver)
 {
+    struct shed_request *request = CONTAINER_OF(item, struct shed_request, item);
+    struct event_loop *loop = receiver;
+
     request->closed += shed_idle(loop, request->reason, request->wanted - request->closed);
-    mailbox_post(loop->context.worker->main, &request->item, ITEM_SHED_REQUEST);
+    mailbox_post(loop->context.worker->main, item, request->pass);
 }
 
-bool shed_finish(struct event_loop *loop)
+void shed_finish(struct mailbox_item *item, void *receiver)
 {
+    struct event_loop *loop = receiver;
+
+    (void)item;
     loop->shed_pending = false;
-    if (loop->shed.closed == 0)
+    if (loop->shed.closed == 0) {
         loop->shed_after_ns = loop->context.loop_now_ns + ASK_AGAIN_MS * NS_PER_MS;
-    return loop->shed.closed > 0;
+        return;
+    }
+    listen_sockets_resume(loop);
+    listen_sockets_retry(loop);
 }

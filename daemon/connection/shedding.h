@@ -21,10 +21,13 @@ uint32_t shed_idle(struct event_loop *loop, enum shortage reason, uint32_t wante
  */
 void shed_ask(struct event_loop *loop, enum shortage reason);
 
-/* Handles ITEM_SHED: closes idle connections of LOOP for REQUEST and returns it. */
-void shed_visit(struct event_loop *loop, struct shed_request *request);
+/* Delivers a request to a struct event_loop: closes idle connections for it and returns it. */
+void shed_visit(struct mailbox_item *item, void *receiver);
 
-/* Handles ITEM_SHED_DONE: the own request is back. Returns true if a connection was closed. */
-bool shed_finish(struct event_loop *loop);
+/*
+ * Delivers its own request to a struct event_loop: if a connection was closed, accepts new ones
+ * again.
+ */
+void shed_finish(struct mailbox_item *item, void *receiver);
 
 #endif

@@ -31,33 +31,16 @@ struct verifier {
     uint32_t waiting; /* verifications that are not back */
 };
 
-/* The thread. The process may end while it runs. */
-static void *verify_all(void *argument)
-{
-    struct verifier *verifier = argument;
-    struct pollfd jobs = {.fd = verifier->jobs.eventfd, .events = POLLIN};
-
-    pthread_setname_np(pthread_self(), "passwords");
-    while (poll(&jobs, 1, -1) > 0 || errno == EINTR) {
-        struct mailbox_item *item = mailbox_take(&verifier->jobs), *next;
-
-        for (; item != NULL; item = next) {
-            next = item->next;
-            password_check_run(&CONTAINER_OF(item, struct verification, item)->check);
-            mailbox_post(&verifier->results, item, 0);
-        }
-    }
-    return NULL;
-}
-
 static void free_verification(struct verification *verification)
 {
     explicit_bzero(verification, sizeof(*verification));
     free(verification);
 }
 
-static void finish(struct verifier *verifier, struct verification *verification)
+static void finish_verification(struct mailbox_item *item, void *receiver)
 {
+    struct verification *verification = CONTAINER_OF(item, struct verification, item);
+    struct verifier *verifier = receiver;
     struct login *login = verification->login;
     bool good = verification->check.good;
 
@@ -80,13 +63,30 @@ static void finish(struct verifier *verifier, struct verification *verification)
 static void on_finished(evutil_socket_t fd, short what, void *argument)
 {
     struct verifier *verifier = argument;
-    struct mailbox_item *item = mailbox_take(&verifier->results), *next;
 
     (void)fd, (void)what;
-    for (; item != NULL; item = next) {
-        next = item->next;
-        finish(verifier, CONTAINER_OF(item, struct verification, item));
-    }
+    mailbox_deliver(&verifier->results, verifier);
+}
+
+/* The thread. The process may end while it runs. */
+
+static void run_verification(struct mailbox_item *item, void *receiver)
+{
+    struct verifier *verifier = receiver;
+
+    password_check_run(&CONTAINER_OF(item, struct verification, item)->check);
+    mailbox_post(&verifier->results, item, finish_verification);
+}
+
+static void *verify_all(void *argument)
+{
+    struct verifier *verifier = argument;
+    struct pollfd jobs = {.fd = verifier->jobs.eventfd, .events = POLLIN};
+
+    pthread_setname_np(pthread_self(), "passwords");
+    while (poll(&jobs, 1, -1) > 0 || errno == EINTR)
+        mailbox_deliver(&verifier->jobs, verifier);
+    return NULL;
 }
 
 static int start_thread(struct verifier *verifier)
@@ -155,7 +155,7 @@ static enum login_verdict submit(struct verifier *verifier, struct login *login,
     memcpy(verification->check.password, credentials->password.start, credentials->password.length);
     login->verification = verification;
     verifier->waiting++;
-    mailbox_post(&verifier->jobs, &verification->item, 0);
+    mailbox_post(&verifier->jobs, &verification->item, run_verification);
     return LOGIN_WAITING;
 }
 

@@ -10,7 +10,7 @@ static void ask_all_to_sweep(const struct worker_context *worker)
     struct worker_shortages *shortages = worker->shortages;
 
     if (!atomic_exchange(&shortages->sweep_posted, true))
-        mailbox_post(worker->main, &shortages->sweep, SHORTAGE_SWEEP_ITEM);
+        mailbox_post(worker->main, &shortages->sweep, shortages->deliver_sweep);
 }
 
 uint64_t memory_freed(const struct worker_context *worker)

@@ -20,8 +20,6 @@ enum shortage {
 };
 
 /* Shared by all threads of a worker; initially zero. */
-enum { SHORTAGE_SWEEP_ITEM = 200 }; /* kind of the item in the main thread's mailbox */
-
 struct worker_shortages {
     struct {
         _Atomic uint32_t threads; /* that have the shortage */
@@ -29,7 +27,8 @@ struct worker_shortages {
     } of[SHORTAGE_COUNT];
     _Atomic uint32_t memory;   /* enum memory_level: what the control group has left */
     struct mailbox_item sweep; /* to the main thread: all threads drop what the cache has evicted */
-    _Atomic bool sweep_posted; /* and not taken yet */
+    mailbox_deliver_fn *deliver_sweep; /* on the main thread */
+    _Atomic bool sweep_posted;         /* and not taken yet */
 };
 
 /* Those of one thread, which calls the functions. */

@@ -3,6 +3,7 @@
 #include "common/clock.h"
 #include "common/units.h"
 #include "daemon/base/events.h"
+#include "daemon/worker/internal.h"
 
 #include <stdlib.h>
 
@@ -33,9 +34,10 @@ static void order(struct balancer *balancer, struct serving_thread *giver, struc
     if (copy == NULL)
         return;
     *copy = give;
+    copy->given = worker_given;
     balancer->gives++;
     balancer->gives_away += give.destination == DESTINATION_MASTER;
-    mailbox_post(&giver->loop.mailbox, &copy->item, ITEM_GIVE);
+    mailbox_post(&giver->loop.mailbox, &copy->item, connections_give);
 }
 
 void balancer_given(struct balancer *balancer, struct give *give)

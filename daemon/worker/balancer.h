@@ -3,8 +3,8 @@
  * between them, after a resize at once, otherwise when the load stays uneven
  * (daemon/base/balance.h). Also gives connections to other workers, as the master orders.
  *
- *   look ──ITEM_GIVE──▶ giving thread ──ITEM_HANDED_OVER──▶ main thread ──ITEM_CONNECTION──▶ taking
- *                              └──ITEM_GIVEN──▶ balancer_given()                             thread
+ *   look ──struct give──▶ giving thread ──connection──▶ main thread ──connection──▶ taking thread
+ *                              └──struct give──▶ balancer_given()
  *
  * It looks again only when all connections of the last look have arrived. The threads publish their
  * numbers of connections; their CPU time is the kernel's. The worker's main thread.
@@ -51,7 +51,7 @@ void balancer_give_away(struct balancer *balancer, struct serving_thread **threa
 
 bool balancer_gives_away(const struct balancer *balancer);
 
-/* Handles ITEM_GIVEN: frees GIVE. */
+/* GIVE has been executed: frees it. */
 void balancer_given(struct balancer *balancer, struct give *give);
 
 /* True while connections are on their way from one thread to another. */

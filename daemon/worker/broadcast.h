@@ -12,12 +12,9 @@
 #include "daemon/base/messages.h"
 #include "daemon/worker/thread.h"
 
-/* Executes MESSAGE: posts an ITEM_SWEEP to each of the COUNT THREADS. */
+/* Executes MESSAGE by the COUNT THREADS, and reports completion to COMMANDS. */
 void broadcast_begin(const struct worker_context *worker, struct serving_thread **threads,
                      uint32_t count, const struct message_command *message,
                      struct channel *commands);
-
-/* Handles ITEM_SWEPT: frees ITEM, and reports completion to COMMANDS if it was the last. */
-void broadcast_swept(struct sweep_item *item, struct channel *commands);
 
 #endif

@@ -13,7 +13,7 @@ struct worker_shedding {
     bool under_way;
 };
 
-/* Handles ITEM_SHED_REQUEST: passes REQUEST to the next of the COUNT THREADS, or ends it. */
+/* Passes REQUEST to the next of the COUNT THREADS, or ends it. */
 void worker_shedding_pass(struct worker_shedding *shedding, struct shed_request *request,
                           struct serving_thread **threads, uint32_t count);
 

@@ -6,12 +6,10 @@
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
 #include "daemon/config/hosts.h"
-#include "daemon/connection/give.h"
 #include "daemon/connection/handshake.h"
 #include "daemon/connection/lifecycle.h"
 #include "daemon/connection/listen_socket.h"
 #include "daemon/connection/proxy_protocol.h"
-#include "daemon/connection/shedding.h"
 #include "daemon/connection/timeouts.h"
 #include "daemon/content/negative_cache.h"
 #include "daemon/http1/connection.h"
@@ -21,6 +19,7 @@
 #include "daemon/transaction/accounting.h"
 #include "daemon/transaction/host_counts.h"
 #include "daemon/transaction/memory.h"
+#include "daemon/worker/internal.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -42,12 +41,6 @@ uint64_t thread_load(const struct serving_thread *thread)
 
     return metric_get(loop->context.metrics, METRIC_connections_open) +
            mailbox_waiting(&loop->mailbox) + thread_in_transit(thread);
-}
-
-void thread_pass(struct serving_thread *thread, struct connection *connection)
-{
-    thread->passed++;
-    mailbox_post(&thread->loop.mailbox, &connection->item, ITEM_CONNECTION);
 }
 
 uint32_t thread_in_transit(const struct serving_thread *thread)
@@ -83,10 +76,31 @@ static bool has_connections(const struct event_loop *loop)
 
 /* The mailbox */
 
-static void change_mode(struct serving_thread *thread, enum thread_mode mode)
+static struct serving_thread *thread_of(struct event_loop *loop)
 {
-    struct event_loop *loop = &thread->loop;
+    return CONTAINER_OF(loop, struct serving_thread, loop);
+}
+
+static void deliver_connection(struct mailbox_item *item, void *receiver)
+{
+    struct event_loop *loop = receiver;
+
+    connection_adopt(loop, CONTAINER_OF(item, struct connection, item));
+    atomic_fetch_add_explicit(&thread_of(loop)->taken, 1, memory_order_release);
+}
+
+void thread_pass(struct serving_thread *thread, struct connection *connection)
+{
+    thread->passed++;
+    mailbox_post(&thread->loop.mailbox, &connection->item, deliver_connection);
+}
+
+static void deliver_mode(struct mailbox_item *item, void *receiver)
+{
+    struct event_loop *loop = receiver;
+    struct serving_thread *thread = thread_of(loop);
     struct transaction_context *context = &loop->context;
+    enum thread_mode mode = (enum thread_mode)(item - thread->mode);
 
     loop->mode = mode;
     thread->mode_since_ns = context->loop_now_ns;
@@ -99,84 +113,65 @@ static void change_mode(struct serving_thread *thread, enum thread_mode mode)
     connections_apply_mode(loop);
 }
 
-static void sweep(struct transaction_context *context)
+void thread_set_mode(struct serving_thread *thread, enum thread_mode mode)
 {
-    if (context->thread_cache != NULL)
-        thread_cache_sweep(context->thread_cache);
-    if (context->negative_cache != NULL)
-        negative_cache_clear(context->negative_cache);
+    mailbox_post(&thread->loop.mailbox, &thread->mode[mode], deliver_mode);
 }
 
-static void handle_item(struct serving_thread *thread, struct mailbox_item *item)
+void thread_sweep(struct event_loop *loop)
 {
-    struct event_loop *loop = &thread->loop;
-    struct offload_job *job = CONTAINER_OF(item, struct offload_job, item); /* if the item is one */
-    struct mailbox *main = loop->context.worker->main;
+    if (loop->context.thread_cache != NULL)
+        thread_cache_sweep(loop->context.thread_cache);
+    if (loop->context.negative_cache != NULL)
+        negative_cache_clear(loop->context.negative_cache);
+}
 
-    switch ((enum loop_item)item->kind) {
-    case ITEM_CONNECTION:
-        connection_adopt(loop, CONTAINER_OF(item, struct connection, item));
-        atomic_fetch_add_explicit(&thread->taken, 1, memory_order_release);
-        return;
-    case ITEM_ARRIVAL:
-        if (!connection_adopt_arrival(loop, CONTAINER_OF(item, struct arrival, item)) &&
-            shed_idle(loop, SHORTAGE_MEMORY, 1) == 0)
-            shed_ask(loop, SHORTAGE_MEMORY);
-        return;
-    case ITEM_OFFLOADED:
-        job->finish(job);
-        return;
-    case ITEM_SWEEP:
-        sweep(&loop->context);
-        mailbox_post(main, item, ITEM_SWEPT);
-        return;
-    case ITEM_SWEEP_EVICTED:
-        atomic_store(&thread->sweep_posted, false);
-        if (loop->context.thread_cache != NULL)
-            thread_cache_sweep(loop->context.thread_cache);
-        return;
-    case ITEM_SHED:
-        shed_visit(loop, CONTAINER_OF(item, struct shed_request, item));
-        return;
-    case ITEM_SHED_DONE:
-        if (shed_finish(loop)) {
-            listen_sockets_resume(loop);
-            listen_sockets_retry(loop);
-        }
-        return;
-    case ITEM_LISTEN_SOCKET_ADD:
-        listen_socket_add(loop, item);
-        return;
-    case ITEM_LISTEN_SOCKET_DROP:
-        listen_socket_drop(item);
-        return;
-    case ITEM_GIVE:
-        connections_give(loop, CONTAINER_OF(item, struct give, item));
-        mailbox_post(main, item, ITEM_GIVEN);
-        return;
-    case ITEM_KEYS_LINK:
-        signer_connect(loop->signer, atomic_exchange(&thread->keys_link, -1));
-        return;
-    case ITEM_MODE:
-        change_mode(thread, (enum thread_mode)(item - thread->mode));
+static void deliver_sweep(struct mailbox_item *item, void *receiver)
+{
+    struct event_loop *loop = receiver;
+
+    (void)item;
+    atomic_store(&thread_of(loop)->sweep_posted, false);
+    if (loop->context.thread_cache != NULL)
+        thread_cache_sweep(loop->context.thread_cache);
+}
+
+void thread_sweep_evicted(struct serving_thread *thread)
+{
+    if (!atomic_exchange(&thread->sweep_posted, true))
+        mailbox_post(&thread->loop.mailbox, &thread->sweep, deliver_sweep);
+}
+
+static void deliver_keys_link(struct mailbox_item *item, void *receiver)
+{
+    struct event_loop *loop = receiver;
+
+    (void)item;
+    signer_connect(loop->signer, atomic_exchange(&thread_of(loop)->keys_link, -1));
+}
+
+void thread_set_keys_link(struct serving_thread *thread, int fd)
+{
+    int unused;
+
+    if (thread->loop.signer == NULL) {
+        close(fd);
         return;
     }
+    unused = atomic_exchange(&thread->keys_link, fd);
+    if (unused >= 0)
+        close(unused);
+    else
+        mailbox_post(&thread->loop.mailbox, &thread->link, deliver_keys_link);
 }
 
 static void on_mail(evutil_socket_t fd, short what, void *argument)
 {
     struct serving_thread *thread = argument;
-    struct mailbox_item *item;
 
     (void)fd, (void)what;
     loop_enter(&thread->loop);
-    item = mailbox_take(&thread->loop.mailbox);
-    while (item != NULL) {
-        struct mailbox_item *next = item->next;
-
-        handle_item(thread, item);
-        item = next;
-    }
+    mailbox_deliver(&thread->loop.mailbox, &thread->loop);
 }
 
 /*
@@ -321,7 +316,7 @@ static void *thread_main(void *argument)
     listen_sockets_drop(loop);
     shortages_end(&context->shortages);
     segment_activity_clear(context->activity, clock_monotonic_ns());
-    mailbox_post(context->worker->main, &thread->ended, ITEM_THREAD_ENDED);
+    mailbox_post(context->worker->main, &thread->ended, worker_thread_ended);
     return NULL;
 }
 
@@ -435,6 +430,8 @@ struct serving_thread *thread_new(const struct worker_context *worker, uint32_t 
     if (worker->config->http2_enabled)
         loop->http2 = &http2_protocol;
     loop->mailbox.eventfd = -1;
+    loop->pass_connection = worker_pass_connection;
+    loop->pass_shed_request = worker_pass_shed_request;
     for (int i = 0; i < DEADLINE_COUNT; i++)
         TAILQ_INIT(&loop->connections[i]);
     loop->context.worker = worker;
@@ -499,30 +496,4 @@ void thread_free(struct serving_thread *thread, bool started)
     if (loop->space != NULL)
         munmap(loop->space, sizeof(*loop->space));
     free(thread);
-}
-
-void thread_set_mode(struct serving_thread *thread, enum thread_mode mode)
-{
-    mailbox_post(&thread->loop.mailbox, &thread->mode[mode], ITEM_MODE);
-}
-
-void thread_sweep_evicted(struct serving_thread *thread)
-{
-    if (!atomic_exchange(&thread->sweep_posted, true))
-        mailbox_post(&thread->loop.mailbox, &thread->sweep, ITEM_SWEEP_EVICTED);
-}
-
-void thread_set_keys_link(struct serving_thread *thread, int fd)
-{
-    int unused;
-
-    if (thread->loop.signer == NULL) {
-        close(fd);
-        return;
-    }
-    unused = atomic_exchange(&thread->keys_link, fd);
-    if (unused >= 0)
-        close(unused);
-    else
-        mailbox_post(&thread->loop.mailbox, &thread->link, ITEM_KEYS_LINK);
 }

@@ -9,14 +9,6 @@
 
 #include <pthread.h>
 
-struct broadcast;
-
-/* Posted to a thread with ITEM_SWEEP and back with ITEM_SWEPT; see broadcast.h. */
-struct sweep_item {
-    struct mailbox_item item;
-    struct broadcast *broadcast;
-};
-
 struct serving_thread {
     struct mailbox_item mode[THREAD_MODES]; /* from the main thread; each at most once */
     struct mailbox_item ended;              /* to the main thread */
@@ -45,7 +37,7 @@ struct serving_thread *thread_new(const struct worker_context *worker, uint32_t 
 /* Starts it. Returns 0, or -1 with errno. */
 int thread_start(struct serving_thread *thread);
 
-/* Joins and frees: after ITEM_THREAD_ENDED, or if it was never STARTED. */
+/* Joins and frees: after worker_thread_ended(), or if it was never STARTED. */
 void thread_free(struct serving_thread *thread, bool started);
 
 /*
@@ -56,6 +48,9 @@ void thread_set_mode(struct serving_thread *thread, enum thread_mode mode);
 
 /* FD, which it takes over, is its link to the keys process from now on. */
 void thread_set_keys_link(struct serving_thread *thread, int fd);
+
+/* Drops what the caches of the thread of LOOP hold. That thread. */
+void thread_sweep(struct event_loop *loop);
 
 /* Makes it drop what the shared cache has evicted. */
 void thread_sweep_evicted(struct serving_thread *thread);

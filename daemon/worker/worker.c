@@ -17,6 +17,7 @@
 #include "daemon/worker/balancer.h"
 #include "daemon/worker/broadcast.h"
 #include "daemon/worker/context.h"
+#include "daemon/worker/internal.h"
 #include "daemon/worker/listeners.h"
 #include "daemon/worker/relief.h"
 #include "daemon/worker/shedding.h"
@@ -221,10 +222,12 @@ static bool offer_to_threads(struct worker *worker, struct arrival *arrival)
 {
     struct serving_thread *best = least_loaded(worker);
 
-    if (best != NULL && mailbox_offer(&best->loop.mailbox, &arrival->item, ITEM_ARRIVAL))
+    if (best != NULL &&
+        mailbox_offer(&best->loop.mailbox, &arrival->item, connection_adopt_arrival))
         return true;
     for (uint32_t i = 0; i < worker->count; i++)
-        if (mailbox_offer(&worker->threads[i]->loop.mailbox, &arrival->item, ITEM_ARRIVAL))
+        if (mailbox_offer(&worker->threads[i]->loop.mailbox, &arrival->item,
+                          connection_adopt_arrival))
             return true;
     return false;
 }
@@ -345,8 +348,10 @@ static void receive_connection(struct worker *worker, const struct message_conne
  * Passes a connection that a thread has handed over to a sibling or, by the master, to another
  * worker.
  */
-static void pass_on(struct worker *worker, struct connection *connection)
+void worker_pass_connection(struct mailbox_item *item, void *receiver)
 {
+    struct connection *connection = CONTAINER_OF(item, struct connection, item);
+    struct worker *worker = receiver;
     uint32_t destination = connection->destination;
     struct serving_thread *sibling = NULL;
     struct arrival *arrival;
@@ -363,15 +368,6 @@ static void pass_on(struct worker *worker, struct connection *connection)
     arrival = connection_to_arrival(connection, &worker->context);
     if (arrival != NULL)
         return_arrival(worker, arrival);
-}
-
-static void given(struct worker *worker, struct give *give)
-{
-    bool away = give->destination == DESTINATION_MASTER;
-
-    balancer_given(&worker->balancer, give);
-    if (away)
-        report_given(worker);
 }
 
 /* The end */
@@ -438,7 +434,7 @@ static void on_master_gone(void *argument)
     _exit(EXIT_FAILURE);
 }
 
-/* Messages and mailbox items */
+/* Messages */
 
 static void on_fault(void *argument, const char *what)
 {
@@ -540,61 +536,61 @@ static void on_drained(void *owner)
     end_if_done(owner);
 }
 
-static void thread_ended(struct worker *worker, struct serving_thread *thread)
+/* Mailbox items */
+
+void worker_given(struct mailbox_item *item, void *receiver)
 {
+    struct give *give = CONTAINER_OF(item, struct give, item);
+    struct worker *worker = receiver;
+    bool away = give->destination == DESTINATION_MASTER;
+
+    balancer_given(&worker->balancer, give);
+    if (away)
+        report_given(worker);
+    if (worker->leaving || worker->stopping)
+        end_all_threads(worker);
+}
+
+void worker_pass_shed_request(struct mailbox_item *item, void *receiver)
+{
+    struct worker *worker = receiver;
+
+    worker_shedding_pass(&worker->shedding, CONTAINER_OF(item, struct shed_request, item),
+                         worker->threads, worker->count);
+}
+
+static void deliver_sweep_all(struct mailbox_item *item, void *receiver)
+{
+    struct worker *worker = receiver;
+
+    (void)item;
+    atomic_store(&worker->shortages.sweep_posted, false);
+    for (uint32_t i = 0; i < worker->count; i++)
+        thread_sweep_evicted(worker->threads[i]);
+}
+
+void worker_thread_ended(struct mailbox_item *item, void *receiver)
+{
+    struct serving_thread *thread = CONTAINER_OF(item, struct serving_thread, ended);
+    struct worker *worker = receiver;
     uint32_t at = worker->count;
 
     while (worker->threads[at] != thread)
         at++;
     worker->threads[at] = worker->threads[worker->count + --worker->ending];
     thread_free(thread, true);
-}
-
-static void handle_item(struct worker *worker, struct mailbox_item *item)
-{
-    switch ((enum main_item)item->kind) {
-    case ITEM_HANDED_OVER:
-        pass_on(worker, CONTAINER_OF(item, struct connection, item));
-        break;
-    case ITEM_SWEPT:
-        broadcast_swept(CONTAINER_OF(item, struct sweep_item, item), worker->commands);
-        break;
-    case ITEM_GIVEN:
-        given(worker, CONTAINER_OF(item, struct give, item));
-        if (worker->leaving || worker->stopping)
-            end_all_threads(worker);
-        break;
-    case ITEM_SHED_REQUEST:
-        worker_shedding_pass(&worker->shedding, CONTAINER_OF(item, struct shed_request, item),
-                             worker->threads, worker->count);
-        break;
-    case ITEM_SWEEP_ALL:
-        atomic_store(&worker->shortages.sweep_posted, false);
-        for (uint32_t i = 0; i < worker->count; i++)
-            thread_sweep_evicted(worker->threads[i]);
-        break;
-    case ITEM_THREAD_ENDED:
-        thread_ended(worker, CONTAINER_OF(item, struct serving_thread, ended));
-        balance(worker);
-        report_threads(worker);
-        if (worker->leaving || worker->stopping)
-            end_all_threads(worker);
-        break;
-    }
+    balance(worker);
+    report_threads(worker);
+    if (worker->leaving || worker->stopping)
+        end_all_threads(worker);
 }
 
 static void on_mail(evutil_socket_t fd, short what, void *argument)
 {
     struct worker *worker = argument;
-    struct mailbox_item *item = mailbox_take(&worker->mailbox);
 
     (void)fd, (void)what;
-    while (item != NULL) {
-        struct mailbox_item *next = item->next;
-
-        handle_item(worker, item);
-        item = next;
-    }
+    mailbox_deliver(&worker->mailbox, worker);
     end_if_done(worker);
 }
 
@@ -756,6 +752,7 @@ static int set_up(struct worker *worker, const struct worker_setup *setup)
     worker->tickets = setup->tickets;
     worker->context.worker_slot = setup->slot;
     worker->context.host_places = setup->host_places;
+    worker->shortages.deliver_sweep = deliver_sweep_all;
     worker->context.shortages = &worker->shortages;
     worker->balancer.worker_slot = setup->slot;
     worker->balancer.on = setup->config->workers_balance_connections;

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,25 +29,52 @@ static bool rings(const struct mailbox *mailbox)
     return poll(&wait, 1, 0) == 1;
 }
 
-static void items_are_taken_in_order(void **state)
+/* RECEIVER: by sender, the number of the next item. */
+static void expect_next(struct mailbox_item *item, void *receiver)
+{
+    struct numbered *numbered = CONTAINER_OF(item, struct numbered, item);
+    int *next = receiver;
+
+    assert_int_equal(numbered->number, next[numbered->sender]++);
+    memset(numbered, 0xff, sizeof(*numbered)); /* the item may be freed now */
+}
+
+/* Posts itself again, to the same mailbox. */
+static void post_again(struct mailbox_item *item, void *receiver)
+{
+    mailbox_post(receiver, item, post_again);
+}
+
+static void items_posted_meanwhile_wait(void **state)
+{
+    struct mailbox mailbox;
+    struct mailbox_item item;
+
+    (void)state;
+    assert_int_equal(mailbox_open(&mailbox, 0, NULL), 0);
+    mailbox_post(&mailbox, &item, post_again);
+    for (int i = 0; i < 3; i++) {
+        mailbox_deliver(&mailbox, &mailbox);
+        assert_true(rings(&mailbox));
+    }
+    mailbox_close(&mailbox);
+}
+
+static void items_are_delivered_in_order(void **state)
 {
     struct mailbox mailbox;
     struct numbered sent[3] = {{.number = 0}, {.number = 1}, {.number = 2}};
-    struct mailbox_item *item;
-    int expected = 0;
+    int next[1] = {0};
 
     (void)state;
     assert_int_equal(mailbox_open(&mailbox, 10, &offered), 0);
-    assert_null(mailbox_take(&mailbox));
+    mailbox_deliver(&mailbox, next);
     assert_false(rings(&mailbox));
     for (int i = 0; i < 3; i++)
-        mailbox_post(&mailbox, &sent[i].item, 40 + i);
+        mailbox_post(&mailbox, &sent[i].item, expect_next);
     assert_true(rings(&mailbox));
-    for (item = mailbox_take(&mailbox); item != NULL; item = item->next, expected++) {
-        assert_int_equal(item->kind, 40 + expected);
-        assert_int_equal(CONTAINER_OF(item, struct numbered, item)->number, expected);
-    }
-    assert_int_equal(expected, 3);
+    mailbox_deliver(&mailbox, next);
+    assert_int_equal(next[0], 3);
     assert_false(rings(&mailbox));
     mailbox_close(&mailbox);
 }
@@ -54,21 +82,25 @@ static void items_are_taken_in_order(void **state)
 static void offer_over_limit_fails_post_succeeds(void **state)
 {
     struct mailbox mailbox;
-    struct numbered sent[5] = {0};
+    struct numbered sent[5] = {
+        {.number = 0}, {.number = 1}, {.number = 9}, {.number = 2}, {.number = 3}};
+    int next[1] = {0};
 
     (void)state;
     assert_int_equal(mailbox_open(&mailbox, 2, &offered), 0);
-    assert_true(mailbox_offer(&mailbox, &sent[0].item, 1));
-    assert_true(mailbox_offer(&mailbox, &sent[1].item, 1));
-    assert_false(mailbox_offer(&mailbox, &sent[2].item, 1));
-    mailbox_post(&mailbox, &sent[3].item, 1);
+    assert_true(mailbox_offer(&mailbox, &sent[0].item, expect_next));
+    assert_true(mailbox_offer(&mailbox, &sent[1].item, expect_next));
+    assert_false(mailbox_offer(&mailbox, &sent[2].item, expect_next));
+    mailbox_post(&mailbox, &sent[3].item, expect_next);
     assert_int_equal(mailbox_waiting(&mailbox), 2);
     assert_int_equal(offered, 2);
-    assert_non_null(mailbox_take(&mailbox));
+    mailbox_deliver(&mailbox, next);
+    assert_int_equal(next[0], 3);
     assert_int_equal(mailbox_waiting(&mailbox), 0);
     assert_int_equal(offered, 0);
-    assert_true(mailbox_offer(&mailbox, &sent[4].item, 1));
-    assert_non_null(mailbox_take(&mailbox));
+    assert_true(mailbox_offer(&mailbox, &sent[4].item, expect_next));
+    mailbox_deliver(&mailbox, next);
+    assert_int_equal(next[0], 4);
     mailbox_close(&mailbox);
 }
 
@@ -81,8 +113,8 @@ static void *send_all(void *argument)
 
     for (int i = 0; i < EACH; i++) {
         post[sender][i] = (struct numbered){.sender = sender, .number = i};
-        if (i % 2 == 0 || !mailbox_offer(&shared, &post[sender][i].item, 1))
-            mailbox_post(&shared, &post[sender][i].item, 1);
+        if (i % 2 == 0 || !mailbox_offer(&shared, &post[sender][i].item, expect_next))
+            mailbox_post(&shared, &post[sender][i].item, expect_next);
     }
     return NULL;
 }
@@ -98,15 +130,13 @@ static void items_of_many_threads_all_arrive(void **state)
         assert_int_equal(pthread_create(&sender[i], NULL, send_all, (void *)i), 0);
     while (received < SENDERS * EACH) {
         struct pollfd wait = {.fd = shared.eventfd, .events = POLLIN};
-        struct mailbox_item *item;
 
         assert_int_equal(poll(&wait, 1, 60000),
                          1); /* the eventfd must be readable while items wait */
-        for (item = mailbox_take(&shared); item != NULL; item = item->next, received++) {
-            struct numbered *numbered = CONTAINER_OF(item, struct numbered, item);
-
-            assert_int_equal(numbered->number, next[numbered->sender]++);
-        }
+        mailbox_deliver(&shared, next);
+        received = 0;
+        for (int i = 0; i < SENDERS; i++)
+            received += next[i];
     }
     for (int i = 0; i < SENDERS; i++)
         pthread_join(sender[i], NULL);
@@ -118,7 +148,8 @@ static void items_of_many_threads_all_arrive(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(items_are_taken_in_order),
+        cmocka_unit_test(items_are_delivered_in_order),
+        cmocka_unit_test(items_posted_meanwhile_wait),
         cmocka_unit_test(offer_over_limit_fails_post_succeeds),
         cmocka_unit_test(items_of_many_threads_all_arrive),
     };

@@ -138,8 +138,6 @@ static void on_timer(evutil_socket_t timer, short what, void *argument)
 
 static int set_up(void **state)
 {
-    struct mailbox_item *item;
-
     (void)state;
     memset(&loop, 0, sizeof(loop));
     memset(metrics, 0, sizeof(metrics));
@@ -159,11 +157,8 @@ static int set_up(void **state)
     has_room = admits = true;
     no_memory = cache_shrinks = out_of_memory = false;
     listener = listen_socket_assign(&loop, fd, OPENING);
-    item = mailbox_take(&loop.mailbox);
-    if (listener == NULL || item == NULL || item->kind != ITEM_LISTEN_SOCKET_ADD)
-        return -1;
-    listen_socket_add(&loop, item);
-    return 0;
+    mailbox_deliver(&loop.mailbox, &loop);
+    return listener != NULL && !LIST_EMPTY(&loop.listen_sockets) ? 0 : -1;
 }
 
 static int tear_down(void **state)
@@ -374,15 +369,10 @@ static void idle_connection_makes_room_at_the_limit(void **state)
 
 static void revoked_socket_is_closed(void **state)
 {
-    struct mailbox_item *item;
-
     (void)state;
     assert_int_equal(metric_get(metrics, METRIC_listen_sockets), 1);
     listen_socket_revoke(&loop, listener);
-    item = mailbox_take(&loop.mailbox);
-    assert_non_null(item);
-    assert_int_equal(item->kind, ITEM_LISTEN_SOCKET_DROP);
-    listen_socket_drop(item);
+    mailbox_deliver(&loop.mailbox, &loop);
     assert_int_equal(metric_get(metrics, METRIC_listen_sockets), 0);
     assert_int_equal(fcntl(fd, F_GETFD), -1);
     assert_true(LIST_EMPTY(&loop.listen_sockets));
@@ -399,7 +389,7 @@ static void socket_without_memory_is_closed(void **state)
     assert_null(listen_socket_assign(&loop, other, 0));
     out_of_memory = false;
     assert_int_equal(fcntl(other, F_GETFD), -1);
-    assert_null(mailbox_take(&loop.mailbox));
+    assert_null(loop.mailbox.first);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

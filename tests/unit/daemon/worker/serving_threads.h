@@ -6,6 +6,7 @@
 #define TESTS_UNIT_DAEMON_WORKER_SERVING_THREADS_H
 
 #include "daemon/worker/thread.h"
+#include "tests/unit/mailbox_items.h"
 
 #include <string.h>
 
@@ -15,7 +16,6 @@ enum { THREADS = 3 };
 static struct serving_thread thread[THREADS];
 static struct serving_thread *threads[THREADS];
 static _Atomic uint64_t thread_metrics[THREADS][METRIC_COUNT];
-static struct mailbox_item *taken[THREADS]; /* from its mailbox */
 
 static inline void open_threads(const struct worker_context *worker)
 {
@@ -30,25 +30,20 @@ static inline void open_threads(const struct worker_context *worker)
     }
 }
 
-/* The next item that has been posted to the thread, which is of KIND; NULL: there is none. */
-static inline struct mailbox_item *next_item(uint32_t number, int kind)
+/* The next item that has been posted to the thread, for DELIVER; NULL: there is none. */
+static inline struct mailbox_item *next_item(uint32_t number, mailbox_deliver_fn *deliver)
 {
-    struct mailbox_item *item;
+    struct mailbox_item *item = mailbox_next(&thread[number].loop.mailbox);
 
-    if (taken[number] == NULL)
-        taken[number] = mailbox_take(&thread[number].loop.mailbox);
-    item = taken[number];
-    if (item == NULL)
-        return NULL;
-    taken[number] = item->next;
-    assert_int_equal(item->kind, kind);
+    if (item != NULL)
+        assert_true(item->deliver == deliver);
     return item;
 }
 
 static inline void close_threads(void)
 {
     for (uint32_t i = 0; i < THREADS; i++) {
-        assert_null(next_item(i, -1));
+        assert_null(next_item(i, NULL));
         mailbox_close(&thread[i].loop.mailbox);
     }
 }

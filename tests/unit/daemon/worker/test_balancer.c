@@ -48,7 +48,7 @@ static void expect_log(const char *text)
 
 static struct give *order_in(uint32_t number)
 {
-    struct mailbox_item *item = next_item(number, ITEM_GIVE);
+    struct mailbox_item *item = next_item(number, connections_give);
 
     return item == NULL ? NULL : CONTAINER_OF(item, struct give, item);
 }

@@ -16,6 +16,7 @@ enum { NUMBER = 77 };
 
 static struct {
     struct own_cache own;
+    struct mailbox main;
     struct worker_context worker;
     struct message_command_done report; /* the last one */
     unsigned reports;
@@ -44,6 +45,8 @@ static void open_scene(void)
     memset(&scene, 0, sizeof(scene));
     own_cache_open(&scene.own, own_cache_forget);
     scene.worker.cache = scene.own.cache;
+    scene.worker.main = &scene.main;
+    assert_int_equal(mailbox_open(&scene.main, 0, NULL), 0);
     assert_true(own_cache_put(&scene.own, "/a", KIB));
     assert_true(own_cache_put(&scene.own, "/b/1", KIB));
     assert_true(own_cache_put(&scene.own, "/b/2", KIB));
@@ -53,6 +56,7 @@ static void open_scene(void)
 static void close_scene(void)
 {
     close_threads();
+    mailbox_close(&scene.main);
     own_cache_close(&scene.own);
 }
 
@@ -71,10 +75,8 @@ static void begin(uint32_t count, enum worker_command what, uint64_t value, cons
 
 static void sweep(uint32_t number)
 {
-    struct mailbox_item *item = next_item(number, ITEM_SWEEP);
-
-    assert_non_null(item);
-    broadcast_swept(CONTAINER_OF(item, struct sweep_item, item), NULL);
+    mailbox_deliver(&thread[number].loop.mailbox, &thread[number].loop);
+    mailbox_deliver(&scene.main, NULL);
 }
 
 static void expect_report(uint64_t affected)

@@ -2,6 +2,7 @@
 #include "daemon/worker/relief.h"
 
 #include "common/macros.h"
+#include "daemon/connection/shedding.h"
 #include "daemon/transaction/memory.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -60,7 +61,7 @@ static void set_level(enum memory_level level, uint64_t cache_bytes)
 
 static struct shed_request *request_in(uint32_t number)
 {
-    struct mailbox_item *item = next_item(number, ITEM_SHED);
+    struct mailbox_item *item = next_item(number, shed_visit);
 
     return item == NULL ? NULL : CONTAINER_OF(item, struct shed_request, item);
 }
@@ -192,7 +193,7 @@ static void request_of_a_thread_returns_to_it(void **state)
     assert_ptr_equal(request_in(0), &own);
     own.closed = 1;
     pass(&own);
-    assert_ptr_equal(next_item(1, ITEM_SHED_DONE), &own.item);
+    assert_ptr_equal(next_item(1, shed_finish), &own.item);
     close_scene();
 }
 
