@@ -21,213 +21,7 @@
 /* Does not wait for a process with a lease on the file, fcntl(2). */
 #define READ_FLAGS (O_RDONLY | O_NONBLOCK | O_CLOEXEC)
 
-/* Without openat2(2): component by component, so that no link is followed unchecked. */
-
-enum { LINKS_MAX = 40 }; /* as in the kernel */
-
-/*
- * DIRECTORY is open at DONE; REST is the part of the path not yet walked. DONE has no links: each
- * of its components was entered as a directory.
- */
-struct walk {
-    int root;
-    int directory; /* the root, or to be closed */
-    bool links;
-    unsigned followed;
-    char name[NAME_MAX + 1]; /* the current component */
-    char done[PATH_MAX];     /* "a/b", or "" at the root */
-    char rest[PATH_MAX];
-};
-
-static int fail(int error)
-{
-    errno = error;
-    return -1;
-}
-
-static void set_directory(struct walk *walk, int directory)
-{
-    int error = errno;
-
-    if (walk->directory != walk->root)
-        close(walk->directory);
-    walk->directory = directory;
-    errno = error;
-}
-
-/* Takes the first component of the rest. */
-static int next_component(struct walk *walk)
-{
-    size_t length = strcspn(walk->rest, "/");
-
-    if (length > NAME_MAX)
-        return fail(ENAMETOOLONG);
-    memcpy(walk->name, walk->rest, length);
-    walk->name[length] = '\0';
-    memmove(walk->rest, walk->rest + length, strlen(walk->rest + length) + 1);
-    return 0;
-}
-
-/*
- * Finds NAME in DIRECTORY; ELOOP if it is a link. O_PATH opens a link itself, so that fstat() can
- * distinguish it from other files.
- */
-static int find_component(int directory, const char *name, mode_t *mode)
-{
-    struct stat status;
-    int fd = openat(directory, name, FIND_FLAGS | O_NOFOLLOW);
-    int error;
-
-    if (fd < 0)
-        return -1;
-    error = fstat(fd, &status) != 0 ? errno : S_ISLNK(status.st_mode) ? ELOOP : 0;
-    if (error == 0) {
-        *mode = status.st_mode;
-        return fd;
-    }
-    close(fd);
-    return fail(error);
-}
-
-static int find_directory(int directory, const char *name)
-{
-    mode_t mode;
-    int fd = find_component(directory, name, &mode);
-
-    if (fd < 0 || S_ISDIR(mode))
-        return fd;
-    close(fd);
-    return fail(ENOTDIR);
-}
-
-static int enter(struct walk *walk)
-{
-    size_t length = strlen(walk->done);
-    int fd = find_directory(walk->directory, walk->name);
-
-    if (fd < 0)
-        return -1;
-    set_directory(walk, fd);
-    if (strcmp(walk->name, "") == 0 || strcmp(walk->name, ".") == 0)
-        return 0;
-    if ((size_t)snprintf(walk->done + length, sizeof(walk->done) - length, "%s%s",
-                         length > 0 ? "/" : "", walk->name) >= sizeof(walk->done) - length)
-        return fail(ENAMETOOLONG);
-    return 0;
-}
-
-/*
- * Walks from the root again, because ".." of a directory that was moved meanwhile could lead out.
- */
-static int go_up(struct walk *walk)
-{
-    char again[PATH_MAX], *slash = strrchr(walk->done, '/');
-    char *at = again, *end;
-
-    if (!walk->links || walk->done[0] == '\0')
-        return fail(EXDEV); /* as openat2() for a path that leaves the root */
-    *(slash != NULL ? slash : walk->done) = '\0';
-    memcpy(again, walk->done, strlen(walk->done) + 1);
-    set_directory(walk, walk->root);
-    for (; *at != '\0'; at = end) {
-        int fd;
-
-        end = at + strcspn(at, "/");
-        if (*end == '/')
-            *end++ = '\0';
-        fd = find_directory(walk->directory, at);
-        if (fd < 0)
-            return -1;
-        set_directory(walk, fd);
-    }
-    return 0;
-}
-
-/* The component is a link: its target is prepended to the rest. */
-static int follow(struct walk *walk)
-{
-    char text[PATH_MAX];
-    ssize_t length = readlinkat(walk->directory, walk->name, text, sizeof(text));
-    size_t rest = strlen(walk->rest);
-
-    if (length < 0)
-        return errno == EINVAL ? fail(ELOOP) : -1; /* no longer a link */
-    if (++walk->followed > LINKS_MAX)
-        return fail(ELOOP);
-    if (length == 0 || text[0] == '/')
-        return fail(length == 0 ? ENOENT : EXDEV);
-    if ((size_t)length + rest >= sizeof(walk->rest))
-        return fail(ENAMETOOLONG);
-    memmove(walk->rest + length, walk->rest, rest + 1);
-    memcpy(walk->rest, text, (size_t)length);
-    return 0;
-}
-
-enum walk_progress { WALK_ON, WALK_FOUND, WALK_FAILED };
-
-static enum walk_progress follow_if_link(struct walk *walk)
-{
-    if (errno != ELOOP || !walk->links)
-        return WALK_FAILED;
-    return follow(walk) == 0 ? WALK_ON : WALK_FAILED;
-}
-
-/* A component before a slash must be a directory, so "file/" fails. */
-static enum walk_progress step(struct walk *walk)
-{
-    enum walk_progress progress = WALK_ON;
-    size_t slashes;
-
-    if (strcmp(walk->name, "..") == 0)
-        progress = go_up(walk) == 0 ? WALK_ON : WALK_FAILED;
-    else if (enter(walk) != 0)
-        progress = follow_if_link(walk);
-    slashes = strspn(walk->rest, "/");
-    memmove(walk->rest, walk->rest + slashes, strlen(walk->rest + slashes) + 1);
-    return progress;
-}
-
-static enum walk_progress find_last(struct walk *walk, int *fd)
-{
-    const char *name = walk->name[0] != '\0' ? walk->name : ".";
-    mode_t mode;
-
-    if (strcmp(name, "..") == 0) {
-        if (go_up(walk) != 0)
-            return WALK_FAILED;
-        name = ".";
-    }
-    *fd = find_component(walk->directory, name, &mode);
-    return *fd >= 0 ? WALK_FOUND : follow_if_link(walk);
-}
-
-static int walk_path(int root, const char *path, bool links)
-{
-    struct walk walk = {.root = root, .directory = root, .links = links};
-    enum walk_progress progress = WALK_ON;
-    int fd = -1;
-
-    if (strlen(path) >= sizeof(walk.rest))
-        return fail(ENAMETOOLONG);
-    memcpy(walk.rest, path, strlen(path) + 1);
-    while (progress == WALK_ON) {
-        if (next_component(&walk) != 0)
-            progress = WALK_FAILED;
-        else if (walk.rest[0] == '\0')
-            progress = find_last(&walk, &fd);
-        else
-            progress = step(&walk);
-    }
-    set_directory(&walk, root);
-    return fd;
-}
-
-/* Missing kernel features, remembered by the first call that fails. */
-static _Atomic bool no_openat2;
-static _Atomic bool no_resolve_cached;
-static _Atomic bool fallback_forced; /* for tests */
-
-static uint64_t resolve_of(enum files_links links)
+static uint64_t resolve_flags(enum files_links links)
 {
     switch (links) {
     case FILES_LINKS_DENY:
@@ -240,57 +34,30 @@ static uint64_t resolve_of(enum files_links links)
     return RESOLVE_NO_MAGICLINKS;
 }
 
-static int find_below(const struct files_root *root, const char *path, uint64_t resolve)
+/* openat2() exists since Linux 5.6, RESOLVE_CACHED since 5.12; in between the flag gives EINVAL. */
+static int find_by_openat2(const struct files_root *root, const char *path,
+                           enum files_effort effort)
 {
-    struct open_how how = {.flags = FIND_FLAGS, .resolve = resolve_of(root->links) | resolve};
+    struct open_how how = {.flags = FIND_FLAGS, .resolve = resolve_flags(root->links)};
+    int fd;
 
+    if (effort == FILES_CACHED_ONLY)
+        how.resolve |= RESOLVE_CACHED;
+    fd = (int)syscall(SYS_openat2, root->fd, path, &how, sizeof(how));
+    if (fd >= 0 || errno != EINVAL || effort != FILES_CACHED_ONLY)
+        return fd;
+    how.resolve &= ~(uint64_t)RESOLVE_CACHED;
     return (int)syscall(SYS_openat2, root->fd, path, &how, sizeof(how));
 }
 
-/* openat2() exists since Linux 5.6, RESOLVE_CACHED since 5.12; in between the flag gives EINVAL. */
-static int find_by_kernel(const struct files_root *root, const char *path, enum files_effort effort)
+/*
+ * True if openat2() gives no answer: it is missing, or denied by the filter of an old container or,
+ * without a complete Landlock, by ours; or a file somewhere in the system was renamed, or mounted,
+ * while the kernel resolved "..".
+ */
+static bool lacks_openat2(int error, enum files_effort effort)
 {
-    bool cached = effort == FILES_CACHED_ONLY &&
-                  !atomic_load_explicit(&no_resolve_cached, memory_order_relaxed);
-    int fd = find_below(root, path, cached ? RESOLVE_CACHED : 0);
-
-    if (fd >= 0 || !cached || errno != EINVAL)
-        return fd;
-    fd = find_below(root, path, 0);
-    if (fd >= 0 || errno != EINVAL)
-        atomic_store_explicit(&no_resolve_cached, true, memory_order_relaxed);
-    return fd;
-}
-
-static int find_without_kernel(const struct files_root *root, const char *path)
-{
-    return root->links == FILES_LINKS_FOLLOW
-               ? openat(root->fd, path, FIND_FLAGS)
-               : walk_path(root->fd, path, root->links == FILES_LINKS_INSIDE);
-}
-
-/* True if a file somewhere in the system was renamed, or mounted, while the kernel resolved "..". */
-static bool was_disturbed(int error, enum files_effort effort)
-{
-    return error == EAGAIN && effort != FILES_CACHED_ONLY;
-}
-
-static int find_either_way(const struct files_root *root, const char *path,
-                           enum files_effort effort)
-{
-    int fd;
-
-    if (!atomic_load_explicit(&no_openat2, memory_order_relaxed) &&
-        !atomic_load_explicit(&fallback_forced, memory_order_relaxed)) {
-        fd = find_by_kernel(root, path, effort);
-        if (fd >= 0)
-            return fd;
-        if (errno == ENOSYS)
-            atomic_store_explicit(&no_openat2, true, memory_order_relaxed);
-        else if (!was_disturbed(errno, effort))
-            return -1;
-    }
-    return find_without_kernel(root, path);
+    return error == ENOSYS || error == EPERM || (error == EAGAIN && effort != FILES_CACHED_ONLY);
 }
 
 /* What a descriptor has found */
@@ -326,18 +93,41 @@ static bool lies_below(const char *path, const char *directory)
     return strncmp(path, directory, length) == 0 && (path[length] == '/' || path[length] == '\0');
 }
 
-static bool is_allowed(const struct files_root *root, int fd)
+static bool is_allowed(const struct files_root *root, const char *path, const char *root_path)
 {
-    char path[PATH_MAX], fence[PATH_MAX];
-
-    if (path_of(root, fd, path) != 0 || path_of(root, root->fd, fence) != 0)
-        return false;
-    if (lies_below(path, fence))
+    if (lies_below(path, root_path))
         return true;
-    for (size_t i = 0; i < root->link_root_count; i++)
+    for (size_t i = 0; root->links == FILES_LINKS_FOLLOW && i < root->link_root_count; i++)
         if (lies_below(path, root->link_root[i]))
             return true;
     return false;
+}
+
+/* True if no link led from ROOT_PATH by PATH, which may end with a slash, to REAL_PATH. */
+static bool is_without_links(const char *real_path, const char *root_path, const char *path)
+{
+    size_t root_length = strcmp(root_path, "/") == 0 ? 0 : strlen(root_path);
+    size_t length = strcmp(path, ".") == 0 ? 0 : strlen(path);
+
+    while (length > 0 && path[length - 1] == '/')
+        length--;
+    if (length == 0)
+        return strcmp(real_path, root_path) == 0;
+    return strncmp(real_path, root_path, root_length) == 0 && real_path[root_length] == '/' &&
+           strncmp(real_path + root_length + 1, path, length) == 0 &&
+           real_path[root_length + 1 + length] == '\0';
+}
+
+/* Returns 0, or the errno with which FD, which was found as PATH, is denied for its real path. */
+static int check_place(const struct files_root *root, int fd, const char *path)
+{
+    char real_path[PATH_MAX], root_path[PATH_MAX];
+
+    if (path_of(root, fd, real_path) != 0 || path_of(root, root->fd, root_path) != 0 ||
+        !is_allowed(root, real_path, root_path))
+        return EXDEV;
+    return root->links != FILES_LINKS_DENY || is_without_links(real_path, root_path, path) ? 0
+                                                                                           : ELOOP;
 }
 
 static void fill_file(struct file *file, int fd, const struct stat *status)
@@ -361,33 +151,60 @@ static int error_of_open(int error, enum files_effort effort)
     return error;
 }
 
-/* Returns 0, or the errno with which the file that FD has found is denied. */
-static int check_found(const struct files_root *root, int fd, struct stat *status)
+/* A file that is renamed or replaced between the calls has another path: tries again. */
+static int find_without_openat2(const struct files_root *root, const char *path,
+                                enum files_effort effort, int *fd)
 {
-    if (root->links == FILES_LINKS_FOLLOW && !is_allowed(root, fd))
-        return EXDEV;
-    if (fstat(fd, status) != 0)
-        return errno;
-    return S_ISREG(status->st_mode) || S_ISDIR(status->st_mode) ? 0 : EACCES;
+    enum { TRIES = 3 };
+    int flags = FIND_FLAGS | (root->links == FILES_LINKS_DENY ? O_NOFOLLOW : 0);
+    int error = ELOOP;
+
+    for (int i = 0; i < TRIES && error == ELOOP; i++) {
+        *fd = openat(root->fd, path, flags);
+        if (*fd < 0)
+            return error_of_open(errno, effort);
+        error = check_place(root, *fd, path);
+        if (error != 0)
+            close(*fd);
+    }
+    return error;
+}
+
+static int find_path(const struct files_root *root, const char *path, enum files_effort effort,
+                     int *fd)
+{
+    int error = 0;
+
+    *fd = find_by_openat2(root, path, effort);
+    if (*fd < 0)
+        return lacks_openat2(errno, effort) ? find_without_openat2(root, path, effort, fd)
+                                            : error_of_open(errno, effort);
+    if (root->links == FILES_LINKS_FOLLOW)
+        error = check_place(root, *fd, path);
+    if (error != 0)
+        close(*fd);
+    return error;
 }
 
 int files_find(const struct files_root *root, const char *path, enum files_effort effort,
                struct file *file)
 {
     struct stat status;
-    int error, fd;
+    int fd, error;
 
     path += strspn(path, "/");
-    fd = find_either_way(root, path[0] != '\0' ? path : ".", effort);
-    if (fd < 0)
-        return error_of_open(errno, effort);
-    error = check_found(root, fd, &status);
-    if (error != 0) {
-        close(fd);
+    error = find_path(root, path[0] != '\0' ? path : ".", effort, &fd);
+    if (error != 0)
         return error;
-    }
-    fill_file(file, fd, &status);
-    return 0;
+    if (fstat(fd, &status) != 0)
+        error = errno;
+    else if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
+        error = EACCES;
+    else
+        fill_file(file, fd, &status);
+    if (error != 0)
+        close(fd);
+    return error;
 }
 
 int files_open(const struct files_root *root, const char *path, enum files_effort effort,
@@ -503,9 +320,4 @@ ssize_t files_read(int fd, uint64_t device, void *buffer, size_t length, uint64_
         remember_no_nowait(device);
     }
     return pread(fd, buffer, length, (off_t)offset);
-}
-
-void files_force_fallback(bool on)
-{
-    atomic_store_explicit(&fallback_forced, on, memory_order_relaxed);
 }

@@ -1,9 +1,9 @@
 /*
  * Opening and reading files below the document root. All opens go through openat2(2) with
- * RESOLVE_BENEATH: the kernel, not our string code, keeps them below the root. Without openat2
- * (ENOSYS: Valgrind, old kernels) the path is walked component by component with O_PATH |
- * O_NOFOLLOW. A file is opened for reading, by its name in /proc/self/fd, only after it was found
- * to be a regular file or a directory. Any thread.
+ * RESOLVE_BENEATH: the kernel, not our string code, keeps them below the root. Where openat2 is not
+ * allowed (workers under Linux before 6.2, whose Landlock does not control truncation) a file is
+ * found with O_PATH, and its path by /proc/self/fd must lie below the root. A file is opened for
+ * reading, by its name there, only after it was found to be a regular file or a directory. Any thread.
  */
 #ifndef DAEMON_FILES_H
 #define DAEMON_FILES_H
@@ -21,7 +21,8 @@ enum files_effort {
 /* How symbolic links are treated. */
 enum files_links {
     FILES_LINKS_DENY,   /* none is followed (ELOOP) */
-    FILES_LINKS_INSIDE, /* relative ones that stay below the root (else EXDEV) */
+    FILES_LINKS_INSIDE, /* relative ones that stay below the root (else EXDEV); without openat2()
+                           all that end there */
     FILES_LINKS_FOLLOW, /* all that end below the root or a link root (else EXDEV) */
 };
 
@@ -83,8 +84,5 @@ int files_status(int error);
  */
 ssize_t files_read(int fd, uint64_t device, void *buffer, size_t length, uint64_t offset,
                    enum files_effort effort);
-
-/* For tests: uses the walk even if there is openat2(). */
-void files_force_fallback(bool on);
 
 #endif
