@@ -5,7 +5,7 @@
 #include "console/app/tabs.h"
 #include "console/lab/player.h"
 #include "console/scene/help.h"
-#include "console/scene/summary.h"
+#include "console/scene/scene.h"
 #include "console/ui/text.h"
 #include "console/views/subject.h"
 #include "console/views/views.h"

@@ -3,7 +3,7 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/units.h"
-#include "console/scene/summary.h"
+#include "console/scene/scene.h"
 #include "console/ui/canvas.h"
 #include "console/ui/graph.h"
 #include "console/ui/text.h"

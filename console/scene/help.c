@@ -1,6 +1,6 @@
 #include "console/scene/help.h"
 
-#include "console/scene/summary.h"
+#include "console/scene/scene.h"
 #include "console/ui/text.h"
 
 #include <stdio.h>

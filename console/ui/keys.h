@@ -1,4 +1,7 @@
-/* Keys and their actions (keys.def), and the scroll position they move. Any thread. */
+/*
+ * Keys: from the bytes of a terminal to curses codes, and from these to actions (keys.def); the scroll
+ * position that they move. Pure; one thread.
+ */
 #ifndef CONSOLE_KEYS_H
 #define CONSOLE_KEYS_H
 
@@ -34,5 +37,61 @@ bool scroll_key(struct scroll *scroll, enum action action);
 
 /* Clamps the position for ROWS rows, PAGE of them visible. */
 void scroll_fit(struct scroll *scroll, int rows, int page);
+
+/*
+ * Decodes the bytes of a terminal into keys. Escape sequences that are not listed are consumed as a
+ * whole, and so are Alt with a key and invalid UTF-8: none of their bytes becomes a key. Pasted text
+ * (bracketed paste) is marked, because only a text field may use it. Pure; one thread.
+ */
+
+enum pointer { POINTER_CLICK, POINTER_WHEEL_UP, POINTER_WHEEL_DOWN };
+
+struct pointer_event {
+    enum pointer what;
+    int y, x; /* on the screen */
+};
+
+/* Added to the code of a byte of pasted text. */
+enum { KEY_PASTED = 1 << 16 };
+
+enum decoder_state {
+    DECODER_GROUND,
+    DECODER_ESCAPE,  /* after ESC */
+    DECODER_CONTROL, /* in a control sequence: ESC [ ... */
+    DECODER_SINGLE,  /* after ESC O */
+    DECODER_STRING,  /* in a control string: ESC ], P, X, ^ or _ */
+    DECODER_MOUSE,   /* in the three bytes of the old mouse report, ESC [ M */
+    DECODER_FUNCTION /* after ESC [ [ of the Linux console */
+};
+
+enum { DECODER_PARAMETERS = 32, DECODER_CODES = 4 };
+
+/* Zeroed before use. */
+struct key_decoder {
+    enum decoder_state state;
+    bool meta;    /* the sequence began with two ESC: Alt and a function key */
+    bool pasting; /* between the marks of a paste */
+    bool ending;  /* ESC inside a control string: it may end */
+    char parameters[DECODER_PARAMETERS];
+    size_t length;              /* of the sequence after its introducer, also beyond the array */
+    unsigned char character[4]; /* an incomplete UTF-8 character */
+    size_t have, need;          /* of its bytes */
+    bool ignored;               /* that character was typed with Alt */
+    struct pointer_event pointer;
+    int code[DECODER_CODES];
+    size_t codes;
+};
+
+/*
+ * Decodes BYTE. The resulting keys are in CODE (CODES of them): curses codes; the bytes of a UTF-8
+ * character one by one; KEY_MOUSE with the event in POINTER.
+ */
+void key_decoder_feed(struct key_decoder *decoder, unsigned char byte);
+
+/* True if the last bytes are a key of their own unless more bytes follow at once. */
+bool key_decoder_waits(const struct key_decoder *decoder);
+
+/* No byte followed: ESC was the key Esc, which also ends a paste without an end mark. */
+void key_decoder_expire(struct key_decoder *decoder);
 
 #endif

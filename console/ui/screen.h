@@ -7,7 +7,7 @@
 
 #include "console/ui/canvas.h"
 #include "console/ui/graph.h"
-#include "console/ui/key_decoder.h"
+#include "console/ui/keys.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,7 +4,6 @@
 #include "common/units.h"
 #include "console/data/server_info.h"
 #include "console/scene/scene.h"
-#include "console/scene/summary.h"
 #include "console/ui/canvas.h"
 #include "console/ui/table.h"
 #include "console/ui/text.h"

@@ -4,7 +4,7 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "console/load/draw.h"
-#include "console/load/session.h"
+#include "console/load/run.h"
 #include "console/scene/scene.h"
 #include "console/ui/canvas.h"
 #include "console/ui/table.h"

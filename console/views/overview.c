@@ -3,7 +3,6 @@
 #include "common/macros.h"
 #include "common/units.h"
 #include "console/scene/scene.h"
-#include "console/scene/summary.h"
 #include "console/ui/graph.h"
 #include "console/ui/text.h"
 #include "console/views/panels.h"

@@ -3,7 +3,7 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/tables.h"
-#include "console/scene/client_keys.h"
+#include "console/scene/controller.h"
 #include "console/ui/table.h"
 #include "console/ui/text.h"
 

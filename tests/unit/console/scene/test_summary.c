@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "console/scene/summary.h"
+#include "console/scene/scene.h"
 
 static void item_that_does_not_fit_is_left_out(void **state)
 {

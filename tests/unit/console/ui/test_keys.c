@@ -6,7 +6,6 @@
 #include <cmocka.h>
 
 #include "common/macros.h"
-#include "console/ui/key_decoder.h"
 #include "console/ui/keys.h"
 
 #include <curses.h>
