@@ -1,8 +1,7 @@
-#include "console/app/frame.h"
+#include "console/app/session.h"
 
 #include "common/clock.h"
 #include "common/instance.h"
-#include "console/app/tabs.h"
 #include "console/lab/player.h"
 #include "console/scene/help.h"
 #include "console/scene/scene.h"
@@ -23,15 +22,125 @@ enum {
     COUNTS_WIDTH = 34, /* minimum width for the numbers of threads and workers */
 };
 
-static const struct snapshot *present(const struct frame *frame)
+/* The bar with the tabs of the views */
+
+/* The keys of help and quit, in the bar if it has room for them; else the foot shows that of the help. */
+#define TABS_HELP "? help"
+#define TABS_KEYS TABS_HELP "  q quit"
+
+/*
+ * A tab has two blanks, its key and its name; one blank, key and name; the same, but the last one only
+ * its key; or all but the one shown only their keys.
+ */
+enum style { LOOSE, TIGHT, TIGHT_BUT_LAST, NUMBERS };
+
+/* As last drawn. */
+static struct {
+    int from[VIEW_COUNT], to[VIEW_COUNT]; /* columns; the same: no tab */
+    bool keys;                            /* of help and quit */
+} drawn_tabs;
+
+bool frame_has_tab(const struct scene *scene, size_t view, size_t shown)
 {
-    return model_now(frame->scene->model);
+    return view == shown || view_table[view]->hidden == NULL || !view_table[view]->hidden(scene);
 }
+
+static const char *tab_key(size_t view)
+{
+    return key_table[view_table[view]->action].shown;
+}
+
+/* The last view with a tab, except the one shown. */
+static size_t last_tab(const struct scene *scene, size_t shown)
+{
+    size_t view = VIEW_COUNT - 1;
+
+    while (view > 0 && (view == shown || !frame_has_tab(scene, view, shown)))
+        view--;
+    return view;
+}
+
+static bool is_named(const struct scene *scene, enum style style, size_t view, size_t shown)
+{
+    return view == shown || style == LOOSE || style == TIGHT ||
+           (style == TIGHT_BUT_LAST && view != last_tab(scene, shown));
+}
+
+static int tab_width(const struct scene *scene, enum style style, size_t view, size_t shown)
+{
+    int width = (int)strlen(tab_key(view)) + (style == LOOSE || style == NUMBERS ? 2 : 1);
+
+    if (!frame_has_tab(scene, view, shown))
+        return 0;
+    return width +
+           (is_named(scene, style, view, shown) ? 1 + (int)strlen(view_table[view]->name) : 0);
+}
+
+static int all_width(const struct scene *scene, enum style style, size_t shown)
+{
+    int width = style == LOOSE ? 0 : 1;
+
+    for (size_t i = 0; i < VIEW_COUNT; i++)
+        width += tab_width(scene, style, i, shown);
+    return width;
+}
+
+static void draw_tabs(const struct canvas *bar, const struct scene *scene, size_t shown,
+                      bool covered)
+{
+    static const char program[] = "wsconsole";
+    int after = 1 + (int)strlen(program) + 2, x;
+    enum style style = LOOSE;
+
+    while (style < NUMBERS && all_width(scene, style, shown) > bar->width)
+        style++;
+    x = after + all_width(scene, LOOSE, shown) <= bar->width ? after : 0;
+    drawn_tabs.keys = x + all_width(scene, LOOSE, shown) + (int)strlen(TABS_KEYS) + 1 <= bar->width;
+    canvas_repeat(bar, 0, 0, bar->width, TONE_BAR, L' ');
+    if (x > 0)
+        canvas_text(bar, 0, 1, TONE_BAR, program);
+    for (size_t i = 0; i < VIEW_COUNT; i++) {
+        bool current = i == shown && !covered, named = is_named(scene, style, i, shown);
+        enum tone tone = current ? TONE_TAB : TONE_BAR;
+        int end;
+
+        drawn_tabs.from[i] = x;
+        drawn_tabs.to[i] = x += tab_width(scene, style, i, shown);
+        if (drawn_tabs.from[i] == x)
+            continue;
+        end = canvas_print(bar, 0, drawn_tabs.from[i] + 1, tone, "%s%s%s", tab_key(i),
+                           named ? " " : "", named ? view_table[i]->name : "");
+        if (current) {
+            canvas_text(bar, 0, drawn_tabs.from[i], tone, "[");
+            canvas_text(bar, 0, end, tone, "]");
+        }
+    }
+    if (drawn_tabs.keys)
+        canvas_right(bar, 0, bar->width - 1, TONE_BAR, TABS_KEYS);
+}
+
+static int tab_at(int x)
+{
+    for (size_t i = 0; i < VIEW_COUNT; i++)
+        if (x >= drawn_tabs.from[i] && x < drawn_tabs.to[i])
+            return (int)i;
+    return -1;
+}
+
+/* What one drawing shows. */
+struct frame {
+    const struct session *session;
+    struct overlays *overlays; /* drawing clamps their scroll positions */
+    struct scene scene;
+    const struct snapshot *now; /* NULL: no daemon */
+    const struct source *source;
+    const struct replay *replay; /* NULL: the session is live */
+};
 
 /* The view on the screen: a subject covers the one that its tab names. */
 static const struct view *shown_view(const struct frame *frame)
 {
-    return frame->overlays->subject ? &subject_view : view_table[frame->view];
+    return frame->overlays->subject ? &subject_view : session_view(frame->session);
 }
 
 enum action frame_action_at(const struct screen *screen, int y, int x)
@@ -41,7 +150,7 @@ enum action frame_action_at(const struct screen *screen, int y, int x)
 
     if (screen->tiny)
         return ACTION_NONE;
-    if (!tabs_have_keys())
+    if (!drawn_tabs.keys)
         return y != foot->y                  ? ACTION_NONE
                : x >= foot->width - 1 - help ? ACTION_HELP
                                              : help_brief_at(x);
@@ -53,7 +162,7 @@ enum action frame_action_at(const struct screen *screen, int y, int x)
 
 int frame_view_at(const struct screen *screen, int y, int x)
 {
-    return screen->tiny || y != screen->bar.y ? -1 : tabs_view_at(x);
+    return screen->tiny || y != screen->bar.y ? -1 : tab_at(x);
 }
 
 /* The line about the server: identity on the left, numbers of threads and workers on the right */
@@ -76,7 +185,8 @@ static void draw_alert(const struct alert *alert, const struct canvas *head)
 
 static void draw_head(const struct frame *frame, const struct canvas *head)
 {
-    const struct snapshot *now = present(frame);
+    const struct alert *alert = alerts_worst(&frame->session->alerts);
+    const struct snapshot *now = frame->now;
     char line[512];
     int right;
 
@@ -89,8 +199,8 @@ static void draw_head(const struct frame *frame, const struct canvas *head)
         canvas_text(head, 0, 0, TONE_WARN, source_why(frame->source));
         return;
     }
-    if (frame->alert != NULL) {
-        draw_alert(frame->alert, head);
+    if (alert != NULL) {
+        draw_alert(alert, head);
         return;
     }
     summary_processes(now, line, sizeof(line),
@@ -109,8 +219,8 @@ static void draw_head(const struct frame *frame, const struct canvas *head)
 static void draw_timeline(const struct frame *frame, const struct canvas *line, int x)
 {
     static double values[HISTORY_VALUES];
-    const struct scene *scene = frame->scene;
-    size_t length = history_length(scene->history), back = frame->timeline->back, peak;
+    const struct scene *scene = &frame->scene;
+    size_t length = history_length(scene->history), back = frame->session->timeline.back, peak;
     wchar_t cells[LINE_COLUMNS];
     int width = line->width - x - 1, column;
 
@@ -133,12 +243,12 @@ static void draw_timeline(const struct frame *frame, const struct canvas *line, 
 /* The mark that was moved to, or that of the second shown; NULL: none. */
 static const struct mark *mark_shown(const struct frame *frame)
 {
-    const struct marks *marks = frame->scene->marks;
-    uint64_t to_ns = frame->timeline->mark_ns;
+    const struct marks *marks = frame->scene.marks;
+    uint64_t to_ns = frame->session->timeline.mark_ns;
 
     if (to_ns != 0)
         return marks_between(marks, marks->count, to_ns - 1, to_ns);
-    to_ns = frame->scene->wall_ns;
+    to_ns = frame->scene.wall_ns;
     return marks_between(marks, marks->count, to_ns > NS_PER_S ? to_ns - NS_PER_S : 0, to_ns);
 }
 
@@ -163,34 +273,35 @@ static void draw_progress(const struct frame *frame, const struct canvas *line, 
 
     if (width < LEAST_TIMELINE || length == 0)
         return;
-    canvas_repeat(line, 0, x, width, TONE_BAR, frame->scene->ascii ? L'-' : L'─');
+    canvas_repeat(line, 0, x, width, TONE_BAR, frame->scene.ascii ? L'-' : L'─');
     canvas_repeat(
         line, 0,
         x + (int)((double)(width - 1) * (double)replay_at_ns(frame->replay) / (double)length), 1,
-        TONE_BAR_KEY, frame->scene->ascii ? L'#' : L'●');
+        TONE_BAR_KEY, frame->scene.ascii ? L'#' : L'●');
 }
 
 static void draw_replay(const struct frame *frame, const struct canvas *line)
 {
     char clock[TEXT_SHORT], at[TEXT_SHORT], length[TEXT_SHORT];
+    double speed = frame->session->options->speed;
     int x = canvas_print(line, 0, 1, TONE_BAR_KEY, "%s %.8s",
-                         frame->timeline->frozen ? "REPLAY paused" : "REPLAY",
-                         text_clock(clock, frame->scene->wall_ns));
+                         frame->session->timeline.frozen ? "REPLAY paused" : "REPLAY",
+                         text_clock(clock, frame->scene.wall_ns));
 
     x = canvas_print(line, 0, x, TONE_BAR, "  %s of %s",
                      text_since(at, replay_at_ns(frame->replay) / NS_PER_S * NS_PER_S),
                      text_since(length, replay_length_ns(frame->replay) / NS_PER_S * NS_PER_S));
-    if (frame->speed < 1 || frame->speed > 1)
-        x = canvas_print(line, 0, x, TONE_BAR, "  x%g", frame->speed);
+    if (speed < 1 || speed > 1)
+        x = canvas_print(line, 0, x, TONE_BAR, "  x%g", speed);
     if (replay_error(frame->replay) != NULL)
         canvas_text(line, 0, x + 2, TONE_BAD, replay_error(frame->replay));
-    else if (frame->timeline->mark_ns == 0 || !draw_mark(frame, line, x + 2))
+    else if (frame->session->timeline.mark_ns == 0 || !draw_mark(frame, line, x + 2))
         draw_progress(frame, line, x + 2);
 }
 
 static void draw_time(const struct frame *frame, const struct canvas *line)
 {
-    const struct scene *scene = frame->scene;
+    const struct scene *scene = &frame->scene;
     char clock[TEXT_SHORT], ago[TEXT_SHORT];
     int x;
 
@@ -202,7 +313,7 @@ static void draw_time(const struct frame *frame, const struct canvas *line)
     text_clock(clock, scene->wall_ns);
     if (scene->moment == MOMENT_PAST)
         x = canvas_print(line, 0, 1, TONE_BAR_KEY, "%.8s  %s ago", clock,
-                         text_since(ago, frame->timeline->back * NS_PER_S));
+                         text_since(ago, frame->session->timeline.back * NS_PER_S));
     else
         x = canvas_print(line, 0, 1, TONE_BAR_KEY, "FROZEN at %.8s", clock);
     if (!draw_mark(frame, line, x + 2))
@@ -215,29 +326,21 @@ static void draw_filter(const struct frame *frame, const struct canvas *line)
     struct canvas place = canvas_part(line, 0, 0, 1, line->width - (int)sizeof(key) - 1);
 
     canvas_repeat(line, 0, 0, line->width, TONE_BAR, L' ');
-    canvas_print(&place, 0, 1, TONE_BAR_KEY, "filter: %s", frame->scene->filter->text);
+    canvas_print(&place, 0, 1, TONE_BAR_KEY, "filter: %s", frame->scene.filter->text);
     canvas_right(line, 0, line->width - 1, TONE_BAR, key);
 }
 
 /* The bottom line: a message, else the keys */
 
-static int draw_recorded(const struct frame *frame, const struct canvas *foot, int end)
-{
-    char bytes[TEXT_SHORT], text[TEXT_SHORT + 4];
-
-    snprintf(text, sizeof(text), "REC %s", text_bytes(bytes, (double)frame->recorded));
-    return canvas_right(foot, 0, end, TONE_BAR_KEY, text);
-}
-
 /* Draws a message; one that is wider than the foot starts in the lines above it. */
-static void draw_message(const struct frame *frame, const struct canvas *foot)
+static void draw_message(const struct canvas *foot, bool bad, const char *message)
 {
     char text[LINE_COLUMNS];
     const char *pieces[MESSAGE_LINES], *rest = text;
     size_t lengths[MESSAGE_LINES];
     int count = 0;
 
-    snprintf(text, sizeof(text), "%s%s", frame->message_bad ? "not done: " : "", frame->message);
+    snprintf(text, sizeof(text), "%s%s", bad ? "not done: " : "", message);
     for (; *rest != '\0' && count < MESSAGE_LINES; count++) {
         pieces[count] = rest;
         lengths[count] = text_piece(rest, foot->width - 2);
@@ -249,8 +352,8 @@ static void draw_message(const struct frame *frame, const struct canvas *foot)
             .y = foot->y - (count - 1 - i), .x = foot->x, .height = 1, .width = foot->width};
 
         canvas_repeat(&line, 0, 0, line.width, TONE_BAR, L' ');
-        canvas_print(&line, 0, 1, frame->message_bad ? TONE_BAD : TONE_BAR_KEY, "%.*s",
-                     (int)lengths[i], pieces[i]);
+        canvas_print(&line, 0, 1, bad ? TONE_BAD : TONE_BAR_KEY, "%.*s", (int)lengths[i],
+                     pieces[i]);
     }
 }
 
@@ -258,10 +361,11 @@ static void draw_message(const struct frame *frame, const struct canvas *foot)
 static void draw_hints(const struct frame *frame, const struct canvas *foot, int end)
 {
     const struct view *view = shown_view(frame);
-    const struct grid *grid = frame->scene->grid;
-    bool frozen = frame->timeline->frozen, replay = frame->replay != NULL;
+    const struct grid *grid = frame->scene.grid;
+    bool frozen = frame->session->timeline.frozen, replay = frame->replay != NULL;
+    bool page = controller_page(frame->session->controller) != NULL;
     const struct help_context context = {
-        .changes = frame->restriction == NULL && !replay,
+        .changes = controller_restriction(frame->session->controller) == NULL && !replay,
         .list = grid != NULL && grid->rows.height > 0,
         .selecting = grid != NULL && grid->selecting,
         .freeze = !replay  ? (frozen ? "resume" : "freeze")
@@ -272,150 +376,51 @@ static void draw_hints(const struct frame *frame, const struct canvas *foot, int
                             : "past",
     };
 
-    if (frame->overlays->help || frame->overlays->detail || frame->page != NULL)
-        help_draw_brief_text(foot, 1, end, frame->overlays->help || frame->page != NULL);
+    if (frame->overlays->help || frame->overlays->detail || page)
+        help_draw_brief_text(foot, 1, end, frame->overlays->help || page);
     else
         help_draw_brief(foot, 1, end,
-                        view->hints_now != NULL ? view->hints_now(frame->view_state) : view->hints,
+                        view->hints_now != NULL
+                            ? view->hints_now(frame->session->views[frame->session->view].state)
+                            : view->hints,
                         &context);
 }
 
 static void draw_foot(const struct frame *frame, const struct canvas *foot)
 {
-    char summary[TEXT_SHORT * 2];
+    const struct controller *controller = frame->session->controller;
+    const char *restriction = controller_restriction(controller), *message;
+    uint64_t recorded = watch_recorded(frame->session->watch);
+    char text[CONTROLLER_TEXT], bytes[TEXT_SHORT];
     int end = foot->width - 1;
+    bool bad;
 
     canvas_repeat(foot, 0, 0, foot->width, TONE_BAR, L' ');
-    if (!tabs_have_keys())
+    if (!drawn_tabs.keys)
         end = canvas_right(foot, 0, end, TONE_BAR_KEY, TABS_HELP) - 2;
-    if (frame->restriction != NULL)
-        end = canvas_right(foot, 0, end, TONE_BAR, frame->restriction) - 2;
-    if (frame->recorded > 0)
-        end = draw_recorded(frame, foot, end) - 2;
-    if (frame->calls_waiting > 0)
+    if (restriction != NULL)
+        end = canvas_right(foot, 0, end, TONE_BAR, restriction) - 2;
+    if (recorded > 0) {
+        snprintf(text, sizeof(text), "REC %s", text_bytes(bytes, (double)recorded));
+        end = canvas_right(foot, 0, end, TONE_BAR_KEY, text) - 2;
+    }
+    if (controller_calls_waiting(controller) > 0)
         end = canvas_right(foot, 0, end, TONE_BAR_KEY, "waiting for the daemon") - 2;
-    else if (present(frame) != NULL && !frame->overlays->help && !frame->overlays->subject &&
-             grid_summary(frame->scene->grid, summary, sizeof(summary))[0] != '\0')
-        end = canvas_right(foot, 0, end, TONE_BAR, summary) - 2;
-    if (frame->adjusting != NULL)
-        canvas_text(foot, 0, 1, TONE_BAR_KEY, frame->adjusting);
-    else if (frame->message != NULL)
-        draw_message(frame, foot);
+    else if (frame->now != NULL && !frame->overlays->help && !frame->overlays->subject &&
+             grid_summary(frame->scene.grid, text, sizeof(text))[0] != '\0')
+        end = canvas_right(foot, 0, end, TONE_BAR, text) - 2;
+    message = controller_message(controller, &bad);
+    if (controller_pending(controller, text, sizeof(text)))
+        canvas_text(foot, 0, 1, TONE_BAR_KEY, text);
+    else if (message != NULL)
+        draw_message(foot, bad, message);
     else if (source_state(frame->source) == SOURCE_ENDED)
         canvas_text(foot, 0, 1, TONE_BAR_KEY, "attaches when it runs again");
     else
         draw_hints(frame, foot, end);
 }
 
-/* The body without a daemon: why, and what to do */
-
-static void draw_absent(const struct frame *frame, const struct canvas *body)
-{
-    const char *name = source_name(frame->source);
-    bool usual = strcmp(name, INSTANCE_DEFAULT_NAME) == 0;
-    int y = body->height > 10 ? body->height / 3 : 0, x = body->width > 60 ? 4 : 0;
-
-    canvas_text(body, y, x, TONE_WARN, source_why(frame->source));
-    canvas_text(body, y + 2, x, TONE_NORMAL, "Start it in another terminal:");
-    canvas_text(body, y + 3, x, TONE_VALUE, "  webserverd -f FILE");
-    if (usual)
-        canvas_text(body, y + 4, x, TONE_DIM, "If it has another name: wsconsole -n NAME");
-    else
-        canvas_print(body, y + 4, x, TONE_DIM, "with name = %s in section [server] of FILE", name);
-    canvas_text(body, y + 6, x, TONE_NORMAL, "This console attaches when it runs.");
-}
-
-static void draw_view(const struct frame *frame, const struct canvas *body)
-{
-    const struct view *view = view_table[frame->view];
-
-    if (frame->scene->grid != NULL)
-        frame->scene->grid->titles = frame->scene->grid->rows = (struct canvas){0};
-    if (frame->overlays->subject && frame->scene->subject != NULL)
-        subject_draw(&frame->overlays->subject_scroll, frame->scene, frame->subject, body);
-    else if (view->ready != NULL && !view->ready(frame->scene))
-        canvas_wrapped(body, body->height / 3, TONE_DIM, view->empty);
-    else
-        view->draw(frame->view_state, frame->scene, body);
-    if (frame->overlays->detail)
-        popup_draw_row(&frame->overlays->detail_scroll, frame->scene, body);
-}
-
-static void draw_body(const struct frame *frame, const struct canvas *body)
-{
-    bool timed = frame->scene->moment != MOMENT_LIVE;
-    bool filtered = filter_active(frame->scene->filter);
-    int below = timed + filtered, height = body->height - below;
-    struct canvas upper = canvas_part(body, 0, 0, height, body->width), view = upper, panel;
-    struct canvas line = canvas_part(body, height, 0, 1, body->width);
-
-    if (frame->overlays->help) {
-        help_draw(&frame->overlays->help_scroll, body, shown_view(frame), present(frame));
-        return;
-    }
-    if (present(frame) == NULL) {
-        draw_absent(frame, body);
-        return;
-    }
-    if (frame->lab != NULL) {
-        lab_panel_layout(&upper, frame->overlays->lab, &view, &panel);
-        lab_panel_draw(frame->lab, &panel,
-                       frame->overlays->lab ? &frame->overlays->lab_scroll : NULL,
-                       frame->scene->ascii);
-    }
-    if (view.height > 0)
-        draw_view(frame, &view);
-    if (filtered)
-        draw_filter(frame, &line);
-    line = canvas_part(body, body->height - 1, 0, 1, body->width);
-    if (timed)
-        draw_time(frame, &line);
-    if (frame->page != NULL)
-        popup_draw_text(&frame->overlays->page_scroll, frame->page, frame->scene->ascii, &upper);
-}
-
-/* Draws a single line, for a very small terminal. */
-static void draw_tiny(const struct frame *frame, const struct canvas *all)
-{
-    const struct snapshot *now = present(frame);
-    char rate[TEXT_SHORT], p99[TEXT_SHORT], line[256] = "";
-
-    if (frame->dialog->kind == DIALOG_CONFIRM) {
-        canvas_text(all, 0, 0, TONE_WARN, "a question: enlarge, or Esc");
-        return;
-    }
-    if (now == NULL || source_state(frame->source) == SOURCE_ENDED) {
-        canvas_text(all, 0, 0, TONE_WARN, source_why(frame->source));
-        return;
-    }
-    summary_append(line, sizeof(line), all->width, "%s requests/s",
-                   text_count(rate, model_rate(frame->scene->model, METRIC_requests)));
-    summary_append(line, sizeof(line), all->width, "threads %" PRIu32 "/%" PRIu32,
-                   snapshot_threads_actual(now), now->workers_wanted * now->threads_wanted);
-    summary_append(line, sizeof(line), all->width, "p99 %s",
-                   text_latency(p99, model_percentile(frame->scene->model, 99)));
-    canvas_text(all, 0, 0, TONE_NORMAL, line);
-}
-
-void frame_draw(const struct frame *frame, const struct screen *screen)
-{
-    screen_begin();
-    if (screen->tiny) {
-        draw_tiny(frame, &screen->all);
-    } else {
-        tabs_draw(&screen->bar, frame->scene, frame->view, frame->overlays->help);
-        if (present(frame) != NULL)
-            draw_head(frame, &screen->head);
-        draw_body(frame, &screen->body);
-        if (dialog_open(frame->dialog))
-            dialog_draw(frame->dialog, &screen->foot, &screen->body);
-        else
-            draw_foot(frame, &screen->foot);
-    }
-    screen_show();
-}
-
-/* Popup */
+/* A popup over the view: the details of the selected row, or a reply of the daemon */
 
 enum {
     TEXT_BYTES = 16384,
@@ -571,16 +576,139 @@ static void draw_box(struct scroll *scroll, struct lines *lines, bool ascii,
 
 static struct lines lines; /* too large for the stack */
 
-void popup_draw_row(struct scroll *scroll, const struct scene *scene, const struct canvas *body)
+/* Draws the details of the selected row over BODY. */
+static void draw_row_popup(struct scroll *scroll, const struct scene *scene,
+                           const struct canvas *body)
 {
     memset(&lines, 0, sizeof(lines));
     write_row(&lines, scene);
     draw_box(scroll, &lines, scene->ascii, body);
 }
 
-void popup_draw_text(struct scroll *scroll, const char *text, bool ascii, const struct canvas *body)
+static void draw_text_popup(struct scroll *scroll, const char *text, bool ascii,
+                            const struct canvas *body)
 {
     memset(&lines, 0, sizeof(lines));
     snprintf(lines.text, sizeof(lines.text), "%s", text);
     draw_box(scroll, &lines, ascii, body);
+}
+
+/* The body without a daemon: why, and what to do */
+
+static void draw_absent(const struct frame *frame, const struct canvas *body)
+{
+    const char *name = source_name(frame->source);
+    bool usual = strcmp(name, INSTANCE_DEFAULT_NAME) == 0;
+    int y = body->height > 10 ? body->height / 3 : 0, x = body->width > 60 ? 4 : 0;
+
+    canvas_text(body, y, x, TONE_WARN, source_why(frame->source));
+    canvas_text(body, y + 2, x, TONE_NORMAL, "Start it in another terminal:");
+    canvas_text(body, y + 3, x, TONE_VALUE, "  webserverd -f FILE");
+    if (usual)
+        canvas_text(body, y + 4, x, TONE_DIM, "If it has another name: wsconsole -n NAME");
+    else
+        canvas_print(body, y + 4, x, TONE_DIM, "with name = %s in section [server] of FILE", name);
+    canvas_text(body, y + 6, x, TONE_NORMAL, "This console attaches when it runs.");
+}
+
+static void draw_view(const struct frame *frame, const struct canvas *body)
+{
+    const struct view *view = session_view(frame->session);
+
+    if (frame->scene.grid != NULL)
+        frame->scene.grid->titles = frame->scene.grid->rows = (struct canvas){0};
+    if (frame->overlays->subject && frame->scene.subject != NULL)
+        subject_draw(&frame->overlays->subject_scroll, &frame->scene, &frame->session->subject,
+                     body);
+    else if (view->ready != NULL && !view->ready(&frame->scene))
+        canvas_wrapped(body, body->height / 3, TONE_DIM, view->empty);
+    else
+        view->draw(frame->session->views[frame->session->view].state, &frame->scene, body);
+    if (frame->overlays->detail)
+        draw_row_popup(&frame->overlays->detail_scroll, &frame->scene, body);
+}
+
+static void draw_body(const struct frame *frame, const struct canvas *body)
+{
+    const char *page = controller_page(frame->session->controller);
+    bool timed = frame->scene.moment != MOMENT_LIVE;
+    bool filtered = filter_active(frame->scene.filter);
+    int below = timed + filtered, height = body->height - below;
+    struct canvas upper = canvas_part(body, 0, 0, height, body->width), view = upper, panel;
+    struct canvas line = canvas_part(body, height, 0, 1, body->width);
+
+    if (frame->overlays->help) {
+        help_draw(&frame->overlays->help_scroll, body, shown_view(frame), frame->now);
+        return;
+    }
+    if (frame->now == NULL) {
+        draw_absent(frame, body);
+        return;
+    }
+    if (frame->session->lab != NULL) {
+        struct lab_state lab = lab_state(frame->session->lab);
+
+        lab_panel_layout(&upper, frame->overlays->lab, &view, &panel);
+        lab_panel_draw(&lab, &panel, frame->overlays->lab ? &frame->overlays->lab_scroll : NULL,
+                       frame->scene.ascii);
+    }
+    if (view.height > 0)
+        draw_view(frame, &view);
+    if (filtered)
+        draw_filter(frame, &line);
+    line = canvas_part(body, body->height - 1, 0, 1, body->width);
+    if (timed)
+        draw_time(frame, &line);
+    if (page != NULL)
+        draw_text_popup(&frame->overlays->page_scroll, page, frame->scene.ascii, &upper);
+}
+
+/* Draws a single line, for a very small terminal. */
+static void draw_tiny(const struct frame *frame, const struct canvas *all)
+{
+    const struct snapshot *now = frame->now;
+    char rate[TEXT_SHORT], p99[TEXT_SHORT], line[256] = "";
+
+    if (controller_dialog(frame->session->controller)->kind == DIALOG_CONFIRM) {
+        canvas_text(all, 0, 0, TONE_WARN, "a question: enlarge, or Esc");
+        return;
+    }
+    if (now == NULL || source_state(frame->source) == SOURCE_ENDED) {
+        canvas_text(all, 0, 0, TONE_WARN, source_why(frame->source));
+        return;
+    }
+    summary_append(line, sizeof(line), all->width, "%s requests/s",
+                   text_count(rate, model_rate(frame->scene.model, METRIC_requests)));
+    summary_append(line, sizeof(line), all->width, "threads %" PRIu32 "/%" PRIu32,
+                   snapshot_threads_actual(now), now->workers_wanted * now->threads_wanted);
+    summary_append(line, sizeof(line), all->width, "p99 %s",
+                   text_latency(p99, model_percentile(frame->scene.model, 99)));
+    canvas_text(all, 0, 0, TONE_NORMAL, line);
+}
+
+void frame_draw(struct session *session)
+{
+    const struct screen *screen = &session->screen;
+    const struct dialog *dialog = controller_dialog(session->controller);
+    struct frame frame = {.session = session,
+                          .overlays = &session->overlays,
+                          .scene = session_scene(session),
+                          .source = watch_source(session->watch),
+                          .replay = watch_replay(session->watch)};
+
+    frame.now = model_now(frame.scene.model);
+    screen_begin();
+    if (screen->tiny) {
+        draw_tiny(&frame, &screen->all);
+    } else {
+        draw_tabs(&screen->bar, &frame.scene, session->view, session->overlays.help);
+        if (frame.now != NULL)
+            draw_head(&frame, &screen->head);
+        draw_body(&frame, &screen->body);
+        if (dialog_open(dialog))
+            dialog_draw(dialog, &screen->foot, &screen->body);
+        else
+            draw_foot(&frame, &screen->foot);
+    }
+    screen_show();
 }

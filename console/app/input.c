@@ -3,11 +3,9 @@
  * the view's list, and the table of actions below, in this order. Hold Shift to select text with
  * the mouse.
  */
-#include "console/app/input.h"
+#include "console/app/session.h"
 
 #include "common/macros.h"
-#include "console/app/prompt.h"
-#include "console/app/tabs.h"
 #include "console/views/subject.h"
 
 #include <curses.h>
@@ -17,21 +15,10 @@ enum { MINUTE_S = 60, REPLAY_STEP_S = 5, WHEEL_LINES = 3, SPAN_MOVES = 15 };
 
 /* Time */
 
-static void check(struct session *session, int result)
-{
-    if (result != 0)
-        session->failure = "out of memory";
-}
-
 static void toggle_freeze(struct session *session, int amount)
 {
     (void)amount;
-    check(session, timeline_toggle_freeze(&session->timeline, session->watch));
-}
-
-static void move_seconds(struct session *session, int seconds)
-{
-    check(session, timeline_move(&session->timeline, session->watch, seconds));
+    timeline_toggle_freeze(session);
 }
 
 /* Moves by a minute, or by a fifteenth of a longer span. */
@@ -41,25 +28,24 @@ static void move_far(struct session *session, int direction)
 
     if (watch_replays(session->watch) || seconds < MINUTE_S)
         seconds = MINUTE_S;
-    move_seconds(session, direction * seconds);
+    timeline_move(session, direction * seconds);
 }
 
 /* One step is longer in a recording. */
 static void move_steps(struct session *session, int steps)
 {
-    move_seconds(session, watch_replays(session->watch) ? steps * REPLAY_STEP_S : steps);
+    timeline_move(session, watch_replays(session->watch) ? steps * REPLAY_STEP_S : steps);
 }
 
 /* Goes to the next mark, or with a negative DIRECTION to the previous one. */
 static void move_to_mark(struct session *session, int direction)
 {
     struct scene scene = session_scene(session);
-    struct timeline *timeline = &session->timeline;
-    uint64_t from_ns = timeline->mark_ns != 0 ? timeline->mark_ns : scene.wall_ns;
+    uint64_t from_ns = session->timeline.mark_ns != 0 ? session->timeline.mark_ns : scene.wall_ns;
     const struct mark *mark = marks_next(scene.marks, from_ns, direction < 0);
 
     if (mark != NULL)
-        check(session, timeline_show_mark(timeline, session->watch, mark->time_ns));
+        timeline_show_mark(session, mark->time_ns);
     else if (direction < 0)
         controller_report(session->controller, true, "no earlier mark is known");
     else
@@ -196,15 +182,15 @@ static void move_view(struct session *session, int step)
 
     do
         view = (view + VIEW_COUNT + (size_t)step) % VIEW_COUNT;
-    while (!tabs_have(&scene, view, session->view));
+    while (!frame_has_tab(&scene, view, session->view));
     session_show_view(session, view);
 }
 
 static void acknowledge(struct session *session, int amount)
 {
     (void)amount;
-    if (alerts_acknowledge(&session->alarm.alerts) == 0)
-        prompt_show_alerts(session);
+    if (alerts_acknowledge(&session->alerts) == 0)
+        session_show_alerts(session);
 }
 
 static void edit_command(struct session *session, int amount)

@@ -2,11 +2,10 @@
  * Takes a sample when one is due, draws when something changed, and waits for keys, signals, the
  * daemon's answers or a view's child process until the next sample.
  */
-#include "console/app/loop.h"
+#include "console/app/session.h"
 
 #include "common/clock.h"
 #include "common/escape.h"
-#include "console/app/input.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -25,45 +24,6 @@ struct loop {
     uint64_t next_refresh_ns; /* UINT64_MAX: none */
 };
 
-/* Drawing */
-
-static void draw(struct session *session)
-{
-    struct lab_state lab;
-    struct scene scene = session_scene(session);
-    struct controller *controller = session->controller;
-    char adjusting[CONTROLLER_TEXT];
-    bool bad;
-    struct frame frame = {
-        .source = watch_source(session->watch),
-        .scene = &scene,
-        .view = session->view,
-        .view_state = session->views[session->view].state,
-        .overlays = &session->overlays,
-        .timeline = &session->timeline,
-        .subject = &session->subject,
-        .page = controller_page(controller),
-        .dialog = controller_dialog(controller),
-        .restriction = controller_restriction(controller),
-        .replay = watch_replay(session->watch),
-        .speed = session->options->speed,
-        .recorded = watch_recorded(session->watch),
-        .adjusting =
-            controller_pending(controller, adjusting, sizeof(adjusting)) ? adjusting : NULL,
-        .calls_waiting = controller_calls_waiting(controller),
-        .message = controller_message(controller, &bad),
-        .alert = alerts_worst(&session->alarm.alerts),
-    };
-
-    frame.message_bad = bad;
-    if (session->lab != NULL) {
-        lab = lab_state(session->lab);
-        frame.lab = &lab;
-    }
-    frame_draw(&frame, &session->screen);
-    session->dirty = false;
-}
-
 /* Sampling */
 
 /* Updates all views, also hidden ones: some have a child process. */
@@ -78,44 +38,10 @@ static void update_views(struct session *session)
     }
 }
 
-static void update_lab(struct session *session)
-{
-    struct scene scene = session_scene(session);
-
-    if (session->lab != NULL)
-        lab_update(session->lab, &scene, session_view(session),
-                   source_state(watch_source(session->watch)) == SOURCE_ENDED);
-}
-
 static void take_origins(void *context, bool ok, const char *answer)
 {
     if (ok)
         watch_set_origins(context, answer);
-}
-
-static void request_origins(struct session *session)
-{
-    if (watch_needs_origins(session->watch, session_view(session)->wants))
-        controller_call(session->controller, "config", take_origins, session->watch);
-}
-
-static void record(struct session *session, uint64_t now_ns)
-{
-    char why[CONTROLLER_TEXT];
-
-    if (watch_record(session->watch, now_ns, clock_wall_ns(), why, sizeof(why)) != 0)
-        controller_report(session->controller, true, "%s", why);
-}
-
-/* Alerts are about the server now: not about a recording, and not while the screen is frozen. */
-static void raise_alarm(struct session *session, uint64_t now_ns)
-{
-    if (watch_replays(session->watch) || session->timeline.frozen ||
-        model_now(watch_model(session->watch)) == NULL)
-        return;
-    if (alarm_update(&session->alarm, session->watch, session->options->alert_command, now_ns,
-                     clock_wall_ns()))
-        screen_bell();
 }
 
 /* Ends the session if no daemon appeared within the limit of --wait. */
@@ -137,6 +63,7 @@ static void sample_if_due(struct loop *loop)
     struct timeline *timeline = &session->timeline;
     uint64_t now_ns = clock_monotonic_ns();
     uint64_t period_ns = NS_PER_S / session->options->rate_hz;
+    char why[CONTROLLER_TEXT];
 
     if (now_ns < timeline->next_sample_ns)
         return;
@@ -145,15 +72,20 @@ static void sample_if_due(struct loop *loop)
         timeline->next_sample_ns = now_ns + period_ns;
     session->dirty = true;
     controller_update(session->controller, now_ns);
-    if (timeline_sample(timeline, session->watch, session_view(session)->wants,
-                        session->options->speed, now_ns) != 0)
-        session->failure = "out of memory";
-    request_origins(session);
-    raise_alarm(session, now_ns);
-    record(session, now_ns);
+    timeline_sample(session, now_ns);
+    if (watch_needs_origins(session->watch, session_view(session)->wants))
+        controller_call(session->controller, "config", take_origins, session->watch);
+    session_check_alerts(session, now_ns);
+    if (watch_record(session->watch, now_ns, clock_wall_ns(), why, sizeof(why)) != 0)
+        controller_report(session->controller, true, "%s", why);
     check_wait(loop, now_ns);
     update_views(session);
-    update_lab(session);
+    if (session->lab != NULL) {
+        struct scene scene = session_scene(session);
+
+        lab_update(session->lab, &scene, session_view(session),
+                   source_state(watch_source(session->watch)) == SOURCE_ENDED);
+    }
 }
 
 /* Updates the thread states between two samples for a view with a higher frame rate. */
@@ -274,8 +206,10 @@ static void run_until_end(struct loop *loop)
         read_log_if_due(session);
         refresh_states_if_due(loop);
         session->ending |= session->failure != NULL;
-        if (session->dirty && !session->ending)
-            draw(session);
+        if (session->dirty && !session->ending) {
+            frame_draw(session);
+            session->dirty = false;
+        }
         if (!session->ending)
             wait_for_events(loop);
     }
@@ -306,7 +240,7 @@ static const char *run(struct loop *loop, struct options *options, struct lab *l
     return session->failure;
 }
 
-int loop_run(struct options *options, struct lab *lab, struct session_next *next)
+int session_run(struct options *options, struct lab *lab, struct session_next *next)
 {
     struct loop loop = {.signals = -1, .started_ns = clock_monotonic_ns()};
     char why[256];

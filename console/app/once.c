@@ -1,4 +1,4 @@
-#include "console/app/once.h"
+#include "console/app/program.h"
 
 #include "common/clock.h"
 #include "common/escape.h"
@@ -15,8 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_NO_DAEMON = 3 };
 
 #define SAMPLE_NS        (NS_PER_S * 6 / 10) /* long enough for the model to compute rates */
 #define POLL_NS          (NS_PER_S / 5)

@@ -5,13 +5,16 @@
 
 #include "console/app/options.h"
 
+#include "common/escape.h"
 #include "common/tables.h"
 #include "common/units.h"
+#include "console/app/settings.h"
 #include "console/data/alerts.h"
 #include "console/data/instances.h"
 #include "console/lab/scenario.h"
 #include "console/views/views.h"
 
+#include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,6 +52,24 @@ static enum options_result read_flag(const char *word, struct options *options, 
         }
     return option_wrong(options, "invalid value '%s' (on or off)", word);
 }
+
+static void print_help(void);
+
+/* Reader and writer of a flag that is a setting as well. */
+#define FLAG(name)                                                                                 \
+    static enum options_result read_##name(const char *word, struct options *options)              \
+    {                                                                                              \
+        return read_flag(word, options, &options->name);                                           \
+    }                                                                                              \
+    static void show_##name(const struct options *options, char *text, size_t size)                \
+    {                                                                                              \
+        snprintf(text, size, "%s", options->name ? "on" : "");                                     \
+    }
+FLAG(ascii)
+FLAG(no_mouse)
+FLAG(readonly)
+FLAG(log_scale)
+#undef FLAG
 
 /* Readers, one per option. WORD is the argument; NULL: none. */
 
@@ -117,26 +138,6 @@ static enum options_result read_no_color(const char *word, struct options *optio
 {
     (void)word;
     return read_theme("mono", options);
-}
-
-static enum options_result read_ascii(const char *word, struct options *options)
-{
-    return read_flag(word, options, &options->ascii);
-}
-
-static enum options_result read_no_mouse(const char *word, struct options *options)
-{
-    return read_flag(word, options, &options->no_mouse);
-}
-
-static enum options_result read_readonly(const char *word, struct options *options)
-{
-    return read_flag(word, options, &options->readonly);
-}
-
-static enum options_result read_log_scale(const char *word, struct options *options)
-{
-    return read_flag(word, options, &options->log_scale);
 }
 
 static enum options_result read_view(const char *word, struct options *options)
@@ -302,7 +303,7 @@ static enum options_result read_help(const char *word, struct options *options)
 {
     (void)word;
     (void)options;
-    options_print_help(stdout);
+    print_help();
     return OPTIONS_DONE;
 }
 
@@ -353,32 +354,6 @@ static void show_theme(const struct options *options, char *text, size_t size)
         snprintf(text, size, "%s", theme_names[options->theme_setting]);
 }
 
-static void show_flag(bool flag, char *text, size_t size)
-{
-    if (flag)
-        snprintf(text, size, "on");
-}
-
-static void show_ascii(const struct options *options, char *text, size_t size)
-{
-    show_flag(options->ascii, text, size);
-}
-
-static void show_no_mouse(const struct options *options, char *text, size_t size)
-{
-    show_flag(options->no_mouse, text, size);
-}
-
-static void show_readonly(const struct options *options, char *text, size_t size)
-{
-    show_flag(options->readonly, text, size);
-}
-
-static void show_log_scale(const struct options *options, char *text, size_t size)
-{
-    show_flag(options->log_scale, text, size);
-}
-
 static void show_view(const struct options *options, char *text, size_t size)
 {
     if (options->view_setting != NULL)
@@ -416,14 +391,15 @@ const struct option_info option_table[OPTION_COUNT] = {
 
 const int options_spans_s[OPTIONS_SPANS] = {60, 300, 900, 3600, 6 * 3600, HISTORY_SPAN_S};
 
-char *option_typed_name(const struct option_info *option, char *buffer)
+const char *option_name(const struct option_info *option)
 {
-    size_t i;
+    static char names[OPTION_COUNT][OPTION_NAME_BYTES];
+    char *name = names[option - option_table];
 
-    for (i = 0; option->name[i] != '\0' && i < OPTION_NAME_BYTES - 1; i++)
-        buffer[i] = option->name[i] == '_' ? '-' : option->name[i];
-    buffer[i] = '\0';
-    return buffer;
+    snprintf(name, OPTION_NAME_BYTES, "%s", option->name);
+    for (char *c = name; *c != '\0'; c++)
+        *c = *c == '_' ? '-' : *c;
+    return name;
 }
 
 /* Defaults and help */
@@ -463,29 +439,112 @@ void options_init(struct options *options)
                                 .step_ms = LAB_STEP_MS};
 }
 
-const char options_usage[] =
+static const char usage[] =
     "usage: wsconsole [-n NAME] [option ...] [VIEW]\n"
     "       wsconsole --replay FILE [--speed X] [--at TIME] [VIEW]\n"
     "       wsconsole [-n NAME] --once VIEW | --json [VIEW] | --csv VIEW [--batch]\n"
     "       wsconsole --lab NAME\n"
     "       wsconsole -a | -l\n";
 
-void options_print_help(FILE *out)
+static void print_help(void)
 {
-    fprintf(out, "%s\nShows a running webserverd live and changes it.\n\n", options_usage);
+    printf("%s\nShows a running webserverd live and changes it.\n\n", usage);
     for (size_t i = 0; i < OPTION_COUNT; i++) {
-        char name[OPTION_NAME_BYTES], left[80];
-        char letter[8] = "    ";
+        char letter[8] = "    ", left[80];
 
         if (option_table[i].letter != 0)
             snprintf(letter, sizeof(letter), "-%c, ", option_table[i].letter);
-        snprintf(left, sizeof(left), "%s--%s%s%s", letter,
-                 option_typed_name(&option_table[i], name),
+        snprintf(left, sizeof(left), "%s--%s%s%s", letter, option_name(&option_table[i]),
                  option_table[i].argument[0] != '\0' ? " " : "", option_table[i].argument);
-        fprintf(out, "  %-22s %s\n", left, option_table[i].help);
+        printf("  %-22s %s\n", left, option_table[i].help);
     }
-    fprintf(out, "\nViews:");
+    printf("\nViews:");
     for (size_t i = 0; i < VIEW_COUNT; i++)
-        fprintf(out, " %s", view_table[i]->name);
-    fprintf(out, "\n\nExit status: 0 done, 1 failed, 2 usage error, 3 no daemon.\n");
+        printf(" %s", view_table[i]->name);
+    printf("\n\nExit status: 0 done, 1 failed, 2 usage error, 3 no daemon.\n");
+}
+
+/* The command line */
+
+enum { LONG_FROM = 256 /* above all character codes */ };
+
+static enum options_result check_together(struct options *options)
+{
+    if (options->batch && !options->once)
+        return option_wrong(options, "--batch requires --once, --json or --csv");
+    if (options->record != NULL && options->replay != NULL)
+        return option_wrong(options, "--record and --replay cannot be combined");
+    if (options->lab != NULL &&
+        (options->once || options->replay != NULL || options->record != NULL))
+        return option_wrong(
+            options, "--lab cannot be combined with --once, --json, --csv, --record or --replay");
+    if (options->all && (options->once || options->replay != NULL || options->lab != NULL ||
+                         options->name_given || options->socket != NULL))
+        return option_wrong(options, "--all cannot be combined with --name, --socket, --replay, "
+                                     "--lab, --once, --json or --csv");
+    if (options->at_given && options->replay == NULL)
+        return option_wrong(options, "--at requires --replay");
+    return OPTIONS_RUN;
+}
+
+static enum options_result read_arguments(int argc, char **argv, struct options *options)
+{
+    struct option longs[OPTION_COUNT + 1] = {0};
+    char letters[2 * OPTION_COUNT + 1];
+    size_t used = 0;
+    int code;
+
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        bool argument = option_table[i].argument[0] != '\0';
+
+        longs[i] = (struct option){.name = option_name(&option_table[i]),
+                                   .has_arg = argument ? required_argument : no_argument,
+                                   .val = LONG_FROM + (int)i};
+        if (option_table[i].letter != 0)
+            letters[used++] = option_table[i].letter;
+        if (option_table[i].letter != 0 && argument)
+            letters[used++] = ':';
+    }
+    letters[used] = '\0';
+    while ((code = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
+        size_t i = code >= LONG_FROM ? (size_t)(code - LONG_FROM) : 0;
+        enum options_result result;
+
+        while (code < LONG_FROM && i < OPTION_COUNT && code != option_table[i].letter)
+            i++;
+        if (i == OPTION_COUNT) { /* getopt_long() has printed why */
+            fputs(usage, stderr);
+            return OPTIONS_WRONG;
+        }
+        result = option_table[i].read(optarg, options);
+        if (result != OPTIONS_RUN)
+            return result;
+    }
+    if (optind < argc && option_table[OPTION_view].read(argv[optind], options) != OPTIONS_RUN)
+        return OPTIONS_WRONG;
+    if (optind + 1 < argc)
+        return option_wrong(options, "unexpected argument '%s'", argv[optind + 1]);
+    return OPTIONS_RUN;
+}
+
+enum options_result options_read(int argc, char **argv, struct options *options)
+{
+    enum options_result result;
+    bool no_color;
+
+    options_init(options);
+    no_color = options->theme == THEME_MONO;
+    if (settings_read(options) != OPTIONS_RUN)
+        return OPTIONS_WRONG;
+    if (no_color)
+        options->theme = THEME_MONO; /* NO_COLOR takes precedence over the file */
+    options->name_given = false;
+    result = read_arguments(argc, argv, options);
+    if (!options->batch)
+        options->count = 1;
+    if (result == OPTIONS_RUN)
+        result = check_together(options);
+    if (result == OPTIONS_WRONG && options->why[0] != '\0')
+        escape_report("wsconsole", options->why);
+    return result;
 }

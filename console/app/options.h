@@ -19,6 +19,8 @@
 
 struct lab_scenario;
 
+enum exit_status { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NO_DAEMON = 3 };
+
 enum {
     OPTION_NAME_BYTES = 32,
     OPTION_VALUE_BYTES = ALERT_LIST_BYTES,
@@ -95,17 +97,17 @@ enum {
 
 extern const struct option_info option_table[OPTION_COUNT];
 
-/* Copies the name as typed ("no-color") to BUFFER of OPTION_NAME_BYTES. Returns BUFFER. */
-char *option_typed_name(const struct option_info *option, char *buffer);
+/* The name of OPTION as typed: "no-color". Valid until the program ends. */
+const char *option_name(const struct option_info *option);
 
 /* Sets the defaults: the instance "default", the theme of the environment. */
 void options_init(struct options *options);
 
-/* The lines "usage: wsconsole ...". */
-extern const char options_usage[];
-
-/* Prints usage, all options with their help, and the views. */
-void options_print_help(FILE *out);
+/*
+ * Sets the defaults, reads console.ini, then the command line, which takes precedence. Prints errors
+ * and, where requested, help and version.
+ */
+enum options_result options_read(int argc, char **argv, struct options *options);
 
 /* Formats options->why and returns OPTIONS_WRONG. */
 enum options_result option_wrong(struct options *options, const char *format, ...)

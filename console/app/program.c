@@ -2,11 +2,9 @@
 
 #include "common/clock.h"
 #include "common/escape.h"
-#include "console/app/loop.h"
+#include "console/app/session.h"
 #include "console/data/instances.h"
 #include "console/lab/scenario.h"
-#include "console/ui/keys.h"
-#include "console/ui/screen.h"
 #include "console/ui/table.h"
 #include "console/ui/text.h"
 
@@ -428,7 +426,7 @@ static int play_scenario(const struct options *options, const struct lab_scenari
     own.readonly = false;
     own.view = NULL;
     own.record = own.replay = NULL;
-    status = loop_run(&own, lab, next);
+    status = session_run(&own, lab, next);
     lab_close(lab);
     close(signals);
     return status;
@@ -488,7 +486,7 @@ static int show_servers(struct options *options)
     enum menu_result result = menu_choose_instance(options, why, sizeof(why));
 
     while (result == MENU_CHOSEN) {
-        int status = loop_run(options, NULL, &next);
+        int status = session_run(options, NULL, &next);
 
         if (next.lab_wanted) {
             options->view = next.view;

@@ -1,4 +1,4 @@
-/* The full-screen program: one session after another. Single thread. */
+/* The two ways to run: the full-screen program, and a single print. Single thread. */
 #ifndef CONSOLE_PROGRAM_H
 #define CONSOLE_PROGRAM_H
 
@@ -6,5 +6,11 @@
 
 /* Runs sessions of servers and scenarios as the user chooses them. Returns the exit status. */
 int program_run(struct options *options);
+
+/*
+ * For --once, --json and --csv: prints the views that OPTIONS select, from two samples 0.6 s apart or from a recording;
+ * repeatedly with --batch. Returns the exit status: 0 done, 1 failed, 3 no daemon.
+ */
+int once_run(const struct options *options);
 
 #endif

@@ -1,17 +1,14 @@
-#include "console/app/prompt.h"
+#include "console/app/session.h"
 
 #include "common/macros.h"
 #include "common/tables.h"
 #include "common/units.h"
-#include "console/app/filters.h"
 #include "console/app/settings.h"
 #include "console/data/instances.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { ALERTS_PAGE_BYTES = 8192 };
 
 /* Commands of the console. REST is the text after the command name. */
 
@@ -231,14 +228,6 @@ static void run_lab(struct session *session, const char *rest)
                           rest);
 }
 
-void prompt_show_alerts(struct session *session)
-{
-    char text[ALERTS_PAGE_BYTES] = "";
-
-    alarm_print(&session->alarm, watch_model(session->watch), text, sizeof(text) - 1);
-    controller_show_page(session->controller, text);
-}
-
 /* Sets the rules LIST, and remembers them for :save. */
 static void set_alerts(struct session *session, const char *list)
 {
@@ -255,7 +244,7 @@ static void run_alert(struct session *session, const char *rest)
 
     alerts_add_list(&alerts, session->options->alerts, why, sizeof(why));
     if (rest[0] == '\0') {
-        prompt_show_alerts(session);
+        session_show_alerts(session);
         return;
     }
     if (off && rule[0] == '\0')

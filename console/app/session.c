@@ -1,10 +1,20 @@
 #include "console/app/session.h"
 
+#include "common/clock.h"
+#include "common/macros.h"
+#include "console/data/server_info.h"
+#include "console/ui/text.h"
 #include "console/views/subject.h"
 
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static int open_watch(struct session *session, char *why, size_t size)
 {
@@ -136,20 +146,6 @@ void session_show_view(struct session *session, size_t view)
         grid_update(scene.grid, &scene); /* the next key may arrive before the list is drawn */
 }
 
-void session_set_alerts(struct session *session)
-{
-    struct alerts *alerts = &session->alarm.alerts, wanted = {.count = 0};
-    char why[OPTIONS_WHY];
-
-    alerts_add_list(&wanted, session->options->alerts, why, sizeof(why)); /* it was checked */
-    for (size_t i = 0; i < wanted.count; i++)
-        for (size_t j = 0; j < alerts->count; j++)
-            if (strcmp(wanted.alert[i].rule.text, alerts->alert[j].rule.text) == 0)
-                wanted.alert[i] = alerts->alert[j];
-    memcpy(alerts->alert, wanted.alert, sizeof(alerts->alert));
-    alerts->count = wanted.count;
-}
-
 static void end_now(void *context)
 {
     ((struct session *)context)->ending = true;
@@ -232,4 +228,254 @@ struct scroll *session_overlay_scroll(struct session *session)
     if (overlays->detail)
         return &overlays->detail_scroll;
     return overlays->subject ? &overlays->subject_scroll : NULL;
+}
+
+/* The time shown */
+
+static void check_memory(struct session *session, int result)
+{
+    if (result != 0)
+        session->failure = "out of memory";
+}
+
+void timeline_sample(struct session *session, uint64_t now_ns)
+{
+    struct timeline *timeline = &session->timeline;
+    double length_ns;
+
+    if (!watch_replays(session->watch)) {
+        if (!timeline->frozen)
+            check_memory(session, watch_sample(session->watch, now_ns, clock_wall_ns(),
+                                               session_view(session)->wants));
+        return;
+    }
+    length_ns = (double)replay_length_ns(watch_replay(session->watch));
+    if (!timeline->frozen && timeline->replay_ns != 0)
+        timeline->replay_at_ns += (double)(now_ns - timeline->replay_ns) * session->options->speed;
+    timeline->replay_ns = now_ns;
+    if (timeline->replay_at_ns >= length_ns) {
+        timeline->replay_at_ns = length_ns;
+        timeline->frozen = true;
+    }
+    check_memory(session,
+                 watch_replay_to(session->watch, (uint64_t)timeline->replay_at_ns, WANT_ALL));
+}
+
+/* Takes a last sample of all data, because another view may be shown while frozen. */
+static void freeze(struct session *session)
+{
+    if (session->timeline.frozen)
+        return;
+    session->timeline.frozen = true;
+    check_memory(session,
+                 watch_sample(session->watch, clock_monotonic_ns(), clock_wall_ns(), WANT_ALL));
+}
+
+void timeline_toggle_freeze(struct session *session)
+{
+    struct timeline *timeline = &session->timeline;
+
+    timeline->back = 0;
+    timeline->mark_ns = 0;
+    timeline->next_sample_ns = 0;
+    if (!timeline->frozen && !watch_replays(session->watch))
+        freeze(session);
+    else
+        timeline->frozen = !timeline->frozen;
+}
+
+/* Moves to SECONDS after AT_NS of the recording. */
+static void seek_replay(struct session *session, double at_ns, long seconds)
+{
+    double length_ns = (double)replay_length_ns(watch_replay(session->watch));
+
+    at_ns += (double)seconds * (double)NS_PER_S;
+    session->timeline.replay_at_ns = at_ns < 0 ? 0 : at_ns > length_ns ? length_ns : at_ns;
+    session->timeline.next_sample_ns = 0;
+}
+
+void timeline_move(struct session *session, long seconds)
+{
+    struct timeline *timeline = &session->timeline;
+    struct watch *watch = session->watch;
+    long step = (long)history_resolution(watch_info(watch)->history, timeline->back), back;
+
+    timeline->mark_ns = 0;
+    if (watch_replays(watch)) {
+        seek_replay(session, timeline->replay_at_ns, seconds);
+        return;
+    }
+    if (!timeline->frozen && seconds > 0)
+        return; /* live: cannot move forward */
+    freeze(session);
+    back = (long)timeline->back - (labs(seconds) >= step ? seconds : seconds < 0 ? -step : step);
+    timeline->back = watch_look_back(watch, back > 0 ? (size_t)back : 0);
+}
+
+/* A recording is shown a second after the mark, so that the event has been read. */
+void timeline_show_mark(struct session *session, uint64_t time_ns)
+{
+    const struct replay *replay = watch_replay(session->watch);
+    double ahead_ns;
+
+    if (replay != NULL) {
+        ahead_ns = (double)time_ns + (double)NS_PER_S - (double)replay_wall_ns(replay);
+        session->timeline.frozen = true;
+        seek_replay(session, (double)replay_at_ns(replay), (long)ceil(ahead_ns / (double)NS_PER_S));
+    } else {
+        freeze(session);
+        session->timeline.back = watch_look_back(
+            session->watch, history_back_of(watch_info(session->watch)->history, time_ns));
+    }
+    session->timeline.mark_ns = time_ns;
+}
+
+/* Alerts */
+
+void session_set_alerts(struct session *session)
+{
+    struct alerts *alerts = &session->alerts, wanted = {.count = 0};
+    char why[OPTIONS_WHY];
+
+    alerts_add_list(&wanted, session->options->alerts, why, sizeof(why)); /* it was checked */
+    for (size_t i = 0; i < wanted.count; i++)
+        for (size_t j = 0; j < alerts->count; j++)
+            if (strcmp(wanted.alert[i].rule.text, alerts->alert[j].rule.text) == 0)
+                wanted.alert[i] = alerts->alert[j];
+    memcpy(alerts->alert, wanted.alert, sizeof(alerts->alert));
+    alerts->count = wanted.count;
+}
+
+static const char *const change_names[] = {
+    [ALERT_SAME] = "", [ALERT_BEGAN] = "began", [ALERT_ENDED] = "ended"};
+
+enum { FACTS = 4, FACT_BYTES = 160, ALERTS_PAGE_BYTES = 8192 };
+
+/* The environment of this process with FACTS in front; only the array is allocated. */
+static char **environment_with(char facts[FACTS][FACT_BYTES])
+{
+    size_t count = 0;
+    char **list;
+
+    while (environ[count] != NULL)
+        count++;
+    list = calloc(count + FACTS + 1, sizeof(*list));
+    for (size_t i = 0; list != NULL && i < FACTS; i++)
+        list[i] = facts[i];
+    if (list != NULL)
+        memcpy(list + FACTS, environ, count * sizeof(*list));
+    return list;
+}
+
+/* Starts COMMAND without a shell, a terminal or our descriptors. */
+static pid_t spawn_alert_command(const char *command, char **environment)
+{
+    char *arguments[] = {(char *)(uintptr_t)command, NULL};
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+    sigset_t none;
+    pid_t pid = 0;
+
+    sigemptyset(&none);
+    posix_spawn_file_actions_init(&files);
+    posix_spawnattr_init(&attributes);
+    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID);
+    if (posix_spawn(&pid, command, &files, &attributes, arguments, environment) != 0)
+        pid = 0;
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&files);
+    return pid;
+}
+
+/* Runs the program of the options, unless too many of its kind still run. */
+static void run_alert_command(struct session *session, const struct alert_record *record)
+{
+    const char *command = session->options->alert_command;
+    const char *instance = watch_info(session->watch)->snapshot.server.name;
+    char facts[FACTS][FACT_BYTES], **environment;
+    size_t i = 0;
+
+    while (i < ALARM_PROGRAMS && session->alert_programs[i] != 0)
+        i++;
+    if (command[0] == '\0' || i == ALARM_PROGRAMS)
+        return;
+    snprintf(facts[0], FACT_BYTES, "WSCONSOLE_ALERT=%s", record->rule);
+    snprintf(facts[1], FACT_BYTES, "WSCONSOLE_STATE=%s", change_names[record->change]);
+    snprintf(facts[2], FACT_BYTES, "WSCONSOLE_VALUE=%s", record->value);
+    snprintf(facts[3], FACT_BYTES, "WSCONSOLE_INSTANCE=%s", instance);
+    environment = environment_with(facts);
+    if (environment != NULL)
+        session->alert_programs[i] = spawn_alert_command(command, environment);
+    free(environment);
+}
+
+static const struct alert_record *alert_record_back(const struct alerts *alerts, uint64_t back)
+{
+    return &alerts->record[(alerts->recorded - 1 - back) % ALERT_RECORDS];
+}
+
+/* Alerts are about the server now: not about a recording, and not while the screen is frozen. */
+void session_check_alerts(struct session *session, uint64_t now_ns)
+{
+    const struct model *model = watch_info(session->watch)->model;
+    uint64_t wall_ns = clock_wall_ns();
+    bool began = false;
+
+    if (watch_replays(session->watch) || session->timeline.frozen || model_now(model) == NULL)
+        return;
+    for (size_t i = 0; i < ALARM_PROGRAMS; i++)
+        if (session->alert_programs[i] != 0 &&
+            waitpid(session->alert_programs[i], NULL, WNOHANG) != 0)
+            session->alert_programs[i] = 0;
+    for (size_t i = 0; i < session->alerts.count; i++) {
+        enum alert_change change = alerts_update(&session->alerts, i, model, now_ns, wall_ns);
+        const struct alert_record *record = alert_record_back(&session->alerts, 0);
+        char text[ALERT_RULE_BYTES + ALERT_VALUE_BYTES + 24];
+
+        if (change == ALERT_SAME)
+            continue;
+        began = began || change == ALERT_BEGAN;
+        snprintf(text, sizeof(text), "alert %s: %s (%s)", change_names[change], record->rule,
+                 record->value);
+        watch_add_alert(session->watch, change == ALERT_BEGAN, wall_ns, text);
+        run_alert_command(session, record);
+    }
+    if (began)
+        screen_bell();
+}
+
+void session_show_alerts(struct session *session)
+{
+    char text[ALERTS_PAGE_BYTES] = "";
+    const struct alerts *alerts = &session->alerts;
+    uint64_t records = alerts->recorded < ALERT_RECORDS ? alerts->recorded : ALERT_RECORDS;
+    char value[ALERT_VALUE_BYTES], clock[TEXT_SHORT];
+    FILE *out = fmemopen(text, sizeof(text) - 1, "w");
+
+    if (out == NULL)
+        return;
+    if (alerts->count == 0)
+        fprintf(out, "No alerts. Add one: :alert p99 > 20ms for 5s\n");
+    for (size_t i = 0; i < alerts->count; i++) {
+        const struct alert_rule *rule = &alerts->alert[i].rule;
+        double now = alert_rule_value(rule, watch_model(session->watch));
+
+        fprintf(out, "%s: now %s%s\n", rule->text,
+                alert_rule_format(rule, now, value, sizeof(value)),
+                alerts->alert[i].active ? ", active" : "");
+    }
+    if (records > 0)
+        fprintf(out, "History:\n");
+    for (uint64_t back = 0; back < records; back++) {
+        const struct alert_record *record = alert_record_back(alerts, back);
+
+        fprintf(out, "%.8s %s: %s (%s)\n", text_clock(clock, record->wall_ns),
+                change_names[record->change], record->rule, record->value);
+    }
+    fclose(out);
+    controller_show_page(session->controller, text);
 }

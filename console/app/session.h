@@ -1,28 +1,23 @@
 /*
  * One session of the full-screen console: a server, a recording or a guided scenario on one
- * terminal. session.c owns the state; loop.c samples and draws, input.c acts on keys and the mouse,
- * prompt.c on typed commands. Single thread.
+ * terminal. What the files of a session share. Single thread.
  */
 #ifndef CONSOLE_SESSION_H
 #define CONSOLE_SESSION_H
 
-#include "common/instance.h"
-#include "console/app/alarm.h"
-#include "console/app/frame.h"
 #include "console/app/options.h"
-#include "console/app/timeline.h"
+#include "console/data/alerts.h"
 #include "console/data/watch.h"
 #include "console/lab/player.h"
 #include "console/scene/controller.h"
 #include "console/ui/dialog.h"
-#include "console/ui/grid.h"
 #include "console/ui/screen.h"
 #include "console/views/views.h"
 
 #include <stdbool.h>
 #include <stddef.h>
-
-enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_NO_DAEMON = 3 };
+#include <stdint.h>
+#include <sys/types.h>
 
 /* The session that follows, if the user ended this one by choosing another. */
 struct session_next {
@@ -34,13 +29,38 @@ struct session_next {
     bool interrupted;                 /* by a signal or the loss of the terminal */
 };
 
+/*
+ * The time shown: now, the time of freezing, an earlier second or step of the history, or a position in
+ * a recording.
+ */
+struct timeline {
+    bool frozen;             /* no samples are taken; a replay is paused */
+    size_t back;             /* seconds before the time of freezing */
+    uint64_t mark_ns;        /* wall clock of the mark moved to; 0: moved otherwise since */
+    double replay_at_ns;     /* position in the recording */
+    uint64_t replay_ns;      /* monotonic clock when the position was last advanced; 0: never */
+    uint64_t next_sample_ns; /* monotonic clock; 0: at once */
+};
+
+/* What is open over the view. A page is open while the controller has one. */
+struct overlays {
+    bool help;
+    bool detail; /* of the selected row */
+    bool subject;
+    bool lab; /* the panel of the scenario takes the place of the view */
+    struct scroll subject_scroll, help_scroll, page_scroll, detail_scroll, lab_scroll;
+};
+
+enum { ALARM_PROGRAMS = 8 };
+
 struct session {
     struct options *options; /* borrowed; :set changes them */
     struct session_next *next;
     struct lab *lab; /* borrowed; NULL: no scenario is played */
     struct watch *watch;
     struct controller *controller;
-    struct alarm alarm;
+    struct alerts alerts;
+    pid_t alert_programs[ALARM_PROGRAMS]; /* running; 0: none */
     struct screen screen;
     struct timeline timeline;
     struct overlays overlays;
@@ -51,10 +71,20 @@ struct session {
     struct edit_history filters, commands;
     bool dirty; /* draw again */
     bool ending;
-    const char
-        *failure; /* ends the session and is printed after the screen is restored; NULL: none */
-    int status;   /* exit status of a failure */
+    const char *failure; /* ends the session, and is printed after it; NULL: none */
+    int status;          /* exit status of a failure */
 };
+
+/* loop.c */
+
+/*
+ * Runs a session until the user, a signal or the loss of the terminal ends it. LAB is the scenario
+ * to play (borrowed), or NULL. Settings that the user changes are written to OPTIONS. NEXT receives
+ * the session that the user chose to follow. Returns the exit status; errors are printed.
+ */
+int session_run(struct options *options, struct lab *lab, struct session_next *next);
+
+/* session.c */
 
 /*
  * Opens the server or recording that OPTIONS select. Returns 0, or -1 with the reason in WHY; call
@@ -82,9 +112,6 @@ static inline const struct view *session_view(const struct session *session)
 
 void session_show_view(struct session *session, size_t view);
 
-/* Makes the rules of the options those of the session; an alert that continues keeps its state. */
-void session_set_alerts(struct session *session);
-
 /* Ends the session; asks first if a view has something that ends with it. */
 void session_end(struct session *session);
 
@@ -105,5 +132,66 @@ bool session_close_overlay(struct session *session);
 
 /* The scroll of the topmost overlay; NULL: none is open. */
 struct scroll *session_overlay_scroll(struct session *session);
+
+/* Samples the server unless frozen, or advances the replay by the time since the last call times
+ * the speed of the options. */
+void timeline_sample(struct session *session, uint64_t now_ns);
+
+/* Freezes or continues. */
+void timeline_toggle_freeze(struct session *session);
+
+/* Moves by SECONDS in the recording or in the history, there by a step at least; moving back freezes
+ * a live session. */
+void timeline_move(struct session *session, long seconds);
+
+/* Freezes, and shows the second of the mark at TIME_NS (wall clock) of the recording or the history. */
+void timeline_show_mark(struct session *session, uint64_t time_ns);
+
+/* Makes the rules of the options those of the session; an alert that continues keeps its state. */
+void session_set_alerts(struct session *session);
+
+/*
+ * Evaluates all rules for the last sample. A change of an alert becomes a mark, an event and a record,
+ * and runs the program of the options with the facts in its environment: WSCONSOLE_ALERT (the rule),
+ * WSCONSOLE_STATE (began, ended), WSCONSOLE_VALUE, WSCONSOLE_INSTANCE. Rings the bell if an alert has
+ * begun.
+ */
+void session_check_alerts(struct session *session, uint64_t now_ns);
+
+/* Shows the rules with their values, and the history, newest first, over the view. */
+void session_show_alerts(struct session *session);
+
+/* input.c */
+
+/* Handles the key with curses code CODE; KEY_MOUSE handles the pending mouse events. */
+void input_handle_key(struct session *session, int code);
+
+/* prompt.c */
+
+/*
+ * Opens the command line (key ':'), which accepts the daemon's commands, as wsctl does, and the
+ * console's own.
+ */
+void prompt_open_command(struct session *session);
+
+/* Opens the filter prompt (key '/'). The filter applies while it is typed. */
+void prompt_open_filter(struct session *session);
+
+/* frame.c */
+
+/*
+ * Draws the screen: the bar with the tabs, the line about the server, the view with its overlays and
+ * popups, and the line at the bottom. Clamps the scroll positions of overlays, and changes nothing else.
+ */
+void frame_draw(struct session *session);
+
+/* The action whose key is drawn at Y, X, in the bar or the foot; ACTION_NONE: none. */
+enum action frame_action_at(const struct screen *screen, int y, int x);
+
+/* The index of the view whose tab is drawn at line Y, column X; -1: none. */
+int frame_view_at(const struct screen *screen, int y, int x);
+
+/* True if view VIEW has a tab while view SHOWN is on the screen. */
+bool frame_has_tab(const struct scene *scene, size_t view, size_t shown);
 
 #endif

@@ -4,9 +4,12 @@
 #include "common/tables.h"
 #include "console/data/user_files.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,23 +21,19 @@ enum { LINE_BYTES = 512, SETTINGS_MODE = 0644 };
 
 static const struct option_info *setting_named(const char *name)
 {
-    char typed[OPTION_NAME_BYTES];
-
     for (size_t i = 0; i < OPTION_COUNT; i++)
-        if (option_table[i].show != NULL &&
-            strcmp(option_typed_name(&option_table[i], typed), name) == 0)
+        if (option_table[i].show != NULL && strcmp(option_name(&option_table[i]), name) == 0)
             return &option_table[i];
     return NULL;
 }
 
 size_t settings_names(const char **names)
 {
-    static char typed[OPTION_COUNT][OPTION_NAME_BYTES];
     size_t count = 0;
 
     for (size_t i = 0; i < OPTION_COUNT && count < SETTINGS_MOST; i++)
         if (option_table[i].show != NULL)
-            names[count++] = option_typed_name(&option_table[i], typed[i]);
+            names[count++] = option_name(&option_table[i]);
     return count;
 }
 
@@ -99,21 +98,21 @@ static bool file_path(char *path, size_t size)
     return user_files_path("XDG_CONFIG_HOME", ".config", "console.ini", path, size);
 }
 
-enum options_result settings_read(struct options *options, FILE *errors)
+enum options_result settings_read(struct options *options)
 {
     char path[PATH_MAX] = "", line[LINE_BYTES];
     enum options_result result = OPTIONS_RUN;
     FILE *file = file_path(path, sizeof(path)) ? fopen(path, "re") : NULL;
 
     if (file == NULL && errno != ENOENT && errno != ENOTDIR && path[0] != '\0') {
-        fprintf(errors, "wsconsole: cannot read %s: %s\n", path, strerror(errno));
+        fprintf(stderr, "wsconsole: cannot read %s: %s\n", path, strerror(errno));
         return OPTIONS_WRONG;
     }
     for (int number = 1; file != NULL && fgets(line, sizeof(line), file) != NULL; number++)
         if (read_line(line, options) != OPTIONS_RUN) {
-            fprintf(errors, "wsconsole: %s:%d: ", path, number);
-            escape_print(errors, options->why);
-            fputc('\n', errors);
+            fprintf(stderr, "wsconsole: %s:%d: ", path, number);
+            escape_print(stderr, options->why);
+            fputc('\n', stderr);
             result = OPTIONS_WRONG; /* report all errors, not only the first */
         }
     options->why[0] = '\0';
@@ -134,10 +133,9 @@ struct saving {
 static void write_setting(struct saving *saving, const struct option_info *setting,
                           const char *value)
 {
-    char name[OPTION_NAME_BYTES];
+    const char *name = option_name(setting);
     size_t used = strlen(saving->names);
 
-    option_typed_name(setting, name);
     fprintf(saving->new, "%s = %s\n", name, value);
     saving->written[setting - option_table] = true;
     snprintf(saving->names + used, sizeof(saving->names) - used, "%s%s", used > 0 ? ", " : "",
@@ -249,4 +247,71 @@ int settings_save(const struct options *options, char *message, size_t size)
     if (saving.old != NULL)
         fclose(saving.old);
     return result;
+}
+
+/* Saved filters */
+
+enum { NAME_MAX_BYTES = 40 };
+
+static bool find_file(char *path, char *why, size_t size)
+{
+    if (user_files_path("XDG_CONFIG_HOME", ".config", "filters", path, PATH_MAX))
+        return true;
+    snprintf(why, size, "neither XDG_CONFIG_HOME nor HOME is set");
+    return false;
+}
+
+static bool is_name(const char *name)
+{
+    size_t length = 0;
+
+    while (isalnum((unsigned char)name[length]) || name[length] == '-' || name[length] == '_')
+        length++;
+    return length > 0 && length < NAME_MAX_BYTES && name[length] == '\0';
+}
+
+int filters_save(const char *name, const char *text, char *why, size_t size)
+{
+    char path[PATH_MAX];
+    FILE *file;
+
+    if (!is_name(name)) {
+        snprintf(why, size, "invalid name '%.40s' (letters, digits, '-', '_')", name);
+        return -1;
+    }
+    if (!find_file(path, why, size))
+        return -1;
+    file = user_files_make_parents(path) == 0 ? fopen(path, "ae") : NULL;
+    if (file != NULL) {
+        bool written = fprintf(file, "%s %s\n", name, text) > 0;
+
+        if (fclose(file) == 0 && written)
+            return 0;
+    }
+    snprintf(why, size, "cannot write %.150s: %s", path, strerror(errno));
+    return -1;
+}
+
+int filters_find(const char *name, char *text, char *why, size_t size)
+{
+    char path[PATH_MAX], line[FILTER_BYTES + NAME_MAX_BYTES + 2];
+    size_t length = strlen(name);
+    FILE *file;
+
+    text[0] = '\0';
+    if (!find_file(path, why, size))
+        return -1;
+    file = fopen(path, "re");
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+        line[strcspn(line, "\n")] = '\0';
+        if (strncmp(line, name, length) == 0 && line[length] == ' ')
+            snprintf(text, FILTER_BYTES, "%s", line + length + 1);
+    }
+    if (file != NULL)
+        fclose(file);
+    if (text[0] != '\0')
+        return 0;
+    snprintf(why, size, "no filter is saved as '%.40s'; :save-filter NAME saves the one in force",
+             name);
+    return -1;
 }
