@@ -76,7 +76,7 @@ static uint64_t live_limit(const struct cache *cache)
     return max_bytes(cache) - stale_share(cache) - threads_share(cache);
 }
 
-static struct policy_list *list_of(struct cache *cache, const struct cache_entry *entry)
+static struct policy_list *policy_list(struct cache *cache, const struct cache_entry *entry)
 {
     return &cache->lists[entry->holds_descriptor];
 }
@@ -197,13 +197,14 @@ static bool was_hit(void *context, struct policy_node *node)
     return hit;
 }
 
-static uint64_t hash_of(const struct cache *cache, uint32_t site, const char *path, size_t length)
+static uint64_t entry_hash(const struct cache *cache, uint32_t site, const char *path,
+                           size_t length)
 {
     return hash_bytes(path, length, hash_of_site(cache->seed, site));
 }
 
-static struct cache_entry **place_of(struct cache *cache, uint32_t site, const char *path,
-                                     size_t length, uint64_t hash)
+static struct cache_entry **place_of_entry(struct cache *cache, uint32_t site, const char *path,
+                                           size_t length, uint64_t hash)
 {
     struct cache_entry **place = &cache->bucket[hash & cache->bucket_mask];
 
@@ -262,14 +263,15 @@ void cache_release(struct cache *cache, struct cache_entry *entry)
  * the entry to the list *DEAD, to be destroyed outside the lock; otherwise it is stale until the
  * others are dropped. Call under the lock.
  */
-static void remove_entry(struct cache *cache, struct cache_entry *entry, struct cache_entry **dead)
+static void remove_cache_entry(struct cache *cache, struct cache_entry *entry,
+                               struct cache_entry **dead)
 {
     struct cache_entry **place =
-        place_of(cache, entry->site, entry->path, entry->path_length, entry->hash);
+        place_of_entry(cache, entry->site, entry->path, entry->path_length, entry->hash);
 
     assert(*place == entry);
     *place = entry->chain;
-    policy_remove(list_of(cache, entry), &entry->policy);
+    policy_remove(policy_list(cache, entry), &entry->policy);
     cache->live_bytes -= entry->bytes;
     atomic_fetch_add_explicit(&cache->stale_entries, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&cache->stale_bytes, entry->bytes, memory_order_relaxed);
@@ -297,11 +299,11 @@ static void destroy_all(struct cache *cache, struct cache_entry *dead)
 
 struct cache_entry *cache_find(struct cache *cache, uint32_t site, const char *path, size_t length)
 {
-    uint64_t hash = hash_of(cache, site, path, length);
+    uint64_t hash = entry_hash(cache, site, path, length);
     struct cache_entry *entry;
 
     pthread_mutex_lock(&cache->lock);
-    entry = *place_of(cache, site, path, length, hash);
+    entry = *place_of_entry(cache, site, path, length, hash);
     if (entry != NULL)
         cache_acquire(entry);
     pthread_mutex_unlock(&cache->lock);
@@ -312,12 +314,12 @@ static void evict_one(struct cache *cache, struct policy_list *list, struct cach
 {
     struct policy_node *victim = cache->policy->victim(list, was_hit, cache);
 
-    remove_entry(cache, CONTAINER_OF(victim, struct cache_entry, policy), dead);
+    remove_cache_entry(cache, CONTAINER_OF(victim, struct cache_entry, policy), dead);
     count_one(cache, METRIC_cache_evicted);
 }
 
 /* Evicts until BYTES and ENTRIES more fit. Call under the lock. */
-static void make_room(struct cache *cache, size_t bytes, uint32_t entries,
+static void evict_for(struct cache *cache, size_t bytes, uint32_t entries,
                       struct cache_entry **dead)
 {
     while (entry_count(cache) > 0 && (cache->live_bytes + bytes > live_limit(cache) ||
@@ -334,7 +336,7 @@ static void make_room_open(struct cache *cache, struct cache_entry **dead)
         evict_one(cache, open, dead);
 }
 
-static bool has_room(const struct cache *cache, size_t bytes)
+static bool cache_has_room(const struct cache *cache, size_t bytes)
 {
     uint64_t stale = atomic_load_explicit(&cache->stale_bytes, memory_order_relaxed);
 
@@ -351,7 +353,7 @@ static void put_in(struct cache *cache, struct cache_entry *entry)
     entry->stored = true;
     entry->chain = *place;
     *place = entry;
-    policy_insert(list_of(cache, entry), &entry->policy);
+    policy_insert(policy_list(cache, entry), &entry->policy);
     cache->live_bytes += entry->bytes;
     segment_cache_publish(published(cache, entry), entry->id, clock_wall_ns(), entry->bytes,
                           CACHE_SLOT_LIVE, entry->path);
@@ -389,15 +391,15 @@ void cache_insert(struct cache *cache, struct cache_entry *entry)
         return; /* never fits; do not evict others for it */
     if (!take_allowance(cache, entry->bytes))
         return;
-    entry->hash = hash_of(cache, entry->site, entry->path, entry->path_length);
+    entry->hash = entry_hash(cache, entry->site, entry->path, entry->path_length);
     pthread_mutex_lock(&cache->lock);
-    other = *place_of(cache, entry->site, entry->path, entry->path_length, entry->hash);
+    other = *place_of_entry(cache, entry->site, entry->path, entry->path_length, entry->hash);
     if (other != NULL)
-        remove_entry(cache, other, &dead);
-    make_room(cache, entry->bytes, 1, &dead);
+        remove_cache_entry(cache, other, &dead);
+    evict_for(cache, entry->bytes, 1, &dead);
     if (entry->holds_descriptor)
         make_room_open(cache, &dead);
-    if (loaded_since(cache, entry) && has_room(cache, entry->bytes))
+    if (loaded_since(cache, entry) && cache_has_room(cache, entry->bytes))
         put_in(cache, entry);
     publish_gauges(cache);
     pthread_mutex_unlock(&cache->lock);
@@ -439,7 +441,7 @@ static uint64_t empty_list(struct cache *cache, struct policy_list *list, const 
         node = node->older;
         if (!matches(path, entry))
             continue;
-        remove_entry(cache, entry, dead);
+        remove_cache_entry(cache, entry, dead);
         count_one(cache, METRIC_cache_purged);
         count++;
     }
@@ -480,7 +482,7 @@ uint64_t cache_resize(struct cache *cache, uint64_t bytes)
     pthread_mutex_lock(&cache->lock);
     before = entry_count(cache);
     atomic_store_explicit(&cache->max_bytes, bytes, memory_order_relaxed);
-    make_room(cache, 0, 0, &dead);
+    evict_for(cache, 0, 0, &dead);
     before -= entry_count(cache);
     publish_gauges(cache);
     pthread_mutex_unlock(&cache->lock);
@@ -524,7 +526,7 @@ void cache_close_unused(struct cache *cache)
         node = node->older;
         if (was_hit(cache, &entry->policy))
             continue;
-        remove_entry(cache, entry, &dead);
+        remove_cache_entry(cache, entry, &dead);
         count_one(cache, METRIC_cache_evicted);
     }
     publish_gauges(cache);
@@ -545,7 +547,7 @@ void cache_invalidate(struct cache *cache, struct cache_entry *entry)
 
     pthread_mutex_lock(&cache->lock);
     if (entry->stored && !atomic_load_explicit(&entry->stale, memory_order_relaxed)) {
-        remove_entry(cache, entry, &dead);
+        remove_cache_entry(cache, entry, &dead);
         count_one(cache, METRIC_cache_invalidated);
         publish_gauges(cache);
     }
@@ -629,8 +631,8 @@ void cache_free(struct cache *cache)
         return;
     for (int i = 0; i < 2; i++)
         while (cache->lists[i].newest != NULL)
-            remove_entry(cache, CONTAINER_OF(cache->lists[i].newest, struct cache_entry, policy),
-                         &dead);
+            remove_cache_entry(
+                cache, CONTAINER_OF(cache->lists[i].newest, struct cache_entry, policy), &dead);
     destroy_all(cache, dead);
     pthread_mutex_destroy(&cache->lock);
     free(cache->bucket);

@@ -115,7 +115,7 @@ static bool read_entry(const struct reading *reading, const char *name, struct l
     return true;
 }
 
-static bool make_room(struct reading *reading)
+static bool make_entry_room(struct reading *reading)
 {
     size_t room = reading->room == 0 ? 64 : reading->room * 2;
     struct listing_entry *entry;
@@ -145,7 +145,7 @@ static int add_entry(struct reading *reading, const char *name)
     if (!read_entry(reading, name, &entry))
         return 0;
     entry.name = strdup(name);
-    if (entry.name == NULL || !make_room(reading)) {
+    if (entry.name == NULL || !make_entry_room(reading)) {
         free(entry.name);
         return ENOMEM;
     }
@@ -177,12 +177,12 @@ static int read_directory(struct reading *reading, int fd)
 
 /* Sorting */
 
-static int by_number(uint64_t one, uint64_t other)
+static int compare_entry_numbers(uint64_t one, uint64_t other)
 {
     return (one > other) - (one < other);
 }
 
-static int by_name(const struct listing_entry *one, const struct listing_entry *other)
+static int compare_entry_names(const struct listing_entry *one, const struct listing_entry *other)
 {
     int difference = strcasecmp(one->name, other->name);
 
@@ -199,13 +199,13 @@ static int compare(const void *a, const void *b, void *argument)
     if (one->directory != other->directory)
         return one->directory ? -1 : 1;
     if (order->key == LISTING_BY_SIZE)
-        difference = by_number(one->size, other->size);
+        difference = compare_entry_numbers(one->size, other->size);
     else if (order->key == LISTING_BY_TIME)
         difference = (one->mtime_s > other->mtime_s) - (one->mtime_s < other->mtime_s);
     else
-        difference = by_name(one, other);
+        difference = compare_entry_names(one, other);
     if (difference == 0)
-        return by_name(one, other);
+        return compare_entry_names(one, other);
     return order->descending ? -difference : difference;
 }
 

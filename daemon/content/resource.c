@@ -2,9 +2,9 @@
 
 #include "common/clock.h"
 #include "common/macros.h"
-#include "daemon/http/coding.h"
 #include "daemon/http/date.h"
-#include "daemon/http/hpack.h"
+#include "daemon/http/negotiation.h"
+#include "daemon/http/response.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -93,7 +93,7 @@ struct head_piece {
     uint32_t start, length;
 };
 
-struct head {
+struct head_text {
     char text[HEAD_MAX];
     uint32_t length;
     struct head_piece type_fields, common_fields, validators, etag, modified;
@@ -105,7 +105,8 @@ struct head {
 };
 
 /* Truncates if there is no room, because media types from the configuration have any length. */
-static void __attribute__((format(printf, 2, 3))) put(struct head *head, const char *format, ...)
+static void __attribute__((format(printf, 2, 3)))
+append_to_head(struct head_text *head, const char *format, ...)
 {
     size_t room = HEAD_MAX - head->length;
     va_list arguments;
@@ -124,7 +125,7 @@ struct head_block {
     struct head_piece type_fields, common_fields, validators;
 };
 
-static void end_piece(const struct head *head, struct head_piece *piece)
+static void end_piece(const struct head_text *head, struct head_piece *piece)
 {
     piece->length = head->length - piece->start;
 }
@@ -135,65 +136,67 @@ static void end_piece(const struct head *head, struct head_piece *piece)
  * it also changes with the mode, the owner and the number of links, which costs a needless transfer
  * only.
  */
-static void put_etag(struct head *head, const struct file_identity *file, enum coding coding)
+static void put_etag(struct head_text *head, const struct file_identity *file, enum coding coding)
 {
-    put(head, "ETag: ");
+    append_to_head(head, "ETag: ");
     head->etag.start = head->length;
-    put(head, "\"%" PRIx64 "-%" PRIx64 ".%" PRIx32 "-%" PRIx64 ".%" PRIx32 "-%" PRIx64 "%s%s\"",
+    append_to_head(
+        head, "\"%" PRIx64 "-%" PRIx64 ".%" PRIx32 "-%" PRIx64 ".%" PRIx32 "-%" PRIx64 "%s%s\"",
         file->size, (uint64_t)file->mtime_s, file->mtime_ns, (uint64_t)file->ctime_s,
         file->ctime_ns, file->inode, coding != CODING_IDENTITY ? "-" : "",
         coding_names[coding].start);
     end_piece(head, &head->etag);
-    put(head, "\r\n");
+    append_to_head(head, "\r\n");
 }
 
-static void put_date(struct head *head, int64_t modified)
+static void put_date(struct head_text *head, int64_t modified)
 {
     char date[HTTP_DATE_BYTES];
 
     http_date_write(modified, date);
-    put(head, "Last-Modified: ");
+    append_to_head(head, "Last-Modified: ");
     head->modified.start = head->length;
-    put(head, "%.*s", HTTP_DATE_BYTES, date);
+    append_to_head(head, "%.*s", HTTP_DATE_BYTES, date);
     end_piece(head, &head->modified);
-    put(head, "\r\n");
+    append_to_head(head, "\r\n");
 }
 
-static void put_rules(struct head *head, const struct build *build, enum header_part part)
+static void put_rules(struct head_text *head, const struct build *build, enum header_part part)
 {
     head->length += (uint32_t)header_rules_write(build->source->headers, build->path.start, part,
                                                  head->text + head->length);
 }
 
 /* Writes the field lines of the resource; LENGTH is the Content-Length. */
-static void write_head(struct head *head, const struct build *build, uint64_t length)
+static void write_head(struct head_text *head, const struct build *build, uint64_t length)
 {
     int64_t modified_s = modified_of(build), now_s = time(NULL);
 
     head->length = 0;
     head->modified = (struct head_piece){0, 0};
     head->dated = modified_s <= now_s;
-    put(head, "Content-Length: %" PRIu64 "\r\n", length);
+    append_to_head(head, "Content-Length: %" PRIu64 "\r\n", length);
     head->type_fields.start = head->length;
-    put(head, "Content-Type: %.200s\r\n", mime_type(build->source->mime, build->path.start));
+    append_to_head(head, "Content-Type: %.200s\r\n",
+                   mime_type(build->source->mime, build->path.start));
     if (build->coding != CODING_IDENTITY)
-        put(head, "Content-Encoding: %s\r\n", coding_names[build->coding].start);
+        append_to_head(head, "Content-Encoding: %s\r\n", coding_names[build->coding].start);
     end_piece(head, &head->type_fields);
     head->common_fields.start = head->length;
     put_rules(head, build, HEADER_OF_CONTENT);
-    put(head, "Accept-Ranges: bytes\r\n");
+    append_to_head(head, "Accept-Ranges: bytes\r\n");
     put_date(head, head->dated ? modified_s : now_s);
     head->validators.start = head->length;
     put_etag(head, file_of(build), build->coding);
     if (varies(build, length))
-        put(head, "Vary: Accept-Encoding\r\n");
+        append_to_head(head, "Vary: Accept-Encoding\r\n");
     put_rules(head, build, HEADER_OF_RESPONSE);
     end_piece(head, &head->validators);
     end_piece(head, &head->common_fields);
-    put(head, "\r\n");
+    append_to_head(head, "\r\n");
 }
 
-static struct span text_between(const struct head *head, uint32_t start, uint32_t end)
+static struct span text_between(const struct head_text *head, uint32_t start, uint32_t end)
 {
     return (struct span){head->text + start, end - start};
 }
@@ -204,7 +207,7 @@ static void encode(struct head_block *block, struct span lines)
 }
 
 /* Encodes HEAD piece by piece. */
-static void encode_head(struct head_block *block, const struct head *head)
+static void encode_head(struct head_block *block, const struct head_text *head)
 {
     uint32_t type = head->type_fields.start, common = head->common_fields.start;
     uint32_t validators = head->validators.start;
@@ -247,7 +250,7 @@ static size_t write_entry_path(char *place, const struct build *build)
 }
 
 /* TEXT and BLOCK are the copies of HEAD and ENCODED in the resource. */
-static void fill_head(struct resource *resource, const struct head *head, const char *text,
+static void fill_head(struct resource *resource, const struct head_text *head, const char *text,
                       const struct head_block *encoded, const char *block)
 {
     resource->head[HTTP_1] = (struct span){text, head->length};
@@ -263,7 +266,7 @@ static void fill_head(struct resource *resource, const struct head *head, const 
     resource->modified_text = piece_at(text, head->modified);
 }
 
-static void fill(struct resource *resource, const struct build *build, uint64_t body_length)
+static void fill_members(struct resource *resource, const struct build *build, uint64_t body_length)
 {
     resource->variants = build->variants;
     resource->may_gzip = may_gzip(build, body_length);
@@ -290,7 +293,7 @@ static char *place_bytes(char **place, const char *bytes, size_t length)
 static struct resource *allocate(const struct build *build, const char *body, uint64_t body_length)
 {
     size_t in_memory = body != NULL ? body_length : 0, entry_length;
-    struct head head;
+    struct head_text head;
     struct head_block block;
     struct resource *resource;
     size_t bytes;
@@ -315,7 +318,7 @@ static struct resource *allocate(const struct build *build, const char *body, ui
     text = place_bytes(&place, head.text, head.length);
     resource->body = body != NULL ? place_bytes(&place, body, body_length) : NULL;
     fill_head(resource, &head, text, &block, place_bytes(&place, block.bytes, block.length));
-    fill(resource, build, body_length);
+    fill_members(resource, build, body_length);
     return resource;
 }
 
@@ -355,8 +358,8 @@ static int load_large(const struct build *build, const struct file *file,
 }
 
 /* Takes ownership of FILE's descriptor. */
-static int load(const struct build *build, const struct file *file, enum files_effort reading,
-                struct resource **resource)
+static int load_body(const struct build *build, const struct file *file, enum files_effort reading,
+                     struct resource **resource)
 {
     int failed = file->size > build->source->copy_limit
                      ? load_large(build, file, resource)
@@ -413,7 +416,7 @@ int resource_load(const struct resource_source *source, const char *path, size_t
                                             : variants_open(source->root, source->precompressed,
                                                             path, opening, &file, &build.variants);
 
-    return failed != 0 ? failed : load(&build, &file, reading, resource);
+    return failed != 0 ? failed : load_body(&build, &file, reading, resource);
 }
 
 /*
@@ -492,7 +495,7 @@ int resource_load_variant(const struct resource_source *source, const struct res
         return make_variant(&build, original, reading, resource);
     failed =
         variants_open_one(source->root, build.path.start, coding, &build.variants, opening, &file);
-    return failed != 0 ? failed : load(&build, &file, reading, resource);
+    return failed != 0 ? failed : load_body(&build, &file, reading, resource);
 }
 
 void resource_destroy(struct cache_entry *entry)
@@ -513,7 +516,7 @@ void resource_release(struct cache *cache, struct resource *resource)
 }
 
 /* Errors that say nothing about the file, which is then considered unchanged. */
-static bool is_shortage(int error)
+static bool is_resource_shortage(int error)
 {
     return error == EMFILE || error == ENFILE || error == ENOMEM;
 }
@@ -546,7 +549,7 @@ static int check_all(const struct resource_source *source, struct resource *reso
     if (failed == EAGAIN)
         return EAGAIN;
     if (failed != 0)
-        return is_shortage(failed) ? 0 : ESTALE;
+        return is_resource_shortage(failed) ? 0 : ESTALE;
     close(file.fd);
     if (directory_state != 0 &&
         !variants_complete(check->fd, name_in(resource->file_path), &variants))

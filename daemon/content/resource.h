@@ -25,11 +25,10 @@
 #include "common/span.h"
 #include "daemon/config/headers.h"
 #include "daemon/content/cache.h"
-#include "daemon/content/directory_check.h"
 #include "daemon/content/files.h"
 #include "daemon/content/variants.h"
-#include "daemon/http/coding.h"
 #include "daemon/http/mime.h"
+#include "daemon/http/negotiation.h"
 #include "daemon/http/request.h"
 
 #include <stdint.h>

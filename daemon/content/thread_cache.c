@@ -87,7 +87,7 @@ static void set_bytes(struct thread_cache *cache, uint64_t bytes)
     metric_set(cache->metrics, METRIC_thread_cache_bytes, bytes);
 }
 
-static void drop(struct thread_cache *cache, struct set *set, size_t way)
+static void drop_item(struct thread_cache *cache, struct set *set, size_t way)
 {
     struct item *item = set->item[way];
 
@@ -106,7 +106,7 @@ void thread_cache_free(struct thread_cache *cache)
         return;
     for (size_t i = 0; i <= cache->mask; i++)
         for (size_t way = 0; way < WAYS; way++)
-            drop(cache, &cache->sets[i], way);
+            drop_item(cache, &cache->sets[i], way);
     free(cache->memory);
     free(cache);
 }
@@ -117,31 +117,31 @@ static bool is_stale(const struct cache_entry *entry)
 }
 
 /* Drops items until BYTES more fit into the thread's share; the table is walked in a circle. */
-static void make_room(struct thread_cache *cache, uint64_t bytes)
+static void make_share(struct thread_cache *cache, uint64_t bytes)
 {
     uint64_t share = cache_thread_share(cache->shared);
 
     for (size_t i = 0; i <= cache->mask && cache->bytes > 0 && cache->bytes + bytes > share; i++) {
         for (size_t way = 0; way < WAYS; way++)
-            drop(cache, &cache->sets[cache->hand], way);
+            drop_item(cache, &cache->sets[cache->hand], way);
         cache->hand = (cache->hand + 1) & cache->mask;
     }
 }
 
 void thread_cache_sweep(struct thread_cache *cache)
 {
-    make_room(cache, 0); /* the share may have shrunk */
+    make_share(cache, 0); /* the share may have shrunk */
     for (size_t i = 0; i <= cache->mask; i++)
         for (size_t way = 0; way < WAYS; way++) {
             struct set *set = &cache->sets[i];
 
             if (set->item[way] != NULL && is_stale(set->entry[way]))
-                drop(cache, set, way);
+                drop_item(cache, set, way);
         }
 }
 
 /* Never returns 0, which marks an empty way. */
-static uint64_t hash_of(const struct thread_cache *cache, uint32_t site, struct span target)
+static uint64_t target_hash(const struct thread_cache *cache, uint32_t site, struct span target)
 {
     return hash_bytes(target.start, target.length, hash_of_site(cache->seed, site)) | 1;
 }
@@ -155,7 +155,7 @@ void thread_cache_expect(struct thread_cache *cache, uint32_t site, struct span 
 {
     const char *set;
 
-    cache->expected = hash_of(cache, site, target);
+    cache->expected = target_hash(cache, site, target);
     set = (const char *)set_of(cache, cache->expected);
     for (size_t i = 0; i < sizeof(struct set); i += CACHE_LINE)
         __builtin_prefetch(set + i);
@@ -197,8 +197,8 @@ static void claim_hits(struct thread_cache *cache, const struct cache_entry *ent
     atomic_store_explicit(&hits->id, entry->id, memory_order_release);
 }
 
-static bool same(const struct item *item, uint32_t site, struct span target,
-                 coding_preference accepts)
+static bool item_matches(const struct item *item, uint32_t site, struct span target,
+                         coding_preference accepts)
 {
     return item->length == target.length && item->accepts == accepts && item->site == site &&
            memcmp(item->target, target.start, target.length) == 0;
@@ -207,14 +207,14 @@ static bool same(const struct item *item, uint32_t site, struct span target,
 struct cache_entry *thread_cache_find(struct thread_cache *cache, uint32_t site, struct span target,
                                       coding_preference accepts, uint64_t now_ns)
 {
-    uint64_t hash = hash_of(cache, site, target);
+    uint64_t hash = target_hash(cache, site, target);
     struct set *set = set_of(cache, hash);
 
     for (size_t way = 0; way < WAYS; way++) {
-        if (set->hash[way] != hash || !same(set->item[way], site, target, accepts))
+        if (set->hash[way] != hash || !item_matches(set->item[way], site, target, accepts))
             continue;
         if (UNLIKELY(is_stale(set->entry[way]))) {
-            drop(cache, set, way);
+            drop_item(cache, set, way);
             return NULL;
         }
         count_hits(cache, set->entry[way]->slot, 1, now_ns);
@@ -251,7 +251,7 @@ void thread_cache_store(struct thread_cache *cache, uint32_t site, struct span t
                         coding_preference accepts, struct cache_entry *entry, bool hit,
                         uint64_t now_ns)
 {
-    uint64_t hash = hash_of(cache, site, target), bytes = item_bytes(target.length);
+    uint64_t hash = target_hash(cache, site, target), bytes = item_bytes(target.length);
     struct set *set = set_of(cache, hash);
     struct item *item;
     size_t way;
@@ -260,7 +260,7 @@ void thread_cache_store(struct thread_cache *cache, uint32_t site, struct span t
     count_hits(cache, entry->slot, hit, now_ns);
     if (!is_worth_storing(set, target, hash))
         return;
-    make_room(cache, bytes);
+    make_share(cache, bytes);
     if (cache->bytes + bytes > cache_thread_share(cache->shared))
         return;
     item = malloc(sizeof(*item) + target.length);
@@ -272,9 +272,89 @@ void thread_cache_store(struct thread_cache *cache, uint32_t site, struct span t
     memcpy(item->target, target.start, target.length);
     cache_acquire(entry);
     way = free_way(cache, set);
-    drop(cache, set, way);
+    drop_item(cache, set, way);
     set->hash[way] = hash;
     set->item[way] = item;
     set->entry[way] = entry;
     set_bytes(cache, cache->bytes + bytes);
+}
+
+/* The negative cache */
+
+enum { PLACES = 256, PATH_MAX_KEPT = 2 * CACHE_LINE - 2 * 8 - 4 - 2 };
+
+struct place {
+    uint64_t hash;
+    uint64_t until_ns; /* 0: empty */
+    uint32_t site;
+    uint16_t length;
+    char path[PATH_MAX_KEPT];
+};
+static_assert(sizeof(struct place) == 2 * CACHE_LINE, "a place is two cache lines");
+
+struct negative_cache {
+    uint64_t seed, max_age_ns;
+    struct place places[PLACES];
+};
+
+struct negative_cache *negative_cache_new(uint64_t max_age_ns)
+{
+    struct negative_cache *cache = calloc(1, sizeof(*cache));
+
+    if (cache == NULL)
+        return NULL;
+    cache->max_age_ns = max_age_ns;
+    if (getrandom(&cache->seed, sizeof(cache->seed), 0) != sizeof(cache->seed)) {
+        free(cache);
+        return NULL;
+    }
+    return cache;
+}
+
+void negative_cache_free(struct negative_cache *cache)
+{
+    free(cache);
+}
+
+static uint64_t absent_path_hash(const struct negative_cache *cache, uint32_t site,
+                                 struct span path)
+{
+    return hash_bytes(path.start, path.length, hash_of_site(cache->seed, site));
+}
+
+bool negative_cache_has(const struct negative_cache *cache, uint32_t site, struct span path,
+                        uint64_t now_ns)
+{
+    uint64_t hash = absent_path_hash(cache, site, path);
+    const struct place *place = &cache->places[hash % PLACES];
+
+    return place->hash == hash && place->site == site && now_ns < place->until_ns &&
+           span_is(path, (struct span){place->path, place->length});
+}
+
+void negative_cache_add(struct negative_cache *cache, uint32_t site, struct span path,
+                        uint64_t now_ns)
+{
+    uint64_t hash = absent_path_hash(cache, site, path);
+    struct place *place = &cache->places[hash % PLACES];
+
+    if (path.length > PATH_MAX_KEPT)
+        return;
+    place->hash = hash;
+    place->site = site;
+    place->until_ns = now_ns + cache->max_age_ns;
+    place->length = (uint16_t)path.length;
+    memcpy(place->path, path.start, path.length);
+}
+
+void negative_cache_remove(struct negative_cache *cache, uint32_t site, struct span path)
+{
+    if (negative_cache_has(cache, site, path, 0))
+        cache->places[absent_path_hash(cache, site, path) % PLACES].until_ns = 0;
+}
+
+void negative_cache_clear(struct negative_cache *cache)
+{
+    for (size_t i = 0; i < PLACES; i++)
+        cache->places[i].until_ns = 0;
 }

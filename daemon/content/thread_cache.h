@@ -1,8 +1,8 @@
 /*
- * The cache of a serving thread (L1) in front of the shared cache (L2). The key is the
- * site, the raw request target and the accepted content codings, the value a counted reference to an entry.
- * Set-associative: a full set replaces its oldest member. Its memory is bounded by
- * cache_thread_share(). Used by one thread.
+ * The caches of a serving thread. The thread cache (L1) is in front of the shared cache (L2): its key
+ * is the site, the raw request target and the accepted content codings, its value a counted reference
+ * to an entry. Set-associative: a full set replaces its oldest member. Its memory is bounded by
+ * cache_thread_share(). The negative cache has paths without a file. Each is used by one thread.
  */
 #ifndef DAEMON_THREAD_CACHE_H
 #define DAEMON_THREAD_CACHE_H
@@ -10,7 +10,10 @@
 #include "common/segment.h"
 #include "common/span.h"
 #include "daemon/content/cache.h"
-#include "daemon/http/coding.h"
+#include "daemon/http/negotiation.h"
+
+#include <stdbool.h>
+#include <stdint.h>
 
 struct thread_cache;
 
@@ -37,8 +40,8 @@ void thread_cache_expect(struct thread_cache *cache, uint32_t site, struct span 
 void thread_cache_fetch(const struct thread_cache *cache);
 
 /*
- * Adds ENTRY, which is in the shared cache, for TARGET of SITE, with its own reference. HIT: ENTRY was found there, so
- * count a hit. A newly inserted entry has no hit yet, so that the policy can distinguish single
+ * Adds ENTRY, which is in the shared cache, for TARGET of SITE, with its own reference. HIT: ENTRY was
+ * found there, so count a hit. A newly inserted entry has no hit yet, so that the policy can distinguish single
  * requests from repeated ones. Long targets are not stored, and targets with a query only when they
  * are repeated.
  */
@@ -48,5 +51,29 @@ void thread_cache_store(struct thread_cache *cache, uint32_t site, struct span t
 
 /* Drops all stale entries. */
 void thread_cache_sweep(struct thread_cache *cache);
+
+/*
+ * Repeated requests for a path without a file (a favicon, a missing error page, a broken link) cost no
+ * system call. Like cached files, entries are checked again after [cache] revalidate.
+ */
+struct negative_cache;
+
+/* Entries are valid for MAX_AGE_NS. Returns NULL with errno on failure. */
+struct negative_cache *negative_cache_new(uint64_t max_age_ns);
+void negative_cache_free(struct negative_cache *cache);
+
+/* True if PATH of SITE is cached as missing. */
+bool negative_cache_has(const struct negative_cache *cache, uint32_t site, struct span path,
+                        uint64_t now_ns);
+
+/* Adds PATH of SITE, unless it is too long; may replace another path. */
+void negative_cache_add(struct negative_cache *cache, uint32_t site, struct span path,
+                        uint64_t now_ns);
+
+/* Removes PATH of SITE, if it is there. */
+void negative_cache_remove(struct negative_cache *cache, uint32_t site, struct span path);
+
+/* Removes all paths. */
+void negative_cache_clear(struct negative_cache *cache);
 
 #endif

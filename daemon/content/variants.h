@@ -7,7 +7,7 @@
 #define DAEMON_VARIANTS_H
 
 #include "daemon/content/files.h"
-#include "daemon/http/coding.h"
+#include "daemon/http/negotiation.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -134,7 +134,7 @@ static bool read_name(struct span *rest, const char *names, int *number)
     return false;
 }
 
-static bool read_time(struct span *rest, struct date *date)
+static bool read_date_time(struct span *rest, struct date *date)
 {
     return read_digits(rest, 2, &date->hour) && read_literal(rest, ":") &&
            read_digits(rest, 2, &date->minute) && read_literal(rest, ":") &&
@@ -150,7 +150,7 @@ static bool read_imf(struct span rest, struct date *date)
            read_digits(&rest, 2, &date->day) && read_literal(&rest, " ") &&
            read_name(&rest, month_names, &date->month) && read_literal(&rest, " ") &&
            read_digits(&rest, 4, &date->year) && read_literal(&rest, " ") &&
-           read_time(&rest, date) && read_literal(&rest, " GMT") && rest.length == 0;
+           read_date_time(&rest, date) && read_literal(&rest, " GMT") && rest.length == 0;
 }
 
 static bool read_long_day(struct span *rest)
@@ -167,7 +167,7 @@ static bool read_rfc850(struct span rest, struct date *date)
     return read_long_day(&rest) && read_digits(&rest, 2, &date->day) && read_literal(&rest, "-") &&
            read_name(&rest, month_names, &date->month) && read_literal(&rest, "-") &&
            read_digits(&rest, 2, &date->year) && read_literal(&rest, " ") &&
-           read_time(&rest, date) && read_literal(&rest, " GMT") && rest.length == 0;
+           read_date_time(&rest, date) && read_literal(&rest, " GMT") && rest.length == 0;
 }
 
 /* "Sun Nov  6 08:49:37 1994" */
@@ -178,7 +178,7 @@ static bool read_asctime(struct span rest, struct date *date)
     return read_name(&rest, day_names, &weekday) && read_literal(&rest, " ") &&
            read_name(&rest, month_names, &date->month) && read_literal(&rest, " ") &&
            read_digits(&rest, read_literal(&rest, " ") ? 1 : 2, &date->day) &&
-           read_literal(&rest, " ") && read_time(&rest, date) && read_literal(&rest, " ") &&
+           read_literal(&rest, " ") && read_date_time(&rest, date) && read_literal(&rest, " ") &&
            read_digits(&rest, 4, &date->year) && rest.length == 0;
 }
 

@@ -12,7 +12,8 @@ enum {
 
 /* Nodes: 192.0.2.7, 192.0.2.7:80, 2001:db8::7, [2001:db8::7], [2001:db8::7]:80 */
 
-static bool read_address(struct span text, int family, uint8_t address[NETWORK_ADDRESS_BYTES])
+static bool read_forwarded_address(struct span text, int family,
+                                   uint8_t address[NETWORK_ADDRESS_BYTES])
 {
     static const uint8_t ipv4_prefix[12] = {[10] = 0xff, [11] = 0xff};
     static const uint8_t none[NETWORK_ADDRESS_BYTES]; /* would mean a UNIX socket */
@@ -29,7 +30,7 @@ static bool read_address(struct span text, int family, uint8_t address[NETWORK_A
 }
 
 /* Empty, or ":" and a number or an obfuscated port. */
-static bool is_port(struct span text)
+static bool is_forwarded_port(struct span text)
 {
     static const char allowed[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
@@ -49,14 +50,14 @@ static bool read_node(struct span node, uint8_t address[NETWORK_ADDRESS_BYTES])
     const char *bracket = memchr(node.start, ']', node.length);
 
     if (node.length > 0 && node.start[0] == '[')
-        return bracket != NULL && is_port(span_between(bracket + 1, end)) &&
-               read_address(span_between(node.start + 1, bracket), AF_INET6, address);
+        return bracket != NULL && is_forwarded_port(span_between(bracket + 1, end)) &&
+               read_forwarded_address(span_between(node.start + 1, bracket), AF_INET6, address);
     if (colon != NULL && memchr(colon + 1, ':', (size_t)(end - colon - 1)) != NULL)
-        return read_address(node, AF_INET6, address);
+        return read_forwarded_address(node, AF_INET6, address);
     if (colon == NULL)
-        return read_address(node, AF_INET, address);
-    return is_port(span_between(colon, end)) &&
-           read_address(span_between(node.start, colon), AF_INET, address);
+        return read_forwarded_address(node, AF_INET, address);
+    return is_forwarded_port(span_between(colon, end)) &&
+           read_forwarded_address(span_between(node.start, colon), AF_INET, address);
 }
 
 /* Elements of Forwarded: for="[2001:db8::7]:80";proto=https;by=203.0.113.43 */

@@ -1,7 +1,7 @@
 /*
- * Names and passwords of Basic authentication (RFC 7617): the verified ones, by a keyed hash of file,
- * name and password; the failures of each client; and the check of one password, which takes
- * milliseconds on purpose.
+ * Basic authentication (RFC 7617): the credentials of a request; the verified ones, by a keyed hash
+ * of file, name and password; the failures of each client; and the check of one password, which
+ * takes milliseconds on purpose.
  *
  * A user who does not exist takes as long as one who does: another user stands in. Failures that were
  * verified at the same time count, too, and lengthen the wait. Any thread.
@@ -9,12 +9,31 @@
 #ifndef DAEMON_HTTP_LOGINS_H
 #define DAEMON_HTTP_LOGINS_H
 
+#include "common/span.h"
 #include "daemon/base/siphash.h"
-#include "daemon/http/credentials.h"
 
 #include <crypt.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+enum { CREDENTIALS_MAX = 512 }; /* bytes of name, ':' and password; longer ones are none */
+
+struct credentials {
+    struct span name, password; /* in bytes */
+    size_t length;
+    char bytes[CREDENTIALS_MAX];
+};
+
+/*
+ * Decodes VALUE, of the field Authorization: "Basic " and the base64 of "name:password". Returns
+ * false if it has no valid credentials:
+ *
+ *   another scheme, no scheme                     none
+ *   base64 with wrong padding, length or bytes    none
+ *   no ':', or a control character (RFC 7617)     none
+ *   an empty name or password                     as given
+ */
+bool credentials_read(struct span value, struct credentials *credentials);
 
 struct logins;
 

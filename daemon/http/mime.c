@@ -46,8 +46,8 @@ static uint32_t hash_extension(const char *extension, size_t length)
 }
 
 /* The entry of EXTENSION, or the free one where it belongs. */
-static const struct mime_entry *find_entry(const struct mime_table *table, const char *extension,
-                                           size_t length)
+static const struct mime_entry *find_mime_entry(const struct mime_table *table,
+                                                const char *extension, size_t length)
 {
     size_t i = hash_extension(extension, length) & table->mask;
 
@@ -61,7 +61,8 @@ static const struct mime_entry *find_entry(const struct mime_table *table, const
 static void put_entry(struct mime_table *table, const char *extension, const char *type)
 {
     size_t length = strlen(extension);
-    struct mime_entry *entry = &table->entry[find_entry(table, extension, length) - table->entry];
+    struct mime_entry *entry =
+        &table->entry[find_mime_entry(table, extension, length) - table->entry];
 
     *entry = (struct mime_entry){extension, length, type};
     if (length > table->longest)
@@ -96,7 +97,7 @@ void mime_table_free(struct mime_table *table)
  * The text after the last dot of the last component, or NULL. A dot at the start of a name does not
  * begin an extension: ".profile" has none.
  */
-static const char *find_extension(const char *path)
+static const char *find_mime_extension(const char *path)
 {
     const char *slash = strrchr(path, '/');
     const char *name = slash != NULL ? slash + 1 : path;
@@ -108,7 +109,7 @@ static const char *find_extension(const char *path)
 const char *mime_type(const struct mime_table *table, const char *path)
 {
     static const char unknown[] = "application/octet-stream";
-    const char *extension = find_extension(path);
+    const char *extension = find_mime_extension(path);
     const char *type;
     size_t length;
 
@@ -117,6 +118,6 @@ const char *mime_type(const struct mime_table *table, const char *path)
     length = strlen(extension);
     if (length > table->longest)
         return unknown;
-    type = find_entry(table, extension, length)->type;
+    type = find_mime_entry(table, extension, length)->type;
     return type != NULL ? type : unknown;
 }

@@ -28,7 +28,7 @@ static bool skip_byte(struct reader *reader, char byte)
 }
 
 /* A number that overflows 64 bits becomes UINT64_MAX: past the end of any file. */
-static bool read_number(struct reader *reader, uint64_t *number)
+static bool read_range_number(struct reader *reader, uint64_t *number)
 {
     const char *start = reader->at;
 
@@ -48,17 +48,17 @@ static bool read_spec(struct reader *reader, uint64_t size, struct byte_range *r
 
     *range = (struct byte_range){0, 0};
     if (skip_byte(reader, '-')) {
-        if (!read_number(reader, &last))
+        if (!read_range_number(reader, &last))
             return false;
         range->length = last < size ? last : size;
         range->first = size - range->length;
         reader->empty_suffix |= size == 0 && last > 0;
         return true;
     }
-    if (!read_number(reader, &first) || !skip_byte(reader, '-'))
+    if (!read_range_number(reader, &first) || !skip_byte(reader, '-'))
         return false;
     if (reader->at < reader->end && *reader->at != ',' && !http_is_blank(*reader->at) &&
-        !read_number(reader, &last))
+        !read_range_number(reader, &last))
         return false;
     if (last < first)
         return false;

@@ -1,7 +1,7 @@
 /*
  * Response prefixes, with which every response begins: the status, Server and Date, and in HTTP/1
- * Connection; and the built-in error pages. Each thread formats the Date once a second (RFC 9110
- * section 6.6.1).
+ * Connection; the built-in error pages; and header fields in the encoding of HTTP/2. Each thread
+ * formats the Date once a second (RFC 9110 section 6.6.1).
  */
 #ifndef DAEMON_RESPONSE_H
 #define DAEMON_RESPONSE_H
@@ -71,5 +71,25 @@ const char *response_reason(int status);
 
 /* The built-in HTML page for an error status; static. */
 struct span response_error_page(int status);
+
+/*
+ * Header fields as an HPACK block for HTTP/2 (RFC 7541), encoded without the dynamic table. Such a
+ * block means the same on every connection and at every time, so blocks can be prepared and put one
+ * after the other. Pure.
+ */
+
+enum { HPACK_STATUS_MAX = 5 }; /* bytes of a status */
+
+/* The most bytes that hpack_put_lines() writes for TEXT bytes of field lines. */
+#define HPACK_LINES_MAX(text) ((text) + (text) / 32 + 8)
+
+/* Writes :status. Returns the end. */
+char *hpack_put_status(char *to, int status);
+
+/*
+ * Writes the fields of LINES ("Name: value CRLF" each) with their names in lower case. Returns the
+ * end.
+ */
+char *hpack_put_lines(char *to, struct span lines);
 
 #endif

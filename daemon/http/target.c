@@ -94,7 +94,7 @@ static ssize_t plain_length(struct span text)
     return (ssize_t)i;
 }
 
-static int hex_value(char digit)
+static int target_hex_value(char digit)
 {
     if (digit >= '0' && digit <= '9')
         return digit - '0';
@@ -109,8 +109,8 @@ static int decode_escape(const char *at, const char *end)
 
     if (end - at < 3)
         return -1;
-    high = hex_value(at[1]);
-    low = hex_value(at[2]);
+    high = target_hex_value(at[1]);
+    low = target_hex_value(at[2]);
     if (high < 0 || low < 0)
         return -1;
     byte = high << 4 | low;

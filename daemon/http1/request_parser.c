@@ -52,7 +52,7 @@
 #include "daemon/http1/request_parser.h"
 
 #include "common/macros.h"
-#include "daemon/http/request_fields.h"
+#include "daemon/http/request.h"
 #include "daemon/http/syntax.h"
 #include "daemon/http/target.h"
 

@@ -26,7 +26,7 @@
 #include "daemon/http2/request_decoder.h"
 
 #include "common/macros.h"
-#include "daemon/http/request_fields.h"
+#include "daemon/http/request.h"
 #include "daemon/http/target.h"
 
 enum { FIELD_OVERHEAD = 32 };

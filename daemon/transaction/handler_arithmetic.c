@@ -1,7 +1,7 @@
 #include "common/clock.h"
 #include "common/escape.h"
 #include "daemon/base/memstream.h"
-#include "daemon/http/accept.h"
+#include "daemon/http/negotiation.h"
 #include "daemon/transaction/arithmetic.h"
 #include "daemon/transaction/handler.h"
 #include "daemon/transaction/loading.h"

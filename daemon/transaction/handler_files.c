@@ -2,7 +2,7 @@
 #include "common/escape.h"
 #include "common/macros.h"
 #include "daemon/base/memstream.h"
-#include "daemon/http/accept.h"
+#include "daemon/http/negotiation.h"
 #include "daemon/transaction/handler.h"
 #include "daemon/transaction/loading.h"
 #include "daemon/transaction/lookup.h"

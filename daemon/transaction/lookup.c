@@ -4,7 +4,7 @@
 #include "common/macros.h"
 #include "common/segment_writer.h"
 #include "daemon/base/probes.h"
-#include "daemon/content/negative_cache.h"
+#include "daemon/content/thread_cache.h"
 #include "daemon/content/variants.h"
 #include "daemon/http/target.h"
 #include "daemon/transaction/loading.h"

@@ -11,7 +11,7 @@
 #include "daemon/connection/listen_socket.h"
 #include "daemon/connection/proxy_protocol.h"
 #include "daemon/connection/timeouts.h"
-#include "daemon/content/negative_cache.h"
+#include "daemon/content/thread_cache.h"
 #include "daemon/http1/connection.h"
 #include "daemon/http2/connection.h"
 #include "daemon/tls/context.h"

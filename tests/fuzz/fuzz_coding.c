@@ -2,7 +2,7 @@
  * Accept-Encoding. A preference lists each coding at most once, and one line with many members
  * equals one line per member (RFC 9110 section 5.3).
  */
-#include "daemon/http/coding.h"
+#include "daemon/http/negotiation.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "daemon/content/directory_check.h"
+#include "daemon/content/files.h"
 
 #include "tests/unit/open_descriptors.h"
 

@@ -1,16 +1,94 @@
-#include "daemon/http/logins.h"
-
-#include "common/clock.h"
-#include "common/macros.h"
-
+/* Authorization: Basic; verified passwords, failures of clients, and the check of a password. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <cmocka.h>
 
+#include "common/clock.h"
+#include "common/macros.h"
+#include "daemon/http/logins.h"
+
+#include <openssl/evp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+static const struct {
+    const char *value, *name, *password; /* name NULL: no credentials */
+} cases[] = {
+    {"Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==", "Aladdin", "open sesame"}, /* RFC 7617 section 2 */
+    {"Basic dGVzdDoxMjPCow==", "test", "123\xc2\xa3"},                /* section 2.1 */
+    {"bAsIc   dGVzdDoxMjPCow==", "test", "123\xc2\xa3"},
+    {"Basic YTpiOmM=", "a", "b:c"},
+    {"Basic Og==", "", ""},
+    {"Basic OmI=", "", "b"},
+    {"Basic YTo=", "a", ""},
+    {"Basic YTpiYw==", "a", "bc"},
+    {"Basic YTpi", "a", "b"},
+    {"", NULL, NULL},
+    {"Basic", NULL, NULL},
+    {"Basic ", NULL, NULL},
+    {"Basic =", NULL, NULL},
+    {"Basic ====", NULL, NULL},
+    {"Basic Y===", NULL, NULL},
+    {"Basic YTpiYw=", NULL, NULL},
+    {"Basic YTpiYw", NULL, NULL},
+    {"Basic YTpiYx==", NULL, NULL}, /* bits after the last byte */
+    {"Basic YT=pi", NULL, NULL},
+    {"Basic YT pi", NULL, NULL},
+    {"Basic YTpi YTpi", NULL, NULL},
+    {"Basic YTp_", NULL, NULL},
+    {"Basic YWJj", NULL, NULL},     /* abc: no colon */
+    {"Basic YQo6Yg==", NULL, NULL}, /* a line feed */
+    {"Basic YTpiAA==", NULL, NULL}, /* NUL */
+    {"Basic YTp/", NULL, NULL},     /* DEL */
+    {"Bearer YTpi", NULL, NULL},
+    {"BasicYTpi", NULL, NULL},
+};
+
+static void credentials_are_read_or_refused(void **state)
+{
+    struct credentials read;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct span value = {cases[i].value, strlen(cases[i].value)};
+        bool good = credentials_read(value, &read);
+
+        if (good != (cases[i].name != NULL) ||
+            (good && (!span_is(read.name, (struct span){cases[i].name, strlen(cases[i].name)}) ||
+                      !span_is(read.password,
+                               (struct span){cases[i].password, strlen(cases[i].password)}))))
+            fail_msg("%s", cases[i].value);
+    }
+}
+
+/* Also in memory that ends with the value: a sanitizer finds bytes read after it. */
+static void every_length_up_to_the_limit_is_read(void **state)
+{
+    char text[CREDENTIALS_MAX + 8], value[sizeof("Basic ") + 2 * sizeof(text)] = "Basic ";
+    struct credentials read;
+
+    (void)state;
+    memset(text, 'x', sizeof(text));
+    text[0] = ':';
+    for (int length = 1; length < (int)sizeof(text); length++) {
+        int used = 6 + EVP_EncodeBlock((unsigned char *)value + 6, (unsigned char *)text, length);
+        char *copy = malloc((size_t)used);
+
+        assert_non_null(copy);
+        memcpy(copy, value, (size_t)used);
+        assert_int_equal(credentials_read((struct span){copy, (size_t)used}, &read),
+                         length <= CREDENTIALS_MAX);
+        if (length <= CREDENTIALS_MAX)
+            assert_int_equal(read.password.length, length - 1);
+        for (size_t part = 0; part < (size_t)used; part++)
+            credentials_read((struct span){copy + (size_t)used - part, part}, &read);
+        free(copy);
+    }
+}
 
 /* "secret" in each kind that a users file may have. */
 static const char *const hashes[] = {
@@ -193,6 +271,8 @@ static void stand_in_of_a_name_stays_the_same(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(credentials_are_read_or_refused),
+        cmocka_unit_test(every_length_up_to_the_limit_is_read),
         cmocka_unit_test(password_is_right_or_wrong_for_each_kind_of_hash),
         cmocka_unit_test(stand_in_is_never_right),
         cmocka_unit_test(malformed_hash_is_never_right),

@@ -2,7 +2,7 @@
 #include "daemon/http2/request_decoder.h"
 
 #include "common/macros.h"
-#include "daemon/http/hpack.h"
+#include "daemon/http/response.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -239,7 +239,7 @@ static void invalid_hpack_fails(void **state)
     }
 }
 
-/* What daemon/http/hpack.c encodes is what nghttp2 decodes. */
+/* What daemon/http/response.c encodes is what nghttp2 decodes. */
 static void encoder_and_nghttp2_agree(void **state)
 {
     static const char lines[] = "Content-Length: 5\r\nX-Other: a b\r\nETag: \"x\"\r\nDate: now\r\n";

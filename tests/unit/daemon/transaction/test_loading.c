@@ -6,7 +6,7 @@
 
 #include "common/macros.h"
 #include "common/segment_writer.h"
-#include "daemon/http/hpack.h"
+#include "daemon/http/response.h"
 #include "daemon/http/target.h"
 #include "daemon/transaction/memory.h"
 #include <setjmp.h>

@@ -7,7 +7,7 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
-#include "daemon/content/negative_cache.h"
+#include "daemon/content/thread_cache.h"
 #include "daemon/http/target.h"
 #include "daemon/transaction/loading.h"
 #include "daemon/transaction/memory.h"

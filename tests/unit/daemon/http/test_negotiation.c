@@ -1,15 +1,67 @@
-#include "daemon/http/coding.h"
-
-#include "common/macros.h"
-
+/* Negotiation of media types by Accept, RFC 9110 section 12.5.1, and of content codings by Accept-Encoding. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
 
+#include "common/macros.h"
+#include "daemon/http/negotiation.h"
+#include "daemon/http1/request_parser.h"
+
 #include <stdio.h>
 #include <string.h>
+
+static const struct {
+    const char *fields;
+    int json, html;
+} accept_cases[] = {
+    {"", 1000, 1000},
+    {"Accept: */*\r\n", 1000, 1000},
+    {"Accept: application/json\r\n", 1000, 0},
+    {"Accept: text/html\r\n", 0, 1000},
+    {"Accept: image/png\r\n", 0, 0},
+    {"Accept:\r\n", 0, 0},
+    {"Accept: APPLICATION/Json\r\n", 1000, 0},
+    {"Accept: application/json;q=0.5, text/html;q=0.4\r\n", 500, 400},
+    {"Accept: application/json;q=0.5,text/html\r\n", 500, 1000},
+    {"Accept: text/html, application/json;q=0\r\n", 0, 1000},
+    {"Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n", 800, 1000},
+    {"Accept: application/*;q=0.3, */*;q=0.1\r\n", 300, 100},
+    {"Accept: */*, application/json;q=0.2\r\n", 200, 1000},
+    {"Accept: application/json;q=0.2, application/*;q=0.9\r\n", 200, 0},
+    {"Accept: text/html;level=1;q=0.7\r\n", 0, 700},
+    {"Accept: text/html ; q=0.7\r\n", 0, 700},
+    {"Accept: text/html;q=0.7;ext=1\r\n", 0, 700},
+    {"Accept: application/json;Q=0.7\r\n", 700, 0},
+    {"Accept: application/json;q=2\r\n", 0, 0},
+    {"Accept: application/json;q=x, */*;q=0.4\r\n", 400, 400},
+    {"Accept: */json\r\n", 0, 0},
+    {"Accept: json\r\n", 0, 0},
+    {"Accept: ,, application/json ,\r\n", 1000, 0},
+    {"Accept: text/html\r\nAccept: application/json;q=0.5\r\n", 500, 1000},
+};
+
+static void weight_is_of_most_specific_range(void **state)
+{
+    const struct request_limits limits = {1000, 4000, 100};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(accept_cases); i++) {
+        struct request request;
+        size_t scanned = 0;
+        char head[512];
+
+        snprintf(head, sizeof(head), "GET / HTTP/1.1\r\nHost: h\r\n%s\r\n", accept_cases[i].fields);
+        assert_true(request_parse(head, strlen(head), &limits, &scanned, &request) > 0);
+        if (accept_weight(&request, SPAN("application"), SPAN("json")) != accept_cases[i].json ||
+            accept_weight(&request, SPAN("text"), SPAN("html")) != accept_cases[i].html)
+            fail_msg("%s", accept_cases[i].fields);
+        assert_int_equal(accept_prefers_json(&request, SPAN("html")),
+                         accept_cases[i].json > accept_cases[i].html);
+    }
+}
 
 /* Field lines (ended by NULL) and the resulting codings, best first. */
 struct coding_case {
@@ -17,7 +69,7 @@ struct coding_case {
 };
 
 /* RFC 9110 section 12.5.3; 12.4.2 for weights. */
-static const struct coding_case cases[] = {
+static const struct coding_case coding_cases[] = {
     {"absent", {NULL}, "identity"},
     {"empty: identity only", {""}, "identity"},
     {"one coding", {"gzip"}, "gzip identity"},
@@ -72,16 +124,17 @@ static void write_order(coding_preference preference, char *text, size_t size)
 static void codings_are_ordered_by_weight(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(coding_cases); i++) {
         struct coding_weights weights = CODING_WEIGHTS_NONE;
         char order[128];
 
-        for (size_t line = 0; line < 3 && cases[i].lines[line] != NULL; line++)
-            coding_read(&weights,
-                        (struct span){cases[i].lines[line], strlen(cases[i].lines[line])});
+        for (size_t line = 0; line < 3 && coding_cases[i].lines[line] != NULL; line++)
+            coding_read(&weights, (struct span){coding_cases[i].lines[line],
+                                                strlen(coding_cases[i].lines[line])});
         write_order(coding_prefer(&weights), order, sizeof(order));
-        if (strcmp(order, cases[i].order) != 0)
-            fail_msg("%s: \"%s\" gave \"%s\"", cases[i].rule, cases[i].lines[0], order);
+        if (strcmp(order, coding_cases[i].order) != 0)
+            fail_msg("%s: \"%s\" gave \"%s\"", coding_cases[i].rule, coding_cases[i].lines[0],
+                     order);
     }
 }
 
@@ -113,6 +166,7 @@ static void text_types_are_compressible(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(weight_is_of_most_specific_range),
         cmocka_unit_test(codings_are_ordered_by_weight),
         cmocka_unit_test(no_field_means_identity),
         cmocka_unit_test(text_types_are_compressible),

@@ -1,15 +1,38 @@
 /*
- * Content codings: those a client accepts (Accept-Encoding, RFC 9110 section 12.5.3), in the order
- * in which to try them, and gzip. Pure; any thread.
+ * Proactive negotiation: lists of members with weights (RFC 9110 sections 5.6.1 and 12.4.2), Accept
+ * (section 12.5.1) and Accept-Encoding (section 12.5.3); and the content coding gzip. Pure; any
+ * thread.
  */
-#ifndef DAEMON_CODING_H
-#define DAEMON_CODING_H
+#ifndef DAEMON_NEGOTIATION_H
+#define DAEMON_NEGOTIATION_H
 
 #include "common/span.h"
+#include "daemon/http/request.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* Removes the text before the first SEPARATOR from *TEXT; returns it without surrounding blanks. */
+struct span qvalue_cut(struct span *text, char separator);
+
+/* Parses a weight, in thousandths: "0.123" is 123, "1" is 1000; -1: malformed. */
+int qvalue_read(struct span text);
+
+/*
+ * The weight of the media type TYPE/SUBTYPE, 0 to 1000: that of the most specific range that
+ * matches. Without Accept it is 1000. Parameters of a range other than q are ignored.
+ */
+int accept_weight(const struct request *request, struct span type, struct span subtype);
+
+/* True if JSON is preferred to text/SUBTYPE (html, plain), which is the default. */
+static inline bool accept_prefers_json(const struct request *request, struct span subtype)
+{
+    return accept_weight(request, SPAN("application"), SPAN("json")) >
+           accept_weight(request, SPAN("text"), subtype);
+}
+
+/* Content codings */
 
 /* By increasing server preference, which decides between equal weights. */
 enum coding { CODING_IDENTITY, CODING_GZIP, CODING_ZSTD, CODING_BR, CODING_COUNT };

@@ -1,12 +1,98 @@
-#include "daemon/http/coding.h"
+#include "daemon/http/negotiation.h"
 
 #include "common/macros.h"
-#include "daemon/http/accept.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <zlib.h>
+
+struct span qvalue_cut(struct span *text, char separator)
+{
+    const char *found = memchr(text->start, separator, text->length);
+    size_t length = found != NULL ? (size_t)(found - text->start) : text->length;
+    struct span piece = {text->start, length};
+    size_t past = found != NULL ? length + 1 : length;
+
+    *text = (struct span){text->start + past, text->length - past};
+    return http_trim(piece);
+}
+
+int qvalue_read(struct span text)
+{
+    int value = 0;
+    int place = 1000;
+
+    if (text.length == 0 || text.length > 5 || (text.start[0] != '0' && text.start[0] != '1') ||
+        (text.length > 1 && text.start[1] != '.'))
+        return -1;
+    for (size_t i = 0; i < text.length; i++) {
+        if (i == 1)
+            continue;
+        if (text.start[i] < '0' || text.start[i] > '9')
+            return -1;
+        value += (text.start[i] - '0') * place;
+        place /= 10;
+    }
+    return value <= 1000 ? value : -1;
+}
+
+/* Accept */
+
+enum specificity { NO_MATCH, ANY_TYPE, ANY_SUBTYPE, SAME_TYPE };
+
+static enum specificity match_media_range(struct span range, struct span type, struct span subtype)
+{
+    struct span of_range = qvalue_cut(&range, '/');
+
+    if (span_is(of_range, SPAN("*")))
+        return span_is(range, SPAN("*")) ? ANY_TYPE : NO_MATCH;
+    if (!span_is_nocase(of_range, type))
+        return NO_MATCH;
+    if (span_is(range, SPAN("*")))
+        return ANY_SUBTYPE;
+    return span_is_nocase(range, subtype) ? SAME_TYPE : NO_MATCH;
+}
+
+/* The q parameter after a media range: 1000 if there is none, -1 if it is malformed. */
+static int media_range_weight(struct span parameters)
+{
+    while (parameters.length > 0) {
+        struct span parameter = qvalue_cut(&parameters, ';');
+        struct span name = qvalue_cut(&parameter, '=');
+
+        if (span_is_nocase(name, SPAN("q")))
+            return qvalue_read(parameter);
+    }
+    return 1000;
+}
+
+int accept_weight(const struct request *request, struct span type, struct span subtype)
+{
+    enum specificity best = NO_MATCH;
+    const char *at = NULL;
+    struct span line;
+    int weight = 0;
+
+    if ((request->present & REQUEST_ACCEPT) == 0)
+        return 1000;
+    while (request_next_value(request, REQUEST_ACCEPT, &at, &line))
+        while (line.length > 0) {
+            struct span member = qvalue_cut(&line, ',');
+            struct span range = qvalue_cut(&member, ';');
+            enum specificity fits = match_media_range(range, type, subtype);
+            int its = media_range_weight(member);
+
+            if (fits > best && its >= 0) {
+                best = fits;
+                weight = its;
+            }
+        }
+    return weight;
+}
+
+/* Content codings */
 
 const struct span coding_names[CODING_COUNT] = {
     [CODING_IDENTITY] = {"", 0},
@@ -38,7 +124,7 @@ static int read_weight(struct span parameters)
 }
 
 /* Where to store the weight of the coding NAME; NULL: not supported. */
-static int16_t *place_of(struct coding_weights *weights, struct span name)
+static int16_t *weight_place(struct coding_weights *weights, struct span name)
 {
     if (span_is(name, SPAN("*")))
         return &weights->any;
@@ -59,7 +145,7 @@ void coding_read(struct coding_weights *weights, struct span line)
         bool weighted = memchr(member.start, ';', member.length) != NULL;
         struct span name = qvalue_cut(&member, ';');
         int weight = weighted && member.length == 0 ? -1 : read_weight(member);
-        int16_t *place = place_of(weights, name);
+        int16_t *place = weight_place(weights, name);
 
         if (place != NULL && weight >= 0)
             *place = (int16_t)weight;
@@ -70,7 +156,7 @@ void coding_read(struct coding_weights *weights, struct span line)
  * Section 12.5.3: identity is acceptable unless it, or "*" without it, has weight 0. If it is not
  * named it comes last: a client that names codings prefers them.
  */
-static int effective(const struct coding_weights *weights, int coding)
+static int effective_weight(const struct coding_weights *weights, int coding)
 {
     if (weights->weight[coding] >= 0)
         return weights->weight[coding];
@@ -88,8 +174,8 @@ coding_preference coding_prefer(const struct coding_weights *weights)
         int best = -1;
 
         for (int i = CODING_COUNT - 1; i >= 0; i--)
-            if (!taken[i] && effective(weights, i) > 0 &&
-                (best < 0 || effective(weights, i) > effective(weights, best)))
+            if (!taken[i] && effective_weight(weights, i) > 0 &&
+                (best < 0 || effective_weight(weights, i) > effective_weight(weights, best)))
                 best = i;
         if (best < 0)
             break;
@@ -99,7 +185,7 @@ coding_preference coding_prefer(const struct coding_weights *weights)
     return preference;
 }
 
-static bool ends_with(struct span text, struct span end)
+static bool media_type_ends_with(struct span text, struct span end)
 {
     return text.length > end.length &&
            span_is_nocase((struct span){text.start + text.length - end.length, end.length}, end);
@@ -127,7 +213,7 @@ bool coding_compressible(const char *type)
 
     if (bare.length > 5 && strncasecmp(bare.start, "text/", 5) == 0)
         return true;
-    if (ends_with(bare, SPAN("+xml")) || ends_with(bare, SPAN("+json")))
+    if (media_type_ends_with(bare, SPAN("+xml")) || media_type_ends_with(bare, SPAN("+json")))
         return true;
     for (size_t i = 0; i < ARRAY_LENGTH(types); i++)
         if (span_is_nocase(bare, types[i]))

@@ -1,5 +1,5 @@
 /* The cache of paths without a file. */
-#include "daemon/content/negative_cache.h"
+#include "daemon/content/thread_cache.h"
 
 #include <stdio.h>
 #include <string.h>
