@@ -212,18 +212,20 @@ struct segment_master {
 
 /*
  * Written by the logger. It stores each batch here before writing it. After a crash the next logger
- * sees from the size of the file whether the batch was written (see daemon/logger/access_log.c).
+ * sees from the size of the file whether the batch was written (see daemon/logger/salvage.h).
  */
 struct segment_logger {
     _Alignas(CACHE_LINE) _Atomic uint32_t
         batch_open; /* 1 from before the write until the cursors are advanced (release) */
     _Atomic uint64_t batch_device, batch_inode;
-    _Atomic uint64_t batch_size_before; /* size of the file in bytes */
-    _Atomic uint64_t batch_bytes;
+    _Atomic uint64_t batch_size_before;        /* size of the file in bytes */
+    _Atomic uint64_t batch_bytes;              /* 0: the size does not show what was written */
     _Atomic uint64_t lines_after, bytes_after; /* log_lines and log_bytes after the batch */
     _Atomic uint32_t asleep;                   /* 1: wake the logger when a ring is half full */
     _Atomic uint32_t logs_done;                /* last logs_wanted that was carried out (release) */
     _Atomic uint64_t heartbeat_ns;             /* monotonic clock; once per pass */
+    _Atomic uint64_t salvaged;                 /* words of the salvage that are written */
+    _Atomic uint64_t salvaged_after;           /* the same after the batch */
     _Alignas(CACHE_LINE) segment_metrics metrics;
 };
 

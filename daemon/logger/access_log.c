@@ -5,22 +5,23 @@
 #include "common/log_record.h"
 #include "common/units.h"
 #include "daemon/base/events.h"
-#include "daemon/logger/batch.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum {
-    PASS_MS = 50,     /* longest time that a pass waits for room in the log */
-    STALLED_MS = 1000 /* time without progress after which it is logged */
+    PASS_MS = 50,      /* longest time that a pass waits for room in the log */
+    STALLED_MS = 1000, /* time without progress after which it is logged */
+    BATCH_LINES = LOG_BATCH_BYTES / 64,
 };
 
-/* Of a batch that is being collected: its first record decides. */
-static const uint32_t undecided = UINT32_MAX;
+static const uint32_t undecided = UINT32_MAX; /* the first line decides the target of a batch */
+static const uint32_t from_salvage = UINT32_MAX;
 
 /* One of the files of hosts. */
 struct host_file {
@@ -29,28 +30,38 @@ struct host_file {
     uint64_t lost; /* since then */
 };
 
+struct batch_line {
+    uint64_t position; /* of its ring or of the salvage, behind the record */
+    uint32_t slot;     /* of its ring, or from_salvage */
+    uint32_t end;      /* in the text */
+};
+
 struct access_log {
     const struct segment *segment;
-    const struct log_journal *journal;
     const struct salvage *salvage;
     const struct log_targets *targets;
-    struct host_file *host; /* [targets->count]: of target n host[n - 1] */
-    uint32_t target;        /* of the batch */
-    bool mixed;             /* the batch ended before a record of another target */
-    bool inherited;         /* the open batch is that of another logger, which was not logged yet */
-    uint64_t salvaged;      /* words of the salvage that are written or in the batch */
-    struct segment_logger *block;
-    enum log_format format;
     const struct log_owner *owner;
-    struct log_sink sink; /* of target 0 */
-    int error;            /* errno of the last failed write */
-    bool reported;        /* that the log takes no lines */
-    uint64_t progress_ns; /* when it last took some, monotonic clock */
-    uint32_t first_ring;  /* the first one of the next batch */
-    uint64_t corrupt_ns;  /* monotonic clock; see report_corrupt() */
-    uint64_t used, lines; /* of the batch that is being collected */
-    uint64_t host_id;     /* whose name is in HOST_NAME; 0: none */
+    enum log_format format;
+    struct segment_logger *block;
+    struct log_sink sink;   /* of target 0 */
+    struct host_file *host; /* [targets->count]: of target n host[n - 1] */
+    int error;              /* errno of the last failed write of target 0; 0: it succeeded */
+    bool reported;          /* that target 0 takes no lines */
+    uint64_t progress_ns;   /* when it last took some, monotonic clock */
+    uint64_t corrupt_ns;    /* monotonic clock; see report_corrupt() */
+    uint64_t host_id;       /* whose name is in host_name; 0: none */
     char host_name[HOST_NAME_BYTES];
+
+    /* The batch. It outlives a pass if its target is a pipe or socket that has no room. */
+    uint32_t target;
+    uint32_t used;       /* bytes of text; 0: there is no batch */
+    uint32_t done;       /* bytes that the target has */
+    uint32_t line_count; /* each has an entry in line */
+    bool full;           /* there is a record for which it has no room, or of another target */
+    uint32_t first_ring; /* of the next batch */
+    uint64_t salvaged;   /* words of the salvage that are written or in the batch */
+    struct batch_line line[BATCH_LINES];
+    char text[LOG_BATCH_BYTES + LOG_LINE_MAX];
 };
 
 static uint64_t load(const _Atomic uint64_t *word)
@@ -100,123 +111,99 @@ static void move_cursors(struct access_log *log, bool discarded)
     }
 }
 
-/* Idempotent: a logger that replaces a dead one may repeat it. */
+/* A batch and its end */
+
+static struct log_sink *sink_of(struct access_log *log, uint32_t target)
+{
+    return target == 0 ? &log->sink : &log->host[target - 1].sink;
+}
+
+/*
+ * Notes the batch, whose target is FILE, for the logger that follows if this one dies: see
+ * salvage_judge_batch(). The size of a pipe or socket does not show what it has, so batch_bytes is 0.
+ */
+static void note_batch(struct access_log *log, const struct stat *file)
+{
+    struct segment_logger *block = log->block;
+
+    store(&block->batch_device, file->st_dev);
+    store(&block->batch_inode, file->st_ino);
+    store(&block->batch_size_before, (uint64_t)file->st_size);
+    store(&block->batch_bytes, S_ISREG(file->st_mode) ? log->used : 0);
+    store(&block->lines_after, metric_get(block->metrics, METRIC_log_lines) + log->line_count);
+    store(&block->bytes_after, metric_get(block->metrics, METRIC_log_bytes) + log->used);
+    store(&block->salvaged_after, log->salvaged);
+    atomic_store_explicit(&block->batch_open, 1, memory_order_release);
+}
+
+/*
+ * Ends the batch. If it is not WRITTEN, its lines stay in the rings and the salvage. Idempotent: a
+ * logger that replaces a dead one may repeat it.
+ */
 static void close_batch(struct access_log *log, bool written)
 {
     struct segment_logger *block = log->block;
 
     if (written) {
-        metric_set(block->metrics, METRIC_log_lines,
-                   atomic_load_explicit(&block->lines_after, memory_order_relaxed));
-        metric_set(block->metrics, METRIC_log_bytes,
-                   atomic_load_explicit(&block->bytes_after, memory_order_relaxed));
-        metric_set(block->metrics, METRIC_log_lost, load(&log->journal->batch->lost_after));
+        metric_set(block->metrics, METRIC_log_lines, load(&block->lines_after));
+        metric_set(block->metrics, METRIC_log_bytes, load(&block->bytes_after));
+        store(&block->salvaged, load(&block->salvaged_after));
     }
     move_cursors(log, !written);
-    if (written)
-        store(&log->journal->batch->salvaged, load(&log->journal->batch->salvaged_after));
-    log->salvaged = load(&log->journal->batch->salvaged);
+    log->salvaged = load(&block->salvaged);
+    log->used = 0;
     atomic_store_explicit(&block->batch_open, 0, memory_order_release);
+}
+
+/*
+ * Ends a batch of which its target has only the whole lines up to `done`. The others stay in the rings
+ * and the salvage, or are lost if LOSE. Returns the number of the others.
+ */
+static uint32_t close_partial_batch(struct access_log *log, bool lose)
+{
+    struct segment_logger *block = log->block;
+    uint32_t lines = log->line_count, left;
+
+    while (lines > 0 && log->line[lines - 1].end > log->done)
+        lines--;
+    left = log->line_count - lines;
+    log->done = lines > 0 ? log->line[lines - 1].end : 0;
+    if (!lose) {
+        move_cursors(log, true);
+        store(&block->salvaged_after, load(&block->salvaged));
+        for (uint32_t i = 0; i < lines; i++)
+            if (log->line[i].slot == from_salvage)
+                store(&block->salvaged_after, log->line[i].position);
+            else
+                set_after(cursor_at(log, log->line[i].slot), log->line[i].position);
+    }
+    store(&block->lines_after, metric_get(block->metrics, METRIC_log_lines) + lines);
+    store(&block->bytes_after, metric_get(block->metrics, METRIC_log_bytes) + log->done);
+    if (load(&block->batch_bytes) > 0) {
+        int fd = sink_of(log, log->target)->fd;
+
+        if (ftruncate(fd, (off_t)(load(&block->batch_size_before) + log->done)) != 0)
+            log->error = errno;
+        store(&block->batch_bytes, log->done);
+    }
+    close_batch(log, true);
+    return left;
 }
 
 /* Writing a batch */
 
-static bool batch_is_open(const struct access_log *log)
+/* Writes the rest of the batch. Returns false with errno: EAGAIN if SINK had no room until UNTIL_NS. */
+static bool write_text(struct access_log *log, struct log_sink *sink, uint64_t until_ns)
 {
-    return atomic_load_explicit(&log->block->batch_open, memory_order_acquire) != 0;
-}
+    while (log->done < log->used) {
+        size_t left = log->used - log->done;
+        size_t written = log_sink_write(sink, LEVEL_INFO, log->text + log->done, left);
 
-static void open_batch(struct access_log *log)
-{
-    struct segment_logger *block = log->block;
-
-    log_journal_begin(log->journal, log->used);
-    store(&log->journal->batch->target, log_targets_key(log->targets, log->target));
-    store(&log->journal->batch->lost_after, metric_get(block->metrics, METRIC_log_lost));
-    store(&log->journal->batch->salvaged_after, log->salvaged);
-    store(&block->batch_bytes, 0);
-    store(&block->lines_after, metric_get(block->metrics, METRIC_log_lines) + log->lines);
-    store(&block->bytes_after, metric_get(block->metrics, METRIC_log_bytes) + log->used);
-    atomic_store_explicit(&block->batch_open, 1, memory_order_release);
-}
-
-/* Records the file that gets the rest of the batch. With batch_bytes 0, `done` shows what it has. */
-static void record_target(struct access_log *log, const struct stat *file)
-{
-    struct segment_logger *block = log->block;
-    struct log_batch *batch = log->journal->batch;
-
-    store(&block->batch_bytes, 0);
-    store(&batch->begin, load(&batch->done));
-    store(&block->batch_device, file->st_dev);
-    store(&block->batch_inode, file->st_ino);
-    store(&block->batch_size_before, (uint64_t)file->st_size);
-    store(&block->batch_bytes, load(&batch->used) - load(&batch->done));
-}
-
-static void report_blocked(struct access_log *log)
-{
-    if (!log->reported)
-        event_log(LEVEL_ERROR, "cannot write the access log: %s; its lines stay in memory",
-                  access_log_fault(log));
-    log->reported = true;
-}
-
-/* A slow reader is not reported. */
-static void check_stalled(struct access_log *log, uint64_t done_before)
-{
-    uint64_t now = clock_monotonic_ns();
-
-    if (load(&log->journal->batch->done) != done_before || log->error != EAGAIN)
-        log->progress_ns = now;
-    log->error = EAGAIN;
-    if (now - log->progress_ns >= STALLED_MS * NS_PER_MS)
-        report_blocked(log);
-}
-
-/* A file keeps the whole lines that fitted. */
-static void cut_partial_line(struct access_log *log, int fd, const struct stat *before)
-{
-    uint64_t begin = load(&log->journal->batch->begin);
-    off_t fitted = (off_t)(log_journal_step_back(log->journal, begin) - begin);
-
-    if (S_ISREG(before->st_mode) && ftruncate(fd, before->st_size + fitted) != 0)
-        log->error = errno;
-    store(&log->block->batch_bytes, 0);
-}
-
-/*
- * Bytes sent to a pipe or socket cannot be removed: the rest of the batch follows when the receiver is
- * back.
- */
-static void write_failed(struct access_log *log, const struct stat *before, int error)
-{
-    log->error = error;
-    metric_add(log->block->metrics, METRIC_log_write_errors, 1);
-    if (!S_ISREG(before->st_mode)) {
-        log->sink.lost = true;
-        log->owner->lost(log->owner->context, LOG_ACCESS);
-    } else {
-        cut_partial_line(log, log->sink.fd, before);
+        log->done += (uint32_t)written;
+        if (written < left && !log_sink_wait(sink->fd, until_ns))
+            return false;
     }
-    report_blocked(log);
-}
-
-/* Counts the lines of the open batch that its file does not have as lost, and closes the batch. */
-static void lose_rest(struct access_log *log)
-{
-    struct segment_logger *block = log->block;
-    struct log_batch *batch = log->journal->batch;
-    uint64_t done = load(&batch->done), used = load(&batch->used), lost = 0;
-
-    for (uint64_t i = done; i < used; i++)
-        lost += batch->text[i] == '\n';
-    store(&block->lines_after,
-          metric_get(block->metrics, METRIC_log_lines) + log_journal_lines_done(log->journal));
-    store(&block->bytes_after, metric_get(block->metrics, METRIC_log_bytes) + done);
-    store(&batch->lost_after, metric_get(block->metrics, METRIC_log_lost) + lost);
-    log->host[log->target - 1].lost += lost;
-    close_batch(log, true);
+    return true;
 }
 
 static void report_host(struct access_log *log, bool failing, int error)
@@ -236,50 +223,84 @@ static void report_host(struct access_log *log, bool failing, int error)
         host->lost = 0;
 }
 
-/* Writes the rest of the open batch of a host, or loses it. */
-static void write_rest_of_host(struct access_log *log, uint64_t until_ns)
+/* Writes the batch of a host, or loses what its file does not take. */
+static void write_host_batch(struct access_log *log, uint64_t until_ns)
 {
-    struct log_sink *sink = &log->host[log->target - 1].sink;
+    struct host_file *host = &log->host[log->target - 1];
     struct stat before = {0};
+    uint32_t lost;
 
-    if (!log_sink_is_open(sink)) {
-        report_host(log, true, EBADF);
-        lose_rest(log);
-        return;
-    }
-    if (fstat(sink->fd, &before) != 0)
-        before.st_size = 0;
-    record_target(log, &before);
-    if (log_journal_write(log->journal, sink, until_ns)) {
+    if (log_sink_is_open(&host->sink))
+        fstat(host->sink.fd, &before);
+    note_batch(log, &before);
+    errno = EBADF;
+    if (log_sink_is_open(&host->sink) && write_text(log, &host->sink, until_ns)) {
         close_batch(log, true);
         report_host(log, false, 0);
         return;
     }
-    metric_add(log->block->metrics, METRIC_log_write_errors, 1);
     report_host(log, true, errno);
-    cut_partial_line(log, sink->fd, &before);
-    lose_rest(log);
+    if (log_sink_is_open(&host->sink))
+        metric_add(log->block->metrics, METRIC_log_write_errors, 1);
+    lost = close_partial_batch(log, true);
+    metric_add(log->block->metrics, METRIC_log_lost, lost);
+    host->lost += lost;
 }
 
-/* Writes the rest of the open batch. */
-static bool write_rest(struct access_log *log, uint64_t until_ns)
+static void report_blocked(struct access_log *log)
 {
-    struct log_batch *batch = log->journal->batch;
-    uint64_t done_before = load(&batch->done);
+    if (!log->reported)
+        event_log(LEVEL_ERROR, "cannot write the access log: %s; its lines stay in memory",
+                  access_log_fault(log));
+    log->reported = true;
+}
+
+/* The batch waits until a pipe or socket has room. A slow reader is not reported. */
+static void check_stalled(struct access_log *log, uint32_t done_before)
+{
+    uint64_t now = clock_monotonic_ns();
+
+    if (log->done != done_before || log->error != EAGAIN)
+        log->progress_ns = now;
+    log->error = EAGAIN;
+    if (now - log->progress_ns >= STALLED_MS * NS_PER_MS)
+        report_blocked(log);
+}
+
+/*
+ * A file keeps the whole lines that fitted. Bytes sent to a pipe or socket cannot be removed: the rest of
+ * the batch follows when the receiver is back.
+ */
+static void write_failed(struct access_log *log, int error)
+{
+    log->error = error;
+    metric_add(log->block->metrics, METRIC_log_write_errors, 1);
+    if (log->sink.regular) {
+        close_partial_batch(log, false);
+    } else {
+        log->sink.lost = true;
+        log->owner->lost(log->owner->context, LOG_ACCESS);
+    }
+    report_blocked(log);
+}
+
+/* Writes the batch. Returns false if target 0 does not take all of it. */
+static bool write_batch(struct access_log *log, uint64_t until_ns)
+{
+    uint32_t done_before = log->done;
     struct stat before = {0};
 
     if (log->target != 0) {
-        write_rest_of_host(log, until_ns);
+        write_host_batch(log, until_ns);
         return true;
     }
-    if (fstat(log->sink.fd, &before) != 0)
-        before.st_size = 0;
-    record_target(log, &before);
-    if (!log_journal_write(log->journal, &log->sink, until_ns)) {
+    fstat(log->sink.fd, &before);
+    note_batch(log, &before);
+    if (!write_text(log, &log->sink, until_ns)) {
         if (errno == EAGAIN && !log->sink.regular)
             check_stalled(log, done_before);
         else
-            write_failed(log, &before, errno);
+            write_failed(log, errno);
         return false;
     }
     close_batch(log, true);
@@ -307,25 +328,43 @@ static struct span host_name(struct access_log *log, uint16_t entry)
                              : (struct span){log->host_name, strlen(log->host_name)};
 }
 
-/* SALVAGED: the record is from another segment, which had other hosts. */
-static void add_line(struct access_log *log, const uint64_t *words, bool salvaged)
+/*
+ * A write of at most PIPE_BUF bytes to a pipe is not mixed with those of others, and little is repeated if
+ * the logger dies. A file that takes no lines is tried with few of them.
+ */
+static size_t batch_limit(struct access_log *log)
 {
-    struct log_record record;
+    bool large = sink_of(log, log->target)->regular && (log->target != 0 || log->error == 0);
 
-    if (log_record_unpack(words, &record) != 0)
-        return;
-    if (log->format == LOG_FORMAT_JSON && !salvaged)
-        record.host_name = host_name(log, record.host);
-    log->used += log_record_format(log->format, &record, log->journal->batch->text + log->used);
-    log->lines++;
+    return large ? LOG_BATCH_BYTES : PIPE_BUF;
 }
 
-/* True if a record of TARGET belongs to the batch that is being collected. */
-static bool is_of_batch(struct access_log *log, uint32_t target)
+/*
+ * Adds the line of the record WORDS, which ends at POSITION of the ring SLOT (or from_salvage) and is for
+ * TARGET. Returns false if it is to be in another batch.
+ */
+static bool add_line(struct access_log *log, const uint64_t *words, uint32_t target, uint32_t slot,
+                     uint64_t position)
 {
+    struct log_record record;
+    size_t length;
+
+    if (log_record_unpack(words, &record) != 0)
+        return true;
     if (log->target == undecided)
         log->target = target;
-    return target == log->target;
+    log->full = target != log->target || log->line_count == BATCH_LINES;
+    if (log->full)
+        return false;
+    if (log->format == LOG_FORMAT_JSON && slot != from_salvage) /* that one had other hosts */
+        record.host_name = host_name(log, record.host);
+    length = log_record_format(log->format, &record, log->text + log->used);
+    log->full = log->used > 0 && log->used + length > batch_limit(log);
+    if (log->full)
+        return false;
+    log->used += (uint32_t)length;
+    log->line[log->line_count++] = (struct batch_line){position, slot, log->used};
+    return true;
 }
 
 /* Logs at most once a second. */
@@ -351,21 +390,16 @@ static void drain_ring(struct access_log *log, uint32_t slot)
     uint64_t begin = position_of(ring.cursor), position = begin;
     enum log_ring_result result = LOG_RING_RECORD;
 
-    while (result == LOG_RING_RECORD && log->used < LOG_BATCH_BYTES &&
-           position - begin < ring.capacity) {
-        uint64_t at = position;
+    while (result == LOG_RING_RECORD && !log->full && position - begin < ring.capacity) {
+        uint64_t next = position;
 
-        result = log_ring_read(&ring, &position, words, LOG_RECORD_WORDS_MAX);
-        if (result == LOG_RING_RECORD && log->targets->count > 0 &&
-            !is_of_batch(log, log_targets_of_entry(log->targets, log_record_host(words)))) {
-            log->mixed = true;
-            position = at;
-            break;
-        }
-        if (result == LOG_RING_RECORD)
-            add_line(log, words, false);
-        else if (result == LOG_RING_OVERRUN)
+        result = log_ring_read(&ring, &next, words, LOG_RECORD_WORDS_MAX);
+        if (result == LOG_RING_OVERRUN)
             report_corrupt(log, slot);
+        if (result != LOG_RING_RECORD ||
+            add_line(log, words, log_targets_of_entry(log->targets, log_record_host(words)), slot,
+                     next))
+            position = next;
     }
     set_after(ring.cursor, position);
 }
@@ -381,28 +415,32 @@ static void drain_rings(struct access_log *log)
     log->first_ring = log->first_ring + 1 < ring_count(log) ? log->first_ring + 1 : 0;
 }
 
+/* Number of records in SALVAGE from POSITION, which may be any number. */
 static uint64_t lines_in_salvage(const struct salvage *salvage, uint64_t position)
 {
     uint64_t lines = 0;
 
-    for (; position < salvage->count; lines++)
-        position += log_ring_words(salvage->words[position]);
+    for (uint64_t at = 0; at < salvage->count; at += log_ring_words(salvage->words[at]))
+        lines += at >= position;
     return lines;
 }
 
 static void drain_salvage(struct access_log *log)
 {
+    bool added = true;
+
     if (log->salvaged == 0)
         event_log(LEVEL_WARN,
                   "the previous server was killed: writing its last %" PRIu64 " access log lines",
                   lines_in_salvage(log->salvage, 0));
-    while (log->salvaged < log->salvage->count && log->used < LOG_BATCH_BYTES) {
+    move_cursors(log, true);
+    while (added && log->salvaged < log->salvage->count) {
         const uint64_t *record = log->salvage->words + log->salvaged;
+        uint64_t next = log->salvaged + log_ring_words(record[0]);
 
-        if (!is_of_batch(log, salvage_target(record, log->targets)))
-            break;
-        add_line(log, record, true);
-        log->salvaged += log_ring_words(record[0]);
+        added = add_line(log, record, salvage_target(record, log->targets), from_salvage, next);
+        if (added)
+            log->salvaged = next;
     }
 }
 
@@ -411,43 +449,39 @@ static bool collect_batch(struct access_log *log)
 {
     bool salvaging = log->salvaged < log->salvage->count;
 
-    log->used = log->lines = 0;
-    log->mixed = false;
-    log->target = log->targets->count > 0 ? undecided : 0;
+    log->used = log->done = log->line_count = 0;
+    log->full = false;
+    log->target = undecided;
     if (salvaging)
         drain_salvage(log);
     else
         drain_rings(log);
-    if (log->target == undecided)
-        log->target = 0;
-    return salvaging || log->mixed || log->used >= LOG_BATCH_BYTES;
+    return salvaging || log->full;
 }
 
 /*
- * Batch by batch, while they are full or end before another target. Each begins with another ring, so
- * that every ring has its turn.
+ * Batch by batch, while there are more lines. Each begins with another ring, so that every ring has
+ * its turn.
  */
 enum access_log_state access_log_drain(struct access_log *log)
 {
     uint64_t until_ns = clock_monotonic_ns() + PASS_MS * NS_PER_MS;
-    bool some = batch_is_open(log), more = true;
+    bool some = log->used > 0, more;
 
     if (!log_sink_is_open(&log->sink))
         return some || log->error != 0 ? ACCESS_LOG_BLOCKED : ACCESS_LOG_IDLE;
-    if (some && !write_rest(log, until_ns))
+    if (some && !write_batch(log, until_ns))
         return ACCESS_LOG_BLOCKED;
-    for (uint32_t batch = 0; more && (batch < ring_count(log) || log->mixed); batch++) {
+    do {
         more = collect_batch(log);
-        some = some || log->lines > 0;
         if (log->used == 0) { /* no records, or only unreadable ones */
             move_cursors(log, false);
         } else {
-            open_batch(log);
-            if (!write_rest(log, until_ns))
+            some = true;
+            if (!write_batch(log, until_ns))
                 return ACCESS_LOG_BLOCKED;
         }
-        more = more && clock_monotonic_ns() < until_ns;
-    }
+    } while (more && clock_monotonic_ns() < until_ns);
     return some ? ACCESS_LOG_WRITTEN : ACCESS_LOG_IDLE;
 }
 
@@ -456,67 +490,23 @@ const char *access_log_fault(const struct access_log *log)
     return log->error == EAGAIN ? "its reader takes no more" : strerror(log->error);
 }
 
-/* Continuing a batch */
-
-static bool same_file(const struct segment_logger *block, const struct stat *file)
+void access_log_finish(struct access_log *log)
 {
-    return load(&block->batch_device) == file->st_dev && load(&block->batch_inode) == file->st_ino;
-}
-
-/* The size of a file shows what it has; a file that was cut or replaced meanwhile has nothing. */
-static void find_end_in_file(const struct access_log *log, const struct stat *file)
-{
-    const struct segment_logger *block = log->block;
-    const struct log_batch *batch = log->journal->batch;
-    const struct batch_record record = {load(&block->batch_device), load(&block->batch_inode),
-                                        load(&block->batch_size_before), load(&block->batch_bytes)};
-    uint64_t begin = load(&batch->begin), used = load(&batch->used);
-
-    switch (batch_end_of(&record, file, sizeof(batch->text))) {
-    case BATCH_WRITTEN:
-        log_journal_set_done(log->journal, used);
-        break;
-    case BATCH_PARTIAL:
-        log_journal_set_done(log->journal, begin + (uint64_t)file->st_size - record.size_before);
-        break;
-    case BATCH_UNWRITTEN:
-    case BATCH_FORGED:
-        log_journal_set_done(log->journal, begin);
-        break;
-    }
-}
-
-/* Finds out what the open batch's target has of it, and continues there in the new sink. */
-static void continue_batch(struct access_log *log, int fd)
-{
-    const struct log_batch *batch = log->journal->batch;
-    struct stat file = {0};
-
-    if (fstat(fd, &file) != 0)
-        return;
-    if (!log_journal_check(log->journal)) {
-        event_log(LEVEL_ERROR, "the record of an unfinished batch of the access log is invalid: "
-                               "writing all its lines");
-        close_batch(log, false);
-        return;
-    }
-    if (atomic_load(&batch->stream) == 0 && load(&log->block->batch_bytes) > 0)
-        find_end_in_file(log, &file);
-    else if (atomic_load(&batch->stream) != 0 && !same_file(log->block, &file))
-        log_journal_step_back(log->journal, 0);
-}
-
-static void report_continued(const struct access_log *log)
-{
-    const struct log_batch *batch = log->journal->batch;
-
-    event_log(LEVEL_WARN,
-              "a logger that ended left a batch of the access log: %" PRIu64 " of %" PRIu64
-              " bytes were written, writing the rest",
-              load(&batch->done), load(&batch->used));
+    if (log->used > 0)
+        close_partial_batch(log, false);
 }
 
 /* Start */
+
+/* Continues behind what other loggers wrote. One that was taken over may have stored any position. */
+static void resume_salvage(struct access_log *log)
+{
+    uint64_t salvaged = load(&log->block->salvaged);
+
+    log->salvaged = 0;
+    while (log->salvaged < salvaged && log->salvaged < log->salvage->count)
+        log->salvaged += log_ring_words(log->salvage->words[log->salvaged]);
+}
 
 struct access_log *access_log_new(const struct access_log_setup *setup)
 {
@@ -530,33 +520,54 @@ struct access_log *access_log_new(const struct access_log_setup *setup)
         return NULL;
     }
     log->segment = setup->segment;
-    log->journal = setup->journal;
     log->salvage = setup->salvage;
-    log->salvaged = load(&setup->journal->batch->salvaged);
     log->block = segment_logger(setup->segment);
     log->format = setup->format;
     log->owner = setup->owner;
     log->targets = setup->targets;
-    log->target = log_targets_find(setup->targets, load(&setup->journal->batch->target));
-    log->inherited = batch_is_open(log);
     log->sink.fd = -1;
     for (uint32_t i = 0; i < setup->targets->count; i++)
         log->host[i].sink.fd = -1;
+    resume_salvage(log);
     return log;
+}
+
+/* TARGET is open as FD: ends the batch that another logger left, if that is its file. Target 0 comes last. */
+static void end_left_batch(struct access_log *log, uint32_t target, int fd)
+{
+    static const char *const ends[] = {
+        [LEFT_BATCH_ELSEWHERE] = "writing it; some of its lines may be repeated",
+        [LEFT_BATCH_WRITTEN] = "it is complete",
+        [LEFT_BATCH_UNWRITTEN] = "writing it",
+    };
+    enum left_batch left = salvage_judge_batch(log->block, fd);
+
+    if (left == LEFT_BATCH_ELSEWHERE && target != 0)
+        return;
+    event_log(LEVEL_WARN, "a logger that ended left a batch of the access log: %s", ends[left]);
+    close_batch(log, left == LEFT_BATCH_WRITTEN);
+    resume_salvage(log);
+}
+
+static bool is_same_file(int one_fd, int other_fd)
+{
+    struct stat one, other;
+
+    return fstat(one_fd, &one) == 0 && fstat(other_fd, &other) == 0 && one.st_dev == other.st_dev &&
+           one.st_ino == other.st_ino;
 }
 
 /* The old sink is closed last: a pipe that is open again keeps what its reader has not read. */
 void access_log_use(struct access_log *log, uint32_t target, const struct log_sink *sink)
 {
-    struct log_sink *place = target == 0 ? &log->sink : &log->host[target - 1].sink, old = *place;
+    struct log_sink *place = sink_of(log, target), old = *place;
 
     *place = *sink;
-    if (sink->fd >= 0 && batch_is_open(log) && target == log->target) {
-        continue_batch(log, sink->fd);
-        if (log->inherited)
-            report_continued(log);
-        log->inherited = false;
-    }
+    if (log->used > 0 && target == log->target && !is_same_file(old.fd, sink->fd))
+        close_partial_batch(log, false);
+    else if (log->used == 0 && sink->fd >= 0 &&
+             atomic_load_explicit(&log->block->batch_open, memory_order_acquire) != 0)
+        end_left_batch(log, target, sink->fd);
     log_sink_close(&old);
 }
 
@@ -585,10 +596,9 @@ static uint64_t lines_in_ring(const struct log_ring *ring)
     return lines;
 }
 
-uint64_t access_log_unwritten(const struct segment *segment, const struct log_journal *journal,
-                              const struct salvage *salvage)
+uint64_t access_log_unwritten(const struct segment *segment, const struct salvage *salvage)
 {
-    uint64_t lines = lines_in_salvage(salvage, load(&journal->batch->salvaged)), done = 0;
+    uint64_t lines = lines_in_salvage(salvage, load(&segment_logger(segment)->salvaged));
 
     for (uint32_t i = 0; i < segment_count(segment, SEGMENT_RINGS); i++)
         if (segment_thread_reserved(segment, i)) {
@@ -596,7 +606,5 @@ uint64_t access_log_unwritten(const struct segment *segment, const struct log_jo
 
             lines += lines_in_ring(&ring);
         }
-    if (atomic_load_explicit(&segment_logger(segment)->batch_open, memory_order_acquire) != 0)
-        done = log_journal_lines_done(journal);
-    return lines > done ? lines - done : 0;
+    return lines;
 }

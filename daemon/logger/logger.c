@@ -32,7 +32,6 @@ enum command { CONTINUE, FINISH, ORPHANED /* the master has died */ };
 struct logger {
     struct segment *segment;
     struct segment_logger *block;
-    const struct log_journal *journal;
     const struct salvage *salvage;
     const struct config *config;
     const struct log_targets *targets;
@@ -169,17 +168,17 @@ static int next_pause(enum access_log_state state, int pause_ms)
 /* While lines are left and there is time. */
 static void write_rest(struct logger *logger)
 {
-    while (drain(logger),
-           access_log_unwritten(logger->segment, logger->journal, logger->salvage) > 0 &&
-               clock_monotonic_ns() < logger->finish_by_ns)
+    while (drain(logger), access_log_unwritten(logger->segment, logger->salvage) > 0 &&
+                              clock_monotonic_ns() < logger->finish_by_ns)
         wait_for_work(logger, BUSY_MS);
 }
 
 static void report_lost(struct logger *logger)
 {
-    uint64_t lost = access_log_unwritten(logger->segment, logger->journal, logger->salvage),
-             until_ns;
+    uint64_t lost, until_ns;
 
+    access_log_finish(logger->access);
+    lost = access_log_unwritten(logger->segment, logger->salvage);
     if (lost > 0 && logger->last) {
         metric_add(logger->block->metrics, METRIC_log_lost, lost);
         event_log(LEVEL_ERROR, "%" PRIu64 " %s lost: %s", lost,
@@ -242,8 +241,7 @@ static int open_loop(struct logger *logger, const struct logger_setup *setup)
 /* The C library reads the time zone once; afterwards no file can be opened. */
 static int enter_sandbox(const struct logger_setup *setup)
 {
-    const int keep[] = {setup->command_fd, setup->doorbell,    setup->alive_fd,
-                        setup->lock_fd,    setup->journal->in, setup->journal->out};
+    const int keep[] = {setup->command_fd, setup->doorbell, setup->alive_fd, setup->lock_fd};
     const struct sandbox_setup sandbox = {.role = SANDBOX_LOGGER,
                                           .config = setup->config,
                                           .keep = keep,
@@ -256,7 +254,6 @@ static int enter_sandbox(const struct logger_setup *setup)
 static int make_logs(struct logger *logger, const struct logger_setup *setup)
 {
     const struct access_log_setup access = {.segment = setup->segment,
-                                            .journal = setup->journal,
                                             .salvage = setup->salvage,
                                             .targets = setup->targets,
                                             .owner = &logger->owner,
@@ -272,7 +269,6 @@ static int set_up(struct logger *logger, const struct logger_setup *setup)
 {
     logger->segment = setup->segment;
     logger->block = segment_logger(setup->segment);
-    logger->journal = setup->journal;
     logger->salvage = setup->salvage;
     logger->targets = setup->targets;
     logger->config = setup->config;

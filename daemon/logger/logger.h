@@ -10,14 +10,12 @@
 
 #include "common/segment.h"
 #include "daemon/config/config.h"
-#include "daemon/logger/journal.h"
 #include "daemon/logger/salvage.h"
 
 /* What the logger inherits from the master. All borrowed, except command_fd. */
 struct logger_setup {
     const struct config *config;
     struct segment *segment;
-    const struct log_journal *journal;
     const struct salvage *salvage;
     const struct log_targets *targets;
     int doorbell;   /* eventfd: written when a ring is half full */

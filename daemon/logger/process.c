@@ -131,7 +131,7 @@ static void send_finish(const struct logger_process *process)
         kill(process->child.pid, SIGKILL);
 }
 
-/* What the child does first: it keeps the journal and the salvaged lines, which AFTER_FORK would free. */
+/* What the child does first: it keeps the salvaged lines, which AFTER_FORK would free. */
 struct inheritance {
     struct logger_process *process;
     void (*after_fork)(void *context); /* *PROCESS is not valid afterwards */
@@ -142,7 +142,6 @@ static void keep_lines(void *context)
 {
     const struct inheritance *inheritance = context;
 
-    inheritance->process->journal = LOG_JOURNAL_NONE;
     *inheritance->process->salvage = (struct salvage){0};
     inheritance->after_fork(inheritance->context);
 }
@@ -162,10 +161,8 @@ static int start(struct logger_process *process, struct logger_setup *setup,
                                         .queue_max = QUEUED_BYTES_MAX};
     struct inheritance inheritance = {process, after_fork, context};
     const struct child_program program = {run, setup, keep_lines, &inheritance};
-    struct log_journal journal = process->journal;
     struct salvage salvage = *process->salvage;
 
-    setup->journal = &journal;
     setup->salvage = &salvage;
     setup->targets = &process->files->targets;
     return child_fork_with_channel(&process->child, &program, &setup->command_fd, process->base,
@@ -175,7 +172,7 @@ static int start(struct logger_process *process, struct logger_setup *setup,
 static void free_salvage(const struct logger_process *process)
 {
     if (process->salvage->words != NULL &&
-        atomic_load(&process->journal.batch->salvaged) >= process->salvage->count)
+        atomic_load(&segment_logger(process->segment)->salvaged) >= process->salvage->count)
         salvage_free(process->salvage);
 }
 
@@ -236,7 +233,7 @@ void logger_process_give_up(struct logger_process *process)
 
 uint64_t logger_process_unwritten(const struct logger_process *process)
 {
-    return access_log_unwritten(process->segment, &process->journal, process->salvage);
+    return access_log_unwritten(process->segment, process->salvage);
 }
 
 int logger_process_init(struct logger_process *process, struct event_base *base,
@@ -247,10 +244,9 @@ int logger_process_init(struct logger_process *process, struct event_base *base,
         .base = base,
         .segment = segment,
         .files = files,
-        .salvage = salvage,
-        .journal = LOG_JOURNAL_NONE};
+        .salvage = salvage};
     process->retry = event_new(base, -1, 0, on_retry, process);
-    return process->retry != NULL ? log_journal_open(&process->journal) : -1;
+    return process->retry != NULL ? 0 : -1;
 }
 
 void logger_process_free(struct logger_process *process)
@@ -258,5 +254,4 @@ void logger_process_free(struct logger_process *process)
     child_free(&process->child);
     loop_free_event(process->retry);
     process->retry = NULL;
-    log_journal_close(&process->journal);
 }

@@ -7,7 +7,6 @@
 #define DAEMON_LOGGER_PROCESS_H
 
 #include "daemon/base/child.h"
-#include "daemon/logger/journal.h"
 #include "daemon/logger/log_files.h"
 #include "daemon/logger/logger.h"
 
@@ -23,7 +22,6 @@ struct logger_process {
     struct event_base *base; /* borrowed, as are the next two */
     struct segment *segment;
     struct log_files *files;
-    struct log_journal journal;
     struct salvage *salvage; /* freed when it is written */
     uint32_t number;         /* of the last request to open the logs */
     struct event *retry;     /* timer: opens lost logs */
@@ -38,7 +36,7 @@ void logger_process_free(struct logger_process *process);
 /*
  * Forks the logger unless it runs, has finished, or waits for its back-off. The child calls
  * AFTER_FORK(CONTEXT), which frees the master's resources, and does not return. Sets SETUP's
- * command_fd and journal.
+ * command_fd, salvage and targets.
  */
 void logger_process_start(struct logger_process *process, struct logger_setup *setup,
                           void (*after_fork)(void *context), void *context);

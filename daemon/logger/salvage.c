@@ -4,12 +4,12 @@
 #include "common/log_record.h"
 #include "daemon/base/events.h"
 #include "daemon/config/host_find.h"
-#include "daemon/logger/batch.h"
-#include "daemon/logger/journal.h"
+#include "daemon/logger/access_log.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int append(struct salvage *salvage, const uint64_t *record, size_t words)
@@ -62,42 +62,37 @@ static bool read_ring(struct salvage *salvage, const struct log_ring *ring,
     return true;
 }
 
-/* The descriptor of the log with DEVICE and INODE; -1: none. */
-static int find_file(const struct log_files *files, uint64_t device, uint64_t inode)
+enum left_batch salvage_judge_batch(const struct segment_logger *block, int fd)
 {
+    uint64_t before = atomic_load(&block->batch_size_before);
+    uint64_t bytes = atomic_load(&block->batch_bytes), size;
     struct stat file;
 
-    for (uint32_t log = 0; log < log_files_count(files); log++)
-        if (fstat(log_files_fd(files, log), &file) == 0 && S_ISREG(file.st_mode) &&
-            file.st_dev == device && file.st_ino == inode)
-            return log_files_fd(files, log);
-    return -1;
-}
-
-/*
- * True if the batch that the dead logger was writing is in the log. Of a pipe or socket that is not
- * known; then its lines may be written twice.
- */
-static bool batch_is_written(const struct segment_logger *block, const struct log_files *files)
-{
-    const struct batch_record record = {
-        .device = atomic_load(&block->batch_device),
-        .inode = atomic_load(&block->batch_inode),
-        .size_before = atomic_load(&block->batch_size_before),
-        .bytes = atomic_load(&block->batch_bytes),
-    };
-    int fd = find_file(files, record.device, record.inode);
-    struct stat file;
-    enum batch_end end;
-
-    if (atomic_load_explicit(&block->batch_open, memory_order_acquire) == 0 || record.bytes == 0 ||
-        fd < 0 || fstat(fd, &file) != 0)
-        return false;
-    end = batch_end_of(&record, &file, sizeof(((struct log_batch *)NULL)->text));
-    if (end == BATCH_PARTIAL && ftruncate(fd, (off_t)record.size_before) != 0)
+    if (atomic_load_explicit(&block->batch_open, memory_order_acquire) == 0 || bytes == 0 ||
+        fstat(fd, &file) != 0 || !S_ISREG(file.st_mode) ||
+        atomic_load(&block->batch_device) != file.st_dev ||
+        atomic_load(&block->batch_inode) != file.st_ino)
+        return LEFT_BATCH_ELSEWHERE;
+    size = (uint64_t)file.st_size;
+    /* No logger writes a larger batch, so the file keeps what it has. Another one may have cut it. */
+    if (bytes > LOG_BATCH_BYTES || size <= before)
+        return LEFT_BATCH_UNWRITTEN;
+    if (size - before >= bytes)
+        return LEFT_BATCH_WRITTEN;
+    if (ftruncate(fd, (off_t)before) != 0)
         event_log(LEVEL_ERROR, "cannot truncate a partial batch of the access log: %s",
                   strerror(errno));
-    return end == BATCH_WRITTEN;
+    return LEFT_BATCH_UNWRITTEN;
+}
+
+/* Of a pipe or socket it is not known whether it has the batch; then its lines may be written twice. */
+static bool batch_is_written(const struct segment_logger *block, const struct log_files *files)
+{
+    enum left_batch left = LEFT_BATCH_ELSEWHERE;
+
+    for (uint32_t log = 0; log < log_files_count(files) && left == LEFT_BATCH_ELSEWHERE; log++)
+        left = salvage_judge_batch(block, log_files_fd(files, log));
+    return left == LEFT_BATCH_WRITTEN;
 }
 
 void salvage_read(struct salvage *salvage, const struct segment *segment,

@@ -1,5 +1,6 @@
 /*
- * The lines that a killed server left in its log rings. If the logger was killed, too, nothing
+ * What the dead leave: the batch that a logger was writing, and the lines in the log rings of a killed
+ * server. If the logger was killed, too, nothing
  * writes them. The next server of the same name copies the records before it replaces the shared
  * memory, and its logger writes them. Any content of the rings is safe. The records have the number of
  * a target (targets.h) in place of that of a host.
@@ -26,6 +27,16 @@ struct salvage {
 void salvage_read(struct salvage *salvage, const struct segment *segment,
                   const struct log_files *files);
 void salvage_free(struct salvage *salvage);
+
+/* What became of the batch that a dead logger was writing. */
+enum left_batch {
+    LEFT_BATCH_ELSEWHERE, /* unknown, or there was none: FD is not its file */
+    LEFT_BATCH_WRITTEN,
+    LEFT_BATCH_UNWRITTEN, /* its file FD has no part of it, or has none any more: that was cut off */
+};
+
+/* The size of the regular file FD shows how much it has of the batch that is noted in BLOCK. */
+enum left_batch salvage_judge_batch(const struct segment_logger *block, int fd);
 
 /* The targets change from those of BEFORE to those of AFTER. While no logger has SALVAGE. The master. */
 void salvage_renumber(struct salvage *salvage, const struct log_targets *before,

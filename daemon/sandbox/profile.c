@@ -148,15 +148,13 @@ static const struct restricted_call worker_restricted[] = {
     {NULL, {{0}}},
 };
 
-/* Its log files are open already; a partial batch is cut off. See daemon/logger/journal.h. */
+/* Its log files are open already; a partial batch is cut off. */
 static const char *const logger_calls[] = {
     "ftruncate",
-    "splice",
     NULL,
 };
 
 static const struct restricted_call logger_restricted[] = {
-    {"ioctl", {{1, INT_MASK, FIONREAD}}},
     {NULL, {{0}}},
 };
 

@@ -44,7 +44,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint16_t of_entry[] = {0, 1, 0, 1};
     const struct log_targets targets = {paths, 1, of_entry, 4};
     struct log_sink host_sink = memory_sink();
-    struct log_journal journal;
     struct access_log *access;
     struct error_log *error;
     struct segment image;
@@ -54,9 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     image_make(&image, data, size);
     atomic_store(&segment_logger(&image)->batch_open, 0); /* the logger's own page */
     before = metric_get(segment_logger(&image)->metrics, METRIC_log_lines);
-    MUST(log_journal_open(&journal) == 0);
     access = access_log_new(&(struct access_log_setup){.segment = &image,
-                                                       .journal = &journal,
                                                        .salvage = &salvage,
                                                        .targets = &targets,
                                                        .owner = &owner,
@@ -69,14 +66,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int i = 0; i < 2; i++) {
         access_log_drain(access);
         error_log_drain(error);
-        access_log_unwritten(&image, &journal, &salvage);
+        access_log_unwritten(&image, &salvage);
     }
     MUST(check_lines(access_sink.fd) + check_lines(host_sink.fd) ==
          metric_get(segment_logger(&image)->metrics, METRIC_log_lines) - before);
     check_lines(error_sink.fd);
     access_log_free(access);
     error_log_free(error);
-    log_journal_close(&journal);
     free(image.base);
     return 0;
 }

@@ -1,6 +1,6 @@
 /*
  * An access log whose reader stalls: a FIFO, standard output, syslog. The logger lives on, each line
- * arrives once and whole, whatever dies meanwhile, and a stop loses no line without a report.
+ * arrives whole, and once unless a logger dies while it writes, and a stop loses no line without a report.
  */
 #include "http_client.h"
 #include "patience.h"
@@ -16,6 +16,7 @@
 
 #include <assert.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,7 @@ enum {
     CLIENTS = 4,
     AT_ONCE = 25, /* requests that a client sends before it receives the responses */
     KILLS = 4,
+    BATCH_LINES = PIPE_BUF / 80, /* that a killed logger may have written unnoticed */
     HEARTBEATS = 20,
     KILLED_AFTER_S = 5, /* of the stop, a stalled logger was killed in earlier versions */
 };
@@ -97,13 +99,27 @@ static bool reader_has(struct reader *reader, int lines)
     return reader->lines >= lines;
 }
 
+static bool reader_has_all(struct reader *reader)
+{
+    bool all = true;
+
+    reader_has(reader, REQUESTS);
+    for (int i = 0; i < REQUESTS; i++)
+        all = all && reader->seen[i] > 0;
+    return all;
+}
+
+/* Each line comes, and at most REPEATED of them more than once. */
+static void reader_expect_all(struct reader *reader, int repeated)
+{
+    WAIT_UNTIL(reader_has_all(reader));
+    assert_in_range(reader->lines, REQUESTS, REQUESTS + repeated);
+    assert_int_equal(reader->length, 0);
+}
+
 static void reader_expect_all_once(struct reader *reader)
 {
-    WAIT_UNTIL(reader_has(reader, REQUESTS));
-    for (int i = 0; i < REQUESTS; i++)
-        if (reader->seen[i] != 1)
-            fail_msg("line %d came %d times", i, reader->seen[i]);
-    assert_int_equal(reader->length, 0);
+    reader_expect_all(reader, 0);
 }
 
 static void send_requests(struct http_client *client, int first)
@@ -227,7 +243,7 @@ static void kill_loggers(const struct server *server, struct reader *reader)
     }
 }
 
-static void killed_logger_continues_at_the_exact_byte(void **state)
+static void killed_logger_loses_no_line_and_repeats_few(void **state)
 {
     struct server *server = *state;
 
@@ -237,7 +253,7 @@ static void killed_logger_continues_at_the_exact_byte(void **state)
 
         start_stalled(server, &reader, &segment, dispatches[i], NULL);
         kill_loggers(server, &reader);
-        reader_expect_all_once(&reader);
+        reader_expect_all(&reader, KILLS * BATCH_LINES);
         server_expect_metric(server, "log_lines", REQUESTS);
         segment_detach(&segment);
         server_stop(server);
@@ -458,7 +474,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(stalled_reader_does_not_kill_the_logger),
-        TEST(killed_logger_continues_at_the_exact_byte),
+        TEST(killed_logger_loses_no_line_and_repeats_few),
         TEST(reader_that_reconnects_gets_every_line),
         TEST(stop_waits_for_a_reader_that_comes_back),
         TEST(logger_killed_during_the_stop_is_replaced),

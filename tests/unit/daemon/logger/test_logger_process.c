@@ -50,7 +50,7 @@ static pid_t killed; /* 0: none, -1: more than one */
 static int forks;    /* tried */
 static bool fork_fails;
 static int logger_fd; /* the logger's end of the channel */
-static bool kept, forked_with_journal;
+static bool kept, forked_with_salvage;
 
 /* The clock stands still. */
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
@@ -74,11 +74,11 @@ int __wrap_kill(pid_t pid, int signal)
 
 static struct logger_setup setup;
 
-/* Of the master: the child has let go of the journal and the salvage before. */
+/* Of the master: the child has let go of the salvage before. */
 static void after_fork(void *context)
 {
     assert_ptr_equal(context, &host);
-    kept = process.journal.batch == NULL && salvage.words == NULL && salvage.count == 0;
+    kept = salvage.words == NULL && salvage.count == 0;
 }
 
 int __wrap_child_fork_with_channel(struct child *child, const struct child_program *program,
@@ -95,8 +95,7 @@ int __wrap_child_fork_with_channel(struct child *child, const struct child_progr
     program->after_fork(program->context);
     assert_ptr_equal(program->setup, &setup);
     assert_ptr_equal(command_fd, &setup.command_fd);
-    forked_with_journal = setup.journal->batch == before.journal.batch &&
-                          setup.salvage->words == salvage_before.words &&
+    forked_with_salvage = setup.salvage->words == salvage_before.words &&
                           setup.salvage->count == salvage_before.count &&
                           setup.targets == &files.targets;
     process = before;
@@ -131,7 +130,7 @@ static int set_up(void **state)
     events = forks = 0;
     killed = 0;
     echo = logger_fd = -1;
-    fork_fails = kept = forked_with_journal = false;
+    fork_fails = kept = forked_with_salvage = false;
     return 0;
 }
 
@@ -267,7 +266,7 @@ static void started_logger_gets_the_files_of_hosts_first(void **state)
     assert_int_equal(events, 0);
     assert_false(retry_is_due());
     assert_true(kept);
-    assert_true(forked_with_journal);
+    assert_true(forked_with_salvage);
 }
 
 static void logger_that_runs_or_has_finished_is_not_started(void **state)
@@ -308,11 +307,11 @@ static void salvage_is_freed_when_it_is_written(void **state)
 {
     (void)state;
     salvage = (struct salvage){.words = calloc(8, sizeof(uint64_t)), .count = 8, .room = 8};
-    atomic_store(&process.journal.batch->salvaged, 7);
+    atomic_store(&segment_logger(&segment)->salvaged, 7);
     fork_fails = true;
     start();
     assert_non_null(salvage.words);
-    atomic_store(&process.journal.batch->salvaged, 8);
+    atomic_store(&segment_logger(&segment)->salvaged, 8);
     start();
     assert_null(salvage.words);
     assert_int_equal(salvage.count, 0);
@@ -573,7 +572,6 @@ static void freed_process_keeps_nothing_open(void **state)
     logger_process_free(&process);
     assert_null(process.retry);
     assert_null(process.child.channel);
-    assert_null(process.journal.batch);
     assert_int_equal(open_descriptors(), descriptors + 1); /* the logger's end */
 }
 

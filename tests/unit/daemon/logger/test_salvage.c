@@ -2,8 +2,7 @@
 #include "daemon/logger/salvage.h"
 
 #include "common/log_record.h"
-#include "daemon/logger/journal.h"
-#include "tests/unit/logged_event.h"
+#include "tests/unit/event_output.h"
 #include "tests/unit/own_segment.h"
 
 #include <setjmp.h>
@@ -66,7 +65,7 @@ static int set_up(void **state)
     host_fds[1] = memfd_create("b", MFD_CLOEXEC);
     host_fds[2] = memfd_create("other", MFD_CLOEXEC);
     salvage = (struct salvage){.words = NULL};
-    logged[0] = '\0';
+    events_forget();
     return 0;
 }
 
@@ -127,7 +126,7 @@ static void each_record_has_the_target_of_its_host(void **state)
     append(0, UINT16_MAX, 205);
     append(2, 2, 206);
     expect(6, statuses, targets);
-    assert_string_equal(logged, "");
+    assert_string_equal(last_event(), "");
 }
 
 static void records_have_target_0_without_host_files(void **state)
@@ -163,7 +162,7 @@ static void lines_that_have_no_memory_are_reported(void **state)
     salvage_read(&salvage, &segment, &files);
     out_of_memory = false;
     assert_int_equal(salvage.count, 0);
-    assert_string_equal(logged, "no memory for all access log lines of the killed server");
+    assert_string_equal(last_event(), "no memory for all access log lines of the killed server");
 }
 
 static void log_that_is_off_needs_no_lines(void **state)
@@ -237,7 +236,7 @@ static void partial_batch_is_cut_off_and_written_again(void **state)
     leave_batch(files.fd[LOG_ACCESS], SIZE_BEFORE + BATCH_BYTES - 1);
     expect(2, both, no_targets);
     assert_int_equal(size_of(files.fd[LOG_ACCESS]), SIZE_BEFORE);
-    assert_string_equal(logged, "");
+    assert_string_equal(last_event(), "");
 }
 
 static void partial_batch_that_cannot_be_cut_off_is_reported(void **state)
@@ -252,8 +251,8 @@ static void partial_batch_that_cannot_be_cut_off_is_reported(void **state)
     files.fd[LOG_ACCESS] = open(path, O_RDONLY | O_CLOEXEC);
     close(writable);
     expect(2, both, no_targets);
-    assert_string_equal(logged, "cannot truncate a partial batch of the access log: "
-                                "Invalid argument");
+    assert_string_equal(last_event(), "cannot truncate a partial batch of the access log: "
+                                      "Invalid argument");
 }
 
 static void batch_that_was_not_begun_is_written(void **state)
@@ -292,7 +291,7 @@ static void other_batches_leave_the_files_as_they_are(void **state)
     leave_batch(host_fds[2], SIZE_BEFORE + BATCH_BYTES);
     expect(2, both, no_targets);
     assert_int_equal(size_of(fd), SIZE_BEFORE + BATCH_BYTES);
-    assert_string_equal(logged, "");
+    assert_string_equal(last_event(), "");
 }
 
 /* A reload */
