@@ -140,9 +140,6 @@ CALL(ssize_t, -1, readv, (int fd, const struct iovec *to, int count), (fd, to, c
      ENOMEM)
 CALL(ssize_t, -1, sendfile, (int to, int from, off_t *at, size_t size), (to, from, at, size), EIO,
      EINTR, ENOMEM)
-CALL(ssize_t, -1, splice,
-     (int from, off64_t *from_at, int to, off64_t *to_at, size_t size, unsigned flags),
-     (from, from_at, to, to_at, size, flags), EIO, ENOMEM)
 CALL(ssize_t, -1, recv, (int fd, void *to, size_t size, int flags), (fd, to, size, flags), EIO,
      EINTR, ENOMEM)
 CALL(ssize_t, -1, send, (int fd, const void *from, size_t size, int flags), (fd, from, size, flags),
