@@ -8,7 +8,6 @@
 #ifndef DAEMON_CONNECTION_CONNECTION_H
 #define DAEMON_CONNECTION_CONNECTION_H
 
-#include "daemon/connection/read_buffer.h"
 #include "daemon/tls/record_size.h"
 #include "daemon/transaction/transaction.h"
 
@@ -21,6 +20,7 @@ struct listen_socket;
 struct signer;
 struct tls_session;
 struct transport;
+struct unsent_output;
 TAILQ_HEAD(connection_list, connection);
 
 enum thread_mode {
@@ -59,6 +59,12 @@ struct loop_space {
     char record[BATCH_BYTES];   /* of a write over TLS: plain bytes... */
     char sealed[SEALED_BYTES];  /* ...and records */
     char head[LOOP_HEAD_BYTES]; /* for a protocol that decodes the heads of requests */
+};
+
+/* Bytes read before they could be served. See read_buffer.h. */
+struct read_buffer {
+    size_t length, size;
+    char bytes[];
 };
 
 /* Bytes read from a connection that have not been served yet. */
@@ -111,20 +117,23 @@ struct connection {
     const struct transport *transport;
     struct tls_session *tls;      /* of transport_tls; NULL: not encrypted */
     struct read_buffer *unserved; /* read but not served; NULL: nothing */
+    struct unsent_output *unsent; /* NULL: everything is written */
     uint64_t deadline_from_ns;
     uint64_t linger_from_ns; /* when lingering began */
     /* The client's rate is measured since send_from_ns; 0: not yet. */
     uint64_t send_from_ns;
     uint64_t send_bytes; /* not acknowledged then, or sent since */
     int fd;
-    int unsent;        /* bytes that the client had not acknowledged at the last check */
-    uint8_t deadline;  /* enum deadline: the list that it is in */
-    uint8_t opening;   /* enum opening: what comes before HTTP and is not done; TLS: not begun */
-    uint8_t watching;  /* EV_READ, EV_WRITE, or 0: what event is added for */
-    bool lingering;    /* the last response is sent; further bytes of the client are discarded */
-    bool log_blocked;  /* waits for space in the log ring */
-    bool buffered;     /* the transport holds bytes of the client, so no event may report them */
-    bool awaits_http2; /* ALPN has selected it: the client must begin with its preface */
+    int unacknowledged; /* bytes that the client had not acknowledged at the last check */
+    uint8_t deadline;   /* enum deadline: the list that it is in */
+    uint8_t opening;    /* enum opening: what comes before HTTP and is not done; TLS: not begun */
+    uint8_t watching;   /* EV_READ, EV_WRITE, or 0: what event is added for */
+    bool lingering;     /* the last response is sent; further bytes of the client are discarded */
+    bool abandoned;     /* closes when the offload jobs that refer to it are done */
+    bool counted_busy;  /* counted in the gauge connections_busy */
+    bool log_blocked;   /* waits for space in the log ring */
+    bool buffered;      /* the transport holds bytes of the client, so no event may report them */
+    bool awaits_http2;  /* ALPN has selected it: the client must begin with its preface */
     bool idle; /* was not active when it moved to this thread, and has had no request since */
     uint32_t destination; /* while handed over: number of a thread, or enum destination */
     struct client client;
@@ -176,7 +185,7 @@ struct connection_protocol {
     void (*drain)(struct connection *connection);
     /* The connection has been adopted by a thread (LEAVING false) or is about to leave it. */
     void (*moved)(struct connection *connection, bool leaving);
-    /* The connection closes: counts and logs an unsent response. */
+    /* The connection closes: counts and logs unsent responses. */
     void (*abort)(struct connection *connection);
     /* Frees the protocol's members. No thread owns the connection; any thread. */
     void (*free)(struct connection *connection, struct cache *cache);

@@ -7,9 +7,11 @@
 #include "daemon/base/messages.h"
 #include "daemon/base/probes.h"
 #include "daemon/config/lists.h"
+#include "daemon/connection/read_buffer.h"
 #include "daemon/connection/shedding.h"
 #include "daemon/connection/timeouts.h"
 #include "daemon/connection/transport_tls.h"
+#include "daemon/connection/unsent.h"
 #include "daemon/transaction/admission.h"
 #include "daemon/transaction/memory.h"
 
@@ -18,8 +20,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-enum { LINGER_MAX_S = 30 };
 
 /* The worker's number of open connections. */
 static _Atomic uint32_t *open_in_worker(const struct worker_context *worker)
@@ -47,6 +47,8 @@ static void leave_loop(struct connection *connection)
 
     connection_watch(connection, 0);
     connection->protocol->moved(connection, true);
+    unsent_end_reservation(connection);
+    connection_set_busy(connection, false);
     TAILQ_REMOVE(&loop->connections[connection->deadline], connection, link);
     metric_sub(loop->context.metrics, METRIC_connections_open, 1);
     if (connection->tls != NULL)
@@ -184,20 +186,12 @@ bool connection_begin(struct connection *connection)
 static void discard(struct connection *connection, const struct worker_context *worker)
 {
     connection->protocol->free(connection, worker->cache);
+    unsent_free(connection, worker->cache);
     if (connection->client.counted)
         client_limit_leave(worker->client_limit, client_key(connection->client.address));
     if (connection->fd >= 0)
         close(connection->fd);
     connection_delete(connection);
-}
-
-bool connection_keep_unserved(struct connection *connection, const char *data, size_t length)
-{
-    struct read_buffer **unserved = &connection->unserved;
-
-    return read_buffer_keep(unserved, data, length) ||
-           (memory_make_room(&connection->loop->context) &&
-            read_buffer_keep(unserved, data, length));
 }
 
 int connection_shutdown(struct connection *connection)
@@ -218,6 +212,27 @@ void connection_close(struct connection *connection)
     leave_loop(connection);
     metric_add(context->metrics, METRIC_connections_closed, 1);
     discard(connection, context->worker);
+}
+
+void connection_abandon(struct connection *connection)
+{
+    if (connection->client.jobs_out == 0) {
+        connection_close(connection);
+        return;
+    }
+    connection->protocol->abort(connection);
+    read_buffer_keep(&connection->unserved, NULL, 0);
+    connection->abandoned = true;
+    connection_wait(connection, 0, DEADLINE_NONE);
+}
+
+bool connection_close_abandoned(struct connection *connection)
+{
+    if (LIKELY(!connection->abandoned))
+        return false;
+    if (connection->client.jobs_out == 0)
+        connection_close(connection);
+    return true;
 }
 
 void connections_close(struct event_loop *loop)
@@ -247,21 +262,6 @@ void connection_linger(struct connection *connection)
     connection->linger_from_ns = connection->loop->context.loop_now_ns;
     read_buffer_keep(&connection->unserved, NULL, 0);
     connection_wait(connection, EV_READ, DEADLINE_LINGER);
-}
-
-void connection_read_lingering(struct connection *connection)
-{
-    const struct event_loop *loop = connection->loop;
-    uint64_t lingered_ns = loop->context.loop_now_ns - connection->linger_from_ns;
-    ssize_t got =
-        connection->transport->read(connection, connection->loop->space->read[0], LOOP_READ_BYTES);
-
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    if (got <= 0 || lingered_ns > LINGER_MAX_S * NS_PER_S)
-        connection_close(connection);
-    else
-        connection_set_deadline(connection, DEADLINE_LINGER);
 }
 
 struct connection *connection_become(struct connection *connection,

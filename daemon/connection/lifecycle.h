@@ -51,14 +51,17 @@ void connection_adopt_arrival(struct mailbox_item *item, void *receiver);
 /* Takes over a connection that another thread has handed over. */
 void connection_adopt(struct event_loop *loop, struct connection *connection);
 
-/*
- * Replaces the connection's unserved bytes by the LENGTH bytes at DATA. Without memory for them, shrinks
- * the cache and tries again. Returns false if that does not help.
- */
-bool connection_keep_unserved(struct connection *connection, const char *data, size_t length);
-
 /* Closes and frees. Must not be called while an offload job refers to it (client.jobs_out). */
 void connection_close(struct connection *connection);
+
+/*
+ * Closes now, or when the last offload job that refers to the connection is done: until then it
+ * neither reads nor sends, and resume() of its protocol calls connection_close_abandoned().
+ */
+void connection_abandon(struct connection *connection);
+
+/* Closes an abandoned connection if no offload job refers to it. Returns whether it is abandoned. */
+bool connection_close_abandoned(struct connection *connection);
 
 /*
  * Closes our side: the client receives an end after the last response. Returns 0, or -1 with errno.
@@ -71,9 +74,6 @@ int connection_shutdown(struct connection *connection);
  * and continues to read.
  */
 void connection_linger(struct connection *connection);
-
-/* Discards what the client sends after its last request, for a limited time. */
-void connection_read_lingering(struct connection *connection);
 
 /*
  * Replaces CONNECTION, to which no offload job refers, by one of PROTOCOL on the same thread, and

@@ -5,6 +5,7 @@
 #include "daemon/connection/lifecycle.h"
 #include "daemon/connection/preliminary.h"
 #include "daemon/connection/proxy_header.h"
+#include "daemon/connection/read_buffer.h"
 #include "daemon/connection/timeouts.h"
 #include "daemon/transaction/admission.h"
 

@@ -130,7 +130,7 @@ static bool client_is_too_slow(struct connection *connection)
     const struct config *config = connection->loop->context.worker->config;
     uint64_t now_ns = connection->loop->context.loop_now_ns;
     uint64_t ms = (now_ns - connection->send_from_ns) / NS_PER_MS;
-    uint64_t unsent = (uint64_t)connection->unsent;
+    uint64_t unsent = (uint64_t)connection->unacknowledged;
 
     if (connection->send_from_ns != 0 && ms < config->connections_send_timeout)
         return false;
@@ -144,7 +144,7 @@ static bool client_is_too_slow(struct connection *connection)
 
 void connection_wait_for_client(struct connection *connection)
 {
-    connection->unsent = bytes_unsent(connection);
+    connection->unacknowledged = bytes_unsent(connection);
     connection_watch(connection, EV_WRITE);
     if (!client_is_too_slow(connection) || connection->deadline != DEADLINE_SEND)
         connection_set_deadline(connection, DEADLINE_SEND);
@@ -224,10 +224,10 @@ static uint64_t timeout_ns(const struct config *config, enum deadline deadline)
  */
 static bool client_has_progressed(struct connection *connection)
 {
-    int before = connection->unsent;
+    int before = connection->unacknowledged;
 
-    connection->unsent = bytes_unsent(connection);
-    if (connection->unsent >= before)
+    connection->unacknowledged = bytes_unsent(connection);
+    if (connection->unacknowledged >= before)
         return false;
     if (client_is_too_slow(connection)) {
         metric_add(connection->loop->context.metrics, METRIC_connections_too_slow, 1);

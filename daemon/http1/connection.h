@@ -12,17 +12,14 @@
 #include "daemon/connection/connection.h"
 #include "daemon/connection/file_window.h"
 
-struct pending_response;
 struct request_body;
 
 struct http1_connection {
-    struct connection connection;     /* first */
-    struct transaction_state state;   /* of the current request */
-    struct request_body *body;        /* being received; NULL: none */
-    struct pending_response *pending; /* partly sent; NULL: none */
-    struct file_window window;        /* of its file */
-    size_t scanned;                   /* unserved bytes already scanned by the request parser */
-    bool counted_busy;                /* counted in the gauge connections_busy */
+    struct connection connection;   /* first */
+    struct transaction_state state; /* of the current request */
+    struct request_body *body;      /* being received; NULL: none */
+    struct file_window window;      /* of the file whose rest is unsent */
+    size_t scanned;                 /* unserved bytes already scanned by the request parser */
 };
 
 extern const struct connection_protocol http1_protocol;

@@ -1,6 +1,7 @@
 #include "daemon/http1/request_body.h"
 
 #include "common/segment_writer.h"
+#include "daemon/connection/read_buffer.h"
 #include "daemon/connection/timeouts.h"
 #include "daemon/connection/transport.h"
 #include "daemon/http1/body_parser.h"

@@ -1,12 +1,11 @@
 #include "daemon/http1/response_writer.h"
 
-#include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
 #include "daemon/connection/timeouts.h"
 #include "daemon/connection/transport.h"
+#include "daemon/connection/unsent.h"
 #include "daemon/transaction/accounting.h"
-#include "daemon/transaction/memory.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -18,48 +17,9 @@ enum {
     LIFT_LIMIT_BYTES = 1024 * 1024,
 };
 
-/* The unsent rest of a response, with its log record. */
-struct pending_response {
-    struct body_source body;
-    uint64_t body_sent; /* including the framing of parts, for the log */
-    struct span text;   /* sent before the body: the copied rest, then the header of a part */
-    uint64_t *record;   /* after the rest */
-    bool reserved;      /* the record's words are counted in ring_reserved */
-    char rest[];
-};
-
 static struct transaction_context *context_of(const struct http1_connection *http1)
 {
     return &http1->connection.loop->context;
-}
-
-static void set_busy(struct http1_connection *http1, bool busy)
-{
-    _Atomic uint64_t *metrics = context_of(http1)->metrics;
-
-    if (busy == http1->counted_busy)
-        return;
-    http1->counted_busy = busy;
-    if (busy)
-        metric_add(metrics, METRIC_connections_busy, 1);
-    else
-        metric_sub(metrics, METRIC_connections_busy, 1);
-}
-
-static void set_reserved(struct transaction_context *context, struct pending_response *pending,
-                         bool reserved)
-{
-    uint64_t words = accounting_words(pending->record);
-
-    if (reserved != pending->reserved)
-        context->ring_reserved += reserved ? words : -words;
-    pending->reserved = reserved;
-}
-
-static void count_reset(const struct transaction_context *context)
-{
-    if (errno == EPIPE || errno == ECONNRESET)
-        metric_add(context->metrics, METRIC_connections_reset, 1);
 }
 
 /* The output buffer */
@@ -86,26 +46,16 @@ void response_copy_body(struct transaction_context *context)
 /*
  * The client is gone: accounts for its responses as sent, but with 0 body bytes for the last one.
  */
-static enum write_result fail_output(struct transaction_context *context)
+static enum write_result fail_output(struct http1_connection *http1)
 {
+    struct transaction_context *context = context_of(http1);
     struct output_buffer *output = &context->output;
 
-    count_reset(context);
+    connection_count_reset(&http1->connection);
     accounting_correct(output->last_record, 0);
     accounting_finish_all(context, output->records, output->record_words);
     clear_output(context);
     return WRITE_FAILED;
-}
-
-/* Moves the body, of which OF_BODY bytes are sent, from OUTPUT to PENDING. */
-static void move_body(struct output_buffer *output, struct pending_response *pending,
-                      size_t of_body)
-{
-    pending->body = output->body;
-    body_source_keep(&pending->body);
-    body_source_advance(&pending->body, of_body);
-    pending->body_sent = of_body;
-    output->body = (struct body_source){.resource = NULL};
 }
 
 static void resume_after_read(struct file_window *window, struct connection *connection)
@@ -114,33 +64,30 @@ static void resume_after_read(struct file_window *window, struct connection *con
     connection->protocol->resume(connection);
 }
 
-/* Makes the output after the first SENT bytes the pending response. False: out of memory. */
-static bool make_pending(struct http1_connection *http1, size_t sent)
+/* Keeps the output after the first SENT bytes, with the body. False: out of memory. */
+static bool keep_output(struct http1_connection *http1, size_t sent)
 {
     struct transaction_context *context = context_of(http1);
+    struct connection *connection = &http1->connection;
     struct output_buffer *output = &context->output;
-    size_t rest = sent < output->used ? output->used - sent : 0;
-    size_t record_words = accounting_words(output->last_record);
-    size_t record_at = (sizeof(struct pending_response) + rest + 7) / 8 * 8;
-    struct pending_response *pending = malloc(record_at + record_words * 8);
+    const struct iovec bytes = {output->bytes, output->used};
+    struct unsent_output *unsent;
 
-    if (pending == NULL && memory_make_room(context))
-        pending = malloc(record_at + record_words * 8);
-    if (pending == NULL)
+    if (!unsent_keep(connection, &bytes, 1, sent < output->used ? sent : output->used,
+                     output->last_record, accounting_words(output->last_record)))
         return false;
-    *pending = (struct pending_response){
-        .text = {pending->rest, rest}, .record = (uint64_t *)(void *)((char *)pending + record_at)};
-    memcpy(pending->rest, output->bytes + output->used - rest, rest);
-    memcpy(pending->record, output->last_record, record_words * 8);
-    move_body(output, pending, sent > output->used ? sent - output->used : 0);
-    set_reserved(context, pending, true);
+    unsent = connection->unsent;
+    unsent->body = output->body;
+    body_source_keep(&unsent->body);
+    unsent->body_sent = sent > output->used ? sent - output->used : 0;
+    body_source_advance(&unsent->body, unsent->body_sent);
+    output->body = (struct body_source){.resource = NULL};
     accounting_finish_all(context, output->records,
                           (uint64_t)(output->last_record - output->records));
     clear_output(context);
-    http1->pending = pending;
     http1->window.read = resume_after_read;
     file_window_clear(&http1->window);
-    set_busy(http1, true);
+    connection_set_busy(connection, true);
     return true;
 }
 
@@ -167,7 +114,7 @@ enum write_result response_flush(struct http1_connection *http1)
     sent =
         connection->transport->write(connection, parts, count, later || connection->client.closing);
     if (sent < 0 && errno != EAGAIN && errno != EINTR)
-        return fail_output(context);
+        return fail_output(http1);
     if (sent < 0)
         sent = 0;
     metric_add(context->metrics, METRIC_bytes_sent, (uint64_t)sent);
@@ -176,13 +123,13 @@ enum write_result response_flush(struct http1_connection *http1)
         clear_output(context);
         return WRITE_DONE;
     }
-    if (!make_pending(http1, (size_t)sent))
-        return fail_output(context);
+    if (!keep_output(http1, (size_t)sent))
+        return fail_output(http1);
     return response_continue(http1);
 }
 
 /*
- * The steps of a pending response return the bytes sent; 0 if blocked or waiting for a job; -1 on
+ * The steps of a unsent response return the bytes sent; 0 if blocked or waiting for a job; -1 on
  * failure.
  */
 
@@ -191,29 +138,29 @@ static ssize_t blocked_or_failed(void)
     return errno == EAGAIN || errno == EINTR ? 0 : -1;
 }
 
-static void advance_text(struct pending_response *pending, size_t sent)
+static void advance_text(struct unsent_output *unsent, size_t sent)
 {
-    pending->text.start += sent;
-    pending->text.length -= sent;
-    if (pending->body.parts != NULL && pending->body.parts->next > 0)
-        pending->body_sent += sent;
+    unsent->text.start += sent;
+    unsent->text.length -= sent;
+    if (unsent->body.parts != NULL && unsent->body.parts->next > 0)
+        unsent->body_sent += sent;
 }
 
-static void advance_body(struct pending_response *pending, size_t sent)
+static void advance_body(struct unsent_output *unsent, size_t sent)
 {
-    body_source_advance(&pending->body, sent);
-    pending->body_sent += sent;
+    body_source_advance(&unsent->body, sent);
+    unsent->body_sent += sent;
 }
 
 /*
  * Sends the text with the body after it, if that is in memory. The first attempt may have offered
  * both, so they are offered together again.
  */
-static ssize_t send_memory(struct connection *connection, struct pending_response *pending)
+static ssize_t send_memory(struct connection *connection, struct unsent_output *unsent)
 {
-    const struct body_source *body = &pending->body;
+    const struct body_source *body = &unsent->body;
     bool in_memory = body->left > 0 && body->memory != NULL;
-    const struct iovec pieces[2] = {{(void *)(uintptr_t)pending->text.start, pending->text.length},
+    const struct iovec pieces[2] = {{(void *)(uintptr_t)unsent->text.start, unsent->text.length},
                                     {(void *)(uintptr_t)body->memory, in_memory ? body->left : 0}};
     bool more = in_memory ? body_source_has_parts(body) : !body_source_is_empty(body);
     ssize_t sent = connection->transport->write(connection, pieces, in_memory ? 2 : 1, more);
@@ -221,16 +168,16 @@ static ssize_t send_memory(struct connection *connection, struct pending_respons
 
     if (sent < 0)
         return blocked_or_failed();
-    text = (size_t)sent < pending->text.length ? (size_t)sent : pending->text.length;
-    advance_text(pending, text);
-    advance_body(pending, (size_t)sent - text);
+    text = (size_t)sent < unsent->text.length ? (size_t)sent : unsent->text.length;
+    advance_text(unsent, text);
+    advance_body(unsent, (size_t)sent - text);
     return sent;
 }
 
-static ssize_t send_window(struct http1_connection *http1, struct pending_response *pending)
+static ssize_t send_window(struct http1_connection *http1, struct unsent_output *unsent)
 {
     struct connection *connection = &http1->connection;
-    const struct body_source *body = &pending->body;
+    const struct body_source *body = &unsent->body;
     off_t offset = (off_t)body->offset;
     uint64_t length =
         file_window_bytes(&http1->window, connection, body->resource, body->offset, body->left);
@@ -245,87 +192,56 @@ static ssize_t send_window(struct http1_connection *http1, struct pending_respon
         errno = EIO;
         return -1;
     }
-    if (pending->body_sent < LIFT_LIMIT_BYTES &&
-        pending->body_sent + (uint64_t)sent >= LIFT_LIMIT_BYTES)
+    if (unsent->body_sent < LIFT_LIMIT_BYTES &&
+        unsent->body_sent + (uint64_t)sent >= LIFT_LIMIT_BYTES)
         transport_lift_unsent_limit(connection);
-    advance_body(pending, (size_t)sent);
+    advance_body(unsent, (size_t)sent);
     return sent;
 }
 
-/* The pending response as a whole */
+/* The unsent response as a whole */
 
-static ssize_t send_step(struct http1_connection *http1, struct pending_response *pending)
+static ssize_t send_step(struct http1_connection *http1, struct unsent_output *unsent)
 {
-    struct body_source *body = &pending->body;
+    struct body_source *body = &unsent->body;
 
-    if (pending->text.length == 0 && body->left == 0)
-        pending->text = body_source_next_part(body);
-    return pending->text.length > 0 || body->memory != NULL
-               ? send_memory(&http1->connection, pending)
-               : send_window(http1, pending);
+    if (unsent->text.length == 0 && body->left == 0)
+        unsent->text = body_source_next_part(body);
+    return unsent->text.length > 0 || body->memory != NULL ? send_memory(&http1->connection, unsent)
+                                                           : send_window(http1, unsent);
 }
 
-static bool is_sent(const struct pending_response *pending)
+static bool is_sent(const struct unsent_output *unsent)
 {
-    return pending->text.length == 0 && body_source_is_empty(&pending->body);
-}
-
-void response_free(struct http1_connection *http1, struct cache *cache)
-{
-    struct pending_response *pending = http1->pending;
-
-    if (pending == NULL)
-        return;
-    body_source_release(&pending->body, cache);
-    free(pending);
-    http1->pending = NULL;
-}
-
-static void finish_pending(struct http1_connection *http1)
-{
-    struct transaction_context *context = context_of(http1);
-
-    set_reserved(context, http1->pending, false);
-    set_busy(http1, false);
-    accounting_finish(context, http1->pending->record, clock_monotonic_ns());
-    response_free(http1, context->worker->cache);
-}
-
-bool response_reserve_log(struct http1_connection *http1)
-{
-    struct transaction_context *context = context_of(http1);
-    struct pending_response *pending = http1->pending;
-
-    if (!pending->reserved && accounting_has_room(context, accounting_words(pending->record)))
-        set_reserved(context, pending, true);
-    return pending->reserved;
+    return unsent->text.length == 0 && body_source_is_empty(&unsent->body);
 }
 
 enum write_result response_continue(struct http1_connection *http1)
 {
     struct transaction_context *context = context_of(http1);
-    struct pending_response *pending = http1->pending;
-    const struct resource *resource = pending->body.resource;
+    struct unsent_output *unsent = http1->connection.unsent;
+    const struct resource *resource = unsent->body.resource;
     uint64_t budget = FILE_WINDOW_BYTES; /* so that other connections are served in between */
 
     segment_activity_work(context->activity, THREAD_STATE_WRITE, context->loop_now_ns,
                           resource != NULL ? resource->entry.path : "",
                           resource != NULL ? resource->entry.path_length : 0);
-    while (!is_sent(pending) && budget > 0) {
-        ssize_t sent = send_step(http1, pending);
+    while (!is_sent(unsent) && budget > 0) {
+        ssize_t sent = send_step(http1, unsent);
 
         if (sent < 0) {
-            count_reset(context);
+            connection_count_reset(&http1->connection);
             return WRITE_FAILED;
         }
         if (sent == 0)
             break;
         metric_add(context->metrics, METRIC_bytes_sent, (uint64_t)sent);
-        connection_count_sent(&http1->connection, (uint64_t)sent, is_sent(pending));
+        connection_count_sent(&http1->connection, (uint64_t)sent, is_sent(unsent));
         budget -= (uint64_t)sent < budget ? (uint64_t)sent : budget;
     }
-    if (is_sent(pending)) {
-        finish_pending(http1);
+    if (is_sent(unsent)) {
+        connection_set_busy(&http1->connection, false);
+        unsent_finish(&http1->connection);
         return WRITE_DONE;
     }
     return http1->connection.client.jobs_out > 0 ? WRITE_OFFLOAD : WRITE_BLOCKED;
@@ -333,16 +249,11 @@ enum write_result response_continue(struct http1_connection *http1)
 
 void response_abort(struct http1_connection *http1)
 {
-    if (http1->pending == NULL)
-        return;
-    accounting_correct(http1->pending->record, http1->pending->body_sent);
-    metric_add(context_of(http1)->metrics, METRIC_responses_cut_short, 1);
-    finish_pending(http1);
-}
+    struct unsent_output *unsent = http1->connection.unsent;
 
-void response_moved(struct http1_connection *http1, bool leaving)
-{
-    if (leaving && http1->pending != NULL)
-        set_reserved(context_of(http1), http1->pending, false);
-    set_busy(http1, !leaving && http1->pending != NULL);
+    if (unsent == NULL)
+        return;
+    accounting_correct(unsent->records, unsent->body_sent);
+    connection_set_busy(&http1->connection, false);
+    unsent_abort(&http1->connection);
 }

@@ -4,15 +4,16 @@
 #include "common/macros.h"
 #include "common/segment_writer.h"
 #include "daemon/connection/lifecycle.h"
+#include "daemon/connection/read_buffer.h"
 #include "daemon/connection/timeouts.h"
 #include "daemon/connection/transport.h"
+#include "daemon/connection/unsent.h"
 #include "daemon/http1/request_body.h"
 #include "daemon/http1/request_parser.h"
 #include "daemon/http1/response_writer.h"
 #include "daemon/transaction/accounting.h"
 #include "daemon/transaction/loading.h"
 #include "daemon/transaction/lookup.h"
-#include "daemon/transaction/memory.h"
 #include "daemon/transaction/process.h"
 
 #include <errno.h>
@@ -41,22 +42,6 @@ static void wait_or_close(struct http1_connection *http1)
         connection_wait(connection, EV_READ,
                         read_buffer_is_idle(connection->unserved) ? DEADLINE_KEEPALIVE
                                                                   : DEADLINE_HEADER);
-}
-
-/* Closes now, or when the offload job that refers to the connection is done. */
-static void close_when_idle(struct http1_connection *http1)
-{
-    struct connection *connection = &http1->connection;
-
-    if (connection->client.jobs_out == 0) {
-        connection_close(connection);
-        return;
-    }
-    response_abort(http1);
-    read_buffer_keep(&connection->unserved, NULL, 0);
-    connection->client.closing = true;
-    connection->client.linger_wanted = false;
-    connection_wait(connection, 0, DEADLINE_NONE);
 }
 
 /* Waits to send the rest of a response. */
@@ -230,7 +215,7 @@ static void serve(struct http1_connection *http1, const char *data, size_t lengt
     if (sent == WRITE_DONE)
         sent = response_flush(http1);
     if (sent == WRITE_FAILED || !connection_keep_unserved(connection, data + used, length - used)) {
-        close_when_idle(http1);
+        connection_abandon(connection);
         return;
     }
     if (connection->client.closing && connection->unserved != NULL)
@@ -262,7 +247,7 @@ static void continue_sending(struct http1_connection *http1)
 {
     struct connection *connection = &http1->connection;
 
-    if (!response_reserve_log(http1)) {
+    if (!unsent_reserve_log(connection)) {
         connection_wait_for_log(connection);
         return;
     }
@@ -287,9 +272,10 @@ static void resume(struct connection *connection)
 {
     struct http1_connection *http1 = http1_of(connection);
 
-    if (connection->loop->mode == THREAD_MOVING && connection_apply_mode(connection))
+    if (connection_close_abandoned(connection) ||
+        (connection->loop->mode == THREAD_MOVING && connection_apply_mode(connection)))
         return;
-    if (http1->pending != NULL)
+    if (connection->unsent != NULL)
         continue_sending(http1);
     else
         serve_rest(http1);
@@ -344,56 +330,18 @@ static void time_out(struct connection *connection)
 
 /* Reading */
 
-static void end_of_input(struct connection *connection, ssize_t got)
-{
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
-        connection_watch(connection, EV_READ);
-        return;
-    }
-    if (got < 0)
-        metric_add(connection->loop->context.metrics, METRIC_connections_reset, 1);
-    connection_close(connection);
-}
-
 static void read_body(struct http1_connection *http1)
 {
     struct connection *connection = &http1->connection;
     char *to = connection->loop->space->read[0];
-    ssize_t got = connection->transport->read(connection, to, LOOP_READ_BYTES);
+    size_t got = connection_read(connection, to, LOOP_READ_BYTES);
 
-    if (got <= 0) {
-        end_of_input(connection, got);
+    if (got == 0)
         return;
-    }
-    metric_add(context_of(http1)->metrics, METRIC_bytes_received, (uint64_t)got);
-    if (request_body_receive(http1, to, (size_t)got))
+    if (request_body_receive(http1, to, got))
         serve_unserved(http1);
     else
         connection_watch(connection, EV_READ);
-}
-
-/* Reads more of a request whose first bytes are in the connection's buffer. */
-static void read_rest(struct http1_connection *http1)
-{
-    struct connection *connection = &http1->connection;
-    struct read_buffer *unserved;
-    ssize_t got;
-
-    if (!read_buffer_grow(&connection->unserved, 1)) {
-        memory_make_room(context_of(http1)); /* for others */
-        connection_close(connection);
-        return;
-    }
-    unserved = connection->unserved;
-    got = connection->transport->read(connection, unserved->bytes + unserved->length,
-                                      unserved->size - unserved->length);
-    if (got <= 0) {
-        end_of_input(connection, got);
-        return;
-    }
-    metric_add(context_of(http1)->metrics, METRIC_bytes_received, (uint64_t)got);
-    unserved->length += (size_t)got;
-    serve_unserved(http1);
 }
 
 /*
@@ -416,17 +364,14 @@ static struct span probable_target(const char *data, size_t length)
 static bool read_ahead_into(struct connection *connection, char *to)
 {
     struct event_loop *loop = connection->loop;
-    ssize_t got;
+    size_t got;
 
     lookup_prefetch_entry(&loop->context);
-    got = connection->transport->read(connection, to, LOOP_READ_BYTES);
-    if (UNLIKELY(got <= 0)) {
-        end_of_input(connection, got);
+    got = connection_read(connection, to, LOOP_READ_BYTES);
+    if (UNLIKELY(got == 0))
         return false;
-    }
-    metric_add(loop->context.metrics, METRIC_bytes_received, (uint64_t)got);
-    loop->ahead = (struct read_ahead){connection, to, (size_t)got};
-    lookup_prefetch_set(&loop->context, probable_target(to, (size_t)got));
+    loop->ahead = (struct read_ahead){connection, to, got};
+    lookup_prefetch_set(&loop->context, probable_target(to, got));
     return true;
 }
 
@@ -473,8 +418,8 @@ static void on_ready(evutil_socket_t fd, short what, void *argument)
         connection_read_lingering(connection);
     else if (request_body_is_incomplete(http1))
         read_body(http1);
-    else
-        read_rest(http1);
+    else if (connection_read_more(connection, 1))
+        serve_unserved(http1);
 }
 
 /* The protocol */
@@ -493,12 +438,12 @@ static bool is_between_requests(const struct connection *connection)
 {
     const struct http1_connection *http1 = (const struct http1_connection *)connection;
 
-    return http1->pending == NULL && http1->body == NULL;
+    return connection->unsent == NULL && http1->body == NULL;
 }
 
 static void moved(struct connection *connection, bool leaving)
 {
-    response_moved(http1_of(connection), leaving);
+    connection_set_busy(connection, !leaving && connection->unsent != NULL);
 }
 
 static void abort_response(struct connection *connection)
@@ -510,7 +455,6 @@ static void free_members(struct connection *connection, struct cache *cache)
 {
     struct http1_connection *http1 = http1_of(connection);
 
-    response_free(http1, cache);
     loading_discard(&http1->state, cache);
     request_body_free(http1);
 }

@@ -22,8 +22,6 @@
 
 #include <nghttp2/nghttp2.h>
 
-struct unsent_output;
-
 struct http2_stream {
     TAILQ_ENTRY(http2_stream) link;       /* in streams */
     TAILQ_ENTRY(http2_stream) ready_link; /* in ready, if is_ready */
@@ -87,14 +85,11 @@ struct http2_connection {
     bool block_ends_stream;
     bool block_depends_on_itself; /* it has a priority that says so */
 
-    struct unsent_output *unsent; /* NULL: everything is written */
-    size_t burst;                 /* bytes of bodies to write at once */
+    size_t burst; /* bytes of bodies to write at once */
     enum http2_goaway goaway;
     bool started;          /* the client's SETTINGS have arrived */
     bool failed;           /* GOAWAY with an error is sent: nothing more is received */
-    bool closing_jobs;     /* closes when the last offload job is done */
     bool table_update_due; /* the next header block must begin with a dynamic table size update */
-    bool counted_busy;     /* counted in the gauge connections_busy */
     uint64_t body_bytes_sent; /* of all streams */
     struct http2_floods floods;
 };

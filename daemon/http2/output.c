@@ -5,9 +5,9 @@
 #include "common/segment_writer.h"
 #include "daemon/connection/timeouts.h"
 #include "daemon/connection/transport.h"
+#include "daemon/connection/unsent.h"
 #include "daemon/http2/stream.h"
 #include "daemon/transaction/accounting.h"
-#include "daemon/transaction/memory.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -20,15 +20,6 @@ enum {
     SEND_BUDGET_BYTES = 2048 * 1024, /* so that other connections are served in between */
     LIFT_LIMIT_BYTES = 1024 * 1024,  /* after this many bytes of a body: as in HTTP/1 */
     FRAMES_ROOM_BYTES = 1024,        /* in the output buffer, for a frame and the text in it */
-};
-
-/* The unsent rest of a write, with the log records of responses that end in it. */
-struct unsent_output {
-    size_t length, sent;
-    uint64_t record_words;
-    bool reserved; /* the records' words are counted in ring_reserved */
-    uint64_t *records;
-    char bytes[];
 };
 
 /* Control frames */
@@ -296,12 +287,6 @@ static void gather_bodies(struct gather *gather)
 
 /* Writing */
 
-static void count_reset(const struct transaction_context *context)
-{
-    if (errno == EPIPE || errno == ECONNRESET)
-        metric_add(context->metrics, METRIC_connections_reset, 1);
-}
-
 static void free_done(struct gather *gather)
 {
     struct cache *cache = http2_context(gather->http2)->worker->cache;
@@ -312,51 +297,6 @@ static void free_done(struct gather *gather)
         TAILQ_INSERT_TAIL(&gather->http2->streams, stream, link);
         stream_free(stream, cache);
     }
-}
-
-static void set_reserved(struct transaction_context *context, struct unsent_output *unsent,
-                         bool reserved)
-{
-    if (reserved != unsent->reserved)
-        context->ring_reserved += reserved ? unsent->record_words : -unsent->record_words;
-    unsent->reserved = reserved;
-}
-
-/* Copies what is left after SENT bytes of the write. */
-static void copy_rest(const struct gather *gather, size_t sent, char *to)
-{
-    for (int i = 0; i < gather->count; i++) {
-        const struct iovec *piece = &gather->piece[i];
-        size_t skip = sent < piece->iov_len ? sent : piece->iov_len;
-
-        memcpy(to, (const char *)piece->iov_base + skip, piece->iov_len - skip);
-        to += piece->iov_len - skip;
-        sent -= skip;
-    }
-}
-
-/* Keeps what is left after SENT bytes. Returns false if out of memory. */
-static bool keep_rest(struct gather *gather, size_t sent)
-{
-    struct transaction_context *context = http2_context(gather->http2);
-    struct output_buffer *output = gather->output;
-    size_t rest = gather->all - sent;
-    size_t records_at = (sizeof(struct unsent_output) + rest + 7) / 8 * 8;
-    size_t bytes = records_at + output->record_words * 8;
-    struct unsent_output *unsent = malloc(bytes);
-
-    if (unsent == NULL && memory_make_room(context))
-        unsent = malloc(bytes);
-    if (unsent == NULL)
-        return false;
-    *unsent = (struct unsent_output){.length = rest,
-                                     .record_words = output->record_words,
-                                     .records = (uint64_t *)(void *)((char *)unsent + records_at)};
-    copy_rest(gather, sent, unsent->bytes);
-    memcpy(unsent->records, output->records, output->record_words * 8);
-    set_reserved(context, unsent, true);
-    gather->http2->unsent = unsent;
-    return true;
 }
 
 /* A write that was accepted whole allows a larger one. */
@@ -390,7 +330,7 @@ static enum output_result blocked_or_failed(const struct http2_connection *http2
 {
     if (errno == EAGAIN || errno == EINTR)
         return OUTPUT_BLOCKED;
-    count_reset(http2_context(http2));
+    connection_count_reset(&http2->connection);
     return OUTPUT_FAILED;
 }
 
@@ -422,7 +362,8 @@ static enum output_result write_gathered(struct gather *gather)
     result = write_pieces(gather, &sent);
     count_bodies(http2, gather->bodies);
     adapt_burst(http2, gather, sent);
-    if (result == OUTPUT_BLOCKED && !keep_rest(gather, sent))
+    if (result == OUTPUT_BLOCKED && !unsent_keep(&http2->connection, gather->piece, gather->count,
+                                                 sent, output->records, output->record_words))
         result = OUTPUT_FAILED;
     if (result != OUTPUT_BLOCKED)
         accounting_finish_all(context, output->records, output->record_words);
@@ -479,66 +420,24 @@ enum output_result output_send(struct http2_connection *http2)
 
 /* The unsent rest */
 
-static void finish_unsent(struct http2_connection *http2)
-{
-    struct transaction_context *context = http2_context(http2);
-    struct unsent_output *unsent = http2->unsent;
-
-    set_reserved(context, unsent, false);
-    accounting_finish_all(context, unsent->records, unsent->record_words);
-    output_free(http2);
-}
-
 enum output_result output_send_rest(struct http2_connection *http2)
 {
-    struct unsent_output *unsent = http2->unsent;
     struct connection *connection = &http2->connection;
+    struct unsent_output *unsent = connection->unsent;
     struct iovec piece;
     ssize_t sent;
 
     if (unsent == NULL)
         return OUTPUT_DONE;
-    piece = (struct iovec){unsent->bytes + unsent->sent, unsent->length - unsent->sent};
+    piece = (struct iovec){(void *)(uintptr_t)unsent->text.start, unsent->text.length};
     sent = connection->transport->write(connection, &piece, 1, false);
     if (sent < 0)
         return blocked_or_failed(http2);
-    unsent->sent += (size_t)sent;
-    count_sent(http2, (size_t)sent, unsent->sent == unsent->length);
-    if (unsent->sent < unsent->length)
+    unsent->text.start += sent;
+    unsent->text.length -= (size_t)sent;
+    count_sent(http2, (size_t)sent, unsent->text.length == 0);
+    if (unsent->text.length > 0)
         return OUTPUT_BLOCKED;
-    finish_unsent(http2);
+    unsent_finish(connection);
     return OUTPUT_DONE;
-}
-
-bool output_reserve_log(struct http2_connection *http2)
-{
-    struct unsent_output *unsent = http2->unsent;
-    struct transaction_context *context = http2_context(http2);
-
-    if (unsent == NULL || unsent->reserved)
-        return true;
-    if (accounting_has_room(context, unsent->record_words))
-        set_reserved(context, unsent, true);
-    return unsent->reserved;
-}
-
-void output_end_reservation(struct http2_connection *http2)
-{
-    if (http2->unsent != NULL)
-        set_reserved(http2_context(http2), http2->unsent, false);
-}
-
-void output_abort(struct http2_connection *http2)
-{
-    if (http2->unsent == NULL)
-        return;
-    if (http2->unsent->record_words > 0)
-        metric_add(http2_context(http2)->metrics, METRIC_responses_cut_short, 1);
-    finish_unsent(http2);
-}
-
-void output_free(struct http2_connection *http2)
-{
-    free(http2->unsent);
-    http2->unsent = NULL;
 }

@@ -30,16 +30,4 @@ enum output_result output_send(struct http2_connection *http2);
 /* Writes the unsent rest. */
 enum output_result output_send_rest(struct http2_connection *http2);
 
-/* Reserves space in the log ring for the records of what is unsent; false: there is none. */
-bool output_reserve_log(struct http2_connection *http2);
-
-/* The connection leaves its thread. */
-void output_end_reservation(struct http2_connection *http2);
-
-/* The connection closes: logs the responses of the unsent rest. */
-void output_abort(struct http2_connection *http2);
-
-/* Frees the unsent rest. Any thread. */
-void output_free(struct http2_connection *http2);
-
 #endif

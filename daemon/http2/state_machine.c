@@ -2,14 +2,14 @@
 #include "common/macros.h"
 #include "common/segment_writer.h"
 #include "daemon/connection/lifecycle.h"
+#include "daemon/connection/read_buffer.h"
 #include "daemon/connection/timeouts.h"
-#include "daemon/connection/transport.h"
+#include "daemon/connection/unsent.h"
 #include "daemon/http2/frames.h"
 #include "daemon/http2/output.h"
 #include "daemon/http2/requests.h"
 #include "daemon/http2/stream.h"
 #include "daemon/transaction/accounting.h"
-#include "daemon/transaction/memory.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -50,36 +50,7 @@ static void close_streams(struct http2_connection *http2)
     }
 }
 
-/* Closes now, or when the last offload job is done. */
-static void close_when_idle(struct http2_connection *http2)
-{
-    struct connection *connection = &http2->connection;
-
-    if (connection->client.jobs_out == 0) {
-        connection_close(connection);
-        return;
-    }
-    close_streams(http2);
-    output_abort(http2);
-    read_buffer_keep(&connection->unserved, NULL, 0);
-    http2->closing_jobs = true;
-    connection_wait(connection, 0, DEADLINE_NONE);
-}
-
 /* Waiting */
-
-static void set_busy(struct http2_connection *http2, bool busy)
-{
-    _Atomic uint64_t *metrics = http2_context(http2)->metrics;
-
-    if (busy == http2->counted_busy)
-        return;
-    http2->counted_busy = busy;
-    if (busy)
-        metric_add(metrics, METRIC_connections_busy, 1);
-    else
-        metric_sub(metrics, METRIC_connections_busy, 1);
-}
 
 /* True if a response has begun. */
 static bool is_sending(const struct http2_connection *http2)
@@ -89,7 +60,7 @@ static bool is_sending(const struct http2_connection *http2)
     TAILQ_FOREACH(stream, &http2->streams, link)
     if (stream->sending)
         return true;
-    return http2->unsent != NULL;
+    return http2->connection.unsent != NULL;
 }
 
 /* True if the client's windows hold up the response of STREAM. */
@@ -199,16 +170,16 @@ static void send_and_wait(struct http2_connection *http2, bool log_full)
         finish_goaway(http2);
     connection->client.closing = http2->goaway != GOAWAY_NONE;
     sent = output_send(http2);
-    set_busy(http2, is_sending(http2));
+    connection_set_busy(connection, is_sending(http2));
     if (sent == OUTPUT_FAILED) {
-        close_when_idle(http2);
+        connection_abandon(connection);
     } else if (sent == OUTPUT_BLOCKED) {
         connection_wait_for_client(connection);
     } else if (http2->failed) {
         connection->client.linger_wanted = true;
         close_streams(http2);
         if (connection->client.jobs_out > 0)
-            close_when_idle(http2);
+            connection_abandon(connection);
         else
             connection_linger(connection);
     } else if (log_full) {
@@ -264,7 +235,7 @@ static void serve(struct http2_connection *http2, const char *data, size_t lengt
     if (http2->failed)
         at = length;
     if (sent == OUTPUT_FAILED || !connection_keep_unserved(connection, data + at, length - at)) {
-        close_when_idle(http2);
+        connection_abandon(connection);
         return;
     }
     if (sent == OUTPUT_BLOCKED)
@@ -295,7 +266,7 @@ static bool reserve_log(struct http2_connection *http2)
             return false;
         stream_set_reserved(stream, true);
     }
-    return output_reserve_log(http2);
+    return unsent_reserve_log(&http2->connection);
 }
 
 static void resume(struct connection *connection)
@@ -303,12 +274,8 @@ static void resume(struct connection *connection)
     struct http2_connection *http2 = http2_of(connection);
     enum output_result sent;
 
-    if (http2->closing_jobs) {
-        if (connection->client.jobs_out == 0)
-            connection_close(connection);
-        return;
-    }
-    if (connection->loop->mode == THREAD_MOVING && connection_apply_mode(connection))
+    if (connection_close_abandoned(connection) ||
+        (connection->loop->mode == THREAD_MOVING && connection_apply_mode(connection)))
         return;
     if (!reserve_log(http2)) {
         connection_wait_for_log(connection);
@@ -316,7 +283,7 @@ static void resume(struct connection *connection)
     }
     sent = output_send_rest(http2);
     if (sent == OUTPUT_FAILED)
-        close_when_idle(http2);
+        connection_abandon(connection);
     else if (sent == OUTPUT_BLOCKED)
         connection_wait_for_client(connection);
     else
@@ -325,53 +292,14 @@ static void resume(struct connection *connection)
 
 /* Reading */
 
-static void end_of_input(struct http2_connection *http2, ssize_t got)
-{
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
-        connection_watch(&http2->connection, EV_READ);
-        return;
-    }
-    if (got < 0)
-        metric_add(http2_context(http2)->metrics, METRIC_connections_reset, 1);
-    close_when_idle(http2);
-}
-
-/* Reads behind the bytes of an incomplete frame. */
-static void read_rest(struct http2_connection *http2)
-{
-    struct connection *connection = &http2->connection;
-    struct read_buffer *unserved;
-    ssize_t got;
-
-    if (!read_buffer_grow(&connection->unserved, FRAME_PAYLOAD_MAX)) {
-        memory_make_room(http2_context(http2)); /* for others */
-        close_when_idle(http2);
-        return;
-    }
-    unserved = connection->unserved;
-    got = connection->transport->read(connection, unserved->bytes + unserved->length,
-                                      unserved->size - unserved->length);
-    if (got <= 0) {
-        end_of_input(http2, got);
-        return;
-    }
-    metric_add(http2_context(http2)->metrics, METRIC_bytes_received, (uint64_t)got);
-    unserved->length += (size_t)got;
-    serve_unserved(http2);
-}
-
 static void read_first(struct http2_connection *http2)
 {
     struct connection *connection = &http2->connection;
     char *to = connection->loop->space->read[0];
-    ssize_t got = connection->transport->read(connection, to, LOOP_READ_BYTES);
+    size_t got = connection_read(connection, to, LOOP_READ_BYTES);
 
-    if (got <= 0) {
-        end_of_input(http2, got);
-        return;
-    }
-    metric_add(http2_context(http2)->metrics, METRIC_bytes_received, (uint64_t)got);
-    serve(http2, to, (size_t)got);
+    if (got > 0)
+        serve(http2, to, got);
 }
 
 static void on_ready(evutil_socket_t fd, short what, void *argument)
@@ -383,12 +311,12 @@ static void on_ready(evutil_socket_t fd, short what, void *argument)
     loop_enter(connection->loop);
     if (connection->lingering)
         connection_read_lingering(connection);
-    else if (http2->unsent != NULL || (what & EV_READ) == 0)
+    else if (http2->connection.unsent != NULL || (what & EV_READ) == 0)
         resume(connection);
-    else if (connection->unserved != NULL)
-        read_rest(http2);
-    else
+    else if (connection->unserved == NULL)
         read_first(http2);
+    else if (connection_read_more(connection, FRAME_PAYLOAD_MAX))
+        serve_unserved(http2);
 }
 
 /* The protocol */
@@ -428,22 +356,22 @@ static void time_out(struct connection *connection)
 {
     struct http2_connection *http2 = http2_of(connection);
 
-    if (connection->deadline == DEADLINE_BODY && http2->unsent == NULL) {
+    if (connection->deadline == DEADLINE_BODY && http2->connection.unsent == NULL) {
         requests_time_out(http2);
         connection_restart_deadline(connection);
         serve_unserved(http2);
-    } else if (connection->deadline == DEADLINE_SEND && http2->unsent == NULL) {
+    } else if (connection->deadline == DEADLINE_SEND && http2->connection.unsent == NULL) {
         reset_overdue(http2);
         connection_restart_deadline(connection);
         serve_unserved(http2);
     } else if ((connection->deadline == DEADLINE_KEEPALIVE ||
                 connection->deadline == DEADLINE_HEADER) &&
-               http2->unsent == NULL) {
+               http2->connection.unsent == NULL) {
         finish_goaway(http2);
         http2->failed = true;
         send_and_wait(http2, false);
     } else {
-        close_when_idle(http2);
+        connection_abandon(connection);
     }
 }
 
@@ -472,12 +400,11 @@ static void moved(struct connection *connection, bool leaving)
         TAILQ_FOREACH(stream, &http2->streams, link)
         if (stream->sending)
             stream_set_reserved(stream, false);
-        output_end_reservation(http2);
     } else {
         metric_add(metrics, METRIC_http2_open, 1);
         metric_add(metrics, METRIC_http2_streams, http2->stream_count);
     }
-    set_busy(http2, !leaving && is_sending(http2));
+    connection_set_busy(connection, !leaving && is_sending(http2));
 }
 
 static void abort_responses(struct connection *connection)
@@ -485,7 +412,7 @@ static void abort_responses(struct connection *connection)
     struct http2_connection *http2 = http2_of(connection);
 
     close_streams(http2);
-    output_abort(http2);
+    unsent_abort(connection);
 }
 
 static void free_members(struct connection *connection, struct cache *cache)
@@ -496,7 +423,6 @@ static void free_members(struct connection *connection, struct cache *cache)
     while ((stream = TAILQ_FIRST(&http2->streams)) != NULL)
         stream_free(stream, cache);
     stream_free_spare(http2);
-    output_free(http2);
     free(http2->block);
     nghttp2_hd_inflate_del(http2->inflater);
 }

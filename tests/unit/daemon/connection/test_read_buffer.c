@@ -6,7 +6,9 @@
 
 #include <cmocka.h>
 
+#include "common/clock.h"
 #include "common/macros.h"
+#include "common/segment_writer.h"
 #include "daemon/connection/read_buffer.h"
 
 #include <stdlib.h>
@@ -56,18 +58,6 @@ static void append_grows_and_keeps_content(void **state)
     free(buffer);
 }
 
-static void grow_makes_space_for_min(void **state)
-{
-    struct read_buffer *buffer = NULL;
-
-    (void)state;
-    assert_true(read_buffer_keep(&buffer, "x", 1));
-    assert_true(read_buffer_grow(&buffer, 100000));
-    assert_in_range(buffer->size - buffer->length, 100000, SIZE_MAX);
-    assert_int_equal(buffer->length, 1);
-    free(buffer);
-}
-
 static void only_empty_lines_are_idle(void **state)
 {
     static const struct {
@@ -87,14 +77,72 @@ static void only_empty_lines_are_idle(void **state)
     }
 }
 
+/* Reading ahead */
+
+static struct event_loop loop; /* too large for the stack */
+static _Atomic uint64_t metrics[METRIC_COUNT];
+static struct connection connection;
+static const char bytes[] = "GET /";
+static int served;
+
+static void serve(struct connection *of, const char *data, size_t length)
+{
+    assert_ptr_equal(of, &connection);
+    assert_ptr_equal(data, bytes);
+    assert_int_equal(length, sizeof(bytes));
+    served++;
+    loop_serve_ahead(&loop); /* there is nothing else */
+}
+
+static const struct connection_protocol protocol = {.serve = serve};
+
+static int set_up(void **state)
+{
+    (void)state;
+    memset(&loop, 0, sizeof(loop));
+    memset(metrics, 0, sizeof(metrics));
+    loop.context.metrics = metrics;
+    connection = (struct connection){.loop = &loop, .protocol = &protocol};
+    served = 0;
+    return 0;
+}
+
+static void clock_is_read_once_per_iteration(void **state)
+{
+    uint64_t before = clock_monotonic_ns();
+
+    (void)state;
+    loop_begin_iteration(&loop);
+    assert_in_range(loop.context.loop_now_ns, before, clock_monotonic_ns());
+    assert_int_equal(metric_get(metrics, METRIC_wakeups), 1);
+    loop.context.loop_now_ns = 1;
+    loop_begin_iteration(&loop);
+    assert_int_equal(loop.context.loop_now_ns, 1);
+    assert_int_equal(metric_get(metrics, METRIC_wakeups), 1);
+}
+
+static void bytes_read_ahead_are_served_once(void **state)
+{
+    (void)state;
+    loop_enter(&loop);
+    assert_true(loop.context.loop_now_ns > 0);
+    loop.ahead = (struct read_ahead){&connection, bytes, sizeof(bytes)};
+    loop_enter(&loop);
+    assert_int_equal(served, 1);
+    assert_null(loop.ahead.connection);
+    loop_enter(&loop);
+    assert_int_equal(served, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keep_copies_and_empty_keep_frees),
         cmocka_unit_test(keep_of_own_tail_moves_it),
         cmocka_unit_test(append_grows_and_keeps_content),
-        cmocka_unit_test(grow_makes_space_for_min),
         cmocka_unit_test(only_empty_lines_are_idle),
+        cmocka_unit_test_setup(clock_is_read_once_per_iteration, set_up),
+        cmocka_unit_test_setup(bytes_read_ahead_are_served_once, set_up),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -304,7 +304,7 @@ static void begin_response(int bytes)
     assert_int_equal(connections[0].deadline, DEADLINE_SEND);
     assert_int_equal(connections[0].send_from_ns, START_NS);
     assert_int_equal(connections[0].send_bytes, bytes);
-    assert_int_equal(connections[0].unsent, bytes);
+    assert_int_equal(connections[0].unacknowledged, bytes);
 }
 
 /* True if the deadline was restarted. */
@@ -466,7 +466,7 @@ static void client_that_has_received_bytes_has_its_deadline_restarted(void **sta
     timeouts_expire(&loop);
     assert_int_equal(timed_out[0], 0);
     assert_int_equal(connections[0].deadline_from_ns, loop.context.loop_now_ns);
-    assert_int_equal(connections[0].unsent, 3000);
+    assert_int_equal(connections[0].unacknowledged, 3000);
     pass_time((SEND_MS + 1000) * NS_PER_MS); /* as many as before */
     timeouts_expire(&loop);
     assert_int_equal(timed_out[0], 1);

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "daemon/connection/read_buffer.h"
 #include "daemon/http1/request_body.h"
 
 #include "scene.h"

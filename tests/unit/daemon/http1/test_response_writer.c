@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "daemon/connection/unsent.h"
 #include "daemon/http1/response_writer.h"
 
 #include "scene.h"
@@ -129,7 +130,7 @@ static void expect_counted(uint64_t responses, uint64_t body_bytes)
 
 static void expect_pending(bool pending)
 {
-    assert_int_equal(scene.http1->pending != NULL, pending);
+    assert_int_equal(scene.http1->connection.unsent != NULL, pending);
     assert_int_equal(scene_metric(METRIC_connections_busy), pending);
     assert_int_equal(scene.loop.context.ring_reserved > 0, pending);
 }
@@ -565,22 +566,21 @@ static void make_pending(void)
 
 static void reservation_moves_with_the_response(void **state)
 {
+    struct connection *connection = &scene.http1->connection;
     uint64_t reserved;
 
     (void)state;
-    response_moved(scene.http1, true);
-    response_moved(scene.http1, false);
+    unsent_end_reservation(connection);
+    assert_true(unsent_reserve_log(connection));
     expect_pending(false);
     make_pending();
     reserved = scene.loop.context.ring_reserved;
-    response_moved(scene.http1, true);
-    assert_int_equal(scene.loop.context.ring_reserved, 0);
-    assert_int_equal(scene_metric(METRIC_connections_busy), 0);
-    response_moved(scene.http1, false);
-    assert_int_equal(scene.loop.context.ring_reserved, 0);
-    assert_int_equal(scene_metric(METRIC_connections_busy), 1);
     for (int i = 0; i < 2; i++) {
-        assert_true(response_reserve_log(scene.http1));
+        unsent_end_reservation(connection);
+        assert_int_equal(scene.loop.context.ring_reserved, 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_true(unsent_reserve_log(connection));
         assert_int_equal(scene.loop.context.ring_reserved, reserved);
     }
 }
@@ -589,13 +589,12 @@ static void full_ring_has_no_place_for_the_record(void **state)
 {
     (void)state;
     make_pending();
-    response_moved(scene.http1, true);
-    response_moved(scene.http1, false);
+    unsent_end_reservation(&scene.http1->connection);
     atomic_store(&scene.ring.words->head, scene.ring.capacity);
-    assert_false(response_reserve_log(scene.http1));
+    assert_false(unsent_reserve_log(&scene.http1->connection));
     assert_int_equal(scene.loop.context.ring_reserved, 0);
     atomic_store(&scene.ring.cursor->position, scene.ring.capacity);
-    assert_true(response_reserve_log(scene.http1));
+    assert_true(unsent_reserve_log(&scene.http1->connection));
 }
 
 static void pending_response_of_no_thread_is_freed(void **state)
@@ -603,11 +602,11 @@ static void pending_response_of_no_thread_is_freed(void **state)
     (void)state;
     make_pending();
     assert_int_equal(atomic_load(&resource.entry.references), 2);
-    response_moved(scene.http1, true);
-    response_free(scene.http1, NULL);
-    assert_null(scene.http1->pending);
+    unsent_end_reservation(&scene.http1->connection);
+    unsent_free(&scene.http1->connection, NULL);
+    assert_null(scene.http1->connection.unsent);
     assert_int_equal(atomic_load(&resource.entry.references), 1);
-    response_free(scene.http1, NULL);
+    unsent_free(&scene.http1->connection, NULL);
     expect_counted(0, 0);
 }
 

@@ -9,7 +9,9 @@
 
 #include <cmocka.h>
 
+#include "daemon/connection/read_buffer.h"
 #include "daemon/connection/timeouts.h"
+#include "daemon/connection/unsent.h"
 #include "daemon/transaction/process.h"
 
 #include "scene.h"
@@ -25,7 +27,7 @@ enum { BIG_BODY = 5000 };
 static struct span input;
 static int read_error;
 
-static bool grow_fails, keep_fails, calloc_fails;
+static bool out_of_memory;
 static bool must_wait;           /* for an offload thread */
 static char prefetched[64];      /* the last target */
 static unsigned begun_http2;     /* connections */
@@ -43,12 +45,10 @@ void wrapped_prefetch(const struct transaction_context *context,
                       struct span target) __asm__("__wrap_lookup_prefetch_set");
 void wrapped_prefetch_entry(const struct transaction_context *context) __asm__(
     "__wrap_lookup_prefetch_entry");
-bool wrapped_grow(struct read_buffer **buffer, size_t min) __asm__("__wrap_read_buffer_grow");
-bool real_grow(struct read_buffer **buffer, size_t min) __asm__("__real_read_buffer_grow");
-bool wrapped_keep(struct read_buffer **buffer, const char *data,
-                  size_t length) __asm__("__wrap_read_buffer_keep");
-bool real_keep(struct read_buffer **buffer, const char *data,
-               size_t length) __asm__("__real_read_buffer_keep");
+void *wrapped_malloc(size_t size) __asm__("__wrap_malloc");
+void *real_malloc(size_t size) __asm__("__real_malloc");
+void *wrapped_realloc(void *memory, size_t size) __asm__("__wrap_realloc");
+void *real_realloc(void *memory, size_t size) __asm__("__real_realloc");
 void *wrapped_calloc(size_t count, size_t size) __asm__("__wrap_calloc");
 void *real_calloc(size_t count, size_t size) __asm__("__real_calloc");
 
@@ -105,19 +105,19 @@ void wrapped_prefetch_entry(const struct transaction_context *context)
     (void)context;
 }
 
-bool wrapped_grow(struct read_buffer **buffer, size_t min)
+void *wrapped_malloc(size_t size)
 {
-    return !grow_fails && real_grow(buffer, min);
+    return out_of_memory ? NULL : real_malloc(size);
 }
 
-bool wrapped_keep(struct read_buffer **buffer, const char *data, size_t length)
+void *wrapped_realloc(void *memory, size_t size)
 {
-    return !keep_fails && real_keep(buffer, data, length);
+    return out_of_memory ? NULL : real_realloc(memory, size);
 }
 
 void *wrapped_calloc(size_t count, size_t size)
 {
-    return calloc_fails ? NULL : real_calloc(count, size);
+    return out_of_memory ? NULL : real_calloc(count, size);
 }
 
 static ssize_t read_input(struct connection *connection, void *buffer, size_t length)
@@ -140,7 +140,7 @@ static int begin(void **state)
     scene_transport.read = read_input;
     input = SPAN("");
     read_error = EAGAIN;
-    grow_fails = keep_fails = calloc_fails = must_wait = false;
+    out_of_memory = must_wait = false;
     prefetched[0] = '\0';
     begun_http2 = 0;
     return scene_open(state);
@@ -398,19 +398,26 @@ static void read_without_bytes_changes_nothing(void **state)
 
 static void head_without_memory_closes(void **state)
 {
+    static char head[4096 + 1] = "GET /a HTTP/1.1\r\nX: ";
+
     (void)state;
-    receive("GET");
-    grow_fails = true;
-    input = SPAN(" /a");
+    scene.config.limits_header_bytes = 2 * sizeof(head);
+    memset(head + strlen(head), 'x', sizeof(head) - 1 - strlen(head));
+    receive(head);
+    expect_wait(EV_READ, DEADLINE_HEADER);
+    out_of_memory = true;
+    input = SPAN("y");
     ready(EV_READ);
+    out_of_memory = false;
     expect_closed();
 }
 
 static void rest_without_memory_closes(void **state)
 {
     (void)state;
-    keep_fails = true;
+    out_of_memory = true;
     receive(REQUEST("/a") "GET");
+    out_of_memory = false;
     expect_sent(REPLY("/a"));
     expect_closed();
 }
@@ -468,7 +475,7 @@ static void rest_of_a_response_precedes_the_next(void **state)
     assert_false(http1_protocol.is_between_requests(connection_of_scene()));
     ready(EV_WRITE);
     expect_wait(EV_WRITE, DEADLINE_SEND);
-    assert_non_null(scene.http1->pending);
+    assert_non_null(scene.http1->connection.unsent);
     scene.length = 0;
     scene.room = SIZE_MAX;
     ready(EV_WRITE);
@@ -509,8 +516,6 @@ static void failure_during_a_job_waits_for_it(void **state)
     client->linger_wanted = true;
     receive(REQUEST("/big") REQUEST("/b"));
     expect_wait(0, DEADLINE_NONE);
-    assert_true(client->closing);
-    assert_false(client->linger_wanted);
     assert_null(connection_of_scene()->unserved);
     client->jobs_out = 0;
     http1_protocol.resume(connection_of_scene());
@@ -558,7 +563,7 @@ static void adopted_response_waits_for_space_in_the_log(void **state)
     (void)state;
     scene.room = 1;
     receive(REQUEST("/a"));
-    http1_protocol.moved(connection_of_scene(), true);
+    unsent_end_reservation(connection_of_scene());
     assert_int_equal(scene.loop.context.ring_reserved, 0);
     http1_protocol.moved(connection_of_scene(), false);
     fill_ring(true);
@@ -751,12 +756,13 @@ static void preface_begins_http2(void **state)
 
 static void preface_without_memory_closes(void **state)
 {
-    for (int i = 0; i < 2; i++) {
+    static const char *const sent[] = {PREFACE, PREFACE "frames"};
+
+    for (size_t i = 0; i < ARRAY_LENGTH(sent); i++) {
         scene.loop.http2 = &http2;
-        keep_fails = i == 0;
-        calloc_fails = i == 1;
-        receive(PREFACE);
-        keep_fails = calloc_fails = false;
+        out_of_memory = true;
+        receive(sent[i]);
+        out_of_memory = false;
         assert_int_equal(begun_http2, 0);
         expect_closed();
         scene_close(state);
