@@ -57,42 +57,17 @@ void findings_add(struct document *findings, enum findings_kind kind, const char
 const struct published *published_next(const char *experiment, const struct published *after)
 {
     static const struct published all[] = {
-#define PUBLISHED_SETTINGS(experiment, theirs, ours)
 #define PUBLISHED(experiment, point, measure, value)                                               \
     {#experiment, point, MEASURE_##measure, NULL, PUBLISHED_COUNT, value},
 #define PUBLISHED_VALUE(experiment, point, label, unit, value)                                     \
     {#experiment, point, MEASURE_COUNT, label, PUBLISHED_##unit, value},
 #include "loadgen/lab/published.def"
-#undef PUBLISHED
-#undef PUBLISHED_VALUE
-#undef PUBLISHED_SETTINGS
     };
 
     for (const struct published *at = after != NULL ? after + 1 : all; at < all + ARRAY_LENGTH(all);
          at++)
         if (strcmp(at->experiment, experiment) == 0)
             return at;
-    return NULL;
-}
-
-static const struct published_settings {
-    const char *experiment, *theirs, *ours;
-} published_settings[] = {
-#define PUBLISHED_SETTINGS(experiment, theirs, ours) {#experiment, theirs, ours},
-#define PUBLISHED(experiment, point, measure, value)
-#define PUBLISHED_VALUE(experiment, point, label, unit, value)
-#include "loadgen/lab/published.def"
-#undef PUBLISHED
-#undef PUBLISHED_VALUE
-#undef PUBLISHED_SETTINGS
-};
-
-/* The settings of EXPERIMENT, or NULL: nothing was published. */
-static const struct published_settings *find_settings(const char *experiment)
-{
-    for (size_t i = 0; i < ARRAY_LENGTH(published_settings); i++)
-        if (strcmp(published_settings[i].experiment, experiment) == 0)
-            return &published_settings[i];
     return NULL;
 }
 
@@ -142,22 +117,53 @@ static void put_published(struct document *findings, const struct published *one
         document_cell(findings, "%s", format_number(text, sizeof(text), value / one->value));
 }
 
+/* Who published figures of EXPERIMENT, and both settings. Returns false if nobody did. */
+static bool put_published_settings(struct document *findings, const char *experiment)
+{
+    enum {
+#define PUBLISHED_SOURCE(id, name) SOURCE_##id,
+#include "loadgen/lab/published.def"
+    };
+    static const char *const sources[] = {
+#define PUBLISHED_SOURCE(id, name) [SOURCE_##id] = (name),
+#include "loadgen/lab/published.def"
+    };
+    static const struct {
+        const char *experiment;
+        int source; /* -1: settings of ours */
+        const char *text;
+    } settings[] = {
+#define PUBLISHED_THEIRS(experiment, source, settings) {#experiment, SOURCE_##source, settings},
+#define PUBLISHED_OURS(experiment, settings)           {#experiment, -1, settings},
+#include "loadgen/lab/published.def"
+    };
+    bool found = false;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(settings); i++) {
+        if (strcmp(settings[i].experiment, experiment) != 0)
+            continue;
+        if (!found)
+            document_section(findings, "Published by others, of their servers on their machines",
+                             NULL);
+        found = true;
+        if (settings[i].source >= 0)
+            document_note(findings, DOCUMENT_QUIET, "Source:", "%s.", sources[settings[i].source]);
+        document_note(findings, DOCUMENT_QUIET,
+                      settings[i].source >= 0 ? "Theirs:" : "Ours:", "%s.", settings[i].text);
+    }
+    return found;
+}
+
 void findings_add_published(struct document *findings, const char *experiment,
                             const struct published_own *own)
 {
     static const char *const heads[] = {"point", "measure", "published", "ours", "ratio", NULL};
-    const struct published *one = published_next(experiment, NULL);
-    const struct published_settings *settings = find_settings(experiment);
 
-    if (settings == NULL)
-        return;
-    document_section(findings, "Published by others, of their servers on their machines", NULL);
-    document_note(findings, DOCUMENT_QUIET, "Theirs:", "%s.", settings->theirs);
-    document_note(findings, DOCUMENT_QUIET, "Ours:", "%s.", settings->ours);
-    if (one == NULL)
+    if (!put_published_settings(findings, experiment))
         return;
     findings_table(findings, "Published and ours", heads);
-    for (; one != NULL; one = published_next(experiment, one))
+    for (const struct published *one = published_next(experiment, NULL); one != NULL;
+         one = published_next(experiment, one))
         put_published(findings, one, own_value(own, one));
 }
 
