@@ -22,7 +22,8 @@ static const struct {
 
 struct document *findings_create(const char *title)
 {
-    const struct document_layout layout = {.gap = 2, .underlines = true, .draws_plots = true};
+    const struct document_layout layout = {
+        .column_gap = 2, .underlines_title = true, .draws_plots = true};
     struct document *findings = document_create("wsload lab", layout);
 
     if (findings != NULL)

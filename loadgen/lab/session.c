@@ -8,8 +8,7 @@
 #include "loadgen/lab/command.h"
 #include "loadgen/lab/points.h"
 #include "loadgen/lab/store.h"
-#include "loadgen/report/html.h"
-#include "loadgen/report/text.h"
+#include "loadgen/report/document.h"
 #include "loadgen/stats/result.h"
 
 #include <ctype.h>

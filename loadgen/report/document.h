@@ -1,6 +1,6 @@
 /*
  * A report for people, without layout: title, facts, tables, plots and notes, in sections. The
- * reports of a run, of a sweep and of an experiment each fill one; text.h and html.h write it. A
+ * reports of a run, of a sweep and of an experiment each fill one; text.c and html.c write it. A
  * document copies all points and strings, and escapes strings (escape_text()). When memory runs out
  * it stays consistent, and the writers fail with ENOMEM. Main thread.
  */
@@ -9,9 +9,11 @@
 
 #include "common/macros.h"
 
-#include "loadgen/report/plot.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
 
-enum { DOCUMENT_COLUMNS_MAX = 64 };
+enum { DOCUMENT_COLUMNS_MAX = 64, PLOT_LINES_MAX = 6, PLOT_LABEL = 32, PLOT_TICKS_MAX = 24 };
 
 /* The emphasis of a row, a fact or a note. */
 enum document_tone {
@@ -46,7 +48,7 @@ struct document_row {
 struct document_table {
     const char *title; /* NULL: none */
     enum document_media media;
-    unsigned gap; /* characters between columns in text */
+    unsigned column_gap; /* characters between columns in text */
     struct document_column *columns;
     struct document_row *rows;
     size_t column_count, row_count;
@@ -63,6 +65,41 @@ struct document_note {
     const char *text;
 };
 
+/* ---- Plots ---- */
+
+struct plot_point {
+    double x, y;
+};
+
+/* The confidence interval of a point; NAN: unknown. */
+struct plot_bar {
+    double low, high;
+};
+
+struct plot_line {
+    const char *name;
+    const struct plot_point *points; /* by rising x */
+    size_t count;
+    const struct plot_bar *bars; /* one for each point, or NULL */
+    bool smooth;                 /* drawn without dots at the points */
+};
+
+/* A linear axis begins at 0. On a logarithmic axis, values that are not positive are left out. */
+struct plot_axis {
+    bool logarithmic;
+    void (*format)(char *label, double value); /* writes at most PLOT_LABEL bytes */
+};
+
+struct plot {
+    const char *title; /* also for screen readers */
+    struct plot_axis x, y;
+    double shaded_to; /* a shaded background from 0 to this x, such as the warm-up; 0: none */
+    struct plot_line line[PLOT_LINES_MAX];
+    size_t line_count;
+};
+
+/* ---- The document ---- */
+
 /* Text shows tables, plots, then notes. A page leads with the notes and the plots. */
 struct document_section {
     const char *heading; /* NULL in the first section, which follows the title */
@@ -76,19 +113,20 @@ struct document_section {
 
 /* The text layout of a report. */
 struct document_layout {
-    unsigned indent, gap; /* of tables and notes; between columns */
-    bool underlines;      /* the title */
+    unsigned indent; /* of tables and notes */
+    unsigned column_gap;
+    bool underlines_title;
     bool draws_plots;
 };
 
 struct document {
-    const char *program;  /* that writes the document: "wsload" */
+    const char *program;  /* its author: "wsload" */
     const char *title;    /* NULL: none, which only text allows */
     const char *subtitle; /* NULL: none */
     const char *legend;   /* explains marks, on pages only; NULL: none */
     struct document_layout layout;
-    struct document_section
-        *sections; /* at least one; the notes of the first one apply to the whole document */
+    /* At least one. The notes of the first one apply to the whole document. */
+    struct document_section *sections;
     size_t section_count;
     bool failed; /* out of memory: something is missing */
 
@@ -97,7 +135,7 @@ struct document {
     struct plot_line *line; /* receives the points; NULL: they are ignored */
     struct plot_point *points;
     struct plot_bar *bars;
-    size_t cell_count; /* of the last row */
+    size_t last_row_cells;
 };
 
 /* Returns NULL with ENOMEM. PROGRAM is borrowed. */
@@ -136,6 +174,10 @@ void document_row(struct document *document, enum document_tone tone);
 PRINTF_LIKE(2, 3)
 void document_cell(struct document *document, const char *format, ...);
 
+PRINTF_LIKE(4, 5)
+void document_note(struct document *document, enum document_tone tone, const char *lead,
+                   const char *format, ...);
+
 /* Begins a plot, which receives all later lines. */
 void document_plot(struct document *document, const char *title, struct plot_axis x,
                    struct plot_axis y);
@@ -150,8 +192,63 @@ void document_line(struct document *document, const char *name, bool smooth);
 void document_point(struct document *document, double x, double y);
 void document_point_between(struct document *document, double x, double y, double low, double high);
 
-PRINTF_LIKE(4, 5)
-void document_note(struct document *document, enum document_tone tone, const char *lead,
-                   const char *format, ...);
+/* ---- Labels of an axis, for struct plot_axis ---- */
+
+void axis_count(char *label, double value);
+void axis_rate(char *label, double value);      /* per second */
+void axis_seconds(char *label, double value);   /* VALUE in seconds */
+void axis_time(char *label, double value);      /* VALUE in ns; the label in the unit that fits */
+void axis_mebibytes(char *label, double value); /* VALUE in MiB */
+void axis_percent(char *label, double value);
+
+/* ---- Writers (text.c, html.c) ---- */
+
+/*
+ * Text for a terminal or a file, 80 columns wide. COLOUR emphasises by escape sequences. Returns 0, or
+ * -1 with ENOMEM when the document is incomplete. Errors of OUT are left to the caller (ferror()).
+ */
+int document_write_text(FILE *out, const struct document *document, bool colour);
+
+/*
+ * A self-contained HTML page with SVG plots, also for small screens, dark mode and print. Returns as
+ * document_write_text().
+ */
+int document_write_html(FILE *out, const struct document *document);
+
+/* A document as a part of a page, with an entry in its table of contents. */
+struct html_chapter {
+    const char *anchor;   /* its id in the page */
+    const char *question; /* below its title */
+    const char *summary;  /* in the table of contents */
+    const char *remark;   /* at its end */
+    const struct document *document;
+    size_t section_count; /* the first sections of the document are part of the page */
+};
+
+/* One page of COUNT chapters. FRONT has the title, and sections before the table of contents. */
+int document_write_html_chapters(FILE *out, const struct document *front,
+                                 const struct html_chapter *chapters, size_t count);
+
+/* ---- For the writers ---- */
+
+/* An axis to draw. */
+struct plot_scale {
+    bool logarithmic;
+    double least, most;
+    size_t tick_count;
+    struct {
+        double at;
+        char label[PLOT_LABEL];
+    } tick[PLOT_TICKS_MAX];
+};
+
+/* Sets both axes of a plot. Returns false if it has no point that they can show. */
+bool plot_scales(const struct plot *plot, struct plot_scale *x, struct plot_scale *y);
+
+/* Whether the axes can show POINT. */
+bool plot_shows(const struct plot *plot, const struct plot_point *point);
+
+/* The position of VALUE on the axis: 0 at its start, 1 at its end. */
+double plot_position(const struct plot_scale *scale, double value);
 
 #endif

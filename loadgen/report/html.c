@@ -1,4 +1,4 @@
-#include "loadgen/report/html.h"
+#include "loadgen/report/document.h"
 
 #include "common/escape.h"
 
@@ -79,21 +79,21 @@ enum {
     EDGE = 20
 };
 
-static double column(const struct plot_scale *x, double value)
+static double plot_column(const struct plot_scale *x, double value)
 {
     return LEFT + plot_position(x, value) * (WIDTH - LEFT - RIGHT);
 }
 
-static double row(const struct plot_scale *y, double value)
+static double plot_row(const struct plot_scale *y, double value)
 {
     return HEIGHT - BOTTOM - plot_position(y, value) * (HEIGHT - TOP - BOTTOM);
 }
 
 /* Right-aligns a label near the right edge, so that it is not cut off. */
-static void put_ticks(FILE *out, const struct plot_scale *x, const struct plot_scale *y)
+static void html_ticks(FILE *out, const struct plot_scale *x, const struct plot_scale *y)
 {
     for (size_t i = 0; i < x->tick_count; i++) {
-        double at = column(x, x->tick[i].at);
+        double at = plot_column(x, x->tick[i].at);
         bool near_edge = at > WIDTH - RIGHT - EDGE;
 
         fprintf(out, "<text class=\"axis\" text-anchor=\"%s\" x=\"%.1f\" y=\"%d\">%s</text>\n",
@@ -101,7 +101,7 @@ static void put_ticks(FILE *out, const struct plot_scale *x, const struct plot_s
                 x->tick[i].label);
     }
     for (size_t i = 0; i < y->tick_count; i++) {
-        double at = row(y, y->tick[i].at);
+        double at = plot_row(y, y->tick[i].at);
 
         fprintf(out,
                 "<path class=\"grid\" d=\"M%d %.1fH%d\"/><text class=\"axis\" text-anchor=\"end\" "
@@ -110,8 +110,8 @@ static void put_ticks(FILE *out, const struct plot_scale *x, const struct plot_s
     }
 }
 
-static void put_bars(FILE *out, const struct plot *plot, size_t number, const struct plot_scale *x,
-                     const struct plot_scale *y)
+static void html_bars(FILE *out, const struct plot *plot, size_t number, const struct plot_scale *x,
+                      const struct plot_scale *y)
 {
     const struct plot_line *line = &plot->line[number];
 
@@ -121,13 +121,13 @@ static void put_bars(FILE *out, const struct plot *plot, size_t number, const st
         if (plot_shows(plot, &line->points[i]) && bar->low <= bar->high &&
             (bar->low > 0 || !plot->y.logarithmic))
             fprintf(out, "<path class=\"bar line%zu\" d=\"M%.1f %.1fV%.1f\"/>\n", number,
-                    column(x, line->points[i].x), row(y, fmax(bar->low, y->least)),
-                    row(y, fmin(bar->high, y->most)));
+                    plot_column(x, line->points[i].x), plot_row(y, fmax(bar->low, y->least)),
+                    plot_row(y, fmin(bar->high, y->most)));
     }
 }
 
-static void put_line(FILE *out, const struct plot *plot, size_t number, const struct plot_scale *x,
-                     const struct plot_scale *y)
+static void html_line(FILE *out, const struct plot *plot, size_t number, const struct plot_scale *x,
+                      const struct plot_scale *y)
 {
     const struct plot_line *line = &plot->line[number];
     bool begun = false;
@@ -138,7 +138,8 @@ static void put_line(FILE *out, const struct plot *plot, size_t number, const st
         bool shown = plot_shows(plot, point);
 
         if (shown)
-            fprintf(out, "%c%.1f %.1f", begun ? 'L' : 'M', column(x, point->x), row(y, point->y));
+            fprintf(out, "%c%.1f %.1f", begun ? 'L' : 'M', plot_column(x, point->x),
+                    plot_row(y, point->y));
         begun = shown;
     }
     fputs("\"/>\n", out);
@@ -147,11 +148,15 @@ static void put_line(FILE *out, const struct plot *plot, size_t number, const st
     for (size_t i = 0; i < line->count; i++)
         if (plot_shows(plot, &line->points[i]))
             fprintf(out, "<circle class=\"line%zu\" r=\"2.5\" cx=\"%.1f\" cy=\"%.1f\"/>\n", number,
-                    column(x, line->points[i].x), row(y, line->points[i].y));
+                    plot_column(x, line->points[i].x), plot_row(y, line->points[i].y));
 }
 
-static void put_caption(FILE *out, const struct plot *plot)
+static void html_plot(FILE *out, const struct plot *plot)
 {
+    struct plot_scale x, y;
+
+    if (!plot_scales(plot, &x, &y))
+        return;
     fprintf(out, "<figure>\n<figcaption>%s<span class=\"legend\">", plot->title);
     for (size_t i = 0; i < plot->line_count; i++)
         fprintf(out,
@@ -159,33 +164,22 @@ static void put_caption(FILE *out, const struct plot *plot)
                 "line%zu\" d=\"M1 5H25\"/></svg>%s</span>",
                 i, plot->line[i].name);
     fputs("</span></figcaption>\n", out);
-}
-
-static void put_plot(FILE *out, const struct plot *plot)
-{
-    struct plot_scale x, y;
-
-    if (!plot_has_points(plot))
-        return;
-    x = plot_scale_of(plot, true);
-    y = plot_scale_of(plot, false);
-    put_caption(out, plot);
     fprintf(out, "<svg class=\"plot\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">\n",
             WIDTH, HEIGHT, plot->title);
     if (plot->shaded_to > 0)
         fprintf(out, "<path class=\"shade\" d=\"M%d %dV%dH%.1fV%dz\"/>\n", LEFT, HEIGHT - BOTTOM,
-                TOP, column(&x, fmin(plot->shaded_to, x.most)), HEIGHT - BOTTOM);
-    put_ticks(out, &x, &y);
+                TOP, plot_column(&x, fmin(plot->shaded_to, x.most)), HEIGHT - BOTTOM);
+    html_ticks(out, &x, &y);
     for (size_t i = 0; i < plot->line_count; i++)
-        put_bars(out, plot, i, &x, &y);
+        html_bars(out, plot, i, &x, &y);
     for (size_t i = 0; i < plot->line_count; i++)
-        put_line(out, plot, i, &x, &y);
+        html_line(out, plot, i, &x, &y);
     fputs("</svg>\n</figure>\n", out);
 }
 
 /* ---- Facts, notes and tables ---- */
 
-static void put_text(FILE *out, const char *before, const char *text, const char *after)
+static void html_text(FILE *out, const char *before, const char *text, const char *after)
 {
     fputs(before, out);
     escape_html(out, text);
@@ -204,24 +198,24 @@ static const char *class_of(enum document_tone tone)
     return classes[tone];
 }
 
-static void put_facts(FILE *out, const struct document_section *section)
+static void html_facts(FILE *out, const struct document_section *section)
 {
     if (section->fact_count == 0)
         return;
     for (size_t i = 0; i < section->fact_count; i++)
         if (section->facts[i].tone == DOCUMENT_STRONG)
-            put_text(out, "<p class=\"rate\">", section->facts[i].text, "</p>\n");
+            html_text(out, "<p class=\"rate\">", section->facts[i].text, "</p>\n");
     fputs("<dl>\n", out);
     for (size_t i = 0; i < section->fact_count; i++) {
         if (section->facts[i].tone == DOCUMENT_STRONG)
             continue;
-        put_text(out, "<dt>", section->facts[i].label, "</dt>");
-        put_text(out, "<dd>", section->facts[i].text, "</dd>\n");
+        html_text(out, "<dt>", section->facts[i].label, "</dt>");
+        html_text(out, "<dd>", section->facts[i].text, "</dd>\n");
     }
     fputs("</dl>\n", out);
 }
 
-static void put_notes(FILE *out, const struct document_section *section)
+static void html_notes(FILE *out, const struct document_section *section)
 {
     if (section->note_count == 0)
         return;
@@ -232,34 +226,34 @@ static void put_notes(FILE *out, const struct document_section *section)
         fprintf(out, "<li%s>", class_of(note->tone));
         if (note->lead[0] != '\0')
             fprintf(out, "<b>%s </b>", note->lead);
-        put_text(out, "", note->text, "\n");
+        html_text(out, "", note->text, "\n");
     }
     fputs("</ul>\n", out);
 }
 
 /* LEVEL is that of the heading: 2 or 3. */
-static void put_title(FILE *out, int level, const char *title)
+static void html_title(FILE *out, int level, const char *title)
 {
     fprintf(out, "<h%d>", level);
     escape_html(out, title);
     fprintf(out, "</h%d>\n", level);
 }
 
-static void put_table(FILE *out, const struct document_table *table, int level)
+static void html_table(FILE *out, const struct document_table *table, int level)
 {
     if (table->title != NULL)
-        put_title(out, level, table->title);
+        html_title(out, level, table->title);
     fputs("<div class=\"wide\"><table>\n", out);
     if (table->columns[0].head != NULL) {
         fputs("<tr>", out);
         for (size_t i = 0; i < table->column_count; i++)
-            put_text(out, "<th>", table->columns[i].head, "");
+            html_text(out, "<th>", table->columns[i].head, "");
         fputc('\n', out);
     }
     for (size_t i = 0; i < table->row_count; i++) {
         fprintf(out, "<tr%s>", class_of(table->rows[i].tone));
         for (size_t k = 0; k < table->column_count; k++)
-            put_text(out, "<td>", table->rows[i].cells[k], "");
+            html_text(out, "<td>", table->rows[i].cells[k], "");
         fputc('\n', out);
     }
     fputs("</table></div>\n", out);
@@ -267,114 +261,84 @@ static void put_table(FILE *out, const struct document_table *table, int level)
 
 /* ---- The page ---- */
 
-static void put_section(FILE *out, const struct document_section *section, int level)
+static void html_section(FILE *out, const struct document_section *section, int level)
 {
-    put_facts(out, section);
-    put_notes(out, section);
+    html_facts(out, section);
+    html_notes(out, section);
     if (section->plot_count > 0) {
         fputs("<div class=\"plots\">\n", out);
         for (size_t i = 0; i < section->plot_count; i++)
-            put_plot(out, &section->plots[i]);
+            html_plot(out, &section->plots[i]);
         fputs("</div>\n", out);
     }
     for (size_t i = 0; i < section->table_count; i++)
         if (section->tables[i].media != DOCUMENT_IN_TEXT)
-            put_table(out, &section->tables[i], level);
-}
-
-static void put_heading(FILE *out, const struct document_section *section, int level)
-{
-    if (section->link == NULL) {
-        put_title(out, level, section->heading);
-        return;
-    }
-    put_text(out, "<h2><a href=\"", section->link, "\">");
-    put_text(out, "", section->heading, "</a></h2>\n");
+            html_table(out, &section->tables[i], level);
 }
 
 /* The first COUNT sections. */
-static void put_sections(FILE *out, const struct document *document, size_t count, int level)
+static void html_sections(FILE *out, const struct document *document, size_t count, int level)
 {
-    put_section(out, &document->sections[0], level);
-    for (size_t i = 1; i < count; i++) {
-        put_heading(out, &document->sections[i], level);
-        put_section(out, &document->sections[i], level);
+    for (size_t i = 0; i < count; i++) {
+        const struct document_section *section = &document->sections[i];
+
+        if (section->link != NULL) {
+            html_text(out, "<h2><a href=\"", section->link, "\">");
+            html_text(out, "", section->heading, "</a></h2>\n");
+        } else if (i > 0) {
+            html_title(out, level, section->heading);
+        }
+        html_section(out, section, level);
     }
 }
 
-static void begin_page(FILE *out, const struct document *document)
+static void html_begin(FILE *out, const struct document *document)
 {
-    put_text(out,
-             "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
-             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>",
-             document->title, "</title>\n<style>\n");
+    html_text(out,
+              "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
+              "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>",
+              document->title, "</title>\n<style>\n");
     fprintf(out, "%s</style>\n", style);
-    put_text(out, "<h1>", document->title, "</h1>\n");
+    html_text(out, "<h1>", document->title, "</h1>\n");
     if (document->subtitle != NULL)
-        put_text(out, "<p class=\"soft\">", document->subtitle, "</p>\n");
-}
-
-static void end_page(FILE *out, const struct document *document)
-{
-    fputs("<footer><p>", out);
-    if (document->legend != NULL)
-        put_text(out, "", document->legend, " ");
-    fprintf(out, "%s %s</p></footer>\n</html>\n", document->program, WEBSERVERD_VERSION);
-}
-
-static int check_complete(const struct document *document)
-{
-    if (!document->failed)
-        return 0;
-    errno = ENOMEM;
-    return -1;
+        html_text(out, "<p class=\"soft\">", document->subtitle, "</p>\n");
 }
 
 int document_write_html(FILE *out, const struct document *document)
 {
-    if (check_complete(document) != 0)
-        return -1;
-    begin_page(out, document);
-    put_sections(out, document, document->section_count, 2);
-    end_page(out, document);
-    return 0;
-}
-
-/* ---- Chapters ---- */
-
-static void put_contents(FILE *out, const struct html_chapter *chapters, size_t count)
-{
-    fputs("<nav>\n<h2>Contents</h2>\n<ol>\n", out);
-    for (size_t i = 0; i < count; i++) {
-        put_text(out, "<li><a href=\"#", chapters[i].anchor, "\">");
-        put_text(out, "", chapters[i].document->title, "</a>");
-        put_text(out, " <span class=\"soft\">(", chapters[i].summary, ")</span>\n");
-    }
-    fputs("</ol>\n</nav>\n", out);
-}
-
-static void put_chapter(FILE *out, const struct html_chapter *chapter)
-{
-    put_text(out, "<section id=\"", chapter->anchor, "\">\n");
-    put_title(out, 2, chapter->document->title);
-    put_text(out, "<p class=\"soft\">", chapter->question, "</p>\n");
-    put_sections(out, chapter->document, chapter->sections, 3);
-    put_text(out, "<p class=\"soft\">", chapter->remark, "</p>\n</section>\n");
+    return document_write_html_chapters(out, document, NULL, 0);
 }
 
 int document_write_html_chapters(FILE *out, const struct document *front,
                                  const struct html_chapter *chapters, size_t count)
 {
-    if (check_complete(front) != 0)
+    bool failed = front->failed;
+
+    for (size_t i = 0; i < count; i++)
+        failed = failed || chapters[i].document->failed;
+    if (failed) {
+        errno = ENOMEM;
         return -1;
-    for (size_t i = 0; i < count; i++)
-        if (check_complete(chapters[i].document) != 0)
-            return -1;
-    begin_page(out, front);
-    put_sections(out, front, front->section_count, 2);
-    put_contents(out, chapters, count);
-    for (size_t i = 0; i < count; i++)
-        put_chapter(out, &chapters[i]);
-    end_page(out, front);
+    }
+    html_begin(out, front);
+    html_sections(out, front, front->section_count, 2);
+    fputs(count > 0 ? "<nav>\n<h2>Contents</h2>\n<ol>\n" : "", out);
+    for (size_t i = 0; i < count; i++) {
+        html_text(out, "<li><a href=\"#", chapters[i].anchor, "\">");
+        html_text(out, "", chapters[i].document->title, "</a>");
+        html_text(out, " <span class=\"soft\">(", chapters[i].summary, ")</span>\n");
+    }
+    fputs(count > 0 ? "</ol>\n</nav>\n" : "", out);
+    for (size_t i = 0; i < count; i++) {
+        html_text(out, "<section id=\"", chapters[i].anchor, "\">\n");
+        html_title(out, 2, chapters[i].document->title);
+        html_text(out, "<p class=\"soft\">", chapters[i].question, "</p>\n");
+        html_sections(out, chapters[i].document, chapters[i].section_count, 3);
+        html_text(out, "<p class=\"soft\">", chapters[i].remark, "</p>\n</section>\n");
+    }
+    fputs("<footer><p>", out);
+    if (front->legend != NULL)
+        html_text(out, "", front->legend, " ");
+    fprintf(out, "%s %s</p></footer>\n</html>\n", front->program, WEBSERVERD_VERSION);
     return 0;
 }

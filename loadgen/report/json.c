@@ -70,21 +70,10 @@ static json_t *of_counter(const struct result *result, enum tally_counter counte
     return integer_json(tally_get(&result->tally, counter));
 }
 
-static const char *http_name(enum plan_http http)
-{
-    switch (http) {
-    case PLAN_HTTP_1_0:
-        return "1.0";
-    case PLAN_HTTP_2:
-        return "2";
-    case PLAN_HTTP_1_1:
-        break;
-    }
-    return "1.1";
-}
-
 static json_t *plan_object(const struct result *result)
 {
+    static const char *const versions[] = {
+        [PLAN_HTTP_1_1] = "1.1", [PLAN_HTTP_1_0] = "1.0", [PLAN_HTTP_2] = "2"};
     const struct plan *plan = result->plan;
     json_t *object = json_object();
 
@@ -103,7 +92,7 @@ static json_t *plan_object(const struct result *result)
     json_object_set_new(object, "loop", json_string(plan_is_open(plan) ? "open" : "closed"));
     json_object_set_new(object, "rate", plan->rate > 0 ? json_real(plan->rate) : json_null());
     json_object_set_new(object, "keepalive", json_boolean(plan->keepalive));
-    json_object_set_new(object, "http", json_string(http_name(plan->http)));
+    json_object_set_new(object, "http", json_string(versions[plan->http]));
     json_object_set_new(object, "streams", integer_json(plan->streams));
     json_object_set_new(object, "rounds", integer_json(plan->rounds));
     json_object_set_new(object, "max_errors_percent", json_real(plan->max_errors));
@@ -144,15 +133,6 @@ static json_t *connections_object(const struct result *result)
     return object;
 }
 
-static json_t *bytes_object(const struct result *result)
-{
-    json_t *object = json_object();
-
-    json_object_set_new(object, "head", of_counter(result, TALLY_head_bytes));
-    json_object_set_new(object, "body", of_counter(result, TALLY_body_bytes));
-    return object;
-}
-
 static json_t *statuses_object(const struct tally *tally)
 {
     json_t *object = json_object();
@@ -179,17 +159,17 @@ static json_t *errors_object(const struct result *result)
     return object;
 }
 
-static json_t *microseconds(double ns)
+static json_t *microseconds_json(double ns)
 {
     return json_real(ns / (double)NS_PER_US);
 }
 
 /* Null if no value lies beyond the percentile. */
-static json_t *percentile(const struct histogram *times, double percent)
+static json_t *percentile_json(const struct histogram *times, double percent)
 {
     if (!measure_percentile_is_known(percent, histogram_count(times)))
         return json_null();
-    return microseconds((double)histogram_percentile(times, percent));
+    return microseconds_json((double)histogram_percentile(times, percent));
 }
 
 /* The buckets that are not empty: "150:3,1 200:7" is 3 values in bucket 150, 1 in 151, 7 in 200. */
@@ -238,11 +218,11 @@ static json_t *times_object(const struct plan *plan, const struct histogram *tim
     char name[REPORT_PERCENTILE_NAME];
 
     json_object_set_new(object, "count", integer_json(histogram_count(times)));
-    json_object_set_new(object, "mean", microseconds(histogram_mean(times)));
+    json_object_set_new(object, "mean", microseconds_json(histogram_mean(times)));
     for (size_t i = 0; i < count; i++)
         json_object_set_new(object, report_percentile_name(name, percents[i]),
-                            percentile(times, percents[i]));
-    json_object_set_new(object, "max", microseconds((double)histogram_max(times)));
+                            percentile_json(times, percents[i]));
+    json_object_set_new(object, "max", microseconds_json((double)histogram_max(times)));
     json_object_set_new(object, "histogram", histogram_object(times));
     return object;
 }
@@ -326,9 +306,9 @@ static json_t *server_object(const struct server_check_result *server)
 }
 
 /* Null in a second without responses. */
-static json_t *time_of(const struct series_entry *entry, uint64_t ns)
+static json_t *second_time_json(const struct series_entry *entry, uint64_t ns)
 {
-    return entry->answered > 0 ? microseconds((double)ns) : json_null();
+    return entry->answered > 0 ? microseconds_json((double)ns) : json_null();
 }
 
 static json_t *second_object(const struct series_entry *entry)
@@ -341,12 +321,12 @@ static json_t *second_object(const struct series_entry *entry)
     json_object_set_new(object, "answered", integer_json(entry->answered));
     json_object_set_new(object, "bad", integer_json(entry->bad));
     json_object_set_new(object, "bytes", integer_json(entry->bytes));
-    json_object_set_new(object, "mean_us", time_of(entry, entry->mean_ns));
-    json_object_set_new(object, "p50_us", time_of(entry, entry->p50_ns));
-    json_object_set_new(object, "p90_us", time_of(entry, entry->p90_ns));
-    json_object_set_new(object, "p99_us", time_of(entry, entry->p99_ns));
-    json_object_set_new(object, "max_us", time_of(entry, entry->max_ns));
-    json_object_set_new(object, "service_p99_us", time_of(entry, entry->service_p99_ns));
+    json_object_set_new(object, "mean_us", second_time_json(entry, entry->mean_ns));
+    json_object_set_new(object, "p50_us", second_time_json(entry, entry->p50_ns));
+    json_object_set_new(object, "p90_us", second_time_json(entry, entry->p90_ns));
+    json_object_set_new(object, "p99_us", second_time_json(entry, entry->p99_ns));
+    json_object_set_new(object, "max_us", second_time_json(entry, entry->max_ns));
+    json_object_set_new(object, "service_p99_us", second_time_json(entry, entry->service_p99_ns));
     json_object_set_new(object, "rate", json_real(entry->rate));
     json_object_set_new(object, "connections", integer_json(entry->connections));
     json_object_set_new(object, "threads", integer_json(entry->threads));
@@ -458,7 +438,9 @@ int result_write_json(FILE *out, const struct result *result)
                         result_is_open(result) ? json_real(result_rate_due(result)) : json_null());
     json_object_set_new(object, "requests", requests_object(result));
     json_object_set_new(object, "connections", connections_object(result));
-    json_object_set_new(object, "bytes", bytes_object(result));
+    json_object_set_new(object, "bytes",
+                        json_pack("{s:o, s:o}", "head", of_counter(result, TALLY_head_bytes),
+                                  "body", of_counter(result, TALLY_body_bytes)));
     json_object_set_new(object, "statuses", statuses_object(tally));
     json_object_set_new(object, "errors", errors_object(result));
     json_object_set_new(object, "error_texts", error_texts_object(&result->error_texts));

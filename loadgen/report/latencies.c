@@ -79,7 +79,7 @@ static size_t unit_of(double ns)
     return unit;
 }
 
-static void put_label(struct latency_bar *bar)
+static void put_range(struct latency_bar *bar)
 {
     size_t from = unit_of(bar->from_ns), to = unit_of(bar->to_ns);
     double low = bar->from_ns / time_units[from].ns, high = bar->to_ns / time_units[to].ns;
@@ -128,7 +128,7 @@ static const struct scale *choose_scale(uint64_t least, uint64_t greatest, size_
 /* ---- Drawing ---- */
 
 /* Returns the width of the bar. */
-static size_t draw_bar(struct latency_bar *bar, double fraction, size_t width, bool unicode)
+static size_t fill_bar(struct latency_bar *bar, double fraction, size_t width, bool unicode)
 {
     static const char *const parts[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
     size_t eighths = (size_t)lround(fraction * (double)width * 8), whole;
@@ -165,8 +165,8 @@ static void put_behind(struct latency_bar *bar, const struct histogram *times, s
     }
 }
 
-static void draw(struct latency_bar *bars, size_t count, const struct histogram *times,
-                 size_t width, bool unicode)
+static void draw_bars(struct latency_bar *bars, size_t count, const struct histogram *times,
+                      size_t width, bool unicode)
 {
     uint64_t largest = 1;
 
@@ -176,9 +176,9 @@ static void draw(struct latency_bar *bars, size_t count, const struct histogram 
     for (size_t i = 0; i < count; i++) {
         double fraction = (double)bars[i].count / (double)largest;
 
-        put_label(&bars[i]);
+        put_range(&bars[i]);
         if (bars[i].count > 0)
-            put_behind(&bars[i], times, width - draw_bar(&bars[i], fraction, width, unicode));
+            put_behind(&bars[i], times, width - fill_bar(&bars[i], fraction, width, unicode));
     }
 }
 
@@ -211,6 +211,6 @@ size_t latency_bars(const struct histogram *times, size_t most, size_t width, bo
         bars[row - first] =
             (struct latency_bar){.from_ns = bound(scale, row), .to_ns = bound(scale, row + 1)};
     count_values(times, scale, first, last, bars);
-    draw(bars, last - first + 1, times, width, unicode);
+    draw_bars(bars, last - first + 1, times, width, unicode);
     return last - first + 1;
 }

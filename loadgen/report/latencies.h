@@ -32,14 +32,14 @@ double report_next_level(double percent);
 enum {
     LATENCY_BARS_MAX = 24,
     LATENCY_BAR_WIDTH_MAX = 120,
-    LATENCY_BAR_LABEL = 24,         /* bytes */
+    LATENCY_BAR_LABEL = 32,         /* bytes, for any two numbers */
     LATENCY_BAR_LABEL_COLUMNS = 11, /* the longest label: "820 us-1 ms" */
     LATENCY_BAR_TEXT = 4 * LATENCY_BAR_WIDTH_MAX,
     LATENCY_BAR_BEHIND = LATENCY_BAR_WIDTH_MAX + 64,
 };
 
 struct latency_bar {
-    double from_ns, to_ns; /* from <= value < to */
+    double from_ns, to_ns; /* from <= values < to */
     uint64_t count;
     char label[LATENCY_BAR_LABEL];   /* "100-120 us" */
     char bar[LATENCY_BAR_TEXT];      /* drawn after the label */

@@ -1,11 +1,11 @@
-#include "loadgen/report/result_document.h"
+#include "loadgen/report/report.h"
 
 #include "common/clock.h"
+#include "common/macros.h"
 #include "common/units.h"
 
 #include "loadgen/base/format.h"
 #include "loadgen/report/latencies.h"
-#include "loadgen/report/scenario_rows.h"
 #include "loadgen/stats/notes.h"
 
 #include <inttypes.h>
@@ -14,14 +14,13 @@
 
 enum {
     NUMBER = 32,
-    LABEL_WIDTH = 13, /* of the first column of tables */
+    LABEL_WIDTH = 13,
     TIME_WIDTH = 8,
     ROUND_WIDTH = 13,
     TIMES_MAX = 6,
     COLUMNS_MAX = PLAN_PERCENTILES_MAX + 8,
     DISTRIBUTION_ROWS = 12,
-    DISTRIBUTION_WIDTH =
-        42, /* of the longest bar: a row with two percentiles then has 80 characters */
+    DISTRIBUTION_WIDTH = 42, /* a row with two percentiles then has 80 characters */
 };
 
 /* A histogram of times with its name. */
@@ -50,7 +49,7 @@ static size_t find_times(const struct result *result, struct times *times)
 
 /* ---- Facts ---- */
 
-static void put_subtitle(struct document *document, const struct result *result)
+static void put_run_subtitle(struct document *document, const struct result *result)
 {
     char elapsed[UNITS_TEXT], rounds[48] = "", streams[48] = "";
 
@@ -85,27 +84,22 @@ static void put_requests(struct document *document, const struct result *result)
             format_integer(begun, sizeof(begun), tally_get(&result->warmup, TALLY_begun)));
 }
 
-/* The median of the rounds, with its interval: a sum over the rounds would hide the variation. */
-static void put_median_rate(struct document *document, const struct rounds *rounds)
-{
-    struct interval rate = rounds_interval(rounds, MEASURE_RATE);
-    char median[MEASURE_TEXT], low[MEASURE_TEXT], high[MEASURE_TEXT];
-    char confidence[2 * MEASURE_TEXT + 16] = "";
-
-    if (!isnan(rate.low))
-        snprintf(confidence, sizeof(confidence), " (95 %%: %s to %s)",
-                 measure_format(low, MEASURE_RATE, rate.low),
-                 measure_format(high, MEASURE_RATE, rate.high));
-    document_fact(document, DOCUMENT_STRONG, "Rate", "%s requests/s, median of %" PRIu32 "%s",
-                  measure_format(median, MEASURE_RATE, rate.median), rounds->done, confidence);
-}
-
+/* Of rounds, the median with its interval: a sum over the rounds would hide the variation. */
 static void put_rate(struct document *document, const struct result *result)
 {
-    char rate[NUMBER], due[NUMBER];
+    char rate[MEASURE_TEXT], due[NUMBER], low[MEASURE_TEXT], high[MEASURE_TEXT];
+    char confidence[2 * MEASURE_TEXT + 16] = "";
 
     if (result->rounds != NULL && result->rounds->done > 0) {
-        put_median_rate(document, result->rounds);
+        struct interval median = rounds_interval(result->rounds, MEASURE_RATE);
+
+        if (!isnan(median.low))
+            snprintf(confidence, sizeof(confidence), " (95 %%: %s to %s)",
+                     measure_format(low, MEASURE_RATE, median.low),
+                     measure_format(high, MEASURE_RATE, median.high));
+        document_fact(document, DOCUMENT_STRONG, "Rate", "%s requests/s, median of %" PRIu32 "%s",
+                      measure_format(rate, MEASURE_RATE, median.median), result->rounds->done,
+                      confidence);
         return;
     }
     format_number(rate, sizeof(rate), result_rate(result));
@@ -178,7 +172,7 @@ static void put_merged(struct document *document, const struct result *result)
                       "%" PRIu32 " reports, never at the same time", result->merged);
 }
 
-static void put_facts(struct document *document, const struct result *result)
+static void put_run_facts(struct document *document, const struct result *result)
 {
     double each_ns = result_cpu_each_ns(result);
     char text[UNITS_TEXT];
@@ -235,16 +229,16 @@ static void put_rounds(struct document *document, const struct rounds *rounds)
 }
 
 /* Omits a percentile with no value above it: it would equal the maximum. */
-static void put_percentile(struct document *document, const struct histogram *times, double percent)
+static void put_known_percentile(struct document *document, const struct histogram *times,
+                                 double percent)
 {
     char text[UNITS_TEXT];
 
-    if (measure_percentile_is_known(percent, histogram_count(times)))
-        document_cell(
-            document, "%s",
-            units_format_ns(text, sizeof(text), (double)histogram_percentile(times, percent)));
-    else
-        document_cell(document, "–");
+    document_cell(
+        document, "%s",
+        measure_percentile_is_known(percent, histogram_count(times))
+            ? units_format_ns(text, sizeof(text), (double)histogram_percentile(times, percent))
+            : "–");
 }
 
 static void put_latencies(struct document *document, const struct result *result)
@@ -271,10 +265,55 @@ static void put_latencies(struct document *document, const struct result *result
         document_cell(document, "%s",
                       units_format_ns(text, sizeof(text), histogram_mean(histogram)));
         for (size_t k = 0; k < count; k++)
-            put_percentile(document, histogram, percents[k]);
+            put_known_percentile(document, histogram, percents[k]);
         document_cell(document, "%s",
                       units_format_ns(text, sizeof(text), (double)histogram_max(histogram)));
     }
+}
+
+static void put_scenario_time(struct document *document, const struct histogram *times, double ns)
+{
+    char text[UNITS_TEXT];
+
+    document_cell(document, "%s",
+                  histogram_count(times) > 0 ? units_format_ns(text, sizeof(text), ns) : "–");
+}
+
+static void put_scenario_row(struct document *document, const struct scenario_row *row)
+{
+    char text[NUMBER];
+
+    document_row(document, row->failed > 0 ? DOCUMENT_BAD : DOCUMENT_NORMAL);
+    document_cell(document, "%s%s", row->weight == 0 ? "  " : "", row->name);
+    document_cell(document, "%s", format_integer(text, sizeof(text), row->begun));
+    document_cell(document, "%s", format_integer(text, sizeof(text), row->good));
+    document_cell(document, "%s", format_integer(text, sizeof(text), row->failed));
+    put_scenario_time(document, &row->times, histogram_mean(&row->times));
+    put_known_percentile(document, &row->times, 50);
+    put_known_percentile(document, &row->times, 99);
+    put_scenario_time(document, &row->times, (double)histogram_max(&row->times));
+}
+
+static void put_scenarios(struct document *document, const struct result *result)
+{
+    static const struct document_column columns[] = {
+        {"Scenario", DOCUMENT_LEFT, 13}, {"begun", DOCUMENT_RIGHT, 8},
+        {"passed", DOCUMENT_RIGHT, 8},   {"failed", DOCUMENT_RIGHT, 8},
+        {"mean", DOCUMENT_RIGHT, 8},     {"p50", DOCUMENT_RIGHT, 8},
+        {"p99", DOCUMENT_RIGHT, 8},      {"max", DOCUMENT_RIGHT, 8}};
+    const struct scenario_tally *tally = result->scenarios;
+
+    if (tally == NULL)
+        return;
+    document_table(document, NULL, columns, ARRAY_LENGTH(columns));
+    for (size_t i = 0; i < tally->count; i++)
+        put_scenario_row(document, &tally->row[i]);
+    for (size_t i = 0; i < tally->count; i++)
+        if (tally->row[i].why[0] != '\0')
+            document_note(document, DOCUMENT_WARNING, "",
+                          "%s: %" PRIu64 " response%s without a value to take; the first: %s.",
+                          tally->row[i].name, tally->row[i].bad_extractions,
+                          tally->row[i].bad_extractions == 1 ? "" : "s", tally->row[i].why);
 }
 
 /* Begins a table that only the writers of MEDIA show. */
@@ -286,7 +325,7 @@ static void begin_table(struct document *document, enum document_media media, co
     if (table == NULL)
         return;
     table->media = media;
-    table->gap = gap;
+    table->column_gap = gap;
 }
 
 /* The distribution of latencies, as in the live view; pages have a plot instead. */
@@ -402,7 +441,7 @@ static void put_outcomes(struct document *document, const struct result *result)
 /* A value of a second of the series. */
 enum second_value { ANSWERED, BAD, TARGET, P50, P90, P99, MAX };
 
-static double value_of(const struct series_entry *entry, enum second_value value)
+static double second_value_of(const struct series_entry *entry, enum second_value value)
 {
     double seconds = (double)(entry->end_ns - entry->begin_ns) / 1e9;
 
@@ -434,14 +473,14 @@ static void put_seconds(struct document *document, const char *name, const struc
         const struct series_entry *entry = &series->entry[i];
 
         if (entry->end_ns - entry->begin_ns >= NS_PER_S / 5)
-            document_point(document, (double)entry->end_ns / 1e9, value_of(entry, value));
+            document_point(document, (double)entry->end_ns / 1e9, second_value_of(entry, value));
     }
 }
 
 static bool is_used(const struct series *series, enum second_value value)
 {
     for (size_t i = 0; i < series->count; i++)
-        if (value_of(&series->entry[i], value) > 0)
+        if (second_value_of(&series->entry[i], value) > 0)
             return true;
     return false;
 }
@@ -502,7 +541,7 @@ static void put_percentile_plot(struct document *document, const struct result *
 
 struct document *result_document(const struct result *result)
 {
-    const struct document_layout layout = {.indent = 2, .gap = 1};
+    const struct document_layout layout = {.indent = 2, .column_gap = 1};
     struct result_note notes[RESULT_NOTES_MAX];
     size_t note_count = result_notes(result, notes);
     struct document *document = document_create("wsload", layout);
@@ -516,11 +555,11 @@ struct document *result_document(const struct result *result)
                        result->requests - 1);
     else
         document_title(document, "%s %s", result->plan->method, result->url);
-    put_subtitle(document, result);
-    put_facts(document, result);
+    put_run_subtitle(document, result);
+    put_run_facts(document, result);
     put_rounds(document, result->rounds);
     put_latencies(document, result);
-    scenarios_document(document, result);
+    put_scenarios(document, result);
     put_distribution(document, result);
     put_statuses(document, result);
     put_errors(document, result);

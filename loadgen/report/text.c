@@ -1,4 +1,4 @@
-#include "loadgen/report/text.h"
+#include "loadgen/report/document.h"
 
 #include <errno.h>
 #include <math.h>
@@ -36,7 +36,7 @@ static const char *style_of(const struct page *page, enum document_tone tone)
     return style(page, styles[tone]);
 }
 
-static const char *end_of(const struct page *page, enum document_tone tone)
+static const char *tone_end(const struct page *page, enum document_tone tone)
 {
     return style_of(page, tone)[0] != '\0' ? PLAIN : "";
 }
@@ -52,7 +52,7 @@ static unsigned width_of(const char *text)
 }
 
 /* Writes TEXT from column AT, wrapped at PAGE_WIDTH; further lines begin at COLUMN. */
-static void put_wrapped(FILE *out, unsigned column, unsigned at, const char *text)
+static void text_wrapped(FILE *out, unsigned column, unsigned at, const char *text)
 {
     while (*text != '\0') {
         size_t length = strcspn(text, " ");
@@ -81,7 +81,7 @@ static void find_widths(const struct document_table *table, unsigned *widths)
 {
     for (size_t i = 0; i < table->column_count; i++) {
         const struct document_column *column = &table->columns[i];
-        unsigned gap = i > 0 ? table->gap : 0;
+        unsigned gap = i > 0 ? table->column_gap : 0;
 
         widths[i] = column->width > gap ? column->width - gap : 0;
         if (column->head != NULL && width_of(ascii(column->head)) > widths[i])
@@ -95,15 +95,15 @@ static void find_widths(const struct document_table *table, unsigned *widths)
 }
 
 /* Writes CELL at column AT; pads it unless it is the last one. */
-static void put_cell(const struct page *page, const char *cell, enum document_align align,
-                     unsigned at, unsigned width, bool last)
+static void text_cell(const struct page *page, const char *cell, enum document_align align,
+                      unsigned at, unsigned width, bool last)
 {
     int blanks = (int)(width - width_of(cell)), bar = (int)strcspn(cell, " ");
 
     if (align == DOCUMENT_RIGHT)
         fprintf(page->out, "%*s%s", blanks, "", cell);
     else if (align == DOCUMENT_WRAPPED)
-        put_wrapped(page->out, at, at, cell);
+        text_wrapped(page->out, at, at, cell);
     else if (align == DOCUMENT_BAR)
         fprintf(page->out, "%s%.*s%s%s", style(page, CYAN), bar, cell, style(page, PLAIN),
                 cell + bar);
@@ -112,8 +112,8 @@ static void put_cell(const struct page *page, const char *cell, enum document_al
 }
 
 /* Writes a row; CELLS NULL: the heads of the columns. */
-static void put_row(const struct page *page, const struct document_table *table,
-                    const unsigned *widths, const char *const *cells)
+static void text_row(const struct page *page, const struct document_table *table,
+                     const unsigned *widths, const char *const *cells)
 {
     unsigned at = page->document->layout.indent;
 
@@ -123,14 +123,14 @@ static void put_row(const struct page *page, const struct document_table *table,
         const char *cell = cells != NULL ? cells[i] : column->head;
 
         if (i > 0)
-            at += (unsigned)fprintf(page->out, "%*s", (int)table->gap, "");
-        put_cell(page, ascii(cell != NULL ? cell : ""), column->align, at, widths[i],
-                 i + 1 == table->column_count);
+            at += (unsigned)fprintf(page->out, "%*s", (int)table->column_gap, "");
+        text_cell(page, ascii(cell != NULL ? cell : ""), column->align, at, widths[i],
+                  i + 1 == table->column_count);
         at += widths[i];
     }
 }
 
-static void put_table(const struct page *page, const struct document_table *table)
+static void text_table(const struct page *page, const struct document_table *table)
 {
     unsigned widths[DOCUMENT_COLUMNS_MAX];
 
@@ -138,21 +138,21 @@ static void put_table(const struct page *page, const struct document_table *tabl
     if (table->title != NULL)
         fprintf(page->out, "%s\n", table->title);
     if (table->columns[0].head != NULL) {
-        put_row(page, table, widths, NULL);
+        text_row(page, table, widths, NULL);
         fputc('\n', page->out);
     }
     for (size_t i = 0; i < table->row_count; i++) {
         const struct document_row *row = &table->rows[i];
 
         fputs(style_of(page, row->tone), page->out);
-        put_row(page, table, widths, row->cells);
-        fprintf(page->out, "%s\n", end_of(page, row->tone));
+        text_row(page, table, widths, row->cells);
+        fprintf(page->out, "%s\n", tone_end(page, row->tone));
     }
 }
 
 /* ---- Facts and notes ---- */
 
-static void put_facts(const struct page *page, const struct document_section *section)
+static void text_facts(const struct page *page, const struct document_section *section)
 {
     unsigned indent = page->document->layout.indent, width = LABEL_WIDTH;
 
@@ -164,12 +164,12 @@ static void put_facts(const struct page *page, const struct document_section *se
 
         fprintf(page->out, "%*s%-*s%s", (int)indent, "", (int)width, fact->label,
                 style_of(page, fact->tone));
-        put_wrapped(page->out, indent + width, indent + width, fact->text);
-        fprintf(page->out, "%s\n", end_of(page, fact->tone));
+        text_wrapped(page->out, indent + width, indent + width, fact->text);
+        fprintf(page->out, "%s\n", tone_end(page, fact->tone));
     }
 }
 
-static void put_notes(const struct page *page, const struct document_section *section)
+static void text_notes(const struct page *page, const struct document_section *section)
 {
     unsigned indent = page->document->layout.indent;
 
@@ -182,7 +182,7 @@ static void put_notes(const struct page *page, const struct document_section *se
                 : note->tone == DOCUMENT_QUIET ? ' '
                                                : '-',
                 style(page, PLAIN), note->lead);
-        put_wrapped(page->out, indent + 2, indent + 2 + width_of(note->lead), note->text);
+        text_wrapped(page->out, indent + 2, indent + 2 + width_of(note->lead), note->text);
         fputc('\n', page->out);
     }
 }
@@ -197,71 +197,63 @@ enum { BETWEEN = '.' };
 
 struct canvas {
     struct plot_scale x, y;
-    char cell[ROWS][COLUMNS + 1];
+    char cell[ROWS][COLUMNS];
 };
 
-static long place(double position, int count)
+/* The cell of POSITION from 0 to 1 on an axis of COUNT cells. */
+static long place_in(double position, int count)
 {
     return lround(fmin(fmax(position, 0), 1) * (count - 1));
 }
 
-static char *cell_at(struct canvas *canvas, struct plot_point position)
+static char *cell_at(struct canvas *canvas, double x, double y)
 {
-    return &canvas->cell[ROWS - 1 - place(position.y, ROWS)][place(position.x, COLUMNS)];
+    return &canvas->cell[ROWS - 1 - place_in(y, ROWS)][place_in(x, COLUMNS)];
 }
 
-/* Fills the blank cells between two positions. */
-static void connect(struct canvas *canvas, struct plot_point from, struct plot_point to)
-{
-    for (int i = 1; i < COLUMNS; i++) {
-        double way = (double)i / COLUMNS;
-        char *cell = cell_at(canvas, (struct plot_point){from.x + (to.x - from.x) * way,
-                                                         from.y + (to.y - from.y) * way});
-
-        if (*cell == ' ')
-            *cell = BETWEEN;
-    }
-}
-
+/* Marks the points, and fills the blank cells between them. */
 static void draw_line(struct canvas *canvas, const struct plot *plot, size_t number)
 {
     const struct plot_line *line = &plot->line[number];
-    struct plot_point before = {0, 0};
+    double x_before = 0, y_before = 0;
     bool begun = false;
 
     for (size_t i = 0; i < line->count; i++) {
-        struct plot_point now = line->points[i];
+        double x, y;
 
-        if (!plot_shows(plot, &now))
+        if (!plot_shows(plot, &line->points[i]))
             continue;
-        now =
-            (struct plot_point){plot_position(&canvas->x, now.x), plot_position(&canvas->y, now.y)};
-        if (begun)
-            connect(canvas, before, now);
-        *cell_at(canvas, now) = marks[number];
-        before = now;
+        x = plot_position(&canvas->x, line->points[i].x);
+        y = plot_position(&canvas->y, line->points[i].y);
+        for (int k = 1; begun && k < COLUMNS; k++) {
+            double way = (double)k / COLUMNS;
+            char *cell =
+                cell_at(canvas, x_before + (x - x_before) * way, y_before + (y - y_before) * way);
+
+            if (*cell == ' ')
+                *cell = BETWEEN;
+        }
+        *cell_at(canvas, x, y) = marks[number];
+        x_before = x;
+        y_before = y;
         begun = true;
     }
 }
 
-/* The label of the tick in ROW, or "". */
-static const char *label_of_row(const struct canvas *canvas, int row)
-{
-    for (size_t i = 0; i < canvas->y.tick_count; i++)
-        if (ROWS - 1 - place(plot_position(&canvas->y, canvas->y.tick[i].at), ROWS) == row)
-            return canvas->y.tick[i].label;
-    return "";
-}
-
-static void put_rows(FILE *out, const struct canvas *canvas)
+/* The rows, each with the label of its tick, and the x axis. */
+static void text_plot_rows(FILE *out, const struct canvas *canvas)
 {
     for (int row = 0; row < ROWS; row++) {
-        const char *label = label_of_row(canvas, row);
-        size_t length = COLUMNS;
+        const struct plot_scale *y = &canvas->y;
+        const char *label = "";
+        int length = COLUMNS;
 
+        for (size_t i = y->tick_count; i > 0; i--)
+            if (ROWS - 1 - place_in(plot_position(y, y->tick[i - 1].at), ROWS) == row)
+                label = y->tick[i - 1].label;
         while (length > 0 && canvas->cell[row][length - 1] == ' ')
             length--;
-        fprintf(out, "%*s%s |%.*s\n", LABELS - (int)width_of(label), "", label, (int)length,
+        fprintf(out, "%*s%s |%.*s\n", LABELS - (int)width_of(label), "", label, length,
                 canvas->cell[row]);
     }
     fprintf(out, "%*s +", LABELS, "");
@@ -271,43 +263,37 @@ static void put_rows(FILE *out, const struct canvas *canvas)
 }
 
 /* Omits labels that would touch the previous one. */
-static void put_x_labels(FILE *out, const struct canvas *canvas)
+static void text_x_labels(FILE *out, const struct plot_scale *x)
 {
     int at = 0;
 
     fprintf(out, "%*s", LABELS + 2, "");
-    for (size_t i = 0; i < canvas->x.tick_count; i++) {
-        const char *label = canvas->x.tick[i].label;
-        int width = (int)strlen(label);
-        int begin =
-            (int)place(plot_position(&canvas->x, canvas->x.tick[i].at), COLUMNS) - width / 2;
+    for (size_t i = 0; i < x->tick_count; i++) {
+        int width = (int)strlen(x->tick[i].label);
+        int begin = (int)place_in(plot_position(x, x->tick[i].at), COLUMNS) - width / 2;
 
         begin = begin < 0 ? 0 : begin > COLUMNS - width ? COLUMNS - width : begin;
         if (begin < at + (at > 0 ? LABEL_GAP : 0))
             continue;
-        fprintf(out, "%*s%s", begin - at, "", label);
+        fprintf(out, "%*s%s", begin - at, "", x->tick[i].label);
         at = begin + width;
     }
     fputc('\n', out);
 }
 
-void plot_write_text(FILE *out, const struct plot *plot)
+/* Title, plot and legend. Writes nothing if no line has a point. */
+static void text_plot(FILE *out, const struct plot *plot)
 {
     struct canvas canvas;
 
-    if (!plot_has_points(plot))
+    if (!plot_scales(plot, &canvas.x, &canvas.y))
         return;
-    canvas.x = plot_scale_of(plot, true);
-    canvas.y = plot_scale_of(plot, false);
-    for (int row = 0; row < ROWS; row++) {
-        memset(canvas.cell[row], ' ', COLUMNS);
-        canvas.cell[row][COLUMNS] = '\0';
-    }
+    memset(canvas.cell, ' ', sizeof(canvas.cell));
     for (size_t i = 0; i < plot->line_count; i++)
         draw_line(&canvas, plot, i);
     fprintf(out, "%s\n", plot->title);
-    put_rows(out, &canvas);
-    put_x_labels(out, &canvas);
+    text_plot_rows(out, &canvas);
+    text_x_labels(out, &canvas.x);
     for (size_t i = 0; i < plot->line_count; i++)
         fprintf(out, "%*s%c %s\n", LABELS + 2, "", marks[i], plot->line[i].name);
 }
@@ -315,36 +301,25 @@ void plot_write_text(FILE *out, const struct plot *plot)
 /* ---- The document ---- */
 
 /* SEPARATE: a blank line comes first. */
-static void put_section(const struct page *page, const struct document_section *section,
-                        bool separate)
+static void text_section(const struct page *page, const struct document_section *section,
+                         bool separate)
 {
     if (section->fact_count > 0) {
         fputs(separate ? "\n" : "", page->out);
-        put_facts(page, section);
+        text_facts(page, section);
         separate = true;
     }
     for (size_t i = 0; i < section->table_count; i++) {
         if (section->tables[i].media == DOCUMENT_IN_HTML)
             continue;
         fputs(separate ? "\n" : "", page->out);
-        put_table(page, &section->tables[i]);
+        text_table(page, &section->tables[i]);
         separate = true;
     }
     for (size_t i = 0; page->document->layout.draws_plots && i < section->plot_count; i++) {
         fputc('\n', page->out);
-        plot_write_text(page->out, &section->plots[i]);
+        text_plot(page->out, &section->plots[i]);
     }
-}
-
-static void put_title(const struct page *page)
-{
-    const struct document *document = page->document;
-
-    fprintf(page->out, "%s%s%s\n", style(page, BOLD), document->title, style(page, PLAIN));
-    for (unsigned i = document->layout.underlines ? width_of(document->title) : 0; i > 0; i--)
-        fputs(i > 1 ? "-" : "-\n", page->out);
-    if (document->subtitle != NULL)
-        fprintf(page->out, "%s\n", document->subtitle);
 }
 
 int document_write_text(FILE *out, const struct document *document, bool colour)
@@ -356,18 +331,24 @@ int document_write_text(FILE *out, const struct document *document, bool colour)
         errno = ENOMEM;
         return -1;
     }
-    if (document->title != NULL)
-        put_title(&page);
-    put_section(&page, first, document->title != NULL);
+    if (document->title != NULL) {
+        fprintf(out, "%s%s%s\n", style(&page, BOLD), document->title, style(&page, PLAIN));
+        for (unsigned i = document->layout.underlines_title ? width_of(document->title) : 0; i > 0;
+             i--)
+            fputs(i > 1 ? "-" : "-\n", out);
+        if (document->subtitle != NULL)
+            fprintf(out, "%s\n", document->subtitle);
+    }
+    text_section(&page, first, document->title != NULL);
     for (size_t i = 1; i < document->section_count; i++) {
         const struct document_section *section = &document->sections[i];
 
         fprintf(out, "\n%s%s%s\n", style(&page, BOLD), section->heading, style(&page, PLAIN));
-        put_section(&page, section, false);
-        put_notes(&page, section);
+        text_section(&page, section, false);
+        text_notes(&page, section);
     }
     if (first->note_count > 0)
         fputc('\n', out);
-    put_notes(&page, first);
+    text_notes(&page, first);
     return 0;
 }

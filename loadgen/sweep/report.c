@@ -180,7 +180,7 @@ static void put_subtitle(struct document *document, const struct sweep *sweep)
 
 static struct document *sweep_document(const struct sweep *sweep)
 {
-    const struct document_layout layout = {.indent = 2, .gap = 1};
+    const struct document_layout layout = {.indent = 2, .column_gap = 1};
     struct document *document = document_create("wsload", layout);
 
     if (document == NULL)

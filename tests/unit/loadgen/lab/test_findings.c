@@ -1,6 +1,5 @@
 #include "loadgen/lab/findings.h"
-#include "loadgen/report/html.h"
-#include "loadgen/report/text.h"
+#include "loadgen/report/document.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "loadgen/report/compare.h"
+#include "loadgen/report/report.h"
 #include "loadgen/stats/statistics.h"
 
 #include <math.h>

@@ -1,7 +1,5 @@
-/* Documents: their limits, and no loss of data below them. */
-#include "loadgen/report/document_json.h"
-#include "loadgen/report/html.h"
-#include "loadgen/report/text.h"
+/* Documents: their limits, no loss of data below them, plots drawn as text. */
+#include "loadgen/report/document.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +9,6 @@
 #include <cmocka.h>
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +19,7 @@ static const struct document_column columns[] = {{"a", DOCUMENT_LEFT, 0}, {"b", 
 
 static struct document *create(void)
 {
-    struct document *document = document_create("test", (struct document_layout){.gap = 2});
+    struct document *document = document_create("test", (struct document_layout){.column_gap = 2});
 
     assert_non_null(document);
     document_title(document, "Title");
@@ -140,7 +137,7 @@ static void incomplete_document_is_not_written(void **state)
 
 static void text_of_a_hostile_server_is_escaped(void **state)
 {
-    struct document *document = document_create("test", (struct document_layout){.gap = 2});
+    struct document *document = document_create("test", (struct document_layout){.column_gap = 2});
     char *text;
     size_t size;
     FILE *out = open_memstream(&text, &size);
@@ -170,71 +167,92 @@ static void text_of_a_hostile_server_is_escaped(void **state)
     document_free(document);
 }
 
-/* Both forms that people read. */
-static char *written(const struct document *document)
+/* ---- Plots as text ---- */
+
+static struct document *create_plot(struct plot_axis x, struct plot_axis y)
 {
-    char *text;
+    struct document *document =
+        document_create("test", (struct document_layout){.draws_plots = true});
+
+    assert_non_null(document);
+    document_plot(document, "Title", x, y);
+    return document;
+}
+
+/* The lines of the plot, LINES of them; frees DOCUMENT. */
+static char *draw(struct document *document, char **lines, size_t count)
+{
+    char *text, *rest;
     size_t size;
     FILE *out = open_memstream(&text, &size);
 
     assert_int_equal(document_write_text(out, document, false), 0);
-    assert_int_equal(document_write_html(out, document), 0);
     fclose(out);
+    document_free(document);
+    lines[0] = strtok_r(text, "\n", &rest);
+    for (size_t i = 1; i < count; i++)
+        lines[i] = strtok_r(NULL, "\n", &rest);
     return text;
 }
 
-static void document_read_from_json_is_the_same(void **state)
+static void points_lie_at_their_values(void **state)
 {
-    struct document *document = create(), *again = document_create("test", document->layout);
-    char *before, *after;
-    json_t *json;
+    struct document *document =
+        create_plot((struct plot_axis){false, axis_count}, (struct plot_axis){false, axis_rate});
+    char *lines[15], *text;
 
     (void)state;
-    document_subtitle(document, "Subtitle");
-    document_legend(document, "Took %d s.", 3);
-    document_fact(document, DOCUMENT_STRONG, "rate", "12 \"and\" <more>");
-    document_table(document, "t", columns, 2);
-    document_row(document, DOCUMENT_BAD);
-    document_cell(document, "1 µs");
-    document_plot(document, "p", (struct plot_axis){true, axis_count},
-                  (struct plot_axis){false, axis_mebibytes});
-    document_shade(document, 1.5);
-    document_line(document, "l", false);
-    document_point_between(document, 1, 0.1, NAN, NAN);
-    document_point_between(document, 2, 3, 2.5, 1.0 / 3 + 4);
-    document_line(document, "m", true);
-    document_point(document, 1, NAN);
-    document_point(document, 2, 2);
-    document_note(document, DOCUMENT_WARNING, "Met:", "100 %%");
-    document_section(document, "Section", "link.html");
-    document_note(document, DOCUMENT_QUIET, "", "text");
-    json = document_to_json(document);
-    assert_non_null(json);
-    assert_int_equal(document_from_json(again, json), 0);
-    before = written(document);
-    after = written(again);
-    assert_string_equal(before, after);
-    free(before);
-    free(after);
-    json_decref(json);
-    document_free(again);
-    document_free(document);
+    document_line(document, "rising", false);
+    document_point(document, 0, 0);
+    document_point(document, 63, 900);
+    document_line(document, "flat", false);
+    document_point(document, 0, 500);
+    document_point(document, 63, 500);
+    text = draw(document, lines, 15);
+    assert_string_equal(lines[0], "Title");
+    assert_non_null(strstr(lines[1], "1.00k/s |"));
+    assert_int_equal(lines[2][strlen(lines[2]) - 1], 'o'); /* 900 of 1000: the ninth of ten rows */
+    assert_int_equal(strlen(lines[2]), 12 + 2 + 64);
+    assert_int_equal(lines[5][12 + 2], 'x'); /* 500 of 1000 */
+    assert_int_equal(lines[5][strlen(lines[5]) - 1], 'x');
+    assert_memory_equal(lines[10], "         0/s |o", 15);
+    assert_string_equal(lines[13], "              o rising");
+    assert_string_equal(lines[14], "              x flat");
+    free(text);
 }
 
-static void other_json_is_no_document(void **state)
+static void logarithmic_axis_omits_values_that_are_not_positive(void **state)
 {
-    static const char *const texts[] = {"{}", "{\"sections\": []}", "[1, 2]"};
+    struct document *document =
+        create_plot((struct plot_axis){true, axis_count}, (struct plot_axis){true, axis_time});
+    char *lines[14], *text;
+    size_t marks = 0;
 
     (void)state;
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        struct document *document = create();
-        json_t *json = json_loads(texts[i], 0, NULL);
+    document_line(document, "only", false);
+    document_point(document, 0, 5);
+    document_point(document, 1, 0);
+    document_point(document, 10, 1000);
+    document_point(document, 1000, 100000);
+    text = draw(document, lines, 14);
+    for (size_t i = 1; i < 12; i++)
+        for (const char *at = strchr(lines[i], 'o'); at != NULL; at = strchr(at + 1, 'o'))
+            marks++;
+    assert_int_equal(marks, 2);
+    for (size_t i = 0; i < 14; i++)
+        assert_true(strlen(lines[i]) <= 81); /* the µ takes two bytes */
+    free(text);
+}
 
-        assert_non_null(json);
-        assert_int_equal(document_from_json(document, json), -1);
-        json_decref(json);
-        document_free(document);
-    }
+static void plot_without_points_is_empty(void **state)
+{
+    struct document *document =
+        create_plot((struct plot_axis){true, axis_count}, (struct plot_axis){true, axis_time});
+    char *lines[1];
+
+    (void)state;
+    free(draw(document, lines, 1));
+    assert_null(lines[0]);
 }
 
 int main(void)
@@ -245,8 +263,9 @@ int main(void)
         cmocka_unit_test(bars_exist_if_a_point_has_an_interval),
         cmocka_unit_test(incomplete_document_is_not_written),
         cmocka_unit_test(text_of_a_hostile_server_is_escaped),
-        cmocka_unit_test(document_read_from_json_is_the_same),
-        cmocka_unit_test(other_json_is_no_document),
+        cmocka_unit_test(points_lie_at_their_values),
+        cmocka_unit_test(logarithmic_axis_omits_values_that_are_not_positive),
+        cmocka_unit_test(plot_without_points_is_empty),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The bar chart of latencies, and the trace of the rate. */
+/* The bar chart of latencies. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,6 @@
 #include "common/macros.h"
 #include "loadgen/plan/arrivals.h"
 #include "loadgen/report/latencies.h"
-#include "loadgen/run/live_view.h"
 
 #include <string.h>
 
@@ -105,47 +104,12 @@ static void every_value_is_in_a_row_that_fits(void **state)
     }
 }
 
-static void trace_is_scaled_to_its_peak(void **state)
-{
-    struct rate_trace trace = {0};
-    char text[RATE_TRACE_TEXT];
-
-    (void)state;
-    assert_int_equal(rate_trace_draw(text, &trace, 10, true), 0);
-    rate_trace_add(&trace, 0);
-    rate_trace_add(&trace, 100);
-    rate_trace_add(&trace, 50);
-    assert_int_equal(rate_trace_draw(text, &trace, 10, true), 3);
-    assert_string_equal(text, " █▅");
-    assert_int_equal(rate_trace_draw(text, &trace, 10, false), 3);
-    assert_string_equal(text, " #=");
-}
-
-static void long_trace_is_compressed_and_keeps_its_values(void **state)
-{
-    struct rate_trace trace = {0};
-    char text[RATE_TRACE_TEXT];
-
-    (void)state;
-    for (unsigned i = 0; i < 100000; i++) {
-        rate_trace_add(&trace, i < 50000 ? 10 : 1000);
-        assert_true(trace.count <= RATE_TRACE_CELLS);
-    }
-    assert_in_range(trace.count, RATE_TRACE_CELLS / 2, RATE_TRACE_CELLS);
-    assert_true(rate_trace_peak(&trace) == 1000);
-    assert_true(trace.cell[0] == 10);
-    assert_int_equal(rate_trace_draw(text, &trace, 4, false), 4);
-    assert_string_equal(text, "__##");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(row_has_label_bar_share_and_percentiles),
         cmocka_unit_test(wide_range_uses_coarse_scale),
         cmocka_unit_test(every_value_is_in_a_row_that_fits),
-        cmocka_unit_test(trace_is_scaled_to_its_peak),
-        cmocka_unit_test(long_trace_is_compressed_and_keeps_its_values),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

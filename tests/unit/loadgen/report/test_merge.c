@@ -8,7 +8,7 @@
 
 #include "common/macros.h"
 #include "loadgen/report/json.h"
-#include "loadgen/report/merge_reports.h"
+#include "loadgen/report/report.h"
 #include "loadgen/stats/notes.h"
 #include "tests/unit/loadgen/load_results.h"
 

@@ -1,4 +1,4 @@
-/* Text and JSON of fixed results: the exact text, the values of the JSON. */
+/* Reports of fixed results: the exact text and CSV, the values of JSON, HdrHistogram and HTML. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +9,8 @@
 #include "loadgen/report/json.h"
 #include "tests/unit/loadgen/load_results.h"
 
+#include <ctype.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,14 +75,14 @@ static const char bad_text[] =
     "    --engine raw uses less CPU.\n"
     "  ! The latencies do not include 41 requests without a response.\n";
 
-static char *make_text(bool colour)
+static char *make(enum plan_format format, bool colour)
 {
     char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
 
     assert_non_null(out);
-    plan.format = PLAN_FORMAT_TEXT;
+    plan.format = format;
     assert_int_equal(report_write(out, &result, colour), 0);
     fclose(out);
     return text;
@@ -92,11 +94,11 @@ static void text_report_is_exact(void **state)
 
     (void)state;
     fill_good();
-    text = make_text(false);
+    text = make(PLAN_FORMAT_TEXT, false);
     assert_string_equal(text, good_text);
     free(text);
     fill_bad();
-    text = make_text(false);
+    text = make(PLAN_FORMAT_TEXT, false);
     assert_string_equal(text, bad_text);
     free(text);
 }
@@ -107,7 +109,7 @@ static void colour_adds_only_escape_sequences(void **state)
 
     (void)state;
     fill_bad();
-    text = to = make_text(true);
+    text = to = make(PLAN_FORMAT_TEXT, true);
     assert_non_null(strstr(text, "\x1b[31m"));
     for (const char *from = text; *from != '\0'; from++)
         if (*from == '\x1b')
@@ -123,18 +125,11 @@ static void colour_adds_only_escape_sequences(void **state)
 
 static json_t *make_json(void)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    json_t *json;
+    char *text = make(PLAN_FORMAT_JSON, false);
+    json_t *json = json_loads(text, 0, NULL);
 
-    assert_non_null(out);
-    plan.format = PLAN_FORMAT_JSON;
-    assert_int_equal(report_write(out, &result, false), 0);
-    fclose(out);
-    assert_int_equal(text[size - 1], '\n');
-    json = json_loads(text, 0, NULL);
     assert_non_null(json);
+    assert_int_equal(text[strlen(text) - 1], '\n');
     free(text);
     return json;
 }
@@ -235,6 +230,154 @@ static void percentile_is_known_if_a_value_lies_beyond(void **state)
     assert_true(measure_percentile_is_known(99.99, 10000));
 }
 
+static struct series_entry entries[] = {
+    {.end_ns = NS_PER_S, .warmup = true, .connections = 5, .threads = 1},
+    {.begin_ns = NS_PER_S,
+     .end_ns = 2 * NS_PER_S + NS_PER_S / 2,
+     .begun = 302,
+     .answered = 300,
+     .bad = 2,
+     .bytes = 9000,
+     .mean_ns = 1500,
+     .p50_ns = 1000,
+     .p90_ns = 2000,
+     .p99_ns = 3000,
+     .max_ns = 4001,
+     .service_p99_ns = 2500,
+     .rate = 200,
+     .connections = 5,
+     .threads = 1},
+};
+static struct series series = {.entry = entries, .count = 2};
+
+static void csv_has_seconds_and_total(void **state)
+{
+    char *text;
+
+    (void)state;
+    fill_good();
+    plan.warmup_ms = 1000;
+    result.series = &series;
+    plan.percentiles[0] = 99;
+    plan.percentiles[1] = 99.9;
+    plan.percentile_count = 2;
+    text = make(PLAN_FORMAT_CSV, false);
+    assert_string_equal(
+        text, "row,begin_s,end_s,begun,answered,bad,bytes,requests_per_second,mean_us,p50_us,"
+              "p90_us,p99_us,max_us,service_p99_us,rate,connections,threads,p99.9_us\n"
+              "warmup,0.000000,1.000000,0,0,0,0,0.000,,,,,,,0.000,5,1,\n"
+              "second,1.000000,2.500000,302,300,2,9000,200.000,1.500,1.000,2.000,3.000,4.001,"
+              "2.500,200.000,5,1,\n"
+              "total,1.000000,3.000000,20000,20000,0,20480000,10000.000,163.996,64.511,64.511,"
+              "64.511,2000000.000,64.511,0.000,100,2,64.511\n");
+    free(text);
+}
+
+static void check_hdr_frame(const char *text)
+{
+    static const char names[] = "       Value     Percentile TotalCount 1/(1-Percentile)\n\n";
+    const char *end = strstr(text, "\n#[Mean    =        0.164, StdDeviation   = ");
+    double deviation = 0;
+
+    assert_memory_equal(text, names, strlen(names));
+    assert_non_null(end);
+    assert_int_equal(sscanf(strstr(end, "Deviation"), "Deviation   = %lf", &deviation), 1);
+    assert_true(fabs(deviation - 14.142) < 14.142 / HISTOGRAM_SUB_BUCKETS);
+    assert_non_null(strstr(end, "\n#[Max     =     2000.000, Total count    =        20000]\n"));
+}
+
+/* Each line has a value and the number of requests up to it; the last line has the total. */
+static void hdr_levels_lead_to_all_values(void **state)
+{
+    double value, level = 0, before = -1, odds;
+    uint64_t count = 0;
+    unsigned lines = 0;
+    char *text;
+
+    (void)state;
+    fill_good();
+    text = make(PLAN_FORMAT_HDR, false);
+    check_hdr_frame(text);
+    for (const char *at = strstr(text, "\n\n") + 2; *at != '#'; at = strchr(at, '\n') + 1) {
+        int fields = sscanf(at, "%lf %lf %" SCNu64 " %lf", &value, &level, &count, &odds);
+
+        assert_true(level > before);
+        if (count < 20000) {
+            assert_int_equal(fields, 4);
+            assert_true(value == 0.065);
+            assert_true(level <= (double)count / 20000);
+            assert_true(fabs(odds * (1 - level) - 1) < 0.01);
+        }
+        before = level;
+        lines++;
+    }
+    assert_true(lines > 60 && level == 1 && value == 2000 && count == 20000);
+    free(text);
+}
+
+static unsigned count_of(const char *text, const char *part)
+{
+    unsigned count = 0;
+
+    for (const char *at = strstr(text, part); at != NULL; at = strstr(at + 1, part))
+        count++;
+    return count;
+}
+
+/* Each point lies inside its plot. */
+static void html_has_plots_and_escapes_url(void **state)
+{
+    char *text;
+
+    (void)state;
+    fill_good();
+    result.series = &series;
+    plan.warmup_ms = 1000;
+    result.url = "http://127.0.0.1:8080/<script>&amp;";
+    text = make(PLAN_FORMAT_HTML, false);
+    assert_int_equal(count_of(text, "<figure>"), 3);
+    assert_int_equal(count_of(text, "class=\"line line3\""),
+                     2); /* the line of max, and the legend */
+    assert_int_equal(count_of(text, "class=\"shade\""), 2);
+    assert_null(strstr(text, "<script"));
+    assert_non_null(strstr(text, "/&lt;script&gt;&amp;amp;</h1>"));
+    assert_null(strstr(text, "http-equiv"));
+    assert_null(strstr(text, "src="));
+    for (const char *at = strstr(text, "cx="); at != NULL; at = strstr(at + 1, "cx=")) {
+        double x, y;
+
+        assert_int_equal(sscanf(at, "cx=\"%lf\" cy=\"%lf\"", &x, &y), 2);
+        assert_true(x >= 0 && x <= 480 && y >= 0 && y <= 260);
+    }
+    free(text);
+}
+
+static bool has_word(const char *text, const char *word)
+{
+    for (const char *at = strstr(text, word); at != NULL; at = strstr(at + 1, word))
+        if ((at == text || !isalpha((unsigned char)at[-1])) &&
+            !isalpha((unsigned char)at[strlen(word)]))
+            return true;
+    return false;
+}
+
+static void report_without_responses_has_no_nan(void **state)
+{
+    (void)state;
+    for (int format = 0; format < PLAN_FORMAT_COUNT; format++) {
+        char *text;
+
+        begin();
+        result.elapsed_ns = 0;
+        result.thread_ns = 0;
+        text = make((enum plan_format)format, false);
+        assert_true(strlen(text) > 0);
+        assert_false(has_word(text, "nan"));
+        assert_false(has_word(text, "inf"));
+        free(text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -243,6 +386,10 @@ int main(void)
         cmocka_unit_test(json_of_good_run_has_its_values),
         cmocka_unit_test(json_of_bad_run_has_its_errors_and_notes),
         cmocka_unit_test(json_has_no_control_characters),
+        cmocka_unit_test(csv_has_seconds_and_total),
+        cmocka_unit_test(hdr_levels_lead_to_all_values),
+        cmocka_unit_test(html_has_plots_and_escapes_url),
+        cmocka_unit_test(report_without_responses_has_no_nan),
         cmocka_unit_test(percentile_is_known_if_a_value_lies_beyond),
     };
 

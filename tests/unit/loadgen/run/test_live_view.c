@@ -235,6 +235,39 @@ static void percent_is_the_larger_of_time_and_requests(void **state)
     assert_true(live_view_percent(&goal, &tally, 2500 * NS_PER_MS) == 50);
 }
 
+static void trace_is_scaled_to_its_peak(void **state)
+{
+    struct rate_trace rates = {0};
+    char text[RATE_TRACE_TEXT];
+
+    (void)state;
+    assert_int_equal(rate_trace_draw(text, &rates, 10, true), 0);
+    rate_trace_add(&rates, 0);
+    rate_trace_add(&rates, 100);
+    rate_trace_add(&rates, 50);
+    assert_int_equal(rate_trace_draw(text, &rates, 10, true), 3);
+    assert_string_equal(text, " █▅");
+    assert_int_equal(rate_trace_draw(text, &rates, 10, false), 3);
+    assert_string_equal(text, " #=");
+}
+
+static void long_trace_is_compressed_and_keeps_its_values(void **state)
+{
+    struct rate_trace rates = {0};
+    char text[RATE_TRACE_TEXT];
+
+    (void)state;
+    for (unsigned i = 0; i < 100000; i++) {
+        rate_trace_add(&rates, i < 50000 ? 10 : 1000);
+        assert_true(rates.count <= RATE_TRACE_CELLS);
+    }
+    assert_in_range(rates.count, RATE_TRACE_CELLS / 2, RATE_TRACE_CELLS);
+    assert_true(rate_trace_peak(&rates) == 1000);
+    assert_true(rates.cell[0] == 10);
+    assert_int_equal(rate_trace_draw(text, &rates, 4, false), 4);
+    assert_string_equal(text, "__##");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -247,6 +280,8 @@ int main(void)
         cmocka_unit_test_setup(line_drops_items_that_do_not_fit, fill),
         cmocka_unit_test_setup(line_of_large_numbers_fits_80_columns, fill),
         cmocka_unit_test_setup(percent_is_the_larger_of_time_and_requests, fill),
+        cmocka_unit_test(trace_is_scaled_to_its_peak),
+        cmocka_unit_test(long_trace_is_compressed_and_keeps_its_values),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,145 @@
+/* Findings that are stored and read again. */
+#include "loadgen/lab/store.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char directory[] = "/tmp/wsload-store-XXXXXX";
+static const struct machine machine = {{{"Processor", "two cores", false}}, 1};
+static const struct lab settings = {.rounds = 3, .trial_ms = 400};
+
+static int make_directory(void **state)
+{
+    (void)state;
+    return mkdtemp(directory) != NULL ? 0 : -1;
+}
+
+static int remove_directory(void **state)
+{
+    (void)state;
+    return rmdir(directory);
+}
+
+static struct document *create_findings(void)
+{
+    static const struct document_column columns[] = {{"a", DOCUMENT_LEFT, 0},
+                                                     {"b", DOCUMENT_RIGHT, 0}};
+    struct document *findings = findings_create("Title");
+
+    assert_non_null(findings);
+    document_subtitle(findings, "Subtitle");
+    document_legend(findings, "Took %d s.", 3);
+    document_fact(findings, DOCUMENT_STRONG, "rate", "12 \"and\" <more>");
+    document_table(findings, "t", columns, 2);
+    document_row(findings, DOCUMENT_BAD);
+    document_cell(findings, "1 µs");
+    document_plot(findings, "p", (struct plot_axis){true, axis_count},
+                  (struct plot_axis){false, axis_mebibytes});
+    document_shade(findings, 1.5);
+    document_line(findings, "l", false);
+    document_point_between(findings, 1, 0.1, NAN, NAN);
+    document_point_between(findings, 2, 3, 2.5, 1.0 / 3 + 4);
+    document_line(findings, "m", true);
+    document_point(findings, 1, NAN);
+    document_point(findings, 2, 2);
+    document_note(findings, DOCUMENT_WARNING, "Met:", "100 %%");
+    document_section(findings, "Section", "link.html");
+    document_note(findings, DOCUMENT_QUIET, "", "text");
+    return findings;
+}
+
+/* Both forms that people read. */
+static char *written(const struct document *document)
+{
+    char *text;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    assert_int_equal(document_write_text(out, document, false), 0);
+    assert_int_equal(document_write_html(out, document), 0);
+    fclose(out);
+    return text;
+}
+
+static enum store_outcome read_findings(const char *name, const json_t *conditions,
+                                        struct document **findings, char *why, size_t size)
+{
+    struct machine read;
+
+    *findings = NULL;
+    return store_read(directory, name, conditions, &read, findings, why, size);
+}
+
+static void findings_read_again_are_the_same(void **state)
+{
+    json_t *conditions = store_conditions(&settings, &machine, "server 1", "client 1");
+    struct document *findings = create_findings(), *again;
+    char why[256] = "", *before, *after;
+
+    (void)state;
+    assert_int_equal(store_write(directory, "x", conditions, &machine, findings, why, sizeof(why)),
+                     0);
+    assert_int_equal(read_findings("x", conditions, &again, why, sizeof(why)), STORE_FOUND);
+    before = written(findings);
+    after = written(again);
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+    document_free(findings);
+    document_free(again);
+    json_decref(conditions);
+}
+
+/* Follows the test above, whose file it reads and removes. */
+static void findings_of_other_conditions_are_refused(void **state)
+{
+    json_t *conditions = store_conditions(&settings, &machine, "server 2", "client 1");
+    struct document *again;
+    char why[512] = "";
+
+    (void)state;
+    assert_int_equal(read_findings("x", conditions, &again, why, sizeof(why)), STORE_REFUSED);
+    assert_non_null(strstr(why, "webserverd: 'server 1', now 'server 2'"));
+    assert_int_equal(store_forget(directory, "x", why, sizeof(why)), 0);
+    assert_int_equal(read_findings("x", conditions, &again, why, sizeof(why)), STORE_MISSING);
+    assert_int_equal(store_forget(directory, "x", why, sizeof(why)), 0);
+    json_decref(conditions);
+}
+
+static void other_files_are_refused(void **state)
+{
+    static const char *const texts[] = {"", "{}", "{\"findings\": {\"sections\": []}}", "[1, 2]"};
+    json_t *none = json_object();
+    char path[64], why[256];
+    struct document *again;
+
+    (void)state;
+    snprintf(path, sizeof(path), "%s/y.json", directory);
+    for (size_t i = 0; i < ARRAY_LENGTH(texts); i++) {
+        assert_int_equal(store_replace(path, texts[i], strlen(texts[i]), why, sizeof(why)), 0);
+        assert_int_equal(read_findings("y", none, &again, why, sizeof(why)), STORE_REFUSED);
+        assert_non_null(strstr(why, "has no findings; remove it"));
+    }
+    assert_int_equal(store_forget(directory, "y", why, sizeof(why)), 0);
+    json_decref(none);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(findings_read_again_are_the_same),
+        cmocka_unit_test(findings_of_other_conditions_are_refused),
+        cmocka_unit_test(other_files_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}
