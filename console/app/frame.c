@@ -266,7 +266,7 @@ static bool draw_mark(const struct frame *frame, const struct canvas *line, int 
 }
 
 /* Draws the position in the recording as a progress bar. */
-static void draw_progress(const struct frame *frame, const struct canvas *line, int x)
+static void draw_replay_progress(const struct frame *frame, const struct canvas *line, int x)
 {
     uint64_t length = replay_length_ns(frame->replay);
     int width = line->width - x - 1;
@@ -296,7 +296,7 @@ static void draw_replay(const struct frame *frame, const struct canvas *line)
     if (replay_error(frame->replay) != NULL)
         canvas_text(line, 0, x + 2, TONE_BAD, replay_error(frame->replay));
     else if (frame->session->timeline.mark_ns == 0 || !draw_mark(frame, line, x + 2))
-        draw_progress(frame, line, x + 2);
+        draw_replay_progress(frame, line, x + 2);
 }
 
 static void draw_time(const struct frame *frame, const struct canvas *line)
@@ -478,7 +478,7 @@ static void split_lines(struct lines *lines)
     }
 }
 
-static int width_of(const struct lines *lines, int most)
+static int popup_width(const struct lines *lines, int most)
 {
     int width = 0;
 
@@ -522,7 +522,8 @@ static int hanging_indent(const char *text, int width)
 }
 
 /* Draws a line, wrapped. Returns the line number after it. */
-static int draw_line(const struct canvas *inside, int y, const struct lines *lines, char *line)
+static int draw_popup_line(const struct canvas *inside, int y, const struct lines *lines,
+                           char *line)
 {
     char *tab = strchr(line, '\t'), piece[WIDEST * MB_LEN_MAX + 1];
     const char *value = tab != NULL ? tab + 1 : line;
@@ -542,13 +543,13 @@ static int draw_line(const struct canvas *inside, int y, const struct lines *lin
     return y;
 }
 
-static int height_of(const struct canvas *inside, const struct lines *lines)
+static int popup_height(const struct canvas *inside, const struct lines *lines)
 {
     struct canvas nowhere = {.width = inside->width};
     int height = 0;
 
     for (int i = 0; i < lines->count; i++)
-        height = draw_line(&nowhere, height, lines, lines->line[i]);
+        height = draw_popup_line(&nowhere, height, lines, lines->line[i]);
     return height;
 }
 
@@ -559,8 +560,8 @@ static void draw_box(struct scroll *scroll, struct lines *lines, bool ascii,
     struct canvas box, inside;
 
     split_lines(lines);
-    inside.width = width_of(lines, most);
-    height = height_of(&inside, lines);
+    inside.width = popup_width(lines, most);
+    height = popup_height(&inside, lines);
     box.height = height + FRAME < body->height ? height + FRAME : body->height;
     box = canvas_part(body, body->height - box.height, (body->width - inside.width) / 2 - FRAME,
                       box.height, inside.width + 2 * FRAME);
@@ -569,7 +570,7 @@ static void draw_box(struct scroll *scroll, struct lines *lines, bool ascii,
     scroll_fit(scroll, height, inside.height);
     y = -scroll->top;
     for (int i = 0; i < lines->count; i++)
-        y = draw_line(&inside, y, lines, lines->line[i]);
+        y = draw_popup_line(&inside, y, lines, lines->line[i]);
     canvas_text(&box, box.height - 1, FRAME, TONE_DIM,
                 height > inside.height ? " PgUp PgDn, Esc closes " : " Esc closes ");
 }

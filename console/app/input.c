@@ -161,7 +161,7 @@ static void open_row(struct session *session, int amount)
 
 /* Server */
 
-static void adjust(struct session *session, int action)
+static void adjust_server(struct session *session, int action)
 {
     controller_adjust(session->controller, (enum action)action);
 }
@@ -199,7 +199,7 @@ static void edit_command(struct session *session, int amount)
     prompt_open_command(session);
 }
 
-static void choose_instance(struct session *session, int amount)
+static void open_instance_menu(struct session *session, int amount)
 {
     (void)amount;
     session_switch_instance(session, "");
@@ -270,18 +270,18 @@ static const struct {
     [ACTION_FILTER] = {edit_filter, 0},
     [ACTION_FILTER_ROW] = {filter_by_row, 0},
     [ACTION_OPEN] = {open_row, 0},
-    [ACTION_THREADS_MORE] = {adjust, ACTION_THREADS_MORE},
-    [ACTION_THREADS_FEWER] = {adjust, ACTION_THREADS_FEWER},
-    [ACTION_WORKERS_MORE] = {adjust, ACTION_WORKERS_MORE},
-    [ACTION_WORKERS_FEWER] = {adjust, ACTION_WORKERS_FEWER},
-    [ACTION_OFFLOAD_MORE] = {adjust, ACTION_OFFLOAD_MORE},
-    [ACTION_OFFLOAD_FEWER] = {adjust, ACTION_OFFLOAD_FEWER},
+    [ACTION_THREADS_MORE] = {adjust_server, ACTION_THREADS_MORE},
+    [ACTION_THREADS_FEWER] = {adjust_server, ACTION_THREADS_FEWER},
+    [ACTION_WORKERS_MORE] = {adjust_server, ACTION_WORKERS_MORE},
+    [ACTION_WORKERS_FEWER] = {adjust_server, ACTION_WORKERS_FEWER},
+    [ACTION_OFFLOAD_MORE] = {adjust_server, ACTION_OFFLOAD_MORE},
+    [ACTION_OFFLOAD_FEWER] = {adjust_server, ACTION_OFFLOAD_FEWER},
     [ACTION_LOCK] = {toggle_lock, 0},
     [ACTION_VIEW_NEXT] = {move_view, 1},
     [ACTION_VIEW_PREVIOUS] = {move_view, -1},
     [ACTION_ALERTS] = {acknowledge, 0},
     [ACTION_COMMAND] = {edit_command, 0},
-    [ACTION_INSTANCES] = {choose_instance, 0},
+    [ACTION_INSTANCES] = {open_instance_menu, 0},
     [ACTION_LAB] = {continue_lab, 0},
     [ACTION_LAB_PANEL] = {toggle_lab_panel, 0},
     [ACTION_HELP] = {toggle_help, 0},
@@ -324,7 +324,7 @@ static bool act_in_view(struct session *session, enum action action)
     return grid_key(scene.grid, &scene, action);
 }
 
-static void act(struct session *session, enum action action)
+static void act_by_key(struct session *session, enum action action)
 {
     for (size_t i = 0; i < VIEW_COUNT; i++)
         if (view_table[i]->action == action) {
@@ -337,7 +337,7 @@ static void act(struct session *session, enum action action)
 
 /* Mouse */
 
-static void click(struct session *session, int y, int x)
+static void click_screen(struct session *session, int y, int x)
 {
     struct scene scene = session_scene(session);
     const struct view *view = session_view(session);
@@ -346,7 +346,7 @@ static void click(struct session *session, int y, int x)
     bool again;
 
     if (action != ACTION_NONE)
-        act(session, action);
+        act_by_key(session, action);
     else if (tab >= 0)
         session_show_view(session, (size_t)tab);
     else if (session->overlays.help || model_now(scene.model) == NULL)
@@ -385,7 +385,7 @@ static void handle_pointer(struct session *session)
         if (event.what == POINTER_CLICK)
             dialog_click(dialog, &session->screen.foot, event.y, event.x);
     } else if (event.what == POINTER_CLICK) {
-        click(session, event.y, event.x);
+        click_screen(session, event.y, event.x);
     } else {
         wheel(session, event.what == POINTER_WHEEL_UP ? ACTION_UP : ACTION_DOWN);
     }
@@ -424,5 +424,5 @@ void input_handle_key(struct session *session, int code)
     else if (dialog_open(dialog))
         dialog_key(dialog, code);
     else if (action != ACTION_NONE)
-        act(session, action);
+        act_by_key(session, action);
 }

@@ -38,7 +38,7 @@ static void update_views(struct session *session)
     }
 }
 
-static void take_origins(void *context, bool ok, const char *answer)
+static void set_origins(void *context, bool ok, const char *answer)
 {
     if (ok)
         watch_set_origins(context, answer);
@@ -74,7 +74,7 @@ static void sample_if_due(struct loop *loop)
     controller_update(session->controller, now_ns);
     timeline_sample(session, now_ns);
     if (watch_needs_origins(session->watch, session_view(session)->wants))
-        controller_call(session->controller, "config", take_origins, session->watch);
+        controller_call(session->controller, "config", set_origins, session->watch);
     session_check_alerts(session, now_ns);
     if (watch_record(session->watch, now_ns, clock_wall_ns(), why, sizeof(why)) != 0)
         controller_report(session->controller, true, "%s", why);
@@ -218,8 +218,8 @@ static void run_until_end(struct loop *loop)
 /* Start and end */
 
 /* Returns NULL, or the error; it may be in WHY. */
-static const char *run(struct loop *loop, struct options *options, struct lab *lab,
-                       struct session_next *next, char *why, size_t size)
+static const char *run_session(struct loop *loop, struct options *options, struct lab *lab,
+                               struct session_next *next, char *why, size_t size)
 {
     struct session *session = &loop->session;
 
@@ -247,7 +247,7 @@ int session_run(struct options *options, struct lab *lab, struct session_next *n
     const char *failure;
 
     *next = (struct session_next){.wanted = false};
-    failure = run(&loop, options, lab, next, why, sizeof(why));
+    failure = run_session(&loop, options, lab, next, why, sizeof(why));
     next->view = session_view(&loop.session);
     if (failure != NULL)
         escape_report("wsconsole", failure);

@@ -53,7 +53,7 @@ static json_t *json_server(const struct snapshot *now)
         text_rfc3339(started, now->server.started_ns), "time", text_rfc3339(time, now->wall_ns));
 }
 
-static void take_origins(void *context, bool ok, const char *answer)
+static void take_origins_answer(void *context, bool ok, const char *answer)
 {
     if (ok)
         watch_set_origins(context, answer);
@@ -76,7 +76,7 @@ static void request_origins(const struct options *options, struct watch *watch)
         return;
     controller = controller_create(&setting);
     if (controller != NULL)
-        controller_call(controller, "config", take_origins, watch);
+        controller_call(controller, "config", take_origins_answer, watch);
     for (; controller != NULL && controller_calls_waiting(controller) > 0 && now_ns < until_ns;
          now_ns = clock_monotonic_ns()) {
         struct pollfd wait = {.fd = controller_descriptor(controller), .events = POLLIN};
@@ -128,7 +128,7 @@ static int print_text(const struct options *options, struct scene *scene)
     return failed ? EXIT_FAILED : EXIT_DONE;
 }
 
-static int print_json(const struct options *options, struct scene *scene)
+static int print_views_json(const struct options *options, struct scene *scene)
 {
     json_t *all = json_object();
     char *text, *safe;
@@ -167,7 +167,7 @@ static int print_scene(const struct options *options, struct watch *watch)
     if (options->filter != NULL)
         filter = *options->filter;
     if (options->json)
-        return print_json(options, &scene);
+        return print_views_json(options, &scene);
     return print_text(options, &scene);
 }
 

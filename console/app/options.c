@@ -1,5 +1,5 @@
 /*
- * Each option has a function read_NAME() that reads its argument; a setting also has show_NAME(),
+ * Each option has a function accept_NAME() that reads its argument; a setting also has show_NAME(),
  * which writes the value in force. console/app/options.def lists them.
  */
 
@@ -36,7 +36,7 @@ enum options_result option_wrong(struct options *options, const char *format, ..
 }
 
 /* A flag: WORD is NULL on the command line, "on" or "off" in the file. */
-static enum options_result read_flag(const char *word, struct options *options, bool *flag)
+static enum options_result accept_flag(const char *word, struct options *options, bool *flag)
 {
     static const char *const on[] = {"on", "yes", "true"}, *const off[] = {"off", "no", "false"};
 
@@ -53,13 +53,13 @@ static enum options_result read_flag(const char *word, struct options *options, 
     return option_wrong(options, "invalid value '%s' (on or off)", word);
 }
 
-static void print_help(void);
+static void print_options_help(void);
 
 /* Reader and writer of a flag that is a setting as well. */
 #define FLAG(name)                                                                                 \
-    static enum options_result read_##name(const char *word, struct options *options)              \
+    static enum options_result accept_##name(const char *word, struct options *options)            \
     {                                                                                              \
-        return read_flag(word, options, &options->name);                                           \
+        return accept_flag(word, options, &options->name);                                         \
     }                                                                                              \
     static void show_##name(const struct options *options, char *text, size_t size)                \
     {                                                                                              \
@@ -73,7 +73,7 @@ FLAG(log_scale)
 
 /* Readers, one per option. WORD is the argument; NULL: none. */
 
-static enum options_result read_name(const char *word, struct options *options)
+static enum options_result accept_name(const char *word, struct options *options)
 {
     if (!instance_name_valid(word))
         return option_wrong(options, "invalid instance name '%s' (letters, digits, '.', '_', '-')",
@@ -83,18 +83,18 @@ static enum options_result read_name(const char *word, struct options *options)
     return OPTIONS_RUN;
 }
 
-static enum options_result read_socket(const char *word, struct options *options)
+static enum options_result accept_socket(const char *word, struct options *options)
 {
     options->socket = word;
     return OPTIONS_RUN;
 }
 
-static enum options_result read_all(const char *word, struct options *options)
+static enum options_result accept_all(const char *word, struct options *options)
 {
-    return read_flag(word, options, &options->all);
+    return accept_flag(word, options, &options->all);
 }
 
-static enum options_result read_list(const char *word, struct options *options)
+static enum options_result accept_list(const char *word, struct options *options)
 {
     (void)word;
     (void)options;
@@ -102,7 +102,7 @@ static enum options_result read_list(const char *word, struct options *options)
     return OPTIONS_DONE;
 }
 
-static enum options_result read_wait(const char *word, struct options *options)
+static enum options_result accept_wait(const char *word, struct options *options)
 {
     uint64_t ms = 0;
 
@@ -113,7 +113,7 @@ static enum options_result read_wait(const char *word, struct options *options)
     return OPTIONS_RUN;
 }
 
-static enum options_result read_fps(const char *word, struct options *options)
+static enum options_result accept_fps(const char *word, struct options *options)
 {
     uint64_t rate;
 
@@ -124,7 +124,7 @@ static enum options_result read_fps(const char *word, struct options *options)
     return OPTIONS_RUN;
 }
 
-static enum options_result read_theme(const char *word, struct options *options)
+static enum options_result accept_theme(const char *word, struct options *options)
 {
     enum theme theme = theme_named(word);
 
@@ -134,13 +134,13 @@ static enum options_result read_theme(const char *word, struct options *options)
     return OPTIONS_RUN;
 }
 
-static enum options_result read_no_color(const char *word, struct options *options)
+static enum options_result accept_no_color(const char *word, struct options *options)
 {
     (void)word;
-    return read_theme("mono", options);
+    return accept_theme("mono", options);
 }
 
-static enum options_result read_view(const char *word, struct options *options)
+static enum options_result accept_view(const char *word, struct options *options)
 {
     const char *names[VIEW_COUNT];
     const char *nearest;
@@ -157,7 +157,7 @@ static enum options_result read_view(const char *word, struct options *options)
     return option_wrong(options, "unknown view '%s'; -h lists the views", word);
 }
 
-static enum options_result read_span(const char *word, struct options *options)
+static enum options_result accept_span(const char *word, struct options *options)
 {
     uint64_t ms = 0;
 
@@ -170,7 +170,7 @@ static enum options_result read_span(const char *word, struct options *options)
     return option_wrong(options, "invalid time range '%s' (1m, 5m, 15m, 1h, 6h, 24h)", word);
 }
 
-static enum options_result read_filter(const char *word, struct options *options)
+static enum options_result accept_filter(const char *word, struct options *options)
 {
     static struct filter filter;
     char why[128];
@@ -182,13 +182,13 @@ static enum options_result read_filter(const char *word, struct options *options
     return OPTIONS_RUN;
 }
 
-static enum options_result read_once(const char *word, struct options *options)
+static enum options_result accept_once(const char *word, struct options *options)
 {
     options->once = true;
-    return read_view(word, options);
+    return accept_view(word, options);
 }
 
-static enum options_result read_json(const char *word, struct options *options)
+static enum options_result accept_json(const char *word, struct options *options)
 {
     (void)word;
     options->once = options->json = true;
@@ -196,24 +196,24 @@ static enum options_result read_json(const char *word, struct options *options)
     return OPTIONS_RUN;
 }
 
-static enum options_result read_csv(const char *word, struct options *options)
+static enum options_result accept_csv(const char *word, struct options *options)
 {
     options->once = options->csv = true;
-    if (read_view(word, options) != OPTIONS_RUN)
+    if (accept_view(word, options) != OPTIONS_RUN)
         return OPTIONS_WRONG;
     if (options->view->list == NULL)
         return option_wrong(options, "view '%s' has no list to print as CSV", word);
     return OPTIONS_RUN;
 }
 
-static enum options_result read_batch(const char *word, struct options *options)
+static enum options_result accept_batch(const char *word, struct options *options)
 {
     (void)word;
     options->batch = true;
     return OPTIONS_RUN;
 }
 
-static enum options_result read_every(const char *word, struct options *options)
+static enum options_result accept_every(const char *word, struct options *options)
 {
     uint64_t ms;
 
@@ -223,26 +223,26 @@ static enum options_result read_every(const char *word, struct options *options)
     return OPTIONS_RUN;
 }
 
-static enum options_result read_count(const char *word, struct options *options)
+static enum options_result accept_count(const char *word, struct options *options)
 {
     if (units_parse_number(word, &options->count) == 0 && options->count > 0)
         return OPTIONS_RUN;
     return option_wrong(options, "invalid count '%s' (1 or more)", word);
 }
 
-static enum options_result read_record(const char *word, struct options *options)
+static enum options_result accept_record(const char *word, struct options *options)
 {
     options->record = word;
     return OPTIONS_RUN;
 }
 
-static enum options_result read_replay(const char *word, struct options *options)
+static enum options_result accept_replay(const char *word, struct options *options)
 {
     options->replay = word;
     return OPTIONS_RUN;
 }
 
-static enum options_result read_lab(const char *word, struct options *options)
+static enum options_result accept_lab(const char *word, struct options *options)
 {
     const char *names[LAB_SCENARIO_COUNT], *nearest;
 
@@ -262,7 +262,7 @@ static enum options_result read_lab(const char *word, struct options *options)
                         nearest != NULL ? "'?" : "");
 }
 
-static enum options_result read_step_time(const char *word, struct options *options)
+static enum options_result accept_step_time(const char *word, struct options *options)
 {
     if (units_parse_time_ms(word, &options->step_ms) == 0 &&
         options->step_ms >= LAB_STEP_LEAST_MS && options->step_ms <= LAB_STEP_MOST_MS)
@@ -270,7 +270,7 @@ static enum options_result read_step_time(const char *word, struct options *opti
     return option_wrong(options, "invalid time of a step '%s' (500ms-1m)", word);
 }
 
-static enum options_result read_speed(const char *word, struct options *options)
+static enum options_result accept_speed(const char *word, struct options *options)
 {
     char rest;
 
@@ -280,7 +280,7 @@ static enum options_result read_speed(const char *word, struct options *options)
     return option_wrong(options, "invalid speed '%s' (0.1-100)", word);
 }
 
-static enum options_result read_at(const char *word, struct options *options)
+static enum options_result accept_at(const char *word, struct options *options)
 {
     uint64_t ms;
 
@@ -291,7 +291,7 @@ static enum options_result read_at(const char *word, struct options *options)
     return OPTIONS_RUN;
 }
 
-static enum options_result read_version(const char *word, struct options *options)
+static enum options_result accept_version(const char *word, struct options *options)
 {
     (void)word;
     (void)options;
@@ -299,15 +299,15 @@ static enum options_result read_version(const char *word, struct options *option
     return OPTIONS_DONE;
 }
 
-static enum options_result read_help(const char *word, struct options *options)
+static enum options_result accept_help(const char *word, struct options *options)
 {
     (void)word;
     (void)options;
-    print_help();
+    print_options_help();
     return OPTIONS_DONE;
 }
 
-static enum options_result read_alert(const char *word, struct options *options)
+static enum options_result accept_alert(const char *word, struct options *options)
 {
     struct alerts alerts = {.count = 0};
     char why[OPTIONS_WHY];
@@ -318,7 +318,7 @@ static enum options_result read_alert(const char *word, struct options *options)
     return OPTIONS_RUN;
 }
 
-static enum options_result read_alert_command(const char *word, struct options *options)
+static enum options_result accept_alert_command(const char *word, struct options *options)
 {
     if (word[0] != '/' || strlen(word) >= sizeof(options->alert_command))
         return option_wrong(options, "invalid program '%.80s' (an absolute path)", word);
@@ -382,7 +382,7 @@ const struct option_info option_table[OPTION_COUNT] = {
 #define FILE(name) show_##name
 #define LINE(name) NULL
 #define OPTION(name, letter, argument, place, help)                                                \
-    {#name, argument, help, letter, read_##name, place(name)},
+    {#name, argument, help, letter, accept_##name, place(name)},
 #include "console/app/options.def"
 #undef OPTION
 #undef LINE
@@ -446,7 +446,7 @@ static const char usage[] =
     "       wsconsole --lab NAME\n"
     "       wsconsole -a | -l\n";
 
-static void print_help(void)
+static void print_options_help(void)
 {
     printf("%s\nShows a running webserverd live and changes it.\n\n", usage);
     for (size_t i = 0; i < OPTION_COUNT; i++) {

@@ -46,7 +46,7 @@ struct menu {
     bool switching; /* opened from a session, to which leaving the menu returns */
 };
 
-static void act(struct menu *menu, enum action action)
+static void act_in_menu(struct menu *menu, enum action action)
 {
     switch (action) {
     case ACTION_UP:
@@ -68,28 +68,28 @@ static void act(struct menu *menu, enum action action)
 }
 
 /* The first click on an item selects it, the second one chooses it. */
-static void click(struct menu *menu, int y)
+static void click_menu(struct menu *menu, int y)
 {
     size_t item = menu->top + (size_t)(y - HEAD_LINES);
 
     if (y < HEAD_LINES || y >= menu->screen.all.height - 1 || item >= menu->count)
         return;
     if (item == menu->selected)
-        act(menu, ACTION_OPEN);
+        act_in_menu(menu, ACTION_OPEN);
     menu->selected = item;
 }
 
-static void handle_pointer(struct menu *menu)
+static void handle_menu_pointer(struct menu *menu)
 {
     struct pointer_event event = screen_pointer();
 
     if (event.what == POINTER_CLICK)
-        click(menu, event.y);
+        click_menu(menu, event.y);
     else
-        act(menu, event.what == POINTER_WHEEL_UP ? ACTION_UP : ACTION_DOWN);
+        act_in_menu(menu, event.what == POINTER_WHEEL_UP ? ACTION_UP : ACTION_DOWN);
 }
 
-static void handle_signals(struct menu *menu, int signals)
+static void handle_menu_signals(struct menu *menu, int signals)
 {
     struct signalfd_siginfo info;
 
@@ -101,20 +101,20 @@ static void handle_signals(struct menu *menu, int signals)
     }
 }
 
-static void handle_keys(struct menu *menu, short events)
+static void handle_menu_keys(struct menu *menu, short events)
 {
     int code, keys = 0;
 
     for (; !menu->ended && (code = screen_key()) != -1; keys++)
         if (code == KEY_MOUSE)
-            handle_pointer(menu);
+            handle_menu_pointer(menu);
         else
-            act(menu, key_action(code));
+            act_in_menu(menu, key_action(code));
     if (keys == 0 && (events & (POLLHUP | POLLERR | POLLNVAL)) != 0)
         menu->ended = menu->interrupted = true;
 }
 
-static void loop(struct menu *menu, int signals)
+static void loop_menu(struct menu *menu, int signals)
 {
     while (!menu->ended) {
         struct pollfd waits[] = {{.fd = STDIN_FILENO, .events = POLLIN},
@@ -126,14 +126,14 @@ static void loop(struct menu *menu, int signals)
         if (poll(waits, 2, menu->refresh_ms) == 0)
             menu->update(menu);
         if (waits[1].revents != 0)
-            handle_signals(menu, signals);
+            handle_menu_signals(menu, signals);
         if (waits[0].revents != 0)
-            handle_keys(menu, waits[0].revents);
+            handle_menu_keys(menu, waits[0].revents);
     }
 }
 
-static enum menu_result run(struct menu *menu, const struct options *options, bool mouse, char *why,
-                            size_t size)
+static enum menu_result run_menu(struct menu *menu, const struct options *options, bool mouse,
+                                 char *why, size_t size)
 {
     int signals = screen_signals();
 
@@ -145,7 +145,7 @@ static enum menu_result run(struct menu *menu, const struct options *options, bo
         close(signals);
         return MENU_FAILED;
     }
-    loop(menu, signals);
+    loop_menu(menu, signals);
     screen_stop();
     close(signals);
     return menu->chosen ? MENU_CHOSEN : menu->interrupted ? MENU_INTERRUPTED : MENU_LEFT;
@@ -294,7 +294,7 @@ static void draw_instances(struct menu *menu)
 static enum menu_result run_instances(struct menu *menu, struct options *options, char *why,
                                       size_t size)
 {
-    enum menu_result result = run(menu, options, !options->no_mouse, why, size);
+    enum menu_result result = run_menu(menu, options, !options->no_mouse, why, size);
 
     const struct instance *chosen = &menu->instance[menu->selected];
 
@@ -387,7 +387,7 @@ static enum menu_result menu_choose_scenario(const struct options *options, bool
     menu.draw = draw_scenarios;
     menu.switching = returns;
     menu.chosen = menu.ended = menu.interrupted = false;
-    result = run(&menu, options, false, why, size);
+    result = run_menu(&menu, options, false, why, size);
     if (result == MENU_CHOSEN)
         *scenario = lab_scenario_table[menu.selected];
     return result;

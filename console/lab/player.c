@@ -82,8 +82,8 @@ static pid_t serving_worker(const struct snapshot *now)
     return 0;
 }
 
-static void act(struct lab *lab, const struct lab_action actions[LAB_ACTIONS],
-                const struct snapshot *now)
+static void execute_actions(struct lab *lab, const struct lab_action actions[LAB_ACTIONS],
+                            const struct snapshot *now)
 {
     for (size_t i = 0; i < LAB_ACTIONS; i++)
         if (testbed_execute(lab->testbed, &actions[i], serving_worker(now), lab->error,
@@ -134,7 +134,7 @@ static bool is_done(const struct lab *lab, const struct scene *scene, const stru
 
 static void begin_step(struct lab *lab, const struct snapshot *now)
 {
-    act(lab, step_of(lab)->first, now);
+    execute_actions(lab, step_of(lab)->first, now);
     memcpy(lab->base, now->sums, sizeof(lab->base));
     lab_window_rebase(&lab->window);
     lab->begun = true;
@@ -149,7 +149,7 @@ static uint64_t settle_ns(const struct lab *lab)
 }
 
 /* Drops the samples taken while the server settles. */
-static void measure(struct lab *lab, const struct model *model)
+static void take_measures(struct lab *lab, const struct model *model)
 {
     if (lab->phase == LAB_MEASURING && lab->now_ns < lab->done_ns + settle_ns(lab))
         lab_window_restart(&lab->window);
@@ -180,14 +180,14 @@ void lab_update(struct lab *lab, const struct scene *scene, const struct view *v
     if (!lab->begun)
         begin_step(lab, now);
     if (lab->phase == LAB_PENDING && is_done(lab, scene, view)) {
-        act(lab, step_of(lab)->then, now);
+        execute_actions(lab, step_of(lab)->then, now);
         if (kills(step_of(lab)))
             lab_window_killed(&lab->window, scene->model);
         lab->phase = LAB_MEASURING;
         lab->done_ns = lab->now_ns;
     }
     lab_window_watch(&lab->window, scene->model);
-    measure(lab, scene->model);
+    take_measures(lab, scene->model);
 }
 
 bool lab_continue(struct lab *lab)
@@ -269,7 +269,7 @@ void lab_panel_layout(const struct canvas *body, bool whole, struct canvas *view
 }
 
 /* Adds TEXT, wrapped at blanks. */
-static void add(struct lines *lines, enum tone tone, const char *text)
+static void add_panel_line(struct lines *lines, enum tone tone, const char *text)
 {
     while (*text != '\0' && lines->count < LINES_MOST) {
         struct line *line = &lines->line[lines->count++];
@@ -283,7 +283,8 @@ static void add(struct lines *lines, enum tone tone, const char *text)
 }
 
 /* Adds a measure: its current value, and from the second step on also the previous one. */
-static void add_number(struct lines *lines, const struct lab_state *state, enum lab_measure measure)
+static void add_measure(struct lines *lines, const struct lab_state *state,
+                        enum lab_measure measure)
 {
     char before[TEXT_SHORT], now[TEXT_SHORT], text[LINE_BYTES];
 
@@ -295,14 +296,14 @@ static void add_number(struct lines *lines, const struct lab_state *state, enum 
     else
         snprintf(text, sizeof(text), "%-*s%*s -> %s", LABEL_WIDTH, lab_measure_label(measure),
                  NUMBER_WIDTH, before, now);
-    add(lines, state->phase == LAB_EXPLAINED ? TONE_VALUE : TONE_DIM, text);
+    add_panel_line(lines, state->phase == LAB_EXPLAINED ? TONE_VALUE : TONE_DIM, text);
 }
 
-static void add_numbers(struct lines *lines, const struct lab_state *state)
+static void add_measures(struct lines *lines, const struct lab_state *state)
 {
     for (size_t i = 0; i < LAB_SHOWN && state->step->shown[i] != LAB_MEASURE_NONE; i++)
         if (lines->count < LINES_MOST)
-            add_number(lines, state, state->step->shown[i]);
+            add_measure(lines, state, state->step->shown[i]);
 }
 
 /* Where the numbers are not as the explanation says, as on a machine with other things to do. */
@@ -315,11 +316,11 @@ static void add_differences(struct lines *lines, const struct lab_state *state)
         if (lab_claim_holds(&state->step->claims[i], state->before, state->now, why, sizeof(why)))
             continue;
         snprintf(text, sizeof(text), "Different here: %s.", why);
-        add(lines, TONE_WARN, text);
+        add_panel_line(lines, TONE_WARN, text);
         all = false;
     }
     if (!all)
-        add(lines, TONE_WARN, "Is the machine busy? --step-time 10s measures longer.");
+        add_panel_line(lines, TONE_WARN, "Is the machine busy? --step-time 10s measures longer.");
 }
 
 static void add_step(struct lines *lines, const struct lab_state *state)
@@ -328,25 +329,25 @@ static void add_step(struct lines *lines, const struct lab_state *state)
 
     switch (state->phase) {
     case LAB_PENDING:
-        add(lines, TONE_VALUE, state->step->todo);
-        add(lines, TONE_NORMAL, state->step->watch);
-        add_numbers(lines, state);
+        add_panel_line(lines, TONE_VALUE, state->step->todo);
+        add_panel_line(lines, TONE_NORMAL, state->step->watch);
+        add_measures(lines, state);
         break;
     case LAB_MEASURING:
         snprintf(text, sizeof(text), "Done. Measuring, %.0f s left.", ceil(state->left_s));
-        add(lines, TONE_NOTE, text);
-        add_numbers(lines, state);
-        add(lines, TONE_NORMAL, state->step->watch);
+        add_panel_line(lines, TONE_NOTE, text);
+        add_measures(lines, state);
+        add_panel_line(lines, TONE_NORMAL, state->step->watch);
         break;
     case LAB_EXPLAINED:
-        add_numbers(lines, state);
+        add_measures(lines, state);
         add_differences(lines, state);
-        add(lines, TONE_NORMAL, state->step->why);
+        add_panel_line(lines, TONE_NORMAL, state->step->why);
         break;
     }
 }
 
-static void draw_title(const struct lab_state *state, const struct canvas *panel)
+static void draw_lab_title(const struct lab_state *state, const struct canvas *panel)
 {
     static const char *const words[] = {
         [LAB_PENDING] = "to do", [LAB_MEASURING] = "measuring", [LAB_EXPLAINED] = "done, G: next"};
@@ -381,12 +382,12 @@ void lab_panel_draw(const struct lab_state *state, const struct canvas *panel,
     lines.count = 0;
     lines.width = panel->width - 1 < WIDTH_MOST ? panel->width - 1 : WIDTH_MOST;
     if (state->error != NULL)
-        add(&lines, TONE_BAD, state->error);
+        add_panel_line(&lines, TONE_BAD, state->error);
     if (state->ended)
-        add(&lines, TONE_WARN, "The server has exited. G leaves.");
+        add_panel_line(&lines, TONE_WARN, "The server has exited. G leaves.");
     else
         add_step(&lines, state);
-    draw_title(state, panel);
+    draw_lab_title(state, panel);
     if (scroll != NULL) {
         scroll_fit(scroll, lines.count, room);
         top = scroll->top;

@@ -72,12 +72,12 @@ static const struct {
 #undef MEASURE
 };
 
-static const struct lab_sample *newest(const struct lab_window *window)
+static const struct lab_sample *newest_sample(const struct lab_window *window)
 {
     return &window->sample[(window->taken - 1) % LAB_SAMPLES];
 }
 
-static const struct lab_sample *oldest(const struct lab_window *window)
+static const struct lab_sample *oldest_sample(const struct lab_window *window)
 {
     return &window->sample[window->taken > LAB_SAMPLES ? window->taken % LAB_SAMPLES : 0];
 }
@@ -88,7 +88,7 @@ void lab_window_take(struct lab_window *window, const struct model *model, uint6
     struct lab_sample *sample = &window->sample[window->taken % LAB_SAMPLES];
 
     if (window->taken > 0 &&
-        now->time_ns < newest(window)->time_ns + window->span_ns / (LAB_SAMPLES - 1))
+        now->time_ns < newest_sample(window)->time_ns + window->span_ns / (LAB_SAMPLES - 1))
         return;
     sample->time_ns = now->time_ns;
     for (int i = 0; i < METRIC_COUNT; i++)
@@ -123,18 +123,19 @@ void lab_window_watch(struct lab_window *window, const struct model *model)
 void lab_window_rebase(struct lab_window *window)
 {
     if (window->taken > 0)
-        window->base = *newest(window);
+        window->base = *newest_sample(window);
 }
 
 bool lab_window_full(const struct lab_window *window)
 {
     return window->taken > 1 &&
-           newest(window)->time_ns - oldest(window)->time_ns >= window->span_ns;
+           newest_sample(window)->time_ns - oldest_sample(window)->time_ns >= window->span_ns;
 }
 
-static double growth(const struct lab_window *window, const struct lab_sample *since, int metric)
+static double measure_growth(const struct lab_window *window, const struct lab_sample *since,
+                             int metric)
 {
-    const struct lab_sample *now = newest(window);
+    const struct lab_sample *now = newest_sample(window);
 
     return now->sums[metric] >= since->sums[metric]
                ? (double)(now->sums[metric] - since->sums[metric])
@@ -142,36 +143,36 @@ static double growth(const struct lab_window *window, const struct lab_sample *s
 }
 
 /* Increase of METRIC per second in the window. */
-static double rate(const struct lab_window *window, int metric)
+static double measure_rate(const struct lab_window *window, int metric)
 {
-    const struct lab_sample *first = oldest(window), *last = newest(window);
+    const struct lab_sample *first = oldest_sample(window), *last = newest_sample(window);
 
-    return figure_quotient(growth(window, first, metric),
+    return figure_quotient(measure_growth(window, first, metric),
                            (double)(last->time_ns - first->time_ns) / (double)NS_PER_S);
 }
 
-static double source(const void *window, enum metric metric)
+static double window_source(const void *window, enum metric metric)
 {
     const struct lab_window *own = window;
 
-    return metric_table[metric].kind == KIND_GAUGE ? (double)newest(own)->sums[metric]
-                                                   : rate(own, (int)metric);
+    return metric_table[metric].kind == KIND_GAUGE ? (double)newest_sample(own)->sums[metric]
+                                                   : measure_rate(own, (int)metric);
 }
 
-static double value_of(const struct lab_window *window, enum lab_measure measure)
+static double measure_value(const struct lab_window *window, enum lab_measure measure)
 {
-    const struct lab_sample *last = newest(window);
+    const struct lab_sample *last = newest_sample(window);
     int of = measures[measure].of;
 
     switch (measures[measure].kind) {
     case RATE:
-        return rate(window, of);
+        return measure_rate(window, of);
     case FIGURE:
-        return figure_value((enum figure)of, source, window);
+        return figure_value((enum figure)of, window_source, window);
     case GAUGE:
         return (double)last->sums[of];
     case GROWTH:
-        return growth(window, &window->base, of);
+        return measure_growth(window, &window->base, of);
     case FAILED:
         return (double)(last->failed - window->base.failed);
     case RECOVERY:
@@ -185,7 +186,7 @@ static double value_of(const struct lab_window *window, enum lab_measure measure
 void lab_window_values(const struct lab_window *window, double values[LAB_MEASURE_COUNT])
 {
     for (int i = 0; i < LAB_MEASURE_COUNT; i++)
-        values[i] = window->taken > 0 ? value_of(window, (enum lab_measure)i) : NAN;
+        values[i] = window->taken > 0 ? measure_value(window, (enum lab_measure)i) : NAN;
 }
 
 const char *lab_measure_label(enum lab_measure measure)

@@ -200,7 +200,7 @@ static void stop_load(struct load *load)
     child_release(&load->child);
 }
 
-static void take_line(void *context, const char *line)
+static void take_load_line(void *context, const char *line)
 {
     struct load *load = context;
     json_t *object = json_loads(line, 0, NULL);
@@ -324,7 +324,7 @@ int testbed_execute(struct testbed *testbed, const struct lab_action *action, pi
 
 /* Start and end */
 
-static int set(struct testbed *testbed, char *why, size_t size)
+static int set_up_testbed(struct testbed *testbed, char *why, size_t size)
 {
     const struct lab_scenario *scenario = testbed->scenario;
 
@@ -350,7 +350,7 @@ struct testbed *testbed_open(const struct lab_scenario *scenario, char *why, siz
     testbed->scenario = scenario;
     for (size_t i = 0; i < LAB_LOADS; i++)
         child_init(&testbed->load[i].child);
-    if (set(testbed, why, size) == 0)
+    if (set_up_testbed(testbed, why, size) == 0)
         return testbed;
     testbed_close(testbed);
     return NULL;
@@ -382,7 +382,7 @@ void testbed_update(struct testbed *testbed, uint64_t now_ns)
     int status;
 
     for (size_t i = 0; i < LAB_LOADS; i++)
-        child_update(&testbed->load[i].child, take_line, &testbed->load[i], &status);
+        child_update(&testbed->load[i].child, take_load_line, &testbed->load[i], &status);
     if (!private_server_runs(testbed->server))
         return;
     update_stalled_clients(&testbed->stalled, private_server_port(testbed->server), now_ns);

@@ -45,8 +45,8 @@ static void draw_check(const struct load_run *run, const struct scene *scene,
                  load_run_check_text(run, words, sizeof(words)));
 }
 
-static void draw_progress(const struct load_run *run, const struct scene *scene,
-                          const struct canvas *canvas)
+static void draw_run_progress(const struct load_run *run, const struct scene *scene,
+                              const struct canvas *canvas)
 {
     const struct load_totals *totals = &run->totals;
     int bar = canvas->width >= 100 ? 30 : 12, x;
@@ -131,7 +131,7 @@ static const char *remark(const struct load_run *run)
 void load_draw_totals(const struct load_run *run, const struct scene *scene,
                       const struct canvas *canvas)
 {
-    draw_progress(run, scene, canvas);
+    draw_run_progress(run, scene, canvas);
     draw_client(run, canvas);
     draw_server(run, canvas);
     if (run->finished)
@@ -171,8 +171,8 @@ static double value_at(const struct load_point *point, size_t offset)
 }
 
 /* Fills WIDTH columns, which span SPAN_S seconds, with the values at OFFSET; NAN: no point. */
-static void columns_of(const struct load_run *run, const struct plot *plot, size_t offset,
-                       double span_s, double *columns, int width)
+static void fill_plot_columns(const struct load_run *run, const struct plot *plot, size_t offset,
+                              double span_s, double *columns, int width)
 {
     int counts[PLOT_WIDTH_MOST] = {0};
 
@@ -219,8 +219,8 @@ static int row_of(double value, const struct scale *scale, int height)
     return row < 0 ? 0 : row >= height ? height - 1 : row;
 }
 
-static struct scale scale_of(const struct plot *plot, const double *client, const double *server,
-                             int width)
+static struct scale scale_of_plot(const struct plot *plot, const double *client,
+                                  const double *server, int width)
 {
     struct scale scale = {.bottom = INFINITY, .logarithmic = plot->unit == GRAPH_TIME};
 
@@ -297,9 +297,9 @@ static void draw_plot(const struct plot *plot, const struct load_run *run,
 
     if (inside.width < 1 || inside.width > PLOT_WIDTH_MOST)
         return;
-    columns_of(run, plot, plot->client, span_s, client, inside.width);
-    columns_of(run, plot, plot->server, span_s, server, inside.width);
-    scale = scale_of(plot, client, server, inside.width);
+    fill_plot_columns(run, plot, plot->client, span_s, client, inside.width);
+    fill_plot_columns(run, plot, plot->server, span_s, server, inside.width);
+    scale = scale_of_plot(plot, client, server, inside.width);
     draw_plot_frame(plot, scene, canvas, &scale, span_s);
     draw_dots(scene, &inside, client, server, &scale);
     draw_marks(run, scene, &axis, span_s);
@@ -313,7 +313,7 @@ static void draw_plot(const struct plot *plot, const struct load_run *run,
 }
 
 /* The text of each mark; the last ones if not all fit. */
-static void draw_legend(const struct load_run *run, const struct canvas *canvas)
+static void draw_mark_legend(const struct load_run *run, const struct canvas *canvas)
 {
     int lines = (int)run->mark_count < canvas->height ? (int)run->mark_count : canvas->height;
 
@@ -344,7 +344,7 @@ void load_draw_plots(const struct load_run *run, const struct scene *scene,
             if (places[i].height > 0)
                 draw_plot(&plots[i], run, scene, &places[i]);
         if (marks > 0 && places[2].height > 0)
-            draw_legend(run, &places[2]);
+            draw_mark_legend(run, &places[2]);
         return;
     }
     upper = canvas_part(canvas, 0, 0, canvas->height - marks, canvas->width);
@@ -354,7 +354,7 @@ void load_draw_plots(const struct load_run *run, const struct scene *scene,
 
         draw_plot(&plots[i], run, scene, &half);
     }
-    draw_legend(run, &lower);
+    draw_mark_legend(run, &lower);
 }
 
 /* Comparison */

@@ -34,37 +34,37 @@ void load_run_begin(struct load_run *run, const struct load_settings *settings, 
 }
 
 /* A number of OBJECT; OTHERWISE if it is absent or null. */
-static double number(const json_t *object, const char *name, double otherwise)
+static double json_number_of(const json_t *object, const char *name, double otherwise)
 {
     const json_t *value = json_object_get(object, name);
 
     return json_is_number(value) ? json_number_value(value) : otherwise;
 }
 
-static uint64_t count(const json_t *object, const char *name)
+static uint64_t json_count_of(const json_t *object, const char *name)
 {
-    double value = number(object, name, 0);
+    double value = json_number_of(object, name, 0);
 
     return value > 0 ? (uint64_t)value : 0;
 }
 
 static void take_totals(struct load_totals *totals, const json_t *line)
 {
-    totals->elapsed_s = number(line, "elapsed_s", totals->elapsed_s);
-    totals->done_percent = number(line, "done_percent", totals->done_percent);
-    totals->requests_per_s = number(line, "requests_per_second", 0);
-    totals->p50_ns = 1e3 * number(line, "latency_p50_us", NAN);
-    totals->p90_ns = 1e3 * number(line, "latency_p90_us", NAN);
-    totals->p99_ns = 1e3 * number(line, "latency_p99_us", NAN);
-    totals->max_ns = 1e3 * number(line, "latency_max_us", NAN);
-    totals->begun = count(line, "begun");
-    totals->answered = count(line, "answered");
-    totals->failed = count(line, "failed");
-    totals->bad_statuses = count(line, "bad_statuses");
-    totals->connections = count(line, "connections");
-    totals->connections_up = count(line, "connections_up");
-    totals->rate_wanted = number(line, "rate", 0);
-    totals->client_cores = number(line, "client_cores", NAN);
+    totals->elapsed_s = json_number_of(line, "elapsed_s", totals->elapsed_s);
+    totals->done_percent = json_number_of(line, "done_percent", totals->done_percent);
+    totals->requests_per_s = json_number_of(line, "requests_per_second", 0);
+    totals->p50_ns = 1e3 * json_number_of(line, "latency_p50_us", NAN);
+    totals->p90_ns = 1e3 * json_number_of(line, "latency_p90_us", NAN);
+    totals->p99_ns = 1e3 * json_number_of(line, "latency_p99_us", NAN);
+    totals->max_ns = 1e3 * json_number_of(line, "latency_max_us", NAN);
+    totals->begun = json_count_of(line, "begun");
+    totals->answered = json_count_of(line, "answered");
+    totals->failed = json_count_of(line, "failed");
+    totals->bad_statuses = json_count_of(line, "bad_statuses");
+    totals->connections = json_count_of(line, "connections");
+    totals->connections_up = json_count_of(line, "connections_up");
+    totals->rate_wanted = json_number_of(line, "rate", 0);
+    totals->client_cores = json_number_of(line, "client_cores", NAN);
 }
 
 /* Removes every other point. */
@@ -94,16 +94,18 @@ static double positive(double value)
 /* Marks the reply to a change: "client: 500/s, 50 connections". */
 static void mark_change(struct load_run *run, const json_t *event)
 {
-    double rate = number(event, "rate", 0);
+    double rate = json_number_of(event, "rate", 0);
     char text[LOAD_MARK_BYTES], figure[UNITS_TEXT];
 
     if (json_object_get(event, "why") != NULL)
         return;
     if (rate > 0)
         snprintf(text, sizeof(text), "client: %s/s, %.0f connections",
-                 units_format_count(figure, sizeof(figure), rate), number(event, "connections", 0));
+                 units_format_count(figure, sizeof(figure), rate),
+                 json_number_of(event, "connections", 0));
     else
-        snprintf(text, sizeof(text), "client: %.0f connections", number(event, "connections", 0));
+        snprintf(text, sizeof(text), "client: %.0f connections",
+                 json_number_of(event, "connections", 0));
     load_run_mark(run, run->totals.elapsed_s, text);
 }
 
@@ -125,8 +127,10 @@ bool load_run_progress(struct load_run *run, const char *line,
     point = (struct load_point){
         .at_s = run->totals.elapsed_s,
         .client_rate = run->totals.requests_per_s,
-        .client_p50_ns = positive(1e3 * number(object, "recent_p50_us", run->totals.p50_ns / 1e3)),
-        .client_p99_ns = positive(1e3 * number(object, "recent_p99_us", run->totals.p99_ns / 1e3)),
+        .client_p50_ns =
+            positive(1e3 * json_number_of(object, "recent_p50_us", run->totals.p50_ns / 1e3)),
+        .client_p99_ns =
+            positive(1e3 * json_number_of(object, "recent_p99_us", run->totals.p99_ns / 1e3)),
         .server_rate = run->own_server ? server->rate : NAN,
         .server_p50_ns = run->own_server ? server->p50_ns : NAN,
         .server_p99_ns = run->own_server ? server->p99_ns : NAN,
@@ -157,17 +161,17 @@ void load_run_report(struct load_run *run, const char *report, size_t size)
 
     run->finished = true;
     if (json_is_object(requests)) {
-        totals->elapsed_s = number(object, "elapsed_s", totals->elapsed_s);
-        totals->requests_per_s = number(object, "requests_per_second", 0);
-        totals->begun = count(requests, "begun");
-        totals->answered = count(requests, "answered");
-        totals->failed = count(requests, "failed");
-        totals->bad_statuses = count(requests, "bad_statuses");
-        totals->unanswered = count(requests, "unanswered");
-        totals->p50_ns = 1e3 * number(latency, "p50", NAN);
-        totals->p90_ns = 1e3 * number(latency, "p90", NAN);
-        totals->p99_ns = 1e3 * number(latency, "p99", NAN);
-        totals->max_ns = 1e3 * number(latency, "max", NAN);
+        totals->elapsed_s = json_number_of(object, "elapsed_s", totals->elapsed_s);
+        totals->requests_per_s = json_number_of(object, "requests_per_second", 0);
+        totals->begun = json_count_of(requests, "begun");
+        totals->answered = json_count_of(requests, "answered");
+        totals->failed = json_count_of(requests, "failed");
+        totals->bad_statuses = json_count_of(requests, "bad_statuses");
+        totals->unanswered = json_count_of(requests, "unanswered");
+        totals->p50_ns = 1e3 * json_number_of(latency, "p50", NAN);
+        totals->p90_ns = 1e3 * json_number_of(latency, "p90", NAN);
+        totals->p99_ns = 1e3 * json_number_of(latency, "p99", NAN);
+        totals->max_ns = 1e3 * json_number_of(latency, "max", NAN);
         totals->done_percent = 100;
         take_note(run, json_object_get(object, "notes"));
     }
@@ -246,29 +250,25 @@ double load_run_span_s(const struct load_run *run)
 
 /* JSON */
 
-static json_t *real(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static json_t *totals_json(const struct load_totals *totals)
 {
-    return json_pack("{s:f, s:f, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "elapsed_s",
-                     totals->elapsed_s, "requests_per_s", totals->requests_per_s, "p50_ns",
-                     real(totals->p50_ns), "p90_ns", real(totals->p90_ns), "p99_ns",
-                     real(totals->p99_ns), "max_ns", real(totals->max_ns), "begun",
-                     (json_int_t)totals->begun, "answered", (json_int_t)totals->answered, "failed",
-                     (json_int_t)totals->failed, "bad_statuses", (json_int_t)totals->bad_statuses,
-                     "unanswered", (json_int_t)totals->unanswered, "connections_up",
-                     (json_int_t)totals->connections_up);
+    return json_pack(
+        "{s:f, s:f, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "elapsed_s",
+        totals->elapsed_s, "requests_per_s", totals->requests_per_s, "p50_ns",
+        scene_json_number(totals->p50_ns), "p90_ns", scene_json_number(totals->p90_ns), "p99_ns",
+        scene_json_number(totals->p99_ns), "max_ns", scene_json_number(totals->max_ns), "begun",
+        (json_int_t)totals->begun, "answered", (json_int_t)totals->answered, "failed",
+        (json_int_t)totals->failed, "bad_statuses", (json_int_t)totals->bad_statuses, "unanswered",
+        (json_int_t)totals->unanswered, "connections_up", (json_int_t)totals->connections_up);
 }
 
 static json_t *point_json(const struct load_point *point)
 {
-    return json_pack("[f,o,o,o,o,o,o,o]", point->at_s, real(point->client_rate),
-                     real(point->client_p50_ns), real(point->client_p99_ns),
-                     real(point->server_rate), real(point->server_p50_ns),
-                     real(point->server_p99_ns), real(point->connections));
+    return json_pack(
+        "[f,o,o,o,o,o,o,o]", point->at_s, scene_json_number(point->client_rate),
+        scene_json_number(point->client_p50_ns), scene_json_number(point->client_p99_ns),
+        scene_json_number(point->server_rate), scene_json_number(point->server_p50_ns),
+        scene_json_number(point->server_p99_ns), scene_json_number(point->connections));
 }
 
 json_t *load_run_json(const struct load_run *run)
@@ -317,28 +317,28 @@ int load_run_from_json(struct load_run *run, const json_t *object)
         return -1;
     load_settings_from_json(&settings, json_object_get(object, "settings"));
     take_text(url, sizeof(url), object, "url");
-    load_run_begin(run, &settings, url, count(object, "started_ns"));
+    load_run_begin(run, &settings, url, json_count_of(object, "started_ns"));
     take_text(run->server, sizeof(run->server), object, "server");
     take_text(run->failure, sizeof(run->failure), object, "failure");
     take_text(run->note, sizeof(run->note), object, "note");
     run->own_server = json_is_true(json_object_get(object, "own_server"));
     run->exit_status = (int)json_integer_value(json_object_get(object, "exit_status"));
-    run->server_before = count(object, "server_before");
-    run->server_after = count(object, "server_after");
+    run->server_before = json_count_of(object, "server_before");
+    run->server_after = json_count_of(object, "server_after");
     run->finished = true;
     take_totals(&run->totals, totals);
-    run->totals.requests_per_s = number(totals, "requests_per_s", 0);
-    run->totals.p50_ns = number(totals, "p50_ns", NAN);
-    run->totals.p90_ns = number(totals, "p90_ns", NAN);
-    run->totals.p99_ns = number(totals, "p99_ns", NAN);
-    run->totals.max_ns = number(totals, "max_ns", NAN);
-    run->totals.unanswered = count(totals, "unanswered");
+    run->totals.requests_per_s = json_number_of(totals, "requests_per_s", 0);
+    run->totals.p50_ns = json_number_of(totals, "p50_ns", NAN);
+    run->totals.p90_ns = json_number_of(totals, "p90_ns", NAN);
+    run->totals.p99_ns = json_number_of(totals, "p99_ns", NAN);
+    run->totals.max_ns = json_number_of(totals, "max_ns", NAN);
+    run->totals.unanswered = json_count_of(totals, "unanswered");
     run->totals.done_percent = 100;
     for (size_t i = 0; i < json_array_size(marks); i++) {
         const json_t *mark = json_array_get(marks, i);
         const char *text = json_string_value(json_object_get(mark, "text"));
 
-        load_run_mark(run, number(mark, "at_s", 0), text != NULL ? text : "");
+        load_run_mark(run, json_number_of(mark, "at_s", 0), text != NULL ? text : "");
     }
     take_points(run, json_object_get(object, "points"));
     return 0;
@@ -354,7 +354,7 @@ static void store_directory(char *path, size_t size)
     user_files_path("XDG_STATE_HOME", ".local/state", "runs", path, size);
 }
 
-static void path_of(const char *name, char *path, size_t size)
+static void run_path(const char *name, char *path, size_t size)
 {
     size_t length;
 
@@ -377,14 +377,14 @@ static int read_run(const char *name, struct load_run *run)
     json_t *object;
     int result;
 
-    path_of(name, path, sizeof(path));
+    run_path(name, path, sizeof(path));
     object = json_load_file(path, 0, NULL);
     result = object == NULL ? -1 : load_run_from_json(run, object);
     json_decref(object);
     return result;
 }
 
-static void describe(struct load_entry *entry, const char *name, const struct load_run *run)
+static void describe_entry(struct load_entry *entry, const char *name, const struct load_run *run)
 {
     snprintf(entry->name, sizeof(entry->name), "%s", name);
     entry->started_ns = run->started_ns;
@@ -411,11 +411,11 @@ static int add_entry(struct load_store *store, const char *name, const struct lo
     if (larger == NULL)
         return -1;
     store->entries = larger;
-    describe(&store->entries[store->count++], name, run);
+    describe_entry(&store->entries[store->count++], name, run);
     return 0;
 }
 
-static void read_all(struct load_store *store, DIR *directory, struct load_run *run)
+static void read_runs(struct load_store *store, DIR *directory, struct load_run *run)
 {
     const struct dirent *entry;
 
@@ -436,7 +436,7 @@ int load_store_read(struct load_store *store, char *why, size_t size)
     store_directory(path, sizeof(path));
     directory = path[0] != '\0' ? opendir(path) : NULL;
     if (directory != NULL && run != NULL)
-        read_all(store, directory, run);
+        read_runs(store, directory, run);
     free(run);
     if (directory != NULL) {
         closedir(directory);
@@ -462,14 +462,14 @@ static int write_run(const struct load_run *run, const char *name)
     int result;
 
     store_directory(path, sizeof(path));
-    path_of(name, hidden, sizeof(hidden));
+    run_path(name, hidden, sizeof(hidden));
     if (object == NULL || path[0] == '\0' || user_files_make_parents(hidden) != 0) {
         json_decref(object);
         return -1;
     }
     snprintf(hidden_name, sizeof(hidden_name), ".%s", name);
-    path_of(hidden_name, hidden, sizeof(hidden));
-    path_of(name, path, sizeof(path));
+    run_path(hidden_name, hidden, sizeof(hidden));
+    run_path(name, path, sizeof(path));
     result = json_dump_file(object, hidden, JSON_COMPACT | JSON_REAL_PRECISION(9));
     json_decref(object);
     if (result == 0 && rename(hidden, path) == 0)
@@ -482,7 +482,7 @@ int load_store_remove(struct load_store *store, size_t i, char *why, size_t size
 {
     char path[PATH_BYTES];
 
-    path_of(store->entries[i].name, path, sizeof(path));
+    run_path(store->entries[i].name, path, sizeof(path));
     if (unlink(path) != 0 && errno != ENOENT) {
         snprintf(why, size, "cannot delete %.200s: %s", path, strerror(errno));
         return -1;
@@ -618,7 +618,7 @@ static void mark_changes(struct load_session *session, const struct scene *scene
     }
 }
 
-static void take_line(void *context, const char *line)
+static void take_progress_line(void *context, const char *line)
 {
     struct load_session *session = context;
     struct load_server_sample server = server_now(session->scene);
@@ -633,7 +633,7 @@ static void take_line(void *context, const char *line)
     json_decref(object);
 }
 
-static void finish(struct load_session *session)
+static void finish_run(struct load_session *session)
 {
     char why[CONTROLLER_TEXT], words[CONTROLLER_TEXT];
 
@@ -655,7 +655,7 @@ static void finish(struct load_session *session)
  * The server counts a response shortly after the client received it, and is sampled about ten times
  * a second: its count is final when it has stopped changing.
  */
-static void settle(struct load_session *session, const struct scene *scene)
+static void settle_count(struct load_session *session, const struct scene *scene)
 {
     const struct snapshot *now = model_now(scene->model);
 
@@ -668,7 +668,7 @@ static void settle(struct load_session *session, const struct scene *scene)
     session->run->server_after = session->counted;
     if (now->time_ns >= session->counted_ns + SETTLE_MS * NS_PER_MS ||
         now->time_ns >= session->ended_ns + SETTLE_MOST_MS * NS_PER_MS)
-        finish(session);
+        finish_run(session);
 }
 
 void load_session_update(struct load_session *session, const struct scene *scene)
@@ -679,7 +679,7 @@ void load_session_update(struct load_session *session, const struct scene *scene
     session->controller = scene->controller;
     if (load_session_active(session))
         mark_changes(session, scene);
-    if (child_update(&session->child, take_line, session, &status)) {
+    if (child_update(&session->child, take_progress_line, session, &status)) {
         session->run->exit_status = status;
         load_run_report(session->run, session->child.text, session->child.output_length);
         session->phase = LOAD_SETTLING;
@@ -687,7 +687,7 @@ void load_session_update(struct load_session *session, const struct scene *scene
         session->ended_ns = model_now(scene->model)->time_ns;
         session->counted_ns = 0;
     }
-    settle(session, scene);
+    settle_count(session, scene);
 }
 
 int load_session_init(struct load_session *session, struct load_store *store)

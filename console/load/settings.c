@@ -22,7 +22,7 @@ static const struct preset {
 #undef LOAD_PRESET
 };
 
-static void store(struct load_settings *settings, enum load_field field, const char *text)
+static void set_field(struct load_settings *settings, enum load_field field, const char *text)
 {
     snprintf(settings->text[field], LOAD_TEXT_BYTES, "%s", text);
 }
@@ -30,7 +30,7 @@ static void store(struct load_settings *settings, enum load_field field, const c
 void load_settings_init(struct load_settings *settings)
 {
     for (int i = 0; i < LOAD_FIELDS; i++)
-        store(settings, (enum load_field)i, load_field_table[i].initial);
+        set_field(settings, (enum load_field)i, load_field_table[i].initial);
 }
 
 static bool acceptable(enum load_field_kind kind, const char *text)
@@ -68,7 +68,7 @@ int load_settings_set(struct load_settings *settings, enum load_field field, con
     else if (text[0] == '-')
         snprintf(why, size, "%s: must not begin with a dash", info->label);
     else {
-        store(settings, field, text);
+        set_field(settings, field, text);
         return 0;
     }
     return -1;
@@ -93,11 +93,11 @@ void load_settings_preset(struct load_settings *settings, size_t preset)
 {
     const struct preset *from = &presets[preset];
 
-    store(settings, LOAD_CONNECTIONS, from->connections);
-    store(settings, LOAD_REQUESTS, from->requests);
-    store(settings, LOAD_DURATION, from->duration);
-    store(settings, LOAD_RATE, from->rate);
-    store(settings, LOAD_KEEPALIVE, from->keepalive);
+    set_field(settings, LOAD_CONNECTIONS, from->connections);
+    set_field(settings, LOAD_REQUESTS, from->requests);
+    set_field(settings, LOAD_DURATION, from->duration);
+    set_field(settings, LOAD_RATE, from->rate);
+    set_field(settings, LOAD_KEEPALIVE, from->keepalive);
 }
 
 void load_settings_arguments(const struct load_settings *settings, const char *target,
@@ -128,7 +128,7 @@ void load_settings_arguments(const struct load_settings *settings, const char *t
 }
 
 /* Appends TEXT and SUFFIX, with a separating ", "; does nothing if TEXT is "". */
-static void append(char *buffer, size_t size, const char *text, const char *suffix)
+static void append_part(char *buffer, size_t size, const char *text, const char *suffix)
 {
     size_t length = strlen(buffer);
 
@@ -136,21 +136,22 @@ static void append(char *buffer, size_t size, const char *text, const char *suff
         snprintf(buffer + length, size - length, "%s%s%s", length > 0 ? ", " : "", text, suffix);
 }
 
-static void append_count(char *buffer, size_t size, const char *text, const char *one,
-                         const char *more)
+static void append_count_part(char *buffer, size_t size, const char *text, const char *one,
+                              const char *more)
 {
-    append(buffer, size, text, strcmp(text, "1") == 0 ? one : more);
+    append_part(buffer, size, text, strcmp(text, "1") == 0 ? one : more);
 }
 
 char *load_settings_summary(const struct load_settings *settings, char *buffer, size_t size)
 {
     buffer[0] = '\0';
-    append_count(buffer, size, settings->text[LOAD_CONNECTIONS], " connection", " connections");
-    append_count(buffer, size, settings->text[LOAD_REQUESTS], " request", " requests");
-    append(buffer, size, settings->text[LOAD_DURATION], "");
-    append(buffer, size, settings->text[LOAD_RATE], "/s");
+    append_count_part(buffer, size, settings->text[LOAD_CONNECTIONS], " connection",
+                      " connections");
+    append_count_part(buffer, size, settings->text[LOAD_REQUESTS], " request", " requests");
+    append_part(buffer, size, settings->text[LOAD_DURATION], "");
+    append_part(buffer, size, settings->text[LOAD_RATE], "/s");
     if (strcmp(settings->text[LOAD_KEEPALIVE], "off") == 0)
-        append(buffer, size, "no keep-alive", "");
+        append_part(buffer, size, "no keep-alive", "");
     return buffer;
 }
 
@@ -252,6 +253,6 @@ void load_settings_from_json(struct load_settings *settings, const json_t *objec
     for (int i = 0; i < LOAD_FIELDS; i++) {
         const char *text = json_string_value(json_object_get(object, load_field_table[i].label));
 
-        store(settings, (enum load_field)i, text != NULL ? text : "");
+        set_field(settings, (enum load_field)i, text != NULL ? text : "");
     }
 }

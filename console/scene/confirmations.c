@@ -51,7 +51,7 @@ bool confirmation_exists(const char *command)
     return false;
 }
 
-static enum tunable tunable_of(const char *word)
+static enum tunable command_tunable(const char *word)
 {
     int tunable = 0;
 
@@ -255,7 +255,7 @@ bool confirmation_question(const struct watch *watch, const char *const *words, 
 
     if (count == 0)
         return false;
-    request.tunable = tunable_of(words[0]);
+    request.tunable = command_tunable(words[0]);
     if (is_invalid(&request))
         return false;
     for (size_t i = 0; i < ARRAY_LENGTH(confirmations); i++)

@@ -341,7 +341,7 @@ void controller_command(struct controller *controller, const char *line)
 
 static void send_adjustment(struct adjustment *adjustment);
 
-static enum tunable tunable_of(const struct adjustment *adjustment)
+static enum tunable adjusted_tunable(const struct adjustment *adjustment)
 {
     return (enum tunable)(adjustment - adjustment->controller->adjustment);
 }
@@ -351,7 +351,7 @@ static void take_adjustment_answer(void *context, bool ok, const char *answer)
 {
     struct adjustment *adjustment = context;
     struct controller *controller = adjustment->controller;
-    enum tunable tunable = tunable_of(adjustment);
+    enum tunable tunable = adjusted_tunable(adjustment);
     char sentence[CONTROLLER_TEXT];
     enum answer result = ANSWER_BROKEN;
 
@@ -374,7 +374,7 @@ static void write_adjustment(const struct adjustment *adjustment, uint32_t numbe
 {
     const struct controller *controller = adjustment->controller;
     const struct watch *watch = controller->options.watch;
-    enum tunable tunable = tunable_of(adjustment);
+    enum tunable tunable = adjusted_tunable(adjustment);
     uint32_t min = tunable == TUNABLE_OFFLOAD_THREADS ? watch_offload_min(watch) : 0;
     char range[16] = "";
 
@@ -428,7 +428,7 @@ static uint32_t number_before(const struct adjustment *adjustment)
 {
     return adjustment->wanted != 0
                ? adjustment->wanted
-               : watch_wanted(adjustment->controller->options.watch, tunable_of(adjustment));
+               : watch_wanted(adjustment->controller->options.watch, adjusted_tunable(adjustment));
 }
 
 static bool adjust_by_key(void *context, int code);
@@ -446,10 +446,10 @@ static void ask_for(struct adjustment *adjustment, uint32_t number)
     write_adjustment(adjustment, number, line, sizeof(line));
     confirm_line(controller, line, adjust_confirmed, adjustment);
     controller->dialog.key = adjust_by_key;
-    controller->dialog.adjusts = keys_shown[tunable_of(adjustment)];
+    controller->dialog.adjusts = keys_shown[adjusted_tunable(adjustment)];
 }
 
-static void adjust(struct adjustment *adjustment, uint32_t from, int step)
+static void adjust_tunable(struct adjustment *adjustment, uint32_t from, int step)
 {
     static const char *const minimum[TUNABLE_COUNT] = {
         [TUNABLE_THREADS] = "the minimum is one serving thread per worker",
@@ -458,7 +458,8 @@ static void adjust(struct adjustment *adjustment, uint32_t from, int step)
     };
 
     if (step < 0 && from <= 1)
-        controller_report(adjustment->controller, true, "%s", minimum[tunable_of(adjustment)]);
+        controller_report(adjustment->controller, true, "%s",
+                          minimum[adjusted_tunable(adjustment)]);
     else
         ask_for(adjustment, from + (uint32_t)step);
 }
@@ -470,8 +471,8 @@ static bool adjust_by_key(void *context, int code)
 
     for (size_t i = 0; i < ARRAY_LENGTH(adjusting_keys); i++)
         if (adjusting_keys[i].action == key_action(code) &&
-            adjusting_keys[i].tunable == tunable_of(adjustment)) {
-            adjust(adjustment, adjustment->unconfirmed, adjusting_keys[i].step);
+            adjusting_keys[i].tunable == adjusted_tunable(adjustment)) {
+            adjust_tunable(adjustment, adjustment->unconfirmed, adjusting_keys[i].step);
             return true;
         }
     return false;
@@ -485,7 +486,7 @@ void controller_adjust(struct controller *controller, enum action action)
         if (adjusting_keys[i].action == action) {
             struct adjustment *adjustment = &controller->adjustment[adjusting_keys[i].tunable];
 
-            adjust(adjustment, number_before(adjustment), adjusting_keys[i].step);
+            adjust_tunable(adjustment, number_before(adjustment), adjusting_keys[i].step);
         }
 }
 

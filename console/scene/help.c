@@ -42,8 +42,8 @@ static int text_column(const struct lines *lines, const char *label)
  * Adds a line; a text wider than the screen is wrapped. After a label that leaves too little room the
  * text begins in the next line.
  */
-static void add(struct lines *lines, const char *group, enum tone tone, const char *left,
-                const char *right)
+static void add_help_line(struct lines *lines, const char *group, enum tone tone, const char *left,
+                          const char *right)
 {
     int at = text_column(lines, left);
     bool apart = lines->width - at < LEAST_TEXT && at > GROUP_WIDTH + KEY_WIDTH;
@@ -72,8 +72,8 @@ static void add_keys(struct lines *lines)
     for (int i = 0; i < ACTION_COUNT; i++) {
         bool first = i == 0 || strcmp(key_table[i].group, key_table[i - 1].group) != 0;
 
-        add(lines, first ? key_table[i].group : NULL, TONE_VALUE, key_table[i].shown,
-            key_table[i].help);
+        add_help_line(lines, first ? key_table[i].group : NULL, TONE_VALUE, key_table[i].shown,
+                      key_table[i].help);
     }
 }
 
@@ -90,14 +90,15 @@ static const char *number_text(const struct view_number *number)
     return number->text;
 }
 
-static void add_numbers(struct lines *lines, const struct view_number *number)
+static void add_view_numbers(struct lines *lines, const struct view_number *number)
 {
     for (const struct view_number *one = number;
          lines->width >= ALIGNED && one != NULL && one->label != NULL; one++)
         if ((int)strlen(one->label) >= lines->label_width)
             lines->label_width = (int)strlen(one->label) + 1;
     for (bool first = true; number != NULL && number->label != NULL; number++, first = false)
-        add(lines, first ? "Numbers" : NULL, TONE_VALUE, number->label, number_text(number));
+        add_help_line(lines, first ? "Numbers" : NULL, TONE_VALUE, number->label,
+                      number_text(number));
 }
 
 static void add_letters(struct lines *lines, const struct snapshot *now)
@@ -111,8 +112,8 @@ static void add_letters(struct lines *lines, const struct snapshot *now)
         else
             snprintf(right, sizeof(right), "%s: %s", thread_state_table[state].name,
                      thread_state_table[state].help);
-        add(lines, state == THREAD_STATE_NONE + 1 ? "Letters" : NULL, strip_tone(state), left,
-            right);
+        add_help_line(lines, state == THREAD_STATE_NONE + 1 ? "Letters" : NULL, strip_tone(state),
+                      left, right);
     }
 }
 
@@ -126,19 +127,21 @@ void help_draw(struct scroll *scroll, const struct canvas *canvas, const struct 
     lines.width = canvas->width;
     lines.label_width = KEY_WIDTH;
     for (size_t i = 0; view->help != NULL && view->help[i] != NULL; i++)
-        add(&lines, i == 0 ? view->name : NULL, TONE_VALUE, "", view->help[i]);
-    add_numbers(&lines, view->numbers);
+        add_help_line(&lines, i == 0 ? view->name : NULL, TONE_VALUE, "", view->help[i]);
+    add_view_numbers(&lines, view->numbers);
     lines.label_width = KEY_WIDTH;
     add_keys(&lines);
     /* The commands of the console; `:help` lists those of the server. */
-    add(&lines, "Commands", TONE_VALUE, ":help", "List the server's commands, or explain one");
-    add(&lines, NULL, TONE_VALUE, ":show", "Show one path, client, status or thread: path=/x");
-    add(&lines, NULL, TONE_VALUE, ":set",
-        "Change a setting of this console: theme, fps, ascii ...");
-    add(&lines, NULL, TONE_VALUE, ":save", "Save the settings to console.ini");
-    add(&lines, "Mouse", TONE_VALUE, "click",
-        "Show a view, select or open a row, sort by a column");
-    add(&lines, NULL, TONE_VALUE, "wheel", "Scroll; hold Shift to select text");
+    add_help_line(&lines, "Commands", TONE_VALUE, ":help",
+                  "List the server's commands, or explain one");
+    add_help_line(&lines, NULL, TONE_VALUE, ":show",
+                  "Show one path, client, status or thread: path=/x");
+    add_help_line(&lines, NULL, TONE_VALUE, ":set",
+                  "Change a setting of this console: theme, fps, ascii ...");
+    add_help_line(&lines, NULL, TONE_VALUE, ":save", "Save the settings to console.ini");
+    add_help_line(&lines, "Mouse", TONE_VALUE, "click",
+                  "Show a view, select or open a row, sort by a column");
+    add_help_line(&lines, NULL, TONE_VALUE, "wheel", "Scroll; hold Shift to select text");
     add_letters(&lines, now);
     scroll_fit(scroll, lines.count, page);
     for (int i = 0; i < page && scroll->top + i < lines.count; i++) {

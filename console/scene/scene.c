@@ -4,6 +4,7 @@
 #include "console/scene/controller.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,6 +55,11 @@ size_t scene_marks(const struct scene *scene, int span_s, struct graph_mark *mar
                                                  .severe = mark_table[mark->kind].severe};
     }
     return found;
+}
+
+json_t *scene_json_number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
 }
 
 bool scene_allows_changes(const struct scene *scene)
@@ -309,7 +315,7 @@ int strip_draw(const struct canvas *canvas, int y, int lines, const struct snaps
     return (pen.y > pen.last_y ? pen.last_y : pen.y) - y + 1;
 }
 
-static bool in_use(const struct snapshot *now, uint32_t state)
+static bool state_in_use(const struct snapshot *now, uint32_t state)
 {
     for (uint32_t i = 0; i < now->thread_count; i++)
         if (now->threads[i].activity.state == state)
@@ -336,7 +342,7 @@ int strip_draw_legend(const struct canvas *canvas, int y, int lines, const struc
     canvas_text(canvas, y, 0, TONE_TITLE, "letters");
     for (int pass = lines == 1 ? 0 : 1; pass < 2; pass++)
         for (uint32_t state = THREAD_STATE_NONE + 1; state < now->server.state_count; state++)
-            if (lines > 1 || in_use(now, state) == (pass == 0))
+            if (lines > 1 || state_in_use(now, state) == (pass == 0))
                 draw_letter(&pen, canvas, &now->server.states[state], state);
     return (pen.y > pen.last_y ? pen.last_y : pen.y) - y + 1;
 }

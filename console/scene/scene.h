@@ -61,6 +61,25 @@ struct scene {
  */
 struct scene scene_of(const struct watch *watch);
 
+/* The sum of METRIC over all threads, its rate of the last second, and a figure: NAN if unknown. */
+static inline uint64_t scene_sum(const struct scene *scene, enum metric metric)
+{
+    return model_now(scene->model)->sums[metric];
+}
+
+static inline double scene_rate(const struct scene *scene, enum metric metric)
+{
+    return model_rate(scene->model, metric);
+}
+
+static inline double scene_figure(const struct scene *scene, enum figure figure)
+{
+    return model_figure(scene->model, figure);
+}
+
+/* VALUE as JSON; null for NAN and infinity. */
+json_t *scene_json_number(double value);
+
 /* False in a replay, read-only or locked: views then offer no keys that change anything. */
 bool scene_allows_changes(const struct scene *scene);
 

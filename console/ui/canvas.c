@@ -134,7 +134,7 @@ static int total(const struct layout_part *parts, const int *sizes, size_t count
     return lines;
 }
 
-static int shown(const int *sizes, size_t count)
+static int shown_parts(const int *sizes, size_t count)
 {
     int parts = 0;
 
@@ -143,7 +143,7 @@ static int shown(const int *sizes, size_t count)
     return parts;
 }
 
-static void drop_least_important(const struct layout_part *parts, int *sizes, size_t count)
+static void drop_part(const struct layout_part *parts, int *sizes, size_t count)
 {
     size_t least = count;
 
@@ -173,12 +173,12 @@ static bool grow_one(const struct layout_part *parts, int *sizes, size_t count)
     return true;
 }
 
-static void share(const struct layout_part *parts, size_t count, int room, int *sizes)
+static void share_height(const struct layout_part *parts, size_t count, int room, int *sizes)
 {
     for (size_t i = 0; i < count; i++)
         sizes[i] = parts[i].min;
-    while (total(parts, sizes, count) > room && shown(sizes, count) > 1)
-        drop_least_important(parts, sizes, count);
+    while (total(parts, sizes, count) > room && shown_parts(sizes, count) > 1)
+        drop_part(parts, sizes, count);
     for (int left = room - total(parts, sizes, count); left > 0; left--)
         if (!grow_one(parts, sizes, count))
             break;
@@ -190,13 +190,13 @@ int layout_stack(const struct canvas *canvas, const struct layout_part *parts, s
     int sizes[LAYOUT_PARTS_MAX], at = 0;
 
     count = count < LAYOUT_PARTS_MAX ? count : LAYOUT_PARTS_MAX;
-    share(parts, count, canvas->height, sizes);
+    share_height(parts, count, canvas->height, sizes);
     for (size_t i = 0; i < count; i++) {
         at += sizes[i] > 0 && at > 0 ? parts[i].gap : 0;
         places[i] = canvas_part(canvas, at, 0, sizes[i], canvas->width);
         at += sizes[i];
     }
-    return shown(sizes, count);
+    return shown_parts(sizes, count);
 }
 
 /* Theme */

@@ -132,7 +132,7 @@ void dialog_click(struct dialog *dialog, const struct canvas *foot, int y, int x
 }
 
 /* The width of the first BYTES of TEXT (UTF-8), columns. */
-static int columns_of(const char *text, size_t bytes)
+static int character_count(const char *text, size_t bytes)
 {
     int columns = 0;
 
@@ -146,7 +146,7 @@ static void draw_prompt(const struct dialog *dialog, const struct canvas *foot)
 {
     const struct edit *edit = &dialog->edit;
     int x = canvas_print(foot, 0, 0, TONE_BAR_KEY, "%s", dialog->label);
-    int width = foot->width - x - 1, cursor = columns_of(edit->text, edit->cursor);
+    int width = foot->width - x - 1, cursor = character_count(edit->text, edit->cursor);
     const char *start = edit->text;
     struct canvas place;
 
@@ -167,7 +167,7 @@ static void draw_question(const struct dialog *dialog, const struct canvas *foot
     const char *rest = dialog->label;
     int lines = 0;
 
-    if (columns_of(rest, strlen(rest)) <= foot->width - 1 - answers_width(dialog)) {
+    if (character_count(rest, strlen(rest)) <= foot->width - 1 - answers_width(dialog)) {
         canvas_text(foot, 0, 1, TONE_BAR_KEY, rest);
         return;
     }

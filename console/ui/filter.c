@@ -126,7 +126,7 @@ int filter_set(struct filter *filter, const char *text, char *why, size_t size)
 }
 
 /* True if TEXT contains the first LENGTH characters of PATTERN. */
-static bool contains(const char *text, const char *pattern, size_t length)
+static bool contains_pattern(const char *text, const char *pattern, size_t length)
 {
     for (; *text != '\0'; text++) {
         size_t i = 0;
@@ -146,7 +146,7 @@ static bool one_of_texts(const char *text, const char *pattern, size_t length)
     if (length == 3 && isdigit((unsigned char)pattern[0]) && pattern[1] == 'x' &&
         pattern[2] == 'x' && strlen(text) == 3)
         return text[0] == pattern[0];
-    return contains(text, pattern, length);
+    return contains_pattern(text, pattern, length);
 }
 
 /* With EXACT, an alternative must be the whole text. */
@@ -155,7 +155,7 @@ static bool any_alternative(const char *text, const char *pattern, bool exact)
     for (;;) {
         size_t length = strcspn(pattern, "|");
 
-        if (exact ? strlen(text) == length && contains(text, pattern, length)
+        if (exact ? strlen(text) == length && contains_pattern(text, pattern, length)
                   : one_of_texts(text, pattern, length))
             return true;
         if (pattern[length] == '\0')

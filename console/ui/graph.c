@@ -103,7 +103,7 @@ void graph_draw(enum graph_style style, const double *values, size_t count, doub
 }
 
 /* The part that shows value INDEX; if there are several, the middle one. */
-static size_t part_of(size_t index, size_t count, size_t parts)
+static size_t part_showing(size_t index, size_t count, size_t parts)
 {
     size_t first = index * parts / count, last;
 
@@ -119,7 +119,7 @@ int graph_column_of(enum graph_style style, size_t index, size_t count, int colu
 {
     size_t wide = style == GRAPH_BRAILLE ? 2 : 1; /* horizontal dots per column */
 
-    return (int)(part_of(index, count, (size_t)columns * wide) / wide);
+    return (int)(part_showing(index, count, (size_t)columns * wide) / wide);
 }
 
 void graph_draw_marks(const struct canvas *canvas, int y, int x, int columns,
@@ -304,7 +304,7 @@ static struct scaled scale_linear(const struct panel *panel)
     return (struct scaled){panel->values, top, top, top / 2, 0};
 }
 
-static struct scaled scale_of(const struct panel *panel)
+static struct scaled scale_of_panel(const struct panel *panel)
 {
     static double values[GRAPH_VALUES]; /* static: too large for the stack */
     double floor_value, top;
@@ -373,7 +373,7 @@ static void draw_axes(const struct panel *panel, const struct canvas *canvas,
 }
 
 /* Title and number; the peak at the right end if there is room. */
-static void draw_title(const struct panel *panel, const struct canvas *canvas, double peak)
+static void draw_panel_title(const struct panel *panel, const struct canvas *canvas, double peak)
 {
     char value[TEXT_SHORT], number[TEXT_SHORT], text[TEXT_SHORT + 8];
     int x;
@@ -426,7 +426,7 @@ static void draw_large(const struct panel *panel, const struct canvas *canvas,
     struct canvas inside = canvas_part(&frame, 0, LABEL_WIDTH + 1, frame.height - 1, frame.width);
     bool peaked = peak < panel->count;
 
-    draw_title(panel, canvas, peaked ? panel->values[peak] : 0);
+    draw_panel_title(panel, canvas, peaked ? panel->values[peak] : 0);
     draw_items(canvas, 1, 0, panel->detail);
     draw_axes(panel, &frame, scaled,
               peaked ? graph_column_of(panel->style, peak, panel->count, inside.width) : -1);
@@ -436,7 +436,7 @@ static void draw_large(const struct panel *panel, const struct canvas *canvas,
 void panel_draw(const struct panel *panel, const struct canvas *canvas)
 {
     size_t peak = graph_peak(panel->values, panel->count);
-    struct scaled scaled = scale_of(panel);
+    struct scaled scaled = scale_of_panel(panel);
 
     if (panel->unit == GRAPH_RATIO)
         peak = panel->count; /* a ratio has no mark of the peak */

@@ -50,7 +50,7 @@ static uint64_t id_of(const struct grid *grid, const struct scene *scene, size_t
     return grid->list->id != NULL ? grid->list->id(grid->state, scene, row) : row;
 }
 
-static int make_room(struct grid *grid, size_t rows)
+static int make_grid_room(struct grid *grid, size_t rows)
 {
     size_t room = grid->room > 0 ? grid->room : 64;
     void *order, *keys, *texts;
@@ -76,7 +76,7 @@ static const struct column *sort_column(const struct grid *grid)
     return &grid->list->columns[abs(grid->sorted_by) - 1];
 }
 
-/* The context of by_key(): qsort() passes none, and there is only one thread. */
+/* The context of by_sort_key(): qsort() passes none, and there is only one thread. */
 static const struct grid *sorting;
 
 static int by_number(double left, double right)
@@ -86,7 +86,7 @@ static int by_number(double left, double right)
     return left < right ? -1 : left > right;
 }
 
-static int by_key(const void *a, const void *b)
+static int by_sort_key(const void *a, const void *b)
 {
     uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
     int order = sort_column(sorting)->right
@@ -125,7 +125,7 @@ void grid_update(struct grid *grid, const struct scene *scene)
 
     grid->all = grid->list->count(grid->state, scene);
     grid->shown = 0;
-    if (make_room(grid, grid->all) != 0)
+    if (make_grid_room(grid, grid->all) != 0)
         grid->all = 0;
     for (size_t row = 0; row < grid->all; row++) {
         if (filtered || sorted)
@@ -143,7 +143,7 @@ void grid_update(struct grid *grid, const struct scene *scene)
     }
     sorting = grid;
     if (sorted)
-        qsort(grid->order, grid->shown, sizeof(*grid->order), by_key);
+        qsort(grid->order, grid->shown, sizeof(*grid->order), by_sort_key);
     find_selected(grid, scene);
 }
 

@@ -133,7 +133,7 @@ static void end_sequence(struct key_decoder *decoder)
     }
 }
 
-static void collect(struct key_decoder *decoder, unsigned char byte)
+static void collect_byte(struct key_decoder *decoder, unsigned char byte)
 {
     if (decoder->length < DECODER_PARAMETERS)
         decoder->parameters[decoder->length] = (char)byte;
@@ -150,7 +150,7 @@ static void feed_control(struct key_decoder *decoder, unsigned char byte)
         enter_state(decoder, DECODER_MOUSE);
         return;
     }
-    collect(decoder, byte);
+    collect_byte(decoder, byte);
     if (byte >= ' ' && byte < '@')
         return;
     if (byte >= '@' && byte < DELETE)
@@ -160,7 +160,7 @@ static void feed_control(struct key_decoder *decoder, unsigned char byte)
 
 static void feed_single(struct key_decoder *decoder, unsigned char byte)
 {
-    collect(decoder, byte);
+    collect_byte(decoder, byte);
     if (byte >= '0' && byte <= ';')
         return;
     end_sequence(decoder);
@@ -171,7 +171,7 @@ static void feed_mouse(struct key_decoder *decoder, unsigned char byte)
 {
     const char *text = decoder->parameters;
 
-    collect(decoder, byte);
+    collect_byte(decoder, byte);
     if (decoder->length < MOUSE_BYTES)
         return;
     if (!decoder->meta)

@@ -79,7 +79,7 @@ static void guard_start(bool mouse)
 /* Start and stop */
 
 /* Computes the areas for the current size. */
-static void lay_out(struct screen *screen)
+static void lay_out_screen(struct screen *screen)
 {
     int height = LINES, width = COLS;
 
@@ -158,7 +158,7 @@ int screen_start(struct screen *screen, enum theme theme, bool ascii, bool mouse
     memset(&input, 0, sizeof(input));
     screen_adjust(screen, theme, ascii, mouse);
     mark_pastes(paste_marks_on);
-    lay_out(screen);
+    lay_out_screen(screen);
     return 0;
 }
 
@@ -183,7 +183,7 @@ void screen_resize(struct screen *screen)
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 && size.ws_col > 0)
         resizeterm(size.ws_row, size.ws_col);
     mark_pastes(paste_marks_on);
-    lay_out(screen);
+    lay_out_screen(screen);
     screen_invalidate();
 }
 

@@ -66,7 +66,7 @@ static int total_width(const int *widths, size_t count)
     return total;
 }
 
-static void drop_least_important(const struct column *columns, size_t count, int *widths)
+static void drop_column(const struct column *columns, size_t count, int *widths)
 {
     size_t least = count;
 
@@ -76,7 +76,7 @@ static void drop_least_important(const struct column *columns, size_t count, int
     widths[least] = 0;
 }
 
-static size_t shown(const int *widths, size_t count)
+static size_t shown_columns(const int *widths, size_t count)
 {
     size_t columns = 0;
 
@@ -131,11 +131,11 @@ void table_fit(const struct column *columns, size_t count, int width, int *width
 {
     for (size_t i = 0; i < count; i++)
         widths[i] = columns[i].hidden ? 0 : columns[i].width;
-    while (total_width(widths, count) > width && shown(widths, count) > 2)
-        drop_least_important(columns, count, widths);
+    while (total_width(widths, count) > width && shown_columns(widths, count) > 2)
+        drop_column(columns, count, widths);
     shrink(columns, count, total_width(widths, count) - width, widths);
-    if (total_width(widths, count) > width && shown(widths, count) > 1)
-        drop_least_important(columns, count, widths);
+    if (total_width(widths, count) > width && shown_columns(widths, count) > 1)
+        drop_column(columns, count, widths);
     stretch(columns, count, width - total_width(widths, count), widths);
 }
 

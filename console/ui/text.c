@@ -71,7 +71,7 @@ char *text_rfc3339(char *buffer, uint64_t wall_ns)
 }
 
 /* The width of a character; what has none, such as a combining mark, is shown as one column. */
-static int width_of(wchar_t character)
+static int character_width(wchar_t character)
 {
     return wcwidth(character) == 2 ? 2 : 1;
 }
@@ -91,7 +91,7 @@ size_t text_cells(const char *text, wchar_t *cells, size_t room)
     wchar_t character;
 
     for (; (length = character_at(text, &character)) > 0 && count < room; text += length) {
-        int width = width_of(character);
+        int width = character_width(character);
 
         if (count + (size_t)width > room)
             break;
@@ -110,7 +110,7 @@ int text_columns(const char *text)
     size_t length;
 
     for (; (length = character_at(text, &character)) > 0; text += length)
-        columns += width_of(character);
+        columns += character_width(character);
     return columns;
 }
 
@@ -120,7 +120,7 @@ size_t text_fitting(const char *text, int width)
     size_t used = 0, length;
 
     for (; (length = character_at(text + used, &character)) > 0; used += length) {
-        width -= width_of(character);
+        width -= character_width(character);
         if (width < 0)
             break;
     }

@@ -43,7 +43,7 @@ struct state {
     size_t room;
 };
 
-static size_t count(void *state, const struct scene *scene)
+static size_t cache_count(void *state, const struct scene *scene)
 {
     struct state *own = state;
     const struct cache_row **larger;
@@ -61,7 +61,7 @@ static size_t count(void *state, const struct scene *scene)
     return scene->cache->count;
 }
 
-static void fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
+static void cache_fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
 {
     const struct cache_row *entry = ((struct state *)state)->rows[row];
     uint64_t now = scene->cache->taken_ns;
@@ -73,12 +73,12 @@ static void fill(void *state, const struct scene *scene, size_t row, struct cell
     cell_text(&cells[PATH], entry->stale == entry->copies ? TONE_DIM : TONE_NORMAL, entry->text);
 }
 
-static uint64_t id(void *state, const struct scene *scene, size_t row)
+static uint64_t cache_id(void *state, const struct scene *scene, size_t row)
 {
     return (uint64_t)(((struct state *)state)->rows[row] - scene->cache->rows);
 }
 
-static void detail(void *state, const struct scene *scene, size_t row, FILE *out)
+static void cache_detail(void *state, const struct scene *scene, size_t row, FILE *out)
 {
     const struct cache_row *entry = ((struct state *)state)->rows[row];
     uint64_t now = scene->cache->taken_ns;
@@ -100,10 +100,10 @@ static void detail(void *state, const struct scene *scene, size_t row, FILE *out
 static const struct list list = {
     .columns = columns,
     .column_count = COLUMNS,
-    .count = count,
-    .fill = fill,
-    .id = id,
-    .detail = detail,
+    .count = cache_count,
+    .fill = cache_fill,
+    .id = cache_id,
+    .detail = cache_detail,
 };
 
 static void draw_budget(const struct state *state, const struct scene *scene,
@@ -195,7 +195,7 @@ static void draw_list(const struct state *state, const struct scene *scene,
                      cache_order_names[state->order]);
 }
 
-static void draw(void *state, const struct scene *scene, const struct canvas *canvas)
+static void cache_draw(void *state, const struct scene *scene, const struct canvas *canvas)
 {
     const struct layout_part parts[] = {
         {.min = 1, .importance = 5},
@@ -221,7 +221,7 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
  * Detects changes of size or policy, also by other clients. Not in a recording, where time can go
  * back.
  */
-static void update(void *state, const struct scene *scene)
+static void cache_update(void *state, const struct scene *scene)
 {
     struct state *own = state;
     char size[32], policy[16];
@@ -272,7 +272,7 @@ static void purge_selected(const struct state *state, const struct scene *scene)
     controller_command(scene->controller, line);
 }
 
-static bool key(void *state, const struct scene *scene, enum action action)
+static bool cache_key(void *state, const struct scene *scene, enum action action)
 {
     struct state *own = state;
 
@@ -300,29 +300,24 @@ static bool key(void *state, const struct scene *scene, enum action action)
     }
 }
 
-static void release(void *state)
+static void cache_release(void *state)
 {
     free(((struct state *)state)->rows);
 }
 
-static json_t *real(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
-static json_t *json(void *state, const struct scene *scene)
+static json_t *cache_json(void *state, const struct scene *scene)
 {
     struct state *own = state;
     const uint64_t *sums = model_now(scene->model)->sums;
 
-    update(own, scene);
-    return json_pack("{s:I, s:I, s:s, s:s, s:o, s:I, s:I, s:o}", "used_bytes",
-                     (json_int_t)sums[METRIC_cache_bytes], "limit_bytes",
-                     (json_int_t)sums[METRIC_cache_limit], "size", own->size, "policy", own->policy,
-                     "hit_ratio", real(model_figure(scene->model, FIGURE_cache_hit_ratio)),
-                     "evicted", (json_int_t)sums[METRIC_cache_evicted], "invalidated",
-                     (json_int_t)sums[METRIC_cache_invalidated], "entries",
-                     grid_json(scene->grid, scene));
+    cache_update(own, scene);
+    return json_pack(
+        "{s:I, s:I, s:s, s:s, s:o, s:I, s:I, s:o}", "used_bytes",
+        (json_int_t)sums[METRIC_cache_bytes], "limit_bytes", (json_int_t)sums[METRIC_cache_limit],
+        "size", own->size, "policy", own->policy, "hit_ratio",
+        scene_json_number(model_figure(scene->model, FIGURE_cache_hit_ratio)), "evicted",
+        (json_int_t)sums[METRIC_cache_evicted], "invalidated",
+        (json_int_t)sums[METRIC_cache_invalidated], "entries", grid_json(scene->grid, scene));
 }
 
 static const char *const help[] = {
@@ -363,9 +358,9 @@ const struct view view_cache = {
     .wants = WANT_CACHE,
     .state_size = sizeof(struct state),
     .list = &list,
-    .draw = draw,
-    .key = key,
-    .json = json,
-    .update = update,
-    .release = release,
+    .draw = cache_draw,
+    .key = cache_key,
+    .json = cache_json,
+    .update = cache_update,
+    .release = cache_release,
 };

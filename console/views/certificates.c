@@ -37,7 +37,7 @@ static const struct certificate_copy *certificate_at(const struct scene *scene, 
     return &scene->certificates->row[row];
 }
 
-static size_t count(void *state, const struct scene *scene)
+static size_t certificates_count(void *state, const struct scene *scene)
 {
     (void)state;
     return scene->moment == MOMENT_PAST ? 0 : scene->certificates->count;
@@ -73,7 +73,8 @@ static void cell_until(struct cell *cell, enum tone tone, const struct scene *sc
     cell->number = left_s * (double)NS_PER_S;
 }
 
-static void fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
+static void certificates_fill(void *state, const struct scene *scene, size_t row,
+                              struct cell *cells)
 {
     const struct certificate_copy *certificate = certificate_at(scene, row);
     enum tone tone = end_tone(scene, certificate);
@@ -95,13 +96,13 @@ static void fill(void *state, const struct scene *scene, size_t row, struct cell
               units_format_utc(end, sizeof(end), (int64_t)certificate->not_after_s));
 }
 
-static void detail(void *state, const struct scene *scene, size_t row, FILE *out)
+static void certificates_detail(void *state, const struct scene *scene, size_t row, FILE *out)
 {
     const struct certificate_copy *certificate = certificate_at(scene, row);
     struct cell cells[COLUMNS] = {0};
     char text[UNITS_TEXT];
 
-    fill(state, scene, row, cells);
+    certificates_fill(state, scene, row, cells);
     fprintf(out, "names\t%s\n", cells[NAMES].text);
     fprintf(out, "issuer\t%s\n", certificate->issuer);
     fprintf(out, "valid from\t%s\n",
@@ -123,23 +124,23 @@ static void detail(void *state, const struct scene *scene, size_t row, FILE *out
 static const struct list list = {
     .columns = columns,
     .column_count = COLUMNS,
-    .count = count,
-    .fill = fill,
-    .detail = detail,
+    .count = certificates_count,
+    .fill = certificates_fill,
+    .detail = certificates_detail,
     .sorted_by = LEFT + 1,
 };
 
-static bool has_none(const struct scene *scene)
+static bool certificates_hidden(const struct scene *scene)
 {
     return scene->certificates->count == 0;
 }
 
-static bool ready(const struct scene *scene)
+static bool certificates_ready(const struct scene *scene)
 {
     return scene->certificates->count > 0;
 }
 
-static void draw_summary(const struct scene *scene, const struct canvas *canvas)
+static void draw_certificates_summary(const struct scene *scene, const struct canvas *canvas)
 {
     const struct certificate_list *certificates = scene->certificates;
     size_t late = 0, failing = 0;
@@ -156,7 +157,7 @@ static void draw_summary(const struct scene *scene, const struct canvas *canvas)
     canvas_text(canvas, 0, 0, late > 0 || failing > 0 ? TONE_WARN : TONE_NORMAL, line);
 }
 
-static void draw(void *state, const struct scene *scene, const struct canvas *canvas)
+static void certificates_draw(void *state, const struct scene *scene, const struct canvas *canvas)
 {
     struct canvas rows = canvas_part(canvas, 1, 0, canvas->height - 1, canvas->width);
 
@@ -167,7 +168,7 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
         return;
     }
     grid_draw(scene->grid, scene, &rows);
-    draw_summary(scene, canvas);
+    draw_certificates_summary(scene, canvas);
 }
 
 static const char *const help[] = {
@@ -182,7 +183,7 @@ const struct view view_certificates = {
     .empty = "The server uses no certificate: no address of server.listen begins with https://.",
     .help = help,
     .list = &list,
-    .hidden = has_none,
-    .ready = ready,
-    .draw = draw,
+    .hidden = certificates_hidden,
+    .ready = certificates_ready,
+    .draw = certificates_draw,
 };

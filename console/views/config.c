@@ -57,7 +57,7 @@ struct state {
     bool report_bad;
 };
 
-static int make_room(struct state *state)
+static int allocate_config(struct state *state)
 {
     if (state->lines != NULL)
         return 0;
@@ -73,12 +73,12 @@ static int make_room(struct state *state)
 }
 
 /* Parses the text again if it has changed. */
-static void read_text(struct state *state, const char *config)
+static void read_config_text(struct state *state, const char *config)
 {
     char section[CONFIG_KEY_BYTES] = "";
     const char *at = config;
 
-    if (make_room(state) != 0 || strcmp(state->text, config) == 0)
+    if (allocate_config(state) != 0 || strcmp(state->text, config) == 0)
         return;
     snprintf(state->text, SEGMENT_CONFIG_BYTES, "%s", config);
     memset(state->origins, 0, LINES_MOST * sizeof(*state->origins));
@@ -131,13 +131,13 @@ static void read_origins(struct state *state, const char *answer)
 
 static void read_scene(struct state *state, const struct scene *scene)
 {
-    read_text(state, scene->config);
+    read_config_text(state, scene->config);
     read_origins(state, scene->origins);
 }
 
 /* The list */
 
-static size_t count(void *state, const struct scene *scene)
+static size_t config_count(void *state, const struct scene *scene)
 {
     struct state *own = state;
 
@@ -150,7 +150,7 @@ static const char *or_dash(const char *text)
     return text[0] != '\0' ? text : "-";
 }
 
-static void fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
+static void config_fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
 {
     const struct state *own = state;
     const struct config_line *line = &own->lines[row];
@@ -174,7 +174,7 @@ static const char *change_sentence(const struct origin *origin)
                                                    : "unknown";
 }
 
-static void detail(void *state, const struct scene *scene, size_t row, FILE *out)
+static void config_detail(void *state, const struct scene *scene, size_t row, FILE *out)
 {
     const struct config_line *line = &((struct state *)state)->lines[row];
     const struct origin *origin = &((struct state *)state)->origins[row];
@@ -194,9 +194,9 @@ static void detail(void *state, const struct scene *scene, size_t row, FILE *out
 static const struct list list = {
     .columns = columns,
     .column_count = COLUMNS,
-    .count = count,
-    .fill = fill,
-    .detail = detail,
+    .count = config_count,
+    .fill = config_fill,
+    .detail = config_detail,
 };
 
 /* Check and reload */
@@ -331,14 +331,14 @@ static void end_check(struct state *state, int status)
         controller_call(state->controller, "reload", take_reload, state);
 }
 
-static int descriptor(void *state)
+static int config_descriptor(void *state)
 {
     struct state *own = state;
 
     return own->lines != NULL ? child_descriptor(&own->check) : -1;
 }
 
-static void update(void *state, const struct scene *scene)
+static void config_update(void *state, const struct scene *scene)
 {
     struct state *own = state;
     int status;
@@ -351,7 +351,7 @@ static void update(void *state, const struct scene *scene)
         end_check(own, status);
 }
 
-static void release(void *state)
+static void config_release(void *state)
 {
     struct state *own = state;
 
@@ -370,7 +370,7 @@ struct editing {
     char command[24];
 };
 
-static void edited(void *context, const char *text)
+static void config_edited(void *context, const char *text)
 {
     const struct editing *editing = context;
     char line[CONTROLLER_TEXT];
@@ -403,7 +403,7 @@ static void edit_selected(const struct state *state, const struct scene *scene)
     editing.controller = scene->controller;
     snprintf(editing.command, sizeof(editing.command), "%s", origin->command);
     snprintf(label, sizeof(label), "%s: ", state->lines[row].key);
-    controller_prompt(scene->controller, label, state->lines[row].value, edited, &editing);
+    controller_prompt(scene->controller, label, state->lines[row].value, config_edited, &editing);
 }
 
 static void reload_confirmed(void *context)
@@ -411,7 +411,7 @@ static void reload_confirmed(void *context)
     ((struct state *)context)->reload_asked = true;
 }
 
-static bool key(void *state, const struct scene *scene, enum action action)
+static bool config_key(void *state, const struct scene *scene, enum action action)
 {
     switch (action) {
     case ACTION_COMPARE:
@@ -438,8 +438,8 @@ static void draw_report(const struct state *state, const struct canvas *canvas)
 }
 
 /* The selected value, if the column is too narrow for it. */
-static void draw_summary(const struct state *state, const struct scene *scene,
-                         const struct canvas *canvas)
+static void draw_config_summary(const struct state *state, const struct scene *scene,
+                                const struct canvas *canvas)
 {
     bool wide = canvas->width >= WIDE;
     size_t row;
@@ -455,7 +455,7 @@ static void draw_summary(const struct state *state, const struct scene *scene,
         canvas_text(canvas, 0, 0, TONE_DIM, "Enter shows all of a key");
 }
 
-static void draw(void *state, const struct scene *scene, const struct canvas *canvas)
+static void config_draw(void *state, const struct scene *scene, const struct canvas *canvas)
 {
     struct state *own = state;
     const struct layout_part parts[] = {
@@ -467,13 +467,13 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
     read_scene(own, scene);
     layout_stack(canvas, parts, own->report_lines > 0 ? 3 : 2, places);
     if (places[0].height > 0)
-        draw_summary(own, scene, &places[0]);
+        draw_config_summary(own, scene, &places[0]);
     grid_draw(scene->grid, scene, &places[1]);
     if (own->report_lines > 0 && places[2].height > 0)
         draw_report(own, &places[2]);
 }
 
-static bool ready(const struct scene *scene)
+static bool config_ready(const struct scene *scene)
 {
     return scene->config[0] != '\0';
 }
@@ -512,10 +512,10 @@ const struct view view_config = {
     .wants = WANT_ORIGINS,
     .state_size = sizeof(struct state),
     .list = &list,
-    .ready = ready,
-    .draw = draw,
-    .key = key,
-    .descriptor = descriptor,
-    .update = update,
-    .release = release,
+    .ready = config_ready,
+    .draw = config_draw,
+    .key = config_key,
+    .descriptor = config_descriptor,
+    .update = config_update,
+    .release = config_release,
 };

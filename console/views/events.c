@@ -34,7 +34,7 @@ struct state {
     const struct event_row *rows[EVENT_LIST_SINGLE];
 };
 
-static size_t count(void *state, const struct scene *scene)
+static size_t events_count(void *state, const struct scene *scene)
 {
     struct state *own = state;
 
@@ -52,7 +52,7 @@ static enum tone level_tone(uint8_t level)
                                  : TONE_DIM;
 }
 
-static void fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
+static void events_fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
 {
     const struct event_row *event = ((struct state *)state)->rows[row];
     enum tone tone = level_tone(event->level);
@@ -66,7 +66,7 @@ static void fill(void *state, const struct scene *scene, size_t row, struct cell
     cell_clock(&cells[FIRST], TONE_DIM, event->first_ns);
 }
 
-static void detail(void *state, const struct scene *scene, size_t row, FILE *out)
+static void events_detail(void *state, const struct scene *scene, size_t row, FILE *out)
 {
     const struct event_row *event = ((struct state *)state)->rows[row];
     char text[TEXT_SHORT];
@@ -87,9 +87,9 @@ static void detail(void *state, const struct scene *scene, size_t row, FILE *out
 static const struct list list = {
     .columns = columns,
     .column_count = COLUMNS,
-    .count = count,
-    .fill = fill,
-    .detail = detail,
+    .count = events_count,
+    .fill = events_fill,
+    .detail = events_detail,
 };
 
 /* True if LINE is a query, which changes nothing. */
@@ -115,7 +115,7 @@ static size_t own_changes(const struct scene *scene)
     return changes;
 }
 
-static bool ready(const struct scene *scene)
+static bool events_ready(const struct scene *scene)
 {
     const struct event_row *row;
 
@@ -123,8 +123,8 @@ static bool ready(const struct scene *scene)
            own_changes(scene) > 0;
 }
 
-static void draw_summary(const struct state *state, const struct scene *scene,
-                         const struct canvas *canvas)
+static void draw_events_summary(const struct state *state, const struct scene *scene,
+                                const struct canvas *canvas)
 {
     char text[TEXT_SHORT];
     int x = 0;
@@ -173,7 +173,7 @@ static void draw_own(const struct scene *scene, const struct canvas *canvas)
     }
 }
 
-static void draw(void *state, const struct scene *scene, const struct canvas *canvas)
+static void events_draw(void *state, const struct scene *scene, const struct canvas *canvas)
 {
     size_t asked = own_changes(scene);
     const struct layout_part parts[] = {
@@ -185,12 +185,12 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
     layout_stack(canvas, parts, asked > 0 ? 3 : 2, places);
     grid_draw(scene->grid, scene, &places[1]);
     if (places[0].height > 0)
-        draw_summary(state, scene, &places[0]);
+        draw_events_summary(state, scene, &places[0]);
     if (asked > 0 && places[2].height > 0)
         draw_own(scene, &places[2]);
 }
 
-static bool key(void *state, const struct scene *scene, enum action action)
+static bool events_key(void *state, const struct scene *scene, enum action action)
 {
     struct state *own = state;
 
@@ -207,7 +207,7 @@ static bool key(void *state, const struct scene *scene, enum action action)
     }
 }
 
-static json_t *json(void *state, const struct scene *scene)
+static json_t *events_json(void *state, const struct scene *scene)
 {
     json_t *totals = json_object();
 
@@ -248,8 +248,8 @@ const struct view view_events = {
     .help = help,
     .state_size = sizeof(struct state),
     .list = &list,
-    .ready = ready,
-    .draw = draw,
-    .key = key,
-    .json = json,
+    .ready = events_ready,
+    .draw = events_draw,
+    .key = events_key,
+    .json = events_json,
 };

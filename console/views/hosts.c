@@ -63,7 +63,7 @@ static const struct column columns[COLUMNS] = {
         {.title = "BYTES", .width = 8, .importance = 1, .right = true, .output = OUTPUT_BYTES},
 };
 
-static size_t count(void *state, const struct scene *scene)
+static size_t hosts_count(void *state, const struct scene *scene)
 {
     (void)state;
     return scene->moment == MOMENT_PAST ? 0 : scene->hosts->count;
@@ -74,7 +74,7 @@ static enum tone class_tone(const struct host_row *host, int class)
     return host->class_per_s[class] > 0 ? status_tone(100 * (class + 2)) : TONE_DIM;
 }
 
-static void fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
+static void hosts_fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
 {
     const struct host_row *host = &scene->hosts->rows[row];
 
@@ -91,18 +91,18 @@ static void fill(void *state, const struct scene *scene, size_t row, struct cell
     cell_bytes(&cells[BYTES], TONE_NORMAL, (double)host->sent);
 }
 
-static uint64_t id(void *state, const struct scene *scene, size_t row)
+static uint64_t hosts_id(void *state, const struct scene *scene, size_t row)
 {
     (void)state;
     return scene->hosts->rows[row].id;
 }
 
-static void detail(void *state, const struct scene *scene, size_t row, FILE *out)
+static void hosts_detail(void *state, const struct scene *scene, size_t row, FILE *out)
 {
     const struct host_row *host = &scene->hosts->rows[row];
     struct cell cells[COLUMNS] = {0};
 
-    fill(state, scene, row, cells);
+    hosts_fill(state, scene, row, cells);
     fprintf(out, "host\t%s\n", host->name);
     if (strcmp(host->name, "*") == 0)
         fprintf(out, "Requests whose Host field matches no [host] section.\n");
@@ -118,25 +118,25 @@ static void detail(void *state, const struct scene *scene, size_t row, FILE *out
 static const struct list list = {
     .columns = columns,
     .column_count = COLUMNS,
-    .count = count,
-    .fill = fill,
-    .id = id,
-    .detail = detail,
+    .count = hosts_count,
+    .fill = hosts_fill,
+    .id = hosts_id,
+    .detail = hosts_detail,
     .sorted_by = -(REQUESTS + 1),
     .opens = true,
 };
 
-static bool has_none(const struct scene *scene)
+static bool hosts_hidden(const struct scene *scene)
 {
     return !scene->has_hosts;
 }
 
-static bool ready(const struct scene *scene)
+static bool hosts_ready(const struct scene *scene)
 {
     return scene->has_hosts;
 }
 
-static void draw_summary(const struct scene *scene, const struct canvas *canvas)
+static void draw_hosts_summary(const struct scene *scene, const struct canvas *canvas)
 {
     const struct host_list *hosts = scene->hosts;
     double requests = 0, sent = 0;
@@ -159,7 +159,7 @@ static void draw_summary(const struct scene *scene, const struct canvas *canvas)
     canvas_text(canvas, 0, 0, TONE_NORMAL, line);
 }
 
-static void draw(void *state, const struct scene *scene, const struct canvas *canvas)
+static void hosts_draw(void *state, const struct scene *scene, const struct canvas *canvas)
 {
     struct canvas rows = canvas_part(canvas, 1, 0, canvas->height - 1, canvas->width);
 
@@ -170,14 +170,14 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
         return;
     }
     grid_draw(scene->grid, scene, &rows);
-    draw_summary(scene, canvas);
+    draw_hosts_summary(scene, canvas);
 }
 
 static const char empty[] =
     "The server has no [host] sections, so nothing is counted by host. A section such as "
     "[host www.example.org] makes a site of its own: see webserver.ini(5).";
 
-static void once(void *state, const struct scene *scene, FILE *out)
+static void hosts_once(void *state, const struct scene *scene, FILE *out)
 {
     (void)state;
     if (scene->has_hosts)
@@ -186,7 +186,7 @@ static void once(void *state, const struct scene *scene, FILE *out)
         fprintf(out, "%s\n", empty);
 }
 
-static json_t *json(void *state, const struct scene *scene)
+static json_t *hosts_json(void *state, const struct scene *scene)
 {
     (void)state;
     return json_pack("{s:o, s:I}", "hosts", grid_json(scene->grid, scene), "interval_ns",
@@ -226,9 +226,9 @@ const struct view view_hosts = {
     .help = help,
     .wants = WANT_HOSTS,
     .list = &list,
-    .hidden = has_none,
-    .ready = ready,
-    .draw = draw,
-    .once = once,
-    .json = json,
+    .hidden = hosts_hidden,
+    .ready = hosts_ready,
+    .draw = hosts_draw,
+    .once = hosts_once,
+    .json = hosts_json,
 };

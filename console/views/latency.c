@@ -82,7 +82,7 @@ static bool add_seconds(const struct scene *scene, int outcome, uint64_t from_s,
 }
 
 /* Adds up the last SECONDS before the moment shown. */
-static void collect(const struct scene *scene, int outcome, int seconds, uint64_t *buckets)
+static void collect_latency(const struct scene *scene, int outcome, int seconds, uint64_t *buckets)
 {
     uint64_t end = scene->wall_ns / NS_PER_S + 1;
 
@@ -130,7 +130,7 @@ static struct numbers coarse_numbers(const struct scene *scene, int outcome)
     uint64_t buckets[BUCKETS];
     struct numbers numbers = {.seconds = RECENT_S};
 
-    collect(scene, outcome, RECENT_S, buckets);
+    collect_latency(scene, outcome, RECENT_S, buckets);
     numbers.count = (double)count_of(buckets);
     numbers.mean = outcomes_mean(buckets);
     numbers.max = outcomes_percentile(buckets, 100);
@@ -147,14 +147,14 @@ static struct numbers numbers_of(const struct scene *scene, int outcome)
                : exact_numbers(scene, outcome);
 }
 
-static size_t count(void *state, const struct scene *scene)
+static size_t latency_count(void *state, const struct scene *scene)
 {
     (void)state;
     (void)scene;
     return OUTCOME_COUNT + 1;
 }
 
-static void fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
+static void latency_fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
 {
     struct numbers numbers = numbers_of(scene, (int)row);
     struct numbers all = numbers_of(scene, OUTCOME_ALL);
@@ -174,8 +174,8 @@ static void fill(void *state, const struct scene *scene, size_t row, struct cell
 static const struct list list = {
     .columns = columns,
     .column_count = COLUMNS,
-    .count = count,
-    .fill = fill,
+    .count = latency_count,
+    .fill = latency_fill,
 };
 
 /* The axis */
@@ -213,7 +213,7 @@ static double axis_value(const struct range *range, int part, int parts)
  * The count in PART of PARTS of the axis. A bucket wider than a part is divided evenly among its
  * parts.
  */
-static double part_of(const struct range *range, const uint64_t *buckets, int part, int parts)
+static double count_in_part(const struct range *range, const uint64_t *buckets, int part, int parts)
 {
     double wide = (double)(range->to - range->from) / parts, from = range->from + part * wide;
     double to = from + wide, sum = 0;
@@ -243,7 +243,7 @@ static enum tone bar_tone(int outcome)
     return tones[outcome];
 }
 
-static void draw_legend(const struct scene *scene, const struct canvas *canvas)
+static void draw_histogram_legend(const struct scene *scene, const struct canvas *canvas)
 {
     static const char *const scales[] = {"height: square root of the count", "sqrt(count)", "sqrt"};
     size_t scale = 0;
@@ -306,19 +306,19 @@ static void draw_histogram(const struct scene *scene, const struct canvas *canva
     double most = 0;
 
     for (int i = 0; i <= OUTCOME_COUNT; i++)
-        collect(scene, i, RECENT_S, buckets[i]);
+        collect_latency(scene, i, RECENT_S, buckets[i]);
     for (int x = 0; x < bars.width; x++)
-        most = fmax(most, part_of(range, buckets[OUTCOME_ALL], x, bars.width));
+        most = fmax(most, count_in_part(range, buckets[OUTCOME_ALL], x, bars.width));
     for (int x = 0; x < bars.width; x++) {
         double counts[OUTCOME_COUNT], split = 0;
 
         for (int i = 0; i < OUTCOME_COUNT; i++)
-            split += counts[i] = part_of(range, buckets[i], x, bars.width);
+            split += counts[i] = count_in_part(range, buckets[i], x, bars.width);
         if (!(split > 0)) /* outcomes were not recorded */
-            counts[0] = part_of(range, buckets[OUTCOME_ALL], x, bars.width);
+            counts[0] = count_in_part(range, buckets[OUTCOME_ALL], x, bars.width);
         draw_bar(scene, &bars, x, counts, most);
     }
-    draw_legend(scene, canvas);
+    draw_histogram_legend(scene, canvas);
     draw_axis(scene, canvas, range, canvas->height - 2);
 }
 
@@ -345,7 +345,7 @@ static double fill_heat(const struct scene *scene, int outcome, const struct ran
         bool known = column_of(scene, outcome, x, columns_wide, buckets);
 
         for (int y = 0; y < rows; y++) {
-            double value = known ? part_of(range, buckets, rows - 1 - y, rows) : NAN;
+            double value = known ? count_in_part(range, buckets, rows - 1 - y, rows) : NAN;
 
             values[y * columns_wide + x] = value;
             most = value > most ? value : most;
@@ -397,7 +397,7 @@ static void draw_heat(const struct state *state, const struct scene *scene,
                      scene_marks(scene, scene->span_s, marks), history_values(scene->span_s));
 }
 
-static void draw(void *state, const struct scene *scene, const struct canvas *canvas)
+static void latency_draw(void *state, const struct scene *scene, const struct canvas *canvas)
 {
     const struct layout_part parts[] = {
         {.min = 4, .max = OUTCOME_COUNT + 2, .weight = 8, .importance = 3},
@@ -407,7 +407,7 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
     uint64_t buckets[BUCKETS];
     struct range range;
 
-    collect(scene, OUTCOME_ALL, scene->span_s, buckets);
+    collect_latency(scene, OUTCOME_ALL, scene->span_s, buckets);
     range = range_of(buckets);
     layout_stack(canvas, parts, ARRAY_LENGTH(parts), places);
     grid_draw(scene->grid, scene, &places[0]);
@@ -417,7 +417,7 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
         draw_heat(state, scene, &places[2], &range);
 }
 
-static bool key(void *state, const struct scene *scene, enum action action)
+static bool latency_key(void *state, const struct scene *scene, enum action action)
 {
     struct state *own = state;
 
@@ -428,11 +428,11 @@ static bool key(void *state, const struct scene *scene, enum action action)
     return true;
 }
 
-static bool ready(const struct scene *scene)
+static bool latency_ready(const struct scene *scene)
 {
     uint64_t buckets[BUCKETS];
 
-    collect(scene, OUTCOME_ALL, scene->span_s, buckets);
+    collect_latency(scene, OUTCOME_ALL, scene->span_s, buckets);
     return count_of(buckets) > 0;
 }
 
@@ -463,7 +463,7 @@ const struct view view_latency = {
     .help = help,
     .state_size = sizeof(struct state),
     .list = &list,
-    .ready = ready,
-    .draw = draw,
-    .key = key,
+    .ready = latency_ready,
+    .draw = latency_draw,
+    .key = latency_key,
 };

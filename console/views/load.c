@@ -62,7 +62,7 @@ static int set_up(struct state *state)
 
 /* Stored runs */
 
-static size_t count(void *state, const struct scene *scene)
+static size_t load_count(void *state, const struct scene *scene)
 {
     struct state *own = state;
 
@@ -70,7 +70,7 @@ static size_t count(void *state, const struct scene *scene)
     return set_up(own) == 0 ? own->store.count : 0;
 }
 
-static void fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
+static void load_fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
 {
     const struct state *own = state;
     const struct load_entry *entry = &own->store.entries[row];
@@ -94,13 +94,13 @@ static void fill(void *state, const struct scene *scene, size_t row, struct cell
     cell_text(&cells[URL], TONE_DIM, entry->url);
 }
 
-static uint64_t id(void *state, const struct scene *scene, size_t row)
+static uint64_t load_id(void *state, const struct scene *scene, size_t row)
 {
     (void)scene;
     return ((struct state *)state)->store.entries[row].started_ns;
 }
 
-static void detail(void *state, const struct scene *scene, size_t row, FILE *out)
+static void load_detail(void *state, const struct scene *scene, size_t row, FILE *out)
 {
     const struct load_entry *entry = &((struct state *)state)->store.entries[row];
     const struct load_totals *totals = &entry->totals;
@@ -126,10 +126,10 @@ static void detail(void *state, const struct scene *scene, size_t row, FILE *out
 static const struct list list = {
     .columns = columns,
     .column_count = COLUMNS,
-    .count = count,
-    .fill = fill,
-    .id = id,
-    .detail = detail,
+    .count = load_count,
+    .fill = load_fill,
+    .id = load_id,
+    .detail = load_detail,
 };
 
 static const struct load_entry *entry_named(const struct state *state, const char *name)
@@ -156,7 +156,7 @@ static const struct load_run *selected_run(struct state *state, const struct sce
     return state->past;
 }
 
-static void update(void *state, const struct scene *scene)
+static void load_update(void *state, const struct scene *scene)
 {
     struct state *own = state;
 
@@ -169,14 +169,14 @@ static void update(void *state, const struct scene *scene)
     load_session_update(&own->session, scene);
 }
 
-static int descriptor(void *state)
+static int load_descriptor(void *state)
 {
     struct state *own = state;
 
     return own->ready ? child_descriptor(&own->session.child) : -1;
 }
 
-static const char *unfinished(void *state)
+static const char *load_unfinished(void *state)
 {
     const struct state *own = state;
 
@@ -185,7 +185,7 @@ static const char *unfinished(void *state)
                : NULL;
 }
 
-static void release(void *state)
+static void load_release(void *state)
 {
     struct state *own = state;
 
@@ -197,7 +197,7 @@ static void release(void *state)
 
 /* Keys */
 
-static void edited(void *context, const char *text)
+static void field_edited(void *context, const char *text)
 {
     struct state *state = context;
     char why[CONTROLLER_TEXT];
@@ -214,11 +214,12 @@ static void edit_field(struct state *state, const struct scene *scene)
 
     state->controller = scene->controller;
     if (info->kind == LOAD_SWITCH) {
-        edited(state, strcmp(state->settings.text[state->field], "on") == 0 ? "off" : "on");
+        field_edited(state, strcmp(state->settings.text[state->field], "on") == 0 ? "off" : "on");
         return;
     }
     snprintf(label, sizeof(label), "%s: ", info->label);
-    controller_prompt(scene->controller, label, state->settings.text[state->field], edited, state);
+    controller_prompt(scene->controller, label, state->settings.text[state->field], field_edited,
+                      state);
 }
 
 static void change_entered(void *context, const char *text)
@@ -342,7 +343,7 @@ static bool form_key(struct state *state, const struct scene *scene, enum action
     }
 }
 
-static bool key(void *state, const struct scene *scene, enum action action)
+static bool load_key(void *state, const struct scene *scene, enum action action)
 {
     struct state *own = state;
 
@@ -368,7 +369,7 @@ static bool key(void *state, const struct scene *scene, enum action action)
 }
 
 /* A click on a field selects it, the second one edits it; a click on a hint acts like its key. */
-static bool click(void *state, const struct scene *scene, int y, int x)
+static bool load_click(void *state, const struct scene *scene, int y, int x)
 {
     struct state *own = state;
     int field = load_form_field_at(&own->form, y, x);
@@ -379,7 +380,7 @@ static bool click(void *state, const struct scene *scene, int y, int x)
     else if (field >= 0)
         own->field = field;
     else if (hint != ACTION_NONE)
-        key(own, scene, hint);
+        load_key(own, scene, hint);
     return field >= 0 || hint != ACTION_NONE;
 }
 
@@ -493,7 +494,7 @@ static void draw_past(struct state *state, const struct scene *scene, const stru
     load_draw_plots(run, scene, &lower);
 }
 
-static void draw(void *state, const struct scene *scene, const struct canvas *canvas)
+static void load_draw(void *state, const struct scene *scene, const struct canvas *canvas)
 {
     struct state *own = state;
 
@@ -536,11 +537,11 @@ const struct view view_load = {
     .help = help,
     .state_size = sizeof(struct state),
     .list = &list,
-    .draw = draw,
-    .key = key,
-    .click = click,
-    .descriptor = descriptor,
-    .update = update,
-    .unfinished = unfinished,
-    .release = release,
+    .draw = load_draw,
+    .key = load_key,
+    .click = load_click,
+    .descriptor = load_descriptor,
+    .update = load_update,
+    .unfinished = load_unfinished,
+    .release = load_release,
 };

@@ -84,7 +84,7 @@ static const struct tail *tail_shown(const struct state *state, const struct sce
     return state->held ? state->copy : scene->tail;
 }
 
-static size_t count(void *state, const struct scene *scene)
+static size_t log_count(void *state, const struct scene *scene)
 {
     struct state *own = state;
     const struct tail *tail;
@@ -105,7 +105,7 @@ static const struct tail_line *line_of(const struct state *state, const struct s
     return tail_line(tail, back < tail_count(tail) ? (size_t)back : tail_count(tail) - 1);
 }
 
-static uint64_t id(void *state, const struct scene *scene, size_t row)
+static uint64_t log_id(void *state, const struct scene *scene, size_t row)
 {
     (void)scene;
     return ((const struct state *)state)->first + row;
@@ -125,7 +125,7 @@ static void thread_of(const struct tail_line *line, char *text, size_t size)
         snprintf(text, size, "%u.%u", line->worker, line->number);
 }
 
-static void fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
+static void log_fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
 {
     const struct tail_line *line = line_of(state, scene, row);
     enum tone tone = status_tone(line->status);
@@ -152,7 +152,7 @@ static void fill(void *state, const struct scene *scene, size_t row, struct cell
     cell_text(&cells[AGENT], TONE_NORMAL, line->agent);
 }
 
-static void detail(void *state, const struct scene *scene, size_t row, FILE *out)
+static void log_detail(void *state, const struct scene *scene, size_t row, FILE *out)
 {
     const struct tail_line *line = line_of(state, scene, row);
     char text[TEXT_SHORT], address[TAIL_ADDRESS_TEXT], thread[32], protocol[TAIL_PROTOCOL_TEXT];
@@ -180,8 +180,8 @@ static void detail(void *state, const struct scene *scene, size_t row, FILE *out
 
 #define LIST(columns_)                                                                             \
     {                                                                                              \
-        .columns = (columns_), .column_count = COLUMNS, .count = count, .fill = fill, .id = id,    \
-        .detail = detail, .follow = true                                                           \
+        .columns = (columns_), .column_count = COLUMNS, .count = log_count, .fill = log_fill,      \
+        .id = log_id, .detail = log_detail, .follow = true                                         \
     }
 
 /* The second one is that of servers with [host] sections. */
@@ -195,13 +195,13 @@ static void choose_list(const struct scene *scene)
         grid_set_list(scene->grid, list);
 }
 
-static bool ready(const struct scene *scene)
+static bool log_ready(const struct scene *scene)
 {
     return tail_count(scene->tail) > tail_younger(scene->tail, scene->wall_ns);
 }
 
-static void draw_summary(const struct state *state, const struct scene *scene,
-                         const struct canvas *canvas)
+static void draw_log_summary(const struct state *state, const struct scene *scene,
+                             const struct canvas *canvas)
 {
     char text[TEXT_SHORT], other[TEXT_SHORT];
     bool follows = scene->grid->list->follow && !scene->grid->selecting &&
@@ -224,21 +224,21 @@ static void draw_summary(const struct state *state, const struct scene *scene,
                     text_count(text, (double)tail_missed(scene->tail)));
 }
 
-static void draw(void *state, const struct scene *scene, const struct canvas *canvas)
+static void log_draw(void *state, const struct scene *scene, const struct canvas *canvas)
 {
     struct canvas rows = canvas_part(canvas, 1, 0, canvas->height - 1, canvas->width);
 
     choose_list(scene);
     grid_draw(scene->grid, scene, &rows);
-    draw_summary(state, scene, canvas);
+    draw_log_summary(state, scene, canvas);
 }
 
-static void release(void *state)
+static void log_release(void *state)
 {
     tail_destroy(((struct state *)state)->copy);
 }
 
-static void once(void *state, const struct scene *scene, FILE *out)
+static void log_once(void *state, const struct scene *scene, FILE *out)
 {
     (void)state;
     choose_list(scene);
@@ -246,7 +246,7 @@ static void once(void *state, const struct scene *scene, FILE *out)
     grid_print(scene->grid, scene, out);
 }
 
-static json_t *json(void *state, const struct scene *scene)
+static json_t *log_json(void *state, const struct scene *scene)
 {
     (void)state;
     return json_pack("{s:o, s:I}", "lines", grid_json(scene->grid, scene), "passed_unseen",
@@ -282,9 +282,9 @@ const struct view view_log = {
     .help = help,
     .state_size = sizeof(struct state),
     .list = &lists[0],
-    .ready = ready,
-    .draw = draw,
-    .once = once,
-    .json = json,
-    .release = release,
+    .ready = log_ready,
+    .draw = log_draw,
+    .once = log_once,
+    .json = log_json,
+    .release = log_release,
 };

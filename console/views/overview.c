@@ -10,16 +10,6 @@
 #include <inttypes.h>
 #include <math.h>
 
-static uint64_t sum(const struct scene *scene, enum metric metric)
-{
-    return model_now(scene->model)->sums[metric];
-}
-
-static double rate(const struct scene *scene, enum metric metric)
-{
-    return model_rate(scene->model, metric);
-}
-
 static const struct metric_panel *const panels[] = {
     &panel_requests, &panel_latency, &panel_sent, &panel_connections, &panel_errors, &panel_cache};
 
@@ -103,7 +93,7 @@ static void failures_line(const struct scene *scene, char *line, size_t size, in
     line[0] = '\0';
     for (size_t i = 0; i < ARRAY_LENGTH(items); i++)
         summary_add(line, size, width, "%s %s", items[i].name,
-                    text_count(count, (double)sum(scene, items[i].metric)));
+                    text_count(count, (double)scene_sum(scene, items[i].metric)));
 }
 
 /* Responses by status since the start: "200 33.1k  404 310". */
@@ -113,7 +103,7 @@ static void statuses_line(const struct scene *scene, char *line, size_t size, in
 
     line[0] = '\0';
     for (size_t i = 0; i < STATUS_METRICS; i++) {
-        uint64_t responses = sum(scene, status_metrics[i].metric);
+        uint64_t responses = scene_sum(scene, status_metrics[i].metric);
 
         if (responses > 0)
             summary_add(line, size, width, "%d: %s", status_metrics[i].status,
@@ -137,9 +127,11 @@ static void cores_line(const struct scene *scene, char *line, size_t size, int w
 static void queues_line(const struct scene *scene, char *line, size_t size, int width)
 {
     line[0] = '\0';
-    summary_add(line, size, width, "accept queue %" PRIu64, sum(scene, METRIC_accept_queue));
-    summary_add(line, size, width, "in the master %" PRIu64, sum(scene, METRIC_dispatch_pending));
-    summary_add(line, size, width, "in threads %" PRIu64, sum(scene, METRIC_connections_queued));
+    summary_add(line, size, width, "accept queue %" PRIu64, scene_sum(scene, METRIC_accept_queue));
+    summary_add(line, size, width, "in the master %" PRIu64,
+                scene_sum(scene, METRIC_dispatch_pending));
+    summary_add(line, size, width, "in threads %" PRIu64,
+                scene_sum(scene, METRIC_connections_queued));
 }
 
 static void offload_line(const struct scene *scene, char *line, size_t size, int width)
@@ -147,11 +139,13 @@ static void offload_line(const struct scene *scene, char *line, size_t size, int
     char jobs[TEXT_SHORT], wait[TEXT_SHORT];
 
     line[0] = '\0';
-    summary_add(line, size, width, "queued %" PRIu64, sum(scene, METRIC_offload_queue_depth));
-    summary_add(line, size, width, "jobs/s %s", text_count(jobs, rate(scene, METRIC_offload_jobs)));
+    summary_add(line, size, width, "queued %" PRIu64, scene_sum(scene, METRIC_offload_queue_depth));
+    summary_add(line, size, width, "jobs/s %s",
+                text_count(jobs, scene_rate(scene, METRIC_offload_jobs)));
     summary_add(line, size, width, "mean wait %s",
-                text_latency(wait, model_figure(scene->model, FIGURE_offload_wait_mean)));
-    summary_add(line, size, width, "queue full %" PRIu64, sum(scene, METRIC_offload_rejected));
+                text_latency(wait, scene_figure(scene, FIGURE_offload_wait_mean)));
+    summary_add(line, size, width, "queue full %" PRIu64,
+                scene_sum(scene, METRIC_offload_rejected));
 }
 
 static void log_line(const struct scene *scene, char *line, size_t size, int width)
@@ -159,12 +153,13 @@ static void log_line(const struct scene *scene, char *line, size_t size, int wid
     char lines[TEXT_SHORT], bytes[TEXT_SHORT];
 
     line[0] = '\0';
-    summary_add(line, size, width, "lines/s %s", text_count(lines, rate(scene, METRIC_log_lines)));
-    summary_add(line, size, width, "%s/s", text_bytes(bytes, rate(scene, METRIC_log_bytes)));
-    summary_add(line, size, width, "waits %" PRIu64, sum(scene, METRIC_log_waits));
-    summary_add(line, size, width, "dropped %" PRIu64, sum(scene, METRIC_log_dropped));
-    summary_add(line, size, width, "errors %" PRIu64, sum(scene, METRIC_log_write_errors));
-    summary_add(line, size, width, "lost %" PRIu64, sum(scene, METRIC_log_lost));
+    summary_add(line, size, width, "lines/s %s",
+                text_count(lines, scene_rate(scene, METRIC_log_lines)));
+    summary_add(line, size, width, "%s/s", text_bytes(bytes, scene_rate(scene, METRIC_log_bytes)));
+    summary_add(line, size, width, "waits %" PRIu64, scene_sum(scene, METRIC_log_waits));
+    summary_add(line, size, width, "dropped %" PRIu64, scene_sum(scene, METRIC_log_dropped));
+    summary_add(line, size, width, "errors %" PRIu64, scene_sum(scene, METRIC_log_write_errors));
+    summary_add(line, size, width, "lost %" PRIu64, scene_sum(scene, METRIC_log_lost));
 }
 
 /* Handshakes that have failed since the start, by reason. */
@@ -178,7 +173,7 @@ static void tls_failures(const struct scene *scene, char *line, size_t size, int
                    {METRIC_tls_failed_http, "HTTP"},       {METRIC_tls_failed_other, "other"}};
 
     for (size_t i = 0; i < ARRAY_LENGTH(reasons); i++) {
-        uint64_t count = sum(scene, reasons[i].metric);
+        uint64_t count = scene_sum(scene, reasons[i].metric);
 
         if (count > 0)
             summary_add(line, size, width, "%s %" PRIu64, reasons[i].name, count);
@@ -190,13 +185,13 @@ static void tls_line(const struct scene *scene, char *line, size_t size, int wid
     char handshakes[TEXT_SHORT], resumed[TEXT_SHORT];
 
     line[0] = '\0';
-    summary_add(line, size, width, "connections %" PRIu64, sum(scene, METRIC_tls_open));
+    summary_add(line, size, width, "connections %" PRIu64, scene_sum(scene, METRIC_tls_open));
     summary_add(line, size, width, "handshakes/s %s",
-                text_count(handshakes, rate(scene, METRIC_tls_handshakes)));
+                text_count(handshakes, scene_rate(scene, METRIC_tls_handshakes)));
     summary_add(line, size, width, "resumed %s",
-                text_percent(resumed, model_figure(scene->model, FIGURE_tls_resumed_ratio)));
+                text_percent(resumed, scene_figure(scene, FIGURE_tls_resumed_ratio)));
     summary_add(line, size, width, "failed/s %s",
-                text_count(handshakes, model_figure(scene->model, FIGURE_tls_failed)));
+                text_count(handshakes, scene_figure(scene, FIGURE_tls_failed)));
     tls_failures(scene, line, size, width);
 }
 
@@ -205,11 +200,11 @@ static void http2_line(const struct scene *scene, char *line, size_t size, int w
     char requests[TEXT_SHORT];
 
     line[0] = '\0';
-    summary_add(line, size, width, "connections %" PRIu64, sum(scene, METRIC_http2_open));
-    summary_add(line, size, width, "streams %" PRIu64, sum(scene, METRIC_http2_streams));
+    summary_add(line, size, width, "connections %" PRIu64, scene_sum(scene, METRIC_http2_open));
+    summary_add(line, size, width, "streams %" PRIu64, scene_sum(scene, METRIC_http2_streams));
     summary_add(line, size, width, "requests/s %s",
-                text_count(requests, rate(scene, METRIC_requests_http2)));
-    summary_add(line, size, width, "errors %" PRIu64, sum(scene, METRIC_http2_errors));
+                text_count(requests, scene_rate(scene, METRIC_requests_http2)));
+    summary_add(line, size, width, "errors %" PRIu64, scene_sum(scene, METRIC_http2_errors));
 }
 
 static void server_line(const struct scene *scene, char *line, size_t size, int width)
@@ -233,8 +228,8 @@ static bool shortage_is_bad(const struct scene *scene)
     return cpu_shortage_is_bad(&scene->processes->shortage);
 }
 
-static void draw_line(const struct scene *scene, const struct canvas *canvas, int y,
-                      const struct line *line, enum tone tone)
+static void draw_overview_line(const struct scene *scene, const struct canvas *canvas, int y,
+                               const struct line *line, enum tone tone)
 {
     char text[256];
 
@@ -254,11 +249,11 @@ static void draw_lines(const struct scene *scene, const struct canvas *canvas)
     strip = strip < 1 ? 1 : strip > STRIP_MOST ? STRIP_MOST : strip;
     y = strip_draw(canvas, 0, strip, model_now(scene->model));
     if (bad)
-        draw_line(scene, canvas, y++, &shortage, TONE_WARN);
+        draw_overview_line(scene, canvas, y++, &shortage, TONE_WARN);
     for (size_t i = 0; i < ARRAY_LENGTH(lines); i++)
-        draw_line(scene, canvas, y++, &lines[i], TONE_NORMAL);
+        draw_overview_line(scene, canvas, y++, &lines[i], TONE_NORMAL);
     if (!bad)
-        draw_line(scene, canvas, y, &shortage, TONE_NORMAL);
+        draw_overview_line(scene, canvas, y, &shortage, TONE_NORMAL);
 }
 
 /* Number of panels side by side. */
@@ -304,7 +299,7 @@ static int lines_below(int height, int rows, int most)
     return left < 0 ? 0 : left > most ? most : left;
 }
 
-static void draw(void *state, const struct scene *scene, const struct canvas *canvas)
+static void overview_draw(void *state, const struct scene *scene, const struct canvas *canvas)
 {
     int columns = grid_columns(canvas->width);
     int rows = ((int)ARRAY_LENGTH(panels) + columns - 1) / columns;
@@ -320,7 +315,7 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
         draw_lines(scene, &lower);
 }
 
-static void once(void *state, const struct scene *scene, FILE *out)
+static void overview_once(void *state, const struct scene *scene, FILE *out)
 {
     char line[512], value[TEXT_SHORT], detail[PANEL_TEXT];
 
@@ -342,19 +337,13 @@ static void once(void *state, const struct scene *scene, FILE *out)
     fprintf(out, "%-20s %10s  %s\n", shortage.title, "", line);
 }
 
-/* null for NAN. */
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static json_t *json_metrics(const struct scene *scene)
 {
     json_t *metrics = json_object();
 
     for (int i = 0; i < METRIC_COUNT; i++)
         json_object_set_new(metrics, metric_table[i].name,
-                            json_integer((json_int_t)sum(scene, (enum metric)i)));
+                            json_integer((json_int_t)scene_sum(scene, (enum metric)i)));
     return metrics;
 }
 
@@ -364,7 +353,8 @@ static json_t *json_rates(const struct scene *scene)
 
     for (int i = 0; i < METRIC_COUNT; i++)
         if (metric_table[i].kind == KIND_COUNTER)
-            json_object_set_new(rates, metric_table[i].name, number(rate(scene, (enum metric)i)));
+            json_object_set_new(rates, metric_table[i].name,
+                                scene_json_number(scene_rate(scene, (enum metric)i)));
     return rates;
 }
 
@@ -375,11 +365,11 @@ static json_t *json_processes(const struct scene *scene)
     for (uint32_t i = 0; i < scene->processes->count; i++) {
         const struct process_usage *usage = &scene->processes->process[i];
 
-        json_array_append_new(processes,
-                              json_pack("{s:s, s:i, s:i, s:o, s:I}", "role",
-                                        role_names[usage->role], "slot", (int)usage->slot, "pid",
-                                        (int)usage->pid, "cores", number((double)usage->cores),
-                                        "resident_bytes", (json_int_t)usage->resident_bytes));
+        json_array_append_new(
+            processes, json_pack("{s:s, s:i, s:i, s:o, s:I}", "role", role_names[usage->role],
+                                 "slot", (int)usage->slot, "pid", (int)usage->pid, "cores",
+                                 scene_json_number((double)usage->cores), "resident_bytes",
+                                 (json_int_t)usage->resident_bytes));
     }
     return processes;
 }
@@ -389,12 +379,13 @@ static json_t *json_shortage(const struct scene *scene)
     const struct cpu_shortage *missing = &scene->processes->shortage;
     bool known = missing->known != 0;
 
-    return json_pack("{s:o, s:o, s:o}", "server", number(known ? (double)missing->server : NAN),
-                     "machine", number(known ? (double)missing->machine : NAN), "stolen",
-                     number(known ? (double)missing->stolen : NAN));
+    return json_pack("{s:o, s:o, s:o}", "server",
+                     scene_json_number(known ? (double)missing->server : NAN), "machine",
+                     scene_json_number(known ? (double)missing->machine : NAN), "stolen",
+                     scene_json_number(known ? (double)missing->stolen : NAN));
 }
 
-static json_t *json(void *state, const struct scene *scene)
+static json_t *overview_json(void *state, const struct scene *scene)
 {
     const struct model *model = scene->model;
     const struct snapshot *now = model_now(model);
@@ -404,12 +395,14 @@ static json_t *json(void *state, const struct scene *scene)
         "{s:f, s:o, s:{s:o, s:o, s:o, s:o, s:o}, s:{s:i, s:i}, s:{s:i, s:i}, s:o, s:o, s:o, "
         "s:o}",
         "interval_s", (double)model_interval_ns(model) / 1e9, "cache_hit_ratio",
-        number(model_figure(model, FIGURE_cache_hit_ratio)), "latency_ns", "mean",
-        number(model_figure(model, FIGURE_response_time_mean)), "p50",
-        number(model_percentile(model, 50)), "p90", number(model_percentile(model, 90)), "p99",
-        number(model_percentile(model, 99)), "max", number(model_percentile(model, 100)), "workers",
-        "wanted", (int)now->workers_wanted, "actual", (int)snapshot_workers_actual(now), "threads",
-        "wanted", (int)(now->workers_wanted * now->threads_wanted), "actual",
+        scene_json_number(model_figure(model, FIGURE_cache_hit_ratio)), "latency_ns", "mean",
+        scene_json_number(model_figure(model, FIGURE_response_time_mean)), "p50",
+        scene_json_number(model_percentile(model, 50)), "p90",
+        scene_json_number(model_percentile(model, 90)), "p99",
+        scene_json_number(model_percentile(model, 99)), "max",
+        scene_json_number(model_percentile(model, 100)), "workers", "wanted",
+        (int)now->workers_wanted, "actual", (int)snapshot_workers_actual(now), "threads", "wanted",
+        (int)(now->workers_wanted * now->threads_wanted), "actual",
         (int)snapshot_threads_actual(now), "processes", json_processes(scene), "cpu_wait",
         json_shortage(scene), "metrics", json_metrics(scene), "rates_per_s", json_rates(scene));
 }
@@ -459,7 +452,7 @@ const struct view view_overview = {
     .empty = "",
     .numbers = numbers,
     .help = help,
-    .draw = draw,
-    .once = once,
-    .json = json,
+    .draw = overview_draw,
+    .once = overview_once,
+    .json = overview_json,
 };

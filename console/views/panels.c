@@ -5,24 +5,9 @@
 
 #include <math.h>
 
-static uint64_t sum(const struct scene *scene, enum metric metric)
-{
-    return model_now(scene->model)->sums[metric];
-}
-
-static double rate(const struct scene *scene, enum metric metric)
-{
-    return model_rate(scene->model, metric);
-}
-
-static double figure(const struct scene *scene, enum figure figure)
-{
-    return model_figure(scene->model, figure);
-}
-
 static double requests_value(const struct scene *scene)
 {
-    return rate(scene, METRIC_requests);
+    return scene_rate(scene, METRIC_requests);
 }
 
 static void requests_detail(const struct scene *scene, char *buffer, size_t size)
@@ -30,13 +15,13 @@ static void requests_detail(const struct scene *scene, char *buffer, size_t size
     char total[TEXT_SHORT], kept[TEXT_SHORT];
 
     snprintf(buffer, size, "%s total, %s keep-alive",
-             text_count(total, (double)sum(scene, METRIC_requests)),
-             text_percent(kept, figure(scene, FIGURE_keepalive_ratio)));
+             text_count(total, (double)scene_sum(scene, METRIC_requests)),
+             text_percent(kept, scene_figure(scene, FIGURE_keepalive_ratio)));
 }
 
 static double sent_value(const struct scene *scene)
 {
-    return rate(scene, METRIC_bytes_sent);
+    return scene_rate(scene, METRIC_bytes_sent);
 }
 
 static void sent_detail(const struct scene *scene, char *buffer, size_t size)
@@ -44,8 +29,8 @@ static void sent_detail(const struct scene *scene, char *buffer, size_t size)
     char total[TEXT_SHORT], received[TEXT_SHORT];
 
     snprintf(buffer, size, "%s total, received %s/s",
-             text_bytes(total, (double)sum(scene, METRIC_bytes_sent)),
-             text_bytes(received, rate(scene, METRIC_bytes_received)));
+             text_bytes(total, (double)scene_sum(scene, METRIC_bytes_sent)),
+             text_bytes(received, scene_rate(scene, METRIC_bytes_received)));
 }
 
 static double latency_value(const struct scene *scene)
@@ -58,7 +43,7 @@ static void latency_detail(const struct scene *scene, char *buffer, size_t size)
     char mean[TEXT_SHORT], half[TEXT_SHORT], most[TEXT_SHORT], max[TEXT_SHORT];
 
     snprintf(buffer, size, "mean %s  p50 %s  p90 %s  max %s",
-             text_latency(mean, figure(scene, FIGURE_response_time_mean)),
+             text_latency(mean, scene_figure(scene, FIGURE_response_time_mean)),
              text_latency(half, model_percentile(scene->model, 50)),
              text_latency(most, model_percentile(scene->model, 90)),
              text_latency(max, model_percentile(scene->model, 100)));
@@ -66,24 +51,24 @@ static void latency_detail(const struct scene *scene, char *buffer, size_t size)
 
 static double connections_value(const struct scene *scene)
 {
-    return (double)sum(scene, METRIC_connections_open);
+    return (double)scene_sum(scene, METRIC_connections_open);
 }
 
 static void connections_detail(const struct scene *scene, char *buffer, size_t size)
 {
     char busy[TEXT_SHORT], idle[TEXT_SHORT], waiting[TEXT_SHORT], accepted[TEXT_SHORT];
-    double open = (double)sum(scene, METRIC_connections_open);
-    double active = (double)sum(scene, METRIC_connections_busy);
+    double open = (double)scene_sum(scene, METRIC_connections_open);
+    double active = (double)scene_sum(scene, METRIC_connections_busy);
 
     snprintf(buffer, size, "busy %s, idle %s, waiting %s, new %s/s", text_count(busy, active),
              text_count(idle, open > active ? open - active : 0),
-             text_count(waiting, figure(scene, FIGURE_connections_waiting)),
-             text_count(accepted, rate(scene, METRIC_connections_accepted)));
+             text_count(waiting, scene_figure(scene, FIGURE_connections_waiting)),
+             text_count(accepted, scene_rate(scene, METRIC_connections_accepted)));
 }
 
 static double errors_value(const struct scene *scene)
 {
-    return figure(scene, FIGURE_errors);
+    return scene_figure(scene, FIGURE_errors);
 }
 
 static void errors_detail(const struct scene *scene, char *buffer, size_t size)
@@ -91,26 +76,26 @@ static void errors_detail(const struct scene *scene, char *buffer, size_t size)
     char success[TEXT_SHORT], moved[TEXT_SHORT], client[TEXT_SHORT], server[TEXT_SHORT];
 
     snprintf(buffer, size, "2xx %s  3xx %s  4xx %s  5xx %s",
-             text_count(success, figure(scene, FIGURE_responses_2xx)),
-             text_count(moved, figure(scene, FIGURE_responses_3xx)),
-             text_count(client, figure(scene, FIGURE_responses_4xx)),
-             text_count(server, figure(scene, FIGURE_responses_5xx)));
+             text_count(success, scene_figure(scene, FIGURE_responses_2xx)),
+             text_count(moved, scene_figure(scene, FIGURE_responses_3xx)),
+             text_count(client, scene_figure(scene, FIGURE_responses_4xx)),
+             text_count(server, scene_figure(scene, FIGURE_responses_5xx)));
 }
 
-static double cache_value(const struct scene *scene)
+static double hit_ratio_value(const struct scene *scene)
 {
-    return figure(scene, FIGURE_cache_hit_ratio);
+    return scene_figure(scene, FIGURE_cache_hit_ratio);
 }
 
-static void cache_detail(const struct scene *scene, char *buffer, size_t size)
+static void hit_ratio_detail(const struct scene *scene, char *buffer, size_t size)
 {
-    double count = (double)sum(scene, METRIC_cache_entries);
+    double count = (double)scene_sum(scene, METRIC_cache_entries);
     char entries[TEXT_SHORT], bytes[TEXT_SHORT], evicted[TEXT_SHORT];
 
     snprintf(buffer, size, "%s %s, %s, evicted %s/s", text_count(entries, count),
              count == 1 ? "entry" : "entries",
-             text_bytes(bytes, (double)sum(scene, METRIC_cache_bytes)),
-             text_count(evicted, rate(scene, METRIC_cache_evicted)));
+             text_bytes(bytes, (double)scene_sum(scene, METRIC_cache_bytes)),
+             text_count(evicted, scene_rate(scene, METRIC_cache_evicted)));
 }
 
 const struct metric_panel panel_requests = {"requests/s", SERIES_REQUESTS, GRAPH_COUNT,
@@ -124,7 +109,7 @@ const struct metric_panel panel_connections = {
 const struct metric_panel panel_errors = {"errors/s (4xx, 5xx)", SERIES_ERRORS, GRAPH_COUNT, true,
                                           errors_value,          errors_detail};
 const struct metric_panel panel_cache = {"cache hit ratio", SERIES_HIT_RATIO, GRAPH_RATIO, false,
-                                         cache_value,       cache_detail};
+                                         hit_ratio_value,   hit_ratio_detail};
 
 void metric_panel_draw(const struct metric_panel *panel, const struct scene *scene,
                        const struct canvas *canvas)

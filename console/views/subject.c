@@ -269,8 +269,8 @@ static void draw_rate(const struct scene *scene, const struct canvas *canvas)
                canvas);
 }
 
-static void draw_title(const struct scene *scene, const struct filter *filter,
-                       const struct canvas *canvas)
+static void draw_subject_title(const struct scene *scene, const struct filter *filter,
+                               const struct canvas *canvas)
 {
     const struct histogram *latency = subject_latency(scene->subject);
     char mean[TEXT_SHORT], half[TEXT_SHORT], most[TEXT_SHORT], max[TEXT_SHORT];
@@ -311,7 +311,7 @@ void subject_draw(struct scroll *scroll, const struct scene *scene, const struct
     struct canvas places[ARRAY_LENGTH(parts)];
 
     layout_stack(canvas, parts, ARRAY_LENGTH(parts), places);
-    draw_title(scene, filter, &places[0]);
+    draw_subject_title(scene, filter, &places[0]);
     if (subject_requests(scene->subject) == 0) {
         struct canvas rest = canvas_part(canvas, 2, 0, canvas->height - 2, canvas->width);
 

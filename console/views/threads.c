@@ -94,7 +94,7 @@ static size_t most_rows(const struct snapshot *now)
     return most;
 }
 
-static void add(struct state *state, struct row row)
+static void add_row(struct state *state, struct row row)
 {
     state->rows[state->count++] = row;
 }
@@ -105,15 +105,15 @@ static void add_worker(struct state *state, const struct worker_sample *worker,
     bool every = state->mode == EVERY_THREAD;
 
     if (!sorted)
-        add(state, (struct row){.worker = worker});
+        add_row(state, (struct row){.worker = worker});
     for (uint32_t i = 0; i < threads; i++)
         if (order[i]->worker == worker->slot)
-            add(state, (struct row){.worker = worker, .thread = order[i]});
+            add_row(state, (struct row){.worker = worker, .thread = order[i]});
     if (!sorted)
-        add(state, (struct row){.worker = worker, .queue = true});
+        add_row(state, (struct row){.worker = worker, .queue = true});
     for (uint32_t i = 0; i < worker->offload_count; i++)
         if (every || worker->offload[i].activity.state != THREAD_STATE_QUEUE)
-            add(state, (struct row){.worker = worker, .offload = &worker->offload[i]});
+            add_row(state, (struct row){.worker = worker, .offload = &worker->offload[i]});
 }
 
 /* SORTED: only threads, because a worker cannot be compared with its own threads. */
@@ -135,11 +135,11 @@ static void make_rows(struct state *state, const struct snapshot *now, bool sort
         for (uint32_t i = 0; i < threads;
              i++) /* in the history the thread belonged to another worker */
             if (order[i]->worker == SEGMENT_NO_WORKER)
-                add(state, (struct row){.thread = order[i]});
+                add_row(state, (struct row){.thread = order[i]});
     }
 }
 
-static size_t count(void *state, const struct scene *scene)
+static size_t threads_count(void *state, const struct scene *scene)
 {
     struct state *own = state;
 
@@ -149,7 +149,7 @@ static size_t count(void *state, const struct scene *scene)
     return own->count;
 }
 
-static uint64_t id(void *state, const struct scene *scene, size_t row)
+static uint64_t threads_id(void *state, const struct scene *scene, size_t row)
 {
     const struct row *what = &((struct state *)state)->rows[row];
     uint64_t worker = what->worker != NULL ? what->worker->slot : UINT16_MAX;
@@ -259,7 +259,7 @@ static double worker_cores(const struct scene *scene, const struct worker_sample
     return NAN;
 }
 
-static const char *worker_state_name(uint32_t state)
+static const char *state_of_worker(uint32_t state)
 {
     if (state == WORKER_NONE)
         return "ended";
@@ -317,7 +317,7 @@ static void fill_worker(struct cell *cells, const struct scene *scene,
     uint64_t wall_ns = model_now(scene->model)->wall_ns;
 
     cell_text(&cells[STATE], worker->state == WORKER_LEAVING ? TONE_WARN : TONE_NOTE,
-              worker_state_name(worker->state));
+              state_of_worker(worker->state));
     if (worker->started_ns != 0) /* else an earlier worker of the slot */
         cell_age(&cells[SINCE], TONE_NOTE,
                  wall_ns > worker->started_ns ? wall_ns - worker->started_ns : 0);
@@ -365,7 +365,7 @@ static void fill_queue(struct cell *cells, const struct scene *scene,
                    text_latency(text, jobs > 0 ? wait / jobs : NAN));
 }
 
-static void fill(void *state, const struct scene *scene, size_t number, struct cell *cells)
+static void threads_fill(void *state, const struct scene *scene, size_t number, struct cell *cells)
 {
     const struct row *row = &((struct state *)state)->rows[number];
 
@@ -400,7 +400,7 @@ static void detail_of_values(FILE *out, const uint64_t *values, enum metric_scop
                         : text_count(text, (double)values[i]));
 }
 
-static void detail(void *state, const struct scene *scene, size_t number, FILE *out)
+static void threads_detail(void *state, const struct scene *scene, size_t number, FILE *out)
 {
     const struct row *row = &((struct state *)state)->rows[number];
     const struct snapshot *now = model_now(scene->model);
@@ -429,14 +429,14 @@ static void detail(void *state, const struct scene *scene, size_t number, FILE *
 static const struct list list = {
     .columns = columns,
     .column_count = COLUMNS,
-    .count = count,
-    .fill = fill,
-    .id = id,
-    .detail = detail,
+    .count = threads_count,
+    .fill = threads_fill,
+    .id = threads_id,
+    .detail = threads_detail,
     .opens = true,
 };
 
-static bool ready(const struct scene *scene)
+static bool threads_ready(const struct scene *scene)
 {
     return scene->moment == MOMENT_PAST || snapshot_workers_actual(model_now(scene->model)) > 0;
 }
@@ -451,12 +451,12 @@ static void draw_effect(const struct scene *scene, const struct canvas *canvas)
     metric_panel_draw(&panel_latency, scene, &right);
 }
 
-static void draw(void *state, const struct scene *scene, const struct canvas *canvas)
+static void threads_draw(void *state, const struct scene *scene, const struct canvas *canvas)
 {
     struct state *own = state;
     const struct snapshot *now = model_now(scene->model);
     bool tall = canvas->height >= TALL;
-    int legend = tall ? LEGEND_MOST : 1, lines = (int)count(own, scene);
+    int legend = tall ? LEGEND_MOST : 1, lines = (int)threads_count(own, scene);
     int used = strip_draw(
         canvas, 0, own->mode == ONLY_LETTERS ? canvas->height - legend : canvas->height / 6 + 1,
         now);
@@ -497,7 +497,7 @@ static void act_on_worker(const struct state *state, const struct scene *scene, 
     controller_command(scene->controller, line);
 }
 
-static bool key(void *state, const struct scene *scene, enum action action)
+static bool threads_key(void *state, const struct scene *scene, enum action action)
 {
     struct state *own = state;
 
@@ -516,12 +516,12 @@ static bool key(void *state, const struct scene *scene, enum action action)
     }
 }
 
-static void release(void *state)
+static void threads_release(void *state)
 {
     free(((struct state *)state)->rows);
 }
 
-static void once(void *state, const struct scene *scene, FILE *out)
+static void threads_once(void *state, const struct scene *scene, FILE *out)
 {
     (void)state;
     strip_print(out, model_now(scene->model));
@@ -562,9 +562,8 @@ static json_t *json_thread(const struct scene *scene, const struct thread_sample
 
     json_object_set_new(object, "slot", json_integer(thread->slot));
     json_object_set_new(object, "thread", json_integer(thread->thread));
-    json_object_set_new(object, "requests_per_s",
-                        isfinite(requests) ? json_real(requests) : json_null());
-    json_object_set_new(object, "p99_ns", isfinite(p99) ? json_real(p99) : json_null());
+    json_object_set_new(object, "requests_per_s", scene_json_number(requests));
+    json_object_set_new(object, "p99_ns", scene_json_number(p99));
     json_add_values(object, thread->values, SCOPE_THREAD);
     return object;
 }
@@ -590,7 +589,7 @@ static json_t *json_worker(const struct scene *scene, const struct worker_sample
     return object;
 }
 
-static json_t *json(void *state, const struct scene *scene)
+static json_t *threads_json(void *state, const struct scene *scene)
 {
     const struct snapshot *now = model_now(scene->model);
     const struct thread_sample *const *order;
@@ -644,10 +643,10 @@ const struct view view_threads = {
     .help = help,
     .state_size = sizeof(struct state),
     .list = &list,
-    .ready = ready,
-    .draw = draw,
-    .key = key,
-    .once = once,
-    .json = json,
-    .release = release,
+    .ready = threads_ready,
+    .draw = threads_draw,
+    .key = threads_key,
+    .once = threads_once,
+    .json = threads_json,
+    .release = threads_release,
 };

@@ -111,7 +111,7 @@ struct state {
 };
 
 /* Collects once a second: a long window has many sketches. */
-static void collect(struct state *state, const struct scene *scene, enum top_list list)
+static void collect_top_list(struct state *state, const struct scene *scene, enum top_list list)
 {
     uint64_t second = scene->wall_ns / NS_PER_S + 1;
 
@@ -139,11 +139,11 @@ static void mark_least(struct cell *cell)
     snprintf(cell->text + length, sizeof(cell->text) - length, "+");
 }
 
-static size_t count(void *state, const struct scene *scene)
+static size_t top_count(void *state, const struct scene *scene)
 {
     struct state *own = state;
 
-    collect(own, scene, own->shown);
+    collect_top_list(own, scene, own->shown);
     return own->view.sketch.used;
 }
 
@@ -178,7 +178,7 @@ static void fill_entry(const struct state *own, const struct sketch_entry *entry
     }
 }
 
-static void fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
+static void top_fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
 {
     const struct state *own = state;
 
@@ -190,14 +190,14 @@ static void error_fill(void *state, const struct scene *scene, size_t row, struc
 {
     const char *path;
 
-    fill(state, scene, row, cells);
+    top_fill(state, scene, row, cells);
     path = strchr(cells[KEY].text, ' ');
     cell_print(&cells[STATUS], TONE_NORMAL, "%.3s", cells[KEY].text);
     cell_text(&cells[PATH], TONE_NORMAL, path != NULL ? path + 1 : "");
     cells[PATH].cut = cells[KEY].cut;
 }
 
-static uint64_t hash_of(const char *text)
+static uint64_t hash_text(const char *text)
 {
     uint64_t hash = 14695981039346656037u; /* FNV-1a */
 
@@ -206,10 +206,10 @@ static uint64_t hash_of(const char *text)
     return hash;
 }
 
-static uint64_t id(void *state, const struct scene *scene, size_t row)
+static uint64_t top_id(void *state, const struct scene *scene, size_t row)
 {
     (void)scene;
-    return hash_of(((struct state *)state)->view.sketch.entry[row].key);
+    return hash_text(((struct state *)state)->view.sketch.entry[row].key);
 }
 
 /* The list of clients: those with requests, and those with open connections or a used limit. */
@@ -218,7 +218,7 @@ static size_t client_count(void *state, const struct scene *scene)
 {
     struct state *own = state;
 
-    collect(own, scene, TOP_CLIENTS);
+    collect_top_list(own, scene, TOP_CLIENTS);
     return clients_join(&own->clients, &own->view.sketch,
                         scene->moment == MOMENT_PAST ? NULL : scene->clients) == 0
                ? own->clients.count
@@ -281,7 +281,7 @@ static uint64_t client_id(void *state, const struct scene *scene, size_t row)
     char buffer[CLIENT_KEY_TEXT];
 
     (void)scene;
-    return hash_of(client_address(&((struct state *)state)->clients.client[row], buffer));
+    return hash_text(client_address(&((struct state *)state)->clients.client[row], buffer));
 }
 
 static void client_detail(void *state, const struct scene *scene, size_t row, FILE *out)
@@ -316,12 +316,12 @@ static void client_detail(void *state, const struct scene *scene, size_t row, FI
 
 #define LIST(columns_, fill_)                                                                      \
     {                                                                                              \
-        .columns = (columns_), .column_count = ARRAY_LENGTH(columns_), .count = count,             \
-        .fill = (fill_), .id = id, .opens = true                                                   \
+        .columns = (columns_), .column_count = ARRAY_LENGTH(columns_), .count = top_count,         \
+        .fill = (fill_), .id = top_id, .opens = true                                               \
     }
 
 static const struct list lists[TOP_LISTS] = {
-    [TOP_PATHS] = LIST(path_columns, fill),
+    [TOP_PATHS] = LIST(path_columns, top_fill),
     [TOP_CLIENTS] = {.columns = client_columns,
                      .column_count = CLIENT_COLUMNS,
                      .count = client_count,
@@ -329,11 +329,11 @@ static const struct list lists[TOP_LISTS] = {
                      .id = client_id,
                      .detail = client_detail,
                      .opens = true},
-    [TOP_AGENTS] = LIST(agent_columns, fill),
-    [TOP_REFERERS] = LIST(referer_columns, fill),
+    [TOP_AGENTS] = LIST(agent_columns, top_fill),
+    [TOP_REFERERS] = LIST(referer_columns, top_fill),
     [TOP_ERRORS] = LIST(error_columns, error_fill),
-    [TOP_SLOWEST] = LIST(path_columns, fill),
-    [TOP_PROTOCOLS] = LIST(protocol_columns, fill),
+    [TOP_SLOWEST] = LIST(path_columns, top_fill),
+    [TOP_PROTOCOLS] = LIST(protocol_columns, top_fill),
 };
 
 static void show_list(struct state *state, struct grid *grid, enum top_list which)
@@ -361,11 +361,11 @@ static void limits_text(const struct scene *scene, char *line, size_t size, int 
         summary_add(line, size, width, "rate limit off");
 }
 
-static bool ready(const struct scene *scene)
+static bool top_ready(const struct scene *scene)
 {
     static struct state paths; /* too large for the stack */
 
-    collect(&paths, scene, TOP_PATHS);
+    collect_top_list(&paths, scene, TOP_PATHS);
     return paths.view.seen > 0 || scene->clients->count > 0;
 }
 
@@ -385,8 +385,8 @@ static int draw_names(const struct state *state, const struct canvas *canvas)
     return x;
 }
 
-static void draw_summary(const struct state *state, const struct scene *scene,
-                         const struct canvas *canvas)
+static void draw_top_summary(const struct state *state, const struct scene *scene,
+                             const struct canvas *canvas)
 {
     unsigned one_in = top_one_in(&state->view);
     char text[TEXT_SHORT], line[160];
@@ -416,7 +416,7 @@ static void draw_short(const struct scene *scene, const struct canvas *canvas, e
     struct state *other = &others[which];
     enum { NUMBER = 8, BAR = 8 };
 
-    collect(other, scene, which);
+    collect_top_list(other, scene, which);
     canvas_text(canvas, 0, 0, TONE_TITLE, list_titles[which]);
     if (other->view.sketch.used == 0)
         canvas_text(canvas, 1, 0, TONE_DIM, "none");
@@ -456,7 +456,7 @@ static void draw_others(const struct state *state, const struct scene *scene,
     }
 }
 
-static void draw(void *state, const struct scene *scene, const struct canvas *canvas)
+static void top_draw(void *state, const struct scene *scene, const struct canvas *canvas)
 {
     const struct layout_part parts[] = {
         {.min = 1, .importance = 2},
@@ -467,7 +467,7 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
     layout_stack(canvas, parts, canvas->width >= 100 ? 3 : 2, places);
     grid_draw(scene->grid, scene, &places[1]);
     if (places[0].height > 0)
-        draw_summary(state, scene, &places[0]);
+        draw_top_summary(state, scene, &places[0]);
     if (canvas->width >= 100 && places[2].height > 0)
         draw_others(state, scene, &places[2]);
 }
@@ -485,7 +485,7 @@ static void act_on_client(const struct state *state, const struct scene *scene, 
         controller_report(scene->controller, true, "select a client first (Up, Down)");
 }
 
-static bool key(void *state, const struct scene *scene, enum action action)
+static bool top_key(void *state, const struct scene *scene, enum action action)
 {
     struct state *own = state;
 
@@ -500,7 +500,7 @@ static bool key(void *state, const struct scene *scene, enum action action)
     return true;
 }
 
-static void once(void *state, const struct scene *scene, FILE *out)
+static void top_once(void *state, const struct scene *scene, FILE *out)
 {
     struct state *own = state;
 
@@ -512,7 +512,7 @@ static void once(void *state, const struct scene *scene, FILE *out)
     }
 }
 
-static json_t *json(void *state, const struct scene *scene)
+static json_t *top_json(void *state, const struct scene *scene)
 {
     struct state *own = state;
     json_t *object = json_object();
@@ -528,7 +528,7 @@ static json_t *json(void *state, const struct scene *scene)
     return object;
 }
 
-static void release(void *state)
+static void top_release(void *state)
 {
     clients_release(&((struct state *)state)->clients);
 }
@@ -573,10 +573,10 @@ const struct view view_top = {
     .list = &lists[TOP_PATHS],
     .lists = lists,
     .list_count = TOP_LISTS,
-    .ready = ready,
-    .draw = draw,
-    .key = key,
-    .once = once,
-    .json = json,
-    .release = release,
+    .ready = top_ready,
+    .draw = top_draw,
+    .key = top_key,
+    .once = top_once,
+    .json = top_json,
+    .release = top_release,
 };
