@@ -142,19 +142,15 @@ static enum options_result accept_no_color(const char *word, struct options *opt
 
 static enum options_result accept_view(const char *word, struct options *options)
 {
-    const char *names[VIEW_COUNT];
-    const char *nearest;
+    char near[DID_YOU_MEAN_SIZE];
 
     options->view = view_named(word);
     options->view_setting = options->view;
     if (options->view != NULL)
         return OPTIONS_RUN;
-    for (size_t i = 0; i < VIEW_COUNT; i++)
-        names[i] = view_table[i]->name;
-    nearest = nearest_word(word, names, VIEW_COUNT);
-    if (nearest != NULL)
-        return option_wrong(options, "unknown view '%s'; did you mean '%s'?", word, nearest);
-    return option_wrong(options, "unknown view '%s'; -h lists the views", word);
+    return option_wrong(
+        options, "unknown view '%s'%s", word,
+        did_you_mean(near, word, WORD_LIST(view_names, VIEW_COUNT), "; -h lists the views"));
 }
 
 static enum options_result accept_span(const char *word, struct options *options)
@@ -244,22 +240,22 @@ static enum options_result accept_replay(const char *word, struct options *optio
 
 static enum options_result accept_lab(const char *word, struct options *options)
 {
-    const char *names[LAB_SCENARIO_COUNT], *nearest;
+    const char *names[LAB_SCENARIO_COUNT];
+    char near[DID_YOU_MEAN_SIZE];
+    bool list = strcmp(word, "list") == 0;
 
     for (size_t i = 0; i < LAB_SCENARIO_COUNT; i++) {
         names[i] = lab_scenario_table[i]->name;
-        if (strcmp(word, "list") == 0)
+        if (list)
             printf("%-14s %s\n", names[i], lab_scenario_table[i]->title);
     }
-    if (strcmp(word, "list") == 0)
+    if (list)
         return OPTIONS_DONE;
     options->lab = lab_scenario_named(word);
     if (options->lab != NULL)
         return OPTIONS_RUN;
-    nearest = nearest_word(word, names, LAB_SCENARIO_COUNT);
-    return option_wrong(options, "unknown scenario '%s'%s%s%s; --lab list shows them", word,
-                        nearest != NULL ? "; did you mean '" : "", nearest != NULL ? nearest : "",
-                        nearest != NULL ? "'?" : "");
+    return option_wrong(options, "unknown scenario '%s'%s; --lab list shows them", word,
+                        did_you_mean(near, word, WORD_LIST(names, LAB_SCENARIO_COUNT), ""));
 }
 
 static enum options_result accept_step_time(const char *word, struct options *options)

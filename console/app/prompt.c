@@ -18,30 +18,17 @@ static void run_quit(struct session *session, const char *rest)
     session_end(session);
 }
 
-static void report_unknown_view(struct session *session, const char *word)
-{
-    const char *names[VIEW_COUNT], *nearest;
-
-    for (size_t i = 0; i < VIEW_COUNT; i++)
-        names[i] = view_table[i]->name;
-    nearest = nearest_word(word, names, VIEW_COUNT);
-    if (nearest != NULL)
-        controller_report(session->controller, true, "unknown view '%.40s'; did you mean '%s'?",
-                          word, nearest);
-    else
-        controller_report(session->controller, true,
-                          "unknown view '%.40s'; Tab lists them, or keys 1 to 9", word);
-}
-
 static void run_view(struct session *session, const char *rest)
 {
-    const struct view *view = view_named(rest);
+    int view = table_find(rest, view_names, VIEW_COUNT);
+    char near[DID_YOU_MEAN_SIZE];
 
-    if (view == NULL)
-        report_unknown_view(session, rest);
-    for (size_t i = 0; i < VIEW_COUNT; i++)
-        if (view_table[i] == view)
-            session_show_view(session, i);
+    if (view >= 0)
+        session_show_view(session, (size_t)view);
+    else
+        controller_report(session->controller, true, "unknown view '%.40s'%s", rest,
+                          did_you_mean(near, rest, WORD_LIST(view_names, VIEW_COUNT),
+                                       "; Tab lists them, or keys 1 to 9"));
 }
 
 /* Sets the filter; "@NAME" is a saved one. Returns 0, or -1 with a message in WHY and the filter unchanged. */
@@ -332,7 +319,7 @@ static size_t add_values(const char *line, const char **words)
             words[count] = theme_names[count];
     else if (strncmp(line, "set view ", 9) == 0)
         for (; count < VIEW_COUNT; count++)
-            words[count] = view_table[count]->name;
+            words[count] = view_names[count];
     else if (strncmp(line, "set ascii ", 10) == 0 || strncmp(line, "set no-mouse ", 13) == 0 ||
              strncmp(line, "set readonly ", 13) == 0 || strncmp(line, "set log-scale ", 14) == 0)
         for (; count < ARRAY_LENGTH(on_off); count++)
@@ -351,7 +338,7 @@ static size_t complete(struct edit *edit)
         count = add_command_names(words);
     else if (strncmp(edit->text, "view ", 5) == 0)
         for (; count < VIEW_COUNT; count++)
-            words[count] = view_table[count]->name;
+            words[count] = view_names[count];
     else if (strncmp(edit->text, "instance ", 9) == 0)
         for (size_t found = instances_find(list); count < found; count++)
             words[count] = list[count].name;

@@ -2,17 +2,16 @@
 
 #include "common/clock.h"
 #include "common/macros.h"
+#include "common/process.h"
 #include "console/data/server_info.h"
 #include "console/ui/text.h"
 #include "console/views/subject.h"
 
-#include <fcntl.h>
-#include <inttypes.h>
 #include <math.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -349,68 +348,34 @@ void session_set_alerts(struct session *session)
 static const char *const change_names[] = {
     [ALERT_SAME] = "", [ALERT_BEGAN] = "began", [ALERT_ENDED] = "ended"};
 
-enum { FACTS = 4, FACT_BYTES = 160, ALERTS_PAGE_BYTES = 8192 };
+enum { ALERTS_PAGE_BYTES = 8192 };
 
-/* The environment of this process with FACTS in front; only the array is allocated. */
-static char **environment_with(char facts[FACTS][FACT_BYTES])
-{
-    size_t count = 0;
-    char **list;
-
-    while (environ[count] != NULL)
-        count++;
-    list = calloc(count + FACTS + 1, sizeof(*list));
-    for (size_t i = 0; list != NULL && i < FACTS; i++)
-        list[i] = facts[i];
-    if (list != NULL)
-        memcpy(list + FACTS, environ, count * sizeof(*list));
-    return list;
-}
-
-/* Starts COMMAND without a shell, a terminal or our descriptors. */
-static pid_t spawn_alert_command(const char *command, char **environment)
-{
-    char *arguments[] = {(char *)(uintptr_t)command, NULL};
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attributes;
-    sigset_t none;
-    pid_t pid = 0;
-
-    sigemptyset(&none);
-    posix_spawn_file_actions_init(&files);
-    posix_spawnattr_init(&attributes);
-    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID);
-    if (posix_spawn(&pid, command, &files, &attributes, arguments, environment) != 0)
-        pid = 0;
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&files);
-    return pid;
-}
-
-/* Runs the program of the options, unless too many of its kind still run. */
+/*
+ * Starts the program of the options without a shell or a terminal, unless too many of its kind still
+ * run. It may outlive the console.
+ */
 static void run_alert_command(struct session *session, const struct alert_record *record)
 {
-    const char *command = session->options->alert_command;
-    const char *instance = watch_info(session->watch)->snapshot.server.name;
-    char facts[FACTS][FACT_BYTES], **environment;
+    const char *const argv[] = {session->options->alert_command, NULL};
+    const int fds[] = {-1, -1, -1};
     size_t i = 0;
 
     while (i < ALARM_PROGRAMS && session->alert_programs[i] != 0)
         i++;
-    if (command[0] == '\0' || i == ALARM_PROGRAMS)
+    if (argv[0][0] == '\0' || i == ALARM_PROGRAMS)
         return;
-    snprintf(facts[0], FACT_BYTES, "WSCONSOLE_ALERT=%s", record->rule);
-    snprintf(facts[1], FACT_BYTES, "WSCONSOLE_STATE=%s", change_names[record->change]);
-    snprintf(facts[2], FACT_BYTES, "WSCONSOLE_VALUE=%s", record->value);
-    snprintf(facts[3], FACT_BYTES, "WSCONSOLE_INSTANCE=%s", instance);
-    environment = environment_with(facts);
-    if (environment != NULL)
-        session->alert_programs[i] = spawn_alert_command(command, environment);
-    free(environment);
+    session->alert_programs[i] = process_fork();
+    if (session->alert_programs[i] < 0)
+        session->alert_programs[i] = 0;
+    else if (session->alert_programs[i] == 0) {
+        prctl(PR_SET_PDEATHSIG, 0);
+        setsid();
+        setenv("WSCONSOLE_ALERT", record->rule, 1);
+        setenv("WSCONSOLE_STATE", change_names[record->change], 1);
+        setenv("WSCONSOLE_VALUE", record->value, 1);
+        setenv("WSCONSOLE_INSTANCE", watch_info(session->watch)->snapshot.server.name, 1);
+        process_exec(argv[0], argv, fds, ARRAY_LENGTH(fds));
+    }
 }
 
 static const struct alert_record *alert_record_back(const struct alerts *alerts, uint64_t back)

@@ -40,14 +40,14 @@ size_t settings_names(const char **names)
 enum options_result settings_set(struct options *options, const char *name, const char *value)
 {
     const struct option_info *setting = setting_named(name);
-    const char *names[SETTINGS_MOST], *nearest;
+    const char *names[SETTINGS_MOST];
+    char near[DID_YOU_MEAN_SIZE];
 
     if (setting != NULL)
         return setting->read(value, options);
-    nearest = nearest_word(name, names, settings_names(names));
-    if (nearest != NULL)
-        return option_wrong(options, "unknown setting '%.40s'; did you mean '%s'?", name, nearest);
-    return option_wrong(options, "unknown setting '%.40s'; wsconsole(1) lists them", name);
+    return option_wrong(options, "unknown setting '%.40s'%s", name,
+                        did_you_mean(near, name, WORD_LIST(names, settings_names(names)),
+                                     "; wsconsole(1) lists them"));
 }
 
 char *settings_value(const struct options *options, const char *name, char *text, size_t size)

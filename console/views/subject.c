@@ -39,7 +39,7 @@ int subject_terms(const struct filter *filter, struct subject_term *terms, char 
 {
     for (size_t i = 0; i < filter->words; i++) {
         const struct filter_word *word = &filter->word[i];
-        const char *nearest = nearest_word(word->name, subject_column_names, SUBJECT_COLUMNS);
+        char near[DID_YOU_MEAN_SIZE];
 
         if (i == SUBJECT_TERMS || strchr(":=", word->compare) == NULL || word->compare == '\0') {
             snprintf(why, size, "at most %d words such as path=/x, client=::1, status:4xx",
@@ -47,9 +47,9 @@ int subject_terms(const struct filter *filter, struct subject_term *terms, char 
             return -1;
         }
         if (!fill_term(word, &terms[i])) {
-            snprintf(why, size, "requests have no column '%s'%s%s%s", word->name,
-                     nearest != NULL ? "; did you mean '" : "", nearest != NULL ? nearest : "",
-                     nearest != NULL ? "'?" : "");
+            snprintf(why, size, "requests have no column '%s'%s", word->name,
+                     did_you_mean(near, word->name,
+                                  WORD_LIST(subject_column_names, SUBJECT_COLUMNS), ""));
             return -1;
         }
     }

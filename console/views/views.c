@@ -16,12 +16,17 @@ const struct view *const view_table[VIEW_COUNT] = {
 #undef VIEW
 };
 
+const char *const view_names[VIEW_COUNT] = {
+#define VIEW(name) #name,
+#include "console/views/views.def"
+#undef VIEW
+};
+
 const struct view *view_named(const char *name)
 {
-    for (size_t i = 0; i < VIEW_COUNT; i++)
-        if (strcmp(view_table[i]->name, name) == 0)
-            return view_table[i];
-    return NULL;
+    int view = table_find(name, view_names, VIEW_COUNT);
+
+    return view >= 0 ? view_table[view] : NULL;
 }
 
 int view_open(struct open_view *open, const struct view *view, const struct filter *filter)
@@ -100,17 +105,14 @@ int views_check_filter(const struct filter *filter, char *why, size_t size)
     if (names.count == 0)
         collect_names(&names);
     for (size_t i = 0; i < filter->words; i++) {
-        const char *name = filter->word[i].name, *nearest;
+        const char *name = filter->word[i].name;
+        char near[DID_YOU_MEAN_SIZE];
 
         if (filter->word[i].compare == '\0' || has_name(&names, name))
             continue;
-        nearest = nearest_word(name, names.name, names.count);
-        if (nearest != NULL)
-            snprintf(why, size, "unknown column '%s' in the filter; did you mean '%s'?", name,
-                     nearest);
-        else
-            snprintf(why, size,
-                     "unknown column '%s' in the filter (examples: status, path, client)", name);
+        snprintf(why, size, "unknown column '%s' in the filter%s", name,
+                 did_you_mean(near, name, WORD_LIST(names.name, names.count),
+                              " (examples: status, path, client)"));
         return -1;
     }
     return 0;

@@ -12,6 +12,7 @@ enum {
 };
 
 extern const struct view *const view_table[VIEW_COUNT];
+extern const char *const view_names[VIEW_COUNT];
 
 /*
  * Checks that each column in FILTER is in a list of some view. Returns 0, or -1 with a message in WHY
