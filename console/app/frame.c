@@ -24,20 +24,23 @@ enum {
 
 /* The bar with the tabs of the views */
 
-/* The keys of help and quit, in the bar if it has room for them; else the foot shows that of the help. */
+/*
+ * The keys of help and quit, in the bar if it has room for them; else the foot shows that of the
+ * help.
+ */
 #define TABS_HELP "? help"
 #define TABS_KEYS TABS_HELP "  q quit"
 
 /*
- * A tab has two blanks, its key and its name; one blank, key and name; the same, but the last one only
- * its key; or all but the one shown only their keys.
+ * A tab has two blanks, its key and its name; one blank, key and name; the same, but the last one
+ * only its key; or all but the one shown only their keys.
  */
 enum style { LOOSE, TIGHT, TIGHT_BUT_LAST, NUMBERS };
 
 /* As last drawn. */
 static struct {
     int from[VIEW_COUNT], to[VIEW_COUNT]; /* columns; the same: no tab */
-    bool keys;                            /* of help and quit */
+    bool help_and_quit;                   /* the bar has their keys */
 } drawn_tabs;
 
 bool frame_has_tab(const struct scene *scene, size_t view, size_t shown)
@@ -95,7 +98,8 @@ static void draw_tabs(const struct canvas *bar, const struct scene *scene, size_
     while (style < NUMBERS && all_width(scene, style, shown) > bar->width)
         style++;
     x = after + all_width(scene, LOOSE, shown) <= bar->width ? after : 0;
-    drawn_tabs.keys = x + all_width(scene, LOOSE, shown) + (int)strlen(TABS_KEYS) + 1 <= bar->width;
+    drawn_tabs.help_and_quit =
+        x + all_width(scene, LOOSE, shown) + (int)strlen(TABS_KEYS) + 1 <= bar->width;
     canvas_repeat(bar, 0, 0, bar->width, TONE_BAR, L' ');
     if (x > 0)
         canvas_text(bar, 0, 1, TONE_BAR, program);
@@ -115,7 +119,7 @@ static void draw_tabs(const struct canvas *bar, const struct scene *scene, size_
             canvas_text(bar, 0, end, tone, "]");
         }
     }
-    if (drawn_tabs.keys)
+    if (drawn_tabs.help_and_quit)
         canvas_right(bar, 0, bar->width - 1, TONE_BAR, TABS_KEYS);
 }
 
@@ -150,7 +154,7 @@ enum action frame_action_at(const struct screen *screen, int y, int x)
 
     if (screen->tiny)
         return ACTION_NONE;
-    if (!drawn_tabs.keys)
+    if (!drawn_tabs.help_and_quit)
         return y != foot->y                  ? ACTION_NONE
                : x >= foot->width - 1 - help ? ACTION_HELP
                                              : help_brief_at(x);
@@ -213,8 +217,8 @@ static void draw_head(const struct frame *frame, const struct canvas *head)
 /* The line above the foot: the time shown (unless live), or the filter */
 
 /*
- * Draws the seconds of the history, or for an older moment its steps, as a graph of one line, with a
- * mark at the time shown.
+ * Draws the seconds of the history, or for an older moment its steps, as a graph of one line, with
+ * a mark at the time shown.
  */
 static void draw_timeline(const struct frame *frame, const struct canvas *line, int x)
 {
@@ -283,7 +287,7 @@ static void draw_replay_progress(const struct frame *frame, const struct canvas 
 static void draw_replay(const struct frame *frame, const struct canvas *line)
 {
     char clock[TEXT_SHORT], at[TEXT_SHORT], length[TEXT_SHORT];
-    double speed = frame->session->options->speed;
+    double speed = frame->session->options->replay_speed;
     int x = canvas_print(line, 0, 1, TONE_BAR_KEY, "%s %.8s",
                          frame->session->timeline.frozen ? "REPLAY paused" : "REPLAY",
                          text_clock(clock, frame->scene.wall_ns));
@@ -396,7 +400,7 @@ static void draw_foot(const struct frame *frame, const struct canvas *foot)
     bool bad;
 
     canvas_repeat(foot, 0, 0, foot->width, TONE_BAR, L' ');
-    if (!drawn_tabs.keys)
+    if (!drawn_tabs.help_and_quit)
         end = canvas_right(foot, 0, end, TONE_BAR_KEY, TABS_HELP) - 2;
     if (restriction != NULL)
         end = canvas_right(foot, 0, end, TONE_BAR, restriction) - 2;

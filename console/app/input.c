@@ -77,8 +77,8 @@ static void edit_filter(struct session *session, int amount)
 }
 
 /*
- * Toggles the words for the key columns of ROW in FILTER. Returns their number, or -1: the filter would be
- * too long.
+ * Toggles the words for the key columns of ROW in FILTER. Returns their number, or -1: the filter
+ * would be too long.
  */
 static int toggle_keys(struct session *session, size_t row, struct filter *filter)
 {
@@ -292,7 +292,9 @@ static const struct {
 
 /* Keys */
 
-/* Offers the action to the overlay, the view and its list. Returns false if none of them uses it. */
+/*
+ * Offers the action to the overlay, the view and its list. Returns false if none of them uses it.
+ */
 static bool act_in_view(struct session *session, enum action action)
 {
     struct scene scene = session_scene(session);

@@ -68,7 +68,7 @@ static void take_origins_answer(void *context, bool ok, const char *answer)
 static void request_origins(const struct options *options, struct watch *watch)
 {
     const struct controller_options setting = {
-        .name = options->name, .socket = options->socket, .readonly = true, .watch = watch};
+        .instance = options->name, .socket = options->socket, .readonly = true, .watch = watch};
     uint64_t now_ns = clock_monotonic_ns(), until_ns = now_ns + REPLY_TIMEOUT_NS;
     struct controller *controller;
 
@@ -211,7 +211,8 @@ static int print_live(const struct options *options, struct watch *watch)
     uint64_t every_ns = (uint64_t)(options->every_s * (double)NS_PER_S);
     int status = wait_for_daemon(options, watch);
 
-    for (uint64_t i = 0; status == EXIT_DONE && (options->count == 0 || i < options->count); i++) {
+    for (uint64_t i = 0;
+         status == EXIT_DONE && (options->print_count == 0 || i < options->print_count); i++) {
         uint64_t left_ns = i == 0 ? SAMPLE_NS : every_ns;
 
         request_origins(options, watch);

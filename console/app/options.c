@@ -221,7 +221,7 @@ static enum options_result accept_every(const char *word, struct options *option
 
 static enum options_result accept_count(const char *word, struct options *options)
 {
-    if (units_parse_number(word, &options->count) == 0 && options->count > 0)
+    if (units_parse_number(word, &options->print_count) == 0 && options->print_count > 0)
         return OPTIONS_RUN;
     return option_wrong(options, "invalid count '%s' (1 or more)", word);
 }
@@ -270,8 +270,8 @@ static enum options_result accept_speed(const char *word, struct options *option
 {
     char rest;
 
-    if (sscanf(word, "%lf%c", &options->speed, &rest) == 1 && options->speed >= SPEED_LEAST &&
-        options->speed <= SPEED_MOST)
+    if (sscanf(word, "%lf%c", &options->replay_speed, &rest) == 1 &&
+        options->replay_speed >= SPEED_LEAST && options->replay_speed <= SPEED_MOST)
         return OPTIONS_RUN;
     return option_wrong(options, "invalid speed '%s' (0.1-100)", word);
 }
@@ -430,7 +430,7 @@ void options_init(struct options *options)
                                 .span_s = options_spans_s[0],
                                 .remote = remote,
                                 .rate_hz = remote ? RATE_REMOTE : RATE_DEFAULT,
-                                .speed = 1,
+                                .replay_speed = 1,
                                 .every_s = 2,
                                 .step_ms = LAB_STEP_MS};
 }
@@ -537,7 +537,7 @@ enum options_result options_read(int argc, char **argv, struct options *options)
     options->name_given = false;
     result = read_arguments(argc, argv, options);
     if (!options->batch)
-        options->count = 1;
+        options->print_count = 1;
     if (result == OPTIONS_RUN)
         result = check_together(options);
     if (result == OPTIONS_WRONG && options->why[0] != '\0')

@@ -30,7 +30,7 @@ enum {
 
 struct options {
     char name[INSTANCE_NAME_MAX + 1]; /* instance */
-    bool name_given;                  /* by the command line */
+    bool name_given;                  /* on the command line */
     bool all;                         /* begin with the list of all instances */
     const char *socket;               /* control socket; NULL: the one of the instance */
     enum theme theme;
@@ -46,22 +46,22 @@ struct options {
     bool once;   /* print and exit: as text, JSON or CSV */
     bool json;
     bool csv;
-    bool batch;     /* print repeatedly */
-    double every_s; /* interval between two prints */
-    uint64_t count; /* of prints; 0: no limit */
+    bool batch;           /* print repeatedly */
+    double every_s;       /* interval between two prints */
+    uint64_t print_count; /* 0: no limit */
     /* View to print or to show first. NULL: all views, the first view. */
     const struct view *view;
     const struct view *view_setting; /* as configured; NULL: none */
     int span_s;                      /* time range of graphs: one of options_spans_s */
-    bool log_scale;                  /* of graphs */
-    const struct filter *filter;     /* initial filter of all lists; NULL: none */
-    bool wait_given;                 /* wait_s limits the time to wait for a daemon */
+    bool log_scale;
+    const struct filter *filter; /* initial filter of all lists; NULL: none */
+    bool wait_given;             /* wait_s limits the time to wait for a daemon */
     uint64_t wait_s;
     const struct lab_scenario *lab; /* scenario to play; NULL: none */
     uint64_t step_ms;               /* how long a step of a scenario measures */
     const char *record;             /* file to record the session into; NULL: none */
     const char *replay;             /* recording to show instead of a daemon; NULL: none */
-    double speed;                   /* of the replay; 1: real time */
+    double replay_speed;            /* 1: real time */
     uint64_t at_ns;                 /* the replay starts here, paused */
     bool at_given;
     char why[OPTIONS_WHY]; /* error of the last value read; "": none */
@@ -83,8 +83,10 @@ struct option_info {
     /* Reads the argument WORD; NULL for an option without one. A setting without an argument takes
      * on and off. After OPTIONS_WRONG options->why contains the error. */
     enum options_result (*read)(const char *word, struct options *options);
-    /* Writes a setting in the form that read() takes; nothing if it has its default value. NULL: not
-     * a setting. */
+    /*
+     * Writes a setting in the form that read() takes; nothing if it has its default value. NULL:
+     * not a setting.
+     */
     void (*show)(const struct options *options, char *text, size_t size);
 };
 
@@ -104,8 +106,8 @@ const char *option_name(const struct option_info *option);
 void options_init(struct options *options);
 
 /*
- * Sets the defaults, reads console.ini, then the command line, which takes precedence. Prints errors
- * and, where requested, help and version.
+ * Sets the defaults, reads console.ini, then the command line, which takes precedence. Prints
+ * errors and, where requested, help and version.
  */
 enum options_result options_read(int argc, char **argv, struct options *options);
 

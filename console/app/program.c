@@ -22,7 +22,7 @@
 enum menu_result {
     MENU_CHOSEN,
     MENU_LEFT,        /* the user chose nothing */
-    MENU_INTERRUPTED, /* by a signal or the loss of the terminal */
+    MENU_INTERRUPTED, /* a signal, or the terminal is gone */
     MENU_FAILED,      /* WHY has the reason */
 };
 
@@ -433,8 +433,8 @@ static int play_scenario(const struct options *options, const struct lab_scenari
 }
 
 /*
- * Plays SCENARIO (NULL: from the menu; SESSION: opened from one, to which it returns), then the scenarios that the user chooses. NEXT receives the
- * session to follow. Returns the exit status.
+ * Plays SCENARIO (NULL: from the menu; SESSION: opened from one, to which it returns), then the
+ * scenarios that the user chooses. NEXT receives the session to follow. Returns the exit status.
  */
 static int play_scenarios(const struct options *options, const struct lab_scenario *scenario,
                           bool session, struct session_next *next)

@@ -8,8 +8,9 @@
 int program_run(struct options *options);
 
 /*
- * For --once, --json and --csv: prints the views that OPTIONS select, from two samples 0.6 s apart or from a recording;
- * repeatedly with --batch. Returns the exit status: 0 done, 1 failed, 3 no daemon.
+ * For --once, --json and --csv: prints the views that OPTIONS select, from two samples 0.6 s apart
+ * or from a recording; repeatedly with --batch. Returns the exit status: 0 done, 1 failed, 3 no
+ * daemon.
  */
 int once_run(const struct options *options);
 

@@ -31,7 +31,10 @@ static void run_view(struct session *session, const char *rest)
                                        "; Tab lists them, or keys 1 to 9"));
 }
 
-/* Sets the filter; "@NAME" is a saved one. Returns 0, or -1 with a message in WHY and the filter unchanged. */
+/*
+ * Sets the filter; "@NAME" is a saved one. Returns 0, or -1 with a message in WHY and the filter
+ * unchanged.
+ */
 static int set_filter(struct session *session, const char *text, char *why, size_t size)
 {
     struct filter filter;

@@ -52,7 +52,7 @@ int session_open(struct session *session, struct options *options, struct lab *l
                  struct session_next *next, char *why, size_t size)
 {
     struct controller_options control = {
-        .name = options->name, .socket = options->socket, .readonly = options->readonly};
+        .instance = options->name, .socket = options->socket, .readonly = options->readonly};
 
     *session =
         (struct session){.options = options, .next = next, .lab = lab, .status = EXIT_FAILED};
@@ -250,7 +250,8 @@ void timeline_sample(struct session *session, uint64_t now_ns)
     }
     length_ns = (double)replay_length_ns(watch_replay(session->watch));
     if (!timeline->frozen && timeline->replay_ns != 0)
-        timeline->replay_at_ns += (double)(now_ns - timeline->replay_ns) * session->options->speed;
+        timeline->replay_at_ns +=
+            (double)(now_ns - timeline->replay_ns) * session->options->replay_speed;
     timeline->replay_ns = now_ns;
     if (timeline->replay_at_ns >= length_ns) {
         timeline->replay_at_ns = length_ns;
@@ -351,8 +352,8 @@ static const char *const change_names[] = {
 enum { ALERTS_PAGE_BYTES = 8192 };
 
 /*
- * Starts the program of the options without a shell or a terminal, unless too many of its kind still
- * run. It may outlive the console.
+ * Starts the program of the options without a shell or a terminal, unless too many of its kind
+ * still run. It may outlive the console.
  */
 static void run_alert_command(struct session *session, const struct alert_record *record)
 {

@@ -26,12 +26,12 @@ struct session_next {
     bool lab_wanted;                  /* a guided scenario */
     const struct lab_scenario *lab;   /* NULL: chosen from the menu */
     const struct view *view;          /* the last one shown */
-    bool interrupted;                 /* by a signal or the loss of the terminal */
+    bool interrupted;                 /* a signal, or the terminal is gone */
 };
 
 /*
- * The time shown: now, the time of freezing, an earlier second or step of the history, or a position in
- * a recording.
+ * The time shown: now, the time of freezing, an earlier second or step of the history, or a
+ * position in a recording.
  */
 struct timeline {
     bool frozen;             /* no samples are taken; a replay is paused */
@@ -45,7 +45,7 @@ struct timeline {
 /* What is open over the view. A page is open while the controller has one. */
 struct overlays {
     bool help;
-    bool detail; /* of the selected row */
+    bool detail; /* details of the selected row */
     bool subject;
     bool lab; /* the panel of the scenario takes the place of the view */
     struct scroll subject_scroll, help_scroll, page_scroll, detail_scroll, lab_scroll;
@@ -64,10 +64,11 @@ struct session {
     struct screen screen;
     struct timeline timeline;
     struct overlays overlays;
-    size_t view;                         /* shown; index of view_table */
-    struct open_view *views;             /* VIEW_COUNT, in the order of view_table */
-    struct filter filter, filter_before; /* in force; as it was before the prompt opened */
-    struct filter subject;               /* shown while overlays.subject is set */
+    size_t view;                 /* shown; index of view_table */
+    struct open_view *views;     /* VIEW_COUNT, in the order of view_table */
+    struct filter filter;        /* in force */
+    struct filter filter_before; /* restored if the prompt is cancelled */
+    struct filter subject;       /* shown while overlays.subject is set */
     struct edit_history filters, commands;
     bool dirty; /* draw again */
     bool ending;
@@ -122,7 +123,8 @@ void session_switch_instance(struct session *session, const char *name);
 void session_switch_scenario(struct session *session, const struct lab_scenario *scenario);
 
 /*
- * Shows the requests that FILTER selects, instead of the view. Returns 0, or -1 with a message in WHY.
+ * Shows the requests that FILTER selects, instead of the view. Returns 0, or -1 with a message in
+ * WHY.
  */
 int session_show_subject(struct session *session, const struct filter *filter, char *why,
                          size_t size);
@@ -140,21 +142,26 @@ void timeline_sample(struct session *session, uint64_t now_ns);
 /* Freezes or continues. */
 void timeline_toggle_freeze(struct session *session);
 
-/* Moves by SECONDS in the recording or in the history, there by a step at least; moving back freezes
- * a live session. */
+/*
+ * Moves by SECONDS in the recording or in the history, there by a step at least; moving back
+ * freezes a live session.
+ */
 void timeline_move(struct session *session, long seconds);
 
-/* Freezes, and shows the second of the mark at TIME_NS (wall clock) of the recording or the history. */
+/*
+ * Freezes, and shows the second of the mark at TIME_NS (wall clock) of the recording or the
+ * history.
+ */
 void timeline_show_mark(struct session *session, uint64_t time_ns);
 
 /* Makes the rules of the options those of the session; an alert that continues keeps its state. */
 void session_set_alerts(struct session *session);
 
 /*
- * Evaluates all rules for the last sample. A change of an alert becomes a mark, an event and a record,
- * and runs the program of the options with the facts in its environment: WSCONSOLE_ALERT (the rule),
- * WSCONSOLE_STATE (began, ended), WSCONSOLE_VALUE, WSCONSOLE_INSTANCE. Rings the bell if an alert has
- * begun.
+ * Evaluates all rules for the last sample. A change of an alert becomes a mark, an event and a
+ * record, and runs the program of the options with the facts in its environment: WSCONSOLE_ALERT
+ * (the rule), WSCONSOLE_STATE (began, ended), WSCONSOLE_VALUE, WSCONSOLE_INSTANCE. Rings the bell
+ * if an alert has begun.
  */
 void session_check_alerts(struct session *session, uint64_t now_ns);
 
@@ -180,8 +187,9 @@ void prompt_open_filter(struct session *session);
 /* frame.c */
 
 /*
- * Draws the screen: the bar with the tabs, the line about the server, the view with its overlays and
- * popups, and the line at the bottom. Clamps the scroll positions of overlays, and changes nothing else.
+ * Draws the screen: the bar with the tabs, the line about the server, the view with its overlays
+ * and popups, and the line at the bottom. Clamps the scroll positions of overlays, and changes
+ * nothing else.
  */
 void frame_draw(struct session *session);
 

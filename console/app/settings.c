@@ -143,8 +143,8 @@ static void write_setting(struct saving *saving, const struct option_info *setti
 }
 
 /*
- * Copies one line of the file: unchanged if it is not a setting, with the current value if it is one;
- * drops settings with their default value.
+ * Copies one line of the file: unchanged if it is not a setting, with the current value if it is
+ * one; drops settings with their default value.
  */
 static void copy_line(struct saving *saving, const char *line)
 {

@@ -19,7 +19,7 @@ enum { SETTLE_S = 1, WHY_BYTES = 512 };
 struct lab {
     const struct lab_scenario *scenario;
     struct testbed *testbed;
-    int step; /* from 0 */
+    int step; /* counted from 0 */
     enum lab_phase phase;
     bool begun;   /* the first actions of the step were executed */
     bool pressed; /* key G was pressed in a step that waits for it */
@@ -28,7 +28,7 @@ struct lab {
     uint64_t base[METRIC_COUNT]; /* when the step began */
     struct lab_window window;
     double before[LAB_MEASURE_COUNT], now[LAB_MEASURE_COUNT];
-    char error[WHY_BYTES]; /* of an action; "": none */
+    char action_error[WHY_BYTES]; /* "": none */
 };
 
 struct lab *lab_open(const struct lab_scenario *scenario, uint64_t step_ms, char *why, size_t size)
@@ -86,10 +86,10 @@ static void execute_actions(struct lab *lab, const struct lab_action actions[LAB
                             const struct snapshot *now)
 {
     for (size_t i = 0; i < LAB_ACTIONS; i++)
-        if (testbed_execute(lab->testbed, &actions[i], serving_worker(now), lab->error,
-                            sizeof(lab->error)) != 0)
+        if (testbed_execute(lab->testbed, &actions[i], serving_worker(now), lab->action_error,
+                            sizeof(lab->action_error)) != 0)
             return;
-    lab->error[0] = '\0';
+    lab->action_error[0] = '\0';
 }
 
 static bool key_has(const struct scene *scene, const struct lab_condition *condition)
@@ -221,7 +221,7 @@ struct lab_state lab_state(const struct lab *lab)
         .left_s = left_s > 0 ? left_s : 0,
         .before = lab->before,
         .now = lab->now,
-        .error = lab->error[0] != '\0' ? lab->error : testbed_error(lab->testbed),
+        .error = lab->action_error[0] != '\0' ? lab->action_error : testbed_error(lab->testbed),
         .ended = lab->ended,
     };
 }

@@ -1,5 +1,6 @@
 /*
- * Plays a guided scenario: manages its test bed, the current step, and the measures. It reads the same scene as the views and never presses keys for the user. Single thread.
+ * Plays a guided scenario: manages its test bed, the current step, and the measures. It reads the
+ * same scene as the views and never presses keys for the user. Single thread.
  *
  *     PENDING --condition holds--> MEASURING --window full--> EXPLAINED --G--> PENDING (next step)
  */
@@ -19,8 +20,8 @@ struct lab;
 enum lab_phase { LAB_PENDING, LAB_MEASURING, LAB_EXPLAINED };
 
 /*
- * Starts the test bed, which takes about a second. Each step measures for STEP_MS. Returns NULL with an error
- * message in WHY.
+ * Starts the test bed, which takes about a second. Each step measures for STEP_MS. Returns NULL
+ * with an error message in WHY.
  */
 struct lab *lab_open(const struct lab_scenario *scenario, uint64_t step_ms, char *why, size_t size);
 
@@ -31,7 +32,9 @@ void lab_close(struct lab *lab);
 const char *lab_instance(const struct lab *lab);
 const char *lab_socket(const struct lab *lab);
 
-/* Call after each sample: checks the condition of the step, and measures. ENDED: the server exited. */
+/*
+ * Call after each sample: checks the condition of the step, and measures. ENDED: the server exited.
+ */
 void lab_update(struct lab *lab, const struct scene *scene, const struct view *view, bool ended);
 
 /*
@@ -47,9 +50,9 @@ struct lab_state {
     int number, count; /* step, from 1; number of steps */
     enum lab_phase phase;
     double left_s;        /* MEASURING: approximate seconds until EXPLAINED */
-    const double *before; /* by enum lab_measure, at the start of the step; NAN: unknown */
-    const double *now;    /* by enum lab_measure, now */
-    const char *error;    /* of the test bed; NULL: none */
+    const double *before; /* indexed by enum lab_measure: at the start of the step; NAN: unknown */
+    const double *now;    /* indexed by enum lab_measure */
+    const char *error;    /* an error of the test bed; NULL: none */
     bool ended;
 };
 struct lab_state lab_state(const struct lab *lab);

@@ -93,7 +93,7 @@ void lab_window_take(struct lab_window *window, const struct model *model, uint6
     sample->time_ns = now->time_ns;
     for (int i = 0; i < METRIC_COUNT; i++)
         sample->sums[i] = now->sums[i];
-    sample->failed = failed;
+    sample->failed_requests = failed;
     if (window->taken++ == 0 && window->base.time_ns == 0)
         window->base = *sample;
 }
@@ -174,7 +174,7 @@ static double measure_value(const struct lab_window *window, enum lab_measure me
     case GROWTH:
         return measure_growth(window, &window->base, of);
     case FAILED:
-        return (double)(last->failed - window->base.failed);
+        return (double)(last->failed_requests - window->base.failed_requests);
     case RECOVERY:
         return window->recovered_ns > 0 ? (double)(window->recovered_ns - window->killed_ns) : NAN;
     case NONE:

@@ -15,8 +15,8 @@
 #include <stdint.h>
 
 /*
- * The measures of a scenario: a sliding window of LAB_SAMPLES samples over the last SPAN_NS. Pure: the
- * samples carry the time.
+ * The measures of a scenario: a sliding window of LAB_SAMPLES samples over the last SPAN_NS. Pure:
+ * the samples carry the time.
  */
 enum { LAB_SAMPLES = 9 };
 
@@ -31,7 +31,7 @@ enum lab_measure {
 struct lab_sample {
     uint64_t time_ns; /* monotonic clock */
     uint64_t sums[METRIC_COUNT];
-    uint64_t failed; /* at the clients */
+    uint64_t failed_requests; /* counted by the clients */
 };
 
 struct lab_window {
@@ -75,12 +75,12 @@ struct lab_claim {
         LAB_LESS,
         LAB_MORE
     } relation;   /* than VALUE; than before the step */
-    double value; /* of LAB_BELOW and LAB_ABOVE */
+    double value; /* used by LAB_BELOW and LAB_ABOVE */
 };
 
 /*
- * Checks a claim with the values before the step and now. Returns true, or false and writes why not:
- * "queued jobs 2, expected over 5". A value that is not known proves nothing.
+ * Checks a claim with the values before the step and now. Returns true, or false and writes why
+ * not: "queued jobs 2, expected over 5". A value that is not known proves nothing.
  */
 bool lab_claim_holds(const struct lab_claim *claim, const double *before, const double *now,
                      char *why, size_t size);
@@ -89,8 +89,8 @@ bool lab_claim_holds(const struct lab_claim *claim, const double *before, const 
 char *lab_measure_text(enum lab_measure measure, double value, char *buffer);
 
 /*
- * How long a step measures, by default and at the least and most. The least is the time after which the
- * console reads the configuration again: the next step must see it as the last one left it.
+ * How long a step measures, by default and at the least and most. The least is the time after which
+ * the console reads the configuration again: the next step must see it as the last one left it.
  */
 enum { LAB_STEP_MS = 2000, LAB_STEP_LEAST_MS = 500, LAB_STEP_MOST_MS = 60000 };
 
@@ -166,7 +166,9 @@ struct lab_scenario {
     const char *config;          /* the initial configuration file */
     const char *const *settings; /* options that override it; NULL: none */
     struct lab_files files[LAB_FILES];
-    /* Arguments of wsload, split at blanks; @URL@: the server, @DIRECTORY@: that of the test bed. */
+    /*
+     * Arguments of wsload, split at blanks; @URL@: the server, @DIRECTORY@: that of the test bed.
+     */
     const char *loads[LAB_LOADS];
     struct lab_action begin[LAB_ACTIONS];
     struct lab_step steps[LAB_STEPS];

@@ -23,8 +23,9 @@ enum { WORDS_MAX = 32, LOAD_TEXT = 1024, URL_BYTES = 64, STALLED_MAX = 100 };
 struct load {
     struct child child;
     bool wanted;
-    uint64_t failed, failed_before; /* of the running wsload, and of earlier ones */
-    char message[256];              /* the last line that is not progress */
+    uint64_t failed_requests; /* counted by the running wsload */
+    uint64_t failed_before;   /* counted by earlier ones */
+    char message[256];        /* the last line that is not progress */
 };
 
 /*
@@ -104,7 +105,9 @@ static int make_lists(const struct testbed *testbed, char *why, size_t size)
     return 0;
 }
 
-/* The access log, if the scenario has an action LAB_RESTORE_LOG: the file "full" of this directory. */
+/*
+ * The access log, if the scenario has an action LAB_RESTORE_LOG: the file "full" of this directory.
+ */
 static void log_directory(const struct testbed *testbed, char *path, size_t size)
 {
     snprintf(path, size, "%s/log", private_server_directory(testbed->server));
@@ -187,8 +190,8 @@ static int start_load(struct testbed *testbed, int number, char *why, size_t siz
     for (char *word = strtok_r(text, " ", &rest); word != NULL && count < WORDS_MAX;
          word = strtok_r(NULL, " ", &rest))
         argv[count++] = word;
-    load->failed_before += load->failed;
-    load->failed = 0;
+    load->failed_before += load->failed_requests;
+    load->failed_requests = 0;
     load->message[0] = '\0';
     load->wanted = child_start(&load->child, argv, why, size) == 0;
     return load->wanted ? 0 : -1;
@@ -207,7 +210,7 @@ static void take_load_line(void *context, const char *line)
     const json_t *failed = json_object_get(object, "failed");
 
     if (json_is_number(failed))
-        load->failed = (uint64_t)json_number_value(failed);
+        load->failed_requests = (uint64_t)json_number_value(failed);
     else if (object == NULL && line[0] != '\0')
         snprintf(load->message, sizeof(load->message), "%s", line);
     json_decref(object);
@@ -393,7 +396,7 @@ uint64_t testbed_failed_requests(const struct testbed *testbed)
     uint64_t failed = 0;
 
     for (size_t i = 0; i < LAB_LOADS; i++)
-        failed += testbed->load[i].failed_before + testbed->load[i].failed;
+        failed += testbed->load[i].failed_before + testbed->load[i].failed_requests;
     return failed;
 }
 

@@ -23,7 +23,9 @@ void testbed_close(struct testbed *testbed);
 const char *testbed_name(const struct testbed *testbed);   /* instance */
 const char *testbed_socket(const struct testbed *testbed); /* control socket */
 
-/* Executes ACTION; WORKER is the target of LAB_KILL. Returns 0, or -1 with an error message in WHY. */
+/*
+ * Executes ACTION; WORKER is the target of LAB_KILL. Returns 0, or -1 with an error message in WHY.
+ */
 int testbed_execute(struct testbed *testbed, const struct lab_action *action, pid_t worker,
                     char *why, size_t size);
 

@@ -283,7 +283,7 @@ json_t *load_run_json(const struct load_run *run)
     return json_pack("{s:i, s:I, s:s, s:s, s:b, s:i, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o}",
                      "webserverd_run", RUN_FORMAT, "started_ns", (json_int_t)run->started_ns, "url",
                      run->url, "server", run->server, "own_server", (int)run->own_server,
-                     "exit_status", run->exit_status, "failure", run->failure, "note", run->note,
+                     "exit_status", run->wsload_status, "failure", run->failure, "note", run->note,
                      "server_before", (json_int_t)run->server_before, "server_after",
                      (json_int_t)run->server_after, "settings", load_settings_json(&run->settings),
                      "totals", totals_json(&run->totals), "marks", marks, "points", points);
@@ -322,7 +322,7 @@ int load_run_from_json(struct load_run *run, const json_t *object)
     take_text(run->failure, sizeof(run->failure), object, "failure");
     take_text(run->note, sizeof(run->note), object, "note");
     run->own_server = json_is_true(json_object_get(object, "own_server"));
-    run->exit_status = (int)json_integer_value(json_object_get(object, "exit_status"));
+    run->wsload_status = (int)json_integer_value(json_object_get(object, "exit_status"));
     run->server_before = json_count_of(object, "server_before");
     run->server_after = json_count_of(object, "server_after");
     run->finished = true;
@@ -661,12 +661,12 @@ static void settle_count(struct load_session *session, const struct scene *scene
 
     if (session->phase != LOAD_SETTLING || scene->moment != MOMENT_LIVE)
         return;
-    if (now->sums[METRIC_requests] != session->counted || session->counted_ns == 0) {
+    if (now->sums[METRIC_requests] != session->counted || session->unchanged_ns == 0) {
         session->counted = now->sums[METRIC_requests];
-        session->counted_ns = now->time_ns;
+        session->unchanged_ns = now->time_ns;
     }
     session->run->server_after = session->counted;
-    if (now->time_ns >= session->counted_ns + SETTLE_MS * NS_PER_MS ||
+    if (now->time_ns >= session->unchanged_ns + SETTLE_MS * NS_PER_MS ||
         now->time_ns >= session->ended_ns + SETTLE_MOST_MS * NS_PER_MS)
         finish_run(session);
 }
@@ -680,12 +680,12 @@ void load_session_update(struct load_session *session, const struct scene *scene
     if (load_session_active(session))
         mark_changes(session, scene);
     if (child_update(&session->child, take_progress_line, session, &status)) {
-        session->run->exit_status = status;
+        session->run->wsload_status = status;
         load_run_report(session->run, session->child.text, session->child.output_length);
         session->phase = LOAD_SETTLING;
         marks_add(scene->marks, MARK_load, clock_wall_ns(), "load run ends");
         session->ended_ns = model_now(scene->model)->time_ns;
-        session->counted_ns = 0;
+        session->unchanged_ns = 0;
     }
     settle_count(session, scene);
 }

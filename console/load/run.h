@@ -16,7 +16,7 @@ enum { LOAD_POINTS_MAX = 1200, LOAD_MARKS_MAX = 64, LOAD_MARK_BYTES = 80 };
 
 /* Rates per second, latencies in ns. NAN: unknown. */
 struct load_point {
-    double at_s; /* since the start of the run */
+    double at_s; /* seconds since the start of the run */
     double client_rate, client_p50_ns, client_p99_ns;
     double server_rate, server_p50_ns, server_p99_ns;
     double connections; /* established, of the client */
@@ -53,7 +53,7 @@ struct load_run {
     char server[64];                      /* instance and version */
     bool own_server;                      /* the target is the server on the screen */
     bool finished;                        /* no more input will follow */
-    int exit_status;                      /* of wsload */
+    int wsload_status;                    /* its exit status */
     char note[200];                       /* first note of the report; "": none */
     char failure[256];                    /* error message of wsload; "": none */
     uint64_t server_before, server_after; /* the server's request counter */
@@ -73,8 +73,8 @@ void load_run_begin(struct load_run *run, const struct load_settings *settings, 
                     uint64_t wall_ns);
 
 /*
- * Processes a line from wsload. Returns true for progress (JSON). False: the reply to a change, which
- * becomes a mark, or other text, which is kept as the error message.
+ * Processes a line from wsload. Returns true for progress (JSON). False: the reply to a change,
+ * which becomes a mark, or other text, which is kept as the error message.
  */
 bool load_run_progress(struct load_run *run, const char *line,
                        const struct load_server_sample *server);
@@ -149,8 +149,8 @@ void load_compare(const struct load_totals *before, const struct load_totals *af
                   struct load_difference *differences);
 
 /*
- * A load run from start to end: starts wsload, collects its progress and the server's metrics, marks
- * changes, compares both request counts, and stores the run. Single thread.
+ * A load run from start to end: starts wsload, collects its progress and the server's metrics,
+ * marks changes, compares both request counts, and stores the run. Single thread.
  */
 
 enum load_phase {
@@ -167,10 +167,10 @@ struct load_session {
     struct load_store *store;
     const struct scene *scene; /* during an update */
     struct controller *controller;
-    uint64_t event_ns;   /* time of the last event that was marked */
-    uint64_t ended_ns;   /* when wsload exited */
-    uint64_t counted;    /* the server's count at the last update */
-    uint64_t counted_ns; /* since when it has not changed */
+    uint64_t event_ns;     /* time of the last event that was marked */
+    uint64_t ended_ns;     /* when wsload exited */
+    uint64_t counted;      /* the server's count at the last update */
+    uint64_t unchanged_ns; /* since when that count has not changed */
 };
 
 /* SESSION is all zero. Runs are added to STORE (borrowed). Returns 0, or -1 if out of memory. */

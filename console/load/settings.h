@@ -44,9 +44,9 @@ const char *load_preset_help(size_t preset);
 void load_settings_preset(struct load_settings *settings, size_t preset);
 
 /*
- * The arguments of wsload with argv[0] and the final NULL. They point into SETTINGS, TARGET (the URL
- * if the form has none), and constants. CONTROL: the descriptor number of its control channel as
- * text, or NULL.
+ * The arguments of wsload with argv[0] and the final NULL. They point into SETTINGS, TARGET (the
+ * URL if the form has none), and constants. CONTROL: the descriptor number of its control channel
+ * as text, or NULL.
  */
 void load_settings_arguments(const struct load_settings *settings, const char *target,
                              const char *control, const char *argv[LOAD_ARGUMENTS_MAX]);

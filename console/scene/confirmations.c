@@ -130,7 +130,9 @@ static uint32_t workers_from(const struct snapshot *now, uint32_t slot)
     return count;
 }
 
-/* True if the command ends or moves the connections of THREAD. Of several workers the highest go. */
+/*
+ * True if the command ends or moves the connections of THREAD. Of several workers the highest go.
+ */
 static bool concerns(const struct request *request, const struct snapshot *now,
                      const struct thread_sample *thread)
 {

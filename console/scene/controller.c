@@ -264,7 +264,7 @@ void controller_call(struct controller *controller, const char *line, controller
     snprintf(record->line, sizeof(record->line), "%s", line);
     *call = (struct call){
         .controller = controller, .record = record, .then = then, .context = context, .used = true};
-    if (instance_control_socket(controller->options.name, controller->options.socket, path,
+    if (instance_control_socket(controller->options.instance, controller->options.socket, path,
                                 sizeof(path), why, sizeof(why)) != 0)
         take_answer(call, false, why);
     else
@@ -446,7 +446,7 @@ static void ask_for(struct adjustment *adjustment, uint32_t number)
     write_adjustment(adjustment, number, line, sizeof(line));
     confirm_line(controller, line, adjust_confirmed, adjustment);
     controller->dialog.key = adjust_by_key;
-    controller->dialog.adjusts = keys_shown[adjusted_tunable(adjustment)];
+    controller->dialog.adjusting_keys = keys_shown[adjusted_tunable(adjustment)];
 }
 
 static void adjust_tunable(struct adjustment *adjustment, uint32_t from, int step)

@@ -22,7 +22,9 @@ struct controller;
 
 /* For views */
 
-/* True if the server may be changed; else reports why not: recording, read-only, locked, no daemon. */
+/*
+ * True if the server may be changed; else reports why not: recording, read-only, locked, no daemon.
+ */
 bool controller_allows_change(struct controller *controller);
 
 /* Shows a message in the last line for 5 s. BAD: it is an error. */
@@ -36,8 +38,9 @@ void controller_report(struct controller *controller, bool bad, const char *form
 void controller_command(struct controller *controller, const char *line);
 
 /*
- * Sends LINE without a check or a confirmation (controller_ask() has both), and passes the answer to THEN instead of showing
- * it. ANSWER is the daemon's line of JSON if OK, else the reason why there is none.
+ * Sends LINE without a check or a confirmation (controller_ask() has both), and passes the answer
+ * to THEN instead of showing it. ANSWER is the daemon's line of JSON if OK, else the reason why
+ * there is none.
  */
 typedef void controller_then(void *context, bool ok, const char *answer);
 void controller_call(struct controller *controller, const char *line, controller_then *then,
@@ -52,8 +55,8 @@ void controller_ask(struct controller *controller, const char *line, void (*yes)
 
 /*
  * Asks whether to change a tunable by one, for ACTION_THREADS_MORE and its like. While the question
- * is open the same keys change the number in it. Changes confirmed while a command has no answer yet
- * are sent as one command.
+ * is open the same keys change the number in it. Changes confirmed while a command has no answer
+ * yet are sent as one command.
  */
 void controller_adjust(struct controller *controller, enum action action);
 
@@ -82,7 +85,7 @@ const struct command_record *controller_log_record(const struct controller *cont
 
 /* Borrowed: must outlive the controller. */
 struct controller_options {
-    const char *name;   /* of the instance */
+    const char *instance;
     const char *socket; /* control socket; NULL: the instance's own */
     bool readonly;
     const struct watch *watch;
@@ -134,8 +137,8 @@ unsigned controller_calls_waiting(const struct controller *controller);
 bool client_keys_have(enum action action);
 
 /*
- * Does what ACTION means for the client ADDRESS, as the log or the table of clients writes it: asks for the
- * limit, or sends the command, which asks first. An IPv6 address stands for its /64.
+ * Does what ACTION means for the client ADDRESS, as the log or the table of clients writes it: asks
+ * for the limit, or sends the command, which asks first. An IPv6 address stands for its /64.
  */
 void client_keys_act(struct controller *controller, const char *address, enum action action);
 

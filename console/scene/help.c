@@ -39,8 +39,8 @@ static int text_column(const struct lines *lines, const char *label)
 }
 
 /*
- * Adds a line; a text wider than the screen is wrapped. After a label that leaves too little room the
- * text begins in the next line.
+ * Adds a line; a text wider than the screen is wrapped. After a label that leaves too little room
+ * the text begins in the next line.
  */
 static void add_help_line(struct lines *lines, const char *group, enum tone tone, const char *left,
                           const char *right)

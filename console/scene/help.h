@@ -24,8 +24,8 @@ struct help_context {
 };
 
 /*
- * Draws as many keys with a brief word as fit from column X to END, for the last line: HINTS of the view
- * (NULL: none), then those that work in every view.
+ * Draws as many keys with a brief word as fit from column X to END, for the last line: HINTS of the
+ * view (NULL: none), then those that work in every view.
  */
 void help_draw_brief(const struct canvas *canvas, int x, int end, const struct view_hint *hints,
                      const struct help_context *context);

@@ -24,7 +24,7 @@ enum moment {
     MOMENT_LIVE,
     MOMENT_FROZEN, /* all data of the time of freezing is available */
     MOMENT_PAST,   /* a second of the history: only what the history keeps is available */
-    MOMENT_REPLAY, /* of a recording: all data is available; changes are rejected */
+    MOMENT_REPLAY, /* a recording: all data is available; changes are rejected */
 };
 
 struct scene {
@@ -33,26 +33,26 @@ struct scene {
     const struct model *model;     /* model_now() is not NULL */
     const struct history *history; /* ends at the time shown */
     const struct tail *tail;       /* may hold later lines: see tail_younger() */
-    const struct top *top;         /* of all requests, or of those for the hosts of the filter */
+    const struct top *top;         /* counts all requests, or those for the hosts of the filter */
     const struct subject *subject; /* shown over the view; NULL: none */
     const struct outcomes *outcomes;
     const struct event_list *events;
     struct marks *marks; /* views may add some; later ones than wall_ns are not shown */
     const struct process_table *processes; /* empty if they were not kept */
-    const struct cache_list
-        *cache; /* of the last sample, even in MOMENT_PAST; current if the view wants WANT_CACHE */
+    /* Of the last sample, even in MOMENT_PAST; current if the view wants WANT_CACHE. */
+    const struct cache_list *cache;
     const struct client_list *clients; /* same; current if the view wants WANT_CLIENTS */
     bool has_hosts;                    /* the server has [host] sections */
     const struct host_list *hosts;     /* same as cache; current if the view wants WANT_HOSTS */
     const struct certificate_list *certificates; /* those in use */
     const char *config;                          /* configuration in force, as the text of a file */
     const char *origins;                         /* see watch_origins() */
-    const struct filter *filter;                 /* of all lists; grids apply it themselves */
-    struct grid *grid;                           /* of the view's list; NULL: it has none */
+    const struct filter *filter; /* applies to all lists; grids apply it themselves */
+    struct grid *grid;           /* shows the list of the view; NULL: it has none */
     struct controller *controller;
     int span_s;             /* span of the graphs */
     bool logarithmic;       /* the scale of the graphs */
-    enum graph_style style; /* of the graphs */
+    enum graph_style style; /* how graphs are drawn */
     bool ascii;             /* draw ASCII characters only */
 };
 
@@ -100,7 +100,7 @@ struct view_number {
     const char *label; /* as on the screen; NULL ends a list */
     enum { NUMBER_METRIC, NUMBER_FIGURE, NUMBER_TEXT } kind;
     int number;       /* enum metric or enum figure */
-    const char *text; /* of NUMBER_TEXT */
+    const char *text; /* for NUMBER_TEXT */
 };
 
 #define METRIC_NUMBER(shown, metric)                                                               \
@@ -129,7 +129,7 @@ struct view_hint {
 };
 
 struct view {
-    const char *name;              /* on its tab, and the argument of --once, --json and --csv */
+    const char *name;              /* shown on its tab; the argument of --once, --json and --csv */
     enum action action;            /* the action that shows the view */
     const char *empty;             /* shown while there is no data */
     const struct view_hint *hints; /* ended by an empty `brief`; NULL: none */
@@ -139,7 +139,7 @@ struct view {
     const char *const *help;           /* sentences for the help screen, NULL at the end */
     unsigned wants;                    /* bits of enum wants (console/data/server_info.h) */
     unsigned rate_hz;         /* frames per second unless the user sets a rate; 0: the default */
-    size_t state_size;        /* of the view's state, bytes; zeroed before use; 0: none */
+    size_t state_size;        /* bytes of state that the view keeps, zeroed before use */
     const struct list *list;  /* the first one shown; or NULL */
     const struct list *lists; /* all of them, if there are several */
     size_t list_count;
@@ -161,15 +161,19 @@ struct view {
      * not use it. NULL: the view uses no clicks.
      */
     bool (*click)(void *state, const struct scene *scene, int y, int x);
-    /* The content as text, or as a JSON object (the caller owns the reference). NULL: the rows of the
-     * list; a view without a list has both. */
+    /*
+     * The content as text, or as a JSON object (the caller owns the reference). NULL: the rows of
+     * the list; a view without a list has both.
+     */
     void (*once)(void *state, const struct scene *scene, FILE *out);
     json_t *(*json)(void *state, const struct scene *scene);
 
     /* A descriptor to poll, or -1. NULL: none. */
     int (*descriptor)(void *state);
-    /* Called after each sample and when the descriptor is readable, even if the view is hidden. NULL:
-     * not needed. */
+    /*
+     * Called after each sample and when the descriptor is readable, even if the view is hidden.
+     * NULL: not needed.
+     */
     void (*update)(void *state, const struct scene *scene);
     /* The question to ask before the console ends something that this view has started; NULL: none.
      * NULL as the function: never. */
@@ -190,7 +194,9 @@ struct view {
 void summary_append(char *line, size_t size, int width, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* The same, but once an item does not fit, the line ends with the number of items left out: "+3". */
+/*
+ * The same, but once an item does not fit, the line ends with the number of items left out: "+3".
+ */
 void summary_add(char *line, size_t size, int width, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
@@ -201,8 +207,8 @@ void summary_processes(const struct snapshot *now, char *line, size_t size, int 
 void summary_identity(const struct snapshot *now, char *line, size_t size, int width);
 
 /*
- * Sorts the existing threads by worker and number: *SORTED becomes an array of pointers into NOW, valid
- * until the next call. Returns their number.
+ * Sorts the existing threads by worker and number: *SORTED becomes an array of pointers into NOW,
+ * valid until the next call. Returns their number.
  */
 uint32_t strip_sorted(const struct snapshot *now, const struct thread_sample *const **sorted);
 

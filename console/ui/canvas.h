@@ -63,7 +63,10 @@ struct canvas canvas_part(const struct canvas *canvas, int y, int x, int height,
 /* True if Y, X of the screen is inside CANVAS. */
 bool canvas_holds(const struct canvas *canvas, int y, int x);
 
-/* Writes TEXT (UTF-8) and returns the column after it; what does not fit is cut, and ends with two dots. */
+/*
+ * Writes TEXT (UTF-8) and returns the column after it; what does not fit is cut, and ends with two
+ * dots.
+ */
 int canvas_text(const struct canvas *canvas, int y, int x, enum tone tone, const char *text);
 int canvas_print(const struct canvas *canvas, int y, int x, enum tone tone, const char *format, ...)
     PRINTF_LIKE(5, 6);
@@ -86,7 +89,8 @@ void canvas_cells(const struct canvas *canvas, int y, int x, int count, enum ton
 
 /*
  * Stacks the parts of a view on a canvas, one below the other. If not all of them fit at their
- * minimum height, the least important ones are left out; spare lines are distributed by weight. Pure.
+ * minimum height, the least important ones are left out; spare lines are distributed by weight.
+ * Pure.
  */
 enum { LAYOUT_PARTS_MAX = 16 };
 

@@ -31,7 +31,7 @@ static const char *yes_text(const struct dialog *dialog)
 /* The width of the answers with a gap of two columns before each. */
 static int answers_width(const struct dialog *dialog)
 {
-    size_t adjusts = dialog->adjusts != NULL ? strlen(dialog->adjusts) + 2 : 0;
+    size_t adjusts = dialog->adjusting_keys != NULL ? strlen(dialog->adjusting_keys) + 2 : 0;
 
     return (int)(adjusts + strlen(yes_text(dialog)) + strlen(no_text)) + 4;
 }
@@ -196,8 +196,8 @@ void dialog_draw(const struct dialog *dialog, const struct canvas *foot, const s
         draw_question(dialog, foot, body);
         end = canvas_right(foot, 0, end, TONE_BAR_KEY, no_text) - 2;
         end = canvas_right(foot, 0, end, TONE_BAR_KEY, yes_text(dialog)) - 2;
-        if (dialog->adjusts != NULL)
-            canvas_right(foot, 0, end, TONE_BAR_KEY, dialog->adjusts);
+        if (dialog->adjusting_keys != NULL)
+            canvas_right(foot, 0, end, TONE_BAR_KEY, dialog->adjusting_keys);
         return;
     }
     draw_prompt(dialog, foot);

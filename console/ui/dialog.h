@@ -1,6 +1,6 @@
 /*
- * The dialog: one question at a time, yes or no or a line of text. It is drawn over the last line of
- * the screen; a hint is drawn above it. The console's only thread.
+ * The dialog: one question at a time, yes or no or a line of text. It is drawn over the last line
+ * of the screen; a hint is drawn above it. The console's only thread.
  */
 #ifndef CONSOLE_DIALOG_H
 #define CONSOLE_DIALOG_H
@@ -49,11 +49,11 @@ enum dialog_kind { DIALOG_NONE, DIALOG_CONFIRM, DIALOG_PROMPT };
 struct dialog {
     enum dialog_kind kind;
     char label[DIALOG_TEXT];
-    bool by_return;      /* of a question: Enter agrees as well as y */
-    const char *adjusts; /* of a question: the keys that KEY handles, as shown; or NULL */
+    bool by_return;                       /* question: Enter agrees as well as y */
+    const char *adjusting_keys;           /* question: those that KEY handles, as shown; or NULL */
     bool (*key)(void *context, int code); /* receives keys before the dialog; or NULL */
     struct edit edit;
-    struct edit_history *history;                              /* of a prompt; or NULL */
+    struct edit_history *history;                              /* prompt: earlier lines; or NULL */
     size_t (*complete)(struct edit *edit);                     /* on Tab; or NULL */
     void (*hint)(const char *text, char *buffer, size_t size); /* one line of help; or NULL */
     void (*changed)(void *context, const char *text);          /* after each key; or NULL */
@@ -78,7 +78,10 @@ void dialog_paste(struct dialog *dialog, int byte);
 /* Handles a click at line Y, column X of the screen; FOOT is where the dialog was drawn. */
 void dialog_click(struct dialog *dialog, const struct canvas *foot, int y, int x);
 
-/* Draws the question into FOOT; a hint, or a question that is too long, into the last lines of BODY. */
+/*
+ * Draws the question into FOOT; a hint, or a question that is too long, into the last lines of
+ * BODY.
+ */
 void dialog_draw(const struct dialog *dialog, const struct canvas *foot, const struct canvas *body);
 
 #endif

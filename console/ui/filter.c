@@ -83,15 +83,15 @@ static int read_word(struct filter_word *word, const char *start, size_t length,
     if (name > 0 && name < TABLE_NAME_BYTES && name + 1 < length &&
         strchr(":=<>", start[name]) != NULL) {
         word->compare = start[name];
-        copy_lower(word->name, sizeof(word->name), start, name);
-        for (char *c = word->name; *c != '\0'; c++)
+        copy_lower(word->column, sizeof(word->column), start, name);
+        for (char *c = word->column; *c != '\0'; c++)
             *c = is_name_character(*c) ? *c : '_';
         start += name + 1;
         length -= name + 1;
     }
     copy_lower(word->text, sizeof(word->text), start, length);
-    if (strcmp(word->name, "slower") == 0 && word->compare == ':') {
-        snprintf(word->name, sizeof(word->name), "took");
+    if (strcmp(word->column, "slower") == 0 && word->compare == ':') {
+        snprintf(word->column, sizeof(word->column), "took");
         word->compare = '>';
     }
     if (!compares(word) || read_number(start, length, &word->number) == 0)
@@ -184,7 +184,7 @@ static bool word_matches(const struct filter_word *word, const struct column *co
         if (word->compare == '\0') {
             if (any_alternative(cells[i].text, word->text, false))
                 return !word->negated;
-        } else if (column_is_named(&columns[i], word->name)) {
+        } else if (column_is_named(&columns[i], word->column)) {
             return cell_matches(word, &cells[i]) != word->negated;
         }
     }

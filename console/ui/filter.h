@@ -10,8 +10,8 @@
  *     slower:10ms      same as took>10ms
  *     !word            matches rows that WORD does not match
  *
- * A word about a column that a list does not have matches every row of it; views_check_filter() rejects
- * a column that no list has. Pure; one thread.
+ * A word about a column that a list does not have matches every row of it; views_check_filter()
+ * rejects a column that no list has. Pure; one thread.
  */
 #ifndef CONSOLE_FILTER_H
 #define CONSOLE_FILTER_H
@@ -25,9 +25,9 @@ enum { FILTER_BYTES = 200, FILTER_WORDS = 16 };
 
 struct filter_word {
     bool negated;
-    char compare;                /* ':' '=' '<' '>'; '\0': any cell contains the text */
-    char name[TABLE_NAME_BYTES]; /* of the column */
-    char text[FILTER_BYTES];     /* lower case */
+    char compare; /* ':' '=' '<' '>'; '\0': any cell contains the text */
+    char column[TABLE_NAME_BYTES];
+    char text[FILTER_BYTES]; /* lower case */
     double number;
 };
 
@@ -47,8 +47,8 @@ bool filter_matches(const struct filter *filter, const struct column *columns, s
                     const struct cell *cells);
 
 /*
- * Adds the word NAME=TEXT (NAME:TEXT unless EXACT), or removes it if it is there. Blanks and '|' in TEXT become '?', which
- * matches any character. Returns 0, or -1 if the filter would be too long.
+ * Adds the word NAME=TEXT (NAME:TEXT unless EXACT), or removes it if it is there. Blanks and '|' in
+ * TEXT become '?', which matches any character. Returns 0, or -1 if the filter would be too long.
  */
 int filter_toggle(struct filter *filter, const char *name, const char *text, bool exact);
 

@@ -292,7 +292,7 @@ enum {
 /* What is drawn: the values, as they are or on a logarithmic scale. */
 struct scaled {
     const double *values;
-    double top;                  /* of VALUES: the upper edge */
+    double top;                  /* the value at the upper edge */
     double upper, middle, lower; /* the labels of the scale */
 };
 

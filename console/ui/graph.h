@@ -20,8 +20,8 @@ enum graph_style {
 enum graph_unit { GRAPH_COUNT, GRAPH_BYTES, GRAPH_TIME, GRAPH_RATIO };
 
 /*
- * Draws VALUES (oldest first) over the full width of CELLS: ROWS lines of COLUMNS, top first. TOP > 0
- * is the value at the upper edge. If several values share a position, the largest is shown, so no
+ * Draws VALUES (oldest first) over the full width of CELLS: ROWS lines of COLUMNS, top first. TOP >
+ * 0 is the value at the upper edge. If several values share a position, the largest is shown, so no
  * peak is lost. NAN leaves the position empty; minus infinity marks a gap.
  */
 void graph_draw(enum graph_style style, const double *values, size_t count, double top, int rows,
@@ -34,7 +34,7 @@ int graph_column_of(enum graph_style style, size_t index, size_t count, int colu
 struct graph_mark {
     size_t index;
     char letter;
-    bool severe; /* in the tone of errors; hides the others of its column */
+    bool severe; /* drawn in the tone of errors; hides the others of its column */
 };
 
 enum { GRAPH_MARKS_MAX = 128 };
@@ -54,8 +54,8 @@ size_t graph_peak(const double *values, size_t count);
 double graph_top(enum graph_unit unit, double peak);
 
 /*
- * A logarithmic scale for VALUES: whole decades, at most six, from *FLOOR to *TOP. False: there is no
- * value above 0.
+ * A logarithmic scale for VALUES: whole decades, at most six, from *FLOOR to *TOP. False: there is
+ * no value above 0.
  */
 bool graph_decades(const double *values, size_t count, double *floor, double *top);
 
@@ -75,13 +75,16 @@ void heat_draw(const struct canvas *canvas, enum graph_style style, const double
 /* The scale of a heat map, "few ·░▒▓█ many", from column X on; returns the column after it. */
 int heat_draw_scale(const struct canvas *canvas, int y, int x, enum graph_style style);
 
-/* A bar that fills RATIO (0 to 1) of WIDTH columns, in eighths of a column if the style has them. */
+/*
+ * A bar that fills RATIO (0 to 1) of WIDTH columns, in eighths of a column if the style has them.
+ */
 void bar_draw(const struct canvas *canvas, int y, int x, int width, enum graph_style style,
               double ratio, enum tone tone);
 
 /*
  * A panel: one number, a line about it, and its history as a graph with scale, span and peak. It
- * adapts to any size; a single line shows title, number and a small graph. The console's only thread.
+ * adapts to any size; a single line shows title, number and a small graph. The console's only
+ * thread.
  */
 
 enum { PANEL_TEXT = 96, PANEL_FULL_HEIGHT = 6 };
@@ -90,12 +93,12 @@ struct panel {
     const char *title;
     enum graph_unit unit;
     enum graph_style style;
-    bool bad;             /* in the tone of errors */
+    bool bad;             /* drawn in the tone of errors */
     bool logarithmic;     /* except of ratios: several decades up to the peak, not from 0 */
     double now;           /* NAN: none */
-    const double *values; /* at equal distances, the newest last; NAN and gaps as in graph_draw() */
+    const double *values; /* equally spaced, the newest last; NAN and gaps as in graph_draw() */
     size_t count;
-    int span_s; /* of all values */
+    int span_s; /* time that all values cover */
     const struct graph_mark *marks;
     size_t mark_count;
     const char *detail; /* below the title: as many items as fit, separated by ", " or two blanks */

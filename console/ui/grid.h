@@ -32,11 +32,16 @@ struct list {
     /* Fills all cells of a row. On entry they are empty: "", TONE_NORMAL, NAN. */
     void (*fill)(void *state, const struct scene *scene, size_t row, struct cell *cells);
 
-    /* A stable identity of the row's subject, so that the selection follows it. NULL: the row number. */
+    /*
+     * A stable identity of the row's subject, so that the selection follows it. NULL: the row
+     * number.
+     */
     uint64_t (*id)(void *state, const struct scene *scene, size_t row);
 
-    /* Writes all details of a row: lines "label<tab>value", or text lines without a tab. NULL: every
-     * column with its cell. */
+    /*
+     * Writes all details of a row: lines "label<tab>value", or text lines without a tab. NULL:
+     * every column with its cell.
+     */
     void (*detail)(void *state, const struct scene *scene, size_t row, FILE *out);
 
     int sorted_by; /* initial order: column number + 1, negative: descending; 0: not sorted */

@@ -90,7 +90,7 @@ static void add_code(struct key_decoder *decoder, int code)
 static void enter_state(struct key_decoder *decoder, enum decoder_state state)
 {
     decoder->state = state;
-    decoder->length = 0;
+    decoder->sequence_length = 0;
     decoder->ending = false;
 }
 
@@ -114,9 +114,9 @@ static void end_sequence(struct key_decoder *decoder)
     int button, x, y;
     char final, surplus;
 
-    if (decoder->length >= DECODER_PARAMETERS)
+    if (decoder->sequence_length >= DECODER_PARAMETERS)
         return;
-    decoder->parameters[decoder->length] = '\0';
+    decoder->parameters[decoder->sequence_length] = '\0';
     if (decoder->pasting) {
         decoder->pasting = strcmp(text, "201~") != 0;
     } else if (strcmp(text, "200~") == 0) {
@@ -135,18 +135,18 @@ static void end_sequence(struct key_decoder *decoder)
 
 static void collect_byte(struct key_decoder *decoder, unsigned char byte)
 {
-    if (decoder->length < DECODER_PARAMETERS)
-        decoder->parameters[decoder->length] = (char)byte;
-    decoder->length++;
+    if (decoder->sequence_length < DECODER_PARAMETERS)
+        decoder->parameters[decoder->sequence_length] = (char)byte;
+    decoder->sequence_length++;
 }
 
 static void feed_control(struct key_decoder *decoder, unsigned char byte)
 {
-    if (decoder->length == 0 && byte == '[') {
+    if (decoder->sequence_length == 0 && byte == '[') {
         enter_state(decoder, DECODER_FUNCTION);
         return;
     }
-    if (decoder->length == 0 && byte == 'M' && !decoder->pasting) {
+    if (decoder->sequence_length == 0 && byte == 'M' && !decoder->pasting) {
         enter_state(decoder, DECODER_MOUSE);
         return;
     }
@@ -172,7 +172,7 @@ static void feed_mouse(struct key_decoder *decoder, unsigned char byte)
     const char *text = decoder->parameters;
 
     collect_byte(decoder, byte);
-    if (decoder->length < MOUSE_BYTES)
+    if (decoder->sequence_length < MOUSE_BYTES)
         return;
     if (!decoder->meta)
         add_pointer(decoder, (unsigned char)text[0] - MOUSE_OFFSET,
@@ -192,31 +192,31 @@ static size_t character_length(unsigned char byte)
 
 static void start_character(struct key_decoder *decoder, unsigned char byte, bool ignored)
 {
-    decoder->need = character_length(byte);
-    decoder->have = 0;
+    decoder->need_bytes = character_length(byte);
+    decoder->have_bytes = 0;
     decoder->ignored = ignored;
-    if (decoder->need == 0)
+    if (decoder->need_bytes == 0)
         return;
-    decoder->character[decoder->have++] = byte;
+    decoder->character[decoder->have_bytes++] = byte;
 }
 
 static void end_character(struct key_decoder *decoder)
 {
-    if (decoder->need == 0 || decoder->have < decoder->need)
+    if (decoder->need_bytes == 0 || decoder->have_bytes < decoder->need_bytes)
         return;
-    for (size_t i = 0; i < decoder->have && !decoder->ignored; i++)
+    for (size_t i = 0; i < decoder->have_bytes && !decoder->ignored; i++)
         add_code(decoder, decoder->character[i]);
-    decoder->need = 0;
+    decoder->need_bytes = 0;
 }
 
 static void feed_ground(struct key_decoder *decoder, unsigned char byte)
 {
-    if (decoder->need > 0 && byte >= 0x80 && byte < 0xc0) {
-        decoder->character[decoder->have++] = byte;
+    if (decoder->need_bytes > 0 && byte >= 0x80 && byte < 0xc0) {
+        decoder->character[decoder->have_bytes++] = byte;
         end_character(decoder);
         return;
     }
-    decoder->need = 0;
+    decoder->need_bytes = 0;
     decoder->meta = false;
     if (byte == ESC) {
         enter_state(decoder, DECODER_ESCAPE);
@@ -248,7 +248,7 @@ static void feed_string(struct key_decoder *decoder, unsigned char byte)
 {
     bool ending = decoder->ending;
 
-    decoder->length++;
+    decoder->sequence_length++;
     decoder->ending = byte == ESC;
     if (ending && byte != '\\' && byte != ESC)
         feed_escape(decoder, byte);
@@ -293,7 +293,7 @@ void key_decoder_feed(struct key_decoder *decoder, unsigned char byte)
 bool key_decoder_waits(const struct key_decoder *decoder)
 {
     return decoder->state == DECODER_ESCAPE || decoder->ending ||
-           (decoder->length == 0 && decoder->state != DECODER_GROUND);
+           (decoder->sequence_length == 0 && decoder->state != DECODER_GROUND);
 }
 
 /* Without a byte behind it, an introducer was Alt with that key: ignored. */

@@ -1,6 +1,6 @@
 /*
- * Keys: from the bytes of a terminal to curses codes, and from these to actions (keys.def); the scroll
- * position that they move. Pure; one thread.
+ * Keys: from the bytes of a terminal to curses codes, and from these to actions (keys.def); the
+ * scroll position that they move. Pure; one thread.
  */
 #ifndef CONSOLE_KEYS_H
 #define CONSOLE_KEYS_H
@@ -40,8 +40,8 @@ void scroll_fit(struct scroll *scroll, int rows, int page);
 
 /*
  * Decodes the bytes of a terminal into keys. Escape sequences that are not listed are consumed as a
- * whole, and so are Alt with a key and invalid UTF-8: none of their bytes becomes a key. Pasted text
- * (bracketed paste) is marked, because only a text field may use it. Pure; one thread.
+ * whole, and so are Alt with a key and invalid UTF-8: none of their bytes becomes a key. Pasted
+ * text (bracketed paste) is marked, because only a text field may use it. Pure; one thread.
  */
 
 enum pointer { POINTER_CLICK, POINTER_WHEEL_UP, POINTER_WHEEL_DOWN };
@@ -73,10 +73,10 @@ struct key_decoder {
     bool pasting; /* between the marks of a paste */
     bool ending;  /* ESC inside a control string: it may end */
     char parameters[DECODER_PARAMETERS];
-    size_t length;              /* of the sequence after its introducer, also beyond the array */
+    size_t sequence_length;     /* after its introducer, also beyond the array */
     unsigned char character[4]; /* an incomplete UTF-8 character */
-    size_t have, need;          /* of its bytes */
-    bool ignored;               /* that character was typed with Alt */
+    size_t have_bytes, need_bytes;
+    bool ignored; /* that character was typed with Alt */
     struct pointer_event pointer;
     int code[DECODER_CODES];
     size_t codes;

@@ -25,11 +25,13 @@ static struct {
     struct key_decoder decoder;
     unsigned char bytes[256];
     size_t count, at;
-    size_t taken; /* of the decoder's codes */
+    size_t taken_codes; /* how many of the decoder's codes were returned */
 } input;
 
-/* Crash guard: restores the terminal if the process crashes. All is prepared in advance, because the
- * handler may only make async-signal-safe calls. */
+/*
+ * Crash guard: restores the terminal if the process crashes. All is prepared in advance, because
+ * the handler may only make async-signal-safe calls.
+ */
 static struct termios mode_before;
 static char leave_text[256];
 static size_t leave_length;
@@ -222,8 +224,8 @@ int screen_key(void)
 {
     struct key_decoder *decoder = &input.decoder;
 
-    while (input.taken == decoder->codes) {
-        input.taken = 0;
+    while (input.taken_codes == decoder->codes) {
+        input.taken_codes = 0;
         decoder->codes = 0;
         if (input.at < input.count || read_bytes(0))
             key_decoder_feed(decoder, input.bytes[input.at++]);
@@ -232,7 +234,7 @@ int screen_key(void)
         else if (!read_bytes(ESCAPE_DELAY_MS))
             key_decoder_expire(decoder);
     }
-    return decoder->code[input.taken++];
+    return decoder->code[input.taken_codes++];
 }
 
 struct pointer_event screen_pointer(void)

@@ -34,10 +34,10 @@ int screen_start(struct screen *screen, enum theme theme, bool ascii, bool mouse
                  size_t size);
 
 /* Changes these three settings while the screen is started. */
+void screen_adjust(struct screen *screen, enum theme theme, bool ascii, bool mouse);
+
 /* Rings the bell of the terminal. */
 void screen_bell(void);
-
-void screen_adjust(struct screen *screen, enum theme theme, bool ascii, bool mouse);
 
 /* Adopts the current size of the terminal; also after the process was stopped. */
 void screen_resize(struct screen *screen);
@@ -45,8 +45,10 @@ void screen_resize(struct screen *screen);
 /* Restores the terminal. May be called more than once. */
 void screen_stop(void);
 
-/* Blocks the signals that end, resize or resume the console; returns a signalfd for them, or -1 with
- * errno. */
+/*
+ * Blocks the signals that end, resize or resume the console; returns a signalfd for them, or -1
+ * with errno.
+ */
 int screen_signals(void);
 
 /* The code of the next key (see key_decoder.h), or -1 if none is waiting. */

@@ -32,9 +32,9 @@ struct column {
     bool right;     /* aligned right: numbers */
     bool tail;    /* shows the end of a text that is too long, such as a path with a line number */
     bool stretch; /* gets an equal share of the spare width */
-    const char
-        *name; /* in filters, CSV and JSON, at most 20 characters; NULL: the title in lower case */
-    bool key;  /* identifies a row: the "filter by row" key uses these columns */
+    /* Used in filters, CSV and JSON, at most 20 characters; NULL: the title in lower case. */
+    const char *name;
+    bool key;    /* identifies a row: the "filter by row" key uses these columns */
     bool hidden; /* not drawn; only in filters, CSV and JSON */
     enum output output;
 };
@@ -42,11 +42,11 @@ struct column {
 struct cell {
     char text[TABLE_CELL_BYTES];
     enum tone tone;
-    bool no_key;      /* of a key column: the text only labels the row */
+    bool no_key;      /* the text only labels the row, although the column is a key */
     bool cut;         /* the text is only the start of the value */
-    uint64_t time_ns; /* of a column with OUTPUT_TIME: wall clock; 0: none */
-    double number; /* of a right-aligned column, in base units (ns, bytes), for sorting and filters;
-                      NAN: none */
+    uint64_t time_ns; /* for OUTPUT_TIME: wall clock; 0: none */
+    /* For sorting and filters, in base units (ns, bytes); NAN: none. Right-aligned columns have one. */
+    double number;
 };
 
 /* The column's name in filters. BUFFER has TABLE_NAME_BYTES. */
@@ -55,12 +55,14 @@ const char *column_name(const struct column *column, char *buffer);
 /* Its name in CSV and JSON: with the unit. BUFFER as above. */
 const char *column_output_name(const struct column *column, char *buffer);
 
-/* The title in lower case; '_' stands for what is not a letter or digit: "req_s". BUFFER as above. */
+/*
+ * The title in lower case; '_' stands for what is not a letter or digit: "req_s". BUFFER as above.
+ */
 const char *column_title_name(const struct column *column, char *buffer);
 
 /*
- * True if WORD is one of these three names; case and the characters between letters and digits do not
- * matter: "REQ/S", "req_s".
+ * True if WORD is one of these three names; case and the characters between letters and digits do
+ * not matter: "REQ/S", "req_s".
  */
 bool column_is_named(const struct column *column, const char *word);
 

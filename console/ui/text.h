@@ -19,7 +19,8 @@ char *text_rfc3339(char *buffer, uint64_t wall_ns); /* "2026-01-02T15:04:05.1234
 
 /*
  * Writes TEXT as at most ROOM cells and returns their number. A character that the terminal would
- * interpret becomes '?'; a wide one takes two cells, the second is 0; text that is not in the character set of the locale gives no cells.
+ * interpret becomes '?'; a wide one takes two cells, the second is 0; text that is not in the
+ * character set of the locale gives no cells.
  */
 size_t text_cells(const char *text, wchar_t *cells, size_t room);
 

@@ -30,14 +30,14 @@ enum { HINT_WIDTH = 78 }; /* width of the complete hint */
 
 /* A change of size or policy: the previous values and hit ratio. */
 struct change {
-    char size[32], policy[16]; /* before */
-    uint64_t wall_ns;          /* 0: no change */
-    double ratio;
+    char size_before[32], policy_before[16];
+    uint64_t wall_ns; /* 0: no change */
+    double ratio_before;
 };
 
 struct state {
     enum cache_order order;
-    char size[32], policy[16]; /* in force */
+    char size[32], policy[16]; /* those in force */
     struct change change;
     const struct cache_row **rows;
     size_t room;
@@ -176,8 +176,8 @@ static void draw_change(const struct state *state, const struct scene *scene,
         return;
     }
     canvas_print(canvas, 0, 0, TONE_NOTE, "%s %s -> %s %s  hit ratio %s before, %s in the %s since",
-                 change->size, change->policy, state->size, state->policy,
-                 text_percent(before, change->ratio),
+                 change->size_before, change->policy_before, state->size, state->policy,
+                 text_percent(before, change->ratio_before),
                  text_percent(after, mean_ratio(scene, (size_t)(ago / NS_PER_S))),
                  text_since(since, ago));
 }
@@ -232,9 +232,10 @@ static void cache_update(void *state, const struct scene *scene)
     config_text_value(scene->config, "cache.policy", policy, sizeof(policy));
     if (own->size[0] != '\0' && scene->moment != MOMENT_REPLAY &&
         (strcmp(size, own->size) != 0 || strcmp(policy, own->policy) != 0)) {
-        own->change = (struct change){.wall_ns = scene->wall_ns, .ratio = mean_ratio(scene, 30)};
-        memcpy(own->change.size, own->size, sizeof(size));
-        memcpy(own->change.policy, own->policy, sizeof(policy));
+        own->change =
+            (struct change){.wall_ns = scene->wall_ns, .ratio_before = mean_ratio(scene, 30)};
+        memcpy(own->change.size_before, own->size, sizeof(size));
+        memcpy(own->change.policy_before, own->policy, sizeof(policy));
     }
     memcpy(own->size, size, sizeof(size));
     memcpy(own->policy, policy, sizeof(policy));

@@ -1,5 +1,7 @@
-/* The configuration in force: each key with its value, its origin and how it can be changed. The file
- * can be checked and reloaded; the server's error report is shown. */
+/*
+ * The configuration in force: each key with its value, its origin and how it can be changed. The
+ * file can be checked and reloaded; the server's error report is shown.
+ */
 
 #include "common/escape.h"
 #include "common/macros.h"
@@ -44,7 +46,7 @@ struct origin {
 
 struct state {
     struct config_line *lines; /* LINES_MOST */
-    struct origin *origins;    /* of each line */
+    struct origin *origins;    /* one for each line */
     size_t count;
     char *text;  /* the text that the lines were read from; SEGMENT_CONFIG_BYTES */
     char *reply; /* the reply that the origins were read from; REPLY_BYTES */
@@ -52,7 +54,7 @@ struct state {
     bool reload_asked; /* confirmed: the next update checks the file */
     bool reload_next;  /* reload after a check without errors */
     struct controller *controller;
-    char report[REPORT_LINES][REPORT_WIDTH]; /* of the last check or reload */
+    char report[REPORT_LINES][REPORT_WIDTH]; /* printed by the last check or reload */
     int report_lines;
     bool report_bad;
 };

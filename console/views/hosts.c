@@ -1,4 +1,6 @@
-/* The hosts: requests, statuses, bytes and latency by [host] section, of the last 5 to 10 seconds. */
+/*
+ * The hosts: requests, statuses, bytes and latency by [host] section, of the last 5 to 10 seconds.
+ */
 
 #include "common/clock.h"
 #include "common/macros.h"

@@ -1,5 +1,7 @@
-/* The latency by outcome: a table, a histogram on a logarithmic axis, and a heat map over time on the
- * same scale. */
+/*
+ * The latency by outcome: a table, a histogram on a logarithmic axis, and a heat map over time on
+ * the same scale.
+ */
 
 #include "common/clock.h"
 #include "common/macros.h"
@@ -66,8 +68,8 @@ static int shown_outcome(const struct state *state)
 }
 
 /*
- * Adds the seconds FROM_S to TO_S (wall clock) to BUCKETS. Over more than 15 minutes, only all outcomes
- * together are known. Returns false if none was recorded.
+ * Adds the seconds FROM_S to TO_S (wall clock) to BUCKETS. Over more than 15 minutes, only all
+ * outcomes together are known. Returns false if none was recorded.
  */
 static bool add_seconds(const struct scene *scene, int outcome, uint64_t from_s, uint64_t to_s,
                         uint64_t *buckets)

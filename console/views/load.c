@@ -1,5 +1,7 @@
-/* The load: a form, a run of wsload as client and server see it, changes while it runs, and the list
- * and comparison of stored runs. */
+/*
+ * The load: a form, a run of wsload as client and server see it, changes while it runs, and the
+ * list and comparison of stored runs.
+ */
 
 #include "common/clock.h"
 #include "common/macros.h"

@@ -8,7 +8,7 @@ struct metric_panel {
     const char *title;
     enum series series;
     enum graph_unit unit;
-    bool bad;                                   /* in the tone of errors */
+    bool bad;                                   /* drawn in the tone of errors */
     double (*value)(const struct scene *scene); /* now; NAN: none */
     void (*detail)(const struct scene *scene, char *buffer, size_t size); /* one line */
 };

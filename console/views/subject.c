@@ -32,7 +32,7 @@ static bool fill_term(const struct filter_word *word, struct subject_term *term)
     term->negated = word->negated;
     term->whole = word->compare == '=';
     snprintf(term->text, sizeof(term->text), "%s", word->text);
-    return find_column(word->name, &term->column);
+    return find_column(word->column, &term->column);
 }
 
 int subject_terms(const struct filter *filter, struct subject_term *terms, char *why, size_t size)
@@ -47,8 +47,8 @@ int subject_terms(const struct filter *filter, struct subject_term *terms, char 
             return -1;
         }
         if (!fill_term(word, &terms[i])) {
-            snprintf(why, size, "requests have no column '%s'%s", word->name,
-                     did_you_mean(near, word->name,
+            snprintf(why, size, "requests have no column '%s'%s", word->column,
+                     did_you_mean(near, word->column,
                                   WORD_LIST(subject_column_names, SUBJECT_COLUMNS), ""));
             return -1;
         }
@@ -60,7 +60,7 @@ int subject_terms(const struct filter *filter, struct subject_term *terms, char 
 static const char *client_of(const struct filter *filter)
 {
     for (size_t i = 0; i < filter->words; i++)
-        if (strcmp(filter->word[i].name, "client") == 0 && filter->word[i].compare == '=' &&
+        if (strcmp(filter->word[i].column, "client") == 0 && filter->word[i].compare == '=' &&
             !filter->word[i].negated && strpbrk(filter->word[i].text, "|?") == NULL)
             return filter->word[i].text;
     return NULL;

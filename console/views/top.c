@@ -19,7 +19,9 @@
 #include <math.h>
 #include <string.h>
 
-/* The list of clients also has connections and limits by address; that of errors, hidden columns. */
+/*
+ * The list of clients also has connections and limits by address; that of errors, hidden columns.
+ */
 enum column_number {
     REQUESTS,
     RATE,

@@ -105,7 +105,7 @@ int views_check_filter(const struct filter *filter, char *why, size_t size)
     if (names.count == 0)
         collect_names(&names);
     for (size_t i = 0; i < filter->words; i++) {
-        const char *name = filter->word[i].name;
+        const char *name = filter->word[i].column;
         char near[DID_YOU_MEAN_SIZE];
 
         if (filter->word[i].compare == '\0' || has_name(&names, name))

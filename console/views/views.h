@@ -15,8 +15,8 @@ extern const struct view *const view_table[VIEW_COUNT];
 extern const char *const view_names[VIEW_COUNT];
 
 /*
- * Checks that each column in FILTER is in a list of some view. Returns 0, or -1 with a message in WHY
- * that has the most similar name.
+ * Checks that each column in FILTER is in a list of some view. Returns 0, or -1 with a message in
+ * WHY that has the most similar name.
  */
 int views_check_filter(const struct filter *filter, char *why, size_t size);
 
