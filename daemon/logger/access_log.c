@@ -1,4 +1,4 @@
-#include "daemon/logger/access_log.h"
+#include "daemon/logger/internal.h"
 
 #include "common/clock.h"
 #include "common/host_totals.h"

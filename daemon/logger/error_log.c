@@ -1,4 +1,4 @@
-#include "daemon/logger/error_log.h"
+#include "daemon/logger/internal.h"
 
 #include "common/clock.h"
 #include "common/event_merge.h"

@@ -1,4 +1,4 @@
-#include "daemon/logger/logger.h"
+#include "daemon/logger/internal.h"
 
 #include "common/clock.h"
 #include "common/macros.h"
@@ -8,8 +8,6 @@
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
 #include "daemon/base/signals.h"
-#include "daemon/logger/access_log.h"
-#include "daemon/logger/error_log.h"
 #include "daemon/sandbox/sandbox.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
 #include "common/segment_writer.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
-#include "daemon/logger/access_log.h"
+#include "daemon/logger/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

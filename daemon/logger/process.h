@@ -6,11 +6,25 @@
 #ifndef DAEMON_LOGGER_PROCESS_H
 #define DAEMON_LOGGER_PROCESS_H
 
+#include "common/segment.h"
 #include "daemon/base/child.h"
+#include "daemon/config/config.h"
 #include "daemon/logger/log_files.h"
-#include "daemon/logger/logger.h"
+#include "daemon/logger/salvage.h"
 
 #include <sys/types.h>
+
+/* What the logger inherits from the master. All borrowed, except command_fd. */
+struct logger_setup {
+    const struct config *config;
+    struct segment *segment;
+    const struct salvage *salvage;
+    const struct log_targets *targets;
+    int doorbell;   /* eventfd: written when a ring is half full */
+    int alive_fd;   /* read end of a pipe; ends when the master and all workers have ended */
+    int command_fd; /* its end of the channel to the master */
+    int lock_fd;    /* the lock of the pid file, held while any process of the daemon lives */
+};
 
 struct logger_process {
     struct child child;

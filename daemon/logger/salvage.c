@@ -4,7 +4,7 @@
 #include "common/log_record.h"
 #include "daemon/base/events.h"
 #include "daemon/config/host_find.h"
-#include "daemon/logger/access_log.h"
+#include "daemon/logger/internal.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "daemon/logger/sink.h"
+#include "daemon/logger/internal.h"
 
 #include "common/clock.h"
 #include "common/macros.h"

@@ -7,7 +7,7 @@
 
 #include "common/segment.h"
 #include "daemon/config/config.h"
-#include "daemon/logger/targets.h"
+#include "daemon/logger/log_files.h"
 #include "daemon/transaction/host_counts.h"
 
 struct host_entry {

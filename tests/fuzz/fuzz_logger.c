@@ -1,7 +1,6 @@
 /* What the logger reads from the rings of workers: a record or an event is one line of plain text. */
 #include "daemon/base/events.h"
-#include "daemon/logger/access_log.h"
-#include "daemon/logger/error_log.h"
+#include "daemon/logger/internal.h"
 #include "tests/fuzz/segment_image.h"
 
 #include <sys/mman.h>

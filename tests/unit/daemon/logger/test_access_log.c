@@ -1,5 +1,5 @@
 /* The access log: which lines get into which file, exactly once, and what is counted and reported. */
-#include "daemon/logger/access_log.h"
+#include "daemon/logger/internal.h"
 
 #include "common/clock.h"
 #include "tests/unit/event_output.h"

@@ -1,5 +1,5 @@
 /* The error log: which events of a segment it writes. */
-#include "daemon/logger/error_log.h"
+#include "daemon/logger/internal.h"
 
 #include "common/clock.h"
 #include "daemon/base/events.h"

@@ -1,4 +1,4 @@
-/* Which log targets the master opens, and with which rights. */
+/* The targets of the access log; which logs the master opens, and with which rights. */
 #include "daemon/logger/log_files.h"
 
 #include "common/macros.h"
@@ -286,7 +286,114 @@ static void logs_of_hosts_need_descriptors(void **state)
     descriptors_allowed = 0;
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make_directory, remove_directory)
+/* Targets */
+
+static struct config_host hosts[] = {
+    {.access_log = "/log/b"},   {.access_log = "/log/a"}, {.access_log = "off"},
+    {.access_log = "/log/all"}, {.access_log = "/log/b"},
+};
+static const struct config hosts_config = {
+    .log_access = "/log/all", .hosts = hosts, .host_count = ARRAY_LENGTH(hosts)};
+
+static struct log_targets targets;
+
+static int make_targets(void **state)
+{
+    (void)state;
+    assert_int_equal(log_targets_make(&targets, &hosts_config), 0);
+    return 0;
+}
+
+static int free_targets(void **state)
+{
+    (void)state;
+    log_targets_free(&targets);
+    return 0;
+}
+
+static void each_file_is_one_target(void **state)
+{
+    static const uint32_t expected[] = {2, 1, 0, 0, 2};
+
+    (void)state;
+    assert_int_equal(targets.count, 2);
+    assert_int_equal(log_targets_count(&hosts_config), 2);
+    assert_string_equal(targets.path[0], "/log/a");
+    assert_string_equal(targets.path[1], "/log/b");
+    for (size_t i = 0; i < ARRAY_LENGTH(hosts); i++)
+        assert_int_equal(log_targets_of_config(&targets, &hosts[i]), expected[i]);
+    assert_int_equal(log_targets_of_config(&targets, NULL), 0);
+}
+
+static void hosts_without_files_have_no_targets(void **state)
+{
+    static struct config_host without = {.access_log = "off"};
+    const struct config empty = {.log_access = "off", .hosts = &without, .host_count = 1};
+    struct log_targets none;
+
+    (void)state;
+    assert_int_equal(log_targets_make(&none, &empty), 0);
+    assert_int_equal(none.count, 0);
+    assert_int_equal(log_targets_of_config(&none, &without), 0);
+    log_targets_free(&none);
+}
+
+/* A worker may write any host into a record. */
+static void entry_out_of_range_has_target_0(void **state)
+{
+    static const uint64_t outside[] = {4, 5, UINT16_MAX, UINT64_MAX};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(outside); i++)
+        assert_int_equal(log_targets_of_entry(&targets, outside[i]), 0);
+    assert_int_equal(log_targets_reserve(&targets, 4), 0);
+    targets.of_entry[3] = 2;
+    assert_int_equal(log_targets_of_entry(&targets, 2), 0);
+    assert_int_equal(log_targets_of_entry(&targets, 3), 2);
+    for (size_t i = 0; i < ARRAY_LENGTH(outside); i++)
+        assert_int_equal(log_targets_of_entry(&targets, outside[i]), 0);
+}
+
+static void key_finds_the_file_after_a_reload(void **state)
+{
+    static struct config_host more[] = {{.access_log = "/log/b"}, {.access_log = "/a"}};
+    const struct config reloaded = {
+        .log_access = "/log/all", .hosts = more, .host_count = ARRAY_LENGTH(more)};
+    struct log_targets after;
+
+    (void)state;
+    assert_int_equal(log_targets_make(&after, &reloaded), 0);
+    assert_int_equal(log_targets_key(&targets, 0), 0);
+    assert_int_equal(log_targets_find(&targets, 0), 0);
+    for (uint32_t i = 1; i <= targets.count; i++) {
+        assert_int_not_equal(log_targets_key(&targets, i), 0);
+        assert_int_equal(log_targets_find(&targets, log_targets_key(&targets, i)), i);
+    }
+    assert_int_equal(log_targets_find(&after, log_targets_key(&targets, 2)), 2);
+    assert_int_equal(log_targets_find(&after, log_targets_key(&targets, 1)), 0);
+    log_targets_free(&after);
+}
+
+static void targets_are_equal_with_the_same_files_for_the_same_entries(void **state)
+{
+    struct log_targets others;
+
+    (void)state;
+    assert_int_equal(log_targets_make(&others, &hosts_config), 0);
+    assert_true(log_targets_equal(&targets, &others));
+    assert_int_equal(log_targets_reserve(&others, 8), 0);
+    assert_true(log_targets_equal(&targets, &others));
+    others.of_entry[7] = 1;
+    assert_false(log_targets_equal(&targets, &others));
+    assert_false(log_targets_equal(&others, &targets));
+    others.of_entry[7] = 0;
+    others.path[1][1] = 'x';
+    assert_false(log_targets_equal(&targets, &others));
+    log_targets_free(&others);
+}
+
+#define TARGETS(name) cmocka_unit_test_setup_teardown(name, make_targets, free_targets)
+#define TEST(name)    cmocka_unit_test_setup_teardown(name, make_directory, remove_directory)
 
 int main(void)
 {
@@ -303,6 +410,11 @@ int main(void)
         TEST(failed_open_leaves_no_descriptor),
         TEST(reopened_logs_are_those_of_the_same_hosts),
         TEST(logs_of_hosts_need_descriptors),
+        TARGETS(each_file_is_one_target),
+        TARGETS(hosts_without_files_have_no_targets),
+        TARGETS(entry_out_of_range_has_target_0),
+        TARGETS(key_finds_the_file_after_a_reload),
+        TARGETS(targets_are_equal_with_the_same_files_for_the_same_entries),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,8 @@
 #include "daemon/logger/process.h"
 
 #include "common/clock.h"
-#include "tests/unit/logged_event.h"
+#include "daemon/base/events.h"
+#include "tests/unit/event_output.h"
 #include "tests/unit/open_descriptors.h"
 #include "tests/unit/own_segment.h"
 
@@ -11,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +21,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { PID = 4711, NUMBER = 5, HOST_LOG = LOG_KINDS, WAIT_MS = 1000000000, NO_MESSAGE = -1 };
@@ -26,11 +29,9 @@ enum { PID = 4711, NUMBER = 5, HOST_LOG = LOG_KINDS, WAIT_MS = 1000000000, NO_ME
 /* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
-void __wrap_events_echo(bool on);
 int __wrap_kill(pid_t pid, int signal);
-int __wrap_child_fork_with_channel(struct child *child, const struct child_program *program,
-                                   int *command_fd, struct event_base *of, enum message_route route,
-                                   const struct channel_owner *owner);
+pid_t __real_fork(void);
+pid_t __wrap_fork(void);
 /* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 static struct segment segment;
@@ -44,13 +45,12 @@ static const struct config config = {
 static struct log_files files;
 static struct salvage salvage;
 static struct logger_process process;
+static struct logger_setup setup;
 
-static int echo;     /* -1: not changed */
 static pid_t killed; /* 0: none, -1: more than one */
 static int forks;    /* tried */
-static bool fork_fails;
+static bool fork_fails, fork_is_real;
 static int logger_fd; /* the logger's end of the channel */
-static bool kept, forked_with_salvage;
 
 /* The clock stands still. */
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
@@ -60,11 +60,6 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
     return 0;
 }
 
-void __wrap_events_echo(bool on)
-{
-    echo = on;
-}
-
 int __wrap_kill(pid_t pid, int signal)
 {
     assert_int_equal(signal, SIGKILL);
@@ -72,41 +67,25 @@ int __wrap_kill(pid_t pid, int signal)
     return 0;
 }
 
-static struct logger_setup setup;
-
-/* Of the master: the child has let go of the salvage before. */
-static void after_fork(void *context)
+pid_t __wrap_fork(void)
 {
-    assert_ptr_equal(context, &host);
-    kept = salvage.words == NULL && salvage.count == 0;
+    forks++;
+    if (fork_fails) {
+        errno = EAGAIN;
+        return -1;
+    }
+    logger_fd = dup(setup.command_fd);
+    return fork_is_real ? __real_fork() : PID;
 }
 
-int __wrap_child_fork_with_channel(struct child *child, const struct child_program *program,
-                                   int *command_fd, struct event_base *of, enum message_route route,
-                                   const struct channel_owner *owner)
+/* In the child, before the logger runs: the master's salvage is empty, and the logger has its lines. */
+static void after_fork(void *context)
 {
-    const struct logger_process before = process;
-    const struct salvage salvage_before = salvage;
-    int fds[2];
+    bool kept = context == &host && salvage.words == NULL && salvage.count == 0 &&
+                setup.salvage->words != NULL && setup.salvage->count == 8 &&
+                setup.targets == &files.targets;
 
-    forks++;
-    if (fork_fails)
-        return -1;
-    program->after_fork(program->context);
-    assert_ptr_equal(program->setup, &setup);
-    assert_ptr_equal(command_fd, &setup.command_fd);
-    forked_with_salvage = setup.salvage->words == salvage_before.words &&
-                          setup.salvage->count == salvage_before.count &&
-                          setup.targets == &files.targets;
-    process = before;
-    salvage = salvage_before;
-    assert_int_equal(channel_pair(fds), 0);
-    child->channel = channel_open(of, fds[0], route, owner);
-    assert_non_null(child->channel);
-    child->pid = PID;
-    child->started_ns = clock_monotonic_ns();
-    logger_fd = fds[1];
-    return 0;
+    _exit(kept ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
 static int set_up(void **state)
@@ -126,11 +105,11 @@ static int set_up(void **state)
         logger_process_init(&process, base, &segment, &files, &salvage) != 0)
         return -1;
     process.number = NUMBER;
-    logged[0] = '\0';
-    events = forks = 0;
+    events_forget();
+    forks = 0;
     killed = 0;
-    echo = logger_fd = -1;
-    fork_fails = kept = forked_with_salvage = false;
+    logger_fd = -1;
+    fork_fails = fork_is_real = false;
     return 0;
 }
 
@@ -258,15 +237,51 @@ static void run_retry(void)
 static void started_logger_gets_the_files_of_hosts_first(void **state)
 {
     (void)state;
-    salvage = (struct salvage){.words = calloc(8, sizeof(uint64_t)), .count = 8, .room = 8};
     start_and_take_files();
     expect_no_message();
     assert_int_equal(forks, 1);
-    assert_int_equal(echo, false);
-    assert_int_equal(events, 0);
+    assert_int_equal(event_count(), 0);
     assert_false(retry_is_due());
-    assert_true(kept);
-    assert_true(forked_with_salvage);
+}
+
+static void started_logger_keeps_the_salvage(void **state)
+{
+    int status;
+
+    (void)state;
+    salvage = (struct salvage){.words = calloc(8, sizeof(uint64_t)), .count = 8, .room = 8};
+    fork_is_real = true;
+    start();
+    assert_int_equal(waitpid(process.child.pid, &status, 0), process.child.pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), EXIT_SUCCESS);
+    assert_int_equal(salvage.count, 8);
+}
+
+/* While no logger runs, nobody else writes an error where it is seen. */
+static bool errors_are_printed(void)
+{
+    int before = event_count();
+
+    event_log(LEVEL_ERROR, "an error");
+    return event_count() > before;
+}
+
+static void errors_are_printed_while_no_logger_runs(void **state)
+{
+    (void)state;
+    events_attach(&segment, SEGMENT_RING_MASTER);
+    events_echo(true);
+    fork_fails = true;
+    start();
+    assert_true(errors_are_printed());
+    fork_fails = false;
+    process.child.backoff = (struct backoff){0};
+    start_and_take_files();
+    assert_false(errors_are_printed());
+    logger_process_ended(&process, "was killed by signal 9", true);
+    assert_true(errors_are_printed());
+    events_attach(NULL, 0);
 }
 
 static void logger_that_runs_or_has_finished_is_not_started(void **state)
@@ -278,16 +293,6 @@ static void logger_that_runs_or_has_finished_is_not_started(void **state)
     process.finished = true;
     start();
     assert_int_equal(forks, 0);
-}
-
-static void failed_start_leaves_the_echo_on(void **state)
-{
-    (void)state;
-    fork_fails = true;
-    process.stopping = true;
-    start();
-    assert_int_equal(forks, 1);
-    assert_int_equal(echo, -1);
 }
 
 static void logger_started_during_the_stop_receives_finish(void **state)
@@ -338,7 +343,7 @@ static void log_that_is_lacking_is_opened_soon(void **state)
     start();
     expect_file(HOST_LOG, host_path);
     expect_file(LOG_ERROR, "/dev/null");
-    assert_int_equal(events, 0);
+    assert_int_equal(event_count(), 0);
     assert_true(retry_is_due());
     run_retry();
     expect_file(LOG_ACCESS, access_path);
@@ -357,8 +362,8 @@ static void file_that_cannot_be_passed_is_reported(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
     logger_process_send_files(&process, NUMBER);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-    assert_int_equal(events, LOG_KINDS + 1);
-    assert_non_null(strstr(logged, "cannot pass a log to the logger: "));
+    assert_int_equal(event_count(), LOG_KINDS + 1);
+    assert_non_null(strstr(last_event(), "cannot pass a log to the logger: "));
     expect_no_message();
 }
 
@@ -373,7 +378,7 @@ static void file_that_the_logger_does_not_take_is_closed(void **state)
     logger_fd = -1;
     logger_process_send_files(&process, NUMBER);
     assert_int_equal(open_descriptors(), descriptors - 1);
-    assert_string_equal(logged, "cannot pass a log to the logger: Broken pipe");
+    assert_string_equal(last_event(), "cannot pass a log to the logger: Broken pipe");
 }
 
 static void log_that_cannot_be_opened_is_reported_once(void **state)
@@ -384,12 +389,12 @@ static void log_that_cannot_be_opened_is_reported_once(void **state)
     unlink(access_path);
     assert_int_equal(mkdir(access_path, 0700), 0);
     run_retry();
-    assert_int_equal(events, 1);
-    assert_non_null(strstr(logged, "cannot open the access log"));
-    assert_non_null(strstr(logged, "; its lines stay in memory"));
+    assert_int_equal(event_count(), 1);
+    assert_non_null(strstr(last_event(), "cannot open the access log"));
+    assert_non_null(strstr(last_event(), "; its lines stay in memory"));
     assert_true(retry_is_due());
     run_retry();
-    assert_int_equal(events, 1);
+    assert_int_equal(event_count(), 1);
     rmdir(access_path);
     run_retry();
     expect_file(LOG_ACCESS, access_path);
@@ -398,8 +403,8 @@ static void log_that_cannot_be_opened_is_reported_once(void **state)
     unlink(host_path);
     assert_int_equal(mkdir(host_path, 0700), 0);
     run_retry();
-    assert_int_equal(events, 2);
-    assert_non_null(strstr(logged, "; its lines are lost meanwhile"));
+    assert_int_equal(event_count(), 2);
+    assert_non_null(strstr(last_event(), "; its lines are lost meanwhile"));
 }
 
 static void log_is_opened_without_a_logger(void **state)
@@ -452,7 +457,7 @@ static void logger_that_reports_more_logs_than_it_has_is_killed(void **state)
     assert_int_equal(killed, 0);
     report_lost(HOST_LOG, NUMBER);
     assert_int_equal(killed, PID);
-    assert_non_null(strstr(logged, "lost more logs than it received"));
+    assert_non_null(strstr(last_event(), "lost more logs than it received"));
     assert_int_equal(metric_get(segment_master(&segment)->metrics, METRIC_protocol_errors), 1);
 }
 
@@ -466,7 +471,6 @@ static void logger_that_ends_unintentionally_is_counted(void **state)
     assert_int_equal(process.child.backoff.failures, 1);
     assert_int_equal(process.child.pid, 0);
     assert_null(process.child.channel);
-    assert_int_equal(echo, true);
     assert_false(process.finished);
     start(); /* waits for its back-off */
     assert_int_equal(forks, 1);
@@ -581,8 +585,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(started_logger_gets_the_files_of_hosts_first),
+        TEST(started_logger_keeps_the_salvage),
+        TEST(errors_are_printed_while_no_logger_runs),
         TEST(logger_that_runs_or_has_finished_is_not_started),
-        TEST(failed_start_leaves_the_echo_on),
         TEST(logger_started_during_the_stop_receives_finish),
         TEST(salvage_is_freed_when_it_is_written),
         TEST(reopened_files_have_the_number_of_the_request),

@@ -1,8 +1,7 @@
-#include "daemon/logger/sink.h"
+#include "daemon/logger/internal.h"
 
 #include "common/clock.h"
 #include "common/macros.h"
-#include "daemon/logger/log_files.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
