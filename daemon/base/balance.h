@@ -19,11 +19,11 @@
  *
  * Nothing moves at even load: a difference counts only if the largest exceeds the smallest by more
  * than a quarter (by at least 2 active or 8 open connections), and, unless the number of owners has
- * changed, only if it is still there two seconds later. (Threads count their active connections once
- * a second, each at another time: when a load begins, some have not counted it.) Connections do not
- * move back and forth: a plan makes all numbers equal within 1, far inside that margin. An exchange
- * that does not help, because a single connection causes all the load, is repeated after 2, 4, ...
- * 64 seconds. Each owner gives at most BALANCE_MOVE_MAX connections per call.
+ * changed, only if it is still there two seconds later. (Threads count their active connections
+ * once a second, each at another time: when a load begins, some have not counted it.) Connections
+ * do not move back and forth: a plan makes all numbers equal within 1, far inside that margin. An
+ * exchange that does not help, because a single connection causes all the load, is repeated after
+ * 2, 4, ... 64 seconds. Each owner gives at most BALANCE_MOVE_MAX connections per call.
  */
 #ifndef DAEMON_BALANCE_H
 #define DAEMON_BALANCE_H

@@ -74,8 +74,8 @@ static bool has_file(const char *directory, const char *name)
 }
 
 /*
- * Takes PATH below ROOT, or, in a container that sees only its own group, ROOT itself. Returns false if
- * memory is not controlled there.
+ * Takes PATH below ROOT, or, in a container that sees only its own group, ROOT itself. Returns
+ * false if memory is not controlled there.
  */
 static bool take(struct cgroup *cgroup, const struct version *version, const char *root,
                  const char *path)

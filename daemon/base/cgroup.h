@@ -1,7 +1,7 @@
 /*
- * Memory limits of the control groups that a process is in (cgroups(7)): of its own group and of those
- * above, versions 1 and 2. Pages of files count as free, because the kernel drops them when it
- * needs memory.
+ * Memory limits of the control groups that a process is in (cgroups(7)): of its own group and of
+ * those above, versions 1 and 2. Pages of files count as free, because the kernel drops them when
+ * it needs memory.
  *
  * Sources: Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst of Linux.
  */

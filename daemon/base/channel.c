@@ -147,7 +147,9 @@ static int transmit(struct channel *channel, int64_t kind, const void *data, siz
         rights->cmsg_len = CMSG_LEN(sizeof(int));
         memcpy(CMSG_DATA(rights), &fd, sizeof(int));
     }
-    /* MSG_DONTWAIT, because a worker could make a socket blocking that the master shares with it. */
+    /*
+     * MSG_DONTWAIT, because a worker could make a socket blocking that the master shares with it.
+     */
     return sendmsg(channel->fd, &header, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0 ? 0 : errno;
 }
 
@@ -380,8 +382,8 @@ static bool drop_first(const struct channel *channel)
 }
 
 /*
- * A message that is received without its descriptor has lost it. So look at it first: that yields the
- * descriptor, too. Returns like receive_bytes(); EMFILE: the message stays.
+ * A message that is received without its descriptor has lost it. So look at it first: that yields
+ * the descriptor, too. Returns like receive_bytes(); EMFILE: the message stays.
  */
 static ssize_t receive_whole(struct channel *channel, struct descriptors *descriptors)
 {

@@ -1,8 +1,8 @@
 /*
  * One end of a UNIX socketpair between the master and a child: messages in order, both ways, each
- * with at most one descriptor. Sending never blocks: messages that do not fit the socket are queued.
- * A worker has two channels, for commands and for connections, so that a full one does not delay
- * the other; the logger has one. Used by one thread: that of its event base.
+ * with at most one descriptor. Sending never blocks: messages that do not fit the socket are
+ * queued. A worker has two channels, for commands and for connections, so that a full one does not
+ * delay the other; the logger has one. Used by one thread: that of its event base.
  *
  * The other end may be hostile. Only messages that messages.def allows are delivered, with no
  * descriptor but theirs; at the first other one the channel stops for good.
@@ -32,8 +32,8 @@ struct channel_owner {
     void (*closed)(void *owner);  /* the other end is closed; no further callbacks */
     void (*drained)(void *owner); /* the queue is empty again; may be NULL */
     /*
-     * Before each message: false if the owner has no memory for one. It stays in the socket, and the
-     * channel tries again soon. May be NULL.
+     * Before each message: false if the owner has no memory for one. It stays in the socket, and
+     * the channel tries again soon. May be NULL.
      */
     bool (*ready)(void *owner);
     /*

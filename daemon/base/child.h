@@ -22,7 +22,10 @@ struct child {
     struct backoff backoff;
 };
 
-/* What the new process does: AFTER_FORK(CONTEXT), which frees the master's resources; then RUN(SETUP). */
+/*
+ * What the new process does: AFTER_FORK(CONTEXT), which frees the master's resources; then
+ * RUN(SETUP).
+ */
 struct child_program {
     int (*run)(void *setup); /* returns the exit status */
     void *setup;

@@ -1,8 +1,8 @@
 /*
  * Events of all processes for the error log and the consoles: warnings, errors and state changes.
- * They go into the event ring of the process, from which the logger writes the error log. Before the
- * segment exists and after the logger has exited they go to standard error. A failed assertion is an
- * event, too.
+ * They go into the event ring of the process, from which the logger writes the error log. Before
+ * the segment exists and after the logger has exited they go to standard error. A failed assertion
+ * is an event, too.
  */
 #ifndef DAEMON_EVENTS_H
 #define DAEMON_EVENTS_H

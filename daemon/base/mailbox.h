@@ -2,7 +2,8 @@
  * The queue of a thread: other threads append items; its loop watches one eventfd and delivers all
  * items at once. The mutex guards the queue only, is held for a few instructions, and is innermost.
  *
- * An item is a member of a larger struct. Posting passes ownership to the function that delivers it.
+ * An item is a member of a larger struct. Posting passes ownership to the function that delivers
+ * it.
  */
 #ifndef DAEMON_MAILBOX_H
 #define DAEMON_MAILBOX_H

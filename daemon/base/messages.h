@@ -5,9 +5,9 @@
  * On the command channel the master sends the wanted state, and the worker reports the actual
  * state. On the connection channel each message is one connection with its descriptor: from the
  * master to a worker, or back from a worker that exits or gives some to other workers. The logger
- * has one channel and receives the descriptors of the logs. So has the ACME process. The keys process has one to the master
- * and one to each serving thread of each worker. Messages of one channel keep their order; there is
- * no order between the channels.
+ * has one channel and receives the descriptors of the logs. So has the ACME process. The keys
+ * process has one to the master and one to each serving thread of each worker. Messages of one
+ * channel keep their order; there is no order between the channels.
  */
 #ifndef DAEMON_MESSAGES_H
 #define DAEMON_MESSAGES_H

@@ -24,8 +24,8 @@ enum network_fault {
 };
 
 /*
- * Parses "10.0.0.0/8", "2001:db8::/32", a single address, or "unix:" for the clients of UNIX sockets.
- * On a fault *NETWORK is unchanged.
+ * Parses "10.0.0.0/8", "2001:db8::/32", a single address, or "unix:" for the clients of UNIX
+ * sockets. On a fault *NETWORK is unchanged.
  */
 enum network_fault network_parse(const char *text, struct network *network);
 

@@ -72,8 +72,8 @@ static bool stays_open(int fd)
 }
 
 /*
- * A pipe or terminal, if possible, as an open file of our own, which may be non-blocking: the flags of
- * an inherited one are those of other processes, too.
+ * A pipe or terminal, if possible, as an open file of our own, which may be non-blocking: the flags
+ * of an inherited one are those of other processes, too.
  */
 static int open_again(int fd)
 {

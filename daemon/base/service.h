@@ -24,8 +24,8 @@ void daemonize_release(void);
 
 /*
  * A duplicate of a standard stream as it is after the release: /dev/null for a terminal or pipe, if
- * the process goes to the background. Close-on-exec; a terminal or pipe is non-blocking if it can be
- * opened again. Returns -1 with errno on failure.
+ * the process goes to the background. Close-on-exec; a terminal or pipe is non-blocking if it can
+ * be opened again. Returns -1 with errno on failure.
  */
 int daemonize_duplicate_stream(int fd);
 

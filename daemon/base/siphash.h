@@ -1,6 +1,6 @@
 /*
- * SipHash-2-4 with 128 bits of output: a keyed hash (PRF). Without the key nobody can find a text for
- * a hash, or two texts with one. Pure.
+ * SipHash-2-4 with 128 bits of output: a keyed hash (PRF). Without the key nobody can find a text
+ * for a hash, or two texts with one. Pure.
  */
 #ifndef DAEMON_BASE_SIPHASH_H
 #define DAEMON_BASE_SIPHASH_H

@@ -26,14 +26,14 @@ static const uint32_t from_salvage = UINT32_MAX;
 /* One of the files of hosts. */
 struct host_file {
     struct log_sink sink;
-    bool failing;  /* its lines are being lost, which was logged */
-    uint64_t lost; /* since then */
+    bool failing; /* its lines are being lost, which was logged */
+    uint64_t lost_lines;
 };
 
 struct batch_line {
-    uint64_t position; /* of its ring or of the salvage, behind the record */
-    uint32_t slot;     /* of its ring, or from_salvage */
-    uint32_t end;      /* in the text */
+    uint64_t end_of_record; /* position in its ring or in the salvage */
+    uint32_t slot;          /* its ring, or from_salvage */
+    uint32_t end_of_line;   /* in the text */
 };
 
 struct access_log {
@@ -43,7 +43,7 @@ struct access_log {
     const struct log_owner *owner;
     enum log_format format;
     struct segment_logger *block;
-    struct log_sink sink;   /* of target 0 */
+    struct log_sink sink;   /* target 0 */
     struct host_file *host; /* [targets->count]: of target n host[n - 1] */
     int error;              /* errno of the last failed write of target 0; 0: it succeeded */
     bool reported;          /* that target 0 takes no lines */
@@ -64,12 +64,12 @@ struct access_log {
     char text[LOG_BATCH_BYTES + LOG_LINE_MAX];
 };
 
-static uint64_t load(const _Atomic uint64_t *word)
+static uint64_t load_word(const _Atomic uint64_t *word)
 {
     return atomic_load_explicit(word, memory_order_acquire);
 }
 
-static void store(_Atomic uint64_t *word, uint64_t value)
+static void store_word(_Atomic uint64_t *word, uint64_t value)
 {
     atomic_store_explicit(word, value, memory_order_release);
 }
@@ -86,7 +86,7 @@ static struct log_ring_cursor *cursor_at(const struct access_log *log, uint32_t 
     return segment_ring(log->segment, slot).cursor;
 }
 
-static uint64_t position_of(const struct log_ring_cursor *cursor)
+static uint64_t cursor_position(const struct log_ring_cursor *cursor)
 {
     return atomic_load_explicit(&cursor->position, memory_order_relaxed);
 }
@@ -103,7 +103,7 @@ static void move_cursors(struct access_log *log, bool discarded)
         struct log_ring_cursor *cursor = cursor_at(log, i);
 
         if (discarded)
-            set_after(cursor, position_of(cursor));
+            set_after(cursor, cursor_position(cursor));
         else
             atomic_store_explicit(&cursor->position,
                                   atomic_load_explicit(&cursor->after, memory_order_relaxed),
@@ -120,19 +120,20 @@ static struct log_sink *sink_of(struct access_log *log, uint32_t target)
 
 /*
  * Notes the batch, whose target is FILE, for the logger that follows if this one dies: see
- * salvage_judge_batch(). The size of a pipe or socket does not show what it has, so batch_bytes is 0.
+ * salvage_judge_batch(). The size of a pipe or socket does not show what it has, so batch_bytes is
+ * 0.
  */
 static void note_batch(struct access_log *log, const struct stat *file)
 {
     struct segment_logger *block = log->block;
 
-    store(&block->batch_device, file->st_dev);
-    store(&block->batch_inode, file->st_ino);
-    store(&block->batch_size_before, (uint64_t)file->st_size);
-    store(&block->batch_bytes, S_ISREG(file->st_mode) ? log->used : 0);
-    store(&block->lines_after, metric_get(block->metrics, METRIC_log_lines) + log->line_count);
-    store(&block->bytes_after, metric_get(block->metrics, METRIC_log_bytes) + log->used);
-    store(&block->salvaged_after, log->salvaged);
+    store_word(&block->batch_device, file->st_dev);
+    store_word(&block->batch_inode, file->st_ino);
+    store_word(&block->batch_size_before, (uint64_t)file->st_size);
+    store_word(&block->batch_bytes, S_ISREG(file->st_mode) ? log->used : 0);
+    store_word(&block->lines_after, metric_get(block->metrics, METRIC_log_lines) + log->line_count);
+    store_word(&block->bytes_after, metric_get(block->metrics, METRIC_log_bytes) + log->used);
+    store_word(&block->salvaged_after, log->salvaged);
     atomic_store_explicit(&block->batch_open, 1, memory_order_release);
 }
 
@@ -145,46 +146,46 @@ static void close_batch(struct access_log *log, bool written)
     struct segment_logger *block = log->block;
 
     if (written) {
-        metric_set(block->metrics, METRIC_log_lines, load(&block->lines_after));
-        metric_set(block->metrics, METRIC_log_bytes, load(&block->bytes_after));
-        store(&block->salvaged, load(&block->salvaged_after));
+        metric_set(block->metrics, METRIC_log_lines, load_word(&block->lines_after));
+        metric_set(block->metrics, METRIC_log_bytes, load_word(&block->bytes_after));
+        store_word(&block->salvaged, load_word(&block->salvaged_after));
     }
     move_cursors(log, !written);
-    log->salvaged = load(&block->salvaged);
+    log->salvaged = load_word(&block->salvaged);
     log->used = 0;
     atomic_store_explicit(&block->batch_open, 0, memory_order_release);
 }
 
 /*
- * Ends a batch of which its target has only the whole lines up to `done`. The others stay in the rings
- * and the salvage, or are lost if LOSE. Returns the number of the others.
+ * Ends a batch of which its target has only the whole lines up to `done`. The others stay in the
+ * rings and the salvage, or are lost if LOSE. Returns the number of the others.
  */
 static uint32_t close_partial_batch(struct access_log *log, bool lose)
 {
     struct segment_logger *block = log->block;
     uint32_t lines = log->line_count, left;
 
-    while (lines > 0 && log->line[lines - 1].end > log->done)
+    while (lines > 0 && log->line[lines - 1].end_of_line > log->done)
         lines--;
     left = log->line_count - lines;
-    log->done = lines > 0 ? log->line[lines - 1].end : 0;
+    log->done = lines > 0 ? log->line[lines - 1].end_of_line : 0;
     if (!lose) {
         move_cursors(log, true);
-        store(&block->salvaged_after, load(&block->salvaged));
+        store_word(&block->salvaged_after, load_word(&block->salvaged));
         for (uint32_t i = 0; i < lines; i++)
             if (log->line[i].slot == from_salvage)
-                store(&block->salvaged_after, log->line[i].position);
+                store_word(&block->salvaged_after, log->line[i].end_of_record);
             else
-                set_after(cursor_at(log, log->line[i].slot), log->line[i].position);
+                set_after(cursor_at(log, log->line[i].slot), log->line[i].end_of_record);
     }
-    store(&block->lines_after, metric_get(block->metrics, METRIC_log_lines) + lines);
-    store(&block->bytes_after, metric_get(block->metrics, METRIC_log_bytes) + log->done);
-    if (load(&block->batch_bytes) > 0) {
+    store_word(&block->lines_after, metric_get(block->metrics, METRIC_log_lines) + lines);
+    store_word(&block->bytes_after, metric_get(block->metrics, METRIC_log_bytes) + log->done);
+    if (load_word(&block->batch_bytes) > 0) {
         int fd = sink_of(log, log->target)->fd;
 
-        if (ftruncate(fd, (off_t)(load(&block->batch_size_before) + log->done)) != 0)
+        if (ftruncate(fd, (off_t)(load_word(&block->batch_size_before) + log->done)) != 0)
             log->error = errno;
-        store(&block->batch_bytes, log->done);
+        store_word(&block->batch_bytes, log->done);
     }
     close_batch(log, true);
     return left;
@@ -192,7 +193,10 @@ static uint32_t close_partial_batch(struct access_log *log, bool lose)
 
 /* Writing a batch */
 
-/* Writes the rest of the batch. Returns false with errno: EAGAIN if SINK had no room until UNTIL_NS. */
+/*
+ * Writes the rest of the batch. Returns false with errno: EAGAIN if SINK had no room until
+ * UNTIL_NS.
+ */
 static bool write_text(struct access_log *log, struct log_sink *sink, uint64_t until_ns)
 {
     while (log->done < log->used) {
@@ -217,10 +221,10 @@ static void report_host(struct access_log *log, bool failing, int error)
                   path, strerror(error));
     else if (!failing && host->failing)
         event_log(LEVEL_INFO, "the access log %s is writable again; %" PRIu64 " %s lost", path,
-                  host->lost, units_plural(host->lost, "line is", "lines are"));
+                  host->lost_lines, units_plural(host->lost_lines, "line is", "lines are"));
     host->failing = failing;
     if (!failing)
-        host->lost = 0;
+        host->lost_lines = 0;
 }
 
 /* Writes the batch of a host, or loses what its file does not take. */
@@ -244,7 +248,7 @@ static void write_host_batch(struct access_log *log, uint64_t until_ns)
         metric_add(log->block->metrics, METRIC_log_write_errors, 1);
     lost = close_partial_batch(log, true);
     metric_add(log->block->metrics, METRIC_log_lost, lost);
-    host->lost += lost;
+    host->lost_lines += lost;
 }
 
 static void report_blocked(struct access_log *log)
@@ -268,8 +272,8 @@ static void check_stalled(struct access_log *log, uint32_t done_before)
 }
 
 /*
- * A file keeps the whole lines that fitted. Bytes sent to a pipe or socket cannot be removed: the rest of
- * the batch follows when the receiver is back.
+ * A file keeps the whole lines that fitted. Bytes sent to a pipe or socket cannot be removed: the
+ * rest of the batch follows when the receiver is back.
  */
 static void write_failed(struct access_log *log, int error)
 {
@@ -319,7 +323,7 @@ static struct span host_name(struct access_log *log, uint16_t entry)
     uint64_t id = 0;
 
     if (entry < segment_count(log->segment, SEGMENT_HOSTS))
-        id = load(&segment_host(log->segment, entry)->id);
+        id = load_word(&segment_host(log->segment, entry)->id);
     if (id == 0)
         return (struct span){.length = 0};
     if (id != log->host_id)
@@ -329,8 +333,8 @@ static struct span host_name(struct access_log *log, uint16_t entry)
 }
 
 /*
- * A write of at most PIPE_BUF bytes to a pipe is not mixed with those of others, and little is repeated if
- * the logger dies. A file that takes no lines is tried with few of them.
+ * A write of at most PIPE_BUF bytes to a pipe is not mixed with those of others, and little is
+ * repeated if the logger dies. A file that takes no lines is tried with few of them.
  */
 static size_t batch_limit(struct access_log *log)
 {
@@ -340,11 +344,11 @@ static size_t batch_limit(struct access_log *log)
 }
 
 /*
- * Adds the line of the record WORDS, which ends at POSITION of the ring SLOT (or from_salvage) and is for
- * TARGET. Returns false if it is to be in another batch.
+ * Adds the line of the record WORDS, which ends at POSITION of the ring SLOT (or from_salvage) and
+ * is for TARGET. Returns false if it is to be in another batch.
  */
-static bool add_line(struct access_log *log, const uint64_t *words, uint32_t target, uint32_t slot,
-                     uint64_t position)
+static bool add_record(struct access_log *log, const uint64_t *words, uint32_t target,
+                       uint32_t slot, uint64_t position)
 {
     struct log_record record;
     size_t length;
@@ -387,7 +391,7 @@ static void drain_ring(struct access_log *log, uint32_t slot)
 {
     const struct log_ring ring = segment_ring(log->segment, slot);
     uint64_t words[LOG_RECORD_WORDS_MAX];
-    uint64_t begin = position_of(ring.cursor), position = begin;
+    uint64_t begin = cursor_position(ring.cursor), position = begin;
     enum log_ring_result result = LOG_RING_RECORD;
 
     while (result == LOG_RING_RECORD && !log->full && position - begin < ring.capacity) {
@@ -397,8 +401,8 @@ static void drain_ring(struct access_log *log, uint32_t slot)
         if (result == LOG_RING_OVERRUN)
             report_corrupt(log, slot);
         if (result != LOG_RING_RECORD ||
-            add_line(log, words, log_targets_of_entry(log->targets, log_record_host(words)), slot,
-                     next))
+            add_record(log, words, log_targets_of_entry(log->targets, log_record_host(words)), slot,
+                       next))
             position = next;
     }
     set_after(ring.cursor, position);
@@ -438,7 +442,7 @@ static void drain_salvage(struct access_log *log)
         const uint64_t *record = log->salvage->words + log->salvaged;
         uint64_t next = log->salvaged + log_ring_words(record[0]);
 
-        added = add_line(log, record, salvage_target(record, log->targets), from_salvage, next);
+        added = add_record(log, record, salvage_target(record, log->targets), from_salvage, next);
         if (added)
             log->salvaged = next;
     }
@@ -498,10 +502,12 @@ void access_log_finish(struct access_log *log)
 
 /* Start */
 
-/* Continues behind what other loggers wrote. One that was taken over may have stored any position. */
+/*
+ * Continues behind what other loggers wrote. One that was taken over may have stored any position.
+ */
 static void resume_salvage(struct access_log *log)
 {
-    uint64_t salvaged = load(&log->block->salvaged);
+    uint64_t salvaged = load_word(&log->block->salvaged);
 
     log->salvaged = 0;
     while (log->salvaged < salvaged && log->salvaged < log->salvage->count)
@@ -532,7 +538,10 @@ struct access_log *access_log_new(const struct access_log_setup *setup)
     return log;
 }
 
-/* TARGET is open as FD: ends the batch that another logger left, if that is its file. Target 0 comes last. */
+/*
+ * TARGET is open as FD: ends the batch that another logger left, if that is its file. Target 0
+ * comes last.
+ */
 static void end_left_batch(struct access_log *log, uint32_t target, int fd)
 {
     static const char *const ends[] = {
@@ -586,7 +595,7 @@ void access_log_free(struct access_log *log)
 
 static uint64_t lines_in_ring(const struct log_ring *ring)
 {
-    uint64_t begin = position_of(ring->cursor), position = begin, lines = 0;
+    uint64_t begin = cursor_position(ring->cursor), position = begin, lines = 0;
     uint64_t words[LOG_RECORD_WORDS_MAX];
     struct log_record record;
 
@@ -598,7 +607,7 @@ static uint64_t lines_in_ring(const struct log_ring *ring)
 
 uint64_t access_log_unwritten(const struct segment *segment, const struct salvage *salvage)
 {
-    uint64_t lines = lines_in_salvage(salvage, load(&segment_logger(segment)->salvaged));
+    uint64_t lines = lines_in_salvage(salvage, load_word(&segment_logger(segment)->salvaged));
 
     for (uint32_t i = 0; i < segment_count(segment, SEGMENT_RINGS); i++)
         if (segment_thread_reserved(segment, i)) {

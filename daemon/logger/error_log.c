@@ -29,9 +29,9 @@ struct error_log {
     struct event_merge *events;
     struct event_quota *quota; /* of each event ring */
     char line[EVENT_LINE_MAX]; /* an event that is not yet written */
-    enum level level;          /* of the event */
-    size_t length, done;       /* of LINE; length 0: none */
-    uint32_t ring;             /* of the event */
+    enum level level;
+    size_t length, done; /* bytes of line, and those of them that are written; length 0: none */
+    uint32_t ring;       /* that had the event */
 };
 
 /* syslog and journald add time and level themselves. */
@@ -47,14 +47,14 @@ static void take_event(struct error_log *log, uint32_t ring, const struct event_
 }
 
 /* The event in LINE is written, or not to be written: a restarted logger continues behind it. */
-static void advance(struct error_log *log, uint32_t ring)
+static void advance_cursor(struct error_log *log, uint32_t ring)
 {
     atomic_store_explicit(segment_event_cursor(log->segment, ring),
                           event_merge_position(log->events, ring), memory_order_relaxed);
 }
 
 /* Writes the rest of LINE. Returns false if it must wait. A file that is full loses it. */
-static bool write_line(struct error_log *log)
+static bool write_event(struct error_log *log)
 {
     struct log_sink *sink = &log->sink;
 
@@ -69,7 +69,7 @@ static bool write_line(struct error_log *log)
         return false;
     }
     log->length = 0;
-    advance(log, log->ring);
+    advance_cursor(log, log->ring);
     return true;
 }
 
@@ -85,31 +85,25 @@ static bool may_log(struct event_quota *quota, uint64_t now_ns)
     return true;
 }
 
-static void report_suppressed(struct event_quota *quota, uint32_t worker)
-{
-    if (quota->suppressed == 0)
-        return;
-    event_log(LEVEL_WARN, "worker slot %u logs too fast: %" PRIu64 " %s not logged", worker,
-              quota->suppressed, units_plural(quota->suppressed, "event was", "events were"));
-    quota->suppressed = 0;
-}
-
-static void report_due(struct error_log *log, uint64_t now_ns)
+/* Reports about the workers whose report is due at NOW_NS, or about all of them. */
+static void report_suppressed(struct error_log *log, uint64_t now_ns, bool all)
 {
     for (uint32_t i = SEGMENT_RING_WORKERS; i < segment_event_rings(log->segment); i++) {
         struct event_quota *quota = &log->quota[i];
 
-        if (quota->suppressed == 0 || now_ns < quota->report_ns)
+        if (quota->suppressed == 0 || (!all && now_ns < quota->report_ns))
             continue;
-        report_suppressed(quota, i - SEGMENT_RING_WORKERS);
+        event_log(LEVEL_WARN, "worker slot %u logs too fast: %" PRIu64 " %s not logged",
+                  i - SEGMENT_RING_WORKERS, quota->suppressed,
+                  units_plural(quota->suppressed, "event was", "events were"));
+        quota->suppressed = 0;
         quota->report_ns = now_ns + REPORT_INTERVAL_S * NS_PER_S;
     }
 }
 
 void error_log_report_suppressed(struct error_log *log)
 {
-    for (uint32_t i = SEGMENT_RING_WORKERS; i < segment_event_rings(log->segment); i++)
-        report_suppressed(&log->quota[i], i - SEGMENT_RING_WORKERS);
+    report_suppressed(log, clock_monotonic_ns(), true);
 }
 
 /* A worker cannot fill the disk with events: those beyond its quota are only counted. */
@@ -119,9 +113,9 @@ bool error_log_drain(struct error_log *log)
     uint64_t now = clock_monotonic_ns();
     int ring;
 
-    report_due(log, now);
+    report_suppressed(log, now, false);
     event_merge_begin(log->events, log->segment);
-    while (log_sink_is_open(&log->sink) && write_line(log)) {
+    while (log_sink_is_open(&log->sink) && write_event(log)) {
         ring = event_merge_take(log->events, clock_wall_ns(), &event);
         if (ring < 0)
             return true;
@@ -129,19 +123,10 @@ bool error_log_drain(struct error_log *log)
             take_event(log, (uint32_t)ring, &event);
         } else {
             log->quota[ring].suppressed++;
-            advance(log, (uint32_t)ring);
+            advance_cursor(log, (uint32_t)ring);
         }
     }
     return false;
-}
-
-/* Continues after the last event that the previous logger wrote. */
-static void seek(struct error_log *log)
-{
-    for (uint32_t i = 0; i < segment_event_rings(log->segment); i++)
-        event_merge_seek(
-            log->events, i,
-            atomic_load_explicit(segment_event_cursor(log->segment, i), memory_order_relaxed));
 }
 
 struct error_log *error_log_new(const struct segment *segment, const struct log_owner *owner)
@@ -159,7 +144,10 @@ struct error_log *error_log_new(const struct segment *segment, const struct log_
         error_log_free(log);
         return NULL;
     }
-    seek(log);
+    for (uint32_t i = 0; i < segment_event_rings(segment); i++) /* behind the previous logger's */
+        event_merge_seek(
+            log->events, i,
+            atomic_load_explicit(segment_event_cursor(segment, i), memory_order_relaxed));
     return log;
 }
 

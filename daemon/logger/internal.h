@@ -31,9 +31,9 @@ struct log_sink {
     enum log_target_kind kind;
     int fd;                     /* -1: not open */
     bool regular, pipe, socket; /* what FD is, if one of these */
-    bool lost;        /* its receiver has gone; it stays open, for what a pipe still holds */
-    int facility;     /* of syslog */
-    const char *name; /* of the instance, for journald; borrowed */
+    bool lost; /* its receiver has gone; it stays open, for what a pipe still holds */
+    int syslog_facility;
+    const char *instance; /* its name, for journald; borrowed */
 };
 
 /*
@@ -51,8 +51,8 @@ bool log_sink_is_open(const struct log_sink *sink);
 /*
  * Writes whole lines, each with its newline. Returns the number of bytes written: LENGTH, or fewer
  * with errno. After an error a file may end with a partial line; a datagram socket has received
- * whole lines only. Except for a regular file it never blocks: errno is then EAGAIN. If LENGTH is at
- * most PIPE_BUF, a pipe takes all bytes or none.
+ * whole lines only. Except for a regular file it never blocks: errno is then EAGAIN. If LENGTH is
+ * at most PIPE_BUF, a pipe takes all bytes or none.
  */
 size_t log_sink_write(struct log_sink *sink, enum level level, const char *lines, size_t length);
 
@@ -65,15 +65,16 @@ bool log_sink_wait(int fd, uint64_t until_ns);
 /* --- access_log.c --- */
 
 /*
- * The access log: writes the records of all log rings to the log, in batches. Each batch is noted in
- * struct segment_logger before it is written, with the size of its file, and the rings keep its records
- * until it is. So the logger that replaces a dead one neither loses nor repeats lines of a file; of a pipe
- * or socket it may repeat one batch, of at most PIPE_BUF bytes. A target that takes nothing holds up
- * neither the logger nor the other log: the batch waits. The rings belong to the workers: any content is
- * safe, and a worker that logs faster than this process writes does not hold up the others.
+ * The access log: writes the records of all log rings to the log, in batches. Each batch is noted
+ * in struct segment_logger before it is written, with the size of its file, and the rings keep its
+ * records until it is. So the logger that replaces a dead one neither loses nor repeats lines of a
+ * file; of a pipe or socket it may repeat one batch, of at most PIPE_BUF bytes. A target that takes
+ * nothing holds up neither the logger nor the other log: the batch waits. The rings belong to the
+ * workers: any content is safe, and a worker that logs faster than this process writes does not
+ * hold up the others.
  *
- * A batch is for one target (targets.h). If the file of a host takes no lines, they are counted as lost,
- * so that it does not hold up the other hosts. The logger.
+ * A batch is for one target (log_files.h). If the file of a host takes no lines, they are counted as
+ * lost, so that it does not hold up the other hosts. The logger.
  */
 
 enum { LOG_BATCH_BYTES = 512 * 1024 };
@@ -94,8 +95,8 @@ struct access_log *access_log_new(const struct access_log_setup *setup);
 void access_log_free(struct access_log *log);
 
 /*
- * Continues TARGET in *SINK, which it owns, after a start or a rotation. No line is lost, because lines
- * stay in the rings until they are written. Also ends the batch that another logger left.
+ * Continues TARGET in *SINK, which it owns, after a start or a rotation. No line is lost, because
+ * lines stay in the rings until they are written. Also ends the batch that another logger left.
  * Nothing is written before target 0 has a sink, which therefore comes last at the start.
  */
 void access_log_use(struct access_log *log, uint32_t target, const struct log_sink *sink);
@@ -116,8 +117,8 @@ const char *access_log_fault(const struct access_log *log);
 void access_log_finish(struct access_log *log);
 
 /*
- * Number of lines in the rings of SEGMENT and SALVAGE that are not written, those of an unfinished batch
- * included. While no worker runs, and in the logger or while none runs.
+ * Number of lines in the rings of SEGMENT and SALVAGE that are not written, those of an unfinished
+ * batch included. While no worker runs, and in the logger or while none runs.
  */
 uint64_t access_log_unwritten(const struct segment *segment, const struct salvage *salvage);
 
@@ -125,7 +126,8 @@ uint64_t access_log_unwritten(const struct segment *segment, const struct salvag
 
 /*
  * The error log: writes the events of all processes, in order of time, to the log. The rings of the
- * workers may have any content: an event is one line, and a worker can log only so many. The logger.
+ * workers may have any content: an event is one line, and a worker can log only so many. The
+ * logger.
  */
 
 struct error_log;
@@ -143,7 +145,10 @@ void error_log_use(struct error_log *log, const struct log_sink *sink);
  */
 bool error_log_drain(struct error_log *log);
 
-/* Logs now how many events of each worker were not logged. error_log_drain() does it once per second. */
+/*
+ * Logs now how many events of each worker were not logged. error_log_drain() does it once per
+ * second.
+ */
 void error_log_report_suppressed(struct error_log *log);
 
 /* --- logger.c --- */
@@ -158,8 +163,8 @@ void error_log_report_suppressed(struct error_log *log);
 
 /*
  * Runs until the master sends MESSAGE_LOG_FINISH, or until the master and all workers have died.
- * Lines that cannot be written by then are counted and reported. Returns the exit status. The caller
- * has freed the master's event base.
+ * Lines that cannot be written by then are counted and reported. Returns the exit status. The
+ * caller has freed the master's event base.
  */
 int logger_run(const struct logger_setup *setup);
 

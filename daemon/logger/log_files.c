@@ -35,10 +35,10 @@ static bool has_own_file(const struct config *config, const struct config_host *
 }
 
 /*
- * Collects the paths of CONFIG in a new array, sorted, each once; they belong to CONFIG. NULL: out of
- * memory.
+ * Collects the paths of CONFIG in a new array, sorted, each once; they belong to CONFIG. NULL: out
+ * of memory.
  */
-static const char **collect(const struct config *config, size_t *count)
+static const char **collect_paths(const struct config *config, size_t *count)
 {
     const char **path = calloc(config->host_count + 1, sizeof(*path));
     size_t all = 0, kept = 0;
@@ -61,14 +61,14 @@ size_t log_targets_count(const struct config *config)
 {
     size_t count;
 
-    free(collect(config, &count));
+    free(collect_paths(config, &count));
     return count;
 }
 
 int log_targets_make(struct log_targets *targets, const struct config *config)
 {
     size_t count;
-    const char **path = collect(config, &count);
+    const char **path = collect_paths(config, &count);
 
     *targets = (struct log_targets){.path = calloc(count + 1, sizeof(*targets->path))};
     for (size_t i = 0; path != NULL && targets->path != NULL && targets->count == i && i < count;
@@ -146,32 +146,27 @@ bool log_targets_equal(const struct log_targets *one, const struct log_targets *
 
 /* Opening a log */
 
-static bool takes_lines(int fd)
-{
-    struct stat file;
-
-    return fstat(fd, &file) == 0 &&
-           (S_ISREG(file.st_mode) || S_ISFIFO(file.st_mode) || S_ISCHR(file.st_mode));
-}
-
 /*
  * O_NOFOLLOW: in a directory that others can write, a link could lead to any file of the system.
  * O_NONBLOCK: the open of a FIFO without a reader fails, and a write to a full one, instead of
  * blocking.
  */
-static int open_path(const char *path)
+static int open_log_path(const char *path)
 {
     int fd = open(
         path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW, 0640);
 
-    if (fd < 0 || takes_lines(fd))
+    struct stat file;
+
+    if (fd < 0 || (fstat(fd, &file) == 0 &&
+                   (S_ISREG(file.st_mode) || S_ISFIFO(file.st_mode) || S_ISCHR(file.st_mode))))
         return fd;
     close(fd);
     errno = EINVAL;
     return -1;
 }
 
-static int open_socket(const char *path)
+static int open_log_socket(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -181,14 +176,6 @@ static int open_socket(const char *path)
         return fd;
     close(fd);
     return -1;
-}
-
-static const char *reason(int error)
-{
-    if (error == ELOOP)
-        return "it is a symbolic link";
-    return error == EINVAL ? "neither a regular file nor a pipe nor a character device"
-                           : strerror(error);
 }
 
 int log_file_open(const char *text, int fallback, char *why, size_t size)
@@ -204,9 +191,15 @@ int log_file_open(const char *text, int fallback, char *why, size_t size)
     if (strcmp(text, "-") == 0)
         fd = daemonize_duplicate_stream(fallback);
     else
-        fd = target.kind == LOG_TARGET_FILE ? open_path(target.path) : open_socket(target.path);
+        fd = target.kind == LOG_TARGET_FILE ? open_log_path(target.path)
+                                            : open_log_socket(target.path);
+    if (fd < 0 && errno == ELOOP)
+        fault = "it is a symbolic link";
+    else if (fd < 0)
+        fault = errno == EINVAL ? "neither a regular file nor a pipe nor a character device"
+                                : strerror(errno);
     if (fd < 0)
-        snprintf(why, size, "%s", reason(errno));
+        snprintf(why, size, "%s", fault);
     return fd;
 }
 
@@ -222,42 +215,42 @@ uint32_t log_files_count(const struct log_files *files)
     return LOG_KINDS + files->targets.count;
 }
 
-static int *place_of(const struct log_files *files, uint32_t log)
+static int *fd_place(const struct log_files *files, uint32_t log)
 {
     return log < LOG_KINDS ? (int *)(uintptr_t)&files->fd[log] : &files->host_fd[log - LOG_KINDS];
 }
 
 int log_files_fd(const struct log_files *files, uint32_t log)
 {
-    return *place_of(files, log);
+    return *fd_place(files, log);
 }
 
-static const char *text_of(const struct log_files *files, uint32_t log)
+static const char *target_text(const struct log_files *files, uint32_t log)
 {
     if (log >= LOG_KINDS)
         return files->targets.path[log - LOG_KINDS];
     return log == LOG_ACCESS ? files->config->log_access : files->config->log_error;
 }
 
-static bool is_off(const struct log_files *files, uint32_t log)
+static bool log_is_off(const struct log_files *files, uint32_t log)
 {
-    return strcmp(text_of(files, log), "off") == 0;
+    return strcmp(target_text(files, log), "off") == 0;
 }
 
 /* The logger works while it has the access log, so that there is one if a host has its own. */
-static bool is_needed(const struct log_files *files, uint32_t log)
+static bool log_is_needed(const struct log_files *files, uint32_t log)
 {
-    return !is_off(files, log) || files->targets.count > 0;
+    return !log_is_off(files, log) || files->targets.count > 0;
 }
 
 bool log_files_lack(const struct log_files *files, uint32_t log)
 {
-    return log_files_fd(files, log) < 0 && is_needed(files, log);
+    return log_files_fd(files, log) < 0 && log_is_needed(files, log);
 }
 
 void log_files_lose(struct log_files *files, uint32_t log)
 {
-    int *fd = place_of(files, log);
+    int *fd = fd_place(files, log);
 
     if (*fd >= 0)
         close(*fd);
@@ -279,7 +272,7 @@ static int open_host_file(const char *path, char *why, size_t size)
 
 int log_files_restore(struct log_files *files, uint32_t log, char *why, size_t size)
 {
-    const char *text = is_off(files, log) ? "/dev/null" : text_of(files, log);
+    const char *text = log_is_off(files, log) ? "/dev/null" : target_text(files, log);
     char cause[128];
     int fd;
 
@@ -287,7 +280,7 @@ int log_files_restore(struct log_files *files, uint32_t log, char *why, size_t s
         fd = log_file_open(text, logs[log].fallback, cause, sizeof(cause));
     else
         fd = open_host_file(text, cause, sizeof(cause));
-    *place_of(files, log) = fd;
+    *fd_place(files, log) = fd;
     if (fd >= 0)
         return 0;
     if (log < LOG_KINDS)
@@ -343,7 +336,7 @@ int log_files_open(struct log_files *files, const struct config *config, char *w
     if (make_targets(files, config, why, size) != 0)
         return -1;
     for (uint32_t log = 0; log < log_files_count(files); log++) {
-        if (!is_needed(files, log) || log_files_restore(files, log, why, size) == 0)
+        if (!log_is_needed(files, log) || log_files_restore(files, log, why, size) == 0)
             continue;
         log_files_close(files);
         return -1;

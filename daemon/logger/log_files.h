@@ -1,8 +1,8 @@
 /*
- * The targets of the access log: target 0 is [log] access, each other one a file that [host] sections
- * name as their access_log. Which target a record has follows from the host in it, which a worker wrote.
- * And the descriptors of all logs: the master opens and reopens them, because the logger has no rights,
- * and passes them to the logger (process.h).
+ * The targets of the access log: target 0 is [log] access, each other one a file that [host]
+ * sections name as their access_log. Which target a record has follows from the host in it, which a
+ * worker wrote. And the descriptors of all logs: the master opens and reopens them, because the
+ * logger has no rights, and passes them to the logger (process.h).
  */
 #ifndef DAEMON_LOG_FILES_H
 #define DAEMON_LOG_FILES_H
@@ -61,7 +61,10 @@ struct log_files {
     int *host_fd;                /* [targets.count] */
 };
 
-/* Descriptors that the master may need for each file of a [host]: at a reload and a rotation at once. */
+/*
+ * Descriptors that the master may need for each file of a [host]: at a reload and a rotation at
+ * once.
+ */
 enum { LOG_FILES_DESCRIPTORS = 4 };
 
 #define LOG_FILES_NONE ((struct log_files){.fd = {-1, -1}})
@@ -73,12 +76,15 @@ enum { LOG_FILES_DESCRIPTORS = 4 };
  */
 int log_file_open(const char *text, int fallback, char *why, size_t size);
 
-/* Checks that the process may have the descriptors for the logs of CONFIG. Returns 0, or -1 with WHY. */
+/*
+ * Checks that the process may have the descriptors for the logs of CONFIG. Returns 0, or -1 with
+ * WHY.
+ */
 int log_files_check(const struct config *config, char *why, size_t size);
 
 /*
- * Opens the logs of CONFIG, except those that are off; no host has an entry in the targets yet. If only
- * [log] access is off, /dev/null takes its place. Returns 0, or -1 with WHY and none open.
+ * Opens the logs of CONFIG, except those that are off; no host has an entry in the targets yet. If
+ * only [log] access is off, /dev/null takes its place. Returns 0, or -1 with WHY and none open.
  */
 int log_files_open(struct log_files *files, const struct config *config, char *why, size_t size);
 

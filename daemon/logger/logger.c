@@ -49,7 +49,7 @@ struct logger {
 /* Messages to and from the master */
 
 /* The master opens it again: the receiver may have been restarted. */
-static void on_lost(void *context, uint32_t log)
+static void on_receiver_lost(void *context, uint32_t log)
 {
     struct logger *logger = context;
     const struct message_log message = {log, logger->number[log]};
@@ -58,15 +58,18 @@ static void on_lost(void *context, uint32_t log)
 }
 
 /* The text that names the log. */
-static const char *text_of(const struct logger *logger, uint32_t log)
+static const char *log_text(const struct logger *logger, uint32_t log)
 {
     if (log >= LOG_KINDS)
         return logger->targets->path[log - LOG_KINDS];
     return log == LOG_ACCESS ? logger->config->log_access : logger->config->log_error;
 }
 
-/* A log is opened, or opened again after a rotation. The error log comes last, the access log before it. */
-static void use_file(struct logger *logger, const struct message_log *message, int fd)
+/*
+ * A log is opened, or opened again after a rotation. The error log comes last, the access log
+ * before it.
+ */
+static void use_log_file(struct logger *logger, const struct message_log *message, int fd)
 {
     uint32_t log = message->log;
     struct log_sink sink;
@@ -75,43 +78,35 @@ static void use_file(struct logger *logger, const struct message_log *message, i
         close(fd);
         return;
     }
-    sink = log_sink_make(text_of(logger, log), fd, logger->config->server_name);
+    sink = log_sink_make(log_text(logger, log), fd, logger->config->server_name);
     logger->number[log] = message->number;
     if (log == LOG_ERROR)
         error_log_use(logger->error, &sink);
     else
         access_log_use(logger->access, log == LOG_ACCESS ? 0 : log - LOG_KINDS + 1, &sink);
     if (fd < 0)
-        on_lost(logger, log); /* out of descriptors */
+        on_receiver_lost(logger, log); /* out of descriptors */
     if (log == LOG_ERROR)
         atomic_store_explicit(&logger->block->logs_done, message->number, memory_order_release);
 }
 
-static void set_deadline(struct logger *logger, uint64_t wait_ms)
-{
-    logger->finish_by_ns = clock_monotonic_ns() + wait_ms * NS_PER_MS;
-}
-
-/* A second one may shorten the time. */
-static void finish(struct logger *logger, const struct message_log_finish *message)
-{
-    logger->command = FINISH;
-    logger->last = message->last != 0;
-    set_deadline(logger, message->wait_ms);
-}
-
-static void on_message(void *owner, int kind, const void *data, size_t length, int fd)
+/* A second MESSAGE_LOG_FINISH may shorten the time. */
+static void on_message_of_master(void *owner, int kind, const void *data, size_t length, int fd)
 {
     struct logger *logger = owner;
+    const struct message_log_finish *finish = data;
 
     (void)length;
-    if (kind == MESSAGE_LOG_FILE)
-        use_file(logger, data, fd);
-    else if (kind == MESSAGE_LOG_FINISH)
-        finish(logger, data);
+    if (kind == MESSAGE_LOG_FILE) {
+        use_log_file(logger, data, fd);
+    } else if (kind == MESSAGE_LOG_FINISH) {
+        logger->command = FINISH;
+        logger->last = finish->last != 0;
+        logger->finish_by_ns = clock_monotonic_ns() + finish->wait_ms * NS_PER_MS;
+    }
 }
 
-static void on_master_gone(void *owner)
+static void on_death_of_master(void *owner)
 {
     struct logger *logger = owner;
 
@@ -119,7 +114,7 @@ static void on_master_gone(void *owner)
     logger->last = true;
 }
 
-static void on_fault(void *owner, const char *what)
+static void on_fault_of_master(void *owner, const char *what)
 {
     (void)owner;
     event_log(LEVEL_ERROR, "the master %s: exiting", what);
@@ -135,7 +130,7 @@ static void on_wake_up(evutil_socket_t fd, short what, void *argument)
 }
 
 /* Waits until a ring is half full, a message comes, or TIMEOUT_MS pass. */
-static void wait_for_work(struct logger *logger, int timeout_ms)
+static void wait_for_lines(struct logger *logger, int timeout_ms)
 {
     const struct timeval timeout = {.tv_usec = timeout_ms * 1000};
 
@@ -146,7 +141,7 @@ static void wait_for_work(struct logger *logger, int timeout_ms)
 }
 
 /* One pass: writes all that can be written now. */
-static enum access_log_state drain(struct logger *logger)
+static enum access_log_state write_logs(struct logger *logger)
 {
     enum access_log_state state;
 
@@ -156,25 +151,14 @@ static enum access_log_state drain(struct logger *logger)
     return state;
 }
 
-static int next_pause(enum access_log_state state, int pause_ms)
-{
-    if (state != ACCESS_LOG_IDLE)
-        return BUSY_MS;
-    return pause_ms * 2 < IDLE_MS ? pause_ms * 2 : IDLE_MS;
-}
-
-/* While lines are left and there is time. */
-static void write_rest(struct logger *logger)
-{
-    while (drain(logger), access_log_unwritten(logger->segment, logger->salvage) > 0 &&
-                              clock_monotonic_ns() < logger->finish_by_ns)
-        wait_for_work(logger, BUSY_MS);
-}
-
-static void report_lost(struct logger *logger)
+/* Writes the lines that are left while there is time, and reports those that are lost. */
+static void finish_logs(struct logger *logger)
 {
     uint64_t lost, until_ns;
 
+    while (write_logs(logger), access_log_unwritten(logger->segment, logger->salvage) > 0 &&
+                                   clock_monotonic_ns() < logger->finish_by_ns)
+        wait_for_lines(logger, BUSY_MS);
     access_log_finish(logger->access);
     lost = access_log_unwritten(logger->segment, logger->salvage);
     if (lost > 0 && logger->last) {
@@ -186,7 +170,7 @@ static void report_lost(struct logger *logger)
     error_log_report_suppressed(logger->error);
     until_ns = clock_monotonic_ns() + ERROR_WAIT_MS * NS_PER_MS;
     while (!error_log_drain(logger->error) && clock_monotonic_ns() < until_ns)
-        wait_for_work(logger, BUSY_MS);
+        wait_for_lines(logger, BUSY_MS);
 }
 
 /* They exit at once when the master has died, but log their last requests until then. */
@@ -194,23 +178,25 @@ static void outlive_workers(struct logger *logger)
 {
     char byte;
 
-    while (drain(logger), read(logger->alive_fd, &byte, sizeof(byte)) != 0)
+    while (write_logs(logger), read(logger->alive_fd, &byte, sizeof(byte)) != 0)
         usleep(BUSY_MS * 1000);
-    set_deadline(logger, ORPHAN_WAIT_MS);
+    logger->finish_by_ns = clock_monotonic_ns() + ORPHAN_WAIT_MS * NS_PER_MS;
 }
 
-static void serve(struct logger *logger)
+static void write_until_end(struct logger *logger)
 {
     int pause_ms = BUSY_MS;
 
     while (logger->command == CONTINUE) {
-        pause_ms = next_pause(drain(logger), pause_ms);
-        wait_for_work(logger, pause_ms);
+        if (write_logs(logger) != ACCESS_LOG_IDLE)
+            pause_ms = BUSY_MS;
+        else
+            pause_ms = pause_ms * 2 < IDLE_MS ? pause_ms * 2 : IDLE_MS;
+        wait_for_lines(logger, pause_ms);
     }
     if (logger->command == ORPHANED)
         outlive_workers(logger);
-    write_rest(logger);
-    report_lost(logger);
+    finish_logs(logger);
 }
 
 /* Start */
@@ -219,10 +205,12 @@ static void serve(struct logger *logger)
  * The doorbell is edge-triggered and never read: workers share its flags, so that one of them could
  * make a read block.
  */
-static int open_loop(struct logger *logger, const struct logger_setup *setup)
+static int open_logger_loop(struct logger *logger, const struct logger_setup *setup)
 {
-    const struct channel_owner owner = {
-        .message = on_message, .closed = on_master_gone, .fault = on_fault, .owner = logger};
+    const struct channel_owner owner = {.message = on_message_of_master,
+                                        .closed = on_death_of_master,
+                                        .fault = on_fault_of_master,
+                                        .owner = logger};
 
     logger->base = event_base_new();
     if (logger->base == NULL)
@@ -237,7 +225,7 @@ static int open_loop(struct logger *logger, const struct logger_setup *setup)
 }
 
 /* The C library reads the time zone once; afterwards no file can be opened. */
-static int enter_sandbox(const struct logger_setup *setup)
+static int enter_logger_sandbox(const struct logger_setup *setup)
 {
     const int keep[] = {setup->command_fd, setup->doorbell, setup->alive_fd, setup->lock_fd};
     const struct sandbox_setup sandbox = {.role = SANDBOX_LOGGER,
@@ -249,7 +237,7 @@ static int enter_sandbox(const struct logger_setup *setup)
     return sandbox_enter(&sandbox);
 }
 
-static int make_logs(struct logger *logger, const struct logger_setup *setup)
+static int set_up_logger(struct logger *logger, const struct logger_setup *setup)
 {
     const struct access_log_setup access = {.segment = setup->segment,
                                             .salvage = setup->salvage,
@@ -257,28 +245,25 @@ static int make_logs(struct logger *logger, const struct logger_setup *setup)
                                             .owner = &logger->owner,
                                             .format = (enum log_format)setup->config->log_format};
 
-    logger->number = calloc(LOG_KINDS + setup->targets->count, sizeof(*logger->number));
-    logger->access = access_log_new(&access);
-    logger->error = error_log_new(setup->segment, &logger->owner);
-    return logger->number != NULL && logger->access != NULL && logger->error != NULL ? 0 : -1;
-}
-
-static int set_up(struct logger *logger, const struct logger_setup *setup)
-{
     logger->segment = setup->segment;
     logger->block = segment_logger(setup->segment);
     logger->salvage = setup->salvage;
     logger->targets = setup->targets;
     logger->config = setup->config;
     logger->alive_fd = setup->alive_fd;
-    logger->owner = (struct log_owner){on_lost, logger};
-    if (segment_restrict_logger(setup->segment) != 0 || make_logs(logger, setup) != 0 ||
-        enter_sandbox(setup) != 0)
+    logger->owner = (struct log_owner){on_receiver_lost, logger};
+    if (segment_restrict_logger(setup->segment) != 0)
         return -1;
-    return open_loop(logger, setup);
+    logger->number = calloc(LOG_KINDS + setup->targets->count, sizeof(*logger->number));
+    logger->access = access_log_new(&access);
+    logger->error = error_log_new(setup->segment, &logger->owner);
+    if (logger->number == NULL || logger->access == NULL || logger->error == NULL ||
+        enter_logger_sandbox(setup) != 0)
+        return -1;
+    return open_logger_loop(logger, setup);
 }
 
-static void tear_down(struct logger *logger)
+static void free_logger(struct logger *logger)
 {
     access_log_free(logger->access);
     error_log_free(logger->error);
@@ -301,11 +286,11 @@ int logger_run(const struct logger_setup *setup)
     signals_ignore_in_child();
     if (logger == NULL)
         return EXIT_FAILURE;
-    failed = set_up(logger, setup);
+    failed = set_up_logger(logger, setup);
     if (failed == 0)
-        serve(logger);
+        write_until_end(logger);
     else
         event_log(LEVEL_ERROR, "cannot start the logger: %s", strerror(errno));
-    tear_down(logger);
+    free_logger(logger);
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

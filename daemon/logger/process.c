@@ -19,7 +19,7 @@ enum { QUEUED_BYTES_MAX = 64 * 1024 }; /* a logger with so many unread messages 
 /* Messages to the logger */
 
 /* Returns false if the channel does not take it. */
-static bool send_file(const struct logger_process *process, uint32_t log)
+static bool send_log_file(const struct logger_process *process, uint32_t log)
 {
     const struct message_log message = {log, process->number};
     int copy = fcntl(log_files_fd(process->files, log), F_DUPFD_CLOEXEC, 0);
@@ -41,15 +41,15 @@ static void retry_in_a_second(const struct logger_process *process)
 
 static void send_or_retry(const struct logger_process *process, uint32_t log)
 {
-    if (log_files_fd(process->files, log) >= 0 && !send_file(process, log))
+    if (log_files_fd(process->files, log) >= 0 && !send_log_file(process, log))
         event_log(LEVEL_ERROR, "cannot pass a log to the logger: %s", strerror(errno));
     if (log_files_lack(process->files, log))
         retry_in_a_second(process);
 }
 
 /*
- * Log by log: first the files of hosts, because the logger begins when it has the access log. It has
- * carried out the request when it has the last one.
+ * Log by log: first the files of hosts, because the logger begins when it has the access log. It
+ * has carried out the request when it has the last one.
  */
 void logger_process_send_files(struct logger_process *process, uint32_t number)
 {
@@ -62,14 +62,14 @@ void logger_process_send_files(struct logger_process *process, uint32_t number)
         send_or_retry(process, log);
 }
 
-static void restore(struct logger_process *process, uint32_t log)
+static void restore_log(struct logger_process *process, uint32_t log)
 {
     char why[512];
 
     if (log_files_restore(process->files, log, why, sizeof(why)) == 0) {
         process->failing = false;
         if (process->child.channel != NULL)
-            send_file(process, log);
+            send_log_file(process, log);
         return;
     }
     if (!process->failing)
@@ -79,19 +79,19 @@ static void restore(struct logger_process *process, uint32_t log)
     retry_in_a_second(process);
 }
 
-static void on_retry(evutil_socket_t fd, short what, void *argument)
+static void on_retry_of_logs(evutil_socket_t fd, short what, void *argument)
 {
     struct logger_process *process = argument;
 
     (void)fd, (void)what;
     for (uint32_t log = 0; log < log_files_count(process->files); log++)
         if (log_files_lack(process->files, log))
-            restore(process, log);
+            restore_log(process, log);
 }
 
 /* Messages of the logger */
 
-static void on_fault(void *owner, const char *what)
+static void on_fault_of_logger(void *owner, const char *what)
 {
     const struct logger_process *process = owner;
 
@@ -100,7 +100,7 @@ static void on_fault(void *owner, const char *what)
 }
 
 /* MESSAGE_LOG_LOST is the only kind. Each report answers a descriptor, so they cannot flood. */
-static void on_report(void *owner, int kind, const void *data, size_t length, int fd)
+static void on_report_of_logger(void *owner, int kind, const void *data, size_t length, int fd)
 {
     struct logger_process *process = owner;
     const struct message_log *lost = data;
@@ -138,7 +138,7 @@ struct inheritance {
     void *context;
 };
 
-static void keep_lines(void *context)
+static void keep_salvage(void *context)
 {
     const struct inheritance *inheritance = context;
 
@@ -146,21 +146,21 @@ static void keep_lines(void *context)
     inheritance->after_fork(inheritance->context);
 }
 
-static int run(void *setup)
+static int run_logger(void *setup)
 {
     return logger_run(setup);
 }
 
-static int start(struct logger_process *process, struct logger_setup *setup,
-                 void (*after_fork)(void *context), void *context)
+static int fork_logger(struct logger_process *process, struct logger_setup *setup,
+                       void (*after_fork)(void *context), void *context)
 {
-    const struct channel_owner owner = {.message = on_report,
+    const struct channel_owner owner = {.message = on_report_of_logger,
                                         .closed = child_ignore_closed,
-                                        .fault = on_fault,
+                                        .fault = on_fault_of_logger,
                                         .owner = process,
                                         .queue_max = QUEUED_BYTES_MAX};
     struct inheritance inheritance = {process, after_fork, context};
-    const struct child_program program = {run, setup, keep_lines, &inheritance};
+    const struct child_program program = {run_logger, setup, keep_salvage, &inheritance};
     struct salvage salvage = *process->salvage;
 
     setup->salvage = &salvage;
@@ -169,19 +169,13 @@ static int start(struct logger_process *process, struct logger_setup *setup,
                                    ROUTE_LOG_REPORTS, &owner);
 }
 
-static void free_salvage(const struct logger_process *process)
-{
-    if (process->salvage->words != NULL &&
-        atomic_load(&segment_logger(process->segment)->salvaged) >= process->salvage->count)
-        salvage_free(process->salvage);
-}
-
 void logger_process_start(struct logger_process *process, struct logger_setup *setup,
                           void (*after_fork)(void *context), void *context)
 {
-    free_salvage(process);
+    if (atomic_load(&segment_logger(process->segment)->salvaged) >= process->salvage->count)
+        salvage_free(process->salvage);
     if (process->finished || !child_is_due(&process->child, clock_monotonic_ns()) ||
-        start(process, setup, after_fork, context) != 0)
+        fork_logger(process, setup, after_fork, context) != 0)
         return;
     events_echo(false);
     logger_process_send_files(process, process->number);
@@ -245,7 +239,7 @@ int logger_process_init(struct logger_process *process, struct event_base *base,
         .segment = segment,
         .files = files,
         .salvage = salvage};
-    process->retry = event_new(base, -1, 0, on_retry, process);
+    process->retry = event_new(base, -1, 0, on_retry_of_logs, process);
     return process->retry != NULL ? 0 : -1;
 }
 

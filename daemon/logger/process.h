@@ -59,8 +59,8 @@ void logger_process_start(struct logger_process *process, struct logger_setup *s
 void logger_process_ended(struct logger_process *process, const char *how, bool failed);
 
 /*
- * Once a second: kills the logger if it has sent no heartbeat for TIMEOUT_MS (0: never). Time before
- * RESUMED_NS, when this process was suspended, does not count.
+ * Once a second: kills the logger if it has sent no heartbeat for TIMEOUT_MS (0: never). Time
+ * before RESUMED_NS, when this process was suspended, does not count.
  */
 void logger_process_check(const struct logger_process *process, uint64_t timeout_ms,
                           uint64_t resumed_ns, uint64_t now_ns);

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int append(struct salvage *salvage, const uint64_t *record, size_t words)
+static int append_record(struct salvage *salvage, const uint64_t *record, size_t words)
 {
     if (salvage->count + words > salvage->room) {
         size_t room = 2 * (salvage->room + words);
@@ -29,8 +29,8 @@ static int append(struct salvage *salvage, const uint64_t *record, size_t words)
 }
 
 /* The targets by entry of the dead server's hosts, which have their names there. */
-static void find_targets(struct log_targets *found, const struct segment *segment,
-                         const struct log_files *files)
+static void find_old_targets(struct log_targets *found, const struct segment *segment,
+                             const struct log_files *files)
 {
     char name[HOST_NAME_BYTES];
 
@@ -45,8 +45,8 @@ static void find_targets(struct log_targets *found, const struct segment *segmen
 }
 
 /* Returns false if it is out of memory. */
-static bool read_ring(struct salvage *salvage, const struct log_ring *ring,
-                      const struct log_targets *targets, bool batch_written)
+static bool salvage_ring(struct salvage *salvage, const struct log_ring *ring,
+                         const struct log_targets *targets, bool batch_written)
 {
     const _Atomic uint64_t *start = batch_written ? &ring->cursor->after : &ring->cursor->position;
     uint64_t begin = atomic_load_explicit(start, memory_order_acquire), position = begin;
@@ -56,7 +56,7 @@ static bool read_ring(struct salvage *salvage, const struct log_ring *ring,
            log_ring_read(ring, &position, record, LOG_RECORD_WORDS_MAX) == LOG_RING_RECORD) {
         log_record_set_host(record,
                             (uint16_t)log_targets_of_entry(targets, log_record_host(record)));
-        if (append(salvage, record, log_ring_words(record[0])) != 0)
+        if (append_record(salvage, record, log_ring_words(record[0])) != 0)
             return false;
     }
     return true;
@@ -74,7 +74,9 @@ enum left_batch salvage_judge_batch(const struct segment_logger *block, int fd)
         atomic_load(&block->batch_inode) != file.st_ino)
         return LEFT_BATCH_ELSEWHERE;
     size = (uint64_t)file.st_size;
-    /* No logger writes a larger batch, so the file keeps what it has. Another one may have cut it. */
+    /*
+     * No logger writes a larger batch, so the file keeps what it has. Another one may have cut it.
+     */
     if (bytes > LOG_BATCH_BYTES || size <= before)
         return LEFT_BATCH_UNWRITTEN;
     if (size - before >= bytes)
@@ -85,7 +87,10 @@ enum left_batch salvage_judge_batch(const struct segment_logger *block, int fd)
     return LEFT_BATCH_UNWRITTEN;
 }
 
-/* Of a pipe or socket it is not known whether it has the batch; then its lines may be written twice. */
+/*
+ * Of a pipe or socket it is not known whether it has the batch; then its lines may be written
+ * twice.
+ */
 static bool batch_is_written(const struct segment_logger *block, const struct log_files *files)
 {
     enum left_batch left = LEFT_BATCH_ELSEWHERE;
@@ -103,11 +108,12 @@ void salvage_read(struct salvage *salvage, const struct segment *segment,
 
     if (log_files_fd(files, LOG_ACCESS) < 0)
         return;
-    find_targets(&targets, segment, files);
+    find_old_targets(&targets, segment, files);
     for (uint32_t i = 0; i < segment_count(segment, SEGMENT_RINGS); i++) {
         const struct log_ring ring = segment_ring(segment, i);
 
-        if (segment_thread_reserved(segment, i) && !read_ring(salvage, &ring, &targets, written)) {
+        if (segment_thread_reserved(segment, i) &&
+            !salvage_ring(salvage, &ring, &targets, written)) {
             event_log(LEVEL_ERROR, "no memory for all access log lines of the killed server");
             break;
         }

@@ -1,9 +1,9 @@
 /*
- * What the dead leave: the batch that a logger was writing, and the lines in the log rings of a killed
- * server. If the logger was killed, too, nothing
- * writes them. The next server of the same name copies the records before it replaces the shared
- * memory, and its logger writes them. Any content of the rings is safe. The records have the number of
- * a target (targets.h) in place of that of a host.
+ * What the dead leave: the batch that a logger was writing, and the lines in the log rings of a
+ * killed server. If the logger was killed, too, nothing writes them. The next server of the same
+ * name copies the records before it replaces the shared memory, and its logger writes them. Any
+ * content of the rings is safe. The records have the number of a target (log_files.h) in place of
+ * that of a host.
  */
 #ifndef DAEMON_LOGGER_SALVAGE_H
 #define DAEMON_LOGGER_SALVAGE_H
@@ -20,9 +20,9 @@ struct salvage {
 };
 
 /*
- * Copies the unwritten records from SEGMENT, which a dead instance left. FILES are the logs that are
- * open now: a batch that was being written to one of them and is complete is not copied; the part of
- * one is cut off. The caller holds the lock of the instance. The master.
+ * Copies the unwritten records from SEGMENT, which a dead instance left. FILES are the logs that
+ * are open now: a batch that was being written to one of them and is complete is not copied; the
+ * part of one is cut off. The caller holds the lock of the instance. The master.
  */
 void salvage_read(struct salvage *salvage, const struct segment *segment,
                   const struct log_files *files);
@@ -32,13 +32,16 @@ void salvage_free(struct salvage *salvage);
 enum left_batch {
     LEFT_BATCH_ELSEWHERE, /* unknown, or there was none: FD is not its file */
     LEFT_BATCH_WRITTEN,
-    LEFT_BATCH_UNWRITTEN, /* its file FD has no part of it, or has none any more: that was cut off */
+    LEFT_BATCH_UNWRITTEN, /* its file FD has no part of it; one that it had was cut off */
 };
 
 /* The size of the regular file FD shows how much it has of the batch that is noted in BLOCK. */
 enum left_batch salvage_judge_batch(const struct segment_logger *block, int fd);
 
-/* The targets change from those of BEFORE to those of AFTER. While no logger has SALVAGE. The master. */
+/*
+ * The targets change from those of BEFORE to those of AFTER. While no logger has SALVAGE. The
+ * master.
+ */
 void salvage_renumber(struct salvage *salvage, const struct log_targets *before,
                       const struct log_targets *after);
 

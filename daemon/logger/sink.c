@@ -32,13 +32,13 @@ static int priority_of(enum level level)
 
 struct log_sink log_sink_make(const char *text, int fd, const char *name)
 {
-    struct log_sink sink = {.kind = LOG_TARGET_OFF, .fd = fd, .name = name};
+    struct log_sink sink = {.kind = LOG_TARGET_OFF, .fd = fd, .instance = name};
     struct log_target target;
     struct stat status = {0};
 
     if (log_target_parse(text, &target) == NULL) {
         sink.kind = target.kind;
-        sink.facility = target.facility;
+        sink.syslog_facility = target.facility;
     }
     if (fd >= 0 && fstat(fd, &status) == 0) {
         sink.regular = S_ISREG(status.st_mode);
@@ -120,7 +120,7 @@ static bool send_message(int fd, const struct iovec *pieces, size_t count)
     return true;
 }
 
-static struct iovec piece(const char *text, size_t length)
+static struct iovec text_piece(const char *text, size_t length)
 {
     return (struct iovec){(void *)(uintptr_t)text, length};
 }
@@ -137,10 +137,11 @@ static bool send_syslog(const struct log_sink *sink, enum level level, const cha
 
     localtime_r(&now, &parts);
     strftime(when, sizeof(when), "%b %e %H:%M:%S", &parts);
-    written = snprintf(head, sizeof(head), "<%d>%s %s[%d]: ", sink->facility | priority_of(level),
-                       when, program, getpid());
-    pieces[0] = piece(head, (size_t)written);
-    pieces[1] = piece(line, length);
+    written =
+        snprintf(head, sizeof(head), "<%d>%s %s[%d]: ", sink->syslog_facility | priority_of(level),
+                 when, program, getpid());
+    pieces[0] = text_piece(head, (size_t)written);
+    pieces[1] = text_piece(line, length);
     return send_message(sink->fd, pieces, ARRAY_LENGTH(pieces));
 }
 
@@ -151,9 +152,9 @@ static bool send_journald(const struct log_sink *sink, enum level level, const c
     char head[192];
     int written = snprintf(head, sizeof(head),
                            "PRIORITY=%d\nSYSLOG_IDENTIFIER=%s\nWEBSERVERD_INSTANCE=%s\nMESSAGE=",
-                           priority_of(level), program, sink->name);
-    const struct iovec pieces[] = {piece(head, (size_t)written), piece(line, length),
-                                   piece("\n", 1)};
+                           priority_of(level), program, sink->instance);
+    const struct iovec pieces[] = {text_piece(head, (size_t)written), text_piece(line, length),
+                                   text_piece("\n", 1)};
 
     return send_message(sink->fd, pieces, ARRAY_LENGTH(pieces));
 }

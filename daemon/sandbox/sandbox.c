@@ -115,7 +115,10 @@ static const struct ruleset rights_by_version[] = {
     {.scoped = SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL},
 };
 
-/* Restricts every right of VERSION, or all but those to connect. An older kernel rejects a struct with unknown fields. */
+/*
+ * Restricts every right of VERSION, or all but those to connect. An older kernel rejects a struct
+ * with unknown fields.
+ */
 static int make_ruleset(int version, bool connects)
 {
     struct ruleset all = {0};

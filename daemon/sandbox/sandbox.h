@@ -1,9 +1,10 @@
 /*
  * The sandbox of all processes but the master, even if a client has taken them over. After
  * sandbox_enter() a worker can only read files below its directories and serve the connections
- * passed to it; the logger can only write to the logs passed to it; the keys process can only answer
- * over its sockets, the metrics process only the connections that it accepts. The ACME process can
- * connect, read the system's settings of names and certificates, and write below its state directory.
+ * passed to it; the logger can only write to the logs passed to it; the keys process can only
+ * answer over its sockets, the metrics process only the connections that it accepts. The ACME
+ * process can connect, read the system's settings of names and certificates, and write below its
+ * state directory.
  *
  *   identity         user and group of [server] user and group, no capabilities
  *   no_new_privs     an exec() would gain no rights

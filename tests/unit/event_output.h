@@ -1,4 +1,7 @@
-/* The events that the code under test logs, which go to standard error while no segment is attached. */
+/*
+ * The events that the code under test logs, which go to standard error while no segment is
+ * attached.
+ */
 #ifndef TESTS_EVENT_OUTPUT_H
 #define TESTS_EVENT_OUTPUT_H
 

@@ -33,7 +33,10 @@ struct ends {
 
 static int interruptions; /* of the next calls of recv() */
 
-/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): the C library's names are reserved */
+/*
+ * NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): the C library's names are
+ * reserved
+ */
 ssize_t recv(int fd, void *to, size_t size, int flags)
 {
     if (interruptions > 0) {

@@ -190,7 +190,9 @@ static void only_the_watched_process_sends_keep_alives(void **state)
 
 /* The background */
 
-/* A process that calls daemonize(). Its child writes to REPORT what it finds, unless it ends first. */
+/*
+ * A process that calls daemonize(). Its child writes to REPORT what it finds, unless it ends first.
+ */
 struct background {
     void (*child)(int report);
     char report[TEXT_MAX];

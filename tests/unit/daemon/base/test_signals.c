@@ -12,7 +12,9 @@
 #include <signal.h>
 #include <stdbool.h>
 
-/* Those that an operator, a terminal or a service manager sends, and those of the program itself. */
+/*
+ * Those that an operator, a terminal or a service manager sends, and those of the program itself.
+ */
 static const int all[] = {SIGTERM, SIGINT,  SIGQUIT, SIGCHLD, SIGHUP, SIGUSR1,
                           SIGUSR2, SIGPIPE, SIGSEGV, SIGABRT, SIGALRM};
 

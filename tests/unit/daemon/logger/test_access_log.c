@@ -1,4 +1,6 @@
-/* The access log: which lines get into which file, exactly once, and what is counted and reported. */
+/*
+ * The access log: which lines get into which file, exactly once, and what is counted and reported.
+ */
 #include "daemon/logger/internal.h"
 
 #include "common/clock.h"
@@ -76,7 +78,9 @@ static int open_memory(void)
     return fd;
 }
 
-/* Worker slot 0 has two threads, and 1 has one; thread slot 3 is not reserved. No log is open yet. */
+/*
+ * Worker slot 0 has two threads, and 1 has one; thread slot 3 is not reserved. No log is open yet.
+ */
 static int set_up(void **state)
 {
     (void)state;
@@ -623,8 +627,9 @@ static void host_without_an_open_file_loses_its_lines(void **state)
 /* The batch of another logger */
 
 /*
- * A logger wrote line 1 for TARGET to its file, and died when it had written WRITTEN bytes of a batch of
- * the lines 2 and 3 to FD: nothing of what follows a write has happened. Returns the length of a line.
+ * A logger wrote line 1 for TARGET to its file, and died when it had written WRITTEN bytes of a
+ * batch of the lines 2 and 3 to FD: nothing of what follows a write has happened. Returns the
+ * length of a line.
  */
 static off_t leave_batch(uint32_t target, int fd, off_t written)
 {

@@ -167,7 +167,9 @@ static void events_of_the_master_have_no_quota(void **state)
     assert_int_equal(count_lines("logs too fast"), 0);
 }
 
-/* A report per second leaves room for the events. The last flood takes what the quota has by then. */
+/*
+ * A report per second leaves room for the events. The last flood takes what the quota has by then.
+ */
 static void worker_that_logs_on_and_on_is_reported_once_per_second(void **state)
 {
     uint64_t begun_ns = clock_monotonic_ns(), lasted_s;

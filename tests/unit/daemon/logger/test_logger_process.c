@@ -78,7 +78,10 @@ pid_t __wrap_fork(void)
     return fork_is_real ? __real_fork() : PID;
 }
 
-/* In the child, before the logger runs: the master's salvage is empty, and the logger has its lines. */
+/*
+ * In the child, before the logger runs: the master's salvage is empty, and the logger has its
+ * lines.
+ */
 static void after_fork(void *context)
 {
     bool kept = context == &host && salvage.words == NULL && salvage.count == 0 &&
@@ -540,7 +543,10 @@ static void logger_that_is_given_up_is_killed(void **state)
     assert_int_equal(killed, PID);
 }
 
-/* The logger started STARTED_S ago; its last heartbeat was at BEAT_NS. True if a silence of 5 s kills it. */
+/*
+ * The logger started STARTED_S ago; its last heartbeat was at BEAT_NS. True if a silence of 5 s
+ * kills it.
+ */
 static bool is_killed(uint64_t started_s, uint64_t beat_ns, uint64_t now_ns)
 {
     process.child.pid = PID;

@@ -44,7 +44,9 @@ void *__wrap_realloc(void *memory, size_t size)
     return out_of_memory ? NULL : __real_realloc(memory, size);
 }
 
-/* Thread slot 1 is not reserved. The hosts have the entries 2 and 3, and have changed their order. */
+/*
+ * Thread slot 1 is not reserved. The hosts have the entries 2 and 3, and have changed their order.
+ */
 static int set_up(void **state)
 {
     (void)state;

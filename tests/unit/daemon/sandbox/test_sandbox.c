@@ -621,7 +621,9 @@ static void descriptors_not_kept_are_closed(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* Other kernels: runs STEP in a child in which system call CALL fails with ERROR, always or WHEN. */
+/*
+ * Other kernels: runs STEP in a child in which system call CALL fails with ERROR, always or WHEN.
+ */
 static void expect_success_if_call_fails(int (*step)(void), int call, int error,
                                          const struct scmp_arg_cmp *when)
 {

@@ -1,6 +1,6 @@
 /*
- * The calls by which sandbox.c restricts a process, on kernels with any version of Landlock. Neither
- * Landlock nor seccomp is real here, so a process can look at itself after it has entered.
+ * The calls by which sandbox.c restricts a process, on kernels with any version of Landlock.
+ * Neither Landlock nor seccomp is real here, so a process can look at itself after it has entered.
  */
 #include "daemon/sandbox/sandbox.h"
 
