@@ -91,12 +91,9 @@ uint64_t log_record_pack(const struct log_record *record, uint64_t *words)
     return count;
 }
 
-/* Version 1 has zeros instead of the host; versions 1 and 2 instead of protocol and streams. */
 static bool is_known_version(uint64_t first)
 {
-    uint64_t version = first >> 32 & 0xff;
-
-    return version >= 1 && version <= LOG_RECORD_VERSION;
+    return (first >> 32 & 0xff) == LOG_RECORD_VERSION;
 }
 
 int log_record_unpack(const uint64_t *words, struct log_record *record)

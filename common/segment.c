@@ -5,38 +5,48 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Readers of other versions rely on these sizes and offsets. */
-static_assert(sizeof(struct segment_section) == 32, "raise SEGMENT_MAJOR");
-static_assert(offsetof(struct segment_header, section) == 536, "raise SEGMENT_MAJOR");
-static_assert(sizeof(struct segment_metric) == 184, "raise SEGMENT_MAJOR");
-static_assert(sizeof(struct segment_state) == 80, "raise SEGMENT_MAJOR");
-static_assert(sizeof(struct segment_worker_slot) == 32, "raise SEGMENT_MAJOR");
-static_assert(sizeof(struct segment_thread_slot) == 16, "raise SEGMENT_MAJOR");
-static_assert(offsetof(struct segment_master, metrics) == 64, "raise SEGMENT_MAJOR");
-static_assert(offsetof(struct segment_logger, metrics) == 128, "raise SEGMENT_MAJOR");
-static_assert(sizeof(struct segment_activity) == 120, "raise SEGMENT_MAJOR");
-static_assert(offsetof(struct segment_worker, offload) == 64, "raise SEGMENT_MAJOR");
-static_assert(offsetof(struct segment_worker, metrics) == 7744, "raise SEGMENT_MAJOR");
-static_assert(sizeof(struct segment_cache_entry) == 256, "raise SEGMENT_MAJOR");
-static_assert(offsetof(struct segment_thread, metrics) == 128, "raise SEGMENT_MAJOR");
-static_assert(sizeof(struct segment_hits) == 24, "raise SEGMENT_MAJOR");
-static_assert(sizeof(struct segment_client) == 16, "raise SEGMENT_MAJOR");
-static_assert(offsetof(struct segment_rate, acme) == 64, "raise SEGMENT_MAJOR");
-static_assert(offsetof(struct segment_rate, limits) == 256, "raise SEGMENT_MAJOR");
-static_assert(offsetof(struct segment_rate, certificates) == 2880, "raise SEGMENT_MAJOR");
-static_assert(sizeof(struct segment_certificate) == 616, "raise SEGMENT_MAJOR");
-static_assert(offsetof(struct segment_certificates, entry) == 8, "raise SEGMENT_MAJOR");
-static_assert(sizeof(struct segment_rate_bucket) == 128, "raise SEGMENT_MAJOR");
-static_assert(sizeof(struct segment_acme) == 192, "raise SEGMENT_MAJOR");
-static_assert(offsetof(struct segment_rate, validation) == 81792, "raise SEGMENT_MAJOR");
-static_assert(offsetof(struct segment_validation, name) == 8, "raise SEGMENT_MAJOR");
-static_assert(sizeof(struct segment_host) == 264, "raise SEGMENT_MAJOR");
-static_assert(sizeof(struct segment_address_limit) == 40, "raise SEGMENT_MAJOR");
-static_assert(offsetof(struct segment_address_limits, entry) == 8, "raise SEGMENT_MAJOR");
-static_assert(offsetof(struct segment_host_counts, latency) == 64, "raise SEGMENT_MAJOR");
-static_assert(sizeof(struct segment_host_counts) == 1152, "raise SEGMENT_MAJOR");
-static_assert(offsetof(struct segment_sample, values) == 24 + 4 * HISTOGRAM_COARSE_BUCKETS,
-              "raise SEGMENT_MAJOR");
+/* Readers of other versions, and writers of other programs, rely on these sizes and offsets. */
+#define AT(structure, member, bytes)                                                               \
+    static_assert(offsetof(struct structure, member) == (bytes), "raise SEGMENT_MAJOR")
+#define SIZE(structure, bytes) static_assert(sizeof(struct structure) == (bytes), "the same")
+SIZE(segment_section, 32);
+AT(segment_header, ready, 52);
+AT(segment_header, name, 80);
+AT(segment_header, listening, 284);
+AT(segment_header, section, 544);
+SIZE(segment_metric, 184);
+SIZE(segment_state, 80);
+SIZE(segment_worker_slot, 32);
+SIZE(segment_thread_slot, 16);
+AT(segment_master, stopping, 20);
+AT(segment_master, history_next, 40);
+AT(segment_master, metrics, 128);
+AT(segment_logger, metrics, 128);
+SIZE(segment_activity, 120);
+AT(segment_worker, offload, 64);
+AT(segment_worker, metrics, 7744);
+SIZE(segment_cache_entry, 256);
+AT(segment_thread, metrics, 128);
+SIZE(segment_hits, 24);
+SIZE(segment_client, 16);
+SIZE(segment_rate, 64);
+SIZE(segment_address_limit, 40);
+AT(segment_address_limits, entry, 8);
+AT(segment_challenge, kind, 440);
+SIZE(segment_certificate, 616);
+AT(segment_certificates, entry, 8);
+SIZE(segment_rate_bucket, 128);
+SIZE(segment_host, 264);
+AT(segment_host_counts, latency, 64);
+SIZE(segment_host_counts, 1152);
+AT(segment_sample, values, 24 + 4 * HISTOGRAM_COARSE_BUCKETS);
+
+const struct segment_block segment_blocks[SCOPE_COUNT] = {
+    [SCOPE_THREAD] = {SEGMENT_THREADS, offsetof(struct segment_thread, metrics)},
+    [SCOPE_WORKER] = {SEGMENT_WORKERS, offsetof(struct segment_worker, metrics)},
+    [SCOPE_MASTER] = {SEGMENT_MASTER, offsetof(struct segment_master, metrics)},
+    [SCOPE_LOGGER] = {SEGMENT_LOGGER, offsetof(struct segment_logger, metrics)},
+};
 
 void segment_store_text(_Atomic uint64_t *words, size_t count, const char *text, size_t length)
 {
@@ -73,6 +83,8 @@ struct event_ring segment_event_ring(const struct segment *segment, uint32_t num
                                                              : SEGMENT_WORKER_EVENTS;
     uint32_t index = number < SEGMENT_RING_WORKERS ? 0 : number - SEGMENT_RING_WORKERS;
 
+    if (index >= segment_count(segment, kind))
+        return (struct event_ring){NULL, 0};
     return (struct event_ring){
         .shared = (struct event_ring_slots *)segment_at(segment, kind, index),
         .slots = event_ring_capacity(segment->section[kind].entry_size),
@@ -85,59 +97,43 @@ void segment_listening(const struct segment *segment, char *text, size_t size)
              segment_shared_header(segment)->listening);
 }
 
-static uint64_t at_position(const segment_metrics metrics, uint32_t at)
+/* Whether block I of SCOPE has memory. */
+static bool is_reserved(const struct segment *segment, enum metric_scope scope, uint32_t i)
 {
-    return atomic_load_explicit(&metrics[at], memory_order_relaxed);
+    return scope == SCOPE_THREAD   ? segment_thread_reserved(segment, i)
+           : scope == SCOPE_WORKER ? segment_worker_reserved(segment, i)
+                                   : true;
 }
 
-static uint64_t sum_threads(const struct segment *segment, uint32_t at)
+uint64_t segment_sum_at(const struct segment *segment, enum metric_scope scope, uint32_t offset)
 {
+    enum segment_kind section = segment_blocks[scope].section;
     uint64_t sum = 0;
 
-    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++)
-        if (segment_thread_reserved(segment, i))
-            sum += at_position(segment_thread(segment, i)->metrics, at);
+    for (uint32_t i = 0; i < segment_count(segment, section); i++)
+        if (is_reserved(segment, scope, i)) {
+            const char *entry = segment_at(segment, section, i);
+
+            sum += atomic_load_explicit((const _Atomic uint64_t *)(const void *)(entry + offset),
+                                        memory_order_relaxed);
+        }
     return sum;
-}
-
-static uint64_t sum_workers(const struct segment *segment, uint32_t at)
-{
-    uint64_t sum = 0;
-
-    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_WORKERS); i++)
-        if (segment_worker_reserved(segment, i))
-            sum += at_position(segment_worker(segment, i)->metrics, at);
-    return sum;
-}
-
-uint64_t segment_sum_at(const struct segment *segment, enum metric_scope scope, uint32_t at)
-{
-    switch (scope) {
-    case SCOPE_THREAD:
-        return sum_threads(segment, at);
-    case SCOPE_WORKER:
-        return sum_workers(segment, at);
-    case SCOPE_MASTER:
-        return at_position(segment_master(segment)->metrics, at);
-    case SCOPE_LOGGER:
-        return at_position(segment_logger(segment)->metrics, at);
-    case SCOPE_COUNT:
-        break;
-    }
-    return 0;
 }
 
 uint64_t segment_sum(const struct segment *segment, enum metric metric)
 {
-    return segment_sum_at(segment, metric_table[metric].scope, metric);
+    enum metric_scope scope = metric_table[metric].scope;
+
+    return segment_sum_at(
+        segment, scope, segment_blocks[scope].metrics_offset + metric * (uint32_t)sizeof(uint64_t));
 }
 
 static void add_block(const segment_metrics metrics, enum metric_scope scope,
                       uint64_t sums[METRIC_COUNT])
 {
-    for (uint32_t i = 0; i < METRIC_COUNT; i++)
+    for (int i = 0; i < METRIC_COUNT; i++)
         if (metric_table[i].scope == scope)
-            sums[i] += at_position(metrics, i);
+            sums[i] += metric_get(metrics, (enum metric)i);
 }
 
 void segment_sum_all(const struct segment *segment, uint64_t sums[METRIC_COUNT])
@@ -168,7 +164,7 @@ void segment_add_latency(const struct segment *segment, uint32_t i, struct histo
 {
     const struct histogram *latency = segment_latency_of(segment, i);
 
-    for (int outcome = 0; outcome < OUTCOME_COUNT; outcome++)
+    for (uint32_t outcome = 0; outcome < segment->header.outcome_count; outcome++)
         histogram_add(into, &latency[outcome]);
 }
 

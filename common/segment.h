@@ -1,40 +1,44 @@
 /*
  * Layout of the shared memory segment /webserverd.NAME, in which a server publishes its state.
- * webserverd-shm(7) describes the format for readers.
+ * webserverd-shm(7) describes the format for readers and writers in any language.
  *
  * Each page has one writer. A process maps its own pages read-write and the rest read-only
  * (segment_restrict_worker(), segment_restrict_logger()); the master maps all of it read-write.
  *
- *   ┌───────────────┐ 0
- *   │ header        │ magic, version, process, section table; `ready` is stored last
- *   │ METRICS       │ one entry per metric: name, unit, kind, help      } so that readers can
- *   │ STATES        │ one entry per thread state: letter, name, help    } show unknown ones
- *   │ WORKER_SLOTS  │ the worker of each slot, as the master knows it
- *   │ THREAD_SLOTS  │ which thread slots are reserved and in use
- *   │ MASTER        │ configured sizes; the master's metrics
- *   │ EVENTS        │ the master's event ring
- *   │ HISTORY       │ one sample per second, 15 minutes
- *   │ CONFIG        │ the configuration in force, as text
- *   │ RATE          │ the rate limit in force; the challenge that proves control of a name; limits of clients
- *   │ HOSTS         │ the hosts that threads count
- *   ├───────────────┤ written by the logger
- *   │ LOGGER        │ the logger's metrics and the write in progress
- *   │ LOG_CURSORS   │ its position in each log ring
- *   │ EVENT_CURSORS │ its position in each event ring
- *   │ LOGGER_EVENTS │ its event ring
- *   ├───────────────┤ written by all workers
- *   │ RATE_BUCKETS  │ use of the rate limit by each client address
- *   ├───────────────┤ from here on memory is reserved per slot; written by the slot's worker
- *   │ WORKERS       │ worker slot 0: block, then CACHE, CLIENTS, WORKER_EVENTS;  slot 1 …
- *   ├───────────────┤
- *   │ THREADS       │ thread slot 0: block, then LATENCY, HITS, RINGS;  slot 1 …
- *   ├───────────────┤
- *   │ HOST_COUNTS   │ thread slot 0: what it counted for each entry of HOSTS;  slot 1 …
- *   └───────────────┘
+ *   ┌────────────────┐ 0
+ *   │ header         │ magic, version, process, section table; `ready` is stored last
+ *   │ METRICS        │ one entry per metric: name, unit, kind, help      } so that readers can
+ *   │ STATES         │ one entry per thread state: letter, name, help    } show unknown ones
+ *   │ WORKER_SLOTS   │ the worker of each slot, as the master knows it
+ *   │ THREAD_SLOTS   │ which thread slots are reserved and in use
+ *   │ MASTER         │ configured sizes; the master's metrics
+ *   │ EVENTS         │ the master's event ring
+ *   │ HISTORY        │ one sample per second, 15 minutes
+ *   │ CONFIG         │ the configuration in force, as text
+ *   │ RATE           │ the rate limit in force
+ *   │ ADDRESS_LIMITS │ limits of single clients
+ *   │ CHALLENGE      │ the ACME challenge that proves control of a name
+ *   │ CERTIFICATES   │ the certificates in use
+ *   │ HOSTS          │ the hosts that threads count
+ *   ├────────────────┤ written by the logger
+ *   │ LOGGER         │ the logger's metrics and the write in progress
+ *   │ LOG_CURSORS    │ its position in each log ring
+ *   │ EVENT_CURSORS  │ its position in each event ring
+ *   │ LOGGER_EVENTS  │ its event ring
+ *   ├────────────────┤ written by all workers
+ *   │ RATE_BUCKETS   │ use of the rate limit by each client address
+ *   ├────────────────┤ from here on memory is reserved per slot; written by the slot's worker
+ *   │ WORKERS        │ worker slot 0: block, then CACHE, CLIENTS, WORKER_EVENTS;  slot 1 …
+ *   ├────────────────┤
+ *   │ THREADS        │ thread slot 0: block, then LATENCY, HITS, RINGS;  slot 1 …
+ *   ├────────────────┤
+ *   │ HOST_COUNTS    │ thread slot 0: what it counted for each entry of HOSTS;  slot 1 …
+ *   └────────────────┘
  *
  * A section is {kind, offset, stride, entry size, count}: entry i begins at offset + i * stride.
  * The sections of one slot are adjacent and have the same stride. Each worker slot has the same
- * number of thread slots: thread slot w * threads + t is thread t of worker slot w.
+ * number of thread slots: thread slot w * threads + t is thread t of worker slot w. Servers of other
+ * programs have the required sections (enum segment_kind) and perhaps others.
  *
  * The segment contains no pointers and no locks. Unless noted, each word has one writer, and stores
  * are relaxed unless they publish something else. Counters are never reset: the next user of a slot
@@ -46,7 +50,7 @@
  * trust their writer copies and checks them before it uses them.
  *
  * Versions: a reader rejects another major version. A minor version appends sections, metrics and
- * fields; entry sizes and metric positions are part of the segment.
+ * fields. METRICS says where each value is.
  */
 #ifndef COMMON_SEGMENT_H
 #define COMMON_SEGMENT_H
@@ -68,9 +72,9 @@
 #define SEGMENT_MAGIC UINT64_C(0x3147455356525357) /* "WSRVSEG1" */
 
 enum {
-    SEGMENT_MAJOR = 2,
-    SEGMENT_MINOR = 8,
-    SEGMENT_SECTIONS_MAX = 24,
+    SEGMENT_MAJOR = 3,
+    SEGMENT_MINOR = 0,
+    SEGMENT_SECTIONS_MAX = 64,
     SEGMENT_WORK_WORDS = 12,       /* text of the current work: 95 bytes and the NUL */
     SEGMENT_CACHE_PATH_WORDS = 26, /* path: 207 bytes and the NUL */
     SEGMENT_OFFLOAD_THREADS = 64,  /* per worker */
@@ -89,31 +93,34 @@ enum {
     SEGMENT_NO_WORKER = UINT32_MAX,
 };
 
+/* Up to 31: sections that servers of other programs may have, too; the first eight are required. */
 enum segment_kind {
     SEGMENT_METRICS = 1,
     SEGMENT_STATES,
     SEGMENT_WORKER_SLOTS,
     SEGMENT_THREAD_SLOTS,
     SEGMENT_MASTER,
+    SEGMENT_WORKERS,
+    SEGMENT_THREADS,
+    SEGMENT_LATENCY,
+    SEGMENT_RINGS,
     SEGMENT_EVENTS,
-    SEGMENT_HISTORY,
+    SEGMENT_HISTORY = 32,
     SEGMENT_CONFIG,
     SEGMENT_RATE,
+    SEGMENT_ADDRESS_LIMITS,
+    SEGMENT_CHALLENGE,
+    SEGMENT_CERTIFICATES,
+    SEGMENT_HOSTS,
     SEGMENT_LOGGER,
     SEGMENT_LOG_CURSORS,
     SEGMENT_EVENT_CURSORS,
     SEGMENT_LOGGER_EVENTS,
     SEGMENT_RATE_BUCKETS,
-    SEGMENT_WORKERS,
     SEGMENT_CACHE,
     SEGMENT_CLIENTS,
     SEGMENT_WORKER_EVENTS,
-    SEGMENT_THREADS,
-    SEGMENT_LATENCY,
     SEGMENT_HITS,
-    SEGMENT_RINGS,
-    SEGMENT_KINDS_OF_MINOR_0 = SEGMENT_RINGS, /* every segment has the sections up to here */
-    SEGMENT_HOSTS,
     SEGMENT_HOST_COUNTS,
     SEGMENT_KIND_COUNT
 };
@@ -126,7 +133,7 @@ struct segment_section {
     uint64_t entry_size; /* bytes of an entry; at most stride */
 };
 
-/* Written by the master before `ready`, except for `listening`, `metrics_pid` and `stopped`. */
+/* Written by the master before `ready`, except for `stopped` and `listening`. */
 struct segment_header {
     uint64_t magic;
     uint16_t major, minor;
@@ -136,19 +143,19 @@ struct segment_header {
     uint64_t started_ns;  /* wall clock */
     uint64_t start_ticks; /* of the master, see process_start_ticks(); detects a reused pid */
     int32_t master_pid;
+    _Atomic uint32_t ready;   /* 1 when the header and the sections are initialised (release) */
+    _Atomic uint32_t stopped; /* 1 after a clean exit */
     uint32_t section_count;
-    uint32_t cache_entries; /* entries in each CACHE and HITS table */
     uint32_t metric_count;
     uint32_t state_count;
-    uint32_t outcome_count;
+    uint32_t outcome_count; /* histograms in each entry of LATENCY */
+    uint32_t cache_entries; /* entries in each CACHE and HITS table */
     char name[64];
     char version[32];
     char socket_path[INSTANCE_PATH_MAX];
-    char listening[256];         /* addresses, separated by spaces; cut when longer */
-    _Atomic int32_t metrics_pid; /* of the metrics process; 0: none, or minor below 3 */
+    char listening[256]; /* addresses, separated by spaces; cut when longer */
+    uint32_t unused;
     struct segment_section section[SEGMENT_SECTIONS_MAX];
-    _Atomic uint32_t ready;   /* 1 when all of the above is initialised (release) */
-    _Atomic uint32_t stopped; /* 1 after a clean exit */
 };
 
 /* An entry of METRICS. */
@@ -157,7 +164,7 @@ struct segment_metric {
     char label[16];
     char help[128];
     uint8_t scope, kind, unit, reserved;
-    uint32_t index; /* into the metrics of a block */
+    uint32_t offset; /* of the value in an entry of the section of its scope, see segment_blocks */
 };
 
 /* An entry of STATES. */
@@ -186,27 +193,29 @@ struct segment_thread_slot {
 };
 
 /*
- * All metrics of all scopes. A metric has the same index in all blocks; a block uses those of its
- * scope.
+ * All metrics of all scopes. A metric has the same position in all blocks of this server; a block uses
+ * those of its scope.
  */
 typedef _Atomic uint64_t segment_metrics[METRIC_COUNT];
 
 /* Written by the master. */
 struct segment_master {
-    _Alignas(CACHE_LINE) _Atomic uint64_t
-        heartbeat_ns; /* monotonic clock; at least once a second */
+    /* monotonic clock; at least once a second; 0: no heartbeat is promised */
+    _Alignas(CACHE_LINE) _Atomic uint64_t heartbeat_ns;
     _Atomic uint32_t workers_wanted;
-    _Atomic uint32_t threads_wanted;                         /* in each worker */
+    _Atomic uint32_t threads_wanted; /* in each worker */
+    _Atomic uint32_t threads_actual; /* in each worker that serves the configuration in force */
+    _Atomic uint32_t stopping;       /* 1 during a graceful stop */
     _Atomic uint32_t offload_min_wanted, offload_max_wanted; /* in each worker */
     _Atomic uint32_t log_level;                              /* enum level */
     _Atomic uint32_t dispatch_master;                        /* 0: kernel, 1: master */
-    _Atomic uint32_t stopping;                               /* 1 during a graceful stop */
-    _Atomic uint32_t threads_actual; /* in each worker that serves the configuration in force */
-    _Atomic uint64_t history_next;   /* number of the next sample (release) */
-    _Atomic uint32_t generation;     /* of the configuration, from 1 */
-    _Atomic uint32_t logs_wanted;    /* number of requests to reopen the logs */
-    _Atomic int32_t logger_pid;      /* 0: none */
-    _Atomic int32_t keys_pid;        /* of the process with the private keys; 0: none */
+    _Atomic uint64_t history_next; /* number of the next sample (release) */
+    _Atomic uint32_t generation;   /* of the configuration, from 1 */
+    _Atomic uint32_t logs_wanted;  /* number of requests to reopen the logs */
+    _Atomic int32_t logger_pid;    /* 0: none, as the others */
+    _Atomic int32_t keys_pid;      /* of the process with the private keys */
+    _Atomic int32_t metrics_pid;   /* of the process that serves /metrics */
+    _Atomic int32_t acme_pid;
     _Alignas(CACHE_LINE) segment_metrics metrics;
 };
 
@@ -243,24 +252,19 @@ struct segment_address_limits {
     struct segment_address_limit entry[SEGMENT_ADDRESS_LIMITS_MAX];
 };
 
+/* How the authority checks the challenge: http-01 (RFC 8555 section 8.3), tls-alpn-01 (RFC 8737). */
+enum challenge_kind { CHALLENGE_HTTP_01, CHALLENGE_TLS_ALPN_01, CHALLENGE_KINDS };
+
 /*
  * The pending challenge of ACME, of which there is one at a time. Written by the master, read by workers.
- * `sequence` as in struct segment_activity; it also guards struct segment_validation.
+ * `sequence` as in struct segment_activity.
  */
-struct segment_acme {
+struct segment_challenge {
     _Alignas(CACHE_LINE) _Atomic uint64_t sequence;
     _Atomic uint64_t token[SEGMENT_TOKEN_WORDS];           /* empty: no challenge is pending */
     _Atomic uint64_t thumbprint[SEGMENT_THUMBPRINT_WORDS]; /* of the account's key */
-    _Atomic int32_t pid;                                   /* of the ACME process; 0: none */
-};
-
-/* How the authority checks the pending challenge: http-01 (RFC 8555 section 8.3), tls-alpn-01 (RFC 8737). */
-enum challenge_kind { CHALLENGE_HTTP_01, CHALLENGE_TLS_ALPN_01, CHALLENGE_KINDS };
-
-/* More of the pending challenge. */
-struct segment_validation {
-    _Alignas(CACHE_LINE) _Atomic uint32_t kind;     /* enum challenge_kind */
-    _Atomic uint64_t name[SEGMENT_HOST_NAME_WORDS]; /* that is validated, in lower case */
+    _Atomic uint64_t name[SEGMENT_HOST_NAME_WORDS];        /* that is validated, in lower case */
+    _Atomic uint32_t kind;                                 /* enum challenge_kind */
 };
 
 /* A certificate in use; written by the master. `sequence` as in struct segment_activity. */
@@ -288,11 +292,7 @@ struct segment_rate {
     _Atomic uint32_t requests_per_second; /* per client address */
     _Atomic uint32_t burst;               /* requests at once */
     uint32_t unused;
-    uint64_t seed;            /* of the hash that picks an address's bucket; before `ready` */
-    struct segment_acme acme; /* since minor 5; readers of other servers must not use it */
-    struct segment_address_limits limits;     /* since minor 6 */
-    struct segment_certificates certificates; /* since minor 7 */
-    struct segment_validation validation;     /* since minor 8; as acme */
+    uint64_t seed; /* of the hash that picks an address's bucket; before `ready` */
 };
 
 /*
@@ -352,7 +352,6 @@ struct segment_worker {
     _Atomic uint32_t offload_actual;
     _Atomic uint32_t connections_open; /* in all its threads; written by these */
     _Alignas(CACHE_LINE) struct segment_activity offload[SEGMENT_OFFLOAD_THREADS];
-    /* the last member of every block, because minor versions append metrics */
     _Alignas(CACHE_LINE) segment_metrics metrics; /* the worker, under its cache or queue lock */
 };
 
@@ -389,8 +388,6 @@ struct segment_hits {
     _Atomic uint64_t last_hit_ns; /* monotonic clock */
 };
 
-typedef struct histogram segment_latency[OUTCOME_COUNT];
-
 /*
  * An entry of HOSTS, written by the master. A reload gives a host that stays its old entry. The id is
  * never used again, so that counts of an earlier host with the same entry are not taken for this one's.
@@ -414,7 +411,7 @@ struct segment_host_counts {
 /*
  * HISTORY: sample n is entry n % SEGMENT_HISTORY_SAMPLES; history_next of the master block is the
  * number of the next one. Written by the master. A sample is this struct, then metric_count sums
- * (uint64_t), then a state letter per thread slot (bytes, padded to 8).
+ * (uint64_t) in the order of METRICS, then a state letter per thread slot (bytes, padded to 8).
  */
 struct segment_sample {
     _Atomic uint64_t number;         /* n + 1; stored 0 before and n + 1 after the rest (release) */
@@ -437,7 +434,7 @@ struct segment {
     uint32_t hosts_reserved; /* in the master: hosts with memory in each reserved thread slot */
 };
 
-/* Address of entry INDEX of a section. INDEX must be below its count. */
+/* Address of entry INDEX of a section. INDEX must be below its count, as in the functions below. */
 static inline void *segment_at(const struct segment *segment, enum segment_kind kind,
                                uint32_t index)
 {
@@ -484,24 +481,19 @@ static inline struct segment_rate *segment_rate(const struct segment *segment)
     return (struct segment_rate *)segment_at(segment, SEGMENT_RATE, 0);
 }
 
-/* Only in the processes of the server: an older segment has none. */
-static inline struct segment_acme *segment_acme(const struct segment *segment)
-{
-    return &segment_rate(segment)->acme;
-}
-
 static inline struct segment_address_limits *segment_address_limits(const struct segment *segment)
 {
-    return &segment_rate(segment)->limits;
+    return (struct segment_address_limits *)segment_at(segment, SEGMENT_ADDRESS_LIMITS, 0);
 }
 
-/* NULL: the server is older. */
+static inline struct segment_challenge *segment_challenge(const struct segment *segment)
+{
+    return (struct segment_challenge *)segment_at(segment, SEGMENT_CHALLENGE, 0);
+}
+
 static inline struct segment_certificates *segment_certificates(const struct segment *segment)
 {
-    return segment->section[SEGMENT_RATE].entry_size >=
-                   offsetof(struct segment_rate, certificates) + sizeof(struct segment_certificates)
-               ? &segment_rate(segment)->certificates
-               : NULL;
+    return (struct segment_certificates *)segment_at(segment, SEGMENT_CERTIFICATES, 0);
 }
 
 static inline struct segment_rate_bucket *segment_rate_bucket(const struct segment *segment,
@@ -543,11 +535,20 @@ static inline struct segment_client *segment_clients(const struct segment *segme
     return (struct segment_client *)segment_at(segment, SEGMENT_CLIENTS, i);
 }
 
+/* Offload threads in the block of a worker; servers of other programs have none. */
+static inline uint32_t segment_offload_threads(const struct segment *segment)
+{
+    return segment->section[SEGMENT_WORKERS].entry_size >= offsetof(struct segment_worker, metrics)
+               ? SEGMENT_OFFLOAD_THREADS
+               : 0;
+}
+
 static inline struct segment_thread *segment_thread(const struct segment *segment, uint32_t i)
 {
     return (struct segment_thread *)segment_at(segment, SEGMENT_THREADS, i);
 }
 
+/* header.outcome_count histograms. */
 static inline struct histogram *segment_latency_of(const struct segment *segment, uint32_t i)
 {
     return (struct histogram *)segment_at(segment, SEGMENT_LATENCY, i);
@@ -574,7 +575,9 @@ static inline struct log_ring segment_ring(const struct segment *segment, uint32
 {
     return (struct log_ring){
         .words = (struct log_ring_words *)segment_at(segment, SEGMENT_RINGS, i),
-        .cursor = (struct log_ring_cursor *)segment_at(segment, SEGMENT_LOG_CURSORS, i),
+        .cursor = segment_count(segment, SEGMENT_LOG_CURSORS) == 0
+                      ? NULL
+                      : (struct log_ring_cursor *)segment_at(segment, SEGMENT_LOG_CURSORS, i),
         .capacity = log_ring_capacity(segment->section[SEGMENT_RINGS].entry_size),
     };
 }
@@ -587,6 +590,7 @@ static inline uint32_t segment_event_rings(const struct segment *segment)
     return SEGMENT_RING_WORKERS + segment_count(segment, SEGMENT_WORKERS);
 }
 
+/* Of a section that is absent: a ring without slots. */
 struct event_ring segment_event_ring(const struct segment *segment, uint32_t number);
 
 static inline _Atomic uint64_t *segment_event_cursor(const struct segment *segment, uint32_t number)
@@ -634,6 +638,13 @@ static inline void metric_sub(segment_metrics metrics, enum metric metric, uint6
     metric_set(metrics, metric, metric_get(metrics, metric) - less);
 }
 
+/* By scope: the section of its blocks, and the offset of the metrics in a block of this version. */
+struct segment_block {
+    enum segment_kind section;
+    uint32_t metrics_offset;
+};
+extern const struct segment_block segment_blocks[SCOPE_COUNT];
+
 /* Text in atomic words, which a reader may copy while it is written. */
 void segment_store_text(_Atomic uint64_t *words, size_t count, const char *text, size_t length);
 void segment_load_text(const _Atomic uint64_t *words, size_t count,
@@ -645,8 +656,8 @@ uint64_t segment_sum(const struct segment *segment, enum metric metric);
 /* The same for all metrics. Reads each block once, so it costs far less than a sum per metric. */
 void segment_sum_all(const struct segment *segment, uint64_t sums[METRIC_COUNT]);
 
-/* The same for the metric at index AT of the blocks of SCOPE. */
-uint64_t segment_sum_at(const struct segment *segment, enum metric_scope scope, uint32_t at);
+/* The same for the values at OFFSET of the entries of the section of SCOPE. */
+uint64_t segment_sum_at(const struct segment *segment, enum metric_scope scope, uint32_t offset);
 
 /* Number of connections that the workers say they have open. Reads no block of a thread. */
 uint64_t segment_connections_open(const struct segment *segment);

@@ -25,59 +25,71 @@ static bool section_fits(const struct segment_section *section, uint64_t size)
            (section->count - 1) * section->stride + section->entry_size <= size - section->offset;
 }
 
-/* The least size of an entry of each section, the least count, and the alignment of its entries. */
 static const char *check_sizes(const struct segment *map)
 {
     const struct segment_header *header = &map->header;
-    uint64_t metrics = header->metric_count * sizeof(uint64_t);
     uint32_t workers = segment_count(map, SEGMENT_WORKERS);
     uint32_t threads = segment_count(map, SEGMENT_THREADS);
     uint32_t hosts = segment_count(map, SEGMENT_HOSTS);
+    enum { OPTIONAL, REQUIRED };
     const struct {
-        uint64_t entry_size;
+        int need;
+        uint64_t entry_size; /* at least, as the count */
         uint32_t count, alignment;
-    } least[SEGMENT_KIND_COUNT] = {
-        [SEGMENT_METRICS] = {sizeof(struct segment_metric), header->metric_count, 8},
-        [SEGMENT_STATES] = {sizeof(struct segment_state), header->state_count, 8},
-        [SEGMENT_WORKER_SLOTS] = {sizeof(struct segment_worker_slot), workers, 8},
-        [SEGMENT_THREAD_SLOTS] = {sizeof(struct segment_thread_slot), threads, 8},
-        [SEGMENT_MASTER] = {offsetof(struct segment_master, metrics) + metrics, 1, CACHE_LINE},
-        [SEGMENT_EVENTS] = {event_ring_bytes(1), 1, 8},
-        [SEGMENT_HISTORY] = {sizeof(struct segment_sample) + metrics + threads,
-                             SEGMENT_HISTORY_SAMPLES, 8},
-        [SEGMENT_CONFIG] = {SEGMENT_CONFIG_BYTES, 1, 8},
-        [SEGMENT_RATE] = {offsetof(struct segment_rate, acme), 1, CACHE_LINE},
-        [SEGMENT_LOGGER] = {offsetof(struct segment_logger, metrics) + metrics, 1, CACHE_LINE},
-        [SEGMENT_LOG_CURSORS] = {sizeof(struct log_ring_cursor), threads, CACHE_LINE},
-        [SEGMENT_EVENT_CURSORS] = {sizeof(uint64_t), SEGMENT_RING_WORKERS + workers, 8},
-        [SEGMENT_LOGGER_EVENTS] = {event_ring_bytes(1), 1, 8},
-        [SEGMENT_RATE_BUCKETS] = {sizeof(struct segment_rate_bucket), 1, CACHE_LINE},
-        [SEGMENT_WORKERS] = {offsetof(struct segment_worker, metrics) + metrics, 1, CACHE_LINE},
-        [SEGMENT_CACHE] = {header->cache_entries * sizeof(struct segment_cache_entry), workers, 8},
-        [SEGMENT_CLIENTS] = {SEGMENT_CLIENTS_PER_WORKER * sizeof(struct segment_client), workers,
+    } rules[SEGMENT_KIND_COUNT] = {
+        [SEGMENT_METRICS] = {REQUIRED, sizeof(struct segment_metric), header->metric_count, 8},
+        [SEGMENT_STATES] = {REQUIRED, sizeof(struct segment_state), header->state_count, 8},
+        [SEGMENT_WORKER_SLOTS] = {REQUIRED, sizeof(struct segment_worker_slot), workers, 8},
+        [SEGMENT_THREAD_SLOTS] = {REQUIRED, sizeof(struct segment_thread_slot), threads, 8},
+        [SEGMENT_MASTER] = {REQUIRED, offsetof(struct segment_master, metrics), 1, CACHE_LINE},
+        [SEGMENT_WORKERS] = {REQUIRED, offsetof(struct segment_worker, offload), 1, CACHE_LINE},
+        [SEGMENT_THREADS] = {REQUIRED, offsetof(struct segment_thread, metrics), 1, CACHE_LINE},
+        [SEGMENT_LATENCY] = {REQUIRED, header->outcome_count * sizeof(struct histogram), threads,
                              8},
-        [SEGMENT_WORKER_EVENTS] = {event_ring_bytes(1), workers, 8},
-        [SEGMENT_THREADS] = {offsetof(struct segment_thread, metrics) + metrics, 1, CACHE_LINE},
-        [SEGMENT_LATENCY] = {sizeof(segment_latency), threads, 8},
-        [SEGMENT_HITS] = {header->cache_entries * sizeof(struct segment_hits), threads, 8},
-        [SEGMENT_RINGS] = {log_ring_bytes(1), threads, CACHE_LINE},
-        [SEGMENT_HOSTS] = {sizeof(struct segment_host), 1, 8},
-        [SEGMENT_HOST_COUNTS] = {hosts * sizeof(struct segment_host_counts), threads, CACHE_LINE},
+        [SEGMENT_RINGS] = {OPTIONAL, log_ring_bytes(1), threads, CACHE_LINE},
+        [SEGMENT_EVENTS] = {OPTIONAL, event_ring_bytes(1), 1, 8},
+        [SEGMENT_HISTORY] = {OPTIONAL,
+                             sizeof(struct segment_sample) +
+                                 header->metric_count * sizeof(uint64_t) + threads,
+                             SEGMENT_HISTORY_SAMPLES, 8},
+        [SEGMENT_CONFIG] = {OPTIONAL, SEGMENT_CONFIG_BYTES, 1, 8},
+        [SEGMENT_RATE] = {OPTIONAL, sizeof(struct segment_rate), 1, CACHE_LINE},
+        [SEGMENT_ADDRESS_LIMITS] = {OPTIONAL, sizeof(struct segment_address_limits), 1, CACHE_LINE},
+        [SEGMENT_CHALLENGE] = {OPTIONAL, sizeof(struct segment_challenge), 1, CACHE_LINE},
+        [SEGMENT_CERTIFICATES] = {OPTIONAL, sizeof(struct segment_certificates), 1, CACHE_LINE},
+        [SEGMENT_HOSTS] = {OPTIONAL, sizeof(struct segment_host), 1, 8},
+        [SEGMENT_LOGGER] = {OPTIONAL, offsetof(struct segment_logger, metrics), 1, CACHE_LINE},
+        [SEGMENT_LOG_CURSORS] = {OPTIONAL, sizeof(struct log_ring_cursor), threads, CACHE_LINE},
+        [SEGMENT_EVENT_CURSORS] = {OPTIONAL, sizeof(uint64_t), SEGMENT_RING_WORKERS + workers, 8},
+        [SEGMENT_LOGGER_EVENTS] = {OPTIONAL, event_ring_bytes(1), 1, 8},
+        [SEGMENT_RATE_BUCKETS] = {OPTIONAL, sizeof(struct segment_rate_bucket), 1, CACHE_LINE},
+        [SEGMENT_CACHE] = {OPTIONAL, header->cache_entries * sizeof(struct segment_cache_entry),
+                           workers, 8},
+        [SEGMENT_CLIENTS] = {OPTIONAL, SEGMENT_CLIENTS_PER_WORKER * sizeof(struct segment_client),
+                             workers, 8},
+        [SEGMENT_WORKER_EVENTS] = {OPTIONAL, event_ring_bytes(1), workers, 8},
+        [SEGMENT_HITS] = {OPTIONAL, header->cache_entries * sizeof(struct segment_hits), threads,
+                          8},
+        [SEGMENT_HOST_COUNTS] = {OPTIONAL, hosts * sizeof(struct segment_host_counts), threads,
+                                 CACHE_LINE},
     };
 
-    if ((hosts > 0) != (segment_count(map, SEGMENT_HOST_COUNTS) > 0))
+    if ((hosts > 0) != (segment_count(map, SEGMENT_HOST_COUNTS) > 0) ||
+        (segment_count(map, SEGMENT_CACHE) > 0) != (segment_count(map, SEGMENT_HITS) > 0))
         return "a section is missing";
-    for (int kind = SEGMENT_METRICS; kind < SEGMENT_KIND_COUNT; kind++) {
-        if (kind > SEGMENT_KINDS_OF_MINOR_0 && map->section[kind].count == 0)
-            continue;
-        if (map->section[kind].count == 0)
+    for (int kind = 0; kind < SEGMENT_KIND_COUNT; kind++) {
+        const struct segment_section *section = &map->section[kind];
+
+        if (section->count == 0 && rules[kind].need == REQUIRED)
             return "a section is missing";
-        if (map->section[kind].entry_size < least[kind].entry_size)
+        if (section->count == 0 || rules[kind].alignment == 0) /* absent, or of no known kind */
+            continue;
+        if (section->entry_size < rules[kind].entry_size)
             return "the entries of a section are too small";
-        if (map->section[kind].count < least[kind].count)
+        if (section->count < rules[kind].count)
             return "a table is smaller than it should be";
-        if (map->section[kind].offset % least[kind].alignment != 0 ||
-            map->section[kind].stride % least[kind].alignment != 0)
+        if (section->offset % rules[kind].alignment != 0 ||
+            section->stride % rules[kind].alignment != 0)
             return "a section is not aligned";
     }
     if (threads % workers != 0)
@@ -120,16 +132,21 @@ static const char *check_header(struct segment *map)
     return check_sizes(map);
 }
 
-/* The index of the metric in line I of the list, if it is KNOWN; otherwise -1. */
-static int32_t metric_in_line(const struct segment_reader *reader, uint32_t i, int known)
+/* Reads line I of METRICS if it is a valid one of the metric KNOWN. */
+static bool read_metric_line(struct segment_reader *reader, uint32_t i, int known)
 {
+    const struct segment *map = &reader->map;
+    const struct metric_info *info = &metric_table[known];
+    uint64_t entry_size = map->section[segment_blocks[info->scope].section].entry_size;
     struct segment_metric line;
 
-    memcpy(&line, segment_at(&reader->map, SEGMENT_METRICS, i), sizeof(line));
-    return strncmp(line.name, metric_table[known].name, sizeof(line.name)) == 0 &&
-                   line.index < reader->map.header.metric_count
-               ? (int32_t)line.index
-               : -1;
+    memcpy(&line, segment_at(map, SEGMENT_METRICS, i), sizeof(line));
+    if (strncmp(line.name, info->name, sizeof(line.name)) != 0 || line.scope != info->scope ||
+        line.offset % sizeof(uint64_t) != 0 || line.offset + sizeof(uint64_t) > entry_size)
+        return false;
+    reader->metric[known].line = (int32_t)i;
+    reader->metric[known].offset = line.offset;
+    return true;
 }
 
 /* A server of this version lists a metric in its own line; only another one needs a search. */
@@ -138,11 +155,12 @@ static void find_metrics(struct segment_reader *reader)
     uint32_t count = reader->map.header.metric_count;
 
     for (int known = 0; known < METRIC_COUNT; known++) {
-        int32_t at = (uint32_t)known < count ? metric_in_line(reader, (uint32_t)known, known) : -1;
+        bool found = (uint32_t)known < count && read_metric_line(reader, (uint32_t)known, known);
 
-        for (uint32_t i = 0; i < count && at < 0; i++)
-            at = metric_in_line(reader, i, known);
-        reader->metric_at[known] = at;
+        for (uint32_t i = 0; i < count && !found; i++)
+            found = read_metric_line(reader, i, known);
+        if (!found)
+            reader->metric[known].line = -1;
     }
 }
 
@@ -281,22 +299,27 @@ enum segment_health segment_health(const struct segment_reader *reader, uint64_t
         return SEGMENT_STOPPED;
     if (master_is_gone(header))
         return SEGMENT_DEAD;
-    return now_monotonic_ns > heartbeat + SEGMENT_SILENT_NS ? SEGMENT_SILENT : SEGMENT_ALIVE;
+    return heartbeat > 0 && now_monotonic_ns > heartbeat + SEGMENT_SILENT_NS ? SEGMENT_SILENT
+                                                                             : SEGMENT_ALIVE;
 }
 
-uint64_t segment_reader_metric(const struct segment_reader *reader, const segment_metrics metrics,
+uint64_t segment_reader_metric(const struct segment_reader *reader, const void *block,
                                enum metric metric)
 {
-    int32_t at = reader->metric_at[metric];
+    const char *value = (const char *)block + reader->metric[metric].offset;
 
-    return at < 0 ? 0 : atomic_load_explicit(&metrics[at], memory_order_relaxed);
+    return reader->metric[metric].line < 0
+               ? 0
+               : atomic_load_explicit((const _Atomic uint64_t *)(const void *)value,
+                                      memory_order_relaxed);
 }
 
 uint64_t segment_reader_sum(const struct segment_reader *reader, enum metric metric)
 {
-    int32_t at = reader->metric_at[metric];
-
-    return at < 0 ? 0 : segment_sum_at(&reader->map, metric_table[metric].scope, (uint32_t)at);
+    return reader->metric[metric].line < 0
+               ? 0
+               : segment_sum_at(&reader->map, metric_table[metric].scope,
+                                reader->metric[metric].offset);
 }
 
 /*
@@ -325,18 +348,17 @@ bool segment_read_activity(const struct segment_activity *activity, struct activ
 
 bool segment_read_challenge(const struct segment *segment, struct challenge_copy *copy)
 {
-    const struct segment_acme *acme = segment_acme(segment);
-    const struct segment_validation *validation = &segment_rate(segment)->validation;
+    const struct segment_challenge *pending = segment_challenge(segment);
 
     for (int attempt = 0; attempt < COPY_ATTEMPTS; attempt++) {
-        uint64_t before = atomic_load_explicit(&acme->sequence, memory_order_acquire);
+        uint64_t before = atomic_load_explicit(&pending->sequence, memory_order_acquire);
 
-        segment_load_text(acme->token, SEGMENT_TOKEN_WORDS, copy->token);
-        segment_load_text(acme->thumbprint, SEGMENT_THUMBPRINT_WORDS, copy->thumbprint);
-        segment_load_text(validation->name, SEGMENT_HOST_NAME_WORDS, copy->name);
+        segment_load_text(pending->token, SEGMENT_TOKEN_WORDS, copy->token);
+        segment_load_text(pending->thumbprint, SEGMENT_THUMBPRINT_WORDS, copy->thumbprint);
+        segment_load_text(pending->name, SEGMENT_HOST_NAME_WORDS, copy->name);
         copy->kind =
-            (enum challenge_kind)atomic_load_explicit(&validation->kind, memory_order_acquire);
-        if (sequence_held(&acme->sequence, before))
+            (enum challenge_kind)atomic_load_explicit(&pending->kind, memory_order_acquire);
+        if (sequence_held(&pending->sequence, before))
             return copy->token[0] != '\0';
     }
     return false;
@@ -345,13 +367,12 @@ bool segment_read_challenge(const struct segment *segment, struct challenge_copy
 bool segment_read_certificate(const struct segment *segment, uint32_t number,
                               struct certificate_copy *copy)
 {
-    const struct segment_certificates *table = segment_certificates(segment);
     const struct segment_certificate *entry;
 
-    if (table == NULL || number >= SEGMENT_CERTIFICATES_MAX ||
-        number >= atomic_load_explicit(&table->count, memory_order_acquire))
+    if (segment_count(segment, SEGMENT_CERTIFICATES) == 0 || number >= SEGMENT_CERTIFICATES_MAX ||
+        number >= atomic_load_explicit(&segment_certificates(segment)->count, memory_order_acquire))
         return false;
-    entry = &table->entry[number];
+    entry = &segment_certificates(segment)->entry[number];
     for (int attempt = 0; attempt < COPY_ATTEMPTS; attempt++) {
         uint64_t before = atomic_load_explicit(&entry->sequence, memory_order_acquire);
 
@@ -386,7 +407,10 @@ bool segment_read_cache(const struct segment_cache_entry *entry, struct cache_co
 
 uint64_t segment_samples(const struct segment_reader *reader)
 {
-    return atomic_load_explicit(&segment_master(&reader->map)->history_next, memory_order_acquire);
+    return segment_count(&reader->map, SEGMENT_HISTORY) == 0
+               ? 0
+               : atomic_load_explicit(&segment_master(&reader->map)->history_next,
+                                      memory_order_acquire);
 }
 
 static void copy_sample(const struct segment_reader *reader, const struct segment_sample *sample,
@@ -399,8 +423,12 @@ static void copy_sample(const struct segment_reader *reader, const struct segmen
     copy->latency_max_ns = atomic_load_explicit(&sample->latency_max_ns, memory_order_acquire);
     for (size_t i = 0; i < HISTOGRAM_COARSE_BUCKETS; i++)
         copy->latency[i] = atomic_load_explicit(&sample->latency[i], memory_order_acquire);
-    for (size_t i = 0; i < METRIC_COUNT; i++)
-        copy->values[i] = segment_reader_metric(reader, sample->values, (enum metric)i);
+    for (size_t i = 0; i < METRIC_COUNT; i++) {
+        int32_t line = reader->metric[i].line;
+
+        copy->values[i] =
+            line < 0 ? 0 : atomic_load_explicit(&sample->values[line], memory_order_relaxed);
+    }
     for (size_t i = 0; letters != NULL && i < threads && i < letters_size; i++)
         letters[i] =
             (char)atomic_load_explicit((const _Atomic char *)&states[i], memory_order_acquire);
@@ -411,7 +439,8 @@ bool segment_read_sample(const struct segment_reader *reader, uint64_t number,
 {
     const struct segment_sample *sample = segment_sample(&reader->map, number);
 
-    if (atomic_load_explicit(&sample->number, memory_order_acquire) != number + 1)
+    if (segment_count(&reader->map, SEGMENT_HISTORY) == 0 ||
+        atomic_load_explicit(&sample->number, memory_order_acquire) != number + 1)
         return false;
     copy_sample(reader, sample, copy, letters, letters_size);
     return atomic_load_explicit(&sample->number, memory_order_acquire) == number + 1;

@@ -11,8 +11,10 @@
 
 struct segment_reader {
     struct segment map; /* mapped read-only */
-    /* Index of each known metric in the blocks of this segment, or -1 if it is not there. */
-    int32_t metric_at[METRIC_COUNT];
+    struct {
+        int32_t line; /* in METRICS and in each sample; -1: this segment does not have the metric */
+        uint32_t offset; /* of its value in an entry of the section of its scope */
+    } metric[METRIC_COUNT];
     dev_t device; /* of the segment's file, to detect a replacement */
     ino_t inode;
 };
@@ -37,7 +39,7 @@ const char *segment_attach_copy(struct segment_reader *reader, void *memory, siz
 
 enum segment_health {
     SEGMENT_ALIVE,
-    SEGMENT_SILENT,  /* no heartbeat of the master for SEGMENT_SILENT_NS */
+    SEGMENT_SILENT,  /* no heartbeat of the master for SEGMENT_SILENT_NS, though it had one */
     SEGMENT_STOPPED, /* the server stopped cleanly */
     SEGMENT_DEAD,    /* the master died */
     SEGMENT_REPLACED /* another server has the name now: attach again */
@@ -51,8 +53,8 @@ enum segment_health segment_health(const struct segment_reader *reader, uint64_t
 /* Like segment_sum(), for metrics of this segment; 0 if it does not have METRIC. */
 uint64_t segment_reader_sum(const struct segment_reader *reader, enum metric metric);
 
-/* Value of METRIC in the metrics of a block. */
-uint64_t segment_reader_metric(const struct segment_reader *reader, const segment_metrics metrics,
+/* Value of METRIC in BLOCK, an entry of the section of its scope (struct segment_thread, ...). */
+uint64_t segment_reader_metric(const struct segment_reader *reader, const void *block,
                                enum metric metric);
 
 /*
@@ -116,7 +118,7 @@ struct sample_copy {
 bool segment_read_sample(const struct segment_reader *reader, uint64_t number,
                          struct sample_copy *copy, char *letters, size_t letters_size);
 
-/* Number of samples taken; the newest one has this number minus 1. */
+/* Number of samples taken; the newest one has this number minus 1. 0 without a history. */
 uint64_t segment_samples(const struct segment_reader *reader);
 
 /* Latency of a sample at percentile PERCENT in ns, at most 25 % too high; 0 if it has no values. */

@@ -82,7 +82,7 @@ static uint64_t ring_words(const struct segment_plan *plan)
     return next_power_of_two(plan->ring_bytes) / sizeof(uint64_t);
 }
 
-static_assert(SEGMENT_KIND_COUNT - 1 <= SEGMENT_SECTIONS_MAX, "the header has no place for them");
+static_assert((int)SEGMENT_KIND_COUNT <= SEGMENT_SECTIONS_MAX, "the header has no place for them");
 
 static void lay_out(struct layout *layout, const struct segment_plan *plan)
 {
@@ -96,9 +96,9 @@ static void lay_out(struct layout *layout, const struct segment_plan *plan)
                                               SEGMENT_RINGS};
     const enum segment_kind host_counts = SEGMENT_HOST_COUNTS;
     const uint64_t host_bytes = plan->max_hosts * sizeof(struct segment_host_counts);
-    const uint64_t thread_sizes[] = {sizeof(struct segment_thread), sizeof(segment_latency),
-                                     plan->cache_entries * sizeof(struct segment_hits),
-                                     log_ring_bytes(ring_words(plan))};
+    const uint64_t thread_sizes[] = {
+        sizeof(struct segment_thread), OUTCOME_COUNT * sizeof(struct histogram),
+        plan->cache_entries * sizeof(struct segment_hits), log_ring_bytes(ring_words(plan))};
     uint64_t sample = sizeof(struct segment_sample) + METRIC_COUNT * sizeof(uint64_t) +
                       round_up(plan->max_workers * plan->max_threads, 8);
 
@@ -113,6 +113,9 @@ static void lay_out(struct layout *layout, const struct segment_plan *plan)
     place(layout, SEGMENT_HISTORY, sample, SEGMENT_HISTORY_SAMPLES);
     place(layout, SEGMENT_CONFIG, SEGMENT_CONFIG_BYTES, 1);
     place(layout, SEGMENT_RATE, sizeof(struct segment_rate), 1);
+    place(layout, SEGMENT_ADDRESS_LIMITS, sizeof(struct segment_address_limits), 1);
+    place(layout, SEGMENT_CHALLENGE, sizeof(struct segment_challenge), 1);
+    place(layout, SEGMENT_CERTIFICATES, sizeof(struct segment_certificates), 1);
     place(layout, SEGMENT_HOSTS, sizeof(struct segment_host), plan->max_hosts);
     start_page(layout);
     place(layout, SEGMENT_LOGGER, sizeof(struct segment_logger), 1);
@@ -183,7 +186,7 @@ static void describe_metrics(struct segment *segment)
         line->scope = (uint8_t)info->scope;
         line->kind = (uint8_t)info->kind;
         line->unit = (uint8_t)info->unit;
-        line->index = i;
+        line->offset = segment_blocks[info->scope].metrics_offset + i * (uint32_t)sizeof(uint64_t);
     }
     for (uint32_t i = 0; i < THREAD_STATE_COUNT; i++) {
         struct segment_state *line = segment_at(segment, SEGMENT_STATES, i);
@@ -569,18 +572,17 @@ void segment_activity_work(struct segment_activity *activity, enum thread_state 
 
 void segment_store_challenge(const struct segment *segment, const struct challenge_copy *challenge)
 {
-    struct segment_acme *acme = segment_acme(segment);
-    struct segment_validation *validation = &segment_rate(segment)->validation;
-    uint64_t odd = begin_change(&acme->sequence);
+    struct segment_challenge *pending = segment_challenge(segment);
+    uint64_t odd = begin_change(&pending->sequence);
 
-    atomic_store_explicit(&validation->kind, (uint32_t)challenge->kind, memory_order_release);
-    segment_store_text(validation->name, SEGMENT_HOST_NAME_WORDS, challenge->name,
+    atomic_store_explicit(&pending->kind, (uint32_t)challenge->kind, memory_order_release);
+    segment_store_text(pending->name, SEGMENT_HOST_NAME_WORDS, challenge->name,
                        strlen(challenge->name));
-    segment_store_text(acme->thumbprint, SEGMENT_THUMBPRINT_WORDS, challenge->thumbprint,
+    segment_store_text(pending->thumbprint, SEGMENT_THUMBPRINT_WORDS, challenge->thumbprint,
                        strlen(challenge->thumbprint));
-    segment_store_text(acme->token, SEGMENT_TOKEN_WORDS, challenge->token,
+    segment_store_text(pending->token, SEGMENT_TOKEN_WORDS, challenge->token,
                        strlen(challenge->token));
-    end_change(&acme->sequence, odd);
+    end_change(&pending->sequence, odd);
 }
 
 void segment_store_certificate(const struct segment *segment, uint32_t number,

@@ -234,7 +234,7 @@ json_t *server_status(const struct segment *segment)
         list_addresses(segment), "dispatch", load(&master->dispatch_master) ? "master" : "kernel",
         "logger", "pid", (int)atomic_load(&master->logger_pid), "keys", "pid",
         (int)atomic_load(&master->keys_pid), "metrics_process", "pid",
-        (int)atomic_load(&segment_shared_header(segment)->metrics_pid), "workers", "wanted",
+        (int)atomic_load(&master->metrics_pid), "workers", "wanted",
         (int)load(&master->workers_wanted), "actual", (int)server_workers(segment), "list",
         list_workers(segment), "threads", "wanted", (int)load(&master->threads_wanted), "actual",
         (int)load(&master->threads_actual), "requests_per_s", rate(segment, METRIC_requests),

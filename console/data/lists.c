@@ -250,7 +250,7 @@ int cache_list_take(struct cache_list *list, const struct segment_reader *reader
 
     list->count = 0;
     list->bytes = 0;
-    for (uint32_t i = 0; i < segment_count(&reader->map, SEGMENT_WORKERS) && result == 0; i++)
+    for (uint32_t i = 0; i < segment_count(&reader->map, SEGMENT_CACHE) && result == 0; i++)
         if (segment_worker_reserved(&reader->map, i))
             result = take_worker(list, reader, i);
     if (result != 0)
@@ -385,7 +385,7 @@ static void take_limit(struct client_list *list, const struct segment_reader *re
 
     list->limits = false;
     if (segment_count(&reader->map, SEGMENT_RATE) == 0)
-        return; /* an older daemon */
+        return;
     rate = segment_rate(&reader->map);
     list->limits = atomic_load_explicit(&rate->enabled, memory_order_acquire) != 0;
     list->requests_per_second =

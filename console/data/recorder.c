@@ -199,7 +199,8 @@ static void take_threads(struct recorder *recorder, const struct segment *segmen
                    segment->section[SEGMENT_THREADS].entry_size);
         take_range(recorder, segment, offset_of(segment, SEGMENT_LATENCY, i),
                    segment->section[SEGMENT_LATENCY].entry_size);
-        take_ring(recorder, segment, i);
+        if (segment_count(segment, SEGMENT_RINGS) > 0)
+            take_ring(recorder, segment, i);
         if (costly)
             take_range(recorder, segment, offset_of(segment, SEGMENT_HITS, i),
                        segment->section[SEGMENT_HITS].entry_size);
@@ -242,9 +243,9 @@ static void take_workers(struct recorder *recorder, const struct segment *segmen
 static void take_all(struct recorder *recorder, const struct segment *segment, bool costly)
 {
     static const enum segment_kind plain[] = {
-        SEGMENT_METRICS, SEGMENT_STATES,       SEGMENT_WORKER_SLOTS, SEGMENT_THREAD_SLOTS,
-        SEGMENT_MASTER,  SEGMENT_EVENTS,       SEGMENT_CONFIG,       SEGMENT_RATE,
-        SEGMENT_LOGGER,  SEGMENT_LOGGER_EVENTS};
+        SEGMENT_METRICS,      SEGMENT_STATES, SEGMENT_WORKER_SLOTS, SEGMENT_THREAD_SLOTS,
+        SEGMENT_MASTER,       SEGMENT_EVENTS, SEGMENT_CONFIG,       SEGMENT_RATE,
+        SEGMENT_CERTIFICATES, SEGMENT_LOGGER, SEGMENT_LOGGER_EVENTS};
 
     take_range(recorder, segment, 0, sizeof(struct segment_header));
     for (size_t i = 0; i < ARRAY_LENGTH(plain); i++)

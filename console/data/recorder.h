@@ -1,6 +1,6 @@
 /*
  * The format of a recording, and its writer. A recording holds the segment of the server over time:
- * first in full, then the changes. So a replay uses the same reader as the live console and shows the same data, and a newer console reads an old recording like an old daemon.
+ * first in full, then the changes. A replay uses the same reader as the live console and shows the same data.
  *
  *     file    = head chunk*
  *     head    = "WSCONREC" version(u16) 0(u16) byte-order mark(u32)
@@ -37,7 +37,7 @@
 #define RECORDING_MAGIC "WSCONREC"
 
 enum {
-    RECORDING_VERSION = 1,
+    RECORDING_VERSION = 2,                 /* 1 holds segments of major version 2 */
     RECORDING_RAW_MAX = 256 * 1024 * 1024, /* largest chunk, inflated */
     RECORDING_RING_WORDS = 8192,           /* see recording_ring_words() */
 };

@@ -215,7 +215,8 @@ static void take_backlog(struct server_info *info, const struct segment_reader *
 
 static void take_config(struct server_info *info, const struct segment_reader *reader)
 {
-    const char *text = segment_at(&reader->map, SEGMENT_CONFIG, 0);
+    bool published = segment_count(&reader->map, SEGMENT_CONFIG) > 0;
+    const char *text = published ? segment_at(&reader->map, SEGMENT_CONFIG, 0) : "";
     size_t length = strnlen(text, sizeof(info->config) - 1);
 
     if (strncmp(info->config, text, length) == 0 && info->config[length] == '\0')

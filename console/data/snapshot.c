@@ -76,22 +76,22 @@ static void take_master(struct snapshot *snapshot, const struct segment_reader *
     snapshot->stopping = load32(&master->stopping) != 0;
     snapshot->logger_pid = atomic_load_explicit(&master->logger_pid, memory_order_relaxed);
     snapshot->keys_pid = atomic_load_explicit(&master->keys_pid, memory_order_relaxed);
-    snapshot->metrics_pid = atomic_load_explicit(&segment_shared_header(&reader->map)->metrics_pid,
-                                                 memory_order_relaxed);
+    snapshot->metrics_pid = atomic_load_explicit(&master->metrics_pid, memory_order_relaxed);
 }
 
-static void take_values(uint64_t *values, const struct segment_reader *reader,
-                        const segment_metrics metrics, enum metric_scope scope)
+static void take_values(uint64_t *values, const struct segment_reader *reader, const void *block,
+                        enum metric_scope scope)
 {
     for (int i = 0; i < METRIC_COUNT; i++)
         if (metric_table[i].scope == scope)
-            values[i] = segment_reader_metric(reader, metrics, (enum metric)i);
+            values[i] = segment_reader_metric(reader, block, (enum metric)i);
 }
 
-static void take_offload(struct worker_sample *sample, const struct segment_worker *worker)
+static void take_offload(struct worker_sample *sample, const struct segment *segment,
+                         const struct segment_worker *worker)
 {
     sample->offload_count = 0;
-    for (uint32_t i = 0; i < SEGMENT_OFFLOAD_THREADS; i++) {
+    for (uint32_t i = 0; i < segment_offload_threads(segment); i++) {
         struct offload_sample *offload = &sample->offload[sample->offload_count];
 
         if (load32(&worker->offload[i].state) == THREAD_STATE_NONE)
@@ -116,8 +116,8 @@ static void take_worker(struct worker_sample *sample, const struct segment_reade
     sample->threads_wanted = load32(&entry->threads_wanted);
     sample->threads_actual = load32(&worker->threads_actual);
     sample->offload_actual = load32(&worker->offload_actual);
-    take_values(sample->values, reader, worker->metrics, SCOPE_WORKER);
-    take_offload(sample, worker);
+    take_values(sample->values, reader, worker, SCOPE_WORKER);
+    take_offload(sample, &reader->map, worker);
 }
 
 static void take_thread(struct thread_sample *sample, const struct segment_reader *reader,
@@ -130,7 +130,7 @@ static void take_thread(struct thread_sample *sample, const struct segment_reade
     sample->worker = load32(&owner->worker);
     sample->thread = load32(&owner->thread);
     segment_read_activity(&thread->activity, &sample->activity);
-    take_values(sample->values, reader, thread->metrics, SCOPE_THREAD);
+    take_values(sample->values, reader, thread, SCOPE_THREAD);
 }
 
 static void take_latency(struct snapshot *snapshot, const struct segment_reader *reader,
@@ -139,10 +139,9 @@ static void take_latency(struct snapshot *snapshot, const struct segment_reader 
     const struct histogram *outcome = segment_latency_of(&reader->map, slot);
 
     histogram_reset(&snapshot->latency[slot]);
-    for (int i = 0; i < OUTCOME_COUNT; i++) {
-        histogram_add(&snapshot->latency[slot], &outcome[i]);
+    segment_add_latency(&reader->map, slot, &snapshot->latency[slot]);
+    for (uint32_t i = 0; i < OUTCOME_COUNT && i < reader->map.header.outcome_count; i++)
         histogram_add(&snapshot->outcome_latency[i], &outcome[i]);
-    }
 }
 
 static void take_threads(struct snapshot *snapshot, const struct segment_reader *reader,

@@ -208,7 +208,7 @@ int auxiliary_init(struct auxiliary *auxiliary, struct server *server, struct wo
                  .fault = callbacks->keys_fault,
                  .context = callbacks->context},
         .metrics = {.child = {.name = "metrics process",
-                              .shown_pid = &segment_shared_header(segment)->metrics_pid},
+                              .shown_pid = &segment_master(segment)->metrics_pid},
                     .fd = -1,
                     .segment = segment}};
     return logger_process_init(&auxiliary->logger, server->base, segment, &server->logs,

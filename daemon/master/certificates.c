@@ -49,12 +49,12 @@ void certificates_init(struct certificates *certificates, struct server *server,
         .reload = reload,
         .after_fork = after_fork,
         .context = context,
-        .process = {
-            .child = {.name = "ACME process", .shown_pid = &segment_acme(&server->segment)->pid},
-            .base = server->base,
-            .segment = &server->segment,
-            .renewed = on_renewed,
-            .context = certificates}};
+        .process = {.child = {.name = "ACME process",
+                              .shown_pid = &segment_master(&server->segment)->acme_pid},
+                    .base = server->base,
+                    .segment = &server->segment,
+                    .renewed = on_renewed,
+                    .context = certificates}};
 }
 
 static void reconcile(struct certificates *certificates)

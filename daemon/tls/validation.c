@@ -85,8 +85,8 @@ static bool is_validation(SSL *ssl, struct challenge_copy *challenge)
     const struct segment *segment = SSL_get_app_data(ssl);
 
     return segment != NULL &&
-           UNLIKELY(atomic_load_explicit(&segment_acme(segment)->token[0], memory_order_relaxed) !=
-                    0) &&
+           UNLIKELY(atomic_load_explicit(&segment_challenge(segment)->token[0],
+                                         memory_order_relaxed) != 0) &&
            offers_only_validation(ssl) && segment_read_challenge(segment, challenge) &&
            challenge->kind == CHALLENGE_TLS_ALPN_01 && asks_for(ssl, challenge->name);
 }

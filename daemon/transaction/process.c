@@ -157,9 +157,10 @@ static bool is_misdirected(const struct transaction *transaction)
 /* One load for each request; the word changes only during an order for a certificate. */
 static bool challenge_is_pending(const struct transaction *transaction)
 {
-    const struct segment_acme *acme = segment_acme(transaction->context->worker->segment);
+    const struct segment_challenge *pending =
+        segment_challenge(transaction->context->worker->segment);
 
-    return atomic_load_explicit(&acme->token[0], memory_order_relaxed) != 0;
+    return atomic_load_explicit(&pending->token[0], memory_order_relaxed) != 0;
 }
 
 static enum transaction_result respond(struct transaction *transaction)

@@ -98,7 +98,7 @@ static void sample_threads(struct series_run *run)
         if (!segment_thread_reserved(segment, i) ||
             atomic_load_explicit(&slot->worker, memory_order_relaxed) == SEGMENT_NO_WORKER)
             continue;
-        open = segment_reader_metric(&run->reader, segment_thread(segment, i)->metrics,
+        open = segment_reader_metric(&run->reader, segment_thread(segment, i),
                                      METRIC_connections_open);
         all += open;
         least = open < least ? open : least;

@@ -132,7 +132,7 @@ static uint64_t server_cpu_ns(const struct server_check *check)
     uint64_t ns = resources_process_cpu_ns(map->header.master_pid) +
                   resources_process_cpu_ns(atomic_load(&segment_master(map)->logger_pid)) +
                   resources_process_cpu_ns(atomic_load(&segment_master(map)->keys_pid)) +
-                  resources_process_cpu_ns(atomic_load(&segment_shared_header(map)->metrics_pid));
+                  resources_process_cpu_ns(atomic_load(&segment_master(map)->metrics_pid));
 
     for (uint32_t i = 0; i < segment_count(map, SEGMENT_WORKERS); i++)
         if (segment_worker_reserved(map, i))

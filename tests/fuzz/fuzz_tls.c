@@ -79,8 +79,8 @@ struct run {
 
 static struct event_loop *loop;
 static struct tls_context *context;
-static struct segment_rate rate;
-static struct segment segment = {.base = (char *)&rate};
+static struct segment_challenge pending;
+static struct segment segment = {.base = (char *)&pending};
 static SSL_CTX *client_context[2];
 static char text[2][ONE_WAY_BYTES]; /* up, down */
 static int file;                    /* contains text[1] */

@@ -1,7 +1,7 @@
 /*
  * A copy of a segment in which an input has overwritten words. An input is a sequence of writes of
- * 12 bytes: section, entry, word of the entry (16 bits), value (64 bits). A section beyond the last
- * one is the header.
+ * 12 bytes: section, entry, word of the entry (16 bits), value (64 bits). A section that is absent is
+ * the header.
  */
 #ifndef TESTS_FUZZ_SEGMENT_IMAGE_H
 #define TESTS_FUZZ_SEGMENT_IMAGE_H
@@ -75,7 +75,7 @@ static void image_write(const struct segment *image, const uint8_t *input)
 {
     uint64_t begin = 0, size = sizeof(struct segment_header), word = 0;
 
-    if (input[0] >= SEGMENT_METRICS && input[0] < SEGMENT_KIND_COUNT) {
+    if (input[0] < SEGMENT_KIND_COUNT && segment_count(image, input[0]) > 0) {
         const struct segment_section *section = &image->section[input[0]];
 
         begin = section->offset + input[1] % section->count * section->stride;

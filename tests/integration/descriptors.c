@@ -48,8 +48,7 @@ static bool all_threads_have_answered(const struct segment_reader *reader)
     for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++)
         if (segment_thread_reserved(segment, i) &&
             atomic_load(&segment_thread_slot(segment, i)->worker) != SEGMENT_NO_WORKER &&
-            segment_reader_metric(reader, segment_thread(segment, i)->metrics, METRIC_requests) ==
-                0)
+            segment_reader_metric(reader, segment_thread(segment, i), METRIC_requests) == 0)
             return false;
     return true;
 }

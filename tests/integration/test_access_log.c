@@ -358,7 +358,7 @@ static void responses_moved_between_threads_lose_no_line(void **state)
 
 static uint64_t streams_of(const struct segment_reader *segment, uint32_t thread)
 {
-    return segment_reader_metric(segment, segment_thread(&segment->map, thread)->metrics,
+    return segment_reader_metric(segment, segment_thread(&segment->map, thread),
                                  METRIC_http2_streams);
 }
 

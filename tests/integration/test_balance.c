@@ -51,8 +51,8 @@ static void request_from_all(struct scene *scene)
 static void read_wakeups(const struct scene *scene, uint64_t wakeups[THREADS])
 {
     for (uint32_t i = 0; i < THREADS; i++)
-        wakeups[i] = segment_reader_metric(
-            &scene->reader, segment_thread(&scene->reader.map, i)->metrics, METRIC_wakeups);
+        wakeups[i] = segment_reader_metric(&scene->reader, segment_thread(&scene->reader.map, i),
+                                           METRIC_wakeups);
 }
 
 static bool all_woke_up(const struct scene *scene, const uint64_t before[THREADS])
@@ -107,8 +107,7 @@ static void end(struct scene *scene)
 
 static uint64_t open_in(const struct scene *scene, uint32_t thread)
 {
-    return segment_reader_metric(&scene->reader,
-                                 segment_thread(&scene->reader.map, thread)->metrics,
+    return segment_reader_metric(&scene->reader, segment_thread(&scene->reader.map, thread),
                                  METRIC_connections_open);
 }
 

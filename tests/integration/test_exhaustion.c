@@ -107,7 +107,7 @@ static void idle_connections_are_closed_when_descriptors_run_out(void **state)
 
 static uint64_t open_in(const struct segment_reader *reader, uint32_t thread)
 {
-    return segment_reader_metric(reader, segment_thread(&reader->map, thread)->metrics,
+    return segment_reader_metric(reader, segment_thread(&reader->map, thread),
                                  METRIC_connections_open);
 }
 

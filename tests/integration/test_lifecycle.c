@@ -55,7 +55,7 @@ static uint64_t connections_of(const struct segment_reader *reader, uint32_t slo
         const struct segment_thread_slot *tenant = segment_thread_slot(&reader->map, i);
 
         if (segment_thread_reserved(&reader->map, i) && atomic_load(&tenant->worker) == slot)
-            count += segment_reader_metric(reader, segment_thread(&reader->map, i)->metrics,
+            count += segment_reader_metric(reader, segment_thread(&reader->map, i),
                                            METRIC_connections_open);
     }
     return count;

@@ -362,7 +362,7 @@ static void expect_open(const struct segment_reader *reader, uint32_t each)
 static void expect_received(const struct segment_reader *reader, const uint64_t *counts)
 {
     for (uint32_t slot = 0; slot < WORKERS; slot++)
-        assert_int_equal(segment_reader_metric(reader, segment_worker(&reader->map, slot)->metrics,
+        assert_int_equal(segment_reader_metric(reader, segment_worker(&reader->map, slot),
                                                METRIC_connections_received),
                          counts[slot]);
 }

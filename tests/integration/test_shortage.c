@@ -239,7 +239,7 @@ static void every_request_is_answered_from_a_cache_that_shrinks(void **state)
 
 static bool has_connections(const struct segment_reader *segment, uint32_t thread)
 {
-    return segment_reader_metric(segment, segment_thread(&segment->map, thread)->metrics,
+    return segment_reader_metric(segment, segment_thread(&segment->map, thread),
                                  METRIC_connections_open) > 0;
 }
 

@@ -8,21 +8,21 @@ import mmap
 import struct
 import sys
 
-MAGIC, MAJOR = b"WSRVSEG1", 2
-(METRICS, STATES, WORKER_SLOTS, THREAD_SLOTS, MASTER, EVENTS, HISTORY, CONFIG, RATE, LOGGER, LOG_CURSORS, EVENT_CURSORS,
- LOGGER_EVENTS, RATE_BUCKETS, WORKERS, CACHE, CLIENTS, WORKER_EVENTS, THREADS, LATENCY, HITS, RINGS, HOSTS,
- HOST_COUNTS) = range(1, 25)
-METRICS_AT = {"master": (MASTER, 64), "logger": (LOGGER, 128), "worker": (WORKERS, 7744), "thread": (THREADS, 128)}
-SCOPES = ["thread", "worker", "master", "logger"]
+MAGIC, MAJOR = b"WSRVSEG1", 3
+METRICS, STATES, WORKER_SLOTS, THREAD_SLOTS, MASTER, WORKERS, THREADS, LATENCY, RINGS, EVENTS = range(1, 11)
+(HISTORY, CONFIG, RATE, ADDRESS_LIMITS, CHALLENGE, CERTIFICATES, HOSTS, LOGGER, LOG_CURSORS, EVENT_CURSORS, LOGGER_EVENTS,
+ RATE_BUCKETS, CACHE, CLIENTS, WORKER_EVENTS, HITS, HOST_COUNTS) = range(32, 49)
+SECTION_OF_SCOPE = [THREADS, WORKERS, MASTER, LOGGER]
+SLOTS = {WORKERS: WORKER_SLOTS, THREADS: THREAD_SLOTS}
 
 
 class Segment:
     def __init__(self, name):
         with open(f"/dev/shm/webserverd.{name}", "rb") as file:
             self.map = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
-        if self.map[:8] != MAGIC or self.get("H", 8) != MAJOR or self.get("I", 1304) != 1:
+        if self.map[:8] != MAGIC or self.get("H", 8) != MAJOR or self.get("I", 52) != 1:
             raise SystemExit(f"{name}: not a ready segment of major version {MAJOR}")
-        self.sections = {kind: rest for kind, *rest in struct.iter_unpack("<IIQQQ", self.map[536:536 + 32 * self.get("I", 52)])}
+        self.sections = {kind: rest for kind, *rest in struct.iter_unpack("<IIQQQ", self.map[544:544 + 32 * self.get("I", 60)])}
 
     def get(self, code, at):
         return struct.unpack_from("<" + code, self.map, at)[0]
@@ -36,16 +36,11 @@ class Segment:
         flags = self.sections[slots] if slots else None
         return [(i, offset + i * stride) for i in range(count) if not flags or self.get("I", flags[1] + i * flags[2])]
 
-    def blocks(self, scope):
-        kind, metrics = METRICS_AT[scope]
-        slots = {"worker": WORKER_SLOTS, "thread": THREAD_SLOTS}.get(scope)
-        return [at + metrics for _, at in self.entries(kind, slots)]
-
     def sums(self):
         result = {}
         for _, at in self.entries(METRICS):
-            scope, index = SCOPES[self.get("B", at + 176)], self.get("I", at + 180)
-            result[self.text(at, 32)] = sum(self.get("Q", block + 8 * index) for block in self.blocks(scope))
+            section, offset = SECTION_OF_SCOPE[self.get("B", at + 176)], self.get("I", at + 180)
+            result[self.text(at, 32)] = sum(self.get("Q", block + offset) for _, block in self.entries(section, SLOTS.get(section)))
         return result
 
     def threads(self):
@@ -85,6 +80,6 @@ class Segment:
 
 if __name__ == "__main__":
     segment = Segment(sys.argv[1])
-    print(json.dumps({"name": segment.text(72, 64), "version": segment.text(136, 32), "listening": segment.text(276, 256),
+    print(json.dumps({"name": segment.text(80, 64), "version": segment.text(144, 32), "listening": segment.text(284, 256),
                       "metrics": segment.sums(), "workers": segment.workers(), "threads": segment.threads(), "events": segment.events(),
                       "hosts": segment.hosts()}))

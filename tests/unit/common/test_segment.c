@@ -26,7 +26,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { WORKERS = 3, THREADS = 5, CACHE_ENTRIES = 7, HOSTS = 9, WHY_BYTES = 256 };
+enum { SECTIONS = 27, WORKERS = 3, THREADS = 5, CACHE_ENTRIES = 7, HOSTS = 9, WHY_BYTES = 256 };
 
 static struct segment segment;
 static struct segment_reader reader;
@@ -113,7 +113,7 @@ static void header_describes_server(void **state)
     assert_string_equal(header->version, WEBSERVERD_VERSION);
     assert_string_equal(header->socket_path, "/run/test.sock");
     assert_string_equal(header->listening, "127.0.0.1:8080 [::1]:8080");
-    assert_int_equal(header->section_count, SEGMENT_KIND_COUNT - 1);
+    assert_int_equal(header->section_count, SECTIONS);
 }
 
 static void test_permissions_are_0640(void **state)
@@ -133,7 +133,6 @@ static void sections_do_not_overlap(void **state)
     for (int a = SEGMENT_METRICS; a < SEGMENT_KIND_COUNT; a++) {
         const struct segment_section *one = &segment.section[a];
 
-        assert_true(one->count > 0);
         for (uint32_t i = 0; i < one->count; i++) {
             uint64_t start = one->offset + i * one->stride, end = start + one->entry_size;
 
@@ -177,7 +176,10 @@ static void metrics_and_states_are_described(void **state)
         assert_int_equal(line->scope, metric_table[i].scope);
         assert_int_equal(line->kind, metric_table[i].kind);
         assert_int_equal(line->unit, metric_table[i].unit);
-        assert_int_equal(reader.metric_at[i], i);
+        assert_int_equal(line->offset,
+                         segment_blocks[line->scope].metrics_offset + i * sizeof(uint64_t));
+        assert_int_equal(reader.metric[i].line, i);
+        assert_int_equal(reader.metric[i].offset, line->offset);
     }
     for (uint32_t i = 0; i < THREAD_STATE_COUNT; i++) {
         const struct segment_state *line = segment_at(&reader.map, SEGMENT_STATES, i);
@@ -315,6 +317,11 @@ static void damage_cache_entries(struct segment_header *header)
     header->cache_entries++;
 }
 
+static void damage_outcome_count(struct segment_header *header)
+{
+    header->outcome_count++;
+}
+
 static void damage_name(struct segment_header *header)
 {
     memset(header->name, 'n', sizeof(header->name));
@@ -332,6 +339,7 @@ static void damaged_header_is_rejected(void **state)
         {damage_section_count, "damaged"},
         {damage_metric_count, "smaller"},
         {damage_cache_entries, "too small"},
+        {damage_outcome_count, "too small"},
         {damage_name, "damaged"},
     };
 
@@ -366,7 +374,6 @@ static void damaged_sections_are_rejected(void **state)
     } cases[] = {
 #define SECTION_FIELD(field)                                                                       \
     offsetof(struct segment_section, field), sizeof(((struct segment_section *)0)->field)
-        {SECTION_FIELD(kind), SEGMENT_KIND_COUNT}, /* unknown, so a required one is missing */
         {SECTION_FIELD(count), 0},
         {SECTION_FIELD(count), UINT32_MAX},
         {SECTION_FIELD(offset), UINT64_MAX - 7},
@@ -380,7 +387,7 @@ static void damaged_sections_are_rejected(void **state)
         {SECTION_FIELD(entry_size), 7},
     };
 
-    for (uint32_t line = 0; line < SEGMENT_KIND_COUNT - 1; line++) {
+    for (uint32_t line = 0; line < SECTIONS; line++) {
         for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
             struct segment_section *section;
 
@@ -421,6 +428,8 @@ static void health_follows_master(void **state)
     assert_int_equal(segment_health(&reader, now), SEGMENT_ALIVE);
     assert_int_equal(segment_health(&reader, now + SEGMENT_SILENT_NS), SEGMENT_ALIVE);
     assert_int_equal(segment_health(&reader, now + SEGMENT_SILENT_NS + 1), SEGMENT_SILENT);
+    atomic_store(&segment_master(&segment)->heartbeat_ns, 0);
+    assert_int_equal(segment_health(&reader, now), SEGMENT_ALIVE);
 
     child = fork();
     if (child == 0)
@@ -647,7 +656,46 @@ static void host_totals_are_of_the_id(void **state)
     assert_false(host_totals_read(&reader.map, 3, &totals));
 }
 
-/* As of a server of minor version 3. */
+static bool is_required(uint32_t kind)
+{
+    return kind >= SEGMENT_METRICS && kind <= SEGMENT_LATENCY;
+}
+
+/* Servers of other programs have no more than the required sections. */
+static void only_some_sections_are_required(void **state)
+{
+    for (uint32_t line = 0; line < SECTIONS; line++) {
+        enum segment_attach_result expected;
+        struct segment_section *section;
+
+        make_segment(state);
+        section = &segment_shared_header(&segment)->section[line];
+        expected = is_required(section->kind) || section->kind == SEGMENT_HOSTS ||
+                           section->kind == SEGMENT_HOST_COUNTS || section->kind == SEGMENT_CACHE ||
+                           section->kind == SEGMENT_HITS
+                       ? SEGMENT_INVALID
+                       : SEGMENT_ATTACHED;
+        section->kind = SEGMENT_SECTIONS_MAX;
+        segment_publish(&segment);
+        if (segment_attach(&reader, name, why, sizeof(why)) != expected)
+            fail_msg("without line %u: %s", line, why);
+        remove_segment(state);
+    }
+    make_segment(state);
+    for (uint32_t line = 0; line < SECTIONS; line++) {
+        uint32_t *kind = &segment_shared_header(&segment)->section[line].kind;
+
+        *kind = is_required(*kind) ? *kind : SEGMENT_SECTIONS_MAX;
+    }
+    segment_publish(&segment);
+    assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_ATTACHED);
+    assert_int_equal(segment_samples(&reader), 0);
+    assert_int_equal(segment_reader_sum(&reader, METRIC_log_lines), 0);
+    assert_false(segment_read_certificate(&reader.map, 0, &(struct certificate_copy){0}));
+    assert_int_equal(segment_event_ring(&reader.map, SEGMENT_RING_MASTER).slots, 0);
+    remove_segment(state);
+}
+
 static void segment_without_hosts_is_accepted(void **state)
 {
     struct segment_plan plan = plan_of(name);
@@ -692,10 +740,11 @@ static void sums_include_reserved_slots_only(void **state)
         assert_int_equal(sums[i], segment_sum(&segment, (enum metric)i));
 }
 
-/* A server of another minor version: metrics have other indices or lines, and one is missing. */
+/* Another server: metrics have other offsets or lines, and one is missing. */
 static void metrics_are_found_by_name(void **state)
 {
     struct segment_metric *requests, *closed, *started, *lines, moved;
+    uint32_t swapped;
 
     (void)state;
     started = segment_at(&segment, SEGMENT_METRICS, METRIC_workers_started);
@@ -705,8 +754,9 @@ static void metrics_are_found_by_name(void **state)
     *lines = moved;
     requests = segment_at(&segment, SEGMENT_METRICS, METRIC_requests);
     closed = segment_at(&segment, SEGMENT_METRICS, METRIC_connections_closed);
-    requests->index = METRIC_connections_closed;
-    closed->index = METRIC_requests;
+    swapped = requests->offset;
+    requests->offset = closed->offset;
+    closed->offset = swapped;
     snprintf(closed->name, sizeof(closed->name), "something_new");
     assert_int_equal(segment_reserve_thread(&segment, 0), 0);
     metric_set(segment_thread(&segment, 0)->metrics, METRIC_connections_closed, 42);
@@ -715,9 +765,31 @@ static void metrics_are_found_by_name(void **state)
     assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_ATTACHED);
     assert_int_equal(segment_reader_sum(&reader, METRIC_requests), 42);
     assert_int_equal(segment_reader_sum(&reader, METRIC_connections_closed), 0);
-    assert_int_equal(reader.metric_at[METRIC_connections_closed], -1);
-    assert_int_equal(reader.metric_at[METRIC_workers_started], METRIC_workers_started);
-    assert_int_equal(reader.metric_at[METRIC_log_lines], METRIC_log_lines);
+    assert_int_equal(reader.metric[METRIC_connections_closed].line, -1);
+    assert_int_equal(reader.metric[METRIC_workers_started].line, METRIC_log_lines);
+    assert_int_equal(reader.metric[METRIC_log_lines].line, METRIC_workers_started);
+}
+
+/* Its offset, scope or name is not one of its section. */
+static void invalid_metric_counts_as_absent(void **state)
+{
+    struct segment_metric *line = segment_at(&segment, SEGMENT_METRICS, METRIC_requests);
+    const struct segment_metric intact = *line;
+    struct segment_metric wrong[4] = {intact, intact, intact, intact};
+
+    (void)state;
+    wrong[0].offset = (uint32_t)segment.section[SEGMENT_THREADS].entry_size;
+    wrong[1].offset = UINT32_MAX - 7;
+    wrong[2].offset++;
+    wrong[3].scope = SCOPE_WORKER;
+    segment_publish(&segment);
+    for (size_t i = 0; i < ARRAY_LENGTH(wrong); i++) {
+        *line = wrong[i];
+        assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_ATTACHED);
+        assert_int_equal(reader.metric[METRIC_requests].line, -1);
+        assert_int_equal(segment_reader_sum(&reader, METRIC_requests), 0);
+        segment_detach(&reader);
+    }
 }
 
 static void latency_is_summed(void **state)
@@ -737,6 +809,9 @@ static void latency_is_summed(void **state)
     segment_add_all_latency(&reader.map, all);
     assert_int_equal(histogram_count(all), 3);
     assert_int_equal(histogram_max(all), 3000);
+    reader.map.header.outcome_count = 1; /* of a server that tells no outcomes apart */
+    segment_add_latency(&reader.map, 0, one);
+    assert_int_equal(histogram_count(one), 3);
     free(all);
     free(one);
 }
@@ -1084,9 +1159,11 @@ int main(void)
         PUBLISHED_TEST(memory_is_reserved_per_slot),
         PUBLISHED_TEST(hosts_have_memory_in_reserved_slots),
         PUBLISHED_TEST(host_totals_are_of_the_id),
+        cmocka_unit_test(only_some_sections_are_required),
         cmocka_unit_test(segment_without_hosts_is_accepted),
         PUBLISHED_TEST(sums_include_reserved_slots_only),
         CREATED_TEST(metrics_are_found_by_name),
+        CREATED_TEST(invalid_metric_counts_as_absent),
         PUBLISHED_TEST(latency_is_summed),
         PUBLISHED_TEST(cache_hits_by_worker_and_entry),
         cmocka_unit_test(text_is_stored_in_words),

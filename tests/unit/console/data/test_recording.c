@@ -200,9 +200,10 @@ static void file_of_another_format_is_rejected(void **state)
         {"", 0, "not a recording of wsconsole"},
         {"#!/bin/sh\necho not a recording\n", 31, "not a recording of wsconsole"},
         {"WSCONREC\x09\0\0\0\x04\x03\x02\x01", 16, "unsupported version 9"},
-        {"WSCONREC\x01\0\0\0\x01\x02\x03\x04", 16, "another byte order"},
-        {"WSCONREC\x01\0\0\0\x04\x03\x02\x01", 16, "empty recording"},
-        {"WSCONREC\x01\0\0\0\x04\x03\x02\x01half", 20, "damaged or truncated in its first chunk"},
+        {"WSCONREC\x02\0\0\0\x01\x02\x03\x04", 16, "another byte order"},
+        {"WSCONREC\x01\0\0\0\x04\x03\x02\x01", 16, "unsupported version 1 (this wsconsole reads"},
+        {"WSCONREC\x02\0\0\0\x04\x03\x02\x01", 16, "empty recording"},
+        {"WSCONREC\x02\0\0\0\x04\x03\x02\x01half", 20, "damaged or truncated in its first chunk"},
     };
 
     (void)state;

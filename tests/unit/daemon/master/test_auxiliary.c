@@ -501,7 +501,7 @@ static void processes_are_shown_in_the_segment(void **state)
     (void)state;
     assert_ptr_equal(scene.auxiliary.keys.child.shown_pid, &segment_master(segment)->keys_pid);
     assert_ptr_equal(scene.auxiliary.metrics.child.shown_pid,
-                     &segment_shared_header(segment)->metrics_pid);
+                     &segment_master(segment)->metrics_pid);
     assert_int_equal(scene.auxiliary.metrics.fd, -1);
     assert_ptr_equal(scene.auxiliary.keys.fault, on_keys_fault);
     scene.init_result = -1;

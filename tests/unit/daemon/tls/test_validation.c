@@ -80,8 +80,8 @@ static void certificate_has_the_digest_and_one_name(void **state)
 
 /* Handshakes */
 
-static struct segment_rate rate;
-static struct segment segment = {.base = (char *)&rate};
+static struct segment_challenge challenge;
+static struct segment segment = {.base = (char *)&challenge};
 
 static int select_http(SSL *ssl, const unsigned char **chosen, unsigned char *length,
                        const unsigned char *offered, unsigned int offered_length, void *argument)
