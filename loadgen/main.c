@@ -3,8 +3,7 @@
 #include "loadgen/cli/options.h"
 #include "loadgen/lab/session.h"
 #include "loadgen/report/report.h"
-#include "loadgen/run/live_terminal.h"
-#include "loadgen/run/trials.h"
+#include "loadgen/run/run.h"
 #include "loadgen/sweep/report.h"
 #include "loadgen/sweep/run.h"
 

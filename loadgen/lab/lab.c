@@ -4,7 +4,7 @@
 
 #include "loadgen/base/interrupts.h"
 #include "loadgen/lab/bare_server.h"
-#include "loadgen/run/trials.h"
+#include "loadgen/run/run.h"
 
 #include <math.h>
 #include <stdarg.h>

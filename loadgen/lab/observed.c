@@ -4,7 +4,7 @@
 #include "common/clock.h"
 #include "common/segment_reader.h"
 
-#include "loadgen/run/trials.h"
+#include "loadgen/run/run.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include "loadgen/lab/bare_server.h"
 #include "loadgen/lab/contention.h"
 #include "loadgen/lab/lab.h"
-#include "loadgen/run/trials.h"
+#include "loadgen/run/run.h"
 
 enum { POINT_ROUNDS = 101, POINT_URL = 256, POINT_COMMAND = 64 };
 

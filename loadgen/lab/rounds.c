@@ -315,7 +315,7 @@ static int add_rounds(struct lab *lab, struct point *points, size_t count, uint3
                                        .before = prepare,
                                        .after = record_trial,
                                        .context = &run,
-                                       .observer = &observer,
+                                       .trial_observer = &observer,
                                        .enough = is_long_enough};
     enum trial_outcome outcome;
     enum trials_end end;

@@ -1,4 +1,4 @@
-#include "loadgen/run/control.h"
+#include "loadgen/run/internal.h"
 
 #include "common/macros.h"
 #include "common/units.h"
@@ -17,7 +17,7 @@ enum { WORD_MAX = 32, LINE_BYTES = 256, WHY_TEXT = 256 };
 static const struct {
     const char *word;
     enum change_kind kind;
-} words[] = {
+} change_words[] = {
     {"rate", CHANGE_RATE},
     {"connections", CHANGE_CONNECTIONS},
     {"threads", CHANGE_THREADS},
@@ -25,7 +25,7 @@ static const struct {
 };
 
 /* "2000", "2.5k", "+50", "-10%". */
-static bool read_value(const char *text, struct change *change)
+static bool read_change_value(const char *text, struct change *change)
 {
     bool relative = *text == '+' || *text == '-';
     const char *number = text + (relative ? 1 : 0);
@@ -54,13 +54,13 @@ int change_parse_line(const char *line, struct change *change, char *why, size_t
     int count = sscanf(line, "%31s %31s %1s", word, value, rest);
 
     *change = (struct change){0};
-    for (size_t i = 0; count >= 1 && i < ARRAY_LENGTH(words); i++) {
-        if (strcmp(words[i].word, word) != 0)
+    for (size_t i = 0; count >= 1 && i < ARRAY_LENGTH(change_words); i++) {
+        if (strcmp(change_words[i].word, word) != 0)
             continue;
-        change->kind = words[i].kind;
+        change->kind = change_words[i].kind;
         if (count == 1 && change->kind == CHANGE_STOP)
             return 0;
-        if (count == 2 && change->kind != CHANGE_STOP && read_value(value, change))
+        if (count == 2 && change->kind != CHANGE_STOP && read_change_value(value, change))
             return 0;
         snprintf(why, size, "invalid change '%s': %s", line,
                  change->kind == CHANGE_STOP ? "stop takes no value"
@@ -95,22 +95,11 @@ bool change_parse_key(char key, struct change *change)
     return false;
 }
 
-static double apply(const struct change *change, double value)
-{
-    switch (change->way) {
-    case CHANGE_TO:
-        return change->value;
-    case CHANGE_BY:
-        return value + change->value;
-    case CHANGE_BY_PERCENT:
-        return value + value * change->value / 100;
-    }
-    return value;
-}
-
 double change_apply(const struct change *change, double value)
 {
-    double changed = apply(change, value);
+    double changed = change->way == CHANGE_TO   ? change->value
+                     : change->way == CHANGE_BY ? value + change->value
+                                                : value + value * change->value / 100;
 
     if (change->kind == CHANGE_RATE)
         return changed > 0 ? changed : value;
@@ -123,38 +112,34 @@ double change_apply(const struct change *change, double value)
 
 /* ---- The terminal ---- */
 
-static struct termios before;
-static bool changed;
-
-/* A background process is stopped (SIGTTOU) if it changes the terminal. */
-static bool is_ours(void)
-{
-    return isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp();
-}
+static struct termios terminal_before;
+static bool terminal_changed;
 
 bool terminal_keys_begin(void)
 {
     static bool registered;
     struct termios keys;
 
-    if (!is_ours() || tcgetattr(STDIN_FILENO, &before) != 0)
+    /* A background process is stopped (SIGTTOU) if it changes the terminal. */
+    if (!isatty(STDIN_FILENO) || tcgetpgrp(STDIN_FILENO) != getpgrp() ||
+        tcgetattr(STDIN_FILENO, &terminal_before) != 0)
         return false;
-    keys = before;
+    keys = terminal_before;
     keys.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
     keys.c_cc[VMIN] = 1;
     keys.c_cc[VTIME] = 0;
     if (!registered)
         atexit(terminal_keys_end);
     registered = true;
-    changed = tcsetattr(STDIN_FILENO, TCSANOW, &keys) == 0;
-    return changed;
+    terminal_changed = tcsetattr(STDIN_FILENO, TCSANOW, &keys) == 0;
+    return terminal_changed;
 }
 
 void terminal_keys_end(void)
 {
-    if (changed)
-        tcsetattr(STDIN_FILENO, TCSANOW, &before);
-    changed = false;
+    if (terminal_changed)
+        tcsetattr(STDIN_FILENO, TCSANOW, &terminal_before);
+    terminal_changed = false;
 }
 
 /* ---- Lines and keys ---- */
@@ -165,10 +150,10 @@ struct control {
     struct event *lines, *keys;
     char line[LINE_BYTES]; /* the incomplete line */
     size_t length;
-    int file; /* of on_file() */
+    int file;
 };
 
-static void take_line(struct control *control, const char *line)
+static void take_change_line(struct control *control, const char *line)
 {
     struct change change;
     char why[WHY_TEXT];
@@ -182,19 +167,19 @@ static void take_line(struct control *control, const char *line)
 }
 
 /* Handles the complete lines. A line that is too long is cut off, which makes it invalid. */
-static void take_lines(struct control *control)
+static void take_change_lines(struct control *control)
 {
     char *end;
 
     control->line[control->length] = '\0';
     while ((end = strchr(control->line, '\n')) != NULL) {
         *end = '\0';
-        take_line(control, control->line);
+        take_change_line(control, control->line);
         control->length -= (size_t)(end + 1 - control->line);
         memmove(control->line, end + 1, control->length + 1);
     }
     if (control->length == sizeof(control->line) - 1) {
-        take_line(control, control->line);
+        take_change_line(control, control->line);
         control->length = 0;
     }
 }
@@ -208,13 +193,13 @@ static void on_lines(evutil_socket_t fd, short events, void *context)
     (void)events;
     if (n > 0) {
         control->length += (size_t)n;
-        take_lines(control);
+        take_change_lines(control);
     } else if (n == 0 || errno != EAGAIN) {
         event_del(control->lines);
     }
 }
 
-/* epoll does not accept regular files, so they are read completely at the start. */
+/* epoll does not accept regular files, so a file is read completely at the start. */
 static void on_file(evutil_socket_t fd, short events, void *context)
 {
     struct control *control = context;
@@ -225,16 +210,8 @@ static void on_file(evutil_socket_t fd, short events, void *context)
     while ((n = read(control->file, control->line + control->length,
                      sizeof(control->line) - 1 - control->length)) > 0) {
         control->length += (size_t)n;
-        take_lines(control);
+        take_change_lines(control);
     }
-}
-
-static bool read_at_once(struct control *control, struct event_base *base, int fd)
-{
-    const struct timeval now = {0, 0};
-
-    control->file = fd;
-    return event_base_once(base, -1, EV_TIMEOUT, on_file, control, &now) == 0;
 }
 
 static void on_key(evutil_socket_t fd, short events, void *context)
@@ -250,8 +227,8 @@ static void on_key(evutil_socket_t fd, short events, void *context)
         control->on_change(control->context, &change, NULL);
 }
 
-static struct event *watch(struct control *control, struct event_base *base, int fd,
-                           event_callback_fn function)
+static struct event *watch_input(struct control *control, struct event_base *base, int fd,
+                                 event_callback_fn function)
 {
     struct event *event = event_new(base, fd, EV_READ | EV_PERSIST, function, control);
 
@@ -272,15 +249,19 @@ struct control *control_create(struct event_base *base, int fd, bool keys,
     control->on_change = on_change;
     control->context = context;
     if (fd >= 0) {
+        const struct timeval now = {0, 0};
+
         fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-        control->lines = watch(control, base, fd, on_lines);
-        if (control->lines == NULL && !read_at_once(control, base, fd)) {
+        control->file = fd;
+        control->lines = watch_input(control, base, fd, on_lines);
+        if (control->lines == NULL &&
+            event_base_once(base, -1, EV_TIMEOUT, on_file, control, &now) != 0) {
             free(control);
             return NULL;
         }
     }
     if (keys && terminal_keys_begin())
-        control->keys = watch(control, base, STDIN_FILENO, on_key);
+        control->keys = watch_input(control, base, STDIN_FILENO, on_key);
     return control;
 }
 

@@ -1,4 +1,4 @@
-#include "loadgen/run/live_view.h"
+#include "loadgen/run/internal.h"
 
 #include "common/clock.h"
 #include "common/macros.h"
@@ -8,33 +8,36 @@
 #include "loadgen/report/latencies.h"
 
 #include <inttypes.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 /* ---- The rate trace ---- */
 
-static void fold(struct rate_trace *trace)
-{
-    for (size_t i = 0; i < RATE_TRACE_CELLS / 2; i++)
-        trace->cell[i] = (trace->cell[2 * i] + trace->cell[2 * i + 1]) / 2;
-    trace->count = RATE_TRACE_CELLS / 2;
-    trace->samples_in_cell *= 2;
-}
-
 void rate_trace_add(struct rate_trace *trace, double rate)
 {
-    if (trace->samples_in_cell == 0)
-        trace->samples_in_cell = 1;
-    trace->sum += rate;
-    trace->samples++;
-    if (trace->samples == trace->samples_in_cell && trace->count == RATE_TRACE_CELLS)
-        fold(trace);
-    if (trace->samples < trace->samples_in_cell)
+    if (trace->samples_per_cell == 0)
+        trace->samples_per_cell = 1;
+    trace->incomplete_sum += rate;
+    trace->incomplete_samples++;
+    if (trace->incomplete_samples < trace->samples_per_cell)
         return;
-    trace->cell[trace->count++] = trace->sum / trace->samples;
-    trace->sum = 0;
-    trace->samples = 0;
+    if (trace->count == RATE_TRACE_CELLS) {
+        for (size_t i = 0; i < RATE_TRACE_CELLS / 2; i++)
+            trace->cell[i] = (trace->cell[2 * i] + trace->cell[2 * i + 1]) / 2;
+        trace->count = RATE_TRACE_CELLS / 2;
+        trace->samples_per_cell *= 2;
+        return;
+    }
+    trace->cell[trace->count++] = trace->incomplete_sum / trace->incomplete_samples;
+    trace->incomplete_sum = 0;
+    trace->incomplete_samples = 0;
 }
 
 double rate_trace_peak(const struct rate_trace *trace)
@@ -44,17 +47,6 @@ double rate_trace_peak(const struct rate_trace *trace)
     for (size_t i = 0; i < trace->count; i++)
         peak = trace->cell[i] > peak ? trace->cell[i] : peak;
     return peak;
-}
-
-/* The mean of the cells in column AT of COLUMNS. */
-static double value_at(const struct rate_trace *trace, size_t at, size_t columns)
-{
-    size_t from = at * trace->count / columns, to = (at + 1) * trace->count / columns;
-    double sum = 0;
-
-    for (size_t i = from; i < to; i++)
-        sum += trace->cell[i];
-    return sum / (double)(to - from);
 }
 
 size_t rate_trace_draw(char text[RATE_TRACE_TEXT], const struct rate_trace *trace, size_t width,
@@ -68,8 +60,13 @@ size_t rate_trace_draw(char text[RATE_TRACE_TEXT], const struct rate_trace *trac
 
     text[0] = '\0';
     for (size_t i = 0; i < columns; i++) {
-        double value = value_at(trace, i, columns);
-        size_t level = value > 0 ? 1 + (size_t)(value / peak * (double)(steps - 1) + 0.5) : 0;
+        size_t from = i * trace->count / columns, to = (i + 1) * trace->count / columns, level;
+        double sum = 0, value;
+
+        for (size_t k = from; k < to; k++)
+            sum += trace->cell[k];
+        value = sum / (double)(to - from);
+        level = value > 0 ? 1 + (size_t)(value / peak * (double)(steps - 1) + 0.5) : 0;
 
         strcat(text, levels[level < steps ? level : steps]);
     }
@@ -120,7 +117,7 @@ static size_t columns_left(const struct pen *pen)
 }
 
 /* Appends TEXT to the line in the pen's style, which is then reset. Returns false if it does not fit. */
-static bool put_text(struct pen *pen, const char *text)
+static bool pen_text(struct pen *pen, const char *text)
 {
     struct live_frame *frame = pen->frame;
     char *line = frame->text[frame->lines];
@@ -136,7 +133,7 @@ static bool put_text(struct pen *pen, const char *text)
     return true;
 }
 
-PRINTF_LIKE(2, 3) static bool put(struct pen *pen, const char *format, ...)
+PRINTF_LIKE(2, 3) static bool pen_put(struct pen *pen, const char *format, ...)
 {
     char text[256];
     va_list arguments;
@@ -144,10 +141,10 @@ PRINTF_LIKE(2, 3) static bool put(struct pen *pen, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
-    return put_text(pen, text);
+    return pen_text(pen, text);
 }
 
-static void end_line(struct pen *pen)
+static void end_pen_line(struct pen *pen)
 {
     struct live_frame *frame = pen->frame;
 
@@ -157,13 +154,13 @@ static void end_line(struct pen *pen)
     frame->columns[frame->lines] = 0;
 }
 
-static void put_label(struct pen *pen, const char *label)
+static void pen_label(struct pen *pen, const char *label)
 {
-    put(pen, "  %-*s", LABEL, label);
+    pen_put(pen, "  %-*s", LABEL, label);
 }
 
-static struct pen begin(struct live_frame *frame, const struct live_scene *scene, size_t width,
-                        size_t height)
+static struct pen begin_frame(struct live_frame *frame, const struct live_scene *scene,
+                              size_t width, size_t height)
 {
     frame->lines = 0;
     frame->text[0][0] = '\0';
@@ -174,7 +171,7 @@ static struct pen begin(struct live_frame *frame, const struct live_scene *scene
 
 /* ---- Progress ---- */
 
-static uint64_t done(const struct tally *tally)
+static uint64_t requests_done(const struct tally *tally)
 {
     return tally_get(tally, TALLY_answered) + tally_errors(tally);
 }
@@ -185,40 +182,29 @@ double live_view_percent(const struct progress_goal *goal, const struct tally *t
     double by_count = 0, by_time = 0;
 
     if (goal->requests != 0)
-        by_count = (double)done(tally) / (double)goal->requests;
+        by_count = (double)requests_done(tally) / (double)goal->requests;
     if (goal->duration_ns != 0)
         by_time = (double)elapsed_ns / (double)goal->duration_ns;
     by_time = by_count > by_time ? by_count : by_time;
     return by_time < 1 ? by_time * 100 : 100;
 }
 
-/*
- * Seconds until the time is over or, at the current rate, all requests are done; negative: unknown.
- */
-static double seconds_left(const struct live_scene *scene)
-{
-    const struct progress_goal *goal = scene->goal;
-    double by_time = -1, by_count = -1;
-
-    if (goal->duration_ns > scene->elapsed_ns)
-        by_time = (double)(goal->duration_ns - scene->elapsed_ns) / 1e9;
-    if (goal->requests > done(scene->tally) && scene->rate > 0)
-        by_count = (double)(goal->requests - done(scene->tally)) / scene->rate;
-    if (by_time < 0 || by_count < 0)
-        return by_time < 0 ? by_count : by_time;
-    return by_time < by_count ? by_time : by_count;
-}
-
+/* The time until the duration is over or, at the current rate, all requests are done. */
 static void format_left(char *text, size_t size, const struct live_scene *scene)
 {
-    double left = seconds_left(scene);
+    const struct progress_goal *goal = scene->goal;
+    double left = INFINITY;
     char age[UNITS_TEXT];
 
+    if (goal->duration_ns > scene->elapsed_ns)
+        left = (double)(goal->duration_ns - scene->elapsed_ns) / 1e9;
+    if (goal->requests > requests_done(scene->tally) && scene->rate > 0)
+        left = fmin(left, (double)(goal->requests - requests_done(scene->tally)) / scene->rate);
     if (scene->over)
         snprintf(text, size, "done");
-    else if (scene->elapsed_ns < scene->goal->warmup_ns)
+    else if (scene->elapsed_ns < goal->warmup_ns)
         snprintf(text, size, "warming up");
-    else if (left < 0)
+    else if (isinf(left))
         snprintf(text, size, "ending");
     else if (left < 60)
         snprintf(text, size, "%4.1f s left", left);
@@ -234,21 +220,11 @@ static void put_progress_bar(struct pen *pen, double percent, size_t width)
     for (size_t i = 0; i < filled; i++)
         strcat(text, pen->scene->unicode ? "━" : "=");
     pen->style = CYAN;
-    put_text(pen, text);
+    pen_text(pen, text);
     text[0] = '\0';
     for (size_t i = filled; i < width; i++)
         strcat(text, pen->scene->unicode ? "─" : "-");
-    put_text(pen, text);
-}
-
-static void draw_title(struct pen *pen)
-{
-    if (pen->scene->label == NULL)
-        return;
-    put(pen, "  ");
-    pen->style = BOLD;
-    put(pen, "%.*s", (int)columns_left(pen), pen->scene->label);
-    end_line(pen);
+    pen_text(pen, text);
 }
 
 static void draw_progress(struct pen *pen)
@@ -260,12 +236,12 @@ static void draw_progress(struct pen *pen)
 
     percent = scene->over ? 100 : percent;
     format_left(left, sizeof(left), scene);
-    put(pen, "  %5.1f s  %3.0f%%  ", (double)scene->elapsed_ns / 1e9, percent);
+    pen_put(pen, "  %5.1f s  %3.0f%%  ", (double)scene->elapsed_ns / 1e9, percent);
     length = strlen(left) + 2;
     if (columns_left(pen) >= length + BAR_MIN)
         put_progress_bar(pen, percent, columns_left(pen) - length);
-    put(pen, "  %s", left);
-    end_line(pen);
+    pen_put(pen, "  %s", left);
+    end_pen_line(pen);
 }
 
 /* ---- Numbers ---- */
@@ -275,24 +251,24 @@ static void draw_rate(struct pen *pen)
     const struct live_scene *scene = pen->scene;
     char number[UNITS_TEXT], trace[RATE_TRACE_TEXT];
 
-    put_label(pen, "requests/s");
+    pen_label(pen, "requests/s");
     pen->style = BOLD;
-    put(pen, "%s", units_format_count(number, sizeof(number), scene->rate));
+    pen_put(pen, "%s", units_format_count(number, sizeof(number), scene->rate));
     if (scene->setting->rate > 0)
-        put(pen, " of %s", units_format_count(number, sizeof(number), scene->setting->rate));
+        pen_put(pen, " of %s", units_format_count(number, sizeof(number), scene->setting->rate));
     if (scene->trace->count > 0)
-        put(pen, "  peak %s",
-            units_format_count(number, sizeof(number), rate_trace_peak(scene->trace)));
+        pen_put(pen, "  peak %s",
+                units_format_count(number, sizeof(number), rate_trace_peak(scene->trace)));
     if (scene->trace->count > 0 && columns_left(pen) > BAR_MIN) {
         size_t room = columns_left(pen) - 2;
 
         rate_trace_draw(trace, scene->trace, room < TRACE_WIDTH ? room : TRACE_WIDTH,
                         scene->unicode);
-        put(pen, "  ");
+        pen_put(pen, "  ");
         pen->style = CYAN;
-        put_text(pen, trace);
+        pen_text(pen, trace);
     }
-    end_line(pen);
+    end_pen_line(pen);
 }
 
 static void put_kind(struct pen *pen, bool *first, const char *name, uint64_t count)
@@ -301,8 +277,8 @@ static void put_kind(struct pen *pen, bool *first, const char *name, uint64_t co
 
     if (count == 0)
         return;
-    put(pen, "%s%s %s", *first ? "  " : ", ", name,
-        units_format_count(number, sizeof(number), (double)count));
+    pen_put(pen, "%s%s %s", *first ? "  " : ", ", name,
+            units_format_count(number, sizeof(number), (double)count));
     *first = false;
 }
 
@@ -330,14 +306,14 @@ static void draw_counts(struct pen *pen)
     uint64_t bad = tally_bad(tally);
     char number[32];
 
-    put_label(pen, "answered");
-    put_text(pen, format_integer(number, sizeof(number), tally_get(tally, TALLY_answered)));
-    end_line(pen);
-    put_label(pen, "errors");
+    pen_label(pen, "answered");
+    pen_text(pen, format_integer(number, sizeof(number), tally_get(tally, TALLY_answered)));
+    end_pen_line(pen);
+    pen_label(pen, "errors");
     pen->style = bad > 0 ? RED : NULL;
-    put_text(pen, format_integer(number, sizeof(number), bad));
+    pen_text(pen, format_integer(number, sizeof(number), bad));
     put_kinds(pen);
-    end_line(pen);
+    end_pen_line(pen);
 }
 
 static void draw_connections(struct pen *pen)
@@ -345,19 +321,19 @@ static void draw_connections(struct pen *pen)
     const struct progress_setting *setting = pen->scene->setting;
     uint64_t up = tally_get(pen->scene->tally, TALLY_clients_up);
 
-    put_label(pen, "connections");
-    put(pen, "%" PRIu64 " of %" PRIu32 " up", up < setting->connections ? up : setting->connections,
-        setting->connections);
-    put(pen, ", %" PRIu32 " thread%s", setting->threads, setting->threads == 1 ? "" : "s");
-    end_line(pen);
+    pen_label(pen, "connections");
+    pen_put(pen, "%" PRIu64 " of %" PRIu32 " up",
+            up < setting->connections ? up : setting->connections, setting->connections);
+    pen_put(pen, ", %" PRIu32 " thread%s", setting->threads, setting->threads == 1 ? "" : "s");
+    end_pen_line(pen);
 }
 
-static void put_time(struct pen *pen, bool first, const char *name, uint64_t ns)
+static void pen_time(struct pen *pen, bool first, const char *name, uint64_t ns)
 {
     char number[UNITS_TEXT];
 
-    put(pen, "%s%s %s", first ? "" : "  ", name,
-        units_format_ns(number, sizeof(number), (double)ns));
+    pen_put(pen, "%s%s %s", first ? "" : "  ", name,
+            units_format_ns(number, sizeof(number), (double)ns));
 }
 
 static void draw_latency(struct pen *pen)
@@ -368,29 +344,20 @@ static void draw_latency(struct pen *pen)
     const double *percents = is_wide ? wide : narrow;
     char name[16];
 
-    put_label(pen, "latency");
+    pen_label(pen, "latency");
     if (histogram_count(times) == 0)
-        put(pen, "-");
+        pen_put(pen, "-");
     for (size_t i = 0; i < (is_wide ? ARRAY_LENGTH(wide) : ARRAY_LENGTH(narrow)); i++) {
         snprintf(name, sizeof(name), "p%g", percents[i]);
         if (histogram_count(times) > 0)
-            put_time(pen, i == 0, name, histogram_percentile(times, percents[i]));
+            pen_time(pen, i == 0, name, histogram_percentile(times, percents[i]));
     }
     if (histogram_count(times) > 0 && is_wide)
-        put_time(pen, false, "max", histogram_max(times));
-    end_line(pen);
+        pen_time(pen, false, "max", histogram_max(times));
+    end_pen_line(pen);
 }
 
 /* ---- The distribution ---- */
-
-static void draw_bar(struct pen *pen, const struct latency_bar *bar)
-{
-    put(pen, "  %*s ", LATENCY_BAR_LABEL_COLUMNS, bar->label);
-    pen->style = CYAN;
-    put_text(pen, bar->bar);
-    put(pen, "%.*s", (int)columns_left(pen), bar->behind);
-    end_line(pen);
-}
 
 static void draw_distribution(struct pen *pen)
 {
@@ -401,17 +368,27 @@ static void draw_distribution(struct pen *pen)
                                pen->width - besides, pen->scene->unicode, bars);
 
     if (rows > 0)
-        end_line(pen);
-    for (size_t i = 0; i < rows; i++)
-        draw_bar(pen, &bars[i]);
+        end_pen_line(pen);
+    for (size_t i = 0; i < rows; i++) {
+        pen_put(pen, "  %*s ", LATENCY_BAR_LABEL_COLUMNS, bars[i].label);
+        pen->style = CYAN;
+        pen_text(pen, bars[i].bar);
+        pen_put(pen, "%.*s", (int)columns_left(pen), bars[i].behind);
+        end_pen_line(pen);
+    }
 }
 
 void live_view_draw(struct live_frame *frame, const struct live_scene *scene, size_t width,
                     size_t height)
 {
-    struct pen pen = begin(frame, scene, width, height);
+    struct pen pen = begin_frame(frame, scene, width, height);
 
-    draw_title(&pen);
+    if (scene->label != NULL) {
+        pen_put(&pen, "  ");
+        pen.style = BOLD;
+        pen_put(&pen, "%.*s", (int)columns_left(&pen), scene->label);
+        end_pen_line(&pen);
+    }
     draw_progress(&pen);
     draw_rate(&pen);
     draw_counts(&pen);
@@ -419,10 +396,10 @@ void live_view_draw(struct live_frame *frame, const struct live_scene *scene, si
     draw_latency(&pen);
     draw_distribution(&pen);
     if (scene->message != NULL) {
-        end_line(&pen);
-        put(&pen, "  ");
-        put(&pen, "%.*s", (int)columns_left(&pen), scene->message);
-        end_line(&pen);
+        end_pen_line(&pen);
+        pen_put(&pen, "  ");
+        pen_put(&pen, "%.*s", (int)columns_left(&pen), scene->message);
+        end_pen_line(&pen);
     }
 }
 
@@ -431,23 +408,118 @@ void live_view_draw(struct live_frame *frame, const struct live_scene *scene, si
 void live_view_line(struct live_frame *frame, const struct live_scene *scene, size_t width)
 {
     const struct histogram *latency = &scene->tally->latency;
-    struct pen pen = begin(frame, scene, width, 2);
+    struct pen pen = begin_frame(frame, scene, width, 2);
     char number[UNITS_TEXT];
-    bool fits = scene->label == NULL || put(&pen, "%s  ", scene->label);
+    bool fits = scene->label == NULL || pen_put(&pen, "%s  ", scene->label);
 
-    fits = fits && put(&pen, "%5.1f s  %3.0f%%", (double)scene->elapsed_ns / 1e9,
-                       live_view_percent(scene->goal, scene->tally, scene->elapsed_ns));
-    fits =
-        fits && put(&pen, "  %5s req/s", units_format_count(number, sizeof(number), scene->rate));
+    fits = fits && pen_put(&pen, "%5.1f s  %3.0f%%", (double)scene->elapsed_ns / 1e9,
+                           live_view_percent(scene->goal, scene->tally, scene->elapsed_ns));
+    fits = fits &&
+           pen_put(&pen, "  %5s req/s", units_format_count(number, sizeof(number), scene->rate));
     units_format_ns(number, sizeof(number), (double)histogram_percentile(latency, 50));
-    fits = fits && put(&pen, "  p50 %7s", number);
+    fits = fits && pen_put(&pen, "  p50 %7s", number);
     units_format_ns(number, sizeof(number), (double)histogram_percentile(latency, 99));
-    fits = fits && put(&pen, "  p99 %7s", number);
-    fits = fits && put(&pen, "  errors %s",
-                       units_format_count(number, sizeof(number), (double)tally_bad(scene->tally)));
-    fits = fits && put(&pen, "  up %" PRIu64 "/%" PRIu32, tally_get(scene->tally, TALLY_clients_up),
-                       scene->setting->connections);
+    fits = fits && pen_put(&pen, "  p99 %7s", number);
+    fits = fits &&
+           pen_put(&pen, "  errors %s",
+                   units_format_count(number, sizeof(number), (double)tally_bad(scene->tally)));
+    fits = fits && pen_put(&pen, "  up %" PRIu64 "/%" PRIu32,
+                           tally_get(scene->tally, TALLY_clients_up), scene->setting->connections);
     if (fits && scene->message != NULL)
-        put(&pen, "  %s", scene->message);
-    end_line(&pen);
+        pen_put(&pen, "  %s", scene->message);
+    end_pen_line(&pen);
+}
+
+/* ---- The terminal ---- */
+
+enum { DEFAULT_WIDTH = 80, DEFAULT_HEIGHT = 24 };
+
+bool live_terminal_is_capable(FILE *out)
+{
+    const char *terminal = getenv("TERM");
+
+    return isatty(fileno(out)) && terminal != NULL && terminal[0] != '\0' &&
+           strcmp(terminal, "dumb") != 0;
+}
+
+bool live_terminal_wants_colour(FILE *out)
+{
+    const char *no_color = getenv("NO_COLOR");
+
+    return live_terminal_is_capable(out) && (no_color == NULL || no_color[0] == '\0');
+}
+
+/* The font of the Linux console lacks most block characters. */
+bool live_terminal_has_unicode(void)
+{
+    const char *terminal = getenv("TERM");
+
+    setlocale(LC_CTYPE, "");
+    return strcmp(nl_langinfo(CODESET), "UTF-8") == 0 &&
+           (terminal == NULL || strcmp(terminal, "linux") != 0);
+}
+
+void live_terminal_size(const struct live_terminal *terminal, size_t *width, size_t *height)
+{
+    struct winsize window = {0};
+
+    ioctl(fileno(terminal->out), TIOCGWINSZ, &window);
+    *width = window.ws_col > 1 ? window.ws_col : DEFAULT_WIDTH;
+    *height = window.ws_row > 1 ? window.ws_row : DEFAULT_HEIGHT;
+}
+
+static bool is_in_foreground(const struct live_terminal *terminal)
+{
+    pid_t group = tcgetpgrp(fileno(terminal->out));
+
+    return group < 0 || group == getpgrp();
+}
+
+/*
+ * The rows between the first line and the cursor, which is at the end of the last line. If the window has
+ * become narrower since the frame was drawn, long lines take several rows.
+ */
+static size_t rows_above(const struct live_terminal *terminal)
+{
+    const struct live_frame *shown = &terminal->shown;
+    size_t width, height, rows = 0;
+
+    live_terminal_size(terminal, &width, &height);
+    for (size_t i = 0; i < shown->lines; i++)
+        rows += shown->columns[i] > width ? (shown->columns[i] + width - 1) / width : 1;
+    rows = rows > 0 ? rows - 1 : 0;
+    return rows < height ? rows : height - 1;
+}
+
+/* Writes everything at once to avoid flicker. */
+void live_terminal_show(struct live_terminal *terminal, const struct live_frame *frame)
+{
+    size_t up = rows_above(terminal);
+
+    if (!is_in_foreground(terminal))
+        return;
+    fputc('\r', terminal->out);
+    if (up > 0)
+        fprintf(terminal->out, "\x1b[%zuA", up);
+    for (size_t i = 0; i < frame->lines; i++)
+        fprintf(terminal->out, "%s%s\x1b[K", i > 0 ? "\n" : "", frame->text[i]);
+    fputs("\x1b[J", terminal->out);
+    fflush(terminal->out);
+    terminal->shown = *frame;
+}
+
+void live_terminal_end(struct live_terminal *terminal, bool stays)
+{
+    size_t up = rows_above(terminal);
+
+    if (terminal->shown.lines == 0 || !is_in_foreground(terminal))
+        return;
+    if (stays)
+        fputc('\n', terminal->out);
+    else if (up > 0)
+        fprintf(terminal->out, "\r\x1b[%zuA\x1b[J", up);
+    else
+        fputs("\r\x1b[J", terminal->out);
+    fflush(terminal->out);
+    terminal->shown.lines = 0;
 }

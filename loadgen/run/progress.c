@@ -1,12 +1,10 @@
-#include "loadgen/run/progress.h"
+#include "loadgen/run/internal.h"
 
 #include "common/clock.h"
 #include "common/escape.h"
 #include "common/macros.h"
 #include "common/units.h"
 #include "loadgen/report/json.h"
-
-#include "loadgen/run/control.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -33,7 +31,7 @@ void progress_begin(struct progress *progress, const struct plan *plan,
 }
 
 /* Updates progress->rate (over the last 10 ticks) and the trace (the last tick). */
-static void take_sample(struct progress *progress, uint64_t answered, uint64_t elapsed_ns)
+static void sample_rate(struct progress *progress, uint64_t answered, uint64_t elapsed_ns)
 {
     size_t slots = ARRAY_LENGTH(progress->past_ns), slot = progress->ticks % slots;
     size_t last = (progress->ticks + slots - 1) % slots;
@@ -52,14 +50,6 @@ static void take_sample(struct progress *progress, uint64_t answered, uint64_t e
 
 /* ---- On a terminal ---- */
 
-/* The message, or the help for the keys. */
-static const char *last_line(const struct progress *progress)
-{
-    if (progress->ticks < progress->message_until)
-        return progress->message;
-    return progress->keys ? CHANGE_KEYS_HELP : NULL;
-}
-
 /* Some terminals wrap after the last column, and scroll after the last row: leaves both free. */
 static void show_live(struct progress *progress, const struct progress_now *now, bool over)
 {
@@ -69,7 +59,10 @@ static void show_live(struct progress *progress, const struct progress_now *now,
         .setting = &now->setting,
         .trace = &progress->trace,
         .label = progress->plan->label,
-        .message = over ? NULL : last_line(progress),
+        .message = over                                        ? NULL
+                   : progress->ticks < progress->message_until ? progress->message
+                   : progress->keys                            ? CHANGE_KEYS_HELP
+                                                               : NULL,
         .elapsed_ns = now->elapsed_ns,
         .rate = progress->rate,
         .over = over,
@@ -107,19 +100,14 @@ void progress_suspend(struct progress *progress)
         terminal_keys_begin();
 }
 
-/*
- * Whether a report follows that makes the last frame redundant: a text report on the same terminal,
- * or the report of a series.
- */
-static bool is_followed_by_report(const struct plan *plan)
-{
-    return plan->label != NULL ||
-           (plan->output == NULL && plan->format == PLAN_FORMAT_TEXT && isatty(STDOUT_FILENO));
-}
-
+/* The last frame is redundant before a text report on the same terminal, or the report of a series. */
 void progress_end(struct progress *progress, const struct progress_now *now)
 {
-    bool stays = !progress->plan->no_tui && !is_followed_by_report(progress->plan);
+    const struct plan *plan = progress->plan;
+    bool report_follows =
+        plan->label != NULL ||
+        (plan->output == NULL && plan->format == PLAN_FORMAT_TEXT && isatty(STDOUT_FILENO));
+    bool stays = !plan->no_tui && !report_follows;
 
     if (progress->kind != PROGRESS_LIVE)
         return;
@@ -130,7 +118,7 @@ void progress_end(struct progress *progress, const struct progress_now *now)
 
 /* ---- For programs ---- */
 
-static void put_json(struct progress *progress, json_t *object)
+static void emit_json(struct progress *progress, json_t *object)
 {
     if (object == NULL)
         return;
@@ -146,23 +134,12 @@ static json_t *percentile_us(const struct histogram *times, double percent)
                : json_null();
 }
 
-/* The latency since the last line, for graphs over time. */
-static void put_recent(struct progress *progress, json_t *object, const struct histogram *latency)
-{
-    struct histogram recent = {0};
-
-    histogram_add(&recent, latency);
-    histogram_subtract(&recent, &progress->shown);
-    json_object_set_new(object, "recent_p50_us", percentile_us(&recent, 50));
-    json_object_set_new(object, "recent_p99_us", percentile_us(&recent, 99));
-    histogram_reset(&progress->shown);
-    histogram_add(&progress->shown, latency);
-}
-
+/* The recent latency is that since the last line, for graphs over time. */
 static void show_json(struct progress *progress, const struct progress_now *now)
 {
     const struct tally *tally = now->tally;
     const struct histogram *latency = &tally->latency;
+    struct histogram recent = {0};
     json_t *object = json_pack(
         "{s:f, s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:f, s:f, s:f}", "elapsed_s",
         (double)now->elapsed_ns / 1e9, "done_percent",
@@ -177,21 +154,28 @@ static void show_json(struct progress *progress, const struct progress_now *now)
         (double)histogram_percentile(latency, 99) / 1e3, "latency_max_us",
         (double)histogram_max(latency) / 1e3);
 
-    if (object != NULL)
-        put_recent(progress, object, latency);
-    put_json(progress, object);
+    if (object == NULL)
+        return;
+    histogram_add(&recent, latency);
+    histogram_subtract(&recent, &progress->shown);
+    json_object_set_new(object, "recent_p50_us", percentile_us(&recent, 50));
+    json_object_set_new(object, "recent_p99_us", percentile_us(&recent, 99));
+    histogram_reset(&progress->shown);
+    histogram_add(&progress->shown, latency);
+    emit_json(progress, object);
 }
 
 void progress_tick(struct progress *progress, const struct progress_now *now)
 {
-    take_sample(progress, tally_get(now->tally, TALLY_answered), now->elapsed_ns);
+    sample_rate(progress, tally_get(now->tally, TALLY_answered), now->elapsed_ns);
     if (progress->kind == PROGRESS_LINES && progress->ticks % TICKS_PER_LINE == 0)
         show_json(progress, now);
 }
 
 /* ---- Changes of the load ---- */
 
-static void describe(char *text, size_t size, double rate, uint32_t connections, uint32_t threads)
+static void describe_load(char *text, size_t size, double rate, uint32_t connections,
+                          uint32_t threads)
 {
     char number[UNITS_TEXT], open[UNITS_TEXT + sizeof(" req/s, ")] = "";
 
@@ -209,15 +193,15 @@ void progress_report_change(struct progress *progress, bool accepted, const char
     char text[sizeof(progress->message)];
 
     if (progress->kind == PROGRESS_LINES) {
-        put_json(progress,
-                 accepted ? json_pack("{s:s, s:f, s:I, s:I}", "event", "changed", "rate", rate,
-                                      "connections", (json_int_t)connections, "threads",
-                                      (json_int_t)threads)
-                          : json_pack("{s:s, s:o}", "event", "rejected", "why", text_json(why)));
+        emit_json(progress,
+                  accepted ? json_pack("{s:s, s:f, s:I, s:I}", "event", "changed", "rate", rate,
+                                       "connections", (json_int_t)connections, "threads",
+                                       (json_int_t)threads)
+                           : json_pack("{s:s, s:o}", "event", "rejected", "why", text_json(why)));
         return;
     }
     if (accepted)
-        describe(text, sizeof(text), rate, connections, threads);
+        describe_load(text, sizeof(text), rate, connections, threads);
     else
         escape_text(text, sizeof(text), why, strlen(why));
     if (progress->kind == PROGRESS_LIVE) {

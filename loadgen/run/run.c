@@ -1,14 +1,14 @@
-#include "loadgen/run/run.h"
+#include "loadgen/run/internal.h"
 
 #include "common/clock.h"
+#include "common/macros.h"
 
 #include "loadgen/base/events.h"
 #include "loadgen/base/interrupts.h"
 #include "loadgen/base/resources.h"
 #include "loadgen/engine/client_pool.h"
 #include "loadgen/plan/arrivals.h"
-#include "loadgen/run/control.h"
-#include "loadgen/run/progress.h"
+#include "loadgen/run/internal.h"
 #include "loadgen/run/server.h"
 
 #include <errno.h>
@@ -32,22 +32,22 @@ struct run {
     struct request_budget budget;
     struct client_pool *pool;
     struct client_pool_settings settings;
-    struct profile connections; /* of the plan */
+    struct profile planned_connections;
     struct event_base *base;
     struct event *tick, *frame, *suspend, *deadline, *grace, *done, *interrupts;
     struct control *control;
     int done_fd;
     bool stopping, interrupted, connections_changed;
     uint64_t changes;
-    char *url; /* of the first request */
+    char *first_url;
     const struct condition *aborted_by;
     struct progress progress;
     struct transcript transcript;
     struct series *series;
     struct server_check *check;
     uint64_t began_unix_ns;
-    struct machine_cpu machine;     /* at the begin */
-    struct tally sum, warmup, both; /* over all threads, updated by add_up() */
+    struct machine_cpu machine_before;
+    struct tally sum, warmup, both; /* all threads, updated by add_up() */
 };
 
 static struct timeval timeval_of_ms(uint64_t ms)
@@ -65,7 +65,7 @@ static uint64_t elapsed_ns(const struct run *run)
 /* ---- The end of a run ---- */
 
 /* Begins no more requests and waits up to the grace time for responses. */
-static void stop(struct run *run)
+static void stop_run(struct run *run)
 {
     struct timeval grace = timeval_of_ms(run->plan->grace_ms);
 
@@ -88,7 +88,7 @@ static void on_deadline(evutil_socket_t fd, short events, void *context)
     if (clock_monotonic_ns() < run->budget.deadline_ns)
         events_add(run->deadline, &one_ms);
     else
-        stop(run);
+        stop_run(run);
 }
 
 static void on_grace_over(evutil_socket_t fd, short events, void *context)
@@ -100,21 +100,19 @@ static void on_grace_over(evutil_socket_t fd, short events, void *context)
     client_pool_abort(run->pool);
 }
 
-static void interrupt(struct run *run)
-{
-    if (run->interrupted)
-        client_pool_abort(run->pool);
-    else
-        stop(run);
-    run->interrupted = true;
-}
-
 static void on_interrupts(evutil_socket_t fd, short events, void *context)
 {
+    struct run *run = context;
+
     (void)fd;
     (void)events;
-    for (uint64_t count = interrupts_take(); count > 0; count--)
-        interrupt(context);
+    for (uint64_t count = interrupts_take(); count > 0; count--) {
+        if (run->interrupted)
+            client_pool_abort(run->pool);
+        else
+            stop_run(run);
+        run->interrupted = true;
+    }
 }
 
 /* Wakes the other threads, because the budget may now be used up. */
@@ -155,79 +153,57 @@ static int apply_settings(struct run *run, struct client_pool_settings *settings
     return 0;
 }
 
-static int change_rate(struct run *run, const struct change *change, char *why, size_t size)
-{
-    struct client_pool_settings settings = run->settings;
-
-    if (!plan_is_open(run->plan) || run->plan->replay_file != NULL)
-        return snprintf(why, size, "no rate to change: start with --rate"), -1;
-    settings.rate = profile_constant(change_apply(change, planned_rate(run)));
-    return apply_settings(run, &settings, why, size);
-}
-
-static int change_connections(struct run *run, const struct change *change, char *why, size_t size)
-{
-    struct client_pool_settings settings = run->settings;
-    double connections = change_apply(change, run->settings.connections);
-
-    if (connections > PLAN_CONNECTIONS_MAX)
-        return snprintf(why, size, "too many connections (1-%d)", PLAN_CONNECTIONS_MAX), -1;
-    settings.connections = (uint32_t)connections;
-    if (settings.threads > settings.connections)
-        settings.threads = settings.connections;
-    run->connections_changed = true;
-    return apply_settings(run, &settings, why, size);
-}
-
-static int change_threads(struct run *run, const struct change *change, char *why, size_t size)
-{
-    struct client_pool_settings settings = run->settings;
-    double threads = change_apply(change, run->settings.threads);
-
-    if (threads > PLAN_THREADS_MAX)
-        return snprintf(why, size, "too many threads (1-%d)", PLAN_THREADS_MAX), -1;
-    settings.threads = (uint32_t)threads;
-    return apply_settings(run, &settings, why, size);
-}
-
 static int follow_change(struct run *run, struct change change, char *why, size_t size)
 {
+    struct client_pool_settings settings = run->settings;
+    double number;
+
     if (change.kind == CHANGE_LOAD)
         change.kind = plan_is_open(run->plan) ? CHANGE_RATE : CHANGE_CONNECTIONS;
     switch (change.kind) {
     case CHANGE_RATE:
-        return change_rate(run, &change, why, size);
+        if (!plan_is_open(run->plan) || run->plan->replay_file != NULL)
+            return snprintf(why, size, "no rate to change: start with --rate"), -1;
+        settings.rate = profile_constant(change_apply(&change, planned_rate(run)));
+        return apply_settings(run, &settings, why, size);
     case CHANGE_CONNECTIONS:
-        return change_connections(run, &change, why, size);
+        number = change_apply(&change, run->settings.connections);
+        if (number > PLAN_CONNECTIONS_MAX)
+            return snprintf(why, size, "too many connections (1-%d)", PLAN_CONNECTIONS_MAX), -1;
+        settings.connections = (uint32_t)number;
+        if (settings.threads > settings.connections)
+            settings.threads = settings.connections;
+        run->connections_changed = true;
+        return apply_settings(run, &settings, why, size);
     case CHANGE_THREADS:
-        return change_threads(run, &change, why, size);
+        number = change_apply(&change, run->settings.threads);
+        if (number > PLAN_THREADS_MAX)
+            return snprintf(why, size, "too many threads (1-%d)", PLAN_THREADS_MAX), -1;
+        settings.threads = (uint32_t)number;
+        return apply_settings(run, &settings, why, size);
     case CHANGE_STOP:
     case CHANGE_LOAD:
-        stop(run);
+        stop_run(run);
         break;
     }
     return 0;
 }
 
-static void follow(struct run *run, struct change change)
-{
-    char why[WHY_TEXT] = "";
-    bool accepted = follow_change(run, change, why, sizeof(why)) == 0;
-
-    if (accepted)
-        run->changes++;
-    progress_report_change(&run->progress, accepted, why, planned_rate(run),
-                           run->settings.connections, run->settings.threads);
-}
-
+/* CHANGE is NULL if a line was invalid: WHY. */
 static void on_change(void *context, const struct change *change, const char *why)
 {
     struct run *run = context;
+    char rejection[WHY_TEXT] = "";
+    bool accepted;
 
-    if (change != NULL)
-        follow(run, *change);
-    else
+    if (change == NULL) {
         progress_report_change(&run->progress, false, why, 0, 0, 0);
+        return;
+    }
+    accepted = follow_change(run, *change, rejection, sizeof(rejection)) == 0;
+    run->changes += accepted;
+    progress_report_change(&run->progress, accepted, rejection, planned_rate(run),
+                           run->settings.connections, run->settings.threads);
 }
 
 /* ---- Every tick ---- */
@@ -260,7 +236,7 @@ static void end_second(struct run *run, uint64_t now_ns)
 /* Sets the number of connections from the profile, unless a change has overridden it. */
 static void follow_profile(struct run *run, uint64_t now_ns)
 {
-    double planned = profile_at(&run->connections, (double)now_ns);
+    double planned = profile_at(&run->planned_connections, (double)now_ns);
     struct client_pool_settings settings = run->settings;
     char why[WHY_TEXT];
 
@@ -283,7 +259,7 @@ static void check_abort_conditions(struct run *run)
         if (clock_monotonic_ns() > run->budget.counted_from_ns &&
             tally_meets_condition(&run->sum, &run->plan->abort_on[i], counted_ns)) {
             run->aborted_by = &run->plan->abort_on[i];
-            stop(run);
+            stop_run(run);
         }
 }
 
@@ -315,7 +291,7 @@ static void on_tick(evutil_socket_t fd, short events, void *context)
     progress_tick(&run->progress, &now);
 }
 
-static void on_frame(evutil_socket_t fd, short events, void *context)
+static void on_display_frame(evutil_socket_t fd, short events, void *context)
 {
     struct run *run = context;
     struct progress_now now;
@@ -338,7 +314,8 @@ static void on_suspend(evutil_socket_t number, short events, void *context)
 
 /* ---- Set-up ---- */
 
-static struct event *make_event(struct run *run, int fd, short events, event_callback_fn function)
+static struct event *make_run_event(struct run *run, int fd, short events,
+                                    event_callback_fn function)
 {
     return event_new(run->base, fd, events, function, run);
 }
@@ -350,13 +327,13 @@ static bool make_events(struct run *run)
     run->series = series_create();
     if (run->base == NULL || run->done_fd < 0 || run->series == NULL)
         return false;
-    run->tick = make_event(run, -1, EV_PERSIST, on_tick);
-    run->frame = make_event(run, -1, EV_PERSIST, on_frame);
-    run->suspend = make_event(run, SIGTSTP, EV_SIGNAL | EV_PERSIST, on_suspend);
-    run->deadline = make_event(run, -1, 0, on_deadline);
-    run->grace = make_event(run, -1, 0, on_grace_over);
-    run->done = make_event(run, run->done_fd, EV_READ | EV_PERSIST, on_thread_done);
-    run->interrupts = make_event(run, interrupts_fd(), EV_READ | EV_PERSIST, on_interrupts);
+    run->tick = make_run_event(run, -1, EV_PERSIST, on_tick);
+    run->frame = make_run_event(run, -1, EV_PERSIST, on_display_frame);
+    run->suspend = make_run_event(run, SIGTSTP, EV_SIGNAL | EV_PERSIST, on_suspend);
+    run->deadline = make_run_event(run, -1, 0, on_deadline);
+    run->grace = make_run_event(run, -1, 0, on_grace_over);
+    run->done = make_run_event(run, run->done_fd, EV_READ | EV_PERSIST, on_thread_done);
+    run->interrupts = make_run_event(run, interrupts_fd(), EV_READ | EV_PERSIST, on_interrupts);
     return run->tick != NULL && run->frame != NULL && run->suspend != NULL &&
            run->deadline != NULL && run->grace != NULL && run->done != NULL &&
            run->interrupts != NULL && event_add(run->done, NULL) == 0 &&
@@ -376,7 +353,7 @@ static void start_control(struct run *run)
         run->progress.keys = control_has_keys(run->control);
 }
 
-static bool make_fleet(struct run *run)
+static bool make_pool(struct run *run)
 {
     const struct client_pool_config config = {
         .engine = run->engine,
@@ -386,7 +363,7 @@ static bool make_fleet(struct run *run)
         .transcript = run->plan->verbose ? &run->transcript : NULL,
         .done_fd = run->done_fd,
     };
-    double connections = profile_at(&run->connections, 0);
+    double connections = profile_at(&run->planned_connections, 0);
 
     run->settings = (struct client_pool_settings){
         .threads = run->plan->threads,
@@ -431,8 +408,8 @@ static uint64_t span_ns(uint64_t from_ns, uint64_t to_ns)
  * Requests of an open loop are due from its origin on, no matter when the threads started. A run that
  * reached its deadline or was stopped lasted until then: missing responses do not make it shorter.
  */
-static void fill_times(const struct run *run, const struct client_pool_totals *totals,
-                       struct result *result)
+static void fill_run_times(const struct run *run, const struct client_pool_totals *totals,
+                           struct result *result)
 {
     uint64_t from_ns = run->budget.counted_from_ns, last_ns = totals->last_end_ns;
     uint64_t end_ns = request_budget_end_ns(&run->budget);
@@ -454,7 +431,7 @@ static void fill_result(struct run *run, struct result *result)
 
     *result = (struct result){
         .plan = run->plan,
-        .url = run->url,
+        .url = run->first_url,
         .requests = run->request_plan->count,
         .origins = request_plan_count_origins(run->request_plan),
         .skipped = run->request_plan->skipped,
@@ -467,8 +444,8 @@ static void fill_result(struct run *run, struct result *result)
         .interrupted = run->interrupted,
         .aborted_by = run->aborted_by,
     };
-    fill_times(run, &totals, result);
-    run->url = NULL;
+    fill_run_times(run, &totals, result);
+    run->first_url = NULL;
     result->error_texts = totals.error_texts;
     result->negotiations = totals.negotiations;
 }
@@ -488,7 +465,7 @@ static void end_series(struct run *run, struct result *result)
 
 static void collect_result(struct run *run, struct result *result)
 {
-    double machine_busy = resources_machine_busy(run->machine);
+    double machine_busy = resources_machine_busy(run->machine_before);
 
     add_up(run);
     fill_result(run, result);
@@ -501,35 +478,28 @@ static void collect_result(struct run *run, struct result *result)
     server_check_end(run->check, tally_get(&run->both, TALLY_answered), &result->server);
 }
 
-static void free_event(struct event *event)
-{
-    if (event != NULL)
-        event_free(event);
-}
-
 static void tear_down(struct run *run)
 {
+    struct event *const events[] = {run->tick,  run->frame, run->suspend,   run->deadline,
+                                    run->grace, run->done,  run->interrupts};
+
     if (run->pool != NULL)
         client_pool_destroy(run->pool);
-    free_event(run->tick);
-    free_event(run->frame);
-    free_event(run->suspend);
-    free_event(run->deadline);
-    free_event(run->grace);
-    free_event(run->done);
+    for (size_t i = 0; i < ARRAY_LENGTH(events); i++)
+        if (events[i] != NULL)
+            event_free(events[i]);
     control_destroy(run->control);
-    free_event(run->interrupts);
     if (run->base != NULL)
         event_base_free(run->base);
     if (run->done_fd >= 0)
         close(run->done_fd);
     series_free(run->series);
-    free(run->url);
+    free(run->first_url);
     free(run);
 }
 
 /* Starts the threads and waits until all have ended. Returns 0 or an errno. */
-static int execute(struct run *run, struct result *result)
+static int execute_run(struct run *run, struct result *result)
 {
     const struct progress_goal goal = {
         .requests = run->plan->scenario_file != NULL ? 0 /* -n is the number of scenarios */
@@ -546,7 +516,7 @@ static int execute(struct run *run, struct result *result)
     progress_begin(&run->progress, run->plan, &goal, stderr);
     start_control(run);
     run->check = server_check_begin(run->request_plan);
-    run->machine = resources_machine_cpu();
+    run->machine_before = resources_machine_cpu();
     begin_clocks(run);
     error = client_pool_start(run->pool);
     if (error != 0) {
@@ -582,13 +552,13 @@ int run_plan(const struct plan *plan, struct request_plan *request_plan,
     run->engine = plan->engine == PLAN_ENGINE_CURL ? &engine_curl
                   : plan->http == PLAN_HTTP_2      ? &engine_raw_http2
                                                    : &engine_raw;
-    run->connections = profile_of_connections(plan);
-    run->url = strdup(request_plan->requests[request_plan->entries[0].request].target.text);
+    run->planned_connections = profile_of_connections(plan);
+    run->first_url = strdup(request_plan->requests[request_plan->entries[0].request].target.text);
     run->done_fd = -1;
-    if (run->url == NULL || !make_events(run) || !make_fleet(run))
+    if (run->first_url == NULL || !make_events(run) || !make_pool(run))
         error = errno != 0 ? errno : ENOMEM;
     else
-        error = execute(run, result);
+        error = execute_run(run, result);
     tear_down(run);
     interrupts_end();
     if (error != 0)

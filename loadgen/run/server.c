@@ -121,8 +121,8 @@ static bool find_server(const struct request_plan *request_plan, struct segment_
 struct server_check {
     struct segment_reader reader;
     uint64_t counted_before;
-    uint64_t begun_ns,
-        cpu_ns; /* at the start: monotonic time, and CPU time of the server's processes */
+    uint64_t begun_ns;
+    uint64_t cpu_ns_before;
 };
 
 /* CPU time of the server's running processes; excludes processes that have exited. */
@@ -144,9 +144,9 @@ static double server_cores(const struct server_check *check)
 {
     uint64_t cpu_ns = server_cpu_ns(check), now_ns = clock_monotonic_ns();
 
-    if (cpu_ns <= check->cpu_ns || now_ns <= check->begun_ns)
+    if (cpu_ns <= check->cpu_ns_before || now_ns <= check->begun_ns)
         return NAN;
-    return (double)(cpu_ns - check->cpu_ns) / (double)(now_ns - check->begun_ns);
+    return (double)(cpu_ns - check->cpu_ns_before) / (double)(now_ns - check->begun_ns);
 }
 
 struct server_check *server_check_begin(const struct request_plan *request_plan)
@@ -158,7 +158,7 @@ struct server_check *server_check_begin(const struct request_plan *request_plan)
         return NULL;
     }
     check->counted_before = segment_reader_sum(&check->reader, METRIC_requests);
-    check->cpu_ns = server_cpu_ns(check);
+    check->cpu_ns_before = server_cpu_ns(check);
     check->begun_ns = clock_monotonic_ns();
     return check;
 }
@@ -338,17 +338,18 @@ int server_control_set(struct server_control *control, struct server_sizes sizes
     control->deadline_ns = clock_monotonic_ns() + CONTROL_TIMEOUT_MS * NS_PER_MS;
     control->changed = true;
     if (set_number(control, "workers", sizes.workers, reason, sizeof(reason)) == 0 &&
-        set_number(control, "threads", sizes.threads, reason, sizeof(reason)) == 0)
+        set_number(control, "threads", sizes.threads_per_worker, reason, sizeof(reason)) == 0)
         return 0;
     snprintf(why, size, "cannot set server %s to %" PRIu32 " workers with %" PRIu32 " threads: %s",
-             control->name, sizes.workers, sizes.threads, reason);
+             control->name, sizes.workers, sizes.threads_per_worker, reason);
     return -1;
 }
 
 char *server_control_format_commands(const struct server_control *control, char *text, size_t size)
 {
     snprintf(text, size, "wsctl -n %s workers %" PRIu32 " && wsctl -n %s threads %" PRIu32,
-             control->name, control->original.workers, control->name, control->original.threads);
+             control->name, control->original.workers, control->name,
+             control->original.threads_per_worker);
     return text;
 }
 

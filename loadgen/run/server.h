@@ -27,7 +27,7 @@ void server_check_end(struct server_check *check, uint64_t answered,
 
 struct server_sizes {
     uint32_t workers;
-    uint32_t threads; /* per worker; 0: unknown */
+    uint32_t threads_per_worker; /* 0: unknown */
 };
 
 struct server_control;

@@ -1,4 +1,4 @@
-#include "loadgen/run/trials.h"
+#include "loadgen/run/internal.h"
 
 #include "common/clock.h"
 #include "common/units.h"
@@ -53,8 +53,8 @@ enum { LABEL = 96 };
 struct trials_state {
     struct trials *trials;
     const struct trials_setup *setup;
-    size_t done;    /* trials, of all points */
-    bool too_short; /* the last trial */
+    size_t trials_done;
+    bool last_was_too_short;
     uint64_t begun_ns;
     struct result *result;
     enum trial_outcome outcome;
@@ -71,10 +71,11 @@ static void write_label(const struct trials_state *state, size_t point, char *la
     const char *name = setup->points[point].name;
     char left[UNITS_TEXT] = "";
 
-    if (state->done > 0)
-        units_format_age(left, sizeof(left), spent_ns / state->done * (all - state->done));
-    snprintf(label, size, "%zu/%zu%s%s%s%s%s", state->done + 1, all, name != NULL ? ", " : "",
-             name != NULL ? name : "", left[0] != '\0' ? ", " : "", left,
+    if (state->trials_done > 0)
+        units_format_age(left, sizeof(left),
+                         spent_ns / state->trials_done * (all - state->trials_done));
+    snprintf(label, size, "%zu/%zu%s%s%s%s%s", state->trials_done + 1, all,
+             name != NULL ? ", " : "", name != NULL ? name : "", left[0] != '\0' ? ", " : "", left,
              left[0] != '\0' ? " left" : "");
 }
 
@@ -87,12 +88,12 @@ static enum trials_end take_result(struct trials_state *state, size_t point)
 
     if (!early) {
         result_measure(result, &measures);
-        state->too_short =
+        state->last_was_too_short =
             setup->enough != NULL && !setup->enough(setup->context, point, &measures);
-        if (state->too_short)
+        if (state->last_was_too_short)
             return TRIALS_COMPLETE;
     }
-    state->done++;
+    state->trials_done++;
     if (setup->after != NULL)
         setup->after(setup->context, point, result);
     if (early)
@@ -101,7 +102,7 @@ static enum trials_end take_result(struct trials_state *state, size_t point)
     return TRIALS_COMPLETE;
 }
 
-static enum trials_end run_one(struct trials_state *state, size_t point)
+static enum trials_end run_trial(struct trials_state *state, size_t point)
 {
     const struct trials_setup *setup = state->setup;
     struct plan plan;
@@ -118,7 +119,8 @@ static enum trials_end run_one(struct trials_state *state, size_t point)
     write_label(state, point, label, sizeof(label));
     plan = *setup->points[point].plan;
     plan.label = label;
-    state->outcome = trial_run(&plan, setup->observer, state->result, state->why, state->size);
+    state->outcome =
+        trial_run(&plan, setup->trial_observer, state->result, state->why, state->size);
     if (state->outcome != TRIAL_DONE)
         return TRIALS_FAILED;
     state->result->plan = setup->points[point].plan;
@@ -127,7 +129,7 @@ static enum trials_end run_one(struct trials_state *state, size_t point)
     return end;
 }
 
-static enum trials_end run_rounds(struct trials_state *state)
+static enum trials_end run_series(struct trials_state *state)
 {
     size_t count = state->setup->point_count;
 
@@ -136,8 +138,8 @@ static enum trials_end run_rounds(struct trials_state *state)
             enum trials_end end;
 
             do
-                end = run_one(state, round % 2 == 0 ? i : count - 1 - i);
-            while (end == TRIALS_COMPLETE && state->too_short);
+                end = run_trial(state, round % 2 == 0 ? i : count - 1 - i);
+            while (end == TRIALS_COMPLETE && state->last_was_too_short);
             if (end != TRIALS_COMPLETE)
                 return end;
         }
@@ -159,7 +161,7 @@ enum trials_end trials_run(struct trials *trials, const struct trials_setup *set
     if (state.result == NULL || interrupts_begin() != 0) {
         snprintf(why, size, "out of memory or descriptors");
     } else {
-        end = run_rounds(&state);
+        end = run_series(&state);
         interrupts_end();
     }
     free(state.result);
@@ -175,35 +177,19 @@ struct repeat_state {
     bool out_of_memory;
 };
 
-static struct series_entry total_of(const struct result *result, uint64_t begin_ns)
-{
-    struct series_entry total = result_total(result);
-
-    total.begin_ns = begin_ns;
-    total.end_ns = begin_ns + result->elapsed_ns;
-    return total;
-}
-
 /* Adds a round that ended early to the sum, but not to the rounds. */
 static void after_round(void *context, size_t point, const struct result *result)
 {
     struct repeat_state *state = context;
-    struct rounds *rounds = state->rounds;
+    struct series_entry total = result_total(result);
 
     (void)point;
+    total.begin_ns = state->sum->elapsed_ns;
+    total.end_ns = total.begin_ns + result->elapsed_ns;
     if (!result->interrupted && result->aborted_by == NULL)
-        rounds->total[rounds->done++] = total_of(result, state->sum->elapsed_ns);
+        state->rounds->total[state->rounds->done++] = total;
     if (!result_add_round(state->sum, result))
         state->out_of_memory = true;
-}
-
-/* Replaces two numbers that have no meaningful sum by their medians. */
-static void set_medians(struct result *result)
-{
-    const struct rounds *rounds = result->rounds;
-
-    result->server.cores = rounds_interval(rounds, MEASURE_SERVER_CORES).median;
-    result->machine_busy = rounds_interval(rounds, MEASURE_MACHINE_BUSY).median / 100;
 }
 
 enum trial_outcome repeat_run(const struct plan *plan, struct result *result, char *why,
@@ -226,9 +212,11 @@ enum trial_outcome repeat_run(const struct plan *plan, struct result *result, ch
         result->interrupted = true; /* possibly between two rounds */
     if (outcome == TRIAL_DONE && (state.out_of_memory || result->url == NULL))
         outcome = TRIAL_INVALID;
-    if (outcome == TRIAL_DONE)
-        set_medians(result);
-    else
+    if (outcome == TRIAL_DONE) { /* these have no meaningful sum */
+        result->server.cores = rounds_interval(state.rounds, MEASURE_SERVER_CORES).median;
+        result->machine_busy = rounds_interval(state.rounds, MEASURE_MACHINE_BUSY).median / 100;
+    } else {
         result_free(result);
+    }
     return outcome;
 }

@@ -24,8 +24,9 @@ static void put_begin(FILE *out, const struct sweep_curve *curve, const struct s
     if (round > 0)
         fprintf(out, "%" PRIu32, round);
     fprintf(out, ",%s,", curve->keepalive ? "on" : "off");
-    if (curve->server.threads > 0)
-        fprintf(out, "%" PRIu32 ",%" PRIu32, curve->server.workers, curve->server.threads);
+    if (curve->server.threads_per_worker > 0)
+        fprintf(out, "%" PRIu32 ",%" PRIu32, curve->server.workers,
+                curve->server.threads_per_worker);
     else
         fputc(',', out);
     fprintf(out, ",%" PRIu32, point->plan.connections_requested);
@@ -157,14 +158,14 @@ static json_t *usl_object(const struct sweep_curve *curve)
 static json_t *curve_object(const struct sweep *sweep, const struct sweep_curve *curve)
 {
     json_t *object = json_object(), *points = json_array();
-    bool known = curve->server.threads > 0;
+    bool known = curve->server.threads_per_worker > 0;
 
     json_object_set_new(object, "name", text_json(curve->name));
     json_object_set_new(object, "keepalive", json_boolean(curve->keepalive));
     json_object_set_new(object, "server_workers",
                         known ? integer_json(curve->server.workers) : json_null());
     json_object_set_new(object, "server_threads",
-                        known ? integer_json(curve->server.threads) : json_null());
+                        known ? integer_json(curve->server.threads_per_worker) : json_null());
     for (size_t i = 0; i < curve->measured; i++)
         json_array_append_new(points, point_object(sweep, &curve->points[i]));
     json_object_set_new(object, "points", points);

@@ -258,7 +258,7 @@ static void report_usl(struct sweep_curve *curve)
 /* The number of cores that the server's threads can keep busy. */
 static double capacity(const struct sweep *sweep, const struct sweep_curve *curve)
 {
-    double threads = (double)curve->server.workers * curve->server.threads;
+    double threads = (double)curve->server.workers * curve->server.threads_per_worker;
 
     return threads > 0 ? fmin(threads, sweep->cores) : sweep->cores;
 }
@@ -307,7 +307,7 @@ static void report_server(const struct sweep *sweep, struct sweep_curve *curve,
                           const struct sweep_point *best)
 {
     double cores = median(best, MEASURE_SERVER_CORES);
-    uint32_t threads = curve->server.workers * curve->server.threads;
+    uint32_t threads = curve->server.workers * curve->server.threads_per_worker;
 
     if (curve->limit == SWEEP_LIMIT_SERVER_THREADS)
         add_to_curve(curve, "limit",

@@ -2,7 +2,7 @@
 
 #include "common/escape.h"
 #include "loadgen/base/interrupts.h"
-#include "loadgen/run/trials.h"
+#include "loadgen/run/run.h"
 #include "loadgen/sweep/findings.h"
 
 #include <inttypes.h>

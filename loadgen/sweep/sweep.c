@@ -26,11 +26,11 @@ static void name_curve(struct sweep_curve *curve)
     size_t used = (size_t)snprintf(curve->name, sizeof(curve->name), "%s",
                                    curve->keepalive ? "keep-alive" : "connection per request");
 
-    if (curve->server.threads > 0)
+    if (curve->server.threads_per_worker > 0)
         snprintf(curve->name + used, sizeof(curve->name) - used,
                  ", %" PRIu32 " worker%s x %" PRIu32 " thread%s", curve->server.workers,
-                 curve->server.workers == 1 ? "" : "s", curve->server.threads,
-                 curve->server.threads == 1 ? "" : "s");
+                 curve->server.workers == 1 ? "" : "s", curve->server.threads_per_worker,
+                 curve->server.threads_per_worker == 1 ? "" : "s");
 }
 
 static void fill_points(struct sweep *sweep, size_t number)
@@ -67,7 +67,8 @@ static void fill_curves(struct sweep *sweep, struct server_sizes server)
                            (over->keepalive == PLAN_KEEPALIVE_BOTH && first_half);
         curve->server.workers =
             number_at(&over->server_workers, i / threads % workers, server.workers);
-        curve->server.threads = number_at(&over->server_threads, i % threads, server.threads);
+        curve->server.threads_per_worker =
+            number_at(&over->server_threads, i % threads, server.threads_per_worker);
         name_curve(curve);
         fill_points(sweep, i);
     }

@@ -8,7 +8,7 @@
 #define LOADGEN_SWEEP_SWEEP_H
 
 #include "loadgen/run/server.h"
-#include "loadgen/run/trials.h"
+#include "loadgen/run/run.h"
 #include "loadgen/stats/scaling.h"
 
 enum {

@@ -9,7 +9,7 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "loadgen/plan/condition.h"
-#include "loadgen/run/control.h"
+#include "loadgen/run/internal.h"
 #include "loadgen/stats/tally.h"
 
 static const struct {

@@ -7,15 +7,21 @@
 #include <cmocka.h>
 
 #include "common/macros.h"
+#include "loadgen/base/interrupts.h"
 #include "loadgen/base/resources.h"
-#include "loadgen/run/trials.h"
+#include "loadgen/run/run.h"
 #include "tests/unit/loadgen/load_results.h"
 
 #include <curl/curl.h>
+#include <errno.h>
+#include <event2/event.h>
 #include <math.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /*
@@ -153,6 +159,31 @@ static void cpu_time_is_plausible(void **state)
     assert_true(isnan(resources_machine_busy((struct machine_cpu){0, UINT64_MAX / 2})));
 }
 
+/* A URL whose port is bound but does not listen: connections are refused. */
+static int bind_refusing(char *url, size_t size)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t length = sizeof(address);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, length), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &length), 0);
+    snprintf(url, size, "http://127.0.0.1:%u/", ntohs(address.sin_port));
+    return fd;
+}
+
+static void make_plan(struct plan *made, const char *url)
+{
+    plan_begin(made, 2);
+    made->urls[made->url_count++] = url;
+    made->method = "GET";
+    made->quiet = true;
+    made->connect_timeout_ms = 60 * 1000; /* the defaults are short for a machine that is busy */
+    made->timeout_ms = made->connect_timeout_ms;
+    made->requests = 5;
+    plan_set_connections(made, 8);
+}
+
 /* ---- A series against a port that does not listen ---- */
 
 struct seen {
@@ -196,25 +227,17 @@ static bool see_enough(void *context, size_t point, const struct measures *measu
 
 static struct trials *run_series(struct seen *seen, enum trials_end expected)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    socklen_t length = sizeof(address);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct plan plans[3];
     struct trials_point points[3];
     const struct trials_setup setup = {points, 3, 3, see_before, see_after, seen, NULL, see_enough};
     struct trials *trials = trials_create(3, 3);
     enum trial_outcome outcome;
     char url[64], why[256] = "";
+    int fd = bind_refusing(url, sizeof(url));
 
     assert_non_null(trials);
-    assert_int_equal(bind(fd, (struct sockaddr *)&address, length), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &length), 0);
-    snprintf(url, sizeof(url), "http://127.0.0.1:%u/", ntohs(address.sin_port));
     for (uint32_t i = 0; i < 3; i++) {
-        plan_begin(&plans[i], 1);
-        plans[i].urls[plans[i].url_count++] = url;
-        plans[i].method = "GET";
-        plans[i].quiet = true;
+        make_plan(&plans[i], url);
         plans[i].requests = i + 1;
         plan_set_connections(&plans[i], 1);
         points[i] = (struct trials_point){&plans[i], NULL};
@@ -274,6 +297,191 @@ static void trial_with_too_few_responses_is_repeated(void **state)
     trials_free(trials);
 }
 
+static int handled;
+
+static void handle(int number)
+{
+    handled = number;
+}
+
+static void interrupts_are_counted_until_taken(void **state)
+{
+    (void)state;
+    signal(SIGTERM, handle);
+    assert_int_equal(interrupts_fd(), -1);
+    assert_int_equal(interrupts_begin(), 0);
+    raise(SIGINT);
+    assert_int_equal(interrupts_begin(), 0);
+    raise(SIGTERM);
+    interrupts_end();
+    raise(SIGHUP);
+    raise(SIGQUIT);
+    assert_int_equal(interrupts_take(), 4);
+    assert_int_equal(interrupts_take(), 0);
+    assert_int_equal(handled, 0);
+    interrupts_end();
+    raise(SIGTERM);
+    assert_int_equal(handled, SIGTERM);
+    signal(SIGTERM, SIG_DFL);
+}
+
+static void ignored_sighup_stays_ignored(void **state)
+{
+    (void)state;
+    signal(SIGHUP, SIG_IGN);
+    assert_int_equal(interrupts_begin(), 0);
+    raise(SIGHUP);
+    assert_int_equal(interrupts_take(), 0);
+    interrupts_end();
+    signal(SIGHUP, SIG_DFL);
+}
+
+static void plan_sets_dependent_values(void **state)
+{
+    struct plan trial_plan;
+
+    (void)state;
+    make_plan(&trial_plan, "http://127.0.0.1/");
+    assert_int_equal(trial_plan.connections_requested, 8);
+    assert_int_equal(trial_plan.connections, 5);
+    assert_int_equal(trial_plan.threads, 2);
+    plan_set_connections(&trial_plan, 1);
+    assert_int_equal(trial_plan.connections, 1);
+    assert_int_equal(trial_plan.threads, 1);
+    plan_set_connections(&trial_plan, 3);
+    assert_int_equal(trial_plan.threads, 2);
+}
+
+static void trials_run_repeatedly_in_one_process(void **state)
+{
+    struct result *trial_result = malloc(sizeof(*trial_result));
+    struct plan trial_plan;
+    char url[64], why[256] = "";
+    int fd = bind_refusing(url, sizeof(url));
+
+    (void)state;
+    assert_non_null(trial_result);
+    make_plan(&trial_plan, url);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(trial_run(&trial_plan, NULL, trial_result, why, sizeof(why)), TRIAL_DONE);
+        assert_string_equal(trial_result->url, url);
+        assert_int_equal(tally_get(&trial_result->tally, TALLY_begun), 5);
+        assert_int_equal(tally_error(&trial_result->tally, ERROR_KIND_REFUSED), 5);
+        assert_int_equal(trial_status(TRIAL_DONE, trial_result), RESULT_NOTHING);
+        result_free(trial_result);
+    }
+    trial_plan.urls[0] = "http://nobody.invalid/";
+    assert_int_equal(trial_run(&trial_plan, NULL, trial_result, why, sizeof(why)),
+                     TRIAL_UNKNOWN_HOST);
+    assert_int_equal(trial_status(TRIAL_UNKNOWN_HOST, trial_result), RESULT_NOTHING);
+    trial_plan.urls[0] = "gopher://x/";
+    assert_int_equal(trial_run(&trial_plan, NULL, trial_result, why, sizeof(why)), TRIAL_INVALID);
+    assert_true(strlen(why) > 0);
+    free(trial_result);
+    close(fd);
+}
+
+static void signal_before_a_run_ends_it(void **state)
+{
+    struct result *trial_result = malloc(sizeof(*trial_result));
+    struct plan trial_plan;
+    char url[64], why[256];
+    int fd = bind_refusing(url, sizeof(url));
+
+    (void)state;
+    assert_non_null(trial_result);
+    make_plan(&trial_plan, url);
+    trial_plan.requests = 0;
+    trial_plan.duration_ms = 3600 * 1000;
+    assert_int_equal(interrupts_begin(), 0);
+    raise(SIGINT);
+    assert_int_equal(trial_run(&trial_plan, NULL, trial_result, why, sizeof(why)), TRIAL_DONE);
+    assert_true(trial_result->interrupted);
+    interrupts_end();
+    result_free(trial_result);
+    free(trial_result);
+    close(fd);
+}
+
+/* ---- Events that cannot be added ---- */
+
+static _Atomic int adds_left = -1; /* calls of event_add() before one fails; negative: none fails */
+
+/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
+int __real_event_add(struct event *event, const struct timeval *wait);
+int __wrap_event_add(struct event *event, const struct timeval *wait);
+/* NOLINTEND(clang-diagnostic-reserved-identifier) */
+
+int __wrap_event_add(struct event *event, const struct timeval *wait)
+{
+    if (adds_left >= 0 && adds_left-- == 0) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return __real_event_add(event, wait);
+}
+
+enum { CHILD_UNTOUCHED = 40, CHILD_REFUSED, CHILD_HURT };
+
+/* Runs PLAN; call number ADDS of event_add() fails. */
+static int run_without_event(const struct plan *trial_plan, int adds)
+{
+    struct result *trial_result = malloc(sizeof(*trial_result));
+    char why[256] = "";
+    enum trial_outcome outcome;
+
+    if (trial_result == NULL || freopen("/dev/null", "w", stderr) == NULL)
+        return CHILD_HURT;
+    adds_left = adds;
+    outcome = trial_run(trial_plan, NULL, trial_result, why, sizeof(why));
+    if (outcome != TRIAL_DONE)
+        return why[0] != '\0' ? CHILD_REFUSED : CHILD_HURT;
+    return adds_left >= 0 ? CHILD_UNTOUCHED : CHILD_HURT;
+}
+
+static int status_without_event(const struct plan *trial_plan, int adds)
+{
+    pid_t pid = fork();
+    int status;
+
+    if (pid == 0)
+        _exit(run_without_event(trial_plan, adds));
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+/* Fails each event_add() of a run in turn: no run hangs, and none continues without the event. */
+static int check_each_event(const struct plan *trial_plan)
+{
+    int adds = 0, fatal = 0, status;
+
+    while ((status = status_without_event(trial_plan, adds)) != CHILD_UNTOUCHED) {
+        if (status != EXIT_FAILURE && status != CHILD_REFUSED)
+            fail_msg("event_add() number %d: exit status %d", adds, status);
+        fatal += status == EXIT_FAILURE;
+        adds++;
+    }
+    return fatal;
+}
+
+static void missing_event_ends_program(void **state)
+{
+    struct plan trial_plan;
+    char url[64];
+    int fd = bind_refusing(url, sizeof(url));
+
+    (void)state;
+    make_plan(&trial_plan, url);
+    trial_plan.connections = 1;
+    trial_plan.threads = 1;
+    trial_plan.requests = 2;
+    trial_plan.duration_ms = 3600 * 1000;
+    trial_plan.think_min_ms = trial_plan.think_max_ms = 1;
+    assert_true(check_each_event(&trial_plan) >= 3); /* tick, deadline, think time */
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -286,6 +494,12 @@ int main(void)
         cmocka_unit_test(series_alternates_the_order_of_points),
         cmocka_unit_test(series_ended_early_keeps_its_trials),
         cmocka_unit_test(trial_with_too_few_responses_is_repeated),
+        cmocka_unit_test(interrupts_are_counted_until_taken),
+        cmocka_unit_test(ignored_sighup_stays_ignored),
+        cmocka_unit_test(plan_sets_dependent_values),
+        cmocka_unit_test(trials_run_repeatedly_in_one_process),
+        cmocka_unit_test(signal_before_a_run_ends_it),
+        cmocka_unit_test(missing_event_ends_program),
     };
 
     curl_global_init(CURL_GLOBAL_DEFAULT);

@@ -93,7 +93,7 @@ static void limit_is_found_from_cpu_times_and_law(void **state)
         invented.server_cores = c->server_cores;
         invented.machine_percent = c->machine_percent;
         invented.law.kappa = c->kappa;
-        invented.server.threads = 2;
+        invented.server.threads_per_worker = 2;
         sweep = invent_sweep(&invented, LOADS);
         text = finding(sweep->curves, "limit");
         if (sweep->curves[0].limit != c->limit || text == NULL || strstr(text, c->text) == NULL)
