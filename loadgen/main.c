@@ -4,8 +4,7 @@
 #include "loadgen/lab/session.h"
 #include "loadgen/report/report.h"
 #include "loadgen/run/run.h"
-#include "loadgen/sweep/report.h"
-#include "loadgen/sweep/run.h"
+#include "loadgen/sweep/sweep.h"
 
 #include <curl/curl.h>
 #include <errno.h>

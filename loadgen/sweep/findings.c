@@ -1,4 +1,4 @@
-#include "loadgen/sweep/findings.h"
+#include "loadgen/sweep/sweep.h"
 
 #include "common/macros.h"
 #include "common/units.h"
@@ -14,13 +14,6 @@
 
 /* A rate is noisy if half its confidence interval is wider than this, in percent of the median. */
 enum { NOISE_PERCENT = 30 };
-
-const char *const sweep_limit_names[] = {
-    [SWEEP_LIMIT_UNKNOWN] = "unknown",       [SWEEP_LIMIT_NOT_REACHED] = "not_reached",
-    [SWEEP_LIMIT_CLIENT] = "client",         [SWEEP_LIMIT_SERVER_THREADS] = "server_threads",
-    [SWEEP_LIMIT_SERVER_CPU] = "server_cpu", [SWEEP_LIMIT_MACHINE] = "machine",
-    [SWEEP_LIMIT_CONTENTION] = "contention", [SWEEP_LIMIT_COHERENCY] = "coherency",
-};
 
 PRINTF_LIKE(5, 0)
 static void add_finding(struct sweep_finding *findings, size_t *count, size_t most,
@@ -55,7 +48,7 @@ static void add_note(struct sweep *sweep, const char *name, const char *format, 
 
 static double median(const struct sweep_point *point, enum measure measure)
 {
-    return point->of[measure].median;
+    return point->over_rounds[measure].median;
 }
 
 static uint32_t connections(const struct sweep_point *point)
@@ -71,7 +64,7 @@ static void conclude_points(struct sweep *sweep)
         struct sweep_point *point = &sweep->points[i];
 
         for (size_t m = 0; m < MEASURE_COUNT; m++)
-            point->of[m] = trials_interval(sweep->trials, i, (enum measure)m);
+            point->over_rounds[m] = trials_interval(sweep->trials, i, (enum measure)m);
         point->client_bound = median(point, MEASURE_CLIENT_SHARE) >= 100 * RESULT_BUSY_CLIENT_SHARE;
         point->machine_bound = median(point, MEASURE_MACHINE_BUSY) >= 100 * BUSY_MACHINE_SHARE;
     }
@@ -85,30 +78,22 @@ static void find_noise(struct sweep_curve *curve)
     size_t noisy = 0;
 
     for (size_t i = 0; i < curve->measured; i++)
-        noisy += interval_percent(&curve->points[i].of[MEASURE_RATE]) > NOISE_PERCENT;
+        noisy += interval_percent(&curve->points[i].over_rounds[MEASURE_RATE]) > NOISE_PERCENT;
     curve->noisy = 2 * noisy >= curve->measured;
-}
-
-static void report_noise(struct sweep_curve *curve)
-{
-    add_to_curve(
-        curve, "noisy",
-        "The rounds of most points differ by more than +-%d %%, too much to find knee, zones and "
-        "limits. Stop other programs, or use longer runs (-d) or more rounds (--rounds).",
-        NOISE_PERCENT);
 }
 
 /* ---- Shape ---- */
 
-static void find_zones(struct sweep_curve *curve)
+static void find_curve_zones(struct sweep_curve *curve)
 {
     struct zone_point points[PLAN_NUMBERS_MAX];
     enum zone of[PLAN_NUMBERS_MAX];
 
     for (size_t i = 0; i < curve->measured; i++)
-        points[i] = (struct zone_point){
-            connections(&curve->points[i]), median(&curve->points[i], MEASURE_RATE),
-            median(&curve->points[i], MEASURE_ERRORS), curve->points[i].of[MEASURE_RATE].high};
+        points[i] = (struct zone_point){connections(&curve->points[i]),
+                                        median(&curve->points[i], MEASURE_RATE),
+                                        median(&curve->points[i], MEASURE_ERRORS),
+                                        curve->points[i].over_rounds[MEASURE_RATE].high};
     curve->zones = zones_find(points, curve->measured, of);
     for (size_t i = 0; i < curve->measured; i++)
         curve->points[i].zone = curve->noisy ? ZONE_UNKNOWN : of[i];
@@ -133,7 +118,7 @@ static bool range_of(const struct sweep_curve *curve, enum zone zone, size_t *fi
 static void report_best(struct sweep_curve *curve)
 {
     const struct sweep_point *best = &curve->points[curve->zones.best];
-    const struct interval *rate = &best->of[MEASURE_RATE];
+    const struct interval *rate = &best->over_rounds[MEASURE_RATE];
     char most[MEASURE_TEXT], low[MEASURE_TEXT], high[MEASURE_TEXT], p99[MEASURE_TEXT];
     char sure[2 * MEASURE_TEXT + 32] = "";
 
@@ -219,33 +204,24 @@ static void fit_usl(struct sweep_curve *curve)
     curve->has_usl = usl_fit(points, count, &curve->usl) && usl_is_good(&curve->usl);
 }
 
-/* Writes the predicted maximum into TEXT; "" if the law predicts unlimited growth. */
-static void predict(const struct usl *usl, char *text, size_t size)
-{
-    double best = round(usl_peak_n(usl)), most = usl_peak_throughput(usl);
-    char rate[MEASURE_TEXT], at[UNITS_TEXT];
-
-    text[0] = '\0';
-    if (isinf(most))
-        return;
-    measure_format(rate, MEASURE_RATE, most);
-    units_format_count(at, sizeof(at), best);
-    if (isinf(best))
-        snprintf(text, size, " It predicts at most %s requests/s for any number of connections.",
-                 rate);
-    else
-        snprintf(text, size, " It predicts a maximum of %s requests/s at %s connection%s.", rate,
-                 at, best > 1 ? "s" : "");
-}
-
+/* Adds the predicted maximum, unless the law predicts unlimited growth. */
 static void report_usl(struct sweep_curve *curve)
 {
     const struct usl *usl = &curve->usl;
-    char prediction[160];
+    double best = round(usl_peak_n(usl)), most = usl_peak_throughput(usl);
+    char prediction[160] = "", rate[MEASURE_TEXT], at[UNITS_TEXT];
 
     if (!curve->has_usl)
         return;
-    predict(usl, prediction, sizeof(prediction));
+    measure_format(rate, MEASURE_RATE, most);
+    units_format_count(at, sizeof(at), best);
+    if (!isinf(most) && isinf(best))
+        snprintf(prediction, sizeof(prediction),
+                 " It predicts at most %s requests/s for any number of connections.", rate);
+    else if (!isinf(most))
+        snprintf(prediction, sizeof(prediction),
+                 " It predicts a maximum of %s requests/s at %s connection%s.", rate, at,
+                 best > 1 ? "s" : "");
     add_to_curve(
         curve, "usl",
         "Universal Scalability Law: contention sigma %.3g, coherency kappa %.3g; mean error of "
@@ -255,38 +231,26 @@ static void report_usl(struct sweep_curve *curve)
 
 /* ---- Limits ---- */
 
-/* The number of cores that the server's threads can keep busy. */
-static double capacity(const struct sweep *sweep, const struct sweep_curve *curve)
-{
-    double threads = (double)curve->server.workers * curve->server.threads_per_worker;
-
-    return threads > 0 ? fmin(threads, sweep->cores) : sweep->cores;
-}
-
-static enum sweep_limit limit_by_usl(const struct sweep_curve *curve)
-{
-    const struct usl *usl = &curve->usl;
-    double n = connections(&curve->points[curve->zones.best]);
-
-    if (!curve->has_usl)
-        return SWEEP_LIMIT_UNKNOWN;
-    return usl->kappa * n > usl->sigma ? SWEEP_LIMIT_COHERENCY : SWEEP_LIMIT_CONTENTION;
-}
-
 static enum sweep_limit find_limit(const struct sweep *sweep, const struct sweep_curve *curve)
 {
     const struct sweep_point *best = &curve->points[curve->zones.best];
-    double cores = median(best, MEASURE_SERVER_CORES), most = capacity(sweep, curve);
+    const struct usl *usl = &curve->usl;
+    double threads = (double)curve->server.workers * curve->server.threads_per_worker;
+    double usable_cores = threads > 0 ? fmin(threads, sweep->machine_cores) : sweep->machine_cores;
 
     if (best->client_bound)
         return SWEEP_LIMIT_CLIENT;
     if (!curve->zones.reached)
         return SWEEP_LIMIT_NOT_REACHED;
-    if (cores >= BUSY_SERVER_SHARE * most)
-        return most < sweep->cores ? SWEEP_LIMIT_SERVER_THREADS : SWEEP_LIMIT_SERVER_CPU;
+    if (median(best, MEASURE_SERVER_CORES) >= BUSY_SERVER_SHARE * usable_cores)
+        return usable_cores < sweep->machine_cores ? SWEEP_LIMIT_SERVER_THREADS
+                                                   : SWEEP_LIMIT_SERVER_CPU;
     if (best->machine_bound)
         return SWEEP_LIMIT_MACHINE;
-    return limit_by_usl(curve);
+    if (!curve->has_usl)
+        return SWEEP_LIMIT_UNKNOWN;
+    return usl->kappa * connections(best) > usl->sigma ? SWEEP_LIMIT_COHERENCY
+                                                       : SWEEP_LIMIT_CONTENTION;
 }
 
 static void report_client(struct sweep_curve *curve, const struct sweep_point *best)
@@ -314,40 +278,34 @@ static void report_server(const struct sweep *sweep, struct sweep_curve *curve,
                      "The server's threads are the limit: its %" PRIu32
                      " threads kept %.2f cores busy at the maximum, and this machine has %" PRIu32
                      " cores. More threads may increase the throughput.",
-                     threads, cores, sweep->cores);
+                     threads, cores, sweep->machine_cores);
     else
         add_to_curve(curve, "limit",
                      "The server's CPU time is the limit: it kept %.2f of this machine's %" PRIu32
                      " cores busy at the maximum.",
-                     cores, sweep->cores);
+                     cores, sweep->machine_cores);
 }
 
-/* Writes the busy cores by program. */
-static void format_shares(const struct sweep *sweep, const struct sweep_point *best, char *text,
-                          size_t size)
-{
-    double server = median(best, MEASURE_SERVER_CORES);
-    double client = median(best, MEASURE_CLIENT_SHARE) / 100 * best->plan.threads;
-    double others = median(best, MEASURE_MACHINE_BUSY) / 100 * sweep->cores - server - client;
-
-    text[0] = '\0';
-    if (!isnan(server))
-        snprintf(text, size, " (server %.2f, client %.2f, other programs and interrupts %.2f)",
-                 server, client, fmax(others, 0));
-}
-
+/* With the busy cores by program. */
 static void report_machine(const struct sweep *sweep, struct sweep_curve *curve,
                            const struct sweep_point *best)
 {
-    char shares[128];
+    double server = median(best, MEASURE_SERVER_CORES);
+    double client = median(best, MEASURE_CLIENT_SHARE) / 100 * best->plan.threads;
+    double others =
+        median(best, MEASURE_MACHINE_BUSY) / 100 * sweep->machine_cores - server - client;
+    char shares[128] = "";
 
-    format_shares(sweep, best, shares, sizeof(shares));
+    if (!isnan(server))
+        snprintf(shares, sizeof(shares),
+                 " (server %.2f, client %.2f, other programs and interrupts %.2f)", server, client,
+                 fmax(others, 0));
     add_to_curve(
         curve, "limit",
         "This machine is the limit: its %" PRIu32
         " cores were all busy at the maximum%s, and server and client share them. Generate the "
         "load on another machine to measure the server alone.",
-        sweep->cores, shares);
+        sweep->machine_cores, shares);
 }
 
 static void report_limit(const struct sweep *sweep, struct sweep_curve *curve)
@@ -412,7 +370,7 @@ static void conclude_curve(struct sweep *sweep, struct sweep_curve *curve)
     if (curve->measured == 0)
         return;
     find_noise(curve);
-    find_zones(curve);
+    find_curve_zones(curve);
     if (!(median(&curve->points[curve->zones.best], MEASURE_RATE) > 0)) {
         add_to_curve(curve, "nothing_answered", "No response was received.");
         return;
@@ -420,7 +378,12 @@ static void conclude_curve(struct sweep *sweep, struct sweep_curve *curve)
     report_best(curve);
     if (curve->noisy) {
         curve->zones.knee = NAN;
-        report_noise(curve);
+        add_to_curve(
+            curve, "noisy",
+            "The rounds of most points differ by more than +-%d %%, too much to find knee, "
+            "zones and limits. Stop other programs, or use longer runs (-d) or more rounds "
+            "(--rounds).",
+            NOISE_PERCENT);
     } else {
         fit_usl(curve);
         report_knee(curve);

@@ -7,9 +7,11 @@
 #ifndef LOADGEN_SWEEP_SWEEP_H
 #define LOADGEN_SWEEP_SWEEP_H
 
-#include "loadgen/run/server.h"
 #include "loadgen/run/run.h"
+#include "loadgen/run/server.h"
 #include "loadgen/stats/scaling.h"
+
+#include <stdio.h>
 
 enum {
     SWEEP_POINTS_MAX = 1000,
@@ -25,7 +27,7 @@ struct sweep_point {
     struct plan plan;
     char name[SWEEP_NAME];
     size_t curve;
-    struct interval of[MEASURE_COUNT]; /* over the rounds */
+    struct interval over_rounds[MEASURE_COUNT];
     enum zone zone;
     bool client_bound;  /* the client used all its CPU time: the server may be faster */
     bool machine_bound; /* the cores of this machine were all busy */
@@ -53,10 +55,10 @@ struct sweep_curve {
     char name[SWEEP_CURVE_NAME]; /* "keep-alive, 2 workers x 6 threads" */
     bool keepalive;
     struct server_sizes server; /* 0: unknown, or not webserverd */
-    struct sweep_point *points; /* by number of connections; in the sweep's points */
-    size_t count,
-        measured; /* measured: how many of them, from the first, have at least one round */
-    bool noisy;   /* the rounds differ too much for conclusions beyond the medians */
+    struct sweep_point *points; /* a part of the sweep's, by rising number of connections */
+    size_t count;
+    size_t measured; /* the first points that have at least one round */
+    bool noisy;      /* the rounds differ too much for conclusions beyond the medians */
     struct zones zones;
     bool has_usl; /* usl fits well */
     struct usl usl;
@@ -73,13 +75,34 @@ struct sweep {
     size_t curve_count;
     struct trials *trials;
     char server[64]; /* instance name of the webserverd; "": another server */
-    uint32_t cores;  /* of this machine */
+    uint32_t machine_cores;
     enum trials_end end;
-    char failure[SWEEP_FAILURE_TEXT]; /* of TRIALS_FAILED: why it could not continue */
+    char failure[SWEEP_FAILURE_TEXT]; /* why it could not continue (TRIALS_FAILED) */
     enum result_status status;
     struct sweep_finding note[SWEEP_NOTES_MAX]; /* about the sweep as a whole */
     size_t note_count;
 };
+
+/*
+ * Runs all trials of PLAN, with the number of workers and threads of each curve, restores the
+ * server's own numbers at the end, and draws the conclusions. Reports on standard error if the numbers
+ * cannot be restored. Returns NULL, with WHY and the program's exit status in *STATUS, if the sweep
+ * could not begin or continue. Free with sweep_free().
+ */
+struct sweep *sweep_run(const struct plan *plan, enum result_status *status, char *why,
+                        size_t size);
+void sweep_free(struct sweep *sweep);
+
+/*
+ * Writes SWEEP in the format of its plan. COLOUR allows emphasis by escape sequences in text. Returns
+ * 0, or -1 with errno. Errors of OUT are left to the caller (ferror()).
+ *
+ * CSV follows RFC 4180, but lines end with LF: for each point a row with the medians, two rows with the
+ * ends of the 95 % confidence intervals, and one for each round. Unknown values are empty.
+ */
+int sweep_report(FILE *out, const struct sweep *sweep, bool colour);
+
+/* ---- Between the files of this directory ---- */
 
 /*
  * Creates the points and curves of PLAN, which outlives the sweep. SERVER has the current sizes of
@@ -88,9 +111,11 @@ struct sweep {
  */
 struct sweep *sweep_create(const struct plan *plan, struct server_sizes server, char *why,
                            size_t size);
-void sweep_free(struct sweep *sweep);
 
 /* The completed runs of all points. */
 size_t sweep_runs_done(const struct sweep *sweep);
+
+/* Fills the intervals, zones, limits, findings and notes of SWEEP from its trials. */
+void sweep_conclude(struct sweep *sweep);
 
 #endif

@@ -3,8 +3,7 @@
 #define TESTS_SWEEP_RESULTS_H
 
 #include "loadgen/cli/options.h"
-#include "loadgen/sweep/findings.h"
-#include "loadgen/sweep/report.h"
+#include "loadgen/sweep/sweep.h"
 
 #include <math.h>
 #include <string.h>
@@ -59,7 +58,7 @@ static struct sweep *invent_sweep(const struct invented *invented, const char *l
     assert_int_equal(options_parse(count, words, 4, &sweep_plan, why, sizeof(why)), OPTIONS_RUN);
     sweep = sweep_create(&sweep_plan, invented->server, why, sizeof(why));
     assert_non_null(sweep);
-    sweep->cores = invented->cores;
+    sweep->machine_cores = invented->cores;
     for (uint32_t round = 0; round < invented->rounds_done; round++)
         for (size_t i = 0; i < sweep->point_count; i++) {
             const struct measures measures =

@@ -12,7 +12,7 @@
 
 #include "common/macros.h"
 #include "loadgen/report/json.h"
-#include "loadgen/sweep/export.h"
+#include "loadgen/sweep/sweep.h"
 #include "tests/unit/loadgen/load_results.h"
 #include "tests/unit/loadgen/sweep_results.h"
 
@@ -251,7 +251,8 @@ static json_t *make_sweep(const char *line, double ripple, uint32_t rounds)
     json_t *report;
 
     assert_non_null(out);
-    assert_int_equal(sweep_write_json(out, sweep), 0);
+    sweep_plan.format = PLAN_FORMAT_JSON;
+    assert_int_equal(sweep_report(out, sweep, false), 0);
     fclose(out);
     report = json_loadb(text, size, 0, NULL);
     assert_non_null(report);
