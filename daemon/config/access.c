@@ -1,9 +1,4 @@
-#include "daemon/config/access.h"
-
-#include "daemon/config/host_find.h"
-#include "daemon/config/lists.h"
-#include "daemon/config/scope.h"
-#include "daemon/config/users.h"
+#include "daemon/config/internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,7 @@
-#include "daemon/config/acme.h"
+#include "daemon/config/internal.h"
 
 #include "common/escape.h"
 #include "common/macros.h"
-#include "daemon/config/host_find.h"
-#include "daemon/config/lists.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -6,17 +6,11 @@
 #define DAEMON_CONFIG_ACME_H
 
 #include "common/segment.h"
-#include "daemon/config/check.h"
+#include "daemon/config/config.h"
 
 #include <stdio.h>
 
 enum { ACME_NAMES_MAX = 256, ACME_NAME_MAX = 253 };
-
-/* Sets the default of state_dir, and the names. Call it after the hosts are complete. */
-void config_acme_complete(struct config_draft *draft);
-
-/* Reports values that do not fit together, and names that an authority does not certify. */
-void config_acme_check(struct config_draft *draft);
 
 /* URL of the directory (RFC 8555 section 7.1.1). */
 const char *config_acme_directory(const struct config *config);
@@ -33,7 +27,5 @@ const char *config_acme_challenge_name(enum challenge_kind kind);
 
 /* For -t: prints a line for each name, with the certificate that is requested for it or why none is. */
 void config_acme_describe(const struct config *config, FILE *out);
-
-void config_acme_free(struct config *config);
 
 #endif

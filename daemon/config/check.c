@@ -1,14 +1,6 @@
-#include "daemon/config/check.h"
+#include "daemon/config/internal.h"
 
 #include "common/macros.h"
-#include "daemon/config/access.h"
-#include "daemon/config/cors.h"
-#include "daemon/config/headers.h"
-#include "daemon/config/lists.h"
-#include "daemon/config/log_target.h"
-#include "daemon/config/redirects.h"
-#include "daemon/config/users.h"
-#include "daemon/config/value.h"
 
 #include <errno.h>
 #include <stdlib.h>

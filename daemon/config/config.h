@@ -58,20 +58,20 @@ struct config_user {
     size_t line; /* of the file */
 };
 
-/* A users file, by name; see users.h. */
+/* A users file, by name; see rules.h. */
 struct config_users {
     char *file; /* NULL: none */
     struct config_user *item;
     size_t count;
 };
 
-/* Of a section with a path; see scope.h. */
+/* Of a section with a path; see hosts.c. */
 struct config_scope {
     char *host;   /* as in struct config_header */
     char *prefix; /* without a '/' at its end; "": all paths */
 };
 
-/* A section [cors]; see cors.h. */
+/* A section [cors]; see rules.h. */
 struct config_cors {
     struct config_scope scope;
     char *origins, *methods, *fields, *expose; /* words joined by ", "; NULL: not set */
@@ -80,7 +80,7 @@ struct config_cors {
     bool credentials, has_credentials;
 };
 
-/* A section [access]; see access.h. */
+/* A section [access]; see rules.h. */
 struct config_access {
     struct config_scope scope;
     struct config_networks allow, deny;
@@ -90,7 +90,7 @@ struct config_access {
 
 enum redirect_action { REDIRECT_TO, REDIRECT_STATUS, REDIRECT_TRY, REDIRECT_PASS };
 
-/* A line of [redirect]; see redirects.h. */
+/* A line of [redirect]; see rules.h. */
 struct config_redirect {
     char *host; /* as in struct config_header */
     char *path; /* decoded; without the star */

@@ -1,9 +1,7 @@
-#include "daemon/config/cors.h"
+#include "daemon/config/internal.h"
 
 #include "common/macros.h"
 #include "common/units.h"
-#include "daemon/config/host_find.h"
-#include "daemon/config/scope.h"
 
 #include <stdlib.h>
 #include <string.h>

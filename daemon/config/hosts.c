@@ -1,12 +1,11 @@
-#include "daemon/config/hosts.h"
+#include "daemon/config/internal.h"
 
 #include "common/tables.h"
-#include "daemon/config/host_find.h"
-#include "daemon/config/value.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 const char *const config_host_key_names[HOST_KEY_COUNT] = {
 #define HOST_KEY(name, section, key) #name,
@@ -312,4 +311,102 @@ void config_hosts_free(struct config *config)
         free(host->names);
     }
     free(config->hosts);
+}
+
+/* Finding */
+
+bool config_host_name_is(const char *name, struct span text)
+{
+    return span_is_nocase(text, (struct span){name, strlen(name)});
+}
+
+const struct config_host *config_host_find(const struct config *config, struct span name)
+{
+    for (size_t i = 0; i < config->host_count; i++)
+        if (config_host_name_is(config->hosts[i].names[0], name))
+            return &config->hosts[i];
+    return NULL;
+}
+
+bool config_host_require(const struct config *config, const char *name, const char *source,
+                         struct config_report *report)
+{
+    struct config_place place = {.source = source};
+    char advice[CONFIG_ADVICE_MAX] = "add a section [host NAME]";
+    const char **names, *near = NULL;
+
+    if (config_host_find(config, (struct span){name, strlen(name)}) != NULL)
+        return true;
+    names = calloc(config->host_count + 1, sizeof(*names));
+    for (size_t i = 0; i < config->host_count && names != NULL; i++)
+        names[i] = config->hosts[i].names[0];
+    if (names != NULL)
+        near = nearest_word(name, names, config->host_count);
+    if (near != NULL)
+        snprintf(advice, sizeof(advice), "did you mean '%s'? use the first name of a [host]", near);
+    config_report_error(report, &place, advice, "there is no [host %s]", name);
+    free(names);
+    return false;
+}
+
+/* Scopes of sections */
+
+int config_scope_read(struct config_scope *scope, struct span argument)
+{
+    struct span host = SPAN("");
+
+    if (argument.length > 0)
+        config_argument_cut_host(&argument, &host);
+    while (argument.length > 0 && argument.start[argument.length - 1] == '/')
+        argument.length--;
+    if (argument.length == 0)
+        argument = SPAN("");
+    *scope = (struct config_scope){strndup(host.start, host.length),
+                                   strndup(argument.start, argument.length)};
+    if (scope->host != NULL && scope->prefix != NULL)
+        return 0;
+    config_scope_free(scope);
+    return -1;
+}
+
+void config_scope_free(struct config_scope *scope)
+{
+    free(scope->host);
+    free(scope->prefix);
+    *scope = (struct config_scope){NULL, NULL};
+}
+
+bool config_scopes_equal(const struct config_scope *scope, const struct config_scope *other)
+{
+    return strcasecmp(scope->host, other->host) == 0 && strcmp(scope->prefix, other->prefix) == 0;
+}
+
+bool config_scope_is_of(const struct config_scope *scope, const struct config_host *host)
+{
+    return scope->host[0] == '\0' || (host != NULL && strcasecmp(scope->host, host->names[0]) == 0);
+}
+
+bool config_scope_covers(const struct config_scope *scope, const char *path)
+{
+    size_t length = strlen(scope->prefix);
+
+    return strncmp(path, scope->prefix, length) == 0 &&
+           (path[length] == '/' || path[length] == '\0');
+}
+
+int config_scope_rank(const void *one, const void *other)
+{
+    const struct config_scope *a = *(const struct config_scope *const *)one;
+    const struct config_scope *b = *(const struct config_scope *const *)other;
+    size_t a_length = strlen(a->prefix), b_length = strlen(b->prefix);
+
+    if ((a->host[0] == '\0') != (b->host[0] == '\0'))
+        return a->host[0] == '\0' ? 1 : -1;
+    return (a_length < b_length) - (a_length > b_length);
+}
+
+void config_scope_print(const struct config_scope *scope, const char *section, FILE *out)
+{
+    fprintf(out, "\n[%s%s%s%s%s]\n", section, scope->host[0] != '\0' ? " host " : "", scope->host,
+            scope->prefix[0] != '\0' ? " " : "", scope->prefix);
 }

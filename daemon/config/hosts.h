@@ -1,22 +1,16 @@
-/*
- * The sections [host NAME…]: names of sites and their own values. Names are compared without regard to
- * case. "*.example.org" stands for all names below example.org. Read-only once loaded.
- */
+/* The sections [host NAME...] of a configuration: finding one, and its values. Any thread. */
 #ifndef DAEMON_CONFIG_HOSTS_H
 #define DAEMON_CONFIG_HOSTS_H
 
-#include "daemon/config/check.h"
+#include "common/span.h"
+#include "daemon/config/config.h"
+#include "daemon/config/keys.h"
 
-/*
- * Adds ENTRY, or only its host if its key is empty. The first name of a section identifies the host;
- * a later section or override with that name sets more of its values.
- */
-void config_host_add(struct config_draft *draft, const struct config_entry *entry);
+/* Compares names without regard to case. */
+bool config_host_name_is(const char *name, struct span text);
 
-/* Gives each host the values that it does not set, and checks its names. */
-void config_hosts_complete(struct config_draft *draft);
-
-void config_hosts_free(struct config *config);
+/* The host whose first name is NAME, or NULL. */
+const struct config_host *config_host_find(const struct config *config, struct span name);
 
 /* The value of KEY of HOST. */
 const void *config_host_field(const struct config_host *host, enum config_host_key key);

@@ -1,4 +1,4 @@
-#include "daemon/config/lists.h"
+#include "daemon/config/internal.h"
 
 #include "common/units.h"
 

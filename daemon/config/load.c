@@ -1,18 +1,6 @@
-#include "daemon/config/load.h"
+#include "daemon/config/internal.h"
 
 #include "common/macros.h"
-#include "daemon/config/access.h"
-#include "daemon/config/acme.h"
-#include "daemon/config/check.h"
-#include "daemon/config/cors.h"
-#include "daemon/config/headers.h"
-#include "daemon/config/hosts.h"
-#include "daemon/config/lists.h"
-#include "daemon/config/mime.h"
-#include "daemon/config/reader.h"
-#include "daemon/config/redirects.h"
-#include "daemon/config/users.h"
-#include "daemon/config/value.h"
 
 #include <errno.h>
 #include <fcntl.h>

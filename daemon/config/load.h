@@ -1,9 +1,10 @@
-/* Loading a configuration: defaults, then a file, then overrides. */
+/* Loading, printing and comparing configurations. */
 #ifndef DAEMON_CONFIG_LOAD_H
 #define DAEMON_CONFIG_LOAD_H
 
 #include "daemon/config/config.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 
 /* Borrowed. */
@@ -33,5 +34,26 @@ const char *config_origin(const struct config *config, size_t key);
 
 /* Sets the origin after a change at run time; "?" if out of memory. */
 void config_set_origin(struct config *config, size_t key, const char *origin);
+
+/* True if an address of server.listen has https://. */
+bool config_needs_tls(const struct config *config);
+
+/* True if [tls] or a [host] names a certificate. */
+bool config_has_certificate(const struct config *config);
+
+/*
+ * Prints CONFIG as a file that config_load() reads back to the same values, with the help of each
+ * key. Exception: a value with more than about 190 bytes without a blank does not fit a line.
+ */
+void config_print(const struct config *config, FILE *out);
+
+/*
+ * Calls FOUND for the title, such as "[host example.org]" (not terminated), of each section without
+ * keys in config.def that is in one configuration only or has other lines in the other one: first
+ * those of AFTER, then those of BEFORE alone. Returns 0, or -1: out of memory.
+ */
+int config_changed_sections(const struct config *before, const struct config *after,
+                            void (*found)(void *owner, const char *title, size_t length),
+                            void *owner);
 
 #endif

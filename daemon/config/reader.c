@@ -1,7 +1,6 @@
-#include "daemon/config/reader.h"
+#include "daemon/config/internal.h"
 
 #include "common/escape.h"
-#include "daemon/config/keys.h"
 
 #include <assert.h>
 #include <ctype.h>

@@ -1,8 +1,6 @@
-#include "daemon/config/redirects.h"
+#include "daemon/config/internal.h"
 
 #include "common/macros.h"
-#include "daemon/config/host_find.h"
-#include "daemon/config/keys.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "daemon/config/report.h"
+#include "daemon/config/internal.h"
 
 #include "common/escape.h"
 

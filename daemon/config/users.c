@@ -1,4 +1,4 @@
-#include "daemon/config/users.h"
+#include "daemon/config/internal.h"
 
 #include <crypt.h>
 #include <ctype.h>

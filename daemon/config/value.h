@@ -1,15 +1,29 @@
 /*
- * Values by type (common/config.def): text to field and back. FIELD points to the key's member of
- * struct config. Any thread.
+ * Values by type (common/config.def): text to field and back. Lists and log targets are used by other
+ * parts of the daemon, too. Any thread.
  */
 #ifndef DAEMON_CONFIG_VALUE_H
 #define DAEMON_CONFIG_VALUE_H
 
 #include "daemon/config/config.h"
 #include "daemon/config/keys.h"
-#include "daemon/config/report.h"
 
+#include <stdbool.h>
 #include <stdio.h>
+
+enum { CONFIG_PROBLEM_MAX = 256, CONFIG_ADVICE_MAX = 512 };
+
+/* An error in a value. */
+struct config_fault {
+    size_t offset, length; /* of the offending word, bytes */
+    const char *problem, *advice;
+};
+
+/* Receives the faults of a value; there may be several. FAULT is valid during the call. */
+struct config_faults {
+    void (*report)(void *owner, const struct config_fault *fault);
+    void *owner;
+};
 
 /*
  * Parses TEXT as KEY's type into *FIELD, which is overwritten without being freed. Relative paths
@@ -33,5 +47,73 @@ void config_value_allowed(const struct config_key *key, char *buffer, size_t siz
 
 /* The maximum of KEY, a number with a range. */
 uint64_t config_value_max(const struct config_key *key);
+
+/* --- lists.c --- */
+
+/*
+ * Values that are lists: addresses to listen on, paths, and networks. Words are separated by blanks
+ * or commas. Parsers return 0 with the list filled, which the caller then owns, or -1 after
+ * reporting every bad word to FAULTS. Any thread.
+ */
+
+/*
+ * Parses "127.0.0.1:8080 [::1]:8080, https://[::]:443, unix:/path". Ports are 0 to 65535 (0: the kernel picks
+ * one). "*" is every address of IPv4 and IPv6: AF_INET6 and ::, distinct from [::] only by its
+ * text. Host names and addresses that cannot be bound at the same time are errors, and with REQUIRED no
+ * address, too. Free list->item.
+ */
+int config_addresses_parse(const char *text, bool required, struct config_addresses *list,
+                           const struct config_faults *faults);
+
+/* Relative paths are joined to the directory BASE. */
+int config_paths_parse(const char *text, const char *base, struct config_paths *paths,
+                       const struct config_faults *faults);
+void config_paths_free(struct config_paths *paths);
+
+int config_networks_parse(const char *text, struct config_networks *networks,
+                          const struct config_faults *faults);
+/* True if one of NETWORKS contains ADDRESS; see network_contains(). */
+bool config_networks_contain(const struct config_networks *networks,
+                             const uint8_t address[NETWORK_ADDRESS_BYTES]);
+void config_networks_free(struct config_networks *networks);
+
+/* The list in the syntax of its parser; the caller frees it. NULL: out of memory. */
+char *config_addresses_text(const struct config_addresses *list);
+char *config_paths_text(const struct config_paths *paths);
+char *config_networks_text(const struct config_networks *networks);
+
+/* --- Log targets --- */
+
+/*
+ * The values of [log] access and error:
+ *
+ *   /path, path      a file, appended to
+ *   -                standard output (access) or standard error (error)
+ *   off              nowhere (access only)
+ *   syslog:          one datagram per line to /dev/log (RFC 3164, the local form without a host);
+ *                    also syslog:FACILITY, syslog:@SOCKET and syslog:FACILITY@SOCKET
+ *   journald         fields to journald's native socket; also journald:@SOCKET
+ *
+ * Any thread.
+ */
+
+enum log_target_kind {
+    LOG_TARGET_OFF,
+    LOG_TARGET_FILE, /* or a standard stream */
+    LOG_TARGET_SYSLOG,
+    LOG_TARGET_JOURNALD
+};
+
+struct log_target {
+    enum log_target_kind kind;
+    int facility;     /* of syslog, as in <syslog.h> */
+    const char *path; /* of the file or the socket; points into the text, or to a constant */
+};
+
+/* Parses TEXT. Returns NULL, or the error message. */
+const char *log_target_parse(const char *text, struct log_target *target);
+
+/* True if TEXT is not a path and must not be joined to a directory. */
+bool log_target_is_word(const char *text);
 
 #endif

@@ -6,7 +6,7 @@
 #include "common/segment_writer.h"
 #include "daemon/base/messages.h"
 #include "daemon/base/probes.h"
-#include "daemon/config/lists.h"
+#include "daemon/config/value.h"
 #include "daemon/connection/read_buffer.h"
 #include "daemon/connection/shedding.h"
 #include "daemon/connection/timeouts.h"

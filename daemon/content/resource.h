@@ -23,7 +23,7 @@
 #define DAEMON_RESOURCE_H
 
 #include "common/span.h"
-#include "daemon/config/headers.h"
+#include "daemon/config/rules.h"
 #include "daemon/content/cache.h"
 #include "daemon/content/files.h"
 #include "daemon/content/variants.h"

@@ -5,7 +5,7 @@
 #include "common/log_record.h"
 #include "common/segment.h"
 #include "common/tables.h"
-#include "daemon/config/log_target.h"
+#include "daemon/config/value.h"
 #include "daemon/logger/log_files.h"
 #include "daemon/logger/process.h"
 #include "daemon/logger/salvage.h"
@@ -17,7 +17,7 @@
 /* --- sink.c --- */
 
 /*
- * Writes log lines to a target (daemon/config/log_target.h) that the master has opened: a file,
+ * Writes log lines to a target (daemon/config/value.h) that the master has opened: a file,
  * syslog or journald. The logger.
  */
 

@@ -3,7 +3,7 @@
 #include "common/units.h"
 #include "daemon/base/hash.h"
 #include "daemon/base/service.h"
-#include "daemon/config/log_target.h"
+#include "daemon/config/value.h"
 
 #include <errno.h>
 #include <fcntl.h>

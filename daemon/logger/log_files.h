@@ -70,7 +70,7 @@ enum { LOG_FILES_DESCRIPTORS = 4 };
 #define LOG_FILES_NONE ((struct log_files){.fd = {-1, -1}})
 
 /*
- * Opens the target TEXT of a log (daemon/config/log_target.h): a socket, or for appending a regular
+ * Opens the target TEXT of a log (daemon/config/value.h): a socket, or for appending a regular
  * file, a character device or a pipe that has a reader. Follows no symbolic link. "-" duplicates
  * FALLBACK. Returns the descriptor, or -1 with WHY.
  */

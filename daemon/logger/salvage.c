@@ -3,7 +3,7 @@
 #include "common/host_totals.h"
 #include "common/log_record.h"
 #include "daemon/base/events.h"
-#include "daemon/config/host_find.h"
+#include "daemon/config/hosts.h"
 #include "daemon/logger/internal.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 #include "common/clock.h"
 #include "common/segment_writer.h"
 #include "common/units.h"
-#include "daemon/config/check.h"
+#include "daemon/config/load.h"
 #include "daemon/worker/context.h"
 
 #include <assert.h>

@@ -2,10 +2,9 @@
 
 #include "daemon/base/events.h"
 #include "daemon/base/service.h"
-#include "daemon/config/changes.h"
 #include "daemon/config/keys.h"
 #include "daemon/config/load.h"
-#include "daemon/config/users.h"
+#include "daemon/config/rules.h"
 #include "daemon/config/value.h"
 #include "daemon/master/capacity.h"
 #include "daemon/sandbox/sandbox.h"

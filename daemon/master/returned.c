@@ -1,7 +1,7 @@
 #include "daemon/master/returned.h"
 
 #include "daemon/base/network.h"
-#include "daemon/config/lists.h"
+#include "daemon/config/value.h"
 
 #include <string.h>
 #include <sys/socket.h>

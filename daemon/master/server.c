@@ -4,7 +4,7 @@
 #include "common/segment_writer.h"
 #include "daemon/acme/state.h"
 #include "daemon/base/events.h"
-#include "daemon/config/print.h"
+#include "daemon/config/load.h"
 #include "daemon/content/cache.h"
 #include "daemon/tls/context.h"
 #include "daemon/tls/managed.h"

@@ -4,7 +4,7 @@
 #include "common/macros.h"
 #include "daemon/base/loop.h"
 #include "daemon/base/mailbox.h"
-#include "daemon/config/users.h"
+#include "daemon/config/rules.h"
 #include "daemon/http/logins.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
-#include "daemon/config/lists.h"
+#include "daemon/config/value.h"
 #include "daemon/transaction/address_limit.h"
 #include "daemon/transaction/rate_limit.h"
 

@@ -4,7 +4,7 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
-#include "daemon/config/users.h"
+#include "daemon/config/rules.h"
 #include "daemon/http/logins.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #include "daemon/transaction/cors.h"
 
-#include "daemon/config/cors.h"
+#include "daemon/config/rules.h"
 
 #include <assert.h>
 #include <stdio.h>

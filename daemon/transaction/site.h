@@ -6,11 +6,8 @@
 #ifndef DAEMON_TRANSACTION_SITE_H
 #define DAEMON_TRANSACTION_SITE_H
 
-#include "daemon/config/access.h"
 #include "daemon/config/config.h"
-#include "daemon/config/cors.h"
-#include "daemon/config/headers.h"
-#include "daemon/config/redirects.h"
+#include "daemon/config/rules.h"
 #include "daemon/content/files.h"
 #include "daemon/content/resource.h"
 

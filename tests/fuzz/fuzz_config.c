@@ -1,9 +1,8 @@
 /* The configuration reader: any text loads or yields messages; a loaded configuration prints to a
  * text that loads to the same configuration. */
 #include "daemon/config/config.h"
+#include "daemon/config/internal.h"
 #include "daemon/config/load.h"
-#include "daemon/config/print.h"
-#include "daemon/config/reader.h"
 #include "daemon/sandbox/sandbox.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,5 +1,5 @@
-#include "daemon/config/access.h"
-#include "daemon/config/lists.h"
+#include "daemon/config/rules.h"
+#include "daemon/config/value.h"
 
 #include "common/macros.h"
 

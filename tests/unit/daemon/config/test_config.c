@@ -9,10 +9,9 @@
 #include "common/log_record.h"
 #include "common/macros.h"
 #include "daemon/config/config.h"
+#include "daemon/config/internal.h"
 #include "daemon/config/keys.h"
-#include "daemon/config/lists.h"
-#include "daemon/config/print.h"
-#include "daemon/config/reader.h"
+#include "daemon/config/load.h"
 #include "daemon/config/value.h"
 #include "tests/unit/daemon/config/config_loading.h"
 

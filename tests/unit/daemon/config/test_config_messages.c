@@ -8,8 +8,8 @@
 
 #include "common/macros.h"
 #include "daemon/config/config.h"
+#include "daemon/config/internal.h"
 #include "daemon/config/keys.h"
-#include "daemon/config/reader.h"
 #include "daemon/config/value.h"
 #include "tests/unit/daemon/config/config_loading.h"
 

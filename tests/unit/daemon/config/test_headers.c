@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "common/macros.h"
-#include "daemon/config/headers.h"
+#include "daemon/config/rules.h"
 
 #include <string.h>
 

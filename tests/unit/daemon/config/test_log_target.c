@@ -1,4 +1,4 @@
-#include "daemon/config/log_target.h"
+#include "daemon/config/value.h"
 
 #include "common/macros.h"
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "common/macros.h"
-#include "daemon/config/users.h"
+#include "daemon/config/internal.h"
 
 #include <crypt.h>
 #include <stdio.h>

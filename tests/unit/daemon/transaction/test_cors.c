@@ -2,7 +2,7 @@
 #include "daemon/transaction/cors.h"
 
 #include "common/macros.h"
-#include "daemon/config/cors.h"
+#include "daemon/config/rules.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

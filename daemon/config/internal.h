@@ -1,0 +1,353 @@
+/*
+ * The parts of loading a configuration: text to entries (reader.c), errors with their place (report.c), and
+ * what each module adds of its section, checks and prints.
+ */
+#ifndef DAEMON_CONFIG_INTERNAL_H
+#define DAEMON_CONFIG_INTERNAL_H
+
+#include "common/macros.h"
+#include "common/span.h"
+#include "daemon/config/acme.h"
+#include "daemon/config/config.h"
+#include "daemon/config/hosts.h"
+#include "daemon/config/keys.h"
+#include "daemon/config/load.h"
+#include "daemon/config/rules.h"
+#include "daemon/config/value.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/* --- report.c --- */
+
+/*
+ * Error messages of the configuration. Each names the place, shows the line with carets under the
+ * offending word, and gives advice:
+ *
+ *     etc/webserver.ini:3:1: error: [server] has no key 'lisen'
+ *         lisen = 127.0.0.1:8080
+ *         ^^^^^
+ *         did you mean 'listen'?
+ *
+ * Columns count characters from 1, as editors do. Bytes that are not printable text are replaced,
+ * so that a file cannot send escape sequences to the terminal. Any thread.
+ */
+
+enum {
+    CONFIG_ERRORS_SHOWN = 20, /* others are only counted */
+    CONFIG_QUOTED_MAX = 60,   /* bytes of a word in a message */
+};
+
+/* A span as the two arguments of "%.*s", cut to CONFIG_QUOTED_MAX. */
+#define CONFIG_QUOTED(span)                                                                        \
+    (int)((span).length < CONFIG_QUOTED_MAX ? (span).length : CONFIG_QUOTED_MAX), (span).start
+
+/* A word in a line of a source. Everything is borrowed. */
+struct config_place {
+    const char *source; /* "etc/webserver.ini", "-o 2", "default" */
+    size_t line;        /* from 1; 0: the source is one line without a number */
+    struct span text;   /* the whole line; start NULL: show none */
+    size_t offset;      /* of the word in text, bytes */
+    size_t length;      /* of the word, bytes; 0 is shown as one caret */
+};
+
+struct config_report {
+    FILE *out;
+    size_t errors; /* so far, including those not shown */
+};
+
+/* Reports one error. ADVICE may be empty. */
+void config_report_error(struct config_report *report, const struct config_place *place,
+                         const char *advice, const char *format, ...) PRINTF_LIKE(4, 5);
+
+/* Prints how many errors were not shown, if any. */
+void config_report_end(const struct config_report *report);
+
+/* Reports one fault; FORMAT is the problem. Returns -1. */
+int config_fault_report(const struct config_faults *faults, size_t offset, size_t length,
+                        const char *advice, const char *format, ...) PRINTF_LIKE(5, 6);
+int config_fault_memory(const struct config_faults *faults);
+
+/* --- reader.c --- */
+
+/*
+ * Parses the text of a configuration into entries (section, key, value), with inih. inih gives its
+ * handler no line number, splits lines of more than 199 bytes, ignores sections without keys and
+ * continues after a malformed line. So this reader feeds it line by line, keeps the line for
+ * messages, checks section lines, and reports what inih would misread. Pure; any thread.
+ *
+ * The format: lines "key = value" below "[section]". An indented line continues the value above it,
+ * joined by a blank. A line that begins with '#' or ';' is a comment, and so is the rest of a line
+ * after a blank and ';'.
+ */
+
+enum {
+    CONFIG_LINE_MAX = 199,         /* bytes; inih splits longer lines */
+    CONFIG_TEXT_MAX = 1024 * 1024, /* bytes */
+};
+
+/* The part of a value that is on one line. */
+struct config_piece {
+    size_t value_offset; /* where it begins in the value */
+    size_t line;         /* from 1; 0: no number */
+    struct span text;    /* the whole line */
+    size_t text_offset;  /* where it begins in the line */
+};
+
+/* A key with its value. Borrowed: the lines live as long as the text, the rest during the call. */
+struct config_entry {
+    const char *section;  /* a valid one */
+    struct span argument; /* of the section, "/prefix" in [headers /prefix]; length 0: none */
+    struct span key;      /* empty: the line [host …] itself */
+    struct config_place key_place;
+    const char *value; /* may be empty */
+    const struct config_piece *piece;
+    size_t piece_count; /* at least 1 */
+};
+
+/* The place of LENGTH bytes at OFFSET of ENTRY's value, cut at the end of the line. */
+struct config_place config_entry_place(const struct config_entry *entry, size_t offset,
+                                       size_t length);
+
+/*
+ * Reports quotes around the value, and a '#' or ';' that looks like a comment but is not. Returns 0
+ * or -1.
+ */
+int config_entry_check(const struct config_entry *entry, struct config_report *report);
+
+/* The same for values with quoted words. */
+int config_entry_check_words(const struct config_entry *entry, struct config_report *report);
+
+/* Reports control characters in LINE. Returns 0 or -1. */
+int config_line_check(const struct config_place *line, struct config_report *report);
+
+/* True if TEXT has at least one byte, and all of them are in BYTES. */
+bool config_consists_of(struct span text, const char *bytes);
+
+/* The same for a token of RFC 9110 section 5.6.2. */
+bool config_is_token(struct span text);
+
+/* Reports that ENTRY's key is already set on line FIRST of the file. */
+void config_report_duplicate(struct config_report *report, const struct config_entry *entry,
+                             size_t first);
+
+typedef void config_entry_handler(void *owner, const struct config_entry *entry);
+
+/*
+ * Parses LENGTH bytes at TEXT; NAME is the source in messages. Passes well-formed entries in valid
+ * sections to HANDLE, in order, and errors to REPORT.
+ */
+void config_read(const char *name, const char *text, size_t length, struct config_report *report,
+                 config_entry_handler *handle, void *owner);
+
+/* --- check.c --- */
+
+/*
+ * A configuration while it is loaded: its values so far, where each was set, and the checks of
+ * values that need more than one key or this system. Lives for one config_load().
+ */
+
+/* Where the values of a [host] were set. */
+struct config_host_draft {
+    struct config_place set_at[HOST_KEY_COUNT];
+    size_t given_in_line[HOST_KEY_COUNT]; /* of the file; 0: not in the file */
+};
+
+struct config_draft {
+    struct config *config;
+    struct config_report report;
+    const char *base;                      /* directory for the current source's relative paths */
+    struct config_place set_at[KEY_COUNT]; /* where the value in force was set */
+    bool given[KEY_COUNT];                 /* not the default */
+    bool faulty[KEY_COUNT];                /* its last text was invalid */
+    size_t given_in_line[KEY_COUNT];       /* of the file; 0: not in the file */
+    size_t *mime_lines;                    /* the same for each pair of [mime] */
+    size_t *header_lines;                  /* and for each line of [headers] */
+    struct config_host_draft *hosts;       /* of each host */
+};
+
+static inline void *config_draft_field(const struct config_draft *draft,
+                                       const struct config_key *key)
+{
+    return (char *)draft->config + key->offset;
+}
+
+/*
+ * Parses the value of ENTRY as KEY's type into *FIELD, which is overwritten without being freed.
+ * Returns 0, or -1 after a report, with *FIELD unchanged.
+ */
+int config_draft_parse(struct config_draft *draft, const struct config_key *key,
+                       const struct config_entry *entry, void *field);
+
+/* Adds ENTRY of a section [access]. */
+void config_draft_add_access(struct config_draft *draft, const struct config_entry *entry);
+
+/* Sets what depends on other values: run_dir, the control socket, the number of threads. */
+void config_draft_complete(struct config_draft *draft);
+
+/*
+ * Reports values that are valid one by one, but not together or not on this system. SYSTEM may be
+ * NULL.
+ */
+void config_draft_check(struct config_draft *draft, const struct config_system *system);
+
+/* --- hosts.c --- */
+
+/*
+ * The sections [host NAME…]. Names are compared without regard to case. "*.example.org" stands for all
+ * names below example.org.
+ */
+
+/*
+ * Adds ENTRY, or only its host if its key is empty. The first name of a section identifies the host;
+ * a later section or override with that name sets more of its values.
+ */
+void config_host_add(struct config_draft *draft, const struct config_entry *entry);
+
+/* Gives each host the values that it does not set, and checks its names. */
+void config_hosts_complete(struct config_draft *draft);
+
+void config_hosts_free(struct config *config);
+
+/* True if there is a host whose first name is NAME; else reports it for SOURCE, a section or key. */
+bool config_host_require(const struct config *config, const char *name, const char *source,
+                         struct config_report *report);
+
+/*
+ * The scope of a section with a path, as in [access /prefix] and [access host NAME /prefix]. Of several
+ * sections that match a path, the one with the longest prefix applies; those of a host come before those for
+ * all hosts. Pure; any thread.
+ */
+
+/* The scope of a section with ARGUMENT, as in the file. Returns 0, or -1: out of memory. */
+int config_scope_read(struct config_scope *scope, struct span argument);
+void config_scope_free(struct config_scope *scope);
+
+bool config_scopes_equal(const struct config_scope *scope, const struct config_scope *other);
+
+/* True if the section is for requests to HOST (NULL: those to no [host]). */
+bool config_scope_is_of(const struct config_scope *scope, const struct config_host *host);
+
+/* True if PATH, which is canonical, is the prefix or below it. */
+bool config_scope_covers(const struct config_scope *scope, const char *path);
+
+/* Order for qsort(3) of pointers to structs that begin with a scope: the first that covers applies. */
+int config_scope_rank(const void *one, const void *other);
+
+/* Prints the line of SECTION with this scope. */
+void config_scope_print(const struct config_scope *scope, const char *section, FILE *out);
+
+/* --- lists.c --- */
+
+/*
+ * DIRECTORY, a '/' and PATH. Each leading "./" of PATH is left out, and each leading "../" with the
+ * component before it, unless that is a symbolic link. The caller frees it. NULL: out of memory.
+ */
+char *config_path_join(const char *directory, const char *path);
+
+/* --- access.c --- */
+
+/* Where an entry comes from. */
+struct access_source {
+    const char *base;                   /* directory of relative paths */
+    const struct config_faults *faults; /* of the entry's value */
+    struct config_report *report;
+};
+
+/* Adds ENTRY to CONFIG; reports errors. */
+void config_access_add(struct config *config, const struct config_entry *entry,
+                       const struct access_source *source);
+
+/* Returns true, or false after an error at PLACE: REALM cannot be sent. */
+bool config_realm_check(const char *realm, const struct config_place *place,
+                        struct config_report *report);
+
+/* Reports a users file that could be served, at PLACE. */
+void config_users_check(const struct config *config, const struct config_users *users,
+                        const struct config_place *place, struct config_report *report);
+
+/*
+ * Reports sections for a host that does not exist, a realm without users, and users files that
+ * could be served.
+ */
+void config_access_check(const struct config *config, struct config_report *report);
+
+void config_access_print(const struct config *config, FILE *out);
+void config_access_free(struct config *config);
+
+/* --- users.c --- */
+
+/*
+ * Loads FILE, whose path USERS then owns. Errors go to REPORT: of the file to PLACE, which names it,
+ * of a line to its number in the file; never with a hash. Returns 0, or -1 with USERS empty.
+ */
+int config_users_load(const char *file, struct config_users *users,
+                      const struct config_place *place, struct config_report *report);
+void config_users_free(struct config_users *users);
+
+/* --- cors.c --- */
+
+/* Adds ENTRY to CONFIG; reports errors. */
+void config_cors_add(struct config *config, const struct config_entry *entry,
+                     struct config_report *report);
+
+/*
+ * Reports sections for a host that does not exist, without origins, and with credentials for every
+ * origin or field.
+ */
+void config_cors_check(const struct config *config, struct config_report *report);
+
+void config_cors_print(const struct config *config, FILE *out);
+void config_cors_free(struct config *config);
+
+/* --- headers.c: [headers] and [mime] --- */
+
+/*
+ * Adds ENTRY to CONFIG, or replaces the line of the same scope and field; reports errors. *LINES
+ * (allocated, owned by the caller) has the file's line number of each, or 0 if not from the file.
+ */
+void config_header_add(struct config *config, size_t **lines, const struct config_entry *entry,
+                       struct config_report *report);
+
+/*
+ * Reports rules for a host that does not exist, and hosts whose rules together exceed
+ * HEADER_RULES_MAX bytes.
+ */
+void config_header_check(const struct config *config, struct config_report *report);
+
+/* The section [mime]: "extension = type", the media type of files whose name ends in .extension. */
+
+/*
+ * Adds ENTRY to CONFIG, or replaces the pair of the same extension; reports errors. *LINES
+ * (allocated, owned by the caller) has the file's line number of each pair, or 0 if not from the
+ * file.
+ */
+void config_mime_add(struct config *config, size_t **lines, const struct config_entry *entry,
+                     struct config_report *report);
+
+/* --- redirects.c --- */
+
+/* Adds ENTRY to CONFIG; reports errors. */
+void config_redirect_add(struct config *config, const struct config_entry *entry,
+                         struct config_report *report);
+
+/* Reports rules for a host that does not exist, and redirects that lead to themselves. */
+void config_redirects_check(const struct config *config, struct config_report *report);
+
+/* The rule as in the file, key and value; for printing. */
+void config_redirect_print(const struct config_redirect *rule, FILE *out);
+
+void config_redirects_free(struct config *config);
+
+/* --- acme.c --- */
+
+/* Sets the default of state_dir, and the names. Call it after the hosts are complete. */
+void config_acme_complete(struct config_draft *draft);
+
+/* Reports values that do not fit together, and names that an authority does not certify. */
+void config_acme_check(struct config_draft *draft);
+
+void config_acme_free(struct config *config);
+
+#endif

@@ -1,0 +1,186 @@
+/*
+ * The rules of a configuration for requests: who may request a path, which fields a response has, and
+ * what is answered instead of a file. Each section that has them is read by a module of its own.
+ */
+#ifndef DAEMON_CONFIG_RULES_H
+#define DAEMON_CONFIG_RULES_H
+
+#include "common/span.h"
+#include "daemon/config/config.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* --- access.c --- */
+
+/*
+ * The section [access /prefix]: who may request the paths below it. A client is refused if a network
+ * of deny contains its address, or if allow is set and none of its networks does. If users is set,
+ * it must also send the name and password of one (RFC 7617). Of several sections that match a path, the one with the longest prefix applies; those of
+ * [access host NAME /prefix] come before those for all hosts. Networks are
+ * as in daemon/base/network.h.
+ *
+ * Read-only once loaded. Pure; any thread.
+ */
+
+/* The sections of one site. Borrows the configuration. */
+struct access_rules {
+    const struct config_access **rule; /* the most specific one first */
+    size_t count;
+};
+
+/*
+ * The rules for HOST (NULL: requests to no [host]), in an array that the caller frees. Returns 0, or
+ * -1: out of memory.
+ */
+int access_rules_of_host(const struct config *config, const struct config_host *host,
+                         struct access_rules *rules);
+
+/* The rule for PATH, which is canonical, or NULL. */
+const struct config_access *access_find(const struct access_rules *rules, const char *path);
+
+bool access_allows(const struct config_access *rule, const uint8_t address[NETWORK_ADDRESS_BYTES]);
+
+/* --- cors.c --- */
+
+/*
+ * The section [cors /prefix]: which pages of other origins may read responses (the CORS protocol of the
+ * Fetch standard). Read-only once loaded. Pure; any thread.
+ */
+
+enum { CORS_LIST_MAX = 400 }; /* bytes of a list of methods or fields */
+
+/* The sections of one site. Borrows the configuration. */
+struct cors_rules {
+    const struct config_cors **rule; /* the most specific one first */
+    size_t count;
+};
+
+/*
+ * The rules for HOST (NULL: requests to no [host]), in an array that the caller frees. Returns 0, or
+ * -1: out of memory.
+ */
+int cors_rules_of_host(const struct config *config, const struct config_host *host,
+                       struct cors_rules *rules);
+
+/* The rule for PATH, which is canonical, or NULL. */
+const struct config_cors *cors_find(const struct cors_rules *rules, const char *path);
+
+/* --- headers.c --- */
+
+/*
+ * The section [headers]: header fields added to responses. [headers] applies to all responses,
+ * [headers /prefix] below a path, [headers *.extension] to names with that extension. If several
+ * rules set one field, the most specific applies: extension, then prefix, then all; a longer one
+ * before a shorter one. An empty value removes the field.
+ *
+ * Freshness fields, such as Cache-Control, are for responses with a status below 400 only: a cache
+ * must not keep an error for as long as a file. [headers always], also with a path or an extension,
+ * sets them for errors, too; of two rules of one scope, the one with "always" applies to errors and
+ * the other to the rest. Errors of the request, see response_is_of_request(), never have them.
+ *
+ * [headers host NAME …] is for one [host]. Its lines apply before those for all hosts, however
+ * specific these are.
+ *
+ * The rules are read-only once loaded. Pure; any thread.
+ */
+
+enum { HEADER_RULES_MAX = 4096 }; /* bytes of all rules together */
+
+enum header_part {
+    /*
+     * Fields about the content, such as Content-Language. Omitted in a 304 (RFC 9110 section
+     * 15.4.5) and in responses with other content, such as errors.
+     */
+    HEADER_OF_CONTENT,
+    HEADER_OF_RESPONSE,      /* all other fields */
+    HEADER_OF_ERROR,         /* those of an error */
+    HEADER_OF_REQUEST_ERROR, /* those of an error of the request */
+};
+
+/* Borrows the configuration. */
+struct header_rules {
+    const struct config_header *rule;
+    size_t count;
+};
+
+/*
+ * The rules for HOST (NULL: requests to no [host]), in an array that the caller frees. Returns 0, or
+ * -1: out of memory.
+ */
+int header_rules_of_host(const struct config *config, const struct config_host *host,
+                         struct header_rules *rules);
+
+/* Bytes of the rule's field line. */
+size_t header_rule_bytes(const struct config_header *rule);
+
+/*
+ * Writes the field lines of PART for PATH to BUFFER, at most HEADER_RULES_MAX bytes; returns the
+ * number of bytes. PATH is canonical; NULL means unknown, and only [headers] applies.
+ */
+size_t header_rules_write(const struct header_rules *rules, const char *path, enum header_part part,
+                          char *buffer);
+
+/*
+ * The value of Server in [headers]: "" to send none, NULL if it is not set. header_rules_write()
+ * does not write it.
+ */
+const char *header_rules_server(const struct header_rules *rules);
+
+/* --- redirects.c --- */
+
+/*
+ * The section [redirect]: what to do with requests for a path, before a file is looked up.
+ *
+ *   PATH = 301 TARGET       also 302, 307, 308
+ *   http PATH = 301 https:  only requests without TLS; the same URL with https
+ *   PATH = 410              also 403, 404
+ *   PATH = try file directory /index.html 404
+ *   PATH = pass             as if no rule matched
+ *
+ * A PATH that ends in a segment "*" is for all paths that begin with the rest; a TARGET that ends so
+ * continues with what the star stands for.
+ *
+ * The first rule that matches applies; those of [redirect host NAME] come before those for all hosts.
+ * The query is kept unless the target has one. Paths are compared after decoding. The rules are
+ * read-only once loaded. Pure; any thread.
+ */
+
+/* The rules of one site, in the order in which they are tried. Borrows the configuration. */
+struct redirect_rules {
+    const struct config_redirect **rule;
+    size_t count;
+    bool of_scheme; /* a rule is for requests without TLS only */
+};
+
+/*
+ * The rules for HOST (NULL: requests to no [host]), in an array that the caller frees. Returns 0, or
+ * -1: out of memory.
+ */
+int redirect_rules_of_host(const struct config *config, const struct config_host *host,
+                           struct redirect_rules *rules);
+
+/* The first rule for PATH, which is canonical, of a request that came over TLS if SECURE; or NULL. */
+const struct config_redirect *redirect_find(const struct redirect_rules *rules, const char *path,
+                                            bool secure);
+
+/* --- users.c --- */
+
+/*
+ * A users file of [access] or [metrics], as made by htpasswd(1): lines "name:hash", comments and empty lines.
+ *
+ *   accepted   $2y$ $2b$ $2a$  bcrypt, htpasswd -B; cost at most 17
+ *              $5$ $6$         SHA-256 and SHA-512 crypt, htpasswd -2 and -5
+ *   refused    all others, such as MD5 ($apr1$, $1$), {SHA}, DES and plain text
+ *
+ * The master reads the file when it loads the configuration; its children inherit the memory. Read-only
+ * once loaded. Any thread.
+ */
+
+/* The same users of the same file, with the same passwords. */
+bool config_users_are_equal(const struct config_users *one, const struct config_users *other);
+
+/* The user called NAME, or NULL. */
+const struct config_user *config_users_find(const struct config_users *users, struct span name);
+
+#endif
