@@ -42,7 +42,7 @@ static int use_key(struct account *account, EVP_PKEY *key)
 /* Reads the key, or makes one. Returns 0, or -1 after an event. */
 static int load_key(struct account *account)
 {
-    const char *directory = account->config->acme_state_dir;
+    const char *directory = account->settings->state_dir;
     char *text = state_read(account->directory, key_file);
     EVP_PKEY *key = text != NULL ? credentials_key_read(text) : NULL;
     int failed = text == NULL && errno != ENOENT ? -1 : 0;
@@ -70,8 +70,8 @@ static void discard_next(struct account *account)
     EVP_PKEY_free(account->next);
     account->next = NULL;
     if (state_remove(account->directory, next_file) != 0)
-        link_log(account->link, LEVEL_WARN, "cannot remove %s/%s: %s",
-                 account->config->acme_state_dir, next_file, strerror(errno));
+        link_log(account->link, LEVEL_WARN, "cannot remove %s/%s: %s", account->settings->state_dir,
+                 next_file, strerror(errno));
 }
 
 /* Reads the key of a change that has not ended. */
@@ -86,7 +86,7 @@ static void load_next(struct account *account)
     if (account->next != NULL && jws_thumbprint(account->next, thumbprint) == 0)
         return;
     link_log(account->link, LEVEL_WARN, "%s/%s is no private key of kind p256: removing it",
-             account->config->acme_state_dir, next_file);
+             account->settings->state_dir, next_file);
     discard_next(account);
 }
 
@@ -123,7 +123,7 @@ static int adopt_next(struct account *account)
 {
     if (state_rename(account->directory, next_file, key_file) != 0)
         return authority_fail(account->authority, "cannot rename %s/%s: %s",
-                              account->config->acme_state_dir, next_file, strerror(errno));
+                              account->settings->state_dir, next_file, strerror(errno));
     use_key(account, account->next);
     account->next = NULL;
     link_log(account->link, LEVEL_INFO, "the key of the account is replaced: %s",
@@ -154,7 +154,7 @@ static int register_account(const struct account *account)
 {
     struct authority *authority = account->authority;
 
-    if (authority_register(authority, account->config->acme_email) != 0)
+    if (authority_register(authority, account->settings->email) != 0)
         return -1;
     if (state_write_json(account->directory, "account.json",
                          json_pack("{s:s, s:s}", "directory", authority->directory, "url",
@@ -203,7 +203,7 @@ int account_change_key(struct account *account)
     if (store_key(account, next_file, account->next) != 0) {
         EVP_PKEY_free(account->next);
         account->next = NULL;
-        return authority_fail(authority, "cannot write %s/%s: %s", account->config->acme_state_dir,
+        return authority_fail(authority, "cannot write %s/%s: %s", account->settings->state_dir,
                               next_file, strerror(errno));
     }
     return authority_change_key(authority, account->next) == 0 ? adopt_next(account)

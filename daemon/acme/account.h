@@ -11,10 +11,10 @@
 #include "daemon/acme/authority.h"
 #include "daemon/acme/jws.h"
 #include "daemon/acme/link.h"
-#include "daemon/config/config.h"
+#include "daemon/acme/settings.h"
 
 struct account {
-    const struct config *config;
+    const struct acme_settings *settings;
     int directory; /* descriptor of the state directory; borrowed, as are the next two */
     struct link *link;
     struct authority *authority; /* has the key, which it borrows, and the URL */

@@ -201,8 +201,8 @@ void certificate_init(struct certificate *certificate, const struct certificates
                       uint32_t number)
 {
     *certificate = (struct certificate){.number = number,
-                                        .name = owner->config->acme_names.item[number],
-                                        .directory = config_acme_directory(owner->config)};
+                                        .name = owner->settings->name[number],
+                                        .directory = owner->settings->directory};
     read_validity(certificate, owner);
     read_plan(certificate, owner);
 }
@@ -240,12 +240,12 @@ static bool wait_for(void *context, uint32_t ms)
 /* Each attempt after a failed one begins with another challenge, if several may be used. */
 static void choose_challenges(const struct attempt *attempt, struct order_owner *steps)
 {
-    enum challenge_kind kinds[CHALLENGE_KINDS];
-    size_t count = config_acme_challenges(attempt->owner->config, kinds);
+    const struct acme_settings *settings = attempt->owner->settings;
+    size_t count = settings->challenge_count;
 
     steps->kind_count = count;
     for (size_t i = 0; i < count; i++)
-        steps->kind[i] = kinds[(attempt->certificate->failures + i) % count];
+        steps->kind[i] = settings->challenge[(attempt->certificate->failures + i) % count];
 }
 
 /* The first file that the server reads; complete or not changed. */
@@ -310,11 +310,11 @@ static int obtain(struct certificate *certificate, struct certificates_owner *ow
 
     if (state_check_space(owner->directory, SPACE_BYTES) != 0)
         return authority_fail(authority, "no space for the certificate in %s: %s",
-                              owner->config->acme_state_dir, strerror(errno));
+                              owner->settings->state_dir, strerror(errno));
     if (account_open(owner->account) != 0)
         return -1;
     choose_challenges(&attempt, &steps);
-    key = credentials_new_key((enum config_acme_key)owner->config->acme_key);
+    key = credentials_new_key(owner->settings->key);
     request = key != NULL ? credentials_request(key, certificate->name) : NULL;
     if (request != NULL)
         chain = order_obtain(authority, &steps, certificate->name, request, certificate->id);
@@ -373,7 +373,7 @@ static void follow_window(struct certificate *certificate, const struct certific
         certificate->hurried = 0;
     else if (certificate->hurried++ > 0) /* an authority that never has enough gets no more */
         certificate->next_s = now_s + schedule_retry(certificate->hurried - 1,
-                                                     owner->config->acme_retry / 1000, 0, 0);
+                                                     owner->settings->retry_ms / 1000, 0, 0);
     report_plan(certificate, owner, false);
     link_log(owner->link, LEVEL_INFO,
              "%s: the authority suggests renewal between %s and %s; planned for %s",
@@ -385,7 +385,7 @@ static void follow_window(struct certificate *certificate, const struct certific
 static void plan_check(struct certificate *certificate, const struct certificates_owner *owner,
                        uint32_t wanted_s)
 {
-    int64_t least_s = owner->config->acme_retry / 1000, wait_s = wanted_s;
+    int64_t least_s = owner->settings->retry_ms / 1000, wait_s = wanted_s;
 
     if (wait_s == 0)
         wait_s = RENEWAL_CHECK_S;
@@ -434,7 +434,7 @@ bool certificate_is_due(const struct certificate *certificate,
 
 static void succeed(struct certificate *certificate, const struct certificates_owner *owner)
 {
-    int64_t soonest_s = (int64_t)time(NULL) + owner->config->acme_retry / 1000;
+    int64_t soonest_s = (int64_t)time(NULL) + owner->settings->retry_ms / 1000;
 
     certificate->failures = 0;
     certificate->error[0] = '\0';
@@ -459,7 +459,7 @@ static void fail(struct certificate *certificate, const struct certificates_owne
     certificate->refused_until_s =
         authority->retry_after_s > 0 ? now_s + authority->retry_after_s : 0;
     certificate->next_s =
-        now_s + schedule_retry(certificate->failures, owner->config->acme_retry / 1000,
+        now_s + schedule_retry(certificate->failures, owner->settings->retry_ms / 1000,
                                authority->retry_after_s, random_number());
     store_plan(certificate, owner);
     report_failure(certificate, owner, now_s);

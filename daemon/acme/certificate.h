@@ -11,11 +11,11 @@
 #include "daemon/acme/link.h"
 #include "daemon/acme/order.h"
 #include "daemon/acme/renewal_info.h"
-#include "daemon/config/config.h"
+#include "daemon/acme/settings.h"
 
 /* What all certificates share. All borrowed. */
 struct certificates_owner {
-    const struct config *config;
+    const struct acme_settings *settings;
     int directory; /* descriptor of the state directory */
     struct link *link;
     struct authority *authority;

@@ -1,9 +1,7 @@
 #include "daemon/acme/http_client.h"
 
-#define CURL_DISABLE_TYPECHECK /* its macros need the functions themselves */
 #include <ctype.h>
 #include <curl/curl.h>
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,22 +10,7 @@
 
 enum { CONNECT_SECONDS = 20, REQUEST_SECONDS = 60, RETRY_AFTER_MAX_S = 7 * 86400 };
 
-/* The functions of libcurl that are used. */
-struct library {
-    __typeof__(&curl_global_init) global_init;
-    __typeof__(&curl_easy_init) easy_init;
-    __typeof__(&curl_easy_setopt) easy_setopt;
-    __typeof__(&curl_easy_perform) easy_perform;
-    __typeof__(&curl_easy_getinfo) easy_getinfo;
-    __typeof__(&curl_easy_reset) easy_reset;
-    __typeof__(&curl_easy_cleanup) easy_cleanup;
-    __typeof__(&curl_easy_strerror) easy_strerror;
-    __typeof__(&curl_slist_append) slist_append;
-    __typeof__(&curl_slist_free_all) slist_free_all;
-};
-
 struct http_client {
-    struct library curl;
     CURL *easy; /* keeps its connections between requests */
     struct curl_slist *fields;
     char *ca;
@@ -35,44 +18,6 @@ struct http_client {
     void *context;
     char reason[CURL_ERROR_SIZE];
 };
-
-/* libcurl */
-
-static int load(struct library *curl, char *why, size_t size)
-{
-    static const struct {
-        const char *name;
-        size_t at;
-    } functions[] = {
-        {"curl_global_init", offsetof(struct library, global_init)},
-        {"curl_easy_init", offsetof(struct library, easy_init)},
-        {"curl_easy_setopt", offsetof(struct library, easy_setopt)},
-        {"curl_easy_perform", offsetof(struct library, easy_perform)},
-        {"curl_easy_getinfo", offsetof(struct library, easy_getinfo)},
-        {"curl_easy_reset", offsetof(struct library, easy_reset)},
-        {"curl_easy_cleanup", offsetof(struct library, easy_cleanup)},
-        {"curl_easy_strerror", offsetof(struct library, easy_strerror)},
-        {"curl_slist_append", offsetof(struct library, slist_append)},
-        {"curl_slist_free_all", offsetof(struct library, slist_free_all)},
-    };
-    void *library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-
-    if (library == NULL) {
-        snprintf(why, size, "cannot load libcurl (Debian: apt-get install libcurl4): %s",
-                 dlerror());
-        return -1;
-    }
-    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
-        void *found = dlsym(library, functions[i].name);
-
-        if (found == NULL) {
-            snprintf(why, size, "libcurl.so.4 has no function %s", functions[i].name);
-            return -1;
-        }
-        memcpy((char *)curl + functions[i].at, &found, sizeof(found));
-    }
-    return 0;
-}
 
 struct http_client *http_client_new(const char *ca, bool (*pulse)(void *context), void *context,
                                     char *why, size_t size)
@@ -86,11 +31,9 @@ struct http_client *http_client_new(const char *ca, bool (*pulse)(void *context)
     client->pulse = pulse;
     client->context = context;
     client->ca = strdup(ca);
-    if (client->ca != NULL && load(&client->curl, why, size) == 0) {
-        if (client->curl.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK) {
-            client->easy = client->curl.easy_init();
-            client->fields = client->curl.slist_append(NULL, type);
-        }
+    if (client->ca != NULL && curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK) {
+        client->easy = curl_easy_init();
+        client->fields = curl_slist_append(NULL, type);
         if (client->easy != NULL && client->fields != NULL)
             return client;
     }
@@ -103,9 +46,9 @@ void http_client_free(struct http_client *client)
     if (client == NULL)
         return;
     if (client->easy != NULL)
-        client->curl.easy_cleanup(client->easy);
+        curl_easy_cleanup(client->easy);
     if (client->fields != NULL)
-        client->curl.slist_free_all(client->fields);
+        curl_slist_free_all(client->fields);
     free(client->ca);
     free(client);
 }
@@ -203,33 +146,32 @@ static int on_progress(void *argument, curl_off_t down, curl_off_t downloaded, c
 static void set_options(struct http_client *client, const char *method, const char *url,
                         const char *body, struct http_response *response)
 {
-    __typeof__(&curl_easy_setopt) set = client->curl.easy_setopt;
     struct curl_blob ca = {client->ca, strlen(client->ca), CURL_BLOB_NOCOPY};
     CURL *easy = client->easy;
 
-    client->curl.easy_reset(easy);
-    set(easy, CURLOPT_ERRORBUFFER, client->reason);
-    set(easy, CURLOPT_URL, url);
-    set(easy, CURLOPT_PROTOCOLS_STR, "https");
-    set(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    set(easy, CURLOPT_USERAGENT, "webserverd/" WEBSERVERD_VERSION);
-    set(easy, CURLOPT_NOSIGNAL, 1L);
-    set(easy, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_SECONDS);
-    set(easy, CURLOPT_TIMEOUT, (long)REQUEST_SECONDS);
-    set(easy, CURLOPT_WRITEFUNCTION, on_body);
-    set(easy, CURLOPT_WRITEDATA, response);
-    set(easy, CURLOPT_HEADERFUNCTION, on_field);
-    set(easy, CURLOPT_HEADERDATA, response);
-    set(easy, CURLOPT_NOPROGRESS, 0L);
-    set(easy, CURLOPT_XFERINFOFUNCTION, on_progress);
-    set(easy, CURLOPT_XFERINFODATA, client);
+    curl_easy_reset(easy);
+    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, client->reason);
+    curl_easy_setopt(easy, CURLOPT_URL, url);
+    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "https");
+    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(easy, CURLOPT_USERAGENT, "webserverd/" WEBSERVERD_VERSION);
+    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_SECONDS);
+    curl_easy_setopt(easy, CURLOPT_TIMEOUT, (long)REQUEST_SECONDS);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, response);
+    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_field);
+    curl_easy_setopt(easy, CURLOPT_HEADERDATA, response);
+    curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, on_progress);
+    curl_easy_setopt(easy, CURLOPT_XFERINFODATA, client);
     if (client->ca[0] != '\0')
-        set(easy, CURLOPT_CAINFO_BLOB, &ca);
+        curl_easy_setopt(easy, CURLOPT_CAINFO_BLOB, &ca);
     if (body != NULL) {
-        set(easy, CURLOPT_POSTFIELDS, body);
-        set(easy, CURLOPT_HTTPHEADER, client->fields);
+        curl_easy_setopt(easy, CURLOPT_POSTFIELDS, body);
+        curl_easy_setopt(easy, CURLOPT_HTTPHEADER, client->fields);
     } else if (strcmp(method, "HEAD") == 0) {
-        set(easy, CURLOPT_NOBODY, 1L);
+        curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
     }
 }
 
@@ -245,12 +187,12 @@ int http_client_send(struct http_client *client, const char *method, const char 
     }
     client->reason[0] = '\0';
     set_options(client, method, url, body, response);
-    result = client->curl.easy_perform(client->easy);
-    if (result == CURLE_OK && client->curl.easy_getinfo(client->easy, CURLINFO_RESPONSE_CODE,
-                                                        &response->status) == CURLE_OK)
+    result = curl_easy_perform(client->easy);
+    if (result == CURLE_OK &&
+        curl_easy_getinfo(client->easy, CURLINFO_RESPONSE_CODE, &response->status) == CURLE_OK)
         return 0;
     snprintf(why, size, "%s %s: %s", method, url,
-             client->reason[0] != '\0' ? client->reason : client->curl.easy_strerror(result));
+             client->reason[0] != '\0' ? client->reason : curl_easy_strerror(result));
     http_response_free(response);
     return -1;
 }

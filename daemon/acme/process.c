@@ -1,16 +1,82 @@
 #include "daemon/acme/process.h"
 
 #include "common/clock.h"
+#include "common/macros.h"
 #include "common/segment_reader.h"
 #include "common/segment_writer.h"
 #include "daemon/base/events.h"
+#include "daemon/sandbox/identity.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { QUEUED_BYTES_MAX = 64 * 1024, EVENTS_PER_SECOND = 20 };
+
+/* The state directory */
+
+/* Makes the missing directories above PATH, which anybody may enter. Returns 0, or -1 with errno. */
+static int make_parents(const char *path)
+{
+    char part[PATH_MAX];
+    const char *slash = path;
+
+    while ((slash = strchr(slash + 1, '/')) != NULL) {
+        if ((size_t)(slash - path) >= sizeof(part)) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        memcpy(part, path, (size_t)(slash - path));
+        part[slash - path] = '\0';
+        if (mkdir(part, 0755) != 0 && errno != EEXIST)
+            return -1;
+    }
+    return 0;
+}
+
+/* The directory must be the user's alone, because keys are in it. */
+static int take_directory(const char *path, uid_t uid, gid_t gid)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    struct stat status;
+    int failed = fd < 0 || fstat(fd, &status) != 0 ? -1 : 0;
+
+    if (failed == 0 && status.st_uid != uid)
+        failed = fchown(fd, uid, gid);
+    if (failed == 0 && (status.st_mode & 07777) != 0700)
+        failed = fchmod(fd, 0700);
+    if (fd >= 0)
+        close(fd);
+    return failed;
+}
+
+int acme_prepare_state(const struct config *config, char *why, size_t size)
+{
+    const char *path = config->acme_state_dir;
+    struct identity identity;
+    struct identity_fault fault;
+
+    if (identity_find(config->server_user, config->server_group, geteuid(), &identity, &fault) !=
+        0) {
+        snprintf(why, size, "[server] %s: %s", fault.group ? "group" : "user", fault.text);
+        return -1;
+    }
+    if (!identity.changes) {
+        identity.uid = geteuid();
+        identity.gid = getegid();
+    }
+    if (make_parents(path) == 0 && (mkdir(path, 0700) == 0 || errno == EEXIST) &&
+        take_directory(path, identity.uid, identity.gid) == 0)
+        return 0;
+    snprintf(why, size, "[acme] state_dir: %s: %s", path, strerror(errno));
+    return -1;
+}
 
 /* Messages of the process */
 
@@ -107,10 +173,74 @@ static void on_report(void *owner, int kind, const void *data, size_t length, in
 
 /* Start and end */
 
-/* _exit(), not exit(): a thread of libcurl may still resolve a name. */
-static int run(void *setup)
+/* Opens webserverd-acme: beside this program, as in a build directory, or in libexec. Returns -1 with errno. */
+static int open_program(void)
 {
-    _exit(acme_run(setup));
+    static const char *const places[] = {"", "../libexec/webserverd/"};
+    char path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    int fd = -1;
+
+    if (length < 0)
+        return -1;
+    path[length] = '\0';
+    length = strrchr(path, '/') + 1 - path;
+    for (size_t i = 0; i < ARRAY_LENGTH(places) && fd < 0; i++) {
+        snprintf(path + length, sizeof(path) - (size_t)length, "%swebserverd-acme", places[i]);
+        fd = open(path, O_PATH | O_CLOEXEC);
+    }
+    return fd;
+}
+
+/* In the child: executes webserverd-acme, whose options these are. */
+static int execute_program(void *argument)
+{
+    enum { OPTIONS_MAX = 32 };
+    const struct acme_setup *setup = argument;
+    const struct config *config = setup->config;
+    const struct config_names *names = &config->acme_names;
+    enum challenge_kind kind[CHALLENGE_KINDS];
+    size_t kinds = config_acme_challenges(config, kind), count = 0;
+    const char *argv[OPTIONS_MAX + ACME_NAMES_MAX];
+    char channel[16], lock[16], retry[24];
+
+    snprintf(channel, sizeof(channel), "%d", setup->command_fd);
+    snprintf(lock, sizeof(lock), "%d", setup->lock_fd);
+    snprintf(retry, sizeof(retry), "%" PRIu64, (uint64_t)config->acme_retry);
+    const char *const valued[][2] = {
+        {"--channel", channel},
+        {"--lock", lock},
+        {"--user", config->server_user},
+        {"--group", config->server_group},
+        {"--state-dir", config->acme_state_dir},
+        {"--ca-file", config->acme_ca_file},
+        {"--directory", config_acme_directory(config)},
+        {"--email", config->acme_email},
+        {"--retry-ms", retry},
+    };
+    argv[count++] = "webserverd-acme";
+    for (size_t i = 0; i < ARRAY_LENGTH(valued); i++) {
+        argv[count++] = valued[i][0];
+        argv[count++] = valued[i][1];
+    }
+    if (config->server_jail == JAIL_OFF)
+        argv[count++] = "--no-jail";
+    if (config->acme_key == ACME_KEY_RSA2048)
+        argv[count++] = "--rsa2048";
+    for (size_t i = 0; i < kinds; i++) {
+        argv[count++] = "--challenge";
+        argv[count++] = config_acme_challenge_name(kind[i]);
+    }
+    argv[count++] = "--";
+    for (size_t i = 0; i < names->count; i++)
+        argv[count++] = names->item[i];
+    argv[count] = NULL;
+    if (fcntl(setup->command_fd, F_SETFD, 0) == 0 && fcntl(setup->lock_fd, F_SETFD, 0) == 0)
+        fexecve(setup->program_fd, (char *const *)argv, environ);
+    events_set_role(ROLE_ACME);
+    events_attach(NULL, 0); /* the ring of the segment is the master's */
+    event_log(LEVEL_ERROR, "cannot execute webserverd-acme: %s", strerror(errno));
+    _exit(EXIT_FAILURE);
 }
 
 /* Plans for the names of the configuration, which are perhaps others. Returns 0, or -1. */
@@ -128,6 +258,12 @@ static int forget_plans(struct acme_process *process, const struct config_names 
     return 0;
 }
 
+void acme_process_find_program(struct acme_process *process)
+{
+    if (process->program_fd < 0)
+        process->program_fd = open_program();
+}
+
 void acme_process_start(struct acme_process *process, struct acme_setup *setup,
                         void (*after_fork)(void *context), void *context)
 {
@@ -136,12 +272,14 @@ void acme_process_start(struct acme_process *process, struct acme_setup *setup,
                                         .fault = on_fault,
                                         .owner = process,
                                         .queue_max = QUEUED_BYTES_MAX};
-    const struct child_program program = {run, setup, after_fork, context};
+    const struct child_program program = {execute_program, setup, after_fork, context};
 
     if (!child_is_due(&process->child, clock_monotonic_ns()))
         return;
     process->events = EVENTS_PER_SECOND;
-    if (forget_plans(process, &setup->config->acme_names) != 0)
+    acme_process_find_program(process);
+    setup->program_fd = process->program_fd;
+    if (setup->program_fd < 0 || forget_plans(process, &setup->config->acme_names) != 0)
         child_report_failure(&process->child);
     else
         child_fork_with_channel(&process->child, &program, &setup->command_fd, process->base,

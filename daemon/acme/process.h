@@ -5,7 +5,6 @@
 #ifndef DAEMON_ACME_PROCESS_H
 #define DAEMON_ACME_PROCESS_H
 
-#include "daemon/acme/acme.h"
 #include "daemon/base/child.h"
 #include "daemon/config/acme.h"
 
@@ -34,6 +33,7 @@ struct acme_plan {
 
 struct acme_process {
     struct child child;
+    int program_fd;  /* webserverd-acme, open until the end; -1: not found yet */
     uint32_t events; /* that it may still log in this second */
 
     struct event_base *base; /* borrowed, as is the next */
@@ -47,9 +47,30 @@ struct acme_process {
     void *context;
 };
 
+/* What a process is started with. All borrowed. */
+struct acme_setup {
+    const struct config *config;
+    int lock_fd; /* the lock of the pid file, held while any process of the daemon lives */
+    /* Set by acme_process_start(). */
+    int program_fd;
+    int command_fd; /* the program's end of the channel */
+};
+
+/*
+ * Makes the directory with mode 0700 if it is missing, and gives it to the user of the workers. The
+ * master. Returns 0, or -1 with WHY.
+ */
+int acme_prepare_state(const struct config *config, char *why, size_t size);
+
+/*
+ * Opens webserverd-acme unless it is open. A master calls it early: the program that it starts is then of its own
+ * version, also when an upgrade of the package has replaced the file.
+ */
+void acme_process_find_program(struct acme_process *process);
+
 /*
  * Forks the process unless it runs or waits for its back-off. The child calls AFTER_FORK(CONTEXT),
- * which frees the master's resources, and does not return. Sets SETUP's command_fd.
+ * which frees the master's resources, and executes webserverd-acme.
  */
 void acme_process_start(struct acme_process *process, struct acme_setup *setup,
                         void (*after_fork)(void *context), void *context);

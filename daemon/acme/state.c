@@ -1,7 +1,5 @@
 #include "daemon/acme/state.h"
 
-#include "daemon/sandbox/identity.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,65 +10,6 @@
 #include <unistd.h>
 
 enum { PATH_BYTES = 4096 };
-
-/* Preparing */
-
-/* Makes the missing directories above PATH, which anybody may enter. Returns 0, or -1 with errno. */
-static int make_parents(const char *path)
-{
-    char part[PATH_BYTES];
-    const char *slash = path;
-
-    while ((slash = strchr(slash + 1, '/')) != NULL) {
-        if ((size_t)(slash - path) >= sizeof(part)) {
-            errno = ENAMETOOLONG;
-            return -1;
-        }
-        memcpy(part, path, (size_t)(slash - path));
-        part[slash - path] = '\0';
-        if (mkdir(part, 0755) != 0 && errno != EEXIST)
-            return -1;
-    }
-    return 0;
-}
-
-/* The directory must be the user's alone, because keys are in it. */
-static int take_directory(const char *path, uid_t uid, gid_t gid)
-{
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    struct stat status;
-    int failed = fd < 0 || fstat(fd, &status) != 0 ? -1 : 0;
-
-    if (failed == 0 && status.st_uid != uid)
-        failed = fchown(fd, uid, gid);
-    if (failed == 0 && (status.st_mode & 07777) != 0700)
-        failed = fchmod(fd, 0700);
-    if (fd >= 0)
-        close(fd);
-    return failed;
-}
-
-int state_prepare(const struct config *config, char *why, size_t size)
-{
-    const char *path = config->acme_state_dir;
-    struct identity identity;
-    struct identity_fault fault;
-
-    if (identity_find(config->server_user, config->server_group, geteuid(), &identity, &fault) !=
-        0) {
-        snprintf(why, size, "[server] %s: %s", fault.group ? "group" : "user", fault.text);
-        return -1;
-    }
-    if (!identity.changes) {
-        identity.uid = geteuid();
-        identity.gid = getegid();
-    }
-    if (make_parents(path) == 0 && (mkdir(path, 0700) == 0 || errno == EEXIST) &&
-        take_directory(path, identity.uid, identity.gid) == 0)
-        return 0;
-    snprintf(why, size, "[acme] state_dir: %s: %s", path, strerror(errno));
-    return -1;
-}
 
 /* Reading */
 

@@ -13,19 +13,11 @@
 #ifndef DAEMON_ACME_STATE_H
 #define DAEMON_ACME_STATE_H
 
-#include "daemon/config/config.h"
-
 #include <jansson.h>
 
 enum { STATE_FILE_MAX = 1024 * 1024 };
 
-/*
- * Makes the directory with mode 0700 if it is missing, and gives it to the user of the workers. The
- * master. Returns 0, or -1 with WHY.
- */
-int state_prepare(const struct config *config, char *why, size_t size);
-
-/* The ACME process, and DIRECTORY is a descriptor. */
+/* DIRECTORY is a descriptor. */
 
 /* Returns the text of FILE, which the caller frees. NULL with errno. */
 char *state_read(int directory, const char *file);

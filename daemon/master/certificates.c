@@ -51,18 +51,18 @@ void certificates_init(struct certificates *certificates, struct server *server,
         .context = context,
         .process = {.child = {.name = "ACME process",
                               .shown_pid = &segment_master(&server->segment)->acme_pid},
+                    .program_fd = -1,
                     .base = server->base,
                     .segment = &server->segment,
                     .renewed = on_renewed,
                     .context = certificates}};
+    acme_process_find_program(&certificates->process);
 }
 
 static void reconcile(struct certificates *certificates)
 {
     const struct server *server = certificates->server;
-    struct acme_setup setup = {.config = server->config,
-                               .segment = &certificates->server->segment,
-                               .lock_fd = server->pid_file.lock_fd};
+    struct acme_setup setup = {.config = server->config, .lock_fd = server->pid_file.lock_fd};
 
     if (certificates->wanted && server->config->acme_enabled)
         acme_process_start(&certificates->process, &setup, certificates->after_fork,

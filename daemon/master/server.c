@@ -2,7 +2,7 @@
 
 #include "common/clock.h"
 #include "common/segment_writer.h"
-#include "daemon/acme/state.h"
+#include "daemon/acme/process.h"
 #include "daemon/base/events.h"
 #include "daemon/config/load.h"
 #include "daemon/content/cache.h"
@@ -69,7 +69,7 @@ static struct tls_context *make_tls(const struct server *server, char *why, size
 
     if (!config->acme_enabled)
         return tls_context_new(config, NULL, server->tickets, why, size);
-    if (state_prepare(config, why, size) == 0 &&
+    if (acme_prepare_state(config, why, size) == 0 &&
         managed_certificates_find(config, &managed, why, size) == 0)
         tls = tls_context_new(config, &managed, server->tickets, why, size);
     managed_certificates_free(&managed);

@@ -114,5 +114,8 @@ def it_has_a_sandbox(bench):
         if "seccomp" in run(bench.programs / "webserverd", "-V"):
             expect((status["NoNewPrivs"], status["Seccomp"]), ("1", "2"), "no_new_privs and seccomp")
         expect(int(status["CapEff"], 16), 0, "capabilities")
+        expect(pathlib.Path(f"/proc/{pid}/comm").read_text(), "webserverd-acme\n", "name of the process")
         maps = pathlib.Path(f"/proc/{server.status()['pid']}/maps").read_text()
         expect("libcurl" in maps, False, "libcurl in the master")
+        expect([line for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines() if "/dev/shm" in line], [],
+               "shared memory of the ACME process")

@@ -23,7 +23,7 @@
 #define NEXT "account.key.next"
 
 static char email[] = "a@b.example";
-static struct config config = {.acme_email = email, .acme_state_dir = own_directory};
+static const struct acme_settings settings = {.email = email, .state_dir = own_directory};
 
 static struct {
     struct authority authority;
@@ -146,7 +146,7 @@ static int set_up(void **state)
     own_directory_make();
     scene.authority.directory = "https://authority";
     scene.account =
-        (struct account){.config = &config,
+        (struct account){.settings = &settings,
                          .directory = open(own_directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
                          .authority = &scene.authority};
     return scene.account.directory >= 0 ? 0 : -1;

@@ -14,10 +14,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-enum { PID = 4711, NAMES = 2, STATUS = 42, FLOOD = 100 };
+enum { PID = 4711, NAMES = 2, FLOOD = 100 };
 
 static char *names[NAMES] = {"a.example", "b.example"};
 static struct config config = {.acme_names = {names, NAMES}};
@@ -41,7 +40,6 @@ static struct {
 
 /* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-int __wrap_acme_run(const struct acme_setup *own);
 void *__real_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 int __wrap_kill(pid_t pid, int number);
@@ -51,11 +49,6 @@ int __wrap_child_fork_with_channel(struct child *child, const struct child_progr
                                    int *command_fd, struct event_base *base,
                                    enum message_route route, const struct channel_owner *owner);
 /* NOLINTEND(clang-diagnostic-reserved-identifier) */
-
-int __wrap_acme_run(const struct acme_setup *own)
-{
-    return own == &setup ? STATUS : EXIT_FAILURE;
-}
 
 void *__wrap_calloc(size_t count, size_t size)
 {
@@ -142,6 +135,7 @@ static int begin(void **state)
     assert_non_null(scene.base);
     scene.process =
         (struct acme_process){.child = {.name = "ACME process", .shown_pid = &shown_pid},
+                              .program_fd = -1,
                               .base = scene.base,
                               .segment = &segment,
                               .renewed = on_renewed,
@@ -489,29 +483,6 @@ static void start_without_memory_fails_and_is_repeated_later(void **state)
     assert_int_equal(scene.process.plan_count, NAMES);
 }
 
-static void fail_at_exit(void)
-{
-    _exit(EXIT_FAILURE);
-}
-
-/* A thread of libcurl may still run, so nothing that exit() calls is called. */
-static void process_ends_with_its_status_at_once(void **state)
-{
-    pid_t pid;
-    int status;
-
-    (void)state;
-    pid = fork();
-    if (pid == 0) {
-        atexit(fail_at_exit);
-        scene.program.after_fork(scene.program.context);
-        exit(scene.program.run(scene.program.setup));
-    }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), STATUS);
-}
-
 static void end_of_the_process_is_counted(void **state)
 {
     (void)state;
@@ -605,7 +576,6 @@ int main(void)
         TEST(process_that_runs_is_not_started_again),
         TEST(new_process_knows_nothing_of_the_last_one),
         TEST(start_without_memory_fails_and_is_repeated_later),
-        TEST(process_ends_with_its_status_at_once),
         TEST(end_of_the_process_is_counted),
         TEST(last_messages_are_received),
         TEST(stop_ends_the_process_and_its_challenge),

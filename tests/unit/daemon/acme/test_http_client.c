@@ -1,4 +1,4 @@
-/* The HTTP client with a libcurl of the test: dlopen() returns this program. */
+/* The HTTP client with a libcurl of the test. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,9 +9,7 @@
 #include "common/macros.h"
 #include "daemon/acme/http_client.h"
 
-#define CURL_DISABLE_TYPECHECK /* its macros need the functions themselves */
 #include <curl/curl.h>
-#include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,11 +20,8 @@
 
 enum { DAY_S = 86400, FIELDS_MAX = 4, PIECES = 8 };
 
-enum library { LIBRARY_COMPLETE, LIBRARY_OTHER, LIBRARY_MISSING };
-
 /* The library, and what it was given. */
 static struct scene {
-    enum library libcurl;
     bool no_handle, no_list;
     CURLcode init, performed, got_status;
     bool report; /* writes a reason */
@@ -218,21 +213,6 @@ const char *curl_easy_strerror(CURLcode code)
     return code == CURLE_COULDNT_CONNECT ? "cannot connect" : "another error";
 }
 
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
-/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-void *__wrap_dlopen(const char *file, int flags);
-void *__real_dlopen(const char *file, int flags);
-/* NOLINTEND(clang-diagnostic-reserved-identifier) */
-
-/* This program, or one without functions of libcurl. */
-void *__wrap_dlopen(const char *file, int flags)
-{
-    assert_string_equal(file, "libcurl.so.4");
-    if (scene.libcurl == LIBRARY_MISSING)
-        return __real_dlopen("/nowhere/libcurl.so.4", flags);
-    return __real_dlopen(scene.libcurl == LIBRARY_OTHER ? "libc.so.6" : NULL, flags);
-}
-
 static bool on_pulse(void *context)
 {
     assert_ptr_equal(context, &scene);
@@ -283,21 +263,18 @@ static struct http_response get(void)
 static void client_needs_the_library(void **state)
 {
     static const struct {
-        enum library libcurl;
         CURLcode init;
         bool no_handle, no_list;
         const char *why;
     } cases[] = {
-        {LIBRARY_OTHER, CURLE_OK, false, false, "libcurl.so.4 has no function curl_global_init"},
-        {LIBRARY_COMPLETE, CURLE_FAILED_INIT, false, false, "out of memory"},
-        {LIBRARY_COMPLETE, CURLE_OK, true, false, "out of memory"},
-        {LIBRARY_COMPLETE, CURLE_OK, false, true, "out of memory"},
+        {CURLE_FAILED_INIT, false, false, "out of memory"},
+        {CURLE_OK, true, false, "out of memory"},
+        {CURLE_OK, false, true, "out of memory"},
     };
     char why[256];
 
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         set_up(state);
-        scene.libcurl = cases[i].libcurl;
         scene.init = cases[i].init;
         scene.no_handle = cases[i].no_handle;
         scene.no_list = cases[i].no_list;
@@ -306,10 +283,6 @@ static void client_needs_the_library(void **state)
         assert_int_equal(scene.handles, 0);
         assert_int_equal(scene.lists, 0);
     }
-    scene.libcurl = LIBRARY_MISSING;
-    assert_null(http_client_new("", on_pulse, &scene, why, sizeof(why)));
-    assert_memory_equal(why, "cannot load libcurl ", 20);
-    assert_non_null(strstr(why, "/nowhere/libcurl.so.4"));
     http_client_free(NULL);
 }
 

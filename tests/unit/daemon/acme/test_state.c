@@ -8,6 +8,8 @@
 
 #include "common/macros.h"
 #include "daemon/acme/state.h"
+
+#include "daemon/acme/process.h"
 #include "daemon/sandbox/identity.h"
 #include "tests/unit/open_descriptors.h"
 #include "tests/unit/own_directory.h"
@@ -82,7 +84,7 @@ static void assert_text(const char *name, const char *text)
 
 /* Preparing */
 
-/* Returns the result of state_prepare() for PATH below own_directory. */
+/* Returns the result of acme_prepare_state() for PATH below own_directory. */
 static int prepare(const char *path, const char *user, const char *group, char *why, size_t size)
 {
     char full[8192], server_user[64], server_group[64];
@@ -94,7 +96,7 @@ static int prepare(const char *path, const char *user, const char *group, char *
     config.acme_state_dir = full;
     config.server_user = server_user;
     config.server_group = server_group;
-    return state_prepare(&config, why, size);
+    return acme_prepare_state(&config, why, size);
 }
 
 static struct stat status_of(const char *name)

@@ -1,10 +1,13 @@
-#include "daemon/acme/acme.h"
-
+/*
+ * webserverd-acme, which the master starts: obtains the certificates of [acme] hosts, one after the other, and renews
+ * them. It has the sandbox of its own role: it can connect and write below its state directory, but reads no site and
+ * talks to no worker. Its options are those that execute() of daemon/acme/process.c passes.
+ */
 #include "common/clock.h"
 #include "common/macros.h"
-#include "common/segment_writer.h"
 #include "daemon/acme/account.h"
 #include "daemon/acme/certificate.h"
+#include "daemon/acme/settings.h"
 #include "daemon/acme/state.h"
 #include "daemon/base/events.h"
 #include "daemon/base/signals.h"
@@ -13,6 +16,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <getopt.h>
 #include <limits.h>
 #include <openssl/ssl.h>
 #include <stdio.h>
@@ -26,7 +30,8 @@
 enum { WHY = 512, LOCK_WAIT_MS = 500, CLOCK_MS = 1000, IDLE_S = 60, READABLE_MAX = 8 };
 
 struct acme {
-    const struct acme_setup *setup;
+    struct acme_settings settings;
+    int channel, pid_file_lock; /* descriptors that the master has passed */
     struct link *link;
     struct http_client *http;
     struct authority authority;
@@ -64,12 +69,15 @@ static size_t open_readable(int *directories)
 static int enter_sandbox(const struct acme *acme)
 {
     static const struct rlimit none = {0, 0};
-    const struct acme_setup *setup = acme->setup;
+    const struct acme_settings *settings = &acme->settings;
+    const struct config identity = {.server_user = settings->user,
+                                    .server_group = settings->group,
+                                    .server_jail = settings->without_jail ? JAIL_OFF : JAIL_ON};
     int readable[READABLE_MAX];
     size_t count = open_readable(readable);
-    const int keep[] = {setup->command_fd, setup->lock_fd, acme->owner.directory};
+    const int keep[] = {acme->channel, acme->pid_file_lock, acme->owner.directory};
     const struct sandbox_setup sandbox = {.role = SANDBOX_ACME,
-                                          .config = setup->config,
+                                          .config = &identity,
                                           .roots = readable,
                                           .root_count = count,
                                           .writable = &acme->owner.directory,
@@ -77,10 +85,9 @@ static int enter_sandbox(const struct acme *acme)
                                           .keep_count = ARRAY_LENGTH(keep)};
     int failed;
 
-    segment_forget(setup->segment);
     /* Even without a sandbox, no other process reads its memory, which has keys in it. */
     failed = setrlimit(RLIMIT_CORE, &none) != 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 ||
-                     sandbox_enter(&sandbox) != 0
+                     sandbox_prepare() != 0 || sandbox_enter(&sandbox) != 0
                  ? -1
                  : 0;
     while (count > 0)
@@ -107,7 +114,7 @@ static int take_lock(struct acme *acme)
     while ((acme->lock = state_lock(acme->owner.directory)) < 0) {
         if (!reported)
             link_log(acme->link, LEVEL_WARN, "cannot lock %s: %s; waiting",
-                     acme->setup->config->acme_state_dir,
+                     acme->settings.state_dir,
                      errno == EWOULDBLOCK ? "another process uses it" : strerror(errno));
         reported = true;
         if (!link_wait(acme->link, LOCK_WAIT_MS))
@@ -128,18 +135,18 @@ static bool pulse(void *context)
 /* Before the sandbox: what is in files and libraries. Returns 0, or -1 with WHY. */
 static int load(struct acme *acme, char *why, size_t size)
 {
-    const struct config *config = acme->setup->config;
+    const struct acme_settings *settings = &acme->settings;
     char *ca = NULL;
 
-    acme->owner.directory = open(config->acme_state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    acme->owner.directory = open(settings->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (acme->owner.directory < 0) {
-        snprintf(why, size, "%s: %s", config->acme_state_dir, strerror(errno));
+        snprintf(why, size, "%s: %s", settings->state_dir, strerror(errno));
         return -1;
     }
-    if (config->acme_ca_file[0] != '\0') {
-        ca = state_read(AT_FDCWD, config->acme_ca_file);
+    if (settings->ca_file[0] != '\0') {
+        ca = state_read(AT_FDCWD, settings->ca_file);
         if (ca == NULL) {
-            snprintf(why, size, "[acme] ca_file: %s: %s", config->acme_ca_file, strerror(errno));
+            snprintf(why, size, "[acme] ca_file: %s: %s", settings->ca_file, strerror(errno));
             return -1;
         }
     }
@@ -151,12 +158,10 @@ static int load(struct acme *acme, char *why, size_t size)
 
 static int make_certificates(struct acme *acme)
 {
-    const struct config *config = acme->setup->config;
-
-    acme->certificate = calloc(config->acme_names.count, sizeof(*acme->certificate));
+    acme->certificate = calloc(acme->settings.name_count, sizeof(*acme->certificate));
     if (acme->certificate == NULL)
         return -1;
-    acme->count = config->acme_names.count;
+    acme->count = acme->settings.name_count;
     for (size_t i = 0; i < acme->count; i++)
         certificate_init(&acme->certificate[i], &acme->owner, (uint32_t)i);
     return 0;
@@ -169,7 +174,7 @@ static void decide_key(struct acme *acme)
 
     if (acme->account.next == NULL || now_ns < acme->decide_ns)
         return;
-    acme->decide_ns = now_ns + acme->setup->config->acme_retry * NS_PER_MS;
+    acme->decide_ns = now_ns + acme->settings.retry_ms * NS_PER_MS;
     if (account_open(&acme->account) != 0 && link_pulse(acme->link))
         link_log(acme->link, LEVEL_WARN, "it is not known which key the account has: %s",
                  acme->authority.why);
@@ -232,37 +237,142 @@ static void free_all(struct acme *acme)
     link_free(acme->link);
 }
 
-int acme_run(const struct acme_setup *setup)
+/* Returns the exit status. */
+static int run_acme(struct acme *acme)
 {
-    struct acme acme = {.setup = setup, .owner = {.config = setup->config}};
     char why[WHY] = "";
     int failed;
 
-    events_set_role(ROLE_ACME);
-    events_attach(NULL, 0); /* it has no ring in the segment; the master logs its events */
-    signals_ignore_in_child();
-    acme.authority.directory = config_acme_directory(setup->config);
-    acme.owner.authority = &acme.authority;
-    acme.owner.account = &acme.account;
-    failed = load(&acme, why, sizeof(why));
-    if (enter_sandbox(&acme) != 0)
+    acme->authority.directory = acme->settings.directory;
+    acme->owner = (struct certificates_owner){
+        .settings = &acme->settings, .authority = &acme->authority, .account = &acme->account};
+    failed = load(acme, why, sizeof(why));
+    if (enter_sandbox(acme) != 0)
         return EXIT_FAILURE;
-    acme.link = acme.owner.link = link_new(setup->command_fd); /* the sandbox closes all others */
-    if (acme.link == NULL)
+    acme->link = acme->owner.link = link_new(acme->channel); /* the sandbox closes all others */
+    if (acme->link == NULL)
         return EXIT_FAILURE;
     if (failed != 0) {
-        link_log(acme.link, LEVEL_ERROR, "no certificates: %s", why);
-        while (link_wait(acme.link, IDLE_S * 1000)) /* another process would fail the same way */
+        link_log(acme->link, LEVEL_ERROR, "no certificates: %s", why);
+        while (link_wait(acme->link, IDLE_S * 1000)) /* another process would fail the same way */
             continue;
         return EXIT_FAILURE;
     }
-    acme.authority.http = acme.http;
-    acme.account = (struct account){.config = setup->config,
-                                    .directory = acme.owner.directory,
-                                    .link = acme.link,
-                                    .authority = &acme.authority};
-    if (take_lock(&acme) == 0 && await_account(&acme) == 0 && make_certificates(&acme) == 0)
-        run(&acme);
-    free_all(&acme);
+    acme->authority.http = acme->http;
+    acme->account = (struct account){.settings = &acme->settings,
+                                     .directory = acme->owner.directory,
+                                     .link = acme->link,
+                                     .authority = &acme->authority};
+    if (take_lock(acme) == 0 && await_account(acme) == 0 && make_certificates(acme) == 0)
+        run(acme);
+    free_all(acme);
     return EXIT_SUCCESS;
+}
+
+/* The command line */
+
+static int read_descriptor(const char *text)
+{
+    char *end;
+    long fd = strtol(text, &end, 10);
+
+    return *end == '\0' && fd > STDERR_FILENO && fd <= INT_MAX &&
+                   fcntl((int)fd, F_SETFD, FD_CLOEXEC) == 0
+               ? (int)fd
+               : -1;
+}
+
+static void add_challenge(struct acme_settings *settings, const char *name)
+{
+    for (enum challenge_kind kind = 0; kind < CHALLENGE_KINDS; kind++)
+        if (strcmp(name, config_acme_challenge_name(kind)) == 0 &&
+            settings->challenge_count < CHALLENGE_KINDS)
+            settings->challenge[settings->challenge_count++] = kind;
+}
+
+/* Returns 0, or -1: not as the master writes it. */
+static int read_options(struct acme *acme, int argc, char **argv)
+{
+    static const struct option options[] = {{"channel", required_argument, NULL, 'c'},
+                                            {"lock", required_argument, NULL, 'l'},
+                                            {"user", required_argument, NULL, 'u'},
+                                            {"group", required_argument, NULL, 'g'},
+                                            {"no-jail", no_argument, NULL, 'j'},
+                                            {"state-dir", required_argument, NULL, 's'},
+                                            {"ca-file", required_argument, NULL, 'a'},
+                                            {"directory", required_argument, NULL, 'd'},
+                                            {"email", required_argument, NULL, 'e'},
+                                            {"rsa2048", no_argument, NULL, 'k'},
+                                            {"retry-ms", required_argument, NULL, 'r'},
+                                            {"challenge", required_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
+    struct acme_settings *settings = &acme->settings;
+    int option;
+
+    acme->channel = acme->pid_file_lock = -1;
+    *settings = (struct acme_settings){
+        .user = "", .group = "", .ca_file = "", .email = "", .state_dir = "", .directory = ""};
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
+        switch (option) {
+        case 'c':
+            acme->channel = read_descriptor(optarg);
+            break;
+        case 'l':
+            acme->pid_file_lock = read_descriptor(optarg);
+            break;
+        case 'u':
+            settings->user = optarg;
+            break;
+        case 'g':
+            settings->group = optarg;
+            break;
+        case 'j':
+            settings->without_jail = true;
+            break;
+        case 's':
+            settings->state_dir = optarg;
+            break;
+        case 'a':
+            settings->ca_file = optarg;
+            break;
+        case 'd':
+            settings->directory = optarg;
+            break;
+        case 'e':
+            settings->email = optarg;
+            break;
+        case 'k':
+            settings->key = ACME_KEY_RSA2048;
+            break;
+        case 'r':
+            settings->retry_ms = (uint32_t)strtoul(optarg, NULL, 10);
+            break;
+        case 'h':
+            add_challenge(settings, optarg);
+            break;
+        default:
+            return -1;
+        }
+    settings->name = argv + optind;
+    settings->name_count = (size_t)(argc - optind);
+    return acme->channel >= 0 && acme->pid_file_lock >= 0 && settings->challenge_count > 0 &&
+                   settings->name_count > 0 && settings->name_count <= ACME_NAMES_MAX
+               ? 0
+               : -1;
+}
+
+/* _exit(): a thread of libcurl may still resolve a name. */
+int main(int argc, char **argv)
+{
+    struct acme acme = {0};
+
+    prctl(PR_SET_NAME, "webserverd-acme");
+    events_set_role(ROLE_ACME);
+    signals_ignore_in_child();
+    if (read_options(&acme, argc, argv) != 0) {
+        fputs("webserverd-acme: webserverd starts this program: see [acme] in webserver.ini(5)\n",
+              stderr);
+        return 2;
+    }
+    _exit(run_acme(&acme));
 }
