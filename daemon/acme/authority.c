@@ -1,15 +1,42 @@
 #include "daemon/acme/authority.h"
 
-#include "daemon/acme/jws.h"
+#include "daemon/acme/credentials.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <time.h>
 
-enum { NONCE_ATTEMPTS = 10, STATUS_OK_LIMIT = 300 };
+enum {
+    CONNECT_SECONDS = 20,
+    REQUEST_SECONDS = 60,
+    RETRY_AFTER_MAX_S = 7 * 86400,
+    NONCE_ATTEMPTS = 10,
+    STATUS_OK_LIMIT = 300,
+};
 
 static const char urn[] = "urn:ietf:params:acme:error:";
+
+int authority_init(struct authority *authority, const char *directory, const char *ca)
+{
+    *authority = (struct authority){.directory = directory, .ca = ca};
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+        return -1;
+    authority->easy = curl_easy_init();
+    authority->fields = curl_slist_append(NULL, "Content-Type: application/jose+json");
+    return authority->easy != NULL && authority->fields != NULL ? 0 : -1;
+}
+
+void authority_free(struct authority *authority)
+{
+    if (authority->easy != NULL)
+        curl_easy_cleanup(authority->easy);
+    if (authority->fields != NULL)
+        curl_slist_free_all(authority->fields);
+}
 
 int authority_fail(struct authority *authority, const char *format, ...)
 {
@@ -54,6 +81,198 @@ void authority_problem(const json_t *json, char *text, size_t size)
     }
 }
 
+/* Receiving an answer */
+
+struct reception {
+    struct authority_answer *answer;
+    char nonce[AUTHORITY_URL_MAX]; /* "": none, or too long */
+};
+
+static size_t on_answer_body(char *bytes, size_t size, size_t count, void *argument)
+{
+    const struct reception *reception = argument;
+    struct authority_answer *answer = reception->answer;
+    size_t length = size * count;
+    char *grown;
+
+    if (length > AUTHORITY_BODY_MAX - answer->length)
+        return 0;
+    grown = realloc(answer->text, answer->length + length + 1);
+    if (grown == NULL)
+        return 0;
+    answer->text = grown;
+    memcpy(answer->text + answer->length, bytes, length);
+    answer->length += length;
+    answer->text[answer->length] = '\0';
+    return length;
+}
+
+/* Seconds of a Retry-After field: a number or a date. 0: not valid. */
+static uint32_t read_retry_after(const char *text, size_t length, int64_t now_s)
+{
+    char copy[64];
+    struct tm when = {0};
+    const char *end;
+    int64_t delay = 0;
+
+    if (length >= sizeof(copy))
+        return 0;
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    if (strspn(copy, "0123456789") == length) {
+        delay = length < 9 ? strtol(copy, NULL, 10) : RETRY_AFTER_MAX_S;
+    } else {
+        end = strptime(copy, "%a, %d %b %Y %H:%M:%S GMT", &when);
+        if (end != NULL && *end == '\0')
+            delay = (int64_t)timegm(&when) - now_s;
+    }
+    return delay <= 0 ? 0 : delay > RETRY_AFTER_MAX_S ? RETRY_AFTER_MAX_S : (uint32_t)delay;
+}
+
+/*
+ * The value of the field NAME ("Name:") in LINE, without blanks around it. Length 0: another field.
+ */
+static const char *field_value(const char *line, size_t length, const char *name, size_t *found)
+{
+    size_t start = strlen(name);
+
+    *found = 0;
+    if (length <= start || strncasecmp(line, name, start) != 0)
+        return NULL;
+    while (start < length && isspace((unsigned char)line[start]))
+        start++;
+    while (length > start && isspace((unsigned char)line[length - 1]))
+        length--;
+    *found = length - start;
+    return line + start;
+}
+
+static void take_answer_field(const char *line, size_t length, const char *name, char *text)
+{
+    size_t found;
+    const char *value = field_value(line, length, name, &found);
+
+    if (found > 0 && found < AUTHORITY_URL_MAX)
+        snprintf(text, AUTHORITY_URL_MAX, "%.*s", (int)found, value);
+}
+
+static size_t on_answer_field(char *line, size_t size, size_t count, void *argument)
+{
+    struct reception *reception = argument;
+    size_t length = size * count, found;
+    const char *value = field_value(line, length, "Retry-After:", &found);
+
+    if (found > 0)
+        reception->answer->retry_after_s = read_retry_after(value, found, time(NULL));
+    take_answer_field(line, length, "Replay-Nonce:", reception->nonce);
+    take_answer_field(line, length, "Location:", reception->answer->location);
+    return length;
+}
+
+static int on_answer_progress(void *argument, curl_off_t down, curl_off_t downloaded, curl_off_t up,
+                              curl_off_t uploaded)
+{
+    (void)down, (void)downloaded, (void)up, (void)uploaded;
+    return link_pulse(argument) ? 0 : 1;
+}
+
+/*
+ * Sends METHOD to URL, with BODY (application/jose+json) unless it is NULL. Redirects are not
+ * followed. Returns 0 with ANSWER, whatever its status, which the caller frees; -1 with
+ * authority->why: no complete answer came.
+ */
+static int transfer(struct authority *authority, const char *method, const char *url,
+                    const char *body, struct authority_answer *answer)
+{
+    struct reception reception = {.answer = answer};
+    struct curl_blob ca = {(void *)authority->ca, strlen(authority->ca), CURL_BLOB_NOCOPY};
+    char reason[CURL_ERROR_SIZE] = "";
+    CURL *easy = authority->easy;
+    CURLcode result;
+
+    *answer = (struct authority_answer){.text = calloc(1, 1)};
+    if (answer->text == NULL)
+        return authority_fail(authority, "out of memory");
+    curl_easy_reset(easy);
+    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, reason);
+    curl_easy_setopt(easy, CURLOPT_URL, url);
+    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "https");
+    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(easy, CURLOPT_USERAGENT, "webserverd/" WEBSERVERD_VERSION);
+    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_SECONDS);
+    curl_easy_setopt(easy, CURLOPT_TIMEOUT, (long)REQUEST_SECONDS);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_answer_body);
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, &reception);
+    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_answer_field);
+    curl_easy_setopt(easy, CURLOPT_HEADERDATA, &reception);
+    curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, on_answer_progress);
+    curl_easy_setopt(easy, CURLOPT_XFERINFODATA, authority->link);
+    if (authority->ca[0] != '\0')
+        curl_easy_setopt(easy, CURLOPT_CAINFO_BLOB, &ca);
+    if (body != NULL) {
+        curl_easy_setopt(easy, CURLOPT_POSTFIELDS, body);
+        curl_easy_setopt(easy, CURLOPT_HTTPHEADER, authority->fields);
+    } else if (strcmp(method, "HEAD") == 0) {
+        curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
+    }
+    result = curl_easy_perform(easy);
+    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, NULL);
+    if (result == CURLE_OK)
+        result = curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &answer->status);
+    if (result != CURLE_OK) {
+        authority_answer_free(answer);
+        return authority_fail(authority, "%s %s: %s", method, url,
+                              reason[0] != '\0' ? reason : curl_easy_strerror(result));
+    }
+    answer->json = json_loads(answer->text, 0, NULL);
+    if (!json_is_object(answer->json)) {
+        json_decref(answer->json);
+        answer->json = NULL;
+    }
+    memcpy(authority->nonce, reception.nonce, sizeof(reception.nonce));
+    return 0;
+}
+
+void authority_answer_free(struct authority_answer *answer)
+{
+    json_decref(answer->json);
+    free(answer->text);
+}
+
+/* Requests */
+
+/* Takes ANSWER, a failure, for authority->why, and frees it. */
+static int fail_status(struct authority *authority, const char *url,
+                       struct authority_answer *answer)
+{
+    char problem[AUTHORITY_WHY / 2];
+
+    authority->retry_after_s = answer->retry_after_s;
+    authority->status = answer->status;
+    authority->account_unknown = strcmp(problem_type(answer->json), "accountDoesNotExist") == 0;
+    authority_problem(answer->json, problem, sizeof(problem));
+    authority_answer_free(answer);
+    return authority_fail(authority, "%.100s answers %ld: %s", url, authority->status, problem);
+}
+
+/* Sends a request without signature. */
+static int fetch(struct authority *authority, const char *method, const char *url,
+                 struct authority_answer *answer)
+{
+    if (transfer(authority, method, url, NULL, answer) != 0)
+        return -1;
+    return answer->status < STATUS_OK_LIMIT ? 0 : fail_status(authority, url, answer);
+}
+
+int authority_get(struct authority *authority, const char *url, struct authority_answer *answer)
+{
+    authority->retry_after_s = 0;
+    authority->status = 0;
+    return fetch(authority, "GET", url, answer);
+}
+
 /* Returns 0 with URL, or -1. */
 static int take_url(struct authority *authority, const json_t *json, const char *name, char *url)
 {
@@ -71,60 +290,6 @@ static void take_optional_url(const json_t *json, const char *name, char *url)
     const char *text = authority_text(json, name);
 
     strcpy(url, strlen(text) < AUTHORITY_URL_MAX ? text : "");
-}
-
-/* Requests */
-
-static int fail_status(struct authority *authority, const char *url,
-                       const struct http_response *response, const json_t *json)
-{
-    char problem[AUTHORITY_WHY / 2];
-
-    authority->retry_after_s = response->retry_after_s;
-    authority->status = response->status;
-    authority->account_unknown = strcmp(problem_type(json), "accountDoesNotExist") == 0;
-    authority_problem(json, problem, sizeof(problem));
-    return authority_fail(authority, "%.100s answers %ld: %s", url, response->status, problem);
-}
-
-/* Sends a request without signature, and takes the nonce of its response. */
-static int fetch(struct authority *authority, const char *method, const char *url,
-                 struct http_response *response)
-{
-    if (http_client_send(authority->http, method, url, NULL, response, authority->why,
-                         sizeof(authority->why)) != 0)
-        return -1;
-    snprintf(authority->nonce, sizeof(authority->nonce), "%s", response->nonce);
-    if (response->status < STATUS_OK_LIMIT)
-        return 0;
-    fail_status(authority, url, response, NULL);
-    http_response_free(response);
-    return -1;
-}
-
-/* Moves RESPONSE, which is successful, to ANSWER. */
-static void take_answer(struct http_response *response, struct authority_answer *answer)
-{
-    json_t *json = json_loads(response->body, 0, NULL);
-
-    *answer = (struct authority_answer){.json = json_is_object(json) ? json_incref(json) : NULL,
-                                        .text = response->body,
-                                        .retry_after_s = response->retry_after_s};
-    memcpy(answer->location, response->location, sizeof(answer->location));
-    response->body = NULL;
-    json_decref(json);
-}
-
-int authority_get(struct authority *authority, const char *url, struct authority_answer *answer)
-{
-    struct http_response response;
-
-    authority->retry_after_s = 0;
-    authority->status = 0;
-    if (fetch(authority, "GET", url, &response) != 0)
-        return -1;
-    take_answer(&response, answer);
-    return 0;
 }
 
 int authority_open(struct authority *authority)
@@ -148,158 +313,48 @@ int authority_open(struct authority *authority)
     return failed;
 }
 
-static int get_nonce(struct authority *authority)
-{
-    struct http_response response;
-
-    if (authority->nonce[0] != '\0')
-        return 0;
-    if (fetch(authority, "HEAD", authority->new_nonce, &response) != 0)
-        return -1;
-    http_response_free(&response);
-    return authority->nonce[0] != '\0'
-               ? 0
-               : authority_fail(authority, "%.100s answers without a nonce", authority->new_nonce);
-}
-
-/* One signed request. */
+/* Sends one signed request, with the nonce of the last answer or a new one. */
 static int send_signed(struct authority *authority, const char *url, json_t *payload,
-                       struct http_response *response)
+                       struct authority_answer *answer)
 {
     bool known = authority->account[0] != '\0' && strcmp(url, authority->new_account) != 0;
     const struct jws_header header = {url, authority->nonce, known ? authority->account : NULL};
     char *body;
     int failed;
 
-    if (get_nonce(authority) != 0)
-        return -1;
-    body = jws_sign(authority->key, &header, payload);
-    if (body == NULL) {
-        authority_fail(authority, "cannot sign a request: out of memory");
-        return -1;
+    if (authority->nonce[0] == '\0') {
+        if (fetch(authority, "HEAD", authority->new_nonce, answer) != 0)
+            return -1;
+        authority_answer_free(answer);
+        if (authority->nonce[0] == '\0')
+            return authority_fail(authority, "%.100s answers without a nonce",
+                                  authority->new_nonce);
     }
+    body = jws_sign(authority->key, &header, payload);
+    if (body == NULL)
+        return authority_fail(authority, "cannot sign a request: out of memory");
     authority->nonce[0] = '\0';
-    failed = http_client_send(authority->http, "POST", url, body, response, authority->why,
-                              sizeof(authority->why));
+    failed = transfer(authority, "POST", url, body, answer);
     free(body);
-    if (failed == 0)
-        snprintf(authority->nonce, sizeof(authority->nonce), "%s", response->nonce);
     return failed;
 }
 
 /* Sends the request until the authority accepts its nonce (RFC 8555 section 6.5). */
-static int post(struct authority *authority, const char *url, json_t *payload,
-                struct authority_answer *answer)
+int authority_post(struct authority *authority, const char *url, json_t *payload,
+                   struct authority_answer *answer)
 {
-    struct http_response response;
     bool bad_nonce = true;
+    int failed = -1;
 
     authority->retry_after_s = 0;
     authority->status = 0;
     for (int attempt = 0; attempt < NONCE_ATTEMPTS && bad_nonce; attempt++) {
-        json_t *json;
-
-        if (send_signed(authority, url, payload, &response) != 0)
-            return -1;
-        if (response.status < STATUS_OK_LIMIT) {
-            take_answer(&response, answer);
-            return 0;
-        }
-        json = json_loads(response.body, 0, NULL);
-        bad_nonce = response.status == 400 && strcmp(problem_type(json), "badNonce") == 0;
-        fail_status(authority, url, &response, json);
-        json_decref(json);
-        http_response_free(&response);
+        failed = send_signed(authority, url, payload, answer);
+        if (failed != 0 || answer->status < STATUS_OK_LIMIT)
+            break;
+        bad_nonce = answer->status == 400 && strcmp(problem_type(answer->json), "badNonce") == 0;
+        failed = fail_status(authority, url, answer);
     }
-    return -1;
-}
-
-int authority_post(struct authority *authority, const char *url, json_t *payload,
-                   struct authority_answer *answer)
-{
-    int failed = post(authority, url, payload, answer);
-
     json_decref(payload);
     return failed;
-}
-
-void authority_answer_free(struct authority_answer *answer)
-{
-    json_decref(answer->json);
-    free(answer->text);
-}
-
-/* The account */
-
-int authority_register(struct authority *authority, const char *email)
-{
-    json_t *payload = json_pack("{s:b}", "termsOfServiceAgreed", 1);
-    struct authority_answer answer;
-    char *contact = NULL;
-
-    if (payload != NULL && email[0] != '\0' && asprintf(&contact, "mailto:%s", email) >= 0) {
-        json_object_set_new(payload, "contact", json_pack("[s]", contact));
-        free(contact);
-    }
-    if (payload == NULL)
-        return authority_fail(authority, "out of memory");
-    if (authority_post(authority, authority->new_account, payload, &answer) != 0)
-        return -1;
-    snprintf(authority->account, sizeof(authority->account), "%s", answer.location);
-    authority_answer_free(&answer);
-    return authority->account[0] != '\0'
-               ? 0
-               : authority_fail(authority, "%.100s answers without the URL of the account",
-                                authority->new_account);
-}
-
-int authority_find_account(struct authority *authority, EVP_PKEY *key, char url[AUTHORITY_URL_MAX])
-{
-    EVP_PKEY *own = authority->key;
-    json_t *payload = json_pack("{s:b}", "onlyReturnExisting", 1);
-    struct authority_answer answer;
-    int failed;
-
-    if (payload == NULL)
-        return authority_fail(authority, "out of memory");
-    authority->account_unknown = false;
-    authority->key = key;
-    failed = authority_post(authority, authority->new_account, payload, &answer);
-    authority->key = own;
-    if (failed != 0)
-        return -1;
-    memcpy(url, answer.location, sizeof(answer.location));
-    authority_answer_free(&answer);
-    return 0;
-}
-
-/* The JWS that the new KEY signs, as a payload for the old one. NULL: out of memory. */
-static json_t *make_key_change(const struct authority *authority, EVP_PKEY *key)
-{
-    const struct jws_header header = {.url = authority->key_change};
-    json_t *old_key = jws_public_key(authority->key), *change, *payload;
-    char *inner;
-
-    if (old_key == NULL)
-        return NULL;
-    change = json_pack("{s:s, s:o}", "account", authority->account, "oldKey", old_key);
-    inner = change != NULL ? jws_sign(key, &header, change) : NULL;
-    payload = inner != NULL ? json_loads(inner, 0, NULL) : NULL;
-    json_decref(change);
-    free(inner);
-    return payload;
-}
-
-int authority_change_key(struct authority *authority, EVP_PKEY *key)
-{
-    json_t *payload = make_key_change(authority, key);
-    struct authority_answer answer;
-
-    authority->status = 0;
-    if (payload == NULL)
-        return authority_fail(authority, "cannot sign a request: out of memory");
-    if (authority_post(authority, authority->key_change, payload, &answer) != 0)
-        return -1;
-    authority_answer_free(&answer);
-    return 0;
 }

@@ -1,57 +1,58 @@
 /*
- * Signed requests to an ACME authority (RFC 8555 section 6), and the account there. What the authority
- * answers is input from outside: sizes and types are checked, and its texts end up in messages only
- * after they have been cut. The ACME process.
+ * Requests to an ACME authority over HTTPS, signed with the account's key (RFC 8555 section 6).
+ * What the authority answers is input from outside: sizes and types are checked, and its texts end
+ * up in messages only after they have been cut.
  */
 #ifndef DAEMON_ACME_AUTHORITY_H
 #define DAEMON_ACME_AUTHORITY_H
 
-#include "daemon/acme/http_client.h"
+#include "common/macros.h"
+#include "daemon/acme/link.h"
 
+#include <curl/curl.h>
 #include <jansson.h>
 #include <openssl/evp.h>
 
-enum { AUTHORITY_WHY = 320, AUTHORITY_URL_MAX = HTTP_FIELD_MAX };
+enum { AUTHORITY_BODY_MAX = 512 * 1024, AUTHORITY_URL_MAX = 1024, AUTHORITY_WHY = 320 };
 
 struct authority {
-    struct http_client *http;        /* borrowed, as are the next two */
-    const char *directory;           /* URL */
-    EVP_PKEY *key;                   /* of the account */
+    const char *directory, *ca; /* see authority_init() */
+    struct link *link;          /* gets signs of life during a request; borrowed, as is the next */
+    EVP_PKEY *key;              /* the account's, which signs the requests */
+    CURL *easy;                 /* keeps its connections between requests */
+    struct curl_slist *fields;
     char account[AUTHORITY_URL_MAX]; /* its URL; "": not known */
     char new_nonce[AUTHORITY_URL_MAX], new_account[AUTHORITY_URL_MAX], new_order[AUTHORITY_URL_MAX];
     char key_change[AUTHORITY_URL_MAX], renewal_info[AUTHORITY_URL_MAX]; /* "": it has none */
-    char nonce[HTTP_FIELD_MAX]; /* for the next request; "": none */
+    char nonce[AUTHORITY_URL_MAX]; /* the next request has it; "": none */
     /* Of the last failure. */
     char why[AUTHORITY_WHY];
-    uint32_t retry_after_s; /* that the authority requested; 0: none */
-    long status;            /* of its answer; 0: there was none */
+    uint32_t retry_after_s; /* delay that the authority requested; 0: none */
+    long status;            /* HTTP status; 0: there was no answer */
     bool account_unknown;   /* the authority does not know the account */
 };
 
-/* A successful answer. */
 struct authority_answer {
-    json_t *json; /* NULL: its body is not a JSON object */
-    char *text;   /* the body */
-    char location[HTTP_FIELD_MAX];
-    uint32_t retry_after_s; /* 0: none */
+    long status;
+    char *text; /* the body */
+    size_t length;
+    json_t *json;                     /* NULL: the body is not a JSON object */
+    char location[AUTHORITY_URL_MAX]; /* "": none, or too long */
+    uint32_t retry_after_s;           /* 0: none */
 };
+
+/*
+ * DIRECTORY is the URL of the authority; CA are certificates in PEM format that verify it, "" those
+ * of the system. Both are borrowed. Call it before the sandbox is entered. Returns 0, or -1: out of
+ * memory.
+ */
+int authority_init(struct authority *authority, const char *directory, const char *ca);
+void authority_free(struct authority *authority);
 
 /* All return 0, or -1 with authority->why. */
 
 /* Reads the directory. The first call, and again for each order. */
 int authority_open(struct authority *authority);
-
-/* Registers the key with EMAIL ("": none), or finds its account; sets authority->account. */
-int authority_register(struct authority *authority, const char *email);
-
-/* Writes the URL of the account with KEY. If there is none, sets account_unknown and fails. */
-int authority_find_account(struct authority *authority, EVP_PKEY *key, char url[AUTHORITY_URL_MAX]);
-
-/*
- * Has the authority replace the key of the account by KEY; the caller then sets authority->key. After a failure it may
- * have replaced it: an answer may be lost, and the request then be repeated.
- */
-int authority_change_key(struct authority *authority, EVP_PKEY *key);
 
 /* GET without a signature. The caller frees ANSWER. */
 int authority_get(struct authority *authority, const char *url, struct authority_answer *answer);
@@ -62,8 +63,7 @@ int authority_post(struct authority *authority, const char *url, json_t *payload
 void authority_answer_free(struct authority_answer *answer);
 
 /* Writes authority->why. Returns -1. */
-int authority_fail(struct authority *authority, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+int authority_fail(struct authority *authority, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /*
  * The problem document JSON (RFC 7807) in words: "detail (type)", with its subproblems. JSON may be

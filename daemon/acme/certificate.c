@@ -1,12 +1,8 @@
-#include "daemon/acme/certificate.h"
-
 #include "common/clock.h"
 #include "common/json_text.h"
 #include "common/units.h"
-#include "daemon/acme/credentials.h"
-#include "daemon/acme/schedule.h"
+#include "daemon/acme/internal.h"
 #include "daemon/acme/state.h"
-#include "daemon/config/acme.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -35,13 +31,12 @@ static void file_name(char name[FILE_NAME_BYTES], const struct certificate *cert
     snprintf(name, FILE_NAME_BYTES, "%s%s", certificate->name, suffix);
 }
 
-static void store_plan(const struct certificate *certificate,
-                       const struct certificates_owner *owner)
+static void store_plan(const struct certificate *certificate, const struct acme *acme)
 {
     char file[FILE_NAME_BYTES];
     const struct renewal_window *window = &certificate->window;
     json_t *json = json_pack(
-        "{s:s, s:I, s:I, s:I, s:i, s:o, s:s, s:I, s:I, s:I}", "directory", certificate->directory,
+        "{s:s, s:I, s:I, s:I, s:i, s:o, s:s, s:I, s:I, s:I}", "directory", acme->settings.directory,
         "written", (json_int_t)time(NULL), "next_attempt", (json_int_t)certificate->next_s,
         "refused_until", (json_int_t)certificate->refused_until_s, "failures",
         (int)certificate->failures, "error", json_text(certificate->error), "certificate",
@@ -49,20 +44,20 @@ static void store_plan(const struct certificate *certificate,
         (json_int_t)window->end_s, "next_check", (json_int_t)certificate->check_s);
 
     file_name(file, certificate, ".json");
-    if (state_write_json(owner->directory, file, json) != 0)
-        link_log(owner->link, LEVEL_WARN,
+    if (state_write_json(acme->directory, file, json) != 0)
+        link_log(acme->link, LEVEL_WARN,
                  "%s: cannot store the next attempt, which a restart forgets: %s",
                  certificate->name, strerror(errno));
 }
 
-static void read_validity(struct certificate *certificate, const struct certificates_owner *owner)
+static void read_validity(struct certificate *certificate, const struct acme *acme)
 {
     char file[FILE_NAME_BYTES], why[160];
     struct credentials_validity validity;
     char *chain;
 
     file_name(file, certificate, ".pem");
-    chain = state_read(owner->directory, file);
+    chain = state_read(acme->directory, file);
     if (chain == NULL)
         return;
     if (credentials_check(chain, NULL, certificate->name, (int64_t)time(NULL), &validity, why,
@@ -71,7 +66,7 @@ static void read_validity(struct certificate *certificate, const struct certific
         certificate->not_after_s = validity.not_after_s;
         credentials_id(chain, certificate->id);
     } else {
-        link_log(owner->link, LEVEL_WARN, "%s: %s: requesting another one", certificate->name, why);
+        link_log(acme->link, LEVEL_WARN, "%s: %s: requesting another one", certificate->name, why);
     }
     OPENSSL_cleanse(chain, strlen(chain));
     free(chain);
@@ -82,8 +77,8 @@ static int64_t plan_renewal(const struct certificate *certificate)
     return schedule_renewal(certificate->not_before_s, certificate->not_after_s, random_number());
 }
 
-static void report_plan(const struct certificate *certificate,
-                        const struct certificates_owner *owner, bool attempted)
+static void report_plan(const struct certificate *certificate, const struct acme *acme,
+                        bool attempted)
 {
     struct message_acme_plan plan = {.name = certificate->number,
                                      .failures = certificate->failures,
@@ -92,10 +87,10 @@ static void report_plan(const struct certificate *certificate,
                                      .next_s = certificate->next_s,
                                      .refused_until_s = certificate->refused_until_s};
 
-    link_report_plan(owner->link, &plan, certificate->error);
+    link_report_plan(acme->link, &plan, certificate->error);
 }
 
-static int64_t number_of(const json_t *json, const char *name)
+static int64_t json_number(const json_t *json, const char *name)
 {
     return json_integer_value(json_object_get(json, name));
 }
@@ -103,14 +98,14 @@ static int64_t number_of(const json_t *json, const char *name)
 /* Plans by the renewal information that PLAN has, if it is about the certificate in use. */
 static void read_window(struct certificate *certificate, const json_t *plan)
 {
-    int64_t next_s = number_of(plan, "next_attempt");
+    int64_t next_s = json_number(plan, "next_attempt");
 
     if (certificate->id[0] == '\0' ||
         strcmp(authority_text(plan, "certificate"), certificate->id) != 0)
         return;
-    certificate->window = (struct renewal_window){.start_s = number_of(plan, "window_start"),
-                                                  .end_s = number_of(plan, "window_end")};
-    certificate->check_s = number_of(plan, "next_check");
+    certificate->window = (struct renewal_window){.start_s = json_number(plan, "window_start"),
+                                                  .end_s = json_number(plan, "window_end")};
+    certificate->check_s = json_number(plan, "next_check");
     if (certificate->window.start_s > 0 && next_s < certificate->not_after_s)
         certificate->next_s = next_s;
 }
@@ -145,8 +140,7 @@ static void keep_delays(struct certificate *certificate, int64_t step_s)
         certificate->next_s = certificate->refused_until_s;
 }
 
-void certificate_follow_clock(struct certificate *certificate,
-                              const struct certificates_owner *owner)
+static void follow_clock(struct certificate *certificate, const struct acme *acme)
 {
     int64_t lead_ns = clock_lead_ns(), step_s = clock_step_s(certificate, lead_ns);
     int64_t before_s = certificate->next_s;
@@ -156,17 +150,17 @@ void certificate_follow_clock(struct certificate *certificate,
         return;
     certificate->clock_ns = lead_ns;
     keep_delays(certificate, step_s);
-    store_plan(certificate, owner);
-    report_plan(certificate, owner, false);
+    store_plan(certificate, acme);
+    report_plan(certificate, acme, false);
     if (certificate->next_s != before_s)
-        link_log(owner->link, LEVEL_INFO,
+        link_log(acme->link, LEVEL_INFO,
                  "%s: the clock was set %s by %" PRId64 " s; next attempt: %s", certificate->name,
                  step_s < 0 ? "back" : "forward", step_s < 0 ? -step_s : step_s,
                  units_format_utc(next, sizeof(next), certificate->next_s));
 }
 
 /* Plans by what an earlier process has stored. */
-static void read_plan(struct certificate *certificate, const struct certificates_owner *owner)
+static void read_plan(struct certificate *certificate, const struct acme *acme)
 {
     int64_t now_s = (int64_t)time(NULL);
     char file[FILE_NAME_BYTES];
@@ -174,83 +168,41 @@ static void read_plan(struct certificate *certificate, const struct certificates
 
     certificate->clock_ns = clock_lead_ns();
     file_name(file, certificate, ".json");
-    plan = state_read_json(owner->directory, file);
-    if (plan == NULL || strcmp(authority_text(plan, "directory"), certificate->directory) != 0) {
+    plan = state_read_json(acme->directory, file);
+    if (plan == NULL || strcmp(authority_text(plan, "directory"), acme->settings.directory) != 0) {
         json_decref(plan); /* never requested, or of another authority: now */
         return;
     }
-    certificate->failures = (uint32_t)number_of(plan, "failures");
-    certificate->refused_until_s = number_of(plan, "refused_until");
+    certificate->failures = (uint32_t)json_number(plan, "failures");
+    certificate->refused_until_s = json_number(plan, "refused_until");
     snprintf(certificate->error, sizeof(certificate->error), "%s", authority_text(plan, "error"));
     if (certificate->not_after_s > 0) {
         certificate->next_s = plan_renewal(certificate);
         read_window(certificate, plan);
     }
     if (certificate->failures > 0)
-        certificate->next_s = number_of(plan, "next_attempt");
-    if (number_of(plan, "written") > now_s) /* by a clock that was set back since then */
-        keep_delays(certificate, now_s - number_of(plan, "written"));
+        certificate->next_s = json_number(plan, "next_attempt");
+    if (json_number(plan, "written") > now_s) /* by a clock that was set back since then */
+        keep_delays(certificate, now_s - json_number(plan, "written"));
     certificate->refused_until_s = schedule_planned(certificate->refused_until_s, now_s);
     if (certificate->failures > 0)
         certificate->next_s = schedule_planned(certificate->next_s, now_s);
-    report_plan(certificate, owner, false);
+    report_plan(certificate, acme, false);
     json_decref(plan);
 }
 
-void certificate_init(struct certificate *certificate, const struct certificates_owner *owner,
-                      uint32_t number)
+void certificate_init(struct certificate *certificate, const struct acme *acme, uint32_t number)
 {
-    *certificate = (struct certificate){.number = number,
-                                        .name = owner->settings->name[number],
-                                        .directory = owner->settings->directory};
-    read_validity(certificate, owner);
-    read_plan(certificate, owner);
+    *certificate = (struct certificate){.number = number, .name = acme->settings.name[number]};
+    read_validity(certificate, acme);
+    read_plan(certificate, acme);
 }
 
 /* One attempt */
 
-struct attempt {
-    const struct certificate *certificate;
-    const struct certificates_owner *owner;
-};
-
-static int publish(void *context, enum challenge_kind kind, const char *token)
-{
-    const struct attempt *attempt = context;
-    const struct certificates_owner *owner = attempt->owner;
-    struct message_acme_challenge challenge = {.name = attempt->certificate->number, .kind = kind};
-
-    snprintf(challenge.token, sizeof(challenge.token), "%s", token);
-    snprintf(challenge.thumbprint, sizeof(challenge.thumbprint), "%s", owner->account->thumbprint);
-    if (link_publish(owner->link, &challenge) != 0)
-        return -1;
-    if (token[0] != '\0')
-        link_log(owner->link, LEVEL_INFO, "%s: the authority may now check the name by %s",
-                 attempt->certificate->name, config_acme_challenge_name(kind));
-    return 0;
-}
-
-static bool wait_for(void *context, uint32_t ms)
-{
-    const struct attempt *attempt = context;
-
-    return link_wait(attempt->owner->link, ms);
-}
-
-/* Each attempt after a failed one begins with another challenge, if several may be used. */
-static void choose_challenges(const struct attempt *attempt, struct order_owner *steps)
-{
-    const struct acme_settings *settings = attempt->owner->settings;
-    size_t count = settings->challenge_count;
-
-    steps->kind_count = count;
-    for (size_t i = 0; i < count; i++)
-        steps->kind[i] = settings->challenge[(attempt->certificate->failures + i) % count];
-}
-
 /* The first file that the server reads; complete or not changed. */
-static int store(const struct certificate *certificate, const struct certificates_owner *owner,
-                 const char *key, const char *chain)
+static int store_certificate(const struct certificate *certificate, struct acme *acme,
+                             const char *key, const char *chain)
 {
     char file[FILE_NAME_BYTES], *both = NULL;
     int failed = -1;
@@ -258,20 +210,20 @@ static int store(const struct certificate *certificate, const struct certificate
     file_name(file, certificate, ".pem");
     errno = ENOMEM;
     if (asprintf(&both, "%s%s", key, chain) >= 0) {
-        failed = state_write(owner->directory, file, both);
+        failed = state_write(acme->directory, file, both);
         OPENSSL_cleanse(both, strlen(both));
         free(both);
     }
     return failed == 0
                ? 0
-               : authority_fail(owner->authority, "cannot write %s: %s", file, strerror(errno));
+               : authority_fail(&acme->authority, "cannot write %s: %s", file, strerror(errno));
 }
 
 /* Checks CHAIN, which the authority has sent for KEY, and stores both. */
-static int accept_chain(struct certificate *certificate, const struct certificates_owner *owner,
-                        EVP_PKEY *key, const char *chain)
+static int accept_chain(struct certificate *certificate, struct acme *acme, EVP_PKEY *key,
+                        const char *chain)
 {
-    struct authority *authority = owner->authority;
+    struct authority *authority = &acme->authority;
     struct credentials_validity validity;
     char *clean, *text;
     int failed = -1;
@@ -282,7 +234,7 @@ static int accept_chain(struct certificate *certificate, const struct certificat
     clean = credentials_clean(chain);
     text = credentials_key_text(key);
     if (clean != NULL && text != NULL)
-        failed = store(certificate, owner, text, clean);
+        failed = store_certificate(certificate, acme, text, clean);
     else
         authority_fail(authority, "out of memory");
     if (text != NULL)
@@ -299,29 +251,26 @@ static int accept_chain(struct certificate *certificate, const struct certificat
     return failed;
 }
 
-static int obtain(struct certificate *certificate, struct certificates_owner *owner)
+static int obtain_certificate(struct certificate *certificate, struct acme *acme)
 {
-    struct attempt attempt = {certificate, owner};
-    struct order_owner steps = {.publish = publish, .wait = wait_for, .context = &attempt};
-    struct authority *authority = owner->authority;
+    struct authority *authority = &acme->authority;
     EVP_PKEY *key;
     char *request, *chain = NULL;
     int failed = -1;
 
-    if (state_check_space(owner->directory, SPACE_BYTES) != 0)
+    if (state_check_space(acme->directory, SPACE_BYTES) != 0)
         return authority_fail(authority, "no space for the certificate in %s: %s",
-                              owner->settings->state_dir, strerror(errno));
-    if (account_open(owner->account) != 0)
+                              acme->settings.state_dir, strerror(errno));
+    if (account_open(acme) != 0)
         return -1;
-    choose_challenges(&attempt, &steps);
-    key = credentials_new_key(owner->settings->key);
+    key = credentials_new_key(acme->settings.key);
     request = key != NULL ? credentials_request(key, certificate->name) : NULL;
     if (request != NULL)
-        chain = order_obtain(authority, &steps, certificate->name, request, certificate->id);
+        chain = order_obtain(acme, certificate, request);
     else
         authority_fail(authority, "cannot make a key and a signing request: out of memory");
     if (chain != NULL)
-        failed = accept_chain(certificate, owner, key, chain);
+        failed = accept_chain(certificate, acme, key, chain);
     free(chain);
     free(request);
     EVP_PKEY_free(key);
@@ -338,8 +287,8 @@ static void report_success(const struct certificate *certificate, struct link *l
              units_format_utc(next, sizeof(next), certificate->next_s));
 }
 
-static void report_failure(const struct certificate *certificate,
-                           const struct certificates_owner *owner, int64_t now_s)
+static void report_failure(const struct certificate *certificate, const struct acme *acme,
+                           int64_t now_s)
 {
     int64_t left_s = certificate->not_after_s - now_s;
     char next[UNITS_TEXT], left[64] = "";
@@ -347,14 +296,14 @@ static void report_failure(const struct certificate *certificate,
     if (left_s > 0)
         snprintf(left, sizeof(left), "; the one in use is valid for %ld more days",
                  (long)(left_s / 86400));
-    link_log(owner->link, LEVEL_WARN, "%s: no certificate: %s; next attempt: %s%s",
-             certificate->name, owner->authority->why,
+    link_log(acme->link, LEVEL_WARN, "%s: no certificate: %s; next attempt: %s%s",
+             certificate->name, acme->authority.why,
              units_format_utc(next, sizeof(next), certificate->next_s), left);
 }
 
 /* Renewal information */
 
-int64_t certificate_check_time(const struct certificate *certificate, int64_t now_s)
+static int64_t check_time(const struct certificate *certificate, int64_t now_s)
 {
     return certificate->id[0] != '\0' && certificate->failures == 0 && certificate->next_s > 0
                ? schedule_planned(certificate->check_s, now_s)
@@ -362,7 +311,7 @@ int64_t certificate_check_time(const struct certificate *certificate, int64_t no
 }
 
 /* Plans by the window, which is new. */
-static void follow_window(struct certificate *certificate, const struct certificates_owner *owner)
+static void follow_window(struct certificate *certificate, const struct acme *acme)
 {
     const struct renewal_window *window = &certificate->window;
     int64_t now_s = (int64_t)time(NULL);
@@ -372,20 +321,19 @@ static void follow_window(struct certificate *certificate, const struct certific
     if (certificate->next_s > now_s)
         certificate->hurried = 0;
     else if (certificate->hurried++ > 0) /* an authority that never has enough gets no more */
-        certificate->next_s = now_s + schedule_retry(certificate->hurried - 1,
-                                                     owner->settings->retry_ms / 1000, 0, 0);
-    report_plan(certificate, owner, false);
-    link_log(owner->link, LEVEL_INFO,
+        certificate->next_s =
+            now_s + schedule_retry(certificate->hurried - 1, acme->settings.retry_ms / 1000, 0, 0);
+    report_plan(certificate, acme, false);
+    link_log(acme->link, LEVEL_INFO,
              "%s: the authority suggests renewal between %s and %s; planned for %s",
              certificate->name, units_format_utc(start, sizeof(start), window->start_s),
              units_format_utc(end, sizeof(end), window->end_s),
              units_format_utc(next, sizeof(next), certificate->next_s));
 }
 
-static void plan_check(struct certificate *certificate, const struct certificates_owner *owner,
-                       uint32_t wanted_s)
+static void plan_check(struct certificate *certificate, const struct acme *acme, uint32_t wanted_s)
 {
-    int64_t least_s = owner->settings->retry_ms / 1000, wait_s = wanted_s;
+    int64_t least_s = acme->settings.retry_ms / 1000, wait_s = wanted_s;
 
     if (wait_s == 0)
         wait_s = RENEWAL_CHECK_S;
@@ -394,47 +342,40 @@ static void plan_check(struct certificate *certificate, const struct certificate
     certificate->check_s = (int64_t)time(NULL) + (wait_s > least_s ? wait_s : least_s);
 }
 
-void certificate_check(struct certificate *certificate, struct certificates_owner *owner)
+static void check_renewal_info(struct certificate *certificate, struct acme *acme)
 {
-    struct authority *authority = owner->authority;
+    struct authority *authority = &acme->authority;
     struct renewal_window window = {0};
     int failed = authority_open(authority);
 
     if (failed == 0 && authority->renewal_info[0] == '\0') {
-        plan_check(certificate, owner, 0); /* it may have some later */
+        plan_check(certificate, acme, 0); /* it may have some later */
         return;
     }
     if (failed == 0)
         failed = renewal_info_fetch(authority, certificate->id, &window);
     if (failed == 0 && window.end_s > certificate->not_after_s)
         failed = authority_fail(authority, "the suggested window ends after the certificate");
-    if (!link_pulse(owner->link)) /* the server stops */
+    if (!link_pulse(acme->link)) /* the server stops */
         return;
-    plan_check(certificate, owner, window.check_after_s);
+    plan_check(certificate, acme, window.check_after_s);
     certificate->clock_ns = clock_lead_ns();
     if (failed != 0) {
-        link_log(owner->link, LEVEL_INFO, "%s: no renewal information: %s", certificate->name,
+        link_log(acme->link, LEVEL_INFO, "%s: no renewal information: %s", certificate->name,
                  authority->why);
     } else if (window.start_s != certificate->window.start_s ||
                window.end_s != certificate->window.end_s) {
         certificate->window = window;
-        follow_window(certificate, owner);
+        follow_window(certificate, acme);
     }
-    store_plan(certificate, owner);
+    store_plan(certificate, acme);
 }
 
-/* One attempt, and its result */
+/* The result of an attempt */
 
-bool certificate_is_due(const struct certificate *certificate,
-                        const struct certificates_owner *owner, int64_t now_s)
+static void record_success(struct certificate *certificate, const struct acme *acme)
 {
-    return certificate->next_s <= now_s ||
-           link_renewal(owner->link, certificate->number) != certificate->renewal;
-}
-
-static void succeed(struct certificate *certificate, const struct certificates_owner *owner)
-{
-    int64_t soonest_s = (int64_t)time(NULL) + owner->settings->retry_ms / 1000;
+    int64_t soonest_s = (int64_t)time(NULL) + acme->settings.retry_ms / 1000;
 
     certificate->failures = 0;
     certificate->error[0] = '\0';
@@ -442,14 +383,14 @@ static void succeed(struct certificate *certificate, const struct certificates_o
     certificate->next_s = plan_renewal(certificate);
     if (certificate->next_s < soonest_s) /* the authority's clock, or its certificates, are odd */
         certificate->next_s = soonest_s;
-    store_plan(certificate, owner);
-    report_success(certificate, owner->link);
-    report_plan(certificate, owner, true);
+    store_plan(certificate, acme);
+    report_success(certificate, acme->link);
+    report_plan(certificate, acme, true);
 }
 
-static void fail(struct certificate *certificate, const struct certificates_owner *owner)
+static void record_failure(struct certificate *certificate, struct acme *acme)
 {
-    struct authority *authority = owner->authority;
+    struct authority *authority = &acme->authority;
     int64_t now_s = (int64_t)time(NULL);
 
     if (authority->account_unknown)
@@ -459,26 +400,39 @@ static void fail(struct certificate *certificate, const struct certificates_owne
     certificate->refused_until_s =
         authority->retry_after_s > 0 ? now_s + authority->retry_after_s : 0;
     certificate->next_s =
-        now_s + schedule_retry(certificate->failures, owner->settings->retry_ms / 1000,
+        now_s + schedule_retry(certificate->failures, acme->settings.retry_ms / 1000,
                                authority->retry_after_s, random_number());
-    store_plan(certificate, owner);
-    report_failure(certificate, owner, now_s);
-    report_plan(certificate, owner, true);
+    store_plan(certificate, acme);
+    report_failure(certificate, acme, now_s);
+    report_plan(certificate, acme, true);
 }
 
-void certificate_request(struct certificate *certificate, struct certificates_owner *owner)
+static void request_certificate(struct certificate *certificate, struct acme *acme)
 {
     bool obtained;
 
-    link_log(owner->link, LEVEL_INFO, "%s: requesting a certificate", certificate->name);
-    obtained = obtain(certificate, owner) == 0;
-    if (!obtained && !link_pulse(owner->link)) /* the server stops: this was no failure */
+    link_log(acme->link, LEVEL_INFO, "%s: requesting a certificate", certificate->name);
+    obtained = obtain_certificate(certificate, acme) == 0;
+    if (!obtained && !link_pulse(acme->link)) /* the server stops: this was no failure */
         return;
     /* Renewals that were requested meanwhile have ended, too. */
-    certificate->renewal = link_renewal(owner->link, certificate->number);
+    certificate->renewal = link_renewal(acme->link, certificate->number);
     certificate->clock_ns = clock_lead_ns();
     if (obtained)
-        succeed(certificate, owner);
+        record_success(certificate, acme);
     else
-        fail(certificate, owner);
+        record_failure(certificate, acme);
+}
+
+void certificate_handle(struct certificate *certificate, struct acme *acme)
+{
+    int64_t now_s;
+
+    follow_clock(certificate, acme);
+    now_s = (int64_t)time(NULL);
+    if (certificate->next_s <= now_s ||
+        link_renewal(acme->link, certificate->number) != certificate->renewal)
+        request_certificate(certificate, acme);
+    else if (check_time(certificate, now_s) <= now_s)
+        check_renewal_info(certificate, acme);
 }

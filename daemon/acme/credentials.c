@@ -1,16 +1,37 @@
 #include "daemon/acme/credentials.h"
 
-#include "daemon/acme/jws.h"
-
+#include <openssl/bn.h>
+#include <openssl/core_names.h>
+#include <openssl/ecdsa.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
+#include <openssl/sha.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { RSA_BITS = 2048, CHAIN_MAX = 10 };
+enum { RSA_BITS = 2048, CHAIN_MAX = 10, COORDINATE_BYTES = 32 /* of P-256 */ };
+
+/*
+ * Text in base64url without padding (RFC 4648 section 5), which the caller frees. NULL: out of
+ * memory.
+ */
+static char *base64url(const void *bytes, size_t length)
+{
+    unsigned char *text = malloc((length + 2) / 3 * 4 + 1);
+    size_t used;
+
+    if (text == NULL)
+        return NULL;
+    used = (size_t)EVP_EncodeBlock(text, bytes, (int)length);
+    while (used > 0 && text[used - 1] == '=')
+        text[--used] = '\0';
+    for (size_t i = 0; i < used; i++)
+        text[i] = text[i] == '+' ? '-' : text[i] == '/' ? '_' : text[i];
+    return (char *)text;
+}
 
 /* Keys */
 
@@ -43,7 +64,7 @@ char *credentials_key_text(EVP_PKEY *key)
 }
 
 /* A server cannot enter a password. */
-static int no_password(char *buffer, int size, int writing, void *context)
+static int refuse_password(char *buffer, int size, int writing, void *context)
 {
     (void)buffer, (void)size, (void)writing, (void)context;
     return -1;
@@ -52,7 +73,7 @@ static int no_password(char *buffer, int size, int writing, void *context)
 EVP_PKEY *credentials_key_read(const char *text)
 {
     BIO *memory = BIO_new_mem_buf(text, -1);
-    EVP_PKEY *key = PEM_read_bio_PrivateKey(memory, NULL, no_password, NULL);
+    EVP_PKEY *key = PEM_read_bio_PrivateKey(memory, NULL, refuse_password, NULL);
 
     BIO_free(memory);
     ERR_clear_error();
@@ -61,7 +82,7 @@ EVP_PKEY *credentials_key_read(const char *text)
 
 /* Requests */
 
-static bool add_name(X509_REQ *request, const char *name)
+static bool add_subject_name(X509_REQ *request, const char *name)
 {
     STACK_OF(X509_EXTENSION) *extensions = sk_X509_EXTENSION_new_null();
     char value[300];
@@ -88,7 +109,7 @@ char *credentials_request(EVP_PKEY *key, const char *name)
     char *text = NULL;
 
     if (request != NULL && X509_REQ_set_version(request, X509_REQ_VERSION_1) == 1 &&
-        X509_REQ_set_pubkey(request, key) == 1 && add_name(request, name) &&
+        X509_REQ_set_pubkey(request, key) == 1 && add_subject_name(request, name) &&
         X509_REQ_sign(request, key, EVP_sha256()) > 0)
         length = i2d_X509_REQ(request, &der);
     if (length > 0)
@@ -101,15 +122,16 @@ char *credentials_request(EVP_PKEY *key, const char *name)
 
 /* Certificates */
 
-static int64_t seconds_of(const ASN1_TIME *when)
+static int64_t seconds_of_asn1(const ASN1_TIME *when)
 {
     struct tm fields;
 
     return ASN1_TIME_to_tm(when, &fields) == 1 ? (int64_t)timegm(&fields) : 0;
 }
 
-static const char *find_fault(X509 *leaf, EVP_PKEY *key, const char *name, int64_t now_s,
-                              const struct credentials_validity *validity)
+static const char *find_certificate_fault(X509 *leaf, EVP_PKEY *key, const char *name,
+                                          int64_t now_s,
+                                          const struct credentials_validity *validity)
 {
     if (key != NULL && X509_check_private_key(leaf, key) != 1)
         return "it belongs to another key";
@@ -124,14 +146,14 @@ int credentials_check(const char *chain, EVP_PKEY *key, const char *name, int64_
                       struct credentials_validity *validity, char *why, size_t size)
 {
     BIO *memory = BIO_new_mem_buf(chain, -1);
-    X509 *leaf = PEM_read_bio_X509(memory, NULL, no_password, NULL);
+    X509 *leaf = PEM_read_bio_X509(memory, NULL, refuse_password, NULL);
     const char *fault = "it is not in PEM format";
 
     BIO_free(memory);
     if (leaf != NULL) {
-        validity->not_before_s = seconds_of(X509_get0_notBefore(leaf));
-        validity->not_after_s = seconds_of(X509_get0_notAfter(leaf));
-        fault = find_fault(leaf, key, name, now_s, validity);
+        validity->not_before_s = seconds_of_asn1(X509_get0_notBefore(leaf));
+        validity->not_after_s = seconds_of_asn1(X509_get0_notAfter(leaf));
+        fault = find_certificate_fault(leaf, key, name, now_s, validity);
     }
     X509_free(leaf);
     ERR_clear_error();
@@ -145,17 +167,17 @@ int credentials_check(const char *chain, EVP_PKEY *key, const char *name, int64_
 static void write_id(const ASN1_OCTET_STRING *issuer_key, const ASN1_INTEGER *serial,
                      char id[CREDENTIALS_ID_BYTES])
 {
-    enum { HEAD = 2, DER_MAX = 64 }; /* of a short DER value: tag and length */
+    enum { DER_HEAD = 2, DER_MAX = 64 }; /* a short DER value begins with tag and length */
     unsigned char der[DER_MAX], *end = der;
     int length = i2d_ASN1_INTEGER(serial, NULL);
     char *key, *number;
 
-    if (length <= HEAD || length > DER_MAX || ASN1_STRING_length(issuer_key) > DER_MAX ||
+    if (length <= DER_HEAD || length > DER_MAX || ASN1_STRING_length(issuer_key) > DER_MAX ||
         ASN1_STRING_length(issuer_key) == 0)
         return;
     i2d_ASN1_INTEGER(serial, &end);
     key = base64url(ASN1_STRING_get0_data(issuer_key), (size_t)ASN1_STRING_length(issuer_key));
-    number = base64url(der + HEAD, (size_t)length - HEAD);
+    number = base64url(der + DER_HEAD, (size_t)length - DER_HEAD);
     if (key != NULL && number != NULL &&
         snprintf(id, CREDENTIALS_ID_BYTES, "%s.%s", key, number) >= CREDENTIALS_ID_BYTES)
         id[0] = '\0';
@@ -166,7 +188,7 @@ static void write_id(const ASN1_OCTET_STRING *issuer_key, const ASN1_INTEGER *se
 void credentials_id(const char *chain, char id[CREDENTIALS_ID_BYTES])
 {
     BIO *memory = BIO_new_mem_buf(chain, -1);
-    X509 *leaf = PEM_read_bio_X509(memory, NULL, no_password, NULL);
+    X509 *leaf = PEM_read_bio_X509(memory, NULL, refuse_password, NULL);
     const ASN1_OCTET_STRING *key = leaf != NULL ? X509_get0_authority_key_id(leaf) : NULL;
 
     id[0] = '\0';
@@ -184,7 +206,7 @@ char *credentials_clean(const char *chain)
     X509 *certificate;
 
     for (int i = 0; good && i < CHAIN_MAX; i++) {
-        certificate = PEM_read_bio_X509(memory, NULL, no_password, NULL);
+        certificate = PEM_read_bio_X509(memory, NULL, refuse_password, NULL);
         if (certificate == NULL)
             break;
         good = PEM_write_bio_X509(out, certificate) == 1;
@@ -192,4 +214,132 @@ char *credentials_clean(const char *chain)
     }
     BIO_free(memory);
     return out != NULL ? take_text(out, good) : NULL;
+}
+
+/* The account's key as JSON, and its signatures */
+
+/* The coordinate NAME of KEY, in base64url. NULL: not of such a key, or out of memory. */
+static char *coordinate(EVP_PKEY *key, const char *name)
+{
+    unsigned char bytes[COORDINATE_BYTES];
+    BIGNUM *number = NULL;
+    char *text = NULL;
+
+    if (EVP_PKEY_get_bn_param(key, name, &number) == 1 &&
+        BN_bn2binpad(number, bytes, sizeof(bytes)) == (int)sizeof(bytes))
+        text = base64url(bytes, sizeof(bytes));
+    BN_free(number);
+    ERR_clear_error();
+    return text;
+}
+
+json_t *jws_public_key(EVP_PKEY *key)
+{
+    char *x = coordinate(key, OSSL_PKEY_PARAM_EC_PUB_X);
+    char *y = coordinate(key, OSSL_PKEY_PARAM_EC_PUB_Y);
+    json_t *json = NULL;
+
+    if (x != NULL && y != NULL)
+        json = json_pack("{s:s, s:s, s:s, s:s}", "crv", "P-256", "kty", "EC", "x", x, "y", y);
+    free(x);
+    free(y);
+    return json;
+}
+
+/* The members in the order of their names, without blanks. */
+int jws_thumbprint(EVP_PKEY *key, char text[JWS_THUMBPRINT_BYTES])
+{
+    unsigned char digest[SHA256_DIGEST_LENGTH];
+    json_t *json = jws_public_key(key);
+    char *canonical = json != NULL ? json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    char *encoded = NULL;
+    int failed = -1;
+
+    if (canonical != NULL) {
+        SHA256((const unsigned char *)canonical, strlen(canonical), digest);
+        encoded = base64url(digest, sizeof(digest));
+    }
+    if (encoded != NULL) {
+        snprintf(text, JWS_THUMBPRINT_BYTES, "%s", encoded);
+        failed = 0;
+    }
+    free(encoded);
+    free(canonical);
+    json_decref(json);
+    return failed;
+}
+
+/* ES256 is two numbers of 32 bytes (RFC 7518 section 3.4), not the DER that OpenSSL makes. */
+static char *encode_signature(const unsigned char *der, size_t length)
+{
+    unsigned char bytes[2 * COORDINATE_BYTES];
+    ECDSA_SIG *signature = d2i_ECDSA_SIG(NULL, &der, (long)length);
+    char *text = NULL;
+
+    if (signature != NULL &&
+        BN_bn2binpad(ECDSA_SIG_get0_r(signature), bytes, COORDINATE_BYTES) == COORDINATE_BYTES &&
+        BN_bn2binpad(ECDSA_SIG_get0_s(signature), bytes + COORDINATE_BYTES, COORDINATE_BYTES) ==
+            COORDINATE_BYTES)
+        text = base64url(bytes, sizeof(bytes));
+    ECDSA_SIG_free(signature);
+    return text;
+}
+
+static char *sign_text(EVP_PKEY *key, const char *text)
+{
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+    unsigned char der[128];
+    size_t length = sizeof(der);
+    char *signature = NULL;
+
+    if (context != NULL &&
+        EVP_DigestSignInit_ex(context, NULL, "SHA256", NULL, NULL, key, NULL) == 1 &&
+        EVP_DigestSign(context, der, &length, (const unsigned char *)text, strlen(text)) == 1)
+        signature = encode_signature(der, length);
+    EVP_MD_CTX_free(context);
+    ERR_clear_error();
+    return signature;
+}
+
+/* JSON, which it frees, as base64url. */
+static char *encode_json(json_t *json)
+{
+    char *text = json != NULL ? json_dumps(json, JSON_COMPACT) : NULL;
+    char *encoded = text != NULL ? base64url(text, strlen(text)) : NULL;
+
+    free(text);
+    json_decref(json);
+    return encoded;
+}
+
+static char *encode_header(EVP_PKEY *key, const struct jws_header *header)
+{
+    json_t *json =
+        json_pack("{s:s, s:s*, s:s}", "alg", "ES256", "nonce", header->nonce, "url", header->url);
+
+    if (json != NULL)
+        json_object_set_new(json, header->account != NULL ? "kid" : "jwk",
+                            header->account != NULL ? json_string(header->account)
+                                                    : jws_public_key(key));
+    return encode_json(json);
+}
+
+char *jws_sign(EVP_PKEY *key, const struct jws_header *header, json_t *payload)
+{
+    char *protected = encode_header(key, header), *text = NULL, *body = NULL, *signature = NULL;
+    char *content = payload != NULL ? encode_json(json_incref(payload)) : strdup("");
+
+    if (protected != NULL && content != NULL && asprintf(&text, "%s.%s", protected, content) < 0)
+        text = NULL;
+    if (text != NULL)
+        signature = sign_text(key, text);
+    if (signature != NULL &&
+        asprintf(&body, "{\"protected\":\"%s\",\"payload\":\"%s\",\"signature\":\"%s\"}", protected,
+                 content, signature) < 0)
+        body = NULL;
+    free(protected);
+    free(content);
+    free(text);
+    free(signature);
+    return body;
 }

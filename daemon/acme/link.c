@@ -15,7 +15,6 @@ struct link {
     struct channel *channel;
     struct event *timer;
     bool ended;          /* the master has gone, or closed the channel */
-    bool expired;        /* the timer has ended */
     bool set;            /* the workers answer the last challenge */
     bool requested;      /* the master has requested something since the last wait for it */
     uint32_t key_change; /* last requested; 0: none */
@@ -23,7 +22,7 @@ struct link {
     uint64_t alive_ns;                /* time of the last sign of life, monotonic */
 };
 
-static void on_message(void *owner, int kind, const void *data, size_t length, int fd)
+static void on_link_message(void *owner, int kind, const void *data, size_t length, int fd)
 {
     struct link *link = owner;
     const struct message_acme_renew *renew = data;
@@ -41,39 +40,38 @@ static void on_message(void *owner, int kind, const void *data, size_t length, i
     }
 }
 
-static void on_closed(void *owner)
+static void on_link_closed(void *owner)
 {
     struct link *link = owner;
 
     link->ended = true;
 }
 
-static void on_fault(void *owner, const char *what)
+static void on_link_fault(void *owner, const char *what)
 {
     (void)what;
-    on_closed(owner);
+    on_link_closed(owner);
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *argument)
+static void on_link_timer(evutil_socket_t fd, short what, void *argument)
 {
-    struct link *link = argument;
-
-    (void)fd, (void)what;
-    link->expired = true;
+    (void)fd, (void)what, (void)argument; /* the loop returns */
 }
 
 struct link *link_new(int fd)
 {
     struct link *link = calloc(1, sizeof(*link));
-    const struct channel_owner owner = {
-        .message = on_message, .closed = on_closed, .fault = on_fault, .owner = link};
+    const struct channel_owner owner = {.message = on_link_message,
+                                        .closed = on_link_closed,
+                                        .fault = on_link_fault,
+                                        .owner = link};
 
     if (link == NULL)
         return NULL;
     link->base = event_base_new();
     if (link->base != NULL) {
         link->channel = channel_open(link->base, fd, ROUTE_ACME_ORDERS, &owner);
-        link->timer = event_new(link->base, -1, 0, on_timer, link);
+        link->timer = event_new(link->base, -1, 0, on_link_timer, link);
     }
     if (link->channel != NULL && link->timer != NULL)
         return link;
@@ -100,25 +98,22 @@ static void show_life(struct link *link)
     channel_send(link->channel, MESSAGE_ACME_ALIVE, NULL, 0, -1, false);
 }
 
-bool link_pulse(void *context)
+bool link_pulse(struct link *link)
 {
-    struct link *link = context;
-
     show_life(link);
     event_base_loop(link->base, EVLOOP_NONBLOCK);
     return !link->ended;
 }
 
 /* Waits until the next event or for MS. */
-static void run(struct link *link, uint64_t ms)
+static void run_loop(struct link *link, uint64_t ms)
 {
-    link->expired = false;
     loop_start_timer(link->timer, ms);
     event_base_loop(link->base, EVLOOP_ONCE);
     event_del(link->timer);
 }
 
-/* Waits for MS, or until *DONE. */
+/* Waits for MS, or until *DONE. Returns false if the process must end. */
 static bool wait_until(struct link *link, uint32_t ms, const bool *done)
 {
     uint64_t end = clock_monotonic_ns() + ms * NS_PER_MS, now;
@@ -127,16 +122,16 @@ static bool wait_until(struct link *link, uint32_t ms, const bool *done)
         uint64_t left_ms = (end - now) / NS_PER_MS + 1;
 
         show_life(link);
-        run(link, left_ms < 1000 ? left_ms : 1000);
+        run_loop(link, left_ms < 1000 ? left_ms : 1000);
     }
     return !link->ended;
 }
 
-bool link_wait(void *context, uint32_t ms)
+bool link_wait(struct link *link, uint32_t ms)
 {
     static const bool never = false;
 
-    return wait_until(context, ms, &never);
+    return wait_until(link, ms, &never);
 }
 
 bool link_wait_for_request(struct link *link, uint32_t ms)
@@ -180,7 +175,7 @@ int link_publish(struct link *link, const struct message_acme_challenge *challen
         return -1;
     while (!link->set && !link->ended) {
         show_life(link);
-        run(link, 1000);
+        run_loop(link, 1000);
     }
     return link->ended ? -1 : 0;
 }

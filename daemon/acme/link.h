@@ -15,16 +15,19 @@ struct link;
 struct link *link_new(int fd);
 void link_free(struct link *link);
 
-/* Sends a sign of life if it is time for one. Returns false if the process must end. CONTEXT is the link. */
-bool link_pulse(void *context);
+/* Sends a sign of life if it is time for one. Returns false if the process must end. */
+bool link_pulse(struct link *link);
 
 /* The same while it waits for MS. */
-bool link_wait(void *context, uint32_t ms);
+bool link_wait(struct link *link, uint32_t ms);
 
 /* The same, until the master requests something. */
 bool link_wait_for_request(struct link *link, uint32_t ms);
 
-/* The number of the last renewal that the master has requested for NAME, its number in the configuration; 0: none. */
+/*
+ * The number of the last renewal that the master has requested for NAME, its number in the
+ * configuration; 0: none.
+ */
 uint32_t link_renewal(const struct link *link, uint32_t name);
 
 /* The number of the last change of the account's key that the master has requested; 0: none. */
@@ -33,13 +36,19 @@ uint32_t link_key_change(const struct link *link);
 /* Sends an event to log. */
 void link_log(struct link *link, enum level level, const char *format, ...) PRINTF_LIKE(3, 4);
 
-/* Has the workers answer CHALLENGE (empty token: none). Returns 0 when they do, or -1 if the process must end. */
+/*
+ * Has the workers answer CHALLENGE (empty token: none). Returns 0 when they do, or -1 if the
+ * process must end.
+ */
 int link_publish(struct link *link, const struct message_acme_challenge *challenge);
 
 /* Sends PLAN with ERROR, that of the last attempt. */
 void link_report_plan(struct link *link, struct message_acme_plan *plan, const char *error);
 
-/* The change of the account's key with NUMBER has ended with ERROR, which is empty if it has succeeded. */
+/*
+ * The change of the account's key with NUMBER has ended with ERROR, which is empty if it has
+ * succeeded.
+ */
 void link_report_key_change(struct link *link, uint32_t number, const char *error);
 
 /* A certificate in the state directory is new. */

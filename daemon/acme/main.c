@@ -1,13 +1,12 @@
 /*
- * webserverd-acme, which the master starts: obtains the certificates of [acme] hosts, one after the other, and renews
- * them. It has the sandbox of its own role: it can connect and write below its state directory, but reads no site and
- * talks to no worker. Its options are those that execute() of daemon/acme/process.c passes.
+ * webserverd-acme, which the master starts: obtains the certificates of [acme] hosts, one after the
+ * other, and renews them. It has the sandbox of its own role: it can connect and write below its
+ * state directory, but reads no site and talks to no worker. Its options are those that execute()
+ * of daemon/acme/process.c passes.
  */
 #include "common/clock.h"
 #include "common/macros.h"
-#include "daemon/acme/account.h"
-#include "daemon/acme/certificate.h"
-#include "daemon/acme/settings.h"
+#include "daemon/acme/internal.h"
 #include "daemon/acme/state.h"
 #include "daemon/base/events.h"
 #include "daemon/base/signals.h"
@@ -29,16 +28,11 @@
 
 enum { WHY = 512, LOCK_WAIT_MS = 500, CLOCK_MS = 1000, IDLE_S = 60, READABLE_MAX = 8 };
 
-struct acme {
-    struct acme_settings settings;
+struct program {
+    struct acme acme;
     int channel, pid_file_lock; /* descriptors that the master has passed */
-    struct link *link;
-    struct http_client *http;
-    struct authority authority;
-    struct account account;
-    struct certificates_owner owner;
     struct certificate *certificate;
-    size_t count;
+    size_t certificate_count;
     int lock;
     uint32_t key_change; /* the last one that the master requested and has ended */
     uint64_t decide_ns;  /* when to ask the authority which key is the account's, monotonic */
@@ -46,7 +40,9 @@ struct acme {
 
 /* The sandbox */
 
-/* Opens the directories with the system's settings of names and certificates. Returns their number. */
+/*
+ * Opens the directories with the system's settings of names and certificates. Returns their number.
+ */
 static size_t open_readable(int *directories)
 {
     static const char *const usual[] = {"/etc", "/usr/lib/ssl", "/usr/share/ca-certificates",
@@ -66,21 +62,21 @@ static size_t open_readable(int *directories)
     return count;
 }
 
-static int enter_sandbox(const struct acme *acme)
+static int enter_acme_sandbox(const struct program *program)
 {
     static const struct rlimit none = {0, 0};
-    const struct acme_settings *settings = &acme->settings;
+    const struct acme_settings *settings = &program->acme.settings;
     const struct config identity = {.server_user = settings->user,
                                     .server_group = settings->group,
                                     .server_jail = settings->without_jail ? JAIL_OFF : JAIL_ON};
     int readable[READABLE_MAX];
     size_t count = open_readable(readable);
-    const int keep[] = {acme->channel, acme->pid_file_lock, acme->owner.directory};
+    const int keep[] = {program->channel, program->pid_file_lock, program->acme.directory};
     const struct sandbox_setup sandbox = {.role = SANDBOX_ACME,
                                           .config = &identity,
                                           .roots = readable,
                                           .root_count = count,
-                                          .writable = &acme->owner.directory,
+                                          .writable = &program->acme.directory,
                                           .keep = keep,
                                           .keep_count = ARRAY_LENGTH(keep)};
     int failed;
@@ -95,51 +91,14 @@ static int enter_sandbox(const struct acme *acme)
     return failed;
 }
 
-/* The account */
-
-/* Until there is space for the files, or the administrator has removed what is wrong. */
-static int await_account(struct acme *acme)
-{
-    while (account_load(&acme->account) != 0)
-        if (!link_wait(acme->link, IDLE_S * 1000))
-            return -1;
-    return 0;
-}
-
-/* Another server, or the old process of a binary upgrade, may use the directory. */
-static int take_lock(struct acme *acme)
-{
-    bool reported = false;
-
-    while ((acme->lock = state_lock(acme->owner.directory)) < 0) {
-        if (!reported)
-            link_log(acme->link, LEVEL_WARN, "cannot lock %s: %s; waiting",
-                     acme->settings.state_dir,
-                     errno == EWOULDBLOCK ? "another process uses it" : strerror(errno));
-        reported = true;
-        if (!link_wait(acme->link, LOCK_WAIT_MS))
-            return -1;
-    }
-    return 0;
-}
-
-/* The process */
-
-static bool pulse(void *context)
-{
-    const struct acme *acme = context;
-
-    return link_pulse(acme->link);
-}
-
 /* Before the sandbox: what is in files and libraries. Returns 0, or -1 with WHY. */
-static int load(struct acme *acme, char *why, size_t size)
+static int load_files_and_libraries(struct acme *acme, char *why, size_t size)
 {
     const struct acme_settings *settings = &acme->settings;
-    char *ca = NULL;
+    const char *ca = "";
 
-    acme->owner.directory = open(settings->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (acme->owner.directory < 0) {
+    acme->directory = open(settings->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (acme->directory < 0) {
         snprintf(why, size, "%s: %s", settings->state_dir, strerror(errno));
         return -1;
     }
@@ -151,77 +110,80 @@ static int load(struct acme *acme, char *why, size_t size)
         }
     }
     OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
-    acme->http = http_client_new(ca != NULL ? ca : "", pulse, acme, why, size);
-    free(ca);
-    return acme->http != NULL ? 0 : -1;
+    if (authority_init(&acme->authority, settings->directory, ca) == 0)
+        return 0;
+    snprintf(why, size, "out of memory");
+    return -1;
 }
 
-static int make_certificates(struct acme *acme)
+/* The process */
+
+/* Another server, or the old process of a binary upgrade, may use the directory. */
+static int take_lock(struct program *program)
 {
-    acme->certificate = calloc(acme->settings.name_count, sizeof(*acme->certificate));
-    if (acme->certificate == NULL)
-        return -1;
-    acme->count = acme->settings.name_count;
-    for (size_t i = 0; i < acme->count; i++)
-        certificate_init(&acme->certificate[i], &acme->owner, (uint32_t)i);
+    const struct acme *acme = &program->acme;
+    bool reported = false;
+
+    while ((program->lock = state_lock(acme->directory)) < 0) {
+        if (!reported)
+            link_log(acme->link, LEVEL_WARN, "cannot lock %s: %s; waiting",
+                     acme->settings.state_dir,
+                     errno == EWOULDBLOCK ? "another process uses it" : strerror(errno));
+        reported = true;
+        if (!link_wait(acme->link, LOCK_WAIT_MS))
+            return -1;
+    }
     return 0;
 }
 
 /* Ends a change of the key that an earlier process began, or one without an answer. */
-static void decide_key(struct acme *acme)
+static void decide_key(struct program *program)
 {
+    struct acme *acme = &program->acme;
     uint64_t now_ns = clock_monotonic_ns();
 
-    if (acme->account.next == NULL || now_ns < acme->decide_ns)
+    if (acme->next_key == NULL || now_ns < program->decide_ns)
         return;
-    acme->decide_ns = now_ns + acme->settings.retry_ms * NS_PER_MS;
-    if (account_open(&acme->account) != 0 && link_pulse(acme->link))
+    program->decide_ns = now_ns + acme->settings.retry_ms * NS_PER_MS;
+    if (account_open(acme) != 0 && link_pulse(acme->link))
         link_log(acme->link, LEVEL_WARN, "it is not known which key the account has: %s",
                  acme->authority.why);
 }
 
 /* Changes the key of the account if the master has requested it. */
-static void handle_account(struct acme *acme)
+static void handle_account(struct program *program)
 {
+    struct acme *acme = &program->acme;
     uint32_t requested = link_key_change(acme->link);
     int failed;
 
-    if (requested == acme->key_change) {
-        decide_key(acme);
+    if (requested == program->key_change) {
+        decide_key(program);
         return;
     }
-    failed = account_change_key(&acme->account);
+    failed = account_change_key(acme);
     if (!link_pulse(acme->link)) /* the server stops */
         return;
-    acme->key_change = requested;
+    program->key_change = requested;
     if (failed != 0)
         link_log(acme->link, LEVEL_WARN, "the key of the account is not replaced: %s",
                  acme->authority.why);
     link_report_key_change(acme->link, requested, failed != 0 ? acme->authority.why : "");
 }
 
-/* Requests what is due. */
-static void handle(struct acme *acme, struct certificate *certificate)
+/*
+ * Requests what is due, until the master has gone. The clock may be set at any time: it is read
+ * each second.
+ */
+static void obtain_certificates(struct program *program)
 {
-    int64_t now_s;
-
-    certificate_follow_clock(certificate, &acme->owner);
-    now_s = (int64_t)time(NULL);
-    if (certificate_is_due(certificate, &acme->owner, now_s))
-        certificate_request(certificate, &acme->owner);
-    else if (certificate_check_time(certificate, now_s) <= now_s)
-        certificate_check(certificate, &acme->owner);
-}
-
-/* Requests what is due, until the master has gone. The clock may be set at any time: it is read each second. */
-static void run(struct acme *acme)
-{
+    struct acme *acme = &program->acme;
     bool ended = false;
 
     while (!ended) {
-        handle_account(acme);
-        for (size_t i = 0; i < acme->count && !ended; i++) {
-            handle(acme, &acme->certificate[i]);
+        handle_account(program);
+        for (size_t i = 0; i < program->certificate_count && !ended; i++) {
+            certificate_handle(&program->certificate[i], acme);
             ended = !link_pulse(acme->link);
         }
         if (!ended)
@@ -229,27 +191,25 @@ static void run(struct acme *acme)
     }
 }
 
-static void free_all(struct acme *acme)
+/* Until there is space for the account's files, or the administrator has removed what is wrong. */
+static int await_account(struct acme *acme)
 {
-    free(acme->certificate);
-    account_free(&acme->account);
-    http_client_free(acme->http);
-    link_free(acme->link);
+    while (account_load(acme) != 0)
+        if (!link_wait(acme->link, IDLE_S * 1000))
+            return -1;
+    return 0;
 }
 
 /* Returns the exit status. */
-static int run_acme(struct acme *acme)
+static int run_program(struct program *program)
 {
+    struct acme *acme = &program->acme;
     char why[WHY] = "";
-    int failed;
+    int failed = load_files_and_libraries(acme, why, sizeof(why));
 
-    acme->authority.directory = acme->settings.directory;
-    acme->owner = (struct certificates_owner){
-        .settings = &acme->settings, .authority = &acme->authority, .account = &acme->account};
-    failed = load(acme, why, sizeof(why));
-    if (enter_sandbox(acme) != 0)
+    if (enter_acme_sandbox(program) != 0)
         return EXIT_FAILURE;
-    acme->link = acme->owner.link = link_new(acme->channel); /* the sandbox closes all others */
+    acme->link = link_new(program->channel); /* the sandbox closes all others */
     if (acme->link == NULL)
         return EXIT_FAILURE;
     if (failed != 0) {
@@ -258,14 +218,20 @@ static int run_acme(struct acme *acme)
             continue;
         return EXIT_FAILURE;
     }
-    acme->authority.http = acme->http;
-    acme->account = (struct account){.settings = &acme->settings,
-                                     .directory = acme->owner.directory,
-                                     .link = acme->link,
-                                     .authority = &acme->authority};
-    if (take_lock(acme) == 0 && await_account(acme) == 0 && make_certificates(acme) == 0)
-        run(acme);
-    free_all(acme);
+    acme->authority.link = acme->link;
+    if (take_lock(program) != 0 || await_account(acme) != 0)
+        return EXIT_SUCCESS;
+    program->certificate = calloc(acme->settings.name_count, sizeof(*program->certificate));
+    if (program->certificate == NULL)
+        return EXIT_FAILURE;
+    program->certificate_count = acme->settings.name_count;
+    for (size_t i = 0; i < program->certificate_count; i++)
+        certificate_init(&program->certificate[i], acme, (uint32_t)i);
+    obtain_certificates(program);
+    free(program->certificate);
+    account_free(acme);
+    authority_free(&acme->authority);
+    link_free(acme->link);
     return EXIT_SUCCESS;
 }
 
@@ -291,7 +257,7 @@ static void add_challenge(struct acme_settings *settings, const char *name)
 }
 
 /* Returns 0, or -1: not as the master writes it. */
-static int read_options(struct acme *acme, int argc, char **argv)
+static int read_options(struct program *program, int argc, char **argv)
 {
     static const struct option options[] = {{"channel", required_argument, NULL, 'c'},
                                             {"lock", required_argument, NULL, 'l'},
@@ -306,19 +272,19 @@ static int read_options(struct acme *acme, int argc, char **argv)
                                             {"retry-ms", required_argument, NULL, 'r'},
                                             {"challenge", required_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
-    struct acme_settings *settings = &acme->settings;
+    struct acme_settings *settings = &program->acme.settings;
     int option;
 
-    acme->channel = acme->pid_file_lock = -1;
+    program->channel = program->pid_file_lock = -1;
     *settings = (struct acme_settings){
         .user = "", .group = "", .ca_file = "", .email = "", .state_dir = "", .directory = ""};
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
         switch (option) {
         case 'c':
-            acme->channel = read_descriptor(optarg);
+            program->channel = read_descriptor(optarg);
             break;
         case 'l':
-            acme->pid_file_lock = read_descriptor(optarg);
+            program->pid_file_lock = read_descriptor(optarg);
             break;
         case 'u':
             settings->user = optarg;
@@ -355,7 +321,7 @@ static int read_options(struct acme *acme, int argc, char **argv)
         }
     settings->name = argv + optind;
     settings->name_count = (size_t)(argc - optind);
-    return acme->channel >= 0 && acme->pid_file_lock >= 0 && settings->challenge_count > 0 &&
+    return program->channel >= 0 && program->pid_file_lock >= 0 && settings->challenge_count > 0 &&
                    settings->name_count > 0 && settings->name_count <= ACME_NAMES_MAX
                ? 0
                : -1;
@@ -364,15 +330,15 @@ static int read_options(struct acme *acme, int argc, char **argv)
 /* _exit(): a thread of libcurl may still resolve a name. */
 int main(int argc, char **argv)
 {
-    struct acme acme = {0};
+    struct program program = {0};
 
     prctl(PR_SET_NAME, "webserverd-acme");
     events_set_role(ROLE_ACME);
     signals_ignore_in_child();
-    if (read_options(&acme, argc, argv) != 0) {
+    if (read_options(&program, argc, argv) != 0) {
         fputs("webserverd-acme: webserverd starts this program: see [acme] in webserver.ini(5)\n",
               stderr);
         return 2;
     }
-    _exit(run_acme(&acme));
+    _exit(run_program(&program));
 }

@@ -1,6 +1,5 @@
-#include "daemon/acme/order.h"
-
 #include "common/clock.h"
+#include "daemon/acme/internal.h"
 #include "daemon/base/messages.h"
 #include "daemon/config/acme.h"
 
@@ -11,39 +10,43 @@
 enum {
     POLL_FIRST_MS = 250,
     POLL_MAX_MS = 10 * 1000,
-    POLL_SECONDS = 300, /* after which an authorisation or order has failed */
+    POLL_SECONDS = 300, /* a longer authorization or order has failed */
     AUTHORIZATIONS_MAX = 8,
 };
 
 struct order {
-    struct authority *authority;
-    const struct order_owner *owner;
-    const char *name;
+    struct acme *acme;
+    struct authority *authority; /* acme->authority */
+    const struct certificate *certificate;
     char url[AUTHORITY_URL_MAX];
     json_t *json; /* as last received */
 };
 
-static const char *status_of(const json_t *json)
+static const char *order_status(const json_t *json)
 {
     return authority_text(json, "status");
 }
 
-static int stopped(struct authority *authority)
+static int fail_stopped(struct authority *authority)
 {
     return authority_fail(authority, "the server stops");
 }
 
 /* Fails with the problem in JSON. */
-static int refused(const struct order *order, const char *what, const json_t *json)
+static int fail_refused(const struct order *order, const char *what, const json_t *json)
 {
     char problem[AUTHORITY_WHY - 100];
 
     authority_problem(json_object_get(json, "error"), problem, sizeof(problem));
-    return authority_fail(order->authority, "%s is %.20s: %s", what, status_of(json), problem);
+    return authority_fail(order->authority, "%s is %.20s: %s", what, order_status(json), problem);
 }
 
-/* Reads URL into *JSON, whose old value it frees; *RETRY_S is the delay that the authority requests. */
-static int refresh(struct authority *authority, const char *url, json_t **json, uint32_t *retry_s)
+/*
+ * Reads URL into *JSON, whose old value it frees; *RETRY_S is the delay that the authority
+ * requests.
+ */
+static int refresh_json(struct authority *authority, const char *url, json_t **json,
+                        uint32_t *retry_s)
 {
     struct authority_answer answer;
 
@@ -57,21 +60,23 @@ static int refresh(struct authority *authority, const char *url, json_t **json, 
 }
 
 /* Reads URL into *JSON until its status is neither PENDING nor "processing". */
-static int await(const struct order *order, const char *url, const char *pending, json_t **json)
+static int await_status(const struct order *order, const char *url, const char *pending,
+                        json_t **json)
 {
     uint64_t give_up = clock_monotonic_ns() + POLL_SECONDS * NS_PER_S;
     uint32_t wait_ms = POLL_FIRST_MS, retry_s = 0;
 
-    while (strcmp(status_of(*json), pending) == 0 || strcmp(status_of(*json), "processing") == 0) {
+    while (strcmp(order_status(*json), pending) == 0 ||
+           strcmp(order_status(*json), "processing") == 0) {
         if (clock_monotonic_ns() > give_up)
             return authority_fail(order->authority, "%.100s is still %s after %d s", url,
-                                  status_of(*json), POLL_SECONDS);
+                                  order_status(*json), POLL_SECONDS);
         if (retry_s > 0)
             wait_ms = retry_s * 1000 < POLL_MAX_MS ? retry_s * 1000 : POLL_MAX_MS;
-        if (!order->owner->wait(order->owner->context, wait_ms))
-            return stopped(order->authority);
+        if (!link_wait(order->acme->link, wait_ms))
+            return fail_stopped(order->authority);
         wait_ms = 2 * wait_ms < POLL_MAX_MS ? 2 * wait_ms : POLL_MAX_MS;
-        if (refresh(order->authority, url, json, &retry_s) != 0)
+        if (refresh_json(order->authority, url, json, &retry_s) != 0)
             return -1;
     }
     return 0;
@@ -79,7 +84,7 @@ static int await(const struct order *order, const char *url, const char *pending
 
 /* Challenges */
 
-static const json_t *find_kind(const json_t *authorization, enum challenge_kind kind)
+static const json_t *find_challenge_of_kind(const json_t *authorization, enum challenge_kind kind)
 {
     const json_t *list = json_object_get(authorization, "challenges");
 
@@ -92,27 +97,50 @@ static const json_t *find_kind(const json_t *authorization, enum challenge_kind 
     return NULL;
 }
 
-/* The first challenge of the owner's that the authority offers, or NULL. */
-static const json_t *find_challenge(const struct order_owner *owner, const json_t *authorization,
+/*
+ * The first challenge of [acme] challenge that the authority offers, or NULL. Each attempt after a
+ * failed one begins with another kind, if several may be used.
+ */
+static const json_t *find_challenge(const struct order *order, const json_t *authorization,
                                     enum challenge_kind *kind)
 {
+    const struct acme_settings *settings = &order->acme->settings;
     const json_t *challenge = NULL;
 
-    for (size_t i = 0; i < owner->kind_count && challenge == NULL; i++) {
-        *kind = owner->kind[i];
-        challenge = find_kind(authorization, *kind);
+    for (size_t i = 0; i < settings->challenge_count && challenge == NULL; i++) {
+        *kind = settings->challenge[(order->certificate->failures + i) % settings->challenge_count];
+        challenge = find_challenge_of_kind(authorization, *kind);
     }
     return challenge;
 }
 
 static int fail_without_challenge(const struct order *order)
 {
-    const struct order_owner *owner = order->owner;
+    const struct acme_settings *settings = &order->acme->settings;
+    size_t count = settings->challenge_count, first = order->certificate->failures % count;
 
-    return authority_fail(order->authority, "the authority offers no %s%s%s challenge",
-                          config_acme_challenge_name(owner->kind[0]),
-                          owner->kind_count > 1 ? " and no " : "",
-                          owner->kind_count > 1 ? config_acme_challenge_name(owner->kind[1]) : "");
+    return authority_fail(
+        order->authority, "the authority offers no %s%s%s challenge",
+        config_acme_challenge_name(settings->challenge[first]), count > 1 ? " and no " : "",
+        count > 1 ? config_acme_challenge_name(settings->challenge[(first + 1) % count]) : "");
+}
+
+/*
+ * Has the workers answer TOKEN; "": no challenge any more. Returns when they do: 0, or -1 if the
+ * process must end.
+ */
+static int publish_challenge(const struct order *order, enum challenge_kind kind, const char *token)
+{
+    struct message_acme_challenge challenge = {.name = order->certificate->number, .kind = kind};
+
+    snprintf(challenge.token, sizeof(challenge.token), "%s", token);
+    snprintf(challenge.thumbprint, sizeof(challenge.thumbprint), "%s", order->acme->thumbprint);
+    if (link_publish(order->acme->link, &challenge) != 0)
+        return -1;
+    if (token[0] != '\0')
+        link_log(order->acme->link, LEVEL_INFO, "%s: the authority may now check the name by %s",
+                 order->certificate->name, config_acme_challenge_name(kind));
+    return 0;
 }
 
 static bool is_token(const char *token)
@@ -124,9 +152,13 @@ static bool is_token(const char *token)
            strspn(token, allowed) == strlen(token);
 }
 
-/* Publishes CHALLENGE of KIND, has the authority look for it, and waits for the result in *AUTHORIZATION. */
-static int respond(const struct order *order, const char *url, enum challenge_kind kind,
-                   const json_t *challenge, json_t **authorization)
+/*
+ * Publishes CHALLENGE of KIND, has the authority look for it, and waits for the result in
+ * *AUTHORIZATION.
+ */
+static int respond_to_challenge(const struct order *order, const char *url,
+                                enum challenge_kind kind, const json_t *challenge,
+                                json_t **authorization)
 {
     struct authority *authority = order->authority;
     char where[AUTHORITY_URL_MAX];
@@ -136,14 +168,14 @@ static int respond(const struct order *order, const char *url, enum challenge_ki
     snprintf(where, sizeof(where), "%s", authority_text(challenge, "url"));
     if (!is_token(authority_text(challenge, "token")))
         return authority_fail(authority, "the token of the challenge is not valid");
-    if (order->owner->publish(order->owner->context, kind, authority_text(challenge, "token")) != 0)
-        return stopped(authority);
+    if (publish_challenge(order, kind, authority_text(challenge, "token")) != 0)
+        return fail_stopped(authority);
     if (authority_post(authority, where, json_object(), &answer) != 0)
         return -1;
     authority_answer_free(&answer);
-    if (refresh(authority, url, authorization, &retry_s) != 0)
+    if (refresh_json(authority, url, authorization, &retry_s) != 0)
         return -1;
-    return await(order, url, "pending", authorization);
+    return await_status(order, url, "pending", authorization);
 }
 
 /* The error of a refused authorization is in its challenge. */
@@ -153,25 +185,26 @@ static int explain_refusal(const struct order *order, const json_t *authorizatio
 
     for (size_t i = 0; i < json_array_size(list); i++)
         if (json_object_get(json_array_get(list, i), "error") != NULL)
-            return refused(order, "the authorization", json_array_get(list, i));
-    return refused(order, "the authorization", authorization);
+            return fail_refused(order, "the authorization", json_array_get(list, i));
+    return fail_refused(order, "the authorization", authorization);
 }
 
-static int authorize(const struct order *order, const char *url)
+static int authorize_name(const struct order *order, const char *url)
 {
     json_t *authorization = NULL;
     const json_t *challenge;
     enum challenge_kind kind = CHALLENGE_HTTP_01;
     uint32_t retry_s;
-    int failed = refresh(order->authority, url, &authorization, &retry_s);
+    int failed = refresh_json(order->authority, url, &authorization, &retry_s);
 
-    if (failed == 0 && strcmp(status_of(authorization), "pending") == 0) {
-        challenge = find_challenge(order->owner, authorization, &kind);
-        failed = challenge != NULL ? respond(order, url, kind, challenge, &authorization)
-                                   : fail_without_challenge(order);
-        order->owner->publish(order->owner->context, kind, "");
+    if (failed == 0 && strcmp(order_status(authorization), "pending") == 0) {
+        challenge = find_challenge(order, authorization, &kind);
+        failed = challenge != NULL
+                     ? respond_to_challenge(order, url, kind, challenge, &authorization)
+                     : fail_without_challenge(order);
+        publish_challenge(order, kind, "");
     }
-    if (failed == 0 && strcmp(status_of(authorization), "valid") != 0)
+    if (failed == 0 && strcmp(order_status(authorization), "valid") != 0)
         failed = explain_refusal(order, authorization);
     json_decref(authorization);
     return failed;
@@ -185,7 +218,7 @@ static int request_order(const struct order *order, const char *replaces,
 {
     struct authority *authority = order->authority;
     json_t *payload = json_pack("{s:[{s:s, s:s}], s:s*}", "identifiers", "type", "dns", "value",
-                                order->name, "replaces", replaces);
+                                order->certificate->name, "replaces", replaces);
 
     if (payload == NULL)
         return authority_fail(authority, "out of memory");
@@ -198,8 +231,9 @@ static bool may_not_replace(const struct authority *authority)
     return authority->status >= 400 && authority->status < 500 && authority->status != 429;
 }
 
-static int begin(struct order *order, const char *replaces)
+static int begin_order(struct order *order)
 {
+    const char *replaces = order->certificate->id;
     struct authority *authority = order->authority;
     struct authority_answer answer;
     bool replacing = replaces[0] != '\0' && authority->renewal_info[0] != '\0';
@@ -229,36 +263,37 @@ static int authorize_all(const struct order *order)
         const char *url = json_string_value(json_array_get(list, i));
 
         failed = url != NULL
-                     ? authorize(order, url)
+                     ? authorize_name(order, url)
                      : authority_fail(order->authority, "the order has no valid authorizations");
     }
     return failed;
 }
 
 /* Sends the signing request, and waits for the certificate. */
-static int finalize(struct order *order, const char *request)
+static int finalize_order(struct order *order, const char *request)
 {
     struct authority *authority = order->authority;
     struct authority_answer answer;
     uint32_t retry_s;
 
-    if (refresh(authority, order->url, &order->json, &retry_s) != 0 ||
-        await(order, order->url, "pending", &order->json) != 0)
+    if (refresh_json(authority, order->url, &order->json, &retry_s) != 0 ||
+        await_status(order, order->url, "pending", &order->json) != 0)
         return -1;
-    if (strcmp(status_of(order->json), "ready") == 0) {
+    if (strcmp(order_status(order->json), "ready") == 0) {
         if (authority_post(authority, authority_text(order->json, "finalize"),
                            json_pack("{s:s}", "csr", request), &answer) != 0)
             return -1;
         authority_answer_free(&answer);
-        if (refresh(authority, order->url, &order->json, &retry_s) != 0 ||
-            await(order, order->url, "ready", &order->json) != 0)
+        if (refresh_json(authority, order->url, &order->json, &retry_s) != 0 ||
+            await_status(order, order->url, "ready", &order->json) != 0)
             return -1;
     }
-    return strcmp(status_of(order->json), "valid") == 0 ? 0
-                                                        : refused(order, "the order", order->json);
+    return strcmp(order_status(order->json), "valid") == 0
+               ? 0
+               : fail_refused(order, "the order", order->json);
 }
 
-static char *download(const struct order *order)
+static char *download_chain(const struct order *order)
 {
     const char *url = authority_text(order->json, "certificate");
     struct authority_answer answer;
@@ -272,15 +307,14 @@ static char *download(const struct order *order)
     return text;
 }
 
-char *order_obtain(struct authority *authority, const struct order_owner *owner, const char *name,
-                   const char *request, const char *replaces)
+char *order_obtain(struct acme *acme, const struct certificate *certificate, const char *request)
 {
-    struct order order = {.authority = authority, .owner = owner, .name = name};
+    struct order order = {.acme = acme, .authority = &acme->authority, .certificate = certificate};
     char *text = NULL;
 
-    if (begin(&order, replaces) == 0 && authorize_all(&order) == 0 &&
-        finalize(&order, request) == 0)
-        text = download(&order);
+    if (begin_order(&order) == 0 && authorize_all(&order) == 0 &&
+        finalize_order(&order, request) == 0)
+        text = download_chain(&order);
     json_decref(order.json);
     return text;
 }

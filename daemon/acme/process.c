@@ -21,8 +21,10 @@ enum { QUEUED_BYTES_MAX = 64 * 1024, EVENTS_PER_SECOND = 20 };
 
 /* The state directory */
 
-/* Makes the missing directories above PATH, which anybody may enter. Returns 0, or -1 with errno. */
-static int make_parents(const char *path)
+/*
+ * Makes the missing directories above PATH, which anybody may enter. Returns 0, or -1 with errno.
+ */
+static int make_state_parents(const char *path)
 {
     char part[PATH_MAX];
     const char *slash = path;
@@ -41,7 +43,7 @@ static int make_parents(const char *path)
 }
 
 /* The directory must be the user's alone, because keys are in it. */
-static int take_directory(const char *path, uid_t uid, gid_t gid)
+static int take_state_directory(const char *path, uid_t uid, gid_t gid)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     struct stat status;
@@ -71,8 +73,8 @@ int acme_prepare_state(const struct config *config, char *why, size_t size)
         identity.uid = geteuid();
         identity.gid = getegid();
     }
-    if (make_parents(path) == 0 && (mkdir(path, 0700) == 0 || errno == EEXIST) &&
-        take_directory(path, identity.uid, identity.gid) == 0)
+    if (make_state_parents(path) == 0 && (mkdir(path, 0700) == 0 || errno == EEXIST) &&
+        take_state_directory(path, identity.uid, identity.gid) == 0)
         return 0;
     snprintf(why, size, "[acme] state_dir: %s: %s", path, strerror(errno));
     return -1;
@@ -80,7 +82,7 @@ int acme_prepare_state(const struct config *config, char *why, size_t size)
 
 /* Messages of the process */
 
-static void on_fault(void *owner, const char *what)
+static void on_acme_fault(void *owner, const char *what)
 {
     const struct acme_process *process = owner;
 
@@ -89,11 +91,11 @@ static void on_fault(void *owner, const char *what)
 }
 
 /* What the authority says is in the text: the logger escapes it. */
-static void log_event(struct acme_process *process, const struct message_acme_event *event)
+static void log_acme_event(struct acme_process *process, const struct message_acme_event *event)
 {
-    if (process->events == 0)
+    if (process->events_left == 0)
         return;
-    process->events--;
+    process->events_left--;
     event_log((enum level)event->level, "ACME: %s", event->text);
 }
 
@@ -129,7 +131,8 @@ static void keep_key_change(struct acme_process *process,
 }
 
 /* The workers answer the challenge from now on. Its name is that of the configuration. */
-static void publish(struct acme_process *process, const struct message_acme_challenge *message)
+static void publish_acme_challenge(struct acme_process *process,
+                                   const struct message_acme_challenge *message)
 {
     struct challenge_copy challenge = {.kind = (enum challenge_kind)message->kind};
 
@@ -144,7 +147,7 @@ static void publish(struct acme_process *process, const struct message_acme_chal
     channel_send(process->child.channel, MESSAGE_ACME_CHALLENGE_SET, NULL, 0, -1, false);
 }
 
-static void on_report(void *owner, int kind, const void *data, size_t length, int fd)
+static void on_acme_report(void *owner, int kind, const void *data, size_t length, int fd)
 {
     struct acme_process *process = owner;
 
@@ -152,10 +155,10 @@ static void on_report(void *owner, int kind, const void *data, size_t length, in
     process->child.heard_ns = clock_monotonic_ns();
     switch (kind) {
     case MESSAGE_ACME_EVENT:
-        log_event(process, data);
+        log_acme_event(process, data);
         break;
     case MESSAGE_ACME_CHALLENGE:
-        publish(process, data);
+        publish_acme_challenge(process, data);
         break;
     case MESSAGE_ACME_PLAN:
         keep_plan(process, data);
@@ -173,7 +176,10 @@ static void on_report(void *owner, int kind, const void *data, size_t length, in
 
 /* Start and end */
 
-/* Opens webserverd-acme: beside this program, as in a build directory, or in libexec. Returns -1 with errno. */
+/*
+ * Opens webserverd-acme: beside this program, as in a build directory, or in libexec. Returns -1
+ * with errno.
+ */
 static int open_program(void)
 {
     static const char *const places[] = {"", "../libexec/webserverd/"};
@@ -267,16 +273,16 @@ void acme_process_find_program(struct acme_process *process)
 void acme_process_start(struct acme_process *process, struct acme_setup *setup,
                         void (*after_fork)(void *context), void *context)
 {
-    const struct channel_owner owner = {.message = on_report,
+    const struct channel_owner owner = {.message = on_acme_report,
                                         .closed = child_ignore_closed,
-                                        .fault = on_fault,
+                                        .fault = on_acme_fault,
                                         .owner = process,
                                         .queue_max = QUEUED_BYTES_MAX};
     const struct child_program program = {execute_program, setup, after_fork, context};
 
     if (!child_is_due(&process->child, clock_monotonic_ns()))
         return;
-    process->events = EVENTS_PER_SECOND;
+    process->events_left = EVENTS_PER_SECOND;
     acme_process_find_program(process);
     setup->program_fd = process->program_fd;
     if (setup->program_fd < 0 || forget_plans(process, &setup->config->acme_names) != 0)
@@ -323,11 +329,11 @@ uint32_t acme_process_renew(struct acme_process *process, uint32_t name)
     plan = &process->plan[name];
     if (plan->renewal != plan->renewal_ended)
         return plan->renewal;
-    message = (struct message_acme_renew){.name = name, .renewal = ++process->renewals};
+    message = (struct message_acme_renew){.name = name, .renewal = ++process->renewals_requested};
     if (channel_send(process->child.channel, MESSAGE_ACME_RENEW, &message, sizeof(message), -1,
                      false) != 0)
         return 0;
-    plan->renewal = process->renewals;
+    plan->renewal = process->renewals_requested;
     plan->renewal_ns = clock_monotonic_ns();
     return plan->renewal;
 }
@@ -341,11 +347,11 @@ uint32_t acme_process_change_key(struct acme_process *process)
         return 0;
     if (change->number != change->ended)
         return change->number;
-    message = (struct message_acme_change_key){.change = ++process->key_changes};
+    message = (struct message_acme_change_key){.change = ++process->key_changes_requested};
     if (channel_send(process->child.channel, MESSAGE_ACME_CHANGE_KEY, &message, sizeof(message), -1,
                      false) != 0)
         return 0;
-    change->number = process->key_changes;
+    change->number = process->key_changes_requested;
     change->since_ns = clock_monotonic_ns();
     return change->number;
 }
@@ -357,7 +363,7 @@ void acme_process_check(struct acme_process *process, uint64_t timeout_ms, uint6
 {
     struct child *child = &process->child;
 
-    process->events = EVENTS_PER_SECOND;
+    process->events_left = EVENTS_PER_SECOND;
     if (child_kill_silent(child, child->heard_ns, timeout_ms, resumed_ns, now_ns))
         child->heard_ns = now_ns;
 }

@@ -1,6 +1,7 @@
 /*
- * The ACME process as the master sees it: starts it, and restarts it if it dies or hangs. It handles
- * what comes from outside, so its messages are checked like those of workers. The master's loop.
+ * The ACME process as the master sees it: starts it, and restarts it if it dies or hangs. It
+ * handles what comes from outside, so its messages are checked like those of workers. The master's
+ * loop.
  */
 #ifndef DAEMON_ACME_PROCESS_H
 #define DAEMON_ACME_PROCESS_H
@@ -15,33 +16,32 @@ struct acme_key_change {
     uint32_t number;              /* the last one that was requested; 0: none */
     uint64_t since_ns;            /* when, monotonic */
     uint32_t ended;               /* the last one that has ended */
-    char error[ACME_ERROR_BYTES]; /* of that one; may contain anything but a NUL; "": none */
+    char error[ACME_ERROR_BYTES]; /* why that one failed; any bytes but a NUL; "": it did not */
 };
 
 /* What the process last reported of a name. */
 struct acme_plan {
-    char name[ACME_NAME_MAX + 1]; /* of the configuration */
+    char name[ACME_NAME_MAX + 1]; /* as in the configuration */
     bool known;
-    uint32_t failures;            /* since the last success */
+    uint32_t failures;            /* attempts that failed since the last success */
     uint32_t renewal;             /* the last one that was requested; 0: none */
     uint64_t renewal_ns;          /* when, monotonic */
     uint32_t renewal_ended;       /* the last one that has ended */
     int64_t next_s;               /* wall clock */
     int64_t refused_until_s;      /* the authority requested no attempt before; 0: none */
-    char error[ACME_ERROR_BYTES]; /* of the last attempt; may contain anything but a NUL */
+    char error[ACME_ERROR_BYTES]; /* why the last attempt failed; any bytes but a NUL */
 };
 
 struct acme_process {
     struct child child;
-    int program_fd;  /* webserverd-acme, open until the end; -1: not found yet */
-    uint32_t events; /* that it may still log in this second */
+    int program_fd;       /* webserverd-acme, open until the end; -1: not found yet */
+    uint32_t events_left; /* number that it may still log in this second */
 
     struct event_base *base; /* borrowed, as is the next */
     struct segment *segment; /* has the pid and the challenge */
-    struct acme_plan *plan;  /* of each name of the configuration; NULL: no process has run */
+    struct acme_plan *plan;  /* one for each name; NULL: no process has run */
     size_t plan_count;
-    uint32_t renewals;    /* that were requested */
-    uint32_t key_changes; /* that were requested */
+    uint32_t renewals_requested, key_changes_requested;
     struct acme_key_change key_change;
     void (*renewed)(void *context); /* a certificate in the state directory is new */
     void *context;
@@ -63,8 +63,8 @@ struct acme_setup {
 int acme_prepare_state(const struct config *config, char *why, size_t size);
 
 /*
- * Opens webserverd-acme unless it is open. A master calls it early: the program that it starts is then of its own
- * version, also when an upgrade of the package has replaced the file.
+ * Opens webserverd-acme unless it is open. A master calls it early: the program that it starts is
+ * then of its own version, also when an upgrade of the package has replaced the file.
  */
 void acme_process_find_program(struct acme_process *process);
 
@@ -76,8 +76,9 @@ void acme_process_start(struct acme_process *process, struct acme_setup *setup,
                         void (*after_fork)(void *context), void *context);
 
 /*
- * Requests a new certificate for NAME, its number in the configuration, or joins the last request if it has
- * not ended. Returns its number, which the name's plan shows as long as this process lives. 0: no process.
+ * Requests a new certificate for NAME, its number in the configuration, or joins the last request
+ * if it has not ended. Returns its number, which the name's plan shows as long as this process
+ * lives. 0: no process.
  */
 uint32_t acme_process_renew(struct acme_process *process, uint32_t name);
 

@@ -76,7 +76,7 @@ static int write_all(int fd, const char *text)
 }
 
 /* Closes FD, the file NAME, and removes the file. Keeps errno. */
-static void discard(int directory, int fd, const char *name)
+static void discard_new_file(int directory, int fd, const char *name)
 {
     int error = errno;
 
@@ -93,7 +93,7 @@ int state_write(int directory, const char *file, const char *text)
     if (fd < 0)
         return -1;
     if (write_all(fd, text) != 0 || renameat(directory, name, directory, file) != 0) {
-        discard(directory, fd, name);
+        discard_new_file(directory, fd, name);
         return -1;
     }
     close(fd);
@@ -132,7 +132,7 @@ int state_check_space(int directory, size_t bytes)
         return -1;
     failed = posix_fallocate(fd, 0, (off_t)bytes);
     errno = failed;
-    discard(directory, fd, name);
+    discard_new_file(directory, fd, name);
     return failed == 0 || failed == EOPNOTSUPP ? 0 : -1;
 }
 

@@ -1,6 +1,6 @@
 /*
- * The files of [acme] state_dir. A file is always complete: it is written beside and renamed. So the
- * process may end at any time.
+ * The files of [acme] state_dir. A file is always complete: it is written beside and renamed. So
+ * the process may end at any time.
  *
  *   account.key          key of the account, PEM
  *   account.key.next     the key that is to follow it, until the authority has answered
@@ -31,10 +31,16 @@ int state_write(int directory, const char *file, const char *text);
 /* The same; frees JSON. NULL: ENOMEM. */
 int state_write_json(int directory, const char *file, json_t *json);
 
-/* Renames FILE to TO, which it replaces. Returns 0, or -1 with errno. After a power failure it may have its old name. */
+/*
+ * Renames FILE to TO, which it replaces. Returns 0, or -1 with errno. After a power failure it may
+ * have its old name.
+ */
 int state_rename(int directory, const char *file, const char *to);
 
-/* Removes FILE, which may be missing. Returns 0, or -1 with errno. After a power failure it may be there. */
+/*
+ * Removes FILE, which may be missing. Returns 0, or -1 with errno. After a power failure it may be
+ * there.
+ */
 int state_remove(int directory, const char *file);
 
 /* Checks that there is space for files of BYTES. Returns 0, or -1 with errno. */

@@ -1,4 +1,7 @@
-/* The account's key and URL in the state directory, with an authority whose answers the test sets. */
+/*
+ * The account: its key and URL in the state directory, and its requests to an authority that the
+ * test is.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,115 +10,43 @@
 #include <cmocka.h>
 
 #include "common/macros.h"
-#include "daemon/acme/account.h"
-#include "daemon/acme/credentials.h"
+#include "daemon/acme/internal.h"
 #include "daemon/acme/state.h"
+#include "tests/unit/daemon/acme/fake_curl.h"
+#include "tests/unit/daemon/acme/fake_master.h"
+#include "tests/unit/daemon/acme/signed_request.h"
 #include "tests/unit/own_directory.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define KEY  "account.key"
 #define NEXT "account.key.next"
+#define URN  "urn:ietf:params:acme:error:"
 
-static char email[] = "a@b.example";
-static const struct acme_settings settings = {.email = email, .state_dir = own_directory};
+static struct acme acme;
 
 static struct {
-    struct authority authority;
-    struct account account;
-    char calls[128]; /* of the functions of the authority */
-    char events[1024];
-    const char *silent;     /* the call that gets no answer; NULL: none */
+    char calls[128];        /* requests: "open find register change " */
+    const char *silent;     /* the one that gets no answer; NULL: none */
     bool no_key_change;     /* the directory has no keyChange */
     bool refuses_account;   /* it registers none */
+    bool no_url;            /* it does not say the URL of the one that it registers */
     bool refuses_change;    /* of the key */
     bool unknown;           /* the authority does not know the account with the old key */
-    bool no_memory;         /* for the text of a key */
     const char *next_is_of; /* the account of the next key; NULL: none */
 } scene;
 
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
-/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-void __wrap_link_log(struct link *link, enum level level, const char *format, ...)
-    PRINTF_LIKE(3, 4);
-int __wrap_authority_open(struct authority *authority);
-int __wrap_authority_register(struct authority *authority, const char *address);
-int __wrap_authority_find_account(struct authority *authority, EVP_PKEY *key,
-                                  char url[AUTHORITY_URL_MAX]);
-int __wrap_authority_change_key(struct authority *authority, EVP_PKEY *key);
-char *__real_credentials_key_text(EVP_PKEY *key);
-char *__wrap_credentials_key_text(EVP_PKEY *key);
-/* NOLINTEND(clang-diagnostic-reserved-identifier) */
-
-void __wrap_link_log(struct link *link, enum level level, const char *format, ...)
-{
-    size_t used = strlen(scene.events);
-    va_list arguments;
-
-    (void)link, (void)level;
-    va_start(arguments, format);
-    vsnprintf(scene.events + used, sizeof(scene.events) - used, format, arguments);
-    va_end(arguments);
-}
-
-/* Returns 0, or -1: there is no answer. */
-static int call(struct authority *authority, const char *name)
-{
-    strcat(scene.calls, name);
-    return scene.silent != NULL && strcmp(name, scene.silent) == 0
-               ? authority_fail(authority, "no response")
-               : 0;
-}
-
-int __wrap_authority_open(struct authority *authority)
-{
-    authority->account_unknown = false;
-    strcpy(authority->key_change, scene.no_key_change ? "" : "change");
-    return call(authority, "open ");
-}
-
-int __wrap_authority_register(struct authority *authority, const char *address)
-{
-    assert_string_equal(address, email);
-    strcat(scene.calls, "register ");
-    if (scene.refuses_account)
-        return authority_fail(authority, "no account");
-    strcpy(authority->account, "new");
-    return 0;
-}
-
-int __wrap_authority_find_account(struct authority *authority, EVP_PKEY *key,
-                                  char url[AUTHORITY_URL_MAX])
-{
-    assert_ptr_equal(key, scene.account.next);
-    if (call(authority, "find ") != 0)
-        return -1;
-    authority->account_unknown = scene.next_is_of == NULL;
-    if (scene.next_is_of == NULL)
-        return authority_fail(authority, "no such account");
-    strcpy(url, scene.next_is_of);
-    return 0;
-}
-
-char *__wrap_credentials_key_text(EVP_PKEY *key)
-{
-    return scene.no_memory ? NULL : __real_credentials_key_text(key);
-}
-
 static bool exists(const char *name)
 {
-    return faccessat(scene.account.directory, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    return faccessat(acme.directory, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 /* The key in file NAME; NULL: none. */
 static EVP_PKEY *key_of(const char *name)
 {
-    char *text = state_read(scene.account.directory, name);
+    char *text = state_read(acme.directory, name);
     EVP_PKEY *key = text != NULL ? credentials_key_read(text) : NULL;
 
     free(text);
@@ -131,12 +62,96 @@ static bool file_has(const char *name, const EVP_PKEY *key)
     return equal;
 }
 
-int __wrap_authority_change_key(struct authority *authority, EVP_PKEY *key)
+/* Whether member NAME of JSON is the public part of KEY. */
+static bool is_key(const json_t *json, const char *name, EVP_PKEY *key)
 {
-    strcat(scene.calls, "change ");
-    assert_true(file_has(NEXT, key)); /* before the authority receives it */
-    authority->account_unknown = scene.unknown;
-    return scene.refuses_change ? authority_fail(authority, "refused") : 0;
+    json_t *expected = jws_public_key(key);
+    bool equal = json_equal(json_object_get(json, name), expected);
+
+    json_decref(expected);
+    return equal;
+}
+
+/* The key of the account signs that of the next one, which is stored by then. */
+static void check_key_change(const json_t *header, const json_t *payload)
+{
+    json_t *inner = signed_request_member(payload, "payload");
+    json_t *inner_header = signed_request_member(payload, "protected");
+
+    assert_string_equal(authority_text(header, "kid"), "me");
+    assert_string_equal(authority_text(inner_header, "url"), "change");
+    assert_null(json_object_get(inner_header, "nonce"));
+    assert_string_equal(authority_text(inner, "account"), "me");
+    assert_true(is_key(inner_header, "jwk", acme.next_key));
+    assert_true(is_key(inner, "oldKey", acme.authority.key));
+    assert_true(file_has(NEXT, acme.next_key));
+    json_decref(inner);
+    json_decref(inner_header);
+}
+
+static void check_registration(const json_t *payload)
+{
+    const json_t *contact = json_object_get(payload, "contact");
+
+    assert_true(json_is_true(json_object_get(payload, "termsOfServiceAgreed")));
+    assert_int_equal(json_array_size(contact), acme.settings.email[0] != '\0' ? 1 : 0);
+    if (contact != NULL)
+        assert_string_equal(json_string_value(json_array_get(contact, 0)), "mailto:a@b.example");
+}
+
+static const char *answer_account(const json_t *header, const json_t *payload,
+                                  struct fake_answer *answer)
+{
+    if (!json_is_true(json_object_get(payload, "onlyReturnExisting"))) {
+        check_registration(payload);
+        answer->location = scene.no_url ? NULL : "new";
+        if (scene.refuses_account) {
+            answer->status = 400;
+            answer->body = "{\"detail\":\"no account\"}";
+        }
+        return "register ";
+    }
+    assert_true(is_key(header, "jwk", acme.next_key));
+    answer->location = scene.next_is_of;
+    if (scene.next_is_of == NULL) {
+        answer->status = 400;
+        answer->body = "{\"type\":\"" URN "accountDoesNotExist\"}";
+    }
+    return "find ";
+}
+
+static void answer_request(const struct fake_request *request, struct fake_answer *answer)
+{
+    static const char directory[] = "{\"newNonce\":\"nonce\",\"newAccount\":\"account\","
+                                    "\"newOrder\":\"order\",\"keyChange\":\"change\"}";
+    static const char without[] =
+        "{\"newNonce\":\"nonce\",\"newAccount\":\"account\",\"newOrder\":\"order\"}";
+    json_t *jws = json_loads(request->body != NULL ? request->body : "{}", 0, NULL);
+    json_t *header = signed_request_member(jws, "protected");
+    json_t *payload = signed_request_member(jws, "payload");
+    const char *call = "open ";
+
+    *answer = (struct fake_answer){.status = 200, .body = "{}", .nonce = "nonce"};
+    if (strcmp(request->url, "https://authority") == 0) {
+        answer->body = scene.no_key_change ? without : directory;
+    } else if (strcmp(request->url, "account") == 0) {
+        call = answer_account(header, payload, answer);
+    } else {
+        assert_string_equal(request->url, "change");
+        check_key_change(header, payload);
+        call = "change ";
+        if (scene.refuses_change) {
+            answer->status = 400;
+            answer->body = scene.unknown ? "{\"type\":\"" URN "accountDoesNotExist\"}"
+                                         : "{\"detail\":\"refused\"}";
+        }
+    }
+    strcat(scene.calls, call);
+    if (scene.silent != NULL && strcmp(call, scene.silent) == 0)
+        answer->status = 0;
+    json_decref(jws);
+    json_decref(header);
+    json_decref(payload);
 }
 
 static int set_up(void **state)
@@ -144,25 +159,32 @@ static int set_up(void **state)
     (void)state;
     memset(&scene, 0, sizeof(scene));
     own_directory_make();
-    scene.authority.directory = "https://authority";
-    scene.account =
-        (struct account){.settings = &settings,
-                         .directory = open(own_directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
-                         .authority = &scene.authority};
-    return scene.account.directory >= 0 ? 0 : -1;
+    fake_master_start();
+    acme = (struct acme){
+        .settings = {.email = "a@b.example", .state_dir = own_directory},
+        .directory = open(own_directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+        .link = master.link,
+    };
+    assert_true(acme.directory >= 0);
+    assert_int_equal(authority_init(&acme.authority, "https://authority", ""), 0);
+    acme.authority.link = master.link;
+    strcpy(acme.authority.nonce, "nonce");
+    return 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    account_free(&scene.account);
-    close(scene.account.directory);
+    account_free(&acme);
+    authority_free(&acme.authority);
+    fake_master_free();
+    close(acme.directory);
     return own_directory_remove();
 }
 
 static void put(const char *name, const char *text)
 {
-    assert_int_equal(state_write(scene.account.directory, name, text), 0);
+    assert_int_equal(state_write(acme.directory, name, text), 0);
 }
 
 static void put_key(const char *name, enum config_acme_key kind)
@@ -178,18 +200,19 @@ static void put_key(const char *name, enum config_acme_key kind)
 /* Nothing can be written to, renamed to or removed as NAME from now on. */
 static void block(const char *name)
 {
-    unlinkat(scene.account.directory, name, 0);
-    assert_int_equal(mkdirat(scene.account.directory, name, 0700), 0);
+    unlinkat(acme.directory, name, 0);
+    assert_int_equal(mkdirat(acme.directory, name, 0700), 0);
 }
 
 /* The log contains EXPECTED; "": nothing was logged. */
 static void assert_event(const char *expected)
 {
+    fake_master_read();
     if (expected[0] == '\0')
-        assert_string_equal(scene.events, "");
+        assert_string_equal(master.events, "");
     else
-        assert_non_null(strstr(scene.events, expected));
-    scene.events[0] = '\0';
+        assert_non_null(strstr(master.events, expected));
+    master.events[0] = '\0';
 }
 
 static void assert_calls(const char *expected)
@@ -203,18 +226,17 @@ static void assert_key(const EVP_PKEY *key)
 {
     char thumbprint[JWS_THUMBPRINT_BYTES];
 
-    assert_ptr_equal(scene.account.key, key);
-    assert_ptr_equal(scene.authority.key, key);
+    assert_ptr_equal(acme.authority.key, key);
     assert_true(file_has(KEY, key));
-    assert_int_equal(jws_thumbprint(scene.account.key, thumbprint), 0);
-    assert_string_equal(scene.account.thumbprint, thumbprint);
+    assert_int_equal(jws_thumbprint(acme.authority.key, thumbprint), 0);
+    assert_string_equal(acme.thumbprint, thumbprint);
 }
 
 /* Files */
 
 static void load(void)
 {
-    assert_int_equal(account_load(&scene.account), 0);
+    assert_int_equal(account_load(&acme), 0);
 }
 
 static void key_is_made_once(void **state)
@@ -223,13 +245,13 @@ static void key_is_made_once(void **state)
 
     (void)state;
     load();
-    assert_key(scene.account.key);
-    assert_null(scene.account.next);
-    assert_string_equal(scene.authority.account, "");
-    memcpy(thumbprint, scene.account.thumbprint, sizeof(thumbprint));
+    assert_key(acme.authority.key);
+    assert_null(acme.next_key);
+    assert_string_equal(acme.authority.account, "");
+    memcpy(thumbprint, acme.thumbprint, sizeof(thumbprint));
     load();
-    assert_key(scene.account.key);
-    assert_string_equal(scene.account.thumbprint, thumbprint);
+    assert_key(acme.authority.key);
+    assert_string_equal(acme.thumbprint, thumbprint);
     assert_event("");
 }
 
@@ -237,26 +259,16 @@ static void key_that_cannot_be_stored_is_not_used(void **state)
 {
     (void)state;
     block(KEY ".new");
-    assert_int_equal(account_load(&scene.account), -1);
+    assert_int_equal(account_load(&acme), -1);
     assert_event("/" KEY ": Is a directory");
-    assert_null(scene.account.key);
-    assert_null(scene.authority.key);
-}
-
-static void key_without_memory_for_its_file_is_not_used(void **state)
-{
-    (void)state;
-    scene.no_memory = true;
-    assert_int_equal(account_load(&scene.account), -1);
-    assert_event("/" KEY ": Cannot allocate memory");
-    assert_false(exists(KEY));
+    assert_null(acme.authority.key);
 }
 
 static void key_that_cannot_be_read_is_not_replaced(void **state)
 {
     (void)state;
     block(KEY);
-    assert_int_equal(account_load(&scene.account), -1);
+    assert_int_equal(account_load(&acme), -1);
     assert_event("/" KEY ": Is a directory");
 }
 
@@ -266,13 +278,13 @@ static void key_of_another_kind_is_not_replaced(void **state)
 
     (void)state;
     put(KEY, "no key");
-    assert_int_equal(account_load(&scene.account), -1);
+    assert_int_equal(account_load(&acme), -1);
     assert_event("/" KEY " is no private key of kind p256");
-    text = state_read(scene.account.directory, KEY);
+    text = state_read(acme.directory, KEY);
     assert_string_equal(text, "no key");
     free(text);
     put_key(KEY, ACME_KEY_RSA2048);
-    assert_int_equal(account_load(&scene.account), -1);
+    assert_int_equal(account_load(&acme), -1);
     assert_event("/" KEY " is no private key of kind p256");
 }
 
@@ -282,8 +294,8 @@ static void key_of_an_unfinished_change_is_read(void **state)
     put_key(NEXT, ACME_KEY_P256);
     load();
     assert_event("");
-    assert_non_null(scene.account.next);
-    assert_true(file_has(NEXT, scene.account.next));
+    assert_non_null(acme.next_key);
+    assert_true(file_has(NEXT, acme.next_key));
 }
 
 static void next_key_of_another_kind_is_removed(void **state)
@@ -297,7 +309,7 @@ static void next_key_of_another_kind_is_removed(void **state)
     load();
     assert_event("/" NEXT " is no private key of kind p256: removing it");
     assert_false(exists(NEXT));
-    assert_null(scene.account.next);
+    assert_null(acme.next_key);
 }
 
 static void url_is_that_at_the_same_authority(void **state)
@@ -314,10 +326,10 @@ static void url_is_that_at_the_same_authority(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        scene.authority.account[0] = '\0';
+        acme.authority.account[0] = '\0';
         put("account.json", cases[i].json);
         load();
-        assert_string_equal(scene.authority.account, cases[i].url);
+        assert_string_equal(acme.authority.account, cases[i].url);
     }
 }
 
@@ -327,13 +339,13 @@ static void unknown_account_is_registered_and_its_url_stored(void **state)
 {
     (void)state;
     load();
-    assert_int_equal(account_open(&scene.account), 0);
+    assert_int_equal(account_open(&acme), 0);
     assert_calls("open register ");
     assert_event("account new");
-    scene.authority.account[0] = '\0';
+    acme.authority.account[0] = '\0';
     load();
-    assert_string_equal(scene.authority.account, "new");
-    assert_int_equal(account_open(&scene.account), 0);
+    assert_string_equal(acme.authority.account, "new");
+    assert_int_equal(account_open(&acme), 0);
     assert_calls("open ");
     assert_event("");
 }
@@ -343,9 +355,9 @@ static void url_that_cannot_be_stored_is_used_all_the_same(void **state)
     (void)state;
     load();
     block("account.json");
-    assert_int_equal(account_open(&scene.account), 0);
+    assert_int_equal(account_open(&acme), 0);
     assert_event("cannot store the URL of the account: Is a directory");
-    assert_string_equal(scene.authority.account, "new");
+    assert_string_equal(acme.authority.account, "new");
 }
 
 static void refused_account_is_not_stored(void **state)
@@ -353,10 +365,22 @@ static void refused_account_is_not_stored(void **state)
     (void)state;
     load();
     scene.refuses_account = true;
-    assert_int_equal(account_open(&scene.account), -1);
-    assert_string_equal(scene.authority.why, "no account");
+    assert_int_equal(account_open(&acme), -1);
+    assert_string_equal(acme.authority.why, "account answers 400: no account");
     assert_false(exists("account.json"));
     assert_event("");
+}
+
+static void account_without_url_is_not_used(void **state)
+{
+    (void)state;
+    load();
+    scene.no_url = true;
+    acme.settings.email = "";
+    assert_int_equal(account_open(&acme), -1);
+    assert_string_equal(acme.authority.why, "account answers without the URL of the account");
+    assert_string_equal(acme.authority.account, "");
+    assert_false(exists("account.json"));
 }
 
 static void without_a_directory_nothing_is_registered(void **state)
@@ -364,8 +388,8 @@ static void without_a_directory_nothing_is_registered(void **state)
     (void)state;
     load();
     scene.silent = "open ";
-    assert_int_equal(account_open(&scene.account), -1);
-    assert_string_equal(scene.authority.why, "no response");
+    assert_int_equal(account_open(&acme), -1);
+    assert_string_equal(acme.authority.why, "GET https://authority: no response");
     assert_calls("open ");
 }
 
@@ -374,8 +398,8 @@ static const EVP_PKEY *load_both(const char *url)
 {
     put_key(NEXT, ACME_KEY_P256);
     load();
-    strcpy(scene.authority.account, url);
-    return scene.account.next;
+    strcpy(acme.authority.account, url);
+    return acme.next_key;
 }
 
 static void next_key_that_is_the_accounts_replaces_it(void **state)
@@ -387,13 +411,13 @@ static void next_key_that_is_the_accounts_replaces_it(void **state)
     for (size_t i = 0; i < ARRAY_LENGTH(urls); i++) {
         const EVP_PKEY *next = load_both(urls[i]);
 
-        assert_int_equal(account_open(&scene.account), 0);
+        assert_int_equal(account_open(&acme), 0);
         assert_calls("open find ");
         assert_event("the key of the account is replaced: me");
         assert_key(next);
-        assert_null(scene.account.next);
+        assert_null(acme.next_key);
         assert_false(exists(NEXT));
-        assert_string_equal(scene.authority.account, "me");
+        assert_string_equal(acme.authority.account, "me");
     }
 }
 
@@ -406,16 +430,16 @@ static void next_key_that_is_not_the_accounts_is_removed(void **state)
         const EVP_PKEY *key;
 
         load_both("me");
-        key = scene.account.key;
+        key = acme.authority.key;
         scene.next_is_of = accounts[i];
-        assert_int_equal(account_open(&scene.account), 0);
+        assert_int_equal(account_open(&acme), 0);
         assert_calls("open find ");
         assert_event("the account keeps its key: me");
         assert_key(key);
-        assert_null(scene.account.next);
+        assert_null(acme.next_key);
         assert_false(exists(NEXT));
-        assert_string_equal(scene.authority.account, "me");
-        assert_false(scene.authority.account_unknown); /* that of the old key is known */
+        assert_string_equal(acme.authority.account, "me");
+        assert_false(acme.authority.account_unknown); /* that of the old key is known */
     }
 }
 
@@ -424,11 +448,11 @@ static void next_key_stays_until_the_authority_answers(void **state)
     const EVP_PKEY *key, *next = load_both("me");
 
     (void)state;
-    key = scene.account.key;
+    key = acme.authority.key;
     scene.silent = "find ";
-    assert_int_equal(account_open(&scene.account), -1);
+    assert_int_equal(account_open(&acme), -1);
     assert_calls("open find ");
-    assert_ptr_equal(scene.account.next, next);
+    assert_ptr_equal(acme.next_key, next);
     assert_true(file_has(NEXT, next));
     assert_key(key);
     assert_event("");
@@ -439,9 +463,9 @@ static void next_key_that_cannot_be_removed_is_reported(void **state)
     (void)state;
     load_both("me");
     block(NEXT);
-    assert_int_equal(account_open(&scene.account), 0);
+    assert_int_equal(account_open(&acme), 0);
     assert_event("cannot remove ");
-    assert_null(scene.account.next);
+    assert_null(acme.next_key);
 }
 
 static void next_key_that_cannot_be_renamed_is_tried_again(void **state)
@@ -451,11 +475,11 @@ static void next_key_that_cannot_be_renamed_is_tried_again(void **state)
     (void)state;
     scene.next_is_of = "me";
     block(KEY);
-    assert_int_equal(account_open(&scene.account), -1);
-    assert_non_null(strstr(scene.authority.why, "cannot rename "));
+    assert_int_equal(account_open(&acme), -1);
+    assert_non_null(strstr(acme.authority.why, "cannot rename "));
     assert_event("");
-    assert_int_equal(unlinkat(scene.account.directory, KEY, AT_REMOVEDIR), 0);
-    assert_int_equal(account_open(&scene.account), 0);
+    assert_int_equal(unlinkat(acme.directory, KEY, AT_REMOVEDIR), 0);
+    assert_int_equal(account_open(&acme), 0);
     assert_key(next);
 }
 
@@ -464,8 +488,8 @@ static void next_key_that_cannot_be_renamed_is_tried_again(void **state)
 static const EVP_PKEY *load_registered(void)
 {
     load();
-    strcpy(scene.authority.account, "me");
-    return scene.account.key;
+    strcpy(acme.authority.account, "me");
+    return acme.authority.key;
 }
 
 static void key_is_replaced_when_the_authority_has_accepted(void **state)
@@ -474,13 +498,13 @@ static void key_is_replaced_when_the_authority_has_accepted(void **state)
 
     (void)state;
     load_registered();
-    memcpy(before, scene.account.thumbprint, sizeof(before));
-    assert_int_equal(account_change_key(&scene.account), 0);
+    memcpy(before, acme.thumbprint, sizeof(before));
+    assert_int_equal(account_change_key(&acme), 0);
     assert_calls("open change ");
     assert_event("the key of the account is replaced: me");
-    assert_key(scene.account.key);
-    assert_string_not_equal(scene.account.thumbprint, before);
-    assert_null(scene.account.next);
+    assert_key(acme.authority.key);
+    assert_string_not_equal(acme.thumbprint, before);
+    assert_null(acme.next_key);
     assert_false(exists(NEXT));
 }
 
@@ -490,18 +514,18 @@ static void change_that_is_impossible_leaves_no_next_key(void **state)
 
     (void)state;
     scene.silent = "open ";
-    assert_int_equal(account_change_key(&scene.account), -1);
-    assert_string_equal(scene.authority.why, "no response");
+    assert_int_equal(account_change_key(&acme), -1);
+    assert_string_equal(acme.authority.why, "GET https://authority: no response");
     scene.silent = NULL;
     scene.no_key_change = true;
-    assert_int_equal(account_change_key(&scene.account), -1);
-    assert_string_equal(scene.authority.why, "https://authority: the directory has no keyChange");
+    assert_int_equal(account_change_key(&acme), -1);
+    assert_string_equal(acme.authority.why, "https://authority: the directory has no keyChange");
     scene.no_key_change = false;
     block(NEXT ".new");
-    assert_int_equal(account_change_key(&scene.account), -1);
-    assert_non_null(strstr(scene.authority.why, "/" NEXT ": Is a directory"));
+    assert_int_equal(account_change_key(&acme), -1);
+    assert_non_null(strstr(acme.authority.why, "/" NEXT ": Is a directory"));
     assert_calls("open open open ");
-    assert_null(scene.account.next);
+    assert_null(acme.next_key);
     assert_false(exists(NEXT));
     assert_key(key);
 }
@@ -512,13 +536,13 @@ static void refused_change_keeps_the_key(void **state)
 
     (void)state;
     scene.refuses_change = true;
-    assert_int_equal(account_change_key(&scene.account), -1);
+    assert_int_equal(account_change_key(&acme), -1);
     assert_calls("open change open find ");
-    assert_string_equal(scene.authority.why, "refused");
+    assert_string_equal(acme.authority.why, "change answers 400: refused");
     assert_key(key);
-    assert_null(scene.account.next);
+    assert_null(acme.next_key);
     assert_false(exists(NEXT));
-    assert_string_equal(scene.authority.account, "me");
+    assert_string_equal(acme.authority.account, "me");
 }
 
 /* The answer to the change was lost, for example. */
@@ -529,9 +553,9 @@ static void change_that_is_accepted_in_spite_of_a_failure_succeeds(void **state)
     (void)state;
     scene.refuses_change = true;
     scene.next_is_of = "me";
-    assert_int_equal(account_change_key(&scene.account), 0);
-    assert_ptr_not_equal(scene.account.key, key);
-    assert_key(scene.account.key);
+    assert_int_equal(account_change_key(&acme), 0);
+    assert_ptr_not_equal(acme.authority.key, key);
+    assert_key(acme.authority.key);
     assert_event("the key of the account is replaced: me");
 }
 
@@ -542,12 +566,12 @@ static void change_of_unknown_outcome_keeps_both_keys(void **state)
     (void)state;
     scene.refuses_change = true;
     scene.silent = "find ";
-    assert_int_equal(account_change_key(&scene.account), -1);
-    assert_string_equal(scene.authority.why,
-                        "refused; the authority may have accepted the new key");
+    assert_int_equal(account_change_key(&acme), -1);
+    assert_string_equal(acme.authority.why,
+                        "change answers 400: refused; the authority may have accepted the new key");
     assert_key(key);
-    assert_non_null(scene.account.next);
-    assert_true(file_has(NEXT, scene.account.next));
+    assert_non_null(acme.next_key);
+    assert_true(file_has(NEXT, acme.next_key));
 }
 
 static void next_request_registers_an_account_that_is_unknown(void **state)
@@ -555,9 +579,10 @@ static void next_request_registers_an_account_that_is_unknown(void **state)
     (void)state;
     load_registered();
     scene.refuses_change = scene.unknown = true;
-    assert_int_equal(account_change_key(&scene.account), -1);
-    assert_string_equal(scene.authority.why, "refused");
-    assert_string_equal(scene.authority.account, "");
+    assert_int_equal(account_change_key(&acme), -1);
+    assert_string_equal(acme.authority.why,
+                        "change answers 400: no detail is given (accountDoesNotExist)");
+    assert_string_equal(acme.authority.account, "");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -567,7 +592,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(key_is_made_once),
         TEST(key_that_cannot_be_stored_is_not_used),
-        TEST(key_without_memory_for_its_file_is_not_used),
         TEST(key_that_cannot_be_read_is_not_replaced),
         TEST(key_of_another_kind_is_not_replaced),
         TEST(key_of_an_unfinished_change_is_read),
@@ -576,6 +600,7 @@ int main(void)
         TEST(unknown_account_is_registered_and_its_url_stored),
         TEST(url_that_cannot_be_stored_is_used_all_the_same),
         TEST(refused_account_is_not_stored),
+        TEST(account_without_url_is_not_used),
         TEST(without_a_directory_nothing_is_registered),
         TEST(next_key_that_is_the_accounts_replaces_it),
         TEST(next_key_that_is_not_the_accounts_is_removed),

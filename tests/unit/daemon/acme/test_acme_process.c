@@ -1,4 +1,7 @@
-/* The ACME process as the master sees it, in whose place the test is: its messages, its start and its end. */
+/*
+ * The ACME process as the master sees it, in whose place the test is: its messages, its start and
+ * its end.
+ */
 #include "daemon/acme/process.h"
 
 #include "common/segment_reader.h"

@@ -1,4 +1,4 @@
-/* Requests to an authority, whose responses are scripted: http_client_send() is replaced. */
+/* Requests to an authority, which is a libcurl of the test. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,16 +8,15 @@
 
 #include "common/macros.h"
 #include "daemon/acme/authority.h"
-#include "daemon/acme/jws.h"
+#include "tests/unit/daemon/acme/fake_curl.h"
+#include "tests/unit/daemon/acme/fake_master.h"
+#include "tests/unit/daemon/acme/signed_request.h"
 
 #include <openssl/ec.h>
-#include <openssl/rsa.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define URN "urn:ietf:params:acme:error:"
+
+enum { DAY_S = 86400, PIECES = 8 };
 
 /* A response to METHOD for URL. Status 0: none comes. */
 struct exchange {
@@ -30,31 +29,23 @@ struct exchange {
 static struct scene {
     const struct exchange *exchanges;
     size_t count, done;
-    json_t *header, *payload; /* of the last signed request */
+    struct fake_answer answer;   /* instead of the exchanges */
+    struct fake_request request; /* the last one */
+    char body[1024];             /* of that */
+    json_t *header, *payload;    /* of the last signed request */
+    time_t now_s;                /* 0: the real time */
     struct authority authority;
-    EVP_PKEY *key;
 } scene;
 
 /* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): name of the linker */
-int __wrap_http_client_send(struct http_client *client, const char *method, const char *url,
-                            const char *body, struct http_response *response, char *why,
-                            size_t size);
+time_t __wrap_time(time_t *now);
 /* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
-/* The JSON in the base64url text of member NAME; NULL: it is empty. */
-static json_t *decode(const json_t *jws, const char *name)
+time_t __wrap_time(time_t *now)
 {
-    unsigned char bytes[4096] = "";
-    char text[4096];
-    size_t length = (size_t)snprintf(text, sizeof(text) - 4, "%s", authority_text(jws, name));
-
-    for (char *at = text; *at != '\0'; at++)
-        *at = (char)(*at == '-' ? '+' : *at == '_' ? '/' : *at);
-    while (length % 4 != 0)
-        text[length++] = '=';
-    assert_true(EVP_DecodeBlock(bytes, (unsigned char *)text, (int)length) >= 0);
-    return json_loads((char *)bytes, 0, NULL);
+    (void)now;
+    return scene.now_s;
 }
 
 static void forget_request(void)
@@ -64,51 +55,48 @@ static void forget_request(void)
     scene.header = scene.payload = NULL;
 }
 
-int __wrap_http_client_send(struct http_client *client, const char *method, const char *url,
-                            const char *body, struct http_response *response, char *why,
-                            size_t size)
+static void answer_request(const struct fake_request *request, struct fake_answer *answer)
 {
-    const struct exchange *exchange = &scene.exchanges[scene.done++];
+    const struct exchange *exchange = &scene.exchanges[scene.done];
 
-    (void)client;
-    assert_true(scene.done <= scene.count);
-    assert_string_equal(method, exchange->method);
-    assert_string_equal(url, exchange->url);
-    assert_int_equal(body != NULL, strcmp(method, "POST") == 0);
-    if (body != NULL) {
-        json_t *jws = json_loads(body, 0, NULL);
+    scene.request = *request;
+    snprintf(scene.body, sizeof(scene.body), "%s", request->body != NULL ? request->body : "");
+    *answer = scene.answer;
+    if (scene.exchanges == NULL)
+        return;
+    assert_true(++scene.done <= scene.count);
+    assert_string_equal(request->method, exchange->method);
+    assert_string_equal(request->url, exchange->url);
+    if (request->body != NULL) {
+        json_t *jws = json_loads(request->body, 0, NULL);
 
         forget_request();
-        scene.header = decode(jws, "protected");
-        scene.payload = decode(jws, "payload");
-        assert_string_equal(authority_text(scene.header, "url"), url);
+        scene.header = signed_request_member(jws, "protected");
+        scene.payload = signed_request_member(jws, "payload");
+        assert_string_equal(authority_text(scene.header, "url"), request->url);
         json_decref(jws);
     }
-    if (exchange->status == 0) {
-        snprintf(why, size, "no response");
-        return -1;
-    }
-    *response = (struct http_response){.status = exchange->status,
-                                       .body = strdup(exchange->body != NULL ? exchange->body : ""),
-                                       .retry_after_s = exchange->retry_s};
-    if (exchange->nonce != NULL)
-        strcpy(response->nonce, exchange->nonce);
-    if (exchange->location != NULL)
-        strcpy(response->location, exchange->location);
-    return 0;
+    *answer = (struct fake_answer){.status = exchange->status,
+                                   .body = exchange->body,
+                                   .nonce = exchange->nonce,
+                                   .location = exchange->location,
+                                   .retry_s = exchange->retry_s};
 }
 
 static int set_up(void **state)
 {
+    struct authority *authority = &scene.authority;
+
     (void)state;
-    scene = (struct scene){.key = EVP_EC_gen("P-256")};
-    assert_non_null(scene.key);
-    scene.authority.directory = "dir";
-    scene.authority.key = scene.key;
-    strcpy(scene.authority.new_nonce, "nonce");
-    strcpy(scene.authority.new_account, "account");
-    strcpy(scene.authority.key_change, "change");
-    strcpy(scene.authority.nonce, "n0");
+    scene = (struct scene){.answer = {.status = 200}};
+    fake_master_start();
+    assert_int_equal(authority_init(authority, "dir", "CA"), 0);
+    authority->link = master.link;
+    authority->key = EVP_EC_gen("P-256");
+    assert_non_null(authority->key);
+    strcpy(authority->new_nonce, "nonce");
+    strcpy(authority->new_account, "account");
+    strcpy(authority->nonce, "n0");
     return 0;
 }
 
@@ -116,7 +104,11 @@ static int tear_down(void **state)
 {
     (void)state;
     forget_request();
-    EVP_PKEY_free(scene.key);
+    EVP_PKEY_free(scene.authority.key);
+    authority_free(&scene.authority);
+    assert_int_equal(fake_curl.handles, 0);
+    assert_int_equal(fake_curl.lists, 0);
+    fake_master_free();
     return 0;
 }
 
@@ -251,7 +243,7 @@ static void failure_is_described(void **state)
         {"POST", "url", 403, "{\"type\":\"" URN "unauthorized\",\"detail\":\"no\"}", "n2", NULL, 0},
         {"POST", "url", 503, "", "n3", NULL, 5},
         {"POST", "url", 0, NULL, NULL, NULL, 0},
-        {"GET", "url", 404, "{\"detail\":\"not read\"}", NULL, NULL, 6},
+        {"GET", "url", 404, "{\"detail\":\"gone\"}", NULL, NULL, 6},
         {"GET", "url", 0, NULL, NULL, NULL, 0},
     };
     const struct authority *authority = &scene.authority;
@@ -271,10 +263,10 @@ static void failure_is_described(void **state)
     assert_int_equal(post(&answer), -1);
     assert_true(authority->status == 503 && authority->retry_after_s == 5);
     assert_int_equal(post(&answer), -1);
-    assert_string_equal(authority->why, "no response");
+    assert_string_equal(authority->why, "POST url: no response");
     assert_true(authority->status == 0 && authority->retry_after_s == 0);
     assert_int_equal(authority_get(&scene.authority, "url", &answer), -1);
-    assert_string_equal(authority->why, "url answers 404: no detail is given");
+    assert_string_equal(authority->why, "url answers 404: gone");
     assert_true(authority->status == 404 && authority->retry_after_s == 6);
     assert_int_equal(authority_get(&scene.authority, "url", &answer), -1);
     assert_true(authority->status == 0 && authority->retry_after_s == 0);
@@ -311,7 +303,8 @@ static void request_without_nonce_fails(void **state)
         {"HEAD", "nonce", 0, NULL, NULL, NULL, 0},
     };
     static const char *const whys[] = {"nonce answers without a nonce",
-                                       "nonce answers 300: no detail is given", "no response"};
+                                       "nonce answers 300: no detail is given",
+                                       "HEAD nonce: no response"};
     struct authority_answer answer;
 
     (void)state;
@@ -372,101 +365,6 @@ static void requests_name_the_account(void **state)
     }
 }
 
-/* The account */
-
-static void account_is_registered(void **state)
-{
-    static const struct exchange exchanges[] = {
-        {"POST", "account", 201, "{}", "n1", "me", 0},
-        {"POST", "account", 200, "{}", "n2", "me", 0},
-        {"POST", "account", 200, "{}", "n3", NULL, 0},
-        {"POST", "account", 400, "{}", "n4", "me", 0},
-    };
-    const json_t *contact;
-
-    (void)state;
-    script(exchanges, ARRAY_LENGTH(exchanges));
-    assert_int_equal(authority_register(&scene.authority, "a@b.example"), 0);
-    assert_string_equal(scene.authority.account, "me");
-    assert_true(json_is_true(json_object_get(scene.payload, "termsOfServiceAgreed")));
-    contact = json_object_get(scene.payload, "contact");
-    assert_int_equal(json_array_size(contact), 1);
-    assert_string_equal(json_string_value(json_array_get(contact, 0)), "mailto:a@b.example");
-    assert_int_equal(authority_register(&scene.authority, ""), 0);
-    assert_null(json_object_get(scene.payload, "contact"));
-    assert_int_equal(authority_register(&scene.authority, ""), -1);
-    assert_string_equal(scene.authority.why, "account answers without the URL of the account");
-    assert_int_equal(authority_register(&scene.authority, ""), -1);
-    assert_why("account answers 400: no detail is given");
-}
-
-static void assert_key(const json_t *json, const char *name, EVP_PKEY *key)
-{
-    json_t *expected = jws_public_key(key);
-
-    assert_true(json_equal(json_object_get(json, name), expected));
-    json_decref(expected);
-}
-
-static void account_of_another_key_is_found(void **state)
-{
-    static const struct exchange exchanges[] = {
-        {"POST", "account", 200, "{}", "n1", "other", 0},
-        {"POST", "account", 400, "{\"type\":\"" URN "accountDoesNotExist\"}", "n2", "none", 0},
-        {"POST", "account", 0, NULL, NULL, NULL, 0},
-    };
-    EVP_PKEY *other = EVP_EC_gen("P-256");
-    char url[AUTHORITY_URL_MAX] = "";
-
-    (void)state;
-    script(exchanges, ARRAY_LENGTH(exchanges));
-    assert_int_equal(authority_find_account(&scene.authority, other, url), 0);
-    assert_string_equal(url, "other");
-    assert_true(json_is_true(json_object_get(scene.payload, "onlyReturnExisting")));
-    assert_key(scene.header, "jwk", other);
-    assert_ptr_equal(scene.authority.key, scene.key);
-    assert_int_equal(authority_find_account(&scene.authority, other, url), -1);
-    assert_true(scene.authority.account_unknown);
-    assert_ptr_equal(scene.authority.key, scene.key);
-    assert_string_equal(url, "other");
-    assert_int_equal(authority_find_account(&scene.authority, other, url), -1);
-    assert_false(scene.authority.account_unknown);
-    EVP_PKEY_free(other);
-}
-
-static void key_change_is_signed_by_both_keys(void **state)
-{
-    static const struct exchange exchanges[] = {
-        {"POST", "change", 200, "{}", "n1", NULL, 0},
-        {"POST", "change", 409, "{}", "n2", NULL, 0},
-    };
-    EVP_PKEY *other = EVP_EC_gen("P-256"), *rsa = EVP_RSA_gen(1024);
-    json_t *inner, *header;
-
-    (void)state;
-    strcpy(scene.authority.account, "me");
-    script(exchanges, ARRAY_LENGTH(exchanges));
-    assert_int_equal(authority_change_key(&scene.authority, other), 0);
-    assert_string_equal(authority_text(scene.header, "kid"), "me");
-    header = decode(scene.payload, "protected");
-    inner = decode(scene.payload, "payload");
-    assert_string_equal(authority_text(header, "url"), "change");
-    assert_null(json_object_get(header, "nonce"));
-    assert_string_equal(authority_text(inner, "account"), "me");
-    assert_key(header, "jwk", other);
-    assert_key(inner, "oldKey", scene.key);
-    json_decref(header);
-    json_decref(inner);
-    assert_int_equal(authority_change_key(&scene.authority, other), -1);
-    assert_why("change answers 409: no detail is given");
-    scene.authority.key = rsa; /* has no form that ACME can use here */
-    assert_int_equal(authority_change_key(&scene.authority, other), -1);
-    assert_int_equal(scene.authority.status, 0);
-    assert_why("cannot sign a request: out of memory");
-    EVP_PKEY_free(other);
-    EVP_PKEY_free(rsa);
-}
-
 static void problem_has_detail_type_and_parts(void **state)
 {
     static const struct {
@@ -496,6 +394,212 @@ static void problem_has_detail_type_and_parts(void **state)
     }
 }
 
+/* HTTPS */
+
+static void authority_needs_libcurl(void **state)
+{
+    static const struct {
+        bool fails_to_start, has_no_handle, has_no_list;
+    } cases[] = {{true, false, false}, {false, true, false}, {false, false, true}};
+    struct authority authority;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        fake_curl.fails_to_start = cases[i].fails_to_start;
+        fake_curl.has_no_handle = cases[i].has_no_handle;
+        fake_curl.has_no_list = cases[i].has_no_list;
+        assert_int_equal(authority_init(&authority, "dir", ""), -1);
+        authority_free(&authority);
+    }
+    fake_curl.fails_to_start = fake_curl.has_no_handle = fake_curl.has_no_list = false;
+}
+
+static void get(struct authority_answer *answer)
+{
+    assert_int_equal(authority_get(&scene.authority, "url", answer), 0);
+}
+
+static void get_and_free(void)
+{
+    struct authority_answer answer;
+
+    get(&answer);
+    authority_answer_free(&answer);
+}
+
+static void options_are_set_for_each_request(void **state)
+{
+    const struct fake_request *request = &scene.request;
+    struct authority_answer answer;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        if (i == 1) {
+            scene.authority.nonce[0] = 'n';
+            assert_int_equal(post(&answer), 0);
+            authority_answer_free(&answer);
+        } else {
+            scene.authority.ca = i == 0 ? "CA" : ""; /* of the system */
+            get_and_free();
+        }
+        assert_string_equal(request->method, i == 1 ? "POST" : "GET");
+        assert_int_equal(scene.body[0] != '\0', i == 1);
+        assert_string_equal(request->protocols, "https");
+        assert_string_equal(request->ca, scene.authority.ca);
+        assert_int_equal(request->http, CURL_HTTP_VERSION_1_1);
+        assert_int_equal(request->no_signal, 1);
+        assert_int_equal(request->connect_s, 20);
+        assert_int_equal(request->total_s, 60);
+        assert_int_equal(request->no_progress, 0);
+    }
+}
+
+/* The reason of the request before is not reported again. */
+static void failure_of_libcurl_is_described(void **state)
+{
+    static const struct {
+        struct fake_answer answer;
+        const char *why;
+    } cases[] = {
+        {{.result = CURLE_COULDNT_CONNECT, .reason = "the reason"}, "GET url: the reason"},
+        {{.result = CURLE_COULDNT_CONNECT}, "GET url: no response"},
+        {{.status = 200, .status_result = CURLE_UNKNOWN_OPTION}, "GET url: another error"},
+    };
+    struct authority_answer answer;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        scene.answer = cases[i].answer;
+        assert_int_equal(authority_get(&scene.authority, "url", &answer), -1);
+        assert_string_equal(scene.authority.why, cases[i].why);
+    }
+}
+
+static void end_of_the_master_ends_the_request(void **state)
+{
+    (void)state;
+    get_and_free();
+    assert_int_equal(fake_curl.progress, 0);
+    fake_master_end();
+    get_and_free();
+    assert_int_equal(fake_curl.progress, 1);
+}
+
+static void body_is_bounded(void **state)
+{
+    (void)state;
+    for (size_t more = 0; more <= 1; more++) {
+        struct authority_answer answer;
+
+        scene.answer.body_pieces = PIECES;
+        scene.answer.piece_bytes = AUTHORITY_BODY_MAX / PIECES + more;
+        get(&answer);
+        assert_int_equal(fake_curl.pieces_taken, PIECES - more);
+        assert_int_equal(answer.length, fake_curl.pieces_taken * scene.answer.piece_bytes);
+        assert_int_equal(strlen(answer.text), answer.length);
+        authority_answer_free(&answer);
+    }
+}
+
+static void fields_are_read(void **state)
+{
+    static const struct {
+        const char *line, *nonce, *location;
+        uint32_t retry_s;
+    } cases[] = {
+        {"Replay-Nonce: abc\r\n", "abc", "", 0},
+        {"replay-nonce:abc", "abc", "", 0},
+        {"LOCATION: \t https://a/b \t\r\n", "", "https://a/b", 0},
+        {"Retry-After: 120\r\n", "", "", 120},
+        {"Retry-After: soon\r\n", "", "", 0},
+        {"Location:\r\n", "", "", 0},
+        {"Location:", "", "", 0},
+        {"Location: ", "", "", 0},
+        {"Locatio", "", "", 0},
+        {"X-Location: a\r\n", "", "", 0},
+        {"\r\n", "", "", 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct authority_answer answer;
+
+        scene.answer.field = cases[i].line;
+        get(&answer);
+        assert_string_equal(scene.authority.nonce, cases[i].nonce);
+        assert_string_equal(answer.location, cases[i].location);
+        assert_int_equal(answer.retry_after_s, cases[i].retry_s);
+        authority_answer_free(&answer);
+    }
+}
+
+static void last_field_counts(void **state)
+{
+    (void)state;
+    scene.answer.nonce = "a";
+    scene.answer.field = "Replay-Nonce: b\r\n";
+    get_and_free();
+    assert_string_equal(scene.authority.nonce, "b");
+}
+
+static void long_field_is_ignored(void **state)
+{
+    char url[AUTHORITY_URL_MAX + 1];
+
+    (void)state;
+    for (size_t length = AUTHORITY_URL_MAX - 1; length <= AUTHORITY_URL_MAX; length++) {
+        struct authority_answer answer;
+
+        memset(url, 'x', length);
+        url[length] = '\0';
+        scene.answer.location = url;
+        get(&answer);
+        assert_int_equal(strlen(answer.location), length < AUTHORITY_URL_MAX ? length : 0);
+        authority_answer_free(&answer);
+    }
+}
+
+static void retry_after_is_a_number_or_a_date(void **state)
+{
+    static const struct {
+        const char *text;
+        time_t now_s;
+        uint32_t seconds;
+    } cases[] = {
+        {"120", 0, 120},
+        {"0", 0, 0},
+        {"-5", 0, 0},
+        {"604799", 0, 604799},
+        {"604801", 0, 7 * DAY_S},
+        {"000000005", 0, 7 * DAY_S}, /* too long to be read */
+        {"00000005", 0, 5},
+        {"99999999999999999999", 0, 7 * DAY_S},
+        {"000000000000000000000000000000000000000000000000000000000000000", 0, 7 * DAY_S},
+        {"0000000000000000000000000000000000000000000000000000000000000000", 0, 0},
+        {"Thu, 01 Jan 1970 00:02:00 GMT", 0, 120},
+        {"Thu, 01 Jan 1970 00:02:00 GMT", 119, 1},
+        {"Thu, 01 Jan 1970 00:02:00 GMT", 120, 0},
+        {"Thu, 01 Jan 1970 00:02:00 GMT", 500, 0},
+        {"Thu, 01 Jan 2037 00:02:00 GMT", 0, 7 * DAY_S},
+        {"Thu, 01 Jan 1970 00:02:00 GMTx", 0, 0},
+        {"Thu, 01 Jan 1970 00:02:00", 0, 0},
+    };
+    char line[128];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct authority_answer answer;
+
+        snprintf(line, sizeof(line), "Retry-After: %s\r\n", cases[i].text);
+        scene.now_s = cases[i].now_s;
+        scene.answer.field = line;
+        get(&answer);
+        if (answer.retry_after_s != cases[i].seconds)
+            fail_msg("'%s' is not %u", cases[i].text, cases[i].seconds);
+        authority_answer_free(&answer);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -510,10 +614,16 @@ int main(void)
         TEST(request_without_nonce_fails),
         TEST(request_with_refused_nonce_is_sent_ten_times),
         TEST(requests_name_the_account),
-        TEST(account_is_registered),
-        TEST(account_of_another_key_is_found),
-        TEST(key_change_is_signed_by_both_keys),
         TEST(problem_has_detail_type_and_parts),
+        TEST(authority_needs_libcurl),
+        TEST(options_are_set_for_each_request),
+        TEST(failure_of_libcurl_is_described),
+        TEST(end_of_the_master_ends_the_request),
+        TEST(body_is_bounded),
+        TEST(fields_are_read),
+        TEST(last_field_counts),
+        TEST(long_field_is_ignored),
+        TEST(retry_after_is_a_number_or_a_date),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Orders with an authority that answers by a script. authority_post() and the clock are replaced. */
+/* Orders, with an authority that answers by a script. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,16 +6,14 @@
 
 #include <cmocka.h>
 
-#include "common/clock.h"
 #include "common/macros.h"
-#include "daemon/acme/order.h"
+#include "daemon/acme/internal.h"
 #include "daemon/base/messages.h"
+#include "tests/unit/daemon/acme/fake_curl.h"
+#include "tests/unit/daemon/acme/fake_master.h"
+#include "tests/unit/daemon/acme/signed_request.h"
 
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
+#include <openssl/ec.h>
 
 #define AUTHORIZATION(status)                                                                      \
     "{\"status\":\"" status "\",\"challenges\":["                                                  \
@@ -33,7 +31,7 @@ struct step {
     long refused; /* the status of a refusal; 0: a success */
 };
 
-enum { STEPS_MAX = 400, EVENTS_BYTES = 1024 };
+enum { STEPS_MAX = 400 };
 
 static struct scene {
     const struct step *steps;
@@ -42,28 +40,13 @@ static struct scene {
     char replaces[2][16]; /* of each request for an order; "-": none */
     size_t orders;
     char csr[16];
-    char events[EVENTS_BYTES]; /* what the owner has been called for */
-    int publish_fails_at, published;
-    int waits_left; /* -1: no limit */
-    uint64_t now_ns;
-    struct authority authority;
-    struct order_owner owner;
+    char delays
+        [256]; /* between a request and the one before, in milliseconds; unless there is none */
+    uint64_t answered_ns;
 } scene;
 
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
-/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-int __wrap_authority_post(struct authority *authority, const char *url, json_t *payload,
-                          struct authority_answer *answer);
-int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
-/* NOLINTEND(clang-diagnostic-reserved-identifier) */
-
-int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
-{
-    (void)clock;
-    time->tv_sec = (time_t)(scene.now_ns / NS_PER_S);
-    time->tv_nsec = (long)(scene.now_ns % NS_PER_S);
-    return 0;
-}
+static struct acme acme;
+static struct certificate certificate;
 
 static void read_order(const json_t *payload)
 {
@@ -77,84 +60,89 @@ static void read_order(const json_t *payload)
                                                           : "-");
 }
 
-int __wrap_authority_post(struct authority *authority, const char *url, json_t *payload,
-                          struct authority_answer *answer)
+static void answer_request(const struct fake_request *request, struct fake_answer *answer)
 {
     const struct step *step = &scene.steps[scene.done++];
+    json_t *payload = signed_request_payload(request->body);
+    uint64_t delay_ms = (master.now_ns - scene.answered_ns) / NS_PER_MS / 10 * 10;
+    size_t used = strlen(scene.delays);
 
     assert_true(scene.done <= scene.step_count);
-    assert_string_equal(url, step->url);
-    if (strcmp(url, "new") == 0)
+    assert_string_equal(request->url, step->url);
+    if (delay_ms > 0)
+        snprintf(scene.delays + used, sizeof(scene.delays) - used, "%lu ", (unsigned long)delay_ms);
+    scene.answered_ns = master.now_ns;
+    if (strcmp(request->url, "new") == 0)
         read_order(payload);
-    if (strcmp(url, "final") == 0)
+    if (strcmp(request->url, "final") == 0)
         snprintf(scene.csr, sizeof(scene.csr), "%s", authority_text(payload, "csr"));
     json_decref(payload);
-    authority->status = step->refused;
-    if (step->refused != 0)
-        return authority_fail(authority, "refused with %ld", step->refused);
-    *answer = (struct authority_answer){.json = json_loads(step->body, 0, NULL),
-                                        .text = strdup(step->body),
-                                        .retry_after_s = step->retry_s};
-    if (strcmp(url, "new") == 0 && !scene.no_location)
-        strcpy(answer->location, "order");
-    return 0;
-}
-
-static void __attribute__((format(printf, 1, 2))) note(const char *format, ...)
-{
-    size_t used = strlen(scene.events);
-    va_list arguments;
-
-    va_start(arguments, format);
-    vsnprintf(scene.events + used, sizeof(scene.events) - used, format, arguments);
-    va_end(arguments);
-}
-
-static int on_publish(void *context, enum challenge_kind kind, const char *token)
-{
-    assert_ptr_equal(context, &scene);
-    note("%s=%s ", kind == CHALLENGE_HTTP_01 ? "http" : "alpn", token);
-    return ++scene.published == scene.publish_fails_at ? -1 : 0;
-}
-
-static bool on_wait(void *context, uint32_t ms)
-{
-    assert_ptr_equal(context, &scene);
-    note("%u ", ms);
-    scene.now_ns += (ms < 1000 ? 1000 : ms) * NS_PER_MS;
-    return scene.waits_left < 0 || scene.waits_left-- > 0;
+    *answer = (struct fake_answer){.status = step->refused != 0 ? step->refused : 200,
+                                   .body = step->refused != 0 ? "{\"detail\":\"no\"}" : step->body,
+                                   .nonce = "nonce",
+                                   .retry_s = step->retry_s};
+    if (strcmp(request->url, "new") == 0 && !scene.no_location)
+        answer->location = "order";
 }
 
 static int set_up(void **state)
 {
     (void)state;
-    scene = (struct scene){.waits_left = -1,
-                           .now_ns = NS_PER_S,
-                           .owner = {.kind = {CHALLENGE_HTTP_01, CHALLENGE_TLS_ALPN_01},
-                                     .kind_count = 2,
-                                     .publish = on_publish,
-                                     .wait = on_wait,
-                                     .context = &scene}};
-    strcpy(scene.authority.new_order, "new");
-    strcpy(scene.authority.renewal_info, "info");
+    scene = (struct scene){0};
+    fake_master_start();
+    scene.answered_ns = master.now_ns;
+    acme = (struct acme){
+        .settings = {.challenge = {CHALLENGE_HTTP_01, CHALLENGE_TLS_ALPN_01}, .challenge_count = 2},
+        .link = master.link,
+        .thumbprint = "thumb"};
+    certificate = (struct certificate){.name = "a.example"};
+    assert_int_equal(authority_init(&acme.authority, "dir", ""), 0);
+    acme.authority.link = master.link;
+    acme.authority.key = EVP_EC_gen("P-256");
+    strcpy(acme.authority.nonce, "nonce");
+    strcpy(acme.authority.new_order, "new");
+    strcpy(acme.authority.renewal_info, "info");
     return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    EVP_PKEY_free(acme.authority.key);
+    authority_free(&acme.authority);
+    fake_master_free();
+    return 0;
+}
+
+static void set_up_again(void **state)
+{
+    tear_down(state);
+    set_up(state);
 }
 
 /* Returns the certificate, which the caller frees. */
 static char *obtain(const struct step *steps, size_t count, const char *replaces)
 {
+    char *chain;
+
     scene.steps = steps;
     scene.step_count = count;
     scene.done = 0;
-    return order_obtain(&scene.authority, &scene.owner, "a.example", "csr", replaces);
+    strcpy(certificate.id, replaces);
+    chain = order_obtain(&acme, &certificate, "csr");
+    fake_master_read();
+    return chain;
 }
 
-/* The order fails after all COUNT answers with WHY. */
+/* The order fails after all COUNT answers, and WHY is the end of the reason. */
 static void assert_fails(const struct step *steps, size_t count, const char *why)
 {
+    size_t length = strlen(why);
+
     assert_null(obtain(steps, count, ""));
     assert_int_equal(scene.done, count);
-    assert_string_equal(scene.authority.why, why);
+    assert_true(strlen(acme.authority.why) >= length);
+    assert_string_equal(acme.authority.why + strlen(acme.authority.why) - length, why);
 }
 
 static void assert_obtained(const struct step *steps, size_t count, const char *replaces)
@@ -187,7 +175,10 @@ static void certificate_is_obtained(void **state)
 {
     (void)state;
     assert_obtained(usual, ARRAY_LENGTH(usual), "");
-    assert_string_equal(scene.events, "http=h 250 500 http= 250 250 500 ");
+    assert_string_equal(master.published, "http=h http= ");
+    assert_string_equal(scene.delays, "250 500 250 250 500 ");
+    assert_string_equal(master.events,
+                        "a.example: the authority may now check the name by http-01\n");
     assert_string_equal(scene.csr, "csr");
     assert_int_equal(scene.orders, 1);
     assert_string_equal(scene.replaces[0], "-");
@@ -199,12 +190,12 @@ static void refusal_of_each_request_ends_the_order(void **state)
     for (size_t i = 0; i < ARRAY_LENGTH(usual); i++) {
         struct step steps[ARRAY_LENGTH(usual)];
 
-        set_up(state);
+        set_up_again(state);
         memcpy(steps, usual, sizeof(usual));
         steps[i].refused = 500;
-        assert_fails(steps, i + 1, "refused with 500");
-        assert_int_equal(strstr(scene.events, "http=h") != NULL, i >= 2);
-        assert_int_equal(strstr(scene.events, "http= ") != NULL, i >= 2);
+        assert_fails(steps, i + 1, " answers 500: no");
+        assert_int_equal(strstr(master.published, "http=h") != NULL, i >= 2);
+        assert_int_equal(strstr(master.published, "http= ") != NULL, i >= 2);
     }
 }
 
@@ -222,12 +213,12 @@ static void answer_without_object_ends_the_order(void **state)
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct step steps[ARRAY_LENGTH(usual)];
 
-        set_up(state);
+        set_up_again(state);
         memcpy(steps, usual, sizeof(usual));
         steps[cases[i].at].body = "";
         assert_fails(steps, cases[i].at + 1, cases[i].why);
     }
-    set_up(state);
+    set_up_again(state);
     scene.no_location = true;
     assert_fails(usual, 1, "new answers without an order");
 }
@@ -235,15 +226,15 @@ static void answer_without_object_ends_the_order(void **state)
 static void end_of_the_process_ends_the_order(void **state)
 {
     (void)state;
-    scene.publish_fails_at = 1;
+    master.challenges_left = 1;
     assert_fails(usual, 2, "the server stops");
-    assert_string_equal(scene.events, "http=h http= ");
-    set_up(state);
-    scene.waits_left = 0;
+    assert_string_equal(master.published, "http=h ");
+    set_up_again(state);
+    master.waits_left = 0;
     assert_fails(usual, 4, "the server stops");
-    assert_string_equal(scene.events, "http=h 250 http= ");
-    set_up(state);
-    scene.waits_left = 2;
+    assert_string_equal(master.published, "http=h ");
+    set_up_again(state);
+    master.waits_left = 2;
     assert_fails(usual, 7, "the server stops");
 }
 
@@ -267,7 +258,7 @@ static void delay_between_polls_is_bounded(void **state)
 
     (void)state;
     assert_fails(steps, ARRAY_LENGTH(steps), "the authorization is invalid: no detail is given");
-    assert_string_equal(scene.events, "http=h 250 500 3000 6000 10000 10000 1000 10000 http= ");
+    assert_string_equal(scene.delays, "250 500 3000 6000 10000 10000 1000 10000 ");
 }
 
 static void polling_ends_after_300_seconds(void **state)
@@ -283,8 +274,8 @@ static void polling_ends_after_300_seconds(void **state)
     for (size_t i = 4; i < STEPS_MAX; i++)
         steps[i] = steps[3];
     assert_null(obtain(steps, STEPS_MAX, ""));
-    assert_string_equal(scene.authority.why, "auth is still pending after 300 s");
-    assert_int_equal(scene.now_ns, 302 * NS_PER_S); /* from 1 s on */
+    assert_string_equal(acme.authority.why, "auth is still pending after 300 s");
+    assert_true(master.now_ns > 301 * NS_PER_S && master.now_ns < 302 * NS_PER_S); /* from 1 s on */
 }
 
 static void preferred_challenge_is_chosen(void **state)
@@ -296,10 +287,9 @@ static void preferred_challenge_is_chosen(void **state)
     };
 
     (void)state;
-    scene.owner.kind[0] = CHALLENGE_TLS_ALPN_01;
-    scene.owner.kind[1] = CHALLENGE_HTTP_01;
-    assert_fails(steps, ARRAY_LENGTH(steps), "refused with 400");
-    assert_string_equal(scene.events, "alpn=a alpn= ");
+    certificate.failures = 1;
+    assert_fails(steps, ARRAY_LENGTH(steps), "answers 400: no");
+    assert_string_equal(master.published, "alpn=a alpn= ");
 }
 
 static void authority_must_offer_a_challenge(void **state)
@@ -316,12 +306,12 @@ static void authority_must_offer_a_challenge(void **state)
         {.url = "auth", .body = "{\"status\":\"pending\"}"},
     };
 
-    assert_fails(steps, 3, "refused with 400");
-    assert_string_equal(scene.events, "alpn=a alpn= ");
-    set_up(state);
-    scene.owner.kind_count = 1;
+    assert_fails(steps, 3, "answers 400: no");
+    assert_string_equal(master.published, "alpn=a alpn= ");
+    set_up_again(state);
+    acme.settings.challenge_count = 1;
     assert_fails(steps, 2, "the authority offers no http-01 challenge");
-    set_up(state);
+    set_up_again(state);
     assert_fails(neither, 2, "the authority offers no http-01 and no tls-alpn-01 challenge");
 }
 
@@ -344,15 +334,15 @@ static void token_is_checked(void **state)
                                      {.url = "auth", .body = body},
                                      {.url = "http", .body = "", .refused = 400}};
 
-        set_up(state);
+        set_up_again(state);
         snprintf(body, sizeof(body),
                  "{\"status\":\"pending\",\"challenges\":[{\"type\":\"http-01\","
                  "\"url\":\"http\",\"token\":\"%s\"}]}",
                  cases[i].token);
         assert_fails(steps, cases[i].valid ? 3 : 2,
-                     cases[i].valid ? "refused with 400"
+                     cases[i].valid ? "answers 400: no"
                                     : "the token of the challenge is not valid");
-        assert_int_equal(scene.published, cases[i].valid ? 2 : 1);
+        assert_int_equal(master.challenges, cases[i].valid ? 2 : 1);
     }
 }
 
@@ -367,7 +357,7 @@ static void authorization_may_be_valid_already(void **state)
 
     (void)state;
     assert_obtained(steps, ARRAY_LENGTH(steps), "");
-    assert_string_equal(scene.events, "");
+    assert_string_equal(master.published, "");
 }
 
 /* The error is in the challenge, or in the authorization. */
@@ -389,7 +379,7 @@ static void refused_authorization_is_explained(void **state)
         const struct step steps[] = {{.url = "new", .body = ORDER("pending")},
                                      {.url = "auth", .body = cases[i].body}};
 
-        set_up(state);
+        set_up_again(state);
         assert_fails(steps, ARRAY_LENGTH(steps), cases[i].why);
     }
 }
@@ -414,7 +404,7 @@ static void number_of_authorizations_is_bounded(void **state)
     } cases[] = {
         {"", "the order has 0 authorizations", 1},
         {"\"auth\",\"auth\",\"auth\",\"auth\",\"auth\",\"auth\",\"auth\",\"auth\"",
-         "refused with 400", 10},
+         "answers 400: no", 10},
         {"\"auth\",\"auth\",\"auth\",\"auth\",\"auth\",\"auth\",\"auth\",\"auth\",\"auth\"",
          "the order has 9 authorizations", 1},
         {"\"auth\",5", "the order has no valid authorizations", 2},
@@ -424,7 +414,7 @@ static void number_of_authorizations_is_bounded(void **state)
         char body[256];
         struct step steps[10] = {{.url = "new", .body = body}};
 
-        set_up(state);
+        set_up_again(state);
         snprintf(body, sizeof(body), "{\"status\":\"pending\",\"authorizations\":[%s]}",
                  cases[i].list);
         for (size_t n = 1; n < 9; n++)
@@ -453,20 +443,20 @@ static void order_names_what_it_replaces(void **state)
         const struct step steps[] = {{.url = "new", .body = "", .refused = cases[i].refused},
                                      {.url = "new", .body = "", .refused = 503}};
 
-        set_up(state);
-        strcpy(scene.authority.renewal_info, cases[i].info);
+        set_up_again(state);
+        strcpy(acme.authority.renewal_info, cases[i].info);
         assert_null(obtain(steps, ARRAY_LENGTH(steps), cases[i].replaces));
         assert_int_equal(scene.orders, cases[i].orders);
         assert_string_equal(scene.replaces[0], cases[i].first);
         if (scene.orders > 1)
             assert_string_equal(scene.replaces[1], "-");
     }
-    set_up(state);
+    set_up_again(state);
     assert_obtained(usual, ARRAY_LENGTH(usual), "old");
     assert_string_equal(scene.replaces[0], "old");
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, set_up)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
