@@ -4,8 +4,6 @@
 #include "common/units.h"
 
 #include "loadgen/base/format.h"
-#include "loadgen/lab/rounds.h"
-#include "loadgen/lab/verdict.h"
 #include "loadgen/stats/statistics.h"
 
 #include <math.h>
@@ -147,8 +145,8 @@ static double cpu(const struct point *point)
     return point_own_median(point, POINT_CPU);
 }
 
-static void put_row(struct document *findings, const char *server, const char *curve,
-                    const struct point *pair)
+static void put_growth_row(struct document *findings, const char *server, const char *curve,
+                           const struct point *pair)
 {
     struct interval ratio = point_cpu_ratio(&pair[1], &pair[0]);
 
@@ -226,8 +224,8 @@ static void add_growth(struct document *findings, const struct point *points,
 
     findings_table(findings, "CPU time of the server per request, in pairs of short trials", heads);
     for (size_t i = 0; i < count; i++, points += PARTS) {
-        put_row(findings, "webserverd", curves[i].name, &points[FEW]);
-        put_row(findings, "bare", curves[i].name, &points[BARE_FEW]);
+        put_growth_row(findings, "webserverd", curves[i].name, &points[FEW]);
+        put_growth_row(findings, "bare", curves[i].name, &points[BARE_FEW]);
         judge_total(findings, curves[i].name, points);
         judge_own(findings, curves[i].name, points);
     }

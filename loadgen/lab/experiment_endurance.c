@@ -1,10 +1,8 @@
 /* Whether memory or descriptors of a server grow, or errors occur, under a constant load. */
-#include "loadgen/lab/observed.h"
-
 #include "common/units.h"
 
 #include "loadgen/base/format.h"
-#include "loadgen/lab/windows.h"
+#include "loadgen/lab/observed.h"
 
 #include <math.h>
 
@@ -61,7 +59,7 @@ static double anonymous_of(const struct observed_sample *sample)
 /* Excludes client connections. */
 static double descriptors_of(const struct observed_sample *sample)
 {
-    return (double)sample->usage.descriptors - (double)sample->connections;
+    return (double)sample->usage.descriptors - (double)sample->client_connections;
 }
 
 static size_t steps_of(const struct observed *run)
@@ -74,8 +72,8 @@ static bool descriptors_are_known(const struct observed *run)
     return steps_of(run) > 0 && run->samples[0].usage.descriptors_seen;
 }
 
-static void put_row(struct document *findings, const struct observed *run, const char *name,
-                    size_t from, size_t to)
+static void put_quarter(struct document *findings, const struct observed *run, const char *name,
+                        size_t from, size_t to)
 {
     uint64_t answered = 0, bad = 0, p99 = 0;
     char text[UNITS_TEXT];
@@ -100,7 +98,7 @@ static void put_row(struct document *findings, const struct observed *run, const
         document_cell(findings, "-");
 }
 
-static void put_table(struct document *findings, const struct observed *run)
+static void put_quarters(struct document *findings, const struct observed *run)
 {
     static const char *const heads[] = {"quarter", "responses",   "errors", "worst p99",
                                         "RSS",     "descriptors", NULL};
@@ -113,11 +111,11 @@ static void put_table(struct document *findings, const struct observed *run)
              units_format_ns(span, sizeof(span), (double)run->duration_ms * 1e6));
     findings_table(findings, title, heads);
     for (size_t i = 0; i < 4; i++)
-        put_row(findings, run, names[i], steps * i / 4, steps * (i + 1) / 4);
+        put_quarter(findings, run, names[i], steps * i / 4, steps * (i + 1) / 4);
 }
 
-static void put_line(struct document *findings, const struct observed *run, const char *name,
-                     double (*value)(const struct observed *run, size_t step))
+static void plot_run_line(struct document *findings, const struct observed *run, const char *name,
+                          double (*value)(const struct observed *run, size_t step))
 {
     document_line(findings, name, false);
     for (size_t i = 0; i < steps_of(run); i++)
@@ -125,13 +123,13 @@ static void put_line(struct document *findings, const struct observed *run, cons
 }
 
 /* Adds a plot of one value over time. */
-static void put_plot(struct document *findings, const struct observed *run, const char *title,
+static void plot_run(struct document *findings, const struct observed *run, const char *title,
                      void (*format)(char *label, double value),
                      double (*value)(const struct observed *run, size_t step))
 {
     document_plot(findings, title, (struct plot_axis){false, axis_seconds},
                   (struct plot_axis){false, format});
-    put_line(findings, run, "all processes", value);
+    plot_run_line(findings, run, "all processes", value);
 }
 
 static double resident_at(const struct observed *run, size_t step)
@@ -169,8 +167,8 @@ struct growth {
     double second, last;
 };
 
-static struct growth growth_of(const struct observed *run,
-                               double (*value)(const struct observed_sample *sample))
+static struct growth quarters_of(const struct observed *run,
+                                 double (*value)(const struct observed_sample *sample))
 {
     size_t steps = steps_of(run), quarter = steps / 4;
 
@@ -184,14 +182,15 @@ static struct growth growth_of(const struct observed *run,
  */
 static double memory_growth(const struct observed *run)
 {
-    struct growth anonymous = growth_of(run, anonymous_of), resident = growth_of(run, resident_of);
+    struct growth anonymous = quarters_of(run, anonymous_of),
+                  resident = quarters_of(run, resident_of);
 
     return (anonymous.last - anonymous.second) / resident.second * 100;
 }
 
 static void judge_memory(struct document *findings, const struct observed *run)
 {
-    struct growth anonymous = growth_of(run, anonymous_of);
+    struct growth anonymous = quarters_of(run, anonymous_of);
     double growth = memory_growth(run);
     char a[UNITS_TEXT], b[UNITS_TEXT];
 
@@ -249,11 +248,11 @@ static void put_runs(struct document *findings, const struct observed *runs)
     }
 }
 
-static void record(struct lab *lab, const struct observed *runs)
+static void record_endurance(struct lab *lab, const struct observed *runs)
 {
     static const char full[] = "10 minutes, log full";
     const struct observed *ten = &runs[TEN_MINUTES], *off = &runs[TEN_MINUTES_OFF];
-    struct growth growth = growth_of(off, resident_of);
+    struct growth growth = quarters_of(off, resident_of);
 
     for (size_t i = 0; i < RUNS; i++)
         lab_record_measure(lab, stages[i].name, MEASURE_RATE, rate_of(&runs[i]));
@@ -286,7 +285,7 @@ static void judge_requests(struct document *findings, const struct observed *run
                  format_number(number, sizeof(number), all), whole ? "" : " (extrapolated)");
 }
 
-static void judge(struct document *findings, const struct observed *runs)
+static void judge_endurance(struct document *findings, const struct observed *runs)
 {
     const struct observed *run = &runs[TEN_MINUTES];
     uint64_t bad = 0, answered = 0;
@@ -304,7 +303,7 @@ static void judge(struct document *findings, const struct observed *runs)
     judge_descriptors(findings, run);
 }
 
-static void explain_intervals(struct document *findings, const struct observed *run)
+static void explain_windows(struct document *findings, const struct observed *run)
 {
     struct interval rate = windows_rate(run->series), p99 = windows_p99(run->series);
     char number[LAB_BETWEEN], time[LAB_BETWEEN], window[UNITS_TEXT];
@@ -319,9 +318,9 @@ static void explain_intervals(struct document *findings, const struct observed *
                                  (double)run->duration_ms * 1e6 / (double)rate.count));
 }
 
-static void explain(struct document *findings, const struct observed *run)
+static void explain_endurance(struct document *findings, const struct observed *run)
 {
-    explain_intervals(findings, run);
+    explain_windows(findings, run);
     findings_add(
         findings, FINDINGS_LESSON,
         "RSS counts shared pages once per process, so the %zu processes use less than the sum. It "
@@ -344,7 +343,7 @@ static int run_stage(struct lab *lab, struct observed *run, size_t stage,
     *run = (struct observed){
         .lab = lab,
         .server = server,
-        .rate = lab->rate,
+        .rate = lab->constant_rate,
         .duration_ms = minute_ms * stages[stage].minutes,
         .step_ms = STEP_MS,
         .records_usage = true,
@@ -363,23 +362,24 @@ static int run_stage(struct lab *lab, struct observed *run, size_t stage,
                          "machine that does not pause wsload");
 }
 
-static void report(struct lab *lab, struct document *findings, const struct observed *runs)
+static void report_endurance(struct lab *lab, struct document *findings,
+                             const struct observed *runs)
 {
     const struct observed *ten = &runs[TEN_MINUTES];
 
-    record(lab, runs);
+    record_endurance(lab, runs);
     put_runs(findings, runs);
-    put_table(findings, ten);
-    put_plot(findings, ten, "Resident memory", axis_mebibytes, resident_at);
-    put_line(findings, ten, "without shared memory and files", anonymous_at);
+    put_quarters(findings, ten);
+    plot_run(findings, ten, "Resident memory", axis_mebibytes, resident_at);
+    plot_run_line(findings, ten, "without shared memory and files", anonymous_at);
     if (descriptors_are_known(ten))
-        put_plot(findings, ten, "Open descriptors, without those of clients", axis_count,
+        plot_run(findings, ten, "Open descriptors, without those of clients", axis_count,
                  descriptors_at);
-    put_plot(findings, ten, "Requests per second", axis_rate, rate_at);
-    put_plot(findings, ten, "Errors per step", axis_count, errors_at);
-    put_plot(findings, ten, "99th percentile per step", axis_time, p99_at);
-    judge(findings, runs);
-    explain(findings, ten);
+    plot_run(findings, ten, "Requests per second", axis_rate, rate_at);
+    plot_run(findings, ten, "Errors per step", axis_count, errors_at);
+    plot_run(findings, ten, "99th percentile per step", axis_time, p99_at);
+    judge_endurance(findings, runs);
+    explain_endurance(findings, ten);
 }
 
 int experiment_endurance(struct lab *lab, struct document *findings)
@@ -397,7 +397,7 @@ int experiment_endurance(struct lab *lab, struct document *findings)
     for (; result == 0 && done < RUNS; done += result == 0)
         result = run_stage(lab, &runs[done], done, stages[done].logs ? logs : off);
     if (result == 0)
-        report(lab, findings, runs);
+        report_endurance(lab, findings, runs);
     while (done > 0)
         observed_free(&runs[--done]);
     return result;

@@ -1,10 +1,9 @@
 /* The effect on clients of a killed worker, a reload, and a log rotation. */
-#include "loadgen/lab/observed.h"
-
 #include "common/clock.h"
 #include "common/units.h"
 
 #include "loadgen/base/format.h"
+#include "loadgen/lab/observed.h"
 #include "loadgen/stats/statistics.h"
 
 #include <math.h>
@@ -145,7 +144,7 @@ static void record_course(const struct observed *run, struct effects *effects)
 }
 
 /* Returns false if there are no steps before the event or none after it, so that nothing is kept. */
-static bool keep(const struct observed *run, struct effects *effects)
+static bool keep_effects(const struct observed *run, struct effects *effects)
 {
     size_t step = step_of_event(run);
     double value[EFFECTS];
@@ -211,8 +210,8 @@ static int find_worker(struct noise *noise)
     return status != NULL && pid > 1 ? 0 : -1;
 }
 
-static int run_one(struct noise *noise, const struct event *event, double rate,
-                   struct effects *effects)
+static int run_noise_trial(struct noise *noise, const struct event *event, double rate,
+                           struct effects *effects)
 {
     struct lab *lab = noise->lab;
     struct observed run = {
@@ -232,13 +231,13 @@ static int run_one(struct noise *noise, const struct event *event, double rate,
     for (int i = 0; i < TRIES && !kept; i++) {
         if (find_worker(noise) != 0 || observed_run(&run) != 0)
             return -1;
-        kept = keep(&run, effects);
+        kept = keep_effects(&run, effects);
         observed_free(&run);
     }
     return kept ? 0 : lab_fail(lab, "too few steps were measured; give a longer --duration");
 }
 
-static int run_rounds(struct noise *noise, struct effects *all)
+static int run_noise_rounds(struct noise *noise, struct effects *all)
 {
     struct lab *lab = noise->lab;
     uint32_t rounds = lab->rounds < ROUNDS_MOST ? lab->rounds : ROUNDS_MOST;
@@ -251,7 +250,7 @@ static int run_rounds(struct noise *noise, struct effects *all)
             size_t event = round % 2 == 0 ? i : EVENTS - 1 - i;
 
             lab_progress(lab, "round %u of %u, %s", round + 1, rounds, events[event].name);
-            if (run_one(noise, &events[event], rate, &all[event]) != 0)
+            if (run_noise_trial(noise, &events[event], rate, &all[event]) != 0)
                 return -1;
         }
     return 0;
@@ -276,7 +275,7 @@ static char *format_recovery(char *buffer, size_t size, double ns)
     return buffer;
 }
 
-static void put_table(struct document *findings, const struct effects *all)
+static void put_effects(struct document *findings, const struct effects *all)
 {
     static const char *const heads[] = {"event",     "rate before", "lowest",   "p99 before",
                                         "worst p99", "errors",      "recovery", NULL};
@@ -304,8 +303,8 @@ static void put_table(struct document *findings, const struct effects *all)
     }
 }
 
-static void put_plot(struct document *findings, const struct effects *all, const char *title,
-                     bool rate)
+static void plot_course(struct document *findings, const struct effects *all, const char *title,
+                        bool rate)
 {
     document_plot(findings, title, (struct plot_axis){false, axis_seconds},
                   (struct plot_axis){!rate, rate ? axis_rate : axis_time});
@@ -324,7 +323,7 @@ static char *format_percent(char *buffer, size_t size, double percent)
 }
 
 /* Compares with rounds without an event, which show the noise of the machine. */
-static void explain(struct document *findings, const struct effects *all, size_t event)
+static void explain_event(struct document *findings, const struct effects *all, size_t event)
 {
     struct interval worst = interval_of(&all[event], P99_WORST);
     struct interval ratio = p99_ratio(&all[event], &all[NO_EVENT]);
@@ -343,7 +342,7 @@ static void explain(struct document *findings, const struct effects *all, size_t
                  lab_between(failed, &errors, format_number));
 }
 
-static void explain_intervals(struct document *findings, const struct effects *all)
+static void explain_noise_rounds(struct document *findings, const struct effects *all)
 {
     if (all[NO_EVENT].rounds < STATISTICS_INTERVAL_MIN)
         findings_add(findings, FINDINGS_CAUTION,
@@ -356,7 +355,7 @@ static void explain_intervals(struct document *findings, const struct effects *a
                      all[NO_EVENT].rounds);
 }
 
-static void judge(struct document *findings, const struct effects *all)
+static void judge_noise(struct document *findings, const struct effects *all)
 {
     double lost = 0;
 
@@ -380,14 +379,14 @@ int experiment_noise(struct lab *lab, struct document *findings)
     snprintf(noise.log, sizeof(noise.log), "%s/access.log", private_server_directory(noise.server));
     snprintf(noise.rotated, sizeof(noise.rotated), "%s/access.log.1",
              private_server_directory(noise.server));
-    if (run_rounds(&noise, all) != 0)
+    if (run_noise_rounds(&noise, all) != 0)
         return -1;
-    put_table(findings, all);
-    put_plot(findings, all, "Requests per second in steps of 100 ms, first round", true);
-    put_plot(findings, all, "99th percentile in steps of 100 ms, first round", false);
+    put_effects(findings, all);
+    plot_course(findings, all, "Requests per second in steps of 100 ms, first round", true);
+    plot_course(findings, all, "99th percentile in steps of 100 ms, first round", false);
     for (size_t i = 1; i < EVENTS; i++)
-        explain(findings, all, i);
-    explain_intervals(findings, all);
-    judge(findings, all);
+        explain_event(findings, all, i);
+    explain_noise_rounds(findings, all);
+    judge_noise(findings, all);
     return 0;
 }

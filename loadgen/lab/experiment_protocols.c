@@ -2,10 +2,9 @@
  * The experiment that varies the protocol: HTTP/1.1, TLS and HTTP/2 with 1 to 100 streams, for a small and
  * a large file; then connections with full and with resumed handshakes.
  */
-#include "loadgen/lab/rounds.h"
-#include "loadgen/lab/verdict.h"
-
 #include "common/units.h"
+
+#include "loadgen/lab/points.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,8 +93,8 @@ static void use_tls(struct point *point, uint16_t port, const char *path)
 
 /* ---- Requests ---- */
 
-static void init_point(struct lab *lab, struct point *point, struct private_server *server,
-                       uint16_t tls_port, const struct setting *setting, size_t size)
+static void init_protocol_point(struct lab *lab, struct point *point, struct private_server *server,
+                                uint16_t tls_port, const struct setting *setting, size_t size)
 {
     point_init(lab, point, server, sizes[size].path, setting->connections, "%s, %s", setting->name,
                sizes[size].name);
@@ -106,7 +105,7 @@ static void init_point(struct lab *lab, struct point *point, struct private_serv
     point->plan.streams = setting->streams;
 }
 
-static void put_table(struct document *findings, const struct point *points, size_t size)
+static void put_protocol_table(struct document *findings, const struct point *points, size_t size)
 {
     static const char *const heads[] = {"protocol", "requests/s", "mean",   "p99",
                                         "MiB/s",    "server",     "client", NULL};
@@ -134,8 +133,8 @@ static void put_table(struct document *findings, const struct point *points, siz
  * Adds a sentence about the server's CPU time per request, ONE against OTHER; the reason only if the
  * measurements show what it explains: MORE or less CPU time.
  */
-static void compare(struct document *findings, const char *what, const struct point *one,
-                    const struct point *other, bool more, const char *reason)
+static void compare_cpu(struct document *findings, const char *what, const struct point *one,
+                        const struct point *other, bool more, const char *reason)
 {
     struct interval ratio = point_cpu_ratio(one, other);
     bool decided = comparison_verdict(&(struct comparison){one, other}) != FINDINGS_UNDECIDED;
@@ -154,20 +153,21 @@ static void compare(struct document *findings, const char *what, const struct po
                            : advice);
 }
 
-static void explain(struct document *findings, const struct point *small, const struct point *large)
+static void explain_protocols(struct document *findings, const struct point *small,
+                              const struct point *large)
 {
-    compare(findings, "A file of 1 KiB over TLS", &small[TLS_1], &small[PLAIN_1], true,
-            "Encrypting 1 KiB is cheap; records and their buffers are most of it.");
-    compare(findings, "A file of 256 KiB over TLS", &large[TLS_1], &large[PLAIN_1], true,
-            "Each byte is copied and encrypted; sendfile() cannot be used.");
-    compare(findings, "HTTP/2 with 10 streams per connection", &small[PLAIN_2_STREAMS],
-            &small[PLAIN_2], false,
-            "One system call carries several requests or responses: multiplexing saves that.");
-    compare(findings, "HTTP/2 over TLS with 10 streams per connection", &small[TLS_2_STREAMS],
-            &small[TLS_2], false, "One record and one system call carry several responses.");
-    compare(findings, "HTTP/2 over TLS with 10 streams, against HTTP/1.1 over TLS,",
-            &small[TLS_2_STREAMS], &small[TLS_1], false,
-            "Multiplexing saves more than frames and header compression cost.");
+    compare_cpu(findings, "A file of 1 KiB over TLS", &small[TLS_1], &small[PLAIN_1], true,
+                "Encrypting 1 KiB is cheap; records and their buffers are most of it.");
+    compare_cpu(findings, "A file of 256 KiB over TLS", &large[TLS_1], &large[PLAIN_1], true,
+                "Each byte is copied and encrypted; sendfile() cannot be used.");
+    compare_cpu(findings, "HTTP/2 with 10 streams per connection", &small[PLAIN_2_STREAMS],
+                &small[PLAIN_2], false,
+                "One system call carries several requests or responses: multiplexing saves that.");
+    compare_cpu(findings, "HTTP/2 over TLS with 10 streams per connection", &small[TLS_2_STREAMS],
+                &small[TLS_2], false, "One record and one system call carry several responses.");
+    compare_cpu(findings, "HTTP/2 over TLS with 10 streams, against HTTP/1.1 over TLS,",
+                &small[TLS_2_STREAMS], &small[TLS_1], false,
+                "Multiplexing saves more than frames and header compression cost.");
 }
 
 /* ---- Handshakes ---- */
@@ -204,9 +204,7 @@ static int measure_handshakes(struct lab *lab, struct document *findings,
         points[i].plan.tls_max = handshakes[i].tls_max;
         points[i].plan.resume = handshakes[i].resume;
     }
-    if (points_measure_often(lab, points, HANDSHAKES, lab->rounds) != 0 ||
-        points_measure_until(lab, points, HANDSHAKES, comparisons_are_decided,
-                             &(struct comparisons){compared, ARRAY_LENGTH(compared)}) != 0)
+    if (points_measure_compared(lab, points, HANDSHAKES, compared, ARRAY_LENGTH(compared)) != 0)
         return -1;
     findings_table(findings, "Handshakes", heads);
     for (size_t i = 0; i < HANDSHAKES; i++) {
@@ -218,33 +216,25 @@ static int measure_handshakes(struct lab *lab, struct document *findings,
         point_cell_cpu(findings, &points[i]);
         point_cell(findings, &points[i], MEASURE_CLIENT_CPU);
     }
-    compare(findings, "A connection that resumes a session of TLS 1.2", &points[RESUMED_1_2],
-            &points[FULL_1_2], false, "The server does not sign, and no keys are exchanged.");
-    compare(findings, "A connection over TLS 1.3 with tickets", &points[RESUMED_1_3],
-            &points[FULL_1_3], false,
-            "The server does not sign, but TLS 1.3 exchanges keys also when it resumes.");
+    compare_cpu(findings, "A connection that resumes a session of TLS 1.2", &points[RESUMED_1_2],
+                &points[FULL_1_2], false, "The server does not sign, and no keys are exchanged.");
+    compare_cpu(findings, "A connection over TLS 1.3 with tickets", &points[RESUMED_1_3],
+                &points[FULL_1_3], false,
+                "The server does not sign, but TLS 1.3 exchanges keys also when it resumes.");
     points_add_cautions(findings, points, HANDSHAKES);
     return 0;
-}
-
-/* Until the comparisons of explain() are decided. */
-static int measure_until(struct lab *lab, struct point *small)
-{
-    const struct point *large = small + SETTINGS;
-    const struct comparison compared[] = {{small + TLS_1, small + PLAIN_1},
-                                          {large + TLS_1, large + PLAIN_1},
-                                          {small + PLAIN_2_STREAMS, small + PLAIN_2},
-                                          {small + TLS_2_STREAMS, small + TLS_2},
-                                          {small + TLS_2_STREAMS, small + TLS_1}};
-
-    return points_measure_until(lab, small, (size_t)SIZES * SETTINGS, comparisons_are_decided,
-                                &(struct comparisons){compared, ARRAY_LENGTH(compared)});
 }
 
 int experiment_protocols(struct lab *lab, struct document *findings)
 {
     struct private_server *server = lab_create_server(lab);
     struct point *points = points_create(lab, (size_t)SIZES * SETTINGS);
+    const struct point *small = points, *large = points + SETTINGS;
+    const struct comparison compared[] = {{small + TLS_1, small + PLAIN_1},
+                                          {large + TLS_1, large + PLAIN_1},
+                                          {small + PLAIN_2_STREAMS, small + PLAIN_2},
+                                          {small + TLS_2_STREAMS, small + TLS_2},
+                                          {small + TLS_2_STREAMS, small + TLS_1}};
     uint16_t tls_port;
 
     if (server == NULL || points == NULL)
@@ -253,13 +243,14 @@ int experiment_protocols(struct lab *lab, struct document *findings)
     if (tls_port == 0)
         return -1;
     for (size_t i = 0; i < (size_t)SIZES * SETTINGS; i++)
-        init_point(lab, &points[i], server, tls_port, &settings[i % SETTINGS], i / SETTINGS);
-    if (points_measure_often(lab, points, (size_t)SIZES * SETTINGS, lab->rounds) != 0 ||
-        measure_until(lab, points) != 0)
+        init_protocol_point(lab, &points[i], server, tls_port, &settings[i % SETTINGS],
+                            i / SETTINGS);
+    if (points_measure_compared(lab, points, (size_t)SIZES * SETTINGS, compared,
+                                ARRAY_LENGTH(compared)) != 0)
         return -1;
     for (size_t size = 0; size < SIZES; size++)
-        put_table(findings, &points[size * SETTINGS], size);
-    explain(findings, points, &points[SETTINGS]);
+        put_protocol_table(findings, &points[size * SETTINGS], size);
+    explain_protocols(findings, small, large);
     points_add_cautions(findings, points, (size_t)SIZES * SETTINGS);
     return measure_handshakes(lab, findings, server, tls_port);
 }

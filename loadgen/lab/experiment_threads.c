@@ -2,12 +2,10 @@
  * The best number of threads per core, for fast requests and for requests that need CPU time; and
  * how evenly connections are spread over threads, with balancing and without.
  */
-#include "loadgen/lab/rounds.h"
-#include "loadgen/lab/verdict.h"
-
 #include "common/units.h"
 
 #include "loadgen/base/format.h"
+#include "loadgen/lab/points.h"
 #include "loadgen/stats/statistics.h"
 
 #include <math.h>
@@ -53,7 +51,7 @@ enum {
 
 /* ---- Serving threads ---- */
 
-static struct point *at(struct point *grid, size_t function, size_t thread, size_t step)
+static struct point *grid_at(struct point *grid, size_t function, size_t thread, size_t step)
 {
     return &grid[(function * THREADS + thread) * STEPS + step];
 }
@@ -63,7 +61,7 @@ static int begin_grid(struct lab *lab, struct point *grid, struct private_server
     for (size_t f = 0; f < FUNCTIONS; f++)
         for (size_t t = 0; t < THREADS; t++)
             for (size_t s = 0; s < STEPS; s++) {
-                struct point *point = at(grid, f, t, s);
+                struct point *point = grid_at(grid, f, t, s);
 
                 point_init(lab, point, server, functions[f][1], connections[s],
                            "%s, %u %s, %u connections", functions[f][0], threads[t],
@@ -79,9 +77,9 @@ static void record_grid(struct lab *lab, struct point *grid)
     for (size_t f = 0; f < FUNCTIONS; f++)
         for (size_t t = 0; t < THREADS; t++)
             for (size_t s = 0; s < STEPS; s++)
-                point_record(lab, at(grid, f, t, s), "%s, %u %s, %u connections", functions[f][0],
-                             threads[t], units_plural(threads[t], "thread", "threads"),
-                             connections[s]);
+                point_record(lab, grid_at(grid, f, t, s), "%s, %u %s, %u connections",
+                             functions[f][0], threads[t],
+                             units_plural(threads[t], "thread", "threads"), connections[s]);
 }
 
 /* A row for each number of threads, with a cell of MEASURE for each number of connections. */
@@ -100,9 +98,9 @@ static void put_grid_table(struct document *findings, struct point *grid, size_t
         document_cell(findings, "%u", threads[t]);
         for (size_t s = 0; s < STEPS; s++)
             if (measure == MEASURE_RATE)
-                point_cell_rate(findings, at(grid, function, t, s));
+                point_cell_rate(findings, grid_at(grid, function, t, s));
             else
-                point_cell(findings, at(grid, function, t, s), measure);
+                point_cell(findings, grid_at(grid, function, t, s), measure);
     }
 }
 
@@ -122,7 +120,7 @@ static void put_grid(struct document *findings, struct point *grid, size_t funct
         document_line(findings, name, false);
         for (size_t s = 0; s < STEPS; s++)
             document_point(findings, connections[s],
-                           point_median(at(grid, function, t, s), MEASURE_RATE));
+                           point_median(grid_at(grid, function, t, s), MEASURE_RATE));
     }
 }
 
@@ -133,7 +131,7 @@ static double mean_rate(struct point *grid, size_t thread)
 
     for (size_t f = 0; f < FUNCTIONS; f++)
         for (size_t s = 0; s < STEPS; s++)
-            sum += point_median(at(grid, f, thread, s), MEASURE_RATE);
+            sum += point_median(grid_at(grid, f, thread, s), MEASURE_RATE);
     return sum / (FUNCTIONS * STEPS);
 }
 
@@ -148,8 +146,8 @@ static struct interval grid_ratio(struct point *grid, size_t over, size_t under)
 
         for (size_t f = 0; f < FUNCTIONS; f++)
             for (size_t s = 0; s < STEPS; s++) {
-                sums[0] += point_rate(at(grid, f, over, s), round);
-                sums[1] += point_rate(at(grid, f, under, s), round);
+                sums[0] += point_rate(grid_at(grid, f, over, s), round);
+                sums[1] += point_rate(grid_at(grid, f, under, s), round);
             }
         ratios[round] = sums[0] / sums[1];
     }
@@ -433,5 +431,130 @@ int experiment_threads(struct lab *lab, struct document *findings)
     explain_levels(findings, grid + GRID + OFFLOAD);
     explain_offload(findings, lab, grid + GRID);
     points_add_cautions(findings, grid, ALL);
+    return 0;
+}
+
+/* ---- dispatch: who distributes new connections to threads ---- */
+
+enum { DISPATCH_CONNECTIONS = 100 };
+
+/* The distribution is uneven if threads differ by more than this share of all connections. */
+#define UNEVEN_SHARE 0.125
+
+#define COMMON "workers.processes=2", "workers.threads=2", "workers.balance_connections=off"
+
+static const struct way {
+    const char *name;
+    const char *const options[6];
+} dispatch_ways[] = {
+    {"Kernel", {COMMON, "workers.dispatch=kernel", NULL}},
+    {"Master, round robin",
+     {COMMON, "workers.dispatch=master", "workers.balance=round-robin", NULL}},
+    {"Master, least connections",
+     {COMMON, "workers.dispatch=master", "workers.balance=least-connections", NULL}},
+};
+
+enum { DISPATCH_WAYS = ARRAY_LENGTH(dispatch_ways), KERNEL = 0, ROUND_ROBIN = 1 };
+
+static void put_dispatch_cells(struct document *findings, const struct point *point)
+{
+    point_cell_rate(findings, point);
+    point_cell(findings, point, MEASURE_P50);
+    point_cell(findings, point, MEASURE_P99);
+    point_cell_cpu(findings, point);
+}
+
+static void put_dispatch_kept(struct document *findings, const struct point *points)
+{
+    static const char *const heads[] = {"dispatch",   "requests/s", "p50", "p99",
+                                        "server CPU", "per thread", NULL};
+    char spread[LAB_SPREAD];
+
+    findings_table(findings, "Keep-alive: 100 connections on 4 threads", heads);
+    for (size_t i = 0; i < DISPATCH_WAYS; i++) {
+        document_row(findings, DOCUMENT_NORMAL);
+        document_cell(findings, "%s", dispatch_ways[i].name);
+        put_dispatch_cells(findings, &points[i]);
+        document_cell(findings, "%s", point_connections_text(spread, &points[i]));
+    }
+}
+
+static void put_dispatch_opened(struct document *findings, const struct point *points)
+{
+    static const char *const heads[] = {"dispatch", "requests/s", "p50", "p99", "server CPU", NULL};
+
+    findings_table(findings, "Connection per request", heads);
+    for (size_t i = 0; i < DISPATCH_WAYS; i++) {
+        document_row(findings, DOCUMENT_NORMAL);
+        document_cell(findings, "%s", dispatch_ways[i].name);
+        put_dispatch_cells(findings, &points[i]);
+    }
+}
+
+static void explain_dispatch(struct document *findings, const struct point *keepalive,
+                             const struct point *per_request)
+{
+    struct interval ratio = point_cpu_ratio(&per_request[ROUND_ROBIN], &per_request[KERNEL]);
+    enum findings_kind kind =
+        comparison_verdict(&(struct comparison){&per_request[ROUND_ROBIN], &per_request[KERNEL]});
+    char one[UNITS_TEXT], other[UNITS_TEXT], change[LAB_RATIO];
+    char advice[VERDICT_ADVICE] = "";
+
+    if (kind == FINDINGS_UNDECIDED)
+        verdict_advice(advice, &ratio, 1, 1, per_request->plan.duration_ms);
+    findings_add(
+        findings, kind,
+        "A new connection with one request takes %s of CPU time if the kernel chooses the thread, "
+        "and %s if the master accepts the connection and passes it on: %s.%s",
+        lab_time(one, sizeof(one), point_own_median(&per_request[KERNEL], POINT_CPU)),
+        lab_time(other, sizeof(other), point_own_median(&per_request[ROUND_ROBIN], POINT_CPU)),
+        lab_change(change, &ratio), advice);
+    for (size_t i = 0; i < DISPATCH_WAYS; i++) {
+        double least = point_own_median(&keepalive[i], POINT_LEAST);
+        double most = point_own_median(&keepalive[i], POINT_MOST);
+
+        if (!point_has_connections(&keepalive[i])) {
+            point_explain_no_connections(findings, dispatch_ways[i].name);
+            continue;
+        }
+        findings_add(findings, FINDINGS_LESSON,
+                     "%s: the thread with the most connections has %.0f of 100, the one with the "
+                     "fewest %.0f%s",
+                     dispatch_ways[i].name, most, least,
+                     most - least > DISPATCH_CONNECTIONS * UNEVEN_SHARE
+                         ? ". That is uneven: clients of the busiest thread wait while other "
+                           "threads are idle."
+                         : ". That is even.");
+    }
+}
+
+int experiment_dispatch(struct lab *lab, struct document *findings)
+{
+    struct point *points = points_create(lab, 2 * DISPATCH_WAYS);
+    const struct comparison compared = {points + DISPATCH_WAYS + ROUND_ROBIN,
+                                        points + DISPATCH_WAYS + KERNEL};
+
+    if (points == NULL)
+        return -1;
+    for (size_t i = 0; i < DISPATCH_WAYS; i++) {
+        struct private_server *server = lab_server(lab, dispatch_ways[i].options);
+
+        if (server == NULL)
+            return -1;
+        point_init(lab, &points[i], server, LAB_SMALL, DISPATCH_CONNECTIONS, "%s, keep-alive",
+                   dispatch_ways[i].name);
+        point_init(lab, &points[DISPATCH_WAYS + i], server, LAB_SMALL, DISPATCH_CONNECTIONS,
+                   "%s, connection per request", dispatch_ways[i].name);
+        points[DISPATCH_WAYS + i].plan.keepalive = false;
+    }
+    if (points_measure_compared(lab, points, (size_t)2 * DISPATCH_WAYS, &compared, 1) != 0)
+        return -1;
+    put_dispatch_kept(findings, points);
+    put_dispatch_opened(findings, points + DISPATCH_WAYS);
+    points_plot_rounds(findings, "Connection per request: CPU time of the server by round", false);
+    for (size_t i = 0; i < DISPATCH_WAYS; i++)
+        point_line_cpu(findings, &points[DISPATCH_WAYS + i], dispatch_ways[i].name);
+    explain_dispatch(findings, points, points + DISPATCH_WAYS);
+    points_add_cautions(findings, points, (size_t)2 * DISPATCH_WAYS);
     return 0;
 }

@@ -3,16 +3,196 @@
 #include "common/clock.h"
 
 #include "loadgen/base/interrupts.h"
-#include "loadgen/lab/bare_server.h"
 #include "loadgen/run/run.h"
 
+#include <arpa/inet.h>
+#include <errno.h>
 #include <math.h>
+#include <netinet/tcp.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-static void clear(struct lab *lab)
+/* ---- The bare server ---- */
+
+enum { EVENTS = 512, HEAD_MAX = 512, REQUEST_MAX = 4096, BACKLOG = 4096 };
+
+struct bare_server {
+    pid_t pid;
+    uint16_t port;
+    int listener, epoll;
+    char *response; /* a head such as that of webserverd, and a body */
+    size_t response_length;
+};
+
+/* ---- The process ---- */
+
+static void watch_descriptor(const struct bare_server *server, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+
+    if (epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
+        close(fd);
+}
+
+static void respond(const struct bare_server *server, int fd)
+{
+    static const char connection_close[] = "\r\nConnection: close\r\n";
+    char request[REQUEST_MAX];
+    ssize_t got = recv(fd, request, sizeof(request), 0);
+    bool last = got <= 0 || memmem(request, (size_t)got, connection_close,
+                                   sizeof(connection_close) - 1) != NULL;
+
+    if (got > 0 && send(fd, server->response, server->response_length, MSG_NOSIGNAL) < 0)
+        last = true;
+    if (last)
+        close(fd);
+}
+
+static _Noreturn void serve(const struct bare_server *server)
+{
+    struct epoll_event events[EVENTS];
+
+    for (;;) {
+        int count = epoll_wait(server->epoll, events, EVENTS, -1);
+
+        for (int i = 0; i < count; i++) {
+            int fd;
+
+            if (events[i].data.fd != server->listener)
+                respond(server, events[i].data.fd);
+            else
+                while ((fd = accept4(server->listener, NULL, NULL, SOCK_NONBLOCK)) >= 0)
+                    watch_descriptor(server, fd);
+        }
+    }
+}
+
+/* In its own process group: Ctrl-C reaches only the lab, which then kills the server. */
+static _Noreturn void become_server(struct bare_server *server, pid_t parent)
+{
+    struct rlimit limit;
+
+    setpgid(0, 0);
+    prctl(PR_SET_NAME, "bare");
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(EXIT_FAILURE);
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+    server->epoll = epoll_create1(EPOLL_CLOEXEC);
+    watch_descriptor(server, server->listener);
+    serve(server);
+}
+
+/* ---- Starting and stopping ---- */
+
+static bool make_response(struct bare_server *server, size_t body)
+{
+    int head;
+
+    server->response = malloc(HEAD_MAX + body);
+    if (server->response == NULL)
+        return false;
+    head = snprintf(server->response, HEAD_MAX,
+                    "HTTP/1.1 200 OK\r\nServer: bare\r\nDate: Sat, 21 Nov 2026 06:18:30 GMT\r\n"
+                    "Content-Length: %zu\r\nContent-Type: text/html; charset=utf-8\r\n"
+                    "Last-Modified: Sat, 21 Nov 2026 06:18:30 GMT\r\n"
+                    "ETag: \"400-6a0f0d16.1dcd6500-2f0a1b\"\r\nAccept-Ranges: bytes\r\n\r\n",
+                    body);
+    memset(server->response + head, '.', body);
+    server->response_length = (size_t)head + body;
+    return true;
+}
+
+static bool listen_on_loopback(struct bare_server *server)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof(address);
+    const int on = 1;
+
+    server->listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (server->listener < 0 ||
+        setsockopt(server->listener, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) != 0 ||
+        bind(server->listener, (struct sockaddr *)&address, length) != 0 ||
+        listen(server->listener, BACKLOG) != 0 ||
+        getsockname(server->listener, (struct sockaddr *)&address, &length) != 0)
+        return false;
+    server->port = ntohs(address.sin_port);
+    return true;
+}
+
+/* SERVER may be NULL. */
+static void bare_server_destroy(struct bare_server *server)
+{
+    if (server == NULL)
+        return;
+    if (server->listener >= 0)
+        close(server->listener);
+    if (server->pid > 0) {
+        kill(server->pid, SIGKILL);
+        waitpid(server->pid, NULL, 0);
+    }
+    free(server->response);
+    free(server);
+}
+
+/* The bodies have BODY bytes. Returns NULL with WHY. */
+static struct bare_server *bare_server_create(size_t body, char *why, size_t size)
+{
+    struct bare_server *server = calloc(1, sizeof(*server));
+
+    if (server != NULL) {
+        server->listener = -1;
+        if (make_response(server, body) && listen_on_loopback(server)) {
+            pid_t parent = getpid();
+
+            server->pid = fork();
+            if (server->pid == 0)
+                become_server(server, parent);
+        }
+        if (server->pid > 0) {
+            close(server->listener);
+            server->listener = -1;
+            return server;
+        }
+    }
+    snprintf(why, size, "cannot start the bare server: %s", strerror(errno));
+    bare_server_destroy(server);
+    return NULL;
+}
+
+pid_t bare_server_pid(const struct bare_server *server)
+{
+    return server->pid;
+}
+
+uint16_t bare_server_port(const struct bare_server *server)
+{
+    return server->port;
+}
+
+const struct bare_server *lab_bare_server(struct lab *lab)
+{
+    if (lab->bare == NULL)
+        lab->bare = bare_server_create(LAB_SMALL_BYTES, lab->why, sizeof(lab->why));
+    return lab->bare;
+}
+
+/* ---- Experiments ---- */
+
+static void clear_lab(struct lab *lab)
 {
     while (lab->servers > 0)
         private_server_destroy(lab->server[--lab->servers]);
@@ -31,12 +211,12 @@ int lab_conduct(struct lab *lab, const struct experiment *experiment, struct doc
     uint64_t begun_ns = clock_monotonic_ns();
     int result;
 
-    lab->name = experiment->name;
+    lab->experiment = experiment->name;
     lab->own.count = lab->own.value_count = 0;
     lab->until_ns = 0;
     result = experiment->conduct(lab, findings);
     document_legend(findings, "Took %.0f s.", (double)(clock_monotonic_ns() - begun_ns) / 1e9);
-    clear(lab);
+    clear_lab(lab);
     return result;
 }
 
@@ -71,17 +251,10 @@ void *lab_allocate(struct lab *lab, size_t count, size_t bytes)
 
 /* ---- Servers ---- */
 
-static int put_small(struct lab *lab, const struct private_server *server)
-{
-    char page[LAB_SMALL_BYTES];
-
-    memset(page, '.', sizeof(page));
-    return private_server_put(server, LAB_SMALL, page, sizeof(page), lab->why, sizeof(lab->why));
-}
-
 struct private_server *lab_create_server(struct lab *lab)
 {
     struct private_server *server;
+    char page[LAB_SMALL_BYTES];
 
     if (lab->servers == LAB_SERVERS) {
         lab_fail(lab, "too many servers (at most %d)", LAB_SERVERS);
@@ -91,7 +264,11 @@ struct private_server *lab_create_server(struct lab *lab)
     if (server == NULL)
         return NULL;
     lab->server[lab->servers++] = server;
-    return put_small(lab, server) == 0 ? server : NULL;
+    memset(page, '.', sizeof(page));
+    return private_server_put(server, LAB_SMALL, page, sizeof(page), lab->why, sizeof(lab->why)) ==
+                   0
+               ? server
+               : NULL;
 }
 
 int lab_start(struct lab *lab, struct private_server *server, const char *const *options)
@@ -108,19 +285,21 @@ struct private_server *lab_server(struct lab *lab, const char *const *options)
     return server != NULL && lab_start(lab, server, options) == 0 ? server : NULL;
 }
 
-const struct bare_server *lab_bare_server(struct lab *lab)
-{
-    if (lab->bare == NULL)
-        lab->bare = bare_server_create(LAB_SMALL_BYTES, lab->why, sizeof(lab->why));
-    return lab->bare;
-}
-
 uint64_t lab_requests(const struct lab *lab, uint64_t whole, uint64_t least)
 {
     uint64_t usual_ms = lab->quick ? LAB_TRIAL_QUICK_MS : LAB_TRIAL_MS;
     uint64_t requests = lab->trial_ms < usual_ms ? whole * lab->trial_ms / usual_ms : whole;
 
     return requests > least ? requests : least;
+}
+
+void lab_truncate_log(const struct private_server *server)
+{
+    char path[PRIVATE_SERVER_PATH + 16];
+
+    snprintf(path, sizeof(path), "%s/access.log", private_server_directory(server));
+    if (truncate(path, 0) != 0)
+        return; /* the server has no access log, or it was just renamed */
 }
 
 int lab_command(struct lab *lab, const struct private_server *server, const char *line)
@@ -160,7 +339,7 @@ void lab_progress(const struct lab *lab, const char *format, ...)
 
     if (!lab->shows_progress)
         return;
-    fprintf(stderr, "\r\033[K%s: ", lab->name);
+    fprintf(stderr, "\r\033[K%s: ", lab->experiment);
     va_start(arguments, format);
     vfprintf(stderr, format, arguments);
     va_end(arguments);

@@ -12,7 +12,9 @@
 #include "loadgen/lab/findings.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum {
     LAB_SERVERS = 8,
@@ -29,23 +31,24 @@ enum {
 /* The path of a file of LAB_SMALL_BYTES on every server of the lab. */
 #define LAB_SMALL "/small.html"
 
-struct bare_server;
 struct trials;
 
 struct lab {
-    const char *program;      /* path of webserverd; NULL: search for it */
-    bool quick;               /* fewer and shorter trials, smaller sets */
-    uint32_t rounds;          /* of each point */
-    uint64_t trial_ms;        /* of a trial, without the warm-up */
-    uint64_t until_ms;        /* time for added rounds in an experiment; 0: none are added */
-    uint64_t until_ns;        /* the end of that time in the current experiment; 0: not begun */
-    double rate;              /* of a constant load, requests per second; 0: half of the maximum */
-    uint32_t cores;           /* available to this process */
-    bool shows_progress;      /* one line on standard error, overwritten */
-    const char *name;         /* of the current experiment */
-    struct published_own own; /* of the current experiment */
+    const char *program;  /* path of webserverd; NULL: search for it */
+    bool quick;           /* fewer and shorter trials, smaller sets */
+    uint32_t rounds;      /* how often each point is measured */
+    uint64_t trial_ms;    /* without the warm-up */
+    uint64_t until_ms;    /* time for added rounds in an experiment; 0: none are added */
+    uint64_t until_ns;    /* the end of that time in the current experiment; 0: not begun */
+    double constant_rate; /* requests per second; 0: half of the maximum */
+    uint32_t cores;       /* available to this process */
+    bool shows_progress;  /* one line on standard error, overwritten */
     bool interrupted;
-    char why[LAB_WHY]; /* of the last failure */
+    char why[LAB_WHY]; /* the last failure */
+
+    /* The current experiment: its name, results, and what is released at its end. */
+    const char *experiment;
+    struct published_own own;
     struct private_server *server[LAB_SERVERS];
     size_t servers;
     struct bare_server *bare;
@@ -57,7 +60,7 @@ struct lab {
 
 struct experiment {
     const char *name, *title;
-    const char *question; /* for the list of experiments */
+    const char *question; /* shown in the list of experiments */
     /* Returns 0, or -1: interrupted, or failed with the lab's WHY. */
     int (*conduct)(struct lab *lab, struct document *findings);
 };
@@ -93,16 +96,16 @@ int lab_start(struct lab *lab, struct private_server *server, const char *const 
 struct private_server *lab_server(struct lab *lab, const char *const *options);
 
 /*
- * The bare server until the end of the experiment, or NULL with WHY. Its bodies are as long as
- * LAB_SMALL.
- */
-const struct bare_server *lab_bare_server(struct lab *lab);
-
-/*
  * A fixed number of requests: WHOLE, but in proportion fewer if the trials are shorter than by default,
  * and at least LEAST.
  */
 uint64_t lab_requests(const struct lab *lab, uint64_t whole, uint64_t least);
+
+/*
+ * Empties the access log of SERVER: those of many trials could fill the disk. The server opens it with
+ * O_APPEND, so truncation is safe. No effect without an access log.
+ */
+void lab_truncate_log(const struct private_server *server);
 
 /* Sends the control command LINE. Returns 0, or -1 with WHY. */
 int lab_command(struct lab *lab, const struct private_server *server, const char *line);
@@ -117,5 +120,24 @@ void lab_record_measure(struct lab *lab, const char *point, enum measure measure
 /* Replaces the progress line. */
 PRINTF_LIKE(2, 3)
 void lab_progress(const struct lab *lab, const char *format, ...);
+
+/*
+ * ---- The bare server: the baseline of the CPU time per response ----
+ *
+ * A process that answers every read with the same bytes. It parses, counts and logs nothing, so growth of
+ * its CPU time per request with the number of connections is due to the kernel. One thread with epoll on
+ * its own port of 127.0.0.1. It dies with this process.
+ */
+
+struct bare_server;
+
+/*
+ * The bare server until the end of the experiment, or NULL with WHY. Its bodies are as long as
+ * LAB_SMALL. This process must be single-threaded when it starts.
+ */
+const struct bare_server *lab_bare_server(struct lab *lab);
+
+pid_t bare_server_pid(const struct bare_server *server);
+uint16_t bare_server_port(const struct bare_server *server);
 
 #endif

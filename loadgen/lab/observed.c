@@ -1,11 +1,12 @@
 #include "loadgen/lab/observed.h"
-#include "loadgen/lab/rounds.h"
 
 #include "common/clock.h"
 #include "common/segment_reader.h"
 
+#include "loadgen/lab/points.h"
 #include "loadgen/run/run.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -18,8 +19,8 @@ double observed_choose_rate(struct lab *lab, struct private_server *server)
     uint32_t rounds = lab->rounds;
     int result;
 
-    if (lab->rate > 0)
-        return lab->rate;
+    if (lab->constant_rate > 0)
+        return lab->constant_rate;
     point = points_create(lab, 1);
     if (point == NULL)
         return 0;
@@ -37,16 +38,6 @@ double observed_rate(const struct series_entry *step)
     return ns > 0 ? (double)step->answered * 1e9 / (double)ns : 0;
 }
 
-/* Otherwise the log of a long run could fill the disk. */
-static void truncate_log(const struct observed *observed)
-{
-    char path[PRIVATE_SERVER_PATH + 16];
-
-    snprintf(path, sizeof(path), "%s/access.log", private_server_directory(observed->server));
-    if (truncate(path, 0) != 0)
-        return; /* it was just renamed */
-}
-
 static uint64_t count_connections(const struct observed *observed)
 {
     struct segment_reader reader;
@@ -61,7 +52,8 @@ static uint64_t count_connections(const struct observed *observed)
     return count;
 }
 
-static void end_step(struct observed *observed, const struct tally *all, uint64_t elapsed_ns)
+static void end_observed_step(struct observed *observed, const struct tally *all,
+                              uint64_t elapsed_ns)
 {
     const struct series_entry setting = {.rate = observed->rate};
     size_t number = observed->series->count;
@@ -70,8 +62,8 @@ static void end_step(struct observed *observed, const struct tally *all, uint64_
     if (!observed->records_usage || number == OBSERVED_STEPS || observed->series->count == number)
         return;
     observed->samples[number].usage = usage_of(private_server_pid(observed->server));
-    observed->samples[number].connections = count_connections(observed);
-    truncate_log(observed);
+    observed->samples[number].client_connections = count_connections(observed);
+    lab_truncate_log(observed->server);
 }
 
 static void sample(void *context, const struct tally *all, uint64_t elapsed_ns)
@@ -80,7 +72,7 @@ static void sample(void *context, const struct tally *all, uint64_t elapsed_ns)
 
     if (elapsed_ns + LEAST_STEP_MS / 2 * NS_PER_MS >=
         observed->series->before_ns + observed->step_ms * NS_PER_MS)
-        end_step(observed, all, elapsed_ns);
+        end_observed_step(observed, all, elapsed_ns);
     if (observed->event != NULL && !observed->event_done &&
         elapsed_ns >= observed->event_ms * NS_PER_MS) {
         observed->event(observed->context);
@@ -99,7 +91,7 @@ static void begin_plan(struct observed *observed, struct point *point)
     plan->warmup_ms = 0;
 }
 
-static void keep(struct observed *observed, const struct result *result)
+static void keep_totals(struct observed *observed, const struct result *result)
 {
     uint64_t begun = tally_get(&result->tally, TALLY_begun);
 
@@ -110,7 +102,7 @@ static void keep(struct observed *observed, const struct result *result)
         begun > 0 ? 100.0 * (double)tally_get(&result->tally, TALLY_late) / (double)begun : 0;
 }
 
-static int run(struct observed *observed, struct point *point, struct result *result)
+static int run_observed(struct observed *observed, struct point *point, struct result *result)
 {
     const struct run_observer observer = {sample, observed};
     struct lab *lab = observed->lab;
@@ -119,7 +111,7 @@ static int run(struct observed *observed, struct point *point, struct result *re
     if (trial_run(&point->plan, &observer, result, lab->why, sizeof(lab->why)) != TRIAL_DONE)
         return -1;
     lab->interrupted = lab->interrupted || result->interrupted;
-    keep(observed, result);
+    keep_totals(observed, result);
     result_free(result);
     if (!lab->interrupted && observed->answered == 0)
         return lab_fail(lab, "no responses");
@@ -141,7 +133,7 @@ int observed_run(struct observed *observed)
     if (point == NULL || result == NULL || observed->series == NULL || observed->samples == NULL)
         lab_fail(lab, "out of memory");
     else if (!lab_is_interrupted(lab))
-        status = run(observed, point, result);
+        status = run_observed(observed, point, result);
     free(point);
     free(result);
     if (status != 0)
@@ -155,4 +147,52 @@ void observed_free(struct observed *observed)
     free(observed->samples);
     observed->series = NULL;
     observed->samples = NULL;
+}
+
+/* ---- Windows ---- */
+
+static double window_rate(const struct series_entry *steps, size_t count)
+{
+    uint64_t answered = 0, ns = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        answered += steps[i].answered;
+        ns += steps[i].end_ns - steps[i].begin_ns;
+    }
+    return ns > 0 ? (double)answered * 1e9 / (double)ns : NAN;
+}
+
+static double window_p99(const struct series_entry *steps, size_t count)
+{
+    double sum = 0, answered = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        sum += (double)steps[i].p99_ns * (double)steps[i].answered;
+        answered += (double)steps[i].answered;
+    }
+    return answered > 0 ? sum / answered : NAN;
+}
+
+static struct interval over_windows(const struct series *series,
+                                    double (*value)(const struct series_entry *steps, size_t count))
+{
+    size_t count = series->count < WINDOWS_MAX ? series->count : WINDOWS_MAX;
+    double values[WINDOWS_MAX];
+
+    for (size_t i = 0; i < count; i++) {
+        size_t from = series->count * i / count, to = series->count * (i + 1) / count;
+
+        values[i] = value(&series->entry[from], to - from);
+    }
+    return statistics_interval(values, count);
+}
+
+struct interval windows_rate(const struct series *series)
+{
+    return over_windows(series, window_rate);
+}
+
+struct interval windows_p99(const struct series *series)
+{
+    return over_windows(series, window_p99);
 }

@@ -137,16 +137,6 @@ enum findings_kind comparison_verdict(const struct comparison *comparison)
                                                                           : FINDINGS_UNDECIDED;
 }
 
-bool comparisons_are_decided(const void *comparisons)
-{
-    const struct comparisons *all = comparisons;
-
-    for (size_t i = 0; i < all->count; i++)
-        if (comparison_verdict(&all->of[i]) == FINDINGS_UNDECIDED)
-            return false;
-    return true;
-}
-
 void point_record(struct lab *lab, const struct point *point, const char *name, ...)
 {
     struct published_own *own = &lab->own;

@@ -5,9 +5,8 @@
 #ifndef LOADGEN_LAB_POINTS_H
 #define LOADGEN_LAB_POINTS_H
 
-#include "loadgen/lab/bare_server.h"
-#include "loadgen/lab/contention.h"
 #include "loadgen/lab/lab.h"
+#include "loadgen/lab/machine.h"
 #include "loadgen/run/run.h"
 
 enum { POINT_ROUNDS = 101, POINT_URL = 256, POINT_COMMAND = 64 };
@@ -24,7 +23,7 @@ enum point_measure {
 };
 
 struct point {
-    char label[LAB_LABEL]; /* for progress */
+    char label[LAB_LABEL]; /* shown as progress */
     struct private_server *server;
     const struct bare_server *bare; /* target instead of the server; NULL: the server */
     char command[POINT_COMMAND];    /* control command before each trial; "": none */
@@ -32,14 +31,14 @@ struct point {
      * Called before each trial, after the command; NULL: none. Returns 0, or -1 with the lab's WHY.
      */
     int (*before)(struct lab *lab, struct point *point);
-    void *context; /* for before() */
+    void *before_context;
     char url[POINT_URL];
     struct plan plan;
     struct trials *trials; /* the results; this point is number INDEX in them */
     size_t index;
     double value[POINT_MEASURES][POINT_ROUNDS];
-    uint32_t rounds;              /* in value */
-    struct contention contention; /* in all rounds */
+    uint32_t rounds; /* with values */
+    struct contention contention;
 };
 
 /* COUNT points until the end of the experiment, or NULL with WHY. */
@@ -76,18 +75,13 @@ struct interval point_ratio(const struct point *over, const struct point *under,
 struct interval point_rate_ratio(const struct point *over, const struct point *under);
 
 /*
- * Comparisons of CPU time, each of two points of the same call. Decided: the interval of each ratio
- * excludes 1, and others took little CPU time.
+ * A comparison of CPU time, of two points of the same call. It is a lesson if the interval of the ratio
+ * excludes 1 and others took little CPU time, else undecided.
  */
 struct comparison {
     const struct point *over, *under;
 };
-struct comparisons {
-    const struct comparison *of;
-    size_t count;
-};
 enum findings_kind comparison_verdict(const struct comparison *comparison);
-bool comparisons_are_decided(const void *comparisons); /* for points_measure_until() */
 
 /* Records the medians of POINT for the comparison with published figures, under this name. */
 PRINTF_LIKE(3, 4)
@@ -136,8 +130,9 @@ enum { LAB_BETWEEN = 128 };
 char *point_between(char *buffer, const struct point *point, enum measure measure);
 
 /*
- * The same of any INTERVAL; values below 0 are shown as 0. FORMAT is format_number() or like it. Without an interval, or
- * if it is a single value, only the median; without that, "unknown". lab_range() omits "with 95% confidence", for cells.
+ * The same of any INTERVAL; values below 0 are shown as 0. FORMAT is format_number() or like it. Without
+ * an interval, or if it is a single value, only the median; without that, "unknown". lab_range() omits
+ * "with 95% confidence", for cells.
  */
 typedef char *lab_format(char *buffer, size_t size, double value);
 char *lab_between(char *buffer, const struct interval *interval, lab_format *format);
@@ -148,8 +143,8 @@ void lab_cell_interval(struct document *findings, const struct interval *interva
                        lab_format *format);
 
 /*
- * The fewest and the most connections of a thread: "3 to 40"; "-" if the trials were too short to sample
- * them. BUFFER has LAB_SPREAD bytes.
+ * The fewest and the most connections of a thread: "3 to 40"; "-" if the trials were too short to
+ * sample them. BUFFER has LAB_SPREAD bytes.
  */
 enum { LAB_SPREAD = 32 };
 char *point_connections_text(char *buffer, const struct point *point);
@@ -159,12 +154,44 @@ bool point_has_connections(const struct point *point);
 void point_explain_no_connections(struct document *findings, const char *name);
 
 /*
- * A ratio with its interval, in three forms: "1.02 times (1.01 to 1.03 with 95% confidence)", "102% (101% to 103% ...)"
- * and "+2.0% (+1.0% to +3.0% ...)"; "unknown" if the median is NAN. BUFFER has LAB_RATIO bytes.
+ * A ratio with its interval, in three forms: "1.02 times (1.01 to 1.03 with 95% confidence)",
+ * "102% (101% to 103% ...)" and "+2.0% (+1.0% to +3.0% ...)"; "unknown" if the median is NAN. BUFFER has
+ * LAB_RATIO bytes.
  */
 enum { LAB_RATIO = 128 };
 char *lab_times(char *buffer, const struct interval *ratio);
 char *lab_share(char *buffer, const struct interval *ratio);
 char *lab_change(char *buffer, const struct interval *ratio);
+
+/* ---- Measuring (rounds.c) ---- */
+
+/*
+ * Measures each point once in each round of the lab. A trial with too few responses for a 99th
+ * percentile is repeated and takes longer, as do the later ones of its point. Returns 0, or -1:
+ * interrupted, or failed with WHY.
+ */
+int points_measure(struct lab *lab, struct point *points, size_t count);
+
+/*
+ * Measures each point once in each of ROUNDS rounds (at most POINT_ROUNDS), where rates, means and CPU
+ * times are compared. A trial is repeated only if it has no response; percentiles are NAN in trials with
+ * too few. Returns as points_measure().
+ */
+int points_measure_often(struct lab *lab, struct point *points, size_t count, uint32_t rounds);
+
+/*
+ * With --until-decided: adds rounds to points that were measured by one of the functions above,
+ * until DECIDED() or the time of the experiment or the room for rounds is over. The first rounds are
+ * added however short the time is. Returns as points_measure().
+ */
+int points_measure_until(struct lab *lab, struct point *points, size_t count,
+                         bool (*decided)(const void *context), const void *context);
+
+/*
+ * Measures as points_measure_often() in the rounds of the lab, with --until-decided until no comparison
+ * of COMPARED is undecided. Returns as points_measure().
+ */
+int points_measure_compared(struct lab *lab, struct point *points, size_t count,
+                            const struct comparison *compared, size_t compared_count);
 
 #endif

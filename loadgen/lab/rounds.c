@@ -1,10 +1,10 @@
-#include "loadgen/lab/rounds.h"
+#include "loadgen/lab/points.h"
 
 #include "common/clock.h"
 #include "common/figures.h"
 #include "common/segment_reader.h"
 
-#include "loadgen/lab/usage.h"
+#include "loadgen/lab/machine.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -37,17 +37,17 @@ typedef bool enough_responses(const struct point *point, const struct measures *
 struct series_run {
     struct lab *lab;
     struct point *points;
-    struct point *point;          /* of the current trial */
-    enough_responses *enough;     /* for each trial */
-    bool too_short;               /* the last trial */
-    size_t all, done;             /* trials */
-    struct segment_reader reader; /* of its server */
+    struct point *point; /* the current one */
+    enough_responses *enough;
+    bool last_was_too_short;
+    size_t all_trials, done_trials;
+    struct segment_reader reader; /* the segment of its server, if attached */
     bool attached;
     struct counters before;
     struct contention_begin contention;
     struct sample first, last; /* after the warm-up; 0: none */
     uint64_t open;             /* connections when the threads were sampled; 0: they were not */
-    uint64_t least, most;      /* of them, of a serving thread */
+    uint64_t least, most;      /* connections of a serving thread then */
 };
 
 static pid_t server_of(const struct point *point)
@@ -75,7 +75,7 @@ struct trial_counters {
     const struct counters *before, *after;
 };
 
-static double growth_of(const void *trial, enum metric metric)
+static double counter_growth(const void *trial, enum metric metric)
 {
     const struct trial_counters *own = trial;
 
@@ -112,7 +112,7 @@ static void sample_threads(struct series_run *run)
     run->most = most;
 }
 
-static void take_sample(void *context, const struct tally *all, uint64_t elapsed_ns)
+static void sample_trial(void *context, const struct tally *all, uint64_t elapsed_ns)
 {
     struct series_run *run = context;
 
@@ -195,17 +195,18 @@ static bool lengthen(struct point *point)
     return true;
 }
 
-static int prepare(void *context, size_t index, char *why, size_t size)
+static int prepare_trial(void *context, size_t index, char *why, size_t size)
 {
     struct series_run *run = context;
 
     run->point = &run->points[index];
-    if (run->too_short && !lengthen(run->point)) {
+    if (run->last_was_too_short && !lengthen(run->point)) {
         snprintf(why, size, "%s: too few responses; use a longer --duration", run->point->label);
         return -1;
     }
-    detach(run); /* from a trial that was too short */
-    lab_progress(run->lab, "%zu of %zu, %s", run->done + 1, run->all, run->point->label);
+    detach(run); /* if the last trial was too short */
+    lab_progress(run->lab, "%zu of %zu, %s", run->done_trials + 1, run->all_trials,
+                 run->point->label);
     if (make_ready(run) != 0) {
         snprintf(why, size, "%.400s", run->lab->why);
         return -1;
@@ -217,19 +218,6 @@ static int prepare(void *context, size_t index, char *why, size_t size)
     return 0;
 }
 
-/*
- * Otherwise the logs of many trials could fill the disk. The server opens the log with O_APPEND, so
- * truncation is safe.
- */
-static void truncate_log(const struct private_server *server)
-{
-    char path[PRIVATE_SERVER_PATH + 16];
-
-    snprintf(path, sizeof(path), "%s/access.log", private_server_directory(server));
-    if (truncate(path, 0) != 0)
-        return; /* the server has no access log */
-}
-
 static void record_trial(void *context, size_t index, const struct result *result)
 {
     struct series_run *run = context;
@@ -238,15 +226,16 @@ static void record_trial(void *context, size_t index, const struct result *resul
     struct trial_counters trial = {&run->before, &after};
     uint32_t round = point->rounds;
 
-    run->done++;
+    run->done_trials++;
     detach(run);
     if (point->bare == NULL)
-        truncate_log(point->server);
+        lab_truncate_log(point->server);
     if (result->interrupted || round == POINT_ROUNDS)
         return;
     contention_add(&point->contention, &run->contention, after.cpu_ns);
     point->value[POINT_CPU][round] = server_cpu(run, result, after.cpu_ns);
-    point->value[POINT_HITS][round] = 100 * figure_value(FIGURE_cache_hit_ratio, growth_of, &trial);
+    point->value[POINT_HITS][round] =
+        100 * figure_value(FIGURE_cache_hit_ratio, counter_growth, &trial);
     point->value[POINT_LEAST][round] = run->open > 0 ? (double)run->least : NAN;
     point->value[POINT_SWITCHES][round] = switches_of(&run->before, &after, result);
     point->value[POINT_MOST][round] = run->open > 0 ? (double)run->most : NAN;
@@ -271,8 +260,8 @@ static bool is_long_enough(void *context, size_t index, const struct measures *m
 {
     struct series_run *run = context;
 
-    run->too_short = !run->enough(&run->points[index], measures);
-    return !run->too_short;
+    run->last_was_too_short = !run->enough(&run->points[index], measures);
+    return !run->last_was_too_short;
 }
 
 /*
@@ -303,16 +292,17 @@ static struct trials *make_trials(struct lab *lab, struct point *points, size_t 
  * Adds ROUNDS rounds to the trials of the points, each with ENOUGH responses. Returns 0, or -1:
  * interrupted, or failed with WHY.
  */
-static int add_rounds(struct lab *lab, struct point *points, size_t count, uint32_t rounds,
-                      enough_responses *enough)
+static int add_trial_rounds(struct lab *lab, struct point *points, size_t count, uint32_t rounds,
+                            enough_responses *enough)
 {
     struct trials_point *of_trials = calloc(count, sizeof(*of_trials));
-    struct series_run run = {.lab = lab, .points = points, .all = count * rounds, .enough = enough};
-    const struct run_observer observer = {take_sample, &run};
+    struct series_run run = {
+        .lab = lab, .points = points, .all_trials = count * rounds, .enough = enough};
+    const struct run_observer observer = {sample_trial, &run};
     const struct trials_setup setup = {.points = of_trials,
                                        .point_count = count,
                                        .rounds = rounds,
-                                       .before = prepare,
+                                       .before = prepare_trial,
                                        .after = record_trial,
                                        .context = &run,
                                        .trial_observer = &observer,
@@ -331,22 +321,22 @@ static int add_rounds(struct lab *lab, struct point *points, size_t count, uint3
     return end == TRIALS_COMPLETE ? 0 : -1;
 }
 
-static int measure(struct lab *lab, struct point *points, size_t count, uint32_t rounds,
-                   enough_responses *enough)
+static int measure_points(struct lab *lab, struct point *points, size_t count, uint32_t rounds,
+                          enough_responses *enough)
 {
     return make_trials(lab, points, count, rounds) != NULL
-               ? add_rounds(lab, points, count, rounds, enough)
+               ? add_trial_rounds(lab, points, count, rounds, enough)
                : -1;
 }
 
 int points_measure(struct lab *lab, struct point *points, size_t count)
 {
-    return measure(lab, points, count, lab->rounds, has_percentiles);
+    return measure_points(lab, points, count, lab->rounds, has_percentiles);
 }
 
 int points_measure_often(struct lab *lab, struct point *points, size_t count, uint32_t rounds)
 {
-    return measure(lab, points, count, rounds, has_responses);
+    return measure_points(lab, points, count, rounds, has_responses);
 }
 
 int points_measure_until(struct lab *lab, struct point *points, size_t count,
@@ -359,9 +349,34 @@ int points_measure_until(struct lab *lab, struct point *points, size_t count,
     while (lab->until_ms > 0 && !decided(context) &&
            (begins || clock_monotonic_ns() < lab->until_ns) &&
            points[0].rounds + ADDED_ROUNDS <= POINT_ROUNDS) {
-        if (add_rounds(lab, points, count, ADDED_ROUNDS, has_responses) != 0)
+        if (add_trial_rounds(lab, points, count, ADDED_ROUNDS, has_responses) != 0)
             return -1;
         begins = false;
     }
     return 0;
+}
+
+struct comparisons {
+    const struct comparison *of;
+    size_t count;
+};
+
+static bool comparisons_are_decided(const void *comparisons)
+{
+    const struct comparisons *all = comparisons;
+
+    for (size_t i = 0; i < all->count; i++)
+        if (comparison_verdict(&all->of[i]) == FINDINGS_UNDECIDED)
+            return false;
+    return true;
+}
+
+int points_measure_compared(struct lab *lab, struct point *points, size_t count,
+                            const struct comparison *compared, size_t compared_count)
+{
+    return points_measure_often(lab, points, count, lab->rounds) == 0 &&
+                   points_measure_until(lab, points, count, comparisons_are_decided,
+                                        &(struct comparisons){compared, compared_count}) == 0
+               ? 0
+               : -1;
 }

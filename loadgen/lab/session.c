@@ -1,23 +1,235 @@
 #include "loadgen/lab/session.h"
 
 #include "common/escape.h"
+#include "common/tables.h"
 #include "common/units.h"
 
 #include "loadgen/base/format.h"
 #include "loadgen/base/interrupts.h"
-#include "loadgen/lab/command.h"
 #include "loadgen/lab/points.h"
-#include "loadgen/lab/store.h"
 #include "loadgen/report/document.h"
 #include "loadgen/stats/result.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* ---- The command line ---- */
+
+enum {
+    UNTIL_DEFAULT_MS = 5 * 60 * 1000,
+    DURATION_MAX_S = 24 * 3600,
+    NAMES_MAX = 32,
+    RATE_MAX = 10000000
+};
+
+const struct experiment lab_experiments[] = {
+#define EXPERIMENT(name, title, question) {#name, title, question, experiment_##name},
+#include "loadgen/lab/experiments.def"
+#undef EXPERIMENT
+};
+
+const size_t lab_experiment_count = ARRAY_LENGTH(lab_experiments);
+
+static const struct option_line {
+    char letter;
+    const char *spelling, *argument, *help;
+} option_lines[] = {
+#define OPTION(letter, spelling, argument, help) {letter, spelling, argument, help},
+#include "loadgen/lab/options.def"
+#undef OPTION
+};
+
+struct arguments {
+    int argc, next;
+    char *const *argv;
+    char *why;
+    size_t size;
+};
+
+PRINTF_LIKE(2, 3)
+static int reject(const struct arguments *arguments, const char *format, ...)
+{
+    va_list values;
+
+    va_start(values, format);
+    vsnprintf(arguments->why, arguments->size, format, values);
+    va_end(values);
+    return -1;
+}
+
+static int set_time(uint64_t *ms, const struct arguments *arguments, const char *option,
+                    const char *value)
+{
+    if (units_parse_time_ms(value, ms) != 0 || *ms == 0 || *ms > DURATION_MAX_S * UINT64_C(1000))
+        return reject(arguments, "--%s: invalid time '%s' (examples: 500ms, 3s, 10m)", option,
+                      value);
+    return 0;
+}
+
+static int set_option(struct lab_options *options, const struct arguments *arguments,
+                      const char *option, const char *value)
+{
+    uint64_t rounds;
+
+    if (value != NULL && value[0] == '\0')
+        return reject(arguments, "--%s: the value is empty", option);
+    if (strcmp(option, "output") == 0) {
+        options->page_directory = value;
+    } else if (strcmp(option, "server") == 0) {
+        options->program = value;
+    } else if (strcmp(option, "quick") == 0) {
+        options->quick = true;
+    } else if (strcmp(option, "quiet") == 0) {
+        options->quiet = true;
+    } else if (strcmp(option, "resume") == 0) {
+        options->resume = true;
+    } else if (strcmp(option, "help") == 0) {
+        options->help = true;
+    } else if (strcmp(option, "until-decided") == 0) {
+        options->until_ms = UNTIL_DEFAULT_MS;
+        return value != NULL ? set_time(&options->until_ms, arguments, option, value) : 0;
+    } else if (strcmp(option, "duration") == 0) {
+        return set_time(&options->duration_ms, arguments, option, value);
+    } else if (strcmp(option, "rounds") == 0) {
+        if (units_parse_number(value, &rounds) != 0 || rounds < 1 || rounds > POINT_ROUNDS)
+            return reject(arguments, "--rounds: '%s' is out of range (1-%d)", value, POINT_ROUNDS);
+        options->rounds = (uint32_t)rounds;
+    } else if (strcmp(option, "rate") == 0) {
+        if (units_parse_count(value, &options->rate) != 0 || options->rate == 0 ||
+            options->rate > RATE_MAX)
+            return reject(arguments, "--rate: '%s' is out of range (1-%d)", value, RATE_MAX);
+    }
+    return 0;
+}
+
+/* WORD begins with "-"; its option takes LENGTH bytes. */
+static const struct option_line *find_option(const char *word, size_t length)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(option_lines); i++) {
+        const struct option_line *line = &option_lines[i];
+
+        if (word[1] == '-' ? strlen(line->spelling) == length - 2 &&
+                                 strncmp(line->spelling, word + 2, length - 2) == 0
+                           : line->letter == word[1])
+            return line;
+    }
+    return NULL;
+}
+
+static int reject_option(const struct arguments *arguments, const char *word, size_t length)
+{
+    const char *known[ARRAY_LENGTH(option_lines)], *nearest;
+    char typed[64];
+
+    for (size_t i = 0; i < ARRAY_LENGTH(option_lines); i++)
+        known[i] = option_lines[i].spelling;
+    snprintf(typed, sizeof(typed), "%.*s", (int)length, word);
+    nearest = word[1] == '-' ? nearest_word(typed + 2, known, ARRAY_LENGTH(known)) : NULL;
+    if (nearest != NULL)
+        return reject(arguments, "lab: unknown option %s; did you mean --%s?", typed, nearest);
+    return reject(arguments, "lab: unknown option %s; wsload lab -h lists the options", typed);
+}
+
+/* "--name", "--name VALUE", "--name=VALUE", "-x VALUE" or "-xVALUE". */
+static int read_option(struct lab_options *options, struct arguments *arguments, const char *word)
+{
+    size_t length = word[1] == '-' ? strcspn(word, "=") : 2;
+    const struct option_line *option = find_option(word, length);
+    const char *value = word[length] != '\0' ? word + length + (word[1] == '-') : NULL;
+
+    if (option == NULL)
+        return reject_option(arguments, word, length);
+    if (option->argument == NULL)
+        return value == NULL ? set_option(options, arguments, option->spelling, NULL)
+                             : reject(arguments, "--%s takes no value", option->spelling);
+    if (value == NULL && option->argument[0] == '[')
+        return set_option(options, arguments, option->spelling, NULL);
+    if (value == NULL && arguments->next == arguments->argc)
+        return reject(arguments, "--%s needs a value: --%s %s", option->spelling, option->spelling,
+                      option->argument);
+    return set_option(options, arguments, option->spelling,
+                      value != NULL ? value : arguments->argv[arguments->next++]);
+}
+
+/* Each experiment runs once, even if it is named twice. */
+static void add_chosen(struct lab_options *options, const struct experiment *experiment)
+{
+    for (size_t i = 0; i < options->count; i++)
+        if (options->chosen[i] == experiment)
+            return;
+    if (options->count < LAB_CHOSEN_MAX)
+        options->chosen[options->count++] = experiment;
+}
+
+static int choose(struct lab_options *options, const struct arguments *arguments, const char *word)
+{
+    const char *known[NAMES_MAX], *nearest;
+    bool found = false;
+
+    for (size_t i = 0; i < lab_experiment_count; i++) {
+        known[i] = lab_experiments[i].name;
+        if (strcmp(word, "all") == 0 || strcmp(word, known[i]) == 0) {
+            add_chosen(options, &lab_experiments[i]);
+            found = true;
+        }
+    }
+    if (found)
+        return 0;
+    nearest = nearest_word(word, known, lab_experiment_count);
+    if (nearest != NULL)
+        return reject(arguments, "unknown experiment '%s'; did you mean %s?", word, nearest);
+    return reject(arguments, "unknown experiment '%s'; wsload lab lists them", word);
+}
+
+int lab_options_parse(struct lab_options *options, int argc, char *const *argv, char *why,
+                      size_t size)
+{
+    struct arguments arguments = {argc, 1, argv, why, size};
+    int result = 0;
+
+    *options = (struct lab_options){.page_directory = "wsload-lab"};
+    while (result == 0 && arguments.next < argc) {
+        const char *word = argv[arguments.next++];
+
+        if (word[0] == '-' && word[1] != '\0')
+            result = read_option(options, &arguments, word);
+        else
+            result = choose(options, &arguments, word);
+    }
+    if (result == 0 && options->resume && options->count == 0 && !options->help)
+        return reject(&arguments, "--resume needs the names of the experiments, or all");
+    return result;
+}
+
+void lab_help(FILE *out)
+{
+    fputs("usage: wsload lab [option ...] NAME ... | all\n\n"
+          "Experiments with webserverd: each starts its own servers, measures, and explains\n"
+          "the results. Pages are written to DIRECTORY/NAME.html.\n\n",
+          out);
+    for (size_t i = 0; i < lab_experiment_count; i++)
+        fprintf(out, "  %-13s%s\n", lab_experiments[i].name, lab_experiments[i].question);
+    fputc('\n', out);
+    for (size_t i = 0; i < ARRAY_LENGTH(option_lines); i++) {
+        const struct option_line *line = &option_lines[i];
+        bool has_letter = line->letter != 0;
+        const char *argument = line->argument != NULL ? line->argument : "";
+        char left[48];
+
+        snprintf(left, sizeof(left), "%c%c%c --%s%s%s", has_letter ? '-' : ' ',
+                 has_letter ? line->letter : ' ', has_letter ? ',' : ' ', line->spelling,
+                 argument[0] == '[' ? "" : " ", argument);
+        fprintf(out, "  %-28s%s\n", left, line->help);
+    }
+    fputs("\nExit status: 0 success, 1 usage error or a failed experiment, 130 interrupted.\n",
+          out);
+}
 
 enum {
     PATH_BYTES = 4096,
@@ -32,8 +244,8 @@ enum {
 struct finished {
     struct document *findings; /* NULL: not finished */
     struct machine machine;
-    size_t sections; /* of the findings, without the machine */
-    bool kept;       /* of an earlier start */
+    size_t section_count; /* without the machine */
+    bool from_earlier_start;
 };
 
 struct session {
@@ -41,7 +253,7 @@ struct session {
     struct lab lab;
     struct machine machine;
     json_t *conditions;
-    struct finished finished[LAB_CHOSEN_MAX]; /* of options->chosen */
+    struct finished finished[LAB_CHOSEN_MAX]; /* as options->chosen */
 };
 
 static int report_error(const char *why)
@@ -65,7 +277,7 @@ static int write_page(const struct lab_options *options, struct page *page, bool
 {
     char path[PATH_BYTES], why[WHY];
 
-    snprintf(path, sizeof(path), "%.4000s/%s.html", options->directory, name);
+    snprintf(path, sizeof(path), "%.4000s/%s.html", options->page_directory, name);
     snprintf(why, sizeof(why), "cannot write %s: out of memory", path);
     if (page->out != NULL && fclose(page->out) != 0)
         complete = false;
@@ -97,7 +309,7 @@ static int publish(struct session *session, size_t index)
     if (document_write_text(stdout, finished->findings, false) != 0)
         return report_error("out of memory");
     fflush(stdout);
-    finished->sections = finished->findings->section_count;
+    finished->section_count = finished->findings->section_count;
     document_section(finished->findings, "The machine", NULL);
     findings_add_machine(finished->findings, &finished->machine);
     complete = open_page(&page) && document_write_html(page.out, finished->findings) == 0;
@@ -119,22 +331,22 @@ static void write_remark(char *remark, const struct finished *finished)
     const char *legend = finished->findings->legend;
     int length = snprintf(remark, REMARK, "%.64s", legend != NULL ? legend : "");
 
-    for (size_t i = 0; finished->kept && i < machine->count; i++)
+    for (size_t i = 0; finished->from_earlier_start && i < machine->count; i++)
         if (machine->fact[i].changes && length < REMARK)
             length += snprintf(remark + length, (size_t)(REMARK - length), " %s: %s.",
                                machine->fact[i].label, machine->fact[i].text);
 }
 
-static void add_settings(struct document *front, const struct lab *lab)
+static void add_front_settings(struct document *front, const struct lab *lab)
 {
     char time[UNITS_TEXT], number[UNITS_TEXT];
 
     document_fact(front, DOCUMENT_NORMAL, "Trials", "%u of %s for each point%s", lab->rounds,
                   units_format_ns(time, sizeof(time), (double)lab->trial_ms * 1e6),
                   lab->quick ? ", with --quick" : "");
-    if (lab->rate > 0)
+    if (lab->constant_rate > 0)
         document_fact(front, DOCUMENT_NORMAL, "Rate", "%s requests/s for constant loads",
-                      format_number(number, sizeof(number), lab->rate));
+                      format_number(number, sizeof(number), lab->constant_rate));
 }
 
 static int write_chapters(const struct session *session, const struct html_chapter *chapters,
@@ -147,7 +359,7 @@ static int write_chapters(const struct session *session, const struct html_chapt
     if (front == NULL)
         return report_error("out of memory");
     findings_add_machine(front, &session->machine);
-    add_settings(front, &session->lab);
+    add_front_settings(front, &session->lab);
     complete =
         open_page(&page) && document_write_html_chapters(page.out, front, chapters, count) == 0;
     document_free(front);
@@ -177,7 +389,7 @@ static int write_report(const struct session *session)
         write_remark(text->remark, finished);
         chapters[count++] =
             (struct html_chapter){experiment->name, text->question,     text->summary,
-                                  text->remark,     finished->findings, finished->sections};
+                                  text->remark,     finished->findings, finished->section_count};
     }
     if (count > 1)
         status = write_chapters(session, chapters, count);
@@ -204,7 +416,7 @@ static void set_up(struct lab *lab, const struct lab_options *options)
         .rounds = options->quick ? 3 : 5,
         .trial_ms = options->quick ? LAB_TRIAL_QUICK_MS : LAB_TRIAL_MS,
         .until_ms = options->until_ms,
-        .rate = (double)options->rate,
+        .constant_rate = (double)options->rate,
         .cores = count_cores(),
         .shows_progress = !options->quiet && isatty(STDERR_FILENO),
     };
@@ -215,21 +427,21 @@ static void set_up(struct lab *lab, const struct lab_options *options)
 }
 
 /* Stores the findings first, so that a lab that is killed now need not repeat the experiment. */
-static int keep(struct session *session, size_t index)
+static int keep_findings(struct session *session, size_t index)
 {
     const struct experiment *experiment = session->options->chosen[index];
     const struct finished *finished = &session->finished[index];
     char why[WHY];
 
     findings_add_published(finished->findings, experiment->name, &session->lab.own);
-    if (store_write(session->options->directory, experiment->name, session->conditions,
+    if (store_write(session->options->page_directory, experiment->name, session->conditions,
                     &finished->machine, finished->findings, why, sizeof(why)) != 0)
         return report_error(why);
     return publish(session, index);
 }
 
 /* Returns an exit status. */
-static int conduct(struct session *session, size_t index)
+static int conduct_chosen(struct session *session, size_t index)
 {
     const struct experiment *experiment = session->options->chosen[index];
     struct finished *finished = &session->finished[index];
@@ -241,7 +453,7 @@ static int conduct(struct session *session, size_t index)
     if (finished->findings == NULL)
         return report_error("out of memory");
     if (lab_conduct(lab, experiment, finished->findings) == 0)
-        return keep(session, index);
+        return keep_findings(session, index);
     document_free(finished->findings);
     finished->findings = NULL;
     if (lab->interrupted)
@@ -257,9 +469,10 @@ static int conduct_all(struct session *session)
     int worst = RESULT_GOOD, status;
 
     for (size_t i = 0; i < options->count && !lab_is_interrupted(&session->lab); i++) {
-        if (session->finished[i].kept)
+        if (session->finished[i].from_earlier_start)
             printf("\n%s: finished earlier, not run again\n", options->chosen[i]->name);
-        status = session->finished[i].kept ? publish(session, i) : conduct(session, i);
+        status = session->finished[i].from_earlier_start ? publish(session, i)
+                                                         : conduct_chosen(session, i);
         worst = status > worst ? status : worst;
     }
     if (session->lab.interrupted) {
@@ -324,15 +537,15 @@ static int take_over(struct session *session)
         enum store_outcome outcome = STORE_MISSING;
 
         if (options->resume)
-            outcome = store_read(options->directory, name, session->conditions, &finished->machine,
-                                 &finished->findings, why, sizeof(why));
-        else if (store_forget(options->directory, name, why, sizeof(why)) != 0)
+            outcome = store_read(options->page_directory, name, session->conditions,
+                                 &finished->machine, &finished->findings, why, sizeof(why));
+        else if (store_forget(options->page_directory, name, why, sizeof(why)) != 0)
             outcome = STORE_REFUSED;
         if (outcome == STORE_REFUSED) {
             finished->findings = NULL;
             return report_error(why);
         }
-        finished->kept = outcome == STORE_FOUND;
+        finished->from_earlier_start = outcome == STORE_FOUND;
     }
     return RESULT_GOOD;
 }
@@ -340,7 +553,7 @@ static int take_over(struct session *session)
 static int run(struct session *session)
 {
     char version[VERSION], server[STORE_PROGRAM], client[STORE_PROGRAM], why[WHY];
-    const char *directory = session->options->directory;
+    const char *directory = session->options->page_directory;
     int status;
 
     if (mkdir(directory, 0777) != 0 && errno != EEXIST) {

@@ -1,4 +1,4 @@
-#include "loadgen/lab/store.h"
+#include "loadgen/lab/session.h"
 
 #include "common/units.h"
 
@@ -80,8 +80,8 @@ json_t *store_conditions(const struct lab *lab, const struct machine *machine, c
     add_condition(conditions, "--rounds", "%u", lab->rounds);
     add_condition(conditions, "--duration", "%" PRIu64 "ms", lab->trial_ms);
     add_condition(conditions, "--until-decided", "%" PRIu64 "ms", lab->until_ms);
-    if (lab->rate > 0)
-        add_condition(conditions, "--rate", "%.0f", lab->rate);
+    if (lab->constant_rate > 0)
+        add_condition(conditions, "--rate", "%.0f", lab->constant_rate);
     else
         add_condition(conditions, "--rate", "none");
     for (size_t i = 0; i < machine->count; i++)

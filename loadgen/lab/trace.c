@@ -81,7 +81,7 @@ static bool take_hit(void *context, struct policy_node *node)
     return hit;
 }
 
-static void make_room(const struct cache_policy *policy, struct policy_list *list, size_t room)
+static void evict_for_room(const struct cache_policy *policy, struct policy_list *list, size_t room)
 {
     while (list->count >= room) {
         struct policy_node *victim = policy->victim(list, take_hit, NULL);
@@ -108,7 +108,7 @@ double cache_simulate(const struct cache_policy *policy, const uint32_t *numbers
             hits++;
             continue;
         }
-        make_room(policy, &list, room);
+        evict_for_room(policy, &list, room);
         entry->present = true;
         entry->hit = false;
         policy_insert(&list, &entry->node);
