@@ -11,6 +11,7 @@
 
 #include "common/span.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -83,5 +84,8 @@ void escape_print_lines(FILE *out, const char *text);
 
 /* Writes the error message "PROGRAM: TEXT", one line, to standard error. */
 void escape_report(const char *program, const char *text);
+
+/* TEXT, of any bytes, as a JSON string (escape_lines()); NULL: out of memory. */
+json_t *json_text(const char *text);
 
 #endif

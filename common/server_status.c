@@ -1,9 +1,9 @@
 #include "common/server_status.h"
 
 #include "common/clock.h"
-#include "common/figures.h"
-#include "common/host_totals.h"
-#include "common/json_text.h"
+#include "common/escape.h"
+#include "common/segment_reader.h"
+#include "common/tables.h"
 
 #include <math.h>
 #include <stdlib.h>

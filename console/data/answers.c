@@ -2,7 +2,6 @@
 
 #include "common/clock.h"
 #include "common/escape.h"
-#include "common/figures.h"
 #include "common/macros.h"
 #include "common/tables.h"
 #include "common/units.h"

@@ -5,7 +5,6 @@
 #ifndef CONSOLE_HOSTS_H
 #define CONSOLE_HOSTS_H
 
-#include "common/host_totals.h"
 #include "common/segment_reader.h"
 
 #include <stdbool.h>

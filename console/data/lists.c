@@ -3,7 +3,7 @@
 #include "common/client_address.h"
 #include "common/clock.h"
 #include "common/escape.h"
-#include "common/event_merge.h"
+#include "common/event_ring.h"
 
 #include <ctype.h>
 #include <stdlib.h>

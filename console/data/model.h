@@ -10,8 +10,8 @@
 #ifndef CONSOLE_MODEL_H
 #define CONSOLE_MODEL_H
 
-#include "common/figures.h"
 #include "common/segment_reader.h"
+#include "common/tables.h"
 #include "console/data/snapshot.h"
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 #include "common/clock.h"
-#include "common/json_text.h"
+#include "common/escape.h"
 #include "common/units.h"
 #include "daemon/acme/internal.h"
 #include "daemon/acme/state.h"

@@ -3,7 +3,6 @@
 #include "common/clock.h"
 #include "common/escape.h"
 #include "common/instance.h"
-#include "common/json_text.h"
 #include "common/units.h"
 #include "daemon/base/loop.h"
 

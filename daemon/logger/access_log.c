@@ -1,8 +1,8 @@
 #include "daemon/logger/internal.h"
 
 #include "common/clock.h"
-#include "common/host_totals.h"
 #include "common/log_record.h"
+#include "common/segment_reader.h"
 #include "common/units.h"
 #include "daemon/base/events.h"
 

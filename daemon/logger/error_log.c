@@ -1,7 +1,7 @@
 #include "daemon/logger/internal.h"
 
 #include "common/clock.h"
-#include "common/event_merge.h"
+#include "common/event_ring.h"
 #include "common/units.h"
 #include "daemon/base/events.h"
 

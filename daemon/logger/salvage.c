@@ -1,7 +1,7 @@
 #include "daemon/logger/salvage.h"
 
-#include "common/host_totals.h"
 #include "common/log_record.h"
+#include "common/segment_reader.h"
 #include "daemon/base/events.h"
 #include "daemon/config/hosts.h"
 #include "daemon/logger/internal.h"

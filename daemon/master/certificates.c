@@ -1,7 +1,7 @@
 #include "daemon/master/certificates.h"
 
 #include "common/clock.h"
-#include "common/json_text.h"
+#include "common/escape.h"
 #include "common/segment_reader.h"
 #include "common/segment_writer.h"
 #include "common/units.h"

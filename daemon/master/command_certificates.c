@@ -2,7 +2,7 @@
 #include "daemon/master/command.h"
 
 #include "common/clock.h"
-#include "common/json_text.h"
+#include "common/escape.h"
 #include "common/units.h"
 
 #include <stdio.h>

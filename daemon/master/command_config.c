@@ -5,7 +5,7 @@
  */
 #include "daemon/master/command.h"
 
-#include "common/json_text.h"
+#include "common/escape.h"
 #include "common/tables.h"
 #include "common/units.h"
 #include "daemon/config/load.h"

@@ -1,7 +1,7 @@
 #include "daemon/master/summary.h"
 
 #include "common/clock.h"
-#include "common/figures.h"
+#include "common/tables.h"
 #include "common/units.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"

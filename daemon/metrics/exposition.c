@@ -1,7 +1,6 @@
 #include "daemon/metrics/exposition.h"
 
 #include "common/clock.h"
-#include "common/host_totals.h"
 #include "common/segment_reader.h"
 #include "common/server_status.h"
 

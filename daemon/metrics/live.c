@@ -1,7 +1,7 @@
 #include "daemon/metrics/live.h"
 
 #include "common/clock.h"
-#include "common/json_text.h"
+#include "common/escape.h"
 #include "common/macros.h"
 #include "common/segment_reader.h"
 #include "common/server_status.h"

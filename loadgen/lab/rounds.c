@@ -1,8 +1,8 @@
 #include "loadgen/lab/points.h"
 
 #include "common/clock.h"
-#include "common/figures.h"
 #include "common/segment_reader.h"
+#include "common/tables.h"
 
 #include "loadgen/lab/machine.h"
 

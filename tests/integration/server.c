@@ -2,7 +2,7 @@
 
 #include "common/clock.h"
 #include "common/control_client.h"
-#include "common/event_merge.h"
+#include "common/event_ring.h"
 #include "common/instance.h"
 #include "common/macros.h"
 #include "patience.h"

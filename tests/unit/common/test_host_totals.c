@@ -1,5 +1,5 @@
 /* The sums of what threads count for each host, while hosts come and go. */
-#include "common/host_totals.h"
+#include "common/segment_reader.h"
 
 #include "tests/unit/own_segment.h"
 
@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,19 +22,14 @@ static struct segment segment;
 /* What another process does while the hosts are read. */
 static struct {
     bool memory_is_short;
-    uint32_t entry;                       /* of HOSTS */
-    uint64_t id_at_malloc, id_after_text; /* what the entry becomes; 0: stays */
+    uint32_t entry;        /* of HOSTS */
+    uint64_t id_at_malloc; /* what the entry becomes; 0: stays */
     bool frees_at_malloc;
 } other;
 
 /* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. The labels are its names. */
 void *wrapped_malloc(size_t size) __asm__("__wrap_malloc");
 void *real_malloc(size_t size) __asm__("__real_malloc");
-void wrapped_load_text(const _Atomic uint64_t *words, size_t count,
-                       char *text) __asm__("__wrap_segment_load_text");
-void real_load_text(const _Atomic uint64_t *words, size_t count,
-                    char *text) __asm__("__real_segment_load_text");
-
 void *wrapped_malloc(size_t size)
 {
     if (other.id_at_malloc != 0 || other.frees_at_malloc)
@@ -42,13 +38,6 @@ void *wrapped_malloc(size_t size)
         return real_malloc(size);
     errno = ENOMEM;
     return NULL;
-}
-
-void wrapped_load_text(const _Atomic uint64_t *words, size_t count, char *text)
-{
-    real_load_text(words, count, text);
-    if (other.id_after_text != 0)
-        segment_store_host(&segment, other.entry, other.id_after_text, "late");
 }
 
 static int set_up(void **state)
@@ -101,20 +90,44 @@ static void entry_out_of_range_is_not_in_use(void **state)
     assert_int_equal(host_name_read(&segment, 0, name), 0);
 }
 
-static void entry_that_is_reused_meanwhile_is_not_in_use(void **state)
+enum { CHANGES = 50000 };
+
+static atomic_bool changing;
+
+static void host_with_id(uint64_t id, char *name)
+{
+    snprintf(name, HOST_NAME_BYTES, "%0*llu", (int)(id % 200 + 1), (unsigned long long)id);
+}
+
+static void *reuse_entry(void *unused)
 {
     char name[HOST_NAME_BYTES];
-    struct host_totals totals;
+
+    for (uint64_t id = 1; id <= CHANGES; id++) {
+        host_with_id(id, name);
+        segment_store_host(&segment, 1, id, name);
+    }
+    atomic_store(&changing, false);
+    return unused;
+}
+
+static void name_of_an_entry_that_is_reused_belongs_to_its_id(void **state)
+{
+    char name[HOST_NAME_BYTES], expected[HOST_NAME_BYTES];
+    uint64_t mixed = 0, id;
+    pthread_t writer;
 
     (void)state;
-    segment_store_host(&segment, 1, 7, "early");
-    other.entry = 1;
-    other.id_after_text = 8;
-    assert_int_equal(host_name_read(&segment, 1, name), 0);
-    segment_store_host(&segment, 1, 7, "early");
-    assert_false(host_totals_read(&segment, 1, &totals));
-    assert_true(host_totals_read(&segment, 1, &totals));
-    assert_int_equal(totals.id, 8);
+    atomic_store(&changing, true);
+    assert_int_equal(pthread_create(&writer, NULL, reuse_entry, NULL), 0);
+    while (atomic_load(&changing)) {
+        id = host_name_read(&segment, 1, name);
+        host_with_id(id, expected);
+        mixed += id != 0 && strcmp(name, expected) != 0;
+    }
+    pthread_join(writer, NULL);
+    assert_int_equal(mixed, 0);
+    assert_int_equal(host_name_read(&segment, 1, name), CHANGES);
 }
 
 /* Each thread counts 1, 10 or 100 for the first metric, twice that for the next and so on. */
@@ -273,7 +286,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(name_is_that_of_an_entry_in_use),
         TEST(entry_out_of_range_is_not_in_use),
-        TEST(entry_that_is_reused_meanwhile_is_not_in_use),
+        TEST(name_of_an_entry_that_is_reused_belongs_to_its_id),
         TEST(totals_are_sums_over_all_threads),
         TEST(totals_leave_out_other_hosts_and_unused_threads),
         TEST(maximum_is_that_of_the_slowest_thread),

@@ -10,7 +10,6 @@
 #include <cmocka.h>
 
 #include "common/clock.h"
-#include "common/host_totals.h"
 #include "common/segment_reader.h"
 #include "common/segment_writer.h"
 
@@ -609,53 +608,6 @@ static void hosts_have_memory_in_reserved_slots(void **state)
     assert_int_equal(reserved_bytes(), before + segment.section[SEGMENT_THREADS].stride + 2 * page);
 }
 
-static void set_host_counts(uint32_t thread, uint32_t entry, uint64_t id, uint64_t responses,
-                            uint64_t latency_ns)
-{
-    struct segment_host_counts *counts = &segment_host_counts_of(&segment, thread)[entry];
-
-    atomic_store(&counts->id, id);
-    atomic_store(&counts->values[HOST_METRIC_responses_4xx], responses);
-    atomic_store(&counts->latency[histogram_index(latency_ns) >> HISTOGRAM_COARSE_SHIFT],
-                 responses);
-    atomic_store(&counts->latency_max_ns, latency_ns);
-}
-
-/* Not those of threads that counted another host in the same entry. */
-static void host_totals_are_of_the_id(void **state)
-{
-    struct host_totals totals, *all;
-    size_t count;
-
-    (void)state;
-    for (uint32_t i = 0; i < 3; i++)
-        assert_int_equal(segment_reserve_thread(&segment, i), 0);
-    assert_int_equal(segment_reserve_hosts(&segment, 4), 0);
-    assert_null(host_totals_read_all(&reader.map, &count));
-    assert_int_equal(count, 0);
-    segment_store_host(&segment, 0, 1, "*");
-    segment_store_host(&segment, 3, 7, "www.example.org");
-    set_host_counts(0, 3, 7, 10, 2000);
-    set_host_counts(1, 3, 6, 100, 9000); /* of the host before */
-    set_host_counts(2, 3, 7, 5, 4000);
-
-    assert_false(host_totals_read(&reader.map, 1, &totals));
-    assert_true(host_totals_read(&reader.map, 3, &totals));
-    assert_string_equal(totals.name, "www.example.org");
-    assert_int_equal(totals.id, 7);
-    assert_int_equal(host_totals_requests(&totals), 15);
-    assert_in_range(host_totals_percentile(&totals, 50), 2000, 2500);
-    assert_int_equal(host_totals_percentile(&totals, 100), 4000);
-    all = host_totals_read_all(&reader.map, &count);
-    assert_int_equal(count, 2);
-    assert_string_equal(all[0].name, "*");
-    assert_int_equal(host_totals_requests(&all[0]), 0);
-    assert_int_equal(host_totals_percentile(&all[0], 50), 0);
-    free(all);
-    segment_store_host(&segment, 3, 0, "");
-    assert_false(host_totals_read(&reader.map, 3, &totals));
-}
-
 static bool is_required(uint32_t kind)
 {
     return kind >= SEGMENT_METRICS && kind <= SEGMENT_LATENCY;
@@ -1158,7 +1110,6 @@ int main(void)
         PUBLISHED_TEST(child_writes_only_its_own_pages),
         PUBLISHED_TEST(memory_is_reserved_per_slot),
         PUBLISHED_TEST(hosts_have_memory_in_reserved_slots),
-        PUBLISHED_TEST(host_totals_are_of_the_id),
         cmocka_unit_test(only_some_sections_are_required),
         cmocka_unit_test(segment_without_hosts_is_accepted),
         PUBLISHED_TEST(sums_include_reserved_slots_only),

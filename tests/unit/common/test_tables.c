@@ -6,9 +6,12 @@
 
 #include <cmocka.h>
 
+#include "common/clock.h"
 #include "common/macros.h"
 #include "common/tables.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const words[] = {"listen",  "root",      "index",         "processes",
@@ -100,6 +103,78 @@ static void unknown_word_gets_advice(void **state)
     }
 }
 
+/* Figures derived from metrics. */
+
+static double value_in(const void *values, enum metric metric)
+{
+    return ((const double *)values)[metric];
+}
+
+static double figure_of(enum figure figure, const double *values)
+{
+    return figure_value(figure, value_in, values);
+}
+
+static void each_status_counts_in_its_class(void **state)
+{
+    (void)state;
+    for (int i = 0; i < STATUS_METRICS; i++) {
+        double values[METRIC_COUNT] = {0};
+        int class = status_metrics[i].status / 100;
+
+        values[status_metrics[i].metric] = 3;
+        assert_true(figure_of(FIGURE_responses_2xx, values) == (class == 2 ? 3 : 0));
+        assert_true(figure_of(FIGURE_responses_3xx, values) == (class == 3 ? 3 : 0));
+        assert_true(figure_of(FIGURE_responses_4xx, values) == (class == 4 ? 3 : 0));
+        assert_true(figure_of(FIGURE_responses_5xx, values) == (class == 5 ? 3 : 0));
+        assert_true(figure_of(FIGURE_errors, values) == (class >= 4 ? 3 : 0));
+    }
+}
+
+static void each_status_has_a_metric_of_its_name(void **state)
+{
+    (void)state;
+    for (int i = 0; i < STATUS_METRICS; i++) {
+        const struct metric_info *info = &metric_table[status_metrics[i].metric];
+
+        assert_int_equal(atoi(info->label), status_metrics[i].status);
+        assert_string_equal(info->name + strlen("responses_"), info->label);
+    }
+}
+
+static void ratios_without_a_denominator_are_nan(void **state)
+{
+    static const enum figure ratios[] = {FIGURE_response_time_mean, FIGURE_keepalive_ratio,
+                                         FIGURE_cache_hit_ratio, FIGURE_offload_wait_mean};
+    const double zero[METRIC_COUNT] = {0};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(ratios) / sizeof(ratios[0]); i++)
+        assert_true(isnan(figure_of(ratios[i], zero)));
+}
+
+static void ratios_are_quotients(void **state)
+{
+    const double values[METRIC_COUNT] = {[METRIC_requests] = 8,
+                                         [METRIC_response_time] = 4000,
+                                         [METRIC_requests_keepalive] = 6,
+                                         [METRIC_cache_hits] = 9,
+                                         [METRIC_cache_misses] = 1};
+
+    (void)state;
+    assert_true(figure_of(FIGURE_response_time_mean, values) == 500);
+    assert_true(figure_of(FIGURE_keepalive_ratio, values) == 0.75);
+    assert_true(figure_of(FIGURE_cache_hit_ratio, values) == 0.9);
+}
+
+static void rates_are_per_second(void **state)
+{
+    (void)state;
+    assert_true(figure_rate(100, 150, NS_PER_S / 2) == 100);
+    assert_true(figure_rate(150, 100, NS_PER_S) == 0); /* reset */
+    assert_true(isnan(figure_rate(100, 150, 0)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -107,6 +182,11 @@ int main(void)
         cmocka_unit_test(nearest_word_prefers_first),
         cmocka_unit_test(nearest_word_of_no_words_is_null),
         cmocka_unit_test(unknown_word_gets_advice),
+        cmocka_unit_test(each_status_counts_in_its_class),
+        cmocka_unit_test(each_status_has_a_metric_of_its_name),
+        cmocka_unit_test(ratios_without_a_denominator_are_nan),
+        cmocka_unit_test(ratios_are_quotients),
+        cmocka_unit_test(rates_are_per_second),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "common/host_totals.h"
 #include "common/macros.h"
+#include "common/segment_reader.h"
 #include "tests/unit/own_segment.h"
 
 #include <stdio.h>
