@@ -5,11 +5,10 @@
 #include "common/macros.h"
 #include "common/tables.h"
 #include "common/units.h"
-#include "console/data/answer_certificates.h"
-#include "console/data/answer_limits.h"
 
 #include <inttypes.h>
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,7 +48,6 @@ static const char *age_of(const json_t *object, char *buffer, size_t size)
     return units_format_age(buffer, size, seconds > 0 ? (uint64_t)(seconds * (double)NS_PER_S) : 0);
 }
 
-/* Prints every member with its name; for commands without a specific format. */
 /* "3 in force", or "3 requested, 2 in force". Returns false if ANSWER has no such pair. */
 static bool print_number_in_force(const json_t *answer, FILE *out)
 {
@@ -66,6 +64,7 @@ static bool print_number_in_force(const json_t *answer, FILE *out)
     return true;
 }
 
+/* Prints every member with its name; for commands without a specific format. */
 static void print_members(const char *command, const json_t *answer, FILE *out)
 {
     const char *key, *separator = ": ";
@@ -108,7 +107,7 @@ static void print_stop(const char *command, const json_t *answer, FILE *out)
     fprintf(out, "stopping: requests in progress are finished first\n");
 }
 
-static void print_help(const char *command, const json_t *answer, FILE *out)
+static void print_command_list(const char *command, const json_t *answer, FILE *out)
 {
     const json_t *entry;
     size_t i;
@@ -509,6 +508,106 @@ static void print_members_and_spread(const char *command, const json_t *answer, 
         print_spread(connections, out);
 }
 
+/* Limits of clients, certificates */
+
+/* A line for each limit. */
+static void print_limits(const char *command, const json_t *answer, FILE *out)
+{
+    const json_t *list = json_object_get(answer, "limits");
+
+    (void)command;
+    if (json_array_size(list) == 0)
+        fprintf(out, "no client has a limit of its own");
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *limit = json_array_get(list, i);
+        uint64_t left_s = (uint64_t)json_integer_value(json_object_get(limit, "remaining_s"));
+        char left[UNITS_TEXT], rate[UNITS_TEXT] = "blocked";
+
+        if (!json_is_true(json_object_get(limit, "blocked")))
+            snprintf(rate, sizeof(rate), "%lld/s",
+                     (long long)json_integer_value(json_object_get(limit, "requests_per_second")));
+        fprintf(out, "%s%-24s %-10s for another %s, %lld rejected", i > 0 ? "\n" : "",
+                json_string_value(json_object_get(limit, "client")), rate,
+                units_format_age(left, sizeof(left), left_s * NS_PER_S),
+                (long long)json_integer_value(json_object_get(limit, "rejected")));
+    }
+}
+
+/* The text member NAME of JSON. */
+static const char *string_or_unknown(const json_t *json, const char *name)
+{
+    const char *text = json_string_value(json_object_get(json, name));
+
+    return text != NULL ? text : "?";
+}
+
+/* Prints a line with the time NAME of CERTIFICATE. */
+static void print_utc(const json_t *certificate, const char *what, const char *name, FILE *out)
+{
+    char text[UNITS_TEXT];
+
+    fprintf(out, "  %s %s\n", what,
+            units_format_utc(text, sizeof(text),
+                             json_integer_value(json_object_get(certificate, name))));
+}
+
+static void print_certificate(const json_t *certificate, FILE *out)
+{
+    const json_t *names = json_object_get(certificate, "names"), *name;
+    json_int_t failures = json_integer_value(json_object_get(certificate, "failures"));
+    size_t i;
+
+    json_array_foreach(names, i, name)
+        fprintf(out, "%s%s", i > 0 ? " " : "",
+                json_string_length(name) > 0 ? json_string_value(name) : "?");
+    fputs(i == 0 ? "(no DNS name)\n" : "\n", out);
+    print_utc(certificate, "valid until", "not_after", out);
+    fprintf(out, "  issuer %s\n", string_or_unknown(certificate, "issuer"));
+    if (json_object_get(certificate, "next_attempt") == NULL)
+        return;
+    print_utc(certificate, "next attempt", "next_attempt", out);
+    if (failures > 0)
+        fprintf(out, "  %lld %s failed, the last one: %s\n", (long long)failures,
+                failures == 1 ? "attempt" : "attempts", string_or_unknown(certificate, "error"));
+}
+
+static void print_certificates(const char *command, const json_t *answer, FILE *out)
+{
+    const json_t *list = json_object_get(answer, "certificates"), *certificate;
+    size_t i;
+
+    (void)command;
+    if (json_array_size(list) == 0)
+        fputs("no address needs a certificate\n", out);
+    json_array_foreach(list, i, certificate) print_certificate(certificate, out);
+}
+
+static void print_key_change(bool replaced, FILE *out)
+{
+    fputs(replaced
+              ? "the key of the account is replaced\n"
+              : "the key of the account is still being replaced; the error log shows the result\n",
+          out);
+}
+
+static void print_acme(const char *command, const json_t *answer, FILE *out)
+{
+    bool obtained = json_is_true(json_object_get(answer, "obtained"));
+
+    (void)command;
+    if (json_object_get(answer, "key_replaced") != NULL) {
+        print_key_change(json_is_true(json_object_get(answer, "key_replaced")), out);
+    } else if (obtained) {
+        fprintf(out, "%s: a new certificate is in use\n", string_or_unknown(answer, "host"));
+        print_utc(answer, "next attempt", "next_attempt", out);
+    } else {
+        fprintf(out,
+                "%s: a certificate is still being requested; the error log and 'certificates' "
+                "show the result\n",
+                string_or_unknown(answer, "host"));
+    }
+}
+
 /* Commands with their own format; the others print their members. */
 static const struct {
     const char *command;
@@ -516,8 +615,8 @@ static const struct {
 } printers[] = {{"ping", print_ping},
                 {"status", print_status},
                 {"stop", print_stop},
-                {"limit-client", answer_print_limits},
-                {"help", print_help},
+                {"limit-client", print_limits},
+                {"help", print_command_list},
                 {"config", print_config},
                 {"reload", print_reload},
                 {"cache-size", print_cache_size},
@@ -526,8 +625,8 @@ static const struct {
                 {"balance", print_members_and_spread},
                 {"offload-threads", print_offload_threads},
                 {"post-mortem", print_post_mortem},
-                {"certificates", answer_print_certificates},
-                {"acme", answer_print_acme}};
+                {"certificates", print_certificates},
+                {"acme", print_acme}};
 
 /* Replaces each string in VALUE by its escaped form. */
 static void escape_strings(json_t *value)

@@ -524,3 +524,26 @@ void clients_release(struct clients *clients)
     free(clients->client);
     *clients = (struct clients){0};
 }
+
+/* Certificates */
+
+/* What authorities and certificates say may be anything; the screen shows one line of it. */
+static void replace_controls(char *text)
+{
+    for (; *text != '\0'; text++)
+        if ((unsigned char)*text < ' ' || *text == 0x7f)
+            *text = '?';
+}
+
+void certificate_list_take(struct certificate_list *list, const struct segment_reader *reader)
+{
+    for (list->count = 0; list->count < SEGMENT_CERTIFICATES_MAX; list->count++) {
+        struct certificate_copy *row = &list->row[list->count];
+
+        if (!segment_read_certificate(&reader->map, (uint32_t)list->count, row))
+            return;
+        replace_controls(row->names);
+        replace_controls(row->issuer);
+        replace_controls(row->error);
+    }
+}

@@ -151,4 +151,14 @@ int clients_join(struct clients *clients, const struct sketch *sketch,
                  const struct client_list *list);
 void clients_release(struct clients *clients);
 
+/* The certificates in use, in the order of the server. */
+
+struct certificate_list {
+    struct certificate_copy row[SEGMENT_CERTIFICATES_MAX]; /* texts without control characters */
+    size_t count;
+};
+
+/* Reads them; none if the server is older than its certificates in shared memory. */
+void certificate_list_take(struct certificate_list *list, const struct segment_reader *reader);
+
 #endif

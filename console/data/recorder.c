@@ -1,4 +1,4 @@
-#include "console/data/recorder.h"
+#include "console/data/recording.h"
 
 #include "common/clock.h"
 

@@ -1,6 +1,5 @@
-#include "console/data/replay.h"
 
-#include "console/data/recorder.h"
+#include "console/data/recording.h"
 
 #include <errno.h>
 #include <inttypes.h>

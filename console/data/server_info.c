@@ -2,7 +2,7 @@
 
 #include "common/clock.h"
 #include "common/escape.h"
-#include "console/data/recorder.h"
+#include "console/data/recording.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,8 +7,7 @@
 #define CONSOLE_SERVER_INFO_H
 
 #include "common/segment_reader.h"
-#include "console/data/certificates.h"
-#include "console/data/history_cursor.h"
+#include "console/data/history.h"
 #include "console/data/hosts.h"
 #include "console/data/lists.h"
 #include "console/data/marks.h"

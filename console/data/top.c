@@ -1,7 +1,7 @@
 #include "console/data/top.h"
 
 #include "common/clock.h"
-#include "console/data/tally.h"
+#include "common/span.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -165,6 +165,114 @@ void sketch_sort(struct sketch *sketch, enum sketch_order order)
 {
     qsort(sketch->entry, sketch->used, sizeof(*sketch->entry),
           order == SKETCH_BY_COUNT ? more_counted : longer);
+}
+
+/* Tally */
+
+/*
+ * Sums by key, kept for a while so that a frequent key is formatted and looked up once for many
+ * requests. A table with one place for each hash: a key that needs the place of another passes that
+ * one on. Nothing is lost, and memory is bounded. Pure.
+ */
+enum { TALLY_PLACES = 1024, TALLY_KEY_BYTES = 204 };
+
+struct tally_sum {
+    uint64_t count, bytes, duration_ns, longest_ns;
+};
+
+struct tally_place {
+    struct tally_sum sum; /* count 0: free */
+    uint64_t hash;
+    uint32_t length;
+    char key[TALLY_KEY_BYTES];
+};
+
+/* A zeroed one is empty. */
+struct tally {
+    uint32_t used;
+    uint16_t filled[TALLY_PLACES]; /* the used places, in any order */
+    struct tally_place place[TALLY_PLACES];
+};
+
+/* Receives a key and its sum. */
+typedef void tally_pass(void *context, struct span key, const struct tally_sum *sum);
+
+#define ODD_A 0x9e3779b97f4a7c15u
+#define ODD_B 0xc2b2ae3d27d4eb4fu
+
+static uint64_t key_word(const char *from, size_t length)
+{
+    uint64_t word = 0;
+
+    memcpy(&word, from, length < sizeof(word) ? length : sizeof(word));
+    return word;
+}
+
+/* Two words a step, so that their products do not wait for each other. Only the speed depends on it. */
+static uint64_t hash_words_of(const char *key, size_t length)
+{
+    uint64_t hash = length;
+
+    for (; length >= 16; key += 16, length -= 16)
+        hash = (hash << 7 | hash >> 57) ^ (key_word(key, 8) * ODD_A + key_word(key + 8, 8) * ODD_B);
+    if (length > 8)
+        hash ^= key_word(key + 8, length - 8) * ODD_B;
+    if (length > 0)
+        hash = (hash << 7 | hash >> 57) ^ key_word(key, length) * ODD_A;
+    hash *= ODD_B;
+    return hash ^ hash >> 32;
+}
+
+static struct span key_of(const struct tally_place *place)
+{
+    return (struct span){place->key, place->length};
+}
+
+/* Starts the sum of KEY. */
+static void take_place(struct tally *tally, struct tally_place *place, struct span key,
+                       uint64_t hash)
+{
+    if (place->sum.count == 0)
+        tally->filled[tally->used++] = (uint16_t)(place - tally->place);
+    place->sum = (struct tally_sum){.count = 0};
+    place->hash = hash;
+    place->length = (uint32_t)key.length;
+    memcpy(place->key, key.start, key.length);
+}
+
+/* Adds SUM to that of KEY. Passes on what has no place: another key, or KEY if it is too long. */
+static void tally_add(struct tally *tally, struct span key, const struct tally_sum *sum,
+                      tally_pass *pass, void *context)
+{
+    uint64_t hash = hash_words_of(key.start, key.length);
+    struct tally_place *place = &tally->place[hash % TALLY_PLACES];
+
+    if (key.length > TALLY_KEY_BYTES) {
+        pass(context, key, sum);
+        return;
+    }
+    if (place->sum.count == 0 || place->hash != hash || !span_is(key_of(place), key)) {
+        if (place->sum.count > 0)
+            pass(context, key_of(place), &place->sum);
+        take_place(tally, place, key, hash);
+    }
+    place->sum.count += sum->count;
+    place->sum.bytes += sum->bytes;
+    place->sum.duration_ns += sum->duration_ns;
+    if (sum->longest_ns > place->sum.longest_ns)
+        place->sum.longest_ns = sum->longest_ns;
+}
+
+/* Passes all keys on; the tally is then empty. */
+static void tally_flush(struct tally *tally, tally_pass *pass, void *context)
+{
+    for (uint32_t i = 0; i < tally->used; i++) {
+        struct tally_place *place = &tally->place[tally->filled[i]];
+
+        pass(context, key_of(place), &place->sum);
+        place->sum.count = 0;
+    }
+    tally->used = 0;
 }
 
 /* Top lists */

@@ -1,7 +1,7 @@
 #include "console/data/watch.h"
 
 #include "common/clock.h"
-#include "console/data/recorder.h"
+#include "console/data/recording.h"
 
 #include <stdio.h>
 #include <stdlib.h>

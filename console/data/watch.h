@@ -6,7 +6,7 @@
 #define CONSOLE_WATCH_H
 
 #include "console/data/instances.h"
-#include "console/data/replay.h"
+#include "console/data/recording.h"
 #include "console/data/server_info.h"
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* What the console and its recorder read from a segment, twice, as they do ten times a second. */
-#include "console/data/recorder.h"
+#include "console/data/recording.h"
 #include "console/data/server_info.h"
 #include "tests/fuzz/segment_image.h"
 

@@ -8,7 +8,7 @@
 
 #include "common/segment_reader.h"
 #include "common/segment_writer.h"
-#include "console/data/certificates.h"
+#include "console/data/lists.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "common/clock.h"
-#include "console/data/history_cursor.h"
+#include "console/data/history.h"
 
 #include <math.h>
 #include <string.h>

@@ -6,8 +6,7 @@
 
 #include <cmocka.h>
 
-#include "console/data/recorder.h"
-#include "console/data/replay.h"
+#include "console/data/recording.h"
 
 #include "common/clock.h"
 #include "common/log_record.h"
