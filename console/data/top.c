@@ -10,14 +10,19 @@
 
 /* Sketch */
 
-/* FNV-1a */
-static uint32_t hash_of(const char *key, size_t length)
+/* A word at a time. */
+static uint32_t hash_of_key(const char *key, size_t length)
 {
-    uint32_t hash = 2166136261u;
+    uint64_t hash = length, word;
 
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ (unsigned char)key[i]) * 16777619u;
-    return hash;
+    for (; length > 0;
+         key += sizeof(word), length -= length < sizeof(word) ? length : sizeof(word)) {
+        word = 0;
+        memcpy(&word, key, length < sizeof(word) ? length : sizeof(word));
+        hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 32;
+    }
+    return (uint32_t)hash;
 }
 
 static size_t kept_length(size_t length)
@@ -117,7 +122,8 @@ void sketch_clear(struct sketch *sketch)
 
 void sketch_add(struct sketch *sketch, enum sketch_order order, const struct sketch_item *item)
 {
-    uint32_t hash = hash_of(item->key, kept_length(item->length)), place = find(sketch, hash, item);
+    uint32_t hash = hash_of_key(item->key, kept_length(item->length)),
+             place = find(sketch, hash, item);
     struct sketch_entry *entry;
 
     if (place == SKETCH_KEYS) {
@@ -167,114 +173,6 @@ void sketch_sort(struct sketch *sketch, enum sketch_order order)
           order == SKETCH_BY_COUNT ? more_counted : longer);
 }
 
-/* Tally */
-
-/*
- * Sums by key, kept for a while so that a frequent key is formatted and looked up once for many
- * requests. A table with one place for each hash: a key that needs the place of another passes that
- * one on. Nothing is lost, and memory is bounded. Pure.
- */
-enum { TALLY_PLACES = 1024, TALLY_KEY_BYTES = 204 };
-
-struct tally_sum {
-    uint64_t count, bytes, duration_ns, longest_ns;
-};
-
-struct tally_place {
-    struct tally_sum sum; /* count 0: free */
-    uint64_t hash;
-    uint32_t length;
-    char key[TALLY_KEY_BYTES];
-};
-
-/* A zeroed one is empty. */
-struct tally {
-    uint32_t used;
-    uint16_t filled[TALLY_PLACES]; /* the used places, in any order */
-    struct tally_place place[TALLY_PLACES];
-};
-
-/* Receives a key and its sum. */
-typedef void tally_pass(void *context, struct span key, const struct tally_sum *sum);
-
-#define ODD_A 0x9e3779b97f4a7c15u
-#define ODD_B 0xc2b2ae3d27d4eb4fu
-
-static uint64_t key_word(const char *from, size_t length)
-{
-    uint64_t word = 0;
-
-    memcpy(&word, from, length < sizeof(word) ? length : sizeof(word));
-    return word;
-}
-
-/* Two words a step, so that their products do not wait for each other. Only the speed depends on it. */
-static uint64_t hash_words_of(const char *key, size_t length)
-{
-    uint64_t hash = length;
-
-    for (; length >= 16; key += 16, length -= 16)
-        hash = (hash << 7 | hash >> 57) ^ (key_word(key, 8) * ODD_A + key_word(key + 8, 8) * ODD_B);
-    if (length > 8)
-        hash ^= key_word(key + 8, length - 8) * ODD_B;
-    if (length > 0)
-        hash = (hash << 7 | hash >> 57) ^ key_word(key, length) * ODD_A;
-    hash *= ODD_B;
-    return hash ^ hash >> 32;
-}
-
-static struct span key_of(const struct tally_place *place)
-{
-    return (struct span){place->key, place->length};
-}
-
-/* Starts the sum of KEY. */
-static void take_place(struct tally *tally, struct tally_place *place, struct span key,
-                       uint64_t hash)
-{
-    if (place->sum.count == 0)
-        tally->filled[tally->used++] = (uint16_t)(place - tally->place);
-    place->sum = (struct tally_sum){.count = 0};
-    place->hash = hash;
-    place->length = (uint32_t)key.length;
-    memcpy(place->key, key.start, key.length);
-}
-
-/* Adds SUM to that of KEY. Passes on what has no place: another key, or KEY if it is too long. */
-static void tally_add(struct tally *tally, struct span key, const struct tally_sum *sum,
-                      tally_pass *pass, void *context)
-{
-    uint64_t hash = hash_words_of(key.start, key.length);
-    struct tally_place *place = &tally->place[hash % TALLY_PLACES];
-
-    if (key.length > TALLY_KEY_BYTES) {
-        pass(context, key, sum);
-        return;
-    }
-    if (place->sum.count == 0 || place->hash != hash || !span_is(key_of(place), key)) {
-        if (place->sum.count > 0)
-            pass(context, key_of(place), &place->sum);
-        take_place(tally, place, key, hash);
-    }
-    place->sum.count += sum->count;
-    place->sum.bytes += sum->bytes;
-    place->sum.duration_ns += sum->duration_ns;
-    if (sum->longest_ns > place->sum.longest_ns)
-        place->sum.longest_ns = sum->longest_ns;
-}
-
-/* Passes all keys on; the tally is then empty. */
-static void tally_flush(struct tally *tally, tally_pass *pass, void *context)
-{
-    for (uint32_t i = 0; i < tally->used; i++) {
-        struct tally_place *place = &tally->place[tally->filled[i]];
-
-        pass(context, key_of(place), &place->sum);
-        place->sum.count = 0;
-    }
-    tally->used = 0;
-}
-
 /* Top lists */
 
 const char *const top_list_names[TOP_LISTS] = {"paths",  "clients", "agents",   "referers",
@@ -286,34 +184,14 @@ struct pane {
     struct sketch list[TOP_LISTS];
 };
 
-/*
- * The requests of one pane that its lists do not have yet: by the words of their records that have the
- * keys, from there by the keys of each list as received.
- */
-struct tallies {
-    struct pane *pane; /* NULL: none */
-    struct tally whole;
-    struct tally list[TOP_LISTS];
-};
-
 struct top {
     struct pane *pane[TOP_PANES]; /* allocated on first use; only what is used is touched */
-    struct tallies *tallies;
-    uint64_t since_ns; /* start of the known requests; 0: the first pane */
+    uint64_t since_ns;            /* start of the known requests; 0: the first pane */
 };
 
 struct top *top_create(void)
 {
-    struct top *top = calloc(1, sizeof(*top));
-
-    if (top == NULL)
-        return NULL;
-    top->tallies = calloc(1, sizeof(*top->tallies));
-    if (top->tallies == NULL) {
-        free(top);
-        return NULL;
-    }
-    return top;
+    return calloc(1, sizeof(struct top));
 }
 
 void top_destroy(struct top *top)
@@ -322,7 +200,6 @@ void top_destroy(struct top *top)
         return;
     for (size_t i = 0; i < TOP_PANES; i++)
         free(top->pane[i]);
-    free(top->tallies);
     free(top);
 }
 
@@ -374,148 +251,46 @@ static struct span path_of(struct span request)
     return request;
 }
 
-/* The key of an error is the status and the path; that of a protocol, the version and TLS. */
-enum { STATUS_BYTES = sizeof(uint16_t) };
-
-/* Writes KEY of LIST, as received, to BUFFER as it is shown. */
-static void format_key(enum top_list list, struct span key, char buffer[TAIL_REQUEST_BYTES])
+/* Adds a request to the count of KEY, its readable form; "" counts as a path only. */
+static void count_key(struct pane *pane, enum top_list list, const char *key,
+                      const struct log_record *record)
 {
-    uint16_t status;
-    int used;
+    struct sketch_item item = {.key = key,
+                               .length = strlen(key),
+                               .count = 1,
+                               .bytes = (double)record->body_bytes,
+                               .duration_ns = (double)record->duration_ns,
+                               .longest_ns = (double)record->duration_ns};
 
-    switch (list) {
-    case TOP_CLIENTS:
-        *client_address_put((const uint8_t *)key.start, buffer) = '\0';
-        return;
-    case TOP_PROTOCOLS:
-        tail_protocol_text((uint8_t)key.start[0], (uint8_t)key.start[1], buffer);
-        return;
-    case TOP_ERRORS:
-        memcpy(&status, key.start, STATUS_BYTES);
-        used = snprintf(buffer, TAIL_REQUEST_BYTES, "%d ", (int)status);
-        tail_readable(buffer + used, TAIL_REQUEST_BYTES - (size_t)used, key.start + STATUS_BYTES,
-                      key.length - STATUS_BYTES);
-        return;
-    default:
-        tail_readable(buffer, TAIL_REQUEST_BYTES, key.start, key.length);
-    }
-}
-
-struct destination {
-    struct pane *pane;
-    enum top_list list;
-};
-
-/* Adds a sum to the lists that have such keys. */
-static void count_sum(void *context, struct span key, const struct tally_sum *sum)
-{
-    const struct destination *to = context;
-    char text[TAIL_REQUEST_BYTES];
-    struct sketch_item item = {.key = text,
-                               .count = (double)sum->count,
-                               .bytes = (double)sum->bytes,
-                               .duration_ns = (double)sum->duration_ns,
-                               .longest_ns = (double)sum->longest_ns};
-
-    format_key(to->list, key, text);
-    item.length = strlen(text);
-    if (item.length == 0 && to->list != TOP_PATHS)
-        return;
-    sketch_add(&to->pane->list[to->list], SKETCH_BY_COUNT, &item);
-    if (to->list == TOP_PATHS)
-        sketch_add(&to->pane->list[TOP_SLOWEST], SKETCH_BY_LONGEST, &item);
-}
-
-static void count_key(struct tallies *tallies, enum top_list list, struct span key,
-                      const struct tally_sum *sum)
-{
-    struct destination to = {tallies->pane, list};
-
-    tally_add(&tallies->list[list], key, sum, count_sum, &to);
-}
-
-static void count_error(struct tallies *tallies, uint16_t status, struct span path,
-                        const struct tally_sum *sum)
-{
-    char key[STATUS_BYTES + TAIL_REQUEST_BYTES];
-
-    path.length = path.length < TAIL_REQUEST_BYTES ? path.length : TAIL_REQUEST_BYTES;
-    memcpy(key, &status, STATUS_BYTES);
-    memcpy(key + STATUS_BYTES, path.start, path.length);
-    count_key(tallies, TOP_ERRORS, (struct span){key, STATUS_BYTES + path.length}, sum);
-}
-
-/* Adds the requests of RECORD, of which there are SUM, to the tallies of the lists. */
-static void count_record(struct tallies *tallies, const struct log_record *record,
-                         const struct tally_sum *sum)
-{
-    const char protocol[] = {(char)record->protocol, (char)record->tls};
-    struct span path = path_of(record->request_line);
-
-    count_key(tallies, TOP_PATHS, path, sum);
-    count_key(tallies, TOP_CLIENTS,
-              (struct span){(const char *)record->address, sizeof(record->address)}, sum);
-    if (record->agent.length > 0)
-        count_key(tallies, TOP_AGENTS, record->agent, sum);
-    if (record->referer.length > 0)
-        count_key(tallies, TOP_REFERERS, record->referer, sum);
-    count_key(tallies, TOP_PROTOCOLS, (struct span){protocol, sizeof(protocol)}, sum);
-    if (record->status >= 400)
-        count_error(tallies, record->status, path, sum);
-}
-
-/* The client, what was negotiated and the texts are in the words from here on. */
-enum { KEY_WORD = 4, KEYS_BYTES = TALLY_KEY_BYTES / 8 * 8 };
-
-/* Passes on requests that were added up because of the same words, all below status 400. */
-static void count_whole(void *context, struct span key, const struct tally_sum *sum)
-{
-    uint64_t words[KEY_WORD + KEYS_BYTES / 8] = {[0] = (KEY_WORD * 8 + key.length) / 8 |
-                                                       (uint64_t)LOG_RECORD_VERSION << 32};
-    struct log_record record;
-
-    memcpy(&words[KEY_WORD], key.start, key.length);
-    if (log_record_unpack(words, &record) == 0)
-        count_record(context, &record, sum);
-}
-
-static void flush(struct tallies *tallies)
-{
-    tally_flush(&tallies->whole, count_whole, tallies);
-    for (size_t i = 0; i < TOP_LISTS && tallies->pane != NULL; i++) {
-        struct destination to = {tallies->pane, (enum top_list)i};
-
-        tally_flush(&tallies->list[i], count_sum, &to);
-    }
-}
-
-/* Makes PANE that of the tallies; false if TIME_NS is too old, or out of memory. */
-static bool choose_pane(struct top *top, uint64_t time_ns)
-{
-    struct tallies *tallies = top->tallies;
-
-    if (tallies->pane != NULL && tallies->pane->number == pane_number(time_ns))
-        return true;
-    flush(tallies); /* before its pane is used for another time */
-    tallies->pane = pane_at(top, time_ns);
-    return tallies->pane != NULL;
+    if (item.length > 0 || list == TOP_PATHS)
+        sketch_add(&pane->list[list], list == TOP_SLOWEST ? SKETCH_BY_LONGEST : SKETCH_BY_COUNT,
+                   &item);
 }
 
 void top_add(struct top *top, const struct tail_record *record)
 {
     const struct log_record *log = &record->log;
-    const struct tally_sum sum = {1, log->body_bytes, log->duration_ns, log->duration_ns};
-    struct span keys = {(const char *)&record->words[KEY_WORD],
-                        (size_t)(log_ring_words(record->words[0]) - KEY_WORD) * 8};
-    struct tallies *tallies = top->tallies;
+    struct pane *pane = pane_at(top, log->time_ns);
+    struct span path = path_of(log->request_line);
+    char text[TAIL_REQUEST_BYTES], error[TAIL_REQUEST_BYTES + 8];
 
-    if (!choose_pane(top, log->time_ns))
+    if (pane == NULL)
         return;
-    tallies->pane->seen++;
-    if (log->status < 400 && keys.length <= KEYS_BYTES)
-        tally_add(&tallies->whole, keys, &sum, count_whole, tallies);
-    else
-        count_record(tallies, log, &sum);
+    pane->seen++;
+    tail_readable(text, sizeof(text), path.start, path.length);
+    count_key(pane, TOP_PATHS, text, log);
+    count_key(pane, TOP_SLOWEST, text, log);
+    if (log->status >= 400) {
+        snprintf(error, sizeof(error), "%d %s", (int)log->status, text);
+        count_key(pane, TOP_ERRORS, error, log);
+    }
+    *client_address_put(log->address, text) = '\0';
+    count_key(pane, TOP_CLIENTS, text, log);
+    tail_readable(text, sizeof(text), log->agent.start, log->agent.length);
+    count_key(pane, TOP_AGENTS, text, log);
+    tail_readable(text, sizeof(text), log->referer.start, log->referer.length);
+    count_key(pane, TOP_REFERERS, text, log);
+    count_key(pane, TOP_PROTOCOLS, tail_protocol_text(log->protocol, log->tls, text), log);
 }
 
 void top_miss(struct top *top, uint64_t time_ns, uint64_t count)
@@ -603,7 +378,6 @@ int top_collect(const struct top *top, enum top_list list, uint64_t end_ns, int 
     uint64_t panes = (uint64_t)(seconds + TOP_PANE_S - 1) / TOP_PANE_S;
     double floors = 0;
 
-    flush(top->tallies);
     into->seen = into->missed = 0;
     sketch_clear(&into->sketch);
     panes = panes < 1 ? 1 : panes > TOP_PANES - 1 ? TOP_PANES - 1 : panes;

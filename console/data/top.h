@@ -91,11 +91,7 @@ struct top;
 struct top *top_create(void);
 void top_destroy(struct top *top);
 
-/*
- * Counts one request; ignored if it is older than all panes. Equal requests, and
- * then equal keys, are added up first, and added to the lists when the next pane begins or a list is
- * requested.
- */
+/* Counts one request; ignored if it is older than all panes. */
 void top_add(struct top *top, const struct tail_record *record);
 
 /*
