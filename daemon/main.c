@@ -8,7 +8,7 @@
 #include "daemon/master/master.h"
 #include "daemon/sandbox/sandbox.h"
 #include "daemon/tls/context.h"
-#include "daemon/tls/self_signed.h"
+#include "daemon/tls/managed.h"
 
 #include <errno.h>
 #include <stdlib.h>

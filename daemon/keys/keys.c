@@ -7,7 +7,7 @@
 #include "daemon/base/signals.h"
 #include "daemon/sandbox/sandbox.h"
 #include "daemon/tls/private_keys.h"
-#include "daemon/tls/signature_scheme.h"
+#include "daemon/tls/remote_key.h"
 
 #include <errno.h>
 #include <openssl/err.h>

@@ -1,6 +1,6 @@
 #include "daemon/tls/certificate.h"
 
-#include "daemon/tls/pem_file.h"
+#include "daemon/tls/private_keys.h"
 
 #include <openssl/err.h>
 #include <openssl/pem.h>
@@ -8,9 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* Writes "FILE: reason" with OpenSSL's reason, and empties its error queue. Returns -1. */
-static int fail(const char *file, const char *otherwise, char *why, size_t size)
+static int fail_certificate(const char *file, const char *otherwise, char *why, size_t size)
 {
     unsigned long code = ERR_peek_last_error();
     const char *reason = ERR_reason_error_string(code);
@@ -19,8 +20,6 @@ static int fail(const char *file, const char *otherwise, char *why, size_t size)
     ERR_clear_error();
     return -1;
 }
-
-/* Certificates */
 
 static int read_chain(struct tls_certificate *certificate, BIO *text)
 {
@@ -60,12 +59,41 @@ static int load_certificates(struct tls_certificate *certificate, const char *fi
         snprintf(why, size, "%s: contains no certificate in PEM format", file);
         return -1;
     }
-    return fail(file, "out of memory", why, size);
+    return fail_certificate(file, "out of memory", why, size);
 }
 
-/* Names */
+/* Names (RFC 9525) */
 
-static bool add_name(struct tls_certificate *certificate, const ASN1_IA5STRING *text)
+/*
+ * A wildcard is the whole leftmost label, and at least two labels follow: "*" and "*.org" match
+ * nothing.
+ */
+static bool is_wildcard(const char *pattern)
+{
+    return strncmp(pattern, "*.", 2) == 0 && pattern[2] != '.' && strchr(pattern + 2, '.') != NULL;
+}
+
+/* Compares HOST, a DNS name in any case, with PATTERN, a DNS name of a certificate. */
+static enum tls_name_match match_name(const char *pattern, const char *host)
+{
+    const char *dot = strchr(host, '.');
+
+    if (host[0] == '\0' || strchr(host, '*') != NULL)
+        return TLS_NAME_DIFFERS;
+    if (strcasecmp(pattern, host) == 0)
+        return TLS_NAME_EQUAL;
+    if (is_wildcard(pattern) && dot != NULL && dot != host && strcasecmp(pattern + 1, dot) == 0)
+        return TLS_NAME_BY_WILDCARD;
+    return TLS_NAME_DIFFERS;
+}
+
+/* True if PATTERN matches every name that OTHER, another pattern, matches. */
+static bool name_includes(const char *pattern, const char *other)
+{
+    return strcasecmp(pattern, other) == 0 || match_name(pattern, other) != TLS_NAME_DIFFERS;
+}
+
+static bool add_dns_name(struct tls_certificate *certificate, const ASN1_IA5STRING *text)
 {
     const char *bytes = (const char *)ASN1_STRING_get0_data(text);
     size_t length = (size_t)ASN1_STRING_length(text);
@@ -76,7 +104,7 @@ static bool add_name(struct tls_certificate *certificate, const ASN1_IA5STRING *
     return certificate->name[certificate->name_count++] != NULL;
 }
 
-static int find_names(struct tls_certificate *certificate)
+static int find_dns_names(struct tls_certificate *certificate)
 {
     GENERAL_NAMES *names = X509_get_ext_d2i(certificate->leaf, NID_subject_alt_name, NULL, NULL);
     int count = names != NULL ? sk_GENERAL_NAME_num(names) : 0;
@@ -88,7 +116,7 @@ static int find_names(struct tls_certificate *certificate)
         const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
 
         if (name->type == GEN_DNS)
-            complete = add_name(certificate, name->d.dNSName);
+            complete = add_dns_name(certificate, name->d.dNSName);
     }
     GENERAL_NAMES_free(names);
     return complete ? 0 : -1;
@@ -100,7 +128,7 @@ enum tls_name_match tls_certificate_match(const struct tls_certificate *certific
     enum tls_name_match best = TLS_NAME_DIFFERS;
 
     for (size_t i = 0; i < certificate->name_count; i++) {
-        enum tls_name_match match = tls_name_match(certificate->name[i], host);
+        enum tls_name_match match = match_name(certificate->name[i], host);
 
         best = match > best ? match : best;
     }
@@ -114,7 +142,7 @@ bool tls_certificate_includes(const struct tls_certificate *certificate,
         bool included = false;
 
         for (size_t k = 0; k < certificate->name_count && !included; k++)
-            included = tls_name_includes(certificate->name[k], other->name[i]);
+            included = name_includes(certificate->name[k], other->name[i]);
         if (!included)
             return false;
     }
@@ -127,9 +155,9 @@ int tls_certificate_load(struct tls_certificate *certificate, const char *file, 
     ERR_clear_error();
     if (load_certificates(certificate, file, why, size) != 0)
         return -1;
-    if (find_names(certificate) == 0)
+    if (find_dns_names(certificate) == 0)
         return 0;
-    return fail(file, "out of memory", why, size);
+    return fail_certificate(file, "out of memory", why, size);
 }
 
 void tls_certificate_free(struct tls_certificate *certificate)

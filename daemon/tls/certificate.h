@@ -4,10 +4,15 @@
 #ifndef DAEMON_TLS_CERTIFICATE_H
 #define DAEMON_TLS_CERTIFICATE_H
 
-#include "daemon/tls/names.h"
-
 #include <openssl/x509.h>
+#include <stdbool.h>
 #include <stddef.h>
+
+enum tls_name_match {
+    TLS_NAME_DIFFERS,
+    TLS_NAME_BY_WILDCARD, /* "*.example.org" stands for exactly one label */
+    TLS_NAME_EQUAL,
+};
 
 struct tls_certificate {
     X509 *leaf;
@@ -25,7 +30,7 @@ int tls_certificate_load(struct tls_certificate *certificate, const char *file, 
                          size_t size);
 void tls_certificate_free(struct tls_certificate *certificate);
 
-/* How CERTIFICATE covers HOST: the best match of its names. */
+/* How CERTIFICATE covers HOST, a DNS name in any case: the best match of its names. */
 enum tls_name_match tls_certificate_match(const struct tls_certificate *certificate,
                                           const char *host);
 

@@ -19,9 +19,9 @@
 #include <unistd.h>
 
 /*
- * Mozilla's Server Side TLS 5.7, "intermediate": the client's order decides, because only the client
- * knows whether it has instructions for AES. Without its DHE suites: no client since 2015 needs
- * them. The suites of TLS 1.3 are OpenSSL's default.
+ * Mozilla's Server Side TLS 5.7, "intermediate": the client's order decides, because only the
+ * client knows whether it has instructions for AES. Without its DHE suites: no client since 2015
+ * needs them. The suites of TLS 1.3 are OpenSSL's default.
  */
 static const char intermediate_ciphers[] =
     "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:"
@@ -55,9 +55,9 @@ struct tls_context {
 
 /* Callbacks of the handshake. Any thread of a worker. */
 
-static int select_protocol(SSL *ssl, const unsigned char **chosen, unsigned char *length,
-                           const unsigned char *offered, unsigned int offered_length,
-                           void *argument)
+static int select_alpn_protocol(SSL *ssl, const unsigned char **chosen, unsigned char *length,
+                                const unsigned char *offered, unsigned int offered_length,
+                                void *argument)
 {
     const char *protocols = argument;
     unsigned char *out;
@@ -133,7 +133,7 @@ static SSL_CTX *ssl_context_new(const struct config *config, struct tls_tickets 
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_num_tickets(context, 0);
     SSL_CTX_set_timeout(context, (long)(config->tls_session_timeout / 1000));
-    SSL_CTX_set_alpn_select_cb(context, select_protocol,
+    SSL_CTX_set_alpn_select_cb(context, select_alpn_protocol,
                                alpn_protocols + (config->http2_enabled ? 0 : ALPN_HTTP2_BYTES));
     if (set_protocols(context, config) == 0 &&
         (!config->tls_session_tickets || tickets == NULL || tls_tickets_use(tickets, context) == 0))
@@ -190,7 +190,7 @@ static int make_host_context(struct tls_context *all, struct tls_host *host,
     return 0;
 }
 
-static int fail(const char *file, const char *otherwise, char *why, size_t size)
+static int fail_openssl(const char *file, const char *otherwise, char *why, size_t size)
 {
     const char *reason = ERR_reason_error_string(ERR_peek_last_error());
 
@@ -200,8 +200,8 @@ static int fail(const char *file, const char *otherwise, char *why, size_t size)
 }
 
 /* Reads certificates, and their keys into context->keys. Without KEYS, each is in the same file. */
-static int load_files(struct tls_context *context, const struct config_paths *files,
-                      const struct config_paths *keys, char *why, size_t size)
+static int load_certificates_and_keys(struct tls_context *context, const struct config_paths *files,
+                                      const struct config_paths *keys, char *why, size_t size)
 {
     for (size_t i = 0; i < files->count; i++) {
         struct tls_host *host = &context->host[context->count++];
@@ -221,12 +221,12 @@ static int load_given_files(struct tls_context *context, const struct config_pat
 {
     for (size_t i = 0; i < files->count; i++)
         private_keys_warn(keys->count > 0 ? keys->item[i] : files->item[i]);
-    return load_files(context, files, keys, why, size);
+    return load_certificates_and_keys(context, files, keys, why, size);
 }
 
 /* Those of [tls] first: the first one is the default. */
-static int load_all(struct tls_context *context, const struct config *config,
-                    const struct managed_certificates *managed, char *why, size_t size)
+static int load_all_certificates(struct tls_context *context, const struct config *config,
+                                 const struct managed_certificates *managed, char *why, size_t size)
 {
     if (load_given_files(context, &config->tls_certificate, &config->tls_key, why, size) != 0)
         return -1;
@@ -238,7 +238,7 @@ static int load_all(struct tls_context *context, const struct config *config,
             return -1;
     }
     if (managed != NULL &&
-        load_files(context, &managed->certificate, &managed->key, why, size) != 0)
+        load_certificates_and_keys(context, &managed->certificate, &managed->key, why, size) != 0)
         return -1;
     if (memory_file_seal(context->keys) == 0)
         return 0;
@@ -267,7 +267,7 @@ static int make_remote_keys(struct tls_context *context, char *why, size_t size)
 
         host->certificate.key = remote_key_new(public_key, (uint32_t)i);
         if (host->certificate.key == NULL)
-            return fail(host->file, unknown, why, size);
+            return fail_openssl(host->file, unknown, why, size);
     }
     return 0;
 }
@@ -288,7 +288,7 @@ static int read_keys(struct tls_context *context, char *why, size_t size)
     return failed;
 }
 
-static int64_t seconds_of(const ASN1_TIME *when)
+static int64_t asn1_seconds(const ASN1_TIME *when)
 {
     struct tm fields;
 
@@ -300,8 +300,8 @@ static void report_end(struct tls_host *host, int64_t now_s)
 {
     static const int64_t expiry_days[] = {14, 7, 2, 0};
     const X509 *leaf = host->certificate.leaf;
-    int64_t end_s = seconds_of(X509_get0_notAfter(leaf));
-    int64_t life_s = end_s - seconds_of(X509_get0_notBefore(leaf));
+    int64_t end_s = asn1_seconds(X509_get0_notAfter(leaf));
+    int64_t life_s = end_s - asn1_seconds(X509_get0_notBefore(leaf));
     const char *name = host->certificate.name_count > 0 ? host->certificate.name[0] : "?";
     uint32_t reached = 0;
 
@@ -335,8 +335,8 @@ void tls_context_describe(const struct tls_context *context,
             .issuer = issuer,
             .name = certificate->name,
             .name_count = certificate->name_count,
-            .not_before_s = seconds_of(X509_get0_notBefore(certificate->leaf)),
-            .not_after_s = seconds_of(X509_get0_notAfter(certificate->leaf))};
+            .not_before_s = asn1_seconds(X509_get0_notBefore(certificate->leaf)),
+            .not_after_s = asn1_seconds(X509_get0_notAfter(certificate->leaf))};
 
         X509_NAME_oneline(X509_get_issuer_name(certificate->leaf), issuer, sizeof(issuer));
         show(owner, &description);
@@ -348,16 +348,16 @@ static int load_hosts(struct tls_context *context, const struct config *config,
                       char *why, size_t size)
 {
     context->keys = private_keys_open(why, size);
-    if (context->keys < 0 || load_all(context, config, managed, why, size) != 0 ||
+    if (context->keys < 0 || load_all_certificates(context, config, managed, why, size) != 0 ||
         (context->remote ? make_remote_keys(context, why, size) : read_keys(context, why, size)) !=
             0)
         return -1;
     for (size_t i = 0; i < context->count; i++)
         if (make_host_context(context, &context->host[i], config, tickets) != 0)
-            return fail(context->host[i].file, "out of memory", why, size);
+            return fail_openssl(context->host[i].file, "out of memory", why, size);
     context->validation = validation_context_new();
     if (context->validation == NULL)
-        return fail("tls-alpn-01", "out of memory", why, size);
+        return fail_openssl("tls-alpn-01", "out of memory", why, size);
     validation_recognize(context->host[0].context, context->validation);
     return 0;
 }

@@ -16,10 +16,11 @@ struct tls_context;
 struct tls_tickets;
 
 /*
- * Reads the certificates and keys that CONFIG names, and then those of MANAGED (tls/managed.h; NULL: none). With [tls] keys_process the private keys are
- * only in the file tls_context_keys(), and the signatures come from the keys process. TICKETS is
- * borrowed; NULL: clients get no session tickets, whatever CONFIG says. Returns NULL with WHY, which
- * begins with the key of CONFIG, if one of the files is missing, invalid or does not fit.
+ * Reads the certificates and keys that CONFIG names, and then those of MANAGED (tls/managed.h;
+ * NULL: none). With [tls] keys_process the private keys are only in the file tls_context_keys(),
+ * and the signatures come from the keys process. TICKETS is borrowed; NULL: clients get no session
+ * tickets, whatever CONFIG says. Returns NULL with WHY, which begins with the key of CONFIG, if one
+ * of the files is missing, invalid or does not fit.
  */
 struct tls_context *tls_context_new(const struct config *config,
                                     const struct managed_certificates *managed,
@@ -49,15 +50,16 @@ void tls_context_describe(const struct tls_context *context,
                           void *owner);
 
 /*
- * Logs, once each, that a certificate ends within 14, 7 and 2 days of NOW_S, wall clock, and has ended; the days only if
- * they are less than a third of its life, when it should have been renewed. The master.
+ * Logs, once each, that a certificate ends within 14, 7 and 2 days of NOW_S, wall clock, and has
+ * ended; the days only if they are less than a third of its life, when it should have been renewed.
+ * The master.
  */
 void tls_context_report_expired(struct tls_context *context, int64_t now_s);
 
 /*
  * A new server side of a connection, which the caller frees with SSL_free(). NULL: out of memory.
- * The client's SNI selects the certificate during the handshake. SEGMENT, borrowed, has the challenges of ACME
- * (NULL: none). Any thread of a worker.
+ * The client's SNI selects the certificate during the handshake. SEGMENT, borrowed, has the
+ * challenges of ACME (NULL: none). Any thread of a worker.
  */
 SSL *tls_context_connect(const struct tls_context *context, const struct segment *segment);
 

@@ -3,24 +3,159 @@
 #include "daemon/base/events.h"
 #include "daemon/tls/certificate.h"
 #include "daemon/tls/private_keys.h"
-#include "daemon/tls/self_signed.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/rand.h>
+#include <openssl/x509v3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool exists(const char *file)
+enum {
+    VALID_DAYS = 397, /* browsers accept no longer validity */
+    SERIAL_BYTES = 16,
+    COMMON_NAME_BYTES = 64, /* at most; clients look at the alternative names only */
+};
+
+/* Self-signed certificates */
+
+bool self_signed_extend(X509 *certificate, int nid, const char *value)
+{
+    X509V3_CTX context;
+    X509_EXTENSION *extension;
+    bool added;
+
+    X509V3_set_ctx(&context, certificate, certificate, NULL, NULL, 0);
+    extension = X509V3_EXT_conf_nid(NULL, &context, nid, value);
+    added = extension != NULL && X509_add_ext(certificate, extension, -1) == 1;
+    X509_EXTENSION_free(extension);
+    return added;
+}
+
+static bool set_random_serial(X509 *certificate)
+{
+    unsigned char bytes[SERIAL_BYTES];
+    BIGNUM *number;
+    bool set;
+
+    if (RAND_bytes(bytes, sizeof(bytes)) != 1)
+        return false;
+    bytes[0] &= 0x7f; /* a positive number */
+    number = BN_bin2bn(bytes, sizeof(bytes), NULL);
+    set = number != NULL && BN_to_ASN1_INTEGER(number, X509_get_serialNumber(certificate)) != NULL;
+    BN_free(number);
+    return set;
+}
+
+bool self_signed_begin(X509 *certificate, EVP_PKEY *key, const char *common, long days)
+{
+    X509_NAME *name = X509_get_subject_name(certificate);
+
+    return X509_set_version(certificate, X509_VERSION_3) == 1 && set_random_serial(certificate) &&
+           X509_gmtime_adj(X509_getm_notBefore(certificate), 0) != NULL &&
+           X509_gmtime_adj(X509_getm_notAfter(certificate), days * 86400) != NULL &&
+           X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)common, -1,
+                                      -1, 0) == 1 &&
+           X509_set_issuer_name(certificate, name) == 1 && X509_set_pubkey(certificate, key) == 1;
+}
+
+static bool fill_certificate(X509 *certificate, EVP_PKEY *key, const char *host)
+{
+    const char *common = strlen(host) <= COMMON_NAME_BYTES ? host : "webserverd";
+    char names[300];
+
+    snprintf(names, sizeof(names), "DNS:%s%s", host,
+             strcmp(host, "localhost") == 0 ? ",IP:127.0.0.1,IP:::1" : "");
+    return self_signed_begin(certificate, key, common, VALID_DAYS) &&
+           self_signed_extend(certificate, NID_basic_constraints, "critical,CA:FALSE") &&
+           self_signed_extend(certificate, NID_key_usage, "critical,digitalSignature") &&
+           self_signed_extend(certificate, NID_ext_key_usage, "serverAuth") &&
+           self_signed_extend(certificate, NID_subject_alt_name, names) &&
+           X509_sign(certificate, key, EVP_sha256()) > 0;
+}
+
+/* Returns a stream to the new file PATH, or NULL with WHY. */
+static FILE *create_new_file(const char *path, mode_t mode, char *why, size_t size)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
+
+    if (file == NULL)
+        snprintf(why, size, "cannot create %s: %s (%s)", path, strerror(errno),
+                 errno == EEXIST ? "it is not replaced: remove it, or name another directory"
+                                 : "name a directory that exists and that you may write");
+    return file;
+}
+
+/* Closes FILE. If not all was WRITTEN, removes it. */
+static int close_new_file(FILE *file, const char *path, bool written, char *why, size_t size)
+{
+    if (fclose(file) == 0 && written)
+        return 0;
+    snprintf(why, size, "%s: cannot write: %s", path, strerror(errno));
+    unlink(path);
+    return -1;
+}
+
+static int write_key_and_certificate(const struct self_signed *files, X509 *certificate,
+                                     EVP_PKEY *key, char *why, size_t size)
+{
+    FILE *file = create_new_file(files->key, 0600, why, size);
+
+    if (file == NULL ||
+        close_new_file(file, files->key,
+                       PEM_write_PKCS8PrivateKey(file, key, NULL, NULL, 0, NULL, NULL) == 1, why,
+                       size) != 0)
+        return -1;
+    file = create_new_file(files->certificate, 0644, why, size);
+    if (file != NULL && close_new_file(file, files->certificate,
+                                       PEM_write_X509(file, certificate) == 1, why, size) == 0)
+        return 0;
+    unlink(files->key);
+    return -1;
+}
+
+void self_signed_paths(struct self_signed *files, const char *directory, const char *name)
+{
+    snprintf(files->certificate, sizeof(files->certificate), "%s/%s.pem", directory, name);
+    snprintf(files->key, sizeof(files->key), "%s/%s.key", directory, name);
+}
+
+int self_signed_write(struct self_signed *files, const char *directory, const char *name, char *why,
+                      size_t size)
+{
+    EVP_PKEY *key = EVP_EC_gen("P-256");
+    X509 *certificate = X509_new();
+    int failed = -1;
+
+    self_signed_paths(files, directory, name);
+    if (key == NULL || certificate == NULL || !fill_certificate(certificate, key, name))
+        snprintf(why, size, "cannot make a certificate: %s",
+                 ERR_reason_error_string(ERR_peek_last_error()));
+    else
+        failed = write_key_and_certificate(files, certificate, key, why, size);
+    ERR_clear_error();
+    X509_free(certificate);
+    EVP_PKEY_free(key);
+    return failed;
+}
+
+/* Managed certificates */
+
+static bool file_exists(const char *file)
 {
     return access(file, F_OK) == 0;
 }
 
 /* True if FILE has a certificate for NAME, and KEY_FILE the key of it; else WHY. */
-static bool is_usable(const char *file, const char *key_file, const char *name, char *why,
-                      size_t size)
+static bool is_usable_certificate(const char *file, const char *key_file, const char *name,
+                                  char *why, size_t size)
 {
     struct tls_certificate certificate = {0};
     int keys = private_keys_open(why, size);
@@ -46,14 +181,16 @@ static int make_self_signed(struct self_signed *files, const char *directory, co
         return -1;
     }
     self_signed_paths(files, directory, name);
-    if (exists(files->certificate) && is_usable(files->certificate, files->key, name, why, size))
+    if (file_exists(files->certificate) &&
+        is_usable_certificate(files->certificate, files->key, name, why, size))
         return 0;
     unlink(files->certificate); /* of a server that was killed when it wrote them */
     unlink(files->key);
     return self_signed_write(files, directory, name, why, size);
 }
 
-static int add(struct managed_certificates *managed, const char *certificate, const char *key)
+static int add_managed_paths(struct managed_certificates *managed, const char *certificate,
+                             const char *key)
 {
     char **item = managed->certificate.item;
 
@@ -65,23 +202,23 @@ static int add(struct managed_certificates *managed, const char *certificate, co
                : -1;
 }
 
-static int find(const struct config *config, const char *name, struct managed_certificates *managed,
-                char *why, size_t size)
+static int find_managed_certificate(const struct config *config, const char *name,
+                                    struct managed_certificates *managed, char *why, size_t size)
 {
     char file[PATH_MAX], directory[PATH_MAX];
     struct self_signed files;
 
     snprintf(file, sizeof(file), "%s/%s.pem", config->acme_state_dir, name);
-    if (exists(file)) {
-        if (is_usable(file, file, name, why, size))
-            return add(managed, file, file);
+    if (file_exists(file)) {
+        if (is_usable_certificate(file, file, name, why, size))
+            return add_managed_paths(managed, file, file);
         event_log(LEVEL_ERROR, "%s: serving a self-signed certificate", why);
     }
     snprintf(directory, sizeof(directory), "%s/self-signed", config->acme_state_dir);
     if (make_self_signed(&files, directory, name, why, size) != 0)
         return -1;
     snprintf(why, size, "out of memory");
-    return add(managed, files.certificate, files.key);
+    return add_managed_paths(managed, files.certificate, files.key);
 }
 
 int managed_certificates_find(const struct config *config, struct managed_certificates *managed,
@@ -96,12 +233,12 @@ int managed_certificates_find(const struct config *config, struct managed_certif
     if (managed->certificate.item == NULL || managed->key.item == NULL)
         return -1;
     for (size_t i = 0; i < count; i++)
-        if (find(config, config->acme_names.item[i], managed, why, size) != 0)
+        if (find_managed_certificate(config, config->acme_names.item[i], managed, why, size) != 0)
             return -1;
     return 0;
 }
 
-static void free_paths(struct config_paths *paths)
+static void free_managed_paths(struct config_paths *paths)
 {
     for (size_t i = 0; i < paths->count; i++)
         free(paths->item[i]);
@@ -110,7 +247,7 @@ static void free_paths(struct config_paths *paths)
 
 void managed_certificates_free(struct managed_certificates *managed)
 {
-    free_paths(&managed->certificate);
-    free_paths(&managed->key);
+    free_managed_paths(&managed->certificate);
+    free_managed_paths(&managed->key);
     *managed = (struct managed_certificates){0};
 }

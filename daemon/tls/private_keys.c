@@ -2,7 +2,6 @@
 
 #include "daemon/base/events.h"
 #include "daemon/base/memory_file.h"
-#include "daemon/tls/pem_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +16,67 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { KEY_BYTES_MAX = 64 * 1024 };
+enum { FILE_BYTES_MAX = 1024 * 1024, KEY_BYTES_MAX = 64 * 1024 };
+
+/* Files */
+
+/* Returns a descriptor of the regular file FILE, or -1 with WHY. */
+static int open_pem_file(const char *file, char *why, size_t size)
+{
+    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    struct stat status;
+
+    if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+        status.st_size <= FILE_BYTES_MAX)
+        return fd;
+    snprintf(why, size, "%s: %s", file,
+             fd < 0                     ? strerror(errno)
+             : !S_ISREG(status.st_mode) ? "not a regular file"
+                                        : strerror(EFBIG));
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+/* A block begins with a line "-----BEGIN LABEL-----" and ends with one "-----END LABEL-----". */
+static void blank_private_keys(char *text)
+{
+    static const char begin[] = "-----BEGIN ", finish[] = "\n-----END ", secret[] = "PRIVATE KEY";
+    char *block = text;
+
+    while ((block = strstr(block, begin)) != NULL) {
+        size_t label = strcspn(block, "\n");
+        const char *found = memmem(block, label, secret, strlen(secret));
+        const char *end = strstr(block, finish);
+        size_t length = end != NULL ? (size_t)(end - block) : strlen(block);
+
+        if (found != NULL)
+            memset(block, ' ', length);
+        block += found != NULL ? length : label;
+    }
+}
+
+char *pem_file_read_public(const char *file, char *why, size_t size)
+{
+    int fd = open_pem_file(file, why, size);
+    char *text = fd >= 0 ? calloc(1, FILE_BYTES_MAX + 1) : NULL;
+    size_t length = 0;
+    ssize_t got = 0;
+
+    while (text != NULL && length < FILE_BYTES_MAX &&
+           (got = read(fd, text + length, FILE_BYTES_MAX - length)) > 0)
+        length += (size_t)got;
+    if (fd >= 0 && (text == NULL || got < 0)) {
+        snprintf(why, size, "%s: %s", file, strerror(errno));
+        free(text);
+        text = NULL;
+    }
+    if (fd >= 0)
+        close(fd);
+    if (text != NULL)
+        blank_private_keys(text);
+    return text;
+}
 
 int private_keys_open(char *why, size_t size)
 {
@@ -38,7 +97,7 @@ static int no_password(char *buffer, int size, int writing, void *context)
     return -1;
 }
 
-static const char *reason_of(unsigned long code, const char *otherwise)
+static const char *openssl_reason(unsigned long code, const char *otherwise)
 {
     const char *reason = ERR_reason_error_string(code);
 
@@ -57,11 +116,11 @@ static void explain_no_key(const char *file, char *why, size_t size)
              ERR_GET_LIB(code) == ERR_LIB_OSSL_DECODER)
         snprintf(why, size, "%s: contains no private key in PEM format", file);
     else
-        snprintf(why, size, "%s: %s", file, reason_of(code, "contains no private key"));
+        snprintf(why, size, "%s: %s", file, openssl_reason(code, "contains no private key"));
 }
 
 /* Appends the length of KEY and the key to the file KEYS. */
-static bool store(int keys, EVP_PKEY *key)
+static bool store_private_key(int keys, EVP_PKEY *key)
 {
     unsigned char *bytes = NULL;
     int length = i2d_PrivateKey(key, &bytes);
@@ -72,9 +131,9 @@ static bool store(int keys, EVP_PKEY *key)
            write(keys, bytes, head) == (ssize_t)head;
 }
 
-/* Returns true, or false with WHY. */
-static bool parse(int keys, FILE *opened, const char *key_file, X509 *leaf,
-                  const char *certificate_file, char *why, size_t size)
+/* Appends the key in OPENED to KEYS. Returns true, or false with WHY. */
+static bool parse_private_key(int keys, FILE *opened, const char *key_file, X509 *leaf,
+                              const char *certificate_file, char *why, size_t size)
 {
     EVP_PKEY *key = PEM_read_PrivateKey(opened, NULL, no_password, NULL);
 
@@ -84,10 +143,10 @@ static bool parse(int keys, FILE *opened, const char *key_file, X509 *leaf,
     }
     if (X509_check_private_key(leaf, key) != 1) {
         snprintf(why, size, "%s: %s (the key does not belong to %s)", key_file,
-                 reason_of(ERR_peek_last_error(), "key values mismatch"), certificate_file);
+                 openssl_reason(ERR_peek_last_error(), "key values mismatch"), certificate_file);
         return false;
     }
-    if (store(keys, key))
+    if (store_private_key(keys, key))
         return true;
     snprintf(why, size, "%s: cannot store the key: %s", key_file, strerror(errno));
     return false;
@@ -112,7 +171,7 @@ void private_keys_warn(const char *file)
 }
 
 /* Reads what the child reports, up to its end, and reaps it. Returns 0 if it succeeded. */
-static int await(pid_t child, int reports, char *why, size_t size)
+static int await_key_parser(pid_t child, int reports, char *why, size_t size)
 {
     size_t length = 0;
     ssize_t got;
@@ -137,7 +196,7 @@ static int await(pid_t child, int reports, char *why, size_t size)
 int private_keys_add(int keys, const char *key_file, X509 *leaf, const char *certificate_file,
                      char *why, size_t size)
 {
-    int fd = pem_file_open(key_file, why, size), report[2], result;
+    int fd = open_pem_file(key_file, why, size), report[2], result;
     pid_t child;
 
     if (fd < 0)
@@ -150,8 +209,8 @@ int private_keys_add(int keys, const char *key_file, X509 *leaf, const char *cer
     child = fork();
     if (child == 0) {
         FILE *opened = fdopen(fd, "r");
-        bool good =
-            opened != NULL && parse(keys, opened, key_file, leaf, certificate_file, why, size);
+        bool good = opened != NULL &&
+                    parse_private_key(keys, opened, key_file, leaf, certificate_file, why, size);
 
         if (!good && write(report[1], why, strlen(why)) < 0)
             _exit(EXIT_FAILURE);
@@ -161,14 +220,14 @@ int private_keys_add(int keys, const char *key_file, X509 *leaf, const char *cer
     close(report[1]);
     if (child < 0)
         snprintf(why, size, "%s: %s", key_file, strerror(errno));
-    result = child > 0 ? await(child, report[0], why, size) : -1;
+    result = child > 0 ? await_key_parser(child, report[0], why, size) : -1;
     close(report[0]);
     return result;
 }
 
 /* Reading */
 
-static EVP_PKEY *read_key(int keys, off_t *at)
+static EVP_PKEY *read_private_key(int keys, off_t *at)
 {
     uint32_t length;
     unsigned char *bytes;
@@ -195,7 +254,7 @@ int private_keys_read(int keys, EVP_PKEY **key, size_t count)
     off_t at = 0;
     size_t i = 0;
 
-    while (i < count && (key[i] = read_key(keys, &at)) != NULL)
+    while (i < count && (key[i] = read_private_key(keys, &at)) != NULL)
         i++;
     if (i == count)
         return 0;

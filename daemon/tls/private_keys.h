@@ -1,13 +1,20 @@
 /*
  * The private keys of one configuration, in a file in memory that no process maps: a process has
- * them only if it has its descriptor and reads it. A child of the master parses the files of keys, so
- * the master, whose memory the workers inherit, has no trace of them.
+ * them only if it has its descriptor and reads it. A child of the master parses the files of keys,
+ * so the master, whose memory the workers inherit, has no trace of them, also when it reads
+ * certificates.
  */
 #ifndef DAEMON_TLS_PRIVATE_KEYS_H
 #define DAEMON_TLS_PRIVATE_KEYS_H
 
 #include <openssl/x509.h>
 #include <stddef.h>
+
+/*
+ * Returns the text of FILE, in which spaces replace every private key: none stays in memory. The
+ * caller frees it. NULL with WHY.
+ */
+char *pem_file_read_public(const char *file, char *why, size_t size);
 
 /* An empty file. Returns its descriptor, or -1 with WHY. The master, like the next two. */
 int private_keys_open(char *why, size_t size);

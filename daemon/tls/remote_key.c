@@ -1,7 +1,6 @@
 #include "daemon/tls/remote_key.h"
 
 #include "common/macros.h"
-#include "daemon/tls/signature_scheme.h"
 #include "daemon/tls/signer.h"
 
 #include <openssl/core_dispatch.h>
@@ -13,6 +12,76 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+
+/* Signatures of a TLS server */
+
+static const struct signature_scheme schemes[] = {
+    {0x0403, "EC", "SHA2-256", false},  {0x0503, "EC", "SHA2-384", false},
+    {0x0603, "EC", "SHA2-512", false},  {0x0303, "EC", "SHA2-224", false},
+    {0x0804, "RSA", "SHA2-256", true},  {0x0805, "RSA", "SHA2-384", true},
+    {0x0806, "RSA", "SHA2-512", true},  {0x0401, "RSA", "SHA2-256", false},
+    {0x0501, "RSA", "SHA2-384", false}, {0x0601, "RSA", "SHA2-512", false},
+    {0x0301, "RSA", "SHA2-224", false}, {0x0807, "ED25519", NULL, false},
+};
+
+/* OpenSSL has two names for each: "SHA2-256" and "SHA256". */
+static bool is_same_digest(const char *name, const char *digest)
+{
+    if (name == NULL || digest == NULL || *digest == '\0')
+        return name == NULL && (digest == NULL || *digest == '\0');
+    return strcasecmp(name, digest) == 0 ||
+           (strncasecmp(digest, "SHA", 3) == 0 && strcmp(name + strlen("SHA2-"), digest + 3) == 0);
+}
+
+const struct signature_scheme *signature_scheme_find(const char *key_type, const char *digest,
+                                                     bool pss)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(schemes); i++)
+        if (strcmp(schemes[i].key_type, key_type) == 0 && schemes[i].pss == pss &&
+            is_same_digest(schemes[i].digest, digest))
+            return &schemes[i];
+    return NULL;
+}
+
+const struct signature_scheme *signature_scheme_get(uint32_t code)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(schemes); i++)
+        if (schemes[i].code == code)
+            return &schemes[i];
+    return NULL;
+}
+
+/* 64 spaces, the text with its final zero, and the hash of all messages. */
+static bool is_certificate_verify(const uint8_t *bytes, size_t length)
+{
+    static const char text[] = "TLS 1.3, server CertificateVerify";
+    enum { SPACES = 64, SHA256_BYTES = 32, SHA384_BYTES = 48 };
+    const size_t hash = SPACES + sizeof(text);
+
+    if (length != hash + SHA256_BYTES && length != hash + SHA384_BYTES)
+        return false;
+    for (size_t i = 0; i < SPACES; i++)
+        if (bytes[i] != ' ')
+            return false;
+    return memcmp(bytes + SPACES, text, sizeof(text)) == 0;
+}
+
+/* The randoms of client and server; a named curve, and a point on it. */
+static bool is_key_exchange(const uint8_t *bytes, size_t length)
+{
+    enum { RANDOMS = 64, NAMED_CURVE = 3, HEAD = RANDOMS + 4 };
+
+    return length > HEAD && bytes[RANDOMS] == NAMED_CURVE && bytes[RANDOMS + 3] > 0 &&
+           length == (size_t)HEAD + bytes[RANDOMS + 3];
+}
+
+bool signature_is_of_handshake(const uint8_t *bytes, size_t length)
+{
+    return is_certificate_verify(bytes, length) || is_key_exchange(bytes, length);
+}
+
+/* The key of OpenSSL */
 
 #define PROVIDER_NAME    "webserverd"
 #define SIGNATURE_NAME   "webserverd-signature"
@@ -121,7 +190,7 @@ static const OSSL_PARAM *key_gettable_parameters(void *provider)
     return all;
 }
 
-static const char *key_operation(int operation)
+static const char *key_operation_name(int operation)
 {
     return operation == OSSL_OP_SIGNATURE ? SIGNATURE_NAME : NULL;
 }
@@ -213,7 +282,7 @@ static int signing_sign(void *data, unsigned char *signature, size_t *length, si
             FUNCTION(KEYMGMT_IMPORT_TYPES, key_import_types),                                      \
             FUNCTION(KEYMGMT_GET_PARAMS, key_get_parameters),                                      \
             FUNCTION(KEYMGMT_GETTABLE_PARAMS, key_gettable_parameters),                            \
-            FUNCTION(KEYMGMT_QUERY_OPERATION_NAME, key_operation),                                 \
+            FUNCTION(KEYMGMT_QUERY_OPERATION_NAME, key_operation_name),                            \
         {                                                                                          \
             0, NULL                                                                                \
         }                                                                                          \
@@ -232,7 +301,7 @@ static const OSSL_DISPATCH signature_functions[] = {
     FUNCTION(SIGNATURE_SETTABLE_CTX_PARAMS, signing_settable_parameters),
     {0, NULL}};
 
-static const OSSL_ALGORITHM *query(void *provider, int operation, int *no_cache)
+static const OSSL_ALGORITHM *query_provider(void *provider, int operation, int *no_cache)
 {
     static const OSSL_ALGORITHM keys[] = {
         {"RSA:rsaEncryption:1.2.840.113549.1.1.1", "provider=" PROVIDER_NAME, rsa_functions, NULL},
@@ -248,10 +317,11 @@ static const OSSL_ALGORITHM *query(void *provider, int operation, int *no_cache)
     return operation == OSSL_OP_KEYMGMT ? keys : operation == OSSL_OP_SIGNATURE ? signatures : NULL;
 }
 
-static int init(const OSSL_CORE_HANDLE *handle, const OSSL_DISPATCH *in, const OSSL_DISPATCH **out,
-                void **provider)
+static int init_provider(const OSSL_CORE_HANDLE *handle, const OSSL_DISPATCH *in,
+                         const OSSL_DISPATCH **out, void **provider)
 {
-    static const OSSL_DISPATCH functions[] = {FUNCTION(PROVIDER_QUERY_OPERATION, query), {0, NULL}};
+    static const OSSL_DISPATCH functions[] = {FUNCTION(PROVIDER_QUERY_OPERATION, query_provider),
+                                              {0, NULL}};
 
     (void)handle, (void)in;
     *out = functions;
@@ -260,14 +330,14 @@ static int init(const OSSL_CORE_HANDLE *handle, const OSSL_DISPATCH *in, const O
 }
 
 /* Loaded once and kept until the process ends. */
-static OSSL_LIB_CTX *library(void)
+static OSSL_LIB_CTX *provider_library(void)
 {
     static OSSL_LIB_CTX *context;
 
     if (context != NULL)
         return context;
     context = OSSL_LIB_CTX_new();
-    if (context != NULL && OSSL_PROVIDER_add_builtin(context, PROVIDER_NAME, init) == 1 &&
+    if (context != NULL && OSSL_PROVIDER_add_builtin(context, PROVIDER_NAME, init_provider) == 1 &&
         OSSL_PROVIDER_load(context, PROVIDER_NAME) != NULL)
         return context;
     OSSL_LIB_CTX_free(context);
@@ -275,9 +345,9 @@ static OSSL_LIB_CTX *library(void)
     return NULL;
 }
 
-static EVP_PKEY *import(const char *type, OSSL_PARAM *public_part, uint32_t number)
+static EVP_PKEY *import_remote_key(const char *type, OSSL_PARAM *public_part, uint32_t number)
 {
-    OSSL_LIB_CTX *context = library();
+    OSSL_LIB_CTX *context = provider_library();
     EVP_PKEY_CTX *maker = context != NULL ? EVP_PKEY_CTX_new_from_name(context, type, NULL) : NULL;
     OSSL_PARAM own[] = {OSSL_PARAM_construct_uint32(NUMBER_PARAMETER, &number),
                         OSSL_PARAM_construct_end()};
@@ -302,7 +372,7 @@ EVP_PKEY *remote_key_new(EVP_PKEY *public_key, uint32_t number)
         return NULL;
     for (size_t i = 0; i < ARRAY_LENGTH(types) && key == NULL; i++)
         if (EVP_PKEY_is_a(public_key, types[i]))
-            key = import(types[i], public_part, number);
+            key = import_remote_key(types[i], public_part, number);
     OSSL_PARAM_free(public_part);
     return key;
 }

@@ -1,12 +1,172 @@
 #include "daemon/tls/signer.h"
 
 #include "daemon/base/channel.h"
-#include "daemon/tls/fibre.h"
-#include "daemon/tls/signature_scheme.h"
+#include "daemon/tls/remote_key.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+/* The sanitizers must know of a change of the stack. */
+#if defined(__SANITIZE_ADDRESS__)
+#define FIBRE_ASAN
+#elif defined(__SANITIZE_THREAD__)
+#define FIBRE_TSAN
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define FIBRE_ASAN
+#elif __has_feature(thread_sanitizer)
+#define FIBRE_TSAN
+#endif
+#endif
+#ifdef FIBRE_ASAN
+#include <sanitizer/common_interface_defs.h>
+#endif
+#ifdef FIBRE_TSAN
+#include <sanitizer/tsan_interface.h>
+#endif
+
+/* Fibres */
+
+/*
+ * A fibre is a function call with its own stack that can pause and continue later: OpenSSL computes
+ * a signature within a call, but here its result comes later. A paused call continues on the same
+ * thread only.
+ */
+
+enum { STACK_BYTES = 128 * 1024 }; /* a handshake needs 12 KiB of it; only used pages are memory */
+
+/* One side of a change between two stacks. */
+struct fibre_side {
+    ucontext_t context;
+    const void
+        *stack; /* lowest address; ASan: of the thread's stack it is known after the change */
+    size_t stack_bytes;
+    void *sanitizer; /* ASan: saved state of the stack; TSan: its fiber */
+};
+
+struct fibre {
+    struct fibre_side inside, outside;
+    char *memory; /* a guard page, then the stack */
+    size_t memory_bytes;
+    void (*run)(void *argument);
+    void *argument;
+    bool returned;
+};
+
+static _Thread_local struct fibre *current_fibre;
+
+/* Continues on the stack of TO, until somebody changes back to FROM. */
+static void change_stack(struct fibre_side *from, struct fibre_side *to)
+{
+#ifdef FIBRE_ASAN
+    __sanitizer_start_switch_fiber(&from->sanitizer, to->stack, to->stack_bytes);
+#endif
+#ifdef FIBRE_TSAN
+    from->sanitizer = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(to->sanitizer, 0);
+#endif
+    swapcontext(&from->context, &to->context);
+#ifdef FIBRE_ASAN
+    __sanitizer_finish_switch_fiber(from->sanitizer, &to->stack, &to->stack_bytes);
+#endif
+}
+
+/* The first function on the stack of a fibre. Never returns. */
+static void run_fibre_calls(void)
+{
+    struct fibre *fibre = current_fibre;
+
+#ifdef FIBRE_ASAN
+    __sanitizer_finish_switch_fiber(NULL, &fibre->outside.stack, &fibre->outside.stack_bytes);
+#endif
+    for (;;) {
+        fibre->run(fibre->argument);
+        fibre->returned = true;
+        change_stack(&fibre->inside, &fibre->outside);
+    }
+}
+
+/* Makes INSIDE call run_fibre_calls() on the stack at STACK. */
+static void prepare_stack(struct fibre_side *inside, char *stack)
+{
+    getcontext(&inside->context);
+    inside->stack = stack;
+    inside->stack_bytes = STACK_BYTES;
+    inside->context.uc_stack.ss_sp = stack;
+    inside->context.uc_stack.ss_size = STACK_BYTES;
+    makecontext(&inside->context, run_fibre_calls, 0);
+}
+
+/* NULL: out of memory. */
+static struct fibre *fibre_new(void)
+{
+    struct fibre *fibre = calloc(1, sizeof(*fibre));
+    size_t guard = (size_t)sysconf(_SC_PAGESIZE);
+    void *memory;
+
+    if (fibre == NULL)
+        return NULL;
+    fibre->memory_bytes = guard + STACK_BYTES;
+    memory = mmap(NULL, fibre->memory_bytes, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) {
+        free(fibre);
+        return NULL;
+    }
+    fibre->memory = memory;
+    mprotect(fibre->memory, guard, PROT_NONE);
+    prepare_stack(&fibre->inside, fibre->memory + guard);
+#ifdef FIBRE_TSAN
+    fibre->inside.sanitizer = __tsan_create_fiber(0);
+#endif
+    return fibre;
+}
+
+/* It runs no call. */
+static void fibre_free(struct fibre *fibre)
+{
+    if (fibre == NULL)
+        return;
+#ifdef FIBRE_TSAN
+    __tsan_destroy_fiber(fibre->inside.sanitizer);
+#endif
+    munmap(fibre->memory, fibre->memory_bytes);
+    free(fibre);
+}
+
+static bool fibre_continue(struct fibre *fibre)
+{
+    current_fibre = fibre;
+    change_stack(&fibre->outside, &fibre->inside);
+    current_fibre = NULL;
+    return fibre->returned;
+}
+
+/*
+ * Calls RUN(ARGUMENT), which may call fibre_pause(). Returns true when the call has returned; false
+ * if it is paused: then call fibre_continue(), which returns the same. Not within a fibre.
+ */
+static bool fibre_call(struct fibre *fibre, void (*run)(void *argument), void *argument)
+{
+    fibre->run = run;
+    fibre->argument = argument;
+    fibre->returned = false;
+    return fibre_continue(fibre);
+}
+
+/* Only within a call. Others may use OpenSSL meanwhile, so its error queue must be empty. */
+static void fibre_pause(void)
+{
+    struct fibre *fibre = current_fibre;
+
+    change_stack(&fibre->inside, &fibre->outside);
+}
+
+/* Handshakes that wait */
 
 /*
  * SENT_MAX: requests that the keys process may have to answer at a time. Its queue of answers is
@@ -14,13 +174,13 @@
  */
 enum { SPARE_FIBRES = 16, SENT_MAX = 512 };
 
-TAILQ_HEAD(waiting, signer_handshake);
+TAILQ_HEAD(signer_queue, signer_handshake);
 
 struct signer {
     struct event_base *base;
     void (*resume)(void *owner);
-    struct channel *link;        /* NULL: there has been none */
-    struct waiting unsent, sent; /* in the order of their numbers */
+    struct channel *link;             /* NULL: there has been none */
+    struct signer_queue unsent, sent; /* in the order of their numbers */
     size_t sent_count;
     uint64_t requests;
     struct fibre *spare[SPARE_FIBRES];
@@ -34,7 +194,7 @@ static _Thread_local struct signer_handshake *running;
 /* The link */
 
 /* Returns false if the link takes no message. */
-static bool transmit(const struct signer *signer, const struct signer_handshake *handshake)
+static bool transmit_request(const struct signer *signer, const struct signer_handshake *handshake)
 {
     _Alignas(struct message_sign) char space[sizeof(struct message_sign) + SIGNED_BYTES_MAX];
     struct message_sign *message = (struct message_sign *)space;
@@ -52,7 +212,7 @@ static void send_waiting(struct signer *signer)
     struct signer_handshake *first;
 
     while (signer->sent_count < SENT_MAX && (first = TAILQ_FIRST(&signer->unsent)) != NULL &&
-           transmit(signer, first)) {
+           transmit_request(signer, first)) {
         TAILQ_REMOVE(&signer->unsent, first, link);
         TAILQ_INSERT_TAIL(&signer->sent, first, link);
         signer->sent_count++;
@@ -60,8 +220,8 @@ static void send_waiting(struct signer *signer)
 }
 
 /* The handshake is no longer in a list. */
-static void finish(struct signer *signer, struct signer_handshake *handshake, const void *signature,
-                   size_t length)
+static void finish_signature(struct signer *signer, struct signer_handshake *handshake,
+                             const void *signature, size_t length)
 {
     handshake->signature_length = length <= handshake->signature_max ? length : 0;
     memcpy(handshake->signature, signature, handshake->signature_length);
@@ -83,24 +243,26 @@ static void on_signature(void *owner, int kind, const void *data, size_t length,
     TAILQ_REMOVE(&signer->sent, handshake, link);
     signer->sent_count--;
     send_waiting(signer);
-    finish(signer, handshake, message->bytes, length - sizeof(*message));
+    finish_signature(signer, handshake, message->bytes, length - sizeof(*message));
 }
 
 /* The master makes another link, over which all requests are sent again. */
-static void ignore_closed(void *signer)
+static void ignore_keys_closed(void *signer)
 {
     (void)signer;
 }
 
-static void ignore_fault(void *signer, const char *what)
+static void ignore_keys_fault(void *signer, const char *what)
 {
     (void)signer, (void)what;
 }
 
 void signer_connect(struct signer *signer, int fd)
 {
-    const struct channel_owner owner = {
-        .message = on_signature, .closed = ignore_closed, .fault = ignore_fault, .owner = signer};
+    const struct channel_owner owner = {.message = on_signature,
+                                        .closed = ignore_keys_closed,
+                                        .fault = ignore_keys_fault,
+                                        .owner = signer};
 
     channel_close(signer->link);
     signer->link = channel_open(signer->base, fd, ROUTE_SIGNATURES, &owner);
@@ -111,8 +273,8 @@ void signer_connect(struct signer *signer, int fd)
 }
 
 /* Each list is in the order of the time since when they wait. */
-static void expire(struct signer *signer, struct waiting *list, uint64_t now_ns,
-                   uint64_t patience_ns)
+static void expire_requests(struct signer *signer, struct signer_queue *list, uint64_t now_ns,
+                            uint64_t patience_ns)
 {
     struct signer_handshake *first;
 
@@ -120,14 +282,14 @@ static void expire(struct signer *signer, struct waiting *list, uint64_t now_ns,
         TAILQ_REMOVE(list, first, link);
         if (list == &signer->sent)
             signer->sent_count--;
-        finish(signer, first, "", 0);
+        finish_signature(signer, first, "", 0);
     }
 }
 
 void signer_expire(struct signer *signer, uint64_t now_ns, uint64_t patience_ns)
 {
-    expire(signer, &signer->sent, now_ns, patience_ns);
-    expire(signer, &signer->unsent, now_ns, patience_ns);
+    expire_requests(signer, &signer->sent, now_ns, patience_ns);
+    expire_requests(signer, &signer->unsent, now_ns, patience_ns);
     send_waiting(signer);
 }
 

@@ -1,7 +1,7 @@
 /*
- * The handshakes of a serving thread over TLS whose private key is in the keys process. When OpenSSL
- * needs a signature, the handshake pauses, and the request goes over the thread's link; the answer
- * continues it. If the keys process ends, the requests wait for the next link.
+ * The handshakes of a serving thread over TLS whose private key is in the keys process. When
+ * OpenSSL needs a signature, the handshake pauses, and the request goes over the thread's link; the
+ * answer continues it. If the keys process ends, the requests wait for the next link.
  *
  * All functions on the serving thread.
  */

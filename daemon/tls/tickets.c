@@ -26,7 +26,7 @@ struct saved_tickets {
 
 static const char saved_format[16] = "tls tickets 1";
 
-static struct tls_tickets *make_empty(void)
+static struct tls_tickets *make_empty_tickets(void)
 {
     struct tls_tickets *tickets = calloc(1, sizeof(*tickets));
 
@@ -37,7 +37,7 @@ static struct tls_tickets *make_empty(void)
 
 struct tls_tickets *tls_tickets_new(void)
 {
-    struct tls_tickets *tickets = make_empty();
+    struct tls_tickets *tickets = make_empty_tickets();
 
     if (tickets == NULL || tls_tickets_rotate(tickets) == 0)
         return tickets;
@@ -116,7 +116,7 @@ struct tls_tickets *tls_tickets_restore(int fd, uint64_t *rotated_ns)
         pread(fd, &saved, sizeof(saved), 0) == (ssize_t)sizeof(saved) &&
         memcmp(saved.format, saved_format, sizeof(saved_format)) == 0 && saved.keys.count > 0 &&
         saved.keys.count <= TICKET_KEYS)
-        tickets = make_empty();
+        tickets = make_empty_tickets();
     if (tickets != NULL) {
         tls_tickets_import(tickets, &saved.keys);
         *rotated_ns = saved.rotated_ns;
@@ -128,7 +128,8 @@ struct tls_tickets *tls_tickets_restore(int fd, uint64_t *rotated_ns)
 /* Callbacks of OpenSSL */
 
 /* The key called NAME, or the newest one if NAME is NULL. Returns its position, or -1: unknown. */
-static int find_key(struct tls_tickets *tickets, const unsigned char *name, struct ticket_key *key)
+static int find_ticket_key(struct tls_tickets *tickets, const unsigned char *name,
+                           struct ticket_key *key)
 {
     const struct message_ticket_keys *keys = &tickets->keys;
     uint32_t i = 0;
@@ -145,8 +146,8 @@ static int find_key(struct tls_tickets *tickets, const unsigned char *name, stru
     return (int)i;
 }
 
-static bool set_keys(struct ticket_key *key, const unsigned char *iv, EVP_CIPHER_CTX *cipher,
-                     EVP_MAC_CTX *mac, bool encrypt)
+static bool set_ticket_keys(struct ticket_key *key, const unsigned char *iv, EVP_CIPHER_CTX *cipher,
+                            EVP_MAC_CTX *mac, bool encrypt)
 {
     char digest[] = "SHA256";
     const OSSL_PARAM parameters[] = {
@@ -165,19 +166,19 @@ enum { VALID = 1, RENEW = 2 }; /* RENEW: valid, but the client gets a new ticket
  * See SSL_CTX_set_tlsext_ticket_key_evp_cb(3). Clients of TLS 1.3 use a ticket only once (RFC 8446,
  * appendix C.4), so they get a new one with each session.
  */
-static int select_key(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher,
-                      EVP_MAC_CTX *mac, int encrypt)
+static int select_ticket_key(SSL *ssl, unsigned char *name, unsigned char *iv,
+                             EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac, int encrypt)
 {
     struct tls_tickets *tickets = SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
     struct ticket_key key;
-    int position = find_key(tickets, encrypt ? NULL : name, &key), result = -1;
+    int position = find_ticket_key(tickets, encrypt ? NULL : name, &key), result = -1;
 
     if (position < 0)
         return encrypt ? -1 : 0; /* 0: unknown, so the handshake is a full one */
     if (encrypt)
         memcpy(name, key.name, sizeof(key.name));
     if ((!encrypt || RAND_bytes(iv, EVP_MAX_IV_LENGTH) == 1) &&
-        set_keys(&key, iv, cipher, mac, encrypt != 0))
+        set_ticket_keys(&key, iv, cipher, mac, encrypt != 0))
         result = position == 0 && (encrypt || SSL_version(ssl) < TLS1_3_VERSION) ? VALID : RENEW;
     OPENSSL_cleanse(&key, sizeof(key));
     return result;
@@ -188,7 +189,7 @@ int tls_tickets_use(struct tls_tickets *tickets, SSL_CTX *context)
     SSL_CTX_set_app_data(context, tickets);
     SSL_CTX_clear_options(context, SSL_OP_NO_TICKET);
     return SSL_CTX_set_num_tickets(context, 1) == 1 &&
-                   SSL_CTX_set_tlsext_ticket_key_evp_cb(context, select_key) == 1
+                   SSL_CTX_set_tlsext_ticket_key_evp_cb(context, select_ticket_key) == 1
                ? 0
                : -1;
 }

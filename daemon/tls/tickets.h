@@ -26,9 +26,10 @@ void tls_tickets_export(struct tls_tickets *tickets, struct message_ticket_keys 
 void tls_tickets_import(struct tls_tickets *tickets, const struct message_ticket_keys *keys);
 
 /*
- * For the next master of a binary upgrade. tls_tickets_save() returns a descriptor of a sealed file in
- * memory with all keys and ROTATED_NS, the monotonic time of the last rotation; or -1 with errno.
- * tls_tickets_restore() reads such a file. NULL: FD is no such file, or out of memory. The master.
+ * For the next master of a binary upgrade. tls_tickets_save() returns a descriptor of a sealed file
+ * in memory with all keys and ROTATED_NS, the monotonic time of the last rotation; or -1 with
+ * errno. tls_tickets_restore() reads such a file. NULL: FD is no such file, or out of memory. The
+ * master.
  */
 int tls_tickets_save(struct tls_tickets *tickets, uint64_t rotated_ns);
 struct tls_tickets *tls_tickets_restore(int fd, uint64_t *rotated_ns);

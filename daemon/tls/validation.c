@@ -1,7 +1,7 @@
 #include "daemon/tls/validation.h"
 
 #include "common/macros.h"
-#include "daemon/tls/self_signed.h"
+#include "daemon/tls/managed.h"
 
 #include <openssl/err.h>
 #include <openssl/sha.h>
@@ -16,7 +16,7 @@ static const unsigned char protocol[] = {'a', 'c', 'm', 'e', '-', 't', 'l', 's',
 /* The certificate */
 
 /* The extension acmeIdentifier: an OCTET STRING in the OCTET STRING of the extension. */
-static bool add_digest(X509 *certificate, const struct challenge_copy *challenge)
+static bool add_acme_identifier(X509 *certificate, const struct challenge_copy *challenge)
 {
     unsigned char value[2 + SHA256_DIGEST_LENGTH] = {V_ASN1_OCTET_STRING, SHA256_DIGEST_LENGTH};
     char text[sizeof(challenge->token) + sizeof(challenge->thumbprint)];
@@ -45,7 +45,8 @@ X509 *validation_certificate_new(EVP_PKEY *key, const struct challenge_copy *cha
     snprintf(names, sizeof(names), "DNS:%s", challenge->name);
     if (certificate != NULL && self_signed_begin(certificate, key, "ACME challenge", VALID_DAYS) &&
         self_signed_extend(certificate, NID_subject_alt_name, names) &&
-        add_digest(certificate, challenge) && X509_sign(certificate, key, EVP_sha256()) > 0)
+        add_acme_identifier(certificate, challenge) &&
+        X509_sign(certificate, key, EVP_sha256()) > 0)
         return certificate;
     X509_free(certificate);
     return NULL;
@@ -79,7 +80,10 @@ static bool asks_for(SSL *ssl, const char *name)
            strncasecmp((const char *)bytes + NAME_HEAD_BYTES, name, named) == 0;
 }
 
-/* One load for a handshake of a normal client; the word changes only during an order for a certificate. */
+/*
+ * One load for a handshake of a normal client; the word changes only during an order for a
+ * certificate.
+ */
 static bool is_validation(SSL *ssl, struct challenge_copy *challenge)
 {
     const struct segment *segment = SSL_get_app_data(ssl);
@@ -92,7 +96,8 @@ static bool is_validation(SSL *ssl, struct challenge_copy *challenge)
 }
 
 /* Selects the certificate for CHALLENGE. Without tickets: such a session is never resumed. */
-static bool prepare(SSL *ssl, SSL_CTX *validation, const struct challenge_copy *challenge)
+static bool use_challenge_certificate(SSL *ssl, SSL_CTX *validation,
+                                      const struct challenge_copy *challenge)
 {
     EVP_PKEY *key = EVP_EC_gen("P-256");
     X509 *certificate = key != NULL ? validation_certificate_new(key, challenge) : NULL;
@@ -119,7 +124,8 @@ static int on_client_hello(SSL *ssl, int *alert, void *argument)
                                                   : SSL_CLIENT_HELLO_SUCCESS;
     }
     *alert = SSL_AD_INTERNAL_ERROR;
-    return prepare(ssl, validation, &challenge) ? SSL_CLIENT_HELLO_SUCCESS : SSL_CLIENT_HELLO_ERROR;
+    return use_challenge_certificate(ssl, validation, &challenge) ? SSL_CLIENT_HELLO_SUCCESS
+                                                                  : SSL_CLIENT_HELLO_ERROR;
 }
 
 /* The certificate is selected already. */

@@ -13,7 +13,7 @@
 #include "daemon/connection/transport.h"
 #include "daemon/connection/transport_tls.h"
 #include "daemon/tls/context.h"
-#include "daemon/tls/self_signed.h"
+#include "daemon/tls/managed.h"
 #include "daemon/tls/tickets.h"
 #include "tests/fuzz/fuzz.h"
 

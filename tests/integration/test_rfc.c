@@ -10,7 +10,7 @@
 #include "tls_relay.h"
 
 #include "common/macros.h"
-#include "daemon/tls/self_signed.h"
+#include "daemon/tls/managed.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,7 +6,7 @@
 #include "daemon/base/channel.h"
 #include "daemon/base/signals.h"
 #include "daemon/sandbox/sandbox.h"
-#include "daemon/tls/signature_scheme.h"
+#include "daemon/tls/remote_key.h"
 #include "tests/unit/open_descriptors.h"
 
 #include <setjmp.h>

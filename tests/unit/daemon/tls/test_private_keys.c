@@ -1,4 +1,7 @@
-/* Private keys: from files that a child parses to the file in memory, and from there. */
+/*
+ * Private keys: from files that a child parses to the file in memory, and from there; and the
+ * public part of files.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,9 +10,9 @@
 #include <cmocka.h>
 
 #include "common/macros.h"
-#include "common/tables.h"
+#include "daemon/tls/managed.h"
 #include "daemon/tls/private_keys.h"
-#include "daemon/tls/self_signed.h"
+#include "tests/unit/event_output.h"
 #include "tests/unit/open_descriptors.h"
 #include "tests/unit/own_directory.h"
 
@@ -26,28 +29,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { WHY = 1024 };
+enum { WHY = 1024, LARGEST = 1024 * 1024 };
 
 static char path[64], why[WHY];
-static int descriptors_before, keys, warnings;
+static int descriptors_before, keys;
 static EVP_PKEY *key, *other;
 static X509 *leaf;
-
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
-/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): name of the linker */
-PRINTF_LIKE(2, 3) void __wrap_event_log(enum level level, const char *format, ...);
-/* NOLINTEND(clang-diagnostic-reserved-identifier) */
-
-void __wrap_event_log(enum level level, const char *format, ...)
-{
-    (void)format;
-    assert_int_equal(level, LEVEL_WARN);
-    warnings++;
-}
 
 static int set_up(void **state)
 {
     (void)state;
+    events_forget();
     own_directory_make();
     snprintf(path, sizeof(path), "%s/key", own_directory);
     descriptors_before = open_descriptors();
@@ -59,7 +51,6 @@ static int set_up(void **state)
     other = EVP_EC_gen("P-256");
     leaf = X509_new();
     assert_true(self_signed_begin(leaf, key, "a.example", 1));
-    warnings = 0;
     return 0;
 }
 
@@ -230,18 +221,73 @@ static void modes_for_others_are_warned_of(void **state)
         assert_int_equal(chmod(path, good[i]), 0);
         private_keys_warn(path);
     }
-    assert_int_equal(warnings, 0);
+    assert_int_equal(event_count(), 0);
     for (size_t i = 0; i < ARRAY_LENGTH(bad); i++) {
         assert_int_equal(chmod(path, bad[i]), 0);
         private_keys_warn(path);
-        assert_int_equal(warnings, i + 1);
+        assert_int_equal(event_count(), i + 1);
     }
     if (geteuid() != 0)
         return; /* only root can give it away */
     assert_int_equal(chmod(path, 0600), 0);
     assert_int_equal(chown(path, 65534, (gid_t)-1), 0);
     private_keys_warn(path);
-    assert_int_equal(warnings, ARRAY_LENGTH(bad) + 1);
+    assert_int_equal(event_count(), ARRAY_LENGTH(bad) + 1);
+}
+
+/* A file with TEXT, and with 'x' up to SIZE bytes. */
+static void write_long_text(const char *text, size_t size)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    fputs(text, file);
+    for (size_t length = strlen(text); length < size; length++)
+        fputc('x', file);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* AddressSanitizer reports a buffer without room for the NUL. */
+static void largest_file_is_read_whole(void **state)
+{
+    char *text;
+
+    (void)state;
+    write_long_text("", LARGEST);
+    text = pem_file_read_public(path, why, sizeof(why));
+    assert_non_null(text);
+    assert_int_equal(strlen(text), LARGEST);
+    free(text);
+}
+
+static void larger_file_is_rejected(void **state)
+{
+    char expected[WHY];
+
+    (void)state;
+    write_long_text("", LARGEST + 1);
+    assert_null(pem_file_read_public(path, why, sizeof(why)));
+    snprintf(expected, sizeof(expected), "%s: %s", path, strerror(EFBIG));
+    assert_string_equal(why, expected);
+}
+
+static void private_keys_become_spaces(void **state)
+{
+    char *text;
+
+    (void)state;
+    write_long_text("-----BEGIN CERTIFICATE-----\nAA\n-----END CERTIFICATE-----\n"
+                    "-----BEGIN EC PRIVATE KEY-----\nBB\n-----END EC PRIVATE KEY-----\n"
+                    "-----BEGIN CERTIFICATE-----\nCC\n-----END CERTIFICATE-----\n"
+                    "-----BEGIN PRIVATE KEY-----\nDD\n",
+                    0);
+    text = pem_file_read_public(path, why, sizeof(why));
+    assert_non_null(text);
+    assert_non_null(strstr(text, "\nAA\n"));
+    assert_non_null(strstr(text, "\nCC\n"));
+    assert_null(strstr(text, "BB"));
+    assert_null(strstr(text, "DD"));
+    free(text);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -256,6 +302,9 @@ int main(void)
         TEST(success_has_no_reason),
         TEST(damaged_file_has_no_keys),
         TEST(modes_for_others_are_warned_of),
+        TEST(largest_file_is_read_whole),
+        TEST(larger_file_is_rejected),
+        TEST(private_keys_become_spaces),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,12 @@
-/* Private keys without the private part, used by OpenSSL as a handshake does. signer_sign() is replaced. */
+/*
+ * Signatures by the keys process, whose end of the link the test is: which there are, keys of
+ * OpenSSL without the private part, and handshakes that wait. SSL_do_handshake() is replaced by
+ * what a handshake does with its key.
+ */
 #include "daemon/tls/remote_key.h"
 
 #include "common/macros.h"
-#include "daemon/tls/signature_scheme.h"
+#include "daemon/base/channel.h"
 #include "daemon/tls/signer.h"
 
 #include <setjmp.h>
@@ -18,34 +22,148 @@
 #include <openssl/evp.h>
 #include <openssl/params.h>
 #include <openssl/rsa.h>
+#include <pthread.h>
 #include <string.h>
 
-enum { NUMBER = 7, SIGNATURE_MAX = 512 };
+enum { NUMBER = 7, SIGNATURE_MAX = 512, HELD_MAX = 600, SENT_MAX = 512 };
 
 static const char text[] = "what is signed", made[] = "a signature";
 
-static struct {
-    bool fails;
-    uint32_t number, code; /* of the last request; 0: none */
-    size_t max;
-} request;
+/* A serving thread, and the keys process. */
+struct scene {
+    struct event_base *base;
+    struct signer *signer;
+    struct channel *keys;
+    bool holds, fails;       /* the keys process answers nothing, or without a signature */
+    uint32_t number, code;   /* of the last request; 0: none */
+    uint64_t held[HELD_MAX]; /* numbers of requests without an answer */
+    size_t held_count;
+};
+
+/* What a handshake does. */
+struct job {
+    struct signer_handshake handshake;
+    struct scene *scene;
+    void (*run)(struct job *job);
+    bool returned;
+    int result;
+    /* Its argument and result. */
+    EVP_PKEY *key;
+    const struct way *way;
+    bool at_once;
+    unsigned char signature[SIGNATURE_MAX];
+    size_t length;
+    int steps, step; /* signatures to make, and made */
+};
 
 /* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): name of the linker */
-size_t __wrap_signer_sign(uint32_t key, const struct signature_scheme *scheme, const uint8_t *bytes,
-                          size_t length, uint8_t *signature, size_t max);
+int __wrap_SSL_do_handshake(SSL *ssl);
 /* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
-size_t __wrap_signer_sign(uint32_t key, const struct signature_scheme *scheme, const uint8_t *bytes,
-                          size_t length, uint8_t *signature, size_t max)
+int __wrap_SSL_do_handshake(SSL *ssl)
 {
-    assert_int_equal(length, sizeof(text));
-    assert_memory_equal(bytes, text, length);
-    request.number = key;
-    request.code = scheme->code;
-    request.max = max;
-    memcpy(signature, made, sizeof(made));
-    return request.fails ? 0 : sizeof(made);
+    struct job *job = (struct job *)ssl;
+
+    job->run(job);
+    return 1;
+}
+
+static void continue_job(struct job *job, uint64_t now_ns)
+{
+    job->returned =
+        signer_run(job->scene->signer, &job->handshake, (SSL *)job, job, now_ns, &job->result);
+    if (job->returned)
+        assert_int_equal(job->result, 1);
+}
+
+static void on_resume(void *owner)
+{
+    continue_job(owner, 0);
+}
+
+static void answer_request(const struct scene *scene, uint64_t number)
+{
+    _Alignas(struct message_signature) char space[sizeof(struct message_signature) + sizeof(made)];
+    struct message_signature *message = (struct message_signature *)space;
+
+    message->number = number;
+    memcpy(message->bytes, made, sizeof(made));
+    assert_int_equal(channel_send(scene->keys, MESSAGE_SIGNATURE, message,
+                                  sizeof(*message) + (scene->fails ? 0 : sizeof(made)), -1, false),
+                     0);
+}
+
+static void on_request(void *owner, int kind, const void *data, size_t length, int fd)
+{
+    struct scene *scene = owner;
+    const struct message_sign *request = data;
+
+    (void)fd;
+    assert_int_equal(kind, MESSAGE_SIGN);
+    assert_int_equal(length, sizeof(*request) + sizeof(text));
+    assert_memory_equal(request->bytes, text, sizeof(text));
+    scene->number = request->key;
+    scene->code = request->scheme;
+    if (scene->holds)
+        scene->held[scene->held_count++] = request->number;
+    else
+        answer_request(scene, request->number);
+}
+
+static void on_closed(void *owner)
+{
+    (void)owner;
+}
+
+static void on_fault(void *owner, const char *what)
+{
+    (void)owner;
+    fail_msg("the signer %s", what);
+}
+
+/* Another keys process. */
+static void connect_keys(struct scene *scene)
+{
+    const struct channel_owner owner = {
+        .message = on_request, .closed = on_closed, .fault = on_fault, .owner = scene};
+    int fds[2];
+
+    channel_close(scene->keys);
+    assert_int_equal(channel_pair(fds), 0);
+    scene->keys = channel_open(scene->base, fds[1], ROUTE_SIGN_REQUESTS, &owner);
+    assert_non_null(scene->keys);
+    scene->held_count = 0;
+    signer_connect(scene->signer, fds[0]);
+}
+
+static void open_scene(struct scene *scene)
+{
+    *scene = (struct scene){.base = event_base_new()};
+    assert_non_null(scene->base);
+    scene->signer = signer_new(scene->base, on_resume);
+    assert_non_null(scene->signer);
+}
+
+static void close_scene(struct scene *scene)
+{
+    signer_free(scene->signer);
+    channel_close(scene->keys);
+    event_base_free(scene->base);
+}
+
+/* Delivers all messages. */
+static void settle(const struct scene *scene)
+{
+    for (int i = 0; i < 4; i++)
+        event_base_loop(scene->base, EVLOOP_NONBLOCK);
+}
+
+static void finish_job(struct job *job)
+{
+    continue_job(job, 0);
+    while (!job->returned)
+        assert_int_equal(event_base_loop(job->scene->base, EVLOOP_ONCE), 0);
 }
 
 /* The keys of the test, by type */
@@ -110,25 +228,23 @@ static bool begin(EVP_MD_CTX *context, EVP_PKEY *key, const struct way *way, boo
            EVP_PKEY_CTX_set_rsa_padding(settings, way->padding) == 1;
 }
 
-/* Returns the length of the signature of TEXT, or 0. */
-static size_t sign(EVP_PKEY *key, const struct way *way, bool at_once,
-                   unsigned char signature[SIGNATURE_MAX])
+/* In a handshake: JOB->length is that of the signature of TEXT, or 0. */
+static void sign(struct job *job)
 {
     const unsigned char *bytes = (const unsigned char *)text;
     EVP_MD_CTX *context = EVP_MD_CTX_new();
     size_t length = 0, room = SIGNATURE_MAX;
-    bool done = false;
 
-    request.number = request.code = 0;
-    if (begin(context, key, way, at_once) &&
+    job->length = 0;
+    if (begin(context, job->key, job->way, job->at_once) &&
         EVP_DigestSign(context, NULL, &length, bytes, sizeof(text)) == 1) {
-        assert_int_equal(length, EVP_PKEY_get_size(key));
-        assert_int_equal(request.code, 0); /* only the size was needed */
-        done = EVP_DigestSign(context, signature, &room, bytes, sizeof(text)) == 1;
-        assert_true(!done || room > 0);
+        assert_int_equal(length, EVP_PKEY_get_size(job->key));
+        if (EVP_DigestSign(context, job->signature, &room, bytes, sizeof(text)) == 1) {
+            assert_true(room > 0);
+            job->length = room;
+        }
     }
     EVP_MD_CTX_free(context);
-    return done ? room : 0;
 }
 
 static void key_is_that_of_the_certificate(void **state)
@@ -182,37 +298,284 @@ static void signature_is_requested_by_key_and_scheme(void **state)
         {KEY_ED25519, "SHA256", 0, 0},
         {KEY_RSA, "a digest with a name that no signature has", 0, 0},
     };
+    struct scene scene;
 
     (void)state;
+    open_scene(&scene);
+    connect_keys(&scene);
     for (size_t i = 0; i < 2 * ARRAY_LENGTH(ways); i++) {
         const struct way *way = &ways[i / 2];
-        unsigned char signature[SIGNATURE_MAX];
-        EVP_PKEY *key = make_remote(way->type);
-        size_t length = sign(key, way, i % 2 == 1, signature);
+        struct job job = {.scene = &scene,
+                          .run = sign,
+                          .key = make_remote(way->type),
+                          .way = way,
+                          .at_once = i % 2 == 1};
 
-        assert_int_equal(request.code, way->code);
-        assert_int_equal(length, way->code != 0 ? sizeof(made) : 0);
+        scene.code = 0;
+        finish_job(&job);
+        assert_int_equal(scene.code, way->code);
+        assert_int_equal(job.length, way->code != 0 ? sizeof(made) : 0);
         if (way->code != 0) {
-            assert_int_equal(request.number, NUMBER);
-            assert_int_equal(request.max, SIGNATURE_MAX);
-            assert_memory_equal(signature, made, sizeof(made));
+            assert_int_equal(scene.number, NUMBER);
+            assert_memory_equal(job.signature, made, sizeof(made));
         }
-        EVP_PKEY_free(key);
+        EVP_PKEY_free(job.key);
     }
+    close_scene(&scene);
 }
+
+static const struct way ec_way = {KEY_EC, "SHA256", 0, 0x0403};
 
 static void signature_that_is_not_made_is_an_error(void **state)
 {
-    static const struct way way = {KEY_EC, "SHA256", 0, 0x0403};
-    unsigned char signature[SIGNATURE_MAX];
-    EVP_PKEY *key = make_remote(KEY_EC);
+    struct scene scene;
+    struct job job = {
+        .scene = &scene, .run = sign, .key = make_remote(KEY_EC), .way = &ec_way, .length = 1};
 
     (void)state;
-    request.fails = true;
-    assert_int_equal(sign(key, &way, false, signature), 0);
-    assert_int_equal(request.code, way.code);
-    request.fails = false;
+    sign(&job); /* not in a handshake */
+    assert_int_equal(job.length, 0);
+    open_scene(&scene);
+    connect_keys(&scene);
+    scene.fails = true;
+    finish_job(&job);
+    assert_int_equal(job.length, 0);
+    assert_int_equal(scene.code, ec_way.code);
+    EVP_PKEY_free(job.key);
+    close_scene(&scene);
+}
+
+/* Handshakes that wait */
+
+/* Its locals must survive the pauses. */
+static void sign_several_times(struct job *job)
+{
+    volatile int steps[64] = {0};
+
+    while (job->step < job->steps) {
+        int now = job->step;
+
+        steps[now % 64] = now;
+        sign(job);
+        assert_int_equal(steps[now % 64], now);
+        job->step++;
+    }
+}
+
+static void paused_handshakes_do_not_disturb_each_other(void **state)
+{
+    enum { JOBS = 50, STEPS = 5 };
+    EVP_PKEY *key = make_remote(KEY_EC);
+    struct job jobs[JOBS];
+    struct scene scene;
+
+    (void)state;
+    open_scene(&scene);
+    connect_keys(&scene);
+    scene.holds = true;
+    for (int i = 0; i < JOBS; i++) {
+        jobs[i] = (struct job){
+            .scene = &scene, .run = sign_several_times, .key = key, .way = &ec_way, .steps = STEPS};
+        continue_job(&jobs[i], 0);
+    }
+    for (int step = 0; step < STEPS; step++) {
+        uint64_t held[JOBS];
+
+        settle(&scene);
+        assert_int_equal(scene.held_count, JOBS);
+        memcpy(held, scene.held, sizeof(held));
+        scene.held_count = 0;
+        for (int i = 0; i < JOBS; i++) {
+            assert_int_equal(jobs[i].step, step);
+            answer_request(&scene, held[(i * 7) % JOBS]); /* in another order */
+        }
+    }
+    settle(&scene);
+    for (int i = 0; i < JOBS; i++) {
+        assert_true(jobs[i].returned);
+        assert_int_equal(jobs[i].step, STEPS);
+        assert_int_equal(jobs[i].length, sizeof(made));
+    }
     EVP_PKEY_free(key);
+    close_scene(&scene);
+}
+
+static void *use_signer(void *argument)
+{
+    paused_handshakes_do_not_disturb_each_other(argument);
+    return NULL;
+}
+
+static void threads_have_their_own_handshakes(void **state)
+{
+    pthread_t thread[4];
+
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, use_signer, *state), 0);
+    for (int i = 0; i < 4; i++)
+        pthread_join(thread[i], NULL);
+}
+
+/* Starts COUNT handshakes, each at the time of its number, from 1. */
+static void start_jobs(struct job *jobs, size_t count, struct scene *scene, EVP_PKEY *key)
+{
+    for (size_t i = 0; i < count; i++) {
+        jobs[i] = (struct job){.scene = scene, .run = sign, .key = key, .way = &ec_way};
+        continue_job(&jobs[i], i + 1);
+        assert_false(jobs[i].returned);
+    }
+    settle(scene);
+}
+
+static void next_keys_process_gets_all_requests_again(void **state)
+{
+    enum { JOBS = 5 };
+    EVP_PKEY *key = make_remote(KEY_EC);
+    struct job jobs[JOBS];
+    struct scene scene;
+
+    (void)state;
+    open_scene(&scene); /* there is none at first */
+    scene.holds = true;
+    start_jobs(jobs, JOBS, &scene, key);
+    for (int i = 0; i < 2; i++) {
+        connect_keys(&scene);
+        settle(&scene);
+        assert_int_equal(scene.held_count, JOBS);
+        for (size_t k = 1; k < JOBS; k++)
+            assert_true(scene.held[k] > scene.held[k - 1]);
+    }
+    for (size_t k = 0; k < JOBS; k++)
+        answer_request(&scene, scene.held[k]);
+    settle(&scene);
+    for (size_t k = 0; k < JOBS; k++)
+        assert_int_equal(jobs[k].length, sizeof(made));
+    EVP_PKEY_free(key);
+    close_scene(&scene);
+}
+
+static void requests_on_the_link_are_bounded(void **state)
+{
+    EVP_PKEY *key = make_remote(KEY_EC);
+    static struct job jobs[HELD_MAX];
+    static struct scene scene;
+
+    (void)state;
+    open_scene(&scene);
+    connect_keys(&scene);
+    scene.holds = true;
+    start_jobs(jobs, HELD_MAX, &scene, key);
+    assert_int_equal(scene.held_count, SENT_MAX);
+    answer_request(&scene, scene.held[0]);
+    settle(&scene);
+    assert_true(jobs[0].returned);
+    assert_int_equal(scene.held_count, SENT_MAX + 1);
+    /* Those that have waited for long fail, on the link or not; a late answer is ignored. */
+    signer_expire(scene.signer, 10 + HELD_MAX - 1, 10);
+    assert_int_equal(jobs[1].length, 0);
+    for (size_t i = 1; i < HELD_MAX; i++)
+        assert_int_equal(jobs[i].returned, i < HELD_MAX - 2);
+    answer_request(&scene, scene.held[1]);
+    settle(&scene);
+    assert_false(jobs[HELD_MAX - 1].returned);
+    for (size_t i = HELD_MAX - 2; i < HELD_MAX; i++)
+        answer_request(&scene, i + 1);
+    settle(&scene);
+    assert_true(jobs[HELD_MAX - 1].returned);
+    assert_int_equal(jobs[HELD_MAX - 1].length, sizeof(made));
+    EVP_PKEY_free(key);
+    close_scene(&scene);
+}
+
+/* Signatures of a TLS server */
+
+static void schemes_are_those_of_rfc_8446(void **state)
+{
+    static const struct {
+        const char *type, *digest;
+        bool pss;
+        uint32_t code; /* 0: none */
+    } examples[] = {
+        {"EC", "SHA256", false, 0x0403},   {"EC", "SHA2-256", false, 0x0403},
+        {"EC", "sha384", false, 0x0503},   {"EC", "SHA2-512", false, 0x0603},
+        {"RSA", "SHA256", true, 0x0804},   {"RSA", "SHA256", false, 0x0401},
+        {"RSA", "SHA2-512", true, 0x0806}, {"ED25519", "", false, 0x0807},
+        {"ED25519", NULL, false, 0x0807},  {"ED25519", "SHA256", false, 0},
+        {"EC", "SHA256", true, 0},         {"EC", "SHA1", false, 0},
+        {"RSA", "MD5", false, 0},          {"RSA", "SHA1", true, 0},
+        {"RSA", NULL, false, 0},           {"EC", "", false, 0},
+        {"DSA", "SHA256", false, 0},       {"RSA", "SHA512-256", false, 0},
+        {"RSA", "SHA3-256", false, 0},     {"RSA", "SHA", false, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
+        const struct signature_scheme *found =
+            signature_scheme_find(examples[i].type, examples[i].digest, examples[i].pss);
+
+        if ((found != NULL ? found->code : 0) != examples[i].code)
+            fail_msg("%s %s: 0x%04x", examples[i].type,
+                     examples[i].digest != NULL ? examples[i].digest : "-",
+                     found != NULL ? found->code : 0);
+        if (found != NULL)
+            assert_ptr_equal(signature_scheme_get(found->code), found);
+    }
+    assert_null(signature_scheme_get(0));
+    assert_null(signature_scheme_get(0x0203)); /* ecdsa_sha1 */
+}
+
+enum { SPACES = 64, RANDOMS = 64 };
+
+static size_t write_certificate_verify(uint8_t *bytes, const char *role, size_t hash)
+{
+    memset(bytes, ' ', SPACES);
+    memcpy(bytes + SPACES, "TLS 1.3, ", 9);
+    memcpy(bytes + SPACES + 9, role, 6);
+    memcpy(bytes + SPACES + 15, " CertificateVerify", 19);
+    memset(bytes + SPACES + 34, 0xab, hash);
+    return SPACES + 34 + hash;
+}
+
+static void certificate_verify_of_a_server_is_of_a_handshake(void **state)
+{
+    uint8_t bytes[256];
+    size_t length = write_certificate_verify(bytes, "server", 32);
+
+    (void)state;
+    assert_true(signature_is_of_handshake(bytes, length));
+    assert_false(signature_is_of_handshake(bytes, length - 1));
+    assert_false(signature_is_of_handshake(bytes, length + 1));
+    assert_false(signature_is_of_handshake(bytes, 0));
+    for (size_t i = 0; i < SPACES + 34; i++) {
+        bytes[i] ^= 1;
+        assert_false(signature_is_of_handshake(bytes, length));
+        bytes[i] ^= 1;
+    }
+    assert_true(signature_is_of_handshake(bytes, write_certificate_verify(bytes, "server", 48)));
+    assert_false(signature_is_of_handshake(bytes, write_certificate_verify(bytes, "server", 64)));
+    assert_false(signature_is_of_handshake(bytes, write_certificate_verify(bytes, "client", 32)));
+}
+
+static void key_exchange_on_a_named_curve_is_of_a_handshake(void **state)
+{
+    static const struct {
+        uint8_t kind, point;
+        int more; /* bytes after the point */
+        bool valid;
+    } examples[] = {{3, 32, 0, true},   {3, 65, 0, true}, {3, 97, 0, true},  {3, 32, 1, false},
+                    {3, 32, -1, false}, {3, 0, 0, false}, {1, 32, 0, false}, {2, 32, 0, false}};
+    uint8_t bytes[256] = {0};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
+        bytes[RANDOMS] = examples[i].kind;
+        bytes[RANDOMS + 3] = examples[i].point;
+        assert_int_equal(signature_is_of_handshake(
+                             bytes, (size_t)(RANDOMS + 4 + examples[i].point + examples[i].more)),
+                         examples[i].valid);
+    }
+    for (size_t length = 0; length <= RANDOMS + 4; length++)
+        assert_false(signature_is_of_handshake(bytes, length));
 }
 
 int main(void)
@@ -223,6 +586,13 @@ int main(void)
         cmocka_unit_test(key_of_another_type_is_refused),
         cmocka_unit_test(signature_is_requested_by_key_and_scheme),
         cmocka_unit_test(signature_that_is_not_made_is_an_error),
+        cmocka_unit_test(paused_handshakes_do_not_disturb_each_other),
+        cmocka_unit_test(threads_have_their_own_handshakes),
+        cmocka_unit_test(next_keys_process_gets_all_requests_again),
+        cmocka_unit_test(requests_on_the_link_are_bounded),
+        cmocka_unit_test(schemes_are_those_of_rfc_8446),
+        cmocka_unit_test(certificate_verify_of_a_server_is_of_a_handshake),
+        cmocka_unit_test(key_exchange_on_a_named_curve_is_of_a_handshake),
     };
 
     return cmocka_run_group_tests(tests, make_keys, free_keys);

@@ -1,5 +1,6 @@
 /*
- * tls-alpn-01: the bytes of the certificate, and which client gets it. Client and server shake hands in memory.
+ * tls-alpn-01: the bytes of the certificate, and which client gets it. Client and server shake
+ * hands in memory.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +11,7 @@
 
 #include "common/macros.h"
 #include "common/segment_writer.h"
-#include "daemon/tls/self_signed.h"
+#include "daemon/tls/managed.h"
 #include "daemon/tls/validation.h"
 
 #include <openssl/err.h>
@@ -34,8 +35,9 @@ static const struct challenge_copy pending = {
 };
 
 /*
- * The extension of a certificate by "openssl req -x509 -addext 1.3.6.1.5.5.7.1.31=critical,DER:0420DIGEST", where DIGEST
- * is what "openssl dgst -sha256" prints for TOKEN.THUMBPRINT.
+ * The extension of a certificate by "openssl req -x509 -addext
+ * 1.3.6.1.5.5.7.1.31=critical,DER:0420DIGEST", where DIGEST is what "openssl dgst -sha256" prints
+ * for TOKEN.THUMBPRINT.
  */
 static const unsigned char known_extension[] = {
     0x30, 0x31, 0x06, 0x08, 0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x01, 0x1f, 0x01,
@@ -129,8 +131,8 @@ static void set_hello(SSL *client, const struct hello *hello)
 enum result { NORMAL, VALIDATED, REJECTED };
 
 /*
- * A handshake of VERSION in a client that sends FIRST, and, if SECOND is not NULL, a second ClientHello after
- * HelloRetryRequest.
+ * A handshake of VERSION in a client that sends FIRST, and, if SECOND is not NULL, a second
+ * ClientHello after HelloRetryRequest.
  */
 static enum result shake_hands(const struct segment *challenges, int version,
                                const struct hello *first, const struct hello *second)

@@ -1,4 +1,4 @@
-/* Which names of certificates match which hosts (RFC 9525 section 6.3). */
+/* Which certificates match which hosts (RFC 9525 section 6.3). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +7,31 @@
 #include <cmocka.h>
 
 #include "common/macros.h"
-#include "daemon/tls/names.h"
+#include "daemon/tls/certificate.h"
+
+static struct tls_certificate with_name(const char *name)
+{
+    static char *names[4];
+    static size_t used;
+    char **own = &names[used++ % 4];
+
+    *own = (char *)(uintptr_t)name;
+    return (struct tls_certificate){.name = own, .name_count = 1};
+}
+
+static enum tls_name_match match(const char *name, const char *host)
+{
+    const struct tls_certificate certificate = with_name(name);
+
+    return tls_certificate_match(&certificate, host);
+}
+
+static bool includes(const char *name, const char *other)
+{
+    const struct tls_certificate certificate = with_name(name), of_other = with_name(other);
+
+    return tls_certificate_includes(&certificate, &of_other);
+}
 
 static void names_match_hosts(void **state)
 {
@@ -46,18 +70,33 @@ static void names_match_hosts(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(examples); i++)
-        if (tls_name_match(examples[i].pattern, examples[i].host) != examples[i].match)
+        if (match(examples[i].pattern, examples[i].host) != examples[i].match)
             fail_msg("%s for %s", examples[i].pattern, examples[i].host);
 }
 
 static void names_include_names(void **state)
 {
     (void)state;
-    assert_true(tls_name_includes("example.org", "EXAMPLE.org"));
-    assert_true(tls_name_includes("*.example.org", "*.example.org"));
-    assert_true(tls_name_includes("*.example.org", "www.example.org"));
-    assert_false(tls_name_includes("www.example.org", "*.example.org"));
-    assert_false(tls_name_includes("*.example.org", "example.org"));
+    assert_true(includes("example.org", "EXAMPLE.org"));
+    assert_true(includes("*.example.org", "*.example.org"));
+    assert_true(includes("*.example.org", "www.example.org"));
+    assert_false(includes("www.example.org", "*.example.org"));
+    assert_false(includes("*.example.org", "example.org"));
+}
+
+static void every_name_counts(void **state)
+{
+    char *names[] = {"*.example.org", "www.example.org", "example.com"};
+    const struct tls_certificate all = {.name = names, .name_count = 3};
+    const struct tls_certificate two = {.name = names + 1, .name_count = 2}, none = {0};
+
+    (void)state;
+    assert_int_equal(tls_certificate_match(&all, "a.example.org"), TLS_NAME_BY_WILDCARD);
+    assert_int_equal(tls_certificate_match(&all, "www.example.org"), TLS_NAME_EQUAL);
+    assert_int_equal(tls_certificate_match(&none, "www.example.org"), TLS_NAME_DIFFERS);
+    assert_true(tls_certificate_includes(&all, &two));
+    assert_false(tls_certificate_includes(&two, &all));
+    assert_false(tls_certificate_includes(&all, &none));
 }
 
 int main(void)
@@ -65,6 +104,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_match_hosts),
         cmocka_unit_test(names_include_names),
+        cmocka_unit_test(every_name_counts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
