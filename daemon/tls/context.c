@@ -40,7 +40,7 @@ static const unsigned char session_context[] = "webserverd";
 struct tls_host {
     const char *file; /* valid while it is loaded */
     struct tls_certificate certificate;
-    uint32_t end_reports; /* of expiry_days[] that were logged */
+    uint32_t end_reports; /* number of expiry_days[] that were logged */
     SSL_CTX *context;
 };
 
@@ -48,9 +48,9 @@ struct tls_context {
     uint32_t references, number;
     bool remote;         /* signatures come from the keys process */
     int keys;            /* their file: private_keys.h; -1: none, as they are in this process */
-    SSL_CTX *validation; /* of tls-alpn-01 */
+    SSL_CTX *validation; /* answers tls-alpn-01 */
     size_t count;
-    struct tls_host host[]; /* in the order of the configuration; the first one is the default */
+    struct tls_host host[]; /* ordered as in the configuration; the first one is the default */
 };
 
 /* Callbacks of the handshake. Any thread of a worker. */

@@ -20,7 +20,7 @@
 enum {
     VALID_DAYS = 397, /* browsers accept no longer validity */
     SERIAL_BYTES = 16,
-    COMMON_NAME_BYTES = 64, /* at most; clients look at the alternative names only */
+    COMMON_NAME_BYTES = 64, /* RFC 5280: the maximum; clients look at the alternative names only */
 };
 
 /* Self-signed certificates */
@@ -184,7 +184,7 @@ static int make_self_signed(struct self_signed *files, const char *directory, co
     if (file_exists(files->certificate) &&
         is_usable_certificate(files->certificate, files->key, name, why, size))
         return 0;
-    unlink(files->certificate); /* of a server that was killed when it wrote them */
+    unlink(files->certificate); /* perhaps a server was killed when it wrote them */
     unlink(files->key);
     return self_signed_write(files, directory, name, why, size);
 }

@@ -18,8 +18,8 @@ enum {
     RECORD_SEGMENTS_BYTES = 4229,  /* fits three segments */
     RECORD_MAX_BYTES = 16 * 1024,  /* RFC 8446 section 5.1 */
     RECORD_COLD_BYTES = 16 * 1024, /* sent in records of one segment */
-    RECORD_WARM_BYTES = 64 * 1024, /* from here on records have the maximum size */
-    RECORD_PAUSE_MS = 1000,        /* after which the connection is cold again */
+    RECORD_WARM_BYTES = 64 * 1024, /* sent before records have the maximum size */
+    RECORD_PAUSE_MS = 1000,        /* a longer pause makes the connection cold again */
 };
 
 struct record_size {

@@ -89,7 +89,7 @@ bool signature_is_of_handshake(const uint8_t *bytes, size_t length)
 
 struct remote_key {
     const char *type;
-    EVP_PKEY *public_key; /* of OpenSSL's own provider */
+    EVP_PKEY *public_key; /* a key for OpenSSL's own provider */
     uint32_t number;
 };
 

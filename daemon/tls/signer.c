@@ -180,7 +180,7 @@ struct signer {
     struct event_base *base;
     void (*resume)(void *owner);
     struct channel *link;             /* NULL: there has been none */
-    struct signer_queue unsent, sent; /* in the order of their numbers */
+    struct signer_queue unsent, sent; /* each ordered by number */
     size_t sent_count;
     uint64_t requests;
     struct fibre *spare[SPARE_FIBRES];

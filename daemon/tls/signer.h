@@ -21,10 +21,10 @@ struct signer;
 /* One handshake, embedded by its owner; all zero at first. Must not be freed while it waits. */
 struct signer_handshake {
     TAILQ_ENTRY(signer_handshake) link; /* while it waits */
-    struct fibre *fibre;                /* of the call of OpenSSL that waits; NULL: none */
+    struct fibre *fibre;                /* runs the call of OpenSSL that waits; NULL: none */
     void *owner;
     SSL *ssl;
-    int result, error; /* of that call; errno */
+    int result, error; /* what that call returned, and errno */
     uint64_t since_ns; /* when it began to wait */
     /* The request. Its bytes belong to the paused call. */
     uint64_t number;
