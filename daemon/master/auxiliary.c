@@ -1,31 +1,74 @@
-#include "daemon/master/auxiliary.h"
+#include "daemon/master/internal.h"
 
 #include "common/segment_writer.h"
 #include "daemon/base/events.h"
 #include "daemon/tls/context.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
-static void start_logger(struct auxiliary *auxiliary)
+/* WORKER, a slot, with process PID has sent the keys process an invalid request, maybe before its end. */
+static void on_keys_fault(void *context, uint32_t slot, pid_t pid)
 {
-    struct server *server = auxiliary->server;
-    struct logger_setup setup = {.config = server->logs.config,
-                                 .segment = &server->segment,
-                                 .doorbell = server->doorbell,
-                                 .alive_fd = server->alive[0],
-                                 .lock_fd = server->pid_file.lock_fd};
+    const struct master *master = context;
 
-    logger_process_start(&auxiliary->logger, &setup, auxiliary->callbacks.after_fork,
-                         auxiliary->callbacks.context);
+    if (slot < master->workers.count && master->workers.worker[slot].pid == pid)
+        worker_process_fault(&master->workers.worker[slot],
+                             "sent the keys process an invalid request");
+}
+
+int auxiliary_init(struct master *master)
+{
+    struct auxiliary *auxiliary = &master->auxiliary;
+    struct segment *segment = &master->segment;
+
+    auxiliary->keys = (struct keys_process){
+        .child = {.name = "keys process", .shown_pid = &segment_master(segment)->keys_pid},
+        .base = master->base,
+        .segment = segment,
+        .fault = on_keys_fault,
+        .context = master};
+    auxiliary->metrics = (struct metrics_process){
+        .child = {.name = "metrics process", .shown_pid = &segment_master(segment)->metrics_pid},
+        .fd = -1,
+        .segment = segment};
+    auxiliary->doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (auxiliary->doorbell < 0 || pipe2(auxiliary->alive, O_NONBLOCK | O_CLOEXEC) != 0)
+        return -1;
+    return logger_process_init(&auxiliary->logger, master->base, segment, &auxiliary->logs,
+                               &auxiliary->salvage);
+}
+
+void auxiliary_free(struct auxiliary *auxiliary)
+{
+    if (auxiliary->keys.segment == NULL)
+        return;
+    logger_process_free(&auxiliary->logger);
+    child_free(&auxiliary->keys.child);
+    metrics_process_free(&auxiliary->metrics);
+}
+
+static void start_logger(struct master *master)
+{
+    const struct auxiliary *auxiliary = &master->auxiliary;
+    struct logger_setup setup = {.config = auxiliary->logs.config,
+                                 .segment = &master->segment,
+                                 .doorbell = auxiliary->doorbell,
+                                 .alive_fd = auxiliary->alive[0],
+                                 .lock_fd = master->pid_file.lock_fd};
+
+    logger_process_start(&master->auxiliary.logger, &setup, master_after_fork, master);
 }
 
 /* While a worker lives that has no keys of its own, or one is to start. */
-static bool wants_keys(const struct auxiliary *auxiliary, bool stopping)
+static bool wants_keys(const struct master *master)
 {
-    const struct workers *workers = auxiliary->workers;
+    const struct workers *workers = &master->workers;
 
-    if (!stopping && tls_context_is_remote(auxiliary->server->tls))
+    if (!workers->stopping && tls_context_is_remote(master->certificates.tls))
         return true;
     for (uint32_t i = 0; i < workers->count; i++)
         if (tls_context_is_remote(workers->worker[i].tls))
@@ -33,49 +76,45 @@ static bool wants_keys(const struct auxiliary *auxiliary, bool stopping)
     return false;
 }
 
-static void reconcile_keys(struct auxiliary *auxiliary, bool stopping)
+static void reconcile_keys(struct master *master)
 {
-    struct server *server = auxiliary->server;
     struct keys_setup setup = {
-        .config = server->config, .segment = &server->segment, .lock_fd = server->pid_file.lock_fd};
+        .config = master->config, .segment = &master->segment, .lock_fd = master->pid_file.lock_fd};
 
-    if (!wants_keys(auxiliary, stopping))
-        child_stop(&auxiliary->keys.child);
-    else if (keys_process_start(&auxiliary->keys, &setup, auxiliary->callbacks.after_fork,
-                                auxiliary->callbacks.context))
-        for (uint32_t i = 0; i < auxiliary->workers->count; i++)
-            auxiliary->workers->worker[i].keys_links = 0;
+    if (!wants_keys(master))
+        child_stop(&master->auxiliary.keys.child);
+    else if (keys_process_start(&master->auxiliary.keys, &setup, master_after_fork, master))
+        for (uint32_t i = 0; i < master->workers.count; i++)
+            master->workers.worker[i].keys_links = 0;
 }
 
-static void reconcile_metrics(struct auxiliary *auxiliary)
+static void reconcile_metrics(struct master *master)
 {
-    const struct server *server = auxiliary->server;
-    struct metrics_setup setup = {.config = server->config,
-                                  .segment = &auxiliary->server->segment,
-                                  .listen_fd = server->metrics.fd,
-                                  .listen_count = server->metrics.count,
-                                  .lock_fd = server->pid_file.lock_fd};
+    struct auxiliary *auxiliary = &master->auxiliary;
+    struct metrics_setup setup = {.config = master->config,
+                                  .segment = &master->segment,
+                                  .listen_fd = auxiliary->metrics_sockets.fd,
+                                  .listen_count = auxiliary->metrics_sockets.count,
+                                  .lock_fd = master->pid_file.lock_fd};
 
-    if (auxiliary->metrics_wanted && server->metrics.count > 0)
-        metrics_process_start(&auxiliary->metrics, &setup, auxiliary->callbacks.after_fork,
-                              auxiliary->callbacks.context);
+    if (auxiliary->metrics_wanted && auxiliary->metrics_sockets.count > 0)
+        metrics_process_start(&auxiliary->metrics, &setup, master_after_fork, master);
     else
         metrics_process_release(&auxiliary->metrics);
 }
 
-void auxiliary_reconcile(struct auxiliary *auxiliary, bool stopping)
+void auxiliary_reconcile(struct master *master)
 {
-    start_logger(auxiliary);
-    reconcile_keys(auxiliary, stopping);
-    reconcile_metrics(auxiliary);
+    start_logger(master);
+    reconcile_keys(master);
+    reconcile_metrics(master);
 }
 
-void auxiliary_send_links(const struct auxiliary *auxiliary)
+void auxiliary_send_links(struct master *master)
 {
-    for (uint32_t i = 0; i < auxiliary->workers->count; i++)
-        if (auxiliary->workers->worker[i].state != WORKER_NONE &&
-            worker_process_send_links(&auxiliary->workers->worker[i], &auxiliary->keys) != 0 &&
-            errno != EPIPE)
+    for (uint32_t i = 0; i < master->workers.count; i++)
+        if (master->workers.worker[i].state != WORKER_NONE &&
+            worker_process_send_links(&master->workers.worker[i]) != 0 && errno != EPIPE)
             event_log(LEVEL_ERROR, "cannot link worker slot %u with the keys process: %s", i,
                       strerror(errno));
 }
@@ -105,9 +144,11 @@ bool auxiliary_ended(struct auxiliary *auxiliary, pid_t pid, int status, const c
     return true;
 }
 
-void auxiliary_check(struct auxiliary *auxiliary, uint64_t resumed_ns, uint64_t now_ns)
+void auxiliary_check(struct master *master, uint64_t now_ns)
 {
-    uint64_t timeout_ms = auxiliary->server->config->workers_heartbeat_timeout;
+    struct auxiliary *auxiliary = &master->auxiliary;
+    uint64_t timeout_ms = master->config->workers_heartbeat_timeout;
+    uint64_t resumed_ns = master->monitor.resumed_ns;
 
     logger_process_check(&auxiliary->logger, timeout_ms, resumed_ns, now_ns);
     keys_process_check(&auxiliary->keys, timeout_ms, resumed_ns, now_ns);
@@ -116,17 +157,13 @@ void auxiliary_check(struct auxiliary *auxiliary, uint64_t resumed_ns, uint64_t 
 
 /* The logger */
 
-void auxiliary_stop_logger(struct auxiliary *auxiliary, uint32_t wait_ms)
+void auxiliary_stop_logger(struct master *master, uint32_t wait_ms)
 {
-    /* No delay any more, as lines may be left. */
-    auxiliary->logger.child.backoff = (struct backoff){0};
-    logger_process_stop(&auxiliary->logger, wait_ms);
-    start_logger(auxiliary);
-}
+    struct logger_process *logger = &master->auxiliary.logger;
 
-void auxiliary_give_up_logger(struct auxiliary *auxiliary)
-{
-    logger_process_give_up(&auxiliary->logger);
+    logger->child.backoff = (struct backoff){0}; /* no delay any more, as lines may be left */
+    logger_process_stop(logger, wait_ms);
+    start_logger(master);
 }
 
 bool auxiliary_logger_has_finished(const struct auxiliary *auxiliary)
@@ -134,92 +171,50 @@ bool auxiliary_logger_has_finished(const struct auxiliary *auxiliary)
     return auxiliary->logger.finished && auxiliary->logger.child.pid == 0;
 }
 
-uint64_t auxiliary_unwritten_lines(const struct auxiliary *auxiliary)
+int auxiliary_reopen_logs(struct master *master, uint32_t *number, char *why, size_t size)
 {
-    return logger_process_unwritten(&auxiliary->logger);
-}
+    struct segment_master *block = segment_master(&master->segment);
+    struct auxiliary *auxiliary = &master->auxiliary;
 
-uint32_t auxiliary_reopen_logs(struct auxiliary *auxiliary, char *why, size_t size)
-{
-    struct segment_master *block = segment_master(&auxiliary->server->segment);
-    uint32_t number = auxiliary->logger.number + 1;
-
-    if (log_files_reopen(&auxiliary->server->logs, why, size) != 0)
-        return 0;
-    atomic_store_explicit(&block->logs_wanted, number, memory_order_relaxed);
-    logger_process_send_files(&auxiliary->logger, number);
-    return number;
+    if (log_files_reopen(&auxiliary->logs, why, size) != 0)
+        return -1;
+    *number = auxiliary->logger.number + 1;
+    atomic_store_explicit(&block->logs_wanted, *number, memory_order_relaxed);
+    logger_process_send_files(&auxiliary->logger, *number);
+    return 0;
 }
 
 void auxiliary_replace_logs(struct auxiliary *auxiliary, const struct log_files *logs)
 {
-    salvage_renumber(&auxiliary->server->salvage, &auxiliary->server->logs.targets, &logs->targets);
-    log_files_close(&auxiliary->server->logs);
-    auxiliary->server->logs = *logs;
+    salvage_renumber(&auxiliary->salvage, &auxiliary->logs.targets, &logs->targets);
+    log_files_close(&auxiliary->logs);
+    auxiliary->logs = *logs;
     logger_process_restart(&auxiliary->logger);
 }
 
 /* The metrics process */
 
-void auxiliary_start_metrics(struct auxiliary *auxiliary)
+void auxiliary_start_metrics(struct master *master)
 {
-    auxiliary->metrics_wanted = true;
-    reconcile_metrics(auxiliary);
+    master->auxiliary.metrics_wanted = true;
+    reconcile_metrics(master);
 }
 
-void auxiliary_renew_metrics(struct auxiliary *auxiliary)
+void auxiliary_renew_metrics(struct master *master)
 {
-    metrics_process_release(&auxiliary->metrics);
-    reconcile_metrics(auxiliary);
+    metrics_process_release(&master->auxiliary.metrics);
+    reconcile_metrics(master);
 }
 
 void auxiliary_release_metrics(struct auxiliary *auxiliary)
 {
     auxiliary->metrics_wanted = false;
     metrics_process_release(&auxiliary->metrics);
-    metrics_sockets_close(&auxiliary->server->metrics);
+    metrics_sockets_close(&auxiliary->metrics_sockets);
 }
 
 void auxiliary_end_metrics(struct auxiliary *auxiliary)
 {
     auxiliary_release_metrics(auxiliary);
     metrics_process_kill(&auxiliary->metrics);
-}
-
-bool auxiliary_metrics_has_left(const struct auxiliary *auxiliary)
-{
-    return auxiliary->metrics.leaving == 0;
-}
-
-/* Set-up */
-
-int auxiliary_init(struct auxiliary *auxiliary, struct server *server, struct workers *workers,
-                   const struct auxiliary_callbacks *callbacks)
-{
-    struct segment *segment = &server->segment;
-
-    *auxiliary = (struct auxiliary){
-        .server = server,
-        .workers = workers,
-        .callbacks = *callbacks,
-        .keys = {.child = {.name = "keys process", .shown_pid = &segment_master(segment)->keys_pid},
-                 .base = server->base,
-                 .segment = segment,
-                 .fault = callbacks->keys_fault,
-                 .context = callbacks->context},
-        .metrics = {.child = {.name = "metrics process",
-                              .shown_pid = &segment_master(segment)->metrics_pid},
-                    .fd = -1,
-                    .segment = segment}};
-    return logger_process_init(&auxiliary->logger, server->base, segment, &server->logs,
-                               &server->salvage);
-}
-
-void auxiliary_free(struct auxiliary *auxiliary)
-{
-    if (auxiliary->server == NULL)
-        return;
-    logger_process_free(&auxiliary->logger);
-    child_free(&auxiliary->keys.child);
-    metrics_process_free(&auxiliary->metrics);
 }

@@ -1,4 +1,5 @@
-#include "daemon/master/capacity.h"
+/* Room for workers and threads: slots of the segment, shared memory, descriptors, listen sockets. */
+#include "daemon/master/internal.h"
 
 #include "common/clock.h"
 #include "common/segment_writer.h"
@@ -156,16 +157,16 @@ static int reserve_memory(struct segment *segment, uint32_t count, uint32_t thre
     return -1;
 }
 
-int capacity_prepare(struct server *server, uint32_t count, uint32_t threads, char *why,
+int capacity_prepare(struct master *master, uint32_t count, uint32_t threads, char *why,
                      size_t size)
 {
-    assert(count <= segment_count(&server->segment, SEGMENT_WORKERS) &&
-           threads <= segment_threads_per_worker(&server->segment));
-    if (check_descriptors(server->config, count, threads, why, size) != 0 ||
-        reserve_memory(&server->segment, count, threads, why, size) != 0)
+    assert(count <= segment_count(&master->segment, SEGMENT_WORKERS) &&
+           threads <= segment_threads_per_worker(&master->segment));
+    if (check_descriptors(master->config, count, threads, why, size) != 0 ||
+        reserve_memory(&master->segment, count, threads, why, size) != 0)
         return -1;
-    if (server->config->workers_dispatch == DISPATCH_KERNEL &&
-        listeners_grow(server->listeners, count * threads) != 0) {
+    if (master->config->workers_dispatch == DISPATCH_KERNEL &&
+        listeners_grow(master->listeners, count * threads) != 0) {
         snprintf(why, size, "cannot open listen sockets for %u %s: %s", count * threads,
                  units_plural(count * threads, "thread", "threads"), strerror(errno));
         return -1;

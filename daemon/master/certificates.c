@@ -1,15 +1,25 @@
-#include "daemon/master/certificates.h"
+/*
+ * The certificates in use, and the keys of session tickets; those that the server obtains itself: runs
+ * the ACME process while [acme] is enabled, and has the workers use each new certificate by a reload that
+ * changes nothing else.
+ */
+#include "daemon/master/internal.h"
 
 #include "common/clock.h"
 #include "common/escape.h"
 #include "common/segment_reader.h"
 #include "common/segment_writer.h"
 #include "common/units.h"
+#include "daemon/base/events.h"
 #include "daemon/tls/context.h"
+#include "daemon/tls/managed.h"
+#include "daemon/tls/tickets.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 /* Each reload starts new workers, so a process that has been taken over must not cause many. */
 static const uint64_t RELOAD_PAUSE_NS = 5 * NS_PER_S;
@@ -17,15 +27,89 @@ static const uint64_t RELOAD_PAUSE_NS = 5 * NS_PER_S;
 /* A certificate that ends so soon, and within a third of its life, should have been renewed. */
 enum { ENDING_S = 14 * 86400 };
 
-/* A reload that failed is tried again after the pause. */
-static void start_reload(struct certificates *certificates)
+static struct tls_context *make_tls(const struct master *master, char *why, size_t size)
 {
+    const struct config *config = master->config;
+    struct tls_tickets *tickets = master->certificates.tickets;
+    struct managed_certificates managed = {0};
+    struct tls_context *tls = NULL;
+
+    if (!config->acme_enabled)
+        return tls_context_new(config, NULL, tickets, why, size);
+    if (acme_prepare_state(config, why, size) == 0 &&
+        managed_certificates_find(config, &managed, why, size) == 0)
+        tls = tls_context_new(config, &managed, tickets, why, size);
+    managed_certificates_free(&managed);
+    return tls;
+}
+
+int certificates_load(struct master *master, char *why, size_t size)
+{
+    struct certificates *certificates = &master->certificates;
+    struct tls_context *tls = NULL;
+
+    if (listeners_need_tls(master->listeners)) {
+        if (certificates->tickets == NULL) {
+            certificates->tickets = tls_tickets_new();
+            certificates->tickets_ns = clock_monotonic_ns();
+        }
+        tls = make_tls(master, why, size);
+        if (tls == NULL)
+            return -1;
+    }
+    certificates->tls = tls;
+    return 0;
+}
+
+/* The keys of session tickets */
+
+int certificates_save_tickets(const struct certificates *certificates)
+{
+    int fd;
+
+    if (certificates->tickets == NULL)
+        return -1;
+    fd = tls_tickets_save(certificates->tickets, certificates->tickets_ns);
+    if (fd < 0)
+        event_log(LEVEL_WARN, "the new master gets no keys of session tickets: %s",
+                  strerror(errno));
+    return fd;
+}
+
+void certificates_restore_tickets(struct certificates *certificates, int fd)
+{
+    if (fd < 0)
+        return;
+    certificates->tickets = tls_tickets_restore(fd, &certificates->tickets_ns);
+    close(fd);
+    if (certificates->tickets == NULL)
+        event_log(LEVEL_WARN, "cannot use the old master's keys of session tickets");
+}
+
+void certificates_rotate_tickets(struct master *master, uint64_t now_ns)
+{
+    struct certificates *certificates = &master->certificates;
+
+    if (certificates->tickets == NULL ||
+        now_ns - certificates->tickets_ns < master->config->tls_session_timeout * NS_PER_MS / 2)
+        return;
+    certificates->tickets_ns = now_ns;
+    if (tls_tickets_rotate(certificates->tickets) == 0)
+        workers_send_tickets(master);
+}
+
+/* The ACME process */
+
+/* A reload that failed is tried again after the pause. */
+static void start_renewing(struct master *master)
+{
+    struct certificates *certificates = &master->certificates;
     uint64_t now = clock_monotonic_ns();
 
     if (!certificates->pending ||
         (certificates->reloaded_ns != 0 && now - certificates->reloaded_ns < RELOAD_PAUSE_NS))
         return;
-    if (!reload_renew_certificates(certificates->reload))
+    if (!reload_renew_certificates(master))
         return;
     certificates->reloaded_ns = now;
     certificates->reloading = true;
@@ -34,71 +118,70 @@ static void start_reload(struct certificates *certificates)
 
 static void on_renewed(void *context)
 {
-    struct certificates *certificates = context;
+    struct master *master = context;
 
-    certificates->pending = true;
-    certificates->again = certificates->reloading;
-    start_reload(certificates);
+    master->certificates.pending = true;
+    master->certificates.again = master->certificates.reloading;
+    start_renewing(master);
 }
 
-void certificates_init(struct certificates *certificates, struct server *server,
-                       struct reload *reload, void (*after_fork)(void *context), void *context)
+void certificates_init(struct master *master)
 {
-    *certificates = (struct certificates){
-        .server = server,
-        .reload = reload,
-        .after_fork = after_fork,
-        .context = context,
-        .process = {.child = {.name = "ACME process",
-                              .shown_pid = &segment_master(&server->segment)->acme_pid},
-                    .program_fd = -1,
-                    .base = server->base,
-                    .segment = &server->segment,
-                    .renewed = on_renewed,
-                    .context = certificates}};
-    acme_process_find_program(&certificates->process);
+    master->certificates.process = (struct acme_process){
+        .program_fd = -1,
+        .child = {.name = "ACME process", .shown_pid = &segment_master(&master->segment)->acme_pid},
+        .base = master->base,
+        .segment = &master->segment,
+        .renewed = on_renewed,
+        .context = master};
+    acme_process_find_program(&master->certificates.process);
 }
 
-static void reconcile(struct certificates *certificates)
+void certificates_free(struct certificates *certificates)
 {
-    const struct server *server = certificates->server;
-    struct acme_setup setup = {.config = server->config, .lock_fd = server->pid_file.lock_fd};
+    acme_process_free(&certificates->process);
+}
 
-    if (certificates->wanted && server->config->acme_enabled)
-        acme_process_start(&certificates->process, &setup, certificates->after_fork,
-                           certificates->context);
+static void reconcile_acme(struct master *master)
+{
+    struct acme_setup setup = {.config = master->config, .lock_fd = master->pid_file.lock_fd};
+
+    if (master->certificates.wanted && master->config->acme_enabled)
+        acme_process_start(&master->certificates.process, &setup, master_after_fork, master);
     else
-        acme_process_stop(&certificates->process);
+        acme_process_stop(&master->certificates.process);
 }
 
-void certificates_start(struct certificates *certificates)
+void certificates_start(struct master *master)
 {
-    certificates->wanted = true;
-    reconcile(certificates);
+    master->certificates.wanted = true;
+    reconcile_acme(master);
 }
 
-void certificates_stop(struct certificates *certificates)
+void certificates_stop(struct master *master)
 {
-    certificates->wanted = false;
-    reconcile(certificates);
+    master->certificates.wanted = false;
+    reconcile_acme(master);
 }
 
-void certificates_committed(struct certificates *certificates, bool changed)
+void certificates_committed(struct master *master, bool changed)
 {
+    struct certificates *certificates = &master->certificates;
+
     if (certificates->reloading)
         certificates->pending = certificates->again;
     certificates->reloading = false;
     if (!changed)
         return;
     acme_process_stop(&certificates->process); /* the next one has the new configuration */
-    reconcile(certificates);
+    reconcile_acme(master);
 }
 
 /* The plan for a certificate with NAME; NULL: not of [acme], or not reported yet. */
-static const struct acme_plan *find_plan(const struct certificates *certificates, const char *name)
+static const struct acme_plan *find_plan(const struct master *master, const char *name)
 {
-    const struct config_names *names = &certificates->server->config->acme_names;
-    const struct acme_process *process = &certificates->process;
+    const struct config_names *names = &master->config->acme_names;
+    const struct acme_process *process = &master->certificates.process;
 
     for (size_t i = 0; i < names->count && i < process->plan_count; i++)
         if (strcasecmp(names->item[i], name) == 0)
@@ -106,18 +189,13 @@ static const struct acme_plan *find_plan(const struct certificates *certificates
     return NULL;
 }
 
-static const struct acme_plan *plan_of(const struct certificates *certificates,
+static const struct acme_plan *plan_of(const struct master *master,
                                        const struct tls_description *description)
 {
-    return description->name_count == 1 ? find_plan(certificates, description->name[0]) : NULL;
+    return description->name_count == 1 ? find_plan(master, description->name[0]) : NULL;
 }
 
 /* The table in shared memory */
-
-struct table {
-    const struct certificates *certificates;
-    uint32_t count, ending;
-};
 
 /* Joins the names that fit, at least a part of the first one. */
 static void join_names(char *text, size_t size, const struct tls_description *description)
@@ -143,10 +221,10 @@ static bool is_ending(const struct tls_description *description, int64_t now_s)
                            left_s < (description->not_after_s - description->not_before_s) / 3);
 }
 
-static void publish_one(void *owner, const struct tls_description *description)
+void certificates_publish_one(void *owner, const struct tls_description *description)
 {
-    struct table *table = owner;
-    const struct acme_plan *plan = plan_of(table->certificates, description);
+    struct certificate_table *table = owner;
+    const struct acme_plan *plan = plan_of(table->master, description);
     struct certificate_copy copy = {.not_before_s = (uint64_t)description->not_before_s,
                                     .not_after_s = (uint64_t)description->not_after_s};
 
@@ -160,40 +238,40 @@ static void publish_one(void *owner, const struct tls_description *description)
         copy.failures = plan->failures;
         snprintf(copy.error, sizeof(copy.error), "%.*s", (int)sizeof(copy.error) - 1, plan->error);
     }
-    segment_store_certificate(&table->certificates->server->segment, table->count++, &copy);
+    segment_store_certificate(&table->master->segment, table->count++, &copy);
 }
 
-static void publish(const struct certificates *certificates)
+static void publish_table(const struct master *master)
 {
-    const struct server *server = certificates->server;
-    struct table table = {.certificates = certificates};
+    const struct tls_context *tls = master->certificates.tls;
+    struct certificate_table table = {.master = master};
 
-    if (server->tls != NULL)
-        tls_context_describe(server->tls, publish_one, &table);
-    segment_store_certificate_count(&server->segment, table.count);
-    metric_set(segment_master(&server->segment)->metrics, METRIC_certificates_ending, table.ending);
+    if (tls != NULL)
+        tls_context_describe(tls, certificates_publish_one, &table);
+    segment_store_certificate_count(&master->segment, table.count);
+    metric_set(segment_master(&master->segment)->metrics, METRIC_certificates_ending, table.ending);
 }
 
-void certificates_check(struct certificates *certificates, uint64_t resumed_ns, uint64_t now_ns)
+void certificates_check(struct master *master, uint64_t now_ns)
 {
-    acme_process_check(&certificates->process,
-                       certificates->server->config->workers_heartbeat_timeout, resumed_ns, now_ns);
-    reconcile(certificates);
-    start_reload(certificates);
-    publish(certificates);
+    acme_process_check(&master->certificates.process, master->config->workers_heartbeat_timeout,
+                       master->monitor.resumed_ns, now_ns);
+    reconcile_acme(master);
+    start_renewing(master);
+    publish_table(master);
 }
 
 /* The list */
 
-struct list {
-    const struct certificates *certificates;
+struct certificate_list {
+    const struct master *master;
     json_t *json;
 };
 
-static void append(void *owner, const struct tls_description *description)
+static void append_certificate(void *owner, const struct tls_description *description)
 {
-    const struct list *list = owner;
-    const struct acme_plan *plan = plan_of(list->certificates, description);
+    const struct certificate_list *list = owner;
+    const struct acme_plan *plan = plan_of(list->master, description);
     json_t *names = json_array(), *json;
 
     for (size_t i = 0; i < description->name_count; i++)
@@ -210,12 +288,12 @@ static void append(void *owner, const struct tls_description *description)
     json_array_append_new(list->json, json);
 }
 
-json_t *certificates_list(const struct certificates *certificates)
+json_t *certificates_list(const struct master *master)
 {
-    struct list list = {certificates, json_array()};
+    struct certificate_list list = {master, json_array()};
 
-    if (certificates->server->tls != NULL)
-        tls_context_describe(certificates->server->tls, append, &list);
+    if (master->certificates.tls != NULL)
+        tls_context_describe(master->certificates.tls, append_certificate, &list);
     return list.json;
 }
 
@@ -263,14 +341,4 @@ enum certificates_renewal certificates_renewal(const struct certificates *certif
     if (plan->failures > 0)
         return RENEWAL_FAILED;
     return certificates->pending || certificates->reloading ? RENEWAL_PENDING : RENEWAL_OBTAINED;
-}
-
-bool certificates_process_ended(struct certificates *certificates, pid_t pid, const char *how)
-{
-    return acme_process_ended(&certificates->process, pid, how);
-}
-
-void certificates_free(struct certificates *certificates)
-{
-    acme_process_free(&certificates->process);
 }

@@ -9,7 +9,7 @@
 #include "common/tables.h"
 #include "daemon/config/keys.h"
 #include "daemon/control/socket.h"
-#include "daemon/master/master.h"
+#include "daemon/master/internal.h"
 
 /* A command line. */
 struct call {
@@ -48,8 +48,5 @@ void command_changed_key(const struct call *call, enum config_key_number key);
 /* The first argument as a number from 1 to MAX; 0 with an error in *FAILED. */
 uint32_t command_number(const struct call *call, const char *what, uint32_t max,
                         struct control_reply *failed);
-
-/* Runs a command line (commands.c). The type is control_run: OWNER is the struct master. */
-struct control_reply command_run(void *owner, char *line, unsigned uid, int pid);
 
 #endif

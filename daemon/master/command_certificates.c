@@ -17,15 +17,15 @@ static const uint64_t PATIENCE_NS = 45 * NS_PER_S;
 
 struct control_reply command_certificates(const struct call *call)
 {
-    return command_reply(json_pack("{s:b, s:o}", "ok", 1, "certificates",
-                                   certificates_list(&call->master->certificates)));
+    return command_reply(
+        json_pack("{s:b, s:o}", "ok", 1, "certificates", certificates_list(call->master)));
 }
 
 /* acme renew */
 
 static const struct config_names *names_of(const struct master *master)
 {
-    return &master->server.config->acme_names;
+    return &master->config->acme_names;
 }
 
 /* Returns the number of NAME in [acme], or -1. */
@@ -160,7 +160,7 @@ struct control_reply command_acme(const struct call *call)
         return command_reply(control_error("invalid argument '%.64s'; %s", what, usage));
     if (call->count != (renewing ? 2 : 1))
         return command_reply(control_error("wrong number of arguments; %s", usage));
-    if (!call->master->server.config->acme_enabled)
+    if (!call->master->config->acme_enabled)
         return command_reply(
             control_error("the server obtains no certificates: acme.enabled is off"));
     return renewing ? renew(call, call->argument[1]) : rollover(call);

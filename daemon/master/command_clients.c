@@ -87,7 +87,7 @@ static json_t *report_limit(const struct segment *segment, const struct address_
 
 static json_t *report_limits(const struct master *master)
 {
-    const struct segment *segment = &master->server.segment;
+    const struct segment *segment = &master->segment;
     uint64_t now_ns = clock_monotonic_ns();
     struct address_limit limit;
     json_t *list = json_array();
@@ -114,7 +114,7 @@ static void log_change(const struct call *call, const struct network *network,
 
 static json_t *remove_limit(const struct call *call, const struct network *network)
 {
-    const struct segment *segment = &call->master->server.segment;
+    const struct segment *segment = &call->master->segment;
     char text[NETWORK_TEXT_MAX];
     struct address_limit before;
 
@@ -131,7 +131,7 @@ static json_t *remove_limit(const struct call *call, const struct network *netwo
 
 static json_t *set_limit(const struct call *call, struct address_limit *limit)
 {
-    const struct segment *segment = &call->master->server.segment;
+    const struct segment *segment = &call->master->segment;
     char change[CHANGE_BYTES], what[ADDRESS_LIMIT_TEXT], time[UNITS_TEXT];
     uint64_t time_ms = USUAL_MS;
     struct address_limit before;
@@ -164,7 +164,7 @@ struct control_reply command_limit_client(const struct call *call)
         error =
             control_error("say how to limit %.64s: a number of requests per second, block, or off",
                           call->argument[0]);
-    if (error == NULL && upgrade_pid(call->master->upgrade) != 0)
+    if (error == NULL && call->master->upgrade.pid != 0)
         error = control_error("an upgrade is under way: try again when the new master serves");
     if (error != NULL)
         return command_reply(error);

@@ -69,7 +69,7 @@ struct control_reply command_config(const struct call *call)
 
     for (size_t i = 0; i < KEY_COUNT; i++)
         if (word == NULL || matches(word, &config_keys[i]))
-            json_array_append_new(list, describe_key(call->master->server.config, i));
+            json_array_append_new(list, describe_key(call->master->config, i));
     if (word != NULL && json_array_size(list) == 0) {
         json_decref(list);
         return command_reply(no_such_key(word));
@@ -81,12 +81,12 @@ struct control_reply command_config(const struct call *call)
 
 static json_t *report_level(const struct master *master)
 {
-    return json_pack("{s:b, s:s}", "ok", 1, "level", level_names[master->server.config->log_level]);
+    return json_pack("{s:b, s:s}", "ok", 1, "level", level_names[master->config->log_level]);
 }
 
 struct control_reply command_log_level(const struct call *call)
 {
-    const char *before = level_names[call->master->server.config->log_level];
+    const char *before = level_names[call->master->config->log_level];
     int level;
 
     if (call->count == 0)
@@ -96,7 +96,7 @@ struct control_reply command_log_level(const struct call *call)
         return command_reply(control_error(
             "invalid level '%.64s' (valid: debug, info, warn, error)", call->argument[0]));
     command_log_change(call, "log level", before, level_names[level]);
-    call->master->server.config->log_level = (uint32_t)level;
+    call->master->config->log_level = (uint32_t)level;
     command_changed_key(call, KEY_log_level);
     return command_reply(report_level(call->master));
 }
@@ -105,7 +105,7 @@ struct control_reply command_log_level(const struct call *call)
 
 static json_t *report_rate_limit(const struct master *master)
 {
-    const struct segment_rate *rate = segment_rate(&master->server.segment);
+    const struct segment_rate *rate = segment_rate(&master->segment);
 
     return json_pack("{s:b, s:b, s:i, s:i}", "ok", 1, "enabled", atomic_load(&rate->enabled) != 0,
                      "requests_per_second", (int)atomic_load(&rate->requests_per_second), "burst",
@@ -156,7 +156,7 @@ static bool parse_rate_limit(const struct call *call, struct config *config,
 
 struct control_reply command_ratelimit(const struct call *call)
 {
-    struct config *config = call->master->server.config, wanted = *config;
+    struct config *config = call->master->config, wanted = *config;
     struct control_reply failed;
     char from[80], to[80];
 
@@ -181,34 +181,33 @@ struct control_reply command_ratelimit(const struct call *call)
 static bool is_reloaded(void *owner, uint64_t attempt)
 {
     struct master *master = owner;
-    return reload_is_done(master->reload, attempt);
+    return reload_is_done(master, attempt);
 }
 
 static json_t *report_reload(void *owner, uint64_t attempt)
 {
     struct master *master = owner;
     (void)attempt;
-    if (lifecycle_is_stopping(&master->life))
+    if (lifecycle_is_stopping(master))
         return control_error("the server is stopping");
-    if (reload_failure(master->reload) != NULL)
-        return control_error("%s", reload_failure(master->reload));
+    if (master->reload.failure != NULL)
+        return control_error("%s", master->reload.failure);
     return json_pack("{s:b, s:i, s:O}", "ok", 1, "generation", (int)master->workers.generation,
-                     "changed", reload_changed_keys(master->reload));
+                     "changed", master->reload.changed);
 }
 
 struct control_reply command_reload(const struct call *call)
 {
-    const struct reload *reload = call->master->reload;
-    const char *refusal;
+    const struct reload *reload = &call->master->reload;
     uint64_t attempt;
 
     command_log_action(call, "reload");
-    attempt = reload_request(call->master->reload);
+    attempt = reload_request(call->master);
     if (attempt > 0)
         return (struct control_reply){
             .in_force = is_reloaded, .report = report_reload, .token = attempt};
-    refusal = reload_refusal(reload);
-    return command_reply(control_error("%s", refusal != NULL ? refusal : "out of memory"));
+    return command_reply(
+        control_error("%s", reload->refusal != NULL ? reload->refusal : "out of memory"));
 }
 
 /* reopen-logs */
@@ -216,7 +215,7 @@ struct control_reply command_reload(const struct call *call)
 static bool logs_are_open(void *owner, uint64_t number)
 {
     struct master *master = owner;
-    const struct segment_logger *logger = segment_logger(&master->server.segment);
+    const struct segment_logger *logger = segment_logger(&master->segment);
     uint32_t done = atomic_load_explicit(&logger->logs_done, memory_order_acquire);
 
     return (int32_t)(done - (uint32_t)number) >= 0;
@@ -225,23 +224,23 @@ static bool logs_are_open(void *owner, uint64_t number)
 static json_t *report_logs(void *owner, uint64_t number)
 {
     struct master *master = owner;
-    const struct log_targets *targets = &master->server.logs.targets;
+    const struct log_targets *targets = &master->auxiliary.logs.targets;
     json_t *hosts = json_array();
 
     (void)number;
     for (uint32_t i = 0; i < targets->count; i++)
         json_array_append_new(hosts, json_text(targets->path[i]));
     return json_pack("{s:b, s:o, s:o, s:o}", "ok", 1, "access",
-                     json_text(master->server.config->log_access), "error",
-                     json_text(master->server.config->log_error), "hosts", hosts);
+                     json_text(master->config->log_access), "error",
+                     json_text(master->config->log_error), "hosts", hosts);
 }
 
 struct control_reply command_reopen_logs(const struct call *call)
 {
     char why[512];
-    uint32_t number = auxiliary_reopen_logs(&call->master->auxiliary, why, sizeof(why));
+    uint32_t number;
 
-    if (number == 0)
+    if (auxiliary_reopen_logs(call->master, &number, why, sizeof(why)) != 0)
         return command_reply(control_error("%s", why));
     command_log_action(call, "logs reopened");
     return (struct control_reply){
@@ -261,7 +260,7 @@ static bool is_done(void *owner, uint64_t number)
 /* Returns false with an error in *FAILED if the cache is off. */
 static bool has_cache(const struct call *call, struct control_reply *failed)
 {
-    if (call->master->server.config->cache_enabled)
+    if (call->master->config->cache_enabled)
         return true;
     *failed = command_reply(control_error("the cache is off (cache.enabled)"));
     return false;
@@ -318,9 +317,9 @@ static uint64_t largest_use(const struct master *master)
     for (uint32_t i = 0; i < master->workers.count; i++) {
         uint64_t used;
 
-        if (!segment_worker_reserved(&master->server.segment, i))
+        if (!segment_worker_reserved(&master->segment, i))
             continue;
-        used = metric_get(segment_worker(&master->server.segment, i)->metrics, METRIC_cache_bytes);
+        used = metric_get(segment_worker(&master->segment, i)->metrics, METRIC_cache_bytes);
         most = used > most ? used : most;
     }
     return most;
@@ -336,7 +335,7 @@ static uint64_t size_in_force(const struct master *master)
 
         if (master->workers.worker[i].state != WORKER_SERVING)
             continue;
-        size = metric_get(segment_worker(&master->server.segment, i)->metrics, METRIC_cache_limit);
+        size = metric_get(segment_worker(&master->segment, i)->metrics, METRIC_cache_limit);
         least = size < least ? size : least;
     }
     return least == UINT64_MAX ? 0 : least;
@@ -347,7 +346,7 @@ static json_t *report_size(void *owner, uint64_t number)
     struct master *master = owner;
     (void)number;
     return json_pack("{s:b, s:I, s:I, s:I}", "ok", 1, "wanted",
-                     (json_int_t)master->server.config->cache_size, "actual",
+                     (json_int_t)master->config->cache_size, "actual",
                      (json_int_t)size_in_force(master), "used", (json_int_t)largest_use(master));
 }
 
@@ -377,7 +376,7 @@ static bool parse_value(const struct call *call, enum config_key_number key, voi
 
 struct control_reply command_cache_size(const struct call *call)
 {
-    struct config *config = call->master->server.config;
+    struct config *config = call->master->config;
     struct control_reply result;
     char from[UNITS_TEXT], to[UNITS_TEXT];
     uint64_t size;
@@ -404,7 +403,7 @@ struct control_reply command_cache_size(const struct call *call)
 static json_t *report_policy(void *owner, uint64_t number)
 {
     struct master *master = owner;
-    const char *policy = policies[master->server.config->cache_policy];
+    const char *policy = policies[master->config->cache_policy];
 
     (void)number;
     return json_pack("{s:b, s:s, s:s}", "ok", 1, "wanted", policy, "actual", policy);
@@ -412,7 +411,7 @@ static json_t *report_policy(void *owner, uint64_t number)
 
 struct control_reply command_cache_policy(const struct call *call)
 {
-    struct config *config = call->master->server.config;
+    struct config *config = call->master->config;
     struct control_reply result;
     int policy;
 

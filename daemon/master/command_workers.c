@@ -34,7 +34,7 @@ static json_t *list_connections(const struct master *master)
 
         if (worker->state == WORKER_SERVING)
             json_array_append_new(list, json_pack("{s:i, s:o}", "worker", (int)i, "threads",
-                                                  list_threads(&master->server.segment, worker)));
+                                                  list_threads(&master->segment, worker)));
     }
     return list;
 }
@@ -51,7 +51,7 @@ static json_t *report_threads(void *owner, uint64_t token)
 {
     struct master *master = owner;
     (void)token;
-    return report_numbers(master, master->server.config->workers_threads,
+    return report_numbers(master, master->config->workers_threads,
                           workers_threads(&master->workers));
 }
 
@@ -59,7 +59,7 @@ static json_t *report_workers(void *owner, uint64_t token)
 {
     struct master *master = owner;
     (void)token;
-    return report_numbers(master, master->server.config->workers_processes,
+    return report_numbers(master, master->config->workers_processes,
                           workers_alive(&master->workers));
 }
 
@@ -67,32 +67,31 @@ static bool workers_settled(void *owner, uint64_t token)
 {
     struct master *master = owner;
     (void)token;
-    return lifecycle_is_stopping(&master->life) ||
-           (workers_are_settled(&master->workers) && !rebalance_is_moving(master->rebalance));
+    return lifecycle_is_stopping(master) ||
+           (workers_are_settled(master) && !rebalance_is_moving(&master->rebalance));
 }
 
 static bool threads_settled(void *owner, uint64_t token)
 {
     struct master *master = owner;
     (void)token;
-    return lifecycle_is_stopping(&master->life) || workers_are_renewed(&master->workers);
+    return lifecycle_is_stopping(master) || workers_are_renewed(master);
 }
 
 struct control_reply command_threads(const struct call *call)
 {
     struct master *master = call->master;
-    uint32_t before = master->server.config->workers_threads, number;
+    uint32_t before = master->config->workers_threads, number;
     struct control_reply failed;
     char why[256];
 
     if (call->count == 0)
         return command_reply(report_threads(master, 0));
-    number = command_number(call, "serving threads",
-                            segment_threads_per_worker(&master->server.segment), &failed);
+    number = command_number(call, "serving threads", segment_threads_per_worker(&master->segment),
+                            &failed);
     if (number == 0)
         return failed;
-    if (master_resize(master, master->server.config->workers_processes, number, why, sizeof(why)) !=
-        0)
+    if (master_resize(master, master->config->workers_processes, number, why, sizeof(why)) != 0)
         return command_reply(control_error("%s", why));
     command_log_number(call, "serving threads in each worker", before, number);
     command_changed_key(call, KEY_workers_threads);
@@ -102,7 +101,7 @@ struct control_reply command_threads(const struct call *call)
 struct control_reply command_workers(const struct call *call)
 {
     struct master *master = call->master;
-    uint32_t before = master->server.config->workers_processes, number;
+    uint32_t before = master->config->workers_processes, number;
     struct control_reply failed;
     char why[256];
 
@@ -111,8 +110,7 @@ struct control_reply command_workers(const struct call *call)
     number = command_number(call, "workers", master->workers.count, &failed);
     if (number == 0)
         return failed;
-    if (master_resize(master, number, master->server.config->workers_threads, why, sizeof(why)) !=
-        0)
+    if (master_resize(master, number, master->config->workers_threads, why, sizeof(why)) != 0)
         return command_reply(control_error("%s", why));
     command_log_number(call, "workers", before, number);
     command_changed_key(call, KEY_workers_processes);
@@ -125,7 +123,7 @@ static const char *const switches[] = {"off", "on"};
 
 static json_t *report_balance(const struct master *master)
 {
-    const char *state = switches[master->server.config->workers_balance_connections];
+    const char *state = switches[master->config->workers_balance_connections];
 
     return json_pack("{s:b, s:s, s:s, s:o}", "ok", 1, "wanted", state, "actual", state,
                      "connections", list_connections(master));
@@ -133,7 +131,7 @@ static json_t *report_balance(const struct master *master)
 
 struct control_reply command_balance(const struct call *call)
 {
-    struct config *config = call->master->server.config;
+    struct config *config = call->master->config;
     int on;
 
     if (call->count == 0)
@@ -146,7 +144,8 @@ struct control_reply command_balance(const struct call *call)
                        switches[config->workers_balance_connections], switches[on]);
     config->workers_balance_connections = on;
     command_changed_key(call, KEY_workers_balance_connections);
-    supervisor_send_balance(call->master->supervisor);
+    workers_send_balance(&call->master->workers);
+    rebalance_switched(call->master);
     return command_reply(report_balance(call->master));
 }
 
@@ -162,7 +161,7 @@ static void format_range(char *text, size_t size, struct config_range range)
 
 static uint32_t offload_of(const struct master *master, uint32_t slot)
 {
-    return atomic_load(&segment_worker(&master->server.segment, slot)->offload_actual);
+    return atomic_load(&segment_worker(&master->segment, slot)->offload_actual);
 }
 
 static json_t *report_offload(void *owner, uint64_t token)
@@ -172,7 +171,7 @@ static json_t *report_offload(void *owner, uint64_t token)
     uint32_t actual = 0;
 
     (void)token;
-    format_range(wanted, sizeof(wanted), master->server.config->workers_offload_threads);
+    format_range(wanted, sizeof(wanted), master->config->workers_offload_threads);
     for (uint32_t i = 0; i < master->workers.count; i++)
         if (master->workers.worker[i].state == WORKER_SERVING)
             actual += offload_of(master, i);
@@ -187,8 +186,8 @@ static bool offload_in_force(void *owner, uint64_t token)
     for (uint32_t i = 0; i < master->workers.count; i++) {
         if (master->workers.worker[i].state != WORKER_SERVING)
             continue;
-        if (offload_of(master, i) < master->server.config->workers_offload_threads.min ||
-            offload_of(master, i) > master->server.config->workers_offload_threads.max)
+        if (offload_of(master, i) < master->config->workers_offload_threads.min ||
+            offload_of(master, i) > master->config->workers_offload_threads.max)
             return false;
     }
     return true;
@@ -223,12 +222,12 @@ struct control_reply command_offload_threads(const struct call *call)
         return command_reply(
             control_error("invalid number of offload threads '%.64s' (valid: N or MIN-MAX, 1-%d)",
                           call->argument[0], SEGMENT_OFFLOAD_THREADS));
-    format_range(before, sizeof(before), master->server.config->workers_offload_threads);
+    format_range(before, sizeof(before), master->config->workers_offload_threads);
     format_range(after, sizeof(after), wanted);
     command_log_change(call, "offload threads in each worker", before, after);
-    master->server.config->workers_offload_threads = wanted;
+    master->config->workers_offload_threads = wanted;
     command_changed_key(call, KEY_workers_offload_threads);
-    supervisor_send_offload(master->supervisor);
+    workers_send_offload(&master->workers);
     return (struct control_reply){.in_force = offload_in_force, .report = report_offload};
 }
 
@@ -267,14 +266,14 @@ static json_t *report_drained(void *owner, uint64_t slot)
 {
     struct master *master = owner;
     return json_pack("{s:b, s:I, s:i, s:i}", "ok", 1, "worker", (json_int_t)slot, "wanted",
-                     (int)master->server.config->workers_processes, "actual",
+                     (int)master->config->workers_processes, "actual",
                      (int)workers_alive(&master->workers));
 }
 
 struct control_reply command_drain(const struct call *call)
 {
     struct master *master = call->master;
-    struct config *config = master->server.config;
+    struct config *config = master->config;
     struct control_reply failed;
     const struct worker_process *worker = find_worker(call, &failed);
 
@@ -286,7 +285,7 @@ struct control_reply command_drain(const struct call *call)
     log_worker(call, "drain");
     config->workers_processes--;
     command_changed_key(call, KEY_workers_processes);
-    supervisor_drain(master->supervisor, worker->slot);
+    supervisor_drain(master, worker->slot);
     return (struct control_reply){
         .in_force = has_left, .report = report_drained, .token = worker->slot};
 }
@@ -297,7 +296,7 @@ static json_t *report_restarted(void *owner, uint64_t count)
 {
     struct master *master = owner;
     return json_pack("{s:b, s:I, s:i, s:i}", "ok", 1, "restarted", (json_int_t)count, "wanted",
-                     (int)master->server.config->workers_processes, "actual",
+                     (int)master->config->workers_processes, "actual",
                      (int)workers_alive(&master->workers));
 }
 
@@ -307,9 +306,9 @@ struct control_reply command_restart(const struct call *call)
     uint32_t count = 1;
 
     if (strcmp(call->argument[0], "all") == 0) {
-        count = master->server.config->workers_processes;
+        count = master->config->workers_processes;
         command_log_action(call, "restart of all workers");
-        supervisor_replace_all(master->supervisor);
+        supervisor_replace_all(master);
     } else {
         struct control_reply failed;
         const struct worker_process *worker = find_worker(call, &failed);
@@ -317,7 +316,7 @@ struct control_reply command_restart(const struct call *call)
         if (worker == NULL)
             return failed;
         log_worker(call, "restart");
-        supervisor_replace(master->supervisor, worker->slot);
+        supervisor_replace(master, worker->slot);
     }
     return (struct control_reply){
         .in_force = workers_settled, .report = report_restarted, .token = count};
@@ -335,5 +334,5 @@ struct control_reply command_post_mortem(const struct call *call)
     if (count == 0)
         return failed;
     return command_reply(json_pack("{s:b, s:o}", "ok", 1, "deaths",
-                                   post_mortem_list(&call->master->post_mortem, count)));
+                                   post_mortem_list(call->master->monitor.deaths, count)));
 }

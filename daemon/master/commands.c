@@ -5,7 +5,6 @@
 #include "common/units.h"
 #include "daemon/base/events.h"
 #include "daemon/config/load.h"
-#include "daemon/master/watchdog.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -58,12 +57,12 @@ void command_log_action(const struct call *call, const char *what)
 
 void command_changed_key(const struct call *call, enum config_key_number key)
 {
-    struct server *server = &call->master->server;
+    struct master *master = call->master;
     char origin[96];
 
     snprintf(origin, sizeof(origin), "command, by uid %u pid %d", call->uid, call->pid);
-    config_set_origin(server->config, key, origin);
-    server_publish_config(server);
+    config_set_origin(master->config, key, origin);
+    publish_config(master);
 }
 
 /* Arguments */
@@ -85,13 +84,13 @@ uint32_t command_number(const struct call *call, const char *what, uint32_t max,
 struct control_reply command_ping(const struct call *call)
 {
     return command_reply(json_pack("{s:b, s:s, s:i, s:s}", "ok", 1, "name",
-                                   call->master->server.config->server_name, "pid", getpid(),
-                                   "version", WEBSERVERD_VERSION));
+                                   call->master->config->server_name, "pid", getpid(), "version",
+                                   WEBSERVERD_VERSION));
 }
 
 struct control_reply command_status(const struct call *call)
 {
-    return command_reply(server_status(&call->master->server.segment));
+    return command_reply(server_status(&call->master->segment));
 }
 
 static const struct command_info *find_command(const char *name)
@@ -141,12 +140,12 @@ struct control_reply command_stop(const struct call *call)
         return command_reply(
             control_error("invalid argument '%.64s'; usage: stop [now]", call->argument[0]));
     command_log_action(call, now ? "stop now" : "stop");
-    master_stop(call->master, EVENT_stop_command);
+    lifecycle_stop(call->master, EVENT_stop_command);
     if (now)
-        master_stop(call->master, EVENT_stop_command);
-    if (upgrade_must_end(call->master->upgrade))
+        lifecycle_stop(call->master, EVENT_stop_command);
+    if (upgrade_must_end(call->master))
         return command_reply(json_pack("{s:b, s:b, s:i}", "ok", 1, "stopping", 1, "new_master",
-                                       (int)upgrade_pid(call->master->upgrade)));
+                                       (int)call->master->upgrade.pid));
     return command_reply(json_pack("{s:b, s:b}", "ok", 1, "stopping", 1));
 }
 
@@ -179,8 +178,8 @@ static int split_words(char *line, char *words[CONTROL_WORDS_MAX])
 static bool may_change(const struct call *call, const struct command_info *info,
                        struct control_reply *failed)
 {
-    bool stopping = lifecycle_is_stopping(&call->master->life);
-    bool restricted = call->master->server.config->control_group[0] != '\0';
+    bool stopping = lifecycle_is_stopping(call->master);
+    bool restricted = call->master->config->control_group[0] != '\0';
 
     if (restricted && call->uid != 0 && call->uid != geteuid())
         *failed = command_reply(control_error(
@@ -198,7 +197,7 @@ static bool may_change(const struct call *call, const struct command_info *info,
  */
 static uint64_t reply_limit_ms(const struct master *master)
 {
-    return 2 * (master->server.config->workers_drain_timeout + WATCHDOG_GRACE_MS) + REPLY_EXTRA_MS;
+    return 2 * (master->config->workers_drain_timeout + WATCHDOG_GRACE_MS) + REPLY_EXTRA_MS;
 }
 
 struct control_reply command_run(void *owner, char *line, unsigned uid, int pid)
@@ -222,7 +221,7 @@ struct control_reply command_run(void *owner, char *line, unsigned uid, int pid)
         return reply;
     for (int i = 0; i < call.count; i++)
         call.argument[i] = words[i + 1];
-    metric_add(segment_master(&master->server.segment)->metrics, METRIC_control_commands, 1);
+    metric_add(segment_master(&master->segment)->metrics, METRIC_control_commands, 1);
     reply = functions[info - command_table](&call);
     reply.limit_ms = reply_limit_ms(master);
     return reply;

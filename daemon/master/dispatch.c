@@ -1,17 +1,14 @@
-#include "daemon/master/dispatch.h"
+#include "daemon/master/internal.h"
 
 #include "common/clock.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
 #include "daemon/base/network.h"
-#include "daemon/master/capacity.h"
-#include "daemon/master/returned.h"
+#include "daemon/config/value.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -25,38 +22,11 @@ enum {
 };
 
 /* A connection that waits until a worker can take it. */
-struct queued {
-    STAILQ_ENTRY(queued) link;
+struct queued_connection {
+    STAILQ_ENTRY(queued_connection) link;
     int fd;
     size_t length;
     char message[]; /* struct message_connection */
-};
-
-/* A listen socket that the master accepts from. */
-struct source {
-    struct dispatch *dispatch;
-    struct event *readable;
-    uint8_t opening; /* of its connections */
-};
-
-struct dispatch {
-    struct server *server;
-    const struct workers *workers;
-    struct source *source;
-    uint32_t source_count;
-    struct event *retry;       /* a timer, because nothing reports free descriptors */
-    struct rlimit descriptors; /* limit of a worker: equal to the master's, never changes */
-    bool accepting, stopped;
-    bool flushing;                     /* the last connections are passed on */
-    bool incomplete;                   /* a listen socket is not watched for lack of memory */
-    uint64_t short_ns;                 /* when a worker last lacked descriptors, monotonic clock */
-    uint64_t shed_ns;                  /* when a worker was last asked to close idle connections */
-    uint64_t shed_dispatched;          /* connections_dispatched then */
-    uint32_t shed_worker, shed_wanted; /* the next to ask, and for how many */
-    uint32_t next;                     /* worker for the next connection in round robin */
-    STAILQ_HEAD(, queued) queue;
-    uint32_t queue_length;
-    bool returns_stopped; /* connections that workers return are not read */
 };
 
 static void set_accepting(struct dispatch *dispatch, bool accepting)
@@ -75,10 +45,12 @@ static void set_accepting(struct dispatch *dispatch, bool accepting)
 
 /* Making room */
 
-static bool has_descriptors(const struct dispatch *dispatch, const struct worker_process *worker)
+static bool has_descriptors(const struct master *master, const struct worker_process *worker)
 {
-    return worker_process_load(worker, &dispatch->server->segment) <
-           capacity_of_worker(dispatch->server->config, &dispatch->descriptors);
+    const struct dispatch *dispatch = &master->dispatch;
+
+    return worker_process_load(worker, &master->segment) <
+           capacity_of_worker(master->config, &dispatch->descriptors);
 }
 
 /* Logs once per shortage. */
@@ -93,15 +65,16 @@ static void warn_of_shortage(struct dispatch *dispatch, uint32_t slot, uint64_t 
 }
 
 /* The next worker in turn, or if DESCRIPTORS the next one that lacks them; NULL: there is none. */
-static struct worker_process *next_to_shed(struct dispatch *dispatch, bool descriptors)
+static struct worker_process *next_to_shed(struct master *master, bool descriptors)
 {
-    const struct workers *workers = dispatch->workers;
+    struct dispatch *dispatch = &master->dispatch;
+    const struct workers *workers = &master->workers;
 
     for (uint32_t i = 0; i < workers->count; i++) {
         struct worker_process *worker = &workers->worker[dispatch->shed_worker++ % workers->count];
 
         if (worker->state == WORKER_SERVING && !channel_is_broken(worker->commands) &&
-            !(descriptors && has_descriptors(dispatch, worker)))
+            !(descriptors && has_descriptors(master, worker)))
             return worker;
     }
     return NULL;
@@ -112,17 +85,18 @@ static struct worker_process *next_to_shed(struct dispatch *dispatch, bool descr
  * DESCRIPTORS left: one, and twice as many each time that this made room, until no connection
  * waits.
  */
-static void ask_to_shed(struct dispatch *dispatch, bool descriptors)
+static void ask_to_shed(struct master *master, bool descriptors)
 {
-    uint64_t dispatched = metric_get(segment_master(&dispatch->server->segment)->metrics,
-                                     METRIC_connections_dispatched);
+    struct dispatch *dispatch = &master->dispatch;
+    uint64_t dispatched =
+        metric_get(segment_master(&master->segment)->metrics, METRIC_connections_dispatched);
     struct message_shed message = {dispatch->shed_wanted, descriptors};
     uint64_t now = clock_monotonic_ns();
     struct worker_process *worker;
 
     if (now - dispatch->shed_ns < SHED_INTERVAL_MS * NS_PER_MS)
         return;
-    worker = next_to_shed(dispatch, descriptors);
+    worker = next_to_shed(master, descriptors);
     if (worker == NULL)
         return;
     if (descriptors)
@@ -140,37 +114,40 @@ static void ask_to_shed(struct dispatch *dispatch, bool descriptors)
 enum { NOT_ABLE = -1 };
 
 /* The load of WORKER if it can take one more connection, or NOT_ABLE. */
-static int64_t load_if_able(const struct dispatch *dispatch, const struct worker_process *worker)
+static int64_t load_if_able(const struct master *master, const struct worker_process *worker)
 {
+    const struct dispatch *dispatch = &master->dispatch;
+
     if (worker->state != WORKER_SERVING || channel_is_broken(worker->connections))
         return NOT_ABLE;
     if (!dispatch->flushing &&
-        (channel_backlog(worker->connections) > 0 || !has_descriptors(dispatch, worker)))
+        (channel_backlog(worker->connections) > 0 || !has_descriptors(master, worker)))
         return NOT_ABLE;
-    return (int64_t)worker_process_load(worker, &dispatch->server->segment);
+    return (int64_t)worker_process_load(worker, &master->segment);
 }
 
-static struct worker_process *next_in_turn(struct dispatch *dispatch)
+static struct worker_process *next_in_turn(struct master *master)
 {
-    const struct workers *workers = dispatch->workers;
+    struct dispatch *dispatch = &master->dispatch;
+    const struct workers *workers = &master->workers;
 
     for (uint32_t i = 0; i < workers->count; i++) {
         struct worker_process *worker = &workers->worker[dispatch->next++ % workers->count];
 
-        if (load_if_able(dispatch, worker) != NOT_ABLE)
+        if (load_if_able(master, worker) != NOT_ABLE)
             return worker;
     }
     return NULL;
 }
 
-static struct worker_process *least_loaded(struct dispatch *dispatch)
+static struct worker_process *least_loaded(struct master *master)
 {
     struct worker_process *best = NULL;
     int64_t best_load = INT64_MAX;
 
-    for (uint32_t i = 0; i < dispatch->workers->count; i++) {
-        struct worker_process *worker = &dispatch->workers->worker[i];
-        int64_t load = load_if_able(dispatch, worker);
+    for (uint32_t i = 0; i < master->workers.count; i++) {
+        struct worker_process *worker = &master->workers.worker[i];
+        int64_t load = load_if_able(master, worker);
 
         if (load != NOT_ABLE && load < best_load) {
             best = worker;
@@ -181,15 +158,14 @@ static struct worker_process *least_loaded(struct dispatch *dispatch)
 }
 
 /* If no worker is able, asks one that lacks descriptors for some and returns NULL. */
-static struct worker_process *pick_worker(struct dispatch *dispatch)
+static struct worker_process *pick_worker(struct master *master)
 {
-    struct worker_process *worker =
-        dispatch->server->config->workers_balance == BALANCE_LEAST_CONNECTIONS
-            ? least_loaded(dispatch)
-            : next_in_turn(dispatch);
+    struct worker_process *worker = master->config->workers_balance == BALANCE_LEAST_CONNECTIONS
+                                        ? least_loaded(master)
+                                        : next_in_turn(master);
 
     if (worker == NULL)
-        ask_to_shed(dispatch, true);
+        ask_to_shed(master, true);
     return worker;
 }
 
@@ -198,28 +174,66 @@ static struct worker_process *pick_worker(struct dispatch *dispatch)
  * descriptor is then closed here. If the channel is broken the worker has just died, and the next
  * one gets the connection.
  */
-static bool send_to_worker(struct dispatch *dispatch, struct worker_process *first,
-                           const void *message, size_t length, int fd)
+static bool send_to_worker(struct master *master, struct worker_process *first, const void *message,
+                           size_t length, int fd)
 {
-    bool able = first != NULL && load_if_able(dispatch, first) != NOT_ABLE;
-    struct worker_process *worker = able ? first : pick_worker(dispatch);
+    bool able = first != NULL && load_if_able(master, first) != NOT_ABLE;
+    struct worker_process *worker = able ? first : pick_worker(master);
 
     while (worker != NULL &&
            channel_send(worker->connections, MESSAGE_CONNECTION, message, length, fd, true) != 0)
-        worker = channel_is_broken(worker->connections) ? pick_worker(dispatch) : NULL;
+        worker = channel_is_broken(worker->connections) ? pick_worker(master) : NULL;
     if (worker == NULL)
         return false;
     worker->dispatched++;
-    metric_add(segment_master(&dispatch->server->segment)->metrics, METRIC_connections_dispatched,
-               1);
+    metric_add(segment_master(&master->segment)->metrics, METRIC_connections_dispatched, 1);
     return true;
+}
+
+/* Connections that workers return */
+
+/* The value of a socket option; -1 if FD is not a socket. */
+static int socket_option(int fd, int name)
+{
+    int value = -1;
+    socklen_t length = sizeof(value);
+
+    return getsockopt(fd, SOL_SOCKET, name, &value, &length) == 0 ? value : -1;
+}
+
+static bool is_stream(int fd)
+{
+    int domain = socket_option(fd, SO_DOMAIN);
+
+    return (domain == AF_INET || domain == AF_INET6 || domain == AF_UNIX) &&
+           socket_option(fd, SO_TYPE) == SOCK_STREAM && socket_option(fd, SO_ACCEPTCONN) == 0;
+}
+
+const char *dispatch_fault(int fd, const struct message_connection *message,
+                           const struct config_networks *trusted, bool *open)
+{
+    struct sockaddr_storage peer = {.ss_family = AF_UNSPEC};
+    socklen_t length = sizeof(peer);
+    uint8_t actual[CLIENT_ADDRESS_BYTES];
+
+    *open = false;
+    if (!is_stream(fd))
+        return "returned a descriptor that is not a connection";
+    if (getpeername(fd, (struct sockaddr *)&peer, &length) != 0)
+        return NULL; /* the client has reset it */
+    network_socket_address(&peer, actual);
+    *open = memcmp(actual, message->address, sizeof(actual)) == 0 ||
+            (message->proxied != 0 && config_networks_contain(trusted, actual));
+    return *open || message->proxied != 0 ? NULL : "returned a connection with a wrong address";
 }
 
 /* The queue */
 
-static void publish_queue_length(const struct dispatch *dispatch)
+static void publish_queue_length(const struct master *master)
 {
-    metric_set(segment_master(&dispatch->server->segment)->metrics, METRIC_dispatch_pending,
+    const struct dispatch *dispatch = &master->dispatch;
+
+    metric_set(segment_master(&master->segment)->metrics, METRIC_dispatch_pending,
                dispatch->queue_length);
 }
 
@@ -228,20 +242,23 @@ static void retry_soon(struct dispatch *dispatch)
     loop_start_timer(dispatch->retry, RETRY_MS);
 }
 
-static void set_reading_returns(struct dispatch *dispatch, bool reading)
+static void set_reading_returns(struct master *master, bool reading)
 {
+    struct dispatch *dispatch = &master->dispatch;
+
     dispatch->returns_stopped = !reading;
-    for (uint32_t i = 0; i < dispatch->workers->count; i++) {
-        const struct worker_process *worker = &dispatch->workers->worker[i];
+    for (uint32_t i = 0; i < master->workers.count; i++) {
+        const struct worker_process *worker = &master->workers.worker[i];
 
         if (worker->state != WORKER_NONE && worker->killed_for == NULL)
             channel_set_reading(worker->connections, reading);
     }
 }
 
-static void enqueue(struct dispatch *dispatch, const void *message, size_t length, int fd)
+static void enqueue(struct master *master, const void *message, size_t length, int fd)
 {
-    struct queued *queued = malloc(sizeof(*queued) + length);
+    struct dispatch *dispatch = &master->dispatch;
+    struct queued_connection *queued = malloc(sizeof(*queued) + length);
 
     set_accepting(dispatch, false);
     retry_soon(dispatch);
@@ -255,19 +272,21 @@ static void enqueue(struct dispatch *dispatch, const void *message, size_t lengt
     memcpy(queued->message, message, length);
     STAILQ_INSERT_TAIL(&dispatch->queue, queued, link);
     dispatch->queue_length++;
-    publish_queue_length(dispatch);
+    publish_queue_length(master);
     if (dispatch->queue_length >= QUEUE_MAX)
-        set_reading_returns(dispatch, false);
+        set_reading_returns(master, false);
 }
 
-static void send_or_enqueue(struct dispatch *dispatch, struct worker_process *first,
+static void send_or_enqueue(struct master *master, struct worker_process *first,
                             const void *message, size_t length, int fd)
 {
-    if (dispatch->queue_length > 0 || !send_to_worker(dispatch, first, message, length, fd))
-        enqueue(dispatch, message, length, fd);
+    struct dispatch *dispatch = &master->dispatch;
+
+    if (dispatch->queue_length > 0 || !send_to_worker(master, first, message, length, fd))
+        enqueue(master, message, length, fd);
 }
 
-const char *dispatch_returned(struct dispatch *dispatch, struct worker_process *worker,
+const char *dispatch_returned(struct master *master, struct worker_process *worker,
                               struct worker_process *to, const struct message_connection *message,
                               size_t length, int fd)
 {
@@ -277,41 +296,44 @@ const char *dispatch_returned(struct dispatch *dispatch, struct worker_process *
     if (++worker->returned > worker->returns_allowed)
         fault = "returned a connection unasked";
     else if (fd >= 0)
-        fault = returned_fault(fd, message, &dispatch->server->config->proxy_trusted, &open);
+        fault = dispatch_fault(fd, message, &master->config->proxy_trusted, &open);
     if (open)
-        send_or_enqueue(dispatch, to, message, length, fd);
+        send_or_enqueue(master, to, message, length, fd);
     else if (fd >= 0)
         close(fd);
     return fault;
 }
 
-void dispatch_again(struct dispatch *dispatch, const void *message, size_t length, int fd)
+void dispatch_again(struct master *master, const void *message, size_t length, int fd)
 {
     if (fd >= 0)
-        send_or_enqueue(dispatch, NULL, message, length, fd);
+        send_or_enqueue(master, NULL, message, length, fd);
 }
 
-void dispatch_resume(struct dispatch *dispatch)
+void dispatch_resume(struct master *master)
 {
-    struct queued *first;
+    struct dispatch *dispatch = &master->dispatch;
+    struct queued_connection *first;
 
     while ((first = STAILQ_FIRST(&dispatch->queue)) != NULL &&
-           send_to_worker(dispatch, NULL, first->message, first->length, first->fd)) {
+           send_to_worker(master, NULL, first->message, first->length, first->fd)) {
         STAILQ_REMOVE_HEAD(&dispatch->queue, link);
         dispatch->queue_length--;
         free(first);
     }
-    publish_queue_length(dispatch);
+    publish_queue_length(master);
     if (dispatch->returns_stopped && dispatch->queue_length < QUEUE_MAX)
-        set_reading_returns(dispatch, true);
+        set_reading_returns(master, true);
     if (first == NULL)
         set_accepting(dispatch, true);
 }
 
 /* Accepting */
 
-static void accept_failed(struct dispatch *dispatch)
+static void accept_failed(struct master *master)
 {
+    struct dispatch *dispatch = &master->dispatch;
+
     if (errno == EAGAIN)
         dispatch->shed_wanted = 1; /* no connection waits */
     if (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR)
@@ -338,19 +360,19 @@ static int accept_one(int listener, uint8_t opening, struct message_connection *
  * True if connections.max connections are open, on their way to a worker, or queued. A worker that
  * claims more than it has cannot deny the others their fair share.
  */
-static bool is_full(const struct dispatch *dispatch)
+static bool is_full(const struct master *master)
 {
-    const struct config *config = dispatch->server->config;
+    const struct dispatch *dispatch = &master->dispatch;
+    const struct config *config = master->config;
     uint64_t max = config->connections_max, fair = max / config->workers_processes;
     uint64_t all = dispatch->queue_length;
 
     if (max == 0)
         return false;
-    for (uint32_t i = 0; i < dispatch->workers->count; i++) {
-        const struct worker_process *worker = &dispatch->workers->worker[i];
-        uint64_t load = worker->state == WORKER_NONE
-                            ? 0
-                            : worker_process_load(worker, &dispatch->server->segment);
+    for (uint32_t i = 0; i < master->workers.count; i++) {
+        const struct worker_process *worker = &master->workers.worker[i];
+        uint64_t load =
+            worker->state == WORKER_NONE ? 0 : worker_process_load(worker, &master->segment);
 
         if (worker->state == WORKER_SERVING && load + dispatch->queue_length < fair)
             return false;
@@ -360,11 +382,11 @@ static bool is_full(const struct dispatch *dispatch)
 }
 
 /* More connections stay in the accept queue. */
-static void wait_for_room(struct dispatch *dispatch)
+static void wait_for_room(struct master *master)
 {
-    ask_to_shed(dispatch, false);
-    set_accepting(dispatch, false);
-    retry_soon(dispatch);
+    ask_to_shed(master, false);
+    set_accepting(&master->dispatch, false);
+    retry_soon(&master->dispatch);
 }
 
 /*
@@ -373,61 +395,63 @@ static void wait_for_room(struct dispatch *dispatch)
  */
 static void on_readable(evutil_socket_t listener, short what, void *argument)
 {
-    const struct source *source = argument;
-    struct dispatch *dispatch = source->dispatch;
+    const struct dispatch_source *source = argument;
+    struct master *master = source->master;
 
     (void)what;
-    for (int i = 0; i < ACCEPTS_PER_ITERATION && dispatch->accepting; i++) {
+    for (int i = 0; i < ACCEPTS_PER_ITERATION && master->dispatch.accepting; i++) {
         struct message_connection message;
         int fd;
 
-        if (is_full(dispatch)) {
+        if (is_full(master)) {
             if (i == 0)
-                wait_for_room(dispatch);
+                wait_for_room(master);
             return;
         }
         fd = accept_one(listener, source->opening, &message);
         if (fd < 0) {
-            accept_failed(dispatch);
+            accept_failed(master);
             return;
         }
-        send_or_enqueue(dispatch, NULL, &message, sizeof(message), fd);
+        send_or_enqueue(master, NULL, &message, sizeof(message), fd);
     }
 }
 
-void dispatch_drain_listener(void *dispatch, int fd, uint8_t opening)
+void dispatch_drain_listener(void *master, int fd, uint8_t opening)
 {
     struct message_connection message;
     int client;
 
     while ((client = accept_one(fd, opening, &message)) >= 0)
-        send_or_enqueue(dispatch, NULL, &message, sizeof(message), client);
+        send_or_enqueue(master, NULL, &message, sizeof(message), client);
 }
 
 static void on_retry(evutil_socket_t fd, short what, void *argument)
 {
-    struct dispatch *dispatch = argument;
+    struct master *master = argument;
 
     (void)fd, (void)what;
-    dispatch_resume(dispatch);
-    if (dispatch->queue_length > 0)
-        retry_soon(dispatch);
+    dispatch_resume(master);
+    if (master->dispatch.queue_length > 0)
+        retry_soon(&master->dispatch);
 }
 
-void dispatch_flush(struct dispatch *dispatch)
+void dispatch_flush(struct master *master)
 {
+    struct dispatch *dispatch = &master->dispatch;
+
     dispatch->flushing = true;
-    dispatch_resume(dispatch);
+    dispatch_resume(master);
 }
 
-void dispatch_take_all(struct dispatch *dispatch)
+void dispatch_take_all(struct master *master)
 {
-    const struct listeners *listeners = dispatch->server->listeners;
+    const struct listeners *listeners = master->listeners;
 
-    dispatch_flush(dispatch);
+    dispatch_flush(master);
     for (uint32_t i = 0; listeners != NULL && i < listeners_count(listeners); i++)
         if (listeners_is_ours(listeners, i))
-            dispatch_drain_listener(dispatch, listeners_fd(listeners, i),
+            dispatch_drain_listener(master, listeners_fd(listeners, i),
                                     listeners_opening(listeners, i));
 }
 
@@ -437,7 +461,7 @@ void dispatch_stop_accepting(struct dispatch *dispatch)
     dispatch->stopped = true;
 }
 
-static void free_events(struct dispatch *dispatch)
+static void free_sources(struct dispatch *dispatch)
 {
     for (uint32_t i = 0; i < dispatch->source_count; i++)
         event_free(dispatch->source[i].readable);
@@ -447,25 +471,25 @@ static void free_events(struct dispatch *dispatch)
     dispatch->accepting = false;
 }
 
-static int make_events(struct dispatch *dispatch)
+static int make_sources(struct master *master)
 {
-    const struct listeners *listeners = dispatch->server->listeners;
+    struct dispatch *dispatch = &master->dispatch;
+    const struct listeners *listeners = master->listeners;
     uint32_t count = listeners_count(listeners);
-    bool all = dispatch->server->config->workers_dispatch == DISPATCH_MASTER;
+    bool all = master->config->workers_dispatch == DISPATCH_MASTER;
 
-    dispatch->source = calloc(count, sizeof(struct source));
+    dispatch->source = calloc(count, sizeof(*dispatch->source));
     if (dispatch->source == NULL)
         return -1;
     for (uint32_t i = 0; i < count; i++) {
-        struct source *source = &dispatch->source[dispatch->source_count];
+        struct dispatch_source *source = &dispatch->source[dispatch->source_count];
         int fd = listeners_fd(listeners, i);
 
         if (fd < 0 || (!all && !listeners_is_shared(listeners, i)))
             continue;
-        source->dispatch = dispatch;
+        source->master = master;
         source->opening = listeners_opening(listeners, i);
-        source->readable =
-            event_new(dispatch->server->base, fd, EV_READ | EV_PERSIST, on_readable, source);
+        source->readable = event_new(master->base, fd, EV_READ | EV_PERSIST, on_readable, source);
         if (source->readable == NULL)
             return -1;
         dispatch->source_count++;
@@ -473,47 +497,36 @@ static int make_events(struct dispatch *dispatch)
     return 0;
 }
 
-int dispatch_update_listeners(struct dispatch *dispatch)
+int dispatch_update_listeners(struct master *master)
 {
-    free_events(dispatch);
-    if (make_events(dispatch) != 0)
+    free_sources(&master->dispatch);
+    if (make_sources(master) != 0)
         return -1;
-    dispatch_resume(dispatch);
+    dispatch_resume(master);
     return 0;
 }
 
-struct dispatch *dispatch_new(struct server *server, const struct workers *workers)
+int dispatch_init(struct master *master)
 {
-    struct dispatch *dispatch = calloc(1, sizeof(*dispatch));
+    struct dispatch *dispatch = &master->dispatch;
 
-    if (dispatch == NULL)
-        return NULL;
-    dispatch->server = server;
-    dispatch->workers = workers;
     dispatch->shed_wanted = 1;
     dispatch->descriptors.rlim_cur = RLIM_INFINITY;
     getrlimit(RLIMIT_NOFILE, &dispatch->descriptors);
     STAILQ_INIT(&dispatch->queue);
-    dispatch->retry = event_new(server->base, -1, 0, on_retry, dispatch);
-    if (dispatch->retry == NULL || make_events(dispatch) != 0) {
-        dispatch_free(dispatch);
-        return NULL;
-    }
-    return dispatch;
+    dispatch->retry = event_new(master->base, -1, 0, on_retry, master);
+    return dispatch->retry != NULL && make_sources(master) == 0 ? 0 : -1;
 }
 
 void dispatch_free(struct dispatch *dispatch)
 {
-    struct queued *queued;
+    struct queued_connection *queued;
 
-    if (dispatch == NULL)
-        return;
     while ((queued = STAILQ_FIRST(&dispatch->queue)) != NULL) {
         STAILQ_REMOVE_HEAD(&dispatch->queue, link);
         close(queued->fd);
         free(queued);
     }
-    free_events(dispatch);
+    free_sources(dispatch);
     loop_free_event(dispatch->retry);
-    free(dispatch);
 }

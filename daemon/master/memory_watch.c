@@ -1,10 +1,8 @@
-#include "daemon/master/memory_watch.h"
+#include "daemon/master/internal.h"
 
 #include "daemon/base/cgroup.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
-
-#include <stdlib.h>
 
 enum {
     WATCH_MS = 200,
@@ -19,13 +17,6 @@ static const struct {
     [MEMORY_EXHAUSTED] = {950, 900},
 };
 
-struct memory_watch {
-    struct server *server;
-    struct workers *workers;
-    struct cgroup *cgroup; /* NULL: none */
-    struct event *timer;
-};
-
 enum memory_level memory_level_next(enum memory_level level, uint32_t used)
 {
     while (level < MEMORY_EXHAUSTED && used >= bounds[level + 1].from)
@@ -35,7 +26,7 @@ enum memory_level memory_level_next(enum memory_level level, uint32_t used)
     return level;
 }
 
-static void log_change(enum memory_level before, enum memory_level now, uint32_t used)
+static void log_level_change(enum memory_level before, enum memory_level now, uint32_t used)
 {
     static const char text[] = "the control group has used %u %% of its memory: %s";
 
@@ -48,25 +39,15 @@ static void log_change(enum memory_level before, enum memory_level now, uint32_t
         event_log(LEVEL_INFO, text, used / 10, "enough is free again");
 }
 
-static uint32_t count_workers(const struct workers *workers)
-{
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; i < workers->count; i++)
-        count += workers->worker[i].state != WORKER_NONE;
-    return count;
-}
-
 /*
  * What the cache of each worker may take until the next message. A worker that is late spends the last
  * share after the next one was computed, so that all shares are but a part of what is left until
  * MEMORY_SHORT.
  */
-static uint64_t cache_share(const struct memory_watch *watch, struct cgroup_memory memory)
+static uint64_t cache_share(const struct workers *workers, struct cgroup_memory memory)
 {
     uint64_t until = memory.limit_bytes / 1000 * bounds[MEMORY_SHORT].from;
-
-    uint32_t count = count_workers(watch->workers);
+    uint32_t count = workers_alive(workers);
 
     if (memory.limit_bytes == 0)
         return UINT64_MAX;
@@ -75,53 +56,45 @@ static uint64_t cache_share(const struct memory_watch *watch, struct cgroup_memo
                : 0;
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *argument)
+static void on_memory_timer(evutil_socket_t fd, short what, void *argument)
 {
-    struct memory_watch *watch = argument;
-    struct message_memory *last = &watch->server->memory, now;
-    struct cgroup_memory memory = cgroup_memory(watch->cgroup);
+    struct master *master = argument;
+    struct message_memory *last = &master->workers.memory, now;
+    struct cgroup_memory memory = cgroup_memory(master->monitor.cgroup);
     uint32_t used = memory.limit_bytes > 0
                         ? (uint32_t)((double)memory.used_bytes * 1000 / (double)memory.limit_bytes)
                         : 0;
 
     (void)fd, (void)what;
     now = (struct message_memory){.level = memory_level_next((enum memory_level)last->level, used),
-                                  .cache_bytes = cache_share(watch, memory)};
+                                  .cache_bytes = cache_share(&master->workers, memory)};
     if (now.level != last->level)
-        log_change((enum memory_level)last->level, (enum memory_level)now.level, used);
+        log_level_change((enum memory_level)last->level, (enum memory_level)now.level, used);
     if (now.level == last->level && now.cache_bytes == last->cache_bytes && memory.limit_bytes == 0)
         return;
     *last = now;
-    workers_send_memory(watch->workers);
+    workers_send_memory(&master->workers);
 }
 
-struct memory_watch *memory_watch_new(struct server *server, struct workers *workers)
+int memory_watch_start(struct master *master)
 {
     static const struct timeval period = {.tv_usec = WATCH_MS * 1000};
-    struct memory_watch *watch = calloc(1, sizeof(*watch));
+    struct monitor *monitor = &master->monitor;
 
-    if (watch == NULL)
-        return NULL;
-    watch->server = server;
-    watch->workers = workers;
-    server->memory = (struct message_memory){.level = MEMORY_ENOUGH, .cache_bytes = UINT64_MAX};
-    watch->cgroup = cgroup_open("/proc/self/cgroup", "/sys/fs/cgroup");
-    if (watch->cgroup == NULL)
-        return watch;
-    watch->timer = event_new(server->base, -1, EV_PERSIST, on_timer, watch);
-    if (watch->timer == NULL || event_add(watch->timer, &period) != 0) {
-        memory_watch_free(watch);
-        return NULL;
-    }
-    on_timer(-1, 0, watch);
-    return watch;
+    master->workers.memory =
+        (struct message_memory){.level = MEMORY_ENOUGH, .cache_bytes = UINT64_MAX};
+    monitor->cgroup = cgroup_open("/proc/self/cgroup", "/sys/fs/cgroup");
+    if (monitor->cgroup == NULL)
+        return 0;
+    monitor->memory_timer = event_new(master->base, -1, EV_PERSIST, on_memory_timer, master);
+    if (monitor->memory_timer == NULL || event_add(monitor->memory_timer, &period) != 0)
+        return -1;
+    on_memory_timer(-1, 0, master);
+    return 0;
 }
 
-void memory_watch_free(struct memory_watch *watch)
+void memory_watch_free(struct monitor *monitor)
 {
-    if (watch == NULL)
-        return;
-    loop_free_event(watch->timer);
-    cgroup_close(watch->cgroup);
-    free(watch);
+    loop_free_event(monitor->memory_timer);
+    cgroup_close(monitor->cgroup);
 }

@@ -1,4 +1,8 @@
-#include "daemon/master/post_mortem.h"
+/*
+ * Post-mortem of dead workers: state, current work and last requests of each thread, copied from
+ * the segment before the slot is reused.
+ */
+#include "daemon/master/internal.h"
 
 #include "common/clock.h"
 #include "common/escape.h"
@@ -100,8 +104,8 @@ static json_t *list_offload(const struct segment_worker *block)
     return list;
 }
 
-void post_mortem_record(struct post_mortem *post_mortem, const struct segment *segment,
-                        uint32_t slot, int pid, const char *how)
+void post_mortem_record(json_t **deaths, const struct segment *segment, uint32_t slot, int pid,
+                        const char *how)
 {
     const struct segment_worker *block = segment_worker(segment, slot);
     time_t now = (time_t)(clock_wall_ns() / NS_PER_S);
@@ -109,36 +113,30 @@ void post_mortem_record(struct post_mortem *post_mortem, const struct segment *s
     char when[32];
     struct tm parts;
 
-    if (post_mortem->deaths == NULL)
-        post_mortem->deaths = json_array();
+    if (*deaths == NULL)
+        *deaths = json_array();
     localtime_r(&now, &parts);
     strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &parts);
-    json_array_insert_new(post_mortem->deaths, 0,
+    json_array_insert_new(*deaths, 0,
                           json_pack("{s:i, s:i, s:s, s:I, s:s, s:o, s:o}", "worker", (int)slot,
                                     "pid", pid, "time", when, "lived_s",
                                     (json_int_t)(lived / NS_PER_S), "how", how, "threads",
                                     list_threads(segment, slot), "offload", list_offload(block)));
-    while (json_array_size(post_mortem->deaths) > POST_MORTEM_DEATHS)
-        json_array_remove(post_mortem->deaths, POST_MORTEM_DEATHS);
+    while (json_array_size(*deaths) > POST_MORTEM_DEATHS)
+        json_array_remove(*deaths, POST_MORTEM_DEATHS);
 }
 
-json_t *post_mortem_list(const struct post_mortem *post_mortem, size_t count)
+json_t *post_mortem_list(const json_t *deaths, size_t count)
 {
     json_t *list = json_array();
     size_t bytes = 0;
 
-    for (size_t i = 0; i < count && i < json_array_size(post_mortem->deaths); i++) {
-        json_t *death = json_array_get(post_mortem->deaths, i);
+    for (size_t i = 0; i < count && i < json_array_size(deaths); i++) {
+        json_t *death = json_array_get(deaths, i);
 
         bytes += json_dumpb(death, NULL, 0, JSON_COMPACT);
         if (bytes <= LIST_BYTES)
             json_array_append(list, death);
     }
     return list;
-}
-
-void post_mortem_free(struct post_mortem *post_mortem)
-{
-    json_decref(post_mortem->deaths);
-    post_mortem->deaths = NULL;
 }

@@ -1,8 +1,7 @@
-#include "daemon/master/rebalance.h"
+#include "daemon/master/internal.h"
 
 #include "common/clock.h"
 #include "common/units.h"
-#include "daemon/base/balance.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
 
@@ -16,54 +15,27 @@ enum {
     OPEN_MAX = 10000000, /* more connections are not believed */
 };
 
-/* What is known of the worker in a slot. */
-struct share {
-    uint64_t cpu_ns; /* CPU time used, as of the last look */
-    struct balance_credit credit;
-    uint64_t giving_ns; /* when it was ordered to give; 0: it has given */
-    uint64_t taking_ns; /* when the last connection that was moved to it came from its giver */
-    uint64_t taking;    /* connections passed to it since it started, up to that one */
-    uint32_t
-        due[WORKERS_MAX]; /* connections that it still has to return, by the slot of the taker */
-};
-
-/* Times are of the monotonic clock. */
-struct rebalance {
-    const struct server *server;
-    struct workers *workers;
-    void (*changed)(void *context);
-    void *context;
-    struct event *look;
-    struct balance balance;
-    uint64_t looked_ns;
-    uint64_t added_ns; /* when a worker was added, until that is balanced and logged; 0: it is */
-    uint32_t moved;    /* connections returned since then */
-    bool stopped;      /* no more moves are ordered */
-    uint64_t late_ms;  /* after it, a worker is left out */
-    void (*arrived)(void *context); /* of rebalance_await() */
-    void *arrived_context;
-    struct share share[WORKERS_MAX];
-};
-
 /* Orders */
 
 /* Some that were moved to it are still on their way, by what it says. A channel keeps their order. */
-static bool is_taking(const struct rebalance *rebalance, uint32_t slot)
+static bool is_taking(const struct master *master, uint32_t slot)
 {
-    const struct worker_process *worker = &rebalance->workers->worker[slot];
-    uint64_t in_transit = worker_process_in_transit(worker, &rebalance->server->segment);
+    const struct rebalance *rebalance = &master->rebalance;
+    const struct worker_process *worker = &master->workers.worker[slot];
+    uint64_t in_transit = worker_process_in_transit(worker, &master->segment);
 
     return in_transit > 0 && worker->dispatched - in_transit < rebalance->share[slot].taking;
 }
 
 /* Its connections are still being moved; a late one is not waited for. */
-static bool is_moving(const struct rebalance *rebalance, uint32_t slot, uint64_t now_ns)
+static bool is_moving(const struct master *master, uint32_t slot, uint64_t now_ns)
 {
-    const struct share *share = &rebalance->share[slot];
+    const struct rebalance *rebalance = &master->rebalance;
+    const struct rebalance_share *share = &rebalance->share[slot];
     uint64_t late_ns = rebalance->late_ms * NS_PER_MS;
 
     return (share->giving_ns != 0 && now_ns < share->giving_ns + late_ns) ||
-           (is_taking(rebalance, slot) && now_ns < share->taking_ns + late_ns);
+           (is_taking(master, slot) && now_ns < share->taking_ns + late_ns);
 }
 
 /* Sends what a worker has to give to all others. */
@@ -76,25 +48,26 @@ static void send_order(struct rebalance *rebalance, struct worker_process *worke
     worker_process_send_give(worker, order);
 }
 
-struct worker_process *rebalance_returned(struct rebalance *rebalance,
+struct worker_process *rebalance_returned(struct master *master,
                                           const struct worker_process *worker)
 {
+    struct rebalance *rebalance = &master->rebalance;
     uint32_t *due = rebalance->share[worker->slot].due;
 
-    for (uint32_t i = 0; i < rebalance->workers->count; i++)
+    for (uint32_t i = 0; i < master->workers.count; i++)
         if (due[i] > 0) {
             due[i]--;
             rebalance->moved++;
-            rebalance->share[i].taking = rebalance->workers->worker[i].dispatched + 1;
+            rebalance->share[i].taking = master->workers.worker[i].dispatched + 1;
             rebalance->share[i].taking_ns = clock_monotonic_ns();
-            return &rebalance->workers->worker[i];
+            return &master->workers.worker[i];
         }
     return NULL;
 }
 
 const char *rebalance_given(struct rebalance *rebalance, const struct worker_process *worker)
 {
-    struct share *share = &rebalance->share[worker->slot];
+    struct rebalance_share *share = &rebalance->share[worker->slot];
 
     if (share->giving_ns == 0)
         return "reported connections that it was not ordered to give";
@@ -133,26 +106,28 @@ static uint32_t at_most(uint64_t value, uint64_t most)
 }
 
 /* The workers to balance: current ones that serve, and whose connections have been moved as ordered. */
-static uint32_t list_workers(const struct rebalance *rebalance, struct worker_process **list)
+static uint32_t list_workers(const struct master *master, struct worker_process **list)
 {
-    const struct workers *workers = rebalance->workers;
+    const struct rebalance *rebalance = &master->rebalance;
+    const struct workers *workers = &master->workers;
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < workers->count; i++)
         if (worker_is_current(workers, &workers->worker[i]) &&
             workers->worker[i].state == WORKER_SERVING && rebalance->share[i].giving_ns == 0 &&
-            !is_taking(rebalance, i))
+            !is_taking(master, i))
             list[count++] = &workers->worker[i];
     return count;
 }
 
-static void read_loads(struct rebalance *rebalance, struct worker_process *const *list,
-                       uint32_t count, uint64_t passed_ns, struct balance_load *load)
+static void read_loads(struct master *master, struct worker_process *const *list, uint32_t count,
+                       uint64_t passed_ns, struct balance_load *load)
 {
-    const struct segment *segment = &rebalance->server->segment;
+    struct rebalance *rebalance = &master->rebalance;
+    const struct segment *segment = &master->segment;
 
     for (uint32_t i = 0; i < count; i++) {
-        struct share *share = &rebalance->share[list[i]->slot];
+        struct rebalance_share *share = &rebalance->share[list[i]->slot];
         uint64_t cpu_ns = cpu_ns_of(list[i]), used_ns = cpu_ns - share->cpu_ns;
 
         load[i].open = at_most(worker_process_load(list[i], segment), OPEN_MAX);
@@ -164,10 +139,10 @@ static void read_loads(struct rebalance *rebalance, struct worker_process *const
 
 /* Looks */
 
-static void order_moves(struct rebalance *rebalance, struct worker_process *const *list,
-                        uint32_t count, struct balance_move *moves, uint32_t length,
-                        uint64_t now_ns)
+static void order_moves(struct master *master, struct worker_process *const *list, uint32_t count,
+                        struct balance_move *moves, uint32_t length, uint64_t now_ns)
 {
+    struct rebalance *rebalance = &master->rebalance;
     struct message_give order[WORKERS_MAX] = {{0}};
 
     for (uint32_t i = 0; i < length; i++) {
@@ -199,38 +174,39 @@ static void log_added(struct rebalance *rebalance, uint32_t count, uint64_t now_
     rebalance->moved = 0;
 }
 
-static void look(struct rebalance *rebalance, uint64_t now_ns)
+static void look(struct master *master, uint64_t now_ns)
 {
+    struct rebalance *rebalance = &master->rebalance;
     struct worker_process *list[WORKERS_MAX];
     struct balance_load load[WORKERS_MAX] = {{0}};
     struct balance_move moves[2 * WORKERS_MAX];
     uint64_t passed_ns = now_ns - rebalance->looked_ns;
-    uint32_t count = list_workers(rebalance, list), length;
+    uint32_t count = list_workers(master, list), length;
 
     rebalance->looked_ns = now_ns;
     if (count > 0) {
-        read_loads(rebalance, list, count, passed_ns, load);
+        read_loads(master, list, count, passed_ns, load);
         for (uint32_t i = 0; i < count; i++)
             balance_refill(&rebalance->share[list[i]->slot].credit, load, count,
                            (uint32_t)(passed_ns / NS_PER_MS));
     }
     length = balance_decide(&rebalance->balance, load, count, moves);
-    order_moves(rebalance, list, count, moves, length, now_ns);
+    order_moves(master, list, count, moves, length, now_ns);
     if (rebalance->balance.state != BALANCE_MOVING)
         log_added(rebalance, count, now_ns);
 }
 
-static bool some_are_moving(const struct rebalance *rebalance, uint64_t now_ns)
+static bool some_are_moving(const struct master *master, uint64_t now_ns)
 {
-    for (uint32_t i = 0; i < rebalance->workers->count; i++)
-        if (is_moving(rebalance, i, now_ns))
+    for (uint32_t i = 0; i < master->workers.count; i++)
+        if (is_moving(master, i, now_ns))
             return true;
     return false;
 }
 
-static bool is_on(const struct rebalance *rebalance)
+static bool is_on(const struct master *master)
 {
-    return rebalance->server->config->workers_balance_connections && !rebalance->stopped;
+    return master->config->workers_balance_connections && !master->rebalance.stopped;
 }
 
 /* Two looks: the first orders moves, the second comes when they have arrived. */
@@ -246,69 +222,77 @@ static int schedule(struct rebalance *rebalance, uint32_t wait_ms)
                      &(struct timeval){.tv_sec = wait_ms / 1000, .tv_usec = wait_ms % 1000 * 1000});
 }
 
-static bool serving_ones_are_moving(const struct rebalance *rebalance, uint64_t now_ns)
+static bool serving_ones_are_moving(const struct master *master, uint64_t now_ns)
 {
-    const struct workers *workers = rebalance->workers;
+    const struct workers *workers = &master->workers;
 
     for (uint32_t i = 0; i < workers->count; i++)
-        if (workers->worker[i].state == WORKER_SERVING && is_moving(rebalance, i, now_ns))
+        if (workers->worker[i].state == WORKER_SERVING && is_moving(master, i, now_ns))
             return true;
     return false;
 }
 
 /* Without memory for the timer, the end does not wait. */
-static void check_arrival(struct rebalance *rebalance)
+static void check_arrival(struct master *master)
 {
-    if (!serving_ones_are_moving(rebalance, clock_monotonic_ns()) ||
+    struct rebalance *rebalance = &master->rebalance;
+
+    if (!serving_ones_are_moving(master, clock_monotonic_ns()) ||
         schedule(rebalance, CHECK_MS) != 0)
-        rebalance->arrived(rebalance->arrived_context);
+        rebalance->arrived(master);
 }
 
 static void on_look(evutil_socket_t fd, short what, void *argument)
 {
-    struct rebalance *rebalance = argument;
+    struct master *master = argument;
+    struct rebalance *rebalance = &master->rebalance;
     uint64_t now_ns = clock_monotonic_ns();
     bool moving = rebalance_is_moving(rebalance);
 
     (void)fd, (void)what;
     if (rebalance->stopped) {
-        check_arrival(rebalance);
+        check_arrival(master);
         return;
     }
-    if (is_on(rebalance) && !some_are_moving(rebalance, now_ns))
-        look(rebalance, now_ns);
+    if (is_on(master) && !some_are_moving(master, now_ns))
+        look(master, now_ns);
     schedule(rebalance, balance_interval_ms(&rebalance->balance));
     if (moving && !rebalance_is_moving(rebalance))
-        rebalance->changed(rebalance->context);
+        master_changed(master);
 }
 
 /* Not before connections that were moved after the last look have arrived. */
-static void start(struct rebalance *rebalance)
+static void start(struct master *master)
 {
+    struct rebalance *rebalance = &master->rebalance;
     uint64_t since_ms = (clock_monotonic_ns() - rebalance->looked_ns) / NS_PER_MS;
 
     balance_resized(&rebalance->balance);
     schedule(rebalance, since_ms < BALANCE_MOVING_MS ? BALANCE_MOVING_MS - (uint32_t)since_ms : 0);
 }
 
-void rebalance_added(struct rebalance *rebalance, const struct worker_process *worker)
+void rebalance_added(struct master *master, const struct worker_process *worker)
 {
-    rebalance->share[worker->slot] = (struct share){.credit = BALANCE_CREDIT_FULL};
-    if (!is_on(rebalance))
+    struct rebalance *rebalance = &master->rebalance;
+
+    rebalance->share[worker->slot] = (struct rebalance_share){.credit = BALANCE_CREDIT_FULL};
+    if (!is_on(master))
         return;
     rebalance->added_ns = clock_monotonic_ns();
-    start(rebalance);
+    start(master);
 }
 
-void rebalance_switched(struct rebalance *rebalance)
+void rebalance_switched(struct master *master)
 {
-    if (is_on(rebalance)) {
-        start(rebalance);
+    struct rebalance *rebalance = &master->rebalance;
+
+    if (is_on(master)) {
+        start(master);
         return;
     }
     rebalance->balance = (struct balance){0};
     rebalance->added_ns = 0;
-    rebalance->changed(rebalance->context);
+    master_changed(master);
 }
 
 /* The end */
@@ -319,40 +303,25 @@ void rebalance_stop(struct rebalance *rebalance)
     event_del(rebalance->look);
 }
 
-void rebalance_await(struct rebalance *rebalance, uint64_t most_ms, void (*arrived)(void *context),
-                     void *context)
+void rebalance_await(struct master *master, uint64_t most_ms,
+                     void (*arrived)(struct master *master))
 {
+    struct rebalance *rebalance = &master->rebalance;
+
     rebalance_stop(rebalance);
     rebalance->late_ms = most_ms;
     rebalance->arrived = arrived;
-    rebalance->arrived_context = context;
-    check_arrival(rebalance);
+    check_arrival(master);
 }
 
-struct rebalance *rebalance_new(const struct server *server, struct workers *workers,
-                                void (*changed)(void *context), void *context)
+int rebalance_init(struct master *master)
 {
-    struct rebalance *rebalance = calloc(1, sizeof(*rebalance));
-
-    if (rebalance == NULL)
-        return NULL;
-    rebalance->server = server;
-    rebalance->workers = workers;
-    rebalance->changed = changed;
-    rebalance->late_ms = LATE_MS;
-    rebalance->context = context;
-    rebalance->look = event_new(server->base, -1, 0, on_look, rebalance);
-    if (rebalance->look == NULL) {
-        rebalance_free(rebalance);
-        return NULL;
-    }
-    return rebalance;
+    master->rebalance.late_ms = LATE_MS;
+    master->rebalance.look = event_new(master->base, -1, 0, on_look, master);
+    return master->rebalance.look != NULL ? 0 : -1;
 }
 
 void rebalance_free(struct rebalance *rebalance)
 {
-    if (rebalance == NULL)
-        return;
     loop_free_event(rebalance->look);
-    free(rebalance);
 }

@@ -1,4 +1,10 @@
-#include "daemon/master/reload.h"
+/*
+ * Loads another configuration into the running server. The file is checked completely first; then a
+ * new generation of workers starts with it beside the old one, and when all of them serve, the old
+ * ones leave. A failure before that changes nothing. Requests that come before the old workers have left
+ * are merged into one more reload.
+ */
+#include "daemon/master/internal.h"
 
 #include "daemon/base/events.h"
 #include "daemon/base/service.h"
@@ -6,29 +12,12 @@
 #include "daemon/config/load.h"
 #include "daemon/config/rules.h"
 #include "daemon/config/value.h"
-#include "daemon/master/capacity.h"
 #include "daemon/sandbox/sandbox.h"
 #include "daemon/tls/context.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct reload {
-    struct reload_setup setup;
-    struct config *previous;        /* while the new workers start, else NULL */
-    struct log_files logs;          /* of the new configuration, meanwhile */
-    struct metrics_sockets metrics; /* the same */
-    struct tls_context *previous_tls;
-    uint32_t previous_generation;
-    bool waiting;           /* another reload has been requested meanwhile */
-    bool renewing;          /* only the certificates are new: the configuration stays */
-    uint64_t started, done; /* numbers of attempts */
-    uint64_t attempt;       /* of the last request, or 0 if it failed */
-    char *failure;          /* of the last attempt, or NULL */
-    char *refusal;          /* why the last request was not accepted */
-    json_t *changed;        /* names of keys and sections */
-};
 
 /* Loading and comparing configurations */
 
@@ -84,9 +73,9 @@ static size_t check_fixed(const struct config *now, const struct config *wanted,
  * Returns NULL on error, with the messages in *ERRORS, which the caller frees (NULL: out of
  * memory).
  */
-static struct config *load(const struct reload *reload, char **errors)
+static struct config *load_config(const struct master *master, char **errors)
 {
-    const struct options *options = reload->setup.options;
+    const struct options *options = master->options;
     const struct config_sources sources = {.file = options->file,
                                            .overrides = options->overrides,
                                            .override_count = options->override_count,
@@ -103,7 +92,7 @@ static struct config *load(const struct reload *reload, char **errors)
         return NULL;
     }
     good = config_load(config, &sources, memory) == 0;
-    if (good && check_fixed(reload->setup.server->config, config, memory) > 0) {
+    if (good && check_fixed(master->config, config, memory) > 0) {
         good = false;
         config_free(config);
     }
@@ -159,43 +148,44 @@ static void set_text(char **text, const char *value)
     *text = strdup(value);
 }
 
-static int prepare_sockets(struct server *server, char *why, size_t size)
+static int prepare_sockets(struct master *master, char *why, size_t size)
 {
-    const struct config *config = server->config;
+    const struct config *config = master->config;
 
-    if (listeners_prepare(server->listeners, config, capacity_listen_sockets(config), why, size) !=
+    if (listeners_prepare(master->listeners, config, capacity_listen_sockets(config), why, size) !=
         0)
         return -1;
-    if (capacity_prepare(server, config->workers_processes, config->workers_threads, why, size) ==
+    if (capacity_prepare(master, config->workers_processes, config->workers_threads, why, size) ==
         0)
         return 0;
-    listeners_abandon(server->listeners);
+    listeners_abandon(master->listeners);
     return -1;
 }
 
-static int prepare(struct reload *reload, char *why, size_t size)
+/* Opens and reserves what master->config needs. Returns 0, or -1 with WHY and nothing changed. */
+static int prepare(struct master *master, char *why, size_t size)
 {
-    struct server *server = reload->setup.server;
-    struct tls_context *previous = server->tls;
+    struct reload *reload = &master->reload;
+    struct tls_context *previous = master->certificates.tls;
 
-    if (log_files_open(&reload->logs, server->config, why, size) != 0)
+    if (log_files_open(&reload->logs, master->config, why, size) != 0)
         return -1;
-    if (metrics_sockets_open(&reload->metrics, server->config, &server->metrics, NULL, why, size) !=
-        0) {
+    if (metrics_sockets_open(&reload->metrics, master->config, &master->auxiliary.metrics_sockets,
+                             NULL, why, size) != 0) {
         log_files_close(&reload->logs);
         return -1;
     }
-    if (prepare_sockets(server, why, size) == 0) {
-        if (host_table_assign(&server->hosts, &server->segment, server->config, why, size) == 0) {
-            if (host_table_assign_logs(&server->hosts, server->config, &reload->logs.targets, why,
+    if (prepare_sockets(master, why, size) == 0) {
+        if (host_table_assign(&master->hosts, &master->segment, master->config, why, size) == 0) {
+            if (host_table_assign_logs(&master->hosts, master->config, &reload->logs.targets, why,
                                        size) == 0 &&
-                server_load_certificates(server, why, size) == 0) {
+                certificates_load(master, why, size) == 0) {
                 reload->previous_tls = previous;
                 return 0;
             }
-            host_table_abandon(&server->hosts, &server->segment);
+            host_table_abandon(&master->hosts, &master->segment);
         }
-        listeners_abandon(server->listeners);
+        listeners_abandon(master->listeners);
     }
     metrics_sockets_close(&reload->metrics);
     log_files_close(&reload->logs);
@@ -203,15 +193,15 @@ static int prepare(struct reload *reload, char *why, size_t size)
 }
 
 /* Takes over CONFIG. Returns 0, or -1 with reload->refusal set and nothing changed. */
-static int take_over(struct reload *reload, struct config *config)
+static int take_over_config(struct master *master, struct config *config)
 {
-    struct server *server = reload->setup.server;
-    struct config *previous = server->config;
+    struct reload *reload = &master->reload;
+    struct config *previous = master->config;
     char why[512];
 
-    server->config = config;
-    if (prepare(reload, why, sizeof(why)) != 0) {
-        server->config = previous;
+    master->config = config;
+    if (prepare(master, why, sizeof(why)) != 0) {
+        master->config = previous;
         free_config(config, previous);
         set_text(&reload->refusal, why);
         return -1;
@@ -220,32 +210,32 @@ static int take_over(struct reload *reload, struct config *config)
     reload->changed = list_changes(previous, config);
     notify_reloading();
     reload->previous = previous;
-    reload->previous_generation = reload->setup.workers->generation;
-    supervisor_renew(reload->setup.supervisor);
+    reload->previous_generation = master->workers.generation;
+    supervisor_renew(master);
     return 0;
 }
 
 /* Loads the file. NULL with reload->refusal set if it has errors. */
-static struct config *load_or_refuse(struct reload *reload)
+static struct config *load_or_refuse(struct master *master)
 {
     char *errors;
-    struct config *config = load(reload, &errors);
+    struct config *config = load_config(master, &errors);
 
     if (config == NULL)
-        set_text(&reload->refusal, errors != NULL ? errors : "out of memory");
+        set_text(&master->reload.refusal, errors != NULL ? errors : "out of memory");
     free(errors);
     return config;
 }
 
-int reload_start(struct reload *reload)
+int act_start_reload(struct master *master)
 {
-    struct config *config =
-        reload->renewing ? reload->setup.server->config : load_or_refuse(reload);
+    struct reload *reload = &master->reload;
+    struct config *config = reload->renewing ? master->config : load_or_refuse(master);
     bool waited = reload->waiting;
 
     reload->waiting = false;
     reload->started++;
-    if (config != NULL && take_over(reload, config) == 0) {
+    if (config != NULL && take_over_config(master, config) == 0) {
         reload->attempt = reload->started;
         return 0;
     }
@@ -255,73 +245,62 @@ int reload_start(struct reload *reload)
     return -1;
 }
 
-int reload_queue(struct reload *reload)
+int act_queue_reload(struct master *master)
 {
-    struct config *config = load_or_refuse(reload);
+    struct config *config = load_or_refuse(master);
 
     if (config == NULL)
         return -1;
     free_config(config, NULL); /* it is loaded again when the reload starts */
-    reload->waiting = true;
-    reload->attempt = reload->started + 1;
+    master->reload.waiting = true;
+    master->reload.attempt = master->reload.started + 1;
     return 0;
 }
 
-int reload_refuse(struct reload *reload)
+int act_refuse_reload(struct master *master)
 {
-    set_text(&reload->refusal, "the server is stopping");
+    set_text(&master->reload.refusal, "the server is stopping");
     return 0;
 }
 
-uint64_t reload_request(struct reload *reload)
+uint64_t reload_request(struct master *master)
 {
-    reload->attempt = 0;
-    lifecycle_report(reload->setup.life, EVENT_reload);
-    return reload->attempt;
+    master->reload.attempt = 0;
+    lifecycle_report(master, EVENT_reload);
+    return master->reload.attempt;
 }
 
-static void request_and_log(struct reload *reload)
+static void request_and_log(struct master *master)
 {
-    if (reload_request(reload) == 0)
-        log_errors(reload->refusal);
+    if (reload_request(master) == 0)
+        log_errors(master->reload.refusal);
 }
 
-bool reload_renew_certificates(struct reload *reload)
+void reload_request_by(struct master *master, const char *by)
 {
-    if (reload->setup.life->state != LIFE_serving || reload->waiting)
+    event_log(LEVEL_INFO, "reload, %s", by);
+    request_and_log(master);
+}
+
+bool reload_renew_certificates(struct master *master)
+{
+    if (master->life.state != LIFE_serving || master->reload.waiting)
         return false;
-    reload->renewing = true;
-    request_and_log(reload);
-    reload->renewing = false;
+    master->reload.renewing = true;
+    request_and_log(master);
+    master->reload.renewing = false;
     return true;
 }
 
-void reload_request_by_signal(struct reload *reload)
+void reload_start_waiting(struct master *master)
 {
-    event_log(LEVEL_INFO, "reload, by SIGHUP");
-    request_and_log(reload);
-}
-
-void reload_request_by_old_master(struct reload *reload)
-{
-    event_log(LEVEL_INFO, "reload, requested from the old master");
-    request_and_log(reload);
-}
-
-bool reload_is_waiting(const struct reload *reload)
-{
-    return reload->waiting;
-}
-
-void reload_start_waiting(struct reload *reload)
-{
-    if (reload->waiting)
-        request_and_log(reload);
+    if (master->reload.waiting)
+        request_and_log(master);
 }
 
 /* Ending */
 
-static void end(struct reload *reload)
+static void end_reload(struct reload *reload)
 {
     notify_send("READY=1");
     reload->previous = NULL;
@@ -337,18 +316,19 @@ static bool logs_differ(const struct config *before, const struct config *after)
 }
 
 /* The logger is replaced only if it has other settings. */
-static void take_over_logs(struct reload *reload, const struct config *previous)
+static void take_over_logs(struct master *master, const struct config *previous)
 {
-    struct server *server = reload->setup.server;
+    struct reload *reload = &master->reload;
+    struct auxiliary *auxiliary = &master->auxiliary;
 
-    if (logs_differ(previous, server->config) ||
-        !log_targets_equal(&server->logs.targets, &reload->logs.targets)) {
-        auxiliary_replace_logs(reload->setup.auxiliary, &reload->logs);
+    if (logs_differ(previous, master->config) ||
+        !log_targets_equal(&auxiliary->logs.targets, &reload->logs.targets)) {
+        auxiliary_replace_logs(auxiliary, &reload->logs);
         reload->logs = LOG_FILES_NONE;
         return;
     }
     log_files_close(&reload->logs);
-    server->logs.config = server->config;
+    auxiliary->logs.config = master->config;
 }
 
 /* The metrics process has its settings from its fork. */
@@ -360,134 +340,102 @@ static bool metrics_settings_differ(const struct config *one, const struct confi
            !config_users_are_equal(&one->metrics_logins, &other->metrics_logins);
 }
 
-int reload_commit(struct reload *reload)
+int act_commit_reload(struct master *master)
 {
-    const struct reload_setup *setup = &reload->setup;
-    struct server *server = setup->server;
+    struct reload *reload = &master->reload;
     struct config *previous = reload->previous;
-    bool renewed = previous == server->config;
-    char *keys;
+    bool renewed = previous == master->config;
+    char *keys, why[512];
 
-    end(reload);
+    end_reload(reload);
     free(reload->failure);
     reload->failure = NULL;
-    listeners_commit(server->listeners, dispatch_drain_listener, setup->dispatch);
-    if (dispatch_update_listeners(setup->dispatch) != 0)
+    listeners_commit(master->listeners, dispatch_drain_listener, master);
+    if (dispatch_update_listeners(master) != 0)
         event_log(LEVEL_ERROR, "cannot accept connections: out of memory");
-    setup->committed(setup->context, !renewed);
-    host_table_commit(&server->hosts, &server->segment);
-    server_publish_config(server);
-    if (metrics_sockets_replace(&server->metrics, &reload->metrics) ||
-        metrics_settings_differ(previous, server->config))
-        auxiliary_renew_metrics(setup->auxiliary);
-    take_over_logs(reload, previous);
-    free_config(previous, server->config);
+    certificates_committed(master, !renewed);
+    summary_set_interval(master, master->config->log_summary_interval);
+    if (control_socket_set_access(master->control, master->config, why, sizeof(why)) != 0)
+        event_log(LEVEL_ERROR, "%s", why);
+    host_table_commit(&master->hosts, &master->segment);
+    publish_config(master);
+    if (metrics_sockets_replace(&master->auxiliary.metrics_sockets, &reload->metrics) ||
+        metrics_settings_differ(previous, master->config))
+        auxiliary_renew_metrics(master);
+    take_over_logs(master, previous);
+    free_config(previous, master->config);
     tls_context_free(reload->previous_tls);
     reload->previous_tls = NULL;
     if (renewed) {
-        event_log(LEVEL_INFO, "new certificates in use, generation %u", setup->workers->generation);
+        event_log(LEVEL_INFO, "new certificates in use, generation %u", master->workers.generation);
         return 0;
     }
     keys = json_dumps(reload->changed, JSON_COMPACT);
     event_log(LEVEL_INFO, "configuration reloaded, generation %u; changed: %s",
-              setup->workers->generation, keys != NULL ? keys : "?");
+              master->workers.generation, keys != NULL ? keys : "?");
     free(keys);
     return 0;
 }
 
-int reload_abandon(struct reload *reload)
+int act_abandon_reload(struct master *master)
 {
-    struct server *server = reload->setup.server;
+    struct reload *reload = &master->reload;
 
     event_log(LEVEL_ERROR, "reload failed, configuration unchanged: %s", reload->failure);
-    listeners_abandon(server->listeners);
+    listeners_abandon(master->listeners);
     metrics_sockets_close(&reload->metrics);
     log_files_close(&reload->logs);
-    host_table_abandon(&server->hosts, &server->segment);
-    free_config(server->config, reload->previous);
-    server->config = reload->previous;
-    tls_context_free(server->tls);
-    server->tls = reload->previous_tls;
+    host_table_abandon(&master->hosts, &master->segment);
+    free_config(master->config, reload->previous);
+    master->config = reload->previous;
+    tls_context_free(master->certificates.tls);
+    master->certificates.tls = reload->previous_tls;
     reload->previous_tls = NULL;
-    supervisor_revert(reload->setup.supervisor, reload->previous_generation);
-    end(reload);
+    supervisor_revert(master, reload->previous_generation);
+    end_reload(reload);
     return 0;
 }
 
-void reload_worker_died(struct reload *reload, const struct worker_process *worker, const char *how)
+void reload_worker_died(struct master *master, const struct worker_process *worker, const char *how)
 {
     char why[256];
 
-    if (worker->state != WORKER_STARTING || worker->generation != reload->setup.workers->generation)
+    if (worker->state != WORKER_STARTING || worker->generation != master->workers.generation)
         return;
     snprintf(why, sizeof(why), "a new worker %s before it served", how);
-    set_text(&reload->failure, why);
-    lifecycle_report(reload->setup.life, EVENT_new_died);
+    set_text(&master->reload.failure, why);
+    lifecycle_report(master, EVENT_new_died);
 }
 
-void reload_worker_not_started(struct reload *reload, const char *why)
+void reload_worker_not_started(struct master *master, const char *why)
 {
     char text[256];
 
-    if (reload->previous == NULL)
+    if (master->reload.previous == NULL)
         return;
     snprintf(text, sizeof(text), "cannot start a worker: %s", why);
-    set_text(&reload->failure, text);
-    lifecycle_report(reload->setup.life, EVENT_new_died);
+    set_text(&master->reload.failure, text);
+    lifecycle_report(master, EVENT_new_died);
 }
 
-/* Results */
-
-bool reload_is_done(const struct reload *reload, uint64_t attempt)
+bool reload_is_done(const struct master *master, uint64_t attempt)
 {
-    return (reload->done >= attempt && !workers_leaving_accept(reload->setup.workers)) ||
-           lifecycle_is_stopping(reload->setup.life);
-}
-
-const char *reload_refusal(const struct reload *reload)
-{
-    return reload->refusal;
-}
-
-const char *reload_failure(const struct reload *reload)
-{
-    return reload->failure;
-}
-
-json_t *reload_changed_keys(const struct reload *reload)
-{
-    return reload->changed;
-}
-
-struct reload *reload_new(const struct reload_setup *setup)
-{
-    struct reload *reload = calloc(1, sizeof(*reload));
-
-    if (reload == NULL)
-        return NULL;
-    reload->setup = *setup;
-    reload->logs = LOG_FILES_NONE;
-    reload->changed = json_array();
-    return reload;
+    return (master->reload.done >= attempt && !workers_leaving_accept(master)) ||
+           lifecycle_is_stopping(master);
 }
 
 void reload_free(struct reload *reload)
 {
-    if (reload == NULL)
-        return;
     metrics_sockets_close(&reload->metrics);
     log_files_close(&reload->logs);
     tls_context_free(reload->previous_tls);
     json_decref(reload->changed);
     free(reload->failure);
     free(reload->refusal);
-    free(reload);
 }
 
-void reload_free_previous(struct reload *reload)
+void reload_free_previous(struct master *master)
 {
-    if (reload == NULL)
-        return;
-    free_config(reload->previous, reload->setup.server->config);
-    reload->previous = NULL;
+    free_config(master->reload.previous, master->config);
+    master->reload.previous = NULL;
 }

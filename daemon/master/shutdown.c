@@ -1,4 +1,8 @@
-#include "daemon/master/shutdown.h"
+/*
+ * The actions that end a master, in order: the workers answer what is on its way, then finish their
+ * requests; the logger writes the remaining lines; the loop ends.
+ */
+#include "daemon/master/internal.h"
 
 #include "common/units.h"
 #include "daemon/base/events.h"
@@ -13,155 +17,179 @@ enum {
     MOVES_MS = 5000, /* for connections between workers */
 };
 
-static void report_stopping(const struct shutdown *shutdown)
+static void report_stopping(const struct master *master)
 {
-    atomic_store(&segment_master(&shutdown->server->segment)->stopping, 1);
+    atomic_store(&segment_master(&master->segment)->stopping, 1);
     event_log(LEVEL_INFO, "stopping: finishing open requests");
 }
 
 /* The kernel then refuses new connections, unless another process has the sockets, too. */
-static void close_listeners(const struct shutdown *shutdown)
+static void close_listeners(struct master *master)
 {
-    dispatch_stop_accepting(shutdown->dispatch);
-    listeners_close(shutdown->server->listeners);
-    shutdown->server->listeners = NULL;
+    dispatch_stop_accepting(&master->dispatch);
+    listeners_close(master->listeners);
+    master->listeners = NULL;
 }
 
-static void wait_for_workers(const struct shutdown *shutdown)
+static void wait_for_workers(struct master *master)
 {
-    lifecycle_set_deadline(shutdown->life,
-                           shutdown->server->config->workers_drain_timeout + KILL_GRACE_MS);
+    lifecycle_set_deadline(master, master->config->workers_drain_timeout + KILL_GRACE_MS);
 }
 
-int shutdown_begin(struct shutdown *shutdown)
+/* Stopping */
+
+/* The listen sockets stay open, if this master still has any: see listeners_withdraw(). */
+int act_hasten(struct master *master)
 {
-    shutdown->retired = false;
+    master->life.retired = false;
     notify_send("STOPPING=1\nSTATUS=finishing open requests");
-    report_stopping(shutdown);
-    rebalance_stop(shutdown->rebalance);
-    supervisor_stop_workers(shutdown->supervisor);
-    lifecycle_set_deadline(shutdown->life, shutdown->server->config->workers_stop_grace);
+    report_stopping(master);
+    rebalance_stop(&master->rebalance);
+    supervisor_end_workers(master, WORKER_EVENT_stop);
+    lifecycle_set_deadline(master, master->config->workers_stop_grace);
     return 0;
 }
 
-static void finish(void *context)
+/* Until an upgrade is complete, the listen sockets belong to the old master. */
+int act_begin_stop(struct master *master)
 {
-    const struct shutdown *shutdown = context;
+    const struct inheritance *inheritance = &master->upgrade.inheritance;
 
-    dispatch_take_all(shutdown->dispatch);
-    close_listeners(shutdown);
-    supervisor_finish_workers(shutdown->supervisor);
-    wait_for_workers(shutdown);
+    certificates_stop(master);
+    inheritance_report_stop(inheritance);
+    if (!inheritance->pending && master->listeners != NULL)
+        listeners_withdraw(master->listeners);
+    return act_hasten(master);
 }
 
-int shutdown_finish(struct shutdown *shutdown)
+int act_stop_both(struct master *master)
 {
-    rebalance_await(shutdown->rebalance, MOVES_MS, finish, shutdown);
+    upgrade_stop(master);
+    return act_begin_stop(master);
+}
+
+/* Connections that are on their way between workers have arrived: now as in retire_workers(). */
+static void finish_workers(struct master *master)
+{
+    dispatch_take_all(master);
+    close_listeners(master);
+    supervisor_end_workers(master, WORKER_EVENT_finish);
+    wait_for_workers(master);
+}
+
+int act_finish(struct master *master)
+{
+    rebalance_await(master, MOVES_MS, finish_workers);
     return 0;
 }
 
-static void retire(void *context)
+static void retire_workers(struct master *master)
 {
-    const struct shutdown *shutdown = context;
-
-    dispatch_flush(shutdown->dispatch);
-    close_listeners(shutdown);
-    supervisor_retire_workers(shutdown->supervisor);
-    wait_for_workers(shutdown);
+    dispatch_flush(master);
+    close_listeners(master);
+    supervisor_end_workers(master, WORKER_EVENT_retire);
+    wait_for_workers(master);
 }
 
-int shutdown_retire(struct shutdown *shutdown)
+int act_retire(struct master *master)
 {
-    uint64_t drain_ms = shutdown->server->config->workers_drain_timeout;
+    uint64_t drain_ms = master->config->workers_drain_timeout;
 
-    shutdown->retired = true;
-    report_stopping(shutdown);
+    if (master->reload.waiting)
+        upgrade_pass_reload(master);
+    auxiliary_release_metrics(&master->auxiliary);
+    certificates_stop(master);
+    master->life.retired = true;
+    report_stopping(master);
     /* Nobody waits for the end of this master. */
-    rebalance_await(shutdown->rebalance, drain_ms > MOVES_MS ? drain_ms : MOVES_MS, retire,
-                    shutdown);
+    rebalance_await(master, drain_ms > MOVES_MS ? drain_ms : MOVES_MS, retire_workers);
     return 0;
 }
 
-int shutdown_force(struct shutdown *shutdown)
+int act_force(struct master *master)
 {
-    shutdown->forced = true;
-    shutdown->retired = false;
+    upgrade_force(master);
+    master->life.forced = true;
+    master->life.retired = false;
     event_log(LEVEL_WARN, "stopping now: killing the workers");
-    rebalance_stop(shutdown->rebalance);
-    close_listeners(shutdown);
-    supervisor_finish_workers(shutdown->supervisor);
-    workers_kill(shutdown->workers);
+    rebalance_stop(&master->rebalance);
+    close_listeners(master);
+    supervisor_end_workers(master, WORKER_EVENT_finish);
+    workers_kill(&master->workers);
     return 0;
 }
 
-int shutdown_kill_workers(const struct shutdown *shutdown)
+int act_kill_workers(struct master *master)
 {
     event_log(LEVEL_WARN, "some workers did not exit within workers.drain_timeout: killing them");
-    workers_kill(shutdown->workers);
+    workers_kill(&master->workers);
     return 0;
 }
 
-int shutdown_flush(const struct shutdown *shutdown)
-{
-    uint32_t wait_ms = shutdown->forced ? 0 : shutdown->server->config->workers_drain_timeout;
+/* Flushing */
 
+int act_flush(struct master *master)
+{
+    uint32_t wait_ms = master->life.forced ? 0 : master->config->workers_drain_timeout;
+
+    summary_finish(master);
     /* The workers may have died before they were told to finish. */
-    rebalance_stop(shutdown->rebalance);
-    close_listeners(shutdown);
+    rebalance_stop(&master->rebalance);
+    close_listeners(master);
     event_log(LEVEL_INFO, "stopped");
-    auxiliary_release_metrics(shutdown->auxiliary);
-    auxiliary_stop_logger(shutdown->auxiliary, wait_ms);
-    lifecycle_set_deadline(shutdown->life, (uint64_t)wait_ms + LOGGER_GRACE_MS);
+    auxiliary_release_metrics(&master->auxiliary);
+    auxiliary_stop_logger(master, wait_ms);
+    lifecycle_set_deadline(master, (uint64_t)wait_ms + LOGGER_GRACE_MS);
     return 0;
 }
 
-static void report_flushed(const struct shutdown *shutdown)
+bool shutdown_is_flushed(const struct master *master)
 {
-    if (shutdown_is_flushed(shutdown))
-        lifecycle_report(shutdown->life, EVENT_flushed);
+    return auxiliary_logger_has_finished(&master->auxiliary) &&
+           (!master->life.retired || master->auxiliary.metrics.leaving == 0);
 }
 
-int shutdown_end_metrics(const struct shutdown *shutdown)
+static void report_flushed(struct master *master)
 {
-    auxiliary_end_metrics(shutdown->auxiliary);
-    report_flushed(shutdown);
+    if (shutdown_is_flushed(master))
+        lifecycle_report(master, EVENT_flushed);
+}
+
+int act_end_metrics(struct master *master)
+{
+    auxiliary_end_metrics(&master->auxiliary);
+    report_flushed(master);
     return 0;
 }
 
-int shutdown_hasten_logger(const struct shutdown *shutdown)
+int act_hasten_logger(struct master *master)
 {
-    shutdown_end_metrics(shutdown);
-    if (auxiliary_logger_has_finished(shutdown->auxiliary))
+    act_end_metrics(master);
+    if (auxiliary_logger_has_finished(&master->auxiliary))
         return 0;
-    auxiliary_stop_logger(shutdown->auxiliary, 0);
-    lifecycle_set_deadline(shutdown->life, LOGGER_GRACE_MS);
+    auxiliary_stop_logger(master, 0);
+    lifecycle_set_deadline(master, LOGGER_GRACE_MS);
     return 0;
 }
 
-int shutdown_kill_both(const struct shutdown *shutdown)
+int act_kill_both(struct master *master)
 {
-    auxiliary_end_metrics(shutdown->auxiliary);
-    auxiliary_give_up_logger(shutdown->auxiliary);
-    report_flushed(shutdown);
+    auxiliary_end_metrics(&master->auxiliary);
+    logger_process_give_up(&master->auxiliary.logger);
+    report_flushed(master);
     return 0;
 }
 
-bool shutdown_is_flushed(const struct shutdown *shutdown)
+/* The logger has reported lost lines, too, unless it was killed; but the error log may be as full. */
+int act_end(struct master *master)
 {
-    return auxiliary_logger_has_finished(shutdown->auxiliary) &&
-           (!shutdown->retired || auxiliary_metrics_has_left(shutdown->auxiliary));
-}
+    uint64_t lost = logger_process_unwritten(&master->auxiliary.logger);
 
-/* The logger has reported it, too, unless it was killed; but the error log may be as full. */
-int shutdown_end(struct shutdown *shutdown)
-{
-    uint64_t lost = auxiliary_unwritten_lines(shutdown->auxiliary);
-
-    shutdown->lost_lines = lost > 0;
+    master->life.lost_lines = lost > 0;
     if (lost > 0)
         event_log(LEVEL_ERROR, "stopped without %" PRIu64 " %s of the access log", lost,
                   units_plural(lost, "line", "lines"));
-    auxiliary_end_metrics(shutdown->auxiliary);
-    event_base_loopbreak(shutdown->server->base);
+    auxiliary_end_metrics(&master->auxiliary);
+    event_base_loopbreak(master->base);
     return 0;
 }

@@ -1,4 +1,8 @@
-#include "daemon/master/summary.h"
+/*
+ * Figures in the error log: the summary of each interval of log.summary_interval, and what kept
+ * connections from their first request.
+ */
+#include "daemon/master/internal.h"
 
 #include "common/clock.h"
 #include "common/tables.h"
@@ -9,18 +13,9 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-struct summary {
-    struct segment *segment;
-    struct event *timer;
-    uint32_t interval_ms;
-    uint64_t since_ns;               /* monotonic clock */
-    uint64_t before[METRIC_COUNT];   /* sums at the last summary */
-    struct histogram_window latency; /* of all responses */
-    struct histogram now;
-};
+/* The summary */
 
 /* What a line is about: the increase of the sums from THEN to NOW. */
 struct period {
@@ -91,21 +86,24 @@ static void log_total(const struct period *period)
 }
 
 /* Reads all sums and latencies; those of the last reading are then in BEFORE and the window. */
-static void read_all(struct summary *summary, uint64_t sums[METRIC_COUNT])
+static void read_all(struct summary *summary, const struct segment *segment,
+                     uint64_t sums[METRIC_COUNT])
 {
-    segment_sum_all(summary->segment, sums);
-    histogram_reset(&summary->now);
-    segment_add_all_latency(summary->segment, &summary->now);
-    histogram_window_move(&summary->latency, &summary->now);
+    static struct histogram now; /* static, because it is large and the master has one thread */
+
+    segment_sum_all(segment, sums);
+    histogram_reset(&now);
+    segment_add_all_latency(segment, &now);
+    histogram_window_move(&summary->latency, &now);
 }
 
-void summary_log(struct summary *summary)
+void summary_log(struct summary *summary, const struct segment *segment)
 {
     static const uint64_t zero[METRIC_COUNT];
     uint64_t now[METRIC_COUNT], now_ns = clock_monotonic_ns();
-    uint64_t up_ns = clock_wall_ns() - summary->segment->header.started_ns;
+    uint64_t up_ns = clock_wall_ns() - segment->header.started_ns;
 
-    read_all(summary, now);
+    read_all(summary, segment, now);
     log_interval(&(struct period){.seconds = (double)(now_ns - summary->since_ns) / NS_PER_S,
                                   .then = summary->before,
                                   .now = now,
@@ -118,15 +116,18 @@ void summary_log(struct summary *summary)
     summary->since_ns = now_ns;
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *argument)
+static void on_summary_timer(evutil_socket_t fd, short what, void *argument)
 {
+    struct master *master = argument;
+
     (void)fd, (void)what;
-    summary_log(argument);
+    summary_log(&master->monitor.summary, &master->segment);
 }
 
-void summary_set_interval(struct summary *summary, uint32_t interval_ms)
+void summary_set_interval(struct master *master, uint32_t interval_ms)
 {
     struct timeval interval = {.tv_sec = interval_ms / 1000, .tv_usec = interval_ms % 1000 * 1000};
+    struct summary *summary = &master->monitor.summary;
 
     if (interval_ms == summary->interval_ms)
         return;
@@ -134,37 +135,91 @@ void summary_set_interval(struct summary *summary, uint32_t interval_ms)
     event_del(summary->timer);
     if (interval_ms == 0)
         return;
-    read_all(summary, summary->before);
+    read_all(summary, &master->segment, summary->before);
     summary->since_ns = clock_monotonic_ns();
     event_add(summary->timer, &interval);
 }
 
-void summary_finish(struct summary *summary)
+void summary_finish(struct master *master)
 {
-    if (summary->interval_ms != 0)
-        summary_log(summary);
-    summary_set_interval(summary, 0);
+    if (master->monitor.summary.interval_ms != 0)
+        summary_log(&master->monitor.summary, &master->segment);
+    summary_set_interval(master, 0);
 }
 
-struct summary *summary_new(struct event_base *base, struct segment *segment)
+int summary_init(struct master *master)
 {
-    struct summary *summary = calloc(1, sizeof(*summary));
+    struct summary *summary = &master->monitor.summary;
 
-    if (summary == NULL)
-        return NULL;
-    summary->segment = segment;
-    summary->timer = event_new(base, -1, EV_PERSIST, on_timer, summary);
-    if (summary->timer == NULL) {
-        free(summary);
-        return NULL;
-    }
-    return summary;
+    summary->timer = event_new(master->base, -1, EV_PERSIST, on_summary_timer, master);
+    return summary->timer != NULL ? 0 : -1;
 }
 
 void summary_free(struct summary *summary)
 {
-    if (summary == NULL)
-        return;
-    event_free(summary->timer);
-    free(summary);
+    loop_free_event(summary->timer);
+}
+
+/* Failed handshakes */
+
+static const uint64_t interval_min_ns = 60 * NS_PER_S, interval_max_ns = 3600 * NS_PER_S;
+
+const struct handshake_kind handshake_of_tls = {
+    "TLS handshakes failed",
+    {{METRIC_tls_failed_version, "no common version"},
+     {METRIC_tls_failed_cipher, "no common cipher, group or signature"},
+     {METRIC_tls_failed_client, "ended by the client"},
+     {METRIC_tls_failed_http, "request without TLS"},
+     {METRIC_tls_failed_timeout, "header_timeout"},
+     {METRIC_tls_failed_other, "other reasons"}},
+};
+
+const struct handshake_kind handshake_of_proxy = {
+    "connections to an address of proxy.listen closed",
+    {{METRIC_proxy_failed_untrusted, "peer not in proxy.trusted"},
+     {METRIC_proxy_failed_invalid, "no valid PROXY header"},
+     {METRIC_proxy_failed_timeout, "header_timeout"}},
+};
+
+static uint64_t next_interval(const struct handshake_failures *failures, uint64_t now_ns)
+{
+    uint64_t doubled = 2 * failures->interval_ns;
+
+    if (failures->last_ns == 0 || now_ns - failures->last_ns > doubled) /* there was a pause */
+        return interval_min_ns;
+    return doubled < interval_max_ns ? doubled : interval_max_ns;
+}
+
+bool handshake_failures_text(struct handshake_failures *failures, const struct handshake_kind *kind,
+                             const uint64_t count[HANDSHAKE_FAILURE_REASONS], uint64_t now_ns,
+                             char *text, size_t size)
+{
+    size_t length = 0;
+
+    if ((failures->last_ns != 0 && now_ns - failures->last_ns < failures->interval_ns) ||
+        memcmp(failures->logged, count, sizeof(failures->logged)) == 0)
+        return false;
+    text[0] = '\0';
+    for (size_t i = 0; kind->reason[i].text != NULL; i++)
+        if (count[i] > failures->logged[i] && length < size)
+            length += (size_t)snprintf(text + length, size - length, "%s%s: %" PRIu64,
+                                       length > 0 ? "; " : "", kind->reason[i].text,
+                                       count[i] - failures->logged[i]);
+    failures->interval_ns = next_interval(failures, now_ns);
+    failures->last_ns = now_ns;
+    memcpy(failures->logged, count, sizeof(failures->logged));
+    return true;
+}
+
+void handshake_failures_log(struct handshake_failures *failures, const struct handshake_kind *kind,
+                            const struct segment *segment, uint64_t now_ns)
+{
+    uint64_t count[HANDSHAKE_FAILURE_REASONS] = {0}, sums[METRIC_COUNT];
+    char text[256];
+
+    segment_sum_all(segment, sums);
+    for (size_t i = 0; kind->reason[i].text != NULL; i++)
+        count[i] = sums[kind->reason[i].metric];
+    if (handshake_failures_text(failures, kind, count, now_ns, text, sizeof(text)))
+        event_log(LEVEL_INFO, "%s: %s", kind->title, text);
 }

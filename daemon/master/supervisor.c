@@ -1,12 +1,10 @@
-#include "daemon/master/supervisor.h"
+#include "daemon/master/internal.h"
 
 #include "common/clock.h"
 #include "common/segment_writer.h"
 #include "common/units.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
-#include "daemon/master/capacity.h"
-#include "daemon/master/worker_lifecycle.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -16,278 +14,185 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-struct supervisor {
-    struct server *server;
-    struct workers *workers;
-    struct dispatch *dispatch;
-    struct rebalance *rebalance;
-    struct auxiliary *auxiliary;
-    struct supervisor_callbacks callbacks;
-    struct worker_callbacks worker_callbacks;
-    uint32_t generations; /* number of the newest generation */
-    bool hold_sockets;    /* the old workers keep the listen sockets until all new ones serve */
-    struct listener_assign assign;
-    struct backoff backoff; /* of starting workers */
-    struct event *retry;    /* reconciles when a back-off is over */
-    bool stopping;          /* workers are no longer started */
-};
-
 /* The actions of worker_lifecycle.def. Each returns 0, or -1: it failed, and the state remains. */
 
-static int act_nothing(struct supervisor *supervisor, struct worker_process *worker)
+static int worker_act_nothing(struct worker_process *worker)
 {
-    (void)supervisor, (void)worker;
+    (void)worker;
     return 0;
 }
 
-static void record_start(struct supervisor *supervisor, struct worker_process *worker)
+static void record_start(struct worker_process *worker)
 {
-    struct segment *segment = &supervisor->server->segment;
-    struct segment_worker_slot *slot = segment_worker_slot(segment, worker->slot);
+    struct master *master = worker->master;
+    struct segment_worker_slot *slot = segment_worker_slot(&master->segment, worker->slot);
 
-    worker->generation = supervisor->workers->generation;
+    worker->generation = master->workers.generation;
     worker->threads_sent = worker->threads_actual = 0;
-    worker->broadcasts_done = supervisor->workers->broadcasts;
+    worker->broadcasts_done = master->workers.broadcasts;
     worker->dispatched = worker->returned = worker->returns_allowed = 0;
-    worker->received_before =
-        metric_get(segment_worker(segment, worker->slot)->metrics, METRIC_connections_received);
+    worker->received_before = metric_get(segment_worker(&master->segment, worker->slot)->metrics,
+                                         METRIC_connections_received);
     atomic_store_explicit(&slot->started_ns, clock_wall_ns(), memory_order_relaxed);
     atomic_store_explicit(&slot->generation, worker->generation, memory_order_relaxed);
     atomic_fetch_add_explicit(&slot->starts, 1, memory_order_relaxed);
-    metric_add(segment_master(segment)->metrics, METRIC_workers_started, 1);
+    metric_add(segment_master(&master->segment)->metrics, METRIC_workers_started, 1);
 }
 
-static int act_fork(struct supervisor *supervisor, struct worker_process *worker)
+static int worker_act_fork(struct worker_process *worker)
 {
-    struct server *server = supervisor->server;
-
-    if (worker_process_start(worker, server) != 0)
+    if (worker_process_start(worker) != 0)
         return -1;
-    record_start(supervisor, worker);
-    worker_process_send_memory(worker, server);
-    worker_process_send_offload(worker, server);
-    worker_process_send_threads(worker, server);
+    record_start(worker);
+    worker_process_send_memory(worker);
+    worker_process_send_offload(worker);
+    worker_process_send_threads(worker);
     return 0;
 }
 
-static int act_resized(struct supervisor *supervisor, struct worker_process *worker)
+static int worker_act_resized(struct worker_process *worker)
 {
     worker->resizing = false;
-    segment_use_threads(&supervisor->server->segment, worker->slot, worker->threads_actual);
+    segment_use_threads(&worker->master->segment, worker->slot, worker->threads_actual);
     return 0;
 }
 
-static int act_count_in(struct supervisor *supervisor, struct worker_process *worker)
+static int worker_act_count_in(struct worker_process *worker)
 {
-    act_resized(supervisor, worker);
+    worker_act_resized(worker);
     event_log(LEVEL_INFO, "worker slot %u serves with %u %s (pid %d)", worker->slot,
               worker->threads_actual, units_plural(worker->threads_actual, "thread", "threads"),
               worker->pid);
-    dispatch_resume(supervisor->dispatch);
-    rebalance_added(supervisor->rebalance, worker);
+    dispatch_resume(worker->master);
+    rebalance_added(worker->master, worker);
     return 0;
 }
 
 /* send_leave() sends the message once other workers have its listen sockets. */
-static int act_withdraw(struct supervisor *supervisor, struct worker_process *worker)
+static int worker_act_withdraw(struct worker_process *worker)
 {
     worker->leaving_ns = clock_monotonic_ns();
     event_log(LEVEL_INFO, "worker slot %u leaves (pid %d)", worker->slot, worker->pid);
-    listener_assign_remove_worker(&supervisor->assign, worker->slot);
+    listener_assign_remove_worker(&worker->master->workers.assign, worker->slot);
     return 0;
 }
 
-static int act_stop(struct supervisor *supervisor, struct worker_process *worker)
+static int worker_act_stop(struct worker_process *worker)
 {
-    (void)supervisor;
     worker_process_send_leave(worker, MESSAGE_STOP);
     return 0;
 }
 
-static int act_finish(struct supervisor *supervisor, struct worker_process *worker)
+static int worker_act_finish(struct worker_process *worker)
 {
-    (void)supervisor;
     worker_process_send_leave(worker, MESSAGE_FINISH);
     return 0;
 }
 
-static int act_retire(struct supervisor *supervisor, struct worker_process *worker)
+static int worker_act_retire(struct worker_process *worker)
 {
-    (void)supervisor;
     worker_process_send_leave(worker, MESSAGE_RETIRE);
     return 0;
 }
 
 /* The worker's channels may still hold connections that it returned or never read. */
-static int act_clear(struct supervisor *supervisor, struct worker_process *worker)
+static int worker_act_clear(struct worker_process *worker)
 {
+    struct master *master = worker->master;
+
     worker_process_take_connections(worker);
     worker_process_ended(worker);
-    capacity_clear_slot(&supervisor->server->segment, worker->slot);
-    if (!supervisor->stopping) /* otherwise the table ends with the segment */
-        capacity_clear_cache(&supervisor->server->segment, worker->slot);
-    listener_assign_remove_worker(&supervisor->assign, worker->slot);
+    capacity_clear_slot(&master->segment, worker->slot);
+    if (!master->workers.stopping) /* otherwise the table ends with the segment */
+        capacity_clear_cache(&master->segment, worker->slot);
+    listener_assign_remove_worker(&master->workers.assign, worker->slot);
     return 0;
 }
 
-static int act_bury(struct supervisor *supervisor, struct worker_process *worker)
+static int worker_act_bury(struct worker_process *worker)
 {
     uint64_t now = clock_monotonic_ns();
 
-    metric_add(segment_master(&supervisor->server->segment)->metrics, METRIC_workers_died, 1);
-    backoff_count(&supervisor->backoff, now - worker->started_ns, now);
-    return act_clear(supervisor, worker);
+    metric_add(segment_master(&worker->master->segment)->metrics, METRIC_workers_died, 1);
+    backoff_count(&worker->master->workers.backoff, now - worker->started_ns, now);
+    return worker_act_clear(worker);
 }
 
-typedef int worker_function(struct supervisor *supervisor, struct worker_process *worker);
+/* The table */
 
-static worker_function *const actions[WORKER_ACTIONS] = {
-#define WORKER_LIFE_ACTION(name, next, help) [WORKER_ACTION_##name] = act_##name,
+enum worker_action {
+#define WORKER_LIFE_ACTION(name, next, help) WORKER_ACTION_##name,
+#include "daemon/master/worker_lifecycle.def"
+    WORKER_ACTIONS
+};
+
+enum { WORKER_SAME = WORKER_STATE_COUNT };
+
+static const struct {
+    int (*act)(struct worker_process *worker);
+    int next;
+} actions[WORKER_ACTIONS] = {
+#define WORKER_LIFE_ACTION(name, next, help) {worker_act_##name, WORKER_##next},
 #include "daemon/master/worker_lifecycle.def"
 };
 
-static void publish_threads(const struct supervisor *supervisor)
+/* Each row names its actions without a prefix. */
+#define ROW(a, b, c, d)                                                                            \
+    {WORKER_ACTION_##a, WORKER_ACTION_##b, WORKER_ACTION_##c, WORKER_ACTION_##d},
+
+static const enum worker_action cells[WORKER_EVENTS][WORKER_STATE_COUNT] = {
+#define WORKER_LIFE_EVENT(name, help, ...) ROW(__VA_ARGS__)
+#include "daemon/master/worker_lifecycle.def"
+};
+
+static void publish_threads(const struct master *master)
 {
-    atomic_store_explicit(&segment_master(&supervisor->server->segment)->threads_actual,
-                          workers_threads(supervisor->workers), memory_order_relaxed);
+    atomic_store_explicit(&segment_master(&master->segment)->threads_actual,
+                          workers_threads(&master->workers), memory_order_relaxed);
 }
 
 /* For consoles. */
-static void publish(const struct supervisor *supervisor, const struct worker_process *worker)
+static void publish_worker(const struct worker_process *worker)
 {
-    struct segment_worker_slot *slot =
-        segment_worker_slot(&supervisor->server->segment, worker->slot);
+    struct segment_worker_slot *slot = segment_worker_slot(&worker->master->segment, worker->slot);
 
     atomic_store_explicit(&slot->pid, worker->pid, memory_order_relaxed);
     atomic_store_explicit(&slot->state, (uint32_t)worker->state, memory_order_relaxed);
-    publish_threads(supervisor);
+    publish_threads(worker->master);
 }
 
 /* The state changes before the action. Returns 0, or -1: the action failed. */
-static int handle(struct supervisor *supervisor, struct worker_process *worker,
-                  enum worker_event event)
+static int handle_event(struct worker_process *worker, enum worker_event event)
 {
     enum worker_state before = worker->state;
-    int action = state_table_action(&worker_lifecycle, (int)before, (int)event);
+    enum worker_action action = cells[event][before];
     int result;
 
-    worker->state = (enum worker_state)state_table_next(&worker_lifecycle, (int)before, action);
-    result = actions[action](supervisor, worker);
+    if (actions[action].next != WORKER_SAME)
+        worker->state = (enum worker_state)actions[action].next;
+    result = actions[action].act(worker);
     if (result != 0)
         worker->state = before;
-    publish(supervisor, worker);
+    publish_worker(worker);
     return result;
 }
 
-/* Messages of workers. A worker that breaks the protocol is compromised. */
-
-static void on_fault(void *owner, const char *what)
+void supervisor_threads_reported(struct worker_process *worker)
 {
-    struct worker_process *worker = owner;
-    const struct supervisor *supervisor = worker->callbacks->context;
-
-    if (worker->state == WORKER_NONE || worker->killed_for != NULL)
-        return;
-    metric_add(segment_master(&supervisor->server->segment)->metrics, METRIC_protocol_errors, 1);
-    event_log(LEVEL_ERROR, "worker slot %u (pid %d) %s: killing it", worker->slot, worker->pid,
-              what);
-    worker_process_kill(worker, "broke the message protocol");
+    handle_event(worker, WORKER_EVENT_report);
+    supervisor_reconcile(worker->master);
+    master_changed(worker->master);
 }
 
-/* Handles MESSAGE_LISTEN_SOCKET_LOST: the socket is assigned again later. */
-static const char *take_lost_socket(struct supervisor *supervisor,
-                                    const struct worker_process *worker,
-                                    const struct message_listen_socket *lost)
+/* The socket is assigned again later. */
+bool supervisor_socket_lost(const struct worker_process *worker, uint32_t id)
 {
-    if (!listener_assign_remove(&supervisor->assign, worker->slot, lost->id))
-        return "reported an unknown listen socket";
-    loop_start_timer(supervisor->retry, 1000);
-    return NULL;
-}
+    struct workers *workers = &worker->master->workers;
 
-static const char *take_threads(struct supervisor *supervisor, struct worker_process *worker,
-                                const struct message_threads_running *running)
-{
-    if (!worker->resizing || running->count == 0 || running->count > worker->threads_sent)
-        return "reported threads that it was not sent";
-    worker->threads_actual = running->count;
-    handle(supervisor, worker, WORKER_EVENT_report);
-    supervisor_reconcile(supervisor);
-    supervisor->callbacks.changed(supervisor->callbacks.context);
-    return NULL;
-}
-
-static const char *take_command_done(struct supervisor *supervisor, struct worker_process *worker,
-                                     const struct message_command_done *done)
-{
-    if (!workers_broadcast_reported(supervisor->workers, worker, done))
-        return "completed an unknown command";
-    supervisor->callbacks.changed(supervisor->callbacks.context);
-    return NULL;
-}
-
-/* Each report answers a message to the worker, so a worker cannot flood the master. */
-static void on_report(void *owner, int kind, const void *data, size_t length, int fd)
-{
-    struct worker_process *worker = owner;
-    struct supervisor *supervisor = worker->callbacks->context;
-    const char *fault = NULL;
-
-    (void)length, (void)fd;
-    if (channel_received(worker->commands) > channel_sent(worker->commands))
-        fault = "sent more reports than it received commands";
-    else if (kind == MESSAGE_LISTEN_SOCKET_LOST)
-        fault = take_lost_socket(supervisor, worker, data);
-    else if (kind == MESSAGE_COMMAND_DONE)
-        fault = take_command_done(supervisor, worker, data);
-    else if (kind == MESSAGE_THREADS_RUNNING)
-        fault = take_threads(supervisor, worker, data);
-    if (fault != NULL)
-        channel_fail(worker->commands, fault);
-}
-
-/* A report of the keys process, which may be late: the worker of that process may have ended. */
-void supervisor_report_fault(struct supervisor *supervisor, uint32_t slot, pid_t pid,
-                             const char *what)
-{
-    struct worker_process *worker =
-        slot < supervisor->workers->count ? &supervisor->workers->worker[slot] : NULL;
-
-    if (worker != NULL && worker->pid == pid)
-        on_fault(worker, what);
-}
-
-static void on_connection(void *owner, int kind, const void *data, size_t length, int fd)
-{
-    struct worker_process *worker = owner;
-    const struct supervisor *supervisor = worker->callbacks->context;
-    const char *fault = NULL;
-
-    if (kind == MESSAGE_CONNECTION) /* the worker has not received it */
-        dispatch_again(supervisor->dispatch, data, length, fd);
-    else if (kind == MESSAGE_CONNECTION_RETURNED)
-        fault =
-            dispatch_returned(supervisor->dispatch, worker,
-                              rebalance_returned(supervisor->rebalance, worker), data, length, fd);
-    else if (kind == MESSAGE_GIVEN)
-        fault = rebalance_given(supervisor->rebalance, worker);
-    if (fault != NULL)
-        channel_fail(worker->connections, fault);
-}
-
-static void on_drained(void *owner)
-{
-    const struct worker_process *worker = owner;
-    const struct supervisor *supervisor = worker->callbacks->context;
-
-    dispatch_resume(supervisor->dispatch);
-}
-
-static void after_fork(void *context)
-{
-    const struct supervisor *supervisor = context;
-
-    supervisor->callbacks.after_fork(supervisor->callbacks.context);
+    if (!listener_assign_remove(&workers->assign, worker->slot, id))
+        return false;
+    loop_start_timer(workers->retry, 1000);
+    return true;
 }
 
 /* Wanted against actual */
@@ -303,19 +208,19 @@ static uint32_t list_targets(const struct workers *workers, worker_test *test,
     return found;
 }
 
-static void assign_sockets(struct supervisor *supervisor)
+static void assign_sockets(struct master *master)
 {
-    const struct server *server = supervisor->server;
+    struct workers *workers = &master->workers;
     struct listener_target targets[WORKERS_MAX];
     uint32_t found = 0;
 
-    if (server->config->workers_dispatch == DISPATCH_MASTER)
+    if (master->config->workers_dispatch == DISPATCH_MASTER)
         return;
-    if (supervisor->hold_sockets)
-        found = list_targets(supervisor->workers, worker_is_old_serving, targets);
+    if (workers->hold_sockets)
+        found = list_targets(workers, worker_is_old_serving, targets);
     if (found == 0)
-        found = list_targets(supervisor->workers, worker_is_serving, targets);
-    if (listener_assign_update(&supervisor->assign, server->listeners, targets, found) != 0)
+        found = list_targets(workers, worker_is_serving, targets);
+    if (listener_assign_update(&workers->assign, master->listeners, targets, found) != 0)
         event_log(LEVEL_ERROR, "cannot assign the listen sockets: out of memory");
 }
 
@@ -331,175 +236,143 @@ static void send_leave(const struct workers *workers)
 }
 
 /* The lowest free slot that has memory or gets it now; NULL: none. */
-static struct worker_process *find_slot(const struct supervisor *supervisor)
+static struct worker_process *find_slot(struct master *master)
 {
-    const struct workers *workers = supervisor->workers;
-    struct server *server = supervisor->server;
+    const struct workers *workers = &master->workers;
 
     for (uint32_t i = 0; i < workers->count; i++)
         if (workers->worker[i].state == WORKER_NONE &&
-            segment_reserve(&server->segment, i, server->config->workers_threads) == 0)
+            segment_reserve(&master->segment, i, master->config->workers_threads) == 0)
             return &workers->worker[i];
     return NULL;
 }
 
-static bool some_missing(const struct supervisor *supervisor)
+static bool some_missing(const struct master *master)
 {
-    return workers_count(supervisor->workers, worker_is_current) <
-           supervisor->server->config->workers_processes;
+    return workers_count(&master->workers, worker_is_current) < master->config->workers_processes;
 }
 
 /*
  * The old workers leave when the new ones serve; or one by one if there are not enough worker slots,
  * or not enough shared memory, for both.
  */
-static void replace_old(struct supervisor *supervisor)
+static void replace_old(struct master *master)
 {
-    const struct workers *workers = supervisor->workers;
-    bool full = some_missing(supervisor) && find_slot(supervisor) == NULL;
+    struct workers *workers = &master->workers;
+    bool full = some_missing(master) && find_slot(master) == NULL;
     struct worker_process *old = workers_highest(workers, worker_is_old);
 
-    if (workers_are_complete(workers)) {
+    if (workers_are_complete(master)) {
         if (old != NULL)
-            supervisor->callbacks.replaced(supervisor->callbacks.context);
-        supervisor->hold_sockets = false;
+            lifecycle_report(master, EVENT_new_serve);
+        workers->hold_sockets = false;
         while ((old = workers_highest(workers, worker_is_old)) != NULL)
-            handle(supervisor, old, WORKER_EVENT_leave);
+            handle_event(old, WORKER_EVENT_leave);
     } else if (full && workers_count(workers, worker_is_leaving) == 0) {
-        supervisor->hold_sockets = false;
+        workers->hold_sockets = false;
         if (old != NULL)
-            handle(supervisor, old, WORKER_EVENT_leave);
+            handle_event(old, WORKER_EVENT_leave);
     }
 }
 
-static void report_not_started(struct supervisor *supervisor)
+static void report_not_started(struct master *master)
 {
+    struct backoff *backoff = &master->workers.backoff;
     const char *why = strerror(errno);
 
-    backoff_count(&supervisor->backoff, 0, clock_monotonic_ns());
+    backoff_count(backoff, 0, clock_monotonic_ns());
     event_log(LEVEL_ERROR, "cannot start a worker: %s; trying again in %.1f s", why,
-              (double)supervisor->backoff.wait_ns / (double)NS_PER_S);
-    supervisor->callbacks.not_started(supervisor->callbacks.context, why);
+              (double)backoff->wait_ns / (double)NS_PER_S);
+    reload_worker_not_started(master, why);
 }
 
-static void reconcile_workers(struct supervisor *supervisor)
+static void reconcile_workers(struct master *master)
 {
-    const struct workers *workers = supervisor->workers;
+    struct workers *workers = &master->workers;
     struct worker_process *free_slot;
 
-    while (some_missing(supervisor) && backoff_over(&supervisor->backoff, clock_monotonic_ns()) &&
-           (free_slot = find_slot(supervisor)) != NULL)
-        if (handle(supervisor, free_slot, WORKER_EVENT_start) != 0)
-            report_not_started(supervisor);
-    while (workers_count(workers, worker_is_current) >
-           supervisor->server->config->workers_processes)
-        handle(supervisor, workers_highest(workers, worker_is_current), WORKER_EVENT_leave);
+    while (some_missing(master) && backoff_over(&workers->backoff, clock_monotonic_ns()) &&
+           (free_slot = find_slot(master)) != NULL)
+        if (handle_event(free_slot, WORKER_EVENT_start) != 0)
+            report_not_started(master);
+    while (workers_count(workers, worker_is_current) > master->config->workers_processes)
+        handle_event(workers_highest(workers, worker_is_current), WORKER_EVENT_leave);
     for (uint32_t i = 0; i < workers->count; i++)
         if (worker_is_current(workers, &workers->worker[i]))
-            worker_process_send_threads(&workers->worker[i], supervisor->server);
-    replace_old(supervisor);
-    assign_sockets(supervisor);
+            worker_process_send_threads(&workers->worker[i]);
+    replace_old(master);
+    assign_sockets(master);
     send_leave(workers);
 }
 
 /* Reconciles again when the earliest of the back-offs ends. */
-static void schedule_retry(struct supervisor *supervisor)
+static void schedule_retry(const struct master *master)
 {
-    uint64_t now = clock_monotonic_ns(), when = auxiliary_retry_ns(supervisor->auxiliary, now);
+    const struct backoff *backoff = &master->workers.backoff;
+    uint64_t now = clock_monotonic_ns(), when = auxiliary_retry_ns(&master->auxiliary, now);
 
-    if (some_missing(supervisor) && !backoff_over(&supervisor->backoff, now) &&
-        supervisor->backoff.not_before_ns < when)
-        when = supervisor->backoff.not_before_ns;
+    if (some_missing(master) && !backoff_over(backoff, now) && backoff->not_before_ns < when)
+        when = backoff->not_before_ns;
     if (when != UINT64_MAX)
-        loop_start_timer(supervisor->retry, (when - now) / NS_PER_MS + 1);
+        loop_start_timer(master->workers.retry, (when - now) / NS_PER_MS + 1);
 }
 
-void supervisor_reconcile(struct supervisor *supervisor)
+void supervisor_reconcile(struct master *master)
 {
-    auxiliary_reconcile(supervisor->auxiliary, supervisor->stopping);
-    if (!supervisor->stopping)
-        reconcile_workers(supervisor);
-    auxiliary_send_links(supervisor->auxiliary);
-    schedule_retry(supervisor);
+    auxiliary_reconcile(master);
+    if (!master->workers.stopping)
+        reconcile_workers(master);
+    auxiliary_send_links(master);
+    schedule_retry(master);
 }
 
 /* Changing what is wanted */
 
-static void set_generation(struct supervisor *supervisor, uint32_t generation)
+static void set_generation(struct master *master, uint32_t generation)
 {
-    supervisor->workers->generation = generation;
-    supervisor->backoff = (struct backoff){0};
-    atomic_store_explicit(&segment_master(&supervisor->server->segment)->generation, generation,
+    master->workers.generation = generation;
+    master->workers.backoff = (struct backoff){0};
+    atomic_store_explicit(&segment_master(&master->segment)->generation, generation,
                           memory_order_relaxed);
-    publish_threads(supervisor);
+    publish_threads(master);
 }
 
-void supervisor_renew(struct supervisor *supervisor)
+void supervisor_renew(struct master *master)
 {
-    set_generation(supervisor, ++supervisor->generations);
-    supervisor->hold_sockets = true;
-    supervisor_reconcile(supervisor);
+    set_generation(master, ++master->workers.generations);
+    master->workers.hold_sockets = true;
+    supervisor_reconcile(master);
 }
 
-void supervisor_revert(struct supervisor *supervisor, uint32_t generation)
+void supervisor_revert(struct master *master, uint32_t generation)
 {
-    set_generation(supervisor, generation);
+    set_generation(master, generation);
 }
 
-void supervisor_replace(struct supervisor *supervisor, uint32_t slot)
+void supervisor_replace(struct master *master, uint32_t slot)
 {
-    supervisor->workers->worker[slot].generation = 0;
-    supervisor_reconcile(supervisor);
+    master->workers.worker[slot].generation = 0;
+    supervisor_reconcile(master);
 }
 
-void supervisor_replace_all(struct supervisor *supervisor)
+void supervisor_replace_all(struct master *master)
 {
-    for (uint32_t i = 0; i < supervisor->workers->count; i++)
-        supervisor->workers->worker[i].generation = 0;
-    supervisor_reconcile(supervisor);
+    for (uint32_t i = 0; i < master->workers.count; i++)
+        master->workers.worker[i].generation = 0;
+    supervisor_reconcile(master);
 }
 
-void supervisor_drain(struct supervisor *supervisor, uint32_t slot)
+void supervisor_drain(struct master *master, uint32_t slot)
 {
-    handle(supervisor, &supervisor->workers->worker[slot], WORKER_EVENT_leave);
-    supervisor_reconcile(supervisor);
+    handle_event(&master->workers.worker[slot], WORKER_EVENT_leave);
+    supervisor_reconcile(master);
 }
 
-void supervisor_send_balance(struct supervisor *supervisor)
+void supervisor_end_workers(struct master *master, enum worker_event event)
 {
-    for (uint32_t i = 0; i < supervisor->workers->count; i++)
-        if (supervisor->workers->worker[i].state != WORKER_NONE)
-            worker_process_send_balance(&supervisor->workers->worker[i], supervisor->server);
-    rebalance_switched(supervisor->rebalance);
-}
-
-void supervisor_send_offload(struct supervisor *supervisor)
-{
-    for (uint32_t i = 0; i < supervisor->workers->count; i++)
-        if (supervisor->workers->worker[i].state != WORKER_NONE)
-            worker_process_send_offload(&supervisor->workers->worker[i], supervisor->server);
-}
-
-static void end_workers(struct supervisor *supervisor, enum worker_event event)
-{
-    supervisor->stopping = true;
-    for (uint32_t i = 0; i < supervisor->workers->count; i++)
-        handle(supervisor, &supervisor->workers->worker[i], event);
-}
-
-void supervisor_stop_workers(struct supervisor *supervisor)
-{
-    end_workers(supervisor, WORKER_EVENT_stop);
-}
-
-void supervisor_finish_workers(struct supervisor *supervisor)
-{
-    end_workers(supervisor, WORKER_EVENT_finish);
-}
-
-void supervisor_retire_workers(struct supervisor *supervisor)
-{
-    end_workers(supervisor, WORKER_EVENT_retire);
+    master->workers.stopping = true;
+    for (uint32_t i = 0; i < master->workers.count; i++)
+        handle_event(&master->workers.worker[i], event);
 }
 
 /* Reaping */
@@ -514,44 +387,57 @@ static void describe_end(char *text, size_t size, int status)
 }
 
 /* Logs the death of a worker that was not asked to leave. */
-static void log_death(const struct supervisor *supervisor, const struct worker_process *worker,
-                      pid_t pid, const char *how)
+static void log_death(const struct worker_process *worker, pid_t pid, const char *how)
 {
+    const struct backoff *backoff = &worker->master->workers.backoff;
     char next[64] = "starting another";
 
-    if (supervisor->backoff.wait_ns > 0)
+    if (backoff->wait_ns > 0)
         snprintf(next, sizeof(next), "starting another in %.1f s",
-                 (double)supervisor->backoff.wait_ns / (double)NS_PER_S);
-    if (supervisor->backoff.failures > 1)
+                 (double)backoff->wait_ns / (double)NS_PER_S);
+    if (backoff->failures > 1)
         event_log(LEVEL_ERROR,
                   "worker slot %u (pid %d) %s soon after its start (%u consecutive failures): %s",
-                  worker->slot, pid, how, supervisor->backoff.failures, next);
+                  worker->slot, pid, how, backoff->failures, next);
     else
         event_log(LEVEL_ERROR, "worker slot %u (pid %d) %s: %s", worker->slot, pid, how, next);
 }
 
-static void reap_worker(struct supervisor *supervisor, struct worker_process *worker, int status,
-                        const char *how)
+/* Records what a worker that has died was doing; its part of the segment is not cleared yet. */
+static void record_death(const struct worker_process *worker, const char *how)
 {
-    bool leaving = worker->state == WORKER_LEAVING || supervisor->stopping;
+    struct master *master = worker->master;
+    char text[128];
+
+    if (worker->killed_for != NULL)
+        snprintf(text, sizeof(text), "%s and %s", worker->killed_for, how);
+    else
+        snprintf(text, sizeof(text), "%s", how);
+    post_mortem_record(&master->monitor.deaths, &master->segment, worker->slot, worker->pid, text);
+    reload_worker_died(master, worker, text);
+}
+
+static void reap_worker(struct worker_process *worker, int status, const char *how)
+{
+    bool leaving = worker->state == WORKER_LEAVING || worker->master->workers.stopping;
     pid_t pid = worker->pid;
 
     if (leaving && worker->killed_for == NULL) {
         event_log(status != 0 ? LEVEL_WARN : LEVEL_INFO, "worker slot %u (pid %d) %s%s",
                   worker->slot, pid, status != 0 ? how : "exited",
                   status != 0 ? " while leaving" : "");
-        handle(supervisor, worker, WORKER_EVENT_exit);
+        handle_event(worker, WORKER_EVENT_exit);
         return;
     }
-    supervisor->callbacks.died(supervisor->callbacks.context, worker, how);
-    handle(supervisor, worker, WORKER_EVENT_exit);
+    record_death(worker, how);
+    handle_event(worker, WORKER_EVENT_exit);
     if (leaving)
         event_log(LEVEL_ERROR, "worker slot %u (pid %d) %s while leaving", worker->slot, pid, how);
     else
-        log_death(supervisor, worker, pid, how);
+        log_death(worker, pid, how);
 }
 
-static struct worker_process *find_worker(const struct workers *workers, pid_t pid)
+static struct worker_process *find_process(const struct workers *workers, pid_t pid)
 {
     for (uint32_t i = 0; i < workers->count; i++)
         if (workers->worker[i].pid == pid && workers->worker[i].state != WORKER_NONE)
@@ -559,25 +445,25 @@ static struct worker_process *find_worker(const struct workers *workers, pid_t p
     return NULL;
 }
 
-void supervisor_reap(struct supervisor *supervisor)
+void supervisor_reap(struct master *master)
 {
     int status;
     pid_t pid;
 
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        struct worker_process *worker = find_worker(supervisor->workers, pid);
+        struct worker_process *worker = find_process(&master->workers, pid);
         char how[96];
 
         describe_end(how, sizeof(how), status);
-        if (auxiliary_ended(supervisor->auxiliary, pid, status, how))
+        if (auxiliary_ended(&master->auxiliary, pid, status, how))
             continue;
         if (worker != NULL)
-            reap_worker(supervisor, worker, status, how);
-        else
-            supervisor->callbacks.child_ended(supervisor->callbacks.context, pid, how);
+            reap_worker(worker, status, how);
+        else if (!acme_process_ended(&master->certificates.process, pid, how))
+            upgrade_child_ended(master, pid, how);
     }
-    supervisor_reconcile(supervisor);
-    supervisor->callbacks.changed(supervisor->callbacks.context);
+    supervisor_reconcile(master);
+    master_changed(master);
 }
 
 static void on_retry(evutil_socket_t fd, short what, void *argument)
@@ -586,43 +472,90 @@ static void on_retry(evutil_socket_t fd, short what, void *argument)
     supervisor_reconcile(argument);
 }
 
-struct supervisor *supervisor_new(struct server *server, struct workers *workers,
-                                  struct dispatch *dispatch, struct rebalance *rebalance,
-                                  struct auxiliary *auxiliary,
-                                  const struct supervisor_callbacks *callbacks)
+int supervisor_init(struct master *master)
 {
-    struct supervisor *supervisor = calloc(1, sizeof(*supervisor));
-
-    if (supervisor == NULL)
-        return NULL;
-    supervisor->server = server;
-    supervisor->workers = workers;
-    supervisor->dispatch = dispatch;
-    supervisor->rebalance = rebalance;
-    supervisor->auxiliary = auxiliary;
-    supervisor->callbacks = *callbacks;
-    supervisor->worker_callbacks = (struct worker_callbacks){.report = on_report,
-                                                             .connection = on_connection,
-                                                             .drained = on_drained,
-                                                             .fault = on_fault,
-                                                             .after_fork = after_fork,
-                                                             .context = supervisor};
-    supervisor->generations = workers->generation;
-    supervisor->retry = event_new(server->base, -1, 0, on_retry, supervisor);
-    if (supervisor->retry == NULL) {
-        supervisor_free(supervisor);
-        return NULL;
-    }
-    for (uint32_t i = 0; i < workers->count; i++)
-        workers->worker[i].callbacks = &supervisor->worker_callbacks;
-    return supervisor;
+    master->workers.retry = event_new(master->base, -1, 0, on_retry, master);
+    return master->workers.retry != NULL ? 0 : -1;
 }
 
-void supervisor_free(struct supervisor *supervisor)
+/* Hung processes */
+
+enum { LATE_S = 5 };
+
+static uint64_t later(uint64_t one_ns, uint64_t other_ns)
 {
-    if (supervisor == NULL)
-        return;
-    loop_free_event(supervisor->retry);
-    listener_assign_free(&supervisor->assign);
-    free(supervisor);
+    return one_ns > other_ns ? one_ns : other_ns;
+}
+
+/*
+ * The last heartbeat; 0 if it is from the future, because that would never grow old. NOW_NS of this
+ * check may be older than a heartbeat just sent, so it is compared with the clock.
+ */
+static uint64_t last_beat(const _Atomic uint64_t *heartbeat_ns)
+{
+    uint64_t beat = atomic_load_explicit(heartbeat_ns, memory_order_acquire);
+
+    return beat <= clock_monotonic_ns() ? beat : 0;
+}
+
+/* Seconds since the later of two times. */
+static uint64_t age_s(uint64_t now_ns, uint64_t one_ns, uint64_t other_ns)
+{
+    uint64_t last = later(one_ns, other_ns);
+
+    return now_ns > last ? (now_ns - last) / NS_PER_S : 0;
+}
+
+static void kill_worker(struct worker_process *worker, const char *why, uint64_t age)
+{
+    event_log(LEVEL_ERROR, "worker slot %u (pid %d) %s for %lu s: killing it", worker->slot,
+              worker->pid, why, (unsigned long)age);
+    worker_process_kill(worker, "hung");
+}
+
+/* A worker that closed a channel exits soon, or it cannot be controlled any more. */
+static uint64_t broken_s(struct worker_process *worker, uint64_t since_ns, uint64_t now_ns)
+{
+    if (!channel_is_broken(worker->commands) && !channel_is_broken(worker->connections))
+        return 0;
+    if (worker->broken_ns == 0)
+        worker->broken_ns = now_ns;
+    return age_s(now_ns, worker->broken_ns, since_ns);
+}
+
+static void check_worker(struct worker_process *worker, uint64_t since_ns, uint64_t now_ns)
+{
+    const struct master *master = worker->master;
+    uint64_t timeout_ms = master->config->workers_heartbeat_timeout;
+    uint64_t leave_ms = master->config->workers_drain_timeout + WATCHDOG_GRACE_MS;
+    const struct segment_worker *block = segment_worker(&master->segment, worker->slot);
+    uint64_t beat = last_beat(&block->heartbeat_ns);
+    uint64_t silent = age_s(now_ns, later(beat, since_ns), worker->started_ns);
+    uint64_t broken = broken_s(worker, since_ns, now_ns);
+    uint64_t leaving = worker->leaving_ns > 0 ? age_s(now_ns, worker->leaving_ns, since_ns) : 0;
+    uint64_t starting =
+        worker->state == WORKER_STARTING ? age_s(now_ns, worker->started_ns, since_ns) : 0;
+
+    if (timeout_ms > 0 && silent * 1000 > timeout_ms)
+        kill_worker(worker, "has had no heartbeat", silent);
+    else if (timeout_ms > 0 && broken * 1000 > timeout_ms)
+        kill_worker(worker, "has closed its channel", broken);
+    else if (timeout_ms > 0 && starting * 1000 > timeout_ms + WATCHDOG_GRACE_MS)
+        kill_worker(worker, "has not begun to serve", starting);
+    else if (leaving * 1000 > leave_ms)
+        kill_worker(worker, "has been leaving", leaving);
+}
+
+void supervisor_check(struct master *master, uint64_t now_ns)
+{
+    struct workers *workers = &master->workers;
+    struct monitor *monitor = &master->monitor;
+
+    if (age_s(now_ns, monitor->checked_ns, 0) > LATE_S)
+        monitor->resumed_ns = now_ns;
+    monitor->checked_ns = now_ns;
+    for (uint32_t i = 0; i < workers->count; i++)
+        if (workers->worker[i].pid > 0 && workers->worker[i].killed_for == NULL)
+            check_worker(&workers->worker[i], monitor->resumed_ns, now_ns);
+    auxiliary_check(master, now_ns);
 }

@@ -1,4 +1,4 @@
-#include "daemon/master/upgrade.h"
+#include "daemon/master/internal.h"
 
 #include "common/escape.h"
 #include "common/segment_writer.h"
@@ -15,20 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-struct upgrade {
-    struct server *server;
-    struct lifecycle *life;
-    char **argv;
-    void (*failed)(void *context);
-    void *context;
-    pid_t pid; /* of the new master; 0: no upgrade in progress */
-    int link;  /* to the new master; -1: none */
-    struct event *readable;
-    bool waiting;  /* for the end of a reload */
-    bool serves;   /* the new master */
-    bool told;     /* to stop */
-    char end[128]; /* of the new master, for the error log */
-};
+/* The old master's side */
 
 static void close_link(struct upgrade *upgrade)
 {
@@ -50,14 +37,15 @@ static void on_end_of_link(struct upgrade *upgrade)
 
 static void on_link(evutil_socket_t fd, short what, void *argument)
 {
-    struct upgrade *upgrade = argument;
+    struct master *master = argument;
+    struct upgrade *upgrade = &master->upgrade;
     char byte;
 
     (void)what;
     if (recv(fd, &byte, 1, MSG_DONTWAIT) != 1) {
         on_end_of_link(upgrade);
     } else if (byte == INHERITANCE_STOP) {
-        lifecycle_report(upgrade->life, EVENT_successor_stops);
+        lifecycle_report(master, EVENT_successor_stops);
     } else {
         if (!upgrade->told) {
             event_log(LEVEL_INFO, "the new master (pid %d) serves: this one shuts down",
@@ -65,85 +53,81 @@ static void on_link(evutil_socket_t fd, short what, void *argument)
             notify_send("MAINPID=%d", upgrade->pid);
         }
         upgrade->serves = true;
-        lifecycle_report(upgrade->life, EVENT_successor_serves);
+        lifecycle_report(master, EVENT_successor_serves);
     }
 }
 
-static void tell(const struct upgrade *upgrade, char what)
+static void tell_successor(const struct upgrade *upgrade, char what)
 {
     if (upgrade->link >= 0)
         send(upgrade->link, &what, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-int upgrade_stop(struct upgrade *upgrade)
+void upgrade_stop(struct master *master)
 {
     event_log(LEVEL_INFO, "upgrade ended by a stop: the new master (pid %d) stops, too",
-              upgrade->pid);
-    tell(upgrade, INHERITANCE_STOP);
-    upgrade->told = true;
-    return 0;
+              master->upgrade.pid);
+    tell_successor(&master->upgrade, INHERITANCE_STOP);
+    master->upgrade.told = true;
 }
 
-int upgrade_force(const struct upgrade *upgrade)
+void upgrade_force(const struct master *master)
 {
-    if (upgrade->told)
-        tell(upgrade, INHERITANCE_FORCE);
-    return 0;
+    if (master->upgrade.told)
+        tell_successor(&master->upgrade, INHERITANCE_FORCE);
 }
 
-void upgrade_pass_reload(const struct upgrade *upgrade)
+void upgrade_pass_reload(const struct master *master)
 {
     event_log(LEVEL_INFO, "the reload that waits is passed on to the new master");
-    tell(upgrade, INHERITANCE_RELOAD);
+    tell_successor(&master->upgrade, INHERITANCE_RELOAD);
 }
 
-bool upgrade_must_end(const struct upgrade *upgrade)
+bool upgrade_must_end(const struct master *master)
 {
-    return upgrade->told && upgrade->pid != 0;
+    return master->upgrade.told && master->upgrade.pid != 0;
 }
 
-pid_t upgrade_pid(const struct upgrade *upgrade)
-{
-    return upgrade->pid;
-}
-
-int upgrade_kill(const struct upgrade *upgrade)
+int act_kill_successor(struct master *master)
 {
     event_log(LEVEL_ERROR, "the new master (pid %d) did not serve within %d s: killing it",
-              upgrade->pid, UPGRADE_S);
-    kill(upgrade->pid, SIGKILL);
+              master->upgrade.pid, UPGRADE_S);
+    kill(master->upgrade.pid, SIGKILL);
     return 0;
 }
 
-int upgrade_abandon(const struct upgrade *upgrade)
+int act_abandon_upgrade(struct master *master)
 {
     event_log(LEVEL_ERROR, "upgrade failed: the new master %s before it served; this one continues",
-              upgrade->end);
+              master->upgrade.end);
     return 0;
 }
 
-void upgrade_child_ended(struct upgrade *upgrade, pid_t pid, const char *how)
+void upgrade_child_ended(struct master *master, pid_t pid, const char *how)
 {
+    struct upgrade *upgrade = &master->upgrade;
+
     if (pid != upgrade->pid)
         return;
     snprintf(upgrade->end, sizeof(upgrade->end), "(pid %d) %s", pid, how);
     if (!upgrade->serves) {
-        segment_remove_new(upgrade->server->config->server_name);
-        upgrade->failed(upgrade->context);
+        segment_remove_new(master->config->server_name);
+        control_socket_remove_new(master->config);
     }
     close_link(upgrade);
     upgrade->pid = 0;
-    lifecycle_report(upgrade->life, EVENT_successor_ended);
+    lifecycle_report(master, EVENT_successor_ended);
 }
 
 /* In the child: executes the new master. */
-static _Noreturn void execute(const struct upgrade *upgrade, int link)
+static _Noreturn void execute_successor(const struct master *master, int link)
 {
-    const struct server *server = upgrade->server;
+    const struct listeners *listeners = master->listeners;
+    char **argv = master->options->argv;
     struct inheritance legacy = {.link = link,
-                                 .lock_fd = server->pid_file.lock_fd,
-                                 .tickets = server_save_tickets(server),
-                                 .limits = address_limits_save(&server->segment)};
+                                 .lock_fd = master->pid_file.lock_fd,
+                                 .tickets = certificates_save_tickets(&master->certificates),
+                                 .limits = address_limits_save(&master->segment)};
     sigset_t none;
     char why[512];
 
@@ -151,21 +135,22 @@ static _Noreturn void execute(const struct upgrade *upgrade, int link)
     unsetenv("WATCHDOG_PID");
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    legacy.socket =
-        calloc(listeners_count(server->listeners) + CONFIG_LIST_MAX, sizeof(*legacy.socket));
+    legacy.socket = calloc(listeners_count(listeners) + CONFIG_LIST_MAX, sizeof(*legacy.socket));
     if (legacy.socket != NULL) {
-        legacy.count = listeners_export(server->listeners, legacy.socket);
-        legacy.count += metrics_sockets_export(&server->metrics, legacy.socket + legacy.count);
+        legacy.count = listeners_export(listeners, legacy.socket);
+        legacy.count += metrics_sockets_export(&master->auxiliary.metrics_sockets,
+                                               legacy.socket + legacy.count);
         if (inheritance_export(&legacy) == 0)
-            execvp(upgrade->argv[0], upgrade->argv);
+            execvp(argv[0], argv);
     }
-    snprintf(why, sizeof(why), "cannot start %.400s: %s", upgrade->argv[0], strerror(errno));
+    snprintf(why, sizeof(why), "cannot start %.400s: %s", argv[0], strerror(errno));
     escape_report("webserverd", why);
     _exit(EXIT_FAILURE);
 }
 
-static int start(struct upgrade *upgrade)
+static int start_successor(struct master *master)
 {
+    struct upgrade *upgrade = &master->upgrade;
     int link[2];
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link) != 0)
@@ -174,11 +159,10 @@ static int start(struct upgrade *upgrade)
     upgrade->serves = upgrade->told = false;
     upgrade->pid = fork();
     if (upgrade->pid == 0)
-        execute(upgrade, link[1]);
+        execute_successor(master, link[1]);
     close(link[1]);
     upgrade->link = link[0];
-    upgrade->readable =
-        event_new(upgrade->server->base, link[0], EV_READ | EV_PERSIST, on_link, upgrade);
+    upgrade->readable = event_new(master->base, link[0], EV_READ | EV_PERSIST, on_link, master);
     if (upgrade->pid > 0 && upgrade->readable != NULL && event_add(upgrade->readable, NULL) == 0)
         return 0;
     if (upgrade->pid > 0)
@@ -188,60 +172,81 @@ static int start(struct upgrade *upgrade)
     return -1;
 }
 
-int upgrade_start(struct upgrade *upgrade)
+int act_start_upgrade(struct master *master)
 {
-    upgrade->waiting = false;
-    event_log(LEVEL_INFO, "upgrade: starting %s", upgrade->argv[0]);
-    if (start(upgrade) != 0) {
+    master->upgrade.waiting = false;
+    event_log(LEVEL_INFO, "upgrade: starting %s", master->options->argv[0]);
+    if (start_successor(master) != 0) {
         event_log(LEVEL_ERROR, "upgrade failed: %s", strerror(errno));
         return -1;
     }
-    lifecycle_set_deadline(upgrade->life, UPGRADE_S * 1000);
+    lifecycle_set_deadline(master, UPGRADE_S * 1000);
     return 0;
 }
 
-int upgrade_queue(struct upgrade *upgrade)
+int act_queue_upgrade(struct master *master)
 {
-    if (!upgrade->waiting)
+    if (!master->upgrade.waiting)
         event_log(LEVEL_INFO, "upgrade: waiting until all workers serve");
-    upgrade->waiting = true;
+    master->upgrade.waiting = true;
     return 0;
 }
 
-int upgrade_refuse(const struct upgrade *upgrade)
+int act_refuse_upgrade(struct master *master)
 {
     event_log(LEVEL_WARN, "upgrade rejected: %s",
-              lifecycle_is_stopping(upgrade->life) ? "the server is stopping"
-                                                   : "one is in progress");
+              lifecycle_is_stopping(master) ? "the server is stopping" : "one is in progress");
     return 0;
 }
 
-void upgrade_start_waiting(struct upgrade *upgrade)
+void upgrade_start_waiting(struct master *master)
 {
-    if (upgrade->waiting)
-        lifecycle_report(upgrade->life, EVENT_upgrade);
+    if (master->upgrade.waiting)
+        lifecycle_report(master, EVENT_upgrade);
 }
 
-struct upgrade *upgrade_new(struct server *server, struct lifecycle *life, char **argv,
-                            void (*failed)(void *context), void *context)
-{
-    struct upgrade *upgrade = calloc(1, sizeof(*upgrade));
+/* The new master's side */
 
-    if (upgrade == NULL)
-        return NULL;
-    *upgrade = (struct upgrade){.server = server,
-                                .life = life,
-                                .argv = argv,
-                                .failed = failed,
-                                .context = context,
-                                .link = -1};
-    return upgrade;
+/* Segment and control socket get the names of the old master's, which may then shut down. */
+int upgrade_take_over(struct master *master)
+{
+    struct inheritance *inheritance = &master->upgrade.inheritance;
+
+    if (!inheritance->pending)
+        return 0;
+    if (control_socket_promote(master->control, master->config) != 0 ||
+        segment_promote(&master->segment) != 0) {
+        event_log(LEVEL_ERROR, "cannot take over from the old master: %s", strerror(errno));
+        master->life.failed = true;
+        lifecycle_report(master, EVENT_takeover_failed);
+        return -1;
+    }
+    pid_file_write(&master->pid_file);
+    inheritance_report_ready(inheritance);
+    auxiliary_start_metrics(master);
+    certificates_start(master);
+    return 0;
+}
+
+/* The old master stops, and so must this one; or it passes a reload on. */
+static void on_told(void *context, char what)
+{
+    struct master *master = context;
+
+    if (what == INHERITANCE_RELOAD)
+        reload_request_by(master, "requested from the old master");
+    else
+        lifecycle_report(master, what == INHERITANCE_FORCE ? EVENT_stop_again : EVENT_stop);
+    lifecycle_report_processes(master);
+}
+
+int upgrade_watch_old_master(struct master *master)
+{
+    return inheritance_watch(&master->upgrade.inheritance, master->base, on_told, master);
 }
 
 void upgrade_free(struct upgrade *upgrade)
 {
-    if (upgrade == NULL)
-        return;
     close_link(upgrade);
-    free(upgrade);
+    inheritance_free(&upgrade->inheritance);
 }

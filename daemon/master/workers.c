@@ -1,10 +1,10 @@
-#include "daemon/master/workers.h"
+#include "daemon/master/internal.h"
 
 #include "common/clock.h"
 #include "common/control_client.h"
 #include "common/segment_writer.h"
 #include "daemon/base/events.h"
-#include "daemon/master/capacity.h"
+#include "daemon/base/loop.h"
 #include "daemon/tls/context.h"
 #include "daemon/tls/tickets.h"
 #include "daemon/worker/worker.h"
@@ -46,10 +46,84 @@ static int open_pairs(struct pairs *pairs)
     return -1;
 }
 
-/* SIGCHLD follows, whose handler cleans up; if not, the watchdog kills the worker. */
-static void ignore_closed(void *worker)
+/* Messages of a worker, each checked. One that breaks the protocol is compromised. */
+
+void worker_process_fault(void *owner, const char *what)
 {
-    (void)worker;
+    struct worker_process *worker = owner;
+
+    if (worker->state == WORKER_NONE || worker->killed_for != NULL)
+        return;
+    metric_add(segment_master(&worker->master->segment)->metrics, METRIC_protocol_errors, 1);
+    event_log(LEVEL_ERROR, "worker slot %u (pid %d) %s: killing it", worker->slot, worker->pid,
+              what);
+    worker_process_kill(worker, "broke the message protocol");
+}
+
+static const char *take_threads(struct worker_process *worker,
+                                const struct message_threads_running *running)
+{
+    if (!worker->resizing || running->count == 0 || running->count > worker->threads_sent)
+        return "reported threads that it was not sent";
+    worker->threads_actual = running->count;
+    supervisor_threads_reported(worker);
+    return NULL;
+}
+
+static const char *take_command_done(struct worker_process *worker,
+                                     const struct message_command_done *done)
+{
+    if (!workers_broadcast_reported(&worker->master->workers, worker, done))
+        return "completed an unknown command";
+    master_changed(worker->master);
+    return NULL;
+}
+
+/* Each report answers a message to the worker, so a worker cannot flood the master. */
+static void on_report(void *owner, int kind, const void *data, size_t length, int fd)
+{
+    struct worker_process *worker = owner;
+    const char *fault = NULL;
+
+    (void)length, (void)fd;
+    if (channel_received(worker->commands) > channel_sent(worker->commands)) {
+        fault = "sent more reports than it received commands";
+    } else if (kind == MESSAGE_LISTEN_SOCKET_LOST) {
+        const struct message_listen_socket *lost = data;
+
+        if (!supervisor_socket_lost(worker, lost->id))
+            fault = "reported an unknown listen socket";
+    } else if (kind == MESSAGE_COMMAND_DONE) {
+        fault = take_command_done(worker, data);
+    } else if (kind == MESSAGE_THREADS_RUNNING) {
+        fault = take_threads(worker, data);
+    }
+    if (fault != NULL)
+        channel_fail(worker->commands, fault);
+}
+
+static void on_connection(void *owner, int kind, const void *data, size_t length, int fd)
+{
+    struct worker_process *worker = owner;
+    struct master *master = worker->master;
+    const char *fault = NULL;
+
+    if (kind == MESSAGE_CONNECTION) /* the worker has not received it */
+        dispatch_again(master, data, length, fd);
+    else if (kind == MESSAGE_CONNECTION_RETURNED)
+        fault =
+            dispatch_returned(master, worker, rebalance_returned(master, worker), data, length, fd);
+    else if (kind == MESSAGE_GIVEN)
+        fault = rebalance_given(&master->rebalance, worker);
+    if (fault != NULL)
+        channel_fail(worker->connections, fault);
+}
+
+static void on_drained(void *owner)
+{
+    const struct worker_process *worker = owner;
+
+    dispatch_resume(worker->master);
 }
 
 /*
@@ -59,16 +133,15 @@ static void ignore_closed(void *worker)
 static int open_channels(struct worker_process *worker, struct event_base *base,
                          const struct pairs *pairs)
 {
-    const struct worker_callbacks *callbacks = worker->callbacks;
-    const struct channel_owner commands = {.message = callbacks->report,
-                                           .closed = ignore_closed,
-                                           .drained = callbacks->drained,
-                                           .fault = callbacks->fault,
+    const struct channel_owner commands = {.message = on_report,
+                                           .closed = child_ignore_closed,
+                                           .drained = on_drained,
+                                           .fault = worker_process_fault,
                                            .owner = worker,
                                            .queue_max = QUEUED_BYTES_MAX};
     struct channel_owner connections = commands;
 
-    connections.message = callbacks->connection;
+    connections.message = on_connection;
     worker->commands = channel_open(base, pairs->commands[0], ROUTE_REPORTS, &commands);
     worker->connections = channel_open(base, pairs->connections[0], ROUTE_RETURNS, &connections);
     worker->unread = channel_open(base, pairs->connections[1], ROUTE_DISPATCH, &connections);
@@ -78,20 +151,22 @@ static int open_channels(struct worker_process *worker, struct event_base *base,
     return 0;
 }
 
-static pid_t fork_worker(const struct worker_process *worker, struct server *server,
-                         const struct pairs *pairs)
+/* Starting and ending */
+
+static pid_t fork_worker(const struct worker_process *worker, const struct pairs *pairs)
 {
-    struct worker_setup setup = {.config = server->config,
-                                 .tls = server->tls,
-                                 .tickets = server->tickets,
-                                 .segment = &server->segment,
+    struct master *master = worker->master;
+    struct worker_setup setup = {.config = master->config,
+                                 .tls = master->certificates.tls,
+                                 .tickets = master->certificates.tickets,
+                                 .segment = &master->segment,
                                  .slot = worker->slot,
-                                 .host_places = server->hosts.place,
+                                 .host_places = master->hosts.place,
                                  .command_fd = pairs->commands[1],
                                  .connection_fd = pairs->connections[1],
-                                 .doorbell = server->doorbell,
-                                 .alive_fd = server->alive[1],
-                                 .lock_fd = server->pid_file.lock_fd};
+                                 .doorbell = master->auxiliary.doorbell,
+                                 .alive_fd = master->auxiliary.alive[1],
+                                 .lock_fd = master->pid_file.lock_fd};
     pid_t pid;
 
     fflush(NULL);
@@ -100,30 +175,31 @@ static pid_t fork_worker(const struct worker_process *worker, struct server *ser
         return pid;
     close(pairs->commands[0]);
     close(pairs->connections[0]);
-    worker->callbacks->after_fork(worker->callbacks->context);
+    master_after_fork(master);
     exit(worker_run(&setup));
 }
 
-int worker_process_start(struct worker_process *worker, struct server *server)
+int worker_process_start(struct worker_process *worker)
 {
+    struct tls_context *tls = worker->master->certificates.tls;
     struct pairs pairs;
 
     if (open_pairs(&pairs) != 0)
         return -1;
-    worker->pid = fork_worker(worker, server, &pairs);
+    worker->pid = fork_worker(worker, &pairs);
     if (worker->pid < 0) {
         close_both(pairs.commands);
         close_both(pairs.connections);
         return -1;
     }
     close(pairs.commands[1]);
-    if (open_channels(worker, server->base, &pairs) != 0) {
+    if (open_channels(worker, worker->master->base, &pairs) != 0) {
         kill(worker->pid, SIGKILL);
         worker_process_ended(worker);
         return -1;
     }
     worker->started_ns = clock_monotonic_ns();
-    worker->tls = tls_context_hold(server->tls);
+    worker->tls = tls_context_hold(tls);
     worker->keys_links = 0;
     return 0;
 }
@@ -157,32 +233,35 @@ void worker_process_take_connections(struct worker_process *worker)
     channel_read_all(worker->connections);
     channel_set_reading(worker->unread, true);
     channel_read_all(worker->unread);
-    channel_take_unsent(worker->connections, worker->callbacks->connection);
+    channel_take_unsent(worker->connections, on_connection);
 }
 
-void worker_process_send_threads(struct worker_process *worker, struct server *server)
+void worker_process_send_threads(struct worker_process *worker)
 {
-    const struct message_threads message = {server->config->workers_threads};
+    struct segment *segment = &worker->master->segment;
+    const struct message_threads message = {worker->master->config->workers_threads};
     int failed;
 
     if (worker->resizing || worker->threads_sent == message.count)
         return;
-    failed = segment_reserve(&server->segment, worker->slot, message.count);
+    failed = segment_reserve(segment, worker->slot, message.count);
     if (failed != 0) {
         event_log(LEVEL_ERROR, "no shared memory for another serving thread: %s", strerror(failed));
         return;
     }
     if (message.count > worker->threads_actual)
-        segment_use_threads(&server->segment, worker->slot, message.count);
+        segment_use_threads(segment, worker->slot, message.count);
     worker->threads_sent = message.count;
     worker->resizing = true;
-    atomic_store_explicit(&segment_worker_slot(&server->segment, worker->slot)->threads_wanted,
+    atomic_store_explicit(&segment_worker_slot(segment, worker->slot)->threads_wanted,
                           message.count, memory_order_relaxed);
     channel_send(worker->commands, MESSAGE_THREADS, &message, sizeof(message), -1, false);
 }
 
-int worker_process_send_links(struct worker_process *worker, const struct keys_process *keys)
+int worker_process_send_links(struct worker_process *worker)
 {
+    const struct keys_process *keys = &worker->master->auxiliary.keys;
+
     if (!tls_context_is_remote(worker->tls) || keys->child.pid == 0)
         return 0;
     while (worker->keys_links < worker->threads_sent) {
@@ -201,22 +280,23 @@ int worker_process_send_links(struct worker_process *worker, const struct keys_p
     return 0;
 }
 
-void worker_process_send_balance(struct worker_process *worker, const struct server *server)
+void worker_process_send_balance(const struct worker_process *worker)
 {
-    const struct message_balance message = {server->config->workers_balance_connections};
+    const struct message_balance message = {worker->master->config->workers_balance_connections};
 
     channel_send(worker->commands, MESSAGE_BALANCE, &message, sizeof(message), -1, false);
 }
 
-void worker_process_send_memory(struct worker_process *worker, const struct server *server)
+void worker_process_send_memory(const struct worker_process *worker)
 {
-    channel_send(worker->commands, MESSAGE_MEMORY, &server->memory, sizeof(server->memory), -1,
-                 false);
+    const struct message_memory *memory = &worker->master->workers.memory;
+
+    channel_send(worker->commands, MESSAGE_MEMORY, memory, sizeof(*memory), -1, false);
 }
 
-void worker_process_send_offload(struct worker_process *worker, const struct server *server)
+void worker_process_send_offload(const struct worker_process *worker)
 {
-    const struct config_range *wanted = &server->config->workers_offload_threads;
+    const struct config_range *wanted = &worker->master->config->workers_offload_threads;
     const struct message_offload message = {wanted->min, wanted->max};
 
     channel_send(worker->commands, MESSAGE_OFFLOAD, &message, sizeof(message), -1, false);
@@ -259,16 +339,19 @@ uint64_t worker_process_load(const struct worker_process *worker, const struct s
 
 /* The table */
 
-int workers_init(struct workers *workers, struct server *server)
+int workers_init(struct master *master)
 {
-    uint32_t count = segment_count(&server->segment, SEGMENT_WORKERS);
+    uint32_t count = segment_count(&master->segment, SEGMENT_WORKERS);
+    struct worker_process *worker = calloc(count, sizeof(*worker));
 
-    *workers = (struct workers){.server = server, .count = count, .generation = 1};
-    workers->worker = calloc(count, sizeof(struct worker_process));
-    if (workers->worker == NULL)
+    if (worker == NULL)
         return -1;
-    for (uint32_t i = 0; i < count; i++)
-        workers->worker[i].slot = i;
+    for (uint32_t i = 0; i < count; i++) {
+        worker[i].master = master;
+        worker[i].slot = i;
+    }
+    master->workers =
+        (struct workers){.worker = worker, .count = count, .generation = 1, .generations = 1};
     return 0;
 }
 
@@ -282,6 +365,8 @@ void workers_free(struct workers *workers)
     }
     free(workers->worker);
     workers->worker = NULL;
+    loop_free_event(workers->retry);
+    listener_assign_free(&workers->assign);
 }
 
 void workers_kill(const struct workers *workers)
@@ -377,20 +462,26 @@ uint32_t workers_threads(const struct workers *workers)
     return least == UINT32_MAX ? 0 : least;
 }
 
-bool workers_are_complete(const struct workers *workers)
+bool workers_are_complete(const struct master *master)
 {
-    return workers_count(workers, is_current_serving) >= workers->server->config->workers_processes;
+    const struct workers *workers = &master->workers;
+
+    return workers_count(workers, is_current_serving) >= master->config->workers_processes;
 }
 
-bool workers_are_renewed(const struct workers *workers)
+bool workers_are_renewed(const struct master *master)
 {
+    const struct workers *workers = &master->workers;
+
     return workers_count(workers, is_changing) == 0 &&
-           workers_count(workers, is_current_serving) == workers->server->config->workers_processes;
+           workers_count(workers, is_current_serving) == master->config->workers_processes;
 }
 
-bool workers_are_settled(const struct workers *workers)
+bool workers_are_settled(const struct master *master)
 {
-    return workers_are_renewed(workers) && workers_count(workers, worker_is_leaving) == 0;
+    const struct workers *workers = &master->workers;
+
+    return workers_are_renewed(master) && workers_count(workers, worker_is_leaving) == 0;
 }
 
 bool workers_are_replacing(const struct workers *workers)
@@ -399,10 +490,10 @@ bool workers_are_replacing(const struct workers *workers)
 }
 
 /* A leaving worker accepts until its threads have received the message. */
-bool workers_leaving_accept(const struct workers *workers)
+bool workers_leaving_accept(const struct master *master)
 {
-    const struct segment *segment = &workers->server->segment;
-
+    const struct segment *segment = &master->segment;
+    const struct workers *workers = &master->workers;
     uint32_t per_worker = segment_threads_per_worker(segment);
 
     for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++)
@@ -415,11 +506,12 @@ bool workers_leaving_accept(const struct workers *workers)
 
 /* Commands to all workers */
 
-void workers_send_tickets(const struct workers *workers)
+void workers_send_tickets(const struct master *master)
 {
+    const struct workers *workers = &master->workers;
     struct message_ticket_keys keys;
 
-    tls_tickets_export(workers->server->tickets, &keys);
+    tls_tickets_export(master->certificates.tickets, &keys);
     for (uint32_t i = 0; i < workers->count; i++)
         if (workers->worker[i].state != WORKER_NONE)
             channel_send(workers->worker[i].commands, MESSAGE_TICKET_KEYS, &keys, sizeof(keys), -1,
@@ -431,7 +523,21 @@ void workers_send_memory(const struct workers *workers)
 {
     for (uint32_t i = 0; i < workers->count; i++)
         if (workers->worker[i].state != WORKER_NONE)
-            worker_process_send_memory(&workers->worker[i], workers->server);
+            worker_process_send_memory(&workers->worker[i]);
+}
+
+void workers_send_balance(const struct workers *workers)
+{
+    for (uint32_t i = 0; i < workers->count; i++)
+        if (workers->worker[i].state != WORKER_NONE)
+            worker_process_send_balance(&workers->worker[i]);
+}
+
+void workers_send_offload(const struct workers *workers)
+{
+    for (uint32_t i = 0; i < workers->count; i++)
+        if (workers->worker[i].state != WORKER_NONE)
+            worker_process_send_offload(&workers->worker[i]);
 }
 
 uint64_t workers_broadcast(struct workers *workers, enum worker_command what, uint64_t value,

@@ -1,35 +1,29 @@
 /*
  * The worker processes as seen by the master: a table with one entry per slot of the segment, with
- * what each worker was sent and has reported, and commands to all of them. supervisor.c has their
- * states and transitions. The master.
+ * what each worker was sent and has reported, and commands to all of them (workers.c); and the
+ * supervisor, which makes the actual workers match the configuration (supervisor.c). The master.
  */
-#ifndef DAEMON_WORKERS_H
-#define DAEMON_WORKERS_H
+#ifndef DAEMON_MASTER_WORKERS_H
+#define DAEMON_MASTER_WORKERS_H
 
+#include "common/segment.h"
+#include "daemon/base/backoff.h"
 #include "daemon/base/channel.h"
 #include "daemon/base/messages.h"
 #include "daemon/keys/process.h"
-#include "daemon/master/server.h"
+#include "daemon/master/listeners.h"
 
 #include <sys/types.h>
+
+struct master;
 
 enum {
     WORKERS_MAX = 64,           /* the limit of workers.max_processes */
     BROADCASTS_REMEMBERED = 64, /* for workers_broadcast_affected() */
 };
 
-/* Callbacks of the owner of the table. Those of the channels get a struct worker_process. */
-struct worker_callbacks {
-    channel_handler *report;                       /* a message came on the command channel */
-    channel_handler *connection;                   /* a connection came back, or was never read */
-    void (*drained)(void *worker);                 /* a channel takes messages again */
-    void (*fault)(void *worker, const char *what); /* it broke the protocol of a channel */
-    void (*after_fork)(void *context); /* first call in the child: frees the master's resources */
-    void *context;
-};
-
 struct worker_process {
-    const struct worker_callbacks *callbacks;
+    struct master *master;
     uint32_t slot;
     enum worker_state state;
     uint32_t generation;                    /* of its configuration; 0: to be replaced */
@@ -54,18 +48,24 @@ struct worker_process {
 };
 
 struct workers {
-    struct server *server;
     struct worker_process *worker; /* [count], by slot */
     uint32_t count;
-    uint32_t generation; /* the current one; workers of other generations are old */
-    uint64_t broadcasts; /* number of the last broadcast; 0: none */
+    uint32_t generation;  /* the current one; workers of other generations are old */
+    uint32_t generations; /* number of the newest one */
+    bool hold_sockets;    /* the old workers keep the listen sockets until all new ones serve */
+    bool stopping;        /* workers are no longer started */
+    struct listener_assign assign;
+    struct backoff backoff;       /* of starting workers */
+    struct event *retry;          /* reconciles when a back-off is over */
+    struct message_memory memory; /* as last sent */
+    uint64_t broadcasts;          /* number of the last broadcast; 0: none */
     struct {
         uint64_t number, affected;
     } broadcast[BROADCASTS_REMEMBERED]; /* number n at n % BROADCASTS_REMEMBERED */
 };
 
-/* SERVER is borrowed. Returns 0, or -1: out of memory. */
-int workers_init(struct workers *workers, struct server *server);
+/* Returns 0, or -1: out of memory. */
+int workers_init(struct master *master);
 
 /* Closes the channels and frees. The processes keep running. */
 void workers_free(struct workers *workers);
@@ -73,7 +73,13 @@ void workers_free(struct workers *workers);
 /* One worker */
 
 /* Forks the worker. Returns 0, or -1 with errno and no process. */
-int worker_process_start(struct worker_process *worker, struct server *server);
+int worker_process_start(struct worker_process *worker);
+
+/*
+ * A worker broke the protocol of messages: it is compromised, so it is killed. OWNER is a struct
+ * worker_process.
+ */
+void worker_process_fault(void *owner, const char *what);
 
 /* Sends SIGKILL, for a reason like "hung", and ignores its further messages. */
 void worker_process_kill(struct worker_process *worker, const char *reason);
@@ -82,7 +88,7 @@ void worker_process_kill(struct worker_process *worker, const char *reason);
 void worker_process_ended(struct worker_process *worker);
 
 /*
- * Passes all connections that the worker returned or did not read to the callback. Call when its
+ * Dispatches all connections that the worker returned or did not read. Call when its
  * process has ended, before worker_process_ended().
  */
 void worker_process_take_connections(struct worker_process *worker);
@@ -91,16 +97,16 @@ void worker_process_take_connections(struct worker_process *worker);
  * Sends the configured number of threads with slots for them, unless already sent or the last
  * change is not reported yet. With too few free slots it sends fewer; call again later.
  */
-void worker_process_send_threads(struct worker_process *worker, struct server *server);
+void worker_process_send_threads(struct worker_process *worker);
 
 /*
  * Sends a link to the keys process for each thread that it was sent and that has none, if its
  * certificates need one. Returns 0, or -1 with errno: some have none; call again later.
  */
-int worker_process_send_links(struct worker_process *worker, const struct keys_process *keys);
-void worker_process_send_balance(struct worker_process *worker, const struct server *server);
-void worker_process_send_memory(struct worker_process *worker, const struct server *server);
-void worker_process_send_offload(struct worker_process *worker, const struct server *server);
+int worker_process_send_links(struct worker_process *worker);
+void worker_process_send_balance(const struct worker_process *worker);
+void worker_process_send_memory(const struct worker_process *worker);
+void worker_process_send_offload(const struct worker_process *worker);
 
 /* Orders some connections, which it may then return. */
 void worker_process_send_give(struct worker_process *worker, const struct message_give *order);
@@ -139,30 +145,32 @@ uint32_t workers_alive(const struct workers *workers);
 uint32_t workers_threads(const struct workers *workers);
 
 /* True if as many current workers serve as configured, or more. */
-bool workers_are_complete(const struct workers *workers);
+bool workers_are_complete(const struct master *master);
 
 /*
  * True if exactly as many current workers serve as configured, no old one does, and none is
  * starting or resizing.
  */
-bool workers_are_renewed(const struct workers *workers);
+bool workers_are_renewed(const struct master *master);
 
 /* True if renewed and no worker is leaving. */
-bool workers_are_settled(const struct workers *workers);
+bool workers_are_settled(const struct master *master);
 
 /* True if an old worker serves, starts or leaves. */
 bool workers_are_replacing(const struct workers *workers);
 
 /* True if a leaving worker still accepts connections. */
-bool workers_leaving_accept(const struct workers *workers);
+bool workers_leaving_accept(const struct master *master);
 
 /* Commands to all workers */
 
-/* Sends server->memory to all workers. */
+/* Sends each worker how much memory is left, the balance or the bounds of the offload threads, as set. */
 void workers_send_memory(const struct workers *workers);
+void workers_send_balance(const struct workers *workers);
+void workers_send_offload(const struct workers *workers);
 
-/* Sends the keys of the session tickets to all workers. The server has some. */
-void workers_send_tickets(const struct workers *workers);
+/* Sends the keys of the session tickets to all workers. There are some. */
+void workers_send_tickets(const struct master *master);
 
 /*
  * Sends WHAT to all workers, with VALUE and PATH ("": none) as required by WHAT; PATH has less than
@@ -186,5 +194,64 @@ uint64_t workers_broadcast_affected(const struct workers *workers, uint64_t numb
 
 /* Sends SIGKILL to all workers. */
 void workers_kill(const struct workers *workers);
+
+/* The supervisor */
+
+/* What happens to a worker in its slot: worker_lifecycle.def */
+enum worker_event {
+#define WORKER_LIFE_EVENT(name, help, ...) WORKER_EVENT_##name,
+#include "daemon/master/worker_lifecycle.def"
+    WORKER_EVENTS
+};
+
+/* Returns 0, or -1: out of memory. */
+int supervisor_init(struct master *master);
+
+/* Starts, resizes and drains workers according to the configuration. Call it after each change. */
+void supervisor_reconcile(struct master *master);
+
+/*
+ * WORKER has reported the number of its threads, in threads_actual; or that it does not have the listen
+ * socket ID: returns false if it never had one with this number.
+ */
+void supervisor_threads_reported(struct worker_process *worker);
+bool supervisor_socket_lost(const struct worker_process *worker, uint32_t id);
+
+/* Reaps children; call it after SIGCHLD. */
+void supervisor_reap(struct master *master);
+
+/*
+ * Replaces all workers by a new generation: the old ones leave once the new ones serve, or one by
+ * one if the segment has no slots for both. supervisor_revert() returns to an earlier generation if
+ * its workers still run; the caller reconciles.
+ */
+void supervisor_renew(struct master *master);
+void supervisor_revert(struct master *master, uint32_t generation);
+
+/* Replaces one worker, or all, by others of the same configuration and generation. */
+void supervisor_replace(struct master *master, uint32_t slot);
+void supervisor_replace_all(struct master *master);
+
+/* Drains one worker, after the caller has lowered workers_processes. */
+void supervisor_drain(struct master *master, uint32_t slot);
+
+/*
+ * The end of all workers; none is started any more. WORKER_EVENT_stop: they close each connection
+ * after its next response, and still take connections. WORKER_EVENT_finish: they finish their
+ * requests, close the other connections and exit. WORKER_EVENT_retire: the same, but each idle
+ * connection may have one more response (for a binary upgrade).
+ */
+void supervisor_end_workers(struct master *master, enum worker_event event);
+
+/* In addition to workers.drain_timeout to leave, and to workers.heartbeat_timeout to begin to serve. */
+enum { WATCHDOG_GRACE_MS = 5000 };
+
+/*
+ * Once a second: kills hung processes, so that they are replaced: a worker without heartbeat (its main
+ * thread stores one per second while all its serving threads run their loops), a worker that does not
+ * begin to serve or does not exit after it was drained, and other processes that give no sign of life.
+ * Time in which the master was suspended does not count.
+ */
+void supervisor_check(struct master *master, uint64_t now_ns);
 
 #endif

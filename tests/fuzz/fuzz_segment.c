@@ -1,41 +1,30 @@
 /* What the master reads from the segment: statistics, the last state of a dead worker, its slots. */
 #include "daemon/base/events.h"
-#include "daemon/master/capacity.h"
-#include "daemon/master/post_mortem.h"
-#include "daemon/master/statistics.h"
-#include "daemon/master/summary.h"
+#include "daemon/master/internal.h"
 #include "tests/fuzz/segment_image.h"
 
 static void record_deaths(const struct segment *segment)
 {
-    struct post_mortem post_mortem = {NULL};
-    json_t *list;
+    json_t *deaths = NULL, *list;
 
     for (uint32_t i = 0; i < IMAGE_WORKERS; i++)
-        post_mortem_record(&post_mortem, segment, i, 1, "was killed");
-    list = post_mortem_list(&post_mortem, IMAGE_WORKERS);
+        post_mortem_record(&deaths, segment, i, 1, "was killed");
+    list = post_mortem_list(deaths, IMAGE_WORKERS);
     MUST(json_array_size(list) == IMAGE_WORKERS);
     json_decref(list);
-    post_mortem_free(&post_mortem);
+    json_decref(deaths);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct event_base *base = event_base_new();
-    struct statistics *statistics;
-    struct summary *summary;
+    struct histogram_window latency = {0};
+    struct summary summary = {0};
     struct segment image;
 
     events_set_level(LEVEL_COUNT); /* no output */
     image_make(&image, data, size);
-    statistics = statistics_new(&image);
-    summary = summary_new(base, &image);
-    MUST(statistics != NULL && summary != NULL);
-    statistics_store_sample(statistics, 1);
-    summary_log(summary);
-    statistics_free(statistics);
-    summary_free(summary);
-    event_base_free(base);
+    publish_sample(&image, &latency, 1);
+    summary_log(&summary, &image);
     record_deaths(&image);
     for (uint32_t i = 0; i < IMAGE_WORKERS; i++) {
         capacity_clear_slot(&image, i);

@@ -1,5 +1,5 @@
 /* Clearing the slot of a dead worker; room for workers and threads. */
-#include "daemon/master/capacity.h"
+#include "daemon/master/internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 
 enum { WORKERS = 3, THREADS = 2, ENTRIES = 4 };
 
-static struct server server;
+static struct master master;
 static struct config config;
 
 static int begin(void **state)
@@ -27,8 +27,8 @@ static int begin(void **state)
                              .workers_processes = WORKERS,
                              .workers_threads = THREADS,
                              .server_listen.count = 1};
-    server = (struct server){.config = &config};
-    return own_segment_create(&server.segment, (struct segment_plan){.max_workers = WORKERS,
+    master = (struct master){.config = &config};
+    return own_segment_create(&master.segment, (struct segment_plan){.max_workers = WORKERS,
                                                                      .max_threads = THREADS,
                                                                      .cache_entries = ENTRIES});
 }
@@ -36,18 +36,18 @@ static int begin(void **state)
 static int end(void **state)
 {
     (void)state;
-    segment_destroy(&server.segment);
+    segment_destroy(&master.segment);
     return 0;
 }
 
 /* The numbers of WORKER, all VALUE. */
 static void fill(uint32_t worker, uint32_t value)
 {
-    struct segment_worker *block = segment_worker(&server.segment, worker);
-    struct segment_client *clients = segment_clients(&server.segment, worker);
+    struct segment_worker *block = segment_worker(&master.segment, worker);
+    struct segment_client *clients = segment_clients(&master.segment, worker);
 
     for (uint32_t i = worker * THREADS; i < (worker + 1) * THREADS; i++) {
-        struct segment_thread *thread = segment_thread(&server.segment, i);
+        struct segment_thread *thread = segment_thread(&master.segment, i);
 
         metric_set(thread->metrics, METRIC_connections_open, value);
         metric_set(thread->metrics, METRIC_requests, value);
@@ -60,22 +60,22 @@ static void fill(uint32_t worker, uint32_t value)
     atomic_store(&block->connections_open, value);
     atomic_store(&clients[0].count, value);
     atomic_store(&clients[SEGMENT_CLIENTS_PER_WORKER - 1].count, value);
-    segment_use_threads(&server.segment, worker, THREADS);
+    segment_use_threads(&master.segment, worker, THREADS);
 }
 
 /* Expects the gauges and states of WORKER to be NOW, and its counters to be EVER. */
 static void expect(uint32_t worker, uint32_t now, uint32_t ever)
 {
-    struct segment_worker *block = segment_worker(&server.segment, worker);
-    struct segment_client *clients = segment_clients(&server.segment, worker);
+    struct segment_worker *block = segment_worker(&master.segment, worker);
+    struct segment_client *clients = segment_clients(&master.segment, worker);
 
     for (uint32_t i = worker * THREADS; i < (worker + 1) * THREADS; i++) {
-        struct segment_thread *thread = segment_thread(&server.segment, i);
+        struct segment_thread *thread = segment_thread(&master.segment, i);
 
         assert_int_equal(metric_get(thread->metrics, METRIC_connections_open), now);
         assert_int_equal(metric_get(thread->metrics, METRIC_requests), ever);
         assert_int_equal(atomic_load(&thread->activity.tid), now);
-        assert_int_equal(atomic_load(&segment_thread_slot(&server.segment, i)->worker),
+        assert_int_equal(atomic_load(&segment_thread_slot(&master.segment, i)->worker),
                          now > 0 ? worker : SEGMENT_NO_WORKER);
     }
     assert_int_equal(metric_get(block->metrics, METRIC_offload_queue_depth), now);
@@ -91,10 +91,10 @@ static void numbers_of_a_dead_worker_are_cleared(void **state)
 {
     (void)state;
     for (uint32_t i = 0; i < WORKERS; i++) {
-        assert_int_equal(segment_reserve(&server.segment, i, THREADS), 0);
+        assert_int_equal(segment_reserve(&master.segment, i, THREADS), 0);
         fill(i, 7);
     }
-    capacity_clear_slot(&server.segment, 1);
+    capacity_clear_slot(&master.segment, 1);
     expect(0, 7, 7);
     expect(1, 0, 7);
     expect(2, 7, 7);
@@ -105,14 +105,14 @@ static void cache_entries_of_a_dead_worker_become_free(void **state)
     struct segment_cache_entry *dead, *other;
 
     (void)state;
-    assert_int_equal(segment_reserve_worker(&server.segment, 0), 0);
-    assert_int_equal(segment_reserve_worker(&server.segment, 1), 0);
-    dead = segment_cache(&server.segment, 0);
-    other = segment_cache(&server.segment, 1);
+    assert_int_equal(segment_reserve_worker(&master.segment, 0), 0);
+    assert_int_equal(segment_reserve_worker(&master.segment, 1), 0);
+    dead = segment_cache(&master.segment, 0);
+    other = segment_cache(&master.segment, 1);
     segment_cache_state(&dead[0], CACHE_SLOT_LIVE);
     segment_cache_state(&dead[ENTRIES - 1], CACHE_SLOT_STALE);
     segment_cache_state(&other[0], CACHE_SLOT_LIVE);
-    capacity_clear_cache(&server.segment, 0);
+    capacity_clear_cache(&master.segment, 0);
     for (int i = 0; i < ENTRIES; i++)
         assert_int_equal(atomic_load(&dead[i].state), CACHE_SLOT_FREE);
     assert_int_equal(atomic_load(&other[0].state), CACHE_SLOT_LIVE);
@@ -148,13 +148,13 @@ static void too_few_descriptors_are_refused(void **state)
     /* A worker needs the most: 48, for each thread 2 and 2 for its listen socket. */
     low = (struct rlimit){48 + THREADS * 4 - 1, limit.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
-    assert_int_equal(capacity_prepare(&server, 1, THREADS, why, sizeof(why)), -1);
+    assert_int_equal(capacity_prepare(&master, 1, THREADS, why, sizeof(why)), -1);
     assert_string_equal(why, "1 worker with 2 threads each: a process needs 56 descriptors, but 55 "
                              "are allowed (raise the limit: ulimit -n)");
-    assert_false(segment_worker_reserved(&server.segment, 0));
+    assert_false(segment_worker_reserved(&master.segment, 0));
     low.rlim_cur++;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
-    assert_int_equal(capacity_prepare(&server, 1, THREADS, why, sizeof(why)), 0);
+    assert_int_equal(capacity_prepare(&master, 1, THREADS, why, sizeof(why)), 0);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
@@ -163,22 +163,22 @@ static void memory_is_reserved_first_for_slots_in_use(void **state)
     char why[256];
 
     (void)state;
-    assert_int_equal(capacity_prepare(&server, 0, THREADS, why, sizeof(why)), 0);
-    assert_false(segment_worker_reserved(&server.segment, 0));
-    atomic_store(&segment_worker_slot(&server.segment, 1)->state, WORKER_SERVING);
-    atomic_store(&segment_worker_slot(&server.segment, 2)->state, WORKER_STARTING);
-    assert_int_equal(capacity_prepare(&server, 1, 1, why, sizeof(why)), 0);
-    assert_false(segment_worker_reserved(&server.segment, 0));
-    assert_true(segment_worker_reserved(&server.segment, 1));
-    assert_true(segment_thread_reserved(&server.segment, 1 * THREADS));
-    assert_false(segment_thread_reserved(&server.segment, 1 * THREADS + 1));
-    assert_false(segment_worker_reserved(&server.segment, 2));
-    assert_int_equal(capacity_prepare(&server, 2, THREADS, why, sizeof(why)), 0);
-    assert_false(segment_worker_reserved(&server.segment, 0));
-    assert_true(segment_thread_reserved(&server.segment, 1 * THREADS + 1));
-    assert_true(segment_worker_reserved(&server.segment, 2));
-    assert_int_equal(capacity_prepare(&server, 3, THREADS, why, sizeof(why)), 0);
-    assert_true(segment_worker_reserved(&server.segment, 0));
+    assert_int_equal(capacity_prepare(&master, 0, THREADS, why, sizeof(why)), 0);
+    assert_false(segment_worker_reserved(&master.segment, 0));
+    atomic_store(&segment_worker_slot(&master.segment, 1)->state, WORKER_SERVING);
+    atomic_store(&segment_worker_slot(&master.segment, 2)->state, WORKER_STARTING);
+    assert_int_equal(capacity_prepare(&master, 1, 1, why, sizeof(why)), 0);
+    assert_false(segment_worker_reserved(&master.segment, 0));
+    assert_true(segment_worker_reserved(&master.segment, 1));
+    assert_true(segment_thread_reserved(&master.segment, 1 * THREADS));
+    assert_false(segment_thread_reserved(&master.segment, 1 * THREADS + 1));
+    assert_false(segment_worker_reserved(&master.segment, 2));
+    assert_int_equal(capacity_prepare(&master, 2, THREADS, why, sizeof(why)), 0);
+    assert_false(segment_worker_reserved(&master.segment, 0));
+    assert_true(segment_thread_reserved(&master.segment, 1 * THREADS + 1));
+    assert_true(segment_worker_reserved(&master.segment, 2));
+    assert_int_equal(capacity_prepare(&master, 3, THREADS, why, sizeof(why)), 0);
+    assert_true(segment_worker_reserved(&master.segment, 0));
 }
 
 int main(void)

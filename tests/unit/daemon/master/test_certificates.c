@@ -1,5 +1,5 @@
-/* The table of certificates in shared memory. */
-#include "daemon/master/certificates.h"
+/* The table of certificates in shared memory; when the keys of session tickets are rotated, and that the next master gets them. */
+#include "daemon/master/internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,86 +12,50 @@
 #include "common/macros.h"
 #include "common/segment_reader.h"
 #include "daemon/tls/context.h"
+#include "daemon/tls/tickets.h"
 #include "tests/unit/own_segment.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 enum { DAY_S = 86400 };
 
-static struct server server;
 static struct config config;
-static struct certificates certificates;
-static const struct tls_description *descriptions; /* of the certificates in use */
-static size_t in_use;
-
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
-/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-void __wrap_tls_context_describe(const struct tls_context *context,
-                                 void (*show)(void *owner,
-                                              const struct tls_description *description),
-                                 void *owner);
-void __wrap_acme_process_check(struct acme_process *process, uint64_t timeout_ms,
-                               uint64_t resumed_ns, uint64_t now_ns);
-void __wrap_acme_process_stop(struct acme_process *process);
-/* NOLINTEND(clang-diagnostic-reserved-identifier) */
-
-void __wrap_tls_context_describe(const struct tls_context *context,
-                                 void (*show)(void *owner,
-                                              const struct tls_description *description),
-                                 void *owner)
-{
-    assert_ptr_equal(context, server.tls);
-    for (size_t i = 0; i < in_use; i++)
-        show(owner, &descriptions[i]);
-}
-
-void __wrap_acme_process_check(struct acme_process *process, uint64_t timeout_ms,
-                               uint64_t resumed_ns, uint64_t now_ns)
-{
-    (void)process, (void)timeout_ms, (void)resumed_ns, (void)now_ns;
-}
-
-void __wrap_acme_process_stop(struct acme_process *process)
-{
-    (void)process;
-}
+static struct master master;
+static uint32_t ending; /* certificates that end soon */
 
 static int begin(void **state)
 {
     (void)state;
     config = (struct config){.acme_enabled = false};
-    server = (struct server){.config = &config, .tls = (struct tls_context *)&config /* any */};
-    if (own_segment_create(&server.segment, (struct segment_plan){0}) != 0)
-        return -1;
-    certificates_init(&certificates, &server, NULL, NULL, NULL);
-    return 0;
+    master = (struct master){.config = &config};
+    return own_segment_create(&master.segment, (struct segment_plan){0});
 }
 
 static int end(void **state)
 {
     (void)state;
-    segment_destroy(&server.segment);
+    segment_destroy(&master.segment);
     return 0;
 }
 
 static void publish(const struct tls_description *all, size_t count)
 {
-    descriptions = all;
-    in_use = count;
-    certificates_check(&certificates, 0, 0);
+    struct certificate_table table = {.master = &master};
+
+    for (size_t i = 0; i < count; i++)
+        certificates_publish_one(&table, &all[i]);
+    segment_store_certificate_count(&master.segment, table.count);
+    ending = table.ending;
 }
 
 static struct certificate_copy entry(uint32_t number)
 {
     struct certificate_copy copy;
 
-    assert_true(segment_read_certificate(&server.segment, number, &copy));
+    assert_true(segment_read_certificate(&master.segment, number, &copy));
     return copy;
-}
-
-static uint64_t ending(void)
-{
-    return metric_get(segment_master(&server.segment)->metrics, METRIC_certificates_ending);
 }
 
 static void names_of_a_certificate_are_joined(void **state)
@@ -112,7 +76,7 @@ static void names_of_a_certificate_are_joined(void **state)
     assert_int_equal(copy.next_attempt_s, 0);
     assert_string_equal(copy.error, "");
     assert_string_equal(entry(1).names, "c.example");
-    assert_false(segment_read_certificate(&server.segment, 2, &copy));
+    assert_false(segment_read_certificate(&master.segment, 2, &copy));
 }
 
 /* Both names with a blank fill the entry and its NUL, or need one byte more. */
@@ -156,10 +120,10 @@ static void certificates_that_end_soon_are_counted(void **state)
             .issuer = "", .not_before_s = end_s - cases[i].days * DAY_S, .not_after_s = end_s};
 
         publish(&one, 1);
-        assert_int_equal(ending(), cases[i].ends);
+        assert_int_equal(ending, cases[i].ends);
     }
     publish(NULL, 0);
-    assert_int_equal(ending(), 0);
+    assert_int_equal(ending, 0);
 }
 
 static void table_has_a_maximum(void **state)
@@ -171,9 +135,9 @@ static void table_has_a_maximum(void **state)
     for (size_t i = 0; i < ARRAY_LENGTH(many); i++)
         many[i] = (struct tls_description){.issuer = "", .not_after_s = 1};
     publish(many, ARRAY_LENGTH(many));
-    assert_true(segment_read_certificate(&server.segment, SEGMENT_CERTIFICATES_MAX - 1, &copy));
-    assert_false(segment_read_certificate(&server.segment, SEGMENT_CERTIFICATES_MAX, &copy));
-    assert_int_equal(ending(), SEGMENT_CERTIFICATES_MAX + 2);
+    assert_true(segment_read_certificate(&master.segment, SEGMENT_CERTIFICATES_MAX - 1, &copy));
+    assert_false(segment_read_certificate(&master.segment, SEGMENT_CERTIFICATES_MAX, &copy));
+    assert_int_equal(ending, SEGMENT_CERTIFICATES_MAX + 2);
 }
 
 static void plan_of_its_only_name_is_shown(void **state)
@@ -187,8 +151,8 @@ static void plan_of_its_only_name_is_shown(void **state)
 
     (void)state;
     config.acme_names = (struct config_names){configured, ARRAY_LENGTH(configured)};
-    certificates.process.plan = plan;
-    certificates.process.plan_count = ARRAY_LENGTH(plan);
+    master.certificates.process.plan = plan;
+    master.certificates.process.plan_count = ARRAY_LENGTH(plan);
     publish(&one, 1);
     assert_int_equal(entry(0).next_attempt_s, 20);
     assert_int_equal(entry(0).failures, 3);
@@ -201,20 +165,83 @@ static void plan_of_its_only_name_is_shown(void **state)
     publish(&one, 1);
     assert_int_equal(entry(0).next_attempt_s, 0);
     plan[1].known = true;
-    certificates.process.plan_count = 1; /* of the configuration before */
+    master.certificates.process.plan_count = 1; /* of the configuration before */
     publish(&one, 1);
     assert_int_equal(entry(0).next_attempt_s, 0);
 }
 
-static void server_without_tls_has_none(void **state)
+/* The keys of session tickets */
+
+enum { TIMEOUT_MS = 10000 };
+#define START_NS (1000 * NS_PER_S)
+#define HALF_NS  (TIMEOUT_MS / 2 * NS_PER_MS)
+
+static struct config tickets_config = {.tls_session_timeout = TIMEOUT_MS};
+
+static struct message_ticket_keys keys_of(const struct certificates *certificates)
 {
-    struct certificate_copy copy;
+    struct message_ticket_keys keys;
+
+    memset(&keys, 0, sizeof(keys));
+    tls_tickets_export(certificates->tickets, &keys);
+    return keys;
+}
+
+static void keys_are_rotated_after_half_of_the_session_timeout(void **state)
+{
+    struct master own = {.config = &tickets_config,
+                         .certificates = {.tickets = tls_tickets_new(), .tickets_ns = START_NS}};
+    const struct certificates *certificates = &own.certificates;
+    struct message_ticket_keys before, after;
 
     (void)state;
-    server.tls = NULL;
-    in_use = 1;
-    certificates_check(&certificates, 0, 0);
-    assert_false(segment_read_certificate(&server.segment, 0, &copy));
+    assert_non_null(certificates->tickets);
+    before = keys_of(certificates);
+    certificates_rotate_tickets(&own, START_NS + HALF_NS - 1);
+    assert_int_equal(keys_of(certificates).count, before.count);
+    certificates_rotate_tickets(&own, START_NS + HALF_NS);
+    after = keys_of(certificates);
+    assert_int_equal(after.count, before.count + 1);
+    assert_memory_equal(&after.key[1], &before.key[0], sizeof(before.key[0]));
+    assert_int_equal(certificates->tickets_ns, START_NS + HALF_NS);
+    certificates_rotate_tickets(&own, START_NS + 2 * HALF_NS - 1);
+    assert_int_equal(certificates->tickets_ns, START_NS + HALF_NS);
+    certificates_rotate_tickets(&own, START_NS + 2 * HALF_NS);
+    assert_int_equal(certificates->tickets_ns, START_NS + 2 * HALF_NS);
+    tls_tickets_free(certificates->tickets);
+}
+
+static void master_without_tls_has_no_keys(void **state)
+{
+    struct master own = {.config = &tickets_config};
+
+    (void)state;
+    certificates_rotate_tickets(&own, START_NS);
+    assert_int_equal(certificates_save_tickets(&own.certificates), -1);
+    certificates_restore_tickets(&own.certificates, -1);
+    assert_null(own.certificates.tickets);
+}
+
+static void next_master_gets_keys_and_their_time(void **state)
+{
+    struct certificates old = {.tickets = tls_tickets_new(), .tickets_ns = START_NS}, next = {0};
+    struct message_ticket_keys given, taken;
+    int fd;
+
+    (void)state;
+    assert_non_null(old.tickets);
+    fd = certificates_save_tickets(&old);
+    assert_true(fd >= 0);
+    certificates_restore_tickets(&next, fd);
+    assert_non_null(next.tickets);
+    assert_int_equal(next.tickets_ns, START_NS);
+    given = keys_of(&old);
+    taken = keys_of(&next);
+    assert_memory_equal(&taken, &given, sizeof(given));
+    assert_int_equal(fcntl(fd, F_GETFD), -1);
+    assert_int_equal(errno, EBADF);
+    tls_tickets_free(old.tickets);
+    tls_tickets_free(next.tickets);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -222,9 +249,14 @@ static void server_without_tls_has_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(names_of_a_certificate_are_joined),      TEST(name_that_does_not_fit_is_left_out),
-        TEST(certificates_that_end_soon_are_counted), TEST(table_has_a_maximum),
-        TEST(plan_of_its_only_name_is_shown),         TEST(server_without_tls_has_none),
+        TEST(names_of_a_certificate_are_joined),
+        TEST(name_that_does_not_fit_is_left_out),
+        TEST(certificates_that_end_soon_are_counted),
+        TEST(table_has_a_maximum),
+        TEST(plan_of_its_only_name_is_shown),
+        cmocka_unit_test(keys_are_rotated_after_half_of_the_session_timeout),
+        cmocka_unit_test(master_without_tls_has_no_keys),
+        cmocka_unit_test(next_master_gets_keys_and_their_time),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,244 +2,56 @@
  * The commands of the control socket, in a master without processes: arguments at their limits,
  * what the replies report, and when a change is in force.
  */
-#include "daemon/master/command.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/unit/daemon/master/scene.h"
 
 #include "common/clock.h"
-#include "common/macros.h"
-#include "daemon/config/load.h"
+#include "daemon/config/keys.h"
 #include "daemon/master/address_limits.h"
-#include "tests/unit/own_segment.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include <sys/resource.h>
 
-enum { WORKERS = 3, THREADS = 2, LOGS_NUMBER = 7, SELF = 4711 };
-
-static struct {
-    struct master master;
-    struct config config;
-    struct worker_process worker[WORKERS + 1]; /* no command may read the last one */
-    pid_t successor;                           /* the result of upgrade_pid() */
-    bool must_end;
-    int stops, published;
-    bool moving;      /* the result of rebalance_is_moving() */
-    char logged[512]; /* the last event */
-    char called[64];  /* the last function of the supervisor */
-    uint32_t workers, threads;
-    bool resize_fails;
-    enum certificates_renewal renewal;
-    uint64_t since_ns;
-    uint32_t key_change; /* the result of acme_process_change_key() */
-} scene;
-
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. The labels are its names. */
-PRINTF_LIKE(2, 3)
-void wrapped_log(enum level level, const char *format, ...) __asm__("__wrap_event_log");
-void wrapped_publish(struct server *server) __asm__("__wrap_server_publish_config");
-pid_t wrapped_pid(const struct upgrade *upgrade) __asm__("__wrap_upgrade_pid");
-bool wrapped_must_end(const struct upgrade *upgrade) __asm__("__wrap_upgrade_must_end");
-void wrapped_stop(struct master *master, enum life_event event) __asm__("__wrap_master_stop");
-int wrapped_resize(struct master *master, uint32_t workers, uint32_t threads, char *why,
-                   size_t size) __asm__("__wrap_master_resize");
-void wrapped_drain(struct supervisor *supervisor, uint32_t slot) __asm__("__wrap_supervisor_drain");
-void wrapped_replace(struct supervisor *supervisor,
-                     uint32_t slot) __asm__("__wrap_supervisor_replace");
-void wrapped_replace_all(struct supervisor *supervisor) __asm__("__wrap_supervisor_replace_all");
-void wrapped_balance(struct supervisor *supervisor) __asm__("__wrap_supervisor_send_balance");
-void wrapped_offload(struct supervisor *supervisor) __asm__("__wrap_supervisor_send_offload");
-bool wrapped_moving(const struct rebalance *rebalance) __asm__("__wrap_rebalance_is_moving");
-uint32_t wrapped_reopen(struct auxiliary *auxiliary, char *why,
-                        size_t size) __asm__("__wrap_auxiliary_reopen_logs");
-uint64_t wrapped_renew(struct certificates *certificates, uint32_t number, char *why,
-                       size_t size) __asm__("__wrap_certificates_renew");
-enum certificates_renewal wrapped_renewal(
-    const struct certificates *certificates, uint64_t token, uint32_t *number,
-    uint64_t *since_ns) __asm__("__wrap_certificates_renewal");
-uint32_t wrapped_change_key(struct acme_process *process) __asm__("__wrap_acme_process_change_key");
-
-void wrapped_log(enum level level, const char *format, ...)
-{
-    va_list arguments;
-
-    assert_int_equal(level, LEVEL_INFO);
-    va_start(arguments, format);
-    vsnprintf(scene.logged, sizeof(scene.logged), format, arguments);
-    va_end(arguments);
-}
-
-void wrapped_publish(struct server *server)
-{
-    assert_ptr_equal(server, &scene.master.server);
-    scene.published++;
-}
-
-pid_t wrapped_pid(const struct upgrade *upgrade)
-{
-    (void)upgrade;
-    return scene.successor;
-}
-
-bool wrapped_must_end(const struct upgrade *upgrade)
-{
-    (void)upgrade;
-    return scene.must_end;
-}
-
-void wrapped_stop(struct master *master, enum life_event event)
-{
-    assert_ptr_equal(master, &scene.master);
-    assert_int_equal(event, EVENT_stop_command);
-    scene.stops++;
-}
-
-int wrapped_resize(struct master *master, uint32_t workers, uint32_t threads, char *why,
-                   size_t size)
-{
-    (void)master;
-    snprintf(why, size, "no room");
-    scene.workers = workers;
-    scene.threads = threads;
-    return scene.resize_fails ? -1 : 0;
-}
-
-static void note_call(const char *name, uint32_t slot)
-{
-    snprintf(scene.called, sizeof(scene.called), "%s %u", name, slot);
-}
-
-void wrapped_drain(struct supervisor *supervisor, uint32_t slot)
-{
-    (void)supervisor;
-    note_call("drain", slot);
-}
-
-void wrapped_replace(struct supervisor *supervisor, uint32_t slot)
-{
-    (void)supervisor;
-    note_call("replace", slot);
-}
-
-void wrapped_replace_all(struct supervisor *supervisor)
-{
-    (void)supervisor;
-    note_call("replace all", 0);
-}
-
-void wrapped_balance(struct supervisor *supervisor)
-{
-    (void)supervisor;
-    note_call("balance", 0);
-}
-
-void wrapped_offload(struct supervisor *supervisor)
-{
-    (void)supervisor;
-    note_call("offload", 0);
-}
-
-bool wrapped_moving(const struct rebalance *rebalance)
-{
-    (void)rebalance;
-    return scene.moving;
-}
-
-uint32_t wrapped_reopen(struct auxiliary *auxiliary, char *why, size_t size)
-{
-    (void)auxiliary, (void)why, (void)size;
-    return LOGS_NUMBER;
-}
-
-uint64_t wrapped_renew(struct certificates *certificates, uint32_t number, char *why, size_t size)
-{
-    (void)certificates;
-    snprintf(why, size, "not now");
-    return number == 0 ? 0 : number;
-}
-
-enum certificates_renewal wrapped_renewal(const struct certificates *certificates, uint64_t token,
-                                          uint32_t *number, uint64_t *since_ns)
-{
-    (void)certificates;
-    *number = (uint32_t)token;
-    *since_ns = scene.since_ns;
-    return scene.renewal;
-}
-
-uint32_t wrapped_change_key(struct acme_process *process)
-{
-    assert_ptr_equal(process, &scene.master.certificates.process);
-    return scene.key_change;
-}
+enum { WORKERS = SCENE_WORKERS, THREADS = SCENE_THREADS, SELF = 4711 };
 
 static int begin(void **state)
 {
-    struct server *server = &scene.master.server;
-
     (void)state;
-    memset(&scene, 0, sizeof(scene));
-    server->config = &scene.config;
-    scene.config.workers_processes = WORKERS;
-    scene.config.workers_threads = THREADS;
-    scene.config.workers_offload_threads = (struct config_range){2, 4};
-    scene.config.cache_enabled = true;
-    scene.config.control_group = "";
-    scene.config.log_level = LEVEL_INFO;
-    scene.master.life.state = LIFE_serving;
-    scene.master.workers = (struct workers){
-        .server = server, .worker = scene.worker, .count = WORKERS, .generation = 1};
-    if (own_segment_create(&server->segment, (struct segment_plan){.max_workers = WORKERS + 1,
-                                                                   .max_threads = THREADS}) != 0)
+    if (scene_begin(WORKER_NONE) != 0)
         return -1;
-    scene.worker[WORKERS] = (struct worker_process){
-        .slot = WORKERS, .generation = 1, .state = WORKER_SERVING, .threads_actual = 1};
-    for (uint32_t i = 0; i <= WORKERS; i++) {
-        if (i < WORKERS)
-            scene.worker[i] = (struct worker_process){.slot = i, .generation = 1};
-        if (segment_reserve_worker(&server->segment, i) != 0)
-            return -1;
-    }
-    for (uint32_t i = 0; i < (WORKERS + 1) * THREADS; i++)
-        if (segment_reserve_thread(&server->segment, i) != 0)
-            return -1;
+    master.config->workers_offload_threads = (struct config_range){2, 4};
     return 0;
 }
 
 static int end(void **state)
 {
     (void)state;
-    segment_destroy(&scene.master.server.segment);
-    return 0;
+    master.config->acme_names = (struct config_names){0}; /* those of the test */
+    return scene_end();
 }
 
 /* Workers 0 and 1 serve, worker 2 does not. */
 static void let_two_serve(void)
 {
-    scene.worker[0].state = scene.worker[1].state = WORKER_SERVING;
-    scene.worker[0].threads_actual = 1;
-    scene.worker[1].threads_actual = 2;
+    struct worker_process *worker = master.workers.worker;
+
+    worker[0].state = worker[1].state = WORKER_SERVING;
+    worker[0].generation = worker[1].generation = 1;
+    worker[0].threads_actual = 1;
+    worker[1].threads_actual = 2;
 }
 
 static struct segment_worker *block(uint32_t slot)
 {
-    return segment_worker(&scene.master.server.segment, slot);
+    return segment_worker(&master.segment, slot);
 }
 
 static struct control_reply run_as(const char *line, unsigned uid)
 {
     char copy[CONTROL_LINE_MAX];
 
-    scene.logged[0] = scene.called[0] = '\0';
     snprintf(copy, sizeof(copy), "%s", line);
-    return command_run(&scene.master, copy, uid, SELF);
+    return command_run(&master, copy, uid, SELF);
 }
 
 static struct control_reply run(const char *line)
@@ -293,8 +105,8 @@ static void expect_done(const char *line)
 
 static void expect_log(const char *text)
 {
-    if (strncmp(scene.logged, text, strlen(text)) != 0)
-        fail_msg("'%s' is logged, not '%s'", scene.logged, text);
+    if (strncmp(scene_last_event(), text, strlen(text)) != 0)
+        fail_msg("'%s' is logged, not '%s'", scene_last_event(), text);
 }
 
 /* The change of LINE is not in force yet; its result can tell when it is. */
@@ -310,20 +122,19 @@ static struct control_reply start(const char *line)
 
 static bool in_force(const struct control_reply *result)
 {
-    return result->in_force(&scene.master, result->token);
+    return result->in_force(&master, result->token);
 }
 
 static json_t *report(const struct control_reply *result)
 {
-    return result->report(&scene.master, result->token);
+    return result->report(&master, result->token);
 }
 
 /* --- Lines --- */
 
 static uint64_t commands_counted(void)
 {
-    return metric_get(segment_master(&scene.master.server.segment)->metrics,
-                      METRIC_control_commands);
+    return metric_get(segment_master(&master.segment)->metrics, METRIC_control_commands);
 }
 
 static void only_commands_that_run_are_counted(void **state)
@@ -343,83 +154,99 @@ static void only_commands_that_run_are_counted(void **state)
 static void stopping_server_rejects_changes(void **state)
 {
     (void)state;
-    scene.master.life.state = LIFE_stopping;
+    master.life.state = LIFE_stopping;
     expect_error("threads 1", "the server is stopping");
     expect_done("threads");
     expect_done("stop");
-    assert_int_equal(scene.stops, 1);
 }
 
 /* The test may run as root, so the other user has no fixed number. */
 static void members_of_the_group_change_nothing(void **state)
 {
     const unsigned other = geteuid() + 1;
+    const char *group = master.config->control_group;
 
     (void)state;
-    scene.config.control_group = "staff";
+    master.config->control_group = "staff";
     expect_error_in(run_as("log-level warn", other).json, "permission denied");
     json_decref(run_as("log-level", other).json);
-    assert_int_equal(scene.config.log_level, LEVEL_INFO);
+    assert_int_equal(master.config->log_level, LEVEL_INFO);
     json_decref(run_as("log-level warn", geteuid()).json);
-    assert_int_equal(scene.config.log_level, LEVEL_WARN);
+    assert_int_equal(master.config->log_level, LEVEL_WARN);
     expect_done("log-level error");
-    scene.config.control_group = "";
+    master.config->control_group = group;
     json_decref(run_as("log-level info", other).json);
-    assert_int_equal(scene.config.log_level, LEVEL_INFO);
+    assert_int_equal(master.config->log_level, LEVEL_INFO);
 }
 
 static void stop_now_stops_twice(void **state)
 {
     (void)state;
+    let_two_serve();
     expect_error("stop soon", "usage: stop [now]");
     expect_json(reply_to("stop"), "{\"ok\":true,\"stopping\":true}");
-    assert_int_equal(scene.stops, 1);
-    expect_log("stop, by uid 0 pid 4711");
-    scene.must_end = true;
-    scene.successor = 42;
+    assert_int_equal(master.life.state, LIFE_stopping);
+    master.upgrade.told = true;
+    master.upgrade.pid = 42;
     expect_json(reply_to("stop now"), "{\"ok\":true,\"stopping\":true,\"new_master\":42}");
-    assert_int_equal(scene.stops, 3);
-    expect_log("stop now, by uid 0 pid 4711");
+    assert_int_equal(master.life.state, LIFE_draining);
+    master.upgrade.pid = 0;
+}
+
+static void stop_now_of_a_running_server_kills_the_workers(void **state)
+{
+    (void)state;
+    let_two_serve();
+    expect_done("stop now");
+    assert_int_equal(master.life.state, LIFE_draining);
+    assert_int_equal(scene_read(0)->received[MESSAGE_STOP], 1);
+    assert_int_equal(scene_read(0)->received[MESSAGE_FINISH], 1);
 }
 
 /* --- Workers --- */
 
 static void connections_are_those_of_serving_threads(void **state)
 {
-    const struct segment *segment = &scene.master.server.segment;
+    const struct segment *segment = &master.segment;
 
     (void)state;
     let_two_serve();
     for (uint32_t i = 0; i < WORKERS * THREADS; i++)
         metric_add(segment_thread(segment, i)->metrics, METRIC_connections_open, 10 + i);
+    master.config->workers_balance_connections = false;
     expect_json(reply_to("balance"),
                 "{\"ok\":true,\"wanted\":\"off\",\"actual\":\"off\",\"connections\":["
                 "{\"worker\":0,\"threads\":[10]},{\"worker\":1,\"threads\":[12,13]}]}");
     expect_error("balance maybe", "invalid word 'maybe'");
     expect_done("balance on");
-    assert_true(scene.config.workers_balance_connections);
-    assert_string_equal(scene.called, "balance 0");
+    assert_true(master.config->workers_balance_connections);
+    assert_int_equal(scene_read(1)->received[MESSAGE_BALANCE], 1);
+    assert_true(rebalance_is_moving(&master.rebalance));
     expect_log("balancing of connections changed from off to on, by uid 0 pid 4711");
 }
 
 static void numbers_of_workers_and_threads_have_limits(void **state)
 {
+    struct rlimit limit, low;
+
     (void)state;
     expect_error("threads 0", "(valid: 1-2)");
     expect_error("threads 3", "(valid: 1-2)");
     expect_error("workers 4", "(valid: 1-3)");
-    scene.resize_fails = true;
-    expect_error("threads 1", "no room");
-    expect_error("workers 1", "no room");
-    scene.resize_fails = false;
-    start("workers 3");
-    assert_int_equal(scene.workers, 3);
-    assert_int_equal(scene.threads, THREADS);
-    expect_log("workers changed from 3 to 3");
-    start("threads 2");
-    assert_int_equal(scene.workers, WORKERS);
-    assert_int_equal(scene.threads, 2);
-    expect_log("serving threads in each worker changed from 2 to 2");
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    low = (struct rlimit){50, limit.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+    expect_error("threads 1", "3 workers with 1 thread each: a process needs");
+    expect_error("workers 1", "1 worker with 2 threads each: a process needs");
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_int_equal(master.config->workers_threads, THREADS);
+    assert_int_equal(master.config->workers_processes, WORKERS);
+    start("workers 2");
+    assert_int_equal(master.config->workers_processes, 2);
+    expect_log("workers changed from 3 to 2");
+    start("threads 1");
+    assert_int_equal(master.config->workers_threads, 1);
+    expect_log("serving threads in each worker changed from 2 to 1");
 }
 
 static void stop_ends_the_wait_for_workers(void **state)
@@ -429,7 +256,7 @@ static void stop_ends_the_wait_for_workers(void **state)
     (void)state;
     assert_false(in_force(&workers));
     assert_false(in_force(&threads));
-    scene.master.life.state = LIFE_stopping;
+    master.life.state = LIFE_stopping;
     assert_true(in_force(&workers));
     assert_true(in_force(&threads));
 }
@@ -440,19 +267,16 @@ static void numbers_are_in_force_when_no_worker_changes(void **state)
     struct control_reply workers = start("workers 2"), threads = start("threads 1");
 
     (void)state;
-    scene.config.workers_processes = 2;
-    scene.config.workers_threads = 1;
     let_two_serve();
-    scene.worker[0].threads_sent = scene.worker[1].threads_sent = 1;
-    scene.worker[2].state = WORKER_LEAVING;
+    master.workers.worker[2].state = WORKER_LEAVING;
     assert_false(in_force(&workers));
     assert_true(in_force(&threads));
-    scene.worker[2].state = WORKER_NONE;
-    scene.moving = true;
+    master.workers.worker[2].state = WORKER_NONE;
+    balance_resized(&master.rebalance.balance);
     assert_false(in_force(&workers));
-    scene.moving = false;
+    master.rebalance.balance = (struct balance){0};
     assert_true(in_force(&workers));
-    scene.config.workers_processes = 1; /* worker 1 is one too many */
+    master.config->workers_processes = 1; /* worker 1 is one too many */
     assert_false(in_force(&workers));
     assert_false(in_force(&threads));
 }
@@ -472,18 +296,14 @@ static void changed_key_has_the_command_as_its_origin(void **state)
     (void)state;
     let_two_serve();
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        char *origins[KEY_COUNT] = {NULL};
+        const char *other = config_origin(master.config, KEY_server_name);
 
-        scene.config.origins = origins;
-        scene.published = 0;
         json_decref(run(cases[i].line).json);
-        assert_int_equal(scene.published, 1);
-        for (size_t key = 0; key < KEY_COUNT; key++)
-            assert_string_equal(config_origin(&scene.config, key),
-                                key == cases[i].key ? "command, by uid 0 pid 4711" : "?");
-        free(origins[cases[i].key]);
-        scene.config.origins = NULL;
+        assert_string_equal(config_origin(master.config, cases[i].key),
+                            "command, by uid 0 pid 4711");
+        assert_string_equal(config_origin(master.config, KEY_server_name), other);
     }
+    assert_int_equal(atomic_load(&segment_master(&master.segment)->workers_wanted), 1);
 }
 
 static void range_of_offload_threads_has_limits(void **state)
@@ -501,16 +321,17 @@ static void range_of_offload_threads_has_limits(void **state)
     char line[64];
 
     (void)state;
+    let_two_serve();
     for (size_t i = 0; i < ARRAY_LENGTH(wrong); i++) {
         snprintf(line, sizeof(line), "offload-threads %s", wrong[i]);
         expect_error(line, "invalid number of offload threads");
     }
     for (size_t i = 0; i < ARRAY_LENGTH(good); i++) {
         start(good[i].line);
-        assert_int_equal(scene.config.workers_offload_threads.min, good[i].min);
-        assert_int_equal(scene.config.workers_offload_threads.max, good[i].max);
+        assert_int_equal(master.config->workers_offload_threads.min, good[i].min);
+        assert_int_equal(master.config->workers_offload_threads.max, good[i].max);
         expect_log(good[i].log);
-        assert_string_equal(scene.called, "offload 0");
+        assert_int_equal(scene_read(0)->received[MESSAGE_OFFLOAD], i + 1);
     }
 }
 
@@ -526,7 +347,6 @@ static void offload_threads_are_in_force_within_the_range(void **state)
     let_two_serve();
     atomic_store(&block(0)->offload_actual, 3);
     atomic_store(&block(2)->offload_actual, 50);
-    atomic_store(&block(WORKERS)->offload_actual, 50);
     result = start("offload-threads 2-4");
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         atomic_store(&block(1)->offload_actual, cases[i].actual);
@@ -537,6 +357,7 @@ static void offload_threads_are_in_force_within_the_range(void **state)
 
 static void drain_leaves_one_worker(void **state)
 {
+    struct worker_process *worker = master.workers.worker;
     struct control_reply result;
 
     (void)state;
@@ -545,36 +366,36 @@ static void drain_leaves_one_worker(void **state)
     expect_error("drain 3", "no worker serves in slot 3");
     expect_error("drain x", "invalid worker number 'x'");
     result = start("drain 1");
-    assert_string_equal(scene.called, "drain 1");
-    assert_int_equal(scene.config.workers_processes, WORKERS - 1);
-    expect_log("drain of worker slot 1, by uid 0 pid 4711");
+    assert_int_equal(worker[1].state, WORKER_LEAVING);
+    assert_int_equal(scene_read(1)->received[MESSAGE_LEAVE], 1);
+    assert_int_equal(master.config->workers_processes, WORKERS - 1);
     assert_int_equal(result.token, 1);
-    scene.worker[1].state = WORKER_LEAVING;
     assert_false(in_force(&result));
     expect_error("drain 0", "it is the only worker");
-    scene.worker[1].state = WORKER_NONE;
+    worker[1].state = WORKER_NONE;
     assert_true(in_force(&result));
     expect_json(report(&result), "{\"ok\":true,\"worker\":1,\"wanted\":2,\"actual\":1}");
     let_two_serve();
-    scene.config.workers_processes = 1;
+    master.config->workers_processes = 1;
     expect_error("drain 0", "it is the only worker");
-    scene.config.workers_processes = 2;
+    master.config->workers_processes = 2;
     start("drain 0");
-    assert_int_equal(scene.config.workers_processes, 1);
+    assert_int_equal(master.config->workers_processes, 1);
 }
 
 static void restart_reports_how_many(void **state)
 {
+    struct worker_process *worker = master.workers.worker;
     struct control_reply result;
 
     (void)state;
     let_two_serve();
     result = start("restart 1");
-    assert_string_equal(scene.called, "replace 1");
+    assert_true(worker[0].generation == 1 && worker[1].generation == 0);
     expect_log("restart of worker slot 1, by uid 0 pid 4711");
     assert_int_equal(result.token, 1);
     result = start("restart all");
-    assert_string_equal(scene.called, "replace all 0");
+    assert_true(worker[0].generation == 0 && worker[1].generation == 0);
     expect_log("restart of all workers, by uid 0 pid 4711");
     assert_int_equal(result.token, WORKERS);
     expect_json(report(&result), "{\"ok\":true,\"restarted\":3,\"wanted\":3,\"actual\":2}");
@@ -586,7 +407,7 @@ static void post_mortem_lists_as_many_deaths_as_requested(void **state)
     char line[32];
 
     (void)state;
-    scene.master.post_mortem.deaths = json_pack("[i, i, i]", 1, 2, 3);
+    master.monitor.deaths = json_pack("[i, i, i]", 1, 2, 3);
     expect_json(reply_to("post-mortem"), "{\"ok\":true,\"deaths\":[1]}");
     expect_json(reply_to("post-mortem 2"), "{\"ok\":true,\"deaths\":[1,2]}");
     snprintf(line, sizeof(line), "post-mortem %d", POST_MORTEM_DEATHS);
@@ -594,7 +415,6 @@ static void post_mortem_lists_as_many_deaths_as_requested(void **state)
     snprintf(line, sizeof(line), "post-mortem %d", POST_MORTEM_DEATHS + 1);
     expect_error(line, "invalid number of deaths");
     expect_error("post-mortem 0", "invalid number of deaths");
-    post_mortem_free(&scene.master.post_mortem);
 }
 
 /* --- Limits of clients --- */
@@ -629,8 +449,9 @@ static void limit_or_time_out_of_range_is_rejected(void **state)
     expect_error("limit-client ::1 1000001", "invalid limit '1000001' (valid: 1-1000000 requests");
     expect_error("limit-client ::1 0", "invalid limit '0'");
     expect_error("limit-client ::1", "say how to limit ::1");
-    scene.successor = 42;
+    master.upgrade.pid = 42;
     expect_error("limit-client ::1 5", "an upgrade is under way");
+    master.upgrade.pid = 0;
 }
 
 static void bare_ipv6_address_is_its_network(void **state)
@@ -657,7 +478,7 @@ static void ended_limit_has_no_time_left(void **state)
 
     (void)state;
     assert_int_equal(network_parse("192.0.2.7", &limit.network), NETWORK_GOOD);
-    assert_int_equal(address_limits_set(&scene.master.server.segment, &limit), 0);
+    assert_int_equal(address_limits_set(&master.segment, &limit), 0);
     expect_json(reply_to("limit-client"),
                 "{\"ok\":true,\"most\":64,\"limits\":[{\"client\":\"192.0.2.7\",\"blocked\":false,"
                 "\"requests_per_second\":5,\"remaining_s\":0,\"rejected\":0}]}");
@@ -668,19 +489,19 @@ static void ended_limit_has_no_time_left(void **state)
 static void rate_limit_is_set_in_parts(void **state)
 {
     (void)state;
-    scene.config.ratelimit_requests_per_second = 10;
-    scene.config.ratelimit_burst = 20;
+    master.config->ratelimit_requests_per_second = 10;
+    master.config->ratelimit_burst = 20;
     expect_done("ratelimit on");
-    assert_true(scene.config.ratelimit_enabled);
+    assert_true(master.config->ratelimit_enabled);
     expect_log("rate limit changed from off, 10 requests per second, burst 20 to on, 10 requests");
     expect_done("ratelimit off");
-    assert_false(scene.config.ratelimit_enabled);
+    assert_false(master.config->ratelimit_enabled);
     expect_done("ratelimit 1");
-    assert_true(scene.config.ratelimit_enabled);
-    assert_int_equal(scene.config.ratelimit_requests_per_second, 1);
-    assert_int_equal(scene.config.ratelimit_burst, 20);
+    assert_true(master.config->ratelimit_enabled);
+    assert_int_equal(master.config->ratelimit_requests_per_second, 1);
+    assert_int_equal(master.config->ratelimit_burst, 20);
     expect_done("ratelimit 3 1");
-    assert_int_equal(scene.config.ratelimit_burst, 1);
+    assert_int_equal(master.config->ratelimit_burst, 1);
     expect_done("ratelimit 1000000 1000000");
     expect_error("ratelimit 1000001", "invalid requests_per_second '1000001' (valid: 1-1000000)");
     expect_error("ratelimit 5 1000001", "invalid burst '1000001' (valid: 1-1000000)");
@@ -688,7 +509,7 @@ static void rate_limit_is_set_in_parts(void **state)
     expect_error("ratelimit 0", "invalid requests_per_second '0'");
     expect_error("ratelimit 5 0", "invalid burst '0'");
     expect_error("ratelimit on 5", "invalid requests_per_second 'on'");
-    assert_int_equal(scene.config.ratelimit_requests_per_second, 3);
+    assert_int_equal(master.config->ratelimit_requests_per_second, 3);
 }
 
 static size_t count_of_keys(const char *line)
@@ -713,17 +534,21 @@ static void config_selects_section_or_key(void **state)
 
 static void reopen_logs_is_in_force_when_the_logger_reports_it(void **state)
 {
-    struct segment_logger *logger = segment_logger(&scene.master.server.segment);
-    struct control_reply result = start("reopen-logs");
+    struct segment_logger *logger = segment_logger(&master.segment);
+    struct control_reply result;
+    char why[256];
 
     (void)state;
-    assert_int_equal(result.token, LOGS_NUMBER);
-    atomic_store(&logger->logs_done, LOGS_NUMBER - 1);
-    assert_false(in_force(&result));
-    atomic_store(&logger->logs_done, LOGS_NUMBER);
-    assert_true(in_force(&result));
-    atomic_store(&logger->logs_done, LOGS_NUMBER + 1);
-    assert_true(in_force(&result));
+    assert_int_equal(log_files_open(&master.auxiliary.logs, master.config, why, sizeof(why)), 0);
+    master.auxiliary.logger.number = 6;
+    result = start("reopen-logs");
+    assert_int_equal(result.token, 7);
+    assert_int_equal(atomic_load(&segment_master(&master.segment)->logs_wanted), 7);
+    for (uint32_t done = 6; done <= 8; done++) {
+        atomic_store(&logger->logs_done, done);
+        assert_int_equal(in_force(&result), done >= 7);
+    }
+    log_files_close(&master.auxiliary.logs);
 }
 
 static void cache_size_in_force_is_the_smallest(void **state)
@@ -731,7 +556,7 @@ static void cache_size_in_force_is_the_smallest(void **state)
     static const uint64_t limits[WORKERS] = {3000, 2000, 1000}, used[WORKERS] = {5, 6, 7};
 
     (void)state;
-    scene.config.cache_size = 4000;
+    master.config->cache_size = 4000;
     expect_json(reply_to("cache-size"), "{\"ok\":true,\"wanted\":4000,\"actual\":0,\"used\":0}");
     let_two_serve();
     for (uint32_t i = 0; i < WORKERS; i++) {
@@ -756,7 +581,7 @@ static void cache_changes_are_broadcast(void **state)
     };
 
     (void)state;
-    scene.config.cache_size = 2 * 1024 * 1024;
+    master.config->cache_size = 2 * 1024 * 1024;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct control_reply result = start(cases[i].line);
 
@@ -768,8 +593,8 @@ static void cache_changes_are_broadcast(void **state)
     expect_error("cache-size much", "'much' is not a size");
     expect_error("cache-policy fifo", "invalid cache policy 'fifo'");
     expect_error("cache-purge x", "invalid path 'x'");
-    assert_int_equal(scene.master.workers.broadcasts, ARRAY_LENGTH(cases));
-    assert_int_equal(scene.config.cache_size, 1024 * 1024);
+    assert_int_equal(master.workers.broadcasts, ARRAY_LENGTH(cases));
+    assert_int_equal(master.config->cache_size, 1024 * 1024);
 }
 
 static void cache_that_is_off_has_no_commands(void **state)
@@ -778,10 +603,10 @@ static void cache_that_is_off_has_no_commands(void **state)
                                         "cache-size 1M", "cache-policy",  "cache-policy lru"};
 
     (void)state;
-    scene.config.cache_enabled = false;
+    master.config->cache_enabled = false;
     for (size_t i = 0; i < ARRAY_LENGTH(lines); i++)
         expect_error(lines[i], "the cache is off");
-    assert_int_equal(scene.master.workers.broadcasts, 0);
+    assert_int_equal(master.workers.broadcasts, 0);
 }
 
 /* --- Certificates --- */
@@ -790,8 +615,8 @@ static char *names[] = {"first.example", "second.example"};
 
 static void manage_two_names(void)
 {
-    scene.config.acme_enabled = true;
-    scene.config.acme_names = (struct config_names){names, ARRAY_LENGTH(names)};
+    master.config->acme_enabled = true;
+    master.config->acme_names = (struct config_names){names, ARRAY_LENGTH(names)};
 }
 
 static void acme_has_two_forms(void **state)
@@ -804,7 +629,7 @@ static void acme_has_two_forms(void **state)
     expect_error("acme rollover", "acme.enabled is off");
     manage_two_names();
     expect_error("acme renew x", "for 'x' (valid: first.example, second.example)");
-    expect_error("acme renew FIRST.example", "not now");
+    expect_error("acme renew FIRST.example", "the ACME process does not run");
     expect_error("acme rollover", "the ACME process does not run");
 }
 
@@ -816,7 +641,7 @@ static void long_list_of_names_is_cut(void **state)
     manage_two_names();
     for (size_t i = 0; i < ARRAY_LENGTH(many); i++)
         many[i] = names[0];
-    scene.config.acme_names = (struct config_names){many, ARRAY_LENGTH(many)};
+    master.config->acme_names = (struct config_names){many, ARRAY_LENGTH(many)};
     expect_error("acme renew x", "first.example, first.exa...)");
 }
 
@@ -828,78 +653,97 @@ static void list_of_names_is_cut_from_400_bytes_on(void **state)
     manage_two_names();
     for (size_t i = 0; i < ARRAY_LENGTH(many) - 1; i++)
         many[i] = names[0];
-    scene.config.acme_names = (struct config_names){many, ARRAY_LENGTH(many)};
+    master.config->acme_names = (struct config_names){many, ARRAY_LENGTH(many)};
     many[ARRAY_LENGTH(many) - 1] = fits;
     expect_error("acme renew x", "first.example, a.example)");
     many[ARRAY_LENGTH(many) - 1] = cut;
     expect_error("acme renew x", "first.example, ab.exampl...)");
 }
 
+/* A process that reads nothing. */
+static void begin_acme_process(int *process_end)
+{
+    const struct channel_owner owner = {.closed = child_ignore_closed};
+    struct acme_process *process = &master.certificates.process;
+    int fds[2];
+
+    manage_two_names();
+    assert_int_equal(channel_pair(fds), 0);
+    process->child.channel = channel_open(master.base, fds[0], ROUTE_ACME_REPORTS, &owner);
+    process->child.pid = 1;
+    process->plan = calloc(ARRAY_LENGTH(names), sizeof(*process->plan));
+    process->plan_count = ARRAY_LENGTH(names);
+    *process_end = fds[1];
+}
+
 static void renewal_is_awaited_for_45_seconds(void **state)
 {
-    static struct acme_plan plans[ARRAY_LENGTH(names)];
-    struct acme_plan *plan = &plans[1];
+    struct certificates *certificates = &master.certificates;
     struct control_reply result;
+    struct acme_plan *plan;
+    int process_end;
 
     (void)state;
-    manage_two_names();
-    scene.master.certificates.process.plan = plans;
-    result = start("acme renew second.example");
-    expect_log("second.example: new certificate requested, by uid 0 pid 4711");
+    begin_acme_process(&process_end);
+    plan = &certificates->process.plan[1];
     plan->next_s = 86400;
     snprintf(plan->error, sizeof(plan->error), "no answer");
-    scene.renewal = RENEWAL_PENDING;
-    scene.since_ns = clock_monotonic_ns();
+    plan->refused_until_s = INT64_MAX / 2;
+    expect_error("acme renew second.example", "the authority accepts no request before");
+    plan->refused_until_s = 0;
+    result = start("acme renew second.example");
+    expect_log("second.example: new certificate requested, by uid 0 pid 4711");
     assert_false(in_force(&result));
     expect_json(report(&result), "{\"ok\":true,\"host\":\"second.example\",\"obtained\":false,"
                                  "\"next_attempt\":86400}");
-    scene.since_ns = clock_monotonic_ns() - 46 * NS_PER_S;
+    plan->renewal_ns -= 46 * NS_PER_S;
     assert_true(in_force(&result));
-    scene.since_ns = clock_monotonic_ns();
-    scene.renewal = RENEWAL_OBTAINED;
+    plan->renewal_ns += 46 * NS_PER_S;
+    plan->renewal_ended = plan->renewal;
+    certificates->pending = true; /* the reload for it */
+    assert_false(in_force(&result));
+    certificates->pending = false;
     assert_true(in_force(&result));
     expect_json(report(&result), "{\"ok\":true,\"host\":\"second.example\",\"obtained\":true,"
                                  "\"next_attempt\":86400}");
-    scene.renewal = RENEWAL_FAILED;
+    plan->failures = 1;
     assert_true(in_force(&result));
     expect_error_in(report(&result), "no certificate: no answer; next attempt: 1970-01-02");
-    scene.renewal = RENEWAL_ABANDONED;
+    certificates->process.child.pid = 0;
     assert_true(in_force(&result));
     expect_error_in(report(&result), "the ACME process has ended before the certificate came");
+    close(process_end);
 }
 
 static void key_change_is_awaited_for_45_seconds(void **state)
 {
-    struct acme_process *process = &scene.master.certificates.process;
+    struct acme_process *process = &master.certificates.process;
     struct acme_key_change *change = &process->key_change;
     struct control_reply result;
+    int process_end;
 
     (void)state;
-    manage_two_names();
-    scene.key_change = 3;
+    begin_acme_process(&process_end);
     result = start("acme rollover");
     expect_log("another key of the ACME account requested, by uid 0 pid 4711");
-    assert_true(in_force(&result)); /* no process has it */
-    expect_error_in(report(&result), "the ACME process has ended before the key was replaced");
-    process->child.pid = 1;
-    assert_true(in_force(&result));
-    expect_error_in(report(&result), "the ACME process has ended before the key was replaced");
-    change->number = 3;
-    change->ended = 2;
     snprintf(change->error, sizeof(change->error), "of the one before");
-    change->since_ns = clock_monotonic_ns();
     assert_false(in_force(&result));
     expect_json(report(&result), "{\"ok\":true,\"key_replaced\":false}");
-    change->since_ns = clock_monotonic_ns() - 46 * NS_PER_S;
+    change->since_ns -= 46 * NS_PER_S;
     assert_true(in_force(&result));
-    change->since_ns = clock_monotonic_ns();
-    change->ended = 3;
+    change->since_ns += 46 * NS_PER_S;
+    change->ended = (uint32_t)result.token;
     assert_true(in_force(&result));
     expect_error_in(report(&result), "the key of the account is not replaced: of the one before");
     change->error[0] = '\0';
     expect_json(report(&result), "{\"ok\":true,\"key_replaced\":true}");
+    change->number++; /* that of another process */
+    assert_true(in_force(&result));
+    expect_error_in(report(&result), "the ACME process has ended before the key was replaced");
     process->child.pid = 0;
     assert_true(in_force(&result));
+    expect_error_in(report(&result), "the ACME process has ended before the key was replaced");
+    close(process_end);
 }
 
 int main(void)
@@ -910,6 +754,7 @@ int main(void)
         TEST(stopping_server_rejects_changes),
         TEST(members_of_the_group_change_nothing),
         TEST(stop_now_stops_twice),
+        TEST(stop_now_of_a_running_server_kills_the_workers),
         TEST(connections_are_those_of_serving_threads),
         TEST(numbers_of_workers_and_threads_have_limits),
         TEST(stop_ends_the_wait_for_workers),

@@ -1,5 +1,5 @@
 /* When failed handshakes are logged, and with which numbers. */
-#include "daemon/master/handshake_failures.h"
+#include "daemon/master/internal.h"
 
 #include "common/clock.h"
 

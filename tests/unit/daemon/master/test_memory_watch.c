@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "common/macros.h"
-#include "daemon/master/memory_watch.h"
+#include "daemon/master/internal.h"
 
 static void level_follows_use_with_hysteresis(void **state)
 {

@@ -1,5 +1,5 @@
 /* What is kept of dead workers: which threads and requests, how many of them, and what fits a reply. */
-#include "daemon/master/post_mortem.h"
+#include "daemon/master/internal.h"
 
 #include "common/control_client.h"
 #include "common/log_record.h"
@@ -30,7 +30,7 @@ enum {
 static struct {
     bool clock_stands;
     struct segment segment;
-    struct post_mortem post_mortem;
+    json_t *deaths;
 } scene;
 
 /* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. The label is its name. */
@@ -64,7 +64,8 @@ static int begin(void **state)
 static int end(void **state)
 {
     (void)state;
-    post_mortem_free(&scene.post_mortem);
+    json_decref(scene.deaths);
+    scene.deaths = NULL;
     segment_destroy(&scene.segment);
     return 0;
 }
@@ -105,13 +106,13 @@ static void append_request_number(uint32_t number)
 
 static void record(uint32_t worker, int pid)
 {
-    post_mortem_record(&scene.post_mortem, &scene.segment, worker, pid, "was killed");
+    post_mortem_record(&scene.deaths, &scene.segment, worker, pid, "was killed");
 }
 
 /* Death NUMBER; 0 is the newest. Borrowed. */
 static json_t *death(size_t number)
 {
-    return json_array_get(scene.post_mortem.deaths, number);
+    return json_array_get(scene.deaths, number);
 }
 
 static json_t *threads_of(const json_t *of)
@@ -334,17 +335,17 @@ static void newest_deaths_are_kept(void **state)
     (void)state;
     for (int i = 1; i <= POST_MORTEM_DEATHS; i++)
         record(0, i);
-    assert_int_equal(json_array_size(scene.post_mortem.deaths), POST_MORTEM_DEATHS);
+    assert_int_equal(json_array_size(scene.deaths), POST_MORTEM_DEATHS);
     expect_number(death(POST_MORTEM_DEATHS - 1), "pid", 1);
     record(0, POST_MORTEM_DEATHS + 1);
-    assert_int_equal(json_array_size(scene.post_mortem.deaths), POST_MORTEM_DEATHS);
+    assert_int_equal(json_array_size(scene.deaths), POST_MORTEM_DEATHS);
     expect_number(death(0), "pid", POST_MORTEM_DEATHS + 1);
     expect_number(death(POST_MORTEM_DEATHS - 1), "pid", 2);
 }
 
 static void expect_listed(size_t count, size_t expected)
 {
-    json_t *list = post_mortem_list(&scene.post_mortem, count);
+    json_t *list = post_mortem_list(scene.deaths, count);
 
     assert_int_equal(json_array_size(list), expected);
     for (size_t i = 0; i < expected; i++)
@@ -373,9 +374,9 @@ static void deaths_that_do_not_fit_a_reply_are_left_out(void **state)
     (void)state;
     assert_non_null(text);
     memset(text, 'x', BYTES);
-    scene.post_mortem.deaths = json_array();
+    scene.deaths = json_array();
     for (int i = 0; i < 3; i++)
-        json_array_append_new(scene.post_mortem.deaths, json_pack("[s#]", text, (int)BYTES));
+        json_array_append_new(scene.deaths, json_pack("[s#]", text, (int)BYTES));
     free(text);
     expect_listed(1, 1);
     expect_listed(3, 2);
@@ -387,11 +388,12 @@ static void nothing_is_left_after_free(void **state)
 
     (void)state;
     record(0, 1);
-    deaths = json_incref(scene.post_mortem.deaths);
-    post_mortem_free(&scene.post_mortem);
+    deaths = json_incref(scene.deaths);
+    json_decref(scene.deaths);
+    scene.deaths = NULL;
     assert_int_equal(deaths->refcount, 1);
     json_decref(deaths);
-    assert_null(scene.post_mortem.deaths);
+    assert_null(scene.deaths);
     expect_listed(1, 0);
 }
 

@@ -1,12 +1,5 @@
 /* Reloads that fail for lack of memory, and those of only the certificates. */
-#include "daemon/master/reload.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/unit/daemon/master/scene.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,74 +33,55 @@ int wrapped_fclose(FILE *stream)
     return real_fclose(stream);
 }
 
-static int start_reload(void *reload)
+static int begin(void **state)
 {
-    return reload_start(reload);
+    (void)state;
+    return scene_begin(WORKER_SERVING);
+}
+
+static int end(void **state)
+{
+    (void)state;
+    return scene_end();
 }
 
 static void reload_without_memory_leaves_no_stream(void **state)
 {
-    struct server server = {.base = event_base_new()};
-    struct lifecycle life;
-    const struct options options = {.file = "/dev/null"};
-    struct reload *reload =
-        reload_new(&(struct reload_setup){.server = &server, .life = &life, .options = &options});
-    life_function *actions[LIFE_ACTIONS] = {[ACTION_start_reload] = start_reload};
-
     (void)state;
-    assert_non_null(reload);
-    assert_int_equal(lifecycle_init(&life, server.base, actions, reload), 0);
     calloc_fails = true;
-    assert_int_equal(reload_request(reload), 0);
+    assert_int_equal(reload_request(&master), 0);
     calloc_fails = false;
     assert_null(memory_stream);
-    assert_int_equal(life.state, LIFE_starting);
-    reload_free(reload);
-    lifecycle_free(&life);
-    event_base_free(server.base);
-}
-
-static unsigned starts;
-
-static int count_start(void *reload)
-{
-    (void)reload;
-    starts++;
-    return 0;
+    assert_int_equal(master.life.state, LIFE_serving);
 }
 
 static void certificates_wait_for_another_change(void **state)
 {
-    struct server server = {.base = event_base_new()};
-    struct lifecycle life;
-    struct reload *reload = reload_new(&(struct reload_setup){.server = &server, .life = &life});
-    life_function *actions[LIFE_ACTIONS] = {[ACTION_start_reload] = count_start};
-
     (void)state;
-    assert_non_null(reload);
-    assert_int_equal(lifecycle_init(&life, server.base, actions, reload), 0);
-    starts = 0;
-    for (unsigned other = 0; other < LIFE_STATES; other++) {
+    for (int other = 0; other < LIFE_STATES; other++) {
         if (other == LIFE_serving)
             continue;
-        life.state = other;
-        assert_false(reload_renew_certificates(reload));
-        assert_int_equal(life.state, other);
+        master.life.state = (enum life_state)other;
+        assert_false(reload_renew_certificates(&master));
+        assert_int_equal(master.life.state, other);
     }
-    assert_int_equal(starts, 0);
-    life.state = LIFE_serving;
-    assert_true(reload_renew_certificates(reload));
-    assert_int_equal(starts, 1);
-    reload_free(reload);
-    lifecycle_free(&life);
-    event_base_free(server.base);
+    assert_int_equal(master.reload.started, 0);
+    master.life.state = LIFE_serving;
+    master.reload.waiting = true;
+    assert_false(reload_renew_certificates(&master));
+    master.reload.waiting = false;
+    assert_true(reload_renew_certificates(&master));
+    assert_int_equal(master.reload.started, 1);
+    assert_int_equal(master.life.state, LIFE_reloading);
+    assert_ptr_equal(master.reload.previous, master.config);
+    assert_false(master.reload.renewing);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reload_without_memory_leaves_no_stream),
-        cmocka_unit_test(certificates_wait_for_another_change),
+        cmocka_unit_test_setup_teardown(reload_without_memory_leaves_no_stream, begin, end),
+        cmocka_unit_test_setup_teardown(certificates_wait_for_another_change, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* What a worker may return as a connection. */
-#include "daemon/master/returned.h"
+#include "daemon/master/internal.h"
 
 #include "common/macros.h"
 
@@ -57,7 +57,7 @@ static const char *fault_of(int fd, const uint8_t *address, bool *open)
     struct message_connection message = {.requests = 0};
 
     memcpy(message.address, address, sizeof(message.address));
-    return returned_fault(fd, &message, &nobody, open);
+    return dispatch_fault(fd, &message, &nobody, open);
 }
 
 static void expect_forged(int fd, const uint8_t *address, const char *words)
@@ -101,14 +101,14 @@ static void proxied_connection_of_trusted_peer_has_any_address(void **state)
     memcpy(message.address, other, sizeof(message.address));
     connect_ends(&client, &server);
     assert_int_equal(network_parse("127.0.0.0/8", &item[0]), NETWORK_GOOD);
-    assert_null(returned_fault(server, &message, &trusted, &open));
+    assert_null(dispatch_fault(server, &message, &trusted, &open));
     assert_true(open);
     assert_int_equal(network_parse("10.0.0.0/8", &item[0]), NETWORK_GOOD);
-    assert_null(returned_fault(server, &message, &trusted, &open)); /* a reload has removed it */
+    assert_null(dispatch_fault(server, &message, &trusted, &open)); /* a reload has removed it */
     assert_false(open);
     message.proxied = 0;
     assert_int_equal(network_parse("127.0.0.0/8", &item[0]), NETWORK_GOOD);
-    assert_non_null(returned_fault(server, &message, &trusted, &open));
+    assert_non_null(dispatch_fault(server, &message, &trusted, &open));
     assert_false(open);
     close(client);
     close(server);

@@ -8,7 +8,7 @@
 
 #include "common/client_address.h"
 #include "common/macros.h"
-#include "daemon/master/capacity.h"
+#include "daemon/master/internal.h"
 #include "daemon/transaction/client_limit.h"
 #include "daemon/transaction/rate_limit.h"
 #include "tests/unit/own_segment.h"

@@ -1,5 +1,5 @@
 /* The samples of the history: sums, states of threads, and the latency since the sample before. */
-#include "daemon/master/statistics.h"
+#include "daemon/master/internal.h"
 
 #include "tests/unit/own_segment.h"
 
@@ -15,7 +15,7 @@
 enum { THREADS = 3 };
 
 static struct segment segment;
-static struct statistics *statistics;
+static struct histogram_window latency;
 
 /* Thread slot 1 is not reserved. */
 static int set_up(void **state)
@@ -25,14 +25,13 @@ static int set_up(void **state)
         segment_reserve_worker(&segment, 0) != 0 || segment_reserve_thread(&segment, 0) != 0 ||
         segment_reserve_thread(&segment, 2) != 0)
         return -1;
-    statistics = statistics_new(&segment);
-    return statistics != NULL ? 0 : -1;
+    latency = (struct histogram_window){0};
+    return 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    statistics_free(statistics);
     segment_destroy(&segment);
     return 0;
 }
@@ -57,7 +56,7 @@ static void samples_are_numbered(void **state)
 
     (void)state;
     for (uint64_t i = 0; i < 3; i++) {
-        statistics_store_sample(statistics, 1000 + i);
+        publish_sample(&segment, &latency, 1000 + i);
         assert_int_equal(atomic_load(&master->history_next), i + 1);
         assert_int_equal(atomic_load(&segment_sample(&segment, i)->number), i + 1);
         assert_int_equal(atomic_load(&segment_sample(&segment, i)->time_ns), 1000 + i);
@@ -72,7 +71,7 @@ static void sample_has_the_sums_of_all_threads(void **state)
     metric_add(segment_thread(&segment, 0)->metrics, METRIC_http2_resets, 3);
     metric_add(segment_thread(&segment, 2)->metrics, METRIC_http2_resets, 4);
     metric_add(segment_thread(&segment, 2)->metrics, METRIC_http2_floods_empty, 5);
-    statistics_store_sample(statistics, 1);
+    publish_sample(&segment, &latency, 1);
     assert_int_equal(atomic_load(&sample->values[METRIC_http2_resets]), 7);
     assert_int_equal(atomic_load(&sample->values[METRIC_http2_floods_empty]), 5);
 }
@@ -85,7 +84,7 @@ static void sample_has_the_state_of_each_thread(void **state)
     (void)state;
     atomic_store(&segment_thread(&segment, 0)->activity.state, THREAD_STATE_COUNT - 1);
     atomic_store(&segment_thread(&segment, 2)->activity.state, THREAD_STATE_COUNT); /* invalid */
-    statistics_store_sample(statistics, 1);
+    publish_sample(&segment, &latency, 1);
     assert_int_equal(letters[0], thread_state_table[THREAD_STATE_COUNT - 1].letter);
     assert_int_equal(letters[1], thread_state_table[THREAD_STATE_NONE].letter);
     assert_int_equal(letters[2], thread_state_table[0].letter);
@@ -99,17 +98,17 @@ static void latency_is_that_since_the_sample_before(void **state)
     histogram_record(&segment_latency_of(&segment, 0)[0], 1000);
     histogram_record(&segment_latency_of(&segment, 0)[OUTCOME_COUNT - 1], 1000);
     histogram_record(&segment_latency_of(&segment, 2)[0], UINT64_MAX);
-    statistics_store_sample(statistics, 1);
+    publish_sample(&segment, &latency, 1);
     assert_int_equal(responses_of(sample), 3);
     assert_int_equal(bucket_of(sample, 1000), 2);
     assert_int_equal(bucket_of(sample, UINT64_MAX), 1);
     histogram_record(&segment_latency_of(&segment, 2)[0], 5000);
-    statistics_store_sample(statistics, 2);
+    publish_sample(&segment, &latency, 2);
     sample = segment_sample(&segment, 1);
     assert_int_equal(responses_of(sample), 1);
     assert_int_equal(bucket_of(sample, 5000), 1);
     assert_in_range(atomic_load(&sample->latency_max_ns), 4900, 5100);
-    statistics_store_sample(statistics, 3);
+    publish_sample(&segment, &latency, 3);
     sample = segment_sample(&segment, 2);
     assert_int_equal(responses_of(sample), 0);
     assert_int_equal(atomic_load(&sample->latency_max_ns), 0);
