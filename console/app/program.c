@@ -278,7 +278,7 @@ static void draw_instances(struct menu *menu)
                      menu->count == 1 ? "" : "s");
     draw_totals(menu, all, x);
     table_fit(fleet_columns, FLEET_COLUMNS, all->width, widths);
-    table_draw_titles(all, 1, fleet_columns, FLEET_COLUMNS, widths);
+    table_draw_row(all, 1, fleet_columns, FLEET_COLUMNS, widths, NULL);
     for (size_t i = 0; i < page && menu->top + i < menu->count; i++)
         draw_instance(all, HEAD_LINES + (int)i, widths, &menu->instance[menu->top + i],
                       menu->top + i == menu->selected);

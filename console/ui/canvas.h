@@ -43,14 +43,8 @@ extern const char *const theme_names[THEME_COUNT];
 /* The theme called NAME, or THEME_COUNT. */
 enum theme theme_named(const char *name);
 
-/*
- * Prepares the colours of THEME; curses must be running. Returns the theme in force: THEME_MONO if
- * the terminal has no colours.
- */
-enum theme theme_start(enum theme theme);
-
-/* The argument of attrset() for TONE. */
-int theme_attributes(enum tone tone);
+/* Prepares the colours of THEME, or of THEME_MONO if the terminal has none; curses must be running. */
+void theme_start(enum theme theme);
 
 struct canvas {
     int y, x; /* upper left corner, on the screen */

@@ -28,24 +28,11 @@ static const char *yes_text(const struct dialog *dialog)
     return dialog->by_return ? "Enter yes" : "y yes";
 }
 
-/* The width of the answers with a gap of two columns before each. */
-static int answers_width(const struct dialog *dialog)
-{
-    size_t adjusts = dialog->adjusting_keys != NULL ? strlen(dialog->adjusting_keys) + 2 : 0;
-
-    return (int)(adjusts + strlen(yes_text(dialog)) + strlen(no_text)) + 4;
-}
-
 enum { ENTER = '\r', NEWLINE = '\n', ESCAPE = 27, TAB = '\t', CANCEL = 7 /* Ctrl-G */ };
 
 bool dialog_is_cancel(int code)
 {
     return code == ESCAPE || code == CANCEL;
-}
-
-bool dialog_open(const struct dialog *dialog)
-{
-    return dialog->kind != DIALOG_NONE;
 }
 
 /* Closes the dialog before the callback, which may open the next one. */
@@ -57,19 +44,6 @@ static void cancel(struct dialog *dialog)
     dialog->kind = DIALOG_NONE;
     if (gone != NULL)
         gone(context);
-}
-
-static void enter(struct dialog *dialog)
-{
-    char text[EDIT_BYTES];
-    void (*done)(void *, const char *) = dialog->done;
-    void *context = dialog->context;
-
-    snprintf(text, sizeof(text), "%s", dialog->edit.text);
-    if (dialog->history != NULL)
-        edit_remember(dialog->history, text);
-    dialog->kind = DIALOG_NONE;
-    done(context, text);
 }
 
 static void confirm_key(struct dialog *dialog, int code)
@@ -90,7 +64,13 @@ static void confirm_key(struct dialog *dialog, int code)
 static void prompt_key(struct dialog *dialog, int code)
 {
     if (code == ENTER || code == NEWLINE) {
-        enter(dialog);
+        char text[EDIT_BYTES];
+
+        snprintf(text, sizeof(text), "%s", dialog->edit.text);
+        if (dialog->history != NULL)
+            edit_remember(dialog->history, text);
+        dialog->kind = DIALOG_NONE;
+        dialog->done(dialog->context, text);
     } else if (dialog_is_cancel(code)) {
         cancel(dialog);
     } else {
@@ -131,14 +111,20 @@ void dialog_click(struct dialog *dialog, const struct canvas *foot, int y, int x
         confirm_key(dialog, 'n');
 }
 
-/* The width of the first BYTES of TEXT (UTF-8), columns. */
+/* True for a UTF-8 continuation byte. */
+static bool continues(char byte)
+{
+    return ((unsigned char)byte & 0xc0) == 0x80;
+}
+
+/* The number of characters in the first BYTES of TEXT (UTF-8). */
 static int character_count(const char *text, size_t bytes)
 {
-    int columns = 0;
+    int count = 0;
 
     for (size_t i = 0; i < bytes; i++)
-        columns += ((unsigned char)text[i] & 0xc0) != 0x80;
-    return columns;
+        count += !continues(text[i]);
+    return count;
 }
 
 /* Draws the visible part of the line, scrolled to the cursor, and the cursor. */
@@ -153,7 +139,7 @@ static void draw_prompt(const struct dialog *dialog, const struct canvas *foot)
     for (; cursor > width && *start != '\0'; cursor--)
         do
             start++;
-        while (((unsigned char)*start & 0xc0) == 0x80);
+        while (continues(*start));
     canvas_text(foot, 0, x, TONE_BAR, start);
     place = canvas_part(foot, 0, x + cursor, 1, 1);
     canvas_repeat(&place, 0, 0, 1, TONE_SELECTED, L' ');
@@ -165,9 +151,10 @@ static void draw_question(const struct dialog *dialog, const struct canvas *foot
                           const struct canvas *body)
 {
     const char *rest = dialog->label;
-    int lines = 0;
+    size_t adjusting = dialog->adjusting_keys != NULL ? strlen(dialog->adjusting_keys) + 2 : 0;
+    int answers = (int)(adjusting + strlen(yes_text(dialog)) + 2 + strlen(no_text) + 2), lines = 0;
 
-    if (character_count(rest, strlen(rest)) <= foot->width - 1 - answers_width(dialog)) {
+    if (character_count(rest, strlen(rest)) <= foot->width - 1 - answers) {
         canvas_text(foot, 0, 1, TONE_BAR_KEY, rest);
         return;
     }
@@ -217,12 +204,6 @@ void edit_set(struct edit *edit, const char *text)
     edit->cursor = strlen(edit->text);
 }
 
-/* True for a UTF-8 continuation byte. */
-static bool continues(char byte)
-{
-    return ((unsigned char)byte & 0xc0) == 0x80;
-}
-
 static void insert(struct edit *edit, char byte)
 {
     size_t length = strlen(edit->text);
@@ -258,14 +239,6 @@ static size_t after(const struct edit *edit)
     return at;
 }
 
-static void delete_forward(struct edit *edit)
-{
-    size_t from = edit->cursor;
-
-    edit->cursor = after(edit);
-    remove_to(edit, from);
-}
-
 static size_t word_start(const struct edit *edit)
 {
     size_t at = edit->cursor;
@@ -298,6 +271,8 @@ static bool edit_character(struct edit *edit, int code)
 
 bool edit_key(struct edit *edit, struct edit_history *history, int code)
 {
+    size_t from = edit->cursor;
+
     switch (code) {
     case KEY_LEFT:
         edit->cursor = before(edit);
@@ -320,7 +295,8 @@ bool edit_key(struct edit *edit, struct edit_history *history, int code)
         return true;
     case KEY_DC:
     case CTRL_D:
-        delete_forward(edit);
+        edit->cursor = after(edit);
+        remove_to(edit, from);
         return true;
     case CTRL_U:
         remove_to(edit, 0);

@@ -64,7 +64,10 @@ struct dialog {
 };
 
 /* True while a question is open: all keys then belong to the dialog. */
-bool dialog_open(const struct dialog *dialog);
+static inline bool dialog_open(const struct dialog *dialog)
+{
+    return dialog->kind != DIALOG_NONE;
+}
 
 /* True if the key cancels a dialog of every kind: Escape or Ctrl-G. */
 bool dialog_is_cancel(int code);

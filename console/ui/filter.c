@@ -45,11 +45,6 @@ static int read_number(const char *start, size_t length, double *number)
     return -1;
 }
 
-static bool compares(const struct filter_word *word)
-{
-    return word->compare == '<' || word->compare == '>';
-}
-
 static bool is_name_character(char character)
 {
     return isalnum((unsigned char)character) || character == '_';
@@ -94,7 +89,8 @@ static int read_word(struct filter_word *word, const char *start, size_t length,
         snprintf(word->column, sizeof(word->column), "took");
         word->compare = '>';
     }
-    if (!compares(word) || read_number(start, length, &word->number) == 0)
+    if ((word->compare != '<' && word->compare != '>') ||
+        read_number(start, length, &word->number) == 0)
         return 0;
     snprintf(why, size, "'%.40s' in the filter is not a number (examples: 200, 4K, 10ms)",
              word->text);
@@ -140,23 +136,19 @@ static bool contains_pattern(const char *text, const char *pattern, size_t lengt
     return length == 0;
 }
 
-/* "4xx" matches three-digit numbers that begin with 4; any other pattern matches as a substring. */
-static bool one_of_texts(const char *text, const char *pattern, size_t length)
-{
-    if (length == 3 && isdigit((unsigned char)pattern[0]) && pattern[1] == 'x' &&
-        pattern[2] == 'x' && strlen(text) == 3)
-        return text[0] == pattern[0];
-    return contains_pattern(text, pattern, length);
-}
-
-/* With EXACT, an alternative must be the whole text. */
+/*
+ * PATTERN has alternatives separated by '|'. "4xx" matches three-digit numbers that begin with 4; any
+ * other pattern matches as a substring, or with EXACT as the whole text.
+ */
 static bool any_alternative(const char *text, const char *pattern, bool exact)
 {
     for (;;) {
         size_t length = strcspn(pattern, "|");
+        bool class = !exact && length == 3 && isdigit((unsigned char)pattern[0]) &&
+                     pattern[1] == 'x' && pattern[2] == 'x' && strlen(text) == 3;
 
-        if (exact ? strlen(text) == length && contains_pattern(text, pattern, length)
-                  : one_of_texts(text, pattern, length))
+        if (class ? text[0] == pattern[0]
+                  : (!exact || strlen(text) == length) && contains_pattern(text, pattern, length))
             return true;
         if (pattern[length] == '\0')
             return false;
@@ -164,29 +156,24 @@ static bool any_alternative(const char *text, const char *pattern, bool exact)
     }
 }
 
-static bool cell_matches(const struct filter_word *word, const struct cell *cell)
-{
-    switch (word->compare) {
-    case '<':
-        return cell->number < word->number;
-    case '>':
-        return cell->number > word->number;
-    default:
-        return any_alternative(cell->text + strspn(cell->text, " "), word->text,
-                               word->compare == '=');
-    }
-}
-
 static bool word_matches(const struct filter_word *word, const struct column *columns, size_t count,
                          const struct cell *cells)
 {
     for (size_t i = 0; i < count; i++) {
+        const char *text = cells[i].text + strspn(cells[i].text, " ");
+        bool matches;
+
         if (word->compare == '\0') {
             if (any_alternative(cells[i].text, word->text, false))
                 return !word->negated;
-        } else if (column_is_named(&columns[i], word->column)) {
-            return cell_matches(word, &cells[i]) != word->negated;
+            continue;
         }
+        if (!column_is_named(&columns[i], word->column))
+            continue;
+        matches = word->compare == '<'   ? cells[i].number < word->number
+                  : word->compare == '>' ? cells[i].number > word->number
+                                         : any_alternative(text, word->text, word->compare == '=');
+        return matches != word->negated;
     }
     return word->compare != '\0' || word->negated;
 }
@@ -198,16 +185,6 @@ bool filter_matches(const struct filter *filter, const struct column *columns, s
         if (!word_matches(&filter->word[i], columns, count, cells))
             return false;
     return true;
-}
-
-/* Removes LENGTH characters at AT and the blanks after them. */
-static void remove_word(char *text, char *at, size_t length)
-{
-    char *end = at + length + strspn(at + length, " ");
-
-    memmove(at, end, strlen(end) + 1);
-    for (size_t last = strlen(text); last > 0 && text[last - 1] == ' '; last--)
-        text[last - 1] = '\0';
 }
 
 int filter_toggle(struct filter *filter, const char *name, const char *text, bool exact)
@@ -225,9 +202,14 @@ int filter_toggle(struct filter *filter, const char *name, const char *text, boo
     length = strlen(word);
     snprintf(fresh, sizeof(fresh), "%s", filter->text);
     at = strstr(fresh, word);
-    if (at != NULL && (at == fresh || at[-1] == ' ') && (at[length] == '\0' || at[length] == ' '))
-        remove_word(fresh, at, length);
-    else
+    if (at != NULL && (at == fresh || at[-1] == ' ') && (at[length] == '\0' || at[length] == ' ')) {
+        const char *end = at + length + strspn(at + length, " ");
+
+        memmove(at, end, strlen(end) + 1);
+        for (size_t last = strlen(fresh); last > 0 && fresh[last - 1] == ' '; last--)
+            fresh[last - 1] = '\0';
+    } else {
         snprintf(fresh, sizeof(fresh), "%s%s%s", filter->text, filter->text[0] ? " " : "", word);
+    }
     return filter_set(filter, fresh, why, sizeof(why));
 }

@@ -102,24 +102,18 @@ void graph_draw(enum graph_style style, const double *values, size_t count, doub
     }
 }
 
-/* The part that shows value INDEX; if there are several, the middle one. */
-static size_t part_showing(size_t index, size_t count, size_t parts)
-{
-    size_t first = index * parts / count, last;
-
-    while (first * count / parts < index && (first + 1) * count / parts <= index)
-        first++;
-    last = first;
-    while (last + 1 < parts && (last + 1) * count / parts == index)
-        last++;
-    return (first + last) / 2;
-}
-
+/* If several dots show the value, the middle one counts. */
 int graph_column_of(enum graph_style style, size_t index, size_t count, int columns)
 {
     size_t wide = style == GRAPH_BRAILLE ? 2 : 1; /* horizontal dots per column */
+    size_t dots = (size_t)columns * wide, first = index * dots / count, last;
 
-    return (int)(part_showing(index, count, (size_t)columns * wide) / wide);
+    while (first * count / dots < index && (first + 1) * count / dots <= index)
+        first++;
+    last = first;
+    while (last + 1 < dots && (last + 1) * count / dots == index)
+        last++;
+    return (int)((first + last) / 2 / wide);
 }
 
 void graph_draw_marks(const struct canvas *canvas, int y, int x, int columns,
@@ -143,26 +137,20 @@ size_t graph_peak(const double *values, size_t count)
     return peak;
 }
 
-static double power_of_two_above(double value)
-{
-    double top = 1;
-
-    while (top < value)
-        top *= 2;
-    return top;
-}
-
 double graph_top(enum graph_unit unit, double peak)
 {
     static const double steps[] = {1, 1.5, 2, 3, 4, 5, 6, 8, 10};
-    double power;
+    double power = 1;
 
     if (unit == GRAPH_RATIO)
         return 1;
     if (!(peak > 1) || isinf(peak))
         return unit == GRAPH_TIME ? 1000 : 1;
-    if (unit == GRAPH_BYTES)
-        return power_of_two_above(peak);
+    if (unit == GRAPH_BYTES) {
+        while (power < peak)
+            power *= 2;
+        return power;
+    }
     power = pow(10, floor(log10(peak)));
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
         if (peak <= steps[i] * power * (1 + 1e-9))
@@ -215,31 +203,16 @@ char *graph_number(enum graph_unit unit, double value, char *buffer)
 
 enum { EIGHTHS = 8, HEAT_STEPS = 5 /* above 0 */ };
 
-/* 0 (empty) to HEAT_STEPS. */
-static int heat_step(double value, double max)
-{
-    int step;
-
-    if (!(value > 0) || !(max > 0))
-        return 0;
-    step = (int)ceil(sqrt(value / max) * HEAT_STEPS - 1e-9);
-    return step < 1 ? 1 : step > HEAT_STEPS ? HEAT_STEPS : step;
-}
-
-static wchar_t heat_glyph(enum graph_style style, int step)
+/* STEP is 0 (empty) to HEAT_STEPS. */
+static void draw_heat_cell(const struct canvas *canvas, int y, int x, enum graph_style style,
+                           int step)
 {
     static const wchar_t ascii[HEAT_STEPS + 1] = {L' ', L'.', L':', L'+', L'#', L'@'};
     static const wchar_t blocks[HEAT_STEPS + 1] = {L' ', L'·', L'░', L'▒', L'▓', L'█'};
-
-    return style == GRAPH_ASCII ? ascii[step] : blocks[step];
-}
-
-static enum tone heat_tone(int step)
-{
     static const enum tone tones[HEAT_STEPS + 1] = {TONE_DIM,  TONE_COOL, TONE_COOL,
                                                     TONE_GOOD, TONE_WARN, TONE_BAD};
 
-    return tones[step];
+    canvas_repeat(canvas, y, x, 1, tones[step], style == GRAPH_ASCII ? ascii[step] : blocks[step]);
 }
 
 void heat_draw(const struct canvas *canvas, enum graph_style style, const double *values, int rows,
@@ -248,13 +221,12 @@ void heat_draw(const struct canvas *canvas, enum graph_style style, const double
     for (int y = 0; y < rows; y++)
         for (int x = 0; x < columns; x++) {
             double value = values[y * columns + x];
-            bool gap = isinf(value) && value < 0;
-            int step = gap ? 0 : heat_step(value, max);
+            int step = value > 0 ? steps_of(sqrt(value), sqrt(max), HEAT_STEPS) : 0;
 
-            if (gap && y == rows - 1)
+            if (is_gap(value) && y == rows - 1)
                 canvas_repeat(canvas, y, x, 1, TONE_DIM, L'x');
             else if (step > 0)
-                canvas_repeat(canvas, y, x, 1, heat_tone(step), heat_glyph(style, step));
+                draw_heat_cell(canvas, y, x, style, step);
         }
 }
 
@@ -262,7 +234,7 @@ int heat_draw_scale(const struct canvas *canvas, int y, int x, enum graph_style 
 {
     x = canvas_text(canvas, y, x, TONE_DIM, "few ");
     for (int step = 1; step <= HEAT_STEPS; step++)
-        canvas_repeat(canvas, y, x++, 1, heat_tone(step), heat_glyph(style, step));
+        draw_heat_cell(canvas, y, x++, style, step);
     return canvas_text(canvas, y, x, TONE_DIM, " many");
 }
 
@@ -296,32 +268,20 @@ struct scaled {
     double upper, middle, lower; /* the labels of the scale */
 };
 
-static struct scaled scale_linear(const struct panel *panel)
-{
-    size_t peak = graph_peak(panel->values, panel->count);
-    double top = graph_top(panel->unit, peak < panel->count ? panel->values[peak] : 0);
-
-    return (struct scaled){panel->values, top, top, top / 2, 0};
-}
-
 static struct scaled scale_of_panel(const struct panel *panel)
 {
     static double values[GRAPH_VALUES]; /* static: too large for the stack */
+    size_t peak = graph_peak(panel->values, panel->count);
     double floor_value, top;
 
     if (!panel->logarithmic || panel->unit == GRAPH_RATIO || panel->count > GRAPH_VALUES ||
-        !graph_decades(panel->values, panel->count, &floor_value, &top))
-        return scale_linear(panel);
+        !graph_decades(panel->values, panel->count, &floor_value, &top)) {
+        top = graph_top(panel->unit, peak < panel->count ? panel->values[peak] : 0);
+        return (struct scaled){panel->values, top, top, top / 2, 0};
+    }
     for (size_t i = 0; i < panel->count; i++)
         values[i] = graph_logarithm(panel->values[i], floor_value, top);
     return (struct scaled){values, 1, top, sqrt(floor_value * top), floor_value};
-}
-
-static enum tone tone_of_row(const struct panel *panel, int row, int rows)
-{
-    if (panel->bad)
-        return TONE_BAD;
-    return 3 * row < rows - 1 ? TONE_GRAPH_HIGH : 3 * row >= 2 * rows ? TONE_GRAPH_LOW : TONE_GRAPH;
 }
 
 /* Draws only the graph, over the whole canvas. */
@@ -334,9 +294,14 @@ static void draw_graph(const struct panel *panel, const struct canvas *canvas,
         return;
     graph_draw(panel->style, scaled->values, panel->count, scaled->top, canvas->height,
                canvas->width, cells);
-    for (int row = 0; row < canvas->height; row++)
-        canvas_cells(canvas, row, 0, canvas->width, tone_of_row(panel, row, canvas->height),
-                     cells + row * canvas->width);
+    for (int row = 0; row < canvas->height; row++) {
+        enum tone tone = panel->bad                      ? TONE_BAD
+                         : 3 * row < canvas->height - 1  ? TONE_GRAPH_HIGH
+                         : 3 * row >= 2 * canvas->height ? TONE_GRAPH_LOW
+                                                         : TONE_GRAPH;
+
+        canvas_cells(canvas, row, 0, canvas->width, tone, cells + row * canvas->width);
+    }
 }
 
 static void draw_label(const struct canvas *canvas, int row, const char *label)

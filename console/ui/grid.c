@@ -71,28 +71,21 @@ static int make_grid_room(struct grid *grid, size_t rows)
     return 0;
 }
 
-static const struct column *sort_column(const struct grid *grid)
-{
-    return &grid->list->columns[abs(grid->sorted_by) - 1];
-}
-
 /* The context of by_sort_key(): qsort() passes none, and there is only one thread. */
 static const struct grid *sorting;
-
-static int by_number(double left, double right)
-{
-    if (isnan(left) || isnan(right))
-        return isnan(left) - isnan(right); /* no number: lowest */
-    return left < right ? -1 : left > right;
-}
 
 static int by_sort_key(const void *a, const void *b)
 {
     uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
-    int order = sort_column(sorting)->right
-                    ? by_number(sorting->keys[left], sorting->keys[right])
-                    : strcasecmp(sorting->texts[left], sorting->texts[right]);
+    double x = sorting->keys[left], y = sorting->keys[right];
+    int order;
 
+    if (!sorting->list->columns[abs(sorting->sorted_by) - 1].right)
+        order = strcasecmp(sorting->texts[left], sorting->texts[right]);
+    else if (isnan(x) || isnan(y))
+        order = isnan(x) - isnan(y); /* no number: lowest */
+    else
+        order = x < y ? -1 : x > y;
     if (order == 0)
         return left < right ? -1 : left > right;
     return sorting->sorted_by < 0 ? -order : order;
@@ -217,7 +210,7 @@ void grid_draw(struct grid *grid, const struct scene *scene, const struct canvas
     grid_update(grid, scene);
     keep_in_sight(grid, page);
     table_fit(list->columns, list->column_count, canvas->width, grid->widths);
-    table_draw_titles(canvas, 0, list->columns, list->column_count, grid->widths);
+    table_draw_row(canvas, 0, list->columns, list->column_count, grid->widths, NULL);
     draw_sort_mark(grid);
     for (size_t i = 0; i < page && grid->top + i < grid->shown; i++)
         draw_row(grid, scene, grid->top + i, (int)i);
@@ -308,12 +301,9 @@ bool grid_key(struct grid *grid, const struct scene *scene, enum action action)
     }
 }
 
-bool grid_deselect(struct grid *grid)
+void grid_deselect(struct grid *grid)
 {
-    bool was = grid->selecting;
-
     grid->selecting = false;
-    return was;
 }
 
 bool grid_selected(const struct grid *grid, size_t *row)

@@ -87,10 +87,8 @@ void grid_draw(struct grid *grid, const struct scene *scene, const struct canvas
 /* Moves, selects and sorts. Returns false if ACTION means nothing here. */
 bool grid_key(struct grid *grid, const struct scene *scene, enum action action);
 
-/*
- * Clears the selection; a list with FOLLOW then follows again. Returns true if a row was selected.
- */
-bool grid_deselect(struct grid *grid);
+/* Clears the selection; a list with FOLLOW then follows again. */
+void grid_deselect(struct grid *grid);
 
 /* Stores the number of the selected row; false if none is selected. */
 bool grid_selected(const struct grid *grid, size_t *row);

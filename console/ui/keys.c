@@ -158,15 +158,6 @@ static void feed_control(struct key_decoder *decoder, unsigned char byte)
     enter_state(decoder, DECODER_GROUND);
 }
 
-static void feed_single(struct key_decoder *decoder, unsigned char byte)
-{
-    collect_byte(decoder, byte);
-    if (byte >= '0' && byte <= ';')
-        return;
-    end_sequence(decoder);
-    enter_state(decoder, DECODER_GROUND);
-}
-
 static void feed_mouse(struct key_decoder *decoder, unsigned char byte)
 {
     const char *text = decoder->parameters;
@@ -180,19 +171,13 @@ static void feed_mouse(struct key_decoder *decoder, unsigned char byte)
     enter_state(decoder, DECODER_GROUND);
 }
 
-/* The number of bytes of the UTF-8 character that starts with BYTE; 0: none starts so. */
-static size_t character_length(unsigned char byte)
-{
-    return byte < 0x80                   ? 1
-           : byte >= 0xc2 && byte < 0xe0 ? 2
-           : byte >= 0xe0 && byte < 0xf0 ? 3
-           : byte >= 0xf0 && byte < 0xf5 ? 4
-                                         : 0;
-}
-
 static void start_character(struct key_decoder *decoder, unsigned char byte, bool ignored)
 {
-    decoder->need_bytes = character_length(byte);
+    decoder->need_bytes = byte < 0x80                   ? 1
+                          : byte >= 0xc2 && byte < 0xe0 ? 2
+                          : byte >= 0xe0 && byte < 0xf0 ? 3
+                          : byte >= 0xf0 && byte < 0xf5 ? 4
+                                                        : 0; /* no UTF-8 character starts so */
     decoder->have_bytes = 0;
     decoder->ignored = ignored;
     if (decoder->need_bytes == 0)
@@ -276,7 +261,11 @@ void key_decoder_feed(struct key_decoder *decoder, unsigned char byte)
         feed_control(decoder, byte);
         break;
     case DECODER_SINGLE:
-        feed_single(decoder, byte);
+        collect_byte(decoder, byte);
+        if (byte >= '0' && byte <= ';')
+            break;
+        end_sequence(decoder);
+        enter_state(decoder, DECODER_GROUND);
         break;
     case DECODER_STRING:
         feed_string(decoder, byte);

@@ -93,18 +93,6 @@ static void lay_out_screen(struct screen *screen)
     screen->foot = canvas_part(&screen->all, height - 1, 0, 1, width);
 }
 
-/* The fonts of the Linux console have blocks but no braille. */
-static void choose_characters(struct screen *screen, bool ascii)
-{
-    const char *type = getenv("TERM");
-
-    screen->ascii = ascii || strcmp(nl_langinfo(CODESET), "UTF-8") != 0 ||
-                    (type != NULL && strncmp(type, "vt", 2) == 0);
-    screen->style = screen->ascii                                ? GRAPH_ASCII
-                    : type != NULL && strcmp(type, "linux") == 0 ? GRAPH_BLOCKS
-                                                                 : GRAPH_BRAILLE;
-}
-
 static void mark_pastes(const char *mode)
 {
     fputs(mode, stdout);
@@ -169,12 +157,19 @@ void screen_bell(void)
     beep();
 }
 
+/* The fonts of the Linux console have blocks but no braille. */
 void screen_adjust(struct screen *screen, enum theme theme, bool ascii, bool mouse)
 {
+    const char *type = getenv("TERM");
+
     guard_start(mouse);
     mousemask(mouse ? BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED : 0, NULL);
     theme_start(theme);
-    choose_characters(screen, ascii);
+    screen->ascii = ascii || strcmp(nl_langinfo(CODESET), "UTF-8") != 0 ||
+                    (type != NULL && strncmp(type, "vt", 2) == 0);
+    screen->style = screen->ascii                                ? GRAPH_ASCII
+                    : type != NULL && strcmp(type, "linux") == 0 ? GRAPH_BLOCKS
+                                                                 : GRAPH_BRAILLE;
     screen_invalidate();
 }
 

@@ -85,7 +85,7 @@ static size_t shown_columns(const int *widths, size_t count)
     return columns;
 }
 
-static int spare(const struct column *column, int width)
+static int spare_width(const struct column *column, int width)
 {
     return width > 0 && column->min_width > 0 ? width - column->min_width : 0;
 }
@@ -98,9 +98,9 @@ static void shrink(const struct column *columns, size_t count, int over, int *wi
     int all = 0;
 
     for (size_t i = 0; i < count; i++)
-        all += spare(&columns[i], widths[i]);
+        all += spare_width(&columns[i], widths[i]);
     for (size_t i = 0; i < count && all >= over && over > 0; i++) {
-        int part = spare(&columns[i], widths[i]);
+        int part = spare_width(&columns[i], widths[i]);
 
         part = part < over ? part : over;
         widths[i] -= part;
@@ -139,57 +139,40 @@ void table_fit(const struct column *columns, size_t count, int width, int *width
     stretch(columns, count, width - total_width(widths, count), widths);
 }
 
-/* The rest of TEXT that fits WIDTH columns. */
-static const char *fitting_end(const char *text, int width)
-{
-    int over = text_columns(text) - width;
-
-    if (over > 0)
-        text += text_fitting(text, over);
-    while (text_columns(text) > width || ((unsigned char)*text & 0xc0) == 0x80)
-        text++;
-    return text;
-}
-
 /* A text that does not fit is cut, and marked with two dots. */
 static void draw_cell(const struct canvas *canvas, int y, int x, const struct column *column,
                       int width, enum tone tone, const char *text)
 {
     struct canvas place = canvas_part(canvas, y, x, 1, width);
-    bool over = text_columns(text) > width;
+    int over = text_columns(text) - width;
 
-    if (!over && column->right) {
+    if (over <= 0 && column->right) {
         canvas_right(&place, 0, width, tone, text);
-    } else if (!over || width <= 2) {
+    } else if (over <= 0 || width <= 2) {
         canvas_text(&place, 0, 0, tone, text);
     } else if (column->tail) {
+        text += text_fitting(text, over + 2);
+        while (text_columns(text) > width - 2 || ((unsigned char)*text & 0xc0) == 0x80)
+            text++;
         canvas_text(&place, 0, 0, TONE_DIM, "..");
-        canvas_text(&place, 0, 2, tone, fitting_end(text, width - 2));
+        canvas_text(&place, 0, 2, tone, text);
     } else {
         canvas_print(&place, 0, 0, tone, "%.*s", (int)text_fitting(text, width - 2), text);
         canvas_text(&place, 0, width - 2, tone == TONE_SELECTED ? tone : TONE_DIM, "..");
     }
 }
 
-void table_draw_titles(const struct canvas *canvas, int y, const struct column *columns,
-                       size_t count, const int *widths)
-{
-    for (size_t i = 0, x = 0; i < count; i++) {
-        if (widths[i] == 0)
-            continue;
-        draw_cell(canvas, y, (int)x, &columns[i], widths[i], TONE_TITLE, columns[i].title);
-        x += (size_t)(widths[i] + TABLE_GAP);
-    }
-}
-
 void table_draw_row(const struct canvas *canvas, int y, const struct column *columns, size_t count,
                     const int *widths, const struct cell *cells)
 {
-    for (size_t i = 0, x = 0; i < count; i++) {
+    int x = 0;
+
+    for (size_t i = 0; i < count; i++) {
         if (widths[i] == 0)
             continue;
-        draw_cell(canvas, y, (int)x, &columns[i], widths[i], cells[i].tone, cells[i].text);
-        x += (size_t)(widths[i] + TABLE_GAP);
+        draw_cell(canvas, y, x, &columns[i], widths[i], cells != NULL ? cells[i].tone : TONE_TITLE,
+                  cells != NULL ? cells[i].text : columns[i].title);
+        x += widths[i] + TABLE_GAP;
     }
 }
 

@@ -69,9 +69,7 @@ bool column_is_named(const struct column *column, const char *word);
 /* Sets WIDTHS of COUNT columns for a line of WIDTH; 0: left out. Pure. */
 void table_fit(const struct column *columns, size_t count, int width, int *widths);
 
-/* Draws the titles, or one row, in line Y. */
-void table_draw_titles(const struct canvas *canvas, int y, const struct column *columns,
-                       size_t count, const int *widths);
+/* Draws one row in line Y, or the titles if CELLS is NULL. */
 void table_draw_row(const struct canvas *canvas, int y, const struct column *columns, size_t count,
                     const int *widths, const struct cell *cells);
 

@@ -232,7 +232,7 @@ static void draw_requests(struct scroll *scroll, const struct scene *scene,
     while (newer < count && subject_line(scene->subject, newer)->time_ns > scene->wall_ns)
         newer++; /* later than the time shown */
     table_fit(columns, COLUMNS, canvas->width, widths);
-    table_draw_titles(canvas, 0, columns, COLUMNS, widths);
+    table_draw_row(canvas, 0, columns, COLUMNS, widths, NULL);
     scroll_fit(scroll, (int)(count - newer), rows);
     for (int i = 0; i < rows && newer + (size_t)(scroll->top + i) < count; i++)
         draw_request(canvas, i + 1, widths,
