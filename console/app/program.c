@@ -2,6 +2,7 @@
 
 #include "common/clock.h"
 #include "common/escape.h"
+#include "common/private_server.h"
 #include "console/app/session.h"
 #include "console/data/instances.h"
 #include "console/lab/scenario.h"
@@ -421,8 +422,8 @@ static int play_scenario(const struct options *options, const struct lab_scenari
         close(signals);
         return report_failure(why);
     }
-    snprintf(own.name, sizeof(own.name), "%s", lab_instance(lab));
-    own.socket = lab_socket(lab);
+    snprintf(own.name, sizeof(own.name), "%s", private_server_name(lab_server(lab)));
+    own.socket = private_server_socket(lab_server(lab));
     own.readonly = false;
     own.view = NULL;
     own.record = own.replay = NULL;

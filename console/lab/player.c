@@ -58,14 +58,9 @@ void lab_close(struct lab *lab)
     free(lab);
 }
 
-const char *lab_instance(const struct lab *lab)
+const struct private_server *lab_server(const struct lab *lab)
 {
-    return testbed_name(lab->testbed);
-}
-
-const char *lab_socket(const struct lab *lab)
-{
-    return testbed_socket(lab->testbed);
+    return testbed_server(lab->testbed);
 }
 
 static const struct lab_step *step_of(const struct lab *lab)
@@ -73,37 +68,26 @@ static const struct lab_step *step_of(const struct lab *lab)
     return &lab->scenario->steps[lab->step];
 }
 
-/* The first worker that is serving, or 0. */
-static pid_t serving_worker(const struct snapshot *now)
-{
-    for (uint32_t i = 0; i < now->worker_count; i++)
-        if (now->workers[i].pid > 0 && now->workers[i].state == WORKER_SERVING)
-            return now->workers[i].pid;
-    return 0;
-}
-
 static void execute_actions(struct lab *lab, const struct lab_action actions[LAB_ACTIONS],
                             const struct snapshot *now)
 {
+    pid_t worker = 0; /* the first that is serving */
+
+    for (uint32_t i = 0; i < now->worker_count && worker == 0; i++)
+        if (now->workers[i].state == WORKER_SERVING)
+            worker = now->workers[i].pid;
     for (size_t i = 0; i < LAB_ACTIONS; i++)
-        if (testbed_execute(lab->testbed, &actions[i], serving_worker(now), lab->action_error,
+        if (testbed_execute(lab->testbed, &actions[i], worker, lab->action_error,
                             sizeof(lab->action_error)) != 0)
             return;
     lab->action_error[0] = '\0';
-}
-
-static bool key_has(const struct scene *scene, const struct lab_condition *condition)
-{
-    char value[CONFIG_VALUE_BYTES];
-
-    return config_text_value(scene->config, condition->key, value, sizeof(value)) &&
-           strcmp(value, condition->text) == 0;
 }
 
 static bool holds(const struct lab *lab, const struct lab_condition *condition,
                   const struct scene *scene, const struct view *view)
 {
     const struct snapshot *now = model_now(scene->model);
+    char value[CONFIG_VALUE_BYTES];
 
     switch (condition->until) {
     case LAB_PRESSED:
@@ -119,26 +103,10 @@ static bool holds(const struct lab *lab, const struct lab_condition *condition,
     case LAB_INCREASED:
         return now->sums[condition->metric] >= lab->base[condition->metric] + condition->least;
     case LAB_KEY:
-        return key_has(scene, condition);
+        return config_text_value(scene->config, condition->key, value, sizeof(value)) &&
+               strcmp(value, condition->text) == 0;
     }
     return false;
-}
-
-static bool is_done(const struct lab *lab, const struct scene *scene, const struct view *view)
-{
-    const struct lab_step *step = step_of(lab);
-
-    return holds(lab, &step->done, scene, view) &&
-           (step->also.until == LAB_PRESSED || holds(lab, &step->also, scene, view));
-}
-
-static void begin_step(struct lab *lab, const struct snapshot *now)
-{
-    execute_actions(lab, step_of(lab)->first, now);
-    memcpy(lab->base, now->sums, sizeof(lab->base));
-    lab_window_rebase(&lab->window);
-    lab->begun = true;
-    lab->pressed = false;
 }
 
 static uint64_t settle_ns(const struct lab *lab)
@@ -152,41 +120,39 @@ static uint64_t settle_ns(const struct lab *lab)
 static void take_measures(struct lab *lab, const struct model *model)
 {
     if (lab->phase == LAB_MEASURING && lab->now_ns < lab->done_ns + settle_ns(lab))
-        lab_window_restart(&lab->window);
+        lab->window.taken = 0;
     lab_window_take(&lab->window, model, testbed_failed_requests(lab->testbed));
     lab_window_values(&lab->window, lab->now);
     if (lab->phase == LAB_MEASURING && lab_window_full(&lab->window))
         lab->phase = LAB_EXPLAINED;
 }
 
-static bool kills(const struct lab_step *step)
-{
-    size_t i = 0;
-
-    while (i < LAB_ACTIONS && step->then[i].act != LAB_KILL)
-        i++;
-    return i < LAB_ACTIONS;
-}
-
 void lab_update(struct lab *lab, const struct scene *scene, const struct view *view, bool ended)
 {
     const struct snapshot *now = model_now(scene->model);
+    const struct lab_step *step = step_of(lab);
 
     lab->ended = ended;
     testbed_update(lab->testbed, clock_monotonic_ns());
     if (now == NULL || ended || scene->moment != MOMENT_LIVE)
         return;
     lab->now_ns = now->time_ns;
-    if (!lab->begun)
-        begin_step(lab, now);
-    if (lab->phase == LAB_PENDING && is_done(lab, scene, view)) {
-        execute_actions(lab, step_of(lab)->then, now);
-        if (kills(step_of(lab)))
-            lab_window_killed(&lab->window, scene->model);
+    if (!lab->begun) {
+        execute_actions(lab, step->first, now);
+        memcpy(lab->base, now->sums, sizeof(lab->base));
+        lab_window_rebase(&lab->window);
+        lab->begun = true;
+        lab->pressed = false;
+    }
+    if (lab->phase == LAB_PENDING && holds(lab, &step->done, scene, view) &&
+        (step->also.until == LAB_PRESSED || holds(lab, &step->also, scene, view))) {
+        execute_actions(lab, step->then, now);
+        for (size_t i = 0; i < LAB_ACTIONS; i++)
+            if (step->then[i].act == LAB_KILL)
+                lab_window_killed(&lab->window, scene->model);
         lab->phase = LAB_MEASURING;
         lab->done_ns = lab->now_ns;
     }
-    lab_window_watch(&lab->window, scene->model);
     take_measures(lab, scene->model);
 }
 
@@ -282,28 +248,23 @@ static void add_panel_line(struct lines *lines, enum tone tone, const char *text
     }
 }
 
-/* Adds a measure: its current value, and from the second step on also the previous one. */
-static void add_measure(struct lines *lines, const struct lab_state *state,
-                        enum lab_measure measure)
-{
-    char before[TEXT_SHORT], now[TEXT_SHORT], text[LINE_BYTES];
-
-    lab_measure_text(measure, state->before[measure], before);
-    lab_measure_text(measure, state->now[measure], now);
-    if (state->number == 1)
-        snprintf(text, sizeof(text), "%-*s%*s", LABEL_WIDTH, lab_measure_label(measure),
-                 NUMBER_WIDTH, now);
-    else
-        snprintf(text, sizeof(text), "%-*s%*s -> %s", LABEL_WIDTH, lab_measure_label(measure),
-                 NUMBER_WIDTH, before, now);
-    add_panel_line(lines, state->phase == LAB_EXPLAINED ? TONE_VALUE : TONE_DIM, text);
-}
-
+/* Adds the measures: the current values, and from the second step on also the previous ones. */
 static void add_measures(struct lines *lines, const struct lab_state *state)
 {
-    for (size_t i = 0; i < LAB_SHOWN && state->step->shown[i] != LAB_MEASURE_NONE; i++)
-        if (lines->count < LINES_MOST)
-            add_measure(lines, state, state->step->shown[i]);
+    for (size_t i = 0; i < LAB_SHOWN && state->step->shown[i] != LAB_MEASURE_NONE; i++) {
+        enum lab_measure measure = state->step->shown[i];
+        char before[TEXT_SHORT], now[TEXT_SHORT], text[LINE_BYTES];
+
+        lab_measure_text(measure, state->before[measure], before);
+        lab_measure_text(measure, state->now[measure], now);
+        if (state->number == 1)
+            snprintf(text, sizeof(text), "%-*s%*s", LABEL_WIDTH, lab_measure_label(measure),
+                     NUMBER_WIDTH, now);
+        else
+            snprintf(text, sizeof(text), "%-*s%*s -> %s", LABEL_WIDTH, lab_measure_label(measure),
+                     NUMBER_WIDTH, before, now);
+        add_panel_line(lines, state->phase == LAB_EXPLAINED ? TONE_VALUE : TONE_DIM, text);
+    }
 }
 
 /* Where the numbers are not as the explanation says, as on a machine with other things to do. */
@@ -364,20 +325,12 @@ static void draw_lab_title(const struct lab_state *state, const struct canvas *p
                                                                 : state->scenario->name);
 }
 
-/* Draws a hint that there are more lines, and the key that shows them. */
-static void draw_more(const struct canvas *panel, bool scrolls, bool ascii)
-{
-    char text[32];
-
-    snprintf(text, sizeof(text), "%s %s", ascii ? "..." : "…", scrolls ? "PgDn" : "l shows all");
-    canvas_right(panel, panel->height - 1, panel->width, TONE_BAR_KEY, text);
-}
-
 void lab_panel_draw(const struct lab_state *state, const struct canvas *panel,
                     struct scroll *scroll, bool ascii)
 {
     static struct lines lines; /* too large for the stack */
     int room = panel->height - 1, top = 0;
+    char more[32];
 
     lines.count = 0;
     lines.width = panel->width - 1 < WIDTH_MOST ? panel->width - 1 : WIDTH_MOST;
@@ -394,6 +347,9 @@ void lab_panel_draw(const struct lab_state *state, const struct canvas *panel,
     }
     for (int i = 0; i < room && top + i < lines.count; i++)
         canvas_text(panel, 1 + i, 0, lines.line[top + i].tone, lines.line[top + i].text);
-    if (lines.count - top > room && room > 0)
-        draw_more(panel, scroll != NULL, ascii);
+    if (lines.count - top > room && room > 0) {
+        snprintf(more, sizeof(more), "%s %s", ascii ? "..." : "…",
+                 scroll != NULL ? "PgDn" : "l shows all");
+        canvas_right(panel, room, panel->width, TONE_BAR_KEY, more);
+    }
 }

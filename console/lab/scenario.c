@@ -87,6 +87,11 @@ void lab_window_take(struct lab_window *window, const struct model *model, uint6
     const struct snapshot *now = model_now(model);
     struct lab_sample *sample = &window->sample[window->taken % LAB_SAMPLES];
 
+    /* Until the master has seen the death, the worker still counts as serving. */
+    if (window->killed_ns > 0 && window->recovered_ns == 0 &&
+        now->sums[METRIC_workers_died] > window->base.sums[METRIC_workers_died] &&
+        snapshot_workers_actual(now) >= now->workers_wanted)
+        window->recovered_ns = now->time_ns;
     if (window->taken > 0 &&
         now->time_ns < newest_sample(window)->time_ns + window->span_ns / (LAB_SAMPLES - 1))
         return;
@@ -98,26 +103,10 @@ void lab_window_take(struct lab_window *window, const struct model *model, uint6
         window->base = *sample;
 }
 
-void lab_window_restart(struct lab_window *window)
-{
-    window->taken = 0;
-}
-
 void lab_window_killed(struct lab_window *window, const struct model *model)
 {
     window->killed_ns = model_now(model)->time_ns;
     window->recovered_ns = 0;
-}
-
-/* Until the master has seen the death, the worker still counts as serving. */
-void lab_window_watch(struct lab_window *window, const struct model *model)
-{
-    const struct snapshot *now = model_now(model);
-
-    if (window->killed_ns > 0 && window->recovered_ns == 0 &&
-        now->sums[METRIC_workers_died] > window->base.sums[METRIC_workers_died] &&
-        snapshot_workers_actual(now) >= now->workers_wanted)
-        window->recovered_ns = now->time_ns;
 }
 
 void lab_window_rebase(struct lab_window *window)

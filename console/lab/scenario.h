@@ -37,23 +37,20 @@ struct lab_sample {
 struct lab_window {
     uint64_t span_ns;                      /* set by the owner */
     struct lab_sample sample[LAB_SAMPLES]; /* ring buffer */
-    uint64_t taken;
-    struct lab_sample base; /* when the step began */
-    uint64_t killed_ns;     /* a worker was killed; monotonic clock; 0: none was */
-    uint64_t recovered_ns;  /* its successor was seen serving; 0: not yet */
+    uint64_t taken;                        /* samples; 0 drops them all */
+    struct lab_sample base;                /* when the step began */
+    uint64_t killed_ns;                    /* a worker was killed; monotonic clock; 0: none was */
+    uint64_t recovered_ns;                 /* its successor was seen serving; 0: not yet */
 };
 
-/* Adds a sample from MODEL if the next one is due. */
+/*
+ * Call with each MODEL: adds a sample if the next one is due, and notices when the killed worker has
+ * been replaced.
+ */
 void lab_window_take(struct lab_window *window, const struct model *model, uint64_t failed);
-
-/* Drops all samples. */
-void lab_window_restart(struct lab_window *window);
 
 /* Reports that a worker was killed at the time of MODEL. */
 void lab_window_killed(struct lab_window *window, const struct model *model);
-
-/* Call with each MODEL: notices when the killed worker has been replaced. */
-void lab_window_watch(struct lab_window *window, const struct model *model);
 
 /* Makes the last sample the base of measures of kind GROWTH and FAILED. */
 void lab_window_rebase(struct lab_window *window);

@@ -47,25 +47,6 @@ struct testbed {
 
 /* Files */
 
-static int make_list(const struct testbed *testbed, const struct lab_files *files, char *why,
-                     size_t size)
-{
-    char path[PRIVATE_SERVER_PATH + 64];
-    FILE *list;
-
-    snprintf(path, sizeof(path), "%s/%s.urls", private_server_directory(testbed->server),
-             files->list);
-    list = fopen(path, "we");
-    if (list == NULL)
-        return snprintf(why, size, "cannot write %s: %s", path, strerror(errno)), -1;
-    for (unsigned i = 0; i < files->count; i++)
-        fprintf(list, "http://127.0.0.1:%u/%s/%u.bin\n", private_server_port(testbed->server),
-                files->list, i);
-    if (fclose(list) == 0)
-        return 0;
-    return snprintf(why, size, "cannot write %s: %s", path, strerror(errno)), -1;
-}
-
 static int make_files(const struct testbed *testbed, const struct lab_files *files, char *why,
                       size_t size)
 {
@@ -98,10 +79,24 @@ static int make_site(const struct testbed *testbed, char *why, size_t size)
 /* Called after the server has started, because the lists contain its port. */
 static int make_lists(const struct testbed *testbed, char *why, size_t size)
 {
-    for (size_t i = 0; i < LAB_FILES; i++)
-        if (testbed->scenario->files[i].list != NULL &&
-            make_list(testbed, &testbed->scenario->files[i], why, size) != 0)
+    for (size_t i = 0; i < LAB_FILES; i++) {
+        const struct lab_files *files = &testbed->scenario->files[i];
+        char path[PRIVATE_SERVER_PATH + 64];
+        FILE *list;
+
+        if (files->list == NULL)
+            continue;
+        snprintf(path, sizeof(path), "%s/%s.urls", private_server_directory(testbed->server),
+                 files->list);
+        list = fopen(path, "we");
+        for (unsigned j = 0; list != NULL && j < files->count; j++)
+            fprintf(list, "http://127.0.0.1:%u/%s/%u.bin\n", private_server_port(testbed->server),
+                    files->list, j);
+        if (list == NULL || fclose(list) != 0) {
+            snprintf(why, size, "cannot write %s: %s", path, strerror(errno));
             return -1;
+        }
+    }
     return 0;
 }
 
@@ -197,12 +192,6 @@ static int start_load(struct testbed *testbed, int number, char *why, size_t siz
     return load->wanted ? 0 : -1;
 }
 
-static void stop_load(struct load *load)
-{
-    load->wanted = false;
-    child_release(&load->child);
-}
-
 static void take_load_line(void *context, const char *line)
 {
     struct load *load = context;
@@ -278,26 +267,10 @@ static void update_stalled_clients(struct stalled_clients *clients, uint16_t por
 
 /* Actions */
 
-static int command(const struct testbed *testbed, const char *line, char *why, size_t size)
-{
-    json_t *answer = private_server_command(testbed->server, line, why, size);
-    int failed = answer == NULL ? -1 : 0;
-
-    json_decref(answer);
-    return failed;
-}
-
-static int kill_worker(const struct testbed *testbed, pid_t worker, char *why, size_t size)
-{
-    if (worker > 0 && getpgid(worker) == private_server_pid(testbed->server) &&
-        kill(worker, SIGKILL) == 0)
-        return 0;
-    return snprintf(why, size, "no worker to kill"), -1;
-}
-
 int testbed_execute(struct testbed *testbed, const struct lab_action *action, pid_t worker,
                     char *why, size_t size)
 {
+    json_t *answer;
 
     switch (action->act) {
     case LAB_NOTHING:
@@ -305,7 +278,8 @@ int testbed_execute(struct testbed *testbed, const struct lab_action *action, pi
     case LAB_START:
         return start_load(testbed, action->number, why, size);
     case LAB_STOP:
-        stop_load(&testbed->load[action->number]);
+        testbed->load[action->number].wanted = false;
+        child_release(&testbed->load[action->number].child);
         break;
     case LAB_CHANGE_LOAD:
         child_send(&testbed->load[action->number].child, action->text);
@@ -314,11 +288,19 @@ int testbed_execute(struct testbed *testbed, const struct lab_action *action, pi
         set_stalled_clients(&testbed->stalled, action->number);
         break;
     case LAB_KILL:
-        return kill_worker(testbed, worker, why, size);
+        if (worker > 0 && getpgid(worker) == private_server_pid(testbed->server) &&
+            kill(worker, SIGKILL) == 0)
+            break;
+        snprintf(why, size, "no worker to kill");
+        return -1;
     case LAB_CONFIGURE:
         return private_server_configure(testbed->server, action->text, why, size);
     case LAB_COMMAND:
-        return command(testbed, action->text, why, size);
+        answer = private_server_command(testbed->server, action->text, why, size);
+        if (answer == NULL)
+            return -1;
+        json_decref(answer);
+        break;
     case LAB_RESTORE_LOG:
         return link_log(testbed, private_server_directory(testbed->server), why, size);
     }
@@ -370,14 +352,9 @@ void testbed_close(struct testbed *testbed)
     free(testbed);
 }
 
-const char *testbed_name(const struct testbed *testbed)
+const struct private_server *testbed_server(const struct testbed *testbed)
 {
-    return private_server_name(testbed->server);
-}
-
-const char *testbed_socket(const struct testbed *testbed)
-{
-    return private_server_socket(testbed->server);
+    return testbed->server;
 }
 
 void testbed_update(struct testbed *testbed, uint64_t now_ns)

@@ -5,6 +5,7 @@
 #ifndef CONSOLE_LAB_TESTBED_H
 #define CONSOLE_LAB_TESTBED_H
 
+#include "common/private_server.h"
 #include "console/lab/scenario.h"
 
 #include <stdbool.h>
@@ -20,8 +21,7 @@ struct testbed *testbed_open(const struct lab_scenario *scenario, char *why, siz
 /* Stops all processes and removes all files. NULL is allowed. */
 void testbed_close(struct testbed *testbed);
 
-const char *testbed_name(const struct testbed *testbed);   /* instance */
-const char *testbed_socket(const struct testbed *testbed); /* control socket */
+const struct private_server *testbed_server(const struct testbed *testbed);
 
 /*
  * Executes ACTION; WORKER is the target of LAB_KILL. Returns 0, or -1 with an error message in WHY.

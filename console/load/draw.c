@@ -17,21 +17,6 @@ enum { LABEL = 10, PLOT_WIDTH_MOST = 512, PLOT_LEAST = 5, BESIDE_FROM_WIDTH = 11
 /* Numbers */
 
 /* A tick if no request was lost, a cross if one may be. */
-static const char *check_mark(const struct load_run *run, bool ascii)
-{
-    switch (load_run_check(run)) {
-    case LOAD_CHECK_EQUAL:
-    case LOAD_CHECK_OPEN:
-        return ascii ? "ok " : "✓ ";
-    case LOAD_CHECK_DIFFERENT:
-        return ascii ? "no " : "✗ ";
-    case LOAD_CHECK_OTHERS:
-    case LOAD_CHECK_NONE:
-        break;
-    }
-    return "";
-}
-
 static void draw_check(const struct load_run *run, const struct scene *scene,
                        const struct canvas *canvas)
 {
@@ -39,10 +24,14 @@ static void draw_check(const struct load_run *run, const struct scene *scene,
     enum tone tone = check == LOAD_CHECK_DIFFERENT ? TONE_WARN
                      : check == LOAD_CHECK_OTHERS  ? TONE_NOTE
                                                    : TONE_GOOD;
+    const char *mark = "";
     char words[256];
 
-    canvas_print(canvas, 3, 0, tone, "%s%s", check_mark(run, scene->ascii),
-                 load_run_check_text(run, words, sizeof(words)));
+    if (check == LOAD_CHECK_EQUAL || check == LOAD_CHECK_OPEN)
+        mark = scene->ascii ? "ok " : "✓ ";
+    else if (check == LOAD_CHECK_DIFFERENT)
+        mark = scene->ascii ? "no " : "✗ ";
+    canvas_print(canvas, 3, 0, tone, "%s%s", mark, load_run_check_text(run, words, sizeof(words)));
 }
 
 static void draw_run_progress(const struct load_run *run, const struct scene *scene,
@@ -162,14 +151,6 @@ static const struct plot plots[] = {
      offsetof(struct load_point, server_p99_ns), false},
 };
 
-static double value_at(const struct load_point *point, size_t offset)
-{
-    double value;
-
-    memcpy(&value, (const char *)point + offset, sizeof(value));
-    return value;
-}
-
 /* Fills WIDTH columns, which span SPAN_S seconds, with the values at OFFSET; NAN: no point. */
 static void fill_plot_columns(const struct load_run *run, const struct plot *plot, size_t offset,
                               double span_s, double *columns, int width)
@@ -179,9 +160,10 @@ static void fill_plot_columns(const struct load_run *run, const struct plot *plo
     for (int x = 0; x < width; x++)
         columns[x] = NAN;
     for (size_t i = 0; i < run->point_count; i++) {
-        double value = value_at(&run->point[i], offset);
         int x = (int)(run->point[i].at_s / span_s * width);
+        double value;
 
+        memcpy(&value, (const char *)&run->point[i] + offset, sizeof(value));
         x = x < 0 ? 0 : x >= width ? width - 1 : x;
         if (!isfinite(value))
             continue;
@@ -192,11 +174,6 @@ static void fill_plot_columns(const struct load_run *run, const struct plot *plo
         else
             columns[x] = fmax(columns[x], value);
     }
-}
-
-static char *plot_number(const struct plot *plot, double value, char *buffer)
-{
-    return plot->unit == GRAPH_TIME ? text_latency(buffer, value) : text_count(buffer, value);
 }
 
 /* Latencies use a logarithmic scale: client and server may differ by orders of magnitude. */
@@ -277,10 +254,10 @@ static void draw_plot_frame(const struct plot *plot, const struct scene *scene,
         canvas_repeat(canvas, y, LABEL, 1, TONE_DIM, scene->ascii ? L'|' : L'│');
     canvas_repeat(canvas, bottom, LABEL, 1, TONE_DIM, scene->ascii ? L'+' : L'└');
     canvas_repeat(canvas, bottom, LABEL + 1, canvas->width, TONE_DIM, scene->ascii ? L'-' : L'─');
-    canvas_right(canvas, 1, LABEL - 1, TONE_DIM, plot_number(plot, scale->top, text));
+    canvas_right(canvas, 1, LABEL - 1, TONE_DIM, graph_number(plot->unit, scale->top, text));
     if (bottom > 2)
         canvas_right(canvas, bottom - 1, LABEL - 1, TONE_DIM,
-                     plot_number(plot, scale->bottom, text));
+                     graph_number(plot->unit, scale->bottom, text));
     canvas_right(canvas, bottom, LABEL - 1, TONE_DIM,
                  units_format_age(text, sizeof(text), (uint64_t)(span_s * 1e9)));
 }
@@ -359,11 +336,6 @@ void load_draw_plots(const struct load_run *run, const struct scene *scene,
 
 /* Comparison */
 
-static char *difference_number(const struct load_difference *line, double value, char *buffer)
-{
-    return line->unit == GRAPH_TIME ? text_latency(buffer, value) : text_count(buffer, value);
-}
-
 static void draw_difference(const struct load_difference *line, const struct canvas *canvas, int y)
 {
     char text[TEXT_SHORT];
@@ -371,8 +343,8 @@ static void draw_difference(const struct load_difference *line, const struct can
     bool worse = line->less_is_better ? change > 0 : change < 0;
 
     canvas_text(canvas, y, 0, TONE_NORMAL, line->label);
-    canvas_right(canvas, y, 24, TONE_NORMAL, difference_number(line, line->before, text));
-    canvas_right(canvas, y, 36, TONE_NORMAL, difference_number(line, line->after, text));
+    canvas_right(canvas, y, 24, TONE_NORMAL, graph_number(line->unit, line->before, text));
+    canvas_right(canvas, y, 36, TONE_NORMAL, graph_number(line->unit, line->after, text));
     if (!isfinite(change))
         return;
     snprintf(text, sizeof(text), "%+.1f%%", change);

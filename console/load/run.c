@@ -67,22 +67,18 @@ static void take_totals(struct load_totals *totals, const json_t *line)
     totals->client_cores = json_number_of(line, "client_cores", NAN);
 }
 
-/* Removes every other point. */
-static void thin_out(struct load_run *run)
-{
-    for (size_t i = 0; i < run->point_count / 2; i++)
-        run->point[i] = run->point[2 * i + 1];
-    run->point_count /= 2;
-    run->spacing_s *= 2;
-}
-
+/* If there are too many points, removes every other one. */
 static void add_point(struct load_run *run, const struct load_point *point)
 {
     if (run->point_count > 0 &&
         point->at_s < run->point[run->point_count - 1].at_s + run->spacing_s * 0.99)
         return;
-    if (run->point_count == LOAD_POINTS_MAX)
-        thin_out(run);
+    if (run->point_count == LOAD_POINTS_MAX) {
+        for (size_t i = 0; i < LOAD_POINTS_MAX / 2; i++)
+            run->point[i] = run->point[2 * i + 1];
+        run->point_count = LOAD_POINTS_MAX / 2;
+        run->spacing_s *= 2;
+    }
     run->point[run->point_count++] = *point;
 }
 
@@ -147,11 +143,6 @@ static void take_text(char *buffer, size_t size, const json_t *object, const cha
     escape_bytes(buffer, size, text != NULL ? text : "", text != NULL ? strlen(text) : 0);
 }
 
-static void take_note(struct load_run *run, const json_t *notes)
-{
-    take_text(run->note, sizeof(run->note), json_array_get(notes, 0), "text");
-}
-
 void load_run_report(struct load_run *run, const char *report, size_t size)
 {
     json_t *object = json_loadb(report, size, 0, NULL);
@@ -173,7 +164,8 @@ void load_run_report(struct load_run *run, const char *report, size_t size)
         totals->p99_ns = 1e3 * json_number_of(latency, "p99", NAN);
         totals->max_ns = 1e3 * json_number_of(latency, "max", NAN);
         totals->done_percent = 100;
-        take_note(run, json_object_get(object, "notes"));
+        take_text(run->note, sizeof(run->note), json_array_get(json_object_get(object, "notes"), 0),
+                  "text");
     }
     json_decref(object);
 }
@@ -363,14 +355,6 @@ static void run_path(const char *name, char *path, size_t size)
     snprintf(path + length, size - length, "/%s", name);
 }
 
-static bool is_run_name(const char *name)
-{
-    size_t length = strlen(name);
-
-    return length > 5 && length < LOAD_NAME_BYTES && name[0] != '.' &&
-           strcmp(name + length - 5, ".json") == 0;
-}
-
 static int read_run(const char *name, struct load_run *run)
 {
     char path[PATH_BYTES];
@@ -382,16 +366,6 @@ static int read_run(const char *name, struct load_run *run)
     result = object == NULL ? -1 : load_run_from_json(run, object);
     json_decref(object);
     return result;
-}
-
-static void describe_entry(struct load_entry *entry, const char *name, const struct load_run *run)
-{
-    snprintf(entry->name, sizeof(entry->name), "%s", name);
-    entry->started_ns = run->started_ns;
-    entry->settings = run->settings;
-    memcpy(entry->url, run->url, sizeof(entry->url));
-    entry->totals = run->totals;
-    entry->check = load_run_check(run);
 }
 
 static int newest_first(const void *a, const void *b)
@@ -407,11 +381,18 @@ static int add_entry(struct load_store *store, const char *name, const struct lo
 {
     struct load_entry *larger =
         realloc(store->entries, (store->count + 1) * sizeof(*store->entries));
+    struct load_entry *entry;
 
     if (larger == NULL)
         return -1;
     store->entries = larger;
-    describe_entry(&store->entries[store->count++], name, run);
+    entry = &store->entries[store->count++];
+    *entry = (struct load_entry){.started_ns = run->started_ns,
+                                 .settings = run->settings,
+                                 .totals = run->totals,
+                                 .check = load_run_check(run)};
+    snprintf(entry->name, sizeof(entry->name), "%s", name);
+    memcpy(entry->url, run->url, sizeof(entry->url));
     return 0;
 }
 
@@ -419,9 +400,14 @@ static void read_runs(struct load_store *store, DIR *directory, struct load_run 
 {
     const struct dirent *entry;
 
-    while ((entry = readdir(directory)) != NULL)
-        if (is_run_name(entry->d_name) && read_run(entry->d_name, run) == 0)
-            add_entry(store, entry->d_name, run);
+    while ((entry = readdir(directory)) != NULL) {
+        const char *name = entry->d_name;
+        size_t length = strlen(name);
+
+        if (length > 5 && length < LOAD_NAME_BYTES && name[0] != '.' &&
+            strcmp(name + length - 5, ".json") == 0 && read_run(name, run) == 0)
+            add_entry(store, name, run);
+    }
     if (store->count > 0)
         qsort(store->entries, store->count, sizeof(*store->entries), newest_first);
 }
@@ -546,15 +532,6 @@ void load_compare(const struct load_totals *before, const struct load_totals *af
 
 enum { SETTLE_MS = 300, SETTLE_MOST_MS = 3000 };
 
-static struct load_server_sample server_now(const struct scene *scene)
-{
-    if (scene->moment != MOMENT_LIVE)
-        return (struct load_server_sample){NAN, NAN, NAN};
-    return (struct load_server_sample){model_rate(scene->model, METRIC_requests),
-                                       model_percentile(scene->model, 50),
-                                       model_percentile(scene->model, 99)};
-}
-
 void load_session_start(struct load_session *session, const struct load_settings *settings,
                         const struct scene *scene)
 {
@@ -587,16 +564,6 @@ void load_session_start(struct load_session *session, const struct load_settings
     session->phase = LOAD_RUNNING;
 }
 
-/* Length of the part of an event that describes a change or its effect; 0: it is about neither. */
-static size_t change_length(const char *text)
-{
-    const char *by = strstr(text, ", by uid");
-
-    if (by != NULL)
-        return (size_t)(by - text);
-    return strstr(text, "connections moved") != NULL ? strlen(text) : 0;
-}
-
 /* Changes of the server become marks, and so do the moments when its connections have followed. */
 static void mark_changes(struct load_session *session, const struct scene *scene)
 {
@@ -606,10 +573,12 @@ static void mark_changes(struct load_session *session, const struct scene *scene
 
     while (count > 0) {
         const struct event_row *event = rows[--count];
-        size_t length = change_length(event->text);
+        const char *by = strstr(event->text, ", by uid"); /* ends the text of a change */
+        size_t length = by != NULL ? (size_t)(by - event->text) : strlen(event->text);
         char text[LOAD_MARK_BYTES];
 
-        if (event->last_ns <= session->event_ns || length == 0)
+        if (event->last_ns <= session->event_ns ||
+            (by == NULL && strstr(event->text, "connections moved") == NULL))
             continue;
         session->event_ns = event->last_ns;
         snprintf(text, sizeof(text), "%.*s", (int)length, event->text);
@@ -621,9 +590,14 @@ static void mark_changes(struct load_session *session, const struct scene *scene
 static void take_progress_line(void *context, const char *line)
 {
     struct load_session *session = context;
-    struct load_server_sample server = server_now(session->scene);
+    const struct scene *scene = session->scene;
+    struct load_server_sample server = {NAN, NAN, NAN};
     json_t *object;
 
+    if (scene->moment == MOMENT_LIVE)
+        server = (struct load_server_sample){scene_rate(scene, METRIC_requests),
+                                             model_percentile(scene->model, 50),
+                                             model_percentile(scene->model, 99)};
     if (load_run_progress(session->run, line, &server))
         return;
     object = json_loads(line, 0, NULL);

@@ -8,6 +8,7 @@
 #include "console/data/child.h"
 #include "console/load/settings.h"
 #include "console/scene/scene.h"
+#include "console/ui/graph.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -138,7 +139,7 @@ int load_store_remove(struct load_store *store, size_t i, char *why, size_t size
 struct load_difference {
     const char *label;
     double before, after; /* NAN: unknown */
-    int unit;             /* enum graph_unit */
+    enum graph_unit unit;
     bool less_is_better;
 };
 

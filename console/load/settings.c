@@ -13,14 +13,13 @@ const struct load_field_info load_field_table[LOAD_FIELDS] = {
 #undef LOAD_FIELD
 };
 
-static const struct preset {
-    const char *name, *connections, *requests, *duration, *rate, *keepalive, *help;
-} presets[] = {
+const struct load_preset load_preset_table[] = {
 #define LOAD_PRESET(name, connections, requests, duration, rate, keepalive, help)                  \
     {name, connections, requests, duration, rate, keepalive, help},
 #include "console/load/presets.def"
 #undef LOAD_PRESET
 };
+const size_t load_preset_count = ARRAY_LENGTH(load_preset_table);
 
 static void set_field(struct load_settings *settings, enum load_field field, const char *text)
 {
@@ -74,24 +73,9 @@ int load_settings_set(struct load_settings *settings, enum load_field field, con
     return -1;
 }
 
-size_t load_preset_count(void)
-{
-    return ARRAY_LENGTH(presets);
-}
-
-const char *load_preset_name(size_t preset)
-{
-    return presets[preset].name;
-}
-
-const char *load_preset_help(size_t preset)
-{
-    return presets[preset].help;
-}
-
 void load_settings_preset(struct load_settings *settings, size_t preset)
 {
-    const struct preset *from = &presets[preset];
+    const struct load_preset *from = &load_preset_table[preset];
 
     set_field(settings, LOAD_CONNECTIONS, from->connections);
     set_field(settings, LOAD_REQUESTS, from->requests);

@@ -35,12 +35,13 @@ void load_settings_init(struct load_settings *settings);
 int load_settings_set(struct load_settings *settings, enum load_field field, const char *text,
                       char *why, size_t size);
 
-/* Presets by number, from 0. */
-size_t load_preset_count(void);
-const char *load_preset_name(size_t preset);
-const char *load_preset_help(size_t preset);
+struct load_preset {
+    const char *name, *connections, *requests, *duration, *rate, *keepalive, *help;
+};
+extern const struct load_preset load_preset_table[];
+extern const size_t load_preset_count;
 
-/* Sets all fields but TARGET and THREADS. */
+/* Sets all fields but TARGET and THREADS to those of preset number PRESET. */
 void load_settings_preset(struct load_settings *settings, size_t preset);
 
 /*

@@ -51,16 +51,6 @@ bool confirmation_exists(const char *command)
     return false;
 }
 
-static enum tunable command_tunable(const char *word)
-{
-    int tunable = 0;
-
-    while (tunable < TUNABLE_COUNT &&
-           strcmp(word, command_table[confirmation_command((enum tunable)tunable)].name) != 0)
-        tunable++;
-    return (enum tunable)tunable;
-}
-
 static const char *argument(const struct request *request)
 {
     return request->count > 1 ? request->words[1] : "";
@@ -179,34 +169,17 @@ static void write_now(const struct request *request, char *value, size_t size)
         snprintf(value, size, "unknown");
 }
 
-/* All arguments, one blank between them. */
-static void write_arguments(const struct request *request, char *value, size_t size)
-{
-    size_t used = 0;
-
-    value[0] = '\0';
-    for (int i = 1; i < request->count && used < size; i++)
-        used += (size_t)snprintf(value + used, size - used, "%s%.*s", i > 1 ? " " : "", WORD_SHOWN,
-                                 request->words[i]);
-}
-
-static void write_entries(const struct request *request, char *value, size_t size)
-{
-    const uint64_t *sums = snapshot_of(request)->sums;
-    uint64_t entries = sums[METRIC_cache_entries];
-    char bytes[UNITS_TEXT];
-
-    snprintf(value, size, "%" PRIu64 " %s (%s)", entries, units_plural(entries, "entry", "entries"),
-             units_format_bytes(bytes, sizeof(bytes), (double)sums[METRIC_cache_bytes]));
-}
-
 /* Writes the value of the placeholder NAME: the text between braces. */
 static void write_placeholder(const struct request *request, const char *name, char *value,
                               size_t size)
 {
-    uint64_t connections = connections_of(request);
+    const uint64_t *sums = snapshot_of(request)->sums;
+    uint64_t connections = connections_of(request), entries = sums[METRIC_cache_entries];
     const char *bar = strchr(name, '|');
+    char bytes[UNITS_TEXT];
+    size_t used = 0;
 
+    value[0] = '\0';
     if (bar != NULL)
         snprintf(value, size, "%.*s", connections == 1 ? (int)(bar - name) : WORD_SHOWN,
                  connections == 1 ? name : bar + 1);
@@ -218,11 +191,15 @@ static void write_placeholder(const struct request *request, const char *name, c
     else if (strcmp(name, "time") == 0)
         snprintf(value, size, "%.*s", WORD_SHOWN, request->count > 3 ? request->words[3] : "10m");
     else if (strcmp(name, "arguments") == 0)
-        write_arguments(request, value, size);
+        for (int i = 1; i < request->count && used < size; i++)
+            used += (size_t)snprintf(value + used, size - used, "%s%.*s", i > 1 ? " " : "",
+                                     WORD_SHOWN, request->words[i]);
     else if (strcmp(name, "now") == 0)
         write_now(request, value, size);
     else if (strcmp(name, "entries") == 0)
-        write_entries(request, value, size);
+        snprintf(value, size, "%" PRIu64 " %s (%s)", entries,
+                 units_plural(entries, "entry", "entries"),
+                 units_format_bytes(bytes, sizeof(bytes), (double)sums[METRIC_cache_bytes]));
     else if (connections == 0)
         snprintf(value, size, "No open connections");
     else
@@ -254,10 +231,14 @@ bool confirmation_question(const struct watch *watch, const char *const *words, 
                            char *question, size_t size, bool *by_return)
 {
     struct request request = {.watch = watch, .words = words, .count = count};
+    int tunable = 0;
 
     if (count == 0)
         return false;
-    request.tunable = command_tunable(words[0]);
+    while (tunable < TUNABLE_COUNT &&
+           strcmp(words[0], command_table[confirmation_command((enum tunable)tunable)].name) != 0)
+        tunable++;
+    request.tunable = (enum tunable)tunable;
     if (is_invalid(&request))
         return false;
     for (size_t i = 0; i < ARRAY_LENGTH(confirmations); i++)

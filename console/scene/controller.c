@@ -40,7 +40,7 @@ struct call {
 
 struct controller {
     struct controller_options options;
-    bool denied; /* no permission for the control socket */
+    bool denied; /* this user may watch the server, but not write to the control socket */
     bool locked;
     struct command_queue *queue;
     struct dialog dialog;
@@ -90,19 +90,14 @@ int controller_descriptor(const struct controller *controller)
     return command_queue_descriptor(controller->queue);
 }
 
-/* True if this user may watch the server but not change it. */
-static bool is_denied(const struct controller *controller)
+void controller_update(struct controller *controller, uint64_t now_ns)
 {
     const char *path = controller->options.socket;
 
     if (path == NULL)
         path = watch_info(controller->options.watch)->snapshot.server.socket_path;
-    return path[0] != '\0' && access(path, W_OK) != 0 && (errno == EACCES || errno == EPERM);
-}
-
-void controller_update(struct controller *controller, uint64_t now_ns)
-{
-    controller->denied = is_denied(controller);
+    controller->denied =
+        path[0] != '\0' && access(path, W_OK) != 0 && (errno == EACCES || errno == EPERM);
     command_queue_update(controller->queue, now_ns);
 }
 

@@ -30,14 +30,6 @@ struct lines {
     int label_width; /* minimum */
 };
 
-/* The column of the text after LABEL. */
-static int text_column(const struct lines *lines, const char *label)
-{
-    int width = (int)strlen(label), least = lines->label_width;
-
-    return GROUP_WIDTH + (width == 0 ? 0 : width < least ? least : width + 1);
-}
-
 /*
  * Adds a line; a text wider than the screen is wrapped. After a label that leaves too little room
  * the text begins in the next line.
@@ -45,7 +37,8 @@ static int text_column(const struct lines *lines, const char *label)
 static void add_help_line(struct lines *lines, const char *group, enum tone tone, const char *left,
                           const char *right)
 {
-    int at = text_column(lines, left);
+    int width = (int)strlen(left), least = lines->label_width;
+    int at = GROUP_WIDTH + (width == 0 ? 0 : width < least ? least : width + 1);
     bool apart = lines->width - at < LEAST_TEXT && at > GROUP_WIDTH + KEY_WIDTH;
 
     at = apart ? GROUP_WIDTH + KEY_WIDTH : at;
@@ -162,24 +155,6 @@ static struct {
     int from[ACTION_COUNT], to[ACTION_COUNT];
 } drawn;
 
-static bool works(const struct key_info *key, const struct help_context *context)
-{
-    return key->brief[0] != '\0' && (context->changes || strcmp(key->group, "Server") != 0) &&
-           (context->list || strcmp(key->group, "Lists") != 0);
-}
-
-static bool hint_works(const struct view_hint *hint, const struct help_context *context)
-{
-    return (context->changes || !hint->changes) && (context->selecting || !hint->selecting);
-}
-
-static const char *brief_of(int action, const struct help_context *context)
-{
-    return action == ACTION_FREEZE    ? context->freeze
-           : action == ACTION_EARLIER ? context->earlier
-                                      : key_table[action].brief;
-}
-
 /* Draws a key and BRIEF at X if they fit before END; returns the column after them. */
 static int draw_hint(const struct canvas *canvas, int x, int end, int action, const char *brief)
 {
@@ -199,11 +174,18 @@ void help_draw_brief(const struct canvas *canvas, int x, int end, const struct v
 {
     memset(&drawn, 0, sizeof(drawn));
     for (const struct view_hint *hint = hints; hint != NULL && hint->brief[0] != '\0'; hint++)
-        if (hint_works(hint, context))
+        if ((context->changes || !hint->changes) && (context->selecting || !hint->selecting))
             x = draw_hint(canvas, x, end, (int)hint->action, hint->brief);
-    for (int i = 0; i < ACTION_COUNT; i++)
-        if (works(&key_table[i], context) && drawn.to[i] == 0)
-            x = draw_hint(canvas, x, end, i, brief_of(i, context));
+    for (int i = 0; i < ACTION_COUNT; i++) {
+        const struct key_info *key = &key_table[i];
+        const char *brief = i == ACTION_FREEZE    ? context->freeze
+                            : i == ACTION_EARLIER ? context->earlier
+                                                  : key->brief;
+
+        if (key->brief[0] != '\0' && (context->changes || strcmp(key->group, "Server") != 0) &&
+            (context->list || strcmp(key->group, "Lists") != 0) && drawn.to[i] == 0)
+            x = draw_hint(canvas, x, end, i, brief);
+    }
 }
 
 void help_draw_brief_text(const struct canvas *canvas, int x, int end, bool scrolls)

@@ -102,15 +102,6 @@ static unsigned long take_count(const char *line, size_t *length)
     return count;
 }
 
-/* Removes the last item of a line of LENGTH (> 0) characters. Returns the new length. */
-static size_t without_last(const char *line, size_t length)
-{
-    do
-        length--;
-    while (length > 0 && strncmp(line + length, GAP, strlen(GAP)) != 0);
-    return length;
-}
-
 void summary_add(char *line, size_t size, int width, const char *format, ...)
 {
     size_t length = strlen(line), most = width > 0 ? (size_t)width : 0;
@@ -127,29 +118,19 @@ void summary_add(char *line, size_t size, int width, const char *format, ...)
     }
     snprintf(count, sizeof(count), "+%lu", ++left_out);
     while (length > 0 && length + strlen(GAP) + strlen(count) > most) {
-        length = without_last(line, length);
+        do
+            length--; /* removes the last item */
+        while (length > 0 && strncmp(line + length, GAP, strlen(GAP)) != 0);
         snprintf(count, sizeof(count), "+%lu", ++left_out);
     }
     line[length] = '\0';
     summary_append(line, size, width, "%s", count);
 }
 
-static void append_offload(const struct snapshot *now, char *line, size_t size, int width)
+void summary_processes(const struct snapshot *now, char *line, size_t size, int width)
 {
     uint32_t offload = 0;
 
-    for (uint32_t i = 0; i < now->worker_count; i++)
-        offload += now->workers[i].offload_actual;
-    if (now->offload_min == now->offload_max)
-        summary_append(line, size, width, "offload %" PRIu32 " (%" PRIu32 " in each)", offload,
-                       now->offload_max);
-    else
-        summary_append(line, size, width, "offload %" PRIu32 " (%" PRIu32 "-%" PRIu32 " in each)",
-                       offload, now->offload_min, now->offload_max);
-}
-
-void summary_processes(const struct snapshot *now, char *line, size_t size, int width)
-{
     line[0] = '\0';
     if (now->workers_wanted == 0 && now->thread_count == 0) {
         summary_append(line, size, width, "threads not recorded");
@@ -165,7 +146,14 @@ void summary_processes(const struct snapshot *now, char *line, size_t size, int 
                    now->threads_wanted);
     summary_append(line, size, width, "workers %" PRIu32 " of %" PRIu32,
                    snapshot_workers_actual(now), now->workers_wanted);
-    append_offload(now, line, size, width);
+    for (uint32_t i = 0; i < now->worker_count; i++)
+        offload += now->workers[i].offload_actual;
+    if (now->offload_min == now->offload_max)
+        summary_append(line, size, width, "offload %" PRIu32 " (%" PRIu32 " in each)", offload,
+                       now->offload_max);
+    else
+        summary_append(line, size, width, "offload %" PRIu32 " (%" PRIu32 "-%" PRIu32 " in each)",
+                       offload, now->offload_min, now->offload_max);
     summary_append(line, size, width, "dispatch %s", now->dispatch_master ? "master" : "kernel");
 }
 
@@ -323,17 +311,6 @@ static bool state_in_use(const struct snapshot *now, uint32_t state)
     return false;
 }
 
-static void draw_letter(struct pen *pen, const struct canvas *canvas,
-                        const struct segment_state *info, uint32_t state)
-{
-    char letter[2] = {info->letter, '\0'};
-
-    if (!pen_make_room(pen, canvas, (int)strlen(info->name) + 2))
-        return;
-    pen->x = canvas_text(canvas, pen->y, pen->x, strip_tone(state), letter) + 1;
-    pen->x = canvas_text(canvas, pen->y, pen->x, TONE_DIM, info->name) + 2;
-}
-
 /* States in use come first, because a single line may not fit all states. */
 int strip_draw_legend(const struct canvas *canvas, int y, int lines, const struct snapshot *now)
 {
@@ -341,9 +318,16 @@ int strip_draw_legend(const struct canvas *canvas, int y, int lines, const struc
 
     canvas_text(canvas, y, 0, TONE_TITLE, "letters");
     for (int pass = lines == 1 ? 0 : 1; pass < 2; pass++)
-        for (uint32_t state = THREAD_STATE_NONE + 1; state < now->server.state_count; state++)
-            if (lines > 1 || state_in_use(now, state) == (pass == 0))
-                draw_letter(&pen, canvas, &now->server.states[state], state);
+        for (uint32_t state = THREAD_STATE_NONE + 1; state < now->server.state_count; state++) {
+            const struct segment_state *info = &now->server.states[state];
+            char letter[2] = {info->letter, '\0'};
+
+            if ((lines == 1 && state_in_use(now, state) != (pass == 0)) ||
+                !pen_make_room(&pen, canvas, (int)strlen(info->name) + 2))
+                continue;
+            pen.x = canvas_text(canvas, pen.y, pen.x, strip_tone(state), letter) + 1;
+            pen.x = canvas_text(canvas, pen.y, pen.x, TONE_DIM, info->name) + 2;
+        }
     return (pen.y > pen.last_y ? pen.last_y : pen.y) - y + 1;
 }
 

@@ -270,9 +270,9 @@ static void next_preset(struct state *state, const struct scene *scene)
     size_t preset = state->preset;
 
     load_settings_preset(&state->settings, preset);
-    controller_report(scene->controller, false, "%s: %s", load_preset_name(preset),
-                      load_preset_help(preset));
-    state->preset = (preset + 1) % load_preset_count();
+    controller_report(scene->controller, false, "%s: %s", load_preset_table[preset].name,
+                      load_preset_table[preset].help);
+    state->preset = (preset + 1) % load_preset_count;
 }
 
 static void forget_selected(struct state *state, const struct scene *scene)

@@ -77,7 +77,7 @@ static void every_preset_is_valid(void **state)
     char why[256];
 
     (void)state;
-    for (size_t i = 0; i < load_preset_count(); i++) {
+    for (size_t i = 0; i < load_preset_count; i++) {
         load_settings_init(&settings);
         load_settings_preset(&settings, i);
         typed = settings;
