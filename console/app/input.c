@@ -1,6 +1,6 @@
 /*
  * A key goes to the open dialog. Without a dialog its action goes to the open overlay, the view,
- * the view's list, and the table of actions below, in this order. Hold Shift to select text with
+ * the view's list, and act_everywhere() below, in this order. Hold Shift to select text with
  * the mouse.
  */
 #include "console/app/session.h"
@@ -13,13 +13,7 @@
 
 enum { MINUTE_S = 60, REPLAY_STEP_S = 5, WHEEL_LINES = 3, SPAN_MOVES = 15 };
 
-/* Time */
-
-static void toggle_freeze(struct session *session, int amount)
-{
-    (void)amount;
-    timeline_toggle_freeze(session);
-}
+/* Actions */
 
 /* Moves by a minute, or by a fifteenth of a longer span. */
 static void move_far(struct session *session, int direction)
@@ -29,12 +23,6 @@ static void move_far(struct session *session, int direction)
     if (watch_replays(session->watch) || seconds < MINUTE_S)
         seconds = MINUTE_S;
     timeline_move(session, direction * seconds);
-}
-
-/* One step is longer in a recording. */
-static void move_steps(struct session *session, int steps)
-{
-    timeline_move(session, watch_replays(session->watch) ? steps * REPLAY_STEP_S : steps);
 }
 
 /* Goes to the next mark, or with a negative DIRECTION to the previous one. */
@@ -50,30 +38,6 @@ static void move_to_mark(struct session *session, int direction)
         controller_report(session->controller, true, "no earlier mark is known");
     else
         controller_report(session->controller, true, "no later mark is known");
-}
-
-static void next_span(struct session *session, int amount)
-{
-    size_t i = 0;
-
-    (void)amount;
-    while (i < OPTIONS_SPANS && options_spans_s[i] != session->options->span_s)
-        i++;
-    session->options->span_s = options_spans_s[(i + 1) % OPTIONS_SPANS];
-}
-
-static void toggle_scale(struct session *session, int amount)
-{
-    (void)amount;
-    session->options->log_scale = !session->options->log_scale;
-}
-
-/* Lists */
-
-static void edit_filter(struct session *session, int amount)
-{
-    (void)amount;
-    prompt_open_filter(session);
 }
 
 /*
@@ -103,14 +67,13 @@ static int toggle_keys(struct session *session, size_t row, struct filter *filte
 }
 
 /* Filters by the key columns of the selected row, or removes that filter. */
-static void filter_by_row(struct session *session, int amount)
+static void filter_by_row(struct session *session)
 {
     struct grid *grid = session_grid(session);
     struct filter filter = session->filter;
     size_t row;
     int words;
 
-    (void)amount;
     if (grid->list == NULL || !grid_subject(grid, &row)) {
         controller_report(session->controller, true, "select a row first (Up, Down)");
         return;
@@ -140,13 +103,12 @@ static bool open_subject(struct session *session)
  * Enter shows the details of a row, then the requests of its subject; or first these and then the
  * details, if the list says so. Once more closes the details.
  */
-static void open_row(struct session *session, int amount)
+static void open_row(struct session *session)
 {
     struct scene scene = session_scene(session);
     struct grid *grid = session_grid(session);
     struct overlays *overlays = &session->overlays;
 
-    (void)amount;
     if (grid->list == NULL || (grid->shown == 0 && !overlays->subject))
         return;
     if (!grid->selecting && !overlays->subject)
@@ -158,21 +120,6 @@ static void open_row(struct session *session, int amount)
     overlays->detail = !overlays->detail;
     overlays->detail_scroll = (struct scroll){0};
 }
-
-/* Server */
-
-static void adjust_server(struct session *session, int action)
-{
-    controller_adjust(session->controller, (enum action)action);
-}
-
-static void toggle_lock(struct session *session, int amount)
-{
-    (void)amount;
-    controller_toggle_lock(session->controller);
-}
-
-/* Console */
 
 /* To the next view that has a tab. */
 static void move_view(struct session *session, int step)
@@ -186,50 +133,18 @@ static void move_view(struct session *session, int step)
     session_show_view(session, view);
 }
 
-static void acknowledge(struct session *session, int amount)
+static void next_span(struct session *session)
 {
-    (void)amount;
-    if (alerts_acknowledge(&session->alerts) == 0)
-        session_show_alerts(session);
-}
+    size_t i = 0;
 
-static void edit_command(struct session *session, int amount)
-{
-    (void)amount;
-    prompt_open_command(session);
-}
-
-static void open_instance_menu(struct session *session, int amount)
-{
-    (void)amount;
-    session_switch_instance(session, "");
-}
-
-static void continue_lab(struct session *session, int amount)
-{
-    (void)amount;
-    if (session->lab == NULL || !lab_continue(session->lab))
-        session_switch_scenario(session, NULL);
-    session->timeline.next_sample_ns = 0;
-}
-
-static void toggle_lab_panel(struct session *session, int amount)
-{
-    (void)amount;
-    session->overlays.lab = session->lab != NULL && !session->overlays.lab;
-    session->overlays.lab_scroll = (struct scroll){0};
-}
-
-static void toggle_help(struct session *session, int amount)
-{
-    (void)amount;
-    session->overlays.help = !session->overlays.help;
+    while (i < OPTIONS_SPANS && options_spans_s[i] != session->options->span_s)
+        i++;
+    session->options->span_s = options_spans_s[(i + 1) % OPTIONS_SPANS];
 }
 
 /* Closes the topmost of: overlay, filter, selection. */
-static void close_topmost(struct session *session, int amount)
+static void close_topmost(struct session *session)
 {
-    (void)amount;
     if (session_close_overlay(session))
         return;
     if (filter_active(&session->filter))
@@ -238,57 +153,113 @@ static void close_topmost(struct session *session, int amount)
         grid_deselect(session_grid(session));
 }
 
-static void redraw(struct session *session, int amount)
+/* The moment shown, and how graphs show the time. */
+static void act_on_time(struct session *session, enum action action)
 {
-    (void)session;
-    (void)amount;
-    screen_invalidate();
-}
+    /* One step is longer in a recording. */
+    int step = watch_replays(session->watch) ? REPLAY_STEP_S : 1;
 
-static void quit(struct session *session, int amount)
-{
-    (void)amount;
-    if (!session_close_overlay(session))
-        session_end(session);
+    switch (action) {
+    case ACTION_FREEZE:
+        timeline_toggle_freeze(session);
+        break;
+    case ACTION_EARLIER:
+        timeline_move(session, -step);
+        break;
+    case ACTION_LATER:
+        timeline_move(session, step);
+        break;
+    case ACTION_MUCH_EARLIER:
+        move_far(session, -1);
+        break;
+    case ACTION_MUCH_LATER:
+        move_far(session, 1);
+        break;
+    case ACTION_NEXT:
+    case ACTION_MARK_NEXT:
+        move_to_mark(session, 1);
+        break;
+    case ACTION_MARK_PREVIOUS:
+        move_to_mark(session, -1);
+        break;
+    case ACTION_SPAN:
+        next_span(session);
+        break;
+    case ACTION_SCALE:
+        session->options->log_scale = !session->options->log_scale;
+        break;
+    default:
+        break;
+    }
 }
 
 /* The actions that work in every view. */
-static const struct {
-    void (*act)(struct session *session, int amount);
-    int amount;
-} actions[ACTION_COUNT] = {
-    [ACTION_FREEZE] = {toggle_freeze, 0},
-    [ACTION_EARLIER] = {move_steps, -1},
-    [ACTION_LATER] = {move_steps, 1},
-    [ACTION_MUCH_EARLIER] = {move_far, -1},
-    [ACTION_MUCH_LATER] = {move_far, 1},
-    [ACTION_NEXT] = {move_to_mark, 1},
-    [ACTION_MARK_NEXT] = {move_to_mark, 1},
-    [ACTION_MARK_PREVIOUS] = {move_to_mark, -1},
-    [ACTION_SPAN] = {next_span, 0},
-    [ACTION_SCALE] = {toggle_scale, 0},
-    [ACTION_FILTER] = {edit_filter, 0},
-    [ACTION_FILTER_ROW] = {filter_by_row, 0},
-    [ACTION_OPEN] = {open_row, 0},
-    [ACTION_THREADS_MORE] = {adjust_server, ACTION_THREADS_MORE},
-    [ACTION_THREADS_FEWER] = {adjust_server, ACTION_THREADS_FEWER},
-    [ACTION_WORKERS_MORE] = {adjust_server, ACTION_WORKERS_MORE},
-    [ACTION_WORKERS_FEWER] = {adjust_server, ACTION_WORKERS_FEWER},
-    [ACTION_OFFLOAD_MORE] = {adjust_server, ACTION_OFFLOAD_MORE},
-    [ACTION_OFFLOAD_FEWER] = {adjust_server, ACTION_OFFLOAD_FEWER},
-    [ACTION_LOCK] = {toggle_lock, 0},
-    [ACTION_VIEW_NEXT] = {move_view, 1},
-    [ACTION_VIEW_PREVIOUS] = {move_view, -1},
-    [ACTION_ALERTS] = {acknowledge, 0},
-    [ACTION_COMMAND] = {edit_command, 0},
-    [ACTION_INSTANCES] = {open_instance_menu, 0},
-    [ACTION_LAB] = {continue_lab, 0},
-    [ACTION_LAB_PANEL] = {toggle_lab_panel, 0},
-    [ACTION_HELP] = {toggle_help, 0},
-    [ACTION_CLOSE] = {close_topmost, 0},
-    [ACTION_REDRAW] = {redraw, 0},
-    [ACTION_QUIT] = {quit, 0},
-};
+static void act_everywhere(struct session *session, enum action action)
+{
+    switch (action) {
+    case ACTION_FILTER:
+        prompt_open_filter(session);
+        break;
+    case ACTION_FILTER_ROW:
+        filter_by_row(session);
+        break;
+    case ACTION_OPEN:
+        open_row(session);
+        break;
+    case ACTION_THREADS_MORE:
+    case ACTION_THREADS_FEWER:
+    case ACTION_WORKERS_MORE:
+    case ACTION_WORKERS_FEWER:
+    case ACTION_OFFLOAD_MORE:
+    case ACTION_OFFLOAD_FEWER:
+        controller_adjust(session->controller, action);
+        break;
+    case ACTION_LOCK:
+        controller_toggle_lock(session->controller);
+        break;
+    case ACTION_VIEW_NEXT:
+        move_view(session, 1);
+        break;
+    case ACTION_VIEW_PREVIOUS:
+        move_view(session, -1);
+        break;
+    case ACTION_ALERTS:
+        if (alerts_acknowledge(&session->alerts) == 0)
+            session_show_alerts(session);
+        break;
+    case ACTION_COMMAND:
+        prompt_open_command(session);
+        break;
+    case ACTION_INSTANCES:
+        session_switch_instance(session, "");
+        break;
+    case ACTION_LAB:
+        if (session->lab == NULL || !lab_continue(session->lab))
+            session_switch_scenario(session, NULL);
+        session->timeline.next_sample_ns = 0;
+        break;
+    case ACTION_LAB_PANEL:
+        session->overlays.lab = session->lab != NULL && !session->overlays.lab;
+        session->overlays.lab_scroll = (struct scroll){0};
+        break;
+    case ACTION_HELP:
+        session->overlays.help = !session->overlays.help;
+        break;
+    case ACTION_CLOSE:
+        close_topmost(session);
+        break;
+    case ACTION_REDRAW:
+        screen_invalidate();
+        break;
+    case ACTION_QUIT:
+        if (!session_close_overlay(session))
+            session_end(session);
+        break;
+    default:
+        act_on_time(session, action);
+        break;
+    }
+}
 
 /* Keys */
 
@@ -333,8 +304,8 @@ static void act_by_key(struct session *session, enum action action)
             session_show_view(session, i);
             return;
         }
-    if (!act_in_view(session, action) && actions[action].act != NULL)
-        actions[action].act(session, actions[action].amount);
+    if (!act_in_view(session, action))
+        act_everywhere(session, action);
 }
 
 /* Mouse */
@@ -358,7 +329,7 @@ static void click_screen(struct session *session, int y, int x)
     else if (view->click != NULL && view->click(session->views[session->view].state, &scene, y, x))
         return;
     else if (grid_click(scene.grid, &scene, y, x, &again) && again)
-        open_row(session, 0);
+        open_row(session);
 }
 
 /* Scrolls the overlay, the view or its list. */
@@ -393,34 +364,19 @@ static void handle_pointer(struct session *session)
     }
 }
 
-/* Pasted text is input for a text field only; elsewhere its letters would be commands. */
-static void handle_pasted(struct session *session, int code)
-{
-    struct dialog *dialog = controller_dialog(session->controller);
-
-    if (dialog->kind == DIALOG_PROMPT)
-        dialog_paste(dialog, code);
-    else
-        controller_report(session->controller, true,
-                          "pasted text is ignored outside a text field (: or /)");
-}
-
-/* A screen that is too small to show a question takes no agreement to it. */
-static bool is_unseen_question(const struct session *session)
-{
-    return session->screen.tiny && controller_dialog(session->controller)->kind == DIALOG_CONFIRM;
-}
-
 void input_handle_key(struct session *session, int code)
 {
     struct dialog *dialog = controller_dialog(session->controller);
     enum action action = key_action(code);
 
     session->dirty = true;
-    if (is_unseen_question(session) && !dialog_is_cancel(code))
-        return;
-    if ((code & KEY_PASTED) != 0)
-        handle_pasted(session, code & ~KEY_PASTED);
+    if (session->screen.tiny && dialog->kind == DIALOG_CONFIRM && !dialog_is_cancel(code))
+        return; /* the screen is too small to show the question */
+    if ((code & KEY_PASTED) != 0 && dialog->kind == DIALOG_PROMPT)
+        dialog_paste(dialog, code & ~KEY_PASTED);
+    else if ((code & KEY_PASTED) != 0) /* its letters would be commands */
+        controller_report(session->controller, true,
+                          "pasted text is ignored outside a text field (: or /)");
     else if (code == KEY_MOUSE)
         handle_pointer(session);
     else if (dialog_open(dialog))

@@ -126,28 +126,6 @@ static void run_instance(struct session *session, const char *rest)
     controller_report(session->controller, true, "no webserverd named '%.40s' is running", rest);
 }
 
-static void apply_options(struct session *session, const struct options *options)
-{
-    *session->options = *options;
-    controller_set_readonly(session->controller, options->readonly);
-    session_set_alerts(session);
-    screen_adjust(&session->screen, options->theme, options->ascii, !options->no_mouse);
-    session->timeline.next_sample_ns = 0;
-}
-
-static bool allows_setting(struct session *session, const char *name, const struct options *options)
-{
-    const char *why = NULL;
-
-    if (strcmp(name, "name") == 0)
-        why = "use :instance NAME to choose the server";
-    else if (session->options->readonly && !options->readonly)
-        why = "restart the console without --readonly";
-    if (why != NULL)
-        controller_report(session->controller, true, "%s", why);
-    return why == NULL;
-}
-
 /* Runs "set NAME" without a value: shows the value of the setting. */
 static void report_setting(struct session *session, const char *name)
 {
@@ -171,7 +149,7 @@ static void report_setting(struct session *session, const char *name)
 
 static void run_set(struct session *session, const char *rest)
 {
-    struct options copy = *session->options;
+    struct options *options = session->options, copy = *options;
     char name[CONTROLLER_TEXT / 4];
     size_t length = strcspn(rest, " =");
     const char *value = rest + length + strspn(rest + length, " =");
@@ -179,16 +157,20 @@ static void run_set(struct session *session, const char *rest)
     snprintf(name, sizeof(name), "%.*s", (int)length, rest);
     if (*value == '\0') {
         report_setting(session, name);
-        return;
-    }
-    if (settings_set(&copy, name, value) != OPTIONS_RUN) {
+    } else if (settings_set(&copy, name, value) != OPTIONS_RUN) {
         controller_report(session->controller, true, "%s", copy.why);
-        return;
+    } else if (strcmp(name, "name") == 0) {
+        controller_report(session->controller, true, "use :instance NAME to choose the server");
+    } else if (options->readonly && !copy.readonly) {
+        controller_report(session->controller, true, "restart the console without --readonly");
+    } else {
+        *options = copy;
+        controller_set_readonly(session->controller, options->readonly);
+        session_set_alerts(session);
+        screen_adjust(&session->screen, options->theme, options->ascii, !options->no_mouse);
+        session->timeline.next_sample_ns = 0;
+        controller_report(session->controller, false, "%s = %s; :save stores it", name, value);
     }
-    if (!allows_setting(session, name, &copy))
-        return;
-    apply_options(session, &copy);
-    controller_report(session->controller, false, "%s = %s; :save stores it", name, value);
 }
 
 static void run_save(struct session *session, const char *rest)
@@ -218,17 +200,10 @@ static void run_lab(struct session *session, const char *rest)
                           rest);
 }
 
-/* Sets the rules LIST, and remembers them for :save. */
-static void set_alerts(struct session *session, const char *list)
-{
-    snprintf(session->options->alerts, sizeof(session->options->alerts), "%s", list);
-    session_set_alerts(session);
-}
-
 static void run_alert(struct session *session, const char *rest)
 {
     struct alerts alerts = {.count = 0};
-    char why[CONTROLLER_TEXT], list[ALERT_LIST_BYTES];
+    char why[CONTROLLER_TEXT];
     bool off = strncmp(rest, "off", 3) == 0 && (rest[3] == ' ' || rest[3] == '\0');
     const char *rule = rest + 3 + (rest[0] != '\0' && off ? strspn(rest + 3, " ") : 0);
 
@@ -246,8 +221,8 @@ static void run_alert(struct session *session, const char *rest)
         controller_report(session->controller, true, "%s", why);
         return;
     }
-    alerts_write(&alerts, list, sizeof(list));
-    set_alerts(session, list);
+    alerts_write(&alerts, session->options->alerts, sizeof(session->options->alerts));
+    session_set_alerts(session);
     controller_report(session->controller, false, "%zu %s; :save stores %s", alerts.count,
                       units_plural(alerts.count, "alert", "alerts"),
                       units_plural(alerts.count, "it", "them"));
@@ -272,8 +247,17 @@ static const struct {
     {"quit", "", "Quit the console; the server continues", run_quit},
 };
 
+/* True if NAME is the first word of LINE. */
+static bool is_command(const char *name, const char *line)
+{
+    size_t length = strcspn(line, " ");
+
+    return strlen(name) == length && strncmp(name, line, length) == 0;
+}
+
 /* Completion: the first word is a command, the rest depends on it. */
 
+/* The commands of the daemon, then those of the console. */
 static size_t add_command_names(const char **words)
 {
     size_t count = 0;
@@ -285,30 +269,25 @@ static size_t add_command_names(const char **words)
     return count;
 }
 
-/* Adds the choices in a usage such as "[debug | info | warn]": the lower-case words. */
-static size_t add_choices(const char *arguments, char *copy, size_t size, const char **words,
+/*
+ * Adds the arguments of the daemon's command in LINE: the lower-case words of a usage such as "[debug |
+ * info | warn]". COPY receives the words.
+ */
+static size_t add_choices(const char *line, char *copy, size_t size, const char **words,
                           size_t most)
 {
     size_t count = 0;
     char *rest = NULL;
 
-    snprintf(copy, size, "%s", arguments);
+    copy[0] = '\0';
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        if (is_command(command_table[i].name, line))
+            snprintf(copy, size, "%s", command_table[i].arguments);
     for (char *word = strtok_r(copy, "[]| ", &rest); word != NULL && count < most;
          word = strtok_r(NULL, "[]| ", &rest))
         if (word[0] >= 'a' && word[0] <= 'z')
             words[count++] = word;
     return count;
-}
-
-static const char *arguments_of(const char *line)
-{
-    size_t length = strcspn(line, " ");
-
-    for (int i = 0; i < COMMAND_COUNT; i++)
-        if (strlen(command_table[i].name) == length &&
-            strncmp(command_table[i].name, line, length) == 0)
-            return command_table[i].arguments;
-    return "";
 }
 
 /* The values for the setting in "set NAME ". */
@@ -355,49 +334,33 @@ static size_t complete(struct edit *edit)
                     ? settings_names(words)
                     : add_values(edit->text, words);
     else
-        count =
-            add_choices(arguments_of(edit->text), copy, sizeof(copy), words, ARRAY_LENGTH(words));
+        count = add_choices(edit->text, copy, sizeof(copy), words, ARRAY_LENGTH(words));
     return edit_complete(edit, words, count);
 }
 
-/* Hints: the usage of the command typed, or all commands that begin with the text typed. */
-
-static bool hint_whole(const char *name, const char *arguments, const char *help, const char *text,
-                       char *buffer, size_t size)
-{
-    size_t length = strlen(name);
-
-    if (strncmp(text, name, length) != 0 || (text[length] != ' ' && text[length] != '\0'))
-        return false;
-    snprintf(buffer, size, "%s%s%s: %s", name, arguments[0] != '\0' ? " " : "", arguments, help);
-    return true;
-}
-
-static void hint_beginning(const char *text, char *buffer, size_t size)
+/* Writes the usage of the command typed, or all commands that begin with the text typed. */
+static void hint(const char *text, char *buffer, size_t size)
 {
     const char *words[COMMAND_COUNT + ARRAY_LENGTH(own_commands)];
     size_t count = add_command_names(words), used = 0;
 
     buffer[0] = '\0';
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        bool own = i >= COMMAND_COUNT;
+        const char *arguments =
+            own ? own_commands[i - COMMAND_COUNT].arguments : command_table[i].arguments;
+
+        if (is_command(words[i], text)) {
+            snprintf(buffer, size, "%s%s%s: %s", words[i], arguments[0] != '\0' ? " " : "",
+                     arguments, own ? own_commands[i - COMMAND_COUNT].help : command_table[i].help);
+            return;
+        }
         if (strncmp(words[i], text, strlen(text)) == 0 && used + strlen(words[i]) + 3 < size)
             used += (size_t)snprintf(buffer + used, size - used, "%s%s", used > 0 ? "  " : "",
                                      words[i]);
+    }
     if (used == 0)
         snprintf(buffer, size, "no such command");
-}
-
-static void hint(const char *text, char *buffer, size_t size)
-{
-    for (int i = 0; i < COMMAND_COUNT; i++)
-        if (hint_whole(command_table[i].name, command_table[i].arguments, command_table[i].help,
-                       text, buffer, size))
-            return;
-    for (size_t i = 0; i < ARRAY_LENGTH(own_commands); i++)
-        if (hint_whole(own_commands[i].name, own_commands[i].arguments, own_commands[i].help, text,
-                       buffer, size))
-            return;
-    hint_beginning(text, buffer, size);
 }
 
 /* Runs a command of the console, or sends one of the daemon. */
@@ -416,8 +379,7 @@ static void run_line(void *context, const char *text)
     if (length == 0)
         return;
     for (size_t i = 0; i < ARRAY_LENGTH(own_commands); i++)
-        if (strlen(own_commands[i].name) == length &&
-            strncmp(own_commands[i].name, line, length) == 0) {
+        if (is_command(own_commands[i].name, line)) {
             own_commands[i].run(session, line + length + strspn(line + length, " "));
             return;
         }
