@@ -124,13 +124,11 @@ def write(path, text):
 
 
 class Webserverd:
-    name = "webserverd"
-
-    def __init__(self, directory):
-        self.directory = directory
+    def __init__(self, directory, name="webserverd"):
+        self.directory, self.name = directory, name
 
     def start(self, site, work, log, options=(), cores=SERVER_CORE, tickets=False):
-        port, tls_port, logged = free_port(), free_port(), os.path.join(work, "webserverd.log")
+        port, tls_port, logged = free_port(), free_port(), os.path.join(work, self.name + ".log")
         pem, key = certificate(site)
         settings = {
             "server.name": f"bench-{os.getpid()}-{port}", "server.root": site,
@@ -138,7 +136,7 @@ class Webserverd:
             "tls.certificate": pem, "tls.key": key, "tls.session_tickets": "on" if tickets else "off",
             "workers.processes": 1, "workers.threads": 1, "connections.keepalive_timeout": "10m",
             "cache.max_entries": 16384,
-            "log.access": logged if log else "off", "log.error": os.path.join(work, "webserverd.err"),
+            "log.access": logged if log else "off", "log.error": os.path.join(work, self.name + ".err"),
         }
         settings.update(options)
         command = [os.path.join(self.directory, "webserverd")]
