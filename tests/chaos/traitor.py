@@ -182,12 +182,12 @@ access_log = {self.directory}/b.log
         """Requests counted by the slots of the honest workers, and records that they dropped."""
         segment = Segment(self.name)
         per_worker = len(segment.entries(THREADS)) // len(segment.entries(WORKER_SLOTS))
-        index = {segment.text(at, 32): segment.get("I", at + 180) for _, at in segment.entries(METRICS)}
+        offset = {segment.text(at, 32): segment.get("I", at + 180) for _, at in segment.entries(METRICS)}
         sums = collections.Counter()
         for slot, at in segment.entries(THREADS, THREAD_SLOTS):
             if slot // per_worker != TRAITOR_SLOT:
                 for name in ("requests", "log_dropped"):
-                    sums[name] += segment.get("Q", at + 128 + 8 * index[name])
+                    sums[name] += segment.get("Q", at + offset[name])
         return sums
 
 
