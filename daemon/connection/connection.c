@@ -3,7 +3,7 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
-#include "daemon/transaction/lookup.h"
+#include "daemon/transaction/transaction.h"
 
 void loop_begin_iteration(struct event_loop *loop)
 {

@@ -13,7 +13,7 @@
 #include "daemon/connection/transport_tls.h"
 #include "daemon/connection/unsent.h"
 #include "daemon/transaction/admission.h"
-#include "daemon/transaction/memory.h"
+#include "daemon/transaction/shortage.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include "daemon/connection/lifecycle.h"
 #include "daemon/connection/shedding.h"
 #include "daemon/transaction/admission.h"
-#include "daemon/transaction/memory.h"
+#include "daemon/transaction/shortage.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include "daemon/connection/lifecycle.h"
 #include "daemon/connection/timeouts.h"
 #include "daemon/connection/transport.h"
-#include "daemon/transaction/memory.h"
+#include "daemon/transaction/shortage.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -6,6 +6,7 @@
 #include "daemon/connection/lifecycle.h"
 #include "daemon/connection/listen_socket.h"
 #include "daemon/connection/timeouts.h"
+#include "daemon/transaction/shortage.h"
 
 enum {
     IDLE_MIN_MS = 2000,     /* the list of idle connections is ordered to within a second */

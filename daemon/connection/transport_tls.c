@@ -6,7 +6,7 @@
 #include "daemon/tls/record_size.h"
 #include "daemon/tls/signer.h"
 #include "daemon/tls/validation.h"
-#include "daemon/transaction/memory.h"
+#include "daemon/transaction/shortage.h"
 
 #include <assert.h>
 #include <errno.h>

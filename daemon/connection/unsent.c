@@ -2,7 +2,7 @@
 
 #include "common/segment_writer.h"
 #include "daemon/transaction/accounting.h"
-#include "daemon/transaction/memory.h"
+#include "daemon/transaction/shortage.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -586,3 +586,59 @@ void resource_share_check(struct resource *variant, const struct resource *origi
     cache_set_checked(&variant->entry,
                       atomic_load_explicit(&original->entry.checked_ns, memory_order_relaxed));
 }
+
+/* Pages */
+
+enum { PAGE_HEAD_MAX = 512 };
+
+/*
+ * The fields that a 304 repeats (RFC 9110 section 15.4.5): all after Content-Length and
+ * Content-Type.
+ */
+static struct span fields_after_type(const char *head, size_t length)
+{
+    const char *type = strchr(head, '\n') + 1;
+    const char *rest = strchr(type, '\n') + 1;
+
+    return (struct span){rest, (size_t)(head + length - 2 - rest)};
+}
+
+/* One allocation for the struct, the path, the heads and the body. */
+int resource_new_page(struct span path, const char *fields, const char *body, size_t length,
+                      struct resource **page)
+{
+    char head[PAGE_HEAD_MAX];
+    char block[HPACK_LINES_MAX(PAGE_HEAD_MAX)];
+    size_t head_length =
+        (size_t)snprintf(head, sizeof(head), "Content-Length: %zu\r\n%s\r\n", length, fields);
+    struct span validators = fields_after_type(head, head_length);
+    char *block_rest =
+        hpack_put_lines(block, (struct span){head, (size_t)(validators.start - head)});
+    size_t block_length = (size_t)(hpack_put_lines(block_rest, validators) - block);
+    size_t bytes = sizeof(struct resource) + path.length + 1 + head_length + length + block_length;
+    struct resource *resource = calloc(1, bytes);
+    char *at;
+
+    if (resource == NULL)
+        return ENOMEM;
+    at = (char *)(resource + 1);
+    memcpy(at, path.start, path.length);
+    cache_entry_init(&resource->entry, at, path.length, bytes, 0);
+    resource->file_path = (struct span){at, path.length};
+    at += path.length + 1;
+    memcpy(at, head, head_length);
+    resource->head[HTTP_1] = (struct span){at, head_length};
+    resource->pieces[HTTP_1].validators = fields_after_type(at, head_length);
+    at += head_length;
+    memcpy(at, body, length);
+    resource->body = at;
+    resource->body_length = length;
+    at += length;
+    memcpy(at, block, block_length);
+    resource->head[HTTP_2] = (struct span){at, block_length};
+    resource->pieces[HTTP_2].validators =
+        (struct span){at + (block_rest - block), block_length - (size_t)(block_rest - block)};
+    resource->fd = -1;
+    *page = resource;
+    return 0;
+}

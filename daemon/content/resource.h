@@ -117,4 +117,12 @@ int resource_check(const struct resource_source *source, struct resource *resour
 /* Copies the result of a check of ORIGINAL to its VARIANT. Any thread. */
 void resource_share_check(struct resource *variant, const struct resource *original);
 
+/*
+ * Makes a page: a resource that was generated for one response. Returns 0 with *PAGE, which has this
+ * body and these FIELDS ("Name: value\r\n" each, Content-Type first, without Content-Length); or
+ * ENOMEM.
+ */
+int resource_new_page(struct span path, const char *fields, const char *body, size_t length,
+                      struct resource **page);
+
 #endif

@@ -5,7 +5,7 @@
 #include "daemon/connection/timeouts.h"
 #include "daemon/connection/transport.h"
 #include "daemon/http1/body_parser.h"
-#include "daemon/transaction/process.h"
+#include "daemon/transaction/transaction.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -12,9 +12,7 @@
 #include "daemon/http1/request_parser.h"
 #include "daemon/http1/response_writer.h"
 #include "daemon/transaction/accounting.h"
-#include "daemon/transaction/loading.h"
-#include "daemon/transaction/lookup.h"
-#include "daemon/transaction/process.h"
+#include "daemon/transaction/transaction.h"
 
 #include <errno.h>
 #include <sys/socket.h>

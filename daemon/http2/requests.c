@@ -7,7 +7,7 @@
 #include "daemon/http2/request_decoder.h"
 #include "daemon/http2/stream.h"
 #include "daemon/transaction/accounting.h"
-#include "daemon/transaction/process.h"
+#include "daemon/transaction/transaction.h"
 
 #include <assert.h>
 #include <stdlib.h>

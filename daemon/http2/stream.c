@@ -3,8 +3,8 @@
 #include "common/clock.h"
 #include "common/segment_writer.h"
 #include "daemon/transaction/accounting.h"
-#include "daemon/transaction/loading.h"
-#include "daemon/transaction/memory.h"
+#include "daemon/transaction/shortage.h"
+#include "daemon/transaction/transaction.h"
 
 #include <stdlib.h>
 

@@ -8,7 +8,7 @@
 #include "common/segment.h"
 #include "daemon/config/config.h"
 #include "daemon/logger/log_files.h"
-#include "daemon/transaction/host_counts.h"
+#include "daemon/transaction/accounting.h"
 
 struct host_entry {
     char *name;

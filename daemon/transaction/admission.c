@@ -107,7 +107,7 @@ void admission_reject(struct transaction_context *context, int fd,
     close(fd);
 }
 
-static uint64_t open_in_worker(const struct worker_context *worker)
+static uint64_t connections_in_worker(const struct worker_context *worker)
 {
     return atomic_load_explicit(
         &segment_worker(worker->segment, worker->worker_slot)->connections_open,
@@ -127,14 +127,14 @@ bool admission_has_room(const struct worker_context *worker)
 {
     uint32_t max = worker->config->connections_max;
 
-    return LIKELY(max == 0) || open_in_worker(worker) < fair_share(worker) ||
+    return LIKELY(max == 0) || connections_in_worker(worker) < fair_share(worker) ||
            segment_connections_open(worker->segment) < max;
 }
 
 uint32_t admission_excess(const struct worker_context *worker)
 {
     uint64_t max = worker->config->connections_max, fair = fair_share(worker);
-    uint64_t own = open_in_worker(worker), all = segment_connections_open(worker->segment);
+    uint64_t own = connections_in_worker(worker), all = segment_connections_open(worker->segment);
     uint64_t excess = all > max ? all - max : 0;
 
     if (max == 0 || own <= fair)

@@ -1,195 +1,27 @@
-#include "daemon/transaction/arithmetic.h"
-
+/*
+ * Exact 64-bit integer arithmetic below [arithmetic] prefix, for demonstrations and as processor work:
+ * "/arithmetic/cube?n=10&work=2ms" keeps an offload thread busy for two milliseconds. The answer is
+ * text or JSON, by Accept.
+ */
 #include "common/clock.h"
+#include "common/escape.h"
 #include "common/macros.h"
 #include "common/units.h"
+#include "daemon/base/memstream.h"
+#include "daemon/http/negotiation.h"
+#include "daemon/transaction/internal.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-enum { VALUE_MAX = 24, QUOTED_MAX = 40, TEXT_MAX = 128 };
+enum { WORK_MAX_MS = 100, VALUE_MAX = 128, QUOTED_MAX = 40, WHY_MAX = 256 };
 
-/* The range of n in which results fit. */
-static const struct {
-    const char *name;
-    int64_t min, max;
-} functions[ARITHMETIC_FUNCTION_COUNT] = {
-    [ARITHMETIC_FIBONACCI] = {"fibonacci", 0, 93},
-    [ARITHMETIC_SQUARE] = {"square", -INT64_C(4294967295), INT64_C(4294967295)},
-    [ARITHMETIC_CUBE] = {"cube", -2097152, 2642245},
-};
-
-enum arithmetic_function arithmetic_find(const char *name)
-{
-    int function = 0;
-
-    while (function < ARITHMETIC_FUNCTION_COUNT && strcmp(functions[function].name, name) != 0)
-        function++;
-    return (enum arithmetic_function)function;
-}
-
-const char *arithmetic_name(enum arithmetic_function function)
-{
-    return functions[function].name;
-}
-
-/* Parsing */
-
-#define QUOTED(span) (int)((span).length < QUOTED_MAX ? (span).length : QUOTED_MAX), (span).start
-
-static struct span cut(struct span *text, char separator)
-{
-    const char *found = text->length > 0 ? memchr(text->start, separator, text->length) : NULL;
-    size_t length = found != NULL ? (size_t)(found - text->start) : text->length;
-    struct span piece = {text->start, length};
-
-    length += found != NULL;
-    *text = (struct span){text->start + length, text->length - length};
-    return piece;
-}
-
-static int hex_value(char digit)
-{
-    const char *digits = "0123456789abcdef";
-    const char *found = memchr(digits, digit >= 'A' && digit <= 'F' ? digit | 0x20 : digit, 16);
-
-    return found != NULL ? (int)(found - digits) : -1;
-}
-
-/*
- * Decodes escaped unreserved characters (RFC 3986 section 6.2.2.2); numbers, durations and names
- * consist of these alone. Text that does not fit into BUFFER is returned unchanged.
- */
-static struct span unescape(struct span text, char buffer[TEXT_MAX])
-{
-    size_t length = 0;
-
-    if (text.length > TEXT_MAX)
-        return text;
-    for (size_t i = 0; i < text.length; i++) {
-        bool escaped = text.start[i] == '%' && i + 2 < text.length;
-        int high = escaped ? hex_value(text.start[i + 1]) : -1;
-        int low = escaped ? hex_value(text.start[i + 2]) : -1;
-        int byte = high * 16 + low;
-
-        if (high < 0 || low < 0 ||
-            (!isalnum(byte) && (byte == 0 || strchr("-._~", byte) == NULL))) {
-            buffer[length++] = text.start[i];
-            continue;
-        }
-        buffer[length++] = (char)byte;
-        i += 2;
-    }
-    return (struct span){buffer, length};
-}
-
-/* Returns 0, -1 if TEXT is not digits with an optional '-', or 1 if the number exceeds 64 bits. */
-static int parse_integer(struct span text, int64_t *number)
-{
-    bool negative = text.length > 0 && text.start[0] == '-';
-    bool overflow = false;
-    int64_t value = 0;
-
-    if (text.length == negative)
-        return -1;
-    for (size_t i = negative; i < text.length; i++) {
-        int digit = text.start[i] - '0';
-
-        if (digit < 0 || digit > 9)
-            return -1;
-        overflow = overflow || __builtin_mul_overflow(value, 10, &value) ||
-                   __builtin_sub_overflow(
-                       value, digit, &value); /* negative: INT64_MIN has no positive counterpart */
-    }
-    if (overflow || (!negative && value == INT64_MIN))
-        return 1;
-    *number = negative ? value : -value;
-    return 0;
-}
-
-static int parse_n(struct arithmetic_query *query, struct span value, char *why)
-{
-    const char *name = functions[query->function].name;
-    int64_t min = functions[query->function].min, max = functions[query->function].max;
-    int fault = parse_integer(value, &query->n);
-
-    if (fault < 0)
-        snprintf(why, ARITHMETIC_WHY_MAX, "invalid n '%.*s' (examples: 10, -3)", QUOTED(value));
-    else if (fault > 0 || query->n < min || query->n > max)
-        snprintf(why, ARITHMETIC_WHY_MAX,
-                 "n: %.*s is out of range for %s (%" PRId64 " to %" PRId64 ")", QUOTED(value), name,
-                 min, max);
-    else
-        return 0;
-    return -1;
-}
-
-static int parse_work(struct arithmetic_query *query, struct span value, char *why)
-{
-    char text[VALUE_MAX];
-    uint64_t time_ms = 0;
-
-    snprintf(text, sizeof(text), "%.*s", (int)(value.length < VALUE_MAX ? value.length : VALUE_MAX),
-             value.start);
-    if (value.length >= VALUE_MAX || units_parse_time_ms(text, &time_ms) != 0) {
-        snprintf(why, ARITHMETIC_WHY_MAX, "invalid work '%.*s' (example: 2ms)", QUOTED(value));
-        return -1;
-    }
-    if (time_ms > ARITHMETIC_WORK_MAX_MS) {
-        snprintf(why, ARITHMETIC_WHY_MAX, "work: %s is out of range (0 to %dms)", text,
-                 ARITHMETIC_WORK_MAX_MS);
-        return -1;
-    }
-    query->work_ns = time_ms * NS_PER_MS;
-    return 0;
-}
-
-/* The parameters and their parsers. */
-static const struct {
-    struct span name;
-    int (*parse)(struct arithmetic_query *query, struct span value, char *why);
-} parameters[] = {{{"n", 1}, parse_n}, {{"work", 4}, parse_work}};
-
-static int parse_parameter(struct arithmetic_query *query, struct span part, bool *given, char *why)
-{
-    char name_text[TEXT_MAX], value_text[TEXT_MAX];
-    struct span value = part, name = unescape(cut(&value, '='), name_text);
-
-    for (size_t i = 0; i < ARRAY_LENGTH(parameters); i++) {
-        if (!span_is(name, parameters[i].name))
-            continue;
-        if (given[i]) {
-            snprintf(why, ARITHMETIC_WHY_MAX, "%s is repeated", parameters[i].name.start);
-            return -1;
-        }
-        given[i] = true;
-        value = unescape(value, value_text);
-        return parameters[i].parse(query, value, why);
-    }
-    snprintf(why, ARITHMETIC_WHY_MAX, "unknown parameter '%.*s' (valid: n, work)", QUOTED(name));
-    return -1;
-}
-
-int arithmetic_parse(struct arithmetic_query *query, struct span text, char *why)
-{
-    bool given[ARRAY_LENGTH(parameters)] = {false};
-
-    query->work_ns = 0;
-    while (text.length > 0)
-        if (parse_parameter(query, cut(&text, '&'), given, why) != 0)
-            return -1;
-    if (given[0])
-        return 0;
-    snprintf(why, ARITHMETIC_WHY_MAX, "n is missing (example: %s?n=10)",
-             functions[query->function].name);
-    return -1;
-}
-
-/* Computing */
-
-static uint64_t fibonacci(int64_t n)
+static uint64_t fibonacci(uint64_t n)
 {
     uint64_t one = 0, next = 1;
 
@@ -202,20 +34,221 @@ static uint64_t fibonacci(int64_t n)
     return one;
 }
 
-struct arithmetic_result arithmetic_compute(const struct arithmetic_query *query)
+static uint64_t square(uint64_t n)
 {
-    bool negative = query->n < 0;
-    uint64_t size = (uint64_t)(negative ? -query->n : query->n);
+    return n * n;
+}
 
-    switch (query->function) {
-    case ARITHMETIC_FIBONACCI:
-        return (struct arithmetic_result){false, fibonacci(query->n)};
-    case ARITHMETIC_SQUARE:
-        return (struct arithmetic_result){false, size * size};
-    case ARITHMETIC_CUBE:
-        return (struct arithmetic_result){negative, size * size * size};
-    case ARITHMETIC_FUNCTION_COUNT:
-        break;
+static uint64_t cube(uint64_t n)
+{
+    return n * n * n;
+}
+
+static const struct arithmetic_function {
+    const char *name;
+    int64_t min, max; /* the range of n in which results fit */
+    uint64_t (*of_magnitude)(uint64_t n);
+    bool keeps_sign;
+} functions[] = {
+    {"fibonacci", 0, 93, fibonacci, false},
+    {"square", -INT64_C(4294967295), INT64_C(4294967295), square, false},
+    {"cube", -2097152, 2642245, cube, true},
+};
+
+/* Parsing */
+
+/*
+ * Decodes escaped unreserved characters (RFC 3986 section 6.2.2.2); numbers, durations and names
+ * consist of these alone. Cuts what does not fit into BUFFER, which no valid text needs.
+ */
+static void decode_unreserved(struct span text, char buffer[VALUE_MAX])
+{
+    size_t length = 0;
+
+    for (size_t i = 0; i < text.length && length < VALUE_MAX - 1; i++) {
+        char byte = text.start[i];
+
+        if (byte == '%' && i + 2 < text.length && isxdigit((unsigned char)text.start[i + 1]) &&
+            isxdigit((unsigned char)text.start[i + 2])) {
+            const char digits[] = {text.start[i + 1], text.start[i + 2], '\0'};
+            int decoded = (int)strtol(digits, NULL, 16);
+
+            if (isalnum(decoded) || (decoded != 0 && strchr("-._~", decoded) != NULL)) {
+                byte = (char)decoded;
+                i += 2;
+            }
+        }
+        buffer[length++] = byte;
     }
-    return (struct arithmetic_result){false, 0};
+    buffer[length] = '\0';
+}
+
+static int parse_n(struct arithmetic_query *query, const char *value, char *why)
+{
+    const struct arithmetic_function *function = query->function;
+    const char *digits = value + (value[0] == '-');
+
+    if (digits[0] == '\0' || digits[strspn(digits, "0123456789")] != '\0') {
+        snprintf(why, WHY_MAX, "invalid n '%.*s' (examples: 10, -3)", QUOTED_MAX, value);
+        return -1;
+    }
+    errno = 0;
+    query->n = strtoll(value, NULL, 10);
+    if (errno == 0 && query->n >= function->min && query->n <= function->max)
+        return 0;
+    snprintf(why, WHY_MAX, "n: %.*s is out of range for %s (%" PRId64 " to %" PRId64 ")",
+             QUOTED_MAX, value, function->name, function->min, function->max);
+    return -1;
+}
+
+static int parse_work(struct arithmetic_query *query, const char *value, char *why)
+{
+    uint64_t time_ms = 0;
+
+    if (units_parse_time_ms(value, &time_ms) != 0)
+        snprintf(why, WHY_MAX, "invalid work '%.*s' (example: 2ms)", QUOTED_MAX, value);
+    else if (time_ms > WORK_MAX_MS)
+        snprintf(why, WHY_MAX, "work: %.*s is out of range (0 to %dms)", QUOTED_MAX, value,
+                 WORK_MAX_MS);
+    else {
+        query->work_ns = time_ms * NS_PER_MS;
+        return 0;
+    }
+    return -1;
+}
+
+/* Parses "n=10&work=2ms" for the function of QUERY. Returns 0, or -1 with the reason in WHY. */
+static int parse_arithmetic_query(struct arithmetic_query *query, struct span text, char *why)
+{
+    bool has_n = false, has_work = false;
+
+    while (text.length > 0) {
+        struct span value_text = qvalue_cut(&text, '&'), name_text = qvalue_cut(&value_text, '=');
+        char name[VALUE_MAX], value[VALUE_MAX];
+        bool is_n, *given;
+
+        decode_unreserved(name_text, name);
+        decode_unreserved(value_text, value);
+        is_n = strcmp(name, "n") == 0;
+        given = is_n ? &has_n : &has_work;
+        if (!is_n && strcmp(name, "work") != 0) {
+            snprintf(why, WHY_MAX, "unknown parameter '%.*s' (valid: n, work)", QUOTED_MAX, name);
+            return -1;
+        }
+        if (*given) {
+            snprintf(why, WHY_MAX, "%s is repeated", name);
+            return -1;
+        }
+        *given = true;
+        if ((is_n ? parse_n(query, value, why) : parse_work(query, value, why)) != 0)
+            return -1;
+    }
+    if (has_n)
+        return 0;
+    snprintf(why, WHY_MAX, "n is missing (example: %s?n=10)", query->function->name);
+    return -1;
+}
+
+/* Responding */
+
+static const char *result_fields(bool json)
+{
+    return json ? "Content-Type: application/json\r\nVary: Accept\r\nCache-Control: no-store\r\n"
+                : "Content-Type: text/plain; charset=utf-8\r\nVary: Accept\r\n"
+                  "Cache-Control: no-store\r\n";
+}
+
+static uint64_t processor_time_ns(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_nsec;
+}
+
+/* Works and computes: a page_maker. */
+static int make_result_page(const struct site *site, const struct page_spec *spec, struct span path,
+                            struct resource **page)
+{
+    const struct arithmetic_query *query = &spec->arithmetic;
+    const struct arithmetic_function *function = query->function;
+    bool negative = query->n < 0;
+    uint64_t result = function->of_magnitude((uint64_t)(negative ? -query->n : query->n));
+    const char *sign = negative && function->keeps_sign ? "-" : "";
+    char text[WHY_MAX];
+    int length;
+
+    (void)site;
+    if (query->work_ns > 0)
+        for (uint64_t end = processor_time_ns() + query->work_ns; processor_time_ns() < end;)
+            continue;
+    if (spec->json)
+        length = snprintf(text, sizeof(text),
+                          "{\"function\":\"%s\",\"n\":%" PRId64 ",\"result\":%s%" PRIu64 "}\n",
+                          function->name, query->n, sign, result);
+    else
+        length = snprintf(text, sizeof(text), "%s%" PRIu64 "\n", sign, result);
+    return resource_new_page(path, result_fields(spec->json), text, (size_t)length, page);
+}
+
+/* Responds 400 with the reason. */
+static enum transaction_result respond_bad_query(struct transaction *transaction, struct span path,
+                                                 bool json, const char *why)
+{
+    char *text = NULL;
+    struct resource *page;
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
+    int failed = ENOMEM;
+
+    if (out == NULL)
+        return reply_error(transaction, 503);
+    fputs(json ? "{\"error\":\"" : "", out);
+    if (json)
+        escape_json(out, why);
+    else
+        fputs(why, out);
+    fputs(json ? "\"}\n" : "\n", out);
+    if (memstream_close(out, &text) == 0)
+        failed = resource_new_page(path, result_fields(json), text, length, &page);
+    free(text);
+    return failed == 0 ? reply_page(transaction, 400, page) : reply_error(transaction, 503);
+}
+
+bool handler_arithmetic_owns(const struct config *config, const char *path)
+{
+    size_t length = strlen(config->arithmetic_prefix);
+
+    return config->arithmetic_enabled && strncmp(path, config->arithmetic_prefix, length) == 0 &&
+           path[length] == '/';
+}
+
+enum transaction_result handler_arithmetic(struct transaction *transaction,
+                                           const struct target *target)
+{
+    const char *prefix = transaction->context->worker->config->arithmetic_prefix;
+    const char *name = target->path + strlen(prefix) + 1;
+    struct span path = {target->path, target->length};
+    struct page_spec spec = {.make = make_result_page, .state = THREAD_STATE_COMPUTE};
+    struct resource *page = NULL;
+    char why[WHY_MAX];
+    int failed = 0;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(functions); i++)
+        if (strcmp(functions[i].name, name) == 0)
+            spec.arithmetic.function = &functions[i];
+    if (spec.arithmetic.function == NULL)
+        return reply_error(transaction, 404);
+    spec.json = accept_prefers_json(transaction->request, SPAN("plain"));
+    if (parse_arithmetic_query(&spec.arithmetic, target->query, why) != 0)
+        return respond_bad_query(transaction, path, spec.json, why);
+    if (!loading_take_page(transaction, path, &page, &failed)) {
+        if (spec.arithmetic.work_ns > 0)
+            return transaction->may_wait && loading_submit_page(transaction, path, &spec)
+                       ? TRANSACTION_WAITING
+                       : reply_queue_full(transaction);
+        failed = make_result_page(transaction->site, &spec, path, &page);
+    }
+    return failed == 0 ? reply_page(transaction, 200, page)
+                       : reply_error(transaction, lookup_status(failed));
 }

@@ -15,13 +15,105 @@
 #include "daemon/content/files.h"
 #include "daemon/content/thread_cache.h"
 #include "daemon/http/negotiation.h"
+#include "daemon/http/range.h"
 #include "daemon/http/response.h"
-#include "daemon/transaction/body_source.h"
 #include "daemon/transaction/client_limit.h"
-#include "daemon/transaction/shortage.h"
 #include "daemon/transaction/site.h"
 
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* See shortage.h. */
+enum shortage {
+    SHORTAGE_LOG,         /* lost: access log records */
+    SHORTAGE_CONNECTIONS, /* connections.max; lost, as in the following ones: idle connections */
+    SHORTAGE_DESCRIPTORS,
+    SHORTAGE_MEMORY,
+    SHORTAGE_COUNT
+};
+
+/* Shared by all threads of a worker; initially zero. */
+struct worker_shortages {
+    struct {
+        _Atomic uint32_t threads; /* that have the shortage */
+        _Atomic uint64_t lost;    /* since it began */
+    } of[SHORTAGE_COUNT];
+    _Atomic uint32_t memory;   /* enum memory_level: what the control group has left */
+    struct mailbox_item sweep; /* to the main thread: all threads drop what the cache has evicted */
+    mailbox_deliver_fn *deliver_sweep; /* on the main thread */
+    _Atomic bool sweep_posted;         /* and not taken yet */
+};
+
+/* Those of one thread, which calls the functions. */
+struct shortages {
+    struct worker_shortages *worker; /* borrowed */
+    uint32_t worker_slot;
+    uint64_t noted_ns[SHORTAGE_COUNT]; /* when it was last noted, monotonic clock; 0: none */
+};
+
+/*
+ * The body of a response, or the rest of it that is not sent yet: bytes in memory or in a file, or
+ * several parts of a representation. The protocol takes it from the output buffer and sends it. The
+ * thread that sends the response.
+ */
+struct body_source {
+    struct resource *resource; /* NULL: there is no body, or it is static */
+    bool owned;                /* holds a reference to resource */
+    const char *memory;        /* the next byte; NULL: it is in the file, at offset */
+    uint64_t offset, left;     /* of the piece that is being sent */
+    struct byteranges *parts;  /* owned; NULL: the body is one piece */
+};
+
+/* True if another part follows the piece that is being sent. */
+static inline bool body_source_has_parts(const struct body_source *body)
+{
+    return body->parts != NULL && body->parts->next < body->parts->count;
+}
+
+static inline bool body_source_is_empty(const struct body_source *body)
+{
+    return body->left == 0 && !body_source_has_parts(body);
+}
+
+static inline void body_source_advance(struct body_source *body, uint64_t length)
+{
+    if (body->memory != NULL)
+        body->memory += length;
+    body->offset += length;
+    body->left -= length;
+}
+
+/* Begins the next part and returns the text to send before it. */
+static inline struct span body_source_next_part(struct body_source *body)
+{
+    const struct byteranges_part *part = &body->parts->part[body->parts->next++];
+    const char *start = body->resource->body;
+
+    body->memory = start != NULL ? start + part->bytes.first : NULL;
+    body->offset = part->bytes.first;
+    body->left = part->bytes.length;
+    return part->text;
+}
+
+/* Takes a reference to the resource, so that the body lives as long as its response. */
+static inline void body_source_keep(struct body_source *body)
+{
+    if (body->resource != NULL && !body->owned)
+        cache_acquire(&body->resource->entry);
+    body->owned = body->resource != NULL;
+}
+
+/* Frees what it owns; it is then empty. */
+static inline void body_source_release(struct body_source *body, struct cache *cache)
+{
+    if (body->owned)
+        resource_release(cache, body->resource);
+    free(body->parts);
+    *body = (struct body_source){.resource = NULL};
+}
 
 struct logins;
 struct client;

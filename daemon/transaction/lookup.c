@@ -1,4 +1,10 @@
-#include "daemon/transaction/lookup.h"
+/*
+ * Finds the representation to send in the thread cache (L1), the worker's cache (L2), the results of
+ * offload threads for the request, or the file system; negotiates the content coding. On the owning
+ * thread; an offload thread loads what would wait for a disk or takes long, and the request is then
+ * processed again.
+ */
+#include "daemon/transaction/internal.h"
 
 #include "common/clock.h"
 #include "common/macros.h"
@@ -6,13 +12,239 @@
 #include "daemon/base/probes.h"
 #include "daemon/content/thread_cache.h"
 #include "daemon/content/variants.h"
+#include "daemon/http/response.h"
 #include "daemon/http/target.h"
-#include "daemon/transaction/loading.h"
-#include "daemon/transaction/memory.h"
+#include "daemon/transaction/shortage.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* Loading by offload threads */
+
+/*
+ * Mark that ends the path of a page in a job: no file has such a path, and no coding has this name.
+ */
+#define PAGE_MARK RESOURCE_VARIANT_MARK "page"
+enum { PAGE_MARK_LENGTH = sizeof(PAGE_MARK) - 1 };
+
+enum { MEMORY_WAIT_MS = 10, MEMORY_TRIES_MAX = 500 };
+
+struct load_job {
+    struct offload_job job;
+    struct transaction_context *context;
+    struct client *client;
+    const struct site *site;
+    struct transaction_state *state;
+    struct load_job *next;     /* in state->loaded, when finished */
+    struct resource *original; /* a reference: load its variant CODING; NULL: load a file */
+    enum coding coding;
+    struct page_spec page; /* if its maker is set, generate this page instead */
+    int failed;            /* result of the loading */
+    uint64_t freed;        /* memory_freed() before it */
+    uint32_t tries;        /* attempts that failed without memory */
+    bool pauses;           /* before each further attempt */
+    struct resource *resource;
+    size_t length;
+    char path[]; /* path in the cache; ends with a NUL */
+};
+
+/* On an offload thread. */
+static void run_load(struct offload_job *job)
+{
+    struct load_job *load = CONTAINER_OF(job, struct load_job, job);
+    const struct resource_source *source = &load->site->source;
+    struct span page_path = {load->path, load->length - PAGE_MARK_LENGTH};
+    const struct timespec pause = {.tv_nsec = MEMORY_WAIT_MS * NS_PER_MS};
+
+    if (load->pauses)
+        nanosleep(&pause, NULL);
+    load->freed = memory_freed(load->context->worker);
+    if (load->page.make != NULL)
+        load->failed = load->page.make(load->site, &load->page, page_path, &load->resource);
+    else if (load->original != NULL)
+        load->failed = resource_load_variant(source, load->original, load->coding, FILES_MAY_BLOCK,
+                                             FILES_MAY_BLOCK, &load->resource);
+    else
+        load->failed = resource_load(source, load->path, load->length, FILES_MAY_BLOCK,
+                                     FILES_MAY_BLOCK, clock_monotonic_ns(), &load->resource);
+}
+
+/* The file no longer exists: the cache must not serve its old content. */
+static void invalidate_path(struct cache *cache, uint32_t site, const char *path, size_t length)
+{
+    struct cache_entry *entry = cache_find(cache, site, path, length);
+
+    if (entry == NULL)
+        return;
+    cache_invalidate(cache, entry);
+    cache_release(cache, entry);
+}
+
+/*
+ * Without memory, loads again after the cache has shrunk, until the cache is empty; then after
+ * pauses, while others still use what it has evicted.
+ */
+static bool submit_again(struct load_job *load)
+{
+    struct transaction_context *context = load->context;
+    enum memory_room room;
+
+    if (load->failed != ENOMEM)
+        return false;
+    room = memory_find_room(context, load->freed);
+    if (room == MEMORY_NONE || load->tries++ == MEMORY_TRIES_MAX)
+        return false;
+    load->pauses |= room == MEMORY_AWAITED || load->tries == MEMORY_EAGER_TRIES;
+    return offload_submit(context->worker->offload, &load->job, context->loop_now_ns);
+}
+
+/* Back on the owning thread. */
+static void finish_load(struct offload_job *job)
+{
+    struct load_job *load = CONTAINER_OF(job, struct load_job, job);
+    struct transaction_state *state = load->state;
+    struct cache *cache = load->context->worker->cache;
+    bool is_page = load->page.make != NULL;
+
+    if (submit_again(load))
+        return;
+    load->context->jobs_out--;
+    load->client->jobs_out--;
+    load->next = state->loaded;
+    state->loaded = load;
+    if (!is_page && load->failed == ENODATA && load->original != NULL)
+        atomic_store_explicit(&load->original->gzip_not_smaller, true, memory_order_relaxed);
+    if (!is_page && cache != NULL && load->resource != NULL)
+        cache_insert(cache, &load->resource->entry);
+    else if (!is_page && cache != NULL)
+        invalidate_path(cache, load->site->number, load->path, load->length);
+    state->resume(state);
+}
+
+/* A job for PATH with MARK appended. NULL: out of memory. */
+static struct load_job *new_load_job(const struct transaction *transaction, struct span path,
+                                     const char *mark)
+{
+    size_t length = path.length + strlen(mark);
+    struct load_job *load = calloc(1, sizeof(*load) + length + 1);
+
+    if (load == NULL && memory_make_room(transaction->context))
+        load = calloc(1, sizeof(*load) + length + 1);
+    if (load == NULL)
+        return NULL;
+    load->job = (struct offload_job){.run = run_load,
+                                     .finish = finish_load,
+                                     .work = {load->path, path.length},
+                                     .state = THREAD_STATE_FILE,
+                                     .owner = transaction->context->mailbox};
+    load->context = transaction->context;
+    load->client = transaction->client;
+    load->site = transaction->site;
+    load->state = transaction->state;
+    load->length = length;
+    memcpy(load->path, path.start, path.length);
+    memcpy(load->path + path.length, mark, strlen(mark));
+    return load;
+}
+
+/* Takes ownership of LOAD. */
+static bool submit_load(struct transaction *transaction, struct load_job *load)
+{
+    struct transaction_context *context = transaction->context;
+
+    if (!offload_submit(context->worker->offload, &load->job, context->loop_now_ns)) {
+        if (load->original != NULL)
+            resource_release(context->worker->cache, load->original);
+        free(load);
+        return false;
+    }
+    transaction->waiting = true;
+    transaction->client->jobs_out++;
+    context->jobs_out++;
+    metric_add(context->metrics, METRIC_offloaded, 1);
+    return true;
+}
+
+/*
+ * Submits the loading of PATH or, if ORIGINAL is not NULL, of its variant CODING. Returns false if the queue is full or
+ * out of memory.
+ */
+static bool submit_file(struct transaction *transaction, struct span path,
+                        struct resource *original, enum coding coding)
+{
+    struct load_job *load = new_load_job(transaction, path, "");
+
+    if (load == NULL)
+        return false;
+    load->original = original;
+    load->coding = coding;
+    if (original != NULL) {
+        cache_acquire(&original->entry);
+        load->job.work.length = original->file_path.length;
+        if (original->variants.member[coding].inode == 0)
+            load->job.state = THREAD_STATE_COMPRESS;
+    }
+    return submit_load(transaction, load);
+}
+
+bool loading_submit_page(struct transaction *transaction, struct span path,
+                         const struct page_spec *spec)
+{
+    struct load_job *load = new_load_job(transaction, path, PAGE_MARK);
+
+    if (load == NULL)
+        return false;
+    load->page = *spec;
+    load->job.state = spec->state;
+    return submit_load(transaction, load);
+}
+
+/*
+ * Returns true if PATH has been loaded for the request. Then *FAILED is 0 and *FOUND a reference, or
+ * *FAILED is an errno.
+ */
+static bool take_loaded(struct transaction *transaction, struct span path, struct resource **found,
+                        int *failed)
+{
+    for (struct load_job *load = transaction->state->loaded; load != NULL; load = load->next) {
+        if (!span_is(path, (struct span){load->path, load->length}))
+            continue;
+        *failed = load->failed;
+        *found = load->resource;
+        if (load->resource != NULL)
+            cache_acquire(&load->resource->entry);
+        transaction->outcome = OUTCOME_OFFLOAD;
+        return true;
+    }
+    return false;
+}
+
+bool loading_take_page(struct transaction *transaction, struct span path, struct resource **page,
+                       int *failed)
+{
+    char name[TARGET_PATH_MAX + PAGE_MARK_LENGTH];
+
+    memcpy(name, path.start, path.length);
+    memcpy(name + path.length, PAGE_MARK, PAGE_MARK_LENGTH);
+    return take_loaded(transaction, (struct span){name, path.length + PAGE_MARK_LENGTH}, page,
+                       failed);
+}
+
+void loading_discard(struct transaction_state *state, struct cache *cache)
+{
+    struct load_job *load;
+
+    while ((load = state->loaded) != NULL) {
+        state->loaded = load->next;
+        if (load->resource != NULL)
+            resource_release(cache, load->resource);
+        if (load->original != NULL)
+            resource_release(cache, load->original);
+        free(load);
+    }
+}
 
 enum { VARIANT_PATH_MAX = TARGET_PATH_MAX + 8 };
 
@@ -41,7 +273,7 @@ static int try_to_load(struct transaction *transaction, struct span path, struct
     failed = resource_load(source, path.start, path.length, FILES_CACHED_ONLY, FILES_CACHED_ONLY,
                            now_ns, found);
     if (failed == EAGAIN || failed == EBUSY) {
-        if (transaction->may_wait && loading_submit(transaction, path, NULL, CODING_IDENTITY))
+        if (transaction->may_wait && submit_file(transaction, path, NULL, CODING_IDENTITY))
             return LOOKUP_MUST_WAIT;
         /* The loop opens the file itself, even if that blocks, but does not read it from disk. */
         failed = resource_load(source, path.start, path.length, FILES_MAY_BLOCK, FILES_CACHED_ONLY,
@@ -67,8 +299,8 @@ struct attempt {
  * True if the caller tries again: without memory, after the cache has shrunk, until it is empty.
  * Then a job waits for what others still use of it, and ATTEMPT->failed becomes LOOKUP_MUST_WAIT.
  */
-static bool load_again(struct transaction *transaction, struct span path, struct resource *original,
-                       enum coding coding, struct attempt *attempt)
+static bool may_load_again(struct transaction *transaction, struct span path,
+                           struct resource *original, enum coding coding, struct attempt *attempt)
 {
     enum memory_room room;
 
@@ -78,7 +310,7 @@ static bool load_again(struct transaction *transaction, struct span path, struct
     if (room == MEMORY_FREED && ++attempt->tries < MEMORY_EAGER_TRIES)
         return true;
     if (room != MEMORY_NONE && transaction->may_wait &&
-        loading_submit(transaction, path, original, coding))
+        submit_file(transaction, path, original, coding))
         attempt->failed = LOOKUP_MUST_WAIT;
     return false;
 }
@@ -90,7 +322,7 @@ static int load_now(struct transaction *transaction, struct span path, struct re
     do {
         attempt.freed = memory_freed(transaction->context->worker);
         attempt.failed = try_to_load(transaction, path, found);
-    } while (load_again(transaction, path, NULL, CODING_IDENTITY, &attempt));
+    } while (may_load_again(transaction, path, NULL, CODING_IDENTITY, &attempt));
     return attempt.failed;
 }
 
@@ -125,7 +357,7 @@ static int revalidate(struct transaction *transaction, struct resource *resource
     segment_activity_state(context->activity, THREAD_STATE_FILE, now_ns);
     changed = resource_check(source, resource, FILES_CACHED_ONLY, &context->directory, now_ns);
     if (changed == EAGAIN && transaction->may_wait &&
-        loading_submit(transaction, resource->file_path, NULL, CODING_IDENTITY))
+        submit_file(transaction, resource->file_path, NULL, CODING_IDENTITY))
         return LOOKUP_MUST_WAIT;
     if (changed == EAGAIN)
         changed = resource_check(source, resource, FILES_MAY_BLOCK, &context->directory, now_ns);
@@ -153,7 +385,7 @@ int lookup_path(struct transaction *transaction, const char *path, size_t length
     struct cache_entry *entry;
     int failed, fresh;
 
-    if (loading_take(transaction, name, found, &failed))
+    if (take_loaded(transaction, name, found, &failed))
         return failed;
     if (context->negative_cache != NULL &&
         negative_cache_has(context->negative_cache, transaction->site->number, name,
@@ -233,13 +465,13 @@ static int load_variant(struct transaction *transaction, struct span path,
         attempt.freed = memory_freed(context->worker);
         attempt.failed = resource_load_variant(&transaction->site->source, original, coding,
                                                FILES_CACHED_ONLY, FILES_CACHED_ONLY, found);
-    } while (load_again(transaction, path, original, coding, &attempt));
+    } while (may_load_again(transaction, path, original, coding, &attempt));
     failed = attempt.failed;
     if (failed == 0)
         store_in_cache(context, *found);
     if (failed != EAGAIN && failed != EBUSY)
         return failed;
-    if (transaction->may_wait && loading_submit(transaction, path, original, coding))
+    if (transaction->may_wait && submit_file(transaction, path, original, coding))
         return LOOKUP_MUST_WAIT;
     return EBUSY;
 }
@@ -254,7 +486,7 @@ static int find_or_load_variant(struct transaction *transaction, struct resource
 
     if (path.length >= VARIANT_PATH_MAX)
         return ENAMETOOLONG;
-    if (loading_take(transaction, path, found, &failed))
+    if (take_loaded(transaction, path, found, &failed))
         return failed;
     *found = find_variant(transaction, path, original);
     if (*found != NULL)
@@ -307,7 +539,7 @@ int lookup_variant(struct transaction *transaction, struct resource **resource)
     return failed;
 }
 
-static coding_preference parse_line(struct span line)
+static coding_preference parse_codings_line(struct span line)
 {
     struct coding_weights weights = CODING_WEIGHTS_NONE;
 
@@ -315,7 +547,7 @@ static coding_preference parse_line(struct span line)
     return coding_prefer(&weights);
 }
 
-static coding_preference parse_lines(const struct request *request)
+static coding_preference parse_codings_lines(const struct request *request)
 {
     struct coding_weights weights = CODING_WEIGHTS_NONE;
     struct span line;
@@ -335,13 +567,13 @@ coding_preference lookup_accepted_codings(struct transaction_context *context,
     if ((request->present & REQUEST_ACCEPT_ENCODING) == 0)
         return PREFER_IDENTITY;
     if ((request->repeated & REQUEST_ACCEPT_ENCODING) != 0)
-        return parse_lines(request);
+        return parse_codings_lines(request);
     if (line.length > sizeof(memo->value))
-        return parse_line(line);
+        return parse_codings_line(line);
     if (UNLIKELY(!span_is(line, (struct span){memo->value, memo->length}))) {
         memcpy(memo->value, line.start, line.length);
         memo->length = line.length;
-        memo->preference = parse_line(line);
+        memo->preference = parse_codings_line(line);
     }
     return memo->preference;
 }

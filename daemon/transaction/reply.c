@@ -1,4 +1,4 @@
-#include "daemon/transaction/reply.h"
+#include "daemon/transaction/internal.h"
 
 #include "common/macros.h"
 #include "common/segment_writer.h"
@@ -9,8 +9,6 @@
 #include "daemon/http/target.h"
 #include "daemon/transaction/accounting.h"
 #include "daemon/transaction/admission.h"
-#include "daemon/transaction/cors.h"
-#include "daemon/transaction/lookup.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -121,7 +119,7 @@ void reply_account(const struct transaction *transaction, int status, enum outco
     accounting_pack(transaction, status, outcome, wants_body(transaction) ? body_bytes : 0);
 }
 
-static void release(const struct transaction *transaction, struct resource *resource)
+static void release_resource(const struct transaction *transaction, struct resource *resource)
 {
     resource_release(transaction->context->worker->cache, resource);
 }
@@ -136,7 +134,7 @@ static void put_body(const struct transaction *transaction, struct resource *res
         transaction->context->output.body =
             (struct body_source){resource, owned, memory, part.first, part.length, NULL};
     else if (owned)
-        release(transaction, resource);
+        release_resource(transaction, resource);
 }
 
 static void put_whole_body(const struct transaction *transaction, struct resource *resource,
@@ -274,7 +272,7 @@ static enum transaction_result put_not_modified(struct transaction *transaction,
     reply_end_head(transaction);
     reply_account(transaction, 304, transaction->outcome, 0);
     if (owned)
-        release(transaction, resource);
+        release_resource(transaction, resource);
     return TRANSACTION_DONE;
 }
 
@@ -290,7 +288,7 @@ static enum transaction_result put_refusal(struct transaction *transaction,
     result = reply_error(transaction, status);
     transaction->path = of_target;
     if (owned)
-        release(transaction, resource);
+        release_resource(transaction, resource);
     return result;
 }
 
@@ -442,7 +440,7 @@ static enum transaction_result put_page_not_modified(struct transaction *transac
     put_prepared(transaction, pieces_of(transaction, page)->validators);
     reply_end_head(transaction);
     reply_account(transaction, 304, outcome, 0);
-    release(transaction, page);
+    release_resource(transaction, page);
     return TRANSACTION_DONE;
 }
 
@@ -456,7 +454,7 @@ enum transaction_result reply_page(struct transaction *transaction, int status,
 
     transaction->outcome = OUTCOME_ERROR; /* neither a cache hit nor a miss */
     if (verdict == VERDICT_PRECONDITION_FAILED) {
-        release(transaction, page);
+        release_resource(transaction, page);
         transaction->may_wait = false; /* when processed again it would generate the page again */
         return reply_error(transaction, 412);
     }

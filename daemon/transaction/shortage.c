@@ -1,6 +1,7 @@
 #include "daemon/transaction/shortage.h"
 
 #include "common/clock.h"
+#include "common/segment_writer.h"
 #include "common/units.h"
 #include "daemon/base/events.h"
 
@@ -33,7 +34,7 @@ void shortage_note(struct shortages *shortages, enum shortage shortage, uint64_t
     atomic_fetch_add_explicit(&all->of[shortage].lost, lost, memory_order_relaxed);
 }
 
-static void end(struct shortages *shortages, enum shortage shortage)
+static void end_shortage(struct shortages *shortages, enum shortage shortage)
 {
     struct worker_shortages *all = shortages->worker;
     uint64_t lost;
@@ -51,12 +52,58 @@ void shortages_expire(struct shortages *shortages, uint64_t now_ns)
 {
     for (enum shortage i = 0; i < SHORTAGE_COUNT; i++)
         if (shortages->noted_ns[i] != 0 && now_ns >= shortages->noted_ns[i] + QUIET_S * NS_PER_S)
-            end(shortages, i);
+            end_shortage(shortages, i);
 }
 
 void shortages_end(struct shortages *shortages)
 {
     for (enum shortage i = 0; i < SHORTAGE_COUNT; i++)
         if (shortages->noted_ns[i] != 0)
-            end(shortages, i);
+            end_shortage(shortages, i);
+}
+
+enum { FEW_CONNECTIONS = 8 };
+
+/* An idle thread would not drop its references to evicted entries for up to a second. */
+static void ask_all_to_sweep(const struct worker_context *worker)
+{
+    struct worker_shortages *shortages = worker->shortages;
+
+    if (!atomic_exchange(&shortages->sweep_posted, true))
+        mailbox_post(worker->main, &shortages->sweep, shortages->deliver_sweep);
+}
+
+uint64_t memory_freed(const struct worker_context *worker)
+{
+    return worker->cache != NULL ? cache_freed(worker->cache) : 0;
+}
+
+enum memory_room memory_find_room(struct transaction_context *context, uint64_t freed_before)
+{
+    const struct worker_context *worker = context->worker;
+    bool evicted, awaited;
+
+    shortage_note(&context->shortages, SHORTAGE_MEMORY, context->loop_now_ns, 0);
+    if (worker->cache == NULL)
+        return MEMORY_NONE;
+    evicted = cache_shed(worker->cache) > 0;
+    thread_cache_sweep(context->thread_cache);
+    awaited = cache_frees_soon(worker->cache);
+    if (awaited)
+        ask_all_to_sweep(worker);
+    /* Read the number last: awaited memory may have become free. */
+    if (evicted || memory_freed(worker) != freed_before)
+        return MEMORY_FREED;
+    return awaited ? MEMORY_AWAITED : MEMORY_NONE;
+}
+
+bool memory_make_room(struct transaction_context *context)
+{
+    return memory_find_room(context, memory_freed(context->worker)) == MEMORY_FREED;
+}
+
+bool memory_admits(const struct transaction_context *context)
+{
+    return memory_left(context->worker) != MEMORY_EXHAUSTED ||
+           metric_get(context->metrics, METRIC_connections_open) < FEW_CONNECTIONS;
 }

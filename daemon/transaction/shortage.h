@@ -1,42 +1,19 @@
 /*
  * Shortages of a worker: of log space, connections, descriptors or memory. Each is logged once when
- * it begins in any thread, and once when it has been over in all threads for a while.
+ * it begins in any thread, and once when it has been over in all threads for a while. If memory is
+ * lacking, the cache is the first to shrink; when it is empty, idle connections are closed
+ * (daemon/worker/shedding.h), then new ones are refused.
  */
 #ifndef DAEMON_TRANSACTION_SHORTAGE_H
 #define DAEMON_TRANSACTION_SHORTAGE_H
 
 #include "daemon/base/mailbox.h"
+#include "daemon/base/messages.h"
+#include "daemon/transaction/context.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-
-enum shortage {
-    SHORTAGE_LOG,         /* lost: access log records */
-    SHORTAGE_CONNECTIONS, /* connections.max; lost, as in the following ones: idle connections */
-    SHORTAGE_DESCRIPTORS,
-    SHORTAGE_MEMORY,
-    SHORTAGE_COUNT
-};
-
-/* Shared by all threads of a worker; initially zero. */
-struct worker_shortages {
-    struct {
-        _Atomic uint32_t threads; /* that have the shortage */
-        _Atomic uint64_t lost;    /* since it began */
-    } of[SHORTAGE_COUNT];
-    _Atomic uint32_t memory;   /* enum memory_level: what the control group has left */
-    struct mailbox_item sweep; /* to the main thread: all threads drop what the cache has evicted */
-    mailbox_deliver_fn *deliver_sweep; /* on the main thread */
-    _Atomic bool sweep_posted;         /* and not taken yet */
-};
-
-/* Those of one thread, which calls the functions. */
-struct shortages {
-    struct worker_shortages *worker; /* borrowed */
-    uint32_t worker_slot;
-    uint64_t noted_ns[SHORTAGE_COUNT]; /* when it was last noted, monotonic clock; 0: none */
-};
 
 /* The thread has SHORTAGE, which cost LOST of what enum shortage names. */
 void shortage_note(struct shortages *shortages, enum shortage shortage, uint64_t now_ns,
@@ -47,5 +24,44 @@ void shortages_expire(struct shortages *shortages, uint64_t now_ns);
 
 /* Ends all its shortages: the thread exits. */
 void shortages_end(struct shortages *shortages);
+
+/* Memory */
+
+enum memory_room {
+    MEMORY_NONE,    /* the cache has nothing to evict or to free */
+    MEMORY_AWAITED, /* evicted entries are still in use: their memory becomes free soon */
+    MEMORY_FREED    /* entries were evicted or freed since the allocation began: try again */
+};
+
+/* Attempts without memory before the first pause: more than the halvings that empty any cache. */
+enum { MEMORY_EAGER_TRIES = 32 };
+
+/* Read this before an allocation, for memory_find_room() if it fails. Any thread. */
+uint64_t memory_freed(const struct worker_context *worker);
+
+/*
+ * An allocation has failed that began when memory_freed() was FREED_BEFORE: empties half of the
+ * cache, and all threads of the worker drop what it has evicted. The owning thread.
+ */
+enum memory_room memory_find_room(struct transaction_context *context, uint64_t freed_before);
+
+/*
+ * For a caller that cannot wait: returns true if it may try again. Memory that was freed before the
+ * call does not count.
+ */
+bool memory_make_room(struct transaction_context *context);
+
+/*
+ * False if the control group has no memory for another connection of the thread. A thread with few
+ * connections accepts all the same: they are not what fills the memory. Any thread.
+ */
+bool memory_admits(const struct transaction_context *context);
+
+/* What the limit of the control group leaves. Any thread. */
+static inline enum memory_level memory_left(const struct worker_context *worker)
+{
+    return (enum memory_level)atomic_load_explicit(&worker->shortages->memory,
+                                                   memory_order_relaxed);
+}
 
 #endif

@@ -24,7 +24,7 @@ static_assert((int)FILES_LINKS_INSIDE == SYMLINKS_INSIDE &&
               "values of [files] symlinks equal enum files_links");
 
 /* Link roots are real paths, because the kernel reports the real paths of the files below them. */
-static int open_link_roots(struct files_root *root, const struct config *config)
+static int open_site_link_roots(struct files_root *root, const struct config *config)
 {
     const struct config_paths *into = &config->files_follow_into;
     const char **link_root = into->count > 0 ? calloc(into->count, sizeof(*link_root)) : NULL;
@@ -42,7 +42,7 @@ static int open_link_roots(struct files_root *root, const struct config *config)
 static int open_first(struct site *site)
 {
     site->root.links = (enum files_links)site->config->files_symlinks;
-    if (open_link_roots(&site->root, site->config) != 0)
+    if (open_site_link_roots(&site->root, site->config) != 0)
         return -1;
     site->root.fd = open(site->config->server_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     site->root.descriptors = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -114,7 +114,7 @@ struct site_names {
     struct site_name place[];
 };
 
-static struct site_name *place_of(struct site_names *names, struct span text)
+static struct site_name *site_name_place(struct site_names *names, struct span text)
 {
     uint64_t hash = hash_bytes(text.start, text.length, names->seed);
     size_t i = hash & names->mask;
@@ -126,7 +126,7 @@ static struct site_name *place_of(struct site_names *names, struct span text)
     return &names->place[i];
 }
 
-static const struct site *look_up(const struct site_names *names, struct span text)
+static const struct site *look_up_site_name(const struct site_names *names, struct span text)
 {
     uint64_t hash = hash_bytes(text.start, text.length, names->seed);
 
@@ -137,7 +137,7 @@ static const struct site *look_up(const struct site_names *names, struct span te
     return NULL;
 }
 
-static void add_names(struct site_names *names, const struct site *site)
+static void add_site_names(struct site_names *names, const struct site *site)
 {
     for (size_t i = 0; i < site->own->name_count; i++) {
         const char *name = site->own->names[i];
@@ -148,7 +148,7 @@ static void add_names(struct site_names *names, const struct site *site)
             names->wildcards = true;
             text = (struct span){name + 1, text.length - 1};
         }
-        place = place_of(names, text);
+        place = site_name_place(names, text);
         place->text = text;
         place->site = site;
     }
@@ -171,7 +171,7 @@ static int make_names(struct sites *sites)
         return -1;
     sites->names->mask = places - 1;
     for (uint32_t i = 1; i < sites->count; i++) {
-        add_names(sites->names, &sites->site[i]);
+        add_site_names(sites->names, &sites->site[i]);
         if (strcasecmp(config->server_default_host, config->hosts[i - 1].names[0]) == 0)
             sites->fallback = &sites->site[i];
     }
@@ -211,7 +211,7 @@ static void fill_source(struct site *site, const struct mime_table *mime)
     };
 }
 
-static int fill(struct site *site, const struct mime_table *mime)
+static int fill_site(struct site *site, const struct mime_table *mime)
 {
     const struct config *config = site->config;
     const struct config_host *own = site->own;
@@ -233,14 +233,14 @@ static int fill(struct site *site, const struct mime_table *mime)
 int sites_fill(struct sites *sites, const struct mime_table *mime)
 {
     for (uint32_t i = 0; i < sites->count; i++)
-        if (fill(&sites->site[i], mime) != 0)
+        if (fill_site(&sites->site[i], mime) != 0)
             return -1;
     return make_names(sites);
 }
 
 /* Closing */
 
-static void close_first(struct files_root *root)
+static void close_shared_root(struct files_root *root)
 {
     for (size_t i = 0; i < root->link_root_count; i++)
         free((void *)root->link_root[i]);
@@ -255,7 +255,7 @@ void sites_close(struct sites *sites)
         struct site *site = &sites->site[i];
 
         if (i == 0)
-            close_first(&site->root);
+            close_shared_root(&site->root);
         if (!site->shares_root && site->root.fd >= 0)
             close(site->root.fd);
         free((void *)site->headers.rule);
@@ -300,11 +300,11 @@ static const struct site *find_wildcard(const struct site_names *names, struct s
 
     for (; site == NULL && dot < name.length; dot++)
         if (name.start[dot] == '.')
-            site = look_up(names, (struct span){name.start + dot, name.length - dot});
+            site = look_up_site_name(names, (struct span){name.start + dot, name.length - dot});
     return site;
 }
 
-static const struct site *find_name(const struct sites *sites, struct span host)
+static const struct site *find_site_by_name(const struct sites *sites, struct span host)
 {
     char lower[NAME_MAX_BYTES];
     const struct site *site;
@@ -314,7 +314,7 @@ static const struct site *find_name(const struct sites *sites, struct span host)
     if (host.length == 0 || host.length > sizeof(lower) || host.start[0] == '.')
         return sites->fallback;
     name = (struct span){lower, put_lower(lower, host)};
-    site = look_up(sites->names, name);
+    site = look_up_site_name(sites->names, name);
     if (site == NULL && sites->names->wildcards)
         site = find_wildcard(sites->names, name);
     return site != NULL ? site : sites->fallback;
@@ -328,7 +328,7 @@ const struct site *site_find(const struct sites *sites, struct site_memo *memo, 
         return sites->fallback;
     if (memo->site != NULL && span_is(host, (struct span){memo->host, memo->length}))
         return memo->site;
-    site = find_name(sites, host);
+    site = find_site_by_name(sites, host);
     if (host.length > sizeof(memo->host))
         return site;
     if (host.length > 0)

@@ -1,7 +1,10 @@
 /*
- * One request and its response in any protocol version. process.h runs a transaction; its steps
- * share struct transaction. Responses are composed in the thread's output buffer; the protocol
- * sends them.
+ * One request and its response in any protocol version. Responses are composed in the thread's output
+ * buffer; the protocol sends them.
+ *
+ *   transaction_process() ─▶ admission.c ─▶ lookup.c: thread cache ─────────────▶ reply.c ─▶ accounting.c
+ *                                               └─ not there ─▶ handlers.c ─▶ lookup.c ──┘
+ *                                                                                └─▶ TRANSACTION_WAITING
  */
 #ifndef DAEMON_TRANSACTION_TRANSACTION_H
 #define DAEMON_TRANSACTION_TRANSACTION_H
@@ -37,7 +40,7 @@ struct client {
 struct transaction_state {
     uint64_t began_ns;       /* monotonic: time of the first processing; 0: no request waits */
     struct load_job *loaded; /* results of offload threads for this request */
-    uint8_t login;           /* result of authentication.h; 0: none */
+    uint8_t login;           /* result of authentication_verify(); 0: none */
     uint8_t retries;         /* lookups that were repeated because a directory was replaced */
     void (*resume)(
         struct transaction_state *state); /* called when a job is done; set by the protocol */
@@ -66,5 +69,31 @@ struct transaction {
     bool may_wait;                      /* false: the request must not be processed again */
     bool waiting;                       /* an offload job loads its file or page */
 };
+
+/* Processes a request up to its response: limits, thread cache, handler. */
+enum transaction_result transaction_process(struct transaction_context *context,
+                                            struct client *client, struct transaction_state *state,
+                                            const struct request *request);
+
+/*
+ * Responds to a malformed or incomplete request with STATUS. The connection closes after the
+ * response.
+ */
+enum transaction_result transaction_reject(struct transaction_context *context,
+                                           struct client *client, struct transaction_state *state,
+                                           const struct request *request, int status);
+
+/* True if some resource supports METHOD. */
+bool transaction_supports_method(enum http_method method);
+
+/*
+ * Prefetch for the lookup in the thread cache: call the first as soon as a request's TARGET is known,
+ * the second some time later, before the request is processed.
+ */
+void lookup_prefetch_set(const struct transaction_context *context, struct span target);
+void lookup_prefetch_entry(const struct transaction_context *context);
+
+/* Frees what was loaded for a request, after its response. Any thread that owns STATE. */
+void loading_discard(struct transaction_state *state, struct cache *cache);
 
 #endif

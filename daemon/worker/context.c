@@ -1,7 +1,7 @@
 #include "daemon/worker/context.h"
 
 #include "daemon/http/logins.h"
-#include "daemon/transaction/host_counts.h"
+#include "daemon/transaction/accounting.h"
 
 #include <assert.h>
 #include <errno.h>

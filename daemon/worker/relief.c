@@ -1,6 +1,6 @@
 #include "daemon/worker/relief.h"
 
-#include "daemon/transaction/memory.h"
+#include "daemon/transaction/shortage.h"
 
 #include <malloc.h>
 

@@ -17,8 +17,7 @@
 #include "daemon/tls/context.h"
 #include "daemon/tls/signer.h"
 #include "daemon/transaction/accounting.h"
-#include "daemon/transaction/host_counts.h"
-#include "daemon/transaction/memory.h"
+#include "daemon/transaction/shortage.h"
 #include "daemon/worker/internal.h"
 
 #include <errno.h>

@@ -4,9 +4,7 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "daemon/sandbox/sandbox.h"
-#include "daemon/transaction/handler.h"
-#include "daemon/transaction/loading.h"
-#include "daemon/transaction/reply.h"
+#include "daemon/transaction/internal.h"
 #include "daemon/worker/context.h"
 
 #include <inttypes.h>
@@ -195,8 +193,8 @@ enum transaction_result __wrap_handler_files(struct transaction *transaction,
         return __real_handler_files(transaction, target);
     length = snprintf(text, sizeof(text), "%u %d\n", transaction->context->worker->worker_slot,
                       getpid());
-    if (page_new((struct span){target->path, target->length}, "Content-Type: text/plain\r\n", text,
-                 (size_t)length, &page) != 0)
+    if (resource_new_page((struct span){target->path, target->length},
+                          "Content-Type: text/plain\r\n", text, (size_t)length, &page) != 0)
         return reply_error(transaction, 503);
     return reply_page(transaction, 200, page);
 }

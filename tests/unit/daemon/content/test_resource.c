@@ -5,6 +5,7 @@
 #include "common/clock.h"
 #include "daemon/content/resource.h"
 #include "daemon/content/variants.h"
+#include "daemon/http/response.h"
 #include "tests/unit/open_descriptors.h"
 
 #include <errno.h>
@@ -348,6 +349,48 @@ static void mtime_in_the_future_is_not_compared(void **state)
     }
 }
 
+static void expect_span(struct span span, struct span expected)
+{
+    assert_int_equal(span.length, expected.length);
+    assert_memory_equal(span.start, expected.start, span.length);
+}
+
+/* A 304 repeats all fields after Content-Length and Content-Type. */
+static void page_has_heads_of_both_versions(void **state)
+{
+    static const struct {
+        const char *fields, *validators;
+    } cases[] = {{"Content-Type: a/b\r\nVary: x\r\n", "Vary: x\r\n"},
+                 {"Content-Type: a/b\r\n", ""}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        const struct span validators = {cases[i].validators, strlen(cases[i].validators)};
+        char head[128], block[HPACK_LINES_MAX(sizeof(head))];
+        int length = snprintf(head, sizeof(head), "Content-Length: 4\r\n%s\r\n", cases[i].fields);
+        struct resource *page = NULL;
+        const char *end;
+
+        assert_int_equal(
+            resource_new_page((struct span){"/d/x", 3}, cases[i].fields, "body and more", 4, &page),
+            0);
+        assert_string_equal(page->entry.path, "/d/");
+        assert_string_equal(page->file_path.start, "/d/");
+        assert_int_equal(page->file_path.length, 3);
+        assert_int_equal(page->fd, -1);
+        expect_span((struct span){page->body, page->body_length}, SPAN("body"));
+        expect_span(page->head[HTTP_1], (struct span){head, (size_t)length});
+        expect_span(page->pieces[HTTP_1].validators, validators);
+        end = hpack_put_lines(block, (struct span){head, (size_t)length - 2});
+        expect_span(page->head[HTTP_2], (struct span){block, (size_t)(end - block)});
+        end = hpack_put_lines(block, validators);
+        expect_span(page->pieces[HTTP_2].validators, (struct span){block, (size_t)(end - block)});
+        end = page->head[HTTP_2].start + page->head[HTTP_2].length;
+        assert_true(page->entry.bytes >= (size_t)(end - (const char *)page));
+        resource_release(NULL, page);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -360,6 +403,7 @@ int main(void)
         cmocka_unit_test(changed_file_is_stale),
         cmocka_unit_test(shortage_of_descriptors_does_not_make_stale),
         cmocka_unit_test(mtime_in_the_future_is_not_compared),
+        cmocka_unit_test(page_has_heads_of_both_versions),
     };
 
     return cmocka_run_group_tests_name("resource", tests, set_up, tear_down);

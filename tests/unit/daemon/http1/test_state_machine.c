@@ -12,7 +12,7 @@
 #include "daemon/connection/read_buffer.h"
 #include "daemon/connection/timeouts.h"
 #include "daemon/connection/unsent.h"
-#include "daemon/transaction/process.h"
+#include "daemon/transaction/transaction.h"
 
 #include "scene.h"
 #include "tests/unit/mailbox_items.h"

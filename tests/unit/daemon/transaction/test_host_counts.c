@@ -1,5 +1,5 @@
 /* What a thread counts for each host, and which counts a slot keeps. */
-#include "daemon/transaction/host_counts.h"
+#include "daemon/transaction/accounting.h"
 
 #include "common/macros.h"
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Room for an allocation that failed: what the cache evicts, and what it has evicted before. */
-#include "daemon/transaction/memory.h"
+#include "daemon/transaction/shortage.h"
 
 #include "common/macros.h"
 #include <setjmp.h>

@@ -3,7 +3,7 @@
 
 #include "common/macros.h"
 #include "daemon/connection/shedding.h"
-#include "daemon/transaction/memory.h"
+#include "daemon/transaction/shortage.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

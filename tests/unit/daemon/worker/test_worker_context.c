@@ -2,7 +2,7 @@
 #include "daemon/worker/context.h"
 
 #include "common/macros.h"
-#include "daemon/transaction/host_counts.h"
+#include "daemon/transaction/accounting.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "daemon/transaction/process.h"
+#include "daemon/transaction/transaction.h"
 
 #include "common/macros.h"
 #include "common/segment_writer.h"
@@ -7,13 +7,8 @@
 #include "daemon/http/target.h"
 #include "daemon/transaction/address_limit.h"
 #include "daemon/transaction/admission.h"
-#include "daemon/transaction/authentication.h"
-#include "daemon/transaction/cors.h"
-#include "daemon/transaction/handler.h"
-#include "daemon/transaction/loading.h"
-#include "daemon/transaction/lookup.h"
+#include "daemon/transaction/internal.h"
 #include "daemon/transaction/rate_limit.h"
-#include "daemon/transaction/reply.h"
 
 #include <string.h>
 
@@ -65,9 +60,9 @@ static enum transaction_result respond_allowed(struct transaction *transaction,
     return handler_files(transaction, target);
 }
 
-static enum transaction_result authenticate(struct transaction *transaction,
-                                            const struct target *target,
-                                            const struct config_access *rule)
+static enum transaction_result respond_authenticated(struct transaction *transaction,
+                                                     const struct target *target,
+                                                     const struct config_access *rule)
 {
     switch (authentication_verify(transaction, rule)) {
     case AUTHENTICATION_GOOD:
@@ -110,8 +105,9 @@ static enum transaction_result respond_to_target(struct transaction *transaction
     transaction->preflight = transaction->cors != NULL && cors_is_preflight(transaction->request);
     if (transaction->preflight)
         return respond_preflight(transaction);
-    return rule != NULL && rule->users.file != NULL ? authenticate(transaction, target, rule)
-                                                    : respond_allowed(transaction, target);
+    return rule != NULL && rule->users.file != NULL
+               ? respond_authenticated(transaction, target, rule)
+               : respond_allowed(transaction, target);
 }
 
 /* Selects the handler by method and path. */
@@ -163,7 +159,7 @@ static bool challenge_is_pending(const struct transaction *transaction)
     return atomic_load_explicit(&pending->token[0], memory_order_relaxed) != 0;
 }
 
-static enum transaction_result respond(struct transaction *transaction)
+static enum transaction_result respond_to_request(struct transaction *transaction)
 {
     enum http_method method = transaction->request->method;
     struct resource *resource = NULL;
@@ -221,8 +217,9 @@ static const uint8_t *find_forwarded(struct transaction_context *context,
     return context->forwarded;
 }
 
-static struct transaction begin(struct transaction_context *context, struct client *client,
-                                struct transaction_state *state, const struct request *request)
+static struct transaction begin_transaction(struct transaction_context *context,
+                                            struct client *client, struct transaction_state *state,
+                                            const struct request *request)
 {
     PROBE_REQUEST_START(state, request->line, state->began_ns);
     return (struct transaction){
@@ -242,7 +239,8 @@ static struct transaction begin(struct transaction_context *context, struct clie
 }
 
 /* Keeps the state of a waiting request; frees that of a finished one. */
-static enum transaction_result end(struct transaction *transaction, enum transaction_result result)
+static enum transaction_result end_transaction(struct transaction *transaction,
+                                               enum transaction_result result)
 {
     struct transaction_state *state = transaction->state;
 
@@ -263,22 +261,22 @@ enum transaction_result transaction_process(struct transaction_context *context,
                                             struct client *client, struct transaction_state *state,
                                             const struct request *request)
 {
-    struct transaction transaction = begin(context, client, state, request);
-    enum transaction_result result = respond(&transaction);
+    struct transaction transaction = begin_transaction(context, client, state, request);
+    enum transaction_result result = respond_to_request(&transaction);
 
     if (result == TRANSACTION_DONE)
         count_outcome(&transaction);
-    return end(&transaction, result);
+    return end_transaction(&transaction, result);
 }
 
 enum transaction_result transaction_reject(struct transaction_context *context,
                                            struct client *client, struct transaction_state *state,
                                            const struct request *request, int status)
 {
-    struct transaction transaction = begin(context, client, state, request);
+    struct transaction transaction = begin_transaction(context, client, state, request);
 
     client->closing = true;
     client->linger_wanted = true;
     transaction.may_wait = status != 408; /* the rest of the request will not arrive */
-    return end(&transaction, reply_error(&transaction, status));
+    return end_transaction(&transaction, reply_error(&transaction, status));
 }

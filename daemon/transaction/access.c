@@ -1,4 +1,5 @@
-#include "daemon/transaction/authentication.h"
+/* Who may have a response: users and passwords of [access], pages of other origins by [cors]. The owning thread. */
+#include "daemon/transaction/internal.h"
 
 #include "common/client_address.h"
 #include "common/clock.h"
@@ -7,13 +8,19 @@
 #include "daemon/config/rules.h"
 #include "daemon/http/logins.h"
 
+#include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/*
+ * Basic authentication (RFC 7617) by the users files of [access]. Offload threads verify passwords,
+ * which takes milliseconds on purpose. The worker remembers verified ones and the failures of each
+ * client address; see logins.h. A client with more than limits.failed_logins a minute must wait.
+ */
+
 /* Values of state->login, once the password has been verified. */
 enum login { LOGIN_UNKNOWN, LOGIN_GOOD, LOGIN_WRONG };
-
-/* Verifying */
 
 struct login_job {
     struct offload_job job;
@@ -54,9 +61,9 @@ static void finish_login(struct offload_job *job)
     state->resume(state);
 }
 
-static struct login_job *new_job(const struct transaction *transaction,
-                                 const struct config_access *rule,
-                                 const struct credentials *credentials)
+static struct login_job *new_login_job(const struct transaction *transaction,
+                                       const struct config_access *rule,
+                                       const struct credentials *credentials)
 {
     struct logins *logins = transaction->context->worker->logins;
     const struct config_users *users = &rule->users;
@@ -82,14 +89,14 @@ static struct login_job *new_job(const struct transaction *transaction,
     return login;
 }
 
-static enum authentication_verdict submit(struct transaction *transaction,
-                                          const struct config_access *rule,
-                                          const struct credentials *credentials,
-                                          const struct siphash *hash)
+static enum authentication_verdict submit_login(struct transaction *transaction,
+                                                const struct config_access *rule,
+                                                const struct credentials *credentials,
+                                                const struct siphash *hash)
 {
     struct transaction_context *context = transaction->context;
     struct login_job *login =
-        transaction->may_wait ? new_job(transaction, rule, credentials) : NULL;
+        transaction->may_wait ? new_login_job(transaction, rule, credentials) : NULL;
 
     if (login == NULL)
         return AUTHENTICATION_BUSY;
@@ -114,9 +121,9 @@ static enum login known_login(const struct transaction *transaction, const struc
                                                                           : LOGIN_UNKNOWN;
 }
 
-static enum authentication_verdict verify(struct transaction *transaction,
-                                          const struct config_access *rule,
-                                          const struct credentials *credentials)
+static enum authentication_verdict verify_credentials(struct transaction *transaction,
+                                                      const struct config_access *rule,
+                                                      const struct credentials *credentials)
 {
     struct logins *logins = transaction->context->worker->logins;
     struct siphash hash = logins_hash(logins, rule->users.file, credentials);
@@ -136,7 +143,7 @@ static enum authentication_verdict verify(struct transaction *transaction,
     wait_ns =
         logins_wait_ns(logins, client_key(transaction->address), transaction->context->loop_now_ns);
     if (wait_ns == 0)
-        return submit(transaction, rule, credentials, &hash);
+        return submit_login(transaction, rule, credentials, &hash);
     metric_add(transaction->context->metrics, METRIC_logins_limited, 1);
     transaction->retry_after_s = (uint32_t)clock_ceil_s(wait_ns);
     return AUTHENTICATION_LIMITED;
@@ -151,8 +158,90 @@ enum authentication_verdict authentication_verify(struct transaction *transactio
 
     if (request_find_field(transaction->request, SPAN("authorization"), &value) == 1 &&
         credentials_read(value, &credentials)) {
-        verdict = verify(transaction, rule, &credentials);
+        verdict = verify_credentials(transaction, rule, &credentials);
         explicit_bzero(&credentials, sizeof(credentials));
     }
     return verdict;
+}
+
+/*
+ * The fields by which [cors] permits pages of other origins to read a response, and the answer to a
+ * preflight: an OPTIONS request with Origin and Access-Control-Request-Method (Fetch standard, CORS
+ * protocol).
+ */
+
+bool cors_is_preflight(const struct request *request)
+{
+    struct span value;
+
+    return request->method == METHOD_OPTIONS &&
+           request_find_field(request, SPAN("origin"), &value) > 0 &&
+           request_find_field(request, SPAN("access-control-request-method"), &value) > 0;
+}
+
+static bool is_every_origin(const struct config_cors *rule)
+{
+    return strcmp(rule->origins, "*") == 0;
+}
+
+/* True if LIST, of words joined by ", ", has WORD. */
+static bool list_has(const char *list, struct span word)
+{
+    while (*list != '\0') {
+        size_t length = strcspn(list, ",");
+
+        if (span_is(word, (struct span){list, length}))
+            return true;
+        list += length;
+        list += strspn(list, ", ");
+    }
+    return false;
+}
+
+/* The origin of the request, if it has one that RULE lists. */
+static bool find_origin(const struct transaction *transaction, struct span *origin)
+{
+    return request_find_field(transaction->request, SPAN("origin"), origin) == 1 &&
+           list_has(transaction->cors->origins, *origin);
+}
+
+bool cors_allows(const struct transaction *transaction)
+{
+    struct span origin;
+
+    return is_every_origin(transaction->cors) || find_origin(transaction, &origin);
+}
+
+/* Appends NAME and its VALUE, if there is one. */
+static char *put_cors_field(char *to, const char *name, const char *value)
+{
+    return value != NULL ? to + sprintf(to, "%s: %s\r\n", name, value) : to;
+}
+
+static_assert(2 * CORS_LIST_MAX + 255 /* origin */ + 400 /* names and other values */ <=
+                  CORS_FIELDS_MAX,
+              "all fields fit");
+
+size_t cors_write(const struct transaction *transaction, char *lines)
+{
+    const struct config_cors *rule = transaction->cors;
+    struct span origin = SPAN("*");
+    char *to = lines;
+
+    if (!is_every_origin(rule)) {
+        to = put_cors_field(to, "Vary", "Origin");
+        if (!find_origin(transaction, &origin))
+            return (size_t)(to - lines);
+    }
+    to += sprintf(to, "Access-Control-Allow-Origin: %.*s\r\n", (int)origin.length, origin.start);
+    if (rule->credentials)
+        to = put_cors_field(to, "Access-Control-Allow-Credentials", "true");
+    if (!transaction->preflight)
+        return (size_t)(put_cors_field(to, "Access-Control-Expose-Headers", rule->expose) - lines);
+    to = put_cors_field(to, "Access-Control-Allow-Methods",
+                        rule->methods != NULL ? rule->methods : "GET, HEAD");
+    to = put_cors_field(to, "Access-Control-Allow-Headers", rule->fields);
+    if (rule->has_max_age)
+        to += sprintf(to, "Access-Control-Max-Age: %u\r\n", rule->max_age_s);
+    return (size_t)(to - lines);
 }

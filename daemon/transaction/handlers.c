@@ -1,13 +1,11 @@
-/* Files, directory redirects and directory listings. */
+/* The handlers of all content but arithmetic: redirects, the challenge of ACME, files and directories. */
 #include "common/escape.h"
 #include "common/macros.h"
+#include "common/segment_reader.h"
 #include "daemon/base/memstream.h"
 #include "daemon/http/negotiation.h"
-#include "daemon/transaction/handler.h"
-#include "daemon/transaction/loading.h"
-#include "daemon/transaction/lookup.h"
-#include "daemon/transaction/memory.h"
-#include "daemon/transaction/reply.h"
+#include "daemon/transaction/internal.h"
+#include "daemon/transaction/shortage.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,9 +13,180 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Redirects by rules, and of directories to their path with a slash */
+
+enum { NOTE_LOCATION_MAX = 1024 };
+
+/* A URI reference while it is composed; it has failed if it is longer than REPLY_LOCATION_MAX. */
+struct location {
+    size_t length;
+    char text[REPLY_LOCATION_MAX + 1];
+};
+
+static void append_text(struct location *location, struct span text)
+{
+    if (location->length + text.length <= REPLY_LOCATION_MAX)
+        memcpy(location->text + location->length, text.start, text.length);
+    location->length += text.length;
+}
+
+static void append_path(struct location *location, const char *path)
+{
+    if (location->length <= REPLY_LOCATION_MAX)
+        location->length += escape_path(location->text + location->length,
+                                        REPLY_LOCATION_MAX - location->length, path);
+}
+
+static void append_query(struct location *location, const struct target *target)
+{
+    if (target->query.start == NULL)
+        return;
+    append_text(location, SPAN("?"));
+    if (location->length <= REPLY_LOCATION_MAX)
+        location->length += escape_query(location->text + location->length,
+                                         REPLY_LOCATION_MAX - location->length, target->query);
+}
+
+/*
+ * The short note of RFC 9110 section 15.4.2, with a link unless LOCATION is long: a client can put
+ * anything into the query.
+ */
+static int make_note(struct span path, int status, const char *location, const char *link,
+                     struct resource **note)
+{
+    char *text = NULL;
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
+    int failed = ENOMEM;
+
+    if (out == NULL)
+        return ENOMEM;
+    fprintf(out,
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\">"
+            "<title>%d %s</title></head>\n<body><h1>%d %s</h1>",
+            status, response_reason(status), status, response_reason(status));
+    if (strlen(location) <= NOTE_LOCATION_MAX) {
+        fputs("<p><a href=\"", out);
+        escape_html(out, location);
+        fprintf(out, "\">%s</a></p>", link);
+    }
+    fputs("</body>\n</html>\n", out);
+    if (memstream_close(out, &text) == 0)
+        failed = resource_new_page(path, "Content-Type: text/html; charset=utf-8\r\n", text, length,
+                                   note);
+    free(text);
+    return failed;
+}
+
+static enum transaction_result respond_redirect(struct transaction *transaction,
+                                                const struct target *target, int status,
+                                                const char *link, struct location *location)
+{
+    struct resource *note;
+    int failed;
+
+    if (location->length > REPLY_LOCATION_MAX)
+        return reply_error(transaction, 414);
+    location->text[location->length] = '\0';
+    failed =
+        make_note((struct span){target->path, target->length}, status, location->text, link, &note);
+    if (failed == 0)
+        return reply_redirect(transaction, status, (struct span){location->text, location->length},
+                              note);
+    if (failed == ENOMEM)
+        memory_make_room(transaction->context); /* for the next request */
+    return reply_error(transaction, lookup_status(failed));
+}
+
+/* From "/directory" to "/directory/". */
+static enum transaction_result redirect_directory(struct transaction *transaction,
+                                                  const struct target *target)
+{
+    struct location location UNINITIALIZED;
+
+    location.length = 0;
+    append_path(&location, target->path);
+    append_text(&location, SPAN("/"));
+    append_query(&location, target);
+    return respond_redirect(transaction, target, 301, "The directory", &location);
+}
+
+/* The URL of the request with https, on the default port. */
+static void append_https(struct location *location, const struct transaction *transaction,
+                         const struct target *target)
+{
+    append_text(location, SPAN("https://"));
+    append_text(location, site_host_name(transaction->request->host));
+    append_path(location, target->path);
+}
+
+enum transaction_result handler_redirect(struct transaction *transaction,
+                                         const struct target *target)
+{
+    const struct config_redirect *rule = transaction->rule;
+    struct location location UNINITIALIZED;
+
+    if (rule->action == REDIRECT_STATUS)
+        return reply_error(transaction, rule->status);
+    location.length = 0;
+    if (strcmp(rule->target, "https:") != 0) {
+        append_text(&location, (struct span){rule->target, strlen(rule->target)});
+        if (rule->rest)
+            append_path(&location, target->path + strlen(rule->path));
+    } else if (transaction->request->host.length > 0) {
+        append_https(&location, transaction, target);
+    } else {
+        return reply_error(transaction, 400); /* HTTP/1.0 without Host: there is no URL */
+    }
+    if (strchr(rule->target, '?') == NULL)
+        append_query(&location, target);
+    return respond_redirect(transaction, target, rule->status, "The new URL", &location);
+}
+
+/* The challenge of ACME */
+
+static const char well_known[] = "/.well-known/acme-challenge/";
+
+static bool is_for_token(const struct request *request, const char *token)
+{
+    size_t prefix = strlen(well_known), length = strlen(token);
+
+    return (request->method == METHOD_GET || request->method == METHOD_HEAD) &&
+           request->target.length == prefix + length &&
+           memcmp(request->target.start, well_known, prefix) == 0 &&
+           memcmp(request->target.start + prefix, token, length) == 0;
+}
+
+/*
+ * The response to http-01, by which the ACME authority sees that this server has the name (RFC 8555 section
+ * 8.3). Only the token that the master published is answered; all other paths are served as ever.
+ */
+bool handler_challenge(struct transaction *transaction, enum transaction_result *result)
+{
+    const struct request *request = transaction->request;
+    struct challenge_copy challenge;
+    char text[sizeof(challenge.token) + sizeof(challenge.thumbprint)];
+    struct resource *page;
+    int length;
+
+    if (!segment_read_challenge(transaction->context->worker->segment, &challenge) ||
+        challenge.kind != CHALLENGE_HTTP_01 || !is_for_token(request, challenge.token))
+        return false;
+    length = snprintf(text, sizeof(text), "%s.%s", challenge.token, challenge.thumbprint);
+    if (resource_new_page(request->target,
+                          "Content-Type: application/octet-stream\r\nCache-Control: no-store\r\n",
+                          text, (size_t)length, &page) == 0) {
+        *result = reply_page(transaction, 200, page);
+        return true;
+    }
+    memory_make_room(transaction->context); /* for the authority's next request */
+    *result = reply_error(transaction, 503);
+    return true;
+}
+
 enum { LISTING_FIELDS_MAX = 128, RETRIES_MAX = 20 };
 
-/* Directories */
+/* Files and directories */
 
 /*
  * Writes the path of the file: the target's path, or for a directory that of its index file.
@@ -99,7 +268,7 @@ static int make_listing(const struct site *site, const struct page_spec *spec, s
     failed = write_listing(&listing, spec, directory, &text, &length);
     if (failed == 0) {
         write_listing_fields(fields, &listing, spec->json);
-        failed = page_new(path, fields, text, length, page);
+        failed = resource_new_page(path, fields, text, length, page);
     }
     free(text);
     listing_free(&listing);
@@ -221,8 +390,6 @@ static bool tries(const struct config_redirect *rule, bool directory)
            (directory ? rule->try_directory : rule->try_file || rule->try_directory);
 }
 
-/* Files */
-
 enum transaction_result handler_files(struct transaction *transaction, const struct target *target)
 {
     char path[TARGET_PATH_MAX] UNINITIALIZED;
@@ -242,7 +409,7 @@ enum transaction_result handler_files(struct transaction *transaction, const str
     if (failed == EISDIR && !tries(transaction->rule, true))
         return respond_missing(transaction, target);
     if (failed == EISDIR && !target->directory)
-        return handler_redirect_directory(transaction, target);
+        return redirect_directory(transaction, target);
     if (failed == EISDIR || (failed == ENOENT && target->directory))
         return respond_without_index(transaction, target);
     if (failed == ENOENT || failed == ENOTDIR)

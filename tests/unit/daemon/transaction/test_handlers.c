@@ -1,0 +1,481 @@
+/*
+ * The handlers and who may have their responses, from outside: redirects, the challenge of ACME,
+ * arithmetic, listings, passwords of [access] and origins of [cors].
+ */
+#include "tests/unit/own_site.h"
+
+#include "common/segment_reader.h"
+
+#define BASIC(base64) "Authorization: Basic " base64 "\r\n"
+#define ANN_RIGHT     BASIC("YW5uOnNlY3JldA==") /* ann:secret */
+#define ANN_WRONG     BASIC("YW5uOndyb25n")     /* ann:wrong */
+#define BEN_RIGHT     BASIC("YmVuOnNlY3JldA==") /* ben:secret, who does not exist */
+#define ORIGIN        "Origin: https://a.example\r\n"
+#define ASKS          "Access-Control-Request-Method: PUT\r\n"
+#define CHALLENGE     "/.well-known/acme-challenge/"
+
+enum { LOCATION_MAX = 6 * 1024, NOTE_LOCATION_MAX = 1024, FAILURES_A_MINUTE = 2 };
+
+static int set_up(void **state)
+{
+    (void)state;
+    own_site_make();
+    own_site_put_text("../users",
+                      "ann:$5$rounds=1000$salt$CCvcOM6b7TEJDPb37Aec/9UpOg4QhPNAxPpL9ZzjTB7\n");
+    own_site_open(
+        "[files]\nautoindex = on\nerror_pages =\n[cache]\nprecompressed = "
+        "off\n[arithmetic]\nenabled = on\n[limits]\nfailed_logins = 2\n"
+        "[redirect]\n/old/* = 308 /new?a&b\n/blog/* = 307 https://blog.example/*\n"
+        "/keep = 301 /new\nhttp /secure/* = 308 https:\n/gone/* = 410\n"
+        "[access /private]\nusers = users\nrealm = own\n"
+        "[cors /any]\norigins = *\n"
+        "[cors /api]\norigins = https://a.example, http://b.example:8080, https://c.example\n"
+        "methods = GET, OPTIONS\nfields = X-One, X-Two\nexpose = Content-Range, ETag\n"
+        "credentials = on\nmax_age = 0\n"
+        "[cors /plain]\norigins = https://a.example\n");
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    own_site_close();
+    return 0;
+}
+
+static int get(const char *target)
+{
+    return own_site_get(target, "");
+}
+
+/* Returns the next request's target: PREFIX and LENGTH letters. */
+static const char *long_target(const char *prefix, size_t length)
+{
+    static char target[8 * 1024];
+    size_t used = (size_t)snprintf(target, sizeof(target), "%s", prefix);
+
+    memset(target + used, 'q', length);
+    target[used + length] = '\0';
+    return target;
+}
+
+/* --- Redirects --- */
+
+static void redirects_lead_to_their_targets(void **state)
+{
+    static const struct {
+        const char *request;
+        int status;
+        const char *location;
+    } cases[] = {
+        {"GET /old/x HTTP/1.1\r\nHost: own\r\n", 308, "/new?a&b"},
+        {"GET /old/x?q HTTP/1.1\r\nHost: own\r\n", 308, "/new?a&b"},
+        {"GET /blog/a%20b/c HTTP/1.1\r\nHost: own\r\n", 307, "https://blog.example/a%20b/c"},
+        {"GET /keep?q=%41&\" HTTP/1.1\r\nHost: own\r\n", 301, "/new?q=%41&%22"},
+        {"GET /keep? HTTP/1.1\r\nHost: own\r\n", 301, "/new?"},
+        {"GET /secure/x%20y?q HTTP/1.1\r\nHost: a.example:8080\r\n", 308,
+         "https://a.example/secure/x%20y?q"},
+        {"GET /secure/ HTTP/1.1\r\nHost: [::1]\r\n", 308, "https://[::1]/secure/"},
+        {"GET /secure/ HTTP/1.1\r\nHost: [::1]:8080\r\n", 308, "https://[::1]/secure/"},
+        {"GET /secure/ HTTP/1.1\r\nHost: a.\r\n", 308, "https://a/secure/"},
+        {"GET /secure/ HTTP/1.0\r\n", 400, ""}, /* there is no URL */
+        {"GET /gone/x HTTP/1.1\r\nHost: own\r\n", 410, ""},
+        {"GET /a%20b/%C3%BC?x=%41&y=\" HTTP/1.1\r\nHost: own\r\n", 301,
+         "/a%20b/%C3%BC/?x=%41&y=%22"},
+        {"GET /a%20b HTTP/1.1\r\nHost: own\r\n", 301, "/a%20b/"},
+    };
+    char path[96];
+
+    (void)state;
+    snprintf(path, sizeof(path), "%s/www/a b", own_directory);
+    assert_int_equal(mkdir(path, 0755), 0);
+    strcat(path, "/\xc3\xbc");
+    assert_int_equal(mkdir(path, 0755), 0);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        if (own_site_request(cases[i].request) != cases[i].status)
+            fail_msg("%s: %d", cases[i].request, answer.status);
+        assert_string_equal(own_site_field("Location"), cases[i].location);
+    }
+}
+
+static void note_of_a_redirect_has_a_link_unless_it_is_long(void **state)
+{
+    (void)state;
+    get("/old/x");
+    assert_string_equal(
+        answer.body,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\">"
+        "<title>308 Permanent Redirect</title></head>\n<body><h1>308 Permanent Redirect</h1>"
+        "<p><a href=\"/new?a&amp;b\">The new URL</a></p></body>\n</html>\n");
+    assert_string_equal(own_site_field("Content-Type"), "text/html; charset=utf-8");
+    assert_int_equal(get(long_target("/keep?", NOTE_LOCATION_MAX - strlen("/new?"))), 301);
+    assert_non_null(strstr(answer.body, "<a href="));
+    assert_int_equal(get(long_target("/keep?", NOTE_LOCATION_MAX - strlen("/new?") + 1)), 301);
+    assert_null(strstr(answer.body, "href"));
+    assert_non_null(strstr(answer.body, "<h1>301 Moved Permanently</h1></body>"));
+}
+
+static void location_that_is_too_long_is_414(void **state)
+{
+    (void)state;
+    assert_int_equal(get(long_target("/keep?", LOCATION_MAX - strlen("/new?"))), 301);
+    assert_int_equal(strlen(own_site_field("Location")), LOCATION_MAX);
+    assert_int_equal(get(long_target("/keep?", LOCATION_MAX - strlen("/new?") + 1)), 414);
+}
+
+static void without_memory_a_redirect_is_503(void **state)
+{
+    (void)state;
+    own_system.failing_allocations = 1;
+    assert_int_equal(get("/old/"), 503);
+    assert_int_equal(atomic_load(&own_system.failing_allocations), 0);
+    own_system.no_stream = true;
+    assert_int_equal(get("/old/"), 503);
+    own_system.no_stream = false;
+    assert_int_equal(get("/old/"), 308);
+}
+
+/* --- ACME --- */
+
+static void challenge_is_answered_while_it_is_pending(void **state)
+{
+    static const char *const others[] = {CHALLENGE "toke", CHALLENGE "token2", CHALLENGE "Token",
+                                         CHALLENGE, "/.well-known/acme-challenga/token"};
+    struct challenge_copy challenge = {
+        .kind = CHALLENGE_HTTP_01, .token = "token", .thumbprint = "thumb"};
+
+    (void)state;
+    assert_int_equal(get(CHALLENGE "token"), 404);
+    segment_store_challenge(&own_site.segment, &challenge);
+    assert_int_equal(get(CHALLENGE "token"), 200);
+    assert_string_equal(answer.body, "token.thumb");
+    assert_string_equal(own_site_field("Content-Type"), "application/octet-stream");
+    assert_string_equal(own_site_field("Cache-Control"), "no-store");
+    assert_int_equal(own_site_request("HEAD " CHALLENGE "token HTTP/1.1\r\nHost: own\r\n"), 200);
+    assert_string_equal(answer.body, "");
+    own_site_request("OPTIONS " CHALLENGE "token HTTP/1.1\r\nHost: own\r\n");
+    assert_string_equal(own_site_field("Allow"), "GET, HEAD, OPTIONS");
+    for (size_t i = 0; i < ARRAY_LENGTH(others); i++)
+        assert_int_equal(get(others[i]), 404);
+    own_system.failing_allocations = 1;
+    assert_int_equal(get(CHALLENGE "token"), 503);
+    challenge.kind = CHALLENGE_TLS_ALPN_01;
+    segment_store_challenge(&own_site.segment, &challenge);
+    assert_int_equal(get(CHALLENGE "token"), 404);
+    segment_store_challenge(&own_site.segment, &(struct challenge_copy){.kind = CHALLENGE_HTTP_01});
+    assert_int_equal(get(CHALLENGE), 404);
+}
+
+/* --- Arithmetic --- */
+
+static void arithmetic_is_exact_and_says_why_a_query_is_invalid(void **state)
+{
+    static const struct {
+        const char *query;
+        int status;
+        const char *text;
+    } cases[] = {
+        {"fibonacci?n=0", 200, "0"},
+        {"fibonacci?n=1", 200, "1"},
+        {"fibonacci?n=2", 200, "1"},
+        {"fibonacci?n=10", 200, "55"},
+        {"fibonacci?n=50", 200, "12586269025"},
+        {"fibonacci?n=92", 200, "7540113804746346429"},
+        {"fibonacci?n=93", 200, "12200160415121876738"},
+        {"fibonacci?n=-0", 200, "0"},
+        {"fibonacci?n=0010", 200, "55"},
+        {"square?n=0", 200, "0"},
+        {"square?n=-7", 200, "49"},
+        {"square?n=3037000500", 200, "9223372037000250000"},
+        {"square?n=4294967295", 200, "18446744065119617025"},
+        {"square?n=-4294967295", 200, "18446744065119617025"},
+        {"cube?n=3", 200, "27"},
+        {"cube?n=-3", 200, "-27"},
+        {"cube?n=2642245", 200, "18446724184312856125"},
+        {"cube?n=-2097152", 200, "-9223372036854775808"},
+        {"cube?n=1&", 200, "1"},
+        {"cube?%6e=%2D1%32", 200, "-1728"},
+        {"square?work=1ms&n=5", 200, "25"},
+        {"square?n=5&work=0", 200, "25"},
+        {"cube?&n=1&", 400, "unknown parameter '' (valid: n, work)"},
+        {"fibonacci", 400, "n is missing (example: fibonacci?n=10)"},
+        {"cube?work=1ms", 400, "n is missing (example: cube?n=10)"},
+        {"fibonacci?n", 400, "invalid n '' (examples: 10, -3)"},
+        {"fibonacci?n=-", 400, "invalid n '-' (examples: 10, -3)"},
+        {"fibonacci?n=+1", 400, "invalid n '+1' (examples: 10, -3)"},
+        {"fibonacci?n=1.5", 400, "invalid n '1.5' (examples: 10, -3)"},
+        {"fibonacci?n=%2531", 400, "invalid n '%2531' (examples: 10, -3)"},
+        {"fibonacci?n=%31%2", 400, "invalid n '1%2' (examples: 10, -3)"},
+        {"fibonacci?n=%zz%3", 400, "invalid n '%zz%3' (examples: 10, -3)"},
+        {"fibonacci?n=%00", 400, "invalid n '%00' (examples: 10, -3)"},
+        {"fibonacci?n=0x10", 400, "invalid n '0x10' (examples: 10, -3)"},
+        {"fibonacci?n=94", 400, "n: 94 is out of range for fibonacci (0 to 93)"},
+        {"fibonacci?n=-1", 400, "n: -1 is out of range for fibonacci (0 to 93)"},
+        {"square?n=4294967296", 400,
+         "n: 4294967296 is out of range for square (-4294967295 to 4294967295)"},
+        {"square?n=-4294967296", 400,
+         "n: -4294967296 is out of range for square (-4294967295 to 4294967295)"},
+        {"square?n=-99999999999999999999", 400,
+         "n: -99999999999999999999 is out of range for square (-4294967295 to 4294967295)"},
+        {"cube?n=2642246", 400, "n: 2642246 is out of range for cube (-2097152 to 2642245)"},
+        {"cube?n=-2097153", 400, "n: -2097153 is out of range for cube (-2097152 to 2642245)"},
+        {"cube?n=1&n=1", 400, "n is repeated"},
+        {"cube?work=1ms&n=1&work=1ms", 400, "work is repeated"},
+        {"cube?n=1&m=1", 400, "unknown parameter 'm' (valid: n, work)"},
+        {"cube?N=1", 400, "unknown parameter 'N' (valid: n, work)"},
+        {"cube?n=1&work=", 400, "invalid work '' (example: 2ms)"},
+        {"cube?n=1&work=-1ms", 400, "invalid work '-1ms' (example: 2ms)"},
+        {"cube?n=1&work=101ms", 400, "work: 101ms is out of range (0 to 100ms)"},
+        {"cube?n=1&work=1", 400, "work: 1 is out of range (0 to 100ms)"},
+    };
+    char target[128], text[128];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        snprintf(target, sizeof(target), "/arithmetic/%s", cases[i].query);
+        snprintf(text, sizeof(text), "%s\n", cases[i].text);
+        if (get(target) != cases[i].status || strcmp(answer.body, text) != 0)
+            fail_msg("%s: %d %s", target, answer.status, answer.body);
+        assert_int_equal(answer.waits, strcmp(cases[i].query, "square?work=1ms&n=5") == 0);
+    }
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(get(i == 0 ? "/arithmetic/root?n=4" : "/arithmetic/"), 404);
+}
+
+static void arithmetic_answers_in_json_if_that_is_preferred(void **state)
+{
+    (void)state;
+    own_site_get("/arithmetic/cube?n=-3", "Accept: application/json\r\n");
+    assert_string_equal(answer.body, "{\"function\":\"cube\",\"n\":-3,\"result\":-27}\n");
+    assert_string_equal(own_site_field("Content-Type"), "application/json");
+    assert_int_equal(own_site_get("/arithmetic/cube?n=\"", "Accept: application/json\r\n"), 400);
+    assert_string_equal(answer.body, "{\"error\":\"invalid n '\\\"' (examples: 10, -3)\"}\n");
+    own_system.no_stream = true;
+    assert_int_equal(get("/arithmetic/cube?n=x"), 503);
+}
+
+static void work_is_done_by_an_offload_thread(void **state)
+{
+    (void)state;
+    assert_int_equal(get("/arithmetic/square?n=3&work=20ms"), 200);
+    assert_string_equal(answer.body, "9\n");
+    assert_int_equal(answer.waits, 1);
+    assert_int_equal(own_site_metric(METRIC_offloaded), 1);
+    own_site_fill_queue();
+    assert_int_equal(get("/arithmetic/square?n=3&work=20ms"), 503);
+    own_site_empty_queue();
+    assert_string_equal(own_site_field("Retry-After"), "1");
+    assert_int_equal(own_site_metric(METRIC_offload_rejected), 1);
+}
+
+/* --- Listings --- */
+
+static void listing_is_generated_for_each_request(void **state)
+{
+    (void)state;
+    own_site_put_text("file", "text");
+    for (int i = 0; i < 2; i++) {
+        uint64_t jobs = own_site_metric(METRIC_offloaded);
+
+        assert_int_equal(get("/"), 200);
+        assert_true(own_site_metric(METRIC_offloaded) > jobs);
+        assert_non_null(strstr(answer.body, "./file\">"));
+    }
+    assert_int_equal(own_site_get("/", "Accept: application/json\r\n"), 200);
+    assert_string_equal(own_site_field("X-Total-Count"), "1");
+    own_site_put_text("index.html", "index");
+    own_system.late_ns += 2 * NS_PER_S;
+    assert_int_equal(get("/"), 200);
+    assert_string_equal(answer.body, "index");
+}
+
+/* The first lookup finds no index file; when the offload thread lists the directory, it has one. */
+static void listing_of_a_directory_with_an_index_is_the_index(void **state)
+{
+    (void)state;
+    assert_int_equal(get("/index.html"), 404);
+    own_site_put_text("index.html", "index");
+    assert_int_equal(get("/"), 200);
+    assert_string_equal(answer.body, "index");
+}
+
+static void listing_without_a_job_is_503(void **state)
+{
+    (void)state;
+    own_site_get("/", "");
+    own_site_fill_queue();
+    assert_int_equal(get("/"), 503);
+    own_site_empty_queue();
+    own_system.failing_in_offload = 1000000;
+    assert_int_equal(get("/"), 503);
+}
+
+/* --- Passwords --- */
+
+static void password_is_verified_once(void **state)
+{
+    static const char *const none[] = {"", "Authorization: Bearer YW5uOnNlY3JldA==\r\n",
+                                       BASIC("YW5u"), ANN_RIGHT ANN_RIGHT};
+
+    (void)state;
+    assert_int_equal(mkdirat(own_site.worker.sites.site[0].root.fd, "private", 0755), 0);
+    own_site_put_text("private/file", "secret");
+    for (size_t i = 0; i < ARRAY_LENGTH(none); i++) {
+        assert_int_equal(own_site_get("/private/file", none[i]), 401);
+        assert_string_equal(own_site_field("WWW-Authenticate"),
+                            "Basic realm=\"own\", charset=\"UTF-8\"");
+        assert_int_equal(answer.waits, 0);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(own_site_get("/private/file", ANN_RIGHT), 200);
+        assert_string_equal(answer.body, "secret");
+        assert_int_equal(answer.waits, i == 0);
+    }
+    assert_int_equal(own_site_metric(METRIC_logins), 1);
+    assert_int_equal(own_site_metric(METRIC_logins_failed), 0);
+    assert_int_equal(get("/private/file"), 401); /* the cache answers nobody else */
+    assert_int_equal(own_site_get("/private/file", ANN_WRONG), 401);
+    assert_int_equal(answer.waits, 1);
+    assert_int_equal(own_site_metric(METRIC_logins_failed), 1);
+}
+
+/* Another user's password is verified instead, so it takes the same time. */
+static void user_who_does_not_exist_waits_as_well(void **state)
+{
+    (void)state;
+    assert_int_equal(own_site_get("/private", BEN_RIGHT), 401);
+    assert_int_equal(answer.waits, 1);
+    assert_int_equal(own_site_metric(METRIC_logins_failed), 1);
+}
+
+static void client_with_many_failures_must_wait(void **state)
+{
+    char wait[16];
+
+    (void)state;
+    assert_int_equal(own_site_get("/private", ANN_RIGHT), 404);
+    for (int i = 0; i < FAILURES_A_MINUTE; i++)
+        assert_int_equal(own_site_get("/private", ANN_WRONG), 401);
+    assert_int_equal(own_site_metric(METRIC_logins_limited), 0);
+    assert_int_equal(own_site_get("/private", ANN_WRONG), 429);
+    assert_int_equal(answer.waits, 0);
+    snprintf(wait, sizeof(wait), "%d", 60 / FAILURES_A_MINUTE);
+    assert_string_equal(own_site_field("Retry-After"), wait);
+    assert_int_equal(own_site_metric(METRIC_logins_limited), 1);
+    assert_int_equal(own_site_get("/private", ANN_RIGHT), 404); /* it was right before */
+    own_site.client.address[15]++;
+    assert_int_equal(own_site_get("/private", ANN_WRONG), 401);
+}
+
+static void password_without_a_job_is_503(void **state)
+{
+    (void)state;
+    own_system.failing_allocations = 1;
+    assert_int_equal(own_site_get("/private", ANN_RIGHT), 503);
+    own_site_fill_queue();
+    assert_int_equal(own_site_get("/private", ANN_RIGHT), 503);
+    own_site_empty_queue();
+    assert_int_equal(own_site_metric(METRIC_offloaded), 0);
+    assert_int_equal(own_site_metric(METRIC_offload_rejected), 2);
+}
+
+/* --- Origins --- */
+
+static void expect_cors(const char *request, const char *fields)
+{
+    static const char *const names[] = {"Vary",           "Allow-Origin",  "Allow-Credentials",
+                                        "Expose-Headers", "Allow-Methods", "Allow-Headers",
+                                        "Max-Age"};
+    char found[512] = "", name[64];
+
+    own_site_request(request);
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
+        snprintf(name, sizeof(name), "%s%s", i > 0 ? "Access-Control-" : "", names[i]);
+        if (own_site_field(name)[0] != '\0')
+            snprintf(found + strlen(found), sizeof(found) - strlen(found), "%s: %s\n", names[i],
+                     own_site_field(name));
+    }
+    if (strcmp(found, fields) != 0)
+        fail_msg("%s\n%s instead of\n%s", request, found, fields);
+}
+
+#define GET(path)     "GET " path " HTTP/1.1\r\nHost: own\r\n"
+#define OPTIONS(path) "OPTIONS " path " HTTP/1.1\r\nHost: own\r\n"
+#define OF_A          "Vary: Origin\nAllow-Origin: https://a.example\n"
+
+static void fields_of_cors_are_those_of_the_rule_and_origin(void **state)
+{
+    static const char *const others[] = {"",
+                                         "Origin:\r\n",
+                                         "Origin: *\r\n",
+                                         "Origin: null\r\n",
+                                         "Origin: https://A.example\r\n",
+                                         "Origin: https://a.exampl\r\n",
+                                         "Origin: https://a.example.\r\n",
+                                         "Origin: http://b.example\r\n",
+                                         "Origin: https://a.example, http://b.example:8080\r\n",
+                                         ORIGIN ORIGIN};
+    char request[256];
+
+    (void)state;
+    expect_cors(GET("/other") ORIGIN, "");
+    expect_cors(GET("/any"), "Allow-Origin: *\n");
+    expect_cors(GET("/any") ORIGIN, "Allow-Origin: *\n");
+    expect_cors(GET("/plain") ORIGIN, OF_A);
+    expect_cors(GET("/api") ORIGIN,
+                OF_A "Allow-Credentials: true\nExpose-Headers: Content-Range, ETag\n");
+    expect_cors(GET("/api") "Origin: http://b.example:8080\r\n",
+                "Vary: Origin\nAllow-Origin: http://b.example:8080\nAllow-Credentials: true\n"
+                "Expose-Headers: Content-Range, ETag\n");
+    for (size_t i = 0; i < ARRAY_LENGTH(others); i++) {
+        snprintf(request, sizeof(request), GET("/api") "%s", others[i]);
+        expect_cors(request, "Vary: Origin\n");
+    }
+}
+
+static void preflight_is_answered_with_the_rule(void **state)
+{
+    (void)state;
+    expect_cors(
+        OPTIONS("/api") ORIGIN ASKS,
+        OF_A "Allow-Credentials: true\nAllow-Methods: GET, OPTIONS\nAllow-Headers: X-One, X-Two\n"
+             "Max-Age: 0\n");
+    assert_int_equal(answer.status, 200);
+    expect_cors(OPTIONS("/plain") ASKS ORIGIN, OF_A "Allow-Methods: GET, HEAD\n");
+    expect_cors(OPTIONS("/any") ASKS ORIGIN, "Allow-Origin: *\nAllow-Methods: GET, HEAD\n");
+    assert_int_equal(own_site_metric(METRIC_preflights), 3);
+    assert_int_equal(own_site_metric(METRIC_preflights_refused), 0);
+    expect_cors(OPTIONS("/api") "Origin: https://d.example\r\n" ASKS, "Vary: Origin\n");
+    assert_int_equal(own_site_metric(METRIC_preflights_refused), 1);
+    expect_cors(OPTIONS("/plain") ORIGIN, OF_A); /* no preflights */
+    expect_cors(OPTIONS("/any") ASKS, "Allow-Origin: *\n");
+    expect_cors(GET("/plain") ORIGIN ASKS, OF_A);
+    assert_int_equal(own_site_metric(METRIC_preflights), 4);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(redirects_lead_to_their_targets),
+        TEST(note_of_a_redirect_has_a_link_unless_it_is_long),
+        TEST(location_that_is_too_long_is_414),
+        TEST(without_memory_a_redirect_is_503),
+        TEST(challenge_is_answered_while_it_is_pending),
+        TEST(arithmetic_is_exact_and_says_why_a_query_is_invalid),
+        TEST(arithmetic_answers_in_json_if_that_is_preferred),
+        TEST(work_is_done_by_an_offload_thread),
+        TEST(listing_is_generated_for_each_request),
+        TEST(listing_of_a_directory_with_an_index_is_the_index),
+        TEST(listing_without_a_job_is_503),
+        TEST(password_is_verified_once),
+        TEST(user_who_does_not_exist_waits_as_well),
+        TEST(client_with_many_failures_must_wait),
+        TEST(password_without_a_job_is_503),
+        TEST(fields_of_cors_are_those_of_the_rule_and_origin),
+        TEST(preflight_is_answered_with_the_rule),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
