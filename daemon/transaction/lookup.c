@@ -339,21 +339,15 @@ static uint64_t recent_ns(const struct transaction_context *context)
 }
 
 /*
- * Returns true if RESOURCE is unchanged in the file system, false if not, or LOOKUP_MUST_WAIT. The
- * lateness of the clock is within the margin of a check that is due.
+ * Checks RESOURCE in the file system. Without memory for a job the caches shrink, so RESOURCE may have
+ * left them when this returns. Results as those of revalidate().
  */
-static int revalidate(struct transaction *transaction, struct resource *resource)
+static int check_now(struct transaction *transaction, struct resource *resource, uint64_t now_ns)
 {
     struct transaction_context *context = transaction->context;
-    const struct worker_context *worker = context->worker;
     const struct resource_source *source = &transaction->site->source;
-    uint64_t max_age_ns = worker->config->cache_revalidate * NS_PER_MS;
-    uint64_t now_ns = recent_ns(context);
     int changed;
 
-    if (LIKELY(!cache_check_is_due(&resource->entry, now_ns, max_age_ns)) ||
-        !cache_claim_check(&resource->entry, clock_monotonic_ns(), max_age_ns))
-        return true;
     segment_activity_state(context->activity, THREAD_STATE_FILE, now_ns);
     changed = resource_check(source, resource, FILES_CACHED_ONLY, &context->directory, now_ns);
     if (changed == EAGAIN && transaction->may_wait &&
@@ -361,12 +355,32 @@ static int revalidate(struct transaction *transaction, struct resource *resource
         return LOOKUP_MUST_WAIT;
     if (changed == EAGAIN)
         changed = resource_check(source, resource, FILES_MAY_BLOCK, &context->directory, now_ns);
-    if (changed == 0) {
+    if (changed != 0)
+        cache_invalidate(context->worker->cache, &resource->entry);
+    else
         cache_set_checked(&resource->entry, now_ns);
+    return !atomic_load_explicit(&resource->entry.stale, memory_order_acquire);
+}
+
+/*
+ * Returns true if RESOURCE is unchanged in the file system, false if not, or LOOKUP_MUST_WAIT. The
+ * lateness of the clock is within the margin of a check that is due.
+ */
+static int revalidate(struct transaction *transaction, struct resource *resource)
+{
+    struct transaction_context *context = transaction->context;
+    const struct worker_context *worker = context->worker;
+    uint64_t max_age_ns = worker->config->cache_revalidate * NS_PER_MS;
+    uint64_t now_ns = recent_ns(context);
+    int result;
+
+    if (LIKELY(!cache_check_is_due(&resource->entry, now_ns, max_age_ns)) ||
+        !cache_claim_check(&resource->entry, clock_monotonic_ns(), max_age_ns))
         return true;
-    }
-    cache_invalidate(worker->cache, &resource->entry);
-    return false;
+    cache_acquire(&resource->entry); /* the thread cache lends it */
+    result = check_now(transaction, resource, now_ns);
+    cache_release(worker->cache, &resource->entry);
+    return result;
 }
 
 static struct cache_entry *find_in_cache(const struct transaction *transaction, struct span path)

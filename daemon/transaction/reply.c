@@ -282,13 +282,14 @@ static enum transaction_result put_refusal(struct transaction *transaction,
     const char *of_target = transaction->path;
     enum transaction_result result;
 
+    if (!owned)
+        cache_acquire(&resource->entry); /* an error page may need the memory of the caches */
     transaction->representation_bytes = resource->body_length;
     transaction->varies = resource->varies;
     transaction->path = resource->file_path.start;
     result = reply_error(transaction, status);
     transaction->path = of_target;
-    if (owned)
-        release_resource(transaction, resource);
+    release_resource(transaction, resource);
     return result;
 }
 

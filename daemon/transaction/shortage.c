@@ -84,6 +84,7 @@ enum memory_room memory_find_room(struct transaction_context *context, uint64_t 
     bool evicted, awaited;
 
     shortage_note(&context->shortages, SHORTAGE_MEMORY, context->loop_now_ns, 0);
+    body_source_keep(&context->output.body); /* the thread cache may have lent it */
     if (worker->cache == NULL)
         return MEMORY_NONE;
     evicted = cache_shed(worker->cache) > 0;

@@ -250,6 +250,18 @@ static void without_a_job_the_loop_checks_itself(void **state)
     own_site_empty_queue();
 }
 
+/* The thread cache lends the file; without memory for a job it is emptied. */
+static void file_that_is_checked_without_memory_stays_valid(void **state)
+{
+    (void)state;
+    expect("/a", 200, OUTCOME_MISS, 0);
+    pass(MAX_AGE_MS);
+    own_system.cold = true;
+    own_system.failing_allocations = 2;
+    expect("/a", 200, OUTCOME_OFFLOAD, 1);
+    assert_string_equal(answer.body, "body of a");
+}
+
 /* --- Shortage of memory --- */
 
 static uint64_t shed(void)
@@ -316,6 +328,23 @@ static void memory_that_others_use_is_awaited_by_a_job(void **state)
     expect("/c", 503, OUTCOME_ERROR, 1);
     assert_true(own_system.pauses > 400);
     release(entry);
+}
+
+/* A protocol that finds no memory to keep the rest of a response makes room, too. */
+static void body_that_the_thread_cache_has_lent_is_kept(void **state)
+{
+    struct body_source *body = &own_site.context.output.body;
+    struct cache_entry *entry;
+
+    (void)state;
+    expect("/a", 200, OUTCOME_MISS, 0);
+    entry = cached();
+    body->resource = CONTAINER_OF(entry, struct resource, entry);
+    body->memory = body->resource->body;
+    release(entry);
+    assert_true(memory_make_room(&own_site.context));
+    assert_memory_equal(body->memory, "body of a", 9);
+    body_source_release(body, own_site.worker.cache);
 }
 
 static void job_is_repeated_while_the_cache_shrinks(void **state)
@@ -523,7 +552,9 @@ int main(void)
         TEST(changed_file_is_loaded_again),
         TEST(check_that_needs_a_disk_is_left_to_a_job),
         TEST(without_a_job_the_loop_checks_itself),
+        TEST(file_that_is_checked_without_memory_stays_valid),
         TEST(loading_is_repeated_while_the_cache_shrinks),
+        TEST(body_that_the_thread_cache_has_lent_is_kept),
         TEST(without_a_cache_to_shrink_loading_fails),
         TEST(memory_that_others_use_is_awaited_by_a_job),
         TEST(job_is_repeated_while_the_cache_shrinks),
