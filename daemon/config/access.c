@@ -13,38 +13,22 @@ bool access_allows(const struct config_access *rule, const uint8_t address[NETWO
            (rule->allow.count == 0 || config_networks_contain(&rule->allow, address));
 }
 
-const struct config_access *access_find(const struct access_rules *rules, const char *path)
+const struct config_access *access_find(const struct path_rules *rules, const char *path)
 {
-    for (size_t i = 0; i < rules->count; i++)
-        if (config_scope_covers(&rules->rule[i]->scope, path))
-            return rules->rule[i];
-    return NULL;
+    return (const struct config_access *)config_scope_find(rules, path);
 }
 
 int access_rules_of_host(const struct config *config, const struct config_host *host,
-                         struct access_rules *rules)
+                         struct path_rules *rules)
 {
-    *rules = (struct access_rules){.count = 0};
-    if (config->access_count == 0)
-        return 0;
-    rules->rule = calloc(config->access_count, sizeof(const struct config_access *));
-    if (rules->rule == NULL)
-        return -1;
-    for (size_t i = 0; i < config->access_count; i++) {
-        const struct config_access *rule = &config->access[i];
-
-        if (config_scope_is_of(&rule->scope, host))
-            rules->rule[rules->count++] = rule;
-    }
-    if (rules->count > 1)
-        qsort(rules->rule, rules->count, sizeof(const struct config_access *), config_scope_rank);
-    return 0;
+    return config_scope_select(config->access, config->access_count, sizeof(*config->access), host,
+                               rules);
 }
 
 /* Loading */
 
 /* The section of SCOPE, which is taken over; it may be new. NULL: out of memory. */
-static struct config_access *section_of(struct config *config, struct config_scope *scope)
+static struct config_access *access_section(struct config *config, struct config_scope *scope)
 {
     struct config_access *more;
 
@@ -75,13 +59,14 @@ static bool is_repeated(bool set, const struct config_entry *entry, const char *
 }
 
 static void add_networks(struct config_networks *list, const struct config_entry *entry,
-                         const struct access_source *source)
+                         struct config_draft *draft)
 {
+    static const struct config_key networks_key = {.type = CONFIG_NETWORKS};
     struct config_networks networks;
 
-    if (config_networks_parse(entry->value, &networks, source->faults) != 0)
+    if (config_draft_parse(draft, &networks_key, entry, &networks) != 0)
         return;
-    if (is_repeated(list->count > 0, entry, "put all networks in one list", source->report)) {
+    if (is_repeated(list->count > 0, entry, "put all networks in one list", &draft->report)) {
         config_networks_free(&networks);
         return;
     }
@@ -106,77 +91,76 @@ bool config_realm_check(const char *realm, const struct config_place *place,
 }
 
 static void add_realm(struct config_access *section, const struct config_entry *entry,
-                      const struct access_source *source)
+                      struct config_draft *draft)
 {
     struct config_place place = config_entry_place(entry, 0, strlen(entry->value));
 
-    if (!config_realm_check(entry->value, &place, source->report))
+    if (!config_realm_check(entry->value, &place, &draft->report))
         return;
-    if (is_repeated(section->realm != NULL, entry, "remove one of the lines", source->report))
+    if (is_repeated(section->realm != NULL, entry, "remove one of the lines", &draft->report))
         return;
     free(section->realm);
     section->realm = strdup(entry->value);
     if (section->realm == NULL)
-        config_report_error(source->report, &place, "", "out of memory");
+        config_report_error(&draft->report, &place, "", "out of memory");
 }
 
 static void add_users(struct config_access *section, const struct config_entry *entry,
-                      const struct access_source *source)
+                      struct config_draft *draft)
 {
     struct config_place place = config_entry_place(entry, 0, strlen(entry->value));
     struct config_users users;
     char *file;
 
     if (is_repeated(section->users.file != NULL, entry, "put all users in one file",
-                    source->report))
+                    &draft->report))
         return;
     if (entry->value[0] == '\0') {
-        config_report_error(source->report, &place, "name a file made by htpasswd -B",
+        config_report_error(&draft->report, &place, "name a file made by htpasswd -B",
                             "no path given");
         return;
     }
-    file = entry->value[0] == '/' ? strdup(entry->value)
-                                  : config_path_join(source->base, entry->value);
+    file =
+        entry->value[0] == '/' ? strdup(entry->value) : config_path_join(draft->base, entry->value);
     if (file == NULL) {
-        config_report_error(source->report, &place, "", "out of memory");
-    } else if (config_users_load(file, &users, &place, source->report) == 0) {
+        config_report_error(&draft->report, &place, "", "out of memory");
+    } else if (config_users_load(file, &users, &place, &draft->report) == 0) {
         config_users_free(&section->users);
         section->users = users;
     }
     free(file);
 }
 
-static bool is_key(struct span key)
+static bool is_access_key(struct span key)
 {
     return span_is(key, SPAN("allow")) || span_is(key, SPAN("deny")) ||
            span_is(key, SPAN("realm")) || span_is(key, SPAN("users"));
 }
 
-void config_access_add(struct config *config, const struct config_entry *entry,
-                       const struct access_source *source)
+void config_access_add(struct config_draft *draft, const struct config_entry *entry)
 {
     struct config_access *section = NULL;
     struct config_scope scope;
 
-    if (!is_key(entry->key)) {
-        config_report_error(source->report, &entry->key_place,
+    if (!is_access_key(entry->key)) {
+        config_report_error(&draft->report, &entry->key_place,
                             "valid keys: allow, deny, realm, users", "[access] has no key '%.*s'",
                             CONFIG_QUOTED(entry->key));
         return;
     }
-    if (config_entry_check(entry, source->report) != 0)
+    if (config_entry_check(entry, &draft->report) != 0)
         return;
     if (config_scope_read(&scope, entry->argument) == 0)
-        section = section_of(config, &scope);
+        section = access_section(draft->config, &scope);
     if (section == NULL)
-        config_report_error(source->report, &entry->key_place, "", "out of memory");
+        config_report_error(&draft->report, &entry->key_place, "", "out of memory");
     else if (span_is(entry->key, SPAN("realm")))
-        add_realm(section, entry, source);
+        add_realm(section, entry, draft);
     else if (span_is(entry->key, SPAN("users")))
-        add_users(section, entry, source);
+        add_users(section, entry, draft);
     else
         add_networks(span_is(entry->key, SPAN("allow")) ? &section->allow : &section->deny, entry,
-                     source);
+                     draft);
 }
 
 /* Checking */

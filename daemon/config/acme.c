@@ -58,14 +58,17 @@ const char *config_acme_challenge_name(enum challenge_kind kind)
 
 /* Names */
 
-static bool ends_with(const char *name, const char *end)
+static bool name_ends_with(const char *name, const char *end)
 {
     size_t length = strlen(name), tail = strlen(end);
 
     return length >= tail && strcasecmp(name + length - tail, end) == 0;
 }
 
-/* Why no public authority certifies NAME, or NULL. The last ones are reserved: RFC 6761, RFC 6762, RFC 8375. */
+/*
+ * Why no public authority certifies NAME, or NULL. The last ones are reserved: RFC 6761, RFC 6762,
+ * RFC 8375.
+ */
 static const char *why_not_public(const char *name)
 {
     static const char *const reserved[] = {".localhost", ".local",    ".test",     ".example",
@@ -80,12 +83,12 @@ static const char *why_not_public(const char *name)
     if (strspn(last + 1, "0123456789") == strlen(last + 1))
         return "an IP address has no name that could be certified";
     for (size_t i = 0; i < ARRAY_LENGTH(reserved); i++)
-        if (ends_with(name, reserved[i]))
+        if (name_ends_with(name, reserved[i]))
             return "a name in a domain that is not public";
     return NULL;
 }
 
-static bool has_name(const struct config_names *names, struct span name)
+static bool has_certificate_name(const struct config_names *names, struct span name)
 {
     for (size_t i = 0; i < names->count; i++)
         if (config_host_name_is(names->item[i], name))
@@ -94,11 +97,11 @@ static bool has_name(const struct config_names *names, struct span name)
 }
 
 /* Returns 0, or -1: out of memory. */
-static int add_name(struct config_names *names, struct span name)
+static int add_certificate_name(struct config_names *names, struct span name)
 {
     char **grown, *copy;
 
-    if (has_name(names, name))
+    if (has_certificate_name(names, name))
         return 0;
     grown = realloc(names->item, (names->count + 1) * sizeof(*grown));
     if (grown == NULL)
@@ -120,7 +123,7 @@ static int add_listed_names(struct config *config)
 
     for (; name.length > 0 && failed == 0; name = rest) {
         config_section_split(&name, &rest);
-        failed = add_name(&config->acme_names, name);
+        failed = add_certificate_name(&config->acme_names, name);
     }
     return failed;
 }
@@ -134,15 +137,17 @@ static int add_host_names(struct config *config)
 
         for (size_t k = 0; k < host->name_count && failed == 0; k++)
             if (!host->given[HOST_KEY_certificate] && why_not_public(host->names[k]) == NULL)
-                failed = add_name(&config->acme_names,
-                                  (struct span){host->names[k], strlen(host->names[k])});
+                failed = add_certificate_name(
+                    &config->acme_names, (struct span){host->names[k], strlen(host->names[k])});
     }
     return failed;
 }
 
 /* Completing */
 
-/* The state directory that a service manager made, or the usual one. NULL: none, or out of memory. */
+/*
+ * The state directory that a service manager made, or the usual one. NULL: none, or out of memory.
+ */
 static char *default_state_dir(void)
 {
     const char *made = getenv("STATE_DIRECTORY"), *state = getenv("XDG_STATE_HOME");
@@ -193,7 +198,7 @@ static void check_email(struct config_draft *draft)
                         email);
 }
 
-static void check_directory(struct config_draft *draft)
+static void check_directory_url(struct config_draft *draft)
 {
     const char *url = config_acme_directory(draft->config);
 
@@ -225,7 +230,7 @@ static void check_listed_name(struct config_draft *draft, struct span name)
                             "'%.*s' is not a host name", CONFIG_QUOTED(name));
 }
 
-static void check_names(struct config_draft *draft)
+static void check_certificate_names(struct config_draft *draft)
 {
     const struct config *config = draft->config;
     const struct config_place *place = &draft->set_at[KEY_acme_hosts];
@@ -298,8 +303,8 @@ void config_acme_check(struct config_draft *draft)
         return;
     check_terms(draft);
     check_email(draft);
-    check_directory(draft);
-    check_names(draft);
+    check_directory_url(draft);
+    check_certificate_names(draft);
     check_listen(draft);
     check_files(draft);
 }
@@ -313,7 +318,7 @@ static void describe_host(const struct config *config, const struct config_host 
         const char *why = host->given[HOST_KEY_certificate] ? "its [host] has a certificate"
                                                             : why_not_public(host->names[k]);
 
-        if (has_name(&config->acme_names, name))
+        if (has_certificate_name(&config->acme_names, name))
             continue;
         fputs("  ", out);
         escape_print(out, host->names[k]);

@@ -16,8 +16,8 @@ enum { ACME_NAMES_MAX = 256, ACME_NAME_MAX = 253 };
 const char *config_acme_directory(const struct config *config);
 
 /*
- * Sets KINDS to the challenges that may be used, the preferred one first, and returns their number, from 1. Each attempt
- * after a failed one begins with the next.
+ * Sets KINDS to the challenges that may be used, the preferred one first, and returns their number,
+ * from 1. Each attempt after a failed one begins with the next.
  */
 size_t config_acme_challenges(const struct config *config,
                               enum challenge_kind kinds[CHALLENGE_KINDS]);
@@ -25,7 +25,10 @@ size_t config_acme_challenges(const struct config *config,
 /* As in the protocol: "http-01". */
 const char *config_acme_challenge_name(enum challenge_kind kind);
 
-/* For -t: prints a line for each name, with the certificate that is requested for it or why none is. */
+/*
+ * For -t: prints a line for each name, with the certificate that is requested for it or why none
+ * is.
+ */
 void config_acme_describe(const struct config *config, FILE *out);
 
 #endif

@@ -23,7 +23,7 @@ struct reading {
     const struct config_entry *entry;
 };
 
-static void report_fault(void *owner, const struct config_fault *fault)
+static void report_value_fault(void *owner, const struct config_fault *fault)
 {
     struct reading *reading = owner;
     struct config_place place = config_entry_place(reading->entry, fault->offset, fault->length);
@@ -35,60 +35,41 @@ int config_draft_parse(struct config_draft *draft, const struct config_key *key,
                        const struct config_entry *entry, void *field)
 {
     struct reading reading = {draft, entry};
-    struct config_faults faults = {report_fault, &reading};
+    struct config_faults faults = {report_value_fault, &reading};
 
     if (config_entry_check(entry, &draft->report) != 0)
         return -1;
     return config_value_parse(key, entry->value, draft->base, field, &faults);
 }
 
-void config_draft_add_access(struct config_draft *draft, const struct config_entry *entry)
-{
-    struct reading reading = {draft, entry};
-    const struct config_faults faults = {report_fault, &reading};
-    const struct access_source source = {draft->base, &faults, &draft->report};
-
-    config_access_add(draft->config, entry, &source);
-}
-
 /* Completing. */
 
-static void replace_text(const char **field, char *text)
+/* Sets FIELD of KEY to TEXT, which it owns; NULL is reported as PROBLEM. */
+static void complete_text(struct config_draft *draft, enum config_key_number key,
+                          const char **field, char *text, const char *advice, const char *problem)
 {
+    if (text == NULL) {
+        config_report_error(&draft->report, &draft->set_at[key], advice, "%s", problem);
+        return;
+    }
     free((void *)*field);
     *field = text;
 }
 
-static void complete_run_dir(struct config_draft *draft)
+static void complete_paths(struct config_draft *draft)
 {
     struct config *config = draft->config;
-    char directory[INSTANCE_PATH_MAX], *copy = NULL;
+    char directory[INSTANCE_PATH_MAX], name[INSTANCE_NAME_MAX + sizeof(".sock")];
 
-    if (config->server_run_dir[0] != '\0')
-        return;
-    if (instance_run_dir(directory, sizeof(directory)) == 0)
-        copy = strdup(directory);
-    if (copy != NULL)
-        replace_text(&config->server_run_dir, copy);
-    else
-        config_report_error(&draft->report, &draft->set_at[KEY_server_run_dir],
-                            "set it to a short path", "no directory for the control socket");
-}
-
-static void complete_socket(struct config_draft *draft)
-{
-    struct config *config = draft->config;
-    char name[INSTANCE_NAME_MAX + sizeof(".sock")], *path;
-
-    if (config->control_socket[0] != '\0')
-        return;
+    if (config->server_run_dir[0] == '\0')
+        complete_text(draft, KEY_server_run_dir, &config->server_run_dir,
+                      instance_run_dir(directory, sizeof(directory)) == 0 ? strdup(directory)
+                                                                          : NULL,
+                      "set it to a short path", "no directory for the control socket");
     snprintf(name, sizeof(name), "%s.sock", config->server_name);
-    path = config_path_join(config->server_run_dir, name);
-    if (path != NULL)
-        replace_text(&config->control_socket, path);
-    else
-        config_report_error(&draft->report, &draft->set_at[KEY_control_socket], "",
-                            "out of memory");
+    if (config->control_socket[0] == '\0')
+        complete_text(draft, KEY_control_socket, &config->control_socket,
+                      config_path_join(config->server_run_dir, name), "", "out of memory");
 }
 
 /* auto: the cores divided among the processes, at least 1 each and at most max_threads. */
@@ -112,20 +93,16 @@ static bool is_same_address(const struct config_address *listen,
     return strcmp(listen->text, address->text) == 0 && (!listen->tls || address->tls);
 }
 
-static void complete_proxy(struct config *config)
+void config_draft_complete(struct config_draft *draft)
 {
+    struct config *config = draft->config;
+
     for (size_t i = 0; i < config->server_listen.count; i++)
         for (size_t k = 0; k < config->proxy_listen.count; k++)
             if (is_same_address(&config->proxy_listen.item[k], &config->server_listen.item[i]))
                 config->server_listen.item[i].proxy = true;
-}
-
-void config_draft_complete(struct config_draft *draft)
-{
-    complete_proxy(draft->config);
-    complete_run_dir(draft);
-    complete_socket(draft);
-    complete_threads(draft->config);
+    complete_paths(draft);
+    complete_threads(config);
 }
 
 /* Checking. */
@@ -141,7 +118,7 @@ static const struct config_place *key_at_fault(const struct config_draft *draft,
 }
 
 /* The value of a key of any numeric type. */
-static uint64_t number_of(const struct config_draft *draft, enum config_key_number number)
+static uint64_t number_of_key(const struct config_draft *draft, enum config_key_number number)
 {
     const struct config_key *key = &config_keys[number];
     const void *field = config_draft_field(draft, key);
@@ -157,7 +134,7 @@ static void check_order(struct config_draft *draft, enum config_key_number lesse
     char *low_text, *high_text, advice[CONFIG_ADVICE_MAX];
 
     if (draft->faulty[lesser] || draft->faulty[greater] ||
-        number_of(draft, lesser) <= number_of(draft, greater))
+        number_of_key(draft, lesser) <= number_of_key(draft, greater))
         return;
     low_text = config_value_text(low, config_draft_field(draft, low));
     high_text = config_value_text(high, config_draft_field(draft, high));

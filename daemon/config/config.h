@@ -18,8 +18,8 @@ struct config_address {
     socklen_t length;
     bool tls;   /* https:// */
     bool proxy; /* also in [proxy] listen */
-    char text
-        [120]; /* without the scheme: "127.0.0.1:8080", "[::1]:8080", "*:80", "unix:/run/site.sock" */
+    /* without the scheme: "127.0.0.1:8080", "[::1]:8080", "*:80", "unix:/run/site.sock" */
+    char text[120];
 };
 
 struct config_addresses {
@@ -55,7 +55,7 @@ struct config_header {
 
 struct config_user {
     char *name, *hash;
-    size_t line; /* of the file */
+    size_t file_line;
 };
 
 /* A users file, by name; see rules.h. */
@@ -97,11 +97,11 @@ struct config_redirect {
     bool below; /* for all paths that begin with path, which ends in '/' */
     bool plain; /* for requests without TLS only */
     enum redirect_action action;
-    int status;   /* of REDIRECT_TRY: if nothing exists */
-    char *target; /* of REDIRECT_TO: a path, a URL or "https:"; of REDIRECT_TRY: a path, or NULL */
+    int status;   /* REDIRECT_TRY: the answer if nothing exists */
+    char *target; /* REDIRECT_TO: a path, a URL or "https:"; REDIRECT_TRY: a path, or NULL */
     bool rest;    /* the rest of the path follows target */
     bool try_file, try_directory;
-    size_t line; /* of the file; 0: not from it */
+    size_t file_line; /* 0: not from the file */
 };
 
 struct config_range {
@@ -169,7 +169,7 @@ struct config {
     /* [acme]: the names that get a certificate each, in lower case; none unless it is enabled. */
     struct config_names acme_names;
     struct config_users metrics_logins; /* those of metrics_users; none: no password is needed */
-    char **origins; /* by enum config_key_number: where each value was set; see config_origin() */
+    char **origins; /* [KEY_COUNT]: where each value was set; see config_origin() */
 };
 
 enum config_host_key {

@@ -11,33 +11,20 @@ enum { ORIGIN_MAX = 255, MAX_AGE_MAX_S = 86400 };
 /* Applying */
 
 int cors_rules_of_host(const struct config *config, const struct config_host *host,
-                       struct cors_rules *rules)
+                       struct path_rules *rules)
 {
-    *rules = (struct cors_rules){.count = 0};
-    if (config->cors_count == 0)
-        return 0;
-    rules->rule = calloc(config->cors_count, sizeof(const struct config_cors *));
-    if (rules->rule == NULL)
-        return -1;
-    for (size_t i = 0; i < config->cors_count; i++)
-        if (config_scope_is_of(&config->cors[i].scope, host))
-            rules->rule[rules->count++] = &config->cors[i];
-    if (rules->count > 1)
-        qsort(rules->rule, rules->count, sizeof(const struct config_cors *), config_scope_rank);
-    return 0;
+    return config_scope_select(config->cors, config->cors_count, sizeof(*config->cors), host,
+                               rules);
 }
 
-const struct config_cors *cors_find(const struct cors_rules *rules, const char *path)
+const struct config_cors *cors_find(const struct path_rules *rules, const char *path)
 {
-    for (size_t i = 0; i < rules->count; i++)
-        if (config_scope_covers(&rules->rule[i]->scope, path))
-            return rules->rule[i];
-    return NULL;
+    return (const struct config_cors *)config_scope_find(rules, path);
 }
 
 /* Words of a list; separated by blanks or commas */
 
-static bool next_word(const char **at, struct span *word)
+static bool next_cors_word(const char **at, struct span *word)
 {
     static const char separators[] = " \t,";
 
@@ -108,7 +95,7 @@ struct list_key {
     struct span name;
     word_check *check;
     const char *advice;
-    size_t offset; /* of the list in struct config_cors */
+    size_t list_offset; /* in struct config_cors */
 };
 
 static const struct list_key list_keys[] = {
@@ -123,47 +110,38 @@ static const struct list_key list_keys[] = {
      offsetof(struct config_cors, expose)},
 };
 
-/* Returns the words of ENTRY's value joined by ", ", or NULL after a report. */
-static char *read_list(const struct list_key *key, const struct config_entry *entry,
-                       struct config_report *report)
+/* Replaces *LIST by the words of ENTRY's value, joined by ", ", or reports an error. */
+static void read_list(const struct list_key *key, const struct config_entry *entry, char **list,
+                      struct config_report *report)
 {
     const char *at = entry->value, *fault = "the list is empty";
     struct config_place place = config_entry_place(entry, 0, strlen(entry->value));
-    char *list = calloc(1, 2 * strlen(entry->value) + 1), *end = list;
+    char *joined = calloc(1, 2 * strlen(entry->value) + 1), *end = joined;
     struct span word;
 
-    while (list != NULL && next_word(&at, &word)) {
+    while (joined != NULL && next_cors_word(&at, &word)) {
         fault = key->check(word);
         if (fault != NULL) {
             place = config_entry_place(entry, (size_t)(word.start - entry->value), word.length);
             config_report_error(report, &place, key->advice, "'%.*s' %s", CONFIG_QUOTED(word),
                                 fault);
-            free(list);
-            return NULL;
+            free(joined);
+            return;
         }
-        end = stpcpy(end, end > list ? ", " : "");
+        end = stpcpy(end, end > joined ? ", " : "");
         end = mempcpy(end, word.start, word.length);
     }
-    if (list == NULL)
+    if (joined == NULL)
         fault = "out of memory";
-    else if (key->check != fault_of_origin && end - list > CORS_LIST_MAX)
+    else if (key->check != fault_of_origin && end - joined > CORS_LIST_MAX)
         fault = "the list has more than 400 bytes";
-    if (fault == NULL)
-        return list;
-    config_report_error(report, &place, key->advice, "%s", fault);
-    free(list);
-    return NULL;
-}
-
-static void set_list(char **list, const struct list_key *key, const struct config_entry *entry,
-                     struct config_report *report)
-{
-    char *fresh = read_list(key, entry, report);
-
-    if (fresh == NULL)
+    if (fault == NULL) {
+        free(*list);
+        *list = joined;
         return;
-    free(*list);
-    *list = fresh;
+    }
+    config_report_error(report, &place, key->advice, "%s", fault);
+    free(joined);
 }
 
 static void set_credentials(struct config_cors *section, const struct config_entry *entry,
@@ -193,7 +171,7 @@ static void set_max_age(struct config_cors *section, const struct config_entry *
 }
 
 /* The section of SCOPE, which is taken over; it may be new. NULL: out of memory. */
-static struct config_cors *section_of(struct config *config, struct config_scope *scope)
+static struct config_cors *cors_section(struct config *config, struct config_scope *scope)
 {
     struct config_cors *more;
 
@@ -220,9 +198,10 @@ static const struct list_key *find_list(struct span name)
     return NULL;
 }
 
-void config_cors_add(struct config *config, const struct config_entry *entry,
-                     struct config_report *report)
+void config_cors_add(struct config_draft *draft, const struct config_entry *entry)
 {
+    struct config *config = draft->config;
+    struct config_report *report = &draft->report;
     const struct list_key *key = find_list(entry->key);
     bool credentials = span_is(entry->key, SPAN("credentials"));
     struct config_cors *section = NULL;
@@ -238,19 +217,19 @@ void config_cors_add(struct config *config, const struct config_entry *entry,
     if (config_entry_check(entry, report) != 0)
         return;
     if (config_scope_read(&scope, entry->argument) == 0)
-        section = section_of(config, &scope);
+        section = cors_section(config, &scope);
     if (section == NULL) {
         config_report_error(report, &entry->key_place, "", "out of memory");
         return;
     }
-    list = key != NULL ? (char **)((char *)section + key->offset) : NULL;
+    list = key != NULL ? (char **)((char *)section + key->list_offset) : NULL;
     if (entry->key_place.line > 0 && (list != NULL  ? *list != NULL
                                       : credentials ? section->has_credentials
                                                     : section->has_max_age))
         config_report_error(report, &entry->key_place, "remove one of the lines",
                             "'%.*s' is already set for this path", CONFIG_QUOTED(entry->key));
     else if (list != NULL)
-        set_list(list, key, entry, report);
+        read_list(key, entry, list, report);
     else if (credentials)
         set_credentials(section, entry, report);
     else
@@ -263,14 +242,14 @@ static bool has_star(const char *list)
 {
     struct span word;
 
-    while (list != NULL && next_word(&list, &word))
+    while (list != NULL && next_cors_word(&list, &word))
         if (span_is(word, SPAN("*")))
             return true;
     return false;
 }
 
 /* The section as it begins in the file. */
-static struct config_place place_of(const struct config_cors *section, char *name, size_t size)
+static struct config_place cors_place(const struct config_cors *section, char *name, size_t size)
 {
     snprintf(name, size, "[cors%s%s%s%s]", section->scope.host[0] != '\0' ? " host " : "",
              section->scope.host, section->scope.prefix[0] != '\0' ? " " : "",
@@ -281,7 +260,7 @@ static struct config_place place_of(const struct config_cors *section, char *nam
 static void check_section(const struct config_cors *section, struct config_report *report)
 {
     char name[CONFIG_PROBLEM_MAX];
-    const struct config_place place = place_of(section, name, sizeof(name));
+    const struct config_place place = cors_place(section, name, sizeof(name));
     bool star = has_star(section->origins);
 
     if (section->origins == NULL)
@@ -317,7 +296,7 @@ void config_cors_print(const struct config *config, FILE *out)
 
         config_scope_print(&section->scope, "cors", out);
         for (size_t key = 0; key < ARRAY_LENGTH(list_keys); key++) {
-            const char *list = *(char *const *)((const char *)section + list_keys[key].offset);
+            const char *list = *(char *const *)((const char *)section + list_keys[key].list_offset);
 
             if (list != NULL)
                 fprintf(out, "%s = %s\n", list_keys[key].name.start, list);

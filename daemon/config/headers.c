@@ -80,7 +80,7 @@ static bool argument_is(const struct config_header *header, const struct argumen
 }
 
 /* The index of ENTRY's field among the lines; header_count if it is new. */
-static size_t find_line(const struct config *config, const struct config_entry *entry)
+static size_t find_header(const struct config *config, const struct config_entry *entry)
 {
     const struct argument argument = argument_of(entry);
     size_t i = 0;
@@ -93,7 +93,7 @@ static size_t find_line(const struct config *config, const struct config_entry *
     return i;
 }
 
-static bool check_name(struct config_report *report, const struct config_entry *entry)
+static bool check_field_name(struct config_report *report, const struct config_entry *entry)
 {
     if (!config_is_token(entry->key)) {
         config_report_error(report, &entry->key_place,
@@ -113,7 +113,7 @@ static bool check_name(struct config_report *report, const struct config_entry *
 }
 
 /* Prevents header injection. The reader has already removed line ends. */
-static bool check_value(struct config_report *report, const struct config_entry *entry)
+static bool check_field_value(struct config_report *report, const struct config_entry *entry)
 {
     for (size_t i = 0; entry->value[i] != '\0'; i++) {
         unsigned char byte = (unsigned char)entry->value[i];
@@ -130,7 +130,7 @@ static bool check_value(struct config_report *report, const struct config_entry 
 }
 
 /* Server is part of the prepared prefix of every response, which is the same for all paths. */
-static bool check_server(struct config_report *report, const struct config_entry *entry)
+static bool check_server_field(struct config_report *report, const struct config_entry *entry)
 {
     struct config_place place = config_entry_place(entry, 0, strlen(entry->value));
 
@@ -159,7 +159,7 @@ static bool check_always(struct config_report *report, const struct config_entry
 }
 
 /* Makes room for one more line. Returns 0 or -1; existing lines are kept in both cases. */
-static int grow_lines(struct config *config, size_t **lines)
+static int grow_header_lines(struct config *config, size_t **lines)
 {
     size_t count = config->header_count + 1;
     struct config_header *headers = realloc(config->headers, count * sizeof(*headers));
@@ -181,9 +181,9 @@ static void free_line(const struct config_header *line)
 }
 
 /* Sets line I, which may be new. */
-static void store_line(struct config *config, size_t **lines, const struct config_entry *entry,
-                       size_t i, struct config_report *report)
+static void store_header(struct config_draft *draft, const struct config_entry *entry, size_t i)
 {
+    struct config *config = draft->config;
     const struct argument argument = argument_of(entry);
     struct config_header line = {strndup(argument.host.start, argument.host.length),
                                  strndup(argument.scope.start, argument.scope.length),
@@ -191,9 +191,9 @@ static void store_line(struct config *config, size_t **lines, const struct confi
                                  strdup(entry->value)};
 
     if (line.host == NULL || line.scope == NULL || line.name == NULL || line.value == NULL ||
-        (i == config->header_count && grow_lines(config, lines) != 0)) {
+        (i == config->header_count && grow_header_lines(config, &draft->header_lines) != 0)) {
         free_line(&line);
-        config_report_error(report, &entry->key_place, "", "out of memory");
+        config_report_error(&draft->report, &entry->key_place, "", "out of memory");
         return;
     }
     if (i < config->header_count)
@@ -201,38 +201,29 @@ static void store_line(struct config *config, size_t **lines, const struct confi
     else
         config->header_count++;
     config->headers[i] = line;
-    (*lines)[i] = entry->key_place.line;
-}
-
-static void add_line(struct config *config, size_t **lines, const struct config_entry *entry,
-                     struct config_report *report)
-{
-    size_t i = find_line(config, entry);
-
-    if (i < config->header_count && (*lines)[i] > 0 && entry->key_place.line > 0)
-        config_report_duplicate(report, entry, (*lines)[i]);
-    else if (check_name(report, entry) && config_entry_check_words(entry, report) == 0 &&
-             check_value(report, entry) && check_server(report, entry) &&
-             check_always(report, entry))
-        store_line(config, lines, entry, i, report);
+    draft->header_lines[i] = entry->key_place.line;
 }
 
 /* Adds the fields of a preset that the section does not set; its later lines replace them. */
-static void add_preset(struct config *config, size_t **lines, const struct config_entry *entry,
-                       struct config_report *report)
+static void add_preset_headers(struct config_draft *draft, const struct config_entry *entry)
 {
     static const struct {
         const char *name, *value;
     } fields[] = {
-#define HEADER_PRESET(name, value) {name, value},
-#include "daemon/config/header_presets.def"
-#undef HEADER_PRESET
+        {"X-Content-Type-Options", "nosniff"},
+        {"X-Frame-Options", "SAMEORIGIN"},
+        {"Referrer-Policy", "strict-origin-when-cross-origin"},
+        {"Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()"},
+        {"Cross-Origin-Opener-Policy", "same-origin"},
+        {"Content-Security-Policy",
+         "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; object-src "
+         "'none'; base-uri 'self'; form-action 'self'; frame-ancestors 'self'"},
     };
     struct config_place place = config_entry_place(entry, 0, strlen(entry->value));
     struct config_entry field = *entry;
 
     if (strcmp(entry->value, "security") != 0) {
-        config_report_error(report, &place, "allowed: security", "'%s' is not a preset",
+        config_report_error(&draft->report, &place, "allowed: security", "'%s' is not a preset",
                             entry->value);
         return;
     }
@@ -240,25 +231,32 @@ static void add_preset(struct config *config, size_t **lines, const struct confi
     for (size_t i = 0; i < ARRAY_LENGTH(fields); i++) {
         field.key = (struct span){fields[i].name, strlen(fields[i].name)};
         field.value = fields[i].value;
-        if (find_line(config, &field) == config->header_count)
-            store_line(config, lines, &field, config->header_count, report);
+        if (find_header(draft->config, &field) == draft->config->header_count)
+            store_header(draft, &field, draft->config->header_count);
     }
 }
 
-void config_header_add(struct config *config, size_t **lines, const struct config_entry *entry,
-                       struct config_report *report)
+void config_header_add(struct config_draft *draft, const struct config_entry *entry)
 {
+    struct config_report *report = &draft->report;
+    size_t i = find_header(draft->config, entry);
+
     if (span_is(entry->key, SPAN("preset"))) {
         if (check_always(report, entry))
-            add_preset(config, lines, entry, report);
-        return;
+            add_preset_headers(draft, entry);
+    } else if (i < draft->config->header_count && draft->header_lines[i] > 0 &&
+               entry->key_place.line > 0) {
+        config_report_duplicate(report, entry, draft->header_lines[i]);
+    } else if (check_field_name(report, entry) && config_entry_check_words(entry, report) == 0 &&
+               check_field_value(report, entry) && check_server_field(report, entry) &&
+               check_always(report, entry)) {
+        store_header(draft, entry, i);
     }
-    add_line(config, lines, entry, report);
 }
 
 /* Reports if the rules for HOST ("": for all) with those for all, of BYTES, are too many. */
-static void check_bytes(const struct config *config, const char *host, size_t bytes,
-                        struct config_report *report)
+static void check_header_bytes(const struct config *config, const char *host, size_t bytes,
+                               struct config_report *report)
 {
     struct config_place section = {.source = "[headers]"};
 
@@ -286,7 +284,7 @@ void config_header_check(const struct config *config, struct config_report *repo
     const char *checked = "";
     size_t bytes = bytes_for_all(config);
 
-    check_bytes(config, "", 0, report);
+    check_header_bytes(config, "", 0, report);
     for (size_t i = 0; i < config->header_count; i++) {
         const char *host = config->headers[i].host;
 
@@ -294,7 +292,7 @@ void config_header_check(const struct config *config, struct config_report *repo
             continue;
         checked = host;
         if (config_host_require(config, host, "[headers host]", report))
-            check_bytes(config, host, bytes, report);
+            check_header_bytes(config, host, bytes, report);
     }
 }
 
@@ -323,14 +321,14 @@ enum {
     RANK_HOST = 1 << 24,
 };
 
-static bool below(const char *path, const char *prefix, size_t length)
+static bool is_below(const char *path, const char *prefix, size_t length)
 {
     while (length > 0 && prefix[length - 1] == '/')
         length--;
     return strncmp(path, prefix, length) == 0 && (path[length] == '/' || path[length] == '\0');
 }
 
-static bool has_extension(const char *path, const char *extension, size_t length)
+static bool path_has_extension(const char *path, const char *extension, size_t length)
 {
     size_t all = strlen(path);
 
@@ -348,11 +346,11 @@ static size_t rank_of_scope(const struct config_header *rule, const char *path)
     if (path == NULL)
         return 0;
     if (rule->scope[0] == '/')
-        return below(path, rule->scope, length) ? RANK_PREFIX + 2 * length : 0;
-    return has_extension(path, rule->scope + 1, length - 1) ? RANK_EXTENSION + 2 * length : 0;
+        return is_below(path, rule->scope, length) ? RANK_PREFIX + 2 * length : 0;
+    return path_has_extension(path, rule->scope + 1, length - 1) ? RANK_EXTENSION + 2 * length : 0;
 }
 
-static bool is_for(const struct config_header *rule, enum header_part part)
+static bool rule_is_for(const struct config_header *rule, enum header_part part)
 {
     if (part != HEADER_OF_ERROR && part != HEADER_OF_REQUEST_ERROR)
         return true;
@@ -361,9 +359,9 @@ static bool is_for(const struct config_header *rule, enum header_part part)
 }
 
 /* How specific the rule is for PART of a response for PATH; 0: it does not apply. */
-static size_t rank_of(const struct config_header *rule, const char *path, enum header_part part)
+static size_t rule_rank(const struct config_header *rule, const char *path, enum header_part part)
 {
-    size_t rank = is_for(rule, part) ? rank_of_scope(rule, path) : 0;
+    size_t rank = rule_is_for(rule, part) ? rank_of_scope(rule, path) : 0;
 
     if (rank > 0 && rule->host[0] != '\0')
         rank += RANK_HOST;
@@ -374,11 +372,11 @@ static size_t rank_of(const struct config_header *rule, const char *path, enum h
 static bool is_overridden(const struct header_rules *rules, const struct config_header *rule,
                           const char *path, enum header_part part)
 {
-    size_t rank = rank_of(rule, path, part);
+    size_t rank = rule_rank(rule, path, part);
 
     for (size_t i = 0; i < rules->count; i++)
         if (strcasecmp(rules->rule[i].name, rule->name) == 0 &&
-            rank_of(&rules->rule[i], path, part) > rank)
+            rule_rank(&rules->rule[i], path, part) > rank)
             return true;
     return false;
 }
@@ -402,7 +400,7 @@ size_t header_rule_bytes(const struct config_header *rule)
     return strlen(rule->name) + strlen(rule->value) + strlen(": \r\n");
 }
 
-static char *put(char *to, const char *text)
+static char *append_text(char *to, const char *text)
 {
     size_t length = strlen(text);
 
@@ -419,13 +417,13 @@ size_t header_rules_write(const struct header_rules *rules, const char *path, en
         const struct config_header *rule = &rules->rule[i];
 
         if (rule->value[0] == '\0' || is_of_content(rule->name) != (part == HEADER_OF_CONTENT) ||
-            is_server(rule) || rank_of(rule, path, part) == 0 ||
+            is_server(rule) || rule_rank(rule, path, part) == 0 ||
             is_overridden(rules, rule, path, part))
             continue;
-        end = put(end, rule->name);
-        end = put(end, ": ");
-        end = put(end, rule->value);
-        end = put(end, "\r\n");
+        end = append_text(end, rule->name);
+        end = append_text(end, ": ");
+        end = append_text(end, rule->value);
+        end = append_text(end, "\r\n");
     }
     return (size_t)(end - buffer);
 }
@@ -444,7 +442,7 @@ static const char extension_bytes[] =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+-~";
 
 /* The index of EXTENSION among the pairs; mime_count if it is new. */
-static size_t find_extension(const struct config *config, struct span extension)
+static size_t find_mime_pair(const struct config *config, struct span extension)
 {
     size_t i = 0;
 
@@ -466,7 +464,7 @@ static bool check_extension(struct config_report *report, const struct config_en
 }
 
 /* TYPE/SUBTYPE; parameters after a ';' are not checked. */
-static bool check_type(struct config_report *report, const struct config_entry *entry)
+static bool check_media_type(struct config_report *report, const struct config_entry *entry)
 {
     size_t length = strcspn(entry->value, ";"), slash = strcspn(entry->value, "/");
     struct span main_type = {entry->value, slash};
@@ -499,17 +497,17 @@ static int grow_pairs(struct config *config, size_t **lines)
 }
 
 /* Sets pair I, which may be new. */
-static void store_pair(struct config *config, size_t **lines, const struct config_entry *entry,
-                       size_t i, struct config_report *report)
+static void store_pair(struct config_draft *draft, const struct config_entry *entry, size_t i)
 {
+    struct config *config = draft->config;
     char *extension = strndup(entry->key.start, entry->key.length);
     char *type = strdup(entry->value);
 
     if (extension == NULL || type == NULL ||
-        (i == config->mime_count && grow_pairs(config, lines) != 0)) {
+        (i == config->mime_count && grow_pairs(config, &draft->mime_lines) != 0)) {
         free(extension);
         free(type);
-        config_report_error(report, &entry->key_place, "", "out of memory");
+        config_report_error(&draft->report, &entry->key_place, "", "out of memory");
         return;
     }
     if (i < config->mime_count) {
@@ -520,17 +518,17 @@ static void store_pair(struct config *config, size_t **lines, const struct confi
     }
     config->mime_extensions[i] = extension;
     config->mime_types[i] = type;
-    (*lines)[i] = entry->key_place.line;
+    draft->mime_lines[i] = entry->key_place.line;
 }
 
-void config_mime_add(struct config *config, size_t **lines, const struct config_entry *entry,
-                     struct config_report *report)
+void config_mime_add(struct config_draft *draft, const struct config_entry *entry)
 {
-    size_t i = find_extension(config, entry->key);
+    struct config_report *report = &draft->report;
+    size_t i = find_mime_pair(draft->config, entry->key);
 
-    if (i < config->mime_count && (*lines)[i] > 0 && entry->key_place.line > 0)
-        config_report_duplicate(report, entry, (*lines)[i]);
+    if (i < draft->config->mime_count && draft->mime_lines[i] > 0 && entry->key_place.line > 0)
+        config_report_duplicate(report, entry, draft->mime_lines[i]);
     else if (check_extension(report, entry) && config_entry_check(entry, report) == 0 &&
-             check_type(report, entry))
-        store_pair(config, lines, entry, i, report);
+             check_media_type(report, entry))
+        store_pair(draft, entry, i);
 }

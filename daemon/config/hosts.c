@@ -57,7 +57,7 @@ bool config_hosts_log_any(const struct config *config)
 
 /* Names */
 
-static char *lower(struct span text)
+static char *lower_case(struct span text)
 {
     char *copy = strndup(text.start, text.length);
 
@@ -66,7 +66,7 @@ static char *lower(struct span text)
     return copy;
 }
 
-static bool has_name(const struct config_host *host, struct span name)
+static bool has_host_name(const struct config_host *host, struct span name)
 {
     for (size_t i = 0; i < host->name_count; i++)
         if (config_host_name_is(host->names[i], name))
@@ -75,19 +75,19 @@ static bool has_name(const struct config_host *host, struct span name)
 }
 
 /* Adds the words of NAMES that HOST does not have. Returns 0, or -1: out of memory. */
-static int add_names(struct config_host *host, struct span names)
+static int add_section_names(struct config_host *host, struct span names)
 {
     while (names.length > 0) {
         struct span rest;
         char **more;
 
         config_section_split(&names, &rest);
-        if (!has_name(host, names)) {
+        if (!has_host_name(host, names)) {
             more = realloc(host->names, (host->name_count + 1) * sizeof(*more));
             if (more == NULL)
                 return -1;
             host->names = more;
-            more[host->name_count] = lower(names);
+            more[host->name_count] = lower_case(names);
             if (more[host->name_count] == NULL)
                 return -1;
             host->name_count++;
@@ -135,7 +135,7 @@ static size_t host_of(struct config_draft *draft, struct span names)
            !config_host_name_is(config->hosts[i - 1].names[0], first)) /* usually it is the last */
         i--;
     i = i > 0 ? i - 1 : new_host(draft);
-    if (i == SIZE_MAX || add_names(&config->hosts[i], names) == 0)
+    if (i == SIZE_MAX || add_section_names(&config->hosts[i], names) == 0)
         return i;
     if (config->hosts[i].name_count == 0)
         config->host_count--;
@@ -163,7 +163,7 @@ static void report_unknown_key(struct config_draft *draft, const struct config_e
                         CONFIG_QUOTED(entry->key));
 }
 
-static enum config_host_key find_key(struct span name)
+static enum config_host_key find_host_key(struct span name)
 {
     for (int key = 0; key < HOST_KEY_COUNT; key++)
         if (span_is(name,
@@ -209,7 +209,7 @@ void config_host_add(struct config_draft *draft, const struct config_entry *entr
     }
     if (entry->key.length == 0)
         return;
-    key = find_key(entry->key);
+    key = find_host_key(entry->key);
     if (key == HOST_KEY_COUNT) {
         report_unknown_key(draft, entry);
         return;
@@ -224,13 +224,13 @@ void config_host_add(struct config_draft *draft, const struct config_entry *entr
 
 /* Completing */
 
-static int by_name(const void *one, const void *other)
+static int by_host_name(const void *one, const void *other)
 {
     return strcmp(*(char *const *)one, *(char *const *)other);
 }
 
 /* Reports names of two hosts. */
-static void check_names(struct config_draft *draft)
+static void check_host_names(struct config_draft *draft)
 {
     const struct config *config = draft->config;
     struct config_place place = {.source = "[host]"};
@@ -244,7 +244,7 @@ static void check_names(struct config_draft *draft)
         for (size_t k = 0; k < config->hosts[i].name_count; k++)
             names[count++] = config->hosts[i].names[k];
     if (count > 0)
-        qsort(names, count, sizeof(*names), by_name);
+        qsort(names, count, sizeof(*names), by_host_name);
     for (size_t i = 1; i < count; i++)
         if (strcmp(names[i - 1], names[i]) == 0)
             config_report_error(&draft->report, &place, "remove it from one of them",
@@ -253,7 +253,7 @@ static void check_names(struct config_draft *draft)
 }
 
 /* A copy: the section with the default owns the value. */
-static void inherit(struct config *config, struct config_host *host, enum config_host_key key)
+static void inherit_value(struct config *config, struct config_host *host, enum config_host_key key)
 {
     memcpy((char *)host + offsets[key], (char *)config + config_host_key_type(key)->offset,
            sizes[key]);
@@ -292,9 +292,9 @@ void config_hosts_complete(struct config_draft *draft)
             host->given[HOST_KEY_key] = true; /* in the file of the certificate */
         for (int key = 0; key < HOST_KEY_COUNT; key++)
             if (!host->given[key])
-                inherit(config, host, (enum config_host_key)key);
+                inherit_value(config, host, (enum config_host_key)key);
     }
-    check_names(draft);
+    check_host_names(draft);
 }
 
 void config_hosts_free(struct config *config)
@@ -351,6 +351,20 @@ bool config_host_require(const struct config *config, const char *name, const ch
 
 /* Scopes of sections */
 
+/*
+ * The one that applies first: of a host before those of all, a longer prefix before a shorter one.
+ */
+static int by_rank(const void *one, const void *other)
+{
+    const struct config_scope *a = *(const struct config_scope *const *)one;
+    const struct config_scope *b = *(const struct config_scope *const *)other;
+    size_t a_length = strlen(a->prefix), b_length = strlen(b->prefix);
+
+    if ((a->host[0] == '\0') != (b->host[0] == '\0'))
+        return a->host[0] == '\0' ? 1 : -1;
+    return (a_length < b_length) - (a_length > b_length);
+}
+
 int config_scope_read(struct config_scope *scope, struct span argument)
 {
     struct span host = SPAN("");
@@ -369,6 +383,39 @@ int config_scope_read(struct config_scope *scope, struct span argument)
     return -1;
 }
 
+int config_scope_select(const void *sections, size_t count, size_t size,
+                        const struct config_host *host, struct path_rules *rules)
+{
+    *rules = (struct path_rules){.count = 0};
+    if (count == 0)
+        return 0;
+    rules->scope = calloc(count, sizeof(const struct config_scope *));
+    if (rules->scope == NULL)
+        return -1;
+    for (size_t i = 0; i < count; i++) {
+        const struct config_scope *scope = (const void *)((const char *)sections + i * size);
+
+        if (scope->host[0] == '\0' ||
+            (host != NULL && strcasecmp(scope->host, host->names[0]) == 0))
+            rules->scope[rules->count++] = scope;
+    }
+    if (rules->count > 1)
+        qsort(rules->scope, rules->count, sizeof(const struct config_scope *), by_rank);
+    return 0;
+}
+
+const struct config_scope *config_scope_find(const struct path_rules *rules, const char *path)
+{
+    for (size_t i = 0; i < rules->count; i++) {
+        const char *prefix = rules->scope[i]->prefix;
+        size_t length = strlen(prefix);
+
+        if (strncmp(path, prefix, length) == 0 && (path[length] == '/' || path[length] == '\0'))
+            return rules->scope[i];
+    }
+    return NULL;
+}
+
 void config_scope_free(struct config_scope *scope)
 {
     free(scope->host);
@@ -379,30 +426,6 @@ void config_scope_free(struct config_scope *scope)
 bool config_scopes_equal(const struct config_scope *scope, const struct config_scope *other)
 {
     return strcasecmp(scope->host, other->host) == 0 && strcmp(scope->prefix, other->prefix) == 0;
-}
-
-bool config_scope_is_of(const struct config_scope *scope, const struct config_host *host)
-{
-    return scope->host[0] == '\0' || (host != NULL && strcasecmp(scope->host, host->names[0]) == 0);
-}
-
-bool config_scope_covers(const struct config_scope *scope, const char *path)
-{
-    size_t length = strlen(scope->prefix);
-
-    return strncmp(path, scope->prefix, length) == 0 &&
-           (path[length] == '/' || path[length] == '\0');
-}
-
-int config_scope_rank(const void *one, const void *other)
-{
-    const struct config_scope *a = *(const struct config_scope *const *)one;
-    const struct config_scope *b = *(const struct config_scope *const *)other;
-    size_t a_length = strlen(a->prefix), b_length = strlen(b->prefix);
-
-    if ((a->host[0] == '\0') != (b->host[0] == '\0'))
-        return a->host[0] == '\0' ? 1 : -1;
-    return (a_length < b_length) - (a_length > b_length);
 }
 
 void config_scope_print(const struct config_scope *scope, const char *section, FILE *out)

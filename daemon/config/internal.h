@@ -1,6 +1,6 @@
 /*
- * The parts of loading a configuration: text to entries (reader.c), errors with their place (report.c), and
- * what each module adds of its section, checks and prints.
+ * The parts of loading a configuration: text to entries (reader.c), errors with their place
+ * (report.c), and what each module adds of its section, checks and prints.
  */
 #ifndef DAEMON_CONFIG_INTERNAL_H
 #define DAEMON_CONFIG_INTERNAL_H
@@ -180,9 +180,6 @@ static inline void *config_draft_field(const struct config_draft *draft,
 int config_draft_parse(struct config_draft *draft, const struct config_key *key,
                        const struct config_entry *entry, void *field);
 
-/* Adds ENTRY of a section [access]. */
-void config_draft_add_access(struct config_draft *draft, const struct config_entry *entry);
-
 /* Sets what depends on other values: run_dir, the control socket, the number of threads. */
 void config_draft_complete(struct config_draft *draft);
 
@@ -195,13 +192,13 @@ void config_draft_check(struct config_draft *draft, const struct config_system *
 /* --- hosts.c --- */
 
 /*
- * The sections [host NAME…]. Names are compared without regard to case. "*.example.org" stands for all
- * names below example.org.
+ * The sections [host NAME…]. Names are compared without regard to case. "*.example.org" stands for
+ * all names below example.org.
  */
 
 /*
- * Adds ENTRY, or only its host if its key is empty. The first name of a section identifies the host;
- * a later section or override with that name sets more of its values.
+ * Adds ENTRY, or only its host if its key is empty. The first name of a section identifies the
+ * host; a later section or override with that name sets more of its values.
  */
 void config_host_add(struct config_draft *draft, const struct config_entry *entry);
 
@@ -210,14 +207,15 @@ void config_hosts_complete(struct config_draft *draft);
 
 void config_hosts_free(struct config *config);
 
-/* True if there is a host whose first name is NAME; else reports it for SOURCE, a section or key. */
+/*
+ * True if there is a host whose first name is NAME; else reports it for SOURCE, a section or key.
+ */
 bool config_host_require(const struct config *config, const char *name, const char *source,
                          struct config_report *report);
 
 /*
- * The scope of a section with a path, as in [access /prefix] and [access host NAME /prefix]. Of several
- * sections that match a path, the one with the longest prefix applies; those of a host come before those for
- * all hosts. Pure; any thread.
+ * The scope of a section with a path, as in [access /prefix] and [access host NAME /prefix];
+ * see struct path_rules. Pure; any thread.
  */
 
 /* The scope of a section with ARGUMENT, as in the file. Returns 0, or -1: out of memory. */
@@ -226,14 +224,15 @@ void config_scope_free(struct config_scope *scope);
 
 bool config_scopes_equal(const struct config_scope *scope, const struct config_scope *other);
 
-/* True if the section is for requests to HOST (NULL: those to no [host]). */
-bool config_scope_is_of(const struct config_scope *scope, const struct config_host *host);
+/*
+ * Selects from COUNT SECTIONS of SIZE bytes, which begin with their scopes, those for requests to
+ * HOST (NULL: to no [host]). Returns 0, or -1: out of memory.
+ */
+int config_scope_select(const void *sections, size_t count, size_t size,
+                        const struct config_host *host, struct path_rules *rules);
 
-/* True if PATH, which is canonical, is the prefix or below it. */
-bool config_scope_covers(const struct config_scope *scope, const char *path);
-
-/* Order for qsort(3) of pointers to structs that begin with a scope: the first that covers applies. */
-int config_scope_rank(const void *one, const void *other);
+/* The scope of the section for PATH, which is canonical, or NULL. */
+const struct config_scope *config_scope_find(const struct path_rules *rules, const char *path);
 
 /* Prints the line of SECTION with this scope. */
 void config_scope_print(const struct config_scope *scope, const char *section, FILE *out);
@@ -248,16 +247,8 @@ char *config_path_join(const char *directory, const char *path);
 
 /* --- access.c --- */
 
-/* Where an entry comes from. */
-struct access_source {
-    const char *base;                   /* directory of relative paths */
-    const struct config_faults *faults; /* of the entry's value */
-    struct config_report *report;
-};
-
-/* Adds ENTRY to CONFIG; reports errors. */
-void config_access_add(struct config *config, const struct config_entry *entry,
-                       const struct access_source *source);
+/* Adds ENTRY to the configuration; reports errors. */
+void config_access_add(struct config_draft *draft, const struct config_entry *entry);
 
 /* Returns true, or false after an error at PLACE: REALM cannot be sent. */
 bool config_realm_check(const char *realm, const struct config_place *place,
@@ -279,8 +270,8 @@ void config_access_free(struct config *config);
 /* --- users.c --- */
 
 /*
- * Loads FILE, whose path USERS then owns. Errors go to REPORT: of the file to PLACE, which names it,
- * of a line to its number in the file; never with a hash. Returns 0, or -1 with USERS empty.
+ * Loads FILE, whose path USERS then owns. Errors go to REPORT: of the file to PLACE, which names
+ * it, of a line to its number in the file; never with a hash. Returns 0, or -1 with USERS empty.
  */
 int config_users_load(const char *file, struct config_users *users,
                       const struct config_place *place, struct config_report *report);
@@ -288,9 +279,8 @@ void config_users_free(struct config_users *users);
 
 /* --- cors.c --- */
 
-/* Adds ENTRY to CONFIG; reports errors. */
-void config_cors_add(struct config *config, const struct config_entry *entry,
-                     struct config_report *report);
+/* Adds ENTRY to the configuration; reports errors. */
+void config_cors_add(struct config_draft *draft, const struct config_entry *entry);
 
 /*
  * Reports sections for a host that does not exist, without origins, and with credentials for every
@@ -303,12 +293,8 @@ void config_cors_free(struct config *config);
 
 /* --- headers.c: [headers] and [mime] --- */
 
-/*
- * Adds ENTRY to CONFIG, or replaces the line of the same scope and field; reports errors. *LINES
- * (allocated, owned by the caller) has the file's line number of each, or 0 if not from the file.
- */
-void config_header_add(struct config *config, size_t **lines, const struct config_entry *entry,
-                       struct config_report *report);
+/* Adds ENTRY, or replaces the line of the same scope and field; reports errors. */
+void config_header_add(struct config_draft *draft, const struct config_entry *entry);
 
 /*
  * Reports rules for a host that does not exist, and hosts whose rules together exceed
@@ -318,19 +304,13 @@ void config_header_check(const struct config *config, struct config_report *repo
 
 /* The section [mime]: "extension = type", the media type of files whose name ends in .extension. */
 
-/*
- * Adds ENTRY to CONFIG, or replaces the pair of the same extension; reports errors. *LINES
- * (allocated, owned by the caller) has the file's line number of each pair, or 0 if not from the
- * file.
- */
-void config_mime_add(struct config *config, size_t **lines, const struct config_entry *entry,
-                     struct config_report *report);
+/* Adds ENTRY, or replaces the pair of the same extension; reports errors. */
+void config_mime_add(struct config_draft *draft, const struct config_entry *entry);
 
 /* --- redirects.c --- */
 
-/* Adds ENTRY to CONFIG; reports errors. */
-void config_redirect_add(struct config *config, const struct config_entry *entry,
-                         struct config_report *report);
+/* Adds ENTRY to the configuration; reports errors. */
+void config_redirect_add(struct config_draft *draft, const struct config_entry *entry);
 
 /* Reports rules for a host that does not exist, and redirects that lead to themselves. */
 void config_redirects_check(const struct config *config, struct config_report *report);

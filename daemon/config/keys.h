@@ -42,7 +42,7 @@ struct config_key {
     const char *allowed;
     const char *help;
     const char *default_line; /* "name = fallback", for messages */
-    size_t offset;            /* of the field in struct config */
+    size_t offset;            /* the place of its field in struct config */
 };
 extern const struct config_key config_keys[KEY_COUNT];
 
@@ -84,8 +84,8 @@ bool config_scope_cut_always(struct span *argument);
 bool config_argument_cut_host(struct span *argument, struct span *host);
 
 /*
- * Returns true if [SECTION ARGUMENT] is valid; only some sections have arguments. If not, writes the
- * valid forms to ADVICE (at most SIZE bytes).
+ * Returns true if [SECTION ARGUMENT] is valid; only some sections have arguments. If not, writes
+ * the valid forms to ADVICE (at most SIZE bytes).
  */
 bool config_section_argument_fits(const char *section, struct span argument, char *advice,
                                   size_t size);

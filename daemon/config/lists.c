@@ -20,7 +20,7 @@ struct word {
 };
 
 /* The first word of TEXT from *offset on; its length is 0 at the end. Moves *offset past it. */
-static struct word next_word(const char *text, size_t *offset)
+static struct word next_list_word(const char *text, size_t *offset)
 {
     struct word word;
 
@@ -70,7 +70,7 @@ static int parse_list(const struct list_kind *kind, const char *text, const char
     *items = is_empty(text) ? NULL : calloc(CONFIG_LIST_MAX, kind->item_bytes);
     if (*items == NULL)
         return is_empty(text) ? 0 : config_fault_memory(faults);
-    while ((word = next_word(text, &offset)).text.length > 0) {
+    while ((word = next_list_word(text, &offset)).text.length > 0) {
         if (*count == CONFIG_LIST_MAX)
             return config_fault_report(faults, word.offset, word.text.length, "give fewer",
                                        "there are more than %d %s", CONFIG_LIST_MAX, kind->items);
@@ -150,8 +150,8 @@ static int parse_ipv4(const char *host, struct word word, struct sockaddr_in *ad
 }
 
 /* Parses HOST ("*", "[IPv6]" or IPv4) and modifies it. */
-static int parse_host(char *host, struct word word, struct config_address *item, in_port_t port,
-                      const struct config_faults *faults)
+static int parse_listen_host(char *host, struct word word, struct config_address *item,
+                             in_port_t port, const struct config_faults *faults)
 {
     struct sockaddr_in *ipv4 = (struct sockaddr_in *)&item->address;
     struct sockaddr_in6 *ipv6 = (struct sockaddr_in6 *)&item->address;
@@ -189,7 +189,7 @@ static int fault_no_port(const struct config_faults *faults, struct word word)
                       "has no port");
 }
 
-static bool is_unix(const struct config_address *item)
+static bool is_unix_socket(const struct config_address *item)
 {
     return item->address.ss_family == AF_UNIX;
 }
@@ -233,8 +233,8 @@ static int take_scheme(char *text, struct word word, struct config_address *item
                       "has a path after the address");
 }
 
-static int parse_address(struct word word, struct config_address *item,
-                         const struct config_faults *faults)
+static int parse_listen_address(struct word word, struct config_address *item,
+                                const struct config_faults *faults)
 {
     char text[sizeof(item->text)], *colon;
     in_port_t port = 0;
@@ -259,7 +259,7 @@ static int parse_address(struct word word, struct config_address *item,
     *colon = '\0';
     if (parse_port(colon + 1, word, &port, faults) != 0)
         return -1;
-    return parse_host(text, word, item, port, faults);
+    return parse_listen_host(text, word, item, port, faults);
 }
 
 static in_port_t port_of(const struct config_address *item)
@@ -270,7 +270,7 @@ static in_port_t port_of(const struct config_address *item)
 }
 
 /* "*" includes IPv4. */
-static bool is_any(const struct config_address *item)
+static bool is_any_address(const struct config_address *item)
 {
     return item->text[0] == '*';
 }
@@ -284,11 +284,11 @@ static bool is_any_ipv4(const struct config_address *item)
 /* True if both cannot be bound: the same address, or all of IPv4 twice. */
 static bool collide(const struct config_address *a, const struct config_address *b)
 {
-    if (is_unix(a) || is_unix(b))
+    if (is_unix_socket(a) || is_unix_socket(b))
         return strcmp(a->text, b->text) == 0;
     if (port_of(a) != port_of(b) || port_of(a) == 0)
         return false;
-    if ((is_any(a) && is_any_ipv4(b)) || (is_any(b) && is_any_ipv4(a)))
+    if ((is_any_address(a) && is_any_ipv4(b)) || (is_any_address(b) && is_any_ipv4(a)))
         return true;
     return a->length == b->length && memcmp(&a->address, &b->address, a->length) == 0;
 }
@@ -304,13 +304,13 @@ static int check_collisions(const struct config_address *list, size_t count, str
     return 0;
 }
 
-static int add_address(struct word word, const char *base, void *items, size_t count,
-                       const struct config_faults *faults)
+static int add_listen_address(struct word word, const char *base, void *items, size_t count,
+                              const struct config_faults *faults)
 {
     struct config_address *list = items;
 
     (void)base;
-    if (parse_address(word, &list[count], faults) != 0)
+    if (parse_listen_address(word, &list[count], faults) != 0)
         return -1;
     return check_collisions(list, count, word, faults);
 }
@@ -318,7 +318,8 @@ static int add_address(struct word word, const char *base, void *items, size_t c
 int config_addresses_parse(const char *text, bool required, struct config_addresses *list,
                            const struct config_faults *faults)
 {
-    static const struct list_kind kind = {sizeof(struct config_address), "addresses", add_address};
+    static const struct list_kind kind = {sizeof(struct config_address), "addresses",
+                                          add_listen_address};
     struct config_addresses found;
     void *items;
 

@@ -20,73 +20,49 @@ static void report_file(struct config_report *report, const char *file, const ch
     config_report_error(report, &place, advice, "%s", problem);
 }
 
-static void report_errno(struct config_report *report, const char *file, int error)
+static const char readable_advice[] = "name a readable file with -f FILE";
+
+/* Returns the content of FILE in a new buffer, or NULL after a report. */
+static char *read_config_file(const char *file, size_t *length, struct config_report *report)
 {
-    report_file(report, file, "name a readable file with -f FILE", strerror(error));
-}
+    int fd = open(file, O_RDONLY | O_CLOEXEC);
+    char *text = NULL;
+    struct stat status;
+    ssize_t got = 1;
 
-/* Reads at most SIZE bytes of FD into BUFFER. Returns their number, or -1 with errno. */
-static ssize_t read_all(int fd, char *buffer, size_t size)
-{
-    size_t length = 0;
-
-    while (length < size) {
-        ssize_t got = read(fd, buffer + length, size - length);
-
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return -1;
-        if (got == 0)
-            break;
-        length += (size_t)got;
-    }
-    return (ssize_t)length;
-}
-
-/* Returns the content in a new buffer, or NULL after reporting an error. */
-static char *read_file(const char *file, int fd, size_t *length, struct config_report *report)
-{
-    char *text = malloc(CONFIG_TEXT_MAX + 1);
-    ssize_t got;
-
-    if (text == NULL) {
-        report_file(report, file, "", "out of memory");
+    *length = 0;
+    if (fd >= 0 && fstat(fd, &status) == 0 && S_ISDIR(status.st_mode)) {
+        report_file(report, file, "name a file in it", "it is a directory");
+        close(fd);
         return NULL;
     }
-    got = read_all(fd, text, CONFIG_TEXT_MAX + 1);
-    if (got >= 0 && got <= CONFIG_TEXT_MAX) {
-        *length = (size_t)got;
+    if (fd >= 0)
+        text = malloc(CONFIG_TEXT_MAX + 1);
+    while (text != NULL && got != 0 && *length <= CONFIG_TEXT_MAX) {
+        got = read(fd, text + *length, CONFIG_TEXT_MAX + 1 - *length);
+        if (got > 0)
+            *length += (size_t)got;
+        else if (got < 0 && errno != EINTR)
+            break;
+    }
+    if (text != NULL && got >= 0 && *length <= CONFIG_TEXT_MAX) {
+        close(fd);
         return text;
     }
-    if (got < 0)
-        report_errno(report, file, errno);
-    else
+    if (text != NULL && got >= 0)
         report_file(report, file, "is this the right file?", "the file is larger than 1 MiB");
+    else if (fd >= 0 && text == NULL)
+        report_file(report, file, "", "out of memory");
+    else
+        report_file(report, file, readable_advice, strerror(errno));
     free(text);
+    if (fd >= 0)
+        close(fd);
     return NULL;
 }
 
-static char *open_and_read(const char *file, size_t *length, struct config_report *report)
-{
-    int fd = open(file, O_RDONLY | O_CLOEXEC);
-    struct stat status;
-    char *text = NULL;
-
-    if (fd < 0) {
-        report_errno(report, file, errno);
-        return NULL;
-    }
-    if (fstat(fd, &status) == 0 && S_ISDIR(status.st_mode))
-        report_file(report, file, "name a file in it", "it is a directory");
-    else
-        text = read_file(file, fd, length, report);
-    close(fd);
-    return text;
-}
-
 /* The absolute directory of FILE, relative to WORKING; the caller frees it. NULL: out of memory. */
-static char *directory_of(const char *file, const char *working)
+static char *directory_of_file(const char *file, const char *working)
 {
     const char *slash = file == NULL ? NULL : strrchr(file, '/');
     char *directory, *joined;
@@ -134,8 +110,8 @@ static size_t field_size(enum config_type type)
 }
 
 /* Parses ENTRY's value into the field of KEY. */
-static void set_field(struct config_draft *draft, const struct config_key *key,
-                      const struct config_entry *entry)
+static void set_key(struct config_draft *draft, const struct config_key *key,
+                    const struct config_entry *entry)
 {
     size_t number = (size_t)(key - config_keys);
     void *field = config_draft_field(draft, key);
@@ -150,37 +126,26 @@ static void set_field(struct config_draft *draft, const struct config_key *key,
     draft->set_at[number] = config_entry_place(entry, 0, strlen(entry->value));
 }
 
-static void handle_entry(void *owner, const struct config_entry *entry)
+static void add_config_entry(void *owner, const struct config_entry *entry)
 {
     struct config_draft *draft = owner;
+    static const struct {
+        const char *section;
+        void (*add)(struct config_draft *draft, const struct config_entry *entry);
+    } others[] = {
+        {"mime", config_mime_add},     {"headers", config_header_add},
+        {"access", config_access_add}, {"cors", config_cors_add},
+        {"host", config_host_add},     {"redirect", config_redirect_add},
+    };
     const struct config_key *key = config_key_find(entry->section, entry->key);
     char advice[CONFIG_ADVICE_MAX];
     size_t number;
 
-    if (strcmp(entry->section, "mime") == 0) {
-        config_mime_add(draft->config, &draft->mime_lines, entry, &draft->report);
-        return;
-    }
-    if (strcmp(entry->section, "headers") == 0) {
-        config_header_add(draft->config, &draft->header_lines, entry, &draft->report);
-        return;
-    }
-    if (strcmp(entry->section, "access") == 0) {
-        config_draft_add_access(draft, entry);
-        return;
-    }
-    if (strcmp(entry->section, "cors") == 0) {
-        config_cors_add(draft->config, entry, &draft->report);
-        return;
-    }
-    if (strcmp(entry->section, "redirect") == 0) {
-        config_redirect_add(draft->config, entry, &draft->report);
-        return;
-    }
-    if (strcmp(entry->section, "host") == 0) {
-        config_host_add(draft, entry);
-        return;
-    }
+    for (size_t i = 0; i < ARRAY_LENGTH(others); i++)
+        if (strcmp(entry->section, others[i].section) == 0) {
+            others[i].add(draft, entry);
+            return;
+        }
     if (key == NULL) {
         config_key_advice(entry->section, entry->key, advice, sizeof(advice));
         config_report_error(&draft->report, &entry->key_place, advice, "[%s] has no key '%.*s'",
@@ -195,7 +160,7 @@ static void handle_entry(void *owner, const struct config_entry *entry)
     if (entry->key_place.line > 0)
         draft->given_in_line[number] = entry->key_place.line;
     draft->given[number] = true;
-    set_field(draft, key, entry);
+    set_key(draft, key, entry);
 }
 
 static void set_defaults(struct config_draft *draft)
@@ -212,33 +177,13 @@ static void set_defaults(struct config_draft *draft)
                                      .piece = &piece,
                                      .piece_count = 1};
 
-        set_field(draft, key, &entry);
+        set_key(draft, key, &entry);
     }
 }
 
 /* Overrides. */
 
-/* The parts of an override. The section's start is NULL if there is no '.'. */
-struct parts {
-    struct span section, key, value;
-};
-
-static struct parts split(const char *text, const char *equals)
-{
-    /* the last one, because [headers *.extension] contains a '.' */
-    const char *dot = memrchr(text, '.', (size_t)(equals - text));
-    const char *key = dot == NULL ? text : dot + 1;
-    struct parts parts = {
-        .key = config_trim((struct span){key, (size_t)(equals - key)}),
-        .value = config_trim((struct span){equals + 1, strlen(equals + 1)}),
-    };
-
-    if (dot != NULL)
-        parts.section = config_trim((struct span){text, (size_t)(dot - text)});
-    return parts;
-}
-
-static struct config_place place_in(const char *text, const char *name, struct span word)
+static struct config_place override_place(const char *text, const char *name, struct span word)
 {
     struct span line = {text, strlen(text)};
 
@@ -249,7 +194,7 @@ static struct config_place place_in(const char *text, const char *name, struct s
 static void report_missing_section(struct config_draft *draft, const char *text, const char *name,
                                    struct span key)
 {
-    struct config_place place = place_in(text, name, key);
+    struct config_place place = override_place(text, name, key);
     const struct config_key *meant = config_key_guess(key);
     char advice[CONFIG_ADVICE_MAX] = "write section.key=value, as in server.listen=127.0.0.1:8080";
 
@@ -259,8 +204,8 @@ static void report_missing_section(struct config_draft *draft, const char *text,
 }
 
 /* Sets the section of ENTRY and its argument. Returns false after reporting an error. */
-static bool find_section(struct config_draft *draft, const char *text, const char *name,
-                         struct span word, struct config_entry *entry)
+static bool find_override_section(struct config_draft *draft, const char *text, const char *name,
+                                  struct span word, struct config_entry *entry)
 {
     const struct config_section *section;
     char advice[CONFIG_ADVICE_MAX];
@@ -269,7 +214,7 @@ static bool find_section(struct config_draft *draft, const char *text, const cha
     config_section_split(&word, &entry->argument);
     section = config_section_find(word);
     if (section == NULL) {
-        place = place_in(text, name, word);
+        place = override_place(text, name, word);
         config_section_advice(word, advice, sizeof(advice));
         config_report_error(&draft->report, &place, advice, "unknown section [%.*s]",
                             CONFIG_QUOTED(word));
@@ -279,45 +224,19 @@ static bool find_section(struct config_draft *draft, const char *text, const cha
     if (entry->argument.length == 0 ||
         config_section_argument_fits(section->name, entry->argument, advice, sizeof(advice)))
         return true;
-    place = place_in(text, name, entry->argument);
+    place = override_place(text, name, entry->argument);
     config_report_error(&draft->report, &place, advice, "the section does not take this argument");
     return false;
 }
 
-/* Applies an override. */
-static void apply_override_parts(struct config_draft *draft, const char *text, const char *name,
-                                 const struct parts *parts)
-{
-    struct config_place whole = place_in(text, name, (struct span){text, strlen(text)});
-    struct config_piece piece = {.text = whole.text,
-                                 .text_offset = (size_t)(parts->value.start - text)};
-    struct config_entry entry = {.key = parts->key,
-                                 .key_place = place_in(text, name, parts->key),
-                                 .piece = &piece,
-                                 .piece_count = 1};
-    char *value;
-
-    if (parts->section.start == NULL) {
-        report_missing_section(draft, text, name, parts->key);
-        return;
-    }
-    if (!find_section(draft, text, name, parts->section, &entry))
-        return;
-    value = strndup(parts->value.start, parts->value.length);
-    if (value == NULL) {
-        config_report_error(&draft->report, &whole, "", "out of memory");
-        return;
-    }
-    entry.value = value;
-    handle_entry(draft, &entry);
-    free(value);
-}
-
 static void apply_override(struct config_draft *draft, const char *text, const char *name)
 {
-    struct config_place whole = place_in(text, name, (struct span){text, strlen(text)});
-    const char *equals = strchr(text, '=');
-    struct parts parts;
+    struct config_place whole = override_place(text, name, (struct span){text, strlen(text)});
+    const char *equals = strchr(text, '='), *dot;
+    struct config_piece piece = {.text = whole.text};
+    struct config_entry entry = {.piece = &piece, .piece_count = 1};
+    struct span value;
+    char *copy;
 
     if (config_line_check(&whole, &draft->report) != 0)
         return;
@@ -327,35 +246,34 @@ static void apply_override(struct config_draft *draft, const char *text, const c
                             "the override has no '='");
         return;
     }
-    parts = split(text, equals);
-    apply_override_parts(draft, text, name, &parts);
+    /* the last one, because [headers *.extension] contains a '.' */
+    dot = memrchr(text, '.', (size_t)(equals - text));
+    entry.key.start = dot == NULL ? text : dot + 1;
+    entry.key.length = (size_t)(equals - entry.key.start);
+    entry.key = config_trim(entry.key);
+    entry.key_place = override_place(text, name, entry.key);
+    value = config_trim((struct span){equals + 1, strlen(equals + 1)});
+    piece.text_offset = (size_t)(value.start - text);
+    if (dot == NULL) {
+        report_missing_section(draft, text, name, entry.key);
+        return;
+    }
+    if (!find_override_section(draft, text, name,
+                               config_trim((struct span){text, (size_t)(dot - text)}), &entry))
+        return;
+    copy = strndup(value.start, value.length);
+    entry.value = copy;
+    if (copy != NULL)
+        add_config_entry(draft, &entry);
+    else
+        config_report_error(&draft->report, &whole, "", "out of memory");
+    free(copy);
 }
 
 /* Loading. */
 
 /* The name of an override in messages: "-o 1", "-o 2" … */
 typedef char override_name[sizeof("-o 18446744073709551615")];
-
-/* The base directories of relative paths; owned. */
-struct directories {
-    char *working;
-    char *of_file;
-};
-
-static int find_directories(struct directories *directories, const char *file)
-{
-    directories->of_file = NULL;
-    directories->working = getcwd(NULL, 0);
-    if (directories->working != NULL)
-        directories->of_file = directory_of(file, directories->working);
-    return directories->of_file == NULL ? -1 : 0;
-}
-
-static void free_directories(struct directories *directories)
-{
-    free(directories->working);
-    free(directories->of_file);
-}
 
 /*
  * Without a file and without a root, the server is a quick one for the working directory: it lists
@@ -373,16 +291,19 @@ static void set_quick_defaults(struct config_draft *draft, const struct config_s
         apply_override(draft, defaults[i], "default");
 }
 
-/* Applies all sources in order. NAMES has room for the name of each override. */
+/*
+ * Applies all sources in order. Relative paths are below WORKING, those of the file below
+ * FILE_DIRECTORY. NAMES has room for the name of each override.
+ */
 static void apply_sources(struct config_draft *draft, const struct config_sources *sources,
-                          const struct directories *directories, override_name *names)
+                          const char *working, const char *file_directory, override_name *names)
 {
-    draft->base = directories->of_file;
+    draft->base = file_directory;
     set_defaults(draft);
     if (sources->text != NULL)
-        config_read(sources->file, sources->text, sources->length, &draft->report, handle_entry,
+        config_read(sources->file, sources->text, sources->length, &draft->report, add_config_entry,
                     draft);
-    draft->base = directories->working;
+    draft->base = working;
     if (sources->file == NULL)
         set_quick_defaults(draft, sources);
     for (size_t i = 0; i < sources->override_count; i++) {
@@ -425,19 +346,24 @@ const char *config_origin(const struct config *config, size_t key)
     return config->origins != NULL && config->origins[key] != NULL ? config->origins[key] : "?";
 }
 
-/* Loads SOURCES into *CONFIG; errors go to REPORT. Returns their number. */
-static int load(struct config *config, const struct config_sources *sources,
-                struct config_report report)
+int config_load(struct config *config, const struct config_sources *sources, FILE *errors)
 {
-    struct config_draft draft = {.config = config, .report = report};
+    struct config_draft draft = {.config = config, .report = {.out = errors}};
+    struct config_sources read = *sources;
     override_name *names = calloc(sources->override_count + 1, sizeof(*names));
-    struct directories directories;
+    char *text = NULL, *working = getcwd(NULL, 0), *file_directory = NULL;
 
     memset(config, 0, sizeof(*config));
-    if (find_directories(&directories, sources->file) != 0 || names == NULL)
-        report_errno(&draft.report, "working directory", errno);
+    if (working != NULL)
+        file_directory = directory_of_file(sources->file, working);
+    if (sources->file != NULL && sources->text == NULL) {
+        text = read_config_file(sources->file, &read.length, &draft.report);
+        read.text = text;
+    }
+    if (file_directory == NULL || names == NULL)
+        report_file(&draft.report, "working directory", readable_advice, strerror(errno));
     else
-        apply_sources(&draft, sources, &directories, names);
+        apply_sources(&draft, &read, working, file_directory, names);
     note_origins(config, &draft);
     config_report_end(&draft.report);
     if (draft.report.errors > 0)
@@ -446,24 +372,10 @@ static int load(struct config *config, const struct config_sources *sources,
     free(draft.header_lines);
     free(draft.hosts);
     free(names);
-    free_directories(&directories);
-    return (int)draft.report.errors;
-}
-
-int config_load(struct config *config, const struct config_sources *sources, FILE *errors)
-{
-    struct config_sources read = *sources;
-    struct config_report report = {.out = errors};
-    char *text = NULL;
-    int failures;
-
-    if (sources->file != NULL && sources->text == NULL) {
-        text = open_and_read(sources->file, &read.length, &report);
-        read.text = text;
-    }
-    failures = load(config, &read, report);
+    free(file_directory);
+    free(working);
     free(text);
-    return failures;
+    return (int)draft.report.errors;
 }
 
 void config_free(struct config *config)

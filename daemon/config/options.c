@@ -66,22 +66,16 @@ static enum options_action usage_error(FILE *errors)
 /* WORD is the argument as typed: "--tset", or "-xy" with LETTER in it. */
 static enum options_action unknown_option(const char *word, int letter, FILE *errors)
 {
-    const char *names[ARRAY_LENGTH(described)], *near;
-    char name[64];
+    char typed[66], suggestion[DID_YOU_MEAN_SIZE];
 
     if (strncmp(word, "--", 2) != 0) {
         fprintf(errors, PROGRAM ": unknown option -%c\n", isgraph(letter) ? letter : '?');
         return usage_error(errors);
     }
-    for (size_t i = 0; i < ARRAY_LENGTH(described); i++)
-        names[i] = described[i].name;
-    snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);
-    near = nearest_word(name, names, ARRAY_LENGTH(names));
-    fputs(PROGRAM ": unknown option --", errors);
-    escape_print(errors, name);
-    if (near != NULL)
-        fprintf(errors, "; did you mean --%s?", near);
-    fputc('\n', errors);
+    snprintf(typed, sizeof(typed), "%.*s", (int)strcspn(word, "="), word);
+    fputs(PROGRAM ": unknown option ", errors);
+    escape_print(errors, typed);
+    fprintf(errors, "%s\n", did_you_mean(suggestion, typed, WORD_LIST_OF(described, name), ""));
     return usage_error(errors);
 }
 
@@ -108,14 +102,6 @@ static enum options_action reject_option(const char *word, bool missing, FILE *e
     return usage_error(errors);
 }
 
-static enum options_action reject_operand(const char *operand, FILE *errors)
-{
-    fputs(PROGRAM ": '", errors);
-    escape_print(errors, operand);
-    fputs("' is not an option; name a configuration file with -f FILE\n", errors);
-    return usage_error(errors);
-}
-
 /* Parses all options; OVERRIDES has room for ARGC. */
 static enum options_action parse_options(struct options *options, const char **overrides, int argc,
                                          char **argv, FILE *errors)
@@ -130,7 +116,12 @@ static enum options_action parse_options(struct options *options, const char **o
         letter = getopt_long(argc, argv, short_options, long_options, NULL);
         switch (letter) {
         case -1:
-            return optind < argc ? reject_operand(argv[optind], errors) : action;
+            if (optind == argc)
+                return action;
+            fputs(PROGRAM ": '", errors);
+            escape_print(errors, argv[optind]);
+            fputs("' is not an option; name a configuration file with -f FILE\n", errors);
+            return usage_error(errors);
         case 'f':
             options->file = optarg;
             break;

@@ -61,7 +61,7 @@ static void print_value(FILE *out, const char *name, const char *value)
     free(start);
 }
 
-static void print_key(FILE *out, const struct config_key *key, const struct config *config)
+static void print_config_key(FILE *out, const struct config_key *key, const struct config *config)
 {
     char *value = config_value_text(key, (const char *)config + key->offset);
 
@@ -72,7 +72,7 @@ static void print_key(FILE *out, const struct config_key *key, const struct conf
 }
 
 /* True for a line of [headers] without an argument. */
-static bool is_plain(const struct config_header *header)
+static bool is_for_all(const struct config_header *header)
 {
     return header->host[0] == '\0' && header->scope[0] == '\0' && !header->always;
 }
@@ -88,7 +88,7 @@ static void print_scope(FILE *out, const struct config *config, size_t first)
 {
     const struct config_header *header = &config->headers[first];
 
-    if (!is_plain(header))
+    if (!is_for_all(header))
         fprintf(out, "\n[headers%s%s%s%s%s]\n", header->host[0] != '\0' ? " host " : "",
                 header->host, header->always ? " always" : "", header->scope[0] != '\0' ? " " : "",
                 header->scope);
@@ -109,7 +109,7 @@ static void print_headers(FILE *out, const struct config *config)
 {
     for (int narrow = 0; narrow <= 1; narrow++) /* [headers] itself first */
         for (size_t i = 0; i < config->header_count; i++)
-            if (!is_plain(&config->headers[i]) == narrow && scope_is_new(config, i))
+            if (!is_for_all(&config->headers[i]) == narrow && scope_is_new(config, i))
                 print_scope(out, config, i);
 }
 
@@ -172,7 +172,7 @@ static void print_section(FILE *out, const struct config_section *section,
     fprintf(out, "# %s\n[%s]\n", section->help, section->name);
     for (size_t i = 0; i < KEY_COUNT; i++)
         if (strcmp(config_keys[i].section, section->name) == 0)
-            print_key(out, &config_keys[i], config);
+            print_config_key(out, &config_keys[i], config);
     if (strcmp(section->name, "headers") == 0)
         print_headers(out, config);
     if (strcmp(section->name, "access") == 0)
@@ -203,7 +203,7 @@ struct section {
 };
 
 /* NULL: out of memory. */
-static char *print(const struct config *config)
+static char *printed_config(const struct config *config)
 {
     char *text = NULL;
     size_t length;
@@ -233,7 +233,7 @@ static size_t lines_length(const char *lines)
 }
 
 /* The first section at or after AT. */
-static bool next_section(const char *at, struct section *section)
+static bool next_printed_section(const char *at, struct section *section)
 {
     const char *title = *at == '[' ? at : strstr(at, "\n[");
 
@@ -258,10 +258,11 @@ static bool same_lines(const struct section *one, const struct section *other)
     return one->length == other->length && memcmp(one->lines, other->lines, one->length) == 0;
 }
 
-static bool find(const char *text, const struct section *wanted, struct section *section)
+static bool find_printed_section(const char *text, const struct section *wanted,
+                                 struct section *section)
 {
-    for (bool more = next_section(text, section); more;
-         more = next_section(section->lines, section))
+    for (bool more = next_printed_section(text, section); more;
+         more = next_printed_section(section->lines, section))
         if (same_title(section, wanted))
             return true;
     return false;
@@ -283,17 +284,19 @@ int config_changed_sections(const struct config *before, const struct config *af
                             void (*found)(void *owner, const char *title, size_t length),
                             void *owner)
 {
-    char *old = print(before), *new = print(after);
+    char *old = printed_config(before), *new = printed_config(after);
     struct section one, other;
     bool more;
     int result = old != NULL && new != NULL ? 0 : -1;
 
-    for (more = result == 0 && next_section(new, &one); more; more = next_section(one.lines, &one))
+    for (more = result == 0 && next_printed_section(new, &one); more;
+         more = next_printed_section(one.lines, &one))
         if (!has_keys(&one) &&
-            (find(old, &one, &other) ? !same_lines(&one, &other) : one.length > 0))
+            (find_printed_section(old, &one, &other) ? !same_lines(&one, &other) : one.length > 0))
             found(owner, one.title, one.title_length);
-    for (more = result == 0 && next_section(old, &one); more; more = next_section(one.lines, &one))
-        if (!has_keys(&one) && one.length > 0 && !find(new, &one, &other))
+    for (more = result == 0 && next_printed_section(old, &one); more;
+         more = next_printed_section(one.lines, &one))
+        if (!has_keys(&one) && one.length > 0 && !find_printed_section(new, &one, &other))
             found(owner, one.title, one.title_length);
     free(old);
     free(new);

@@ -113,13 +113,13 @@ enum section_state { SECTION_NONE, SECTION_KNOWN, SECTION_INVALID };
 
 struct reader {
     const char *name;
-    struct span rest; /* the text after the current line */
-    struct span line; /* the current one, without its end */
-    size_t number;    /* of the current line, from 1 */
-    bool indented;    /* the current line is indented */
-    bool handed_over; /* inih has read the current line but has not yet called the handler */
-    bool has_key;     /* inih has a key that an indented line continues */
-    bool skipping;    /* skip indented lines: they continue an invalid line */
+    struct span rest;   /* the text after the current line */
+    struct span line;   /* the current one, without its end */
+    size_t line_number; /* of the current one, from 1 */
+    bool indented;      /* the current line is indented */
+    bool handed_over;   /* inih has read the current line but has not yet called the handler */
+    bool has_key;       /* inih has a key that an indented line continues */
+    bool skipping;      /* skip indented lines: they continue an invalid line */
     enum section_state state;
     const char *section;  /* the current one */
     struct span argument; /* of the section */
@@ -138,7 +138,7 @@ struct reader {
 /* A word of the current line. */
 static struct config_place place_here(const struct reader *reader, size_t offset, size_t length)
 {
-    return (struct config_place){reader->name, reader->number, reader->line, offset, length};
+    return (struct config_place){reader->name, reader->line_number, reader->line, offset, length};
 }
 
 /* The number of blanks at the start of TEXT. */
@@ -171,7 +171,7 @@ static struct config_place place_of_line(const struct reader *reader)
 
 /* Entries. */
 
-static void deliver(struct reader *reader)
+static void deliver_entry(struct reader *reader)
 {
     if (!reader->open)
         return;
@@ -192,14 +192,16 @@ static void append_piece(struct reader *reader, const char *text, size_t length,
 
     if (reader->value_length > 0)
         reader->value[reader->value_length++] = ' ';
-    *piece = (struct config_piece){reader->value_length, reader->number, reader->line, text_offset};
+    *piece =
+        (struct config_piece){reader->value_length, reader->line_number, reader->line, text_offset};
     memcpy(reader->value + reader->value_length, text, length);
     reader->value_length += length;
     reader->value[reader->value_length] = '\0';
 }
 
 /* Reports the key of the current line: it is empty or outside a valid section. */
-static void report_key(struct reader *reader, struct span key, const struct config_place *place)
+static void report_stray_key(struct reader *reader, struct span key,
+                             const struct config_place *place)
 {
     char advice[CONFIG_ADVICE_MAX] = "every key belongs to a section: write [section] above it";
     const struct config_key *meant;
@@ -229,7 +231,7 @@ static void begin_entry(struct reader *reader, const char *name, const char *val
 
     reader->has_key = key_length > 0;
     if (key_length == 0 || reader->state != SECTION_KNOWN) {
-        report_key(reader, key, &place);
+        report_stray_key(reader, key, &place);
         return;
     }
     while (reader->line.start[separator] != '=' && reader->line.start[separator] != ':')
@@ -294,7 +296,7 @@ static void report_malformed(struct reader *reader)
 }
 
 /* Moves to the next line. Returns false at the end. */
-static bool advance(struct reader *reader)
+static bool next_line_of_text(struct reader *reader)
 {
     const char *end;
 
@@ -307,25 +309,28 @@ static bool advance(struct reader *reader)
     reader->rest.length -= reader->line.length + (end != NULL);
     if (reader->line.length > 0 && reader->line.start[reader->line.length - 1] == '\r')
         reader->line.length--;
-    reader->number++;
+    reader->line_number++;
     return true;
 }
 
-static int check_length(struct reader *reader)
+/* Reports characters and a length that a line cannot have. */
+static bool line_is_valid(struct reader *reader)
 {
-    struct config_place place;
+    struct config_place line = place_here(reader, 0, 0);
+    struct config_place end = place_here(reader, CONFIG_LINE_MAX, 1);
 
+    if (config_line_check(&line, reader->report) != 0)
+        return false;
     if (reader->line.length <= CONFIG_LINE_MAX)
-        return 0;
-    place = place_here(reader, CONFIG_LINE_MAX, 1);
+        return true;
     config_report_error(
-        reader->report, &place, "continue the value on the next line, which starts with blanks",
+        reader->report, &end, "continue the value on the next line, which starts with blanks",
         "the line has %zu bytes (at most %d)", reader->line.length, CONFIG_LINE_MAX);
-    return -1;
+    return false;
 }
 
-static void report_section(struct reader *reader, size_t offset, size_t length, const char *advice,
-                           const char *problem)
+static void report_section_line(struct reader *reader, size_t offset, size_t length,
+                                const char *advice, const char *problem)
 {
     struct config_place place = place_here(reader, offset, length);
 
@@ -357,7 +362,7 @@ static void deliver_host(struct reader *reader, struct span name)
 {
     struct config_place place =
         place_here(reader, (size_t)(name.start - reader->line.start), name.length);
-    const struct config_piece piece = {0, reader->number, reader->line, 0};
+    const struct config_piece piece = {0, reader->line_number, reader->line, 0};
     const struct config_entry entry = {.section = reader->section,
                                        .argument = reader->argument,
                                        .key = {name.start, 0},
@@ -369,15 +374,15 @@ static void deliver_host(struct reader *reader, struct span name)
     reader->handle(reader->owner, &entry);
 }
 
-static bool check_argument(struct reader *reader, struct span argument)
+static bool argument_is_valid(struct reader *reader, struct span argument)
 {
     char advice[CONFIG_ADVICE_MAX];
 
     if (argument.length == 0 ||
         config_section_argument_fits(reader->section, argument, advice, sizeof(advice)))
         return true;
-    report_section(reader, (size_t)(argument.start - reader->line.start), argument.length, advice,
-                   "the section does not take this argument");
+    report_section_line(reader, (size_t)(argument.start - reader->line.start), argument.length,
+                        advice, "the section does not take this argument");
     return false;
 }
 
@@ -387,7 +392,8 @@ static void report_unknown_section(struct reader *reader, struct span name)
 
     config_section_advice(name, advice, sizeof(advice));
     snprintf(problem, sizeof(problem), "unknown section [%.*s]", CONFIG_QUOTED(name));
-    report_section(reader, (size_t)(name.start - reader->line.start), name.length, advice, problem);
+    report_section_line(reader, (size_t)(name.start - reader->line.start), name.length, advice,
+                        problem);
 }
 
 /* Enters the section of the current line. */
@@ -401,8 +407,8 @@ static void enter_section(struct reader *reader)
     reader->has_key = false;
     reader->skipping = false;
     if (name.start == NULL) {
-        report_section(reader, leading_blanks(line), line.length - leading_blanks(line),
-                       "write [section]", "the ']' is missing");
+        report_section_line(reader, leading_blanks(line), line.length - leading_blanks(line),
+                            "write [section]", "the ']' is missing");
         return;
     }
     end = (size_t)(name.start - line.start) + name.length + 1;
@@ -416,9 +422,10 @@ static void enter_section(struct reader *reader)
     reader->state = SECTION_KNOWN;
     reader->section = section->name;
     reader->argument = argument;
-    if (check_argument(reader, argument) && !blank_or_comment(after))
-        report_section(reader, end + leading_blanks(after), after.length - leading_blanks(after),
-                       "put keys on a line of their own", "text after the section");
+    if (argument_is_valid(reader, argument) && !blank_or_comment(after))
+        report_section_line(reader, end + leading_blanks(after),
+                            after.length - leading_blanks(after), "put keys on a line of their own",
+                            "text after the section");
     if (reader->state == SECTION_KNOWN && strcmp(section->name, "host") == 0)
         deliver_host(reader, name);
 }
@@ -440,44 +447,29 @@ static bool is_misplaced(const struct reader *reader)
            after.start < text.start + text.length && after.start[0] == '=';
 }
 
-static void report_misplaced(struct reader *reader)
+/* Handles a line that is not empty. Returns true if inih should read it. */
+static bool admit_line(struct reader *reader)
 {
+    bool continues = reader->indented && (reader->has_key || reader->skipping);
     struct config_place place = place_of_line(reader);
 
-    deliver(reader);
-    reader->skipping = true;
-    config_report_error(reader->report, &place, "remove the blanks at its start",
-                        "an indented line continues the value above it");
-}
-
-/* Handles a line that continues the value above. Returns true if inih should read it. */
-static bool admit_continuation(struct reader *reader)
-{
-    struct config_place line = place_here(reader, 0, 0);
-
-    if (config_line_check(&line, reader->report) != 0 || check_length(reader) != 0) {
+    if (!continues) {
+        deliver_entry(reader);
+        reader->skipping = false;
+    }
+    if (!line_is_valid(reader)) {
         drop_entry(reader);
         return false;
     }
+    if (!continues)
+        return true;
     if (reader->has_key && is_misplaced(reader)) {
-        report_misplaced(reader);
-        return false;
+        deliver_entry(reader);
+        reader->skipping = true;
+        config_report_error(reader->report, &place, "remove the blanks at its start",
+                            "an indented line continues the value above it");
     }
     return !reader->skipping;
-}
-
-/* Handles a line with a key or section. Returns true if inih should read it. */
-static bool admit_start(struct reader *reader)
-{
-    struct config_place line = place_here(reader, 0, 0);
-
-    deliver(reader);
-    reader->skipping = false;
-    if (config_line_check(&line, reader->report) != 0 || check_length(reader) != 0) {
-        drop_entry(reader);
-        return false;
-    }
-    return true;
 }
 
 /* Copies LINE into BUFFER as a string for inih. */
@@ -492,27 +484,26 @@ static char *hand_over(char *buffer, struct span line)
  * Called by inih for every line. Lines that inih should skip are replaced by empty ones, and
  * sections by "[]", which resets inih's last key.
  */
-static char *next_line(char *buffer, int size, void *stream)
+static char *feed_inih(char *buffer, int size, void *stream)
 {
     struct reader *reader = stream;
     struct span nothing = {"", 0};
+    bool continues;
 
     assert(size > CONFIG_LINE_MAX);
     (void)size;
     report_malformed(reader);
-    if (!advance(reader)) {
-        deliver(reader);
+    if (!next_line_of_text(reader)) {
+        deliver_entry(reader);
         return NULL;
     }
     if (blank_or_comment(reader->line))
         return hand_over(buffer, nothing);
     reader->indented = leading_blanks(reader->line) > 0;
-    if (reader->indented && (reader->has_key || reader->skipping)) {
-        if (!admit_continuation(reader))
-            return hand_over(buffer, nothing);
-    } else if (!admit_start(reader)) {
+    continues = reader->indented && (reader->has_key || reader->skipping);
+    if (!admit_line(reader))
         return hand_over(buffer, nothing);
-    } else if (reader->line.start[leading_blanks(reader->line)] == '[') {
+    if (!continues && reader->line.start[leading_blanks(reader->line)] == '[') {
         enter_section(reader);
         return hand_over(buffer, SPAN("[]"));
     }
@@ -561,7 +552,7 @@ void config_read(const char *name, const char *text, size_t length, struct confi
     if (reader.value == NULL || reader.piece == NULL)
         config_report_error(report, &file, "", "out of memory");
     else
-        ini_parse_stream(next_line, &reader, handle_inih_entry, &reader);
+        ini_parse_stream(feed_inih, &reader, handle_inih_entry, &reader);
     free(reader.value);
     free(reader.piece);
 }

@@ -16,7 +16,7 @@ static const char advice[] =
 
 /* Matching */
 
-static bool matches(const struct config_redirect *rule, const char *path, bool secure)
+static bool redirect_matches(const struct config_redirect *rule, const char *path, bool secure)
 {
     if (rule->plain && secure)
         return false;
@@ -28,12 +28,13 @@ const struct config_redirect *redirect_find(const struct redirect_rules *rules, 
                                             bool secure)
 {
     for (size_t i = 0; i < rules->count; i++)
-        if (matches(rules->rule[i], path, secure))
+        if (redirect_matches(rules->rule[i], path, secure))
             return rules->rule[i];
     return NULL;
 }
 
-static void add_rules(const struct config *config, const char *host, struct redirect_rules *rules)
+static void add_redirect_rules(const struct config *config, const char *host,
+                               struct redirect_rules *rules)
 {
     for (size_t i = 0; i < config->redirect_count; i++) {
         const struct config_redirect *rule = &config->redirects[i];
@@ -55,15 +56,15 @@ int redirect_rules_of_host(const struct config *config, const struct config_host
     if (rules->rule == NULL)
         return -1;
     if (host != NULL)
-        add_rules(config, host->names[0], rules);
-    add_rules(config, "", rules);
+        add_redirect_rules(config, host->names[0], rules);
+    add_redirect_rules(config, "", rules);
     return 0;
 }
 
 /* Parsing */
 
 /* The next word of TEXT, which loses it; empty at the end. */
-static struct span next_word(struct span *text)
+static struct span next_redirect_word(struct span *text)
 {
     struct span word = *text, rest;
 
@@ -72,12 +73,12 @@ static struct span next_word(struct span *text)
     return word;
 }
 
-static struct span text_of(const char *text)
+static struct span trimmed_text(const char *text)
 {
     return config_trim((struct span){text, strlen(text)});
 }
 
-static int status_of(struct span word)
+static int redirect_status(struct span word)
 {
     static const int statuses[] = {301, 302, 307, 308, 403, 404, 410};
     char text[4];
@@ -102,8 +103,8 @@ static int report_word(const struct config_entry *entry, struct span word, const
     return -1;
 }
 
-static int report_key(const struct config_entry *entry, const char *problem,
-                      struct config_report *report)
+static int report_redirect_key(const struct config_entry *entry, const char *problem,
+                               struct config_report *report)
 {
     config_report_error(
         report, &entry->key_place,
@@ -116,20 +117,20 @@ static int report_key(const struct config_entry *entry, const char *problem,
 static int parse_from(const struct config_entry *entry, struct config_redirect *rule,
                       struct config_report *report)
 {
-    struct span path = entry->key, first = next_word(&path);
+    struct span path = entry->key, first = next_redirect_word(&path);
 
     rule->plain = span_is(first, SPAN("http"));
     if (!rule->plain && path.length > 0)
-        return report_key(entry, "a path of [redirect] has no blank", report);
+        return report_redirect_key(entry, "a path of [redirect] has no blank", report);
     if (!rule->plain)
         path = first;
     if (path.length == 0 || path.start[0] != '/' ||
         memmem(path.start, path.length, "//", 2) != NULL)
-        return report_key(entry, "a rule of [redirect] begins with a path", report);
+        return report_redirect_key(entry, "a rule of [redirect] begins with a path", report);
     rule->below = path.length >= 2 && memcmp(path.start + path.length - 2, "/*", 2) == 0;
     path.length -= rule->below;
     if (memchr(path.start, '*', path.length) != NULL)
-        return report_key(entry, "only the last segment of a path can be '*'", report);
+        return report_redirect_key(entry, "only the last segment of a path can be '*'", report);
     rule->path = strndup(path.start, path.length);
     return rule->path != NULL ? 0 : -1;
 }
@@ -169,15 +170,15 @@ static int parse_try(const struct config_entry *entry, struct span rest,
     struct span word;
 
     rule->status = 404;
-    while ((word = next_word(&rest)).length > 0) {
+    while ((word = next_redirect_word(&rest)).length > 0) {
         if (span_is(word, SPAN("file")) && rule->target == NULL) {
             rule->try_file = true;
         } else if (span_is(word, SPAN("directory")) && rule->target == NULL) {
             rule->try_directory = true;
         } else if (word.start[0] == '/' && rule->target == NULL) {
             rule->target = strndup(word.start, word.length);
-        } else if (status_of(word) >= 400 && rest.length == 0) {
-            rule->status = status_of(word);
+        } else if (redirect_status(word) >= 400 && rest.length == 0) {
+            rule->status = redirect_status(word);
         } else {
             return report_word(entry, word, "is not file, directory, one path or a last status",
                                report);
@@ -185,15 +186,15 @@ static int parse_try(const struct config_entry *entry, struct span rest,
     }
     if (rule->try_file || rule->try_directory || rule->target != NULL)
         return 0;
-    return report_word(entry, text_of(entry->value), "tries nothing", report);
+    return report_word(entry, trimmed_text(entry->value), "tries nothing", report);
 }
 
-static int parse_value(const struct config_entry *entry, struct config_redirect *rule,
-                       struct config_report *report)
+static int parse_redirect(const struct config_entry *entry, struct config_redirect *rule,
+                          struct config_report *report)
 {
-    struct span rest = text_of(entry->value), word = next_word(&rest);
+    struct span rest = trimmed_text(entry->value), word = next_redirect_word(&rest);
 
-    rule->status = status_of(word);
+    rule->status = redirect_status(word);
     if (span_is(word, SPAN("try"))) {
         rule->action = REDIRECT_TRY;
         return parse_try(entry, rest, rule, report);
@@ -206,20 +207,20 @@ static int parse_value(const struct config_entry *entry, struct config_redirect 
         return report_word(entry, word, "is neither a status of a redirect nor try nor pass",
                            report);
     rule->action = REDIRECT_TO;
-    word = next_word(&rest);
+    word = next_redirect_word(&rest);
     if (rest.length > 0)
         return report_word(entry, rest, "is too much", report);
     return parse_target(entry, word, rule, report);
 }
 
-static void free_rule(struct config_redirect *rule)
+static void free_redirect(struct config_redirect *rule)
 {
     free(rule->host);
     free(rule->path);
     free(rule->target);
 }
 
-static int parse_host(const struct config_entry *entry, struct config_redirect *rule)
+static int parse_redirect_host(const struct config_entry *entry, struct config_redirect *rule)
 {
     struct span argument = entry->argument, host = SPAN("");
 
@@ -229,14 +230,15 @@ static int parse_host(const struct config_entry *entry, struct config_redirect *
     return rule->host != NULL ? 0 : -1;
 }
 
-void config_redirect_add(struct config *config, const struct config_entry *entry,
-                         struct config_report *report)
+void config_redirect_add(struct config_draft *draft, const struct config_entry *entry)
 {
-    struct config_redirect rule = {.line = entry->key_place.line}, *more;
+    struct config *config = draft->config;
+    struct config_report *report = &draft->report;
+    struct config_redirect rule = {.file_line = entry->key_place.line}, *more;
     size_t errors = report->errors;
 
-    if (config_entry_check(entry, report) == 0 && parse_host(entry, &rule) == 0 &&
-        parse_from(entry, &rule, report) == 0 && parse_value(entry, &rule, report) == 0) {
+    if (config_entry_check(entry, report) == 0 && parse_redirect_host(entry, &rule) == 0 &&
+        parse_from(entry, &rule, report) == 0 && parse_redirect(entry, &rule, report) == 0) {
         more = realloc(config->redirects, (config->redirect_count + 1) * sizeof(*more));
         if (more != NULL) {
             config->redirects = more;
@@ -244,7 +246,7 @@ void config_redirect_add(struct config *config, const struct config_entry *entry
             return;
         }
     }
-    free_rule(&rule);
+    free_redirect(&rule);
     if (report->errors == errors)
         config_report_error(report, &entry->key_place, "", "out of memory");
 }
@@ -252,7 +254,7 @@ void config_redirect_add(struct config *config, const struct config_entry *entry
 void config_redirects_free(struct config *config)
 {
     for (size_t i = 0; i < config->redirect_count; i++)
-        free_rule(&config->redirects[i]);
+        free_redirect(&config->redirects[i]);
     free(config->redirects);
 }
 
@@ -286,8 +288,8 @@ static const char *move_to_host(const struct config *config, struct step *step, 
 }
 
 /* Follows RULE. Returns false if its target is not known: another server, or an encoded path. */
-static bool follow(const struct config *config, const struct config_redirect *rule,
-                   struct step *step)
+static bool follow_redirect(const struct config *config, const struct config_redirect *rule,
+                            struct step *step)
 {
     const char *target = rule->target;
     char rest[PATH_BYTES] = "";
@@ -309,7 +311,7 @@ static bool follow(const struct config *config, const struct config_redirect *ru
 }
 
 /* True if RULE, followed by the rules for its targets, never ends. */
-static bool loops(const struct config *config, const struct config_redirect *rule)
+static bool redirect_loops(const struct config *config, const struct config_redirect *rule)
 {
     struct step step = {.host = NULL};
     struct redirect_rules rules;
@@ -320,7 +322,8 @@ static bool loops(const struct config *config, const struct config_redirect *rul
     for (size_t i = 0; i <= config->redirect_count + 1; i++) {
         const struct config_redirect *next;
 
-        if (!follow(config, rule, &step) || redirect_rules_of_host(config, step.host, &rules) != 0)
+        if (!follow_redirect(config, rule, &step) ||
+            redirect_rules_of_host(config, step.host, &rules) != 0)
             return false;
         next = redirect_find(&rules, step.path, step.secure);
         free((void *)rules.rule);
@@ -331,7 +334,7 @@ static bool loops(const struct config *config, const struct config_redirect *rul
     return true;
 }
 
-static void print_key(const struct config_redirect *rule, char *text, size_t size)
+static void redirect_key(const struct config_redirect *rule, char *text, size_t size)
 {
     snprintf(text, size, "%s%s%s", rule->plain ? "http " : "", rule->path, rule->below ? "*" : "");
 }
@@ -347,10 +350,10 @@ void config_redirects_check(const struct config *config, struct config_report *r
         if (rule->host[0] != '\0' &&
             !config_host_require(config, rule->host, "[redirect host]", report))
             continue;
-        if (rule->action != REDIRECT_TO || !loops(config, rule))
+        if (rule->action != REDIRECT_TO || !redirect_loops(config, rule))
             continue;
-        print_key(rule, key, sizeof(key));
-        place.line = rule->line;
+        redirect_key(rule, key, sizeof(key));
+        place.line = rule->file_line;
         config_report_error(report, &place, "a rule for its target must come first, such as pass",
                             "the redirect of %.100s never ends", key);
     }

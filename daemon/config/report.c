@@ -17,7 +17,7 @@ enum {
  * Removes the first character of TEXT and returns it; each byte that is not printable counts as
  * one.
  */
-static struct span next_character(struct span *text)
+static struct span take_character(struct span *text)
 {
     size_t length = escape_printable(text->start, text->length);
     struct span character = {text->start, length == 0 ? 1 : length};
@@ -32,7 +32,7 @@ static size_t count_characters(struct span text)
     size_t count = 0;
 
     for (; text.length > 0; count++)
-        next_character(&text);
+        take_character(&text);
     return count;
 }
 
@@ -40,7 +40,7 @@ static size_t count_characters(struct span text)
 static void print_clean(FILE *out, struct span text)
 {
     while (text.length > 0) {
-        struct span character = next_character(&text);
+        struct span character = take_character(&text);
 
         if (escape_printable(character.start, character.length) > 0 || character.start[0] == '\t')
             fwrite(character.start, 1, character.length, out);
@@ -53,7 +53,7 @@ static void print_clean(FILE *out, struct span text)
 static void print_blank(FILE *out, struct span text)
 {
     while (text.length > 0)
-        fputc(next_character(&text).start[0] == '\t' ? '\t' : ' ', out);
+        fputc(take_character(&text).start[0] == '\t' ? '\t' : ' ', out);
 }
 
 static void print_carets(FILE *out, struct span word)

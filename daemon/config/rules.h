@@ -1,6 +1,7 @@
 /*
- * The rules of a configuration for requests: who may request a path, which fields a response has, and
- * what is answered instead of a file. Each section that has them is read by a module of its own.
+ * The rules of a configuration for requests: who may request a path, which fields a response has,
+ * and what is answered instead of a file. Each section that has them is read by a module of its
+ * own.
  */
 #ifndef DAEMON_CONFIG_RULES_H
 #define DAEMON_CONFIG_RULES_H
@@ -11,60 +12,50 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* --- access.c --- */
-
 /*
- * The section [access /prefix]: who may request the paths below it. A client is refused if a network
- * of deny contains its address, or if allow is set and none of its networks does. If users is set,
- * it must also send the name and password of one (RFC 7617). Of several sections that match a path, the one with the longest prefix applies; those of
- * [access host NAME /prefix] come before those for all hosts. Networks are
- * as in daemon/base/network.h.
- *
- * Read-only once loaded. Pure; any thread.
+ * The sections with a path of one site, [access /prefix] or [cors /prefix]: of those that match a
+ * path, the first applies. It has the longest prefix; those of [access host NAME /prefix] come
+ * before those for all hosts. Borrows the configuration.
  */
-
-/* The sections of one site. Borrows the configuration. */
-struct access_rules {
-    const struct config_access **rule; /* the most specific one first */
+struct path_rules {
+    const struct config_scope **scope; /* each begins a section */
     size_t count;
 };
 
+/* --- access.c --- */
+
 /*
- * The rules for HOST (NULL: requests to no [host]), in an array that the caller frees. Returns 0, or
- * -1: out of memory.
+ * The section [access /prefix]: who may request the paths below it. A client is refused if a
+ * network of deny contains its address, or if allow is set and none of its networks does. If users
+ * is set, it must also send the name and password of one (RFC 7617). Networks are as in
+ * daemon/base/network.h. Read-only once loaded. Pure; any thread.
+ */
+
+/*
+ * The rules for HOST (NULL: requests to no [host]), in an array that the caller frees. Returns 0,
+ * or -1: out of memory.
  */
 int access_rules_of_host(const struct config *config, const struct config_host *host,
-                         struct access_rules *rules);
+                         struct path_rules *rules);
 
 /* The rule for PATH, which is canonical, or NULL. */
-const struct config_access *access_find(const struct access_rules *rules, const char *path);
+const struct config_access *access_find(const struct path_rules *rules, const char *path);
 
 bool access_allows(const struct config_access *rule, const uint8_t address[NETWORK_ADDRESS_BYTES]);
 
 /* --- cors.c --- */
 
 /*
- * The section [cors /prefix]: which pages of other origins may read responses (the CORS protocol of the
- * Fetch standard). Read-only once loaded. Pure; any thread.
+ * The section [cors /prefix]: which pages of other origins may read responses (the CORS protocol of
+ * the Fetch standard). Read-only once loaded. Pure; any thread.
  */
 
 enum { CORS_LIST_MAX = 400 }; /* bytes of a list of methods or fields */
 
-/* The sections of one site. Borrows the configuration. */
-struct cors_rules {
-    const struct config_cors **rule; /* the most specific one first */
-    size_t count;
-};
-
-/*
- * The rules for HOST (NULL: requests to no [host]), in an array that the caller frees. Returns 0, or
- * -1: out of memory.
- */
+/* As access_rules_of_host() and access_find(). */
 int cors_rules_of_host(const struct config *config, const struct config_host *host,
-                       struct cors_rules *rules);
-
-/* The rule for PATH, which is canonical, or NULL. */
-const struct config_cors *cors_find(const struct cors_rules *rules, const char *path);
+                       struct path_rules *rules);
+const struct config_cors *cors_find(const struct path_rules *rules, const char *path);
 
 /* --- headers.c --- */
 
@@ -105,8 +96,8 @@ struct header_rules {
 };
 
 /*
- * The rules for HOST (NULL: requests to no [host]), in an array that the caller frees. Returns 0, or
- * -1: out of memory.
+ * The rules for HOST (NULL: requests to no [host]), in an array that the caller frees. Returns 0,
+ * or -1: out of memory.
  */
 int header_rules_of_host(const struct config *config, const struct config_host *host,
                          struct header_rules *rules);
@@ -138,12 +129,12 @@ const char *header_rules_server(const struct header_rules *rules);
  *   PATH = try file directory /index.html 404
  *   PATH = pass             as if no rule matched
  *
- * A PATH that ends in a segment "*" is for all paths that begin with the rest; a TARGET that ends so
- * continues with what the star stands for.
+ * A PATH that ends in a segment "*" is for all paths that begin with the rest; a TARGET that ends
+ * so continues with what the star stands for.
  *
- * The first rule that matches applies; those of [redirect host NAME] come before those for all hosts.
- * The query is kept unless the target has one. Paths are compared after decoding. The rules are
- * read-only once loaded. Pure; any thread.
+ * The first rule that matches applies; those of [redirect host NAME] come before those for all
+ * hosts. The query is kept unless the target has one. Paths are compared after decoding. The rules
+ * are read-only once loaded. Pure; any thread.
  */
 
 /* The rules of one site, in the order in which they are tried. Borrows the configuration. */
@@ -154,27 +145,30 @@ struct redirect_rules {
 };
 
 /*
- * The rules for HOST (NULL: requests to no [host]), in an array that the caller frees. Returns 0, or
- * -1: out of memory.
+ * The rules for HOST (NULL: requests to no [host]), in an array that the caller frees. Returns 0,
+ * or -1: out of memory.
  */
 int redirect_rules_of_host(const struct config *config, const struct config_host *host,
                            struct redirect_rules *rules);
 
-/* The first rule for PATH, which is canonical, of a request that came over TLS if SECURE; or NULL. */
+/*
+ * The first rule for PATH, which is canonical, of a request that came over TLS if SECURE; or NULL.
+ */
 const struct config_redirect *redirect_find(const struct redirect_rules *rules, const char *path,
                                             bool secure);
 
 /* --- users.c --- */
 
 /*
- * A users file of [access] or [metrics], as made by htpasswd(1): lines "name:hash", comments and empty lines.
+ * A users file of [access] or [metrics], as made by htpasswd(1): lines "name:hash", comments and
+ * empty lines.
  *
  *   accepted   $2y$ $2b$ $2a$  bcrypt, htpasswd -B; cost at most 17
  *              $5$ $6$         SHA-256 and SHA-512 crypt, htpasswd -2 and -5
  *   refused    all others, such as MD5 ($apr1$, $1$), {SHA}, DES and plain text
  *
- * The master reads the file when it loads the configuration; its children inherit the memory. Read-only
- * once loaded. Any thread.
+ * The master reads the file when it loads the configuration; its children inherit the memory.
+ * Read-only once loaded. Any thread.
  */
 
 /* The same users of the same file, with the same passwords. */

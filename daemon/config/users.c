@@ -13,8 +13,8 @@ enum {
     FILE_BYTES_MAX = 8 * 1024 * 1024,
     NAME_BYTES_MAX = 128,
     BCRYPT_BYTES = 60,
-    BCRYPT_COST_MAX = 17, /* 10 seconds */
-    ROUNDS_MAX = 5000000, /* of SHA crypt; a few seconds */
+    BCRYPT_COST_MAX = 17,     /* 10 seconds */
+    SHA_ROUNDS_MAX = 5000000, /* a few seconds */
     SALT_MAX = 16,
 };
 
@@ -23,7 +23,7 @@ enum {
 
 /* Kinds of hashes */
 
-static bool begins(const char *text, const char *start)
+static bool hash_begins(const char *text, const char *start)
 {
     return strncmp(text, start, strlen(start)) == 0;
 }
@@ -45,13 +45,13 @@ static const char *fault_of_sha_crypt(const char *hash, size_t length)
     const char *salt = hash + 3, *end;
     char *after;
 
-    if (begins(salt, rounds)) {
+    if (hash_begins(salt, rounds)) {
         const char *number = salt + strlen(rounds);
         unsigned long count = strtoul(number, &after, 10);
 
         if (!isdigit((unsigned char)*number) || *after != '$')
             return "the rounds of SHA crypt are malformed";
-        if (count < 1000 || count > ROUNDS_MAX)
+        if (count < 1000 || count > SHA_ROUNDS_MAX)
             return "the rounds of SHA crypt are out of range (1000-5000000)";
         salt = after + 1;
     }
@@ -73,15 +73,15 @@ static const char *fault_of_hash(const char *hash)
 {
     const char *fault = NULL;
 
-    if (begins(hash, "$2y$") || begins(hash, "$2b$") || begins(hash, "$2a$"))
+    if (hash_begins(hash, "$2y$") || hash_begins(hash, "$2b$") || hash_begins(hash, "$2a$"))
         fault = fault_of_bcrypt(hash);
-    else if (begins(hash, "$5$"))
+    else if (hash_begins(hash, "$5$"))
         fault = fault_of_sha_crypt(hash, 43);
-    else if (begins(hash, "$6$"))
+    else if (hash_begins(hash, "$6$"))
         fault = fault_of_sha_crypt(hash, 86);
-    else if (begins(hash, "$apr1$") || begins(hash, "$1$"))
+    else if (hash_begins(hash, "$apr1$") || hash_begins(hash, "$1$"))
         return "MD5 hashes are too weak";
-    else if (begins(hash, "{SHA}"))
+    else if (hash_begins(hash, "{SHA}"))
         return "SHA-1 hashes without salt are too weak";
     else if (hash[0] == '$' || hash[0] == '{')
         return "this kind of hash is not supported";
@@ -116,7 +116,7 @@ static void report_line(const struct reading *reading, const char *advice, const
                             CONFIG_QUOTED_MAX, name, problem);
 }
 
-static bool is_name(const char *name)
+static bool is_user_name(const char *name)
 {
     size_t length = strlen(name);
 
@@ -146,7 +146,7 @@ static int add_user(struct reading *reading, const char *name, const char *hash)
 }
 
 /* "name:hash", perhaps with more after another ':'. Returns 0, or -1: out of memory. */
-static int read_line(struct reading *reading, char *line)
+static int read_user_line(struct reading *reading, char *line)
 {
     char *name, *hash;
     const char *fault;
@@ -157,7 +157,7 @@ static int read_line(struct reading *reading, char *line)
         return 0;
     name = strsep(&line, ":");
     hash = strsep(&line, ":");
-    if (hash == NULL || !is_name(name)) {
+    if (hash == NULL || !is_user_name(name)) {
         report_line(reading, "write name:hash, with a name of 1 to 128 bytes", NULL,
                     hash == NULL ? "the line has no ':'" : "the name is not valid");
         return 0;
@@ -169,22 +169,22 @@ static int read_line(struct reading *reading, char *line)
     return 0;
 }
 
-static int by_name(const void *one, const void *other)
+static int by_user_name(const void *one, const void *other)
 {
     const struct config_user *a = one, *b = other;
     int order = strcmp(a->name, b->name);
 
-    return order != 0 ? order : (a->line > b->line) - (a->line < b->line);
+    return order != 0 ? order : (a->file_line > b->file_line) - (a->file_line < b->file_line);
 }
 
-static void sort(struct reading *reading)
+static void sort_users(struct reading *reading)
 {
     const struct config_user *user = reading->users->item;
 
-    qsort(reading->users->item, reading->users->count, sizeof(struct config_user), by_name);
+    qsort(reading->users->item, reading->users->count, sizeof(struct config_user), by_user_name);
     for (size_t i = 1; i < reading->users->count; i++)
         if (strcmp(user[i - 1].name, user[i].name) == 0) {
-            reading->place.line = user[i].line;
+            reading->place.line = user[i].file_line;
             report_line(reading, "remove one of the lines", user[i].name, "is in the file twice");
         }
 }
@@ -196,13 +196,13 @@ static void read_lines(struct reading *reading, char *text)
 
     while ((line = strsep(&text, "\n")) != NULL) {
         reading->place.line++;
-        if (read_line(reading, line) != 0) {
+        if (read_user_line(reading, line) != 0) {
             report_line(reading, "", NULL, "out of memory");
             return;
         }
     }
     if (reading->users->count > 0)
-        sort(reading);
+        sort_users(reading);
     else if (reading->report->errors == errors) {
         reading->place.line = 0;
         report_line(reading, "add one with htpasswd -B", NULL, "the file has no users");

@@ -57,7 +57,7 @@ static const struct number_kind *number_kind(enum config_type type)
 }
 
 /* KEY's "MIN..MAX" as two texts. */
-static void split_range(const struct config_key *key, char min[WORD_MAX], char max[WORD_MAX])
+static void split_allowed(const struct config_key *key, char min[WORD_MAX], char max[WORD_MAX])
 {
     const char *dots = strstr(key->allowed, "..");
 
@@ -70,7 +70,7 @@ static uint64_t value_min(const struct config_key *key)
     char min[WORD_MAX], max[WORD_MAX];
     uint64_t number = 0;
 
-    split_range(key, min, max);
+    split_allowed(key, min, max);
     number_kind(key->type)->parse(min, &number);
     return number;
 }
@@ -80,7 +80,7 @@ uint64_t config_value_max(const struct config_key *key)
     char min[WORD_MAX], max[WORD_MAX];
     uint64_t number = 0;
 
-    split_range(key, min, max);
+    split_allowed(key, min, max);
     number_kind(key->type)->parse(max, &number);
     return number;
 }
@@ -166,7 +166,7 @@ static int parse_switch(const char *text, bool *field, const struct config_fault
 }
 
 /* The word at POSITION in WORDS; length 0 after the last. */
-static struct span word_at(const char *words, size_t position)
+static struct span choice_word(const char *words, size_t position)
 {
     struct span word = {words, strcspn(words, " ")};
 
@@ -184,8 +184,8 @@ static int fault_choice(const struct config_key *key, const char *text,
     const char *words[WORDS_MAX], *near;
     size_t count = 0;
 
-    for (; count < WORDS_MAX && word_at(key->allowed, count).length > 0; count++) {
-        struct span word = word_at(key->allowed, count);
+    for (; count < WORDS_MAX && choice_word(key->allowed, count).length > 0; count++) {
+        struct span word = choice_word(key->allowed, count);
 
         snprintf(copies[count], WORD_MAX, "%.*s", (int)word.length, word.start);
         words[count] = copies[count];
@@ -204,8 +204,8 @@ static int parse_choice(const struct config_key *key, const char *text, uint32_t
 {
     struct span typed = {text, strlen(text)};
 
-    for (uint32_t i = 0; typed.length > 0 && word_at(key->allowed, i).length > 0; i++)
-        if (span_is(word_at(key->allowed, i), typed)) {
+    for (uint32_t i = 0; typed.length > 0 && choice_word(key->allowed, i).length > 0; i++)
+        if (span_is(choice_word(key->allowed, i), typed)) {
             *field = i;
             return 0;
         }
@@ -368,7 +368,7 @@ char *config_value_text(const struct config_key *key, const void *field)
     case CONFIG_SWITCH:
         return strdup(*(const bool *)field ? "on" : "off");
     case CONFIG_CHOICE:
-        word = word_at(key->allowed, *(const uint32_t *)field);
+        word = choice_word(key->allowed, *(const uint32_t *)field);
         return strndup(word.start, word.length);
     default:
         return number_text(key, field);
@@ -381,8 +381,8 @@ void config_value_allowed(const struct config_key *key, char *buffer, size_t siz
 
     buffer[0] = '\0';
     if (key->type == CONFIG_CHOICE) {
-        for (size_t i = 0; word_at(key->allowed, i).length > 0; i++) {
-            struct span word = word_at(key->allowed, i);
+        for (size_t i = 0; choice_word(key->allowed, i).length > 0; i++) {
+            struct span word = choice_word(key->allowed, i);
             size_t used = strlen(buffer);
 
             snprintf(buffer + used, size - used, "%s%.*s", i > 0 ? ", " : "", (int)word.length,
@@ -391,7 +391,7 @@ void config_value_allowed(const struct config_key *key, char *buffer, size_t siz
     } else if (key->type == CONFIG_SWITCH) {
         snprintf(buffer, size, "on, off");
     } else if (key->allowed[0] != '\0') {
-        split_range(key, min, max);
+        split_allowed(key, min, max);
         snprintf(buffer, size, "%s%s to %s", key->type == CONFIG_AUTO ? "auto, or " : "", min, max);
     }
 }
@@ -451,7 +451,7 @@ static const char *parse_syslog(const char *text, struct log_target *target)
     for (size_t i = 0; i < ARRAY_LENGTH(facilities); i++) {
         if (strlen(facilities[i].name) != length || strncmp(text, facilities[i].name, length) != 0)
             continue;
-        target->facility = facilities[i].facility;
+        target->syslog_facility = facilities[i].facility;
         return parse_socket(text + length, target);
     }
     return "unknown syslog facility (valid: daemon, user, auth, cron, local0 to local7)";

@@ -1,6 +1,6 @@
 /*
- * Values by type (common/config.def): text to field and back. Lists and log targets are used by other
- * parts of the daemon, too. Any thread.
+ * Values by type (common/config.def): text to field and back. Lists and log targets are used by
+ * other parts of the daemon, too. Any thread.
  */
 #ifndef DAEMON_CONFIG_VALUE_H
 #define DAEMON_CONFIG_VALUE_H
@@ -57,10 +57,10 @@ uint64_t config_value_max(const struct config_key *key);
  */
 
 /*
- * Parses "127.0.0.1:8080 [::1]:8080, https://[::]:443, unix:/path". Ports are 0 to 65535 (0: the kernel picks
- * one). "*" is every address of IPv4 and IPv6: AF_INET6 and ::, distinct from [::] only by its
- * text. Host names and addresses that cannot be bound at the same time are errors, and with REQUIRED no
- * address, too. Free list->item.
+ * Parses "127.0.0.1:8080 [::1]:8080, https://[::]:443, unix:/path". Ports are 0 to 65535 (0: the
+ * kernel picks one). "*" is every address of IPv4 and IPv6: AF_INET6 and ::, distinct from [::]
+ * only by its text. Host names and addresses that cannot be bound at the same time are errors, and
+ * with REQUIRED no address, too. Free list->item.
  */
 int config_addresses_parse(const char *text, bool required, struct config_addresses *list,
                            const struct config_faults *faults);
@@ -106,8 +106,8 @@ enum log_target_kind {
 
 struct log_target {
     enum log_target_kind kind;
-    int facility;     /* of syslog, as in <syslog.h> */
-    const char *path; /* of the file or the socket; points into the text, or to a constant */
+    int syslog_facility; /* as in <syslog.h> */
+    const char *path;    /* a file or socket; points into the text, or to a constant */
 };
 
 /* Parses TEXT. Returns NULL, or the error message. */

@@ -197,7 +197,7 @@ static uint32_t close_partial_batch(struct access_log *log, bool lose)
  * Writes the rest of the batch. Returns false with errno: EAGAIN if SINK had no room until
  * UNTIL_NS.
  */
-static bool write_text(struct access_log *log, struct log_sink *sink, uint64_t until_ns)
+static bool write_batch_text(struct access_log *log, struct log_sink *sink, uint64_t until_ns)
 {
     while (log->done < log->used) {
         size_t left = log->used - log->done;
@@ -238,7 +238,7 @@ static void write_host_batch(struct access_log *log, uint64_t until_ns)
         fstat(host->sink.fd, &before);
     note_batch(log, &before);
     errno = EBADF;
-    if (log_sink_is_open(&host->sink) && write_text(log, &host->sink, until_ns)) {
+    if (log_sink_is_open(&host->sink) && write_batch_text(log, &host->sink, until_ns)) {
         close_batch(log, true);
         report_host(log, false, 0);
         return;
@@ -289,7 +289,7 @@ static void write_failed(struct access_log *log, int error)
 }
 
 /* Writes the batch. Returns false if target 0 does not take all of it. */
-static bool write_batch(struct access_log *log, uint64_t until_ns)
+static bool write_log_batch(struct access_log *log, uint64_t until_ns)
 {
     uint32_t done_before = log->done;
     struct stat before = {0};
@@ -300,7 +300,7 @@ static bool write_batch(struct access_log *log, uint64_t until_ns)
     }
     fstat(log->sink.fd, &before);
     note_batch(log, &before);
-    if (!write_text(log, &log->sink, until_ns)) {
+    if (!write_batch_text(log, &log->sink, until_ns)) {
         if (errno == EAGAIN && !log->sink.regular)
             check_stalled(log, done_before);
         else
@@ -474,7 +474,7 @@ enum access_log_state access_log_drain(struct access_log *log)
 
     if (!log_sink_is_open(&log->sink))
         return some || log->error != 0 ? ACCESS_LOG_BLOCKED : ACCESS_LOG_IDLE;
-    if (some && !write_batch(log, until_ns))
+    if (some && !write_log_batch(log, until_ns))
         return ACCESS_LOG_BLOCKED;
     do {
         more = collect_batch(log);
@@ -482,7 +482,7 @@ enum access_log_state access_log_drain(struct access_log *log)
             move_cursors(log, false);
         } else {
             some = true;
-            if (!write_batch(log, until_ns))
+            if (!write_log_batch(log, until_ns))
                 return ACCESS_LOG_BLOCKED;
         }
     } while (more && clock_monotonic_ns() < until_ns);

@@ -38,7 +38,7 @@ struct log_sink log_sink_make(const char *text, int fd, const char *name)
 
     if (log_target_parse(text, &target) == NULL) {
         sink.kind = target.kind;
-        sink.syslog_facility = target.facility;
+        sink.syslog_facility = target.syslog_facility;
     }
     if (fd >= 0 && fstat(fd, &status) == 0) {
         sink.regular = S_ISREG(status.st_mode);

@@ -260,8 +260,8 @@ void sites_close(struct sites *sites)
             close(site->root.fd);
         free((void *)site->headers.rule);
         free((void *)site->redirects.rule);
-        free((void *)site->access.rule);
-        free((void *)site->cors.rule);
+        free((void *)site->access.scope);
+        free((void *)site->cors.scope);
         free((void *)(uintptr_t)site->hsts.start);
     }
     free(sites->names);

@@ -24,8 +24,7 @@ struct site {
     struct files_root root;
     bool shares_root; /* the descriptors belong to site 0 */
     struct header_rules headers;
-    struct access_rules access;
-    struct cors_rules cors;
+    struct path_rules access, cors;
     struct redirect_rules redirects;
     struct resource_source source; /* refers to root and headers */
     struct span hsts;              /* the line Strict-Transport-Security; empty: none */

@@ -1,4 +1,7 @@
-/* The section [acme]: which names get a certificate, by which challenge, and what does not fit together. */
+/*
+ * The section [acme]: which names get a certificate, by which challenge, and what does not fit
+ * together.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -40,7 +40,7 @@ static void log_target_of_each_kind_is_parsed(void **state)
 
         assert_null(log_target_parse(cases[i].text, &target));
         assert_int_equal(target.kind, cases[i].kind);
-        assert_int_equal(target.facility, cases[i].facility);
+        assert_int_equal(target.syslog_facility, cases[i].facility);
         assert_string_equal(target.path, cases[i].path);
         assert_int_equal(log_target_is_word(cases[i].text), cases[i].word);
     }
