@@ -130,19 +130,9 @@ enum { PAIRS_A_ROUND = 3, LONGEST_MS = 1000, LONGEST_QUICK_MS = 200 };
 /* The points of a curve: webserverd and the bare server, with few and with many connections. */
 enum { FEW, MANY, BARE_FEW, BARE_MANY, PARTS };
 
-static double percent(double ratio)
-{
-    return (ratio - 1) * 100;
-}
-
 enum findings_kind growth_verdict(const struct interval *ratio)
 {
     return verdict_at_most(ratio, 1 + TOLERANCE / 100);
-}
-
-static double cpu(const struct point *point)
-{
-    return point_own_median(point, POINT_CPU);
 }
 
 static void put_growth_row(struct document *findings, const char *server, const char *curve,
@@ -154,7 +144,7 @@ static void put_growth_row(struct document *findings, const char *server, const 
     document_cell(findings, "%s, %s", server, curve);
     point_cell_cpu(findings, &pair[0]);
     point_cell_cpu(findings, &pair[1]);
-    document_cell(findings, "%+.1f%%", percent(ratio.median));
+    document_cell(findings, "%+.1f%%", (ratio.median - 1) * 100);
     document_cell(findings, "%zu", ratio.count);
 }
 
@@ -180,9 +170,10 @@ static void judge_total(struct document *findings, const char *name, const struc
     findings_add(findings, verdict,
                  "%s: a request takes %s of the server's CPU time with %d connections and %s with "
                  "%d: %s; allowed: %+.0f%%.%s",
-                 name, lab_time(few, sizeof(few), cpu(&parts[FEW])), GROWTH_FEW,
-                 lab_time(many, sizeof(many), cpu(&parts[MANY])), GROWTH_MANY,
-                 lab_change(change, &ratio), TOLERANCE, advice);
+                 name, lab_time(few, sizeof(few), point_own_median(&parts[FEW], POINT_CPU)),
+                 GROWTH_FEW,
+                 lab_time(many, sizeof(many), point_own_median(&parts[MANY], POINT_CPU)),
+                 GROWTH_MANY, lab_change(change, &ratio), TOLERANCE, advice);
 }
 
 /*
@@ -211,9 +202,9 @@ static void judge_own(struct document *findings, const char *name, const struct 
                  "%s: a server that only reads and writes, measured in alternation, takes %s and "
                  "%s. Without that increase, which the kernel causes, the CPU time of webserverd "
                  "changes by %s; allowed: %+.0f%%.%s",
-                 name, lab_time(few, sizeof(few), cpu(&parts[BARE_FEW])),
-                 lab_time(many, sizeof(many), cpu(&parts[BARE_MANY])), lab_change(change, &ratio),
-                 TOLERANCE, advice);
+                 name, lab_time(few, sizeof(few), point_own_median(&parts[BARE_FEW], POINT_CPU)),
+                 lab_time(many, sizeof(many), point_own_median(&parts[BARE_MANY], POINT_CPU)),
+                 lab_change(change, &ratio), TOLERANCE, advice);
 }
 
 static void add_growth(struct document *findings, const struct point *points,
@@ -257,13 +248,6 @@ static int make_parts(struct lab *lab, struct point *parts, const struct curve *
     return 0;
 }
 
-static uint32_t pairs_for(const struct lab *lab)
-{
-    uint32_t pairs = lab->rounds * PAIRS_A_ROUND;
-
-    return pairs < POINT_ROUNDS ? pairs : POINT_ROUNDS;
-}
-
 /* The points of COUNT curves. */
 struct growth {
     const struct point *points;
@@ -290,13 +274,15 @@ int growth_judge(struct lab *lab, struct document *findings, const struct curve 
                  size_t count)
 {
     struct point *points = points_create(lab, PARTS * count);
+    uint32_t pairs = lab->rounds * PAIRS_A_ROUND;
 
     if (points == NULL)
         return -1;
     for (size_t i = 0; i < count; i++)
         if (make_parts(lab, &points[PARTS * i], &curves[i]) != 0)
             return -1;
-    if (points_measure_often(lab, points, PARTS * count, pairs_for(lab)) != 0 ||
+    if (points_measure_often(lab, points, PARTS * count,
+                             pairs < POINT_ROUNDS ? pairs : POINT_ROUNDS) != 0 ||
         points_measure_until(lab, points, PARTS * count, growth_is_decided,
                              &(const struct growth){points, count}) != 0)
         return -1;

@@ -126,7 +126,8 @@ static int files_preload(struct lab *lab, const struct files *files)
 }
 
 /*
- * The percentage of files whose first byte is in the page cache; NAN if unknown. Does not load them.
+ * The percentage of files whose first byte is in the page cache; NAN if unknown. Does not load
+ * them.
  */
 static double files_cached(const struct files *files)
 {
@@ -298,7 +299,7 @@ enum {
     FILE_BYTES = 512,
     POLICY_REQUESTS = 50000,
     POLICY_REQUESTS_QUICK = 4000,
-    POLICY_REQUESTS_LEAST = 2000, /* for evictions from each cache */
+    POLICY_REQUESTS_LEAST = 2000, /* fewer would not evict from each cache */
     SCAN_GAP = 700,
     SCAN_LENGTH = 300,
     SEED = 2024,
@@ -359,8 +360,8 @@ static int make_traces(struct study *study)
 }
 
 /*
- * One worker with one thread: a single cache, which sees the requests in the order of the trace. All
- * servers have the files of the first.
+ * One worker with one thread: a single cache, which sees the requests in the order of the trace.
+ * All servers have the files of the first.
  */
 static int make_server(struct study *study, size_t size)
 {

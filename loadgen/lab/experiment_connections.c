@@ -1,4 +1,7 @@
-/* The experiments that vary the number of connections: concurrency, scaling, connections. */
+/*
+ * The experiments that vary the number of connections: baseline (one), concurrency, scaling,
+ * connections, and percentiles with connections.keepalive_max_open.
+ */
 #include "common/units.h"
 
 #include "loadgen/base/format.h"
@@ -8,7 +11,7 @@
 #include <math.h>
 #include <sys/resource.h>
 
-/* ---- baseline: the time of one request on an idle server, and where it is spent ---- */
+/* ---- baseline: how long does one request take on an idle server? ---- */
 
 enum { BASELINE_KEPT, BASELINE_PER_REQUEST, BASELINE_WAYS, BASELINE_REQUESTS = 1000 };
 
@@ -286,7 +289,7 @@ int experiment_connections(struct lab *lab, struct document *findings)
     return 0;
 }
 
-/* ---- percentiles: the load at which the server saturates, and the effect of connections.keepalive_max_open ---- */
+/* ---- percentiles: where does it saturate, and what is the latency there? ---- */
 
 static const uint32_t zone_steps[] = {1, 2, 4, 8, 10, 15, 20, 25, 30};
 

@@ -10,9 +10,9 @@ enum {
     MINUTE_TRIALS = 20,      /* a minute, in trial durations: 60 s at the default of 3 s */
     MINUTE_TRIALS_QUICK = 2, /* the same with --quick: 0.8 s */
     STEP_MS = 1000,
-    STEPS_LEAST = 8,  /* of a short run, unless wsload is paused */
-    STEPS_NEEDED = 4, /* of the runs of 10 minutes */
-    TRIES = 5,        /* of a run that has fewer */
+    SHORT_RUN_STEPS = 8, /* unless wsload is paused */
+    STEPS_NEEDED = 4,    /* in the runs of 10 minutes */
+    RUN_TRIES = 5,
 };
 
 /* The requests of the published run of 10 minutes. */
@@ -35,31 +35,41 @@ static const struct {
 /* The allowed growth of memory from the second quarter to the last, in percent. */
 #define GROWTH_ALLOWED 1.0
 
-/* The mean over steps FROM to TO. */
-static double mean_of(const struct observed *run, size_t from, size_t to,
-                      double (*value)(const struct observed_sample *sample))
-{
-    double sum = 0;
+/* ---- Values of a step ---- */
 
-    for (size_t i = from; i < to; i++)
-        sum += value(&run->samples[i]);
-    return to > from ? sum / (double)(to - from) : NAN;
+typedef double step_value(const struct observed *run, size_t step);
+
+static double resident_at(const struct observed *run, size_t step)
+{
+    return (double)run->samples[step].usage.resident / MEBIBYTE;
 }
 
-static double resident_of(const struct observed_sample *sample)
+static double anonymous_at(const struct observed *run, size_t step)
 {
-    return (double)sample->usage.resident;
-}
-
-static double anonymous_of(const struct observed_sample *sample)
-{
-    return (double)sample->usage.anonymous;
+    return (double)run->samples[step].usage.anonymous / MEBIBYTE;
 }
 
 /* Excludes client connections. */
-static double descriptors_of(const struct observed_sample *sample)
+static double descriptors_at(const struct observed *run, size_t step)
 {
+    const struct observed_sample *sample = &run->samples[step];
+
     return (double)sample->usage.descriptors - (double)sample->client_connections;
+}
+
+static double errors_at(const struct observed *run, size_t step)
+{
+    return (double)run->series->entry[step].bad;
+}
+
+static double rate_at(const struct observed *run, size_t step)
+{
+    return observed_rate(&run->series->entry[step]);
+}
+
+static double p99_at(const struct observed *run, size_t step)
+{
+    return (double)run->series->entry[step].p99_ns;
 }
 
 static size_t steps_of(const struct observed *run)
@@ -71,6 +81,31 @@ static bool descriptors_are_known(const struct observed *run)
 {
     return steps_of(run) > 0 && run->samples[0].usage.descriptors_seen;
 }
+
+/* The mean over steps FROM to TO. */
+static double mean_of(const struct observed *run, size_t from, size_t to, step_value *value)
+{
+    double sum = 0;
+
+    for (size_t i = from; i < to; i++)
+        sum += value(run, i);
+    return to > from ? sum / (double)(to - from) : NAN;
+}
+
+/* Means of the second and the last quarter. Caches and pools fill in the first. */
+struct growth {
+    double second, last;
+};
+
+static struct growth quarters_of(const struct observed *run, step_value *value)
+{
+    size_t steps = steps_of(run), quarter = steps / 4;
+
+    return (struct growth){.second = mean_of(run, quarter, 2 * quarter, value),
+                           .last = mean_of(run, steps - quarter, steps, value)};
+}
+
+/* ---- Tables and plots ---- */
 
 static void put_quarter(struct document *findings, const struct observed *run, const char *name,
                         size_t from, size_t to)
@@ -90,10 +125,11 @@ static void put_quarter(struct document *findings, const struct observed *run, c
     document_cell(findings, "%s", format_number(text, sizeof(text), (double)answered));
     document_cell(findings, "%llu", (unsigned long long)bad);
     document_cell(findings, "%s", units_format_ns(text, sizeof(text), (double)p99));
-    document_cell(findings, "%s",
-                  units_format_bytes(text, sizeof(text), mean_of(run, from, to, resident_of)));
+    document_cell(
+        findings, "%s",
+        units_format_bytes(text, sizeof(text), mean_of(run, from, to, resident_at) * MEBIBYTE));
     if (descriptors_are_known(run))
-        document_cell(findings, "%.0f", mean_of(run, from, to, descriptors_of));
+        document_cell(findings, "%.0f", mean_of(run, from, to, descriptors_at));
     else
         document_cell(findings, "-");
 }
@@ -115,7 +151,7 @@ static void put_quarters(struct document *findings, const struct observed *run)
 }
 
 static void plot_run_line(struct document *findings, const struct observed *run, const char *name,
-                          double (*value)(const struct observed *run, size_t step))
+                          step_value *value)
 {
     document_line(findings, name, false);
     for (size_t i = 0; i < steps_of(run); i++)
@@ -124,56 +160,11 @@ static void plot_run_line(struct document *findings, const struct observed *run,
 
 /* Adds a plot of one value over time. */
 static void plot_run(struct document *findings, const struct observed *run, const char *title,
-                     void (*format)(char *label, double value),
-                     double (*value)(const struct observed *run, size_t step))
+                     void (*format)(char *label, double value), step_value *value)
 {
     document_plot(findings, title, (struct plot_axis){false, axis_seconds},
                   (struct plot_axis){false, format});
     plot_run_line(findings, run, "all processes", value);
-}
-
-static double resident_at(const struct observed *run, size_t step)
-{
-    return (double)run->samples[step].usage.resident / MEBIBYTE;
-}
-
-static double anonymous_at(const struct observed *run, size_t step)
-{
-    return (double)run->samples[step].usage.anonymous / MEBIBYTE;
-}
-
-static double descriptors_at(const struct observed *run, size_t step)
-{
-    return descriptors_of(&run->samples[step]);
-}
-
-static double errors_at(const struct observed *run, size_t step)
-{
-    return (double)run->series->entry[step].bad;
-}
-
-static double rate_at(const struct observed *run, size_t step)
-{
-    return observed_rate(&run->series->entry[step]);
-}
-
-static double p99_at(const struct observed *run, size_t step)
-{
-    return (double)run->series->entry[step].p99_ns;
-}
-
-/* Means of the second and the last quarter. Caches and pools fill in the first. */
-struct growth {
-    double second, last;
-};
-
-static struct growth quarters_of(const struct observed *run,
-                                 double (*value)(const struct observed_sample *sample))
-{
-    size_t steps = steps_of(run), quarter = steps / 4;
-
-    return (struct growth){.second = mean_of(run, quarter, 2 * quarter, value),
-                           .last = mean_of(run, steps - quarter, steps, value)};
 }
 
 /*
@@ -182,36 +173,35 @@ static struct growth quarters_of(const struct observed *run,
  */
 static double memory_growth(const struct observed *run)
 {
-    struct growth anonymous = quarters_of(run, anonymous_of),
-                  resident = quarters_of(run, resident_of);
+    struct growth anonymous = quarters_of(run, anonymous_at),
+                  resident = quarters_of(run, resident_at);
 
     return (anonymous.last - anonymous.second) / resident.second * 100;
 }
 
 static void judge_memory(struct document *findings, const struct observed *run)
 {
-    struct growth anonymous = quarters_of(run, anonymous_of);
+    struct growth anonymous = quarters_of(run, anonymous_at);
     double growth = memory_growth(run);
     char a[UNITS_TEXT], b[UNITS_TEXT];
 
     findings_add(findings, growth <= GROWTH_ALLOWED ? FINDINGS_MET : FINDINGS_NOT_MET,
                  "Anonymous memory averages %s in the second quarter and %s in the last (%+.1f%% "
                  "of RSS; allowed: %+.0f%%).",
-                 units_format_bytes(a, sizeof(a), anonymous.second),
-                 units_format_bytes(b, sizeof(b), anonymous.last), growth, GROWTH_ALLOWED);
+                 units_format_bytes(a, sizeof(a), anonymous.second * MEBIBYTE),
+                 units_format_bytes(b, sizeof(b), anonymous.last * MEBIBYTE), growth,
+                 GROWTH_ALLOWED);
 }
 
 static void judge_descriptors(struct document *findings, const struct observed *run)
 {
-    size_t steps = steps_of(run), quarter = steps / 4;
-    double second = mean_of(run, quarter, 2 * quarter, descriptors_of);
-    double last = mean_of(run, steps - quarter, steps, descriptors_of);
+    struct growth growth = quarters_of(run, descriptors_at);
 
     if (descriptors_are_known(run))
-        findings_add(findings, last < second + 1 ? FINDINGS_MET : FINDINGS_NOT_MET,
+        findings_add(findings, growth.last < growth.second + 1 ? FINDINGS_MET : FINDINGS_NOT_MET,
                      "Open descriptors, without those of clients, average %.1f in the second "
                      "quarter and %.1f in the last.",
-                     second, last);
+                     growth.second, growth.last);
 }
 
 static double rate_of(const struct observed *run)
@@ -243,8 +233,9 @@ static void put_runs(struct document *findings, const struct observed *runs)
             document_cell(findings, "%+.1f%%", memory_growth(run));
         else
             document_cell(findings, "-");
-        document_cell(findings, "%s",
-                      units_format_bytes(text, sizeof(text), mean_of(run, 0, steps, resident_of)));
+        document_cell(
+            findings, "%s",
+            units_format_bytes(text, sizeof(text), mean_of(run, 0, steps, resident_at) * MEBIBYTE));
     }
 }
 
@@ -252,16 +243,16 @@ static void record_endurance(struct lab *lab, const struct observed *runs)
 {
     static const char full[] = "10 minutes, log full";
     const struct observed *ten = &runs[TEN_MINUTES], *off = &runs[TEN_MINUTES_OFF];
-    struct growth growth = quarters_of(off, resident_of);
+    struct growth growth = quarters_of(off, resident_at);
 
     for (size_t i = 0; i < RUNS; i++)
         lab_record_measure(lab, stages[i].name, MEASURE_RATE, rate_of(&runs[i]));
     lab_record_measure(lab, full, MEASURE_RATE, rate_of(ten));
     lab_record_value(lab, stages[TEN_MINUTES].name, "requests", (double)ten->answered);
     lab_record_value(lab, stages[TEN_MINUTES].name, "failed", (double)ten->bad);
-    lab_record_value(lab, full, "RSS", mean_of(ten, 0, steps_of(ten), resident_of));
+    lab_record_value(lab, full, "RSS", mean_of(ten, 0, steps_of(ten), resident_at) * MEBIBYTE);
     lab_record_value(lab, stages[TEN_MINUTES_OFF].name, "RSS",
-                     mean_of(off, 0, steps_of(off), resident_of));
+                     mean_of(off, 0, steps_of(off), resident_at) * MEBIBYTE);
     lab_record_value(lab, stages[TEN_MINUTES_OFF].name, "growth of RSS",
                      (growth.last / growth.second - 1) * 100);
 }
@@ -303,7 +294,7 @@ static void judge_endurance(struct document *findings, const struct observed *ru
     judge_descriptors(findings, run);
 }
 
-static void explain_windows(struct document *findings, const struct observed *run)
+static void explain_endurance(struct document *findings, const struct observed *run)
 {
     struct interval rate = windows_rate(run->series), p99 = windows_p99(run->series);
     char number[LAB_BETWEEN], time[LAB_BETWEEN], window[UNITS_TEXT];
@@ -316,11 +307,6 @@ static void explain_windows(struct document *findings, const struct observed *ru
                  lab_between(time, &p99, units_format_ns), rate.count,
                  units_format_ns(window, sizeof(window),
                                  (double)run->duration_ms * 1e6 / (double)rate.count));
-}
-
-static void explain_endurance(struct document *findings, const struct observed *run)
-{
-    explain_windows(findings, run);
     findings_add(
         findings, FINDINGS_LESSON,
         "RSS counts shared pages once per process, so the %zu processes use less than the sum. It "
@@ -348,9 +334,9 @@ static int run_stage(struct lab *lab, struct observed *run, size_t stage,
         .step_ms = STEP_MS,
         .records_usage = true,
     };
-    if (run->duration_ms < STEPS_LEAST * STEP_MS)
-        run->step_ms = run->duration_ms / STEPS_LEAST;
-    for (int i = 0; i < TRIES; i++) {
+    if (run->duration_ms < SHORT_RUN_STEPS * STEP_MS)
+        run->step_ms = run->duration_ms / SHORT_RUN_STEPS;
+    for (int i = 0; i < RUN_TRIES; i++) {
         lab_progress(lab, "%s: %.0f s", stages[stage].name, (double)run->duration_ms / 1e3);
         if (observed_run(run) != 0)
             return -1;

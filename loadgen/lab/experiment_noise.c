@@ -15,7 +15,7 @@ enum {
     TRIALS_LONG = 3, /* duration of a run, in trial durations */
     TRIALS_LONG_QUICK = 5,
     LEAST_STEPS = 24,
-    TRIES = 5, /* of a trial that has no steps before its event or none after it */
+    TRIAL_TRIES = 5, /* until there are steps before and after the event */
     ROUNDS_MOST = 9,
     POINTS_MOST = 400,
 };
@@ -143,7 +143,9 @@ static void record_course(const struct observed *run, struct effects *effects)
     effects->event_s = (double)run->event_ms / 1e3;
 }
 
-/* Returns false if there are no steps before the event or none after it, so that nothing is kept. */
+/*
+ * Returns false if there are no steps before the event or none after it, so that nothing is kept.
+ */
 static bool keep_effects(const struct observed *run, struct effects *effects)
 {
     size_t step = step_of_event(run);
@@ -176,7 +178,10 @@ static struct interval interval_of(const struct effects *effects, enum effect of
     return statistics_interval(values, effects->rounds);
 }
 
-/* The rate after the event in percent of the rate before it: the median of the ratios of the rounds. */
+/*
+ * The rate after the event in percent of the rate before it: the median of the ratios of the
+ * rounds.
+ */
 static struct interval rate_kept(const struct effects *effects)
 {
     double values[ROUNDS_MOST];
@@ -228,7 +233,7 @@ static int run_noise_trial(struct noise *noise, const struct event *event, doubl
     if (run.duration_ms < LEAST_STEPS * STEP_MS)
         run.duration_ms = LEAST_STEPS * STEP_MS;
     run.event_ms = run.duration_ms / 3;
-    for (int i = 0; i < TRIES && !kept; i++) {
+    for (int i = 0; i < TRIAL_TRIES && !kept; i++) {
         if (find_worker(noise) != 0 || observed_run(&run) != 0)
             return -1;
         kept = keep_effects(&run, effects);
@@ -259,8 +264,8 @@ static int run_noise_rounds(struct noise *noise, struct effects *all)
 /* ---- Findings ---- */
 
 /* The median may be 0, so that a width in percent has no meaning. */
-static void put_range(struct document *findings, const struct interval *interval,
-                      lab_format *format)
+static void put_range_cell(struct document *findings, const struct interval *interval,
+                           lab_format *format)
 {
     char text[LAB_BETWEEN];
 
@@ -287,8 +292,8 @@ static void put_effects(struct document *findings, const struct effects *all)
                    {RATE_LOWEST, format_number, lab_cell_interval},
                    {P99_BEFORE, units_format_ns, lab_cell_interval},
                    {P99_WORST, units_format_ns, lab_cell_interval},
-                   {ERRORS, format_number, put_range},
-                   {RECOVERY_NS, format_recovery, put_range}};
+                   {ERRORS, format_number, put_range_cell},
+                   {RECOVERY_NS, format_recovery, put_range_cell}};
 
     findings_table(findings, "Steps of 100 ms before and after the event: medians over the rounds",
                    heads);

@@ -1,6 +1,6 @@
 /*
- * The experiment that varies the protocol: HTTP/1.1, TLS and HTTP/2 with 1 to 100 streams, for a small and
- * a large file; then connections with full and with resumed handshakes.
+ * The experiment that varies the protocol: HTTP/1.1, TLS and HTTP/2 with 1 to 100 streams, for a
+ * small and a large file; then connections with full and with resumed handshakes.
  */
 #include "common/units.h"
 
@@ -130,8 +130,8 @@ static void put_protocol_table(struct document *findings, const struct point *po
 }
 
 /*
- * Adds a sentence about the server's CPU time per request, ONE against OTHER; the reason only if the
- * measurements show what it explains: MORE or less CPU time.
+ * Adds a sentence about the server's CPU time per request, ONE against OTHER; the reason only if
+ * the measurements show what it explains: MORE or less CPU time.
  */
 static void compare_cpu(struct document *findings, const char *what, const struct point *one,
                         const struct point *other, bool more, const char *reason)

@@ -91,7 +91,8 @@ double verdict_values_needed(const struct interval *value, double limit);
 
 /*
  * For undecided findings: " About 40 rounds (--rounds 40) would decide." VALUES_A_ROUND: how many
- * values a round adds. TRIAL_MS is the duration of a trial. Returns BUFFER, of VERDICT_ADVICE bytes.
+ * values a round adds. TRIAL_MS is the duration of a trial. Returns BUFFER, of VERDICT_ADVICE
+ * bytes.
  */
 enum { VERDICT_ADVICE = 160 };
 char *verdict_advice(char *buffer, const struct interval *value, double limit,

@@ -96,14 +96,14 @@ int lab_start(struct lab *lab, struct private_server *server, const char *const 
 struct private_server *lab_server(struct lab *lab, const char *const *options);
 
 /*
- * A fixed number of requests: WHOLE, but in proportion fewer if the trials are shorter than by default,
- * and at least LEAST.
+ * A fixed number of requests: WHOLE, but in proportion fewer if the trials are shorter than by
+ * default, and at least LEAST.
  */
 uint64_t lab_requests(const struct lab *lab, uint64_t whole, uint64_t least);
 
 /*
- * Empties the access log of SERVER: those of many trials could fill the disk. The server opens it with
- * O_APPEND, so truncation is safe. No effect without an access log.
+ * Empties the access log of SERVER: those of many trials could fill the disk. The server opens it
+ * with O_APPEND, so truncation is safe. No effect without an access log.
  */
 void lab_truncate_log(const struct private_server *server);
 
@@ -124,9 +124,9 @@ void lab_progress(const struct lab *lab, const char *format, ...);
 /*
  * ---- The bare server: the baseline of the CPU time per response ----
  *
- * A process that answers every read with the same bytes. It parses, counts and logs nothing, so growth of
- * its CPU time per request with the number of connections is due to the kernel. One thread with epoll on
- * its own port of 127.0.0.1. It dies with this process.
+ * A process that answers every read with the same bytes. It parses, counts and logs nothing, so
+ * growth of its CPU time per request with the number of connections is due to the kernel. One
+ * thread with epoll on its own port of 127.0.0.1. It dies with this process.
  */
 
 struct bare_server;

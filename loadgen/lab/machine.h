@@ -1,6 +1,6 @@
 /*
- * What the kernel reports: facts of the machine, what processes use, what others take of the CPU time
- * while a trial runs. Main thread.
+ * What the kernel reports: facts of the machine, what processes use, what others take of the CPU
+ * time while a trial runs. Main thread.
  */
 #ifndef LOADGEN_LAB_MACHINE_H
 #define LOADGEN_LAB_MACHINE_H
@@ -31,7 +31,8 @@ void machine_describe(struct machine *machine, const char *server);
 /*
  * ---- What a process and its descendants use, from /proc ----
  *
- * CPU time is the scheduler's (/proc/PID/task/TID/schedstat); threads that have exited are not included.
+ * CPU time is the scheduler's (/proc/PID/task/TID/schedstat); threads that have exited are not
+ * included.
  */
 
 struct usage {
@@ -53,10 +54,10 @@ uint64_t usage_cpu_ns(pid_t pid);
 uint64_t usage_switches(pid_t pid);
 
 /*
- * ---- What others take of the CPU time while trials run: other programs, the hypervisor (steal) ----
+ * ---- What other programs and the hypervisor (steal) take of the CPU time of trials ----
  *
- * With too much of it, speeds say more about others than about the server. Only cores that this process
- * may use count.
+ * With too much of it, speeds say more about others than about the server. Only cores that this
+ * process may use count.
  */
 
 /* More than these parts of all CPU time prevent a verdict on speed, in percent. */
@@ -83,7 +84,9 @@ void contention_add(struct contention *sum, const struct contention_begin *begin
                     uint64_t server_ns);
 void contention_join(struct contention *sum, const struct contention *other);
 
-/* Whether a verdict on speed is impossible: too much was taken, or the run queue was never empty. */
+/*
+ * Whether a verdict on speed is impossible: too much was taken, or the run queue was never empty.
+ */
 bool contention_is_high(const struct contention *sum);
 
 /* "other programs used 12% of the CPU time, ..."; returns BUFFER, of CONTENTION_TEXT bytes. */

@@ -66,7 +66,7 @@ static void end_observed_step(struct observed *observed, const struct tally *all
     lab_truncate_log(observed->server);
 }
 
-static void sample(void *context, const struct tally *all, uint64_t elapsed_ns)
+static void sample_step(void *context, const struct tally *all, uint64_t elapsed_ns)
 {
     struct observed *observed = context;
 
@@ -80,38 +80,25 @@ static void sample(void *context, const struct tally *all, uint64_t elapsed_ns)
     }
 }
 
-static void begin_plan(struct observed *observed, struct point *point)
+static int run_observed(struct observed *observed, struct point *point, struct result *result)
 {
-    struct plan *plan = &point->plan;
+    const struct run_observer observer = {sample_step, observed};
+    struct lab *lab = observed->lab;
+    uint64_t begun;
 
-    point_init(observed->lab, point, observed->server, LAB_SMALL, OBSERVED_CONNECTIONS,
-               "observed run");
-    plan->rate = observed->rate;
-    plan->duration_ms = observed->duration_ms;
-    plan->warmup_ms = 0;
-}
-
-static void keep_totals(struct observed *observed, const struct result *result)
-{
-    uint64_t begun = tally_get(&result->tally, TALLY_begun);
-
+    point_init(lab, point, observed->server, LAB_SMALL, OBSERVED_CONNECTIONS, "observed run");
+    point->plan.rate = observed->rate;
+    point->plan.duration_ms = observed->duration_ms;
+    point->plan.warmup_ms = 0;
+    if (trial_run(&point->plan, &observer, result, lab->why, sizeof(lab->why)) != TRIAL_DONE)
+        return -1;
+    lab->interrupted = lab->interrupted || result->interrupted;
+    begun = tally_get(&result->tally, TALLY_begun);
     observed->answered = tally_get(&result->tally, TALLY_answered);
     observed->bad = tally_bad(&result->tally);
     observed->client_share = result_cpu_share(result);
     observed->late_percent =
         begun > 0 ? 100.0 * (double)tally_get(&result->tally, TALLY_late) / (double)begun : 0;
-}
-
-static int run_observed(struct observed *observed, struct point *point, struct result *result)
-{
-    const struct run_observer observer = {sample, observed};
-    struct lab *lab = observed->lab;
-
-    begin_plan(observed, point);
-    if (trial_run(&point->plan, &observer, result, lab->why, sizeof(lab->why)) != TRIAL_DONE)
-        return -1;
-    lab->interrupted = lab->interrupted || result->interrupted;
-    keep_totals(observed, result);
     result_free(result);
     if (!lab->interrupted && observed->answered == 0)
         return lab_fail(lab, "no responses");

@@ -39,8 +39,8 @@ struct observed {
 };
 
 /*
- * The rate of the lab or, without one, half the maximum rate of SERVER with LAB_SMALL, from one trial.
- * Returns 0 with WHY on failure.
+ * The rate of the lab or, without one, half the maximum rate of SERVER with LAB_SMALL, from one
+ * trial. Returns 0 with WHY on failure.
  */
 double observed_choose_rate(struct lab *lab, struct private_server *server);
 
@@ -53,16 +53,18 @@ void observed_free(struct observed *observed);
 /* Responses per second in STEP. */
 double observed_rate(const struct series_entry *step);
 
-/* ---- A run divided into windows of time, for confidence intervals of its rate and its latency ---- */
+/*
+ * ---- Windows of a run, for confidence intervals of its rate and its latency ----
+ */
 
 enum { WINDOWS_MAX = 10 };
 
 /*
- * The steps of SERIES in WINDOWS_MAX windows of about the same number of steps, or a window per step if
- * there are fewer. The interval is that of statistics_interval() over the windows: batch means (Conway
- * 1963). Successive seconds of a run are correlated and would give too narrow an interval; windows are
- * less correlated the longer they are, and count as independent. The interval covers variation within the
- * run, not between runs.
+ * The steps of SERIES in WINDOWS_MAX windows of about the same number of steps, or a window per
+ * step if there are fewer. The interval is that of statistics_interval() over the windows: batch
+ * means (Conway 1963). Successive seconds of a run are correlated and would give too narrow an
+ * interval; windows are less correlated the longer they are, and count as independent. The interval
+ * covers variation within the run, not between runs.
  */
 
 /* Responses per second. */

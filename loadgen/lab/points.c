@@ -152,23 +152,12 @@ void point_record(struct lab *lab, const struct point *point, const char *name, 
     own->count++;
 }
 
-double point_spread(const struct point *point)
-{
-    double least = INFINITY, most = 0;
-
-    for (uint32_t i = 0; i < trials_done(point->trials, point->index); i++) {
-        least = fmin(least, point_rate(point, i));
-        most = fmax(most, point_rate(point, i));
-    }
-    return most > 0 ? (most - least) / 2 / point_median(point, MEASURE_RATE) * 100 : 0;
-}
-
 bool point_is_client_bound(const struct point *point)
 {
     return point_median(point, MEASURE_CLIENT_SHARE) >= BUSY_CLIENT_PERCENT;
 }
 
-struct contention points_contention(const struct point *points, size_t count)
+static struct contention points_contention(const struct point *points, size_t count)
 {
     struct contention sum = {0};
 
@@ -185,28 +174,30 @@ enum findings_kind points_verdict(const struct point *points, size_t count,
     return contention_is_high(&sum) ? FINDINGS_UNDECIDED : verdict;
 }
 
-static void add_contention(struct document *findings, const struct point *points, size_t count)
+void points_add_cautions(struct document *findings, const struct point *points, size_t count)
 {
     struct contention sum = points_contention(points, count);
+    double errors = 0, spread = 0; /* half the range of the rates, in percent of their median */
     char text[CONTENTION_TEXT];
+    bool bound = false;
 
+    for (size_t i = 0; i < count; i++) {
+        const struct point *point = &points[i];
+        double least = INFINITY, most = 0;
+
+        for (uint32_t k = 0; k < trials_done(point->trials, point->index); k++) {
+            least = fmin(least, point_rate(point, k));
+            most = fmax(most, point_rate(point, k));
+        }
+        if (most > 0)
+            spread = fmax(spread, (most - least) / 2 / point_median(point, MEASURE_RATE) * 100);
+        errors = fmax(errors, point_median(point, MEASURE_ERRORS));
+        bound = bound || point_is_client_bound(point);
+    }
     if (contention_is_high(&sum))
         findings_add(findings, FINDINGS_CAUTION,
                      "No verdict on speed: the machine was busy (%s). Repeat on an idle machine.",
                      contention_describe(text, &sum));
-}
-
-void points_add_cautions(struct document *findings, const struct point *points, size_t count)
-{
-    double errors = 0, spread = 0;
-    bool bound = false;
-
-    for (size_t i = 0; i < count; i++) {
-        errors = fmax(errors, point_median(&points[i], MEASURE_ERRORS));
-        spread = fmax(spread, point_spread(&points[i]));
-        bound = bound || point_is_client_bound(&points[i]);
-    }
-    add_contention(findings, points, count);
     if (errors > 0)
         findings_add(findings, FINDINGS_CAUTION,
                      "There were errors: up to %.3g%% of the requests of a point.", errors);

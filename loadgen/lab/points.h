@@ -37,7 +37,7 @@ struct point {
     struct trials *trials; /* the results; this point is number INDEX in them */
     size_t index;
     double value[POINT_MEASURES][POINT_ROUNDS];
-    uint32_t rounds; /* with values */
+    uint32_t rounds; /* measured */
     struct contention contention;
 };
 
@@ -75,8 +75,8 @@ struct interval point_ratio(const struct point *over, const struct point *under,
 struct interval point_rate_ratio(const struct point *over, const struct point *under);
 
 /*
- * A comparison of CPU time, of two points of the same call. It is a lesson if the interval of the ratio
- * excludes 1 and others took little CPU time, else undecided.
+ * A comparison of CPU time, of two points of the same call. It is a lesson if the interval of the
+ * ratio excludes 1 and others took little CPU time, else undecided.
  */
 struct comparison {
     const struct point *over, *under;
@@ -87,14 +87,8 @@ enum findings_kind comparison_verdict(const struct comparison *comparison);
 PRINTF_LIKE(3, 4)
 void point_record(struct lab *lab, const struct point *point, const char *name, ...);
 
-/* Half the range of the rates over the rounds, in percent of their median. */
-double point_spread(const struct point *point);
-
 /* Whether the client was the limit: its threads used nearly all of their CPU time. */
 bool point_is_client_bound(const struct point *point);
-
-/* What others took of the CPU time during the trials of COUNT points. */
-struct contention points_contention(const struct point *points, size_t count);
 
 /* VERDICT, or undecided if others took too much CPU time from the trials of the points. */
 enum findings_kind points_verdict(const struct point *points, size_t count,
@@ -130,9 +124,9 @@ enum { LAB_BETWEEN = 128 };
 char *point_between(char *buffer, const struct point *point, enum measure measure);
 
 /*
- * The same of any INTERVAL; values below 0 are shown as 0. FORMAT is format_number() or like it. Without
- * an interval, or if it is a single value, only the median; without that, "unknown". lab_range() omits
- * "with 95% confidence", for cells.
+ * The same of any INTERVAL; values below 0 are shown as 0. FORMAT is format_number() or like it.
+ * Without an interval, or if it is a single value, only the median; without that, "unknown".
+ * lab_range() omits "with 95% confidence", for cells.
  */
 typedef char *lab_format(char *buffer, size_t size, double value);
 char *lab_between(char *buffer, const struct interval *interval, lab_format *format);
@@ -154,8 +148,8 @@ bool point_has_connections(const struct point *point);
 void point_explain_no_connections(struct document *findings, const char *name);
 
 /*
- * A ratio with its interval, in three forms: "1.02 times (1.01 to 1.03 with 95% confidence)",
- * "102% (101% to 103% ...)" and "+2.0% (+1.0% to +3.0% ...)"; "unknown" if the median is NAN. BUFFER has
+ * A ratio with its interval, in three forms: "1.02 times (1.01 to 1.03 with 95% confidence)", "102%
+ * (101% to 103% ...)" and "+2.0% (+1.0% to +3.0% ...)"; "unknown" if the median is NAN. BUFFER has
  * LAB_RATIO bytes.
  */
 enum { LAB_RATIO = 128 };
@@ -173,23 +167,23 @@ char *lab_change(char *buffer, const struct interval *ratio);
 int points_measure(struct lab *lab, struct point *points, size_t count);
 
 /*
- * Measures each point once in each of ROUNDS rounds (at most POINT_ROUNDS), where rates, means and CPU
- * times are compared. A trial is repeated only if it has no response; percentiles are NAN in trials with
- * too few. Returns as points_measure().
+ * Measures each point once in each of ROUNDS rounds (at most POINT_ROUNDS), where rates, means and
+ * CPU times are compared. A trial is repeated only if it has no response; percentiles are NAN in
+ * trials with too few. Returns as points_measure().
  */
 int points_measure_often(struct lab *lab, struct point *points, size_t count, uint32_t rounds);
 
 /*
  * With --until-decided: adds rounds to points that were measured by one of the functions above,
- * until DECIDED() or the time of the experiment or the room for rounds is over. The first rounds are
- * added however short the time is. Returns as points_measure().
+ * until DECIDED() or the time of the experiment or the room for rounds is over. The first rounds
+ * are added however short the time is. Returns as points_measure().
  */
 int points_measure_until(struct lab *lab, struct point *points, size_t count,
                          bool (*decided)(const void *context), const void *context);
 
 /*
- * Measures as points_measure_often() in the rounds of the lab, with --until-decided until no comparison
- * of COMPARED is undecided. Returns as points_measure().
+ * Measures as points_measure_often() in the rounds of the lab, with --until-decided until no
+ * comparison of COMPARED is undecided. Returns as points_measure().
  */
 int points_measure_compared(struct lab *lab, struct point *points, size_t count,
                             const struct comparison *compared, size_t compared_count);

@@ -55,14 +55,9 @@ static pid_t server_of(const struct point *point)
     return point->bare != NULL ? bare_server_pid(point->bare) : private_server_pid(point->server);
 }
 
-static uint64_t cpu_ns_of(const struct point *point)
-{
-    return usage_cpu_ns(server_of(point));
-}
-
 static struct counters read_counters(const struct series_run *run)
 {
-    struct counters counters = {.cpu_ns = cpu_ns_of(run->point),
+    struct counters counters = {.cpu_ns = usage_cpu_ns(server_of(run->point)),
                                 .switches = usage_switches(server_of(run->point))};
 
     for (int i = 0; i < METRIC_COUNT && run->attached; i++)
@@ -83,8 +78,9 @@ static double counter_growth(const void *trial, enum metric metric)
 }
 
 /*
- * Keeps the sample with the most connections, of equal ones the latest: in the others, the server has not
- * accepted all, or has closed some. One that moves between threads may count twice: hence the limit.
+ * Keeps the sample with the most connections, of equal ones the latest: in the others, the server
+ * has not accepted all, or has closed some. One that moves between threads may count twice: hence
+ * the limit.
  */
 static void sample_threads(struct series_run *run)
 {
@@ -120,7 +116,8 @@ static void sample_trial(void *context, const struct tally *all, uint64_t elapse
         return;
     if (run->attached)
         sample_threads(run);
-    run->last = (struct sample){cpu_ns_of(run->point), tally_get(all, TALLY_answered)};
+    run->last =
+        (struct sample){usage_cpu_ns(server_of(run->point)), tally_get(all, TALLY_answered)};
     if (run->first.answered == 0)
         run->first = run->last;
 }
@@ -139,7 +136,9 @@ static double server_cpu(const struct series_run *run, const struct result *resu
     return answered > 0 ? (double)spent_ns / (double)NS_PER_US / (double)answered : NAN;
 }
 
-/* Context switches per response of the whole trial; NAN if threads with many of them have exited. */
+/*
+ * Context switches per response of the whole trial; NAN if threads with many of them have exited.
+ */
 static double switches_of(const struct counters *before, const struct counters *after,
                           const struct result *result)
 {
@@ -151,17 +150,6 @@ static double switches_of(const struct counters *before, const struct counters *
                : NAN;
 }
 
-static int attach(struct series_run *run)
-{
-    struct lab *lab = run->lab;
-    const char *name = private_server_name(run->point->server);
-
-    if (segment_attach(&run->reader, name, lab->why, sizeof(lab->why)) != SEGMENT_ATTACHED)
-        return -1;
-    run->attached = true;
-    return 0;
-}
-
 static void detach(struct series_run *run)
 {
     if (run->attached)
@@ -169,6 +157,7 @@ static void detach(struct series_run *run)
     run->attached = false;
 }
 
+/* Sets up the server for a trial, and attaches to its segment. */
 static int make_ready(struct series_run *run)
 {
     struct lab *lab = run->lab;
@@ -180,7 +169,9 @@ static int make_ready(struct series_run *run)
         return -1;
     if (point->before != NULL && point->before(lab, point) != 0)
         return -1;
-    return attach(run);
+    run->attached = segment_attach(&run->reader, private_server_name(point->server), lab->why,
+                                   sizeof(lab->why)) == SEGMENT_ATTACHED;
+    return run->attached ? 0 : -1;
 }
 
 /*
@@ -265,19 +256,16 @@ static bool is_long_enough(void *context, size_t index, const struct measures *m
 }
 
 /*
- * Creates the trials of COUNT points, released with the experiment; NULL with WHY on failure. With
- * --until-decided they have room for more rounds.
+ * Creates the trials of COUNT points, released with the experiment. With --until-decided they have
+ * room for more rounds. Returns 0, or -1 with WHY.
  */
-static struct trials *make_trials(struct lab *lab, struct point *points, size_t count,
-                                  uint32_t rounds)
+static int make_trials(struct lab *lab, struct point *points, size_t count, uint32_t rounds)
 {
     uint32_t most = lab->until_ms > 0 ? POINT_ROUNDS : rounds;
     struct trials *trials = lab->series < LAB_SERIES ? trials_create(count, most) : NULL;
 
-    if (trials == NULL) {
-        lab_fail(lab, "out of memory");
-        return NULL;
-    }
+    if (trials == NULL)
+        return lab_fail(lab, "out of memory");
     lab->trials[lab->series++] = trials;
     for (size_t i = 0; i < count; i++) {
         points[i].trials = trials;
@@ -285,7 +273,7 @@ static struct trials *make_trials(struct lab *lab, struct point *points, size_t 
         points[i].rounds = 0;
         points[i].contention = (struct contention){0};
     }
-    return trials;
+    return 0;
 }
 
 /*
@@ -324,7 +312,7 @@ static int add_trial_rounds(struct lab *lab, struct point *points, size_t count,
 static int measure_points(struct lab *lab, struct point *points, size_t count, uint32_t rounds,
                           enough_responses *enough)
 {
-    return make_trials(lab, points, count, rounds) != NULL
+    return make_trials(lab, points, count, rounds) == 0
                ? add_trial_rounds(lab, points, count, rounds, enough)
                : -1;
 }

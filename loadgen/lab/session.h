@@ -44,8 +44,8 @@ void lab_help(FILE *out);
 /*
  * ---- The findings of finished experiments, as DIRECTORY/NAME.json (store.c) ----
  *
- * A lab that was stopped continues with the others (--resume). A file also has the conditions of its
- * measurement.
+ * A lab that was stopped continues with the others (--resume). A file also has the conditions of
+ * its measurement.
  */
 
 /* A program in the conditions: its version and the digest of its file. */
@@ -60,8 +60,8 @@ json_t *store_conditions(const struct lab *lab, const struct machine *machine, c
                          const char *client);
 
 /*
- * Writes TEXT to PATH, which never has a part of it: an error or a kill leaves the old file. Returns
- * 0, or -1 with WHY.
+ * Writes TEXT to PATH, which never has a part of it: an error or a kill leaves the old file.
+ * Returns 0, or -1 with WHY.
  */
 int store_replace(const char *path, const char *text, size_t length, char *why, size_t size);
 

@@ -357,8 +357,8 @@ double plot_position(const struct plot_scale *scale, double value)
 }
 
 /*
- * The scale for values from LEAST to MOST. It ends with MOST, or if ENDS_WITH_TICK with a tick. A long
- * logarithmic axis has ticks at powers of ten only.
+ * The scale for values from LEAST to MOST. It ends with MOST, or if ENDS_WITH_TICK with a tick. A
+ * long logarithmic axis has ticks at powers of ten only.
  */
 static struct plot_scale make_scale(const struct plot_axis *axis, double least, double most,
                                     bool ends_with_tick)

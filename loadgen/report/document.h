@@ -204,14 +204,15 @@ void axis_percent(char *label, double value);
 /* ---- Writers (text.c, html.c) ---- */
 
 /*
- * Text for a terminal or a file, 80 columns wide. COLOUR emphasises by escape sequences. Returns 0, or
- * -1 with ENOMEM when the document is incomplete. Errors of OUT are left to the caller (ferror()).
+ * Text for a terminal or a file, 80 columns wide. COLOUR emphasises by escape sequences. Returns 0,
+ * or -1 with ENOMEM when the document is incomplete. Errors of OUT are left to the caller
+ * (ferror()).
  */
 int document_write_text(FILE *out, const struct document *document, bool colour);
 
 /*
- * A self-contained HTML page with SVG plots, also for small screens, dark mode and print. Returns as
- * document_write_text().
+ * A self-contained HTML page with SVG plots, also for small screens, dark mode and print. Returns
+ * as document_write_text().
  */
 int document_write_html(FILE *out, const struct document *document);
 

@@ -32,7 +32,9 @@ struct report_reader {
     bool failed;
 };
 
-/* An object of the report. Its members' names begin with PLACE: "", "requests.", "seconds[3].", ... */
+/*
+ * An object of the report. Its members' names begin with PLACE: "", "requests.", "seconds[3].", ...
+ */
 struct report_part {
     struct report_reader *reader;
     const json_t *object;
@@ -193,7 +195,9 @@ static bool take_digits(const char **at, uint64_t max, uint64_t *number)
     return errno == 0 && *number <= max;
 }
 
-/* "150:3,1": 3 values in bucket 150, 1 in 151. Returns the bucket after them; 0 if it is invalid. */
+/*
+ * "150:3,1": 3 values in bucket 150, 1 in 151. Returns the bucket after them; 0 if it is invalid.
+ */
 static uint64_t take_run(const char **at, struct histogram *times)
 {
     uint64_t bucket, count;
@@ -593,8 +597,8 @@ void stored_result_free(struct stored_result *stored)
 }
 
 /*
- * Reads FILE, which must be the report of a single run or a merged one. Returns NULL with WHY, which
- * names the file and the member that is wrong.
+ * Reads FILE, which must be the report of a single run or a merged one. Returns NULL with WHY,
+ * which names the file and the member that is wrong.
  */
 static struct stored_result *stored_result_read(const char *file, char *why, size_t size)
 {

@@ -100,8 +100,8 @@ static double second_rate(const struct series_entry *entry)
 }
 
 /*
- * A row for each round, then for median, low and high of the intervals over the rounds, which are empty
- * where rounds do not have the measure.
+ * A row for each round, then for median, low and high of the intervals over the rounds, which are
+ * empty where rounds do not have the measure.
  */
 static void put_csv_rounds(FILE *out, const struct result *result)
 {
@@ -146,7 +146,10 @@ static void put_csv_name(FILE *out, const char *name)
     fputc('"', out);
 }
 
-/* SCENARIO: its name. Of a step, answered has the responses; of a scenario, those that were completed. */
+/*
+ * SCENARIO: its name. Of a step, answered has the responses; of a scenario, those that were
+ * completed.
+ */
 static void put_csv_scenario(FILE *out, const struct result *result, const char *scenario,
                              const struct scenario_row *row)
 {

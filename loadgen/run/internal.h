@@ -8,14 +8,14 @@
 #include <event2/event.h>
 
 /*
- * Runs PLAN with its prepared requests. OBSERVER may be NULL. Returns 0 with *result filled (release it
- * with result_free()), or -1 with WHY if the run could not begin.
+ * Runs PLAN with its prepared requests. OBSERVER may be NULL. Returns 0 with *result filled
+ * (release it with result_free()), or -1 with WHY if the run could not begin.
  */
 int run_plan(const struct plan *plan, struct request_plan *request_plan,
              const struct run_observer *observer, struct result *result, char *why, size_t size);
 
 /*
- * ---- Changes of the load during a run: lines on a descriptor (--control-fd), keys on the terminal ----
+ * ---- Changes of the load: lines on a descriptor (--control-fd), keys on the terminal ----
  *
  *     rate 2000 · rate +10% · connections 50 · connections -5 · threads 4 · stop
  */
@@ -55,8 +55,8 @@ struct control;
 typedef void control_change(void *context, const struct change *change, const char *why);
 
 /*
- * Watches descriptor FD (-1: none) and, if KEYS, standard input if this process owns the terminal. Returns
- * NULL if out of memory or if FD cannot be watched.
+ * Watches descriptor FD (-1: none) and, if KEYS, standard input if this process owns the terminal.
+ * Returns NULL if out of memory or if FD cannot be watched.
  */
 struct control *control_create(struct event_base *base, int fd, bool keys,
                                control_change *on_change, void *context);
@@ -68,8 +68,8 @@ bool control_has_keys(const struct control *control);
 void control_destroy(struct control *control);
 
 /*
- * Makes the terminal deliver single keys, without echo. Returns false unless standard input is a terminal
- * that this process owns.
+ * Makes the terminal deliver single keys, without echo. Returns false unless standard input is a
+ * terminal that this process owns.
  */
 bool terminal_keys_begin(void);
 
@@ -117,8 +117,8 @@ void rate_trace_add(struct rate_trace *trace, double rate);
 double rate_trace_peak(const struct rate_trace *trace);
 
 /*
- * Draws the trace, oldest first, in at most WIDTH columns; a cell that is not 0 is visible. Returns the
- * number of columns.
+ * Draws the trace, oldest first, in at most WIDTH columns; a cell that is not 0 is visible. Returns
+ * the number of columns.
  */
 size_t rate_trace_draw(char text[RATE_TRACE_TEXT], const struct rate_trace *trace, size_t width,
                        bool unicode);
@@ -166,7 +166,9 @@ struct live_frame {
 void live_view_draw(struct live_frame *frame, const struct live_scene *scene, size_t width,
                     size_t height);
 
-/* Fills *frame with one line of at most WIDTH columns; drops items from the right that do not fit. */
+/*
+ * Fills *frame with one line of at most WIDTH columns; drops items from the right that do not fit.
+ */
 void live_view_line(struct live_frame *frame, const struct live_scene *scene, size_t width);
 
 /* How much of the run is done, in percent: of its requests or its time, whichever is more. */
@@ -184,7 +186,9 @@ bool live_terminal_is_capable(FILE *out);
 
 void live_terminal_size(const struct live_terminal *terminal, size_t *width, size_t *height);
 
-/* Replaces the frame on the terminal by *FRAME. No effect while the process is in the background. */
+/*
+ * Replaces the frame on the terminal by *FRAME. No effect while the process is in the background.
+ */
 void live_terminal_show(struct live_terminal *terminal, const struct live_frame *frame);
 
 /* Removes the frame; with STAYS, keeps it and moves the cursor below it. */

@@ -116,7 +116,10 @@ static size_t columns_left(const struct pen *pen)
     return pen->width - pen->frame->columns[pen->frame->lines];
 }
 
-/* Appends TEXT to the line in the pen's style, which is then reset. Returns false if it does not fit. */
+/*
+ * Appends TEXT to the line in the pen's style, which is then reset. Returns false if it does not
+ * fit.
+ */
 static bool pen_text(struct pen *pen, const char *text)
 {
     struct live_frame *frame = pen->frame;
@@ -476,8 +479,8 @@ static bool is_in_foreground(const struct live_terminal *terminal)
 }
 
 /*
- * The rows between the first line and the cursor, which is at the end of the last line. If the window has
- * become narrower since the frame was drawn, long lines take several rows.
+ * The rows between the first line and the cursor, which is at the end of the last line. If the
+ * window has become narrower since the frame was drawn, long lines take several rows.
  */
 static size_t rows_above(const struct live_terminal *terminal)
 {

@@ -100,7 +100,9 @@ void progress_suspend(struct progress *progress)
         terminal_keys_begin();
 }
 
-/* The last frame is redundant before a text report on the same terminal, or the report of a series. */
+/*
+ * The last frame is redundant before a text report on the same terminal, or the report of a series.
+ */
 void progress_end(struct progress *progress, const struct progress_now *now)
 {
     const struct plan *plan = progress->plan;

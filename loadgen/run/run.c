@@ -405,8 +405,9 @@ static uint64_t span_ns(uint64_t from_ns, uint64_t to_ns)
 }
 
 /*
- * Requests of an open loop are due from its origin on, no matter when the threads started. A run that
- * reached its deadline or was stopped lasted until then: missing responses do not make it shorter.
+ * Requests of an open loop are due from its origin on, no matter when the threads started. A run
+ * that reached its deadline or was stopped lasted until then: missing responses do not make it
+ * shorter.
  */
 static void fill_run_times(const struct run *run, const struct client_pool_totals *totals,
                            struct result *result)

@@ -2,8 +2,9 @@
  * Runs: a single one, series of runs, repeated runs. Main thread; one run at a time.
  *
  * A run starts the client threads, displays progress, follows the plan's ramps and stages, applies
- * changes from keys and --control-fd, ends at the deadline or on a signal, and collects the result. The
- * first signal (interrupts.h) ends the run like its deadline, the second one ends it immediately.
+ * changes from keys and --control-fd, ends at the deadline or on a signal, and collects the result.
+ * The first signal (interrupts.h) ends the run like its deadline, the second one ends it
+ * immediately.
  */
 #ifndef LOADGEN_RUN_H
 #define LOADGEN_RUN_H
@@ -46,8 +47,8 @@ enum result_status trial_status(enum trial_outcome outcome, const struct result 
  * ---- A series of trials ----
  *
  * Runs each of several points, which are plans, once per round, so that short disturbances of the
- * machine affect all points alike. The order alternates (A B C, C B A, A B C ...), so that steady drift
- * affects all points alike, too. A trial's result is reduced to its measures.
+ * machine affect all points alike. The order alternates (A B C, C B A, A B C ...), so that steady
+ * drift affects all points alike, too. A trial's result is reduced to its measures.
  */
 
 struct trials_point {
@@ -60,8 +61,8 @@ struct trials_setup {
     size_t point_count;
     uint32_t rounds;
     /*
-     * Prepares a point before its trial, such as the server's threads; NULL: nothing to do. Returns 0, or
-     * -1 with WHY: the series fails.
+     * Prepares a point before its trial, such as the server's threads; NULL: nothing to do. Returns
+     * 0, or -1 with WHY: the series fails.
      */
     int (*before)(void *context, size_t point, char *why, size_t size);
     /* Receives each result before it is freed, also of a trial that ended early; NULL: none. */
@@ -69,8 +70,8 @@ struct trials_setup {
     void *context;
     const struct run_observer *trial_observer; /* NULL: none */
     /*
-     * Whether a trial has enough responses for its point; NULL: any has. One without is not passed to
-     * after() but repeated, from before() on, which may change the plan.
+     * Whether a trial has enough responses for its point; NULL: any has. One without is not passed
+     * to after() but repeated, from before() on, which may change the plan.
      */
     bool (*enough)(void *context, size_t point, const struct measures *measures);
 };
@@ -83,8 +84,8 @@ enum trials_end {
 };
 
 /*
- * Runs the series into TRIALS, created for as many points and rounds. After an early end TRIALS has the
- * measures so far. *outcome is that of the last trial.
+ * Runs the series into TRIALS, created for as many points and rounds. After an early end TRIALS has
+ * the measures so far. *outcome is that of the last trial.
  */
 enum trials_end trials_run(struct trials *trials, const struct trials_setup *setup,
                            enum trial_outcome *outcome, char *why, size_t size);
@@ -92,16 +93,19 @@ enum trials_end trials_run(struct trials *trials, const struct trials_setup *set
 /* ---- A repeated run ---- */
 
 /*
- * Runs PLAN plan->rounds times. *RESULT is the sum of all rounds, with result->rounds set; a round that
- * ended early is part of the sum, but not of the rounds. Release with result_free(). The outcome is that
- * of the last round; unless it is TRIAL_DONE, the earlier rounds are lost.
+ * Runs PLAN plan->rounds times. *RESULT is the sum of all rounds, with result->rounds set; a round
+ * that ended early is part of the sum, but not of the rounds. Release with result_free(). The
+ * outcome is that of the last round; unless it is TRIAL_DONE, the earlier rounds are lost.
  */
 enum trial_outcome repeat_run(const struct plan *plan, struct result *result, char *why,
                               size_t size);
 
 /* ---- The terminal (live_view.c) ---- */
 
-/* Whether OUT is a terminal that can move its cursor, and NO_COLOR (https://no-color.org) is not set. */
+/*
+ * Whether OUT is a terminal that can move its cursor, and NO_COLOR (https://no-color.org) is not
+ * set.
+ */
 bool live_terminal_wants_colour(FILE *out);
 
 /* Whether the locale uses UTF-8 and the terminal presumably displays it. */

@@ -33,8 +33,8 @@ struct server_sizes {
 struct server_control;
 
 /*
- * Finds the server and reads its sizes. Returns NULL with WHY if there is none. Does not connect to the
- * control socket, which may still turn out to be inaccessible.
+ * Finds the server and reads its sizes. Returns NULL with WHY if there is none. Does not connect to
+ * the control socket, which may still turn out to be inaccessible.
  */
 struct server_control *server_control_begin(const struct plan *plan, char *why, size_t size);
 
@@ -43,7 +43,10 @@ const char *server_control_name(const struct server_control *control);
 /* The original sizes. */
 struct server_sizes server_control_original(const struct server_control *control);
 
-/* Writes the commands that restore the original sizes. Returns TEXT, of SERVER_CONTROL_COMMANDS bytes. */
+/*
+ * Writes the commands that restore the original sizes. Returns TEXT, of SERVER_CONTROL_COMMANDS
+ * bytes.
+ */
 enum { SERVER_CONTROL_COMMANDS = 256 };
 char *server_control_format_commands(const struct server_control *control, char *text, size_t size);
 
@@ -55,8 +58,8 @@ int server_control_set(struct server_control *control, struct server_sizes sizes
                        size_t size);
 
 /*
- * Restores the original sizes if they were changed, and frees CONTROL, which may be NULL. Ignores signals.
- * Returns 0, or -1 with WHY, which contains the commands to restore them by hand.
+ * Restores the original sizes if they were changed, and frees CONTROL, which may be NULL. Ignores
+ * signals. Returns 0, or -1 with WHY, which contains the commands to restore them by hand.
  */
 int server_control_end(struct server_control *control, char *why, size_t size);
 

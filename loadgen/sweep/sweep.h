@@ -85,20 +85,20 @@ struct sweep {
 
 /*
  * Runs all trials of PLAN, with the number of workers and threads of each curve, restores the
- * server's own numbers at the end, and draws the conclusions. Reports on standard error if the numbers
- * cannot be restored. Returns NULL, with WHY and the program's exit status in *STATUS, if the sweep
- * could not begin or continue. Free with sweep_free().
+ * server's own numbers at the end, and draws the conclusions. Reports on standard error if the
+ * numbers cannot be restored. Returns NULL, with WHY and the program's exit status in *STATUS, if
+ * the sweep could not begin or continue. Free with sweep_free().
  */
 struct sweep *sweep_run(const struct plan *plan, enum result_status *status, char *why,
                         size_t size);
 void sweep_free(struct sweep *sweep);
 
 /*
- * Writes SWEEP in the format of its plan. COLOUR allows emphasis by escape sequences in text. Returns
- * 0, or -1 with errno. Errors of OUT are left to the caller (ferror()).
+ * Writes SWEEP in the format of its plan. COLOUR allows emphasis by escape sequences in text.
+ * Returns 0, or -1 with errno. Errors of OUT are left to the caller (ferror()).
  *
- * CSV follows RFC 4180, but lines end with LF: for each point a row with the medians, two rows with the
- * ends of the 95 % confidence intervals, and one for each round. Unknown values are empty.
+ * CSV follows RFC 4180, but lines end with LF: for each point a row with the medians, two rows with
+ * the ends of the 95 % confidence intervals, and one for each round. Unknown values are empty.
  */
 int sweep_report(FILE *out, const struct sweep *sweep, bool colour);
 

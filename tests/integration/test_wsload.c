@@ -89,7 +89,10 @@ static void check_run(const struct run_case *c, const json_t *report)
         assert_true(has_note(report, c->note));
 }
 
-/* The server may read requests that were given up during the next run, so that only the sum is bounded. */
+/*
+ * The server may read requests that were given up during the next run, so that only the sum is
+ * bounded.
+ */
 static void complete_runs_count_exactly(void **state)
 {
     uint64_t first = wsload_server_read(), begun = 0;

@@ -133,7 +133,10 @@ static int run(const struct place *place, const char *options)
 }
 
 #ifdef __SANITIZE_ADDRESS__
-/* The search for leaks at exit is a process of its own. If the exiting process is killed, it ends a little later. */
+/*
+ * The search for leaks at exit is a process of its own. If the exiting process is killed, it ends a
+ * little later.
+ */
 static void check_no_process_left(void)
 {
     WAIT_UNTIL(waitpid(-1, NULL, WNOHANG) == -1);
@@ -306,7 +309,10 @@ static void server_experiments_report(void **state)
     check_report(*state, "10ms", "cache logging dispatch");
 }
 
-/* Trials too short for a response are repeated; those too short for samples of the threads are noted. */
+/*
+ * Trials too short for a response are repeated; those too short for samples of the threads are
+ * noted.
+ */
 static void threads_experiment_reports(void **state)
 {
     check_report(*state, "1ms", "threads");

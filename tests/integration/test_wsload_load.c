@@ -212,8 +212,8 @@ static void pass(uint64_t requests, struct program program)
 }
 
 /*
- * Changes lose and repeat no request; the report shows the last settings. In a closed loop nearly all connections wait
- * for the slow responses at any time.
+ * Changes lose and repeat no request; the report shows the last settings. In a closed loop nearly
+ * all connections wait for the slow responses at any time.
  */
 static void test_changes(const char *options, bool open)
 {
@@ -265,7 +265,10 @@ static void let_pass(uint64_t requests, struct program program)
     pass(requests, program);
 }
 
-/* With -n the count is exact, whatever changes meanwhile. The run cannot end before the last change. */
+/*
+ * With -n the count is exact, whatever changes meanwhile. The run cannot end before the last
+ * change.
+ */
 static void request_count_is_exact_despite_changes(void **state)
 {
     uint64_t before = wsload_server_read();

@@ -111,7 +111,10 @@ static double us_between(uint64_t begin_ns, uint64_t end_ns)
     return ((double)end_ns - (double)begin_ns) / 1e3;
 }
 
-/* From the previous response on a connection to the next request: the client's service time is not longer. */
+/*
+ * From the previous response on a connection to the next request: the client's service time is not
+ * longer.
+ */
 static double most_service_us(struct run *run)
 {
     for (size_t i = 0; i < run->count; i++) {
@@ -153,8 +156,8 @@ static double most_latency_us(struct run *run)
 }
 
 /*
- * Of an open loop. The first request was due before it arrived, the others 1/RATE after one another. At a time with
- * S responses, all requests but S that are due have waited since then.
+ * Of an open loop. The first request was due before it arrived, the others 1/RATE after one
+ * another. At a time with S responses, all requests but S that are due have waited since then.
  */
 static double least_latency_us(struct run *run)
 {

@@ -46,7 +46,8 @@ uint64_t wsload_server_read(void);      /* requests so far */
 uint64_t wsload_server_accepted(void);  /* connections so far */
 
 /*
- * Times of a request to /stalling, monotonic. wsload sent it after READY_NS, and had its response before NEXT_NS.
+ * Times of a request to /stalling, monotonic. wsload sent it after READY_NS, and had its response
+ * before NEXT_NS.
  */
 struct stalling_request {
     uint64_t ready_ns;    /* before the previous response on the connection; 0: the first request */
@@ -55,7 +56,9 @@ struct stalling_request {
     uint64_t next_ns;     /* after the next request on the connection, or its end */
 };
 
-/* Waits until all times are known. Returns the requests in the order of arrival, and their number. */
+/*
+ * Waits until all times are known. Returns the requests in the order of arrival, and their number.
+ */
 const struct stalling_request *wsload_server_stalling(size_t *count);
 
 /* Lets that many more requests to /gated pass. */

@@ -25,8 +25,8 @@
 #include <unistd.h>
 
 /*
- * Order statistics: for 6 to 8 values the interval is the range (6: 96.9 %), for 9 it omits one value
- * at either end (96.1 %), of 12 two (96.1 %), of 17 four (95.1 %), of 20 five (95.9 %).
+ * Order statistics: for 6 to 8 values the interval is the range (6: 96.9 %), for 9 it omits one
+ * value at either end (96.1 %), of 12 two (96.1 %), of 17 four (95.1 %), of 20 five (95.9 %).
  */
 static void interval_of_six_or_more_is_of_order_statistics(void **state)
 {
@@ -52,8 +52,8 @@ static void interval_of_six_or_more_is_of_order_statistics(void **state)
 }
 
 /*
- * Mean 3 and deviation sqrt(2.5) of 1 to 5, t of 4 degrees 2.776445: 3 -+ 1.963243. Of 10, 11 and 12
- * with t of 2 degrees 4.302653: 11 -+ 2.484138.
+ * Mean 3 and deviation sqrt(2.5) of 1 to 5, t of 4 degrees 2.776445: 3 -+ 1.963243. Of 10, 11 and
+ * 12 with t of 2 degrees 4.302653: 11 -+ 2.484138.
  */
 static void interval_of_three_to_five_is_of_student(void **state)
 {
