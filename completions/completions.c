@@ -56,7 +56,7 @@ static const struct option wsload_options[] = {
 };
 
 static const struct option lab_options[] = {
-#define OPTION(letter, name, argument, help) {letter, name, argument, help},
+#define OPTION(id, letter, name, argument, help) {letter, name, argument, help},
 #include "loadgen/lab/options.def"
 #undef OPTION
 };

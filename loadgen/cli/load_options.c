@@ -1,5 +1,5 @@
 /* Setters of the options for load, duration, repetitions and expectations. */
-#include "loadgen/cli/option_setters.h"
+#include "loadgen/cli/internal.h"
 
 #include "common/units.h"
 
@@ -250,8 +250,8 @@ bool option_set_expect_sha256(struct option_reader *reader, struct option_value 
     return true;
 }
 
-static bool add_condition(struct option_reader *reader, struct option_value value,
-                          struct condition *list, size_t *count)
+static bool add_option_condition(struct option_reader *reader, struct option_value value,
+                                 struct condition *list, size_t *count)
 {
     char why[256];
 
@@ -266,12 +266,13 @@ static bool add_condition(struct option_reader *reader, struct option_value valu
 
 bool option_set_fail_if(struct option_reader *reader, struct option_value value)
 {
-    return add_condition(reader, value, reader->plan->fail_if, &reader->plan->fail_if_count);
+    return add_option_condition(reader, value, reader->plan->fail_if, &reader->plan->fail_if_count);
 }
 
 bool option_set_abort_on(struct option_reader *reader, struct option_value value)
 {
-    return add_condition(reader, value, reader->plan->abort_on, &reader->plan->abort_on_count);
+    return add_option_condition(reader, value, reader->plan->abort_on,
+                                &reader->plan->abort_on_count);
 }
 
 /* ---- Repetitions and sweeps ---- */

@@ -1,12 +1,99 @@
-#include "loadgen/cli/options.h"
-
+#include "common/macros.h"
 #include "common/tables.h"
+#include "common/units.h"
 
-#include "loadgen/cli/option_setters.h"
+#include "loadgen/cli/internal.h"
 
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+/* ---- Values that several options share ---- */
+
+bool option_fail(struct option_reader *reader, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(reader->why, reader->size, format, arguments);
+    va_end(arguments);
+    reader->result = OPTIONS_WRONG;
+    return false;
+}
+
+bool option_read_time(struct option_reader *reader, struct option_value value, uint64_t min_ms,
+                      uint64_t *out)
+{
+    uint64_t ms;
+
+    if (units_parse_time_ms(value.text, &ms) != 0)
+        return option_fail(reader, "%s %s: invalid time (examples: 500ms, 30s, 5m, 1h)",
+                           value.spelling, value.text);
+    if (ms < min_ms || ms > OPTION_TIME_MAX_MS)
+        return option_fail(reader, "%s %s: out of range (%llums to 360h)", value.spelling,
+                           value.text, (unsigned long long)min_ms);
+    *out = ms;
+    return true;
+}
+
+bool option_read_number(struct option_reader *reader, struct option_value value, uint64_t max,
+                        uint32_t *out)
+{
+    uint64_t number;
+
+    if (strchr(value.text, ',') != NULL)
+        return option_fail(reader,
+                           "%s %s: takes one number; a list needs a sweep: wsload sweep %s %s",
+                           value.spelling, value.text, value.spelling, value.text);
+    if (units_parse_count(value.text, &number) != 0 || number < 1 || number > max)
+        return option_fail(reader, "%s %s: invalid number (1-%llu)", value.spelling, value.text,
+                           (unsigned long long)max);
+    *out = (uint32_t)number;
+    return true;
+}
+
+static int compare_numbers(const void *one, const void *other)
+{
+    uint32_t a = *(const uint32_t *)one, b = *(const uint32_t *)other;
+
+    return (a > b) - (a < b);
+}
+
+static bool add_list_number(struct plan_numbers *numbers, const char *word, uint64_t max)
+{
+    uint64_t number;
+
+    if (units_parse_count(word, &number) != 0 || number < 1 || number > max)
+        return false;
+    for (size_t i = 0; i < numbers->count; i++)
+        if (numbers->value[i] == number)
+            return true;
+    if (numbers->count == PLAN_NUMBERS_MAX)
+        return false;
+    numbers->value[numbers->count++] = (uint32_t)number;
+    return true;
+}
+
+bool option_read_numbers(struct option_reader *reader, struct option_value value, uint64_t max,
+                         struct plan_numbers *out)
+{
+    char text[512], *rest = NULL;
+    bool good = strlen(value.text) < sizeof(text);
+
+    out->count = 0;
+    snprintf(text, sizeof(text), "%s", value.text);
+    for (char *word = strtok_r(text, ",", &rest); word && good; word = strtok_r(NULL, ",", &rest))
+        good = add_list_number(out, word, max);
+    if (!good || out->count == 0)
+        return option_fail(reader,
+                           "%s %s: invalid list of numbers (up to %d, 1-%llu; example: 1,2,5)",
+                           value.spelling, value.text, PLAN_NUMBERS_MAX, (unsigned long long)max);
+    qsort(out->value, out->count, sizeof(out->value[0]), compare_numbers);
+    return true;
+}
 
 enum {
     DEFAULT_DURATION_MS = 10000,
@@ -14,6 +101,9 @@ enum {
     DEFAULT_POINT_MS = 2000,
     DEFAULT_WARMUP_MS = 300,
 };
+
+/* Results of getopt_long(), besides letters. */
+enum { OPERAND = 1, LONG_NAME = 256 };
 
 static const uint32_t default_connections[] = {1, 2, 5, 10, 20, 50, 100, 200};
 
@@ -84,28 +174,21 @@ static const char *find_advice(const char *spelling)
     return NULL;
 }
 
-/* The known name that is most similar to SPELLING, which begins with two dashes; or NULL. */
-static const char *nearest_spelling(const char *spelling)
-{
-    const char *known[ARRAY_LENGTH(spelling_table)];
-    size_t count = 0;
-
-    for (size_t i = 0; i < ARRAY_LENGTH(spelling_table); i++)
-        if (spelling_table[i].spelling != NULL)
-            known[count++] = spelling_table[i].spelling;
-    return nearest_word(spelling + 2, known, count);
-}
-
+/* The spelling of an unknown option, with its dashes. */
 static bool fail_unknown(struct option_reader *reader, const char *spelling)
 {
-    const char *nearest = spelling[1] == '-' ? nearest_spelling(spelling) : NULL;
     const char *advice = find_advice(spelling);
+    const char *known[ARRAY_LENGTH(spelling_table)];
+    char near[DID_YOU_MEAN_SIZE];
+    size_t count = 0;
 
     if (advice != NULL)
         return option_fail(reader, "%s is not an option of wsload: %s", spelling, advice);
-    if (nearest != NULL)
-        return option_fail(reader, "unknown option %s; did you mean --%s?", spelling, nearest);
-    return option_fail(reader, "unknown option %s; see wsload -h", spelling);
+    for (size_t i = 0; i < ARRAY_LENGTH(spelling_table); i++)
+        if (spelling_table[i].spelling != NULL)
+            known[count++] = spelling_table[i].spelling;
+    return option_fail(reader, "unknown option %s%s", spelling,
+                       did_you_mean(near, spelling, WORD_LIST(known, count), "; see wsload -h"));
 }
 
 static const struct option_info *find_letter(char letter)
@@ -132,70 +215,6 @@ static bool merge_has(const struct option_info *option)
     return false;
 }
 
-/* The value is REST, the rest of the argument, or else the next argument. */
-static bool take_option(struct option_reader *reader, const struct option_info *option,
-                        const char *spelling, const char *rest)
-{
-    struct option_value value = {spelling, rest};
-
-    if (reader->plan->command == PLAN_MERGE && !merge_has(option))
-        return option_fail(reader, "%s conflicts with merge, which sends no requests", spelling);
-    if (option->argument == NULL)
-        return option->take(reader, (struct option_value){spelling, NULL});
-    if (rest == NULL && reader->next == reader->argc)
-        return option_fail(reader, "%s needs a value: %s %s", spelling, spelling, option->argument);
-    if (rest == NULL)
-        value.text = reader->argv[reader->next++];
-    return option->take(reader, value);
-}
-
-/* "--name", "--name VALUE" or "--name=VALUE". */
-static bool read_long(struct option_reader *reader, const char *word)
-{
-    char spelling[64];
-    size_t length = strcspn(word, "=");
-    const char *rest = word[length] == '=' ? word + length + 1 : NULL;
-    const struct option_info *option;
-
-    snprintf(spelling, sizeof(spelling), "%.*s", (int)length, word);
-    option = find_spelling(spelling + 2);
-    if (option == NULL)
-        return fail_unknown(reader, spelling);
-    if (option->argument == NULL && rest != NULL)
-        return option_fail(reader, "%s takes no value", spelling);
-    return take_option(reader, option, spelling, rest);
-}
-
-/* Whether WORD is a long name with a single dash, as in some load generators: "-duration=30s". */
-static bool has_single_dash(const char *word)
-{
-    char name[64];
-
-    snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 1, "="), word + 1);
-    return strlen(name) > 1 && find_spelling(name) != NULL;
-}
-
-/* "-c 5", "-c5", and combined switches: "-jV". */
-static bool read_letters(struct option_reader *reader, const char *word)
-{
-    if (find_advice(word) != NULL)
-        return fail_unknown(reader, word);
-    if (has_single_dash(word))
-        return option_fail(reader, "%s: a long option needs two dashes: -%s", word, word);
-    for (const char *at = word + 1; *at != '\0'; at++) {
-        const struct option_info *option = find_letter(*at);
-        char spelling[3] = {'-', *at, '\0'};
-
-        if (option == NULL)
-            return fail_unknown(reader, spelling);
-        if (option->argument != NULL)
-            return take_option(reader, option, spelling, at[1] != '\0' ? at + 1 : NULL);
-        if (!take_option(reader, option, spelling, NULL))
-            return false;
-    }
-    return true;
-}
-
 static bool read_url(struct option_reader *reader, const char *word)
 {
     struct plan *plan = reader->plan;
@@ -206,26 +225,74 @@ static bool read_url(struct option_reader *reader, const char *word)
     return true;
 }
 
-static bool read_arguments(struct option_reader *reader)
+/* WORD has the letters of options: "-c5", "-jV". Some load generators have long names with one dash. */
+static bool check_letters(struct option_reader *reader, const char *word)
 {
-    bool only_urls = false;
+    char name[64];
 
-    while (reader->next < reader->argc) {
-        const char *word = reader->argv[reader->next++];
-        bool good;
-
-        if (!only_urls && strcmp(word, "--") == 0) {
-            only_urls = true;
-            continue;
-        }
-        if (only_urls || word[0] != '-' || word[1] == '\0')
-            good = read_url(reader, word);
-        else
-            good = word[1] == '-' ? read_long(reader, word) : read_letters(reader, word);
-        if (!good)
-            return false;
-    }
+    if (find_advice(word) != NULL)
+        return fail_unknown(reader, word);
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 1, "="), word + 1);
+    if (strlen(name) > 1 && find_spelling(name) != NULL)
+        return option_fail(reader, "%s: a long option needs two dashes: -%s", word, word);
     return true;
+}
+
+/* getopt_long() returned CODE for WORD, which begins with a dash. */
+static bool take_option(struct option_reader *reader, const char *word, int code)
+{
+    bool is_long = word[1] == '-';
+    const struct option_info *option;
+    char spelling[64];
+
+    if (is_long)
+        snprintf(spelling, sizeof(spelling), "%.*s", (int)strcspn(word, "="), word);
+    else if (check_letters(reader, word))
+        snprintf(spelling, sizeof(spelling), "-%c", code == '?' || code == ':' ? optopt : code);
+    else
+        return false;
+    option = is_long ? find_spelling(spelling + 2) : find_letter(spelling[1]);
+    if (option == NULL) /* also if it is the beginning of a name */
+        return fail_unknown(reader, spelling);
+    if (code == '?')
+        return option_fail(reader, "%s takes no value", spelling);
+    if (reader->plan->command == PLAN_MERGE && !merge_has(option))
+        return option_fail(reader, "%s conflicts with merge, which sends no requests", spelling);
+    if (code == ':')
+        return option_fail(reader, "%s needs a value: %s %s", spelling, spelling, option->argument);
+    return option->take(reader, (struct option_value){spelling, optarg});
+}
+
+/* Reads ARGV from its second word on. */
+static bool read_arguments(struct option_reader *reader, int argc, char *const *argv)
+{
+    struct option names[ARRAY_LENGTH(spelling_table) + 1] = {{NULL, 0, NULL, 0}};
+    char letters[2 * ARRAY_LENGTH(spelling_table) + 3] = "-:"; /* operands in order; no messages */
+    size_t count = 0, length = strlen(letters);
+    bool good = true;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(spelling_table); i++) {
+        bool has_value = option_table[spelling_table[i].id].argument != NULL;
+
+        if (spelling_table[i].spelling != NULL)
+            names[count++] =
+                (struct option){spelling_table[i].spelling, has_value, NULL, LONG_NAME};
+        if (spelling_table[i].letter != 0)
+            length += (size_t)snprintf(letters + length, sizeof(letters) - length, "%c%s",
+                                       spelling_table[i].letter, has_value ? ":" : "");
+    }
+    optind = 0; /* begin again */
+    while (good) {
+        const char *word = argv[optind > 0 ? optind : 1];
+        int code = getopt_long(argc, argv, letters, names, NULL);
+
+        if (code == -1)
+            break;
+        good = code == OPERAND ? read_url(reader, optarg) : take_option(reader, word, code);
+    }
+    while (good && optind < argc) /* after "--" */
+        good = read_url(reader, argv[optind++]);
+    return good;
 }
 
 /* ---- Dependencies between options ---- */
@@ -509,7 +576,8 @@ static bool check(struct option_reader *reader)
 enum options_result options_parse(int argc, char *const *argv, uint32_t cores, struct plan *plan,
                                   char *why, size_t size)
 {
-    struct option_reader reader = {argc, 1, argv, plan, OPTIONS_RUN, why, size};
+    struct option_reader reader = {plan, OPTIONS_RUN, why, size};
+    int words = 0;
 
     plan_begin(plan, cores);
     if (argc > 1 && strcmp(argv[1], "sweep") == 0)
@@ -517,8 +585,8 @@ enum options_result options_parse(int argc, char *const *argv, uint32_t cores, s
     else if (argc > 1 && strcmp(argv[1], "merge") == 0)
         plan->command = PLAN_MERGE;
     if (plan->command != PLAN_RUN)
-        reader.next++;
-    if (read_arguments(&reader)) {
+        words = 1;
+    if (read_arguments(&reader, argc - words, argv + words)) {
         if (plan->format == PLAN_FORMAT_COUNT)
             plan->format = format_of_output(plan->output);
         if (check(&reader))

@@ -2,9 +2,16 @@
 #ifndef LOADGEN_OPTIONS_H
 #define LOADGEN_OPTIONS_H
 
-#include "loadgen/cli/option_reader.h"
+#include "loadgen/plan/plan.h"
 
 #include <stdio.h>
+
+enum options_result {
+    OPTIONS_RUN,     /* the plan is complete */
+    OPTIONS_HELP,    /* --help */
+    OPTIONS_VERSION, /* --version */
+    OPTIONS_WRONG,   /* invalid: see WHY */
+};
 
 #define OPTIONS_DEFAULT_URL "http://127.0.0.1:8080/"
 

@@ -1,5 +1,5 @@
 /* Setters of the options for requests, connections and reports. */
-#include "loadgen/cli/option_setters.h"
+#include "loadgen/cli/internal.h"
 
 #include "common/units.h"
 

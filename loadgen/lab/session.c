@@ -12,6 +12,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <getopt.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -21,12 +22,7 @@
 
 /* ---- The command line ---- */
 
-enum {
-    UNTIL_DEFAULT_MS = 5 * 60 * 1000,
-    DURATION_MAX_S = 24 * 3600,
-    NAMES_MAX = 32,
-    RATE_MAX = 10000000
-};
+enum { UNTIL_DEFAULT_MS = 5 * 60 * 1000, DURATION_MAX_S = 24 * 3600, RATE_MAX = 10000000 };
 
 const struct experiment lab_experiments[] = {
 #define EXPERIMENT(name, title, question) {#name, title, question, experiment_##name},
@@ -36,125 +32,124 @@ const struct experiment lab_experiments[] = {
 
 const size_t lab_experiment_count = ARRAY_LENGTH(lab_experiments);
 
+enum lab_option {
+#define OPTION(name, letter, spelling, argument, help) LAB_OPTION_##name,
+#include "loadgen/lab/options.def"
+#undef OPTION
+    LAB_OPTIONS
+};
+
 static const struct option_line {
     char letter;
     const char *spelling, *argument, *help;
-} option_lines[] = {
-#define OPTION(letter, spelling, argument, help) {letter, spelling, argument, help},
+} option_lines[LAB_OPTIONS] = {
+#define OPTION(name, letter, spelling, argument, help) {letter, spelling, argument, help},
 #include "loadgen/lab/options.def"
 #undef OPTION
 };
 
-struct arguments {
-    int argc, next;
-    char *const *argv;
+/* Results of getopt_long(), besides letters. */
+enum { OPERAND = 1, LONG_NAME = 256 };
+
+/* Where an error is described. */
+struct rejection {
     char *why;
     size_t size;
 };
 
 PRINTF_LIKE(2, 3)
-static int reject(const struct arguments *arguments, const char *format, ...)
+static int reject(const struct rejection *rejection, const char *format, ...)
 {
     va_list values;
 
     va_start(values, format);
-    vsnprintf(arguments->why, arguments->size, format, values);
+    vsnprintf(rejection->why, rejection->size, format, values);
     va_end(values);
     return -1;
 }
 
-static int set_time(uint64_t *ms, const struct arguments *arguments, const char *option,
+static int set_time(uint64_t *ms, const struct rejection *rejection, const char *option,
                     const char *value)
 {
     if (units_parse_time_ms(value, ms) != 0 || *ms == 0 || *ms > DURATION_MAX_S * UINT64_C(1000))
-        return reject(arguments, "--%s: invalid time '%s' (examples: 500ms, 3s, 10m)", option,
+        return reject(rejection, "--%s: invalid time '%s' (examples: 500ms, 3s, 10m)", option,
                       value);
     return 0;
 }
 
-static int set_option(struct lab_options *options, const struct arguments *arguments,
-                      const char *option, const char *value)
+/* VALUE is NULL for a switch, and where it may be left out. */
+static int set_option(struct lab_options *options, const struct rejection *rejection,
+                      enum lab_option option, const char *value)
 {
+    const char *spelling = option_lines[option].spelling;
     uint64_t rounds;
 
     if (value != NULL && value[0] == '\0')
-        return reject(arguments, "--%s: the value is empty", option);
-    if (strcmp(option, "output") == 0) {
+        return reject(rejection, "--%s: the value is empty", spelling);
+    switch (option) {
+    case LAB_OPTION_output:
         options->page_directory = value;
-    } else if (strcmp(option, "server") == 0) {
+        break;
+    case LAB_OPTION_server:
         options->program = value;
-    } else if (strcmp(option, "quick") == 0) {
+        break;
+    case LAB_OPTION_quick:
         options->quick = true;
-    } else if (strcmp(option, "quiet") == 0) {
+        break;
+    case LAB_OPTION_quiet:
         options->quiet = true;
-    } else if (strcmp(option, "resume") == 0) {
+        break;
+    case LAB_OPTION_resume:
         options->resume = true;
-    } else if (strcmp(option, "help") == 0) {
+        break;
+    case LAB_OPTION_help:
         options->help = true;
-    } else if (strcmp(option, "until-decided") == 0) {
+        break;
+    case LAB_OPTION_until_decided:
         options->until_ms = UNTIL_DEFAULT_MS;
-        return value != NULL ? set_time(&options->until_ms, arguments, option, value) : 0;
-    } else if (strcmp(option, "duration") == 0) {
-        return set_time(&options->duration_ms, arguments, option, value);
-    } else if (strcmp(option, "rounds") == 0) {
+        return value != NULL ? set_time(&options->until_ms, rejection, spelling, value) : 0;
+    case LAB_OPTION_duration:
+        return set_time(&options->duration_ms, rejection, spelling, value);
+    case LAB_OPTION_rounds:
         if (units_parse_number(value, &rounds) != 0 || rounds < 1 || rounds > POINT_ROUNDS)
-            return reject(arguments, "--rounds: '%s' is out of range (1-%d)", value, POINT_ROUNDS);
+            return reject(rejection, "--rounds: '%s' is out of range (1-%d)", value, POINT_ROUNDS);
         options->rounds = (uint32_t)rounds;
-    } else if (strcmp(option, "rate") == 0) {
+        break;
+    case LAB_OPTION_rate:
         if (units_parse_count(value, &options->rate) != 0 || options->rate == 0 ||
             options->rate > RATE_MAX)
-            return reject(arguments, "--rate: '%s' is out of range (1-%d)", value, RATE_MAX);
+            return reject(rejection, "--rate: '%s' is out of range (1-%d)", value, RATE_MAX);
+        break;
+    case LAB_OPTIONS:
+        break;
     }
     return 0;
 }
 
-/* WORD begins with "-"; its option takes LENGTH bytes. */
-static const struct option_line *find_option(const char *word, size_t length)
+/* getopt_long() returned CODE for WORD, which begins with a dash. */
+static int take_lab_option(struct lab_options *options, const struct rejection *rejection,
+                           const char *word, int code)
 {
-    for (size_t i = 0; i < ARRAY_LENGTH(option_lines); i++) {
-        const struct option_line *line = &option_lines[i];
+    char typed[64], near[DID_YOU_MEAN_SIZE];
+    size_t i = 0;
 
-        if (word[1] == '-' ? strlen(line->spelling) == length - 2 &&
-                                 strncmp(line->spelling, word + 2, length - 2) == 0
-                           : line->letter == word[1])
-            return line;
-    }
-    return NULL;
-}
-
-static int reject_option(const struct arguments *arguments, const char *word, size_t length)
-{
-    const char *known[ARRAY_LENGTH(option_lines)], *nearest;
-    char typed[64];
-
-    for (size_t i = 0; i < ARRAY_LENGTH(option_lines); i++)
-        known[i] = option_lines[i].spelling;
-    snprintf(typed, sizeof(typed), "%.*s", (int)length, word);
-    nearest = word[1] == '-' ? nearest_word(typed + 2, known, ARRAY_LENGTH(known)) : NULL;
-    if (nearest != NULL)
-        return reject(arguments, "lab: unknown option %s; did you mean --%s?", typed, nearest);
-    return reject(arguments, "lab: unknown option %s; wsload lab -h lists the options", typed);
-}
-
-/* "--name", "--name VALUE", "--name=VALUE", "-x VALUE" or "-xVALUE". */
-static int read_option(struct lab_options *options, struct arguments *arguments, const char *word)
-{
-    size_t length = word[1] == '-' ? strcspn(word, "=") : 2;
-    const struct option_line *option = find_option(word, length);
-    const char *value = word[length] != '\0' ? word + length + (word[1] == '-') : NULL;
-
-    if (option == NULL)
-        return reject_option(arguments, word, length);
-    if (option->argument == NULL)
-        return value == NULL ? set_option(options, arguments, option->spelling, NULL)
-                             : reject(arguments, "--%s takes no value", option->spelling);
-    if (value == NULL && option->argument[0] == '[')
-        return set_option(options, arguments, option->spelling, NULL);
-    if (value == NULL && arguments->next == arguments->argc)
-        return reject(arguments, "--%s needs a value: --%s %s", option->spelling, option->spelling,
-                      option->argument);
-    return set_option(options, arguments, option->spelling,
-                      value != NULL ? value : arguments->argv[arguments->next++]);
+    if (word[1] == '-')
+        snprintf(typed, sizeof(typed), "%.*s", (int)strcspn(word, "="), word);
+    else
+        snprintf(typed, sizeof(typed), "-%c", code == '?' || code == ':' ? optopt : code);
+    while (i < LAB_OPTIONS && (typed[1] == '-' ? strcmp(option_lines[i].spelling, typed + 2) != 0
+                                               : option_lines[i].letter != typed[1]))
+        i++;
+    if (i == LAB_OPTIONS) /* also if it is the beginning of a name */
+        return reject(rejection, "lab: unknown option %s%s", typed,
+                      did_you_mean(near, typed, WORD_LIST_OF(option_lines, spelling),
+                                   "; wsload lab -h lists the options"));
+    if (code == '?')
+        return reject(rejection, "--%s takes no value", option_lines[i].spelling);
+    if (code == ':')
+        return reject(rejection, "--%s needs a value: --%s %s", option_lines[i].spelling,
+                      option_lines[i].spelling, option_lines[i].argument);
+    return set_option(options, rejection, (enum lab_option)i, optarg);
 }
 
 /* Each experiment runs once, even if it is named twice. */
@@ -167,43 +162,59 @@ static void add_chosen(struct lab_options *options, const struct experiment *exp
         options->chosen[options->count++] = experiment;
 }
 
-static int choose(struct lab_options *options, const struct arguments *arguments, const char *word)
+static int choose(struct lab_options *options, const struct rejection *rejection, const char *word)
 {
-    const char *known[NAMES_MAX], *nearest;
+    const struct word_list names = {&lab_experiments[0].name, lab_experiment_count,
+                                    sizeof(lab_experiments[0])};
+    char near[DID_YOU_MEAN_SIZE];
     bool found = false;
 
-    for (size_t i = 0; i < lab_experiment_count; i++) {
-        known[i] = lab_experiments[i].name;
-        if (strcmp(word, "all") == 0 || strcmp(word, known[i]) == 0) {
+    for (size_t i = 0; i < lab_experiment_count; i++)
+        if (strcmp(word, "all") == 0 || strcmp(word, lab_experiments[i].name) == 0) {
             add_chosen(options, &lab_experiments[i]);
             found = true;
         }
-    }
-    if (found)
-        return 0;
-    nearest = nearest_word(word, known, lab_experiment_count);
-    if (nearest != NULL)
-        return reject(arguments, "unknown experiment '%s'; did you mean %s?", word, nearest);
-    return reject(arguments, "unknown experiment '%s'; wsload lab lists them", word);
+    return found ? 0
+                 : reject(rejection, "unknown experiment '%s'%s", word,
+                          did_you_mean(near, word, names, "; wsload lab lists them"));
 }
 
 int lab_options_parse(struct lab_options *options, int argc, char *const *argv, char *why,
                       size_t size)
 {
-    struct arguments arguments = {argc, 1, argv, why, size};
+    const struct rejection rejection = {why, size};
+    struct option names[LAB_OPTIONS + 1] = {{NULL, 0, NULL, 0}};
+    char letters[2 * LAB_OPTIONS + 3] = "-:"; /* operands in order; no messages */
+    size_t length = strlen(letters);
     int result = 0;
 
     *options = (struct lab_options){.page_directory = "wsload-lab"};
-    while (result == 0 && arguments.next < argc) {
-        const char *word = argv[arguments.next++];
+    for (size_t i = 0; i < LAB_OPTIONS; i++) {
+        const struct option_line *line = &option_lines[i];
 
-        if (word[0] == '-' && word[1] != '\0')
-            result = read_option(options, &arguments, word);
-        else
-            result = choose(options, &arguments, word);
+        names[i] = (struct option){line->spelling,
+                                   line->argument == NULL     ? no_argument
+                                   : line->argument[0] == '[' ? optional_argument
+                                                              : required_argument,
+                                   NULL, LONG_NAME};
+        if (line->letter != 0)
+            length += (size_t)snprintf(letters + length, sizeof(letters) - length, "%c%s",
+                                       line->letter, line->argument != NULL ? ":" : "");
     }
+    optind = 0; /* begin again */
+    while (result == 0) {
+        const char *word = argv[optind > 0 ? optind : 1];
+        int code = getopt_long(argc, argv, letters, names, NULL);
+
+        if (code == -1)
+            break;
+        result = code == OPERAND ? choose(options, &rejection, optarg)
+                                 : take_lab_option(options, &rejection, word, code);
+    }
+    while (result == 0 && optind < argc) /* after "--" */
+        result = choose(options, &rejection, argv[optind++]);
     if (result == 0 && options->resume && options->count == 0 && !options->help)
-        return reject(&arguments, "--resume needs the names of the experiments, or all");
+        return reject(&rejection, "--resume needs the names of the experiments, or all");
     return result;
 }
 

@@ -83,7 +83,7 @@ static void invalid_arguments_are_rejected(void **state)
     static const struct {
         const char *line, *words;
     } cases[] = {
-        {"basline", "did you mean baseline?"},
+        {"basline", "did you mean 'baseline'?"},
         {"qqqqqqqqqqqq", "wsload lab lists them"},
         {"--quik", "did you mean --quick?"},
         {"-x", "unknown option -x"},

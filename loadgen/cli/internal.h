@@ -1,21 +1,15 @@
-/* Reads the arguments of a command line; parses values that several options share. Pure. */
-#ifndef LOADGEN_OPTION_READER_H
-#define LOADGEN_OPTION_READER_H
+/*
+ * What the files of this directory share: the state of reading a command line, the values of options.
+ * Pure.
+ */
+#ifndef LOADGEN_CLI_INTERNAL_H
+#define LOADGEN_CLI_INTERNAL_H
 
 #include "common/macros.h"
 
-#include "loadgen/plan/plan.h"
-
-enum options_result {
-    OPTIONS_RUN,     /* the plan is complete */
-    OPTIONS_HELP,    /* --help */
-    OPTIONS_VERSION, /* --version */
-    OPTIONS_WRONG,   /* invalid: see WHY */
-};
+#include "loadgen/cli/options.h"
 
 struct option_reader {
-    int argc, next; /* next: index of the next argument */
-    char *const *argv;
     struct plan *plan;
     enum options_result result;
     char *why; /* the first error */
@@ -45,5 +39,19 @@ bool option_read_number(struct option_reader *reader, struct option_value value,
 /* A comma-separated list of integers from 1 to MAX; the result is sorted and has no duplicates. */
 bool option_read_numbers(struct option_reader *reader, struct option_value value, uint64_t max,
                          struct plan_numbers *out);
+
+/*
+ * The setter of each option of options.def: parses the value and stores it in reader->plan. Returns
+ * false with the error set, or to end the parsing (--help, --version). Defined in load_options.c and
+ * request_options.c.
+ */
+#define GROUP(title)
+#define OPTION(name, letter, spelling, argument, help)                                             \
+    bool option_set_##name(struct option_reader *reader, struct option_value value);
+#define ALIAS(name, letter, spelling)
+#include "loadgen/cli/options.def"
+#undef GROUP
+#undef OPTION
+#undef ALIAS
 
 #endif
