@@ -104,22 +104,28 @@ static int parse_timeout(const char *text, int *timeout_ms)
     return usage_error(why);
 }
 
-/* parse_options() returns this to continue, else the exit status. */
-enum { GO_ON = -1 };
+/* parse_options() and parse_watch() return this to continue, else the exit status. */
+enum { GO_ON = -1, OPTIONS_MAX = 8 };
+
+/* The options of COUNT LISTED as getopt_long() takes them: without a letter it returns 0. */
+static void fill_option_table(const struct option_listed *listed, size_t count,
+                              struct option table[OPTIONS_MAX])
+{
+    memset(table, 0, OPTIONS_MAX * sizeof(*table));
+    for (size_t i = 0; i < count && i < OPTIONS_MAX - 1; i++)
+        table[i] = (struct option){listed[i].name,
+                                   listed[i].argument != NULL ? required_argument : no_argument,
+                                   NULL, listed[i].letter};
+}
 
 static int parse_options(int argc, char **argv, struct options *options)
 {
-    static const struct option names[] = {{"name", required_argument, NULL, 'n'},
-                                          {"socket", required_argument, NULL, 's'},
-                                          {"timeout", required_argument, NULL, 't'},
-                                          {"json", no_argument, NULL, 'j'},
-                                          {"version", no_argument, NULL, 'V'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    struct option table[OPTIONS_MAX];
     int option;
 
+    fill_option_table(options_listed, ARRAY_LENGTH(options_listed), table);
     /* '+': options end at the command, whose arguments may begin with a dash. */
-    while ((option = getopt_long(argc, argv, "+n:s:t:Vh", names, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "+n:s:t:Vh", table, NULL)) != -1) {
         switch (option) {
         case 'n':
             options->name = optarg;
@@ -132,7 +138,7 @@ static int parse_options(int argc, char **argv, struct options *options)
             if (parse_timeout(optarg, &options->timeout_ms) != EXIT_DONE)
                 return EXIT_USAGE;
             break;
-        case 'j':
+        case 0: /* the only one without a letter */
             options->json = true;
             break;
         case 'V':
@@ -162,7 +168,7 @@ static int remove_json_flag(int count, char **words, struct options *options)
     return kept;
 }
 
-static int fail(const char *why, int status)
+static int fail_with(const char *why, int status)
 {
     escape_report("wsctl", why);
     return status;
@@ -177,7 +183,7 @@ static void print_json(const char *line)
     free(text);
 }
 
-static int show(const struct options *options, const char *command, const char *line)
+static int print_answer(const struct options *options, const char *command, const char *line)
 {
     enum answer answer;
     char *text = NULL;
@@ -185,7 +191,7 @@ static int show(const struct options *options, const char *command, const char *
     FILE *out = open_memstream(&text, &length);
 
     if (out == NULL)
-        return fail("out of memory", EXIT_REJECTED);
+        return fail_with("out of memory", EXIT_REJECTED);
     answer = answer_print(command, line, out);
     fclose(out);
     if (options->json)
@@ -212,12 +218,12 @@ static int send_command(const struct options *options, const char *path, const c
     if (result == CONTROL_PENDING)
         result = control_receive(&client, options->timeout_ms, &answer, why, sizeof(why));
     if (result == CONTROL_REPLY) {
-        status = show(options, command, answer);
+        status = print_answer(options, command, answer);
     } else {
         if (result == CONTROL_PENDING)
             snprintf(why, sizeof(why), "no answer within %d ms; -t waits longer",
                      options->timeout_ms);
-        status = fail(why, result == CONTROL_DENIED ? EXIT_REJECTED : EXIT_NO_DAEMON);
+        status = fail_with(why, result == CONTROL_DENIED ? EXIT_REJECTED : EXIT_NO_DAEMON);
     }
     control_close(&client);
     return status;
@@ -239,28 +245,38 @@ struct watching {
     uint64_t for_ms; /* 0: until it is interrupted */
 };
 
+/* WORDS[0] is "watch". */
 static int parse_watch(int count, char **words, struct watching *watching)
 {
+    enum { FAIL_IF, FOR, HELP }; /* as in wsctl_watch.def */
+    struct option table[OPTIONS_MAX];
     char why[256];
+    int option, which = 0;
 
-    for (int i = 0; i < count; i += 2) {
-        bool rule = strcmp(words[i], "--fail-if") == 0;
-
-        if (!rule && strcmp(words[i], "--for") != 0)
-            snprintf(why, sizeof(why), "unknown argument '%.60s' of watch (--fail-if, --for)",
-                     words[i]);
-        else if (i + 1 == count)
-            snprintf(why, sizeof(why), "missing value after '%s'", words[i]);
-        else if (rule && alerts_add(&watching->rules, words[i + 1], why, sizeof(why)) == 0)
-            continue;
-        else if (!rule && units_parse_time_ms(words[i + 1], &watching->for_ms) == 0 &&
-                 watching->for_ms > 0)
-            continue;
-        else if (!rule)
-            snprintf(why, sizeof(why), "invalid time '%.60s' (examples: 30s, 2m)", words[i + 1]);
-        return usage_error(why);
+    fill_option_table(watch_options, ARRAY_LENGTH(watch_options), table);
+    optind = 0; /* getopt_long() begins again */
+    opterr = 0;
+    while ((option = getopt_long(count, words, "+:", table, &which)) == 0) {
+        if (which == HELP) {
+            print_watch_help();
+            return EXIT_DONE;
+        }
+        if (which == FAIL_IF && alerts_add(&watching->rules, optarg, why, sizeof(why)) != 0)
+            return usage_error(why);
+        if (which == FOR &&
+            (units_parse_time_ms(optarg, &watching->for_ms) != 0 || watching->for_ms == 0)) {
+            snprintf(why, sizeof(why), "invalid time '%.60s' (examples: 30s, 2m)", optarg);
+            return usage_error(why);
+        }
     }
-    return GO_ON;
+    if (option == -1 && optind == count)
+        return GO_ON;
+    if (option == ':')
+        snprintf(why, sizeof(why), "missing value after '%.60s'", words[optind - 1]);
+    else
+        snprintf(why, sizeof(why), "unknown argument '%.60s' of watch (--fail-if, --for)",
+                 words[option == -1 ? optind : optind - 1]);
+    return usage_error(why);
 }
 
 static void print_load(const struct options *options, const struct model *model)
@@ -317,9 +333,9 @@ static int watch_server(const struct options *options, struct watch *watch,
         bool over = watching->for_ms != 0 && now_ns - started_ns >= watching->for_ms * NS_PER_MS;
 
         if (watch_sample(watch, now_ns, clock_wall_ns(), WANT_NOTHING) != 0)
-            return fail("out of memory", EXIT_REJECTED);
+            return fail_with("out of memory", EXIT_REJECTED);
         if (source_state(watch_source(watch)) != SOURCE_LIVE)
-            return fail(source_why(watch_source(watch)), EXIT_NO_DAEMON);
+            return fail_with(source_why(watch_source(watch)), EXIT_NO_DAEMON);
         if (rule_holds(watching, model, now_ns))
             return EXIT_REJECTED;
         if (now_ns - printed_ns >= WATCH_PRINT_MS * NS_PER_MS ||
@@ -343,7 +359,7 @@ static int run_watch(const struct options *options, int count, char **words)
         return status;
     watch = watch_open(options->name);
     if (watch == NULL)
-        return fail("out of memory", EXIT_REJECTED);
+        return fail_with("out of memory", EXIT_REJECTED);
     status = watch_server(options, watch, &watching);
     watch_close(watch);
     return status;
@@ -366,21 +382,18 @@ int main(int argc, char **argv)
     struct options options = {.name = INSTANCE_DEFAULT_NAME, .timeout_ms = 60000};
     char path[INSTANCE_PATH_MAX], line[CONTROL_LINE_MAX - 1], why[256];
     int status = parse_options(argc, argv, &options);
+    char **words;
     int command, count;
 
     if (status != GO_ON)
         return status;
     count = remove_json_flag(argc - optind, argv + optind, &options);
     choose_instance(&options);
-    if (count > 1 && strcmp(argv[optind], "watch") == 0 &&
-        strcmp(argv[optind + 1], "--help") == 0) {
-        print_watch_help();
-        return EXIT_DONE;
-    }
-    if (count > 0 && strcmp(argv[optind], "watch") == 0)
-        return run_watch(&options, count - 1, argv + optind + 1);
-    command = command_check(count, (const char *const *)(argv + optind), line, sizeof(line), why,
-                            sizeof(why));
+    words = argv + optind;
+    if (count > 0 && strcmp(words[0], "watch") == 0)
+        return run_watch(&options, count, words);
+    command =
+        command_check(count, (const char *const *)words, line, sizeof(line), why, sizeof(why));
     if (command < 0 || instance_control_socket(options.name, options.socket, path, sizeof(path),
                                                why, sizeof(why)) != 0)
         return usage_error(why);
