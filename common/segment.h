@@ -90,8 +90,9 @@ enum {
     SEGMENT_FAILURE_WORDS = 24,   /* last error: 191 bytes and the NUL */
     SEGMENT_MASTER_EVENTS = 1024, /* slots of the event rings */
     SEGMENT_CHILD_EVENTS = 256,
-    SEGMENT_NO_WORKER = UINT32_MAX,
 };
+
+#define SEGMENT_NO_WORKER UINT32_MAX
 
 /* Up to 31: sections that servers of other programs may have, too; the first eight are required. */
 enum segment_kind {
