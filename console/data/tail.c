@@ -181,20 +181,6 @@ struct tail_lines {
     struct tail_line line[TAIL_LINES];
 };
 
-static struct tail_lines *tail_lines_create(void)
-{
-    return calloc(1, sizeof(struct tail_lines));
-}
-
-static void tail_lines_destroy(struct tail_lines *lines)
-{
-    if (lines == NULL)
-        return;
-    free(lines->store.word);
-    free(lines->spare.word);
-    free(lines);
-}
-
 static uint64_t first_kept(const struct tail_lines *lines)
 {
     return lines->total > KEPT ? lines->total - KEPT : 0;
@@ -252,6 +238,10 @@ static int compact(struct tail_lines *lines, size_t words)
     return 0;
 }
 
+/*
+ * The place for WORDS more words, to be filled with records, which tail_lines_keep() keeps. Valid
+ * until the next call. NULL: out of memory.
+ */
 static uint64_t *tail_lines_room(struct tail_lines *lines, size_t words)
 {
     if (lines->store.room - lines->store.used < words && compact(lines, words) != 0)
@@ -259,11 +249,7 @@ static uint64_t *tail_lines_room(struct tail_lines *lines, size_t words)
     return lines->store.word + lines->store.used;
 }
 
-static void tail_lines_skip(struct tail_lines *lines, size_t words)
-{
-    lines->store.used += words;
-}
-
+/* Keeps RECORD, whose WORDS follow those of the previous record in the place. */
 static void tail_lines_keep(struct tail_lines *lines, const struct tail_record *record,
                             size_t words)
 {
@@ -277,11 +263,6 @@ static void tail_lines_keep(struct tail_lines *lines, const struct tail_record *
         .number = record->number,
     };
     lines->store.used += words;
-}
-
-static uint64_t tail_lines_total(const struct tail_lines *lines)
-{
-    return lines->total;
 }
 
 /* Order. The records of a ring are nearly ordered, so runs of them are merged. */
@@ -337,52 +318,6 @@ static const struct kept *kept_at(struct tail_lines *lines, size_t back)
     return &lines->kept[(lines->total - 1 - back) % KEPT];
 }
 
-static uint64_t tail_lines_time_ns(struct tail_lines *lines, size_t back)
-{
-    return kept_at(lines, back)->time_ns;
-}
-
-static void tail_lines_record(struct tail_lines *lines, size_t back, struct tail_record *record)
-{
-    const struct kept *kept = kept_at(lines, back);
-
-    *record = (struct tail_record){.words = lines->store.word + kept->at,
-                                   .host = kept->host,
-                                   .thread = kept->thread,
-                                   .request_bytes = kept->request_bytes,
-                                   .worker = kept->worker,
-                                   .number = kept->number};
-    log_record_unpack(record->words, &record->log); /* it was valid when kept */
-}
-
-static const struct tail_line *tail_lines_line(struct tail_lines *lines, size_t back)
-{
-    uint64_t number = lines->total - 1 - back;
-    struct tail_line *line = &lines->line[number % TAIL_LINES];
-    struct tail_record record;
-
-    if (lines->filled[number % TAIL_LINES] != number + 1) {
-        tail_lines_record(lines, back, &record);
-        tail_fill_line(line, &record);
-        lines->filled[number % TAIL_LINES] = number + 1;
-    }
-    return line;
-}
-
-static int tail_lines_copy(struct tail_lines *copy, const struct tail_lines *lines)
-{
-    if (make_word_room(&copy->store, lines->store.used) != 0)
-        return -1;
-    if (lines->store.used > 0)
-        memcpy(copy->store.word, lines->store.word, lines->store.used * sizeof(uint64_t));
-    copy->store.used = lines->store.used;
-    memcpy(copy->kept, lines->kept, sizeof(copy->kept));
-    memset(copy->filled, 0, sizeof(copy->filled));
-    copy->total = lines->total;
-    copy->ordered = lines->ordered;
-    return 0;
-}
-
 /* Reading the rings */
 
 enum {
@@ -428,7 +363,7 @@ struct tail *tail_create(struct host_names *names)
     if (tail == NULL)
         return NULL;
     tail->names = names;
-    tail->lines = tail_lines_create();
+    tail->lines = calloc(1, sizeof(*tail->lines));
     if (tail->lines == NULL) {
         free(tail);
         return NULL;
@@ -440,7 +375,9 @@ void tail_destroy(struct tail *tail)
 {
     if (tail == NULL)
         return;
-    tail_lines_destroy(tail->lines);
+    free(tail->lines->store.word);
+    free(tail->lines->spare.word);
+    free(tail->lines);
     free(tail->host);
     free(tail->ring);
     free(tail);
@@ -557,7 +494,7 @@ static void read_ring(struct tail *tail, struct origin *origin, const struct log
         at->position += length;
         at->unread -= length;
         if (!unpack_record(tail, origin, copy + done, &record)) {
-            tail_lines_skip(tail->lines, (size_t)length);
+            tail->lines->store.used += length;
             continue;
         }
         tail->records_read++;
@@ -807,42 +744,71 @@ uint64_t tail_read_backlog(struct tail *tail, const struct segment_reader *reade
 
 struct tail *tail_copy(struct tail *copy, const struct tail *tail)
 {
+    const struct tail_lines *from = tail->lines;
+    struct tail_lines *into;
+
     if (copy == NULL && (copy = tail_create(tail->names)) == NULL)
         return NULL;
-    if (tail_lines_copy(copy->lines, tail->lines) != 0)
+    into = copy->lines;
+    if (make_word_room(&into->store, from->store.used) != 0)
         return NULL;
+    if (from->store.used > 0)
+        memcpy(into->store.word, from->store.word, from->store.used * sizeof(uint64_t));
+    into->store.used = from->store.used;
+    memcpy(into->kept, from->kept, sizeof(into->kept));
+    memset(into->filled, 0, sizeof(into->filled));
+    into->total = from->total;
+    into->ordered = from->ordered;
     return copy;
 }
 
 size_t tail_count(const struct tail *tail)
 {
-    uint64_t total = tail_lines_total(tail->lines);
+    uint64_t total = tail->lines->total;
 
     return total < TAIL_LINES ? (size_t)total : TAIL_LINES;
 }
 
-const struct tail_line *tail_line(const struct tail *tail, size_t back)
-{
-    return tail_lines_line(tail->lines, back);
-}
-
 void tail_line_record(const struct tail *tail, size_t back, struct tail_record *record)
 {
-    tail_lines_record(tail->lines, back, record);
+    const struct kept *kept = kept_at(tail->lines, back);
+
+    *record = (struct tail_record){.words = tail->lines->store.word + kept->at,
+                                   .host = kept->host,
+                                   .thread = kept->thread,
+                                   .request_bytes = kept->request_bytes,
+                                   .worker = kept->worker,
+                                   .number = kept->number};
+    log_record_unpack(record->words, &record->log); /* it was valid when kept */
+}
+
+const struct tail_line *tail_line(const struct tail *tail, size_t back)
+{
+    struct tail_lines *lines = tail->lines;
+    uint64_t number = lines->total - 1 - back;
+    struct tail_line *line = &lines->line[number % TAIL_LINES];
+    struct tail_record record;
+
+    if (lines->filled[number % TAIL_LINES] != number + 1) {
+        tail_line_record(tail, back, &record);
+        tail_fill_line(line, &record);
+        lines->filled[number % TAIL_LINES] = number + 1;
+    }
+    return line;
 }
 
 size_t tail_younger(const struct tail *tail, uint64_t wall_ns)
 {
     size_t younger = 0;
 
-    while (younger < tail_count(tail) && tail_lines_time_ns(tail->lines, younger) > wall_ns)
+    while (younger < tail_count(tail) && kept_at(tail->lines, younger)->time_ns > wall_ns)
         younger++;
     return younger;
 }
 
 uint64_t tail_total(const struct tail *tail)
 {
-    return tail_lines_total(tail->lines);
+    return tail->lines->total;
 }
 
 static uint64_t mean_record_words(const struct tail *tail)
