@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 /* Another user may have created a socket in the place of the server's. */
-static enum control_result check_server(struct control_client *client, const char *path, char *why,
-                                        size_t size)
+static enum control_result check_peer(struct control_client *client, const char *path, char *why,
+                                      size_t size)
 {
     struct ucred server = {.uid = (uid_t)-1};
     socklen_t length = sizeof(server);
@@ -44,7 +44,7 @@ enum control_result control_connect(struct control_client *client, const char *p
     memcpy(address.sun_path, path, strlen(path) + 1);
     client->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (client->fd >= 0 && connect(client->fd, (struct sockaddr *)&address, sizeof(address)) == 0)
-        return check_server(client, path, why, size);
+        return check_peer(client, path, why, size);
     error = errno;
     control_close(client);
     if (error == EACCES || error == EPERM) {
@@ -90,7 +90,7 @@ static bool grow_if_full(struct control_client *client)
 }
 
 /* One read; CONTROL_PENDING unless it failed. */
-static enum control_result read_some(struct control_client *client, char *why, size_t size)
+static enum control_result read_reply_bytes(struct control_client *client, char *why, size_t size)
 {
     ssize_t got;
 
@@ -127,7 +127,7 @@ enum control_result control_receive(struct control_client *client, int timeout_m
             return CONTROL_REPLY;
         }
         if (poll(&wait, 1, left) > 0) {
-            enum control_result result = read_some(client, why, size);
+            enum control_result result = read_reply_bytes(client, why, size);
 
             if (result != CONTROL_PENDING)
                 return result;

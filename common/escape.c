@@ -43,7 +43,7 @@ static size_t character(const char *text, size_t left, uint32_t *code)
 }
 
 /* The same for a TEXT that ends in NUL. */
-static size_t next_character(const char *text, uint32_t *code)
+static size_t decode_next(const char *text, uint32_t *code)
 {
     return character(text, UTF8_MAX, code);
 }
@@ -73,7 +73,7 @@ bool escape_utf8_valid(const char *text)
     size_t length;
 
     for (; *text != '\0'; text += length)
-        if ((length = next_character(text, &code)) == 0)
+        if ((length = decode_next(text, &code)) == 0)
             return false;
     return true;
 }
@@ -100,7 +100,7 @@ void escape_html(FILE *out, const char *text)
 {
     while (*text != '\0') {
         uint32_t code;
-        size_t length = next_character(text, &code);
+        size_t length = decode_next(text, &code);
         const char *instead = length == 0 ? REPLACEMENT : length == 1 ? html_of(*text) : NULL;
 
         if (instead != NULL)
@@ -115,7 +115,7 @@ void escape_json(FILE *out, const char *text)
 {
     while (*text != '\0') {
         uint32_t code;
-        size_t length = next_character(text, &code);
+        size_t length = decode_next(text, &code);
 
         if (length == 0)
             fputs(REPLACEMENT, out);
@@ -135,7 +135,7 @@ char *escape_json_text(const char *json)
 
     while (safe != NULL && *json != '\0') {
         uint32_t code = REPLACEMENT_CODE;
-        size_t length = next_character(json, &code);
+        size_t length = decode_next(json, &code);
 
         if (length != 0 && (*json == '\n' || !escape_unsafe(code)))
             to = mempcpy(to, json, length);
@@ -148,25 +148,25 @@ char *escape_json_text(const char *json)
     return safe;
 }
 
-static void put(char *to, size_t room, size_t at, char byte)
+static void put_bounded(char *to, size_t room, size_t at, char byte)
 {
     if (at < room)
         to[at] = byte;
 }
 
 /* Letters, digits and the characters of UNRESERVED are not encoded. */
-static size_t put_encoded(char *to, size_t room, size_t at, char byte, const char *unreserved)
+static size_t put_percent(char *to, size_t room, size_t at, char byte, const char *unreserved)
 {
     static const char digits[] = "0123456789ABCDEF";
     unsigned char code = (unsigned char)byte;
 
     if (isalnum(code) || strchr(unreserved, byte) != NULL) {
-        put(to, room, at, byte);
+        put_bounded(to, room, at, byte);
         return at + 1;
     }
-    put(to, room, at, '%');
-    put(to, room, at + 1, digits[code >> 4]);
-    put(to, room, at + 2, digits[code & 15]);
+    put_bounded(to, room, at, '%');
+    put_bounded(to, room, at + 1, digits[code >> 4]);
+    put_bounded(to, room, at + 2, digits[code & 15]);
     return at + 3;
 }
 
@@ -175,7 +175,7 @@ size_t escape_path(char *to, size_t room, const char *text)
     size_t length = 0;
 
     for (; *text != '\0'; text++)
-        length = put_encoded(to, room, length, *text, "/-._~!$&'()*+,;=:@");
+        length = put_percent(to, room, length, *text, "/-._~!$&'()*+,;=:@");
     return length;
 }
 
@@ -191,12 +191,12 @@ size_t escape_query(char *to, size_t room, struct span text)
     size_t length = 0;
 
     for (size_t i = 0; i < text.length; i++)
-        length = put_encoded(to, room, length, text.start[i],
+        length = put_percent(to, room, length, text.start[i],
                              begins_triplet(text, i) ? "%" : "?/-._~!$&'()*+,;=:@");
     return length;
 }
 
-static bool is_plain(unsigned char c)
+static bool is_plain_text(unsigned char c)
 {
     return c >= ' ' && c < 0x7f && c != '\\';
 }
@@ -210,7 +210,7 @@ static size_t plain_run(const char *bytes, size_t count)
         bool plain = true;
 
         for (size_t i = 0; i < 8; i++)
-            plain &= is_plain((unsigned char)bytes[run + i]);
+            plain &= is_plain_text((unsigned char)bytes[run + i]);
         if (!plain)
             break;
     }
@@ -242,7 +242,7 @@ char *escape_bytes(char *buffer, size_t size, const char *bytes, size_t count)
     for (size_t i = used; i < count && used + 1 < size; i++) {
         size_t before = used;
 
-        if (is_plain((unsigned char)bytes[i]))
+        if (is_plain_text((unsigned char)bytes[i]))
             buffer[used++] = bytes[i];
         else
             used = put_hex(buffer, size, used, bytes + i, 1);

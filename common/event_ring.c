@@ -179,7 +179,7 @@ static bool ring_has_memory(const struct event_merge *merge, uint32_t ring)
 }
 
 /* Reads the next event of a ring, unless that is done already. */
-static void read_ahead(struct event_merge *merge, uint32_t ring, uint64_t wall_ns)
+static void read_next_of_ring(struct event_merge *merge, uint32_t ring, uint64_t wall_ns)
 {
     struct merge_source *source = &merge->source[ring];
 
@@ -204,7 +204,7 @@ int event_merge_take(struct event_merge *merge, uint64_t wall_ns, struct event_r
     uint32_t ring;
 
     for (uint32_t i = 0; i < merge->count; i++) {
-        read_ahead(merge, i, wall_ns);
+        read_next_of_ring(merge, i, wall_ns);
         if (merge->source[i].ready &&
             (oldest == NULL || merge->source[i].event.time_ns < oldest->event.time_ns))
             oldest = &merge->source[i];

@@ -5,12 +5,12 @@
 
 static_assert(HISTOGRAM_BUCKETS == 2112, "part of the segment layout: raise SEGMENT_MAJOR");
 
-static uint64_t load(const _Atomic uint64_t *word)
+static uint64_t load_relaxed_word(const _Atomic uint64_t *word)
 {
     return atomic_load_explicit(word, memory_order_relaxed);
 }
 
-static void store(_Atomic uint64_t *word, uint64_t value)
+static void store_relaxed_word(_Atomic uint64_t *word, uint64_t value)
 {
     atomic_store_explicit(word, value, memory_order_relaxed);
 }
@@ -31,9 +31,9 @@ static uint32_t used_to(const struct histogram *h)
 void histogram_reset(struct histogram *h)
 {
     for (uint32_t i = used_from(h); i < used_to(h); i++)
-        store(&h->bucket[i], 0);
-    store(&h->sum, 0);
-    store(&h->max, 0);
+        store_relaxed_word(&h->bucket[i], 0);
+    store_relaxed_word(&h->sum, 0);
+    store_relaxed_word(&h->max, 0);
     atomic_store_explicit(&h->used_from, 0, memory_order_relaxed);
     atomic_store_explicit(&h->used_to, 0, memory_order_relaxed);
 }
@@ -65,26 +65,26 @@ void histogram_widen(struct histogram *h, uint32_t index)
 
 void histogram_restore_bucket(struct histogram *h, uint32_t index, uint64_t count)
 {
-    store(&h->bucket[index], load(&h->bucket[index]) + count);
+    store_relaxed_word(&h->bucket[index], load_relaxed_word(&h->bucket[index]) + count);
     histogram_widen(h, index);
 }
 
 void histogram_restore_sum(struct histogram *h, uint64_t sum, uint64_t max)
 {
-    store(&h->sum, load(&h->sum) + sum);
-    if (max > load(&h->max))
-        store(&h->max, max);
+    store_relaxed_word(&h->sum, load_relaxed_word(&h->sum) + sum);
+    if (max > load_relaxed_word(&h->max))
+        store_relaxed_word(&h->max, max);
 }
 
 void histogram_add(struct histogram *into, const struct histogram *from)
 {
     for (uint32_t i = used_from(from); i < used_to(from); i++) {
-        uint64_t n = load(&from->bucket[i]);
+        uint64_t n = load_relaxed_word(&from->bucket[i]);
 
         if (n > 0)
             histogram_restore_bucket(into, i, n);
     }
-    histogram_restore_sum(into, load(&from->sum), load(&from->max));
+    histogram_restore_sum(into, load_relaxed_word(&from->sum), load_relaxed_word(&from->max));
 }
 
 void histogram_subtract(struct histogram *into, const struct histogram *earlier)
@@ -92,16 +92,17 @@ void histogram_subtract(struct histogram *into, const struct histogram *earlier)
     uint32_t top = 0;
 
     for (uint32_t i = used_from(into); i < used_to(into); i++) {
-        uint64_t now = load(&into->bucket[i]), then = load(&earlier->bucket[i]);
+        uint64_t now = load_relaxed_word(&into->bucket[i]),
+                 then = load_relaxed_word(&earlier->bucket[i]);
 
-        store(&into->bucket[i], now > then ? now - then : 0);
+        store_relaxed_word(&into->bucket[i], now > then ? now - then : 0);
         if (now > then)
             top = i;
     }
-    uint64_t sum_now = load(&into->sum), sum_then = load(&earlier->sum);
-    store(&into->sum, sum_now > sum_then ? sum_now - sum_then : 0);
-    if (top < HISTOGRAM_BUCKETS - 1 && histogram_highest(top) < load(&into->max))
-        store(&into->max, histogram_count(into) > 0 ? histogram_highest(top) : 0);
+    uint64_t sum_now = load_relaxed_word(&into->sum), sum_then = load_relaxed_word(&earlier->sum);
+    store_relaxed_word(&into->sum, sum_now > sum_then ? sum_now - sum_then : 0);
+    if (top < HISTOGRAM_BUCKETS - 1 && histogram_highest(top) < load_relaxed_word(&into->max))
+        store_relaxed_word(&into->max, histogram_count(into) > 0 ? histogram_highest(top) : 0);
 }
 
 void histogram_window_move(struct histogram_window *window, const struct histogram *now)
@@ -118,7 +119,7 @@ uint64_t histogram_count(const struct histogram *h)
     uint64_t count = 0;
 
     for (uint32_t i = used_from(h); i < used_to(h); i++)
-        count += load(&h->bucket[i]);
+        count += load_relaxed_word(&h->bucket[i]);
     return count;
 }
 
@@ -126,16 +127,16 @@ double histogram_mean(const struct histogram *h)
 {
     uint64_t count = histogram_count(h);
 
-    return count > 0 ? (double)load(&h->sum) / (double)count : 0;
+    return count > 0 ? (double)load_relaxed_word(&h->sum) / (double)count : 0;
 }
 
 uint64_t histogram_max(const struct histogram *h)
 {
-    return load(&h->max);
+    return load_relaxed_word(&h->max);
 }
 
 /* Number of COUNT values at or below the percentile, rounded up, at least 1. */
-static uint64_t rank_of(uint64_t count, double percent)
+static uint64_t rank_at_percent(uint64_t count, double percent)
 {
     double exact = (double)count * percent / 100;
     uint64_t rank = (uint64_t)exact;
@@ -147,18 +148,18 @@ static uint64_t rank_of(uint64_t count, double percent)
 
 uint64_t histogram_percentile(const struct histogram *h, double percent)
 {
-    uint64_t count = histogram_count(h), seen = 0, rank = rank_of(count, percent);
+    uint64_t count = histogram_count(h), seen = 0, rank = rank_at_percent(count, percent);
 
     if (count == 0)
         return 0;
     for (uint32_t i = used_from(h); i < used_to(h); i++) {
-        seen += load(&h->bucket[i]);
+        seen += load_relaxed_word(&h->bucket[i]);
         if (seen >= rank)
-            return histogram_highest(i) < load(&h->max) && i < HISTOGRAM_BUCKETS - 1
+            return histogram_highest(i) < load_relaxed_word(&h->max) && i < HISTOGRAM_BUCKETS - 1
                        ? histogram_highest(i)
-                       : load(&h->max);
+                       : load_relaxed_word(&h->max);
     }
-    return load(&h->max);
+    return load_relaxed_word(&h->max);
 }
 
 uint64_t histogram_coarse_percentile(const uint64_t bucket[HISTOGRAM_COARSE_BUCKETS], uint64_t max,
@@ -170,7 +171,7 @@ uint64_t histogram_coarse_percentile(const uint64_t bucket[HISTOGRAM_COARSE_BUCK
         count += bucket[i];
     if (count == 0)
         return 0;
-    rank = rank_of(count, percent);
+    rank = rank_at_percent(count, percent);
     for (uint32_t i = 0; i < HISTOGRAM_COARSE_BUCKETS; i++) {
         seen += bucket[i];
         if (seen >= rank) {

@@ -56,17 +56,17 @@ const char *const log_protocol_names[LOG_PROTOCOLS] = {
 };
 static_assert(LOG_PROTOCOLS <= 4, "a protocol has 2 bits");
 
-static size_t cut(struct span text, size_t most)
+static size_t cut_length(struct span text, size_t most)
 {
     return text.length < most ? text.length : most;
 }
 
 uint64_t log_record_pack(const struct log_record *record, uint64_t *words)
 {
-    size_t line = cut(record->request_line, LOG_REQUEST_LINE_MAX);
-    size_t referer = cut(record->referer, LOG_REFERER_MAX);
-    size_t agent = cut(record->agent, LOG_AGENT_MAX);
-    size_t user = cut(record->user, LOG_USER_MAX);
+    size_t line = cut_length(record->request_line, LOG_REQUEST_LINE_MAX);
+    size_t referer = cut_length(record->referer, LOG_REFERER_MAX);
+    size_t agent = cut_length(record->agent, LOG_AGENT_MAX);
+    size_t user = cut_length(record->user, LOG_USER_MAX);
     uint64_t count = LOG_RECORD_HEAD_WORDS + (line + referer + agent + user + 7) / 8;
     char *text = (char *)(words + LOG_RECORD_HEAD_WORDS);
 
@@ -129,7 +129,7 @@ int log_record_unpack(const uint64_t *words, struct log_record *record)
     return 0;
 }
 
-static uint64_t word_at(const struct log_ring *ring, uint64_t position)
+static uint64_t ring_word_at(const struct log_ring *ring, uint64_t position)
 {
     return atomic_load_explicit(&ring->words->word[position & (ring->capacity - 1)],
                                 memory_order_acquire);
@@ -140,12 +140,12 @@ enum { CHAIN = 64 }; /* consecutive plausible records that prove the start of th
 /* Length of the record at POSITION; 0 if the words there cannot be a record. */
 static uint64_t plausible_length(const struct log_ring *ring, uint64_t position, uint64_t head)
 {
-    uint64_t first = word_at(ring, position), count = log_ring_words(first), lengths;
+    uint64_t first = ring_word_at(ring, position), count = log_ring_words(first), lengths;
 
     if (!is_known_version(first) || count < LOG_RECORD_HEAD_WORDS || count > LOG_RECORD_WORDS_MAX ||
         count > head - position)
         return 0;
-    lengths = word_at(ring, position + 6);
+    lengths = ring_word_at(ring, position + 6);
     if (LOG_RECORD_HEAD_WORDS + ((lengths & 0xffff) + (lengths >> 16 & 0xffff) +
                                  (lengths >> 32 & 0xffff) + (lengths >> 56) + 7) /
                                     8 !=
@@ -190,21 +190,21 @@ static inline char *put_text(char *to, const char *text, size_t length)
 
 typedef char *escaper(char *to, unsigned char byte);
 
-static char *escape_hex(char *to, unsigned char byte)
+static char *put_hex_escape(char *to, unsigned char byte)
 {
     const char text[4] = {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
 
     return put_text(to, text, sizeof(text));
 }
 
-static char *escape_json(char *to, unsigned char byte)
+static char *put_json_escape(char *to, unsigned char byte)
 {
     const char text[6] = {'\\', 'u', '0', '0', digits[byte >> 4], digits[byte & 15]};
 
     return put_text(to, text, sizeof(text));
 }
 
-static inline bool is_plain(unsigned char byte)
+static inline bool needs_no_escape(unsigned char byte)
 {
     return byte >= ' ' && byte < 0x7f && byte != '"' && byte != '\\';
 }
@@ -265,7 +265,7 @@ static inline size_t copy_plain(char *to, const char *from, size_t length)
 {
     size_t done = 0;
 
-    for (; done < length && is_plain((unsigned char)from[done]); done++)
+    for (; done < length && needs_no_escape((unsigned char)from[done]); done++)
         to[done] = from[done];
     return done;
 }
@@ -284,8 +284,8 @@ static inline char *put_escaped(char *to, struct span text, escaper *escape)
 
         to += plain;
         at += plain;
-        for (; at < end && (end - at < 4 || !is_plain((unsigned char)*at)); at++) {
-            if (LIKELY(is_plain((unsigned char)*at)))
+        for (; at < end && (end - at < 4 || !needs_no_escape((unsigned char)*at)); at++) {
+            if (LIKELY(needs_no_escape((unsigned char)*at)))
                 *to++ = *at;
             else
                 to = escape(to, (unsigned char)*at);
@@ -299,7 +299,7 @@ static inline char *put_quoted(char *to, struct span text)
     if (text.length == 0)
         return PUT(to, "\"-\"");
     *to++ = '"';
-    to = put_escaped(to, text, escape_hex);
+    to = put_escaped(to, text, put_hex_escape);
     *to++ = '"';
     return to;
 }
@@ -347,10 +347,10 @@ static char *put_user(char *to, struct span user, const struct time_text *time)
 {
     to = PUT(to, " - ");
     for (size_t i = 0; i < user.length; i++) {
-        if (is_plain((unsigned char)user.start[i]) && user.start[i] != ' ')
+        if (needs_no_escape((unsigned char)user.start[i]) && user.start[i] != ' ')
             *to++ = user.start[i];
         else
-            to = escape_hex(to, (unsigned char)user.start[i]);
+            to = put_hex_escape(to, (unsigned char)user.start[i]);
     }
     return put_text(to, time->text + strlen(" - -"), time->length - strlen(" - -"));
 }
@@ -428,14 +428,14 @@ static char *put_json(char *to, const struct log_record *record)
     to = client_address_put(record->address, to);
     if (record->user.length > 0) {
         to = PUT(to, "\",\"user\":\"");
-        to = put_escaped(to, record->user, escape_json);
+        to = put_escaped(to, record->user, put_json_escape);
     }
     if (record->host_name.length > 0) {
         to = PUT(to, "\",\"host\":\"");
-        to = put_escaped(to, record->host_name, escape_json);
+        to = put_escaped(to, record->host_name, put_json_escape);
     }
     to = PUT(to, "\",\"request\":\"");
-    to = put_escaped(to, record->request_line, escape_json);
+    to = put_escaped(to, record->request_line, put_json_escape);
     to = PUT(to, "\",\"status\":");
     to = decimal_put(to, record->status);
     to = PUT(to, ",\"bytes\":");
@@ -445,9 +445,9 @@ static char *put_json(char *to, const struct log_record *record)
     to = PUT(to, ",\"outcome\":\"");
     to = put_text(to, outcome, strlen(outcome));
     to = PUT(to, "\",\"referer\":\"");
-    to = put_escaped(to, record->referer, escape_json);
+    to = put_escaped(to, record->referer, put_json_escape);
     to = PUT(to, "\",\"agent\":\"");
-    to = put_escaped(to, record->agent, escape_json);
+    to = put_escaped(to, record->agent, put_json_escape);
     *to++ = '"';
     to = put_protocol(to, record);
     if (record->tls != 0)

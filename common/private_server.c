@@ -271,7 +271,7 @@ static uint16_t port_in(const json_t *status)
     return colon != NULL ? (uint16_t)strtoul(colon + 1, NULL, 10) : 0;
 }
 
-static bool serves(struct private_server *server)
+static bool answers_as_ready(struct private_server *server)
 {
     char why[PRIVATE_SERVER_WHY];
     json_t *status = private_server_command(server, "status", why, sizeof(why));
@@ -315,7 +315,7 @@ bool private_server_runs(struct private_server *server)
 }
 
 /* Waits for the processes of a dead master, which exit by themselves; kills those that hang. */
-static void end_group(pid_t group)
+static void end_orphans(pid_t group)
 {
     for (int waited = 0; waited < GROUP_MS; waited += POLL_MS) {
         if (kill(-group, 0) != 0)
@@ -331,7 +331,7 @@ static void clean_up(struct private_server *server)
 {
     char segment[SEGMENT_NAME];
 
-    end_group(server->pid);
+    end_orphans(server->pid);
     server->pid = 0;
     server->port = 0;
     shm_unlink(segment_name(server, segment, sizeof(segment)));
@@ -348,7 +348,7 @@ int private_server_start(struct private_server *server, const char *const *optio
         return snprintf(why, size, "more than %d options", OPTIONS_MAX - OWN_OPTIONS), -1;
     if (launch(server, &line) != 0)
         return snprintf(why, size, "cannot start a process: %s", strerror(errno)), -1;
-    while (!serves(server)) {
+    while (!answers_as_ready(server)) {
         bool exited = has_exited(server);
 
         if (exited || clock_monotonic_ns() > deadline_ns) {

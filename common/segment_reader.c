@@ -463,7 +463,7 @@ static uint64_t load_relaxed(const _Atomic uint64_t *word)
     return atomic_load_explicit(word, memory_order_relaxed);
 }
 
-static void add_counts(struct host_totals *totals, const struct segment_host_counts *counts)
+static void add_host_counts(struct host_totals *totals, const struct segment_host_counts *counts)
 {
     uint64_t max = load_relaxed(&counts->latency_max_ns);
 
@@ -501,7 +501,7 @@ bool host_totals_read(const struct segment *segment, uint32_t entry, struct host
         return false;
     for (uint32_t i = 0; i < segment_count(segment, SEGMENT_HOST_COUNTS); i++)
         if (segment_thread_reserved(segment, i))
-            add_counts(totals, &segment_host_counts_of(segment, i)[entry]);
+            add_host_counts(totals, &segment_host_counts_of(segment, i)[entry]);
     return true;
 }
 

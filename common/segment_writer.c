@@ -40,8 +40,8 @@ struct layout {
     uint64_t end;
 };
 
-static void place(struct layout *layout, enum segment_kind kind, uint64_t entry_size,
-                  uint32_t count)
+static void place_section(struct layout *layout, enum segment_kind kind, uint64_t entry_size,
+                          uint32_t count)
 {
     uint64_t stride = round_up(entry_size, 8);
 
@@ -103,30 +103,31 @@ static void lay_out(struct layout *layout, const struct segment_plan *plan)
                       round_up(plan->max_workers * plan->max_threads, 8);
 
     layout->end = round_up(sizeof(struct segment_header), CACHE_LINE);
-    place(layout, SEGMENT_METRICS, sizeof(struct segment_metric), METRIC_COUNT);
-    place(layout, SEGMENT_STATES, sizeof(struct segment_state), THREAD_STATE_COUNT);
-    place(layout, SEGMENT_WORKER_SLOTS, sizeof(struct segment_worker_slot), plan->max_workers);
-    place(layout, SEGMENT_THREAD_SLOTS, sizeof(struct segment_thread_slot),
-          plan->max_workers * plan->max_threads);
-    place(layout, SEGMENT_MASTER, sizeof(struct segment_master), 1);
-    place(layout, SEGMENT_EVENTS, event_ring_bytes(SEGMENT_MASTER_EVENTS), 1);
-    place(layout, SEGMENT_HISTORY, sample, SEGMENT_HISTORY_SAMPLES);
-    place(layout, SEGMENT_CONFIG, SEGMENT_CONFIG_BYTES, 1);
-    place(layout, SEGMENT_RATE, sizeof(struct segment_rate), 1);
-    place(layout, SEGMENT_ADDRESS_LIMITS, sizeof(struct segment_address_limits), 1);
-    place(layout, SEGMENT_CHALLENGE, sizeof(struct segment_challenge), 1);
-    place(layout, SEGMENT_CERTIFICATES, sizeof(struct segment_certificates), 1);
-    place(layout, SEGMENT_HOSTS, sizeof(struct segment_host), plan->max_hosts);
+    place_section(layout, SEGMENT_METRICS, sizeof(struct segment_metric), METRIC_COUNT);
+    place_section(layout, SEGMENT_STATES, sizeof(struct segment_state), THREAD_STATE_COUNT);
+    place_section(layout, SEGMENT_WORKER_SLOTS, sizeof(struct segment_worker_slot),
+                  plan->max_workers);
+    place_section(layout, SEGMENT_THREAD_SLOTS, sizeof(struct segment_thread_slot),
+                  plan->max_workers * plan->max_threads);
+    place_section(layout, SEGMENT_MASTER, sizeof(struct segment_master), 1);
+    place_section(layout, SEGMENT_EVENTS, event_ring_bytes(SEGMENT_MASTER_EVENTS), 1);
+    place_section(layout, SEGMENT_HISTORY, sample, SEGMENT_HISTORY_SAMPLES);
+    place_section(layout, SEGMENT_CONFIG, SEGMENT_CONFIG_BYTES, 1);
+    place_section(layout, SEGMENT_RATE, sizeof(struct segment_rate), 1);
+    place_section(layout, SEGMENT_ADDRESS_LIMITS, sizeof(struct segment_address_limits), 1);
+    place_section(layout, SEGMENT_CHALLENGE, sizeof(struct segment_challenge), 1);
+    place_section(layout, SEGMENT_CERTIFICATES, sizeof(struct segment_certificates), 1);
+    place_section(layout, SEGMENT_HOSTS, sizeof(struct segment_host), plan->max_hosts);
     start_page(layout);
-    place(layout, SEGMENT_LOGGER, sizeof(struct segment_logger), 1);
-    place(layout, SEGMENT_LOG_CURSORS, sizeof(struct log_ring_cursor),
-          plan->max_workers * plan->max_threads);
-    place(layout, SEGMENT_EVENT_CURSORS, sizeof(uint64_t),
-          SEGMENT_RING_WORKERS + plan->max_workers);
-    place(layout, SEGMENT_LOGGER_EVENTS, event_ring_bytes(SEGMENT_CHILD_EVENTS), 1);
+    place_section(layout, SEGMENT_LOGGER, sizeof(struct segment_logger), 1);
+    place_section(layout, SEGMENT_LOG_CURSORS, sizeof(struct log_ring_cursor),
+                  plan->max_workers * plan->max_threads);
+    place_section(layout, SEGMENT_EVENT_CURSORS, sizeof(uint64_t),
+                  SEGMENT_RING_WORKERS + plan->max_workers);
+    place_section(layout, SEGMENT_LOGGER_EVENTS, event_ring_bytes(SEGMENT_CHILD_EVENTS), 1);
     start_page(layout);
-    place(layout, SEGMENT_RATE_BUCKETS, sizeof(struct segment_rate_bucket),
-          SEGMENT_RATE_BUCKET_COUNT);
+    place_section(layout, SEGMENT_RATE_BUCKETS, sizeof(struct segment_rate_bucket),
+                  SEGMENT_RATE_BUCKET_COUNT);
     place_slots(layout, plan->max_workers, worker_parts, worker_sizes, ARRAY_LENGTH(worker_parts));
     place_slots(layout, plan->max_workers * plan->max_threads, thread_parts, thread_sizes,
                 ARRAY_LENGTH(thread_parts));
@@ -134,7 +135,7 @@ static void lay_out(struct layout *layout, const struct segment_plan *plan)
         place_slots(layout, plan->max_workers * plan->max_threads, &host_counts, &host_bytes, 1);
 }
 
-static void close_descriptors(struct segment *segment)
+static void close_segment_files(struct segment *segment)
 {
     if (segment->fd >= 0)
         close(segment->fd);
@@ -250,7 +251,7 @@ int segment_create(struct segment *segment, const struct segment_plan *plan, cha
                  strerror(error));
         if (segment->fd >= 0)
             shm_unlink(name);
-        close_descriptors(segment);
+        close_segment_files(segment);
         *segment = (struct segment){.fd = -1, .read_fd = -1};
         errno = error;
         return -1;
@@ -306,7 +307,7 @@ int segment_promote(const struct segment *segment)
 void segment_forget(struct segment *segment)
 {
     munmap(segment->base, segment->size);
-    close_descriptors(segment);
+    close_segment_files(segment);
     *segment = (struct segment){.fd = -1, .read_fd = -1};
 }
 
@@ -381,7 +382,7 @@ int segment_reserve_thread(struct segment *segment, uint32_t slot)
 }
 
 /* False if the file system of the segment has less than BYTES left. */
-static bool has_room(const struct segment *segment, uint64_t bytes)
+static bool file_system_has_room(const struct segment *segment, uint64_t bytes)
 {
     struct statvfs room;
 
@@ -408,7 +409,7 @@ int segment_reserve(struct segment *segment, uint32_t slot, uint32_t threads)
     int failed;
 
     /* A slot that is reserved in part would only take memory from others. */
-    if (!has_room(segment, missing_bytes(segment, slot, threads)))
+    if (!file_system_has_room(segment, missing_bytes(segment, slot, threads)))
         return ENOSPC;
     failed = segment_reserve_worker(segment, slot);
     for (uint32_t i = 0; i < threads && failed == 0; i++)
@@ -426,7 +427,7 @@ int segment_reserve_hosts(struct segment *segment, uint32_t count)
     for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++)
         slots += segment_thread_reserved(segment, i);
     more = host_bytes(count) - host_bytes(segment->hosts_reserved);
-    if (!has_room(segment, slots * more))
+    if (!file_system_has_room(segment, slots * more))
         return ENOSPC;
     for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++) {
         int failed = segment_thread_reserved(segment, i)
@@ -514,7 +515,7 @@ static int restrict_to(struct segment *segment, const struct page_range *own, si
             return -1;
         begin = i < count ? own[i].end : segment->size;
     }
-    close_descriptors(segment);
+    close_segment_files(segment);
     return 0;
 }
 

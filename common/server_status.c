@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint32_t load(const _Atomic uint32_t *word)
+static uint32_t load_number(const _Atomic uint32_t *word)
 {
     return atomic_load_explicit(word, memory_order_relaxed);
 }
@@ -18,12 +18,12 @@ static uint32_t load(const _Atomic uint32_t *word)
 
 static const char *worker_state_name(const struct segment_worker_slot *slot)
 {
-    uint32_t state = load(&slot->state);
+    uint32_t state = load_number(&slot->state);
 
     return worker_state_names[state < WORKER_STATE_COUNT ? state : WORKER_NONE];
 }
 
-static json_t *worker_status(const struct segment *segment, uint32_t number)
+static json_t *worker_json(const struct segment *segment, uint32_t number)
 {
     const struct segment_worker *block = segment_worker(segment, number);
     const struct segment_worker_slot *slot = segment_worker_slot(segment, number);
@@ -31,25 +31,26 @@ static json_t *worker_status(const struct segment *segment, uint32_t number)
 
     return json_pack("{s:i, s:i, s:s, s:{s:i, s:i}, s:i, s:I, s:i, s:i}", "slot", (int)number,
                      "pid", (int)atomic_load(&slot->pid), "state", worker_state_name(slot),
-                     "threads", "wanted", (int)load(&slot->threads_wanted), "actual",
-                     (int)load(&block->threads_actual), "offload_threads",
-                     (int)load(&block->offload_actual), "uptime_s", (json_int_t)up, "starts",
-                     (int)load(&slot->starts), "generation", (int)load(&slot->generation));
+                     "threads", "wanted", (int)load_number(&slot->threads_wanted), "actual",
+                     (int)load_number(&block->threads_actual), "offload_threads",
+                     (int)load_number(&block->offload_actual), "uptime_s", (json_int_t)up, "starts",
+                     (int)load_number(&slot->starts), "generation",
+                     (int)load_number(&slot->generation));
 }
 
-static bool exists(const struct segment *segment, uint32_t worker)
+static bool worker_exists(const struct segment *segment, uint32_t worker)
 {
     return segment_worker_reserved(segment, worker) &&
-           load(&segment_worker_slot(segment, worker)->state) != WORKER_NONE;
+           load_number(&segment_worker_slot(segment, worker)->state) != WORKER_NONE;
 }
 
-static json_t *list_workers(const struct segment *segment)
+static json_t *workers_json(const struct segment *segment)
 {
     json_t *list = json_array();
 
     for (uint32_t i = 0; i < segment_count(segment, SEGMENT_WORKERS); i++)
-        if (exists(segment, i))
-            json_array_append_new(list, worker_status(segment, i));
+        if (worker_exists(segment, i))
+            json_array_append_new(list, worker_json(segment, i));
     return list;
 }
 
@@ -58,14 +59,14 @@ uint32_t server_workers(const struct segment *segment)
     uint32_t found = 0;
 
     for (uint32_t i = 0; i < segment_count(segment, SEGMENT_WORKERS); i++)
-        found += exists(segment, i);
+        found += worker_exists(segment, i);
     return found;
 }
 
-static bool serves(const struct segment *segment, uint32_t worker)
+static bool worker_serves(const struct segment *segment, uint32_t worker)
 {
-    return exists(segment, worker) &&
-           load(&segment_worker_slot(segment, worker)->state) == WORKER_SERVING;
+    return worker_exists(segment, worker) &&
+           load_number(&segment_worker_slot(segment, worker)->state) == WORKER_SERVING;
 }
 
 uint32_t server_workers_serving(const struct segment *segment)
@@ -73,13 +74,13 @@ uint32_t server_workers_serving(const struct segment *segment)
     uint32_t found = 0;
 
     for (uint32_t i = 0; i < segment_count(segment, SEGMENT_WORKERS); i++)
-        found += serves(segment, i);
+        found += worker_serves(segment, i);
     return found;
 }
 
 /* Values */
 
-static json_t *list_addresses(const struct segment *segment)
+static json_t *addresses_json(const struct segment *segment)
 {
     json_t *list = json_array();
     char text[sizeof(segment->header.listening)];
@@ -92,7 +93,7 @@ static json_t *list_addresses(const struct segment *segment)
 }
 
 /* null for NAN; an integer if VALUE is one that a double represents exactly. */
-static json_t *number(double value)
+static json_t *number_or_null(double value)
 {
     if (!isfinite(value))
         return json_null();
@@ -101,7 +102,7 @@ static json_t *number(double value)
 }
 
 /* SUMS, here and below, are those of all metrics. */
-static json_t *list_metrics(const uint64_t *sums)
+static json_t *metrics_json(const uint64_t *sums)
 {
     json_t *metrics = json_object();
 
@@ -116,13 +117,13 @@ static double value_since_start(const void *sums, enum metric metric)
     return (double)((const uint64_t *)sums)[metric];
 }
 
-static json_t *list_figures(const uint64_t *sums)
+static json_t *figures_json(const uint64_t *sums)
 {
     json_t *figures = json_object();
 
     for (int i = 0; i < FIGURE_COUNT; i++)
         json_object_set_new(figures, figure_table[i].name,
-                            number(figure_value((enum figure)i, value_since_start, sums)));
+                            number_or_null(figure_value((enum figure)i, value_since_start, sums)));
     return figures;
 }
 
@@ -132,7 +133,7 @@ static const struct {
 } percentiles[] = {{"p50", 50}, {"p90", 90}, {"p99", 99}, {"max", 100}};
 
 /* Of all responses since the start; null without a response. */
-static json_t *list_latency(const struct segment *segment)
+static json_t *latency_json(const struct segment *segment)
 {
     json_t *latency = json_object();
     struct histogram all = {0};
@@ -143,7 +144,7 @@ static json_t *list_latency(const struct segment *segment)
     for (size_t i = 0; i < ARRAY_LENGTH(percentiles); i++)
         json_object_set_new(
             latency, percentiles[i].name,
-            number(any ? (double)histogram_percentile(&all, percentiles[i].percent) : NAN));
+            number_or_null(any ? (double)histogram_percentile(&all, percentiles[i].percent) : NAN));
     return latency;
 }
 
@@ -160,7 +161,7 @@ static int by_requests(const void *one, const void *other)
                            ((const struct host_totals *)other)->name);
 }
 
-static json_t *host_status(const struct host_totals *totals)
+static json_t *host_json(const struct host_totals *totals)
 {
     json_t *host = json_object(), *latency = json_object();
     uint64_t requests = host_totals_requests(totals);
@@ -171,15 +172,15 @@ static json_t *host_status(const struct host_totals *totals)
         json_object_set_new(host, host_metric_table[i].name,
                             json_integer((json_int_t)totals->values[i]));
     for (size_t i = 0; i < ARRAY_LENGTH(percentiles); i++)
-        json_object_set_new(
-            latency, percentiles[i].name,
-            number(requests > 0 ? (double)host_totals_percentile(totals, percentiles[i].percent)
-                                : NAN));
+        json_object_set_new(latency, percentiles[i].name,
+                            number_or_null(requests > 0 ? (double)host_totals_percentile(
+                                                              totals, percentiles[i].percent)
+                                                        : NAN));
     json_object_set_new(host, "latency_ns", latency);
     return host;
 }
 
-static json_t *list_hosts(const struct segment *segment)
+static json_t *host_list_json(const struct segment *segment)
 {
     json_t *list = json_array();
     size_t count;
@@ -188,7 +189,7 @@ static json_t *list_hosts(const struct segment *segment)
     if (count > 0)
         qsort(all, count, sizeof(*all), by_requests);
     for (size_t i = 0; i < count && i < HOSTS_LISTED; i++)
-        json_array_append_new(list, host_status(&all[i]));
+        json_array_append_new(list, host_json(&all[i]));
     free(all);
     return list;
 }
@@ -207,7 +208,7 @@ static bool read_sample(const struct segment *segment, uint64_t number, enum met
 }
 
 /* Per second, between the last two samples of the history; null without two. */
-static json_t *rate(const struct segment *segment, enum metric metric)
+static json_t *rate_json(const struct segment *segment, enum metric metric)
 {
     uint64_t next =
         atomic_load_explicit(&segment_master(segment)->history_next, memory_order_acquire);
@@ -216,7 +217,7 @@ static json_t *rate(const struct segment *segment, enum metric metric)
     if (next < 2 || !read_sample(segment, next - 2, metric, &then_ns, &before) ||
         !read_sample(segment, next - 1, metric, &now_ns, &last) || now_ns <= then_ns)
         return json_null();
-    return number(figure_rate(before, last, now_ns - then_ns));
+    return number_or_null(figure_rate(before, last, now_ns - then_ns));
 }
 
 json_t *server_status(const struct segment *segment)
@@ -230,15 +231,15 @@ json_t *server_status(const struct segment *segment)
         "{s:b, s:s, s:s, s:i, s:I, s:i, s:o, s:s, s:{s:i}, s:{s:i}, s:{s:i}, s:{s:i, s:i, s:o}, "
         "s:{s:i, s:i}, s:o, s:o, s:o, s:o, s:o, s:o}",
         "ok", 1, "name", header->name, "version", header->version, "pid", (int)header->master_pid,
-        "uptime_s", (json_int_t)up, "generation", (int)load(&master->generation), "listening",
-        list_addresses(segment), "dispatch", load(&master->dispatch_master) ? "master" : "kernel",
-        "logger", "pid", (int)atomic_load(&master->logger_pid), "keys", "pid",
-        (int)atomic_load(&master->keys_pid), "metrics_process", "pid",
-        (int)atomic_load(&master->metrics_pid), "workers", "wanted",
-        (int)load(&master->workers_wanted), "actual", (int)server_workers(segment), "list",
-        list_workers(segment), "threads", "wanted", (int)load(&master->threads_wanted), "actual",
-        (int)load(&master->threads_actual), "requests_per_s", rate(segment, METRIC_requests),
-        "tls_handshakes_per_s", rate(segment, METRIC_tls_handshakes), "latency_ns",
-        list_latency(segment), "hosts", list_hosts(segment), "figures", list_figures(sums),
-        "metrics", list_metrics(sums));
+        "uptime_s", (json_int_t)up, "generation", (int)load_number(&master->generation),
+        "listening", addresses_json(segment), "dispatch",
+        load_number(&master->dispatch_master) ? "master" : "kernel", "logger", "pid",
+        (int)atomic_load(&master->logger_pid), "keys", "pid", (int)atomic_load(&master->keys_pid),
+        "metrics_process", "pid", (int)atomic_load(&master->metrics_pid), "workers", "wanted",
+        (int)load_number(&master->workers_wanted), "actual", (int)server_workers(segment), "list",
+        workers_json(segment), "threads", "wanted", (int)load_number(&master->threads_wanted),
+        "actual", (int)load_number(&master->threads_actual), "requests_per_s",
+        rate_json(segment, METRIC_requests), "tls_handshakes_per_s",
+        rate_json(segment, METRIC_tls_handshakes), "latency_ns", latency_json(segment), "hosts",
+        host_list_json(segment), "figures", figures_json(sums), "metrics", metrics_json(sums));
 }

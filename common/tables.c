@@ -114,7 +114,7 @@ int table_find(const char *name, const char *const *names, size_t count)
 
 enum { LONGEST_WORD = 64 };
 
-static size_t smaller(size_t a, size_t b)
+static size_t least_of(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
@@ -140,10 +140,10 @@ static size_t edit_distance(const char *a, const char *b)
         for (size_t j = 1; j <= b_length; j++) {
             size_t replaced = above[j - 1] + (same_letter(a[i - 1], b[j - 1]) ? 0 : 1);
 
-            row[j] = smaller(replaced, smaller(above[j], row[j - 1]) + 1);
+            row[j] = least_of(replaced, least_of(above[j], row[j - 1]) + 1);
             if (i > 1 && j > 1 && same_letter(a[i - 1], b[j - 2]) &&
                 same_letter(a[i - 2], b[j - 1]))
-                row[j] = smaller(row[j], before[j - 2] + 1);
+                row[j] = least_of(row[j], before[j - 2] + 1);
         }
         size_t *oldest = before;
         before = above;

@@ -128,7 +128,7 @@ static void hand_lines(struct child *child, void (*take)(void *, const char *), 
 }
 
 /* Reads into BUFFER; closes *FD at the end of the file. Returns the number of bytes. */
-static size_t read_some(int *fd, char *buffer, size_t room)
+static size_t read_pipe(int *fd, char *buffer, size_t room)
 {
     ssize_t length;
 
@@ -145,7 +145,7 @@ static void read_progress(struct child *child, void (*take)(void *, const char *
     size_t got;
 
     do {
-        got = read_some(&child->progress, child->line + child->line_length,
+        got = read_pipe(&child->progress, child->line + child->line_length,
                         sizeof(child->line) - 1 - child->line_length);
         child->line_length += got;
         hand_lines(child, take, context);
@@ -165,8 +165,8 @@ static void read_report(struct child *child)
     do {
         bool full = child->output_length == CHILD_OUTPUT_BYTES;
 
-        got = full ? read_some(&child->output, spill, sizeof(spill))
-                   : read_some(&child->output, child->text + child->output_length,
+        got = full ? read_pipe(&child->output, spill, sizeof(spill))
+                   : read_pipe(&child->output, child->text + child->output_length,
                                CHILD_OUTPUT_BYTES - child->output_length);
         child->output_length += full ? 0 : got;
     } while (got > 0);

@@ -50,7 +50,7 @@ static bool word_fits(const char *word)
     return true;
 }
 
-static int join(int count, const char *const *words, char *line, size_t line_size)
+static int join_words(int count, const char *const *words, char *line, size_t line_size)
 {
     size_t used = 0;
 
@@ -86,7 +86,7 @@ int command_check(int count, const char *const *words, char *line, size_t line_s
             snprintf(why, size, "argument %d of '%s' is empty or contains a blank", i, words[0]);
             return -1;
         }
-    if (join(count, words, line, line_size) != 0) {
+    if (join_words(count, words, line, line_size) != 0) {
         snprintf(why, size, "the command is longer than %zu bytes", line_size - 1);
         return -1;
     }

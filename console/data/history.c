@@ -99,7 +99,7 @@ void history_destroy(struct history *history)
     free(history);
 }
 
-static struct second *second_at(const struct history *history, uint64_t number)
+static struct second *history_second_at(const struct history *history, uint64_t number)
 {
     return &history->ring[number % SEGMENT_HISTORY_SAMPLES];
 }
@@ -107,7 +107,7 @@ static struct second *second_at(const struct history *history, uint64_t number)
 /* The number of whole seconds without a sample between the last sample and one at TIME_NS. */
 static uint64_t missing_seconds(const struct history *history, uint64_t time_ns)
 {
-    uint64_t last = second_at(history, history->next - 1)->sample.time_ns;
+    uint64_t last = history_second_at(history, history->next - 1)->sample.time_ns;
     uint64_t missing = time_ns > last + NS_PER_S ? (time_ns - last) / NS_PER_S - 1 : 0;
 
     return missing < SEGMENT_HISTORY_SAMPLES ? missing : SEGMENT_HISTORY_SAMPLES;
@@ -168,8 +168,8 @@ void history_push(struct history *history, const struct sample_copy *sample, con
     struct second *second;
 
     for (uint64_t i = 0; i < missing; i++)
-        second_at(history, history->next++)->present = false;
-    second = second_at(history, history->next++);
+        history_second_at(history, history->next++)->present = false;
+    second = history_second_at(history, history->next++);
     second->present = true;
     second->continuous = !first && !history->broken;
     second->sample = *sample;
@@ -186,7 +186,7 @@ void history_add_threads(struct history *history, const struct model *model,
                          const struct process_table *processes)
 {
     const struct snapshot *now = model_now(model);
-    struct second *second = second_at(history, history->next - 1);
+    struct second *second = history_second_at(history, history->next - 1);
 
     if (history->next == 0 || now == NULL)
         return;
@@ -229,8 +229,9 @@ bool history_second(const struct history *history, size_t back, const struct sam
 
     if (history->ring == NULL || back >= history_length(history))
         return false;
-    second = second_at(history, history->next - 1 - back);
-    last = back + 1 < history_length(history) ? second_at(history, history->next - 2 - back) : NULL;
+    second = history_second_at(history, history->next - 1 - back);
+    last = back + 1 < history_length(history) ? history_second_at(history, history->next - 2 - back)
+                                              : NULL;
     *sample = &second->sample;
     *letters = second->letters;
     *before = last != NULL && last->present && second->continuous ? &last->sample : NULL;
@@ -240,7 +241,7 @@ bool history_second(const struct history *history, size_t back, const struct sam
 /* Wall clock of the newest second; 0: none. It is never in a gap. */
 static uint64_t newest_ns(const struct history *history)
 {
-    return history->next > 0 ? second_at(history, history->next - 1)->sample.time_ns : 0;
+    return history->next > 0 ? history_second_at(history, history->next - 1)->sample.time_ns : 0;
 }
 
 /* The time BACK seconds before the newest second. */
@@ -306,7 +307,7 @@ size_t history_back_of(const struct history *history, uint64_t time_ns)
         return back_of_step(history, step);
 
     for (size_t back = 0; back < history_length(history); back++) {
-        const struct second *second = second_at(history, history->next - 1 - back);
+        const struct second *second = history_second_at(history, history->next - 1 - back);
 
         if (!second->present)
             continue;
@@ -318,8 +319,8 @@ size_t history_back_of(const struct history *history, uint64_t time_ns)
 }
 
 /* Increase of METRIC from BEFORE to NOW, per second; NAN without BEFORE. */
-static double rate(const struct sample_copy *before, const struct sample_copy *now,
-                   enum metric metric)
+static double rate_between(const struct sample_copy *before, const struct sample_copy *now,
+                           enum metric metric)
 {
     uint64_t took;
 
@@ -336,21 +337,21 @@ struct samples {
     const struct sample_copy *before, *now;
 };
 
-static double source(const void *samples, enum metric metric)
+static double sample_source(const void *samples, enum metric metric)
 {
     const struct samples *own = samples;
 
     return metric_table[metric].kind == KIND_GAUGE ? (double)own->now->values[metric]
-                                                   : rate(own->before, own->now, metric);
+                                                   : rate_between(own->before, own->now, metric);
 }
 
-static double figure(const struct sample_copy *before, const struct sample_copy *now,
-                     enum figure figure)
+static double figure_between(const struct sample_copy *before, const struct sample_copy *now,
+                             enum figure figure)
 {
-    return figure_value(figure, source, &(struct samples){before, now});
+    return figure_value(figure, sample_source, &(struct samples){before, now});
 }
 
-static double percentile(const struct sample_copy *now, double percent)
+static double percentile_of_sample(const struct sample_copy *now, double percent)
 {
     uint64_t value = sample_percentile(now, percent);
 
@@ -362,25 +363,25 @@ static double value_of(const struct sample_copy *before, const struct sample_cop
 {
     switch (series) {
     case SERIES_REQUESTS:
-        return rate(before, now, METRIC_requests);
+        return rate_between(before, now, METRIC_requests);
     case SERIES_BYTES_SENT:
-        return rate(before, now, METRIC_bytes_sent);
+        return rate_between(before, now, METRIC_bytes_sent);
     case SERIES_LATENCY_P50:
-        return percentile(now, 50);
+        return percentile_of_sample(now, 50);
     case SERIES_LATENCY_P99:
-        return percentile(now, 99);
+        return percentile_of_sample(now, 99);
     case SERIES_LATENCY_MAX:
-        return percentile(now, 100);
+        return percentile_of_sample(now, 100);
     case SERIES_CONNECTIONS:
         return (double)now->values[METRIC_connections_open];
     case SERIES_ERRORS:
-        return figure(before, now, FIGURE_errors);
+        return figure_between(before, now, FIGURE_errors);
     case SERIES_HIT_RATIO:
-        return figure(before, now, FIGURE_cache_hit_ratio);
+        return figure_between(before, now, FIGURE_cache_hit_ratio);
     case SERIES_REQUESTS_PER_CORE:
-        return figure(before, now, FIGURE_requests_per_core);
+        return figure_between(before, now, FIGURE_requests_per_core);
     case SERIES_SWITCHES_PER_REQUEST:
-        return figure(before, now, FIGURE_switches_per_request);
+        return figure_between(before, now, FIGURE_switches_per_request);
     case SERIES_COUNT:
         break;
     }
@@ -411,9 +412,10 @@ static double second_value(const struct history *history, uint64_t back, enum se
 
     if (back >= history_length(history))
         return step_value(history, older_step(history, back), series);
-    now = second_at(history, history->next - 1 - back);
-    before =
-        back + 1 < history_length(history) ? second_at(history, history->next - 2 - back) : NULL;
+    now = history_second_at(history, history->next - 1 - back);
+    before = back + 1 < history_length(history)
+                 ? history_second_at(history, history->next - 2 - back)
+                 : NULL;
     if (!now->present)
         return HISTORY_GAP;
     return value_of(before != NULL && before->present && now->continuous ? &before->sample : NULL,
@@ -447,7 +449,7 @@ static uint64_t second_time(const struct history *history, uint64_t back)
         step = step_at(history, older_step(history, back));
         return step != NULL ? step->time_ns : 0;
     }
-    second = second_at(history, history->next - 1 - back);
+    second = history_second_at(history, history->next - 1 - back);
     return second->present ? second->sample.time_ns : 0;
 }
 
@@ -529,7 +531,7 @@ void history_whole(const struct history *history, enum series series, double *va
 uint32_t history_kept(const struct history *history, size_t back, struct past_thread *threads,
                       struct process_table *table)
 {
-    const struct second *second = second_at(history, history->next - 1 - back);
+    const struct second *second = history_second_at(history, history->next - 1 - back);
     const struct kept *kept = &second->threads, *processes = &second->processes;
 
     table->time_ns = second->sample.time_ns;

@@ -141,7 +141,7 @@ static void keep_base(struct host_list *list, struct host_base *now)
     }
 }
 
-static int make_room(struct host_list *list, size_t count)
+static int make_host_room(struct host_list *list, size_t count)
 {
     struct host_row *rows;
 
@@ -168,7 +168,7 @@ int host_list_take(struct host_list *list, const struct segment_reader *reader, 
         return 0; /* a recording that stands still */
     if (hosts_counted(reader))
         now.all = host_totals_read_all(&reader->map, &now.count);
-    if (make_room(list, now.count) != 0) {
+    if (make_host_room(list, now.count) != 0) {
         free(now.all);
         list->count = 0;
         return -1;
@@ -223,7 +223,7 @@ static char **find_place(char **place, size_t places, const char *name)
     return &place[at];
 }
 
-static int grow(struct host_names *names)
+static int grow_name_table(struct host_names *names)
 {
     size_t places = names->places == 0 ? FIRST_PLACES : 2 * names->places;
     char **place = calloc(places, sizeof(*place));
@@ -243,7 +243,7 @@ const char *host_names_keep(struct host_names *names, const char *name)
 {
     char **place;
 
-    if (names->count + 1 > names->places / 4 * 3 && grow(names) != 0)
+    if (names->count + 1 > names->places / 4 * 3 && grow_name_table(names) != 0)
         return "";
     place = find_place(names->place, names->places, name);
     if (*place == NULL && names->count < NAMES_MAX && (*place = strdup(name)) != NULL)

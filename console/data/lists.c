@@ -195,7 +195,7 @@ static int by_path(const void *a, const void *b)
     return strcmp(((const struct cache_row *)a)->path, ((const struct cache_row *)b)->path);
 }
 
-static void join(struct cache_row *into, const struct cache_row *from)
+static void join_cache_rows(struct cache_row *into, const struct cache_row *from)
 {
     into->copies += from->copies;
     into->stale += from->stale;
@@ -214,7 +214,7 @@ void cache_list_finish(struct cache_list *list)
     qsort(list->rows, list->count, sizeof(*list->rows), by_path);
     for (size_t i = 1; i < list->count; i++) {
         if (strcmp(list->rows[i].path, list->rows[kept].path) == 0)
-            join(&list->rows[kept], &list->rows[i]);
+            join_cache_rows(&list->rows[kept], &list->rows[i]);
         else if (++kept != i)
             list->rows[kept] = list->rows[i];
     }
@@ -227,8 +227,8 @@ static bool in_use(const struct segment_cache_entry *entry)
     return atomic_load_explicit(&entry->state, memory_order_relaxed) != CACHE_SLOT_FREE;
 }
 
-static int take_worker(struct cache_list *list, const struct segment_reader *reader,
-                       uint32_t worker)
+static int take_cache_of(struct cache_list *list, const struct segment_reader *reader,
+                         uint32_t worker)
 {
     const struct segment_cache_entry *table = segment_cache(&reader->map, worker);
     struct cache_copy entry;
@@ -252,7 +252,7 @@ int cache_list_take(struct cache_list *list, const struct segment_reader *reader
     list->bytes = 0;
     for (uint32_t i = 0; i < segment_count(&reader->map, SEGMENT_CACHE) && result == 0; i++)
         if (segment_worker_reserved(&reader->map, i))
-            result = take_worker(list, reader, i);
+            result = take_cache_of(list, reader, i);
     if (result != 0)
         list->count = 0;
     cache_list_finish(list);
@@ -276,7 +276,7 @@ static int compare_numbers(uint64_t left, uint64_t right)
     return left > right ? -1 : left < right;
 }
 
-static int compare(const void *a, const void *b, void *context)
+static int compare_cache_rows(const void *a, const void *b, void *context)
 {
     const struct cache_row *left = *(const struct cache_row *const *)a;
     const struct cache_row *right = *(const struct cache_row *const *)b;
@@ -300,14 +300,14 @@ void cache_list_sort(const struct cache_list *list, enum cache_order order, bool
     for (size_t i = 0; i < list->count; i++)
         rows[i] = &list->rows[i];
     if (list->count > 0)
-        qsort_r(rows, list->count, sizeof(*rows), compare, &sorting);
+        qsort_r(rows, list->count, sizeof(*rows), compare_cache_rows, &sorting);
 }
 
 /* Client list */
 
 /* Reading the tables */
 
-static int add(struct client_list *list, const struct client_row *row)
+static int add_client_row(struct client_list *list, const struct client_row *row)
 {
     if (list->count == list->room) {
         size_t room = list->room > 0 ? list->room * 2 : 256;
@@ -333,7 +333,7 @@ static int take_connections(struct client_list *list, const struct segment_clien
         if (row.connections == 0)
             continue;
         row.key = atomic_load_explicit(&table[i].key, memory_order_acquire);
-        if (row.key != 0 && add(list, &row) != 0)
+        if (row.key != 0 && add_client_row(list, &row) != 0)
             return -1;
     }
     return 0;
@@ -351,8 +351,8 @@ static int take_all_connections(struct client_list *list, const struct segment_r
     return 0;
 }
 
-static int take_entry(struct client_list *list, const struct segment_rate_entry *entry,
-                      uint64_t now_ns)
+static int take_rate_entry(struct client_list *list, const struct segment_rate_entry *entry,
+                           uint64_t now_ns)
 {
     struct client_row row = {.key = atomic_load_explicit(&entry->key, memory_order_acquire)};
     uint64_t time_ns = atomic_load_explicit(&entry->time_ns, memory_order_acquire);
@@ -363,23 +363,23 @@ static int take_entry(struct client_list *list, const struct segment_rate_entry 
         return 0;
     if (time_ns > now_ns) /* see struct segment_rate_bucket */
         row.used = (double)(time_ns - now_ns) / (double)NS_PER_S * list->requests_per_second;
-    return row.used > 0 || row.limited > 0 ? add(list, &row) : 0;
+    return row.used > 0 || row.limited > 0 ? add_client_row(list, &row) : 0;
 }
 
-static int take_buckets(struct client_list *list, const struct segment_reader *reader,
-                        uint64_t now_ns)
+static int take_rate_buckets(struct client_list *list, const struct segment_reader *reader,
+                             uint64_t now_ns)
 {
     for (uint32_t i = 0; i < segment_count(&reader->map, SEGMENT_RATE_BUCKETS); i++) {
         const struct segment_rate_bucket *bucket = segment_rate_bucket(&reader->map, i);
 
         for (int way = 0; way < SEGMENT_RATE_WAYS; way++)
-            if (take_entry(list, &bucket->entry[way], now_ns) != 0)
+            if (take_rate_entry(list, &bucket->entry[way], now_ns) != 0)
                 return -1;
     }
     return 0;
 }
 
-static void take_limit(struct client_list *list, const struct segment_reader *reader)
+static void take_rate_limit(struct client_list *list, const struct segment_reader *reader)
 {
     const struct segment_rate *rate;
 
@@ -424,9 +424,9 @@ static void join_keys(struct client_list *list)
 int client_list_take(struct client_list *list, const struct segment_reader *reader, uint64_t now_ns)
 {
     list->count = 0;
-    take_limit(list, reader);
+    take_rate_limit(list, reader);
     if (take_all_connections(list, reader) != 0 ||
-        (list->limits && take_buckets(list, reader, now_ns) != 0)) {
+        (list->limits && take_rate_buckets(list, reader, now_ns) != 0)) {
         list->count = 0;
         return -1;
     }
@@ -459,7 +459,7 @@ static int by_connections(const void *a, const void *b)
     return by_key(left->row, right->row);
 }
 
-static int make_room(struct clients *clients, size_t needed)
+static int make_client_room(struct clients *clients, size_t needed)
 {
     struct client *larger;
 
@@ -506,7 +506,7 @@ int clients_join(struct clients *clients, const struct sketch *sketch,
                  const struct client_list *list)
 {
     clients->count = 0;
-    if (make_room(clients, sketch->used + (list != NULL ? list->count : 0)) != 0)
+    if (make_client_room(clients, sketch->used + (list != NULL ? list->count : 0)) != 0)
         return -1;
     for (size_t i = 0; i < sketch->used; i++) {
         uint64_t key = client_key_parse(sketch->entry[i].key);

@@ -82,7 +82,7 @@ static int make_base(struct base *base, uint32_t threads, uint32_t workers)
     return base->threads != NULL && base->workers != NULL && base->latency != NULL ? 0 : -1;
 }
 
-static int make_room(struct model *model, const struct snapshot *snapshot)
+static int make_thread_room(struct model *model, const struct snapshot *snapshot)
 {
     model_reset(model);
     model->thread_room = snapshot->thread_room;
@@ -139,7 +139,7 @@ int model_take(struct model *model, const struct snapshot *snapshot, bool with_l
                 model->worker_room == snapshot->worker_room;
     struct base unused;
 
-    if (!fits && make_room(model, snapshot) != 0)
+    if (!fits && make_thread_room(model, snapshot) != 0)
         return -1;
     model->now = snapshot;
     model->past = NULL;
@@ -284,7 +284,7 @@ double model_worker_rate(const struct model *model, const struct worker_sample *
     return growth(model, worker->values[metric], model->older.workers[worker->slot][metric]);
 }
 
-static double source(const void *model, enum metric metric)
+static double model_source(const void *model, enum metric metric)
 {
     const struct model *own = model;
 
@@ -294,7 +294,7 @@ static double source(const void *model, enum metric metric)
 
 double model_figure(const struct model *model, enum figure figure)
 {
-    return model->now == NULL ? NAN : figure_value(figure, source, model);
+    return model->now == NULL ? NAN : figure_value(figure, model_source, model);
 }
 
 static double percentile_of(const struct histogram *interval, double percent)
@@ -366,7 +366,7 @@ void outcomes_break(struct outcomes *outcomes)
     reset_recent(outcomes);
 }
 
-static struct second *second_at(struct outcomes *outcomes, uint64_t number)
+static struct second *outcome_second_at(struct outcomes *outcomes, uint64_t number)
 {
     struct second *second = &outcomes->second[number % OUTCOMES_SECONDS];
 
@@ -379,7 +379,7 @@ static struct second *second_at(struct outcomes *outcomes, uint64_t number)
 
 void outcomes_push_sample(struct outcomes *outcomes, const struct sample_copy *sample)
 {
-    struct second *second = second_at(outcomes, sample->time_ns / NS_PER_S);
+    struct second *second = outcome_second_at(outcomes, sample->time_ns / NS_PER_S);
 
     if (!second->split)
         memcpy(second->bucket[OUTCOME_ALL], sample->latency, sizeof(sample->latency));
@@ -438,7 +438,7 @@ void outcomes_push(struct outcomes *outcomes, uint64_t wall_ns, const struct his
         begin(outcomes, wall_ns, latency);
         return;
     }
-    second = second_at(outcomes, wall_ns / NS_PER_S);
+    second = outcome_second_at(outcomes, wall_ns / NS_PER_S);
     second->split = true;
     memset(second->bucket[OUTCOME_ALL], 0, sizeof(second->bucket[OUTCOME_ALL]));
     for (int i = 0; i < OUTCOME_COUNT; i++)

@@ -109,7 +109,8 @@ struct reading {
     uint64_t ran_ns, waited_ns; /* by all threads since BEFORE */
 };
 
-static void take_process(const struct reading *reading, enum role role, uint32_t slot, int32_t pid)
+static void measure_process(const struct reading *reading, enum role role, uint32_t slot,
+                            int32_t pid)
 {
     const struct process_usage *before = process_before(reading->before, pid);
     struct process_table *into = reading->into;
@@ -145,7 +146,7 @@ static void take_wait(struct reading *reading, int32_t pid, int32_t tid,
     reading->waited_ns += wait->waited_ns - last->waited_ns;
 }
 
-static void take_thread(struct reading *reading, int32_t pid, int32_t tid)
+static void measure_thread(struct reading *reading, int32_t pid, int32_t tid)
 {
     struct process_table *into = reading->into;
     const struct thread_usage *before = thread_before(reading->before, tid, into->thread_count);
@@ -173,15 +174,15 @@ static int32_t pid_of_worker(const struct snapshot *now, uint32_t slot)
     return 0;
 }
 
-static void take_threads(struct reading *reading, const struct snapshot *now)
+static void measure_threads(struct reading *reading, const struct snapshot *now)
 {
     for (uint32_t i = 0; i < now->thread_count; i++)
         if (now->threads[i].activity.state != THREAD_STATE_NONE)
-            take_thread(reading, pid_of_worker(now, now->threads[i].worker),
-                        now->threads[i].activity.tid);
+            measure_thread(reading, pid_of_worker(now, now->threads[i].worker),
+                           now->threads[i].activity.tid);
     for (uint32_t i = 0; i < now->worker_count; i++)
         for (uint32_t j = 0; j < now->workers[i].offload_count; j++)
-            take_thread(reading, now->workers[i].pid, now->workers[i].offload[j].activity.tid);
+            measure_thread(reading, now->workers[i].pid, now->workers[i].offload[j].activity.tid);
 }
 
 static float share(uint64_t part, uint64_t whole)
@@ -189,7 +190,7 @@ static float share(uint64_t part, uint64_t whole)
     return whole == 0 ? NAN : part > whole ? 1.0F : (float)((double)part / (double)whole);
 }
 
-static uint64_t growth(uint64_t before, uint64_t now)
+static uint64_t usage_growth(uint64_t before, uint64_t now)
 {
     return before != 0 && now > before ? now - before : 0;
 }
@@ -211,13 +212,14 @@ static void take_shortage(const struct reading *reading)
         (total = strstr(text, "total=")) != NULL)
         into->pressure_us = strtoull(total + strlen("total="), NULL, 10);
     if (before->pressure_us != 0 && into->pressure_us != 0)
-        shortage->machine = share(
-            growth(before->pressure_us, into->pressure_us) * (NS_PER_S / US_PER_S), passed_ns);
+        shortage->machine =
+            share(usage_growth(before->pressure_us, into->pressure_us) * (NS_PER_S / US_PER_S),
+                  passed_ns);
     if (read_text("/proc/stat", text, sizeof(text)) == 0)
         machine_stat_parse(text, &into->all_ticks, &into->stolen_ticks);
     if (before->all_ticks != 0)
-        shortage->stolen = share(growth(before->stolen_ticks, into->stolen_ticks),
-                                 growth(before->all_ticks, into->all_ticks));
+        shortage->stolen = share(usage_growth(before->stolen_ticks, into->stolen_ticks),
+                                 usage_growth(before->all_ticks, into->all_ticks));
 }
 
 bool cpu_shortage_is_bad(const struct cpu_shortage *shortage)
@@ -236,14 +238,14 @@ void processes_take(struct process_table *table, const struct snapshot *now)
     table->time_ns = now->time_ns;
     table->count = 0;
     table->thread_count = 0;
-    take_process(&reading, ROLE_MASTER, 0, now->server.pid);
+    measure_process(&reading, ROLE_MASTER, 0, now->server.pid);
     for (uint32_t i = 0; i < now->worker_count; i++)
         if (now->workers[i].state != WORKER_NONE)
-            take_process(&reading, ROLE_WORKER, now->workers[i].slot, now->workers[i].pid);
-    take_process(&reading, ROLE_LOGGER, 0, now->logger_pid);
-    take_process(&reading, ROLE_KEYS, 0, now->keys_pid);
-    take_process(&reading, ROLE_METRICS, 0, now->metrics_pid);
-    take_threads(&reading, now);
+            measure_process(&reading, ROLE_WORKER, now->workers[i].slot, now->workers[i].pid);
+    measure_process(&reading, ROLE_LOGGER, 0, now->logger_pid);
+    measure_process(&reading, ROLE_KEYS, 0, now->keys_pid);
+    measure_process(&reading, ROLE_METRICS, 0, now->metrics_pid);
+    measure_threads(&reading, now);
     take_shortage(&reading);
 }
 

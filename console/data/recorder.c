@@ -39,7 +39,7 @@ struct recorder {
 
 /* A growing buffer; `failed` is set when memory runs out. */
 
-static void make_room(struct buffer *buffer, size_t room)
+static void make_buffer_room(struct buffer *buffer, size_t room)
 {
     unsigned char *larger;
 
@@ -56,7 +56,7 @@ static void make_room(struct buffer *buffer, size_t room)
 static void put_bytes(struct buffer *buffer, const void *bytes, size_t count)
 {
     if (buffer->length + count > buffer->room)
-        make_room(buffer, (buffer->length + count) * 2);
+        make_buffer_room(buffer, (buffer->length + count) * 2);
     if (buffer->failed)
         return;
     memcpy(buffer->bytes + buffer->length, bytes, count);
@@ -97,7 +97,7 @@ static void put_run(struct recorder *recorder, size_t from, size_t to)
 }
 
 /* Copies the word at AT; true if it changed. */
-static bool take_word(struct recorder *recorder, const struct segment *segment, size_t at)
+static bool record_word(struct recorder *recorder, const struct segment *segment, size_t at)
 {
     const char *base = segment->base;
     uint64_t live = atomic_load_explicit((const _Atomic uint64_t *)(const void *)(base + at),
@@ -111,14 +111,14 @@ static bool take_word(struct recorder *recorder, const struct segment *segment, 
     return true;
 }
 
-static void take_range(struct recorder *recorder, const struct segment *segment, size_t from,
-                       size_t bytes)
+static void record_range(struct recorder *recorder, const struct segment *segment, size_t from,
+                         size_t bytes)
 {
     size_t begin = 0, end = 0; /* of the current run; end 0: none */
 
     bytes &= ~(size_t)(WORD - 1);
     for (size_t at = from; at < from + bytes; at += WORD) {
-        if (!take_word(recorder, segment, at))
+        if (!record_word(recorder, segment, at))
             continue;
         if (end != 0 && at > end + CLOSE_ENOUGH * WORD) {
             put_run(recorder, begin, end);
@@ -136,16 +136,16 @@ static size_t offset_of(const struct segment *segment, enum segment_kind kind, u
     return segment->section[kind].offset + i * segment->section[kind].stride;
 }
 
-static void take_section(struct recorder *recorder, const struct segment *segment,
-                         enum segment_kind kind)
+static void record_section(struct recorder *recorder, const struct segment *segment,
+                           enum segment_kind kind)
 {
     for (uint32_t i = 0; i < segment_count(segment, kind); i++)
-        take_range(recorder, segment, offset_of(segment, kind, i),
-                   segment->section[kind].entry_size);
+        record_range(recorder, segment, offset_of(segment, kind, i),
+                     segment->section[kind].entry_size);
 }
 
 /* Copies the new samples. */
-static void take_history(struct recorder *recorder, const struct segment *segment)
+static void record_history(struct recorder *recorder, const struct segment *segment)
 {
     uint64_t samples =
         atomic_load_explicit(&segment_master(segment)->history_next, memory_order_acquire);
@@ -153,17 +153,17 @@ static void take_history(struct recorder *recorder, const struct segment *segmen
     if (samples > recorder->next_sample + SEGMENT_HISTORY_SAMPLES)
         recorder->next_sample = samples - SEGMENT_HISTORY_SAMPLES;
     for (; recorder->next_sample < samples; recorder->next_sample++)
-        take_range(recorder, segment,
-                   offset_of(segment, SEGMENT_HISTORY,
-                             (uint32_t)(recorder->next_sample % SEGMENT_HISTORY_SAMPLES)),
-                   segment->section[SEGMENT_HISTORY].entry_size);
+        record_range(recorder, segment,
+                     offset_of(segment, SEGMENT_HISTORY,
+                               (uint32_t)(recorder->next_sample % SEGMENT_HISTORY_SAMPLES)),
+                     segment->section[SEGMENT_HISTORY].entry_size);
 }
 
 /*
  * Copies the newest words of a ring. The head is read first, so that all words below it are
  * complete. In the copy claimed equals head, because nothing is being written to it.
  */
-static void take_ring(struct recorder *recorder, const struct segment *segment, uint32_t i)
+static void record_ring(struct recorder *recorder, const struct segment *segment, uint32_t i)
 {
     const struct log_ring ring = segment_ring(segment, i);
     size_t at = offset_of(segment, SEGMENT_RINGS, i);
@@ -178,8 +178,8 @@ static void take_ring(struct recorder *recorder, const struct segment *segment, 
         uint64_t place = word & (ring.capacity - 1), count = ring.capacity - place;
 
         count = count < head - word ? count : head - word;
-        take_range(recorder, segment, at + offsetof(struct log_ring_words, word) + place * WORD,
-                   count * WORD);
+        record_range(recorder, segment, at + offsetof(struct log_ring_words, word) + place * WORD,
+                     count * WORD);
         word += count;
     }
     if (atomic_load(&copy->head) == head)
@@ -190,25 +190,25 @@ static void take_ring(struct recorder *recorder, const struct segment *segment, 
     put_run(recorder, at, at + offsetof(struct log_ring_words, head) + WORD);
 }
 
-static void take_threads(struct recorder *recorder, const struct segment *segment, bool costly)
+static void record_threads(struct recorder *recorder, const struct segment *segment, bool costly)
 {
     for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++) {
         if (!segment_thread_reserved(segment, i))
             continue;
-        take_range(recorder, segment, offset_of(segment, SEGMENT_THREADS, i),
-                   segment->section[SEGMENT_THREADS].entry_size);
-        take_range(recorder, segment, offset_of(segment, SEGMENT_LATENCY, i),
-                   segment->section[SEGMENT_LATENCY].entry_size);
+        record_range(recorder, segment, offset_of(segment, SEGMENT_THREADS, i),
+                     segment->section[SEGMENT_THREADS].entry_size);
+        record_range(recorder, segment, offset_of(segment, SEGMENT_LATENCY, i),
+                     segment->section[SEGMENT_LATENCY].entry_size);
         if (segment_count(segment, SEGMENT_RINGS) > 0)
-            take_ring(recorder, segment, i);
+            record_ring(recorder, segment, i);
         if (costly)
-            take_range(recorder, segment, offset_of(segment, SEGMENT_HITS, i),
-                       segment->section[SEGMENT_HITS].entry_size);
+            record_range(recorder, segment, offset_of(segment, SEGMENT_HITS, i),
+                         segment->section[SEGMENT_HITS].entry_size);
     }
 }
 
 /* Only the entries of hosts have memory. */
-static void take_host_counts(struct recorder *recorder, const struct segment *segment)
+static void record_host_counts(struct recorder *recorder, const struct segment *segment)
 {
     size_t size = sizeof(struct segment_host_counts);
 
@@ -217,52 +217,52 @@ static void take_host_counts(struct recorder *recorder, const struct segment *se
             continue;
         for (uint32_t i = 0; i < segment_count(segment, SEGMENT_HOST_COUNTS); i++)
             if (segment_thread_reserved(segment, i))
-                take_range(recorder, segment,
-                           offset_of(segment, SEGMENT_HOST_COUNTS, i) + host * size, size);
+                record_range(recorder, segment,
+                             offset_of(segment, SEGMENT_HOST_COUNTS, i) + host * size, size);
     }
 }
 
-static void take_workers(struct recorder *recorder, const struct segment *segment, bool costly)
+static void record_workers(struct recorder *recorder, const struct segment *segment, bool costly)
 {
     for (uint32_t i = 0; i < segment_count(segment, SEGMENT_WORKERS); i++) {
         if (!segment_worker_reserved(segment, i))
             continue;
-        take_range(recorder, segment, offset_of(segment, SEGMENT_WORKERS, i),
-                   segment->section[SEGMENT_WORKERS].entry_size);
+        record_range(recorder, segment, offset_of(segment, SEGMENT_WORKERS, i),
+                     segment->section[SEGMENT_WORKERS].entry_size);
         if (costly)
-            take_range(recorder, segment, offset_of(segment, SEGMENT_CACHE, i),
-                       segment->section[SEGMENT_CACHE].entry_size);
-        take_range(recorder, segment, offset_of(segment, SEGMENT_WORKER_EVENTS, i),
-                   segment->section[SEGMENT_WORKER_EVENTS].entry_size);
+            record_range(recorder, segment, offset_of(segment, SEGMENT_CACHE, i),
+                         segment->section[SEGMENT_CACHE].entry_size);
+        record_range(recorder, segment, offset_of(segment, SEGMENT_WORKER_EVENTS, i),
+                     segment->section[SEGMENT_WORKER_EVENTS].entry_size);
         if (costly)
-            take_range(recorder, segment, offset_of(segment, SEGMENT_CLIENTS, i),
-                       segment->section[SEGMENT_CLIENTS].entry_size);
+            record_range(recorder, segment, offset_of(segment, SEGMENT_CLIENTS, i),
+                         segment->section[SEGMENT_CLIENTS].entry_size);
     }
 }
 
-static void take_all(struct recorder *recorder, const struct segment *segment, bool costly)
+static void record_all(struct recorder *recorder, const struct segment *segment, bool costly)
 {
     static const enum segment_kind plain[] = {
         SEGMENT_METRICS,      SEGMENT_STATES, SEGMENT_WORKER_SLOTS, SEGMENT_THREAD_SLOTS,
         SEGMENT_MASTER,       SEGMENT_EVENTS, SEGMENT_CONFIG,       SEGMENT_RATE,
         SEGMENT_CERTIFICATES, SEGMENT_LOGGER, SEGMENT_LOGGER_EVENTS};
 
-    take_range(recorder, segment, 0, sizeof(struct segment_header));
+    record_range(recorder, segment, 0, sizeof(struct segment_header));
     for (size_t i = 0; i < ARRAY_LENGTH(plain); i++)
-        take_section(recorder, segment, plain[i]);
+        record_section(recorder, segment, plain[i]);
     if (costly) {
-        take_section(recorder, segment, SEGMENT_RATE_BUCKETS);
-        take_section(recorder, segment, SEGMENT_HOSTS);
-        take_host_counts(recorder, segment);
+        record_section(recorder, segment, SEGMENT_RATE_BUCKETS);
+        record_section(recorder, segment, SEGMENT_HOSTS);
+        record_host_counts(recorder, segment);
     }
-    take_history(recorder, segment);
-    take_workers(recorder, segment, costly);
-    take_threads(recorder, segment, costly);
+    record_history(recorder, segment);
+    record_workers(recorder, segment, costly);
+    record_threads(recorder, segment, costly);
 }
 
 /* The file */
 
-static int fail(struct recorder *recorder, char *why, size_t size)
+static int recording_failed(struct recorder *recorder, char *why, size_t size)
 {
     snprintf(why, size, "cannot write the recording %.200s: %s", recorder->path,
              recorder->raw.failed || recorder->packed.failed ? "out of memory" : strerror(errno));
@@ -279,7 +279,7 @@ static int pack(struct recorder *recorder)
 {
     uLongf length = compressBound(recorder->raw.length);
 
-    make_room(&recorder->packed, length);
+    make_buffer_room(&recorder->packed, length);
     if (recorder->raw.failed || recorder->packed.failed ||
         compress2(recorder->packed.bytes, &length, recorder->raw.bytes, recorder->raw.length,
                   Z_BEST_SPEED) != Z_OK)
@@ -321,7 +321,7 @@ struct recorder *recorder_create(const char *path, char *why, size_t size)
     recorder->file = fopen(path, "wbxe");
     if (recorder->file != NULL && write_bytes(recorder, &head, sizeof(head)) == 0)
         return recorder;
-    fail(recorder, why, size);
+    recording_failed(recorder, why, size);
     if (recorder->file != NULL)
         fclose(recorder->file);
     free(recorder);
@@ -382,8 +382,8 @@ int recorder_add(struct recorder *recorder, const struct segment_reader *reader,
     recorder->raw.length = 0;
     recorder->run_end = 0;
     if (whole && begin_whole(recorder, &reader->map) != 0)
-        return fail(recorder, why, size);
-    take_all(recorder, &reader->map, costly);
+        return recording_failed(recorder, why, size);
+    record_all(recorder, &reader->map, costly);
     recorder->whole_at_ns = whole ? now_ns : recorder->whole_at_ns;
     recorder->costly_at_ns = costly ? now_ns : recorder->costly_at_ns;
     if (processes != NULL && processes->time_ns != 0 &&
@@ -394,7 +394,7 @@ int recorder_add(struct recorder *recorder, const struct segment_reader *reader,
     put_origins(recorder, whole);
     return write_chunk(recorder, whole ? RECORDING_WHOLE : RECORDING_CHANGES, now_ns, wall_ns) == 0
                ? 0
-               : fail(recorder, why, size);
+               : recording_failed(recorder, why, size);
 }
 
 int recorder_add_end(struct recorder *recorder, const char *how, uint64_t now_ns, uint64_t wall_ns,
@@ -402,8 +402,9 @@ int recorder_add_end(struct recorder *recorder, const char *how, uint64_t now_ns
 {
     recorder->raw.length = 0;
     put_block(&recorder->raw, PART_WORDS, how, strlen(how));
-    return write_chunk(recorder, RECORDING_ENDED, now_ns, wall_ns) == 0 ? 0
-                                                                        : fail(recorder, why, size);
+    return write_chunk(recorder, RECORDING_ENDED, now_ns, wall_ns) == 0
+               ? 0
+               : recording_failed(recorder, why, size);
 }
 
 uint64_t recorder_bytes(const struct recorder *recorder)
@@ -418,7 +419,7 @@ int recorder_close(struct recorder *recorder, char *why, size_t size)
     if (recorder == NULL)
         return 0;
     if (fclose(recorder->file) != 0)
-        result = fail(recorder, why, size);
+        result = recording_failed(recorder, why, size);
     if (recorder->shadow != NULL)
         munmap(recorder->shadow, recorder->shadow_size);
     free(recorder->raw.bytes);

@@ -108,7 +108,7 @@ int server_info_begin(struct server_info *info, const struct segment_reader *rea
     return 0;
 }
 
-static void take_history(struct server_info *info, const struct segment_reader *reader)
+static void push_history(struct server_info *info, const struct segment_reader *reader)
 {
     uint64_t samples = segment_samples(reader);
     struct sample_copy sample;
@@ -259,7 +259,7 @@ int server_info_take(struct server_info *info, const struct segment_reader *read
         outcomes_push(info->outcomes, wall_ns, info->snapshot.outcome_latency);
     if (!info->replayed && now_ns >= info->processes.time_ns + SLOW_NS)
         processes_take(&info->processes, &info->snapshot);
-    take_history(info, reader);
+    push_history(info, reader);
     server_info_take_requests(info, reader, now_ns, wall_ns);
     if (info->backlog_unread)
         take_backlog(info, reader, wall_ns);

@@ -63,7 +63,7 @@ void snapshot_release(struct snapshot *snapshot)
     *snapshot = (struct snapshot){0};
 }
 
-static void take_master(struct snapshot *snapshot, const struct segment_reader *reader)
+static void copy_master(struct snapshot *snapshot, const struct segment_reader *reader)
 {
     const struct segment_master *master = segment_master(&reader->map);
 
@@ -79,7 +79,7 @@ static void take_master(struct snapshot *snapshot, const struct segment_reader *
     snapshot->metrics_pid = atomic_load_explicit(&master->metrics_pid, memory_order_relaxed);
 }
 
-static void take_values(uint64_t *values, const struct segment_reader *reader, const void *block,
+static void copy_values(uint64_t *values, const struct segment_reader *reader, const void *block,
                         enum metric_scope scope)
 {
     for (int i = 0; i < METRIC_COUNT; i++)
@@ -87,7 +87,7 @@ static void take_values(uint64_t *values, const struct segment_reader *reader, c
             values[i] = segment_reader_metric(reader, block, (enum metric)i);
 }
 
-static void take_offload(struct worker_sample *sample, const struct segment *segment,
+static void copy_offload(struct worker_sample *sample, const struct segment *segment,
                          const struct segment_worker *worker)
 {
     sample->offload_count = 0;
@@ -102,7 +102,7 @@ static void take_offload(struct worker_sample *sample, const struct segment *seg
     }
 }
 
-static void take_worker(struct worker_sample *sample, const struct segment_reader *reader,
+static void copy_worker(struct worker_sample *sample, const struct segment_reader *reader,
                         uint32_t slot)
 {
     const struct segment_worker_slot *entry = segment_worker_slot(&reader->map, slot);
@@ -116,11 +116,11 @@ static void take_worker(struct worker_sample *sample, const struct segment_reade
     sample->threads_wanted = load32(&entry->threads_wanted);
     sample->threads_actual = load32(&worker->threads_actual);
     sample->offload_actual = load32(&worker->offload_actual);
-    take_values(sample->values, reader, worker, SCOPE_WORKER);
-    take_offload(sample, &reader->map, worker);
+    copy_values(sample->values, reader, worker, SCOPE_WORKER);
+    copy_offload(sample, &reader->map, worker);
 }
 
-static void take_thread(struct thread_sample *sample, const struct segment_reader *reader,
+static void copy_thread(struct thread_sample *sample, const struct segment_reader *reader,
                         uint32_t slot)
 {
     const struct segment_thread *thread = segment_thread(&reader->map, slot);
@@ -130,10 +130,10 @@ static void take_thread(struct thread_sample *sample, const struct segment_reade
     sample->worker = load32(&owner->worker);
     sample->thread = load32(&owner->thread);
     segment_read_activity(&thread->activity, &sample->activity);
-    take_values(sample->values, reader, thread, SCOPE_THREAD);
+    copy_values(sample->values, reader, thread, SCOPE_THREAD);
 }
 
-static void take_latency(struct snapshot *snapshot, const struct segment_reader *reader,
+static void copy_latency(struct snapshot *snapshot, const struct segment_reader *reader,
                          uint32_t slot)
 {
     const struct histogram *outcome = segment_latency_of(&reader->map, slot);
@@ -144,7 +144,7 @@ static void take_latency(struct snapshot *snapshot, const struct segment_reader 
         histogram_add(&snapshot->outcome_latency[i], &outcome[i]);
 }
 
-static void take_threads(struct snapshot *snapshot, const struct segment_reader *reader,
+static void copy_threads(struct snapshot *snapshot, const struct segment_reader *reader,
                          bool with_latency)
 {
     snapshot->thread_count = 0;
@@ -153,9 +153,9 @@ static void take_threads(struct snapshot *snapshot, const struct segment_reader 
     for (uint32_t i = 0; i < snapshot->thread_room; i++) {
         if (!segment_thread_reserved(&reader->map, i))
             continue;
-        take_thread(&snapshot->threads[snapshot->thread_count++], reader, i);
+        copy_thread(&snapshot->threads[snapshot->thread_count++], reader, i);
         if (with_latency)
-            take_latency(snapshot, reader, i);
+            copy_latency(snapshot, reader, i);
     }
 }
 
@@ -181,12 +181,12 @@ void snapshot_take(struct snapshot *snapshot, const struct segment_reader *reade
 {
     snapshot->time_ns = now_ns;
     snapshot->wall_ns = wall_ns;
-    take_master(snapshot, reader);
+    copy_master(snapshot, reader);
     snapshot->worker_count = 0;
     for (uint32_t i = 0; i < snapshot->worker_room; i++)
         if (segment_worker_reserved(&reader->map, i))
-            take_worker(&snapshot->workers[snapshot->worker_count++], reader, i);
-    take_threads(snapshot, reader, with_latency);
+            copy_worker(&snapshot->workers[snapshot->worker_count++], reader, i);
+    copy_threads(snapshot, reader, with_latency);
     add_up(snapshot, reader);
 }
 

@@ -30,7 +30,7 @@ static size_t kept_length(size_t length)
     return length < SKETCH_KEY_BYTES ? length : SKETCH_KEY_BYTES - 1;
 }
 
-static uint32_t find(const struct sketch *sketch, uint32_t hash, const struct sketch_item *item)
+static uint32_t find_key(const struct sketch *sketch, uint32_t hash, const struct sketch_item *item)
 {
     size_t length = kept_length(item->length);
 
@@ -60,7 +60,7 @@ static void unlink_entry(struct sketch *sketch, uint32_t place)
     *link = sketch->node[place].next;
 }
 
-static void put(struct sketch *sketch, uint32_t at, uint16_t place)
+static void put_in_heap(struct sketch *sketch, uint32_t at, uint16_t place)
 {
     sketch->node[at].heap = place;
     sketch->node[place].at = (uint16_t)at;
@@ -78,7 +78,7 @@ static void settle(struct sketch *sketch, uint16_t place)
     double rank = sketch->node[place].rank;
 
     for (; at > 0 && rank < rank_at(sketch, (at - 1) / 2); at = (at - 1) / 2)
-        put(sketch, at, sketch->node[(at - 1) / 2].heap);
+        put_in_heap(sketch, at, sketch->node[(at - 1) / 2].heap);
     for (;;) {
         uint32_t below = 2 * at + 1;
 
@@ -86,10 +86,10 @@ static void settle(struct sketch *sketch, uint16_t place)
             below++;
         if (below >= sketch->used || rank_at(sketch, below) >= rank)
             break;
-        put(sketch, at, sketch->node[below].heap);
+        put_in_heap(sketch, at, sketch->node[below].heap);
         at = below;
     }
-    put(sketch, at, place);
+    put_in_heap(sketch, at, place);
 }
 
 /* The index for a new key; SKETCH_KEYS if all others rank higher. */
@@ -100,7 +100,7 @@ static uint32_t place_for(struct sketch *sketch, enum sketch_order order,
 
     if (sketch->used < SKETCH_KEYS) {
         sketch->entry[sketch->used] = (struct sketch_entry){0};
-        put(sketch, sketch->used, (uint16_t)sketch->used);
+        put_in_heap(sketch, sketch->used, (uint16_t)sketch->used);
         return sketch->used++;
     }
     place = sketch->node[0].heap;
@@ -123,7 +123,7 @@ void sketch_clear(struct sketch *sketch)
 void sketch_add(struct sketch *sketch, enum sketch_order order, const struct sketch_item *item)
 {
     uint32_t hash = hash_of_key(item->key, kept_length(item->length)),
-             place = find(sketch, hash, item);
+             place = find_key(sketch, hash, item);
     struct sketch_entry *entry;
 
     if (place == SKETCH_KEYS) {
