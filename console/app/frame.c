@@ -53,20 +53,14 @@ static const char *tab_key(size_t view)
     return key_table[view_table[view]->action].shown;
 }
 
-/* The last view with a tab, except the one shown. */
-static size_t last_tab(const struct scene *scene, size_t shown)
-{
-    size_t view = VIEW_COUNT - 1;
-
-    while (view > 0 && (view == shown || !frame_has_tab(scene, view, shown)))
-        view--;
-    return view;
-}
-
 static bool is_named(const struct scene *scene, enum style style, size_t view, size_t shown)
 {
+    size_t last = VIEW_COUNT - 1; /* with a tab, except the one shown */
+
+    while (last > 0 && (last == shown || !frame_has_tab(scene, last, shown)))
+        last--;
     return view == shown || style == LOOSE || style == TIGHT ||
-           (style == TIGHT_BUT_LAST && view != last_tab(scene, shown));
+           (style == TIGHT_BUT_LAST && view != last);
 }
 
 static int tab_width(const struct scene *scene, enum style style, size_t view, size_t shown)
@@ -123,14 +117,6 @@ static void draw_tabs(const struct canvas *bar, const struct scene *scene, size_
         canvas_right(bar, 0, bar->width - 1, TONE_BAR, TABS_KEYS);
 }
 
-static int tab_at(int x)
-{
-    for (size_t i = 0; i < VIEW_COUNT; i++)
-        if (x >= drawn_tabs.from[i] && x < drawn_tabs.to[i])
-            return (int)i;
-    return -1;
-}
-
 /* What one drawing shows. */
 struct frame {
     const struct session *session;
@@ -166,7 +152,10 @@ enum action frame_action_at(const struct screen *screen, int y, int x)
 
 int frame_view_at(const struct screen *screen, int y, int x)
 {
-    return screen->tiny || y != screen->bar.y ? -1 : tab_at(x);
+    for (size_t i = 0; i < VIEW_COUNT && !screen->tiny && y == screen->bar.y; i++)
+        if (x >= drawn_tabs.from[i] && x < drawn_tabs.to[i])
+            return (int)i;
+    return -1;
 }
 
 /* The line about the server: identity on the left, numbers of threads and workers on the right */
@@ -441,29 +430,24 @@ struct lines {
     int label; /* columns of the widest label */
 };
 
-static void write_columns(const struct grid *grid, const struct scene *scene, size_t row, FILE *out)
-{
-    struct cell cells[TABLE_COLUMNS_MAX];
-
-    grid_fill(grid, scene, row, cells);
-    for (size_t i = 0; i < grid->list->column_count; i++)
-        fprintf(out, "%s\t%s\n", grid->list->columns[i].title, cells[i].text);
-}
-
 static void write_row(struct lines *lines, const struct scene *scene)
 {
     const struct grid *grid = scene->grid;
     FILE *out = fmemopen(lines->text, sizeof(lines->text) - 1, "w");
+    struct cell cells[TABLE_COLUMNS_MAX];
     size_t row;
 
     if (out == NULL)
         return;
-    if (grid == NULL || !grid_selected(grid, &row))
+    if (grid == NULL || !grid_selected(grid, &row)) {
         fprintf(out, "It no longer exists.\n");
-    else if (grid->list->detail != NULL)
+    } else if (grid->list->detail != NULL) {
         grid->list->detail(grid->state, scene, row, out);
-    else
-        write_columns(grid, scene, row, out);
+    } else {
+        grid_fill(grid, scene, row, cells);
+        for (size_t i = 0; i < grid->list->column_count; i++)
+            fprintf(out, "%s\t%s\n", grid->list->columns[i].title, cells[i].text);
+    }
     fclose(out);
 }
 
@@ -547,25 +531,16 @@ static int draw_popup_line(const struct canvas *inside, int y, const struct line
     return y;
 }
 
-static int popup_height(const struct canvas *inside, const struct lines *lines)
-{
-    struct canvas nowhere = {.width = inside->width};
-    int height = 0;
-
-    for (int i = 0; i < lines->count; i++)
-        height = draw_popup_line(&nowhere, height, lines, lines->line[i]);
-    return height;
-}
-
 static void draw_box(struct scroll *scroll, struct lines *lines, bool ascii,
                      const struct canvas *body)
 {
-    int most = (body->width < WIDEST ? body->width : WIDEST) - 2 * FRAME, height, y;
-    struct canvas box, inside;
+    int most = (body->width < WIDEST ? body->width : WIDEST) - 2 * FRAME, height = 0, y;
+    struct canvas box, inside = {.height = 0};
 
     split_lines(lines);
     inside.width = popup_width(lines, most);
-    height = popup_height(&inside, lines);
+    for (int i = 0; i < lines->count; i++)
+        height = draw_popup_line(&inside, height, lines, lines->line[i]); /* nowhere */
     box.height = height + FRAME < body->height ? height + FRAME : body->height;
     box = canvas_part(body, body->height - box.height, (body->width - inside.width) / 2 - FRAME,
                       box.height, inside.width + 2 * FRAME);

@@ -43,16 +43,6 @@ static void pause_reading(struct watch *watch, uint64_t ns)
     }
 }
 
-static json_t *json_server(const struct snapshot *now)
-{
-    char started[TEXT_SHORT], time[TEXT_SHORT];
-
-    return json_pack(
-        "{s:s, s:i, s:s, s:s, s:s, s:s}", "name", now->server.name, "pid", (int)now->server.pid,
-        "version", now->server.version, "listening", now->server.listening, "started",
-        text_rfc3339(started, now->server.started_ns), "time", text_rfc3339(time, now->wall_ns));
-}
-
 static void take_origins_answer(void *context, bool ok, const char *answer)
 {
     if (ok)
@@ -130,9 +120,15 @@ static int print_text(const struct options *options, struct scene *scene)
 
 static int print_views_json(const struct options *options, struct scene *scene)
 {
-    json_t *all = json_object();
-    char *text, *safe;
-    int failed = json_object_set_new(all, "server", json_server(model_now(scene->model)));
+    const struct snapshot *now = model_now(scene->model);
+    char started[TEXT_SHORT], time[TEXT_SHORT], *text, *safe;
+    json_t *all = json_object(),
+           *server = json_pack("{s:s, s:i, s:s, s:s, s:s, s:s}", "name", now->server.name, "pid",
+                               (int)now->server.pid, "version", now->server.version, "listening",
+                               now->server.listening, "started",
+                               text_rfc3339(started, now->server.started_ns), "time",
+                               text_rfc3339(time, now->wall_ns));
+    int failed = json_object_set_new(all, "server", server);
 
     for (size_t i = 0; i < VIEW_COUNT; i++)
         if (options->view == NULL || options->view == view_table[i])
@@ -244,15 +240,9 @@ static int print_replayed(const struct options *options, struct watch *watch)
     return EXIT_FAILED;
 }
 
-static int choose_hosts(const struct options *options, struct watch *watch)
-{
-    struct subject_term terms[SUBJECT_TERMS];
-
-    return watch_choose_hosts(watch, terms, subject_host_terms(options->filter, terms));
-}
-
 int once_run(const struct options *options)
 {
+    struct subject_term terms[SUBJECT_TERMS];
     char why[512] = "out of memory";
     struct watch *watch = options->replay != NULL
                               ? watch_open_replay(options->replay, why, sizeof(why))
@@ -263,7 +253,7 @@ int once_run(const struct options *options)
         escape_report("wsconsole", why);
         return EXIT_FAILED;
     }
-    if (choose_hosts(options, watch) != 0) {
+    if (watch_choose_hosts(watch, terms, subject_host_terms(options->filter, terms)) != 0) {
         escape_report("wsconsole", "out of memory");
         watch_close(watch);
         return EXIT_FAILED;

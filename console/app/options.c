@@ -1,6 +1,6 @@
 /*
- * Each option has a function accept_NAME() that reads its argument; a setting also has show_NAME(),
- * which writes the value in force. console/app/options.def lists them.
+ * Each option has a function accept_NAME() that reads its argument; option_show() writes the value in
+ * force of a setting. console/app/options.def lists them.
  */
 
 #include "console/app/options.h"
@@ -55,23 +55,19 @@ static enum options_result accept_flag(const char *word, struct options *options
 
 static void print_options_help(void);
 
-/* Reader and writer of a flag that is a setting as well. */
+/* Readers, one per option. WORD is the argument; NULL: none. */
+
 #define FLAG(name)                                                                                 \
     static enum options_result accept_##name(const char *word, struct options *options)            \
     {                                                                                              \
         return accept_flag(word, options, &options->name);                                         \
-    }                                                                                              \
-    static void show_##name(const struct options *options, char *text, size_t size)                \
-    {                                                                                              \
-        snprintf(text, size, "%s", options->name ? "on" : "");                                     \
     }
+FLAG(all)
 FLAG(ascii)
 FLAG(no_mouse)
 FLAG(readonly)
 FLAG(log_scale)
 #undef FLAG
-
-/* Readers, one per option. WORD is the argument; NULL: none. */
 
 static enum options_result accept_name(const char *word, struct options *options)
 {
@@ -87,11 +83,6 @@ static enum options_result accept_socket(const char *word, struct options *optio
 {
     options->socket = word;
     return OPTIONS_RUN;
-}
-
-static enum options_result accept_all(const char *word, struct options *options)
-{
-    return accept_flag(word, options, &options->all);
 }
 
 static enum options_result accept_list(const char *word, struct options *options)
@@ -322,63 +313,13 @@ static enum options_result accept_alert_command(const char *word, struct options
     return OPTIONS_RUN;
 }
 
-/* Writers, one per setting: the value in force in the form that its reader takes; "" if default. */
-
-static void show_name(const struct options *options, char *text, size_t size)
-{
-    if (strcmp(options->name, INSTANCE_DEFAULT_NAME) != 0)
-        snprintf(text, size, "%s", options->name);
-}
-
-static void show_wait(const struct options *options, char *text, size_t size)
-{
-    if (options->wait_given && options->wait_s == 0)
-        snprintf(text, size, "off");
-    else if (options->wait_given)
-        units_format_time_ms(text, size, options->wait_s * 1000);
-}
-
-static void show_fps(const struct options *options, char *text, size_t size)
-{
-    if (options->rate_given)
-        snprintf(text, size, "%u", options->rate_hz);
-}
-
-static void show_theme(const struct options *options, char *text, size_t size)
-{
-    if (options->theme_setting != THEME_COUNT)
-        snprintf(text, size, "%s", theme_names[options->theme_setting]);
-}
-
-static void show_view(const struct options *options, char *text, size_t size)
-{
-    if (options->view_setting != NULL)
-        snprintf(text, size, "%s", options->view_setting->name);
-}
-
-static void show_span(const struct options *options, char *text, size_t size)
-{
-    if (options->span_s != options_spans_s[0])
-        units_format_time_ms(text, size, (uint64_t)options->span_s * 1000);
-}
-
-static void show_alert(const struct options *options, char *text, size_t size)
-{
-    snprintf(text, size, "%s", options->alerts);
-}
-
-static void show_alert_command(const struct options *options, char *text, size_t size)
-{
-    snprintf(text, size, "%s", options->alert_command);
-}
-
 /* The table */
 
 const struct option_info option_table[OPTION_COUNT] = {
-#define FILE(name) show_##name
-#define LINE(name) NULL
+#define FILE true
+#define LINE false
 #define OPTION(name, letter, argument, place, help)                                                \
-    {#name, argument, help, letter, accept_##name, place(name)},
+    {#name, argument, help, letter, place, accept_##name},
 #include "console/app/options.def"
 #undef OPTION
 #undef LINE
@@ -396,6 +337,63 @@ const char *option_name(const struct option_info *option)
     for (char *c = name; *c != '\0'; c++)
         *c = *c == '_' ? '-' : *c;
     return name;
+}
+
+static void print_text(char *text, size_t size, bool given, const char *value)
+{
+    snprintf(text, size, "%s", given ? value : "");
+}
+
+void option_show(const struct options *options, size_t option, char *text, size_t size)
+{
+    text[0] = '\0';
+    switch (option) {
+    case OPTION_name:
+        print_text(text, size, strcmp(options->name, INSTANCE_DEFAULT_NAME) != 0, options->name);
+        break;
+    case OPTION_wait:
+        if (options->wait_given && options->wait_s > 0)
+            units_format_time_ms(text, size, options->wait_s * 1000);
+        else
+            print_text(text, size, options->wait_given, "off");
+        break;
+    case OPTION_fps:
+        if (options->rate_given)
+            snprintf(text, size, "%u", options->rate_hz);
+        break;
+    case OPTION_theme:
+        if (options->theme_setting != THEME_COUNT)
+            snprintf(text, size, "%s", theme_names[options->theme_setting]);
+        break;
+    case OPTION_ascii:
+        print_text(text, size, options->ascii, "on");
+        break;
+    case OPTION_no_mouse:
+        print_text(text, size, options->no_mouse, "on");
+        break;
+    case OPTION_readonly:
+        print_text(text, size, options->readonly, "on");
+        break;
+    case OPTION_log_scale:
+        print_text(text, size, options->log_scale, "on");
+        break;
+    case OPTION_view:
+        if (options->view_setting != NULL)
+            snprintf(text, size, "%s", options->view_setting->name);
+        break;
+    case OPTION_span:
+        if (options->span_s != options_spans_s[0])
+            units_format_time_ms(text, size, (uint64_t)options->span_s * 1000);
+        break;
+    case OPTION_alert:
+        snprintf(text, size, "%s", options->alerts);
+        break;
+    case OPTION_alert_command:
+        snprintf(text, size, "%s", options->alert_command);
+        break;
+    default:
+        break;
+    }
 }
 
 /* Defaults and help */
@@ -512,11 +510,11 @@ static enum options_result read_arguments(int argc, char **argv, struct options 
             fputs(usage, stderr);
             return OPTIONS_WRONG;
         }
-        result = option_table[i].read(optarg, options);
+        result = option_table[i].accept(optarg, options);
         if (result != OPTIONS_RUN)
             return result;
     }
-    if (optind < argc && option_table[OPTION_view].read(argv[optind], options) != OPTIONS_RUN)
+    if (optind < argc && option_table[OPTION_view].accept(argv[optind], options) != OPTIONS_RUN)
         return OPTIONS_WRONG;
     if (optind + 1 < argc)
         return option_wrong(options, "unexpected argument '%s'", argv[optind + 1]);

@@ -80,14 +80,12 @@ enum options_result {
 struct option_info {
     const char *name, *argument, *help; /* argument "": takes none */
     char letter;                        /* 0: none */
-    /* Reads the argument WORD; NULL for an option without one. A setting without an argument takes
-     * on and off. After OPTIONS_WRONG options->why contains the error. */
-    enum options_result (*read)(const char *word, struct options *options);
+    bool setting;                       /* console.ini may contain it */
     /*
-     * Writes a setting in the form that read() takes; nothing if it has its default value. NULL:
-     * not a setting.
+     * Reads the argument WORD; NULL for an option without one. A setting without an argument takes
+     * on and off. After OPTIONS_WRONG options->why contains the error.
      */
-    void (*show)(const struct options *options, char *text, size_t size);
+    enum options_result (*accept)(const char *word, struct options *options);
 };
 
 enum {
@@ -101,6 +99,12 @@ extern const struct option_info option_table[OPTION_COUNT];
 
 /* The name of OPTION as typed: "no-color". Valid until the program ends. */
 const char *option_name(const struct option_info *option);
+
+/*
+ * Writes setting number OPTION in the form that accept() takes; "" if it has its default value, or is
+ * not a setting.
+ */
+void option_show(const struct options *options, size_t option, char *text, size_t size);
 
 /* Sets the defaults: the instance "default", the theme of the environment. */
 void options_init(struct options *options);

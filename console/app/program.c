@@ -80,16 +80,6 @@ static void click_menu(struct menu *menu, int y)
     menu->selected = item;
 }
 
-static void handle_menu_pointer(struct menu *menu)
-{
-    struct pointer_event event = screen_pointer();
-
-    if (event.what == POINTER_CLICK)
-        click_menu(menu, event.y);
-    else
-        act_in_menu(menu, event.what == POINTER_WHEEL_UP ? ACTION_UP : ACTION_DOWN);
-}
-
 static void handle_menu_signals(struct menu *menu, int signals)
 {
     struct signalfd_siginfo info;
@@ -106,11 +96,16 @@ static void handle_menu_keys(struct menu *menu, short events)
 {
     int code, keys = 0;
 
-    for (; !menu->ended && (code = screen_key()) != -1; keys++)
-        if (code == KEY_MOUSE)
-            handle_menu_pointer(menu);
+    for (; !menu->ended && (code = screen_key()) != -1; keys++) {
+        struct pointer_event event = screen_pointer();
+
+        if (code == KEY_MOUSE && event.what == POINTER_CLICK)
+            click_menu(menu, event.y);
+        else if (code == KEY_MOUSE)
+            act_in_menu(menu, event.what == POINTER_WHEEL_UP ? ACTION_UP : ACTION_DOWN);
         else
             act_in_menu(menu, key_action(code));
+    }
     if (keys == 0 && (events & (POLLHUP | POLLERR | POLLNVAL)) != 0)
         menu->ended = menu->interrupted = true;
 }

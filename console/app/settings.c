@@ -22,7 +22,7 @@ enum { LINE_BYTES = 512, SETTINGS_MODE = 0644 };
 static const struct option_info *setting_named(const char *name)
 {
     for (size_t i = 0; i < OPTION_COUNT; i++)
-        if (option_table[i].show != NULL && strcmp(option_name(&option_table[i]), name) == 0)
+        if (option_table[i].setting && strcmp(option_name(&option_table[i]), name) == 0)
             return &option_table[i];
     return NULL;
 }
@@ -32,7 +32,7 @@ size_t settings_names(const char **names)
     size_t count = 0;
 
     for (size_t i = 0; i < OPTION_COUNT && count < SETTINGS_MOST; i++)
-        if (option_table[i].show != NULL)
+        if (option_table[i].setting)
             names[count++] = option_name(&option_table[i]);
     return count;
 }
@@ -44,7 +44,7 @@ enum options_result settings_set(struct options *options, const char *name, cons
     char near[DID_YOU_MEAN_SIZE];
 
     if (setting != NULL)
-        return setting->read(value, options);
+        return setting->accept(value, options);
     return option_wrong(options, "unknown setting '%.40s'%s", name,
                         did_you_mean(near, name, WORD_LIST(names, settings_names(names)),
                                      "; wsconsole(1) lists them"));
@@ -56,7 +56,7 @@ char *settings_value(const struct options *options, const char *name, char *text
 
     text[0] = '\0';
     if (setting != NULL)
-        setting->show(options, text, size);
+        option_show(options, (size_t)(setting - option_table), text, size);
     return text;
 }
 
@@ -157,7 +157,7 @@ static void copy_line(struct saving *saving, const char *line)
         fprintf(saving->new, "%s%s", line, strchr(line, '\n') != NULL ? "" : "\n");
         return;
     }
-    setting->show(saving->options, value, sizeof(value));
+    option_show(saving->options, (size_t)(setting - option_table), value, sizeof(value));
     if (value[0] != '\0' && !saving->written[setting - option_table])
         write_setting(saving, setting, value);
 }
@@ -173,9 +173,9 @@ static void write_all(struct saving *saving)
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         char value[OPTION_VALUE_BYTES] = "";
 
-        if (option_table[i].show == NULL || saving->written[i])
+        if (!option_table[i].setting || saving->written[i])
             continue;
-        option_table[i].show(saving->options, value, sizeof(value));
+        option_show(saving->options, i, value, sizeof(value));
         if (value[0] != '\0')
             write_setting(saving, &option_table[i], value);
     }
@@ -261,21 +261,15 @@ static bool find_file(char *path, char *why, size_t size)
     return false;
 }
 
-static bool is_name(const char *name)
-{
-    size_t length = 0;
-
-    while (isalnum((unsigned char)name[length]) || name[length] == '-' || name[length] == '_')
-        length++;
-    return length > 0 && length < NAME_MAX_BYTES && name[length] == '\0';
-}
-
 int filters_save(const char *name, const char *text, char *why, size_t size)
 {
     char path[PATH_MAX];
+    size_t length = 0;
     FILE *file;
 
-    if (!is_name(name)) {
+    while (isalnum((unsigned char)name[length]) || name[length] == '-' || name[length] == '_')
+        length++;
+    if (length == 0 || length >= NAME_MAX_BYTES || name[length] != '\0') {
         snprintf(why, size, "invalid name '%.40s' (letters, digits, '-', '_')", name);
         return -1;
     }

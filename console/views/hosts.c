@@ -71,11 +71,6 @@ static size_t hosts_count(void *state, const struct scene *scene)
     return scene->moment == MOMENT_PAST ? 0 : scene->hosts->count;
 }
 
-static enum tone class_tone(const struct host_row *host, int class)
-{
-    return host->class_per_s[class] > 0 ? status_tone(100 * (class + 2)) : TONE_DIM;
-}
-
 static void hosts_fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
 {
     const struct host_row *host = &scene->hosts->rows[row];
@@ -85,7 +80,9 @@ static void hosts_fill(void *state, const struct scene *scene, size_t row, struc
     cell_percent(&cells[SHARE], TONE_NORMAL, host->share);
     cell_text(&cells[HOST], TONE_NORMAL, host->name);
     for (int i = 0; i < HOST_CLASSES; i++)
-        cell_rate(&cells[CLASS_2XX + i], class_tone(host, i), host->class_per_s[i]);
+        cell_rate(&cells[CLASS_2XX + i],
+                  host->class_per_s[i] > 0 ? status_tone(100 * (i + 2)) : TONE_DIM,
+                  host->class_per_s[i]);
     cell_bytes(&cells[SENT], TONE_NORMAL, host->sent_per_s);
     cell_latency(&cells[P50], TONE_NORMAL, host->p50_ns);
     cell_latency(&cells[P99], TONE_NORMAL, host->p99_ns);

@@ -61,12 +61,6 @@ static const char *outcome_name(int outcome)
     return outcome == OUTCOME_ALL ? "all" : outcome_names[outcome];
 }
 
-/* State 0 is OUTCOME_ALL. */
-static int shown_outcome(const struct state *state)
-{
-    return state->shown == 0 ? OUTCOME_ALL : state->shown - 1;
-}
-
 /*
  * Adds the seconds FROM_S to TO_S (wall clock) to BUCKETS. Over more than 15 minutes, only all
  * outcomes together are known. Returns false if none was recorded.
@@ -92,7 +86,7 @@ static void collect_latency(const struct scene *scene, int outcome, int seconds,
     add_seconds(scene, outcome, end - (uint64_t)seconds, end, buckets);
 }
 
-static uint64_t count_of(const uint64_t *buckets)
+static uint64_t sum_buckets(const uint64_t *buckets)
 {
     uint64_t count = 0;
 
@@ -133,7 +127,7 @@ static struct numbers coarse_numbers(const struct scene *scene, int outcome)
     struct numbers numbers = {.seconds = RECENT_S};
 
     collect_latency(scene, outcome, RECENT_S, buckets);
-    numbers.count = (double)count_of(buckets);
+    numbers.count = (double)sum_buckets(buckets);
     numbers.mean = outcomes_mean(buckets);
     numbers.max = outcomes_percentile(buckets, 100);
     for (size_t i = 0; i < ARRAY_LENGTH(percents); i++)
@@ -326,26 +320,19 @@ static void draw_histogram(const struct scene *scene, const struct canvas *canva
 
 /* The heat map: x is time, y is latency */
 
-/* Adds up the seconds in column X of WIDTH. Returns false if none was recorded. */
-static bool column_of(const struct scene *scene, int outcome, int x, int width, uint64_t *buckets)
-{
-    uint64_t first = scene->wall_ns / NS_PER_S - (uint64_t)scene->span_s + 1;
-    int from = x * scene->span_s / width, to = (x + 1) * scene->span_s / width;
-
-    memset(buckets, 0, BUCKETS * sizeof(*buckets));
-    return add_seconds(scene, outcome, first + (uint64_t)from,
-                       first + (uint64_t)(to > from ? to : from + 1), buckets);
-}
-
 static double fill_heat(const struct scene *scene, int outcome, const struct range *range,
                         double *values, int rows, int columns_wide)
 {
-    uint64_t buckets[BUCKETS];
+    uint64_t buckets[BUCKETS], first = scene->wall_ns / NS_PER_S - (uint64_t)scene->span_s + 1;
     double most = 0;
 
     for (int x = 0; x < columns_wide; x++) {
-        bool known = column_of(scene, outcome, x, columns_wide, buckets);
+        int from = x * scene->span_s / columns_wide, to = (x + 1) * scene->span_s / columns_wide;
+        bool known;
 
+        memset(buckets, 0, sizeof(buckets));
+        known = add_seconds(scene, outcome, first + (uint64_t)from,
+                            first + (uint64_t)(to > from ? to : from + 1), buckets);
         for (int y = 0; y < rows; y++) {
             double value = known ? count_in_part(range, buckets, rows - 1 - y, rows) : NAN;
 
@@ -377,7 +364,7 @@ static void draw_heat(const struct state *state, const struct scene *scene,
                       const struct canvas *canvas, const struct range *range)
 {
     static double values[HEAT_CELLS]; /* too large for the stack */
-    int outcome = shown_outcome(state), rows = canvas->height - 2;
+    int outcome = state->shown == 0 ? OUTCOME_ALL : state->shown - 1, rows = canvas->height - 2;
     struct canvas map = canvas_part(canvas, 1, LABEL + 1, rows, canvas->width);
     struct graph_mark marks[GRAPH_MARKS_MAX];
     int x = canvas_text(canvas, 0, 0, TONE_TITLE, "over time") + 2;
@@ -435,7 +422,7 @@ static bool latency_ready(const struct scene *scene)
     uint64_t buckets[BUCKETS];
 
     collect_latency(scene, OUTCOME_ALL, scene->span_s, buckets);
-    return count_of(buckets) > 0;
+    return sum_buckets(buckets) > 0;
 }
 
 static const char *const help[] = {

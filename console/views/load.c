@@ -265,16 +265,6 @@ static void ask_run(struct state *state, const struct scene *scene)
     controller_confirm(scene->controller, question, agree_to_run, state);
 }
 
-static void next_preset(struct state *state, const struct scene *scene)
-{
-    size_t preset = state->preset;
-
-    load_settings_preset(&state->settings, preset);
-    controller_report(scene->controller, false, "%s: %s", load_preset_table[preset].name,
-                      load_preset_table[preset].help);
-    state->preset = (preset + 1) % load_preset_count;
-}
-
 static void forget_selected(struct state *state, const struct scene *scene)
 {
     char why[CONTROLLER_TEXT];
@@ -321,6 +311,8 @@ static bool list_key(struct state *state, const struct scene *scene, enum action
 /* Keys of the form. */
 static bool form_key(struct state *state, const struct scene *scene, enum action action)
 {
+    const struct load_preset *preset = &load_preset_table[state->preset];
+
     switch (action) {
     case ACTION_UP:
         state->field = (state->field + LOAD_FIELDS - 1) % LOAD_FIELDS;
@@ -338,7 +330,9 @@ static bool form_key(struct state *state, const struct scene *scene, enum action
             edit_field(state, scene);
         return true;
     case ACTION_NEXT:
-        next_preset(state, scene);
+        load_settings_preset(&state->settings, state->preset);
+        controller_report(scene->controller, false, "%s: %s", preset->name, preset->help);
+        state->preset = (state->preset + 1) % load_preset_count;
         return true;
     default:
         return false;

@@ -61,17 +61,12 @@ struct state {
     uint64_t first;    /* number of the line in row 0, counted from the start of the tail */
 };
 
-static bool wants_hold(const struct scene *scene)
-{
-    return scene->grid != NULL && scene->grid->selecting &&
-           (scene->moment == MOMENT_LIVE || scene->moment == MOMENT_FROZEN);
-}
-
 static void hold_or_follow(struct state *state, const struct scene *scene)
 {
     struct tail *copy;
 
-    if (!wants_hold(scene)) {
+    if (scene->grid == NULL || !scene->grid->selecting ||
+        (scene->moment != MOMENT_LIVE && scene->moment != MOMENT_FROZEN)) {
         state->held = false;
     } else if (!state->held && (copy = tail_copy(state->copy, scene->tail)) != NULL) {
         state->copy = copy;

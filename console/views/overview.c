@@ -223,11 +223,6 @@ static const struct line shortage = {"CPU wait", shortage_line};
 
 enum { LINE_LABEL = 9, STRIP_MOST = 3 };
 
-static bool shortage_is_bad(const struct scene *scene)
-{
-    return cpu_shortage_is_bad(&scene->processes->shortage);
-}
-
 static void draw_overview_line(const struct scene *scene, const struct canvas *canvas, int y,
                                const struct line *line, enum tone tone)
 {
@@ -243,7 +238,7 @@ static void draw_overview_line(const struct scene *scene, const struct canvas *c
 /* Draws the strip of threads, then as many lines as fit. */
 static void draw_lines(const struct scene *scene, const struct canvas *canvas)
 {
-    bool bad = shortage_is_bad(scene);
+    bool bad = cpu_shortage_is_bad(&scene->processes->shortage);
     int strip = canvas->height - (int)ARRAY_LENGTH(lines) - 1, y;
 
     strip = strip < 1 ? 1 : strip > STRIP_MOST ? STRIP_MOST : strip;
@@ -279,37 +274,24 @@ static void draw_panels(const struct scene *scene, const struct canvas *canvas)
     }
 }
 
-/* Preferred height of the strip. */
-static int strip_lines(const struct scene *scene, int width)
-{
-    const struct snapshot *now = model_now(scene->model);
-    int letters = (int)(now->thread_count + 4 * now->worker_count);
-    int need = letters / (width > LINE_LABEL ? width - LINE_LABEL : 1) + 1;
-
-    return need < STRIP_MOST ? need : STRIP_MOST;
-}
-
-/* Number of lines below the panels: all if the panels keep their full height, else a few. */
-static int lines_below(int height, int rows, int most)
-{
-    int left = height - rows * PANEL_FULL_HEIGHT;
-
-    if (left < 1)
-        left = (height - rows) % rows;
-    return left < 0 ? 0 : left > most ? most : left;
-}
-
 static void overview_draw(void *state, const struct scene *scene, const struct canvas *canvas)
 {
     int columns = grid_columns(canvas->width);
     int rows = ((int)ARRAY_LENGTH(panels) + columns - 1) / columns;
-    int most = (int)ARRAY_LENGTH(lines) + 1 + strip_lines(scene, canvas->width);
-    int below = lines_below(canvas->height, rows, most);
-    int gap = below == most && canvas->height > most + rows * PANEL_FULL_HEIGHT;
-    struct canvas upper = canvas_part(canvas, 0, 0, canvas->height - below - gap, canvas->width);
-    struct canvas lower = canvas_part(canvas, canvas->height - below, 0, below, canvas->width);
+    const struct snapshot *now = model_now(scene->model);
+    int letters = (int)(now->thread_count + 4 * now->worker_count);
+    int strip = letters / (canvas->width > LINE_LABEL ? canvas->width - LINE_LABEL : 1) + 1;
+    int most = (int)ARRAY_LENGTH(lines) + 1 + (strip < STRIP_MOST ? strip : STRIP_MOST);
+    int below = canvas->height - rows * PANEL_FULL_HEIGHT, gap; /* lines below the panels */
+    struct canvas upper, lower;
 
     (void)state;
+    if (below < 1) /* the panels do not have their full height */
+        below = (canvas->height - rows) % rows;
+    below = below < 0 ? 0 : below > most ? most : below;
+    gap = below == most && canvas->height > most + rows * PANEL_FULL_HEIGHT;
+    upper = canvas_part(canvas, 0, 0, canvas->height - below - gap, canvas->width);
+    lower = canvas_part(canvas, canvas->height - below, 0, below, canvas->width);
     draw_panels(scene, &upper);
     if (below > 0)
         draw_lines(scene, &lower);

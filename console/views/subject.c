@@ -16,23 +16,16 @@ enum { SIDE_BY_SIDE = 70, ROWS_MAX = 6, LABEL_WIDTH = 14, NUMBERS_WIDTH = 18 };
 
 /* Terms */
 
-static bool find_column(const char *name, enum subject_column *column)
-{
-    int i = 0;
-
-    while (i < SUBJECT_COLUMNS && strcmp(subject_column_names[i], name) != 0)
-        i++;
-    *column = (enum subject_column)i;
-    return i < SUBJECT_COLUMNS;
-}
-
 /* Returns false if requests have no such column. */
 static bool fill_term(const struct filter_word *word, struct subject_term *term)
 {
+    int column = table_find(word->column, subject_column_names, SUBJECT_COLUMNS);
+
+    term->column = (enum subject_column)column;
     term->negated = word->negated;
     term->whole = word->compare == '=';
     snprintf(term->text, sizeof(term->text), "%s", word->text);
-    return find_column(word->column, &term->column);
+    return column >= 0;
 }
 
 int subject_terms(const struct filter *filter, struct subject_term *terms, char *why, size_t size)

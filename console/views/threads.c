@@ -210,19 +210,6 @@ static double given_by(const struct model *model, const struct thread_sample *th
            value(model, thread, METRIC_connections_moved_uneven);
 }
 
-/* Totals, highlighted while connections move. */
-static void fill_moves(struct cell *cells, const struct model *model,
-                       const struct thread_sample *thread)
-{
-    bool gives = given_by(model, thread, model_thread_rate) > 0;
-    bool takes = model_thread_rate(model, thread, METRIC_connections_adopted) > 0;
-
-    cell_count(&cells[GIVEN], gives ? TONE_WARN : TONE_DIM,
-               given_by(model, thread, model_thread_value));
-    cell_count(&cells[TAKEN], takes ? TONE_VALUE : TONE_DIM,
-               model_thread_value(model, thread, METRIC_connections_adopted));
-}
-
 /* What is drawn as a number of each thread, and as the sum of a worker. */
 static const struct {
     enum column_number column;
@@ -239,31 +226,22 @@ static void fill_thread(struct cell *cells, const struct scene *scene,
                         const struct thread_sample *thread)
 {
     const struct model *model = scene->model;
+    bool gives = given_by(model, thread, model_thread_rate) > 0;
+    bool takes = model_thread_rate(model, thread, METRIC_connections_adopted) > 0;
 
     fill_activity(cells, scene, &thread->activity);
     cell_rate(&cells[REQUESTS], TONE_VALUE, model_thread_rate(model, thread, METRIC_requests));
     for (size_t i = 0; i < ARRAY_LENGTH(gauges); i++)
         cell_count(&cells[gauges[i].column], TONE_NORMAL,
                    model_thread_value(model, thread, gauges[i].metric));
-    fill_moves(cells, model, thread);
+    /* Totals, highlighted while connections move. */
+    cell_count(&cells[GIVEN], gives ? TONE_WARN : TONE_DIM,
+               given_by(model, thread, model_thread_value));
+    cell_count(&cells[TAKEN], takes ? TONE_VALUE : TONE_DIM,
+               model_thread_value(model, thread, METRIC_connections_adopted));
     cell_latency(&cells[P99], TONE_NORMAL, model_thread_percentile(model, thread, 99));
     cell_bytes(&cells[SENT], TONE_NORMAL, model_thread_rate(model, thread, METRIC_bytes_sent));
     cell_count(&cells[TOTAL], TONE_NORMAL, model_thread_value(model, thread, METRIC_requests));
-}
-
-static double worker_cores(const struct scene *scene, const struct worker_sample *worker)
-{
-    for (uint32_t i = 0; i < scene->processes->count; i++)
-        if (scene->processes->process[i].pid == worker->pid)
-            return (double)scene->processes->process[i].cores;
-    return NAN;
-}
-
-static const char *state_of_worker(uint32_t state)
-{
-    if (state == WORKER_NONE)
-        return "ended";
-    return state < WORKER_STATE_COUNT ? worker_state_names[state] : "unknown";
 }
 
 /* The sum of METRIC over the threads of a worker: a gauge, or the rate of a counter. */
@@ -315,9 +293,15 @@ static void fill_worker(struct cell *cells, const struct scene *scene,
                         const struct worker_sample *worker)
 {
     uint64_t wall_ns = model_now(scene->model)->wall_ns;
+    double cores = NAN;
 
+    for (uint32_t i = 0; i < scene->processes->count; i++)
+        if (scene->processes->process[i].pid == worker->pid)
+            cores = (double)scene->processes->process[i].cores;
     cell_text(&cells[STATE], worker->state == WORKER_LEAVING ? TONE_WARN : TONE_NOTE,
-              state_of_worker(worker->state));
+              worker->state == WORKER_NONE         ? "ended"
+              : worker->state < WORKER_STATE_COUNT ? worker_state_names[worker->state]
+                                                   : "unknown");
     if (worker->started_ns != 0) /* else an earlier worker of the slot */
         cell_age(&cells[SINCE], TONE_NOTE,
                  wall_ns > worker->started_ns ? wall_ns - worker->started_ns : 0);
@@ -325,21 +309,12 @@ static void fill_worker(struct cell *cells, const struct scene *scene,
     for (size_t i = 0; i < ARRAY_LENGTH(gauges); i++)
         cell_count(&cells[gauges[i].column], TONE_NOTE,
                    sum_of(scene, worker, gauges[i].metric, false));
-    cell_percent(&cells[CPU], TONE_NOTE, worker_cores(scene, worker));
+    cell_percent(&cells[CPU], TONE_NOTE, cores);
     cell_bytes(&cells[SENT], TONE_NOTE, sum_of(scene, worker, METRIC_bytes_sent, true));
     cell_count(&cells[TOTAL], TONE_NOTE, sum_of(scene, worker, METRIC_requests, false));
     cell_exact(&cells[TID], TONE_DIM, (uint64_t)worker->pid);
     worker_line(scene, worker, cells[WORK].text, sizeof(cells[WORK].text), work_width(scene));
     cells[WORK].tone = TONE_NOTE;
-}
-
-static uint32_t idle_offload(const struct worker_sample *worker)
-{
-    uint32_t idle = 0;
-
-    for (uint32_t i = 0; i < worker->offload_count; i++)
-        idle += worker->offload[i].activity.state == THREAD_STATE_QUEUE;
-    return idle;
 }
 
 static void fill_queue(struct cell *cells, const struct scene *scene,
@@ -349,7 +324,10 @@ static void fill_queue(struct cell *cells, const struct scene *scene,
     double wait = model_worker_rate(scene->model, worker, METRIC_offload_wait);
     double waiting = model_worker_value(scene->model, worker, METRIC_offload_queue_depth);
     char text[TEXT_SHORT], rate[TEXT_SHORT], depth[TEXT_SHORT];
+    uint32_t idle = 0;
 
+    for (uint32_t i = 0; i < worker->offload_count; i++)
+        idle += worker->offload[i].activity.state == THREAD_STATE_QUEUE;
     if (scene->moment == MOMENT_PAST) {
         cell_text(&cells[STATE], TONE_DIM, "-");
         return;
@@ -358,7 +336,7 @@ static void fill_queue(struct cell *cells, const struct scene *scene,
                text_count(depth, waiting));
     cells[WORK].tone = TONE_DIM;
     summary_append(cells[WORK].text, sizeof(cells[WORK].text), work_width(scene),
-                   "idle %" PRIu32 "/%" PRIu32, idle_offload(worker), worker->offload_actual);
+                   "idle %" PRIu32 "/%" PRIu32, idle, worker->offload_actual);
     summary_append(cells[WORK].text, sizeof(cells[WORK].text), work_width(scene), "jobs/s %s",
                    text_count(rate, jobs));
     summary_append(cells[WORK].text, sizeof(cells[WORK].text), work_width(scene), "mean wait %s",
@@ -441,16 +419,6 @@ static bool threads_ready(const struct scene *scene)
     return scene->moment == MOMENT_PAST || snapshot_workers_actual(model_now(scene->model)) > 0;
 }
 
-static void draw_effect(const struct scene *scene, const struct canvas *canvas)
-{
-    int width = canvas->width / 2 - 1;
-    struct canvas left = canvas_part(canvas, 0, 0, canvas->height, width);
-    struct canvas right = canvas_part(canvas, 0, width + 2, canvas->height, canvas->width);
-
-    metric_panel_draw(&panel_requests, scene, &left);
-    metric_panel_draw(&panel_latency, scene, &right);
-}
-
 static void threads_draw(void *state, const struct scene *scene, const struct canvas *canvas)
 {
     struct state *own = state;
@@ -474,10 +442,16 @@ static void threads_draw(void *state, const struct scene *scene, const struct ca
     effect = canvas_part(&rest, lines, 0, rest.height - lines, rest.width);
     if (effect.height > EFFECT_MOST)
         effect = canvas_part(&rest, rest.height - EFFECT_MOST, 0, EFFECT_MOST, rest.width);
-    if (effect.height >= EFFECT_LEAST && effect.width >= SIDE_BY_SIDE_WIDTH)
-        draw_effect(scene, &effect);
-    else
+    if (effect.height >= EFFECT_LEAST && effect.width >= SIDE_BY_SIDE_WIDTH) {
+        int width = effect.width / 2 - 1;
+        struct canvas left = canvas_part(&effect, 0, 0, effect.height, width);
+        struct canvas right = canvas_part(&effect, 0, width + 2, effect.height, effect.width);
+
+        metric_panel_draw(&panel_requests, scene, &left);
+        metric_panel_draw(&panel_latency, scene, &right);
+    } else {
         lines = rest.height;
+    }
     rest = canvas_part(&rest, 0, 0, lines, rest.width);
     if (own->mode != ONLY_LETTERS)
         grid_draw(scene->grid, scene, &rest);

@@ -149,21 +149,15 @@ static size_t top_count(void *state, const struct scene *scene)
     return own->view.sketch.used;
 }
 
-static double share_of(const struct top_view *view, const struct sketch_entry *entry)
-{
-    double all = view->seen + view->missed;
-
-    return all > 0 ? certain_of(entry) / all : NAN;
-}
-
 static void fill_entry(const struct state *own, const struct sketch_entry *entry,
                        struct cell *cells)
 {
     bool least = round(entry->count) > round(certain_of(entry));
+    double all = own->view.seen + own->view.missed;
 
     cell_count(&cells[REQUESTS], least ? TONE_NOTE : TONE_VALUE, round(certain_of(entry)));
     cell_rate(&cells[RATE], TONE_NORMAL, certain_of(entry) / own->window_s);
-    cell_percent(&cells[SHARE], TONE_NORMAL, share_of(&own->view, entry));
+    cell_percent(&cells[SHARE], TONE_NORMAL, all > 0 ? certain_of(entry) / all : NAN);
     cell_text(&cells[KEY],
               own->shown == TOP_ERRORS ? status_tone(entry->key[0] == '5' ? 500 : 400)
                                        : TONE_NORMAL,
@@ -243,21 +237,12 @@ static uint64_t most_connections(const struct scene *scene)
     return units_parse_number(value, &most) == 0 ? most : 0;
 }
 
-/* Requests left of the burst; NAN: no rate limit. */
-static double left_of(const struct scene *scene, const struct client *client)
-{
-    double used = client->row != NULL ? client->row->used : 0;
-
-    if (scene->moment == MOMENT_PAST || !scene->clients->limits)
-        return NAN;
-    return used < scene->clients->burst ? floor(scene->clients->burst - used) : 0;
-}
-
 static void client_fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
 {
     const struct state *own = state;
     const struct client *client = &own->clients.client[row];
-    double left = left_of(scene, client);
+    double used = client->row != NULL ? client->row->used : 0;
+    double left = NAN; /* requests left of the burst; NAN: no rate limit */
     char buffer[CLIENT_KEY_TEXT];
 
     if (client->requests != NULL)
@@ -271,6 +256,8 @@ static void client_fill(void *state, const struct scene *scene, size_t row, stru
                most_connections(scene) == 0 ? NAN
                : client->row != NULL        ? (double)client->row->connections
                                             : 0);
+    if (scene->clients->limits)
+        left = used < scene->clients->burst ? floor(scene->clients->burst - used) : 0;
     cell_count(&cells[LEFT], left < 1 ? TONE_WARN : TONE_NORMAL, left);
     if (scene->clients->limits)
         cell_count(&cells[LIMITED],

@@ -1,5 +1,6 @@
 #include "console/views/views.h"
 
+#include "common/macros.h"
 #include "common/tables.h"
 
 #include <stdio.h>
@@ -56,24 +57,18 @@ struct names {
     size_t count;
 };
 
-static void add_name(struct names *names, const char *name)
-{
-    if (names->count == NAMES_MAX)
-        return;
-    snprintf(names->text[names->count], TABLE_NAME_BYTES, "%s", name);
-    names->name[names->count] = names->text[names->count];
-    names->count++;
-}
-
 static void add_names(struct names *names, const struct list *list)
 {
-    char name[TABLE_NAME_BYTES];
+    static const char *(*const name_of[])(const struct column *column, char *buffer) = {
+        column_name, column_title_name, column_output_name};
 
-    for (size_t i = 0; i < list->column_count; i++) {
-        add_name(names, column_name(&list->columns[i], name));
-        add_name(names, column_title_name(&list->columns[i], name));
-        add_name(names, column_output_name(&list->columns[i], name));
-    }
+    for (size_t i = 0; i < list->column_count; i++)
+        for (size_t j = 0; j < ARRAY_LENGTH(name_of) && names->count < NAMES_MAX; j++) {
+            char name[TABLE_NAME_BYTES], *text = names->text[names->count];
+
+            snprintf(text, TABLE_NAME_BYTES, "%s", name_of[j](&list->columns[i], name));
+            names->name[names->count++] = text;
+        }
 }
 
 static void collect_names(struct names *names)
@@ -89,15 +84,6 @@ static void collect_names(struct names *names)
     }
 }
 
-static bool has_name(const struct names *names, const char *name)
-{
-    size_t i = 0;
-
-    while (i < names->count && strcmp(names->name[i], name) != 0)
-        i++;
-    return i < names->count;
-}
-
 int views_check_filter(const struct filter *filter, char *why, size_t size)
 {
     static struct names names; /* too large for the stack */
@@ -108,7 +94,7 @@ int views_check_filter(const struct filter *filter, char *why, size_t size)
         const char *name = filter->word[i].column;
         char near[DID_YOU_MEAN_SIZE];
 
-        if (filter->word[i].compare == '\0' || has_name(&names, name))
+        if (filter->word[i].compare == '\0' || table_find(name, names.name, names.count) >= 0)
             continue;
         snprintf(why, size, "unknown column '%s' in the filter%s", name,
                  did_you_mean(near, name, WORD_LIST(names.name, names.count),

@@ -24,7 +24,7 @@ static void remote_terminal_gets_fewer_frames(void **state)
     options_init(&options);
     assert_int_equal(options.rate_hz, 2);
     assert_true(options.remote);
-    assert_int_equal(option_table[OPTION_fps].read("30", &options), OPTIONS_RUN);
+    assert_int_equal(option_table[OPTION_fps].accept("30", &options), OPTIONS_RUN);
     assert_int_equal(options.rate_hz, 30); /* the user's choice is obeyed */
 }
 
