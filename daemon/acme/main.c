@@ -9,7 +9,7 @@
 #include "daemon/acme/internal.h"
 #include "daemon/acme/state.h"
 #include "daemon/base/events.h"
-#include "daemon/base/signals.h"
+#include "daemon/base/service.h"
 #include "daemon/config/acme.h"
 #include "daemon/sandbox/sandbox.h"
 

@@ -38,4 +38,19 @@ static inline uint64_t hash_of_site(uint64_t seed, uint32_t site)
     return seed ^ (site * UINT64_C(0x9e3779b97f4a7c15));
 }
 
+/*
+ * SipHash-2-4 with 128 bits of output: a keyed hash (PRF). Without the key nobody can find a text
+ * for a hash, or two texts with one. Pure.
+ */
+
+struct siphash_key {
+    uint64_t word[2];
+};
+
+struct siphash {
+    uint64_t word[2];
+};
+
+struct siphash siphash_of(const struct siphash_key *key, const void *bytes, size_t length);
+
 #endif

@@ -1,9 +1,11 @@
 #include "daemon/base/service.h"
 
 #include "common/clock.h"
+#include "common/macros.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,6 +17,51 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* --- Signals --- */
+
+const int signals_handled[SIGNALS_HANDLED] = {SIGTERM, SIGINT,  SIGQUIT, SIGCHLD,
+                                              SIGHUP,  SIGUSR1, SIGUSR2};
+
+static void ignore_signals(const int *numbers, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        signal(numbers[i], SIG_IGN);
+}
+
+void signals_ignore_in_master(void)
+{
+    static const int numbers[] = {SIGPIPE};
+
+    ignore_signals(numbers, ARRAY_LENGTH(numbers));
+}
+
+static void mask_handled(int how)
+{
+    sigset_t signals;
+
+    sigemptyset(&signals);
+    for (size_t i = 0; i < ARRAY_LENGTH(signals_handled); i++)
+        sigaddset(&signals, signals_handled[i]);
+    sigprocmask(how, &signals, NULL);
+}
+
+void signals_block(void)
+{
+    mask_handled(SIG_BLOCK);
+}
+
+void signals_unblock(void)
+{
+    mask_handled(SIG_UNBLOCK);
+}
+
+void signals_ignore_in_child(void)
+{
+    static const int numbers[] = {SIGPIPE, SIGHUP, SIGUSR1, SIGUSR2, SIGINT, SIGTERM, SIGQUIT};
+
+    ignore_signals(numbers, ARRAY_LENGTH(numbers));
+}
 
 /* --- Background --- */
 

@@ -1,5 +1,9 @@
 /*
- * The master as a service: runs in the background (-d) and notifies a service manager.
+ * Signals of all processes, and the master as a service: runs in the background (-d) and notifies a
+ * service manager.
+ *
+ * Signals: terminals, operators and service managers signal the whole process group, but only the
+ * master handles signals; it tells workers and logger when to exit.
  *
  * Background: a child in a new session becomes the master. The calling process waits until the
  * master serves or fails, and exits with the corresponding status. Until then messages go to the
@@ -12,6 +16,24 @@
 #define DAEMON_SERVICE_H
 
 #include "common/macros.h"
+
+enum { SIGNALS_HANDLED = 7 };
+
+/* Those that the master handles. */
+extern const int signals_handled[SIGNALS_HANDLED];
+
+/* The master, before it installs its handlers. */
+void signals_ignore_in_master(void);
+
+/*
+ * Blocks and unblocks the signals that the master handles. During startup and exit the event loop
+ * does not run; the default action would kill the master without removing its sockets and files.
+ */
+void signals_block(void);
+void signals_unblock(void);
+
+/* A worker or the logger. */
+void signals_ignore_in_child(void);
 
 /* Returns 0 in the child, or -1 with errno if fork() fails. The parent does not return. */
 int daemonize(void);

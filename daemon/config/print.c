@@ -1,6 +1,6 @@
 #include "daemon/config/internal.h"
 
-#include "daemon/base/memstream.h"
+#include "daemon/base/memory_file.h"
 
 #include <ctype.h>
 #include <stdbool.h>

@@ -10,7 +10,7 @@
 #define DAEMON_HTTP_LOGINS_H
 
 #include "common/span.h"
-#include "daemon/base/siphash.h"
+#include "daemon/base/hash.h"
 
 #include <crypt.h>
 #include <stdbool.h>

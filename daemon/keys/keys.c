@@ -4,7 +4,7 @@
 #include "common/segment_writer.h"
 #include "daemon/base/channel.h"
 #include "daemon/base/events.h"
-#include "daemon/base/signals.h"
+#include "daemon/base/service.h"
 #include "daemon/sandbox/sandbox.h"
 #include "daemon/tls/private_keys.h"
 #include "daemon/tls/remote_key.h"

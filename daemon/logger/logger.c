@@ -7,7 +7,7 @@
 #include "daemon/base/channel.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
-#include "daemon/base/signals.h"
+#include "daemon/base/service.h"
 #include "daemon/sandbox/sandbox.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 #include "daemon/master/inheritance.h"
 
 #include "daemon/base/loop.h"
-#include "daemon/base/memstream.h"
+#include "daemon/base/memory_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

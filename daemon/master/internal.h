@@ -7,7 +7,7 @@
 
 #include "common/segment.h"
 #include "daemon/acme/process.h"
-#include "daemon/base/signals.h"
+#include "daemon/base/service.h"
 #include "daemon/config/config.h"
 #include "daemon/config/options.h"
 #include "daemon/control/socket.h"

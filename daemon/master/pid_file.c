@@ -4,7 +4,7 @@
 #include "common/control_client.h"
 #include "common/segment_reader.h"
 #include "daemon/base/events.h"
-#include "daemon/base/signals.h"
+#include "daemon/base/service.h"
 #include "daemon/master/run_dir.h"
 
 #include <errno.h>

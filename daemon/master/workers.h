@@ -7,8 +7,8 @@
 #define DAEMON_MASTER_WORKERS_H
 
 #include "common/segment.h"
-#include "daemon/base/backoff.h"
 #include "daemon/base/channel.h"
+#include "daemon/base/child.h"
 #include "daemon/base/messages.h"
 #include "daemon/keys/process.h"
 #include "daemon/master/listeners.h"

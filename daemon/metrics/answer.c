@@ -2,7 +2,7 @@
 
 #include "common/clock.h"
 #include "common/server_status.h"
-#include "daemon/base/memstream.h"
+#include "daemon/base/memory_file.h"
 #include "daemon/config/keys.h"
 #include "daemon/http/date.h"
 #include "daemon/http/negotiation.h"

@@ -7,7 +7,7 @@
 #include "common/escape.h"
 #include "common/macros.h"
 #include "common/units.h"
-#include "daemon/base/memstream.h"
+#include "daemon/base/memory_file.h"
 #include "daemon/http/negotiation.h"
 #include "daemon/transaction/internal.h"
 

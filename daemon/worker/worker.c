@@ -7,7 +7,7 @@
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
 #include "daemon/base/messages.h"
-#include "daemon/base/signals.h"
+#include "daemon/base/service.h"
 #include "daemon/connection/lifecycle.h"
 #include "daemon/connection/transport_tls.h"
 #include "daemon/content/cache.h"

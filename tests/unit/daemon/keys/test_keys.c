@@ -4,7 +4,7 @@
 #include "common/macros.h"
 #include "common/segment_writer.h"
 #include "daemon/base/channel.h"
-#include "daemon/base/signals.h"
+#include "daemon/base/service.h"
 #include "daemon/sandbox/sandbox.h"
 #include "daemon/tls/remote_key.h"
 #include "tests/unit/open_descriptors.h"

@@ -4,7 +4,7 @@
 #include "common/control_client.h"
 #include "common/macros.h"
 #include "common/segment_reader.h"
-#include "daemon/base/signals.h"
+#include "daemon/base/service.h"
 #include "tests/unit/logged_event.h"
 #include "tests/unit/open_descriptors.h"
 #include "tests/unit/own_directory.h"

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/base/siphash.h"
+#include "daemon/base/hash.h"
 
 #include <openssl/evp.h>
 #include <string.h>

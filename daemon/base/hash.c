@@ -1,4 +1,4 @@
-#include "daemon/base/siphash.h"
+#include "daemon/base/hash.h"
 
 #include <endian.h>
 #include <string.h>
