@@ -84,15 +84,15 @@ struct cache_entry *cache_find(struct cache *cache, uint32_t site, const char *p
 
 /*
  * Inserts ENTRY, evicting others. The caller keeps its reference. ENTRY replaces an entry of the
- * same site and path that another thread inserted. If there is no room, ENTRY is not inserted (entry->stored
- * is false) and is destroyed with its last reference. Any thread.
+ * same site and path that another thread inserted. If there is no room, ENTRY is not inserted
+ * (entry->stored is false) and is destroyed with its last reference. Any thread.
  */
 void cache_insert(struct cache *cache, struct cache_entry *entry);
 
 /*
- * Removes all entries, or those of PATH in all sites: the entry of that path, or, if it ends in '/' or '*', all
- * with that prefix (without the star). An entry whose loading began before the call is not inserted
- * afterwards. Returns the number removed. Any thread.
+ * Removes all entries, or those of PATH in all sites: the entry of that path, or, if it ends in '/'
+ * or '*', all with that prefix (without the star). An entry whose loading began before the call is
+ * not inserted afterwards. Returns the number removed. Any thread.
  */
 uint64_t cache_flush(struct cache *cache);
 uint64_t cache_purge(struct cache *cache, const char *path);
@@ -126,9 +126,9 @@ void cache_release(struct cache *cache, struct cache_entry *entry);
 /*
  * A check is due when three quarters of MAX_AGE_NS are over. One caller then claims it; the others
  * serve the entry meanwhile, but not longer than MAX_AGE_NS, however late the check is done. NOW_NS
- * may be the time of the loop iteration: it is older than a request on a connection that arrived and
- * was accepted during the iteration, and it may be older than the last check, by another thread. A
- * check is due then, too. Any thread.
+ * may be the time of the loop iteration: it is older than a request on a connection that arrived
+ * and was accepted during the iteration, and it may be older than the last check, by another
+ * thread. A check is due then, too. Any thread.
  */
 static inline bool cache_check_is_due(struct cache_entry *entry, uint64_t now_ns,
                                       uint64_t max_age_ns)
@@ -139,8 +139,8 @@ static inline bool cache_check_is_due(struct cache_entry *entry, uint64_t now_ns
 }
 
 /*
- * For an entry whose check is due; NOW_NS is the current time. Returns true if the caller must check it, because it is the
- * first, or because MAX_AGE_NS are over. Any thread.
+ * For an entry whose check is due; NOW_NS is the current time. Returns true if the caller must
+ * check it, because it is the first, or because MAX_AGE_NS are over. Any thread.
  */
 bool cache_claim_check(struct cache_entry *entry, uint64_t now_ns, uint64_t max_age_ns);
 

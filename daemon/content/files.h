@@ -3,7 +3,8 @@
  * RESOLVE_BENEATH: the kernel, not our string code, keeps them below the root. Where openat2 is not
  * allowed (workers under Linux before 6.2, whose Landlock does not control truncation) a file is
  * found with O_PATH, and its path by /proc/self/fd must lie below the root. A file is opened for
- * reading, by its name there, only after it was found to be a regular file or a directory. Any thread.
+ * reading, by its name there, only after it was found to be a regular file or a directory. Any
+ * thread.
  */
 #ifndef DAEMON_FILES_H
 #define DAEMON_FILES_H
@@ -109,10 +110,10 @@ struct directory_check {
 void directory_check_init(struct directory_check *check, uint64_t max_age_ns);
 
 /*
- * The state of the directory of FILE (a path as for files_open()), less than max_age_ns old: a number
- * that changes whenever a name in the directory is added, removed or replaced. 0 (unknown) if the
- * directory cannot be opened with EFFORT, or changed so recently that its timestamp might not show
- * a further change. WALL_S is seconds since 1970.
+ * The state of the directory of FILE (a path as for files_open()), less than max_age_ns old: a
+ * number that changes whenever a name in the directory is added, removed or replaced. 0 (unknown)
+ * if the directory cannot be opened with EFFORT, or changed so recently that its timestamp might
+ * not show a further change. WALL_S is seconds since 1970.
  */
 uint64_t directory_check_state(struct directory_check *check, const struct files_root *root,
                                struct span file, enum files_effort effort, uint64_t now_ns,

@@ -92,8 +92,8 @@ int resource_load(const struct resource_source *source, const char *path, size_t
 /*
  * Loads the variant of ORIGINAL in CODING from its file, or compresses it, which needs READING to
  * allow blocking. Results as above; ESTALE if the variant's file has changed since ORIGINAL was
- * loaded; ENODATA if it would not be smaller. The variant is as old as ORIGINAL: it counts as checked
- * when ORIGINAL was. Any thread.
+ * loaded; ENODATA if it would not be smaller. The variant is as old as ORIGINAL: it counts as
+ * checked when ORIGINAL was. Any thread.
  */
 int resource_load_variant(const struct resource_source *source, const struct resource *original,
                           enum coding coding, enum files_effort opening, enum files_effort reading,
@@ -118,9 +118,9 @@ int resource_check(const struct resource_source *source, struct resource *resour
 void resource_share_check(struct resource *variant, const struct resource *original);
 
 /*
- * Makes a page: a resource that was generated for one response. Returns 0 with *PAGE, which has this
- * body and these FIELDS ("Name: value\r\n" each, Content-Type first, without Content-Length); or
- * ENOMEM.
+ * Makes a page: a resource that was generated for one response. Returns 0 with *PAGE, which has
+ * this body and these FIELDS ("Name: value\r\n" each, Content-Type first, without Content-Length);
+ * or ENOMEM.
  */
 int resource_new_page(struct span path, const char *fields, const char *body, size_t length,
                       struct resource **page);

@@ -1,8 +1,9 @@
 /*
- * The caches of a serving thread. The thread cache (L1) is in front of the shared cache (L2): its key
- * is the site, the raw request target and the accepted content codings, its value a counted reference
- * to an entry. Set-associative: a full set replaces its oldest member. Its memory is bounded by
- * cache_thread_share(). The negative cache has paths without a file. Each is used by one thread.
+ * The caches of a serving thread. The thread cache (L1) is in front of the shared cache (L2): its
+ * key is the site, the raw request target and the accepted content codings, its value a counted
+ * reference to an entry. Set-associative: a full set replaces its oldest member. Its memory is
+ * bounded by cache_thread_share(). The negative cache has paths without a file. Each is used by one
+ * thread.
  */
 #ifndef DAEMON_THREAD_CACHE_H
 #define DAEMON_THREAD_CACHE_H
@@ -40,10 +41,10 @@ void thread_cache_expect(struct thread_cache *cache, uint32_t site, struct span 
 void thread_cache_fetch(const struct thread_cache *cache);
 
 /*
- * Adds ENTRY, which is in the shared cache, for TARGET of SITE, with its own reference. HIT: ENTRY was
- * found there, so count a hit. A newly inserted entry has no hit yet, so that the policy can distinguish single
- * requests from repeated ones. Long targets are not stored, and targets with a query only when they
- * are repeated.
+ * Adds ENTRY, which is in the shared cache, for TARGET of SITE, with its own reference. HIT: ENTRY
+ * was found there, so count a hit. A newly inserted entry has no hit yet, so that the policy can
+ * distinguish single requests from repeated ones. Long targets are not stored, and targets with a
+ * query only when they are repeated.
  */
 void thread_cache_store(struct thread_cache *cache, uint32_t site, struct span target,
                         coding_preference accepts, struct cache_entry *entry, bool hit,
@@ -53,8 +54,8 @@ void thread_cache_store(struct thread_cache *cache, uint32_t site, struct span t
 void thread_cache_sweep(struct thread_cache *cache);
 
 /*
- * Repeated requests for a path without a file (a favicon, a missing error page, a broken link) cost no
- * system call. Like cached files, entries are checked again after [cache] revalidate.
+ * Repeated requests for a path without a file (a favicon, a missing error page, a broken link) cost
+ * no system call. Like cached files, entries are checked again after [cache] revalidate.
  */
 struct negative_cache;
 

@@ -105,8 +105,8 @@ static bool read_element(struct span element, uint8_t address[NETWORK_ADDRESS_BY
 /* Lists */
 
 /*
- * Removes the last element of a list. What a client has sent stands left of what the proxies have appended, so
- * the end is found first: a quote that the client leaves open cannot hide it.
+ * Removes the last element of a list. What a client has sent stands left of what the proxies have
+ * appended, so the end is found first: a quote that the client leaves open cannot hide it.
  */
 static bool take_last(struct span *list, bool quotes, struct span *element)
 {

@@ -1,7 +1,7 @@
 /*
- * The client of a request that came by proxies, as these name it in the field X-Forwarded-For or Forwarded
- * (RFC 7239). Each proxy appends the address that it got the request from, so the list is read from its end,
- * and only as far as the proxies are trusted. Pure; any thread.
+ * The client of a request that came by proxies, as these name it in the field X-Forwarded-For or
+ * Forwarded (RFC 7239). Each proxy appends the address that it got the request from, so the list is
+ * read from its end, and only as far as the proxies are trusted. Pure; any thread.
  */
 #ifndef DAEMON_HTTP_FORWARDED_H
 #define DAEMON_HTTP_FORWARDED_H
@@ -12,9 +12,9 @@
 enum forwarded_field { FORWARDED_X_FORWARDED_FOR, FORWARDED_FORWARDED };
 
 /*
- * Replaces ADDRESS, that of the trusted peer which sent REQUEST, by the last address of FIELD that none of the
- * COUNT networks TRUSTED contains. If all are trusted it is the first of the field. What is left of an
- * element that is not an IP address, such as "unknown", does not count.
+ * Replaces ADDRESS, that of the trusted peer which sent REQUEST, by the last address of FIELD that
+ * none of the COUNT networks TRUSTED contains. If all are trusted it is the first of the field.
+ * What is left of an element that is not an IP address, such as "unknown", does not count.
  */
 void forwarded_find(const struct request *request, enum forwarded_field field,
                     const struct network *trusted, size_t count,

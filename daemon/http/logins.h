@@ -3,8 +3,8 @@
  * of file, name and password; the failures of each client; and the check of one password, which
  * takes milliseconds on purpose.
  *
- * A user who does not exist takes as long as one who does: another user stands in. Failures that were
- * verified at the same time count, too, and lengthen the wait. Any thread.
+ * A user who does not exist takes as long as one who does: another user stands in. Failures that
+ * were verified at the same time count, too, and lengthen the wait. Any thread.
  */
 #ifndef DAEMON_HTTP_LOGINS_H
 #define DAEMON_HTTP_LOGINS_H

@@ -1,7 +1,7 @@
 /*
  * A request in the form that all protocol versions share: method, target and the fields that the
- * server evaluates; and one handler for each such field, for the parsers of the versions. Spans borrow
- * the bytes of the message that was parsed.
+ * server evaluates; and one handler for each such field, for the parsers of the versions. Spans
+ * borrow the bytes of the message that was parsed.
  */
 #ifndef DAEMON_HTTP_REQUEST_H
 #define DAEMON_HTTP_REQUEST_H
@@ -116,8 +116,8 @@ static inline void request_clear(struct request *request)
 unsigned request_find_field(const struct request *request, struct span name, struct span *value);
 
 /*
- * Iterates over the lines of the field NAME, in lower case. *AT is NULL before the first call and private to
- * this function. Returns false after the last line. As slow.
+ * Iterates over the lines of the field NAME, in lower case. *AT is NULL before the first call and
+ * private to this function. Returns false after the last line. As slow.
  */
 bool request_next_line(const struct request *request, struct span name, const char **at,
                        struct span *value);

@@ -1,4 +1,7 @@
-/* Who may have a response: users and passwords of [access], pages of other origins by [cors]. The owning thread. */
+/*
+ * Who may have a response: users and passwords of [access], pages of other origins by [cors]. The
+ * owning thread.
+ */
 #include "daemon/transaction/internal.h"
 
 #include "common/client_address.h"

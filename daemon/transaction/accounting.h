@@ -56,8 +56,8 @@ struct host_place {
 };
 
 /*
- * Prepares COUNTS of a thread slot for the sites of PLACE: a slot keeps what its previous thread has
- * counted for the same host, and forgets what it has counted for another one.
+ * Prepares COUNTS of a thread slot for the sites of PLACE: a slot keeps what its previous thread
+ * has counted for the same host, and forgets what it has counted for another one.
  */
 void host_counts_claim(struct segment_host_counts *counts, const struct host_place *place,
                        size_t count);

@@ -15,23 +15,23 @@
 bool admission_of_request(struct transaction *transaction);
 
 /*
- * The status with which to reject a request, when it is processed for the first time, because of a limit
- * of its client set by command: 403 if that blocks it, 429 if its rate is exceeded
+ * The status with which to reject a request, when it is processed for the first time, because of a
+ * limit of its client set by command: 403 if that blocks it, 429 if its rate is exceeded
  * (transaction->retry_after_s as above), 0: accept it.
  */
 int admission_by_address(struct transaction *transaction);
 
 /*
- * Counts a connection from ADDRESS against max_per_ip, which proxies of [proxy] trusted do not have. If ADMITTED it was open before and may
- * exceed it.
+ * Counts a connection from ADDRESS against max_per_ip, which proxies of [proxy] trusted do not
+ * have. If ADMITTED it was open before and may exceed it.
  */
 enum client_limit_verdict admission_of_connection(const struct worker_context *worker,
                                                   const uint8_t address[CLIENT_ADDRESS_BYTES],
                                                   bool admitted);
 
 /*
- * Sends a short 503, if possible without blocking and the client expects HTTP: not before a PROXY header
- * or a TLS handshake, OPENING. Counts a connection that was not admitted or had no memory.
+ * Sends a short 503, if possible without blocking and the client expects HTTP: not before a PROXY
+ * header or a TLS handshake, OPENING. Counts a connection that was not admitted or had no memory.
  */
 void admission_turn_away(struct transaction_context *context, int fd,
                          enum client_limit_verdict verdict, bool opening);

@@ -1,7 +1,7 @@
 /*
- * Exact 64-bit integer arithmetic below [arithmetic] prefix, for demonstrations and as processor work:
- * "/arithmetic/cube?n=10&work=2ms" keeps an offload thread busy for two milliseconds. The answer is
- * text or JSON, by Accept.
+ * Exact 64-bit integer arithmetic below [arithmetic] prefix, for demonstrations and as processor
+ * work: "/arithmetic/cube?n=10&work=2ms" keeps an offload thread busy for two milliseconds. The
+ * answer is text or JSON, by Accept.
  */
 #include "common/clock.h"
 #include "common/escape.h"

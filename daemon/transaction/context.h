@@ -148,9 +148,9 @@ enum {
 };
 
 /*
- * Responses to all requests of one read, collected so that one system call sends them. A transaction
- * appends its head and sets the body; before the next one, the protocol copies the body into the
- * buffer, takes it away, or sends everything.
+ * Responses to all requests of one read, collected so that one system call sends them. A
+ * transaction appends its head and sets the body; before the next one, the protocol copies the body
+ * into the buffer, takes it away, or sends everything.
  *
  *   bytes:   [head body][head body][head] ──▶ body of the last response
  *   records: one per response, finished and logged when it has been sent

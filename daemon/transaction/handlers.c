@@ -1,4 +1,7 @@
-/* The handlers of all content but arithmetic: redirects, the challenge of ACME, files and directories. */
+/*
+ * The handlers of all content but arithmetic: redirects, the challenge of ACME, files and
+ * directories.
+ */
 #include "common/escape.h"
 #include "common/macros.h"
 #include "common/segment_reader.h"
@@ -158,8 +161,9 @@ static bool is_for_token(const struct request *request, const char *token)
 }
 
 /*
- * The response to http-01, by which the ACME authority sees that this server has the name (RFC 8555 section
- * 8.3). Only the token that the master published is answered; all other paths are served as ever.
+ * The response to http-01, by which the ACME authority sees that this server has the name (RFC 8555
+ * section 8.3). Only the token that the master published is answered; all other paths are served as
+ * ever.
  */
 bool handler_challenge(struct transaction *transaction, enum transaction_result *result)
 {

@@ -1,6 +1,6 @@
 /*
- * What the steps of a transaction share; transaction.c calls them. In this order: access, handlers, the
- * lookup of files and the offload jobs that load them, and the composition of the response.
+ * What the steps of a transaction share; transaction.c calls them. In this order: access, handlers,
+ * the lookup of files and the offload jobs that load them, and the composition of the response.
  */
 #ifndef DAEMON_TRANSACTION_INTERNAL_H
 #define DAEMON_TRANSACTION_INTERNAL_H
@@ -60,8 +60,8 @@ handler handler_arithmetic;
 bool handler_arithmetic_owns(const struct config *config, const char *path);
 
 /*
- * Answers the request, before anything else looks at it, if it is for the pending challenge of ACME.
- * Returns true if so, with *RESULT.
+ * Answers the request, before anything else looks at it, if it is for the pending challenge of
+ * ACME. Returns true if so, with *RESULT.
  */
 bool handler_challenge(struct transaction *transaction, enum transaction_result *result);
 
@@ -113,14 +113,15 @@ int lookup_variant(struct transaction *transaction, struct resource **resource);
 int lookup_status(int failed);
 
 /*
- * Pages: a page is a resource that an offload thread generates for one response. It is never cached.
+ * Pages: a page is a resource that an offload thread generates for one response. It is never
+ * cached.
  */
 
 struct page_spec;
 
 /*
- * Generates the page at PATH of SITE. Returns 0 with *PAGE holding one reference for the caller, or an
- * errno. Any thread; may block.
+ * Generates the page at PATH of SITE. Returns 0 with *PAGE holding one reference for the caller, or
+ * an errno. Any thread; may block.
  */
 typedef int page_maker(const struct site *site, const struct page_spec *spec, struct span path,
                        struct resource **page);
@@ -147,17 +148,17 @@ bool loading_submit_page(struct transaction *transaction, struct span path,
                          const struct page_spec *spec);
 
 /*
- * Returns true if the page at PATH has been generated for the request. Then *FAILED is 0 and *PAGE a
- * reference, or *FAILED is an errno.
+ * Returns true if the page at PATH has been generated for the request. Then *FAILED is 0 and *PAGE
+ * a reference, or *FAILED is an errno.
  */
 bool loading_take_page(struct transaction *transaction, struct span path, struct resource **page,
                        int *failed);
 
 /*
- * Reply: composes a response in the thread's output buffer: the head in the encoding of the request's
- * HTTP version, and the body as a source. The functions for complete responses come first. They
- * consist of the parts below: reply_begin(), fields, reply_end_head(), reply_account(), and then the
- * body. A head must fit in OUTPUT_RESPONSE_MAX.
+ * Reply: composes a response in the thread's output buffer: the head in the encoding of the
+ * request's HTTP version, and the body as a source. The functions for complete responses come
+ * first. They consist of the parts below: reply_begin(), fields, reply_end_head(), reply_account(),
+ * and then the body. A head must fit in OUTPUT_RESPONSE_MAX.
  */
 
 /* The methods of every resource: the value of Allow. */
@@ -178,8 +179,8 @@ enum transaction_result reply_page(struct transaction *transaction, int status,
                                    struct resource *page);
 
 /*
- * Composes a redirect with STATUS to LOCATION (a URI reference, at most REPLY_LOCATION_MAX bytes) with the page NOTE
- * as body, and owns its reference.
+ * Composes a redirect with STATUS to LOCATION (a URI reference, at most REPLY_LOCATION_MAX bytes)
+ * with the page NOTE as body, and owns its reference.
  */
 enum { REPLY_LOCATION_MAX = 6 * 1024 };
 enum transaction_result reply_redirect(struct transaction *transaction, int status,

@@ -1,8 +1,8 @@
 /*
- * Finds the representation to send in the thread cache (L1), the worker's cache (L2), the results of
- * offload threads for the request, or the file system; negotiates the content coding. On the owning
- * thread; an offload thread loads what would wait for a disk or takes long, and the request is then
- * processed again.
+ * Finds the representation to send in the thread cache (L1), the worker's cache (L2), the results
+ * of offload threads for the request, or the file system; negotiates the content coding. On the
+ * owning thread; an offload thread loads what would wait for a disk or takes long, and the request
+ * is then processed again.
  */
 #include "daemon/transaction/internal.h"
 
@@ -168,8 +168,8 @@ static bool submit_load(struct transaction *transaction, struct load_job *load)
 }
 
 /*
- * Submits the loading of PATH or, if ORIGINAL is not NULL, of its variant CODING. Returns false if the queue is full or
- * out of memory.
+ * Submits the loading of PATH or, if ORIGINAL is not NULL, of its variant CODING. Returns false if
+ * the queue is full or out of memory.
  */
 static bool submit_file(struct transaction *transaction, struct span path,
                         struct resource *original, enum coding coding)
@@ -202,8 +202,8 @@ bool loading_submit_page(struct transaction *transaction, struct span path,
 }
 
 /*
- * Returns true if PATH has been loaded for the request. Then *FAILED is 0 and *FOUND a reference, or
- * *FAILED is an errno.
+ * Returns true if PATH has been loaded for the request. Then *FAILED is 0 and *FOUND a reference,
+ * or *FAILED is an errno.
  */
 static bool take_loaded(struct transaction *transaction, struct span path, struct resource **found,
                         int *failed)
@@ -328,8 +328,8 @@ static int load_now(struct transaction *transaction, struct span path, struct re
 
 /*
  * The current time, at most some milliseconds late. The time of the loop iteration may be long ago
- * if the thread got no CPU time or waited for a disk. The coarse clock costs a fraction of the exact
- * one.
+ * if the thread got no CPU time or waited for a disk. The coarse clock costs a fraction of the
+ * exact one.
  */
 static uint64_t recent_ns(const struct transaction_context *context)
 {
@@ -339,8 +339,8 @@ static uint64_t recent_ns(const struct transaction_context *context)
 }
 
 /*
- * Checks RESOURCE in the file system. Without memory for a job the caches shrink, so RESOURCE may have
- * left them when this returns. Results as those of revalidate().
+ * Checks RESOURCE in the file system. Without memory for a job the caches shrink, so RESOURCE may
+ * have left them when this returns. Results as those of revalidate().
  */
 static int check_now(struct transaction *transaction, struct resource *resource, uint64_t now_ns)
 {

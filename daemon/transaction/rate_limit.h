@@ -5,8 +5,8 @@
  *
  * In any time t, at most burst + rate * t requests of a client in the table are accepted, and no
  * request within that limit is rejected. The table has room for about 20,000 addresses that use
- * their burst at the same time; with more, those that have used the least are dropped. The /48 of an
- * IPv6 client has CLIENT_SITE_FACTOR times the limit.
+ * their burst at the same time; with more, those that have used the least are dropped. The /48 of
+ * an IPv6 client has CLIENT_SITE_FACTOR times the limit.
  */
 #ifndef DAEMON_TRANSACTION_RATE_LIMIT_H
 #define DAEMON_TRANSACTION_RATE_LIMIT_H
@@ -31,7 +31,10 @@ static inline bool rate_limit_is_on(const struct segment *segment)
  */
 uint64_t rate_limit_charge(const struct segment *segment, uint64_t key, uint64_t now_ns);
 
-/* The same with a rate of its own, at least 1, whose burst is that of one second; also while the limit is off. */
+/*
+ * The same with a rate of its own, at least 1, whose burst is that of one second; also while the
+ * limit is off.
+ */
 uint64_t rate_limit_charge_at(const struct segment *segment, uint64_t key,
                               uint32_t requests_per_second, uint64_t now_ns);
 

@@ -145,8 +145,10 @@ static void put_whole_body(const struct transaction *transaction, struct resourc
 
 /* Errors */
 
-/* Fields that certain statuses require (RFC 9110 sections 15.5.2, 15.5.6, 12.5.5, 15.5.17, 15.6.4; RFC 6585
- * section 4). */
+/*
+ * Fields that certain statuses require (RFC 9110 sections 15.5.2, 15.5.6, 12.5.5, 15.5.17, 15.6.4;
+ * RFC 6585 section 4).
+ */
 static void write_extra_fields(const struct transaction *transaction, int status, char *fields)
 {
     const char *vary = status == 406 || transaction->varies ? "Vary: Accept-Encoding\r\n" : "";

@@ -70,8 +70,8 @@ struct site_memo {
 const struct site *site_find(const struct sites *sites, struct site_memo *memo, struct span host);
 
 /*
- * The key under which a thread cache keeps responses of SITE: those that came over TLS are others if
- * a redirect depends on that.
+ * The key under which a thread cache keeps responses of SITE: those that came over TLS are others
+ * if a redirect depends on that.
  */
 static inline uint32_t site_cache_key(const struct site *site, bool secure)
 {

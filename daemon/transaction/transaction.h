@@ -1,6 +1,6 @@
 /*
- * One request and its response in any protocol version. Responses are composed in the thread's output
- * buffer; the protocol sends them.
+ * One request and its response in any protocol version. Responses are composed in the thread's
+ * output buffer; the protocol sends them.
  *
  *   transaction_process() ─▶ admission.c ─▶ lookup.c: thread cache ─────────────▶ reply.c ─▶ accounting.c
  *                                               └─ not there ─▶ handlers.c ─▶ lookup.c ──┘
@@ -87,8 +87,8 @@ enum transaction_result transaction_reject(struct transaction_context *context,
 bool transaction_supports_method(enum http_method method);
 
 /*
- * Prefetch for the lookup in the thread cache: call the first as soon as a request's TARGET is known,
- * the second some time later, before the request is processed.
+ * Prefetch for the lookup in the thread cache: call the first as soon as a request's TARGET is
+ * known, the second some time later, before the request is processed.
  */
 void lookup_prefetch_set(const struct transaction_context *context, struct span target);
 void lookup_prefetch_entry(const struct transaction_context *context);

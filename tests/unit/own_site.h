@@ -1,6 +1,6 @@
 /*
- * A site that only the test uses: files in a directory of its own, a configuration, the context of a
- * worker and of one serving thread, real offload threads; but no connection. A request goes in as
+ * A site that only the test uses: files in a directory of its own, a configuration, the context of
+ * a worker and of one serving thread, real offload threads; but no connection. A request goes in as
  * text, its response comes out. The system can be made slow, late and short of memory.
  *
  * The program that includes this file links daemon_worker and wraps malloc, calloc, open_memstream,

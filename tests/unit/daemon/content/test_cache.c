@@ -1041,8 +1041,8 @@ static size_t count_kept(struct fixture *fixture)
 }
 
 /*
- * It has twice as many places. Some sets are full nevertheless, depending on its seed: of 64 entries, 0.7
- * are lost on average; with half as many places, 6.5.
+ * It has twice as many places. Some sets are full nevertheless, depending on its seed: of 64
+ * entries, 0.7 are lost on average; with half as many places, 6.5.
  */
 static void thread_cache_has_room_for_all_entries(void **state)
 {

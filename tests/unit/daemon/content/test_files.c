@@ -270,8 +270,8 @@ static const struct files_case cases[] = {
 };
 
 /*
- * The same links with other policies. EXDEV: outside the root and the link root. Without openat2() the policy inside,
- * too, depends only on where a link ends.
+ * The same links with other policies. EXDEV: outside the root and the link root. Without openat2()
+ * the policy inside, too, depends only on where a link ends.
  */
 struct link_case {
     const char *path;

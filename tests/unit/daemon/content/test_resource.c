@@ -1,6 +1,6 @@
 /*
- * Resources: how files are loaded, compressed and checked. The files are on tmpfs if the machine has
- * one, because it has no negative dentries.
+ * Resources: how files are loaded, compressed and checked. The files are on tmpfs if the machine
+ * has one, because it has no negative dentries.
  */
 #include "common/clock.h"
 #include "daemon/content/resource.h"

@@ -1,4 +1,7 @@
-/* Negotiation of media types by Accept, RFC 9110 section 12.5.1, and of content codings by Accept-Encoding. */
+/*
+ * Negotiation of media types by Accept, RFC 9110 section 12.5.1, and of content codings by
+ * Accept-Encoding.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

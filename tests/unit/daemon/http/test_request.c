@@ -1,6 +1,6 @@
 /*
- * Field lines of a request, found by name, and the methods; and what the server makes of each header
- * field, one field line at a time.
+ * Field lines of a request, found by name, and the methods; and what the server makes of each
+ * header field, one field line at a time.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /*
- * How a file and its variants are found, from outside: in the caches, by an offload thread or in the
- * file system; when they are checked again; and what happens if the loading must wait or fails.
+ * How a file and its variants are found, from outside: in the caches, by an offload thread or in
+ * the file system; when they are checked again; and what happens if the loading must wait or fails.
  */
 #include "tests/unit/own_site.h"
 
