@@ -307,7 +307,7 @@ struct segment_rate {
  *
  * A key is replaced under the claim of its bucket (time of the claim, 0: free; the claim of a dead
  * process may be taken over). Meanwhile TIME is SEGMENT_RATE_CHANGING, so that no request is
- * charged to the wrong key. See daemon/transaction/rate_limit.c.
+ * charged to the wrong key. See daemon/transaction/limits.c.
  */
 struct segment_rate_entry {
     _Atomic uint64_t key; /* see client_key(); 0: free */
@@ -326,7 +326,7 @@ struct segment_rate_bucket {
 /*
  * Connections by client address. Each worker writes its own table; readers sum a key over all
  * tables. Used only if the connections per client are limited. See
- * daemon/transaction/client_limit.c.
+ * daemon/transaction/limits.c.
  */
 struct segment_client {
     _Atomic uint64_t key;   /* see client_key(); kept when the count returns to 0; 0: never used */

@@ -88,7 +88,7 @@ struct verified {
     unsigned next;             /* the place to overwrite */
 };
 
-/* A bucket of GCRA times, as in rate_limit.h. */
+/* A bucket of GCRA times, as in transaction/limits.h. */
 struct failures {
     uint64_t key[WAYS];
     uint64_t time_ns[WAYS];

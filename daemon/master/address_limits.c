@@ -4,7 +4,7 @@
 #include "common/units.h"
 #include "daemon/base/events.h"
 #include "daemon/base/memory_file.h"
-#include "daemon/transaction/rate_limit.h"
+#include "daemon/transaction/limits.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,12 +1,12 @@
 /*
  * Sets, ends and passes on the limits that the command limit-client sets for single clients and
- * networks. They are in the segment (daemon/transaction/address_limit.h), so a reload keeps them; a
+ * networks. They are in the segment (daemon/transaction/limits.h), so a reload keeps them; a
  * binary upgrade passes them on. The master's loop.
  */
 #ifndef DAEMON_MASTER_ADDRESS_LIMITS_H
 #define DAEMON_MASTER_ADDRESS_LIMITS_H
 
-#include "daemon/transaction/address_limit.h"
+#include "daemon/transaction/limits.h"
 
 #include <stdbool.h>
 #include <stddef.h>

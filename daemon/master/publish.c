@@ -5,7 +5,7 @@
 #include "common/segment_writer.h"
 #include "daemon/config/load.h"
 #include "daemon/content/cache.h"
-#include "daemon/transaction/rate_limit.h"
+#include "daemon/transaction/limits.h"
 
 #include <stdio.h>
 #include <stdlib.h>

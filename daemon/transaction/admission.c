@@ -5,8 +5,7 @@
 #include "common/macros.h"
 #include "common/segment_writer.h"
 #include "daemon/config/value.h"
-#include "daemon/transaction/address_limit.h"
-#include "daemon/transaction/rate_limit.h"
+#include "daemon/transaction/limits.h"
 
 #include <stdio.h>
 #include <sys/socket.h>

@@ -17,7 +17,7 @@
 #include "daemon/http/negotiation.h"
 #include "daemon/http/range.h"
 #include "daemon/http/response.h"
-#include "daemon/transaction/client_limit.h"
+#include "daemon/transaction/limits.h"
 #include "daemon/transaction/site.h"
 
 #include <stdatomic.h>

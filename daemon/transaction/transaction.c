@@ -5,10 +5,9 @@
 #include "daemon/base/probes.h"
 #include "daemon/http/forwarded.h"
 #include "daemon/http/target.h"
-#include "daemon/transaction/address_limit.h"
 #include "daemon/transaction/admission.h"
 #include "daemon/transaction/internal.h"
-#include "daemon/transaction/rate_limit.h"
+#include "daemon/transaction/limits.h"
 
 #include <string.h>
 

@@ -1,4 +1,7 @@
-/* Shortages: one event when the first thread has one, one when the last thread has none. */
+/*
+ * Shortages: one event when the first thread has one, one when the last thread has none. Room for an
+ * allocation that failed: what the cache evicts, and what it has evicted before.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,14 +10,16 @@
 #include <cmocka.h>
 
 #include "common/clock.h"
+#include "common/macros.h"
 #include "daemon/base/events.h"
 #include "daemon/transaction/shortage.h"
+#include "tests/unit/own_cache.h"
 #include "tests/unit/own_segment.h"
 
 enum { THREADS = 2, START_S = 1000 };
 
 static struct segment segment;
-static struct worker_shortages shortages;
+static struct worker_shortages of_worker;
 static struct shortages thread[THREADS];
 static uint64_t now_ns;
 static uint64_t next_event;
@@ -27,7 +32,7 @@ static int set_up(void **state)
     events_attach(&segment, SEGMENT_RING_MASTER);
     next_event = 0;
     for (int i = 0; i < THREADS; i++)
-        thread[i] = (struct shortages){.worker = &shortages, .worker_slot = 7};
+        thread[i] = (struct shortages){.worker = &of_worker, .worker_slot = 7};
     return 0;
 }
 
@@ -108,6 +113,178 @@ static void exit_of_a_thread_ends_its_shortage(void **state)
     expect_event("worker slot 7: the shortage is over: 2 access log records were dropped");
 }
 
+static struct {
+    struct own_cache own;
+    struct mailbox main;
+    int sweeps; /* requests to drop what the cache has evicted */
+    struct worker_shortages shortages;
+    struct worker_context worker;
+    struct transaction_context context;
+    bool watch;                     /* look for room when an entry is about to be freed: */
+    enum memory_room while_freeing; /* the result of the last look */
+} scene;
+
+static enum memory_room find_room(uint64_t freed_before)
+{
+    return memory_find_room(&scene.context, freed_before);
+}
+
+static void forget(struct cache_entry *entry)
+{
+    if (scene.watch)
+        scene.while_freeing = find_room(memory_freed(&scene.worker));
+    free(entry);
+}
+
+static void count_sweep(struct mailbox_item *item, void *receiver)
+{
+    (void)item, (void)receiver;
+    atomic_store(&scene.shortages.sweep_posted, false);
+    scene.sweeps++;
+}
+
+static void open_scene(void)
+{
+    memset(&scene, 0, sizeof(scene));
+    scene.shortages.deliver_sweep = count_sweep;
+    own_cache_open(&scene.own, forget);
+    assert_int_equal(mailbox_open(&scene.main, 0, NULL), 0);
+    scene.worker = (struct worker_context){
+        .main = &scene.main, .shortages = &scene.shortages, .cache = scene.own.cache};
+    scene.context = (struct transaction_context){
+        .worker = &scene.worker, .shortages = {.worker = &scene.shortages}, .loop_now_ns = 1};
+    scene.context.thread_cache =
+        thread_cache_new(scene.worker.cache, segment_hits_of(&scene.own.segment, 0),
+                         segment_thread(&scene.own.segment, 0)->metrics);
+    assert_non_null(scene.context.thread_cache);
+}
+
+static void close_scene(void)
+{
+    thread_cache_free(scene.context.thread_cache);
+    own_cache_close(&scene.own);
+    mailbox_close(&scene.main);
+}
+
+/* The caller has a reference. */
+static struct cache_entry *put(const char *path)
+{
+    struct cache_entry *entry = own_cache_insert(&scene.own, path, KIB);
+
+    assert_true(entry->stored);
+    return entry;
+}
+
+/* Whether all threads have been asked to drop what the cache has evicted. */
+static bool asked_all(void)
+{
+    int before = scene.sweeps;
+
+    mailbox_deliver(&scene.main, NULL);
+    assert_in_range(scene.sweeps, before, before + 1);
+    return scene.sweeps > before;
+}
+
+/* Its callers try again as long as there was something to free. */
+static void without_a_cache_there_is_no_room_to_make(void **state)
+{
+    struct worker_shortages shortages = {0};
+    const struct worker_context worker = {.cache = NULL, .shortages = &shortages};
+    struct transaction_context context = {
+        .worker = &worker, .shortages = {.worker = &shortages}, .loop_now_ns = 1};
+
+    (void)state;
+    assert_false(memory_make_room(&context));
+    assert_int_equal(memory_find_room(&context, memory_freed(&worker)), MEMORY_NONE);
+    assert_int_equal(shortages.of[SHORTAGE_MEMORY].threads, 1);
+}
+
+static void cache_is_emptied_by_halves(void **state)
+{
+    (void)state;
+    open_scene();
+    cache_release(scene.worker.cache, put("/a"));
+    cache_release(scene.worker.cache, put("/b"));
+    cache_release(scene.worker.cache, put("/c"));
+    assert_true(memory_make_room(&scene.context));
+    assert_int_equal(memory_freed(&scene.worker), 2);
+    assert_true(memory_make_room(&scene.context));
+    assert_int_equal(memory_freed(&scene.worker), 3);
+    assert_false(memory_make_room(&scene.context));
+    assert_int_equal(find_room(3), MEMORY_NONE);
+    assert_false(asked_all());
+    close_scene();
+}
+
+static void memory_that_others_use_is_awaited(void **state)
+{
+    struct cache_entry *entry;
+
+    (void)state;
+    open_scene();
+    entry = put("/a");
+    assert_int_equal(find_room(0), MEMORY_FREED); /* evicted */
+    assert_true(asked_all());
+    assert_int_equal(find_room(0), MEMORY_AWAITED);
+    assert_true(asked_all());
+    cache_release(scene.worker.cache, entry);
+    assert_int_equal(find_room(0), MEMORY_FREED);
+    assert_int_equal(find_room(1), MEMORY_NONE);
+    close_scene();
+}
+
+/* Between the last reference and free(), another thread may look. */
+static void memory_about_to_be_freed_is_awaited(void **state)
+{
+    struct cache_entry *entry;
+
+    (void)state;
+    open_scene();
+    entry = put("/a");
+    assert_int_equal(find_room(0), MEMORY_FREED);
+    scene.watch = true;
+    cache_release(scene.worker.cache, entry);
+    assert_int_equal(scene.while_freeing, MEMORY_AWAITED);
+
+    scene.while_freeing = MEMORY_NONE;
+    cache_release(scene.worker.cache, put("/b"));
+    assert_int_equal(cache_flush(scene.worker.cache), 1);
+    assert_int_equal(scene.while_freeing, MEMORY_AWAITED);
+    close_scene();
+}
+
+static void own_thread_cache_drops_what_is_evicted(void **state)
+{
+    struct cache_entry *entry;
+
+    (void)state;
+    open_scene();
+    entry = put("/a");
+    thread_cache_store(scene.context.thread_cache, 0, (struct span){"/a", 2}, 0, entry, false, 1);
+    cache_release(scene.worker.cache, entry);
+    assert_int_equal(find_room(0), MEMORY_FREED);
+    assert_int_equal(memory_freed(&scene.worker), 1);
+    close_scene();
+}
+
+static void few_connections_are_always_admitted(void **state)
+{
+    _Atomic uint64_t *metrics;
+
+    (void)state;
+    open_scene();
+    metrics = scene.context.metrics = segment_thread(&scene.own.segment, 0)->metrics;
+    metric_set(metrics, METRIC_connections_open, 1000);
+    assert_true(memory_admits(&scene.context));
+    atomic_store(&scene.shortages.memory, MEMORY_EXHAUSTED);
+    assert_false(memory_admits(&scene.context));
+    metric_set(metrics, METRIC_connections_open, 8);
+    assert_false(memory_admits(&scene.context));
+    metric_set(metrics, METRIC_connections_open, 7);
+    assert_true(memory_admits(&scene.context));
+    close_scene();
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -116,6 +293,12 @@ int main(void)
         TEST(shortage_of_two_threads_is_one_begin_and_one_end),
         TEST(next_shortage_counts_from_zero),
         TEST(exit_of_a_thread_ends_its_shortage),
+        cmocka_unit_test(without_a_cache_there_is_no_room_to_make),
+        cmocka_unit_test(cache_is_emptied_by_halves),
+        cmocka_unit_test(memory_that_others_use_is_awaited),
+        cmocka_unit_test(memory_about_to_be_freed_is_awaited),
+        cmocka_unit_test(own_thread_cache_drops_what_is_evicted),
+        cmocka_unit_test(few_connections_are_always_admitted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

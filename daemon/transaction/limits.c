@@ -1,11 +1,16 @@
-#include "daemon/transaction/rate_limit.h"
+#include "daemon/transaction/limits.h"
 
 #include "common/client_address.h"
 #include "common/clock.h"
 #include "daemon/base/hash.h"
 
+#include <pthread.h>
 #include <sched.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
+
+/* Requests per second */
 
 /* A claim lasts about ten instructions; if one is older than this, its process has died. */
 #define CLAIM_DEAD_NS NS_PER_S
@@ -69,7 +74,7 @@ static struct rate rate_of(const struct segment *segment, uint64_t factor)
     return make_rate(per_second, burst);
 }
 
-static struct segment_rate_bucket *bucket_of(const struct segment *segment, uint64_t key)
+static struct segment_rate_bucket *rate_bucket(const struct segment *segment, uint64_t key)
 {
     uint64_t hash = hash_mix(key ^ segment_rate(segment)->seed, UINT64_C(0xe7037ed1a0b428db));
 
@@ -77,7 +82,7 @@ static struct segment_rate_bucket *bucket_of(const struct segment *segment, uint
                                (uint32_t)(hash % segment_count(segment, SEGMENT_RATE_BUCKETS)));
 }
 
-static struct segment_rate_entry *find(struct segment_rate_bucket *bucket, uint64_t key)
+static struct segment_rate_entry *find_rate(struct segment_rate_bucket *bucket, uint64_t key)
 {
     for (int i = 0; i < SEGMENT_RATE_WAYS; i++)
         if (atomic_load_explicit(&bucket->entry[i].key, memory_order_acquire) == key)
@@ -86,7 +91,7 @@ static struct segment_rate_entry *find(struct segment_rate_bucket *bucket, uint6
 }
 
 /* Replaces *FROM by TO. If the time has changed meanwhile, returns false and sets *FROM to it. */
-static bool set_time(struct segment_rate_entry *entry, uint64_t *from, uint64_t to)
+static bool set_arrival_time(struct segment_rate_entry *entry, uint64_t *from, uint64_t to)
 {
     return atomic_compare_exchange_weak_explicit(&entry->time_ns, from, to, memory_order_acq_rel,
                                                  memory_order_acquire);
@@ -96,8 +101,8 @@ static bool set_time(struct segment_rate_entry *entry, uint64_t *from, uint64_t 
  * Reads the time before the key. Every charge and replacement changes the time, so the exchange
  * succeeds only if no other thread has charged or replaced the entry since its key was read.
  */
-static enum charge charge(struct segment_rate_entry *entry, uint64_t key, const struct rate *rate,
-                          uint64_t now_ns, uint64_t *wait_ns)
+static enum charge charge_entry(struct segment_rate_entry *entry, uint64_t key,
+                                const struct rate *rate, uint64_t now_ns, uint64_t *wait_ns)
 {
     const uint64_t latest = now_ns + rate->ahead_ns + rate->interval_ns;
     uint64_t time = atomic_load_explicit(&entry->time_ns, memory_order_acquire);
@@ -109,7 +114,7 @@ static enum charge charge(struct segment_rate_entry *entry, uint64_t key, const 
             atomic_load_explicit(&entry->key, memory_order_acquire) != key)
             return CHARGE_LOST;
         if (from > latest) { /* of a higher burst, or not written by this function */
-            set_time(entry, &time, latest);
+            set_arrival_time(entry, &time, latest);
             continue;
         }
         if (from - now_ns > rate->ahead_ns) {
@@ -117,7 +122,7 @@ static enum charge charge(struct segment_rate_entry *entry, uint64_t key, const 
             atomic_fetch_add_explicit(&entry->rejected, 1, memory_order_relaxed);
             return CHARGE_REJECTED;
         }
-        if (set_time(entry, &time, from + rate->interval_ns))
+        if (set_arrival_time(entry, &time, from + rate->interval_ns))
             return CHARGE_ACCEPTED;
     }
     return CHARGE_ACCEPTED;
@@ -126,12 +131,12 @@ static enum charge charge(struct segment_rate_entry *entry, uint64_t key, const 
 /* Replacing an entry */
 
 /* The clocks of two threads differ little, so a claim from the far future is wrong, too. */
-static bool is_live(uint64_t claimed_ns, uint64_t now_ns)
+static bool claim_is_live(uint64_t claimed_ns, uint64_t now_ns)
 {
     return now_ns - claimed_ns < CLAIM_DEAD_NS || claimed_ns - now_ns < CLAIM_DEAD_NS;
 }
 
-static bool claim(struct segment_rate_bucket *bucket, uint64_t now_ns)
+static bool claim_bucket(struct segment_rate_bucket *bucket, uint64_t now_ns)
 {
     uint64_t holder = 0;
 
@@ -139,7 +144,7 @@ static bool claim(struct segment_rate_bucket *bucket, uint64_t now_ns)
         if (atomic_compare_exchange_weak_explicit(&bucket->claimed_ns, &holder, now_ns,
                                                   memory_order_acquire, memory_order_relaxed))
             return true;
-        if (is_live(holder, now_ns))
+        if (claim_is_live(holder, now_ns))
             holder = 0;
         if (i > CLAIM_SPINS)
             sched_yield();
@@ -147,7 +152,7 @@ static bool claim(struct segment_rate_bucket *bucket, uint64_t now_ns)
     return false;
 }
 
-static void release(struct segment_rate_bucket *bucket, uint64_t now_ns)
+static void release_bucket(struct segment_rate_bucket *bucket, uint64_t now_ns)
 {
     atomic_compare_exchange_strong_explicit(&bucket->claimed_ns, &now_ns, 0, memory_order_release,
                                             memory_order_relaxed);
@@ -182,7 +187,7 @@ static void replace_entry(struct segment_rate_bucket *bucket, uint64_t key, cons
 
     for (int i = 0; i < CHARGE_TRIES && entry == NULL; i++) {
         entry = least_used(bucket, &time);
-        if (!set_time(entry, &time, SEGMENT_RATE_CHANGING))
+        if (!set_arrival_time(entry, &time, SEGMENT_RATE_CHANGING))
             entry = NULL;
     }
     if (entry == NULL)
@@ -199,24 +204,24 @@ static void charge_or_replace(struct segment_rate_bucket *bucket, uint64_t key,
     struct segment_rate_entry *entry;
     enum charge result = CHARGE_LOST;
 
-    if (!claim(bucket, now_ns))
+    if (!claim_bucket(bucket, now_ns))
         return;
-    entry = find(bucket, key);
+    entry = find_rate(bucket, key);
     if (entry != NULL)
-        result = charge(entry, key, rate, now_ns, wait_ns);
+        result = charge_entry(entry, key, rate, now_ns, wait_ns);
     if (result == CHARGE_LOST) /* no entry, or one whose replacement was interrupted */
         replace_entry(bucket, key, rate, now_ns);
-    release(bucket, now_ns);
+    release_bucket(bucket, now_ns);
 }
 
 static uint64_t charge_key(const struct segment *segment, uint64_t key, const struct rate *rate,
                            uint64_t now_ns)
 {
-    struct segment_rate_bucket *bucket = bucket_of(segment, key);
-    struct segment_rate_entry *entry = find(bucket, key);
+    struct segment_rate_bucket *bucket = rate_bucket(segment, key);
+    struct segment_rate_entry *entry = find_rate(bucket, key);
     uint64_t wait_ns = 0;
 
-    if (entry != NULL && charge(entry, key, rate, now_ns, &wait_ns) != CHARGE_LOST)
+    if (entry != NULL && charge_entry(entry, key, rate, now_ns, &wait_ns) != CHARGE_LOST)
         return wait_ns;
     charge_or_replace(bucket, key, rate, now_ns, &wait_ns);
     return wait_ns;
@@ -226,7 +231,7 @@ static uint64_t charge_key(const struct segment *segment, uint64_t key, const st
 static uint64_t wait_of(const struct segment *segment, uint64_t key, const struct rate *rate,
                         uint64_t now_ns)
 {
-    struct segment_rate_entry *entry = find(bucket_of(segment, key), key);
+    struct segment_rate_entry *entry = find_rate(rate_bucket(segment, key), key);
     uint64_t time = entry != NULL ? atomic_load_explicit(&entry->time_ns, memory_order_acquire) : 0;
 
     if (time <= now_ns || time == SEGMENT_RATE_CHANGING || time - now_ns <= rate->ahead_ns)
@@ -263,13 +268,13 @@ uint64_t rate_limit_charge_at(const struct segment *segment, uint64_t key,
 void rate_limit_count(const struct segment *segment, uint64_t key, uint64_t now_ns)
 {
     static const struct rate full_speed = {1, 0};
-    struct segment_rate_bucket *bucket = bucket_of(segment, key);
-    struct segment_rate_entry *entry = find(bucket, key);
+    struct segment_rate_bucket *bucket = rate_bucket(segment, key);
+    struct segment_rate_entry *entry = find_rate(bucket, key);
     uint64_t wait_ns = 0;
 
     if (entry == NULL) {
         charge_or_replace(bucket, key, &full_speed, now_ns, &wait_ns);
-        entry = find(bucket, key);
+        entry = find_rate(bucket, key);
     }
     if (entry != NULL)
         atomic_fetch_add_explicit(&entry->rejected, 1, memory_order_relaxed);
@@ -277,7 +282,211 @@ void rate_limit_count(const struct segment *segment, uint64_t key, uint64_t now_
 
 uint64_t rate_limit_rejected(const struct segment *segment, uint64_t key)
 {
-    const struct segment_rate_entry *entry = find(bucket_of(segment, key), key);
+    const struct segment_rate_entry *entry = find_rate(rate_bucket(segment, key), key);
 
     return entry != NULL ? atomic_load_explicit(&entry->rejected, memory_order_relaxed) : 0;
+}
+
+/* Connections */
+
+enum { PROBES = 16 }; /* number of entries from its home position where a key may be */
+
+struct client_limit {
+    pthread_mutex_t lock; /* guards the table against the worker's other threads; innermost */
+    const struct segment *segment;
+    struct segment_client *table;
+};
+
+static uint32_t client_position(const struct segment *segment, uint64_t key, uint32_t probe)
+{
+    uint64_t hash = hash_mix(key ^ segment_rate(segment)->seed, UINT64_C(0xa0761d6478bd642f));
+
+    return (uint32_t)((hash + probe) % SEGMENT_CLIENTS_PER_WORKER);
+}
+
+struct client_limit *client_limit_new(const struct segment *segment, uint32_t worker)
+{
+    struct client_limit *limit = calloc(1, sizeof(*limit));
+
+    if (limit == NULL)
+        return NULL;
+    pthread_mutex_init(&limit->lock, NULL);
+    limit->segment = segment;
+    limit->table = segment_clients(segment, worker);
+    return limit;
+}
+
+void client_limit_free(struct client_limit *limit)
+{
+    if (limit == NULL)
+        return;
+    pthread_mutex_destroy(&limit->lock);
+    free(limit);
+}
+
+static uint64_t connections_of(const struct segment_client *client)
+{
+    return atomic_load(&client->count);
+}
+
+/*
+ * Returns the entry of KEY. If there is none, returns NULL and sets *FREE to the first unused entry
+ * or NULL.
+ */
+static struct segment_client *find_client(const struct client_limit *limit, uint64_t key,
+                                          struct segment_client **free)
+{
+    *free = NULL;
+    for (uint32_t i = 0; i < PROBES; i++) {
+        struct segment_client *client = &limit->table[client_position(limit->segment, key, i)];
+
+        if (atomic_load_explicit(&client->key, memory_order_relaxed) == key)
+            return client;
+        if (*free == NULL && connections_of(client) == 0)
+            *free = client;
+    }
+    return NULL;
+}
+
+/* The count of KEY in one worker's table. An entry changes its key only while its count is 0. */
+static uint64_t connections_in(const struct segment *segment, uint32_t worker, uint64_t key)
+{
+    const struct segment_client *table = segment_clients(segment, worker);
+
+    for (uint32_t i = 0; i < PROBES; i++) {
+        const struct segment_client *client = &table[client_position(segment, key, i)];
+        uint64_t count;
+
+        if (atomic_load(&client->key) != key)
+            continue;
+        count = connections_of(client);
+        return atomic_load_explicit(&client->key, memory_order_relaxed) == key ? count : 0;
+    }
+    return 0;
+}
+
+uint64_t client_limit_count(const struct segment *segment, uint64_t key)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_CLIENTS); i++)
+        if (segment_worker_reserved(segment, i))
+            sum += connections_in(segment, i, key);
+    return sum;
+}
+
+/* The caller holds the lock. */
+static bool count_connection(const struct client_limit *limit, uint64_t key)
+{
+    struct segment_client *free, *client = find_client(limit, key, &free);
+
+    if (client == NULL && free == NULL)
+        return false;
+    if (client == NULL) {
+        client = free;
+        atomic_store(&client->key, key);
+    }
+    atomic_store(&client->count, connections_of(client) + 1);
+    return true;
+}
+
+static void leave_key(struct client_limit *limit, uint64_t key)
+{
+    struct segment_client *free, *client;
+
+    pthread_mutex_lock(&limit->lock);
+    client = find_client(limit, key, &free);
+    if (client != NULL)
+        atomic_store_explicit(&client->count, connections_of(client) - 1, memory_order_release);
+    pthread_mutex_unlock(&limit->lock);
+}
+
+/*
+ * Counts first and then reads, both sequentially consistent, so that of two workers that do so
+ * concurrently, at least one sees the other.
+ */
+static enum client_limit_verdict enter_key(struct client_limit *limit, uint64_t key, uint64_t max)
+{
+    bool counted;
+
+    pthread_mutex_lock(&limit->lock);
+    counted = count_connection(limit, key);
+    pthread_mutex_unlock(&limit->lock);
+    if (!counted)
+        return CLIENT_LIMIT_UNCOUNTED;
+    if (client_limit_count(limit->segment, key) <= max)
+        return CLIENT_LIMIT_COUNTED;
+    leave_key(limit, key);
+    return CLIENT_LIMIT_EXCEEDED;
+}
+
+void client_limit_leave(struct client_limit *limit, uint64_t key)
+{
+    uint64_t site = client_site_key(key);
+
+    leave_key(limit, key);
+    if (site != 0)
+        leave_key(limit, site);
+}
+
+enum client_limit_verdict client_limit_enter(struct client_limit *limit, uint64_t key, uint32_t max)
+{
+    uint64_t site = client_site_key(key);
+    enum client_limit_verdict verdict = CLIENT_LIMIT_COUNTED;
+
+    if (site != 0)
+        verdict = enter_key(limit, site, CLIENT_SITE_FACTOR * (uint64_t)max);
+    if (verdict != CLIENT_LIMIT_COUNTED)
+        return verdict;
+    verdict = enter_key(limit, key, max);
+    if (verdict != CLIENT_LIMIT_COUNTED && site != 0)
+        leave_key(limit, site);
+    return verdict;
+}
+
+bool client_limit_exceeds(const struct segment *segment, uint64_t key, uint32_t max)
+{
+    uint64_t site = client_site_key(key);
+
+    return client_limit_count(segment, key) > max ||
+           (site != 0 && client_limit_count(segment, site) > CLIENT_SITE_FACTOR * (uint64_t)max);
+}
+
+/* Single clients and networks */
+
+bool address_limit_read(const struct segment *segment, uint32_t i, struct address_limit *limit)
+{
+    const struct segment_address_limit *entry = &segment_address_limits(segment)->entry[i];
+    uint64_t address[2];
+
+    *limit = (struct address_limit){
+        .until_ns = atomic_load_explicit(&entry->until_ns, memory_order_acquire)};
+    if (limit->until_ns == 0)
+        return false;
+    for (int word = 0; word < 2; word++)
+        address[word] = atomic_load_explicit(&entry->address[word], memory_order_acquire);
+    memcpy(limit->network.address, address, sizeof(address));
+    limit->network.prefix = (uint8_t)atomic_load_explicit(&entry->prefix, memory_order_acquire);
+    limit->id = atomic_load_explicit(&entry->id, memory_order_acquire);
+    limit->requests_per_second =
+        atomic_load_explicit(&entry->requests_per_second, memory_order_acquire);
+    /* otherwise the master changes it just now */
+    return atomic_load_explicit(&entry->until_ns, memory_order_relaxed) == limit->until_ns;
+}
+
+bool address_limit_find(const struct segment *segment, const uint8_t address[CLIENT_ADDRESS_BYTES],
+                        uint64_t now_ns, struct address_limit *limit)
+{
+    struct address_limit other;
+    bool found = false;
+
+    for (uint32_t i = 0; i < SEGMENT_ADDRESS_LIMITS_MAX; i++) {
+        if (!address_limit_read(segment, i, &other) || other.until_ns <= now_ns ||
+            !network_contains(&other.network, address) ||
+            (found && other.network.prefix < limit->network.prefix))
+            continue;
+        *limit = other;
+        found = true;
+    }
+    return found;
 }

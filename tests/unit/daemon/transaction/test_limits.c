@@ -1,6 +1,8 @@
 /*
- * The rate limit: accepted requests compared with a model, for steady, greedy and random clients,
- * for concurrent threads, and with more clients than the table holds.
+ * The limits of clients. The rate limit: accepted requests compared with a model, for steady, greedy
+ * and random clients, for concurrent threads, and with more clients than the table holds. Connections:
+ * each worker counts its own, all workers enforce the sum. Single clients: which limit holds for an
+ * address, and how its rate is charged.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +14,8 @@
 #include "common/client_address.h"
 #include "common/clock.h"
 #include "common/macros.h"
-#include "daemon/transaction/rate_limit.h"
+#include "daemon/master/internal.h"
+#include "daemon/transaction/limits.h"
 #include "tests/unit/own_segment.h"
 
 #include <arpa/inet.h>
@@ -23,23 +26,36 @@
 
 #define START (UINT64_C(1000) * NS_PER_S)
 
+enum { WORKERS = 3 };
+
 static struct segment segment;
 
-static int make_table(void **state)
+static struct client_limit *limits[WORKERS];
+
+static int set_up(void **state)
 {
     (void)state;
-    if (own_segment_create(&segment, (struct segment_plan){.max_workers = 1}) != 0)
+    if (own_segment_create(&segment, (struct segment_plan){.max_workers = WORKERS + 1}) != 0)
         return -1;
     rate_limit_prepare(&segment);
+    for (uint32_t i = 0; i < WORKERS; i++) {
+        assert_int_equal(segment_reserve_worker(&segment, i), 0);
+        limits[i] = client_limit_new(&segment, i);
+        assert_non_null(limits[i]);
+    }
     return 0;
 }
 
-static int remove_table(void **state)
+static int tear_down(void **state)
 {
     (void)state;
+    for (int i = 0; i < WORKERS; i++)
+        client_limit_free(limits[i]);
     segment_destroy(&segment);
     return 0;
 }
+
+/* --- Requests per second --- */
 
 static void limit_is_off_until_set(void **state)
 {
@@ -352,30 +368,255 @@ static void addresses_map_to_keys(void **state)
     assert_int_equal(client_key(one), 0);
 }
 
+/* --- Connections --- */
+
+static void address_above_max_is_rejected(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(client_limit_enter(limits[0], 7, 3), CLIENT_LIMIT_COUNTED);
+    assert_int_equal(client_limit_enter(limits[0], 7, 3), CLIENT_LIMIT_EXCEEDED);
+    assert_int_equal(client_limit_enter(limits[0], 8, 3), CLIENT_LIMIT_COUNTED);
+    assert_int_equal(client_limit_count(&segment, 7), 3);
+    client_limit_leave(limits[0], 7);
+    assert_int_equal(client_limit_enter(limits[0], 7, 3), CLIENT_LIMIT_COUNTED);
+    assert_int_equal(client_limit_enter(limits[0], 7, UINT32_MAX),
+                     CLIENT_LIMIT_COUNTED); /* already admitted */
+    assert_int_equal(client_limit_count(&segment, 7), 4);
+}
+
+static void max_holds_for_the_sum_of_all_workers(void **state)
+{
+    (void)state;
+    for (int i = 0; i < WORKERS; i++)
+        assert_int_equal(client_limit_enter(limits[i], 7, WORKERS), CLIENT_LIMIT_COUNTED);
+    for (int i = 0; i < WORKERS; i++)
+        assert_int_equal(client_limit_enter(limits[i], 7, WORKERS), CLIENT_LIMIT_EXCEEDED);
+    assert_int_equal(client_limit_count(&segment, 7), WORKERS);
+    client_limit_leave(limits[1], 7);
+    assert_int_equal(client_limit_enter(limits[2], 7, WORKERS), CLIENT_LIMIT_COUNTED);
+}
+
+static void cleared_worker_slot_counts_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(client_limit_enter(limits[0], 7, 9), CLIENT_LIMIT_COUNTED);
+    assert_int_equal(client_limit_enter(limits[1], 7, 9), CLIENT_LIMIT_COUNTED);
+    assert_int_equal(client_limit_enter(limits[1], 9, 9), CLIENT_LIMIT_COUNTED);
+    capacity_clear_slot(&segment, 1);
+    assert_int_equal(client_limit_count(&segment, 7), 1);
+    assert_int_equal(client_limit_count(&segment, 9), 0);
+}
+
+/* Many more addresses than entries enter and leave: entries are reused and end at 0. */
+static void entries_are_reused(void **state)
+{
+    (void)state;
+    for (uint64_t key = 1; key <= UINT64_C(50) * SEGMENT_CLIENTS_PER_WORKER; key++) {
+        assert_int_equal(client_limit_enter(limits[0], key, 1), CLIENT_LIMIT_COUNTED);
+        client_limit_leave(limits[0], key);
+    }
+    for (uint32_t i = 0; i < SEGMENT_CLIENTS_PER_WORKER; i++)
+        assert_int_equal(segment_clients(&segment, 0)[i].count, 0);
+}
+
+static void full_table_admits_uncounted(void **state)
+{
+    uint64_t counted = 0, key = 1;
+
+    (void)state;
+    for (; key <= UINT64_C(2) * SEGMENT_CLIENTS_PER_WORKER; key++) {
+        enum client_limit_verdict verdict = client_limit_enter(limits[0], key, 1);
+
+        assert_int_not_equal(verdict, CLIENT_LIMIT_EXCEEDED);
+        counted += verdict == CLIENT_LIMIT_COUNTED;
+    }
+    assert_in_range(counted, SEGMENT_CLIENTS_PER_WORKER / 2, SEGMENT_CLIENTS_PER_WORKER);
+}
+
+/* IPv6: connections of the networks (/64) of one site (/48). */
+static void site_has_a_multiple_of_max(void **state)
+{
+    enum { MAX_OF_NETWORK = 2, NETWORKS = 100 };
+    static const struct {
+        uint64_t first, step, counted;
+    } cases[] = {
+        {UINT64_C(0x20010db800070000), 1, (uint64_t)CLIENT_SITE_FACTOR * MAX_OF_NETWORK},
+        {UINT64_C(0x20010db800080000), 0, MAX_OF_NETWORK},
+        {UINT64_C(0x20010db900000000), 0x10000, NETWORKS}, /* other sites */
+        {UINT64_C(0x0000ffffc0000200), 1, NETWORKS},       /* IPv4 */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        bool entered[NETWORKS];
+        uint64_t counted = 0;
+
+        for (uint64_t n = 0; n < NETWORKS; n++) {
+            entered[n] = client_limit_enter(limits[n % WORKERS], cases[i].first + n * cases[i].step,
+                                            MAX_OF_NETWORK) == CLIENT_LIMIT_COUNTED;
+            counted += entered[n];
+        }
+        assert_int_equal(counted, cases[i].counted);
+        assert_true(client_limit_exceeds(&segment, cases[i].first, 0));
+        for (uint64_t n = 0; n < NETWORKS; n++)
+            if (entered[n])
+                client_limit_leave(limits[n % WORKERS], cases[i].first + n * cases[i].step);
+    }
+    for (uint32_t worker = 0; worker < WORKERS; worker++)
+        for (uint32_t i = 0; i < SEGMENT_CLIENTS_PER_WORKER; i++)
+            assert_int_equal(segment_clients(&segment, worker)[i].count, 0);
+}
+
+/* Threads of all workers enter and leave concurrently. */
+
+enum { CLIENT_THREADS = 4, ROUNDS = 4000, MAX = 5 };
+
+static _Atomic int inside, max_exceeded;
+
+static void *enter_and_leave(void *argument)
+{
+    struct client_limit *own = argument;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        if (client_limit_enter(own, 7, MAX) != CLIENT_LIMIT_COUNTED)
+            continue;
+        if (atomic_fetch_add(&inside, 1) + 1 > MAX)
+            atomic_store(&max_exceeded, 1);
+        if (i % 16 == 0)
+            sched_yield();
+        atomic_fetch_sub(&inside, 1);
+        client_limit_leave(own, 7);
+    }
+    return NULL;
+}
+
+static void concurrent_workers_never_exceed_max(void **state)
+{
+    pthread_t id[WORKERS * CLIENT_THREADS];
+
+    (void)state;
+    for (int i = 0; i < WORKERS * CLIENT_THREADS; i++)
+        assert_int_equal(pthread_create(&id[i], NULL, enter_and_leave, limits[i % WORKERS]), 0);
+    for (int i = 0; i < WORKERS * CLIENT_THREADS; i++)
+        pthread_join(id[i], NULL);
+    assert_int_equal(max_exceeded, 0);
+    assert_int_equal(client_limit_count(&segment, 7), 0);
+}
+
+/* --- Single clients and networks --- */
+
+/* Fills entry I as the master does. */
+static void set_limit(uint32_t i, const char *text, uint32_t rate, uint64_t until_ns)
+{
+    struct segment_address_limit *entry = &segment_address_limits(&segment)->entry[i];
+    struct network network;
+    uint64_t words[2];
+
+    assert_int_equal(network_parse(text, &network), NETWORK_GOOD);
+    memcpy(words, network.address, sizeof(words));
+    entry->address[0] = words[0];
+    entry->address[1] = words[1];
+    entry->prefix = network.prefix;
+    entry->requests_per_second = rate;
+    entry->id = i + 1;
+    entry->until_ns = until_ns;
+    segment_address_limits(&segment)->count = i + 1;
+}
+
+/* The rate of the limit that holds for TEXT; -1: none. */
+static int limit_of(const char *text, uint64_t now_ns)
+{
+    struct address_limit limit;
+    uint8_t address[CLIENT_ADDRESS_BYTES];
+
+    assert_int_equal(inet_pton(AF_INET6, text, address), 1);
+    return address_limit_find(&segment, address, now_ns, &limit) ? (int)limit.requests_per_second
+                                                                 : -1;
+}
+
+static void smallest_network_holds(void **state)
+{
+    (void)state;
+    assert_false(address_limits_exist(&segment));
+    set_limit(0, "10.1.0.0/16", 2, START + 1);
+    set_limit(1, "10.0.0.0/8", 1, START + 1);
+    set_limit(2, "10.1.2.3", 0, START + 1);
+    set_limit(3, "2001:db8::/64", 4, START + 1);
+    assert_true(address_limits_exist(&segment));
+    assert_int_equal(limit_of("::ffff:10.9.9.9", START), 1);
+    assert_int_equal(limit_of("::ffff:10.1.9.9", START), 2);
+    assert_int_equal(limit_of("::ffff:10.1.2.3", START), 0);
+    assert_int_equal(limit_of("::ffff:11.1.2.3", START), -1);
+    assert_int_equal(limit_of("2001:db8::7", START), 4);
+    assert_int_equal(limit_of("2001:db8:0:1::7", START), -1);
+    assert_int_equal(limit_of("::", START), -1); /* a UNIX socket */
+}
+
+static void limit_ends_at_its_time(void **state)
+{
+    (void)state;
+    set_limit(0, "10.0.0.0/8", 1, START);
+    assert_int_equal(limit_of("::ffff:10.1.2.3", START - 1), 1);
+    assert_int_equal(limit_of("::ffff:10.1.2.3", START), -1);
+}
+
+static void rate_is_charged_by_limit(void **state)
+{
+    uint64_t key = client_limit_key(7), other = client_limit_key(8);
+
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(rate_limit_charge_at(&segment, key, 3, START), 0);
+    assert_true(rate_limit_charge_at(&segment, key, 3, START) > 0);
+    assert_int_equal(rate_limit_charge_at(&segment, other, 3, START), 0);
+    assert_int_equal(rate_limit_charge_at(&segment, key, 3, START + NS_PER_S), 0);
+    assert_int_equal(rate_limit_rejected(&segment, key), 1);
+    assert_int_equal(rate_limit_rejected(&segment, other), 0);
+}
+
+static void blocked_requests_are_counted(void **state)
+{
+    uint64_t key = client_limit_key(9);
+
+    (void)state;
+    assert_int_equal(rate_limit_rejected(&segment, key), 0);
+    for (int i = 0; i < 5; i++)
+        rate_limit_count(&segment, key, START);
+    assert_int_equal(rate_limit_rejected(&segment, key), 5);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(limit_is_off_until_set, make_table, remove_table),
-        cmocka_unit_test_setup_teardown(burst_is_accepted_then_the_rate, make_table, remove_table),
-        cmocka_unit_test_setup_teardown(rejected_requests_are_counted, make_table, remove_table),
-        cmocka_unit_test_setup_teardown(time_in_the_far_future_is_corrected, make_table,
-                                        remove_table),
-        cmocka_unit_test_setup_teardown(new_limit_applies_at_once, make_table, remove_table),
-        cmocka_unit_test_setup_teardown(random_clients_get_what_a_token_bucket_gives, make_table,
-                                        remove_table),
-        cmocka_unit_test_setup_teardown(uneven_rate_is_never_exceeded, make_table, remove_table),
-        cmocka_unit_test_setup_teardown(site_has_a_multiple_of_the_limit, make_table, remove_table),
-        cmocka_unit_test_setup_teardown(rejected_requests_do_not_use_the_limit_of_the_site,
-                                        make_table, remove_table),
-        cmocka_unit_test_setup_teardown(flood_of_a_site_leaves_the_table_to_others, make_table,
-                                        remove_table),
-        cmocka_unit_test_setup_teardown(concurrent_threads_share_one_burst, make_table,
-                                        remove_table),
-        cmocka_unit_test_setup_teardown(flood_of_addresses_keeps_used_up_entry, make_table,
-                                        remove_table),
-        cmocka_unit_test_setup_teardown(claim_of_dead_process_expires, make_table, remove_table),
-        cmocka_unit_test_setup_teardown(claim_of_the_future_expires, make_table, remove_table),
-        cmocka_unit_test(addresses_map_to_keys),
+        TEST(limit_is_off_until_set),
+        TEST(burst_is_accepted_then_the_rate),
+        TEST(rejected_requests_are_counted),
+        TEST(time_in_the_far_future_is_corrected),
+        TEST(new_limit_applies_at_once),
+        TEST(random_clients_get_what_a_token_bucket_gives),
+        TEST(uneven_rate_is_never_exceeded),
+        TEST(site_has_a_multiple_of_the_limit),
+        TEST(rejected_requests_do_not_use_the_limit_of_the_site),
+        TEST(flood_of_a_site_leaves_the_table_to_others),
+        TEST(concurrent_threads_share_one_burst),
+        TEST(flood_of_addresses_keeps_used_up_entry),
+        TEST(claim_of_dead_process_expires),
+        TEST(claim_of_the_future_expires),
+        TEST(addresses_map_to_keys),
+        TEST(address_above_max_is_rejected),
+        TEST(max_holds_for_the_sum_of_all_workers),
+        TEST(cleared_worker_slot_counts_nothing),
+        TEST(entries_are_reused),
+        TEST(full_table_admits_uncounted),
+        TEST(site_has_a_multiple_of_max),
+        TEST(concurrent_workers_never_exceed_max),
+        TEST(smallest_network_holds),
+        TEST(limit_ends_at_its_time),
+        TEST(rate_is_charged_by_limit),
+        TEST(blocked_requests_are_counted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
