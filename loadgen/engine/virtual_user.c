@@ -1,7 +1,7 @@
 #include "loadgen/engine/virtual_user.h"
 
 #include "loadgen/engine/extraction.h"
-#include "loadgen/plan/scenario_request.h"
+#include "loadgen/plan/request_plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>

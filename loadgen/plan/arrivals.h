@@ -1,8 +1,8 @@
 /*
- * The load over time: profiles (a rate or a number of connections) and the times when the requests of an
- * open loop are due. The number of requests due by a time is the integral of the rate, so steps, ramps and
- * Poisson arrivals follow one rule: the next request is due when the integral has grown by 1, or by an
- * exponentially distributed amount of mean 1.
+ * The load over time: profiles (a rate or a number of connections) and the times when the requests
+ * of an open loop are due. The number of requests due by a time is the integral of the rate, so
+ * steps, ramps and Poisson arrivals follow one rule: the next request is due when the integral has
+ * grown by 1, or by an exponentially distributed amount of mean 1.
  *
  * Pure; times are nanoseconds since the run's begin. One thread at a time.
  */

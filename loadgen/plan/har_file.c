@@ -1,10 +1,10 @@
-#include "loadgen/plan/har_file.h"
+#include "loadgen/plan/internal.h"
 
 #include "common/clock.h"
 #include "common/macros.h"
 
+#include "loadgen/plan/input.h"
 #include "loadgen/plan/message.h"
-#include "loadgen/plan/timestamp.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <strings.h>
 
-struct reader {
+struct har_reader {
     struct request_plan *request_plan;
     const char *file;
     char *host; /* of the first request */
@@ -35,7 +35,7 @@ struct recorded {
 
 enum { SKIP = 1 };
 
-PRINTF_LIKE(2, 3) static int fail(const struct reader *reader, const char *format, ...)
+PRINTF_LIKE(2, 3) static int fail_entry(const struct har_reader *reader, const char *format, ...)
 {
     va_list arguments;
     int used = snprintf(reader->why, reader->size, "%s: entry %zu: ", reader->file, reader->number);
@@ -58,8 +58,11 @@ static const char *string_member(const json_t *object, const char *name)
 
 /* ---- Header fields ---- */
 
-/* Whether NAME is a header field that depends on the connection or that wsload sets, or a pseudo-field of HTTP/2. */
-static bool is_of_connection(const char *name)
+/*
+ * Whether NAME is a header field that depends on the connection or that wsload sets, or a
+ * pseudo-field of HTTP/2.
+ */
+static bool is_connection_field(const char *name)
 {
     static const char *const names[] = {
         "Host",   "Content-Length",   "Transfer-Encoding",   "Connection", "Keep-Alive",
@@ -86,8 +89,8 @@ static bool append_recorded_field(struct curl_slist **fields, const char *name, 
 }
 
 /*
- * Appends Content-Type: TYPE unless FIELDS has that field, or TYPE is NULL, empty or invalid. Returns
- * false if out of memory.
+ * Appends Content-Type: TYPE unless FIELDS has that field, or TYPE is NULL, empty or invalid.
+ * Returns false if out of memory.
  */
 static bool append_content_type(struct curl_slist **fields, const char *type)
 {
@@ -99,33 +102,38 @@ static bool append_content_type(struct curl_slist **fields, const char *type)
     return append_recorded_field(fields, "Content-Type", type);
 }
 
-static int read_field(const struct reader *reader, const json_t *field, struct curl_slist **list)
+static int read_har_field(const struct har_reader *reader, const json_t *field,
+                          struct curl_slist **list)
 {
     const char *name = string_member(field, "name"), *value = string_member(field, "value");
 
     if (name == NULL || value == NULL)
-        return fail(reader, "a header needs the strings name and value");
-    if (is_of_connection(name))
+        return fail_entry(reader, "a header needs the strings name and value");
+    if (is_connection_field(name))
         return 0;
     if (!message_is_token(name) || !message_is_value(value))
-        return fail(reader, "invalid header field '%s'", name);
-    return append_recorded_field(list, name, value) ? 0 : fail(reader, "out of memory");
+        return fail_entry(reader, "invalid header field '%s'", name);
+    return append_recorded_field(list, name, value) ? 0 : fail_entry(reader, "out of memory");
 }
 
-static int read_fields(const struct reader *reader, const json_t *request, struct curl_slist **list)
+static int read_har_fields(const struct har_reader *reader, const json_t *request,
+                           struct curl_slist **list)
 {
     const json_t *headers = json_object_get(request, "headers"), *field;
     size_t i;
 
-    json_array_foreach(headers, i, field) if (read_field(reader, field, list) != 0) return -1;
+    json_array_foreach(headers, i, field) if (read_har_field(reader, field, list) != 0) return -1;
     return 0;
 }
 
 /* ---- Bodies ---- */
 
-/* A body that is recorded in another form than text cannot be sent. Returns 0, SKIP, or -1 with WHY. */
-static int read_body(const struct reader *reader, const json_t *request,
-                     struct request_parts *parts, struct curl_slist **fields)
+/*
+ * A body that is recorded in another form than text cannot be sent. Returns 0, SKIP, or -1 with
+ * WHY.
+ */
+static int read_har_body(const struct har_reader *reader, const json_t *request,
+                         struct request_parts *parts, struct curl_slist **fields)
 {
     const json_t *data = json_object_get(request, "postData");
     const json_t *text = json_object_get(data, "text");
@@ -138,13 +146,13 @@ static int read_body(const struct reader *reader, const json_t *request,
     parts->body_length = json_string_length(text);
     return append_content_type(fields, string_member(data, "mimeType"))
                ? 0
-               : fail(reader, "out of memory");
+               : fail_entry(reader, "out of memory");
 }
 
 /* ---- URLs ---- */
 
 /* Returns a part of URL, to be released with curl_free(); or NULL. */
-static char *part(CURLU *url, CURLUPart which)
+static char *url_part(CURLU *url, CURLUPart which)
 {
     char *text = NULL;
 
@@ -152,7 +160,7 @@ static char *part(CURLU *url, CURLUPart which)
 }
 
 /* Whether the host is that of the first request, which it sets. */
-static bool take_host(struct reader *reader, const char *host)
+static bool take_host(struct har_reader *reader, const char *host)
 {
     if (reader->host == NULL)
         reader->host = strdup(host);
@@ -160,16 +168,16 @@ static bool take_host(struct reader *reader, const char *host)
 }
 
 /* The path and query of TEXT, owned by the caller; NULL if it is not a URL of the recorded site. */
-static char *read_path(struct reader *reader, const char *text)
+static char *read_path(struct har_reader *reader, const char *text)
 {
     CURLU *url = curl_url();
     char *scheme = NULL, *host = NULL, *path = NULL, *query = NULL, *joined = NULL;
 
     if (url != NULL && curl_url_set(url, CURLUPART_URL, text, 0) == CURLUE_OK) {
-        scheme = part(url, CURLUPART_SCHEME);
-        host = part(url, CURLUPART_HOST);
-        path = part(url, CURLUPART_PATH);
-        query = part(url, CURLUPART_QUERY);
+        scheme = url_part(url, CURLUPART_SCHEME);
+        host = url_part(url, CURLUPART_HOST);
+        path = url_part(url, CURLUPART_PATH);
+        query = url_part(url, CURLUPART_QUERY);
     }
     if (scheme != NULL && strncmp(scheme, "http", 4) == 0 && host != NULL && path != NULL &&
         take_host(reader, host) &&
@@ -186,15 +194,16 @@ static char *read_path(struct reader *reader, const char *text)
 /* ---- Entries ---- */
 
 /* The think time of the previous request ends with the begin of RECORDED. */
-static int take_times(struct reader *reader, const struct recorded *recorded)
+static int take_times(struct har_reader *reader, const struct recorded *recorded)
 {
     struct request_plan *request_plan = reader->request_plan;
     double wait_s = recorded->begun_s - reader->previous_end_s;
     double time_ms = json_number_value(json_object_get(recorded->entry, "time"));
 
     if (isnan(recorded->begun_s))
-        return fail(reader, "no valid startedDateTime, which --think recorded needs (example: "
-                            "2026-11-21T06:18:30.123Z)");
+        return fail_entry(reader,
+                          "no valid startedDateTime, which --think recorded needs (example: "
+                          "2026-11-21T06:18:30.123Z)");
     if (wait_s > 0 && request_plan->entry_count > 0)
         request_plan->entries[request_plan->entry_count - 1].think_ns =
             (uint64_t)(wait_s / request_plan->plan->replay_speed * 1e9);
@@ -202,7 +211,7 @@ static int take_times(struct reader *reader, const struct recorded *recorded)
     return 0;
 }
 
-static int add_request(struct reader *reader, const struct recorded *recorded,
+static int add_request(struct har_reader *reader, const struct recorded *recorded,
                        const struct request_parts *parts)
 {
     const struct request_entry entry = {.line = (uint32_t)recorded->number};
@@ -212,11 +221,11 @@ static int add_request(struct reader *reader, const struct recorded *recorded,
     if (reader->times && take_times(reader, recorded) != 0)
         return -1;
     result = request_plan_add(reader->request_plan, parts, entry, why, sizeof(why));
-    return result < 0 ? fail(reader, "%s", why) : result;
+    return result < 0 ? fail_entry(reader, "%s", why) : result;
 }
 
 /* Returns 0, SKIP, or -1 with WHY. */
-static int read_request(struct reader *reader, const struct recorded *recorded)
+static int read_request(struct har_reader *reader, const struct recorded *recorded)
 {
     const json_t *request = json_object_get(recorded->entry, "request");
     struct request_parts parts = {.method = string_member(request, "method")};
@@ -226,16 +235,16 @@ static int read_request(struct reader *reader, const struct recorded *recorded)
     int result;
 
     if (parts.method == NULL || !message_is_token(parts.method))
-        return fail(reader, "no valid request.method (example: GET)");
+        return fail_entry(reader, "no valid request.method (example: GET)");
     if (url == NULL)
-        return fail(reader, "no request.url (example: https://example.org/)");
+        return fail_entry(reader, "no request.url (example: https://example.org/)");
     path = read_path(reader, url);
     parts.path = path;
     result = path == NULL || strcmp(parts.method, "CONNECT") == 0
                  ? SKIP
-                 : read_fields(reader, request, &fields);
+                 : read_har_fields(reader, request, &fields);
     if (result == 0)
-        result = read_body(reader, request, &parts, &fields);
+        result = read_har_body(reader, request, &parts, &fields);
     parts.fields = fields;
     if (result == 0)
         result = add_request(reader, recorded, &parts);
@@ -275,13 +284,13 @@ static struct recorded *sort_entries(const json_t *entries)
     return list;
 }
 
-static int read_entries(struct reader *reader, const json_t *entries)
+static int read_entries(struct har_reader *reader, const json_t *entries)
 {
     struct recorded *list = sort_entries(entries);
     int result = 0;
 
     if (list == NULL)
-        return fail(reader, "out of memory");
+        return fail_entry(reader, "out of memory");
     for (size_t i = 0; result == 0 && i < json_array_size(entries); i++) {
         reader->number = list[i].number;
         result = read_request(reader, &list[i]);
@@ -296,7 +305,7 @@ static int read_entries(struct reader *reader, const json_t *entries)
 
 /* ---- The file ---- */
 
-static int read_log(struct reader *reader, const json_t *recording)
+static int read_log(struct har_reader *reader, const json_t *recording)
 {
     const json_t *log = json_object_get(recording, "log");
     const json_t *entries = json_object_get(log, "entries"), *version;
@@ -338,7 +347,7 @@ static json_t *load_recording(const char *file, char *why, size_t size)
 int har_file_read(struct request_plan *request_plan, const char *file, bool times, char *why,
                   size_t size)
 {
-    struct reader reader = {request_plan, file, NULL, times, NAN, 0, why, size};
+    struct har_reader reader = {request_plan, file, NULL, times, NAN, 0, why, size};
     json_t *recording = load_recording(file, why, size);
     int result = recording != NULL ? read_log(&reader, recording) : -1;
 

@@ -21,7 +21,10 @@ bool message_is_value(const char *text)
     return true;
 }
 
-/* "NAME: VALUE" of any length. libcurl omits a field "Name:" without a value; "Name;" sends it empty. */
+/*
+ * "NAME: VALUE" of any length. libcurl omits a field "Name:" without a value; "Name;" sends it
+ * empty.
+ */
 static bool append_pair(struct curl_slist **list, const char *name, const char *value)
 {
     size_t size = strlen(name) + strlen(value) + 3;
@@ -37,7 +40,7 @@ static bool append_pair(struct curl_slist **list, const char *name, const char *
 }
 
 /* Appends FIELD, "Name: value". */
-static bool append_field(struct curl_slist **list, const char *field)
+static bool append_header_field(struct curl_slist **list, const char *field)
 {
     size_t name_length = strcspn(field, ":");
     char *name;
@@ -75,7 +78,7 @@ static bool has_field(const struct plan *plan, const struct request *request, co
 }
 
 /* Whether an option of the plan replaces a request's own FIELD. */
-static bool is_replaced(const struct plan *plan, const char *field)
+static bool is_replaced_by_plan(const struct plan *plan, const char *field)
 {
     return plan_has_field(plan, field, strcspn(field, ":")) ||
            (plan->cookies && is_named(field, "Cookie", strlen("Cookie"))) ||
@@ -169,15 +172,16 @@ static bool append_body_fields(const struct plan *plan, const struct request *re
            string_list_append(list, "Expect:");
 }
 
-static bool make_fields(const struct plan *plan, const struct request *request,
-                        struct curl_slist **list)
+static bool make_header_fields(const struct plan *plan, const struct request *request,
+                               struct curl_slist **list)
 {
     bool good = true;
 
     for (const struct curl_slist *field = request->own_fields; good && field; field = field->next)
-        good = is_replaced(plan, field->data) || append_field(list, field->data);
+        good = is_replaced_by_plan(plan, field->data) || append_header_field(list, field->data);
     for (size_t i = 0; good && i < plan->header_count; i++)
-        good = template_is_used(plan, plan->headers[i]) || append_field(list, plan->headers[i]);
+        good =
+            template_is_used(plan, plan->headers[i]) || append_header_field(list, plan->headers[i]);
     return good && append_connection(plan, request, list) &&
            (!plan->gzip || append_pair(list, "Accept-Encoding", "gzip")) &&
            (plan->range == NULL || append_range(list, plan->range)) &&
@@ -191,8 +195,8 @@ static bool set_fields(struct request_plan *request_plan, struct request *reques
     struct curl_slist **shared = &request_plan->shared_fields[body_kind(request)];
 
     if (request->own_fields != NULL)
-        return make_fields(request_plan->plan, request, &request->fields);
-    if (*shared == NULL && !make_fields(request_plan->plan, request, shared))
+        return make_header_fields(request_plan->plan, request, &request->fields);
+    if (*shared == NULL && !make_header_fields(request_plan->plan, request, shared))
         return false;
     request->fields = *shared;
     return true;
@@ -201,7 +205,7 @@ static bool set_fields(struct request_plan *request_plan, struct request *reques
 /* ---- Messages ---- */
 
 /* A part of TARGET's URL, or NULL. Release with curl_free(). */
-static char *part(const struct target *target, CURLUPart which)
+static char *target_part(const struct target *target, CURLUPart which)
 {
     char *text = NULL;
 
@@ -211,7 +215,7 @@ static char *part(const struct target *target, CURLUPart which)
 static void put_request_line(FILE *out, const struct plan *plan, const char *method,
                              const struct target *target)
 {
-    char *path = part(target, CURLUPART_PATH), *query = part(target, CURLUPART_QUERY);
+    char *path = target_part(target, CURLUPART_PATH), *query = target_part(target, CURLUPART_QUERY);
 
     fprintf(out, "%s %s%s%s HTTP/1.%c\r\n", method, path != NULL ? path : "/",
             query != NULL ? "?" : "", query != NULL ? query : "",
@@ -223,7 +227,7 @@ static void put_request_line(FILE *out, const struct plan *plan, const char *met
 /* With the port unless it is the default of the scheme. */
 static void put_host(FILE *out, const struct target *target)
 {
-    char *host = part(target, CURLUPART_HOST);
+    char *host = target_part(target, CURLUPART_HOST);
     bool is_default = target->port == (target->tls ? 443 : 80);
 
     fprintf(out, "Host: %s", host != NULL ? host : "");
@@ -233,7 +237,9 @@ static void put_host(FILE *out, const struct target *target)
     curl_free(host);
 }
 
-/* A field in libcurl's form: "Name: value", "Name;" without a value, or "Name:", which is not sent. */
+/*
+ * A field in libcurl's form: "Name: value", "Name;" without a value, or "Name:", which is not sent.
+ */
 static void put_field(FILE *out, const char *field)
 {
     size_t name_length = strcspn(field, ":;");
@@ -271,7 +277,7 @@ static bool make_message(const struct plan *plan, struct request *request)
 bool message_make(const struct plan *plan, struct request *request)
 {
     request->owns_fields = true;
-    return make_fields(plan, request, &request->fields) && make_message(plan, request);
+    return make_header_fields(plan, request, &request->fields) && make_message(plan, request);
 }
 
 bool message_make_all(struct request_plan *request_plan)

@@ -1,6 +1,6 @@
 /*
- * The header fields of a request and its HTTP/1 message. Both engines send the same bytes: libcurl gets the list
- * of fields, the raw engine the complete message. Main thread unless noted otherwise.
+ * The header fields of a request and its HTTP/1 message. Both engines send the same bytes: libcurl
+ * gets the list of fields, the raw engine the complete message. Main thread unless noted otherwise.
  */
 #ifndef LOADGEN_MESSAGE_H
 #define LOADGEN_MESSAGE_H
@@ -19,8 +19,8 @@ bool message_is_token(const char *text);
 bool message_is_value(const char *text);
 
 /*
- * Makes the header fields and the message of each request from its own parts and the plan. A field of the plan
- * replaces a request's own field of that name. Returns false if out of memory.
+ * Makes the header fields and the message of each request from its own parts and the plan. A field
+ * of the plan replaces a request's own field of that name. Returns false if out of memory.
  */
 bool message_make_all(struct request_plan *request_plan);
 

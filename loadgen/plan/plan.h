@@ -1,11 +1,9 @@
 /*
- * The plan of a run: the command line as a struct. Filled before the run and constant during it, so that
- * all threads may read it. Strings belong to the command line.
+ * The plan of a run: the command line as a struct. Filled before the run and constant during it, so
+ * that all threads may read it. Strings belong to the command line.
  */
 #ifndef LOADGEN_PLAN_H
 #define LOADGEN_PLAN_H
-
-#include "loadgen/plan/condition.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,6 +49,56 @@ enum plan_rows {
     PLAN_ROWS_RANDOM,
     PLAN_ROWS_ONCE, /* the run ends with the last row */
 };
+
+/* ---- Conditions; any thread ---- */
+
+/*
+ * Conditions on the results of a run: "p99>20ms", "rate<1000", "errors>0.1%". --fail-if checks them
+ * at the end of the run, --abort-on during it (k6: thresholds).
+ *
+ *     condition = metric ( ">" | "<" | ">=" | "<=" ) ( value | FACTOR "x" )    (x: times a baseline)
+ *     metric    = [ series "." ] ( "p" PERCENT | "mean" | "max" ) | "rate" | "errors" | STATUS
+ *     series    = "latency" | "service" | "first_byte" | "connect" | "full_handshake" |
+ *                 "resumed_handshake"                                  (latency unless named)
+ */
+enum condition_metric {
+    CONDITION_PERCENTILE,
+    CONDITION_MEAN,
+    CONDITION_MAX,
+    CONDITION_RATE,          /* responses per second */
+    CONDITION_ERRORS,        /* number of errors */
+    CONDITION_ERROR_PERCENT, /* errors in percent of all requests */
+    CONDITION_STATUS,        /* number of responses with one status */
+};
+
+enum condition_series {
+    CONDITION_LATENCY,
+    CONDITION_SERVICE,
+    CONDITION_FIRST_BYTE,
+    CONDITION_CONNECT,
+    CONDITION_FULL_HANDSHAKE,
+    CONDITION_RESUMED_HANDSHAKE,
+};
+
+struct condition {
+    const char *text; /* as written; not owned */
+    enum condition_metric metric;
+    enum condition_series series;
+    double percent;  /* if it is about a CONDITION_PERCENTILE */
+    uint32_t status; /* if it is about a CONDITION_STATUS */
+    bool above;      /* true: holds above the limit; false: below it */
+    bool or_equal;
+    bool relative; /* to a baseline: limit is a factor until condition_set_baseline() */
+    double limit;  /* times: ns */
+};
+
+/* Makes the limit of a relative CONDITION absolute: its factor times VALUE, of the baseline. */
+void condition_set_baseline(struct condition *condition, double value);
+
+/* Parses TEXT, which must outlive *condition. Returns 0, or -1 with WHY. */
+int condition_parse(struct condition *condition, const char *text, char *why, size_t size);
+
+/* ---- The plan ---- */
 
 /* A part of the run with its own rate or number of connections. */
 struct plan_stage {
@@ -188,7 +236,9 @@ static inline uint32_t plan_slots(const struct plan *plan, uint32_t connections)
     return connections * plan->streams;
 }
 
-/* Sets the connections and the threads that depend on them. Requests and rate must be set already. */
+/*
+ * Sets the connections and the threads that depend on them. Requests and rate must be set already.
+ */
 void plan_set_connections(struct plan *plan, uint32_t connections);
 
 /* Adds the statuses of LIST, "200,304". Returns false if they are invalid or too many. */

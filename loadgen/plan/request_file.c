@@ -1,11 +1,10 @@
-#include "loadgen/plan/request_file.h"
+#include "loadgen/plan/internal.h"
 
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/units.h"
 
 #include "loadgen/plan/input.h"
-#include "loadgen/plan/timestamp.h"
 
 #include <ctype.h>
 #include <jansson.h>
@@ -16,7 +15,7 @@
 
 enum { WEIGHT_MAX = 10000 };
 
-struct reader {
+struct list_reader {
     struct request_plan *request_plan;
     const char *file;
     uint32_t line;
@@ -33,20 +32,20 @@ struct logged {
     double time_s; /* since 1970; NAN: unknown */
 };
 
-static struct input_place here(const struct reader *reader)
+static struct input_place line_place(const struct list_reader *reader)
 {
     return (struct input_place){reader->file, reader->line, reader->why, reader->size};
 }
 
 /* ---- Lists ---- */
 
-static int read_weight(const struct reader *reader, const char *word, uint64_t *weight)
+static int read_weight(const struct list_reader *reader, const char *word, uint64_t *weight)
 {
     *weight = 1;
     if (word == NULL)
         return 0;
     if (units_parse_number(word, weight) != 0 || *weight < 1 || *weight > WEIGHT_MAX)
-        return input_fail(here(reader), "invalid weight '%s' (1-%d)", word, WEIGHT_MAX);
+        return input_fail(line_place(reader), "invalid weight '%s' (1-%d)", word, WEIGHT_MAX);
     return 0;
 }
 
@@ -55,7 +54,7 @@ static bool is_method(const char *word)
     return word[strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-")] == '\0';
 }
 
-static int read_listed(const struct reader *reader, char *text)
+static int read_listed(const struct list_reader *reader, char *text)
 {
     struct request_parts parts = {0};
     const char *weight_word;
@@ -68,16 +67,16 @@ static int read_listed(const struct reader *reader, char *text)
         parts.url = strtok_r(NULL, " \t", &rest);
     }
     if (parts.url == NULL)
-        return input_fail(here(reader), "method without a URL");
+        return input_fail(line_place(reader), "method without a URL");
     weight_word = strtok_r(NULL, " \t", &rest);
     if (read_weight(reader, weight_word, &weight) != 0)
         return -1;
     if (strtok_r(NULL, " \t", &rest) != NULL)
-        return input_fail(here(reader), "unexpected word after the weight");
+        return input_fail(line_place(reader), "unexpected word after the weight");
     for (; weight > 0; weight--)
         if (request_plan_add(reader->request_plan, &parts,
                              (struct request_entry){.line = reader->line}, why, sizeof(why)) != 0)
-            return input_fail(here(reader), "%s", why);
+            return input_fail(line_place(reader), "%s", why);
     return 0;
 }
 
@@ -97,7 +96,7 @@ static bool read_request_line(char *text, struct logged *logged)
 }
 
 /* Undoes \xHH, \" and \\ in place. */
-static void unescape(char *text)
+static void unescape_log(char *text)
 {
     char *to = text;
 
@@ -118,7 +117,7 @@ static void unescape(char *text)
 }
 
 /* The first quoted string, unescaped in place; or NULL. */
-static char *take_quoted(char *text)
+static char *take_log_quoted(char *text)
 {
     char *open = strchr(text, '"'), *close;
 
@@ -130,11 +129,14 @@ static char *take_quoted(char *text)
     if (*close == '\0')
         return NULL;
     *close = '\0';
-    unescape(open + 1);
+    unescape_log(open + 1);
     return open + 1;
 }
 
-/* Seconds since 1970 as a number, "2026-11-21T06:18:30.123Z", or the time of a common log in brackets. */
+/*
+ * Seconds since 1970 as a number, "2026-11-21T06:18:30.123Z", or the time of a common log in
+ * brackets.
+ */
 static double read_json_time(const json_t *value)
 {
     const char *text = json_string_value(value);
@@ -188,7 +190,7 @@ static bool read_line_of_log(char *text, struct logged *logged)
     if (text[0] == '{')
         return read_json(text, logged);
     logged->time_s = timestamp_read_log(text);
-    line = take_quoted(text);
+    line = take_log_quoted(text);
     return line != NULL && read_request_line(line, logged);
 }
 
@@ -199,13 +201,13 @@ static bool can_be_sent(const struct logged *logged)
            strcmp(logged->method, "OPTIONS") == 0;
 }
 
-static int skip(const struct reader *reader)
+static int skip(const struct list_reader *reader)
 {
     reader->request_plan->skipped++;
     return 0;
 }
 
-static int read_logged(const struct reader *reader, char *text)
+static int read_logged(const struct list_reader *reader, char *text)
 {
     struct logged logged;
     struct request_entry entry = {.line = reader->line};
@@ -218,7 +220,7 @@ static int read_logged(const struct reader *reader, char *text)
     if (reader->times && !(logged.time_s >= 0))
         return reader->request_plan->entry_count > 0
                    ? skip(reader)
-                   : input_fail(here(reader),
+                   : input_fail(line_place(reader),
                                 "no time in this line, which --replay needs; use -f to send the "
                                 "requests without timing");
     entry.due_ns = (uint64_t)(logged.time_s * 1e9);
@@ -226,7 +228,7 @@ static int read_logged(const struct reader *reader, char *text)
     result = request_plan_add(reader->request_plan, &parts, entry, why, sizeof(why));
     if (result > 0)
         return skip(reader);
-    return result == 0 ? 0 : input_fail(here(reader), "%s", why);
+    return result == 0 ? 0 : input_fail(line_place(reader), "%s", why);
 }
 
 static bool is_of_log(const char *text)
@@ -234,9 +236,9 @@ static bool is_of_log(const char *text)
     return (text[0] == '{' && text[1] != '{') || strchr(text, '"') != NULL;
 }
 
-static int read_line(void *context, char *text, size_t length)
+static int read_listed_line(void *context, char *text, size_t length)
 {
-    struct reader *reader = context;
+    struct list_reader *reader = context;
     bool cut = strlen(text) != length; /* by a NUL byte, as in a log after a crash of the machine */
 
     reader->line++;
@@ -245,7 +247,7 @@ static int read_line(void *context, char *text, size_t length)
     if (cut)
         return reader->is_log || reader->times || is_of_log(text)
                    ? skip(reader)
-                   : input_fail(here(reader), "not text: it contains a NUL byte");
+                   : input_fail(line_place(reader), "not text: it contains a NUL byte");
     if (text[0] == '\0' || text[0] == '#')
         return 0;
     reader->is_log = reader->is_log || is_of_log(text);
@@ -253,7 +255,7 @@ static int read_line(void *context, char *text, size_t length)
         return is_of_log(text) ? read_logged(reader, text) : skip(reader);
     if (reader->times)
         return input_fail(
-            here(reader),
+            line_place(reader),
             "not a line of an access log, which --replay needs; use -f for a list of URLs");
     return read_listed(reader, text);
 }
@@ -270,8 +272,8 @@ static int compare_entries(const void *one, const void *other)
 }
 
 /*
- * Logs are written when responses end, often with times in whole seconds: sorts the entries, spreads those
- * of one second evenly over it, and makes the times relative to the first.
+ * Logs are written when responses end, often with times in whole seconds: sorts the entries,
+ * spreads those of one second evenly over it, and makes the times relative to the first.
  */
 static void set_times(struct request_plan *request_plan)
 {
@@ -299,8 +301,8 @@ static void set_times(struct request_plan *request_plan)
 int request_file_read(struct request_plan *request_plan, const char *file, bool times, char *why,
                       size_t size)
 {
-    struct reader reader = {request_plan, file, 0, times, false, why, size};
-    int result = input_each_line(file, read_line, &reader, why, size);
+    struct list_reader reader = {request_plan, file, 0, times, false, why, size};
+    int result = input_each_line(file, read_listed_line, &reader, why, size);
 
     if (result == 0 && times)
         set_times(request_plan);

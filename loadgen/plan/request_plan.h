@@ -1,7 +1,8 @@
 /*
- * The request plan of a run: its distinct requests, each built once, and the order in which they are sent.
- * Filled by the main thread before the run (prepare.h, request_file.h); during the run all threads read it
- * and share one cursor through the order, unless each slot has its own (--order each).
+ * The request plan of a run: its distinct requests, each built once, and the order in which they
+ * are sent. Filled by the main thread before the run (request_plan_prepare()); during the run all
+ * threads read it and share one cursor through the order, unless each slot has its own (--order
+ * each).
  */
 #ifndef LOADGEN_REQUEST_PLAN_H
 #define LOADGEN_REQUEST_PLAN_H
@@ -84,15 +85,25 @@ struct request_plan {
 };
 
 /*
- * Appends a request to the order; copies PARTS. Returns 0, 1 with WHY if the URL is invalid, or -1 with WHY if
- * the plan is full or out of memory.
+ * Fills *request_plan from PLAN: reads the files, parses the URLs, and builds the messages. Returns
+ * 0, or -1 with WHY. Release with request_plan_free() in either case.
+ */
+int request_plan_prepare(struct request_plan *request_plan, const struct plan *plan, char *why,
+                         size_t size);
+
+/* Resolves the hosts, unless requests go to a proxy or a UNIX socket. Returns 0, or -1 with WHY. */
+int request_plan_resolve(struct request_plan *request_plan, char *why, size_t size);
+
+/*
+ * Appends a request to the order; copies PARTS. Returns 0, 1 with WHY if the URL is invalid, or -1
+ * with WHY if the plan is full or out of memory.
  */
 int request_plan_add(struct request_plan *request_plan, const struct request_parts *parts,
                      struct request_entry entry, char *why, size_t size);
 
 /*
- * Adds a request that is not part of the order. Returns its number, -1 with WHY, or -2 with WHY if its URL is
- * invalid.
+ * Adds a request that is not part of the order. Returns its number, -1 with WHY, or -2 with WHY if
+ * its URL is invalid.
  */
 int64_t request_plan_add_request(struct request_plan *request_plan,
                                  const struct request_parts *parts, char *why, size_t size);
@@ -102,8 +113,8 @@ void request_plan_free(struct request_plan *request_plan);
 /* ---- Any thread ---- */
 
 /*
- * The next entry to send; NULL: none is left (--order once, --rows once). *POSITION is the slot's position with
- * --order each, 0 at first; *random is the calling thread's generator state.
+ * The next entry to send; NULL: none is left (--order once, --rows once). *POSITION is the slot's
+ * position with --order each, 0 at first; *random is the calling thread's generator state.
  */
 const struct request_entry *request_plan_next(struct request_plan *request_plan, size_t *position,
                                               uint64_t *random);
@@ -115,8 +126,9 @@ const struct request_entry *request_plan_take_entry(struct request_plan *request
 bool request_plan_next_scenario(struct request_plan *request_plan, struct scenario_start *start);
 
 /*
- * Fills *request, all zero, from PARTS, without adding it to the plan or making its message. Its server must be one of
- * the plan's requests. Returns 0, or -1 with WHY. Release with request_plan_release() in either case.
+ * Fills *request, all zero, from PARTS, without adding it to the plan or making its message. Its
+ * server must be one of the plan's requests. Returns 0, or -1 with WHY. Release with
+ * request_plan_release() in either case.
  */
 int request_plan_build(const struct request_plan *request_plan, const struct request_parts *parts,
                        struct request *request, char *why, size_t size);
@@ -132,5 +144,13 @@ bool request_plan_has_tls(const struct request_plan *request_plan);
 
 /* The number of requests after which the list has ended; 0: it never ends. */
 uint64_t request_plan_limit(const struct request_plan *request_plan);
+
+/*
+ * Makes the request of STEP, which has variables. *request is all zero; release it with
+ * request_plan_release() in any case. Returns 0, or -1 with WHY. Any thread.
+ */
+int scenario_request_make(const struct request_plan *request_plan, const struct scenario_step *step,
+                          const struct template_variables *variables, struct request *request,
+                          char *why, size_t size);
 
 #endif

@@ -1,11 +1,12 @@
 /*
- * Scenarios: named, weighted sequences of requests that one virtual user sends, with values that it takes from the
- * responses. Filled by the main thread before the run (scenario_file.h); during the run all threads read them.
+ * Scenarios: named, weighted sequences of requests that one virtual user sends, with values that it
+ * takes from the responses. Filled by the main thread before the run (scenario_file.h); during the
+ * run all threads read them.
  */
 #ifndef LOADGEN_SCENARIO_H
 #define LOADGEN_SCENARIO_H
 
-#include "loadgen/plan/csv_file.h"
+#include "loadgen/plan/input.h"
 #include "loadgen/plan/template.h"
 
 #include <regex.h>
@@ -16,7 +17,10 @@ enum {
     SCENARIO_VARIABLES_MAX = 16,     /* of each scenario */
     SCENARIO_VALUE_MAX = 4096,       /* bytes of a value */
     SCENARIO_BODY_MAX = 1024 * 1024, /* bytes of a response body that values are taken from */
-    /* Bytes that a regular expression searches: glibc's matcher takes time proportional to their square. */
+    /*
+     * Bytes that a regular expression searches: glibc's matcher takes time proportional to their
+     * square.
+     */
     SCENARIO_MATCH_LINE = 1024,      /* of a line */
     SCENARIO_MATCH_TEXT = 64 * 1024, /* of all lines */
     SCENARIO_WEIGHT_MAX = 1000,
@@ -80,8 +84,9 @@ int scenario_find_variable(const struct scenario *scenario, size_t count, const 
 bool scenario_step_takes_body(const struct scenario_step *step);
 
 /*
- * Sets the order: smooth weighted round robin, as in nginx. Each pass over the order has each scenario as often as its
- * weight says, evenly spread. Also numbers the rows. Returns false if out of memory.
+ * Sets the order: smooth weighted round robin, as in nginx. Each pass over the order has each
+ * scenario as often as its weight says, evenly spread. Also numbers the rows. Returns false if out
+ * of memory.
  */
 bool scenario_set_make_order(struct scenario_set *set);
 

@@ -9,14 +9,14 @@
 #include <strings.h>
 #include <sys/socket.h>
 
-static int fail(const char *url, const char *reason, char *why, size_t size)
+static int fail_url(const char *url, const char *reason, char *why, size_t size)
 {
     snprintf(why, size, "invalid URL '%s': %s", url, reason);
     return -1;
 }
 
 /* A part of the URL, or NULL. Release with curl_free(). */
-static char *part(const struct target *target, CURLUPart which, unsigned flags)
+static char *parsed_part(const struct target *target, CURLUPart which, unsigned flags)
 {
     char *text = NULL;
 
@@ -27,7 +27,7 @@ static char *part(const struct target *target, CURLUPart which, unsigned flags)
 
 static bool has_web_scheme(struct target *target)
 {
-    char *scheme = part(target, CURLUPART_SCHEME, 0);
+    char *scheme = parsed_part(target, CURLUPART_SCHEME, 0);
     bool good = scheme != NULL && (strcmp(scheme, "http") == 0 || strcmp(scheme, "https") == 0);
 
     target->tls = good && strcmp(scheme, "https") == 0;
@@ -38,7 +38,8 @@ static bool has_web_scheme(struct target *target)
 /* Rejected, because credentials in the URL would appear in every report. */
 static bool has_credentials(const struct target *target)
 {
-    char *name = part(target, CURLUPART_USER, 0), *password = part(target, CURLUPART_PASSWORD, 0);
+    char *name = parsed_part(target, CURLUPART_USER, 0),
+         *password = parsed_part(target, CURLUPART_PASSWORD, 0);
     bool has = name != NULL || password != NULL;
 
     curl_free(name);
@@ -49,7 +50,7 @@ static bool has_credentials(const struct target *target)
 /* libcurl keeps the brackets around an IPv6 address; getaddrinfo() wants none. */
 static char *host_without_brackets(const struct target *target)
 {
-    char *host = part(target, CURLUPART_HOST, 0);
+    char *host = parsed_part(target, CURLUPART_HOST, 0);
     size_t length = host != NULL ? strlen(host) : 0;
 
     if (length > 2 && host[0] == '[' && host[length - 1] == ']') {
@@ -67,24 +68,24 @@ int target_parse(struct target *target, const struct target *base, const char *u
 
     *target = (struct target){.url = base != NULL ? curl_url_dup(base->url) : curl_url()};
     if (target->url == NULL)
-        return fail(url, "out of memory", why, size);
+        return fail_url(url, "out of memory", why, size);
     if (url[0] != '\0' &&
         strspn(url, "0123456789") == strlen(url)) /* libcurl would parse it as an IPv4 address */
-        return fail(url, "a port needs a host: http://127.0.0.1:PORT/", why, size);
+        return fail_url(url, "a port needs a host: http://127.0.0.1:PORT/", why, size);
     code = curl_url_set(target->url, CURLUPART_URL, url, CURLU_GUESS_SCHEME);
     if (code == CURLUE_UNSUPPORTED_SCHEME || (code == CURLUE_OK && !has_web_scheme(target)))
-        return fail(url, "only http:// and https:// are supported", why, size);
+        return fail_url(url, "only http:// and https:// are supported", why, size);
     if (code != CURLUE_OK)
-        return fail(url, curl_url_strerror(code), why, size);
+        return fail_url(url, curl_url_strerror(code), why, size);
     if (has_credentials(target))
-        return fail(url, "use -u NAME:PASS for credentials", why, size);
+        return fail_url(url, "use -u NAME:PASS for credentials", why, size);
     curl_url_set(target->url, CURLUPART_FRAGMENT, NULL, 0);
-    target->text = part(target, CURLUPART_URL, 0);
+    target->text = parsed_part(target, CURLUPART_URL, 0);
     target->host = host_without_brackets(target);
-    port = part(target, CURLUPART_PORT, CURLU_DEFAULT_PORT);
+    port = parsed_part(target, CURLUPART_PORT, CURLU_DEFAULT_PORT);
     if (target->text == NULL || target->host == NULL || port == NULL) {
         curl_free(port);
-        return fail(url, "no host", why, size);
+        return fail_url(url, "no host", why, size);
     }
     target->port = (uint16_t)strtoul(port, NULL, 10);
     curl_free(port);
@@ -101,10 +102,10 @@ int target_parse_path(struct target *target, const struct target *base, const ch
 
     *target = (struct target){0};
     if (path[0] != '/')
-        return fail(path, "a path begins with /", why, size);
+        return fail_url(path, "a path begins with /", why, size);
     origin_length += strcspn(base->text + origin_length, "/?");
     if (asprintf(&url, "%.*s%s", (int)origin_length, base->text, path) < 0)
-        return fail(path, "out of memory", why, size);
+        return fail_url(path, "out of memory", why, size);
     result = target_parse(target, NULL, url, why, size);
     free(url);
     return result;
@@ -125,7 +126,7 @@ static bool is_address(const char *host, int family)
 }
 
 /* "HOST:PORT:ADDRESS,[ADDRESS]…", for CURLOPT_RESOLVE. */
-static char *list_addresses(const struct target *target, const struct addrinfo *found)
+static char *format_addresses(const struct target *target, const struct addrinfo *found)
 {
     char *text = NULL, address[INET6_ADDRSTRLEN];
     size_t size;
@@ -159,7 +160,7 @@ int target_resolve(struct target *target, int family, char *why, size_t size)
         snprintf(why, size, "cannot resolve host '%s': %s", target->host, gai_strerror(error));
         return -1;
     }
-    list = list_addresses(target, found);
+    list = format_addresses(target, found);
     freeaddrinfo(found);
     if (list != NULL)
         target->addresses = curl_slist_append(NULL, list);

@@ -1,5 +1,10 @@
 #include "loadgen/plan/template.h"
 
+#include "common/macros.h"
+
+#include "loadgen/plan/input.h"
+#include "loadgen/plan/internal.h"
+
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,14 +51,14 @@ struct text {
     bool is_url; /* {{NAME}} is percent-encoded, {{{NAME}}} is not */
 };
 
-static enum template_result fail(const struct maker *maker, const char *text)
+static enum template_result fail_template(const struct maker *maker, const char *text)
 {
     snprintf(maker->why, maker->size, "%s", text);
     return TEMPLATE_INVALID;
 }
 
 /* All but the unreserved characters (RFC 3986 section 2.3). */
-static void put_encoded(FILE *out, const char *value)
+static void put_percent_encoded(FILE *out, const char *value)
 {
     for (; *value != '\0'; value++)
         if (isalnum((unsigned char)*value) || strchr("-._~", *value) != NULL)
@@ -84,7 +89,7 @@ static enum template_result replace_next(const struct maker *maker, struct text 
     if (value == NULL)
         return TEMPLATE_UNKNOWN;
     if (text->is_url && !plain)
-        put_encoded(out, value);
+        put_percent_encoded(out, value);
     else
         fputs(value, out);
     maker->made->replaced++;
@@ -100,13 +105,13 @@ static enum template_result replace_all(const struct maker *maker, struct text t
     enum template_result result = TEMPLATE_DONE;
 
     if (out == NULL)
-        return fail(maker, "out of memory");
+        return fail_template(maker, "out of memory");
     while (result == TEMPLATE_DONE && text.at < text.end)
         result = replace_next(maker, &text, out);
-    return fclose(out) == 0 ? result : fail(maker, "out of memory");
+    return fclose(out) == 0 ? result : fail_template(maker, "out of memory");
 }
 
-static struct text text_of(const char *text, bool is_url)
+static struct text template_text(const char *text, bool is_url)
 {
     return (struct text){text, text + strlen(text), is_url};
 }
@@ -121,11 +126,12 @@ static bool has_control(const char *text)
     return false;
 }
 
-static enum template_result append_field(const struct maker *maker, const char *field)
+static enum template_result append_template_field(const struct maker *maker, const char *field)
 {
     char *expanded = NULL;
     size_t length;
-    enum template_result result = replace_all(maker, text_of(field, false), &expanded, &length);
+    enum template_result result =
+        replace_all(maker, template_text(field, false), &expanded, &length);
 
     if (result == TEMPLATE_DONE && has_control(expanded)) {
         snprintf(maker->why, maker->size, "control character in a value for the header field '%s'",
@@ -133,13 +139,13 @@ static enum template_result append_field(const struct maker *maker, const char *
         result = TEMPLATE_INVALID;
     }
     if (result == TEMPLATE_DONE && !string_list_append(&maker->made->fields, expanded))
-        result = fail(maker, "out of memory");
+        result = fail_template(maker, "out of memory");
     free(expanded);
     return result;
 }
 
 /* Whether a header field of the command line that has variables replaces FIELD. */
-static bool is_replaced(const struct plan *plan, const char *field)
+static bool plan_replaces(const struct plan *plan, const char *field)
 {
     size_t length = strcspn(field, ":") + 1;
 
@@ -151,18 +157,18 @@ static bool is_replaced(const struct plan *plan, const char *field)
 }
 
 /* The fields of the template, and those of the command line that have variables. */
-static enum template_result make_fields(const struct maker *maker, const struct plan *plan,
-                                        const struct request_template *template)
+static enum template_result make_template_fields(const struct maker *maker, const struct plan *plan,
+                                                 const struct request_template *template)
 {
     enum template_result result = TEMPLATE_DONE;
 
     for (const struct curl_slist *field = template->fields;
          result == TEMPLATE_DONE && field != NULL; field = field->next)
-        if (!is_replaced(plan, field->data))
-            result = append_field(maker, field->data);
+        if (!plan_replaces(plan, field->data))
+            result = append_template_field(maker, field->data);
     for (size_t i = 0; result == TEMPLATE_DONE && i < plan->header_count; i++)
         if (template_is_used(plan, plan->headers[i]))
-            result = append_field(maker, plan->headers[i]);
+            result = append_template_field(maker, plan->headers[i]);
     return result;
 }
 
@@ -177,9 +183,9 @@ enum template_result template_make_request(const struct plan *plan,
     size_t length;
 
     *made = (struct template_request){0};
-    result = replace_all(&maker, text_of(template->url, true), &made->url, &length);
+    result = replace_all(&maker, template_text(template->url, true), &made->url, &length);
     if (result == TEMPLATE_DONE)
-        result = make_fields(&maker, plan, template);
+        result = make_template_fields(&maker, plan, template);
     if (result == TEMPLATE_DONE && body != NULL)
         result = replace_all(&maker, (struct text){body, body + template->body_length, false},
                              &made->body, &made->body_length);
@@ -192,4 +198,108 @@ void template_request_free(struct template_request *made)
     curl_slist_free_all(made->fields);
     free(made->body);
     *made = (struct template_request){0};
+}
+
+/* ---- Requests for each row of a table ---- */
+
+struct expansion {
+    struct request_plan *request_plan;
+    struct csv_file csv;
+    size_t row;
+    size_t replaced; /* variables so far */
+    char *why;
+    size_t size;
+};
+
+/* The line of the current row. */
+static struct input_place place_of_entry(const struct expansion *expansion)
+{
+    return (struct input_place){expansion->csv.file_name,
+                                csv_file_line(&expansion->csv, expansion->row), expansion->why,
+                                expansion->size};
+}
+
+/* ---- Requests ---- */
+
+/* Finds the value of a column in the current row. */
+static const char *find_cell(void *context, const char *name, size_t length)
+{
+    const struct expansion *expansion = context;
+    const struct csv_file *csv = &expansion->csv;
+    const char *value = csv_file_find(csv, expansion->row, name, length);
+    char names[CSV_FILE_NAMES];
+
+    if (value == NULL)
+        snprintf(expansion->why, expansion->size, "%s: no column '%.*s' for {{%.*s}} (columns: %s)",
+                 csv->file_name, (int)length, name, (int)length, name, csv_file_names(csv, names));
+    return value;
+}
+
+/* Adds the request of TEMPLATE for the current row. */
+static int expand(struct expansion *expansion, const struct request_template *template,
+                  struct request_entry entry)
+{
+    struct request_plan *request_plan = expansion->request_plan;
+    const struct template_variables variables = {find_cell, expansion};
+    struct request_template whole = *template;
+    struct template_request made;
+    struct request_parts parts;
+    char why[256];
+    enum template_result result;
+
+    if (whole.body == NULL && request_plan->body != NULL &&
+        template_is_used(request_plan->plan, request_plan->body)) {
+        whole.body = request_plan->body;
+        whole.body_length = request_plan->body_length;
+    }
+    result = template_make_request(request_plan->plan, &whole, &variables, &made, why, sizeof(why));
+    parts = (struct request_parts){
+        .method = template->method,
+        .url = template->is_path ? NULL : made.url,
+        .path = template->is_path ? made.url : NULL,
+        .fields = made.fields,
+        .body = made.body,
+        .body_length = made.body_length,
+    };
+    if (result == TEMPLATE_DONE &&
+        request_plan_add(request_plan, &parts, entry, why, sizeof(why)) != 0)
+        result = TEMPLATE_INVALID;
+    expansion->replaced += made.replaced;
+    template_request_free(&made);
+    if (result == TEMPLATE_INVALID)
+        return input_fail(place_of_entry(expansion), "%s", why);
+    return result == TEMPLATE_DONE ? 0 : -1;
+}
+
+static int expand_rows(struct expansion *expansion, const struct request_template *templates,
+                       const struct request_entry *entries, size_t count)
+{
+    for (expansion->row = 0; expansion->row < expansion->csv.rows; expansion->row++)
+        for (size_t i = 0; i < count; i++)
+            if (expand(expansion, &templates[entries[i].request], entries[i]) != 0)
+                return -1;
+    if (expansion->replaced > 0)
+        return 0;
+    snprintf(expansion->why, expansion->size,
+             "%s: no URL, header field or body has a variable such as {{%s}}",
+             expansion->csv.file_name, expansion->csv.cells[0]);
+    return -1;
+}
+
+int expansion_make(struct request_plan *request_plan, const char *file, char *why, size_t size)
+{
+    struct expansion expansion = {.request_plan = request_plan, .why = why, .size = size};
+    struct request_entry *entries = request_plan->entries;
+    size_t count = request_plan->entry_count;
+    int result = csv_file_read(&expansion.csv, file, why, size);
+
+    request_plan->entries = NULL;
+    request_plan->entry_count = request_plan->entry_capacity = 0;
+    request_plan->makes_templates = false;
+    if (result == 0)
+        result = expand_rows(&expansion, request_plan->templates, entries, count);
+    request_plan->pass_length = count;
+    csv_file_free(&expansion.csv);
+    free(entries);
+    return result;
 }

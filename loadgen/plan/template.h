@@ -1,6 +1,6 @@
 /*
- * Texts with variables: {{NAME}} stands for a value. In a URL the value is percent-encoded, and {{{NAME}}} inserts it
- * unchanged. Pure; any thread.
+ * Texts with variables: {{NAME}} stands for a value. In a URL the value is percent-encoded, and
+ * {{{NAME}}} inserts it unchanged. Pure; any thread.
  */
 #ifndef LOADGEN_TEMPLATE_H
 #define LOADGEN_TEMPLATE_H
@@ -50,8 +50,8 @@ bool string_list_append(struct curl_slist **list, const char *text);
 bool template_is_used(const struct plan *plan, const char *text);
 
 /*
- * Fills *made from TEMPLATE and the header fields of PLAN that have variables, which replace fields of the same name.
- * Release *made in any case.
+ * Fills *made from TEMPLATE and the header fields of PLAN that have variables, which replace fields
+ * of the same name. Release *made in any case.
  */
 enum template_result template_make_request(const struct plan *plan,
                                            const struct request_template *template,

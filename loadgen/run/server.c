@@ -7,7 +7,7 @@
 
 #include "loadgen/base/interrupts.h"
 #include "loadgen/base/resources.h"
-#include "loadgen/plan/prepare.h"
+#include "loadgen/plan/request_plan.h"
 
 #include <dirent.h>
 #include <inttypes.h>

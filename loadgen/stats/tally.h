@@ -10,7 +10,7 @@
 
 #include "common/histogram.h"
 
-#include "loadgen/plan/condition.h"
+#include "loadgen/plan/plan.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

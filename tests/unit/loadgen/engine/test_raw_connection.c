@@ -8,7 +8,7 @@
 
 #include "common/clock.h"
 #include "loadgen/engine/engine.h"
-#include "loadgen/plan/prepare.h"
+#include "loadgen/plan/request_plan.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -9,7 +9,7 @@
 #include "scratch_file.h"
 
 #include "common/macros.h"
-#include "loadgen/plan/csv_file.h"
+#include "loadgen/plan/input.h"
 
 #include <stdio.h>
 #include <stdlib.h>

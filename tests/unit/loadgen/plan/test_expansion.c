@@ -9,7 +9,7 @@
 #include "scratch_file.h"
 
 #include "common/macros.h"
-#include "loadgen/plan/prepare.h"
+#include "loadgen/plan/request_plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>

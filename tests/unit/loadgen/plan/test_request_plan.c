@@ -11,7 +11,7 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "loadgen/plan/message.h"
-#include "loadgen/plan/prepare.h"
+#include "loadgen/plan/request_plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>

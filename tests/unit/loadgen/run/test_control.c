@@ -8,7 +8,7 @@
 
 #include "common/clock.h"
 #include "common/macros.h"
-#include "loadgen/plan/condition.h"
+#include "loadgen/plan/plan.h"
 #include "loadgen/run/internal.h"
 #include "loadgen/stats/tally.h"
 
