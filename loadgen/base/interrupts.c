@@ -4,6 +4,10 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -70,4 +74,24 @@ uint64_t interrupts_take(void)
     if (read(fd, &count, sizeof(count)) != (ssize_t)sizeof(count))
         return 0;
     return count;
+}
+
+/* ---- Events of libevent ---- */
+
+/* Only one thread may call exit(). */
+_Noreturn static void fail(int error)
+{
+    static atomic_flag failed = ATOMIC_FLAG_INIT;
+
+    while (atomic_flag_test_and_set(&failed))
+        pause();
+    fprintf(stderr, "wsload: cannot add to the event loop: %s\n", strerror(error));
+    exit(EXIT_FAILURE);
+}
+
+void events_add(struct event *event, const struct timeval *wait)
+{
+    errno = ENOMEM; /* libevent does not set it if its own memory is the reason */
+    if (event_add(event, wait) != 0)
+        fail(errno);
 }

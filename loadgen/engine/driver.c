@@ -1,6 +1,6 @@
 #include "loadgen/engine/driver.h"
 
-#include "loadgen/base/events.h"
+#include "loadgen/base/interrupts.h"
 #include "loadgen/engine/open_loop.h"
 #include "loadgen/engine/slot.h"
 

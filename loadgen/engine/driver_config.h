@@ -5,7 +5,7 @@
 #include "loadgen/engine/engine.h"
 #include "loadgen/engine/request_budget.h"
 #include "loadgen/plan/arrivals.h"
-#include "loadgen/stats/scenario_tally.h"
+#include "loadgen/stats/tally.h"
 
 struct driver_config {
     const struct engine_ops *engine;

@@ -2,7 +2,7 @@
 
 #include "common/clock.h"
 
-#include "loadgen/base/events.h"
+#include "loadgen/base/interrupts.h"
 #include "loadgen/engine/curl_handle.h"
 #include "loadgen/engine/http2_callbacks.h"
 

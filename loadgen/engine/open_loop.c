@@ -1,6 +1,6 @@
 #include "loadgen/engine/open_loop.h"
 
-#include "loadgen/base/events.h"
+#include "loadgen/base/interrupts.h"
 
 /* A request that begins this long after it was due counts as late. */
 #define LATE_NS (1000 * 1000)

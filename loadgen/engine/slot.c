@@ -1,6 +1,6 @@
 #include "loadgen/engine/slot.h"
 
-#include "loadgen/base/events.h"
+#include "loadgen/base/interrupts.h"
 
 /* Begins REQUEST on an idle slot. */
 static void begin_request(struct driver *driver, uint32_t number, const struct request *request,

@@ -9,7 +9,7 @@
 #include "common/span.h"
 
 #include "loadgen/plan/request_plan.h"
-#include "loadgen/stats/scenario_tally.h"
+#include "loadgen/stats/tally.h"
 
 enum { VIRTUAL_USER_WHY = SCENARIO_TALLY_TEXT };
 

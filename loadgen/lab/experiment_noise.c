@@ -4,7 +4,7 @@
 
 #include "loadgen/base/format.h"
 #include "loadgen/lab/observed.h"
-#include "loadgen/stats/statistics.h"
+#include "loadgen/stats/measures.h"
 
 #include <math.h>
 #include <signal.h>

@@ -6,7 +6,7 @@
 
 #include "loadgen/base/format.h"
 #include "loadgen/lab/points.h"
-#include "loadgen/stats/statistics.h"
+#include "loadgen/stats/measures.h"
 
 #include <math.h>
 #include <sched.h>

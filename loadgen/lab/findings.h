@@ -9,7 +9,6 @@
 #include "loadgen/lab/machine.h"
 #include "loadgen/report/document.h"
 #include "loadgen/stats/measures.h"
-#include "loadgen/stats/statistics.h"
 
 enum findings_kind {
     FINDINGS_LESSON,    /* what the numbers show */

@@ -7,8 +7,8 @@
 
 #include "loadgen/lab/machine.h"
 #include "loadgen/lab/points.h"
+#include "loadgen/stats/measures.h"
 #include "loadgen/stats/series.h"
-#include "loadgen/stats/statistics.h"
 
 enum { OBSERVED_STEPS = 2000, OBSERVED_CONNECTIONS = 100 };
 

@@ -4,7 +4,7 @@
 #include "common/units.h"
 
 #include "loadgen/base/format.h"
-#include "loadgen/stats/statistics.h"
+#include "loadgen/stats/measures.h"
 
 #include <math.h>
 #include <stdarg.h>

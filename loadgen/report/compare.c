@@ -9,7 +9,6 @@
 #include "loadgen/report/json.h"
 #include "loadgen/report/latencies.h"
 #include "loadgen/stats/measures.h"
-#include "loadgen/stats/statistics.h"
 
 #include <errno.h>
 #include <math.h>

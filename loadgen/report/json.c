@@ -4,7 +4,7 @@
 #include "common/escape.h"
 
 #include "loadgen/report/latencies.h"
-#include "loadgen/stats/notes.h"
+#include "loadgen/stats/result.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 
 #include "common/clock.h"
 
-#include "loadgen/stats/merge.h"
+#include "loadgen/stats/result.h"
 
 #include <ctype.h>
 #include <errno.h>

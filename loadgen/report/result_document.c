@@ -6,7 +6,7 @@
 
 #include "loadgen/base/format.h"
 #include "loadgen/report/latencies.h"
-#include "loadgen/stats/notes.h"
+#include "loadgen/stats/result.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -3,7 +3,6 @@
 #include "common/clock.h"
 #include "common/macros.h"
 
-#include "loadgen/base/events.h"
 #include "loadgen/base/interrupts.h"
 #include "loadgen/base/resources.h"
 #include "loadgen/engine/client_pool.h"

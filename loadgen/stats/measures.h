@@ -1,14 +1,54 @@
 /*
- * The measures of a run: the numbers by which runs are compared; and a container for the measures
- * of many runs. Main thread.
+ * Medians with confidence intervals, and tests of significance; the measures of a run: the numbers
+ * by which runs are compared; a container for the measures of many runs. Main thread.
  */
 #ifndef LOADGEN_MEASURES_H
 #define LOADGEN_MEASURES_H
 
-#include "loadgen/stats/statistics.h"
-
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+/* ---- Statistics; pure ---- */
+
+/* The median, or NAN without values. Sorts VALUES. */
+double statistics_median(double *values, size_t count);
+
+/* A median with its confidence interval. */
+struct interval {
+    double median;    /* NAN: no values */
+    double low, high; /* 95 % confidence; NAN: fewer than STATISTICS_INTERVAL_MIN values */
+    size_t count;
+};
+
+/*
+ * The median of VALUES, which are sorted, without NANs. From six values on, the interval is the
+ * narrowest pair of order statistics that contains the true median with 95 % probability for any
+ * distribution (Hahn and Meeker 1991, section 5.2). For three to five values it is Student's t
+ * interval of the mean, which assumes a normal distribution and always contains the median.
+ */
+enum { STATISTICS_INTERVAL_MIN = 3 };
+struct interval statistics_interval(double *values, size_t count);
+
+/* Half the width of the interval in percent of the median; NAN if one of them is missing. */
+double interval_percent(const struct interval *interval);
+
+/*
+ * The two-sided p-value that A and B have the same mean: Welch's t-test (1947), for unequal
+ * variances. Successive seconds of a run are correlated: a series of COUNT values with
+ * autocorrelation r counts as COUNT (1 - r) / (1 + r) independent ones (Bartlett 1935). NAN if a
+ * side has fewer than STATISTICS_MIN values.
+ */
+enum { STATISTICS_MIN = 5 };
+double statistics_p_value(const double *a, size_t a_count, const double *b, size_t b_count);
+
+/*
+ * As statistics_p_value(), for independent values such as whole runs. NAN if a side has fewer than
+ * STATISTICS_INTERVAL_MIN.
+ */
+double statistics_p_value_of_runs(const double *a, size_t a_count, const double *b, size_t b_count);
+
+/* ---- Measures ---- */
 
 enum measure {
 #define MEASURE(id, name, label, unit) MEASURE_##id,
@@ -61,7 +101,9 @@ uint32_t trials_done(const struct trials *trials, size_t point);
 /* Trial NUMBER of POINT, in the order they were added. */
 const struct measures *trials_get(const struct trials *trials, size_t point, uint32_t number);
 
-/* The median of MEASURE over all trials of POINT, with its confidence interval; low is at least 0. */
+/*
+ * The median of MEASURE over all trials of POINT, with its confidence interval; low is at least 0.
+ */
 struct interval trials_interval(const struct trials *trials, size_t point, enum measure measure);
 
 #endif

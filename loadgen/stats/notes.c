@@ -1,4 +1,4 @@
-#include "loadgen/stats/notes.h"
+#include "loadgen/stats/result.h"
 
 #include "common/clock.h"
 #include "common/macros.h"

@@ -4,11 +4,12 @@
 
 #include "loadgen/plan/plan.h"
 #include "loadgen/stats/measures.h"
-#include "loadgen/stats/scenario_tally.h"
 #include "loadgen/stats/series.h"
 #include "loadgen/stats/tally.h"
 
-/* The comparison with the counters of the webserverd at the target, if there is one (run/server.h). */
+/*
+ * The comparison with the counters of the webserverd at the target, if there is one (run/server.h).
+ */
 enum server_check_outcome {
     SERVER_CHECK_NONE, /* no webserverd of this machine listens there, or its segment is inaccessible */
     SERVER_CHECK_SAME, /* both counted the same */
@@ -85,22 +86,22 @@ struct series_entry result_total(const struct result *result);
 double result_rate(const struct result *result);
 
 /*
- * Requests, or starts of scenarios, per second that were due in an open loop: the planned rate, or the average if it varied. 0:
- * closed loop.
+ * Requests, or starts of scenarios, per second that were due in an open loop: the planned rate, or
+ * the average if it varied. 0: closed loop.
  */
 double result_rate_due(const struct result *result);
 bool result_rate_is_average(const struct result *result);
 
 /*
- * The part of a core that each client thread used, 0 to 1. From RESULT_BUSY_CLIENT_SHARE on, the client
- * limits the result.
+ * The part of a core that each client thread used, 0 to 1. From RESULT_BUSY_CLIENT_SHARE on, the
+ * client limits the result.
  */
 #define RESULT_BUSY_CLIENT_SHARE 0.85
 double result_cpu_share(const struct result *result);
 
 /*
- * The part of the time that each client thread waited for a core, 0 to 1. From RESULT_STARVED_CLIENT_SHARE
- * on, this distorts the latencies.
+ * The part of the time that each client thread waited for a core, 0 to 1. From
+ * RESULT_STARVED_CLIENT_SHARE on, this distorts the latencies.
  */
 #define RESULT_STARVED_CLIENT_SHARE 0.2
 double result_wait_share(const struct result *result);
@@ -129,9 +130,40 @@ enum result_status result_status(const struct result *result);
 void result_measure(const struct result *result, struct measures *measures);
 
 /*
- * Adds FROM, a later round of the same plan, to INTO, which is all zero bytes before the first. Warm-ups
- * are left out of the series. Returns false if out of memory.
+ * Adds FROM, a later round of the same plan, to INTO, which is all zero bytes before the first.
+ * Warm-ups are left out of the series. Returns false if out of memory.
  */
 bool result_add_round(struct result *into, const struct result *from);
+
+/*
+ * ---- Results of runs that were made at the same time, such as on several machines ----
+ *
+ * The times of the result count from the first begin of a measurement, by the wall clocks.
+ */
+
+/*
+ * Fills *plan, which has the settings of the report, with the load of COUNT plans together:
+ * connections, threads, requests and rates are summed.
+ */
+void merge_plans(struct plan *plan, const struct result *const *from, size_t count);
+
+/*
+ * Fills *into, all zero bytes but for its plan, from COUNT results with a url. Counts are added
+ * exactly, histograms bucket by bucket. CPU use of the machine and the comparison with the server
+ * become unknown. Returns false if out of memory; release *into in either case.
+ */
+bool merge_results(struct result *into, const struct result *const *from, size_t count);
+
+/* ---- Notes: warnings for the reader of a result (notes.c) ---- */
+
+enum { RESULT_NOTES_MAX = 51, RESULT_NOTE_TEXT = 400 };
+
+struct result_note {
+    const char *name; /* for programs */
+    char text[RESULT_NOTE_TEXT];
+};
+
+/* Fills NOTES, of RESULT_NOTES_MAX elements. Returns how many. */
+size_t result_notes(const struct result *result, struct result_note *notes);
 
 #endif

@@ -32,9 +32,9 @@ enum { USL_POINTS_MIN = 5 };
 #define USL_ERROR_MAX 0.10
 
 /*
- * Fits the law by least squares of N / X, which is linear in 1/lambda, sigma/lambda and kappa/lambda. Each
- * point has the weight (X / N)^2, so that relative differences count. Returns false if there is no fit
- * with a positive lambda.
+ * Fits the law by least squares of N / X, which is linear in 1/lambda, sigma/lambda and
+ * kappa/lambda. Each point has the weight (X / N)^2, so that relative differences count. Returns
+ * false if there is no fit with a positive lambda.
  */
 bool usl_fit(const struct usl_point *points, size_t count, struct usl *usl);
 

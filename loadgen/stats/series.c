@@ -18,7 +18,7 @@ void series_free(struct series *series)
     free(series);
 }
 
-static struct series_entry *add_entry(struct series *series)
+static struct series_entry *append_entries(struct series *series)
 {
     if (series->count == series->capacity) {
         size_t capacity = series->capacity > 0 ? 2 * series->capacity : 64;
@@ -48,7 +48,8 @@ static uint64_t since(const struct series *series, const struct tally *tally,
     return tally_get(tally, counter) - tally_get(&series->before, counter);
 }
 
-static void fill_times(struct series *series, const struct tally *tally, struct series_entry *entry)
+static void fill_entry_times(struct series *series, const struct tally *tally,
+                             struct series_entry *entry)
 {
     const struct histogram *times =
         difference(&series->interval.latency, &tally->latency, &series->before.latency);
@@ -75,7 +76,7 @@ bool series_second_is_over(const struct series *series, uint64_t warmup_ns, uint
 void series_add(struct series *series, const struct tally *tally, uint64_t now_ns,
                 const struct series_entry *setting)
 {
-    struct series_entry *entry = add_entry(series);
+    struct series_entry *entry = append_entries(series);
 
     if (entry == NULL)
         return;
@@ -86,7 +87,7 @@ void series_add(struct series *series, const struct tally *tally, uint64_t now_n
     entry->answered = since(series, tally, TALLY_answered);
     entry->bad = tally_bad(tally) - tally_bad(&series->before);
     entry->bytes = since(series, tally, TALLY_head_bytes) + since(series, tally, TALLY_body_bytes);
-    fill_times(series, tally, entry);
+    fill_entry_times(series, tally, entry);
     tally_reset(&series->before);
     tally_add(&series->before, tally);
     series->before_ns = now_ns;
@@ -105,7 +106,7 @@ bool series_append(struct series *into, const struct series *from)
             skipped_ns = one->end_ns;
             continue;
         }
-        entry = add_entry(into);
+        entry = append_entries(into);
         if (entry == NULL)
             return false;
         *entry = *one;
@@ -120,7 +121,10 @@ bool series_append(struct series *into, const struct series *from)
 
 /* ---- Runs at the same time ---- */
 
-/* The entry of the second that begins at BEGIN_NS, inserted if there is none; NULL if out of memory. */
+/*
+ * The entry of the second that begins at BEGIN_NS, inserted if there is none; NULL if out of
+ * memory.
+ */
 static struct series_entry *find_second(struct series *series, uint64_t begin_ns)
 {
     size_t at = series->count;
@@ -129,7 +133,7 @@ static struct series_entry *find_second(struct series *series, uint64_t begin_ns
         at--;
     if (at > 0 && series->entry[at - 1].begin_ns == begin_ns)
         return &series->entry[at - 1];
-    if (add_entry(series) == NULL)
+    if (append_entries(series) == NULL)
         return NULL;
     memmove(&series->entry[at + 1], &series->entry[at],
             (series->count - 1 - at) * sizeof(*series->entry));
@@ -143,7 +147,7 @@ static void raise_to(uint64_t *value, uint64_t other)
         *value = other;
 }
 
-static void add_counts(struct series_entry *into, const struct series_entry *from)
+static void add_entry_counts(struct series_entry *into, const struct series_entry *from)
 {
     uint64_t answered = into->answered + from->answered;
 
@@ -196,7 +200,7 @@ bool series_merge(struct series *into, const struct series *from, int64_t offset
         if (entry == NULL)
             return false;
         raise_to(&entry->end_ns, end_ns < second_ns + NS_PER_S ? end_ns : second_ns + NS_PER_S);
-        add_counts(entry, one);
+        add_entry_counts(entry, one);
         add_settings(entry, one, before != NULL && before_ns == second_ns ? before : NULL);
         before = one;
         before_ns = second_ns;

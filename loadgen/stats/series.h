@@ -1,6 +1,6 @@
 /*
- * The time series of a run, one entry per second. Its memory grows with time (about 10 MB per day), not
- * with requests. Main thread.
+ * The time series of a run, one entry per second. Its memory grows with time (about 10 MB per day),
+ * not with requests. Main thread.
  */
 #ifndef LOADGEN_SERIES_H
 #define LOADGEN_SERIES_H
@@ -41,17 +41,17 @@ void series_free(struct series *series);
 bool series_second_is_over(const struct series *series, uint64_t warmup_ns, uint64_t now_ns);
 
 /*
- * Appends the entries of another round without its warm-up; their times continue those of INTO. Returns
- * false if out of memory, with part of them appended.
+ * Appends the entries of another round without its warm-up; their times continue those of INTO.
+ * Returns false if out of memory, with part of them appended.
  */
 bool series_append(struct series *into, const struct series *from);
 
 /*
- * Adds the entries of FROM, a run at the same time, to those of INTO, without its warm-up. The start of
- * FROM is OFFSET_NS after the start of INTO, and may be before it. Each entry of FROM counts wholly in
- * the second of INTO in which its middle lies. Counts and settings are summed; percentiles become the
- * higher ones, which the percentiles of both together cannot exceed. Returns false if out of memory,
- * with part of them added.
+ * Adds the entries of FROM, a run at the same time, to those of INTO, without its warm-up. The
+ * start of FROM is OFFSET_NS after the start of INTO, and may be before it. Each entry of FROM
+ * counts wholly in the second of INTO in which its middle lies. Counts and settings are summed;
+ * percentiles become the higher ones, which the percentiles of both together cannot exceed. Returns
+ * false if out of memory, with part of them added.
  */
 bool series_merge(struct series *into, const struct series *from, int64_t offset_ns);
 

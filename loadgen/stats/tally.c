@@ -2,6 +2,7 @@
 
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *const error_kind_names[ERROR_KIND_COUNT] = {
@@ -56,14 +57,14 @@ void negotiations_add(struct negotiations *into, const struct negotiations *from
         negotiations_record(into, &from->of[i].what, from->of[i].connections);
 }
 
-static uint64_t load(const _Atomic uint64_t *word)
+static uint64_t load_counter(const _Atomic uint64_t *word)
 {
     return atomic_load_explicit(word, memory_order_relaxed);
 }
 
-static void add(_Atomic uint64_t *word, uint64_t n)
+static void add_counter(_Atomic uint64_t *word, uint64_t n)
 {
-    atomic_store_explicit(word, load(word) + n, memory_order_relaxed);
+    atomic_store_explicit(word, load_counter(word) + n, memory_order_relaxed);
 }
 
 void tally_record_connection(struct tally *tally, const struct transaction *transaction)
@@ -82,7 +83,7 @@ void tally_record(struct tally *tally, const struct transaction *transaction)
     tally_count(tally, TALLY_head_bytes, transaction->head_bytes);
     tally_count(tally, TALLY_body_bytes, transaction->body_bytes);
     if (transaction->error != ERROR_KIND_NONE) {
-        add(&tally->error[transaction->error], 1);
+        add_counter(&tally->error[transaction->error], 1);
         return;
     }
     tally_count(tally, TALLY_answered, 1);
@@ -93,7 +94,7 @@ void tally_record(struct tally *tally, const struct transaction *transaction)
         tally_count(tally, TALLY_bad_contents, 1);
     else if (transaction->bad_extraction)
         tally_count(tally, TALLY_bad_extractions, 1);
-    add(&tally->status[transaction->status < TALLY_STATUSES ? transaction->status : 0], 1);
+    add_counter(&tally->status[transaction->status < TALLY_STATUSES ? transaction->status : 0], 1);
     histogram_record(&tally->latency, transaction->latency_ns);
     histogram_record(&tally->service, transaction->service_ns);
     histogram_record(&tally->first_byte, transaction->first_byte_ns);
@@ -102,7 +103,7 @@ void tally_record(struct tally *tally, const struct transaction *transaction)
 static void add_all(_Atomic uint64_t *into, const _Atomic uint64_t *from, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        add(&into[i], load(&from[i]));
+        add_counter(&into[i], load_counter(&from[i]));
 }
 
 void tally_add(struct tally *into, const struct tally *from)
@@ -139,17 +140,17 @@ void tally_reset(struct tally *tally)
 
 uint64_t tally_get(const struct tally *tally, enum tally_counter counter)
 {
-    return load(&tally->counter[counter]);
+    return load_counter(&tally->counter[counter]);
 }
 
 uint64_t tally_status(const struct tally *tally, uint32_t status)
 {
-    return status < TALLY_STATUSES ? load(&tally->status[status]) : 0;
+    return status < TALLY_STATUSES ? load_counter(&tally->status[status]) : 0;
 }
 
 uint64_t tally_error(const struct tally *tally, enum error_kind kind)
 {
-    return load(&tally->error[kind]);
+    return load_counter(&tally->error[kind]);
 }
 
 uint64_t tally_unsent(const struct tally *tally)
@@ -162,7 +163,7 @@ uint64_t tally_errors(const struct tally *tally)
     uint64_t sum = 0;
 
     for (size_t kind = 0; kind < ERROR_KIND_COUNT; kind++)
-        sum += load(&tally->error[kind]);
+        sum += load_counter(&tally->error[kind]);
     return sum;
 }
 
@@ -239,4 +240,111 @@ bool tally_meets_condition(const struct tally *tally, const struct condition *co
     if (condition->or_equal && value == condition->limit)
         return true;
     return condition->above ? value > condition->limit : value < condition->limit;
+}
+
+/* ---- Scenarios ---- */
+
+struct scenario_tally *scenario_tally_allocate(size_t count)
+{
+    struct scenario_tally *tally = calloc(1, sizeof(*tally) + count * sizeof(tally->row[0]));
+
+    if (tally != NULL)
+        tally->count = count;
+    return tally;
+}
+
+struct scenario_tally *scenario_tally_create(const struct scenario_set *set)
+{
+    struct scenario_tally *tally = scenario_tally_allocate(set->row_count);
+    bool good = tally != NULL;
+
+    for (size_t i = 0; good && i < set->count; i++) {
+        const struct scenario *scenario = &set->scenarios[i];
+        struct scenario_row *row = &tally->row[scenario->row];
+
+        row->weight = scenario->weight;
+        row->name = strdup(scenario->name);
+        good = row->name != NULL;
+        for (size_t k = 0; good && k < scenario->step_count; k++) {
+            row[k + 1].name = strdup(scenario->steps[k].name);
+            good = row[k + 1].name != NULL;
+        }
+    }
+    if (good)
+        return tally;
+    scenario_tally_free(tally);
+    return NULL;
+}
+
+void scenario_tally_free(struct scenario_tally *tally)
+{
+    for (size_t i = 0; tally != NULL && i < tally->count; i++)
+        free(tally->row[i].name);
+    free(tally);
+}
+
+void scenario_tally_record_step(struct scenario_row *row, const struct transaction *transaction,
+                                const char *why)
+{
+    bool answered = transaction->error == ERROR_KIND_NONE;
+    bool failed = !answered || transaction->bad_status || transaction->bad_extraction;
+
+    row->good += failed ? 0 : 1;
+    row->failed += failed ? 1 : 0;
+    row->errors += answered || transaction->bad_extraction ? 0 : 1;
+    row->bad_statuses += answered && transaction->bad_status ? 1 : 0;
+    row->bad_extractions += transaction->bad_extraction ? 1 : 0;
+    if (transaction->bad_extraction && row->why[0] == '\0')
+        snprintf(row->why, sizeof(row->why), "%s", why);
+    if (answered)
+        histogram_record(&row->times, transaction->latency_ns);
+}
+
+static bool copy_names(struct scenario_tally *into, const struct scenario_tally *from)
+{
+    for (size_t i = 0; i < from->count; i++) {
+        into->row[i].weight = from->row[i].weight;
+        into->row[i].name = strdup(from->row[i].name);
+        if (into->row[i].name == NULL)
+            return false;
+    }
+    return true;
+}
+
+static void add_row(struct scenario_row *into, const struct scenario_row *from)
+{
+    into->begun += from->begun;
+    into->good += from->good;
+    into->failed += from->failed;
+    into->open += from->open;
+    into->errors += from->errors;
+    into->bad_statuses += from->bad_statuses;
+    into->bad_extractions += from->bad_extractions;
+    if (into->why[0] == '\0')
+        snprintf(into->why, sizeof(into->why), "%s", from->why);
+    histogram_add(&into->times, &from->times);
+}
+
+bool scenario_tally_add(struct scenario_tally **into, const struct scenario_tally *from)
+{
+    if (*into == NULL) {
+        *into = scenario_tally_allocate(from->count);
+        if (*into == NULL || !copy_names(*into, from))
+            return false;
+    }
+    for (size_t i = 0; i < from->count; i++)
+        add_row(&(*into)->row[i], &from->row[i]);
+    return true;
+}
+
+bool scenario_tally_is_like(const struct scenario_tally *a, const struct scenario_tally *b)
+{
+    if (a == NULL || b == NULL)
+        return a == b;
+    if (a->count != b->count)
+        return false;
+    for (size_t i = 0; i < a->count; i++)
+        if (a->row[i].weight != b->row[i].weight || strcmp(a->row[i].name, b->row[i].name) != 0)
+            return false;
+    return true;
 }

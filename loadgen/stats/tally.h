@@ -1,9 +1,9 @@
 /*
  * A tally: the counters and histograms of one client thread, or the sum over all threads.
  *
- * It has one writer, the thread that owns it. Stores are relaxed atomics, so any thread may add it to a
- * sum of its own at the same time. Its size does not depend on the number of requests; recording one takes
- * no lock and allocates nothing.
+ * It has one writer, the thread that owns it. Stores are relaxed atomics, so any thread may add it
+ * to a sum of its own at the same time. Its size does not depend on the number of requests;
+ * recording one takes no lock and allocates nothing.
  */
 #ifndef LOADGEN_TALLY_H
 #define LOADGEN_TALLY_H
@@ -11,6 +11,7 @@
 #include "common/histogram.h"
 
 #include "loadgen/plan/plan.h"
+#include "loadgen/plan/scenario.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -140,8 +141,8 @@ uint64_t tally_errors(const struct tally *tally);
 uint64_t tally_bad(const struct tally *tally);
 
 /*
- * Sets *value to the number that CONDITION is about (times: ns). Returns false if it is undefined, such as
- * a percentile without responses.
+ * Sets *value to the number that CONDITION is about (times: ns). Returns false if it is undefined,
+ * such as a percentile without responses.
  */
 bool tally_condition_value(const struct tally *tally, const struct condition *condition,
                            uint64_t elapsed_ns, double *value);
@@ -152,5 +153,62 @@ bool tally_condition_value(const struct tally *tally, const struct condition *co
  */
 bool tally_meets_condition(const struct tally *tally, const struct condition *condition,
                            uint64_t elapsed_ns);
+
+/*
+ * ---- Scenarios: a row for each scenario and each of its steps ----
+ *
+ * One writer, the thread that owns it; others may read once the writer has ended.
+ */
+
+enum { SCENARIO_TALLY_TEXT = 256 }; /* bytes */
+
+/* Of a step: requests. Of a scenario: how often virtual users ran it. */
+struct scenario_row {
+    char *name;
+    uint32_t weight; /* 0: a step, not a scenario */
+    uint64_t begun;  /* = good + failed + open */
+    uint64_t good;   /* step: passed; scenario: all of its steps passed */
+    uint64_t failed; /* step: no response, a bad status, or a missing value; scenario: at a step */
+    uint64_t open;   /* step: unanswered; scenario: unfinished when the run ended */
+    uint64_t errors; /* step: failed without a complete response */
+    uint64_t bad_statuses; /* step: responses with an unexpected status */
+    /*
+     * Step: responses without a value to take, and requests that cannot be made; why the first was
+     * bad.
+     */
+    uint64_t bad_extractions;
+    char why[SCENARIO_TALLY_TEXT]; /* "": there was none */
+    /* ns. Step: responses, since due. Scenario: good ones, think times included. */
+    struct histogram times;
+};
+
+struct scenario_tally {
+    size_t count;
+    struct scenario_row row[];
+};
+
+/* COUNT rows, all zero, without names. Returns NULL if out of memory. */
+struct scenario_tally *scenario_tally_allocate(size_t count);
+
+/* A tally of SET, all zero. Returns NULL if out of memory. */
+struct scenario_tally *scenario_tally_create(const struct scenario_set *set);
+
+void scenario_tally_free(struct scenario_tally *tally);
+
+/*
+ * Counts a step whose request has ended, which scenario_row.begun has counted. WHY: of a bad
+ * extraction.
+ */
+void scenario_tally_record_step(struct scenario_row *row, const struct transaction *transaction,
+                                const char *why);
+
+/* Whether both have the same scenarios and steps; NULL: none. */
+bool scenario_tally_is_like(const struct scenario_tally *a, const struct scenario_tally *b);
+
+/*
+ * Adds FROM, with the same scenarios, to *into, which it creates if it is NULL. Returns false if
+ * out of memory.
+ */
+bool scenario_tally_add(struct scenario_tally **into, const struct scenario_tally *from);
 
 #endif

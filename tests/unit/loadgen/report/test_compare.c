@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "loadgen/report/report.h"
-#include "loadgen/stats/statistics.h"
+#include "loadgen/stats/measures.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #include "common/macros.h"
 #include "loadgen/report/json.h"
 #include "loadgen/report/report.h"
-#include "loadgen/stats/notes.h"
+#include "loadgen/stats/result.h"
 #include "tests/unit/loadgen/load_results.h"
 
 #include <jansson.h>

@@ -8,7 +8,7 @@
 
 #include "tests/unit/loadgen/load_results.h"
 
-#include "loadgen/stats/notes.h"
+#include "loadgen/stats/result.h"
 
 /* A second of warm-up and two counted seconds with 100 and 10 responses. */
 static struct series_entry entries[] = {

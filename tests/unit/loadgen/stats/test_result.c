@@ -8,7 +8,7 @@
 
 #include "common/clock.h"
 #include "common/macros.h"
-#include "loadgen/stats/notes.h"
+#include "loadgen/stats/result.h"
 
 #include <math.h>
 #include <string.h>
