@@ -15,11 +15,6 @@ enum {
     UNICODE_ESCAPE = 6, /* bytes of \uHHHH */
 };
 
-static bool is_tail(unsigned char byte)
-{
-    return (byte & 0xc0) == 0x80;
-}
-
 /*
  * Reads the character at TEXT, which has LEFT bytes, at least 1. Returns its length; 0 if it is not
  * UTF-8 (RFC 3629 section 4). A NUL ends TEXT early.
@@ -33,7 +28,7 @@ static size_t character(const char *text, size_t left, uint32_t *code)
         return 0;
     *code = length == 1 ? at[0] : at[0] & (0xffU >> (length + 1));
     for (size_t i = 1; i < length; i++) {
-        if (!is_tail(at[i]))
+        if ((at[i] & 0xc0) != 0x80)
             return 0;
         *code = *code << 6 | (at[i] & 0x3fU);
     }

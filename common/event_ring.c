@@ -172,18 +172,14 @@ void event_merge_begin(struct event_merge *merge, const struct segment *segment)
     }
 }
 
-static bool ring_has_memory(const struct event_merge *merge, uint32_t ring)
-{
-    return ring < SEGMENT_RING_WORKERS ||
-           segment_worker_reserved(merge->segment, ring - SEGMENT_RING_WORKERS);
-}
-
 /* Reads the next event of a ring, unless that is done already. */
 static void read_next_of_ring(struct event_merge *merge, uint32_t ring, uint64_t wall_ns)
 {
     struct merge_source *source = &merge->source[ring];
+    bool has_memory = ring < SEGMENT_RING_WORKERS ||
+                      segment_worker_reserved(merge->segment, ring - SEGMENT_RING_WORKERS);
 
-    while (!source->ready && source->budget > 0 && ring_has_memory(merge, ring)) {
+    while (!source->ready && source->budget > 0 && has_memory) {
         uint64_t number = source->next;
         int result = event_ring_read(&source->ring, &number, wall_ns, &source->event);
 

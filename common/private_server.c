@@ -207,27 +207,20 @@ void private_server_use_core(struct private_server *server, int core)
     server->core = core;
 }
 
-static void pin_to_core(int core)
-{
-    cpu_set_t cores;
-
-    CPU_ZERO(&cores);
-    CPU_SET((size_t)core, &cores);
-    if (sched_setaffinity(0, sizeof(cores), &cores) != 0)
-        dprintf(STDERR_FILENO, "cannot run on core %d: %s\n", core, strerror(errno));
-}
-
 static int launch(struct private_server *server, const struct command_line *line)
 {
     int output = open(server->output, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
     const int fds[] = {-1, output, output};
     pid_t pid = output >= 0 ? process_fork() : -1;
+    cpu_set_t cores;
 
     if (pid == 0) {
         setpgid(0, 0);
         private_server_guard_watch(&server->guard, getpid());
-        if (server->core >= 0)
-            pin_to_core(server->core);
+        CPU_ZERO(&cores);
+        CPU_SET((size_t)(server->core >= 0 ? server->core : 0), &cores);
+        if (server->core >= 0 && sched_setaffinity(0, sizeof(cores), &cores) != 0)
+            dprintf(STDERR_FILENO, "cannot run on core %d: %s\n", server->core, strerror(errno));
         unsetenv("NOTIFY_SOCKET");
         process_exec(line->word[0], line->word, fds, ARRAY_LENGTH(fds));
     }
@@ -262,21 +255,15 @@ static bool all_serve(const json_t *status)
            number_at(status, "threads", "wanted") == number_at(status, "threads", "actual");
 }
 
-static uint16_t port_in(const json_t *status)
-{
-    const char *address =
-        json_string_value(json_array_get(json_object_get(status, "listening"), 0));
-    const char *colon = address != NULL ? strrchr(address, ':') : NULL;
-
-    return colon != NULL ? (uint16_t)strtoul(colon + 1, NULL, 10) : 0;
-}
-
 static bool answers_as_ready(struct private_server *server)
 {
     char why[PRIVATE_SERVER_WHY];
     json_t *status = private_server_command(server, "status", why, sizeof(why));
+    const char *address =
+        json_string_value(json_array_get(json_object_get(status, "listening"), 0));
+    const char *colon = address != NULL ? strrchr(address, ':') : NULL;
 
-    server->port = status != NULL && all_serve(status) ? port_in(status) : 0;
+    server->port = colon != NULL && all_serve(status) ? (uint16_t)strtoul(colon + 1, NULL, 10) : 0;
     json_decref(status);
     return server->port != 0;
 }
@@ -430,20 +417,11 @@ pid_t private_server_pid(const struct private_server *server)
     return server->pid;
 }
 
-static json_t *command_failed(json_t *reply, const char *line, char *why, size_t size)
-{
-    const char *error = json_string_value(json_object_get(reply, "error"));
-
-    snprintf(why, size, "'%s' failed: %s", line, error != NULL ? error : "no reason given");
-    json_decref(reply);
-    return NULL;
-}
-
 json_t *private_server_command(const struct private_server *server, const char *line, char *why,
                                size_t size)
 {
     struct control_client client;
-    const char *text;
+    const char *text, *error;
     json_t *reply = NULL;
 
     if (control_connect(&client, server->socket, why, size) != CONTROL_PENDING)
@@ -456,18 +434,12 @@ json_t *private_server_command(const struct private_server *server, const char *
             snprintf(why, size, "the reply to '%s' is not JSON", line);
     }
     control_close(&client);
-    if (reply != NULL && !json_is_true(json_object_get(reply, "ok")))
-        return command_failed(reply, line, why, size);
-    return reply;
-}
-
-static void make_parents(char *path, size_t from)
-{
-    for (char *slash = strchr(path + from, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        make_public_directory(path);
-        *slash = '/';
-    }
+    if (reply == NULL || json_is_true(json_object_get(reply, "ok")))
+        return reply;
+    error = json_string_value(json_object_get(reply, "error"));
+    snprintf(why, size, "'%s' failed: %s", line, error != NULL ? error : "no reason given");
+    json_decref(reply);
+    return NULL;
 }
 
 int private_server_put(const struct private_server *server, const char *path, const void *bytes,
@@ -479,7 +451,12 @@ int private_server_put(const struct private_server *server, const char *path, co
 
     if (snprintf(full, sizeof(full), "%s%s", server->root, path) >= (int)sizeof(full))
         return snprintf(why, size, "the path %.64s… is too long", path), -1;
-    make_parents(full, strlen(server->root) + 1);
+    for (char *slash = strchr(full + strlen(server->root) + 1, '/'); slash != NULL;
+         slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        make_public_directory(full);
+        *slash = '/';
+    }
     file = fopen(full, "we");
     good =
         file != NULL && fchmod(fileno(file), 0644) == 0 && fwrite(bytes, 1, length, file) == length;

@@ -192,20 +192,12 @@ static const char *map_file(struct segment_reader *reader, int fd)
     return check_header(&reader->map);
 }
 
-static bool owner_is_trusted(int fd, const char *path, char *why, size_t size)
-{
-    char what[INSTANCE_PATH_MAX + 64];
-    struct stat status;
-
-    snprintf(what, sizeof(what), "the shared memory /dev/shm%s", path);
-    return fstat(fd, &status) == 0 && instance_owner_trusted(status.st_uid, what, why, size);
-}
-
 enum segment_attach_result segment_attach(struct segment_reader *reader, const char *name,
                                           char *why, size_t size)
 {
-    char path[INSTANCE_PATH_MAX];
+    char path[INSTANCE_PATH_MAX], what[INSTANCE_PATH_MAX + 64];
     const char *problem;
+    struct stat status;
     int fd;
 
     memset(reader, 0, sizeof(*reader));
@@ -219,7 +211,9 @@ enum segment_attach_result segment_attach(struct segment_reader *reader, const c
         snprintf(why, size, "no webserverd named '%s' is running", name);
         return SEGMENT_ABSENT;
     }
-    if (fd >= 0 && !owner_is_trusted(fd, path, why, size)) {
+    snprintf(what, sizeof(what), "the shared memory /dev/shm%s", path);
+    if (fd >= 0 &&
+        (fstat(fd, &status) != 0 || !instance_owner_trusted(status.st_uid, what, why, size))) {
         close(fd);
         return SEGMENT_FOREIGN;
     }
@@ -227,7 +221,7 @@ enum segment_attach_result segment_attach(struct segment_reader *reader, const c
     if (fd >= 0)
         close(fd);
     if (problem != NULL) {
-        snprintf(why, size, "cannot read the shared memory /dev/shm%s: %s", path, problem);
+        snprintf(why, size, "cannot read %s: %s", what, problem);
         segment_detach(reader);
         return SEGMENT_INVALID;
     }
@@ -505,21 +499,15 @@ bool host_totals_read(const struct segment *segment, uint32_t entry, struct host
     return true;
 }
 
-static size_t count_hosts(const struct segment *segment)
-{
-    size_t count = 0;
-
-    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_HOSTS); i++)
-        count += load_relaxed(&segment_host(segment, i)->id) != 0;
-    return count;
-}
-
 struct host_totals *host_totals_read_all(const struct segment *segment, size_t *count)
 {
-    size_t room = count_hosts(segment);
-    struct host_totals *all = room > 0 ? malloc(room * sizeof(*all)) : NULL;
+    struct host_totals *all;
+    size_t room = 0;
 
     *count = 0;
+    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_HOSTS); i++)
+        room += load_relaxed(&segment_host(segment, i)->id) != 0;
+    all = room > 0 ? malloc(room * sizeof(*all)) : NULL;
     for (uint32_t i = 0; all != NULL && i < segment_count(segment, SEGMENT_HOSTS) && *count < room;
          i++)
         *count += host_totals_read(segment, i, &all[*count]);

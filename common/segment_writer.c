@@ -24,15 +24,6 @@ static uint64_t round_up(uint64_t value, uint64_t step)
     return (value + step - 1) / step * step;
 }
 
-static uint64_t next_power_of_two(uint64_t value)
-{
-    uint64_t power = 1;
-
-    while (power < value)
-        power *= 2;
-    return power;
-}
-
 /* Layout, computed before anything is mapped. */
 
 struct layout {
@@ -77,15 +68,20 @@ static void place_slots(struct layout *layout, uint32_t count, const enum segmen
     layout->end = start + stride * count;
 }
 
-static uint64_t ring_words(const struct segment_plan *plan)
-{
-    return next_power_of_two(plan->ring_bytes) / sizeof(uint64_t);
-}
-
 static_assert((int)SEGMENT_KIND_COUNT <= SEGMENT_SECTIONS_MAX, "the header has no place for them");
+
+static uint64_t round_to_power_of_two(uint64_t value)
+{
+    uint64_t power = 1;
+
+    while (power < value)
+        power *= 2;
+    return power;
+}
 
 static void lay_out(struct layout *layout, const struct segment_plan *plan)
 {
+    uint32_t thread_slots = plan->max_workers * plan->max_threads;
     const enum segment_kind worker_parts[] = {SEGMENT_WORKERS, SEGMENT_CACHE, SEGMENT_CLIENTS,
                                               SEGMENT_WORKER_EVENTS};
     const uint64_t worker_sizes[] = {sizeof(struct segment_worker),
@@ -98,17 +94,17 @@ static void lay_out(struct layout *layout, const struct segment_plan *plan)
     const uint64_t host_bytes = plan->max_hosts * sizeof(struct segment_host_counts);
     const uint64_t thread_sizes[] = {
         sizeof(struct segment_thread), OUTCOME_COUNT * sizeof(struct histogram),
-        plan->cache_entries * sizeof(struct segment_hits), log_ring_bytes(ring_words(plan))};
-    uint64_t sample = sizeof(struct segment_sample) + METRIC_COUNT * sizeof(uint64_t) +
-                      round_up(plan->max_workers * plan->max_threads, 8);
+        plan->cache_entries * sizeof(struct segment_hits),
+        log_ring_bytes(round_to_power_of_two(plan->ring_bytes) / sizeof(uint64_t))};
+    uint64_t sample =
+        sizeof(struct segment_sample) + METRIC_COUNT * sizeof(uint64_t) + round_up(thread_slots, 8);
 
     layout->end = round_up(sizeof(struct segment_header), CACHE_LINE);
     place_section(layout, SEGMENT_METRICS, sizeof(struct segment_metric), METRIC_COUNT);
     place_section(layout, SEGMENT_STATES, sizeof(struct segment_state), THREAD_STATE_COUNT);
     place_section(layout, SEGMENT_WORKER_SLOTS, sizeof(struct segment_worker_slot),
                   plan->max_workers);
-    place_section(layout, SEGMENT_THREAD_SLOTS, sizeof(struct segment_thread_slot),
-                  plan->max_workers * plan->max_threads);
+    place_section(layout, SEGMENT_THREAD_SLOTS, sizeof(struct segment_thread_slot), thread_slots);
     place_section(layout, SEGMENT_MASTER, sizeof(struct segment_master), 1);
     place_section(layout, SEGMENT_EVENTS, event_ring_bytes(SEGMENT_MASTER_EVENTS), 1);
     place_section(layout, SEGMENT_HISTORY, sample, SEGMENT_HISTORY_SAMPLES);
@@ -120,8 +116,7 @@ static void lay_out(struct layout *layout, const struct segment_plan *plan)
     place_section(layout, SEGMENT_HOSTS, sizeof(struct segment_host), plan->max_hosts);
     start_page(layout);
     place_section(layout, SEGMENT_LOGGER, sizeof(struct segment_logger), 1);
-    place_section(layout, SEGMENT_LOG_CURSORS, sizeof(struct log_ring_cursor),
-                  plan->max_workers * plan->max_threads);
+    place_section(layout, SEGMENT_LOG_CURSORS, sizeof(struct log_ring_cursor), thread_slots);
     place_section(layout, SEGMENT_EVENT_CURSORS, sizeof(uint64_t),
                   SEGMENT_RING_WORKERS + plan->max_workers);
     place_section(layout, SEGMENT_LOGGER_EVENTS, event_ring_bytes(SEGMENT_CHILD_EVENTS), 1);
@@ -129,10 +124,9 @@ static void lay_out(struct layout *layout, const struct segment_plan *plan)
     place_section(layout, SEGMENT_RATE_BUCKETS, sizeof(struct segment_rate_bucket),
                   SEGMENT_RATE_BUCKET_COUNT);
     place_slots(layout, plan->max_workers, worker_parts, worker_sizes, ARRAY_LENGTH(worker_parts));
-    place_slots(layout, plan->max_workers * plan->max_threads, thread_parts, thread_sizes,
-                ARRAY_LENGTH(thread_parts));
+    place_slots(layout, thread_slots, thread_parts, thread_sizes, ARRAY_LENGTH(thread_parts));
     if (plan->max_hosts > 0)
-        place_slots(layout, plan->max_workers * plan->max_threads, &host_counts, &host_bytes, 1);
+        place_slots(layout, thread_slots, &host_counts, &host_bytes, 1);
 }
 
 static void close_segment_files(struct segment *segment)

@@ -14,23 +14,16 @@ static uint32_t load_number(const _Atomic uint32_t *word)
     return atomic_load_explicit(word, memory_order_relaxed);
 }
 
-/* Workers */
-
-static const char *worker_state_name(const struct segment_worker_slot *slot)
-{
-    uint32_t state = load_number(&slot->state);
-
-    return worker_state_names[state < WORKER_STATE_COUNT ? state : WORKER_NONE];
-}
-
 static json_t *worker_json(const struct segment *segment, uint32_t number)
 {
     const struct segment_worker *block = segment_worker(segment, number);
     const struct segment_worker_slot *slot = segment_worker_slot(segment, number);
     uint64_t up = (clock_wall_ns() - atomic_load(&slot->started_ns)) / NS_PER_S;
+    uint32_t state = load_number(&slot->state);
 
     return json_pack("{s:i, s:i, s:s, s:{s:i, s:i}, s:i, s:I, s:i, s:i}", "slot", (int)number,
-                     "pid", (int)atomic_load(&slot->pid), "state", worker_state_name(slot),
+                     "pid", (int)atomic_load(&slot->pid), "state",
+                     worker_state_names[state < WORKER_STATE_COUNT ? state : WORKER_NONE],
                      "threads", "wanted", (int)load_number(&slot->threads_wanted), "actual",
                      (int)load_number(&block->threads_actual), "offload_threads",
                      (int)load_number(&block->offload_actual), "uptime_s", (json_int_t)up, "starts",
@@ -63,18 +56,13 @@ uint32_t server_workers(const struct segment *segment)
     return found;
 }
 
-static bool worker_serves(const struct segment *segment, uint32_t worker)
-{
-    return worker_exists(segment, worker) &&
-           load_number(&segment_worker_slot(segment, worker)->state) == WORKER_SERVING;
-}
-
 uint32_t server_workers_serving(const struct segment *segment)
 {
     uint32_t found = 0;
 
     for (uint32_t i = 0; i < segment_count(segment, SEGMENT_WORKERS); i++)
-        found += worker_serves(segment, i);
+        found += worker_exists(segment, i) &&
+                 load_number(&segment_worker_slot(segment, i)->state) == WORKER_SERVING;
     return found;
 }
 

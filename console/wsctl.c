@@ -174,19 +174,10 @@ static int fail_with(const char *why, int status)
     return status;
 }
 
-static void print_json(const char *line)
-{
-    char *text = escape_json_text(line);
-
-    if (text != NULL)
-        printf("%s\n", text);
-    free(text);
-}
-
 static int print_answer(const struct options *options, const char *command, const char *line)
 {
     enum answer answer;
-    char *text = NULL;
+    char *text = NULL, *json = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
 
@@ -194,12 +185,15 @@ static int print_answer(const struct options *options, const char *command, cons
         return fail_with("out of memory", EXIT_REJECTED);
     answer = answer_print(command, line, out);
     fclose(out);
-    if (options->json)
-        print_json(line);
+    if (options->json && (json = escape_json_text(line)) != NULL)
+        printf("%s\n", json);
+    else if (options->json)
+        answer = ANSWER_BROKEN;
     else if (answer == ANSWER_DONE)
         fputs(text, stdout);
     else
         fprintf(stderr, "wsctl: %s\n", text); /* a configuration error has several lines */
+    free(json);
     free(text);
     return answer == ANSWER_DONE ? EXIT_DONE : EXIT_REJECTED;
 }
@@ -365,22 +359,11 @@ static int run_watch(const struct options *options, int count, char **words)
     return status;
 }
 
-/*
- * Without a name or a socket, the only running instance is meant; with a socket, the one that it
- * belongs to.
- */
-static void choose_instance(struct options *options)
-{
-    static char found[INSTANCE_NAME_MAX + 1];
-
-    if (!options->name_given && instance_with_socket(options->socket, found))
-        options->name = found;
-}
-
 int main(int argc, char **argv)
 {
     struct options options = {.name = INSTANCE_DEFAULT_NAME, .timeout_ms = 60000};
-    char path[INSTANCE_PATH_MAX], line[CONTROL_LINE_MAX - 1], why[256];
+    char found[INSTANCE_NAME_MAX + 1], path[INSTANCE_PATH_MAX], line[CONTROL_LINE_MAX - 1],
+        why[256];
     int status = parse_options(argc, argv, &options);
     char **words;
     int command, count;
@@ -388,7 +371,9 @@ int main(int argc, char **argv)
     if (status != GO_ON)
         return status;
     count = remove_json_flag(argc - optind, argv + optind, &options);
-    choose_instance(&options);
+    /* Without a name, the only running instance is meant, or the one that the socket belongs to. */
+    if (!options.name_given && instance_with_socket(options.socket, found))
+        options.name = found;
     words = argv + optind;
     if (count > 0 && strcmp(words[0], "watch") == 0)
         return run_watch(&options, count, words);

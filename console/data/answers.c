@@ -582,22 +582,16 @@ static void print_certificates(const char *command, const json_t *answer, FILE *
     json_array_foreach(list, i, certificate) print_certificate(certificate, out);
 }
 
-static void print_key_change(bool replaced, FILE *out)
-{
-    fputs(replaced
-              ? "the key of the account is replaced\n"
-              : "the key of the account is still being replaced; the error log shows the result\n",
-          out);
-}
-
 static void print_acme(const char *command, const json_t *answer, FILE *out)
 {
-    bool obtained = json_is_true(json_object_get(answer, "obtained"));
-
     (void)command;
     if (json_object_get(answer, "key_replaced") != NULL) {
-        print_key_change(json_is_true(json_object_get(answer, "key_replaced")), out);
-    } else if (obtained) {
+        fputs(json_is_true(json_object_get(answer, "key_replaced"))
+                  ? "the key of the account is replaced\n"
+                  : "the key of the account is still being replaced; the error log shows the "
+                    "result\n",
+              out);
+    } else if (json_is_true(json_object_get(answer, "obtained"))) {
         fprintf(out, "%s: a new certificate is in use\n", string_or_unknown(answer, "host"));
         print_utc(answer, "next attempt", "next_attempt", out);
     } else {

@@ -51,13 +51,6 @@ static bool find_beside_us(const char *name, char *path, size_t size)
 
 enum { PIPE_OUTPUT, PIPE_PROGRESS, PIPE_CONTROL, PIPES };
 
-static void close_pipes(int pipes[PIPES][2])
-{
-    for (int i = 0; i < PIPES; i++)
-        for (int j = 0; j < 2; j++)
-            close_one(&pipes[i][j]);
-}
-
 static void keep_ends(struct child *child, int pipes[PIPES][2])
 {
     child->output = pipes[PIPE_OUTPUT][0];
@@ -101,7 +94,9 @@ int child_start(struct child *child, const char *const *argv, char *why, size_t 
         keep_ends(child, pipes);
     else
         snprintf(why, size, "cannot start %s: %s", argv[0], strerror(errno));
-    close_pipes(pipes);
+    for (int i = 0; i < PIPES; i++)
+        for (int j = 0; j < 2; j++)
+            close_one(&pipes[i][j]);
     child->pid = pid > 0 ? pid : 0;
     return pid > 0 ? 0 : -1;
 }

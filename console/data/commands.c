@@ -10,23 +10,6 @@
 #include <string.h>
 #include <sys/un.h>
 
-static int find_command(const char *word)
-{
-    for (int i = 0; i < COMMAND_COUNT; i++)
-        if (strcmp(command_table[i].name, word) == 0)
-            return i;
-    return -1;
-}
-
-static void explain_unknown(const char *word, char *why, size_t size)
-{
-    char text[DID_YOU_MEAN_SIZE];
-
-    snprintf(why, size, "unknown command '%s'%s", word,
-             did_you_mean(text, word, WORD_LIST_OF(command_table, name),
-                          " ('help' lists the commands)"));
-}
-
 static void explain_usage(const struct command_info *command, int given, char *why, size_t size)
 {
     if (command->max == 0)
@@ -67,14 +50,19 @@ static int join_words(int count, const char *const *words, char *line, size_t li
 int command_check(int count, const char *const *words, char *line, size_t line_size, char *why,
                   size_t size)
 {
-    int command = count > 0 ? find_command(words[0]) : -1;
+    char text[DID_YOU_MEAN_SIZE];
+    int command = 0;
 
     if (count == 0) {
         snprintf(why, size, "missing command ('help' lists the commands)");
         return -1;
     }
-    if (command < 0) {
-        explain_unknown(words[0], why, size);
+    while (command < COMMAND_COUNT && strcmp(command_table[command].name, words[0]) != 0)
+        command++;
+    if (command == COMMAND_COUNT) {
+        snprintf(why, size, "unknown command '%s'%s", words[0],
+                 did_you_mean(text, words[0], WORD_LIST_OF(command_table, name),
+                              " ('help' lists the commands)"));
         return -1;
     }
     if (count - 1 < command_table[command].min || count - 1 > command_table[command].max) {

@@ -82,16 +82,6 @@ static void fill_row(struct host_row *row, const struct host_totals *now)
     memcpy(row->name, now->name, sizeof(row->name));
 }
 
-static void fill_shares(struct host_list *list)
-{
-    double all = 0;
-
-    for (size_t i = 0; i < list->count; i++)
-        all += list->rows[i].requests_per_s;
-    for (size_t i = 0; i < list->count && all > 0; i++)
-        list->rows[i].share = list->rows[i].requests_per_s / all;
-}
-
 static int more_requests(const void *a, const void *b)
 {
     const struct host_row *left = a, *right = b;
@@ -104,6 +94,7 @@ static int more_requests(const void *a, const void *b)
 static void fill_rows(struct host_list *list, const struct host_base *now)
 {
     struct host_totals difference;
+    double all_per_s = 0;
     size_t at = 0;
 
     list->interval_ns = list->older.time_ns > 0 ? now->time_ns - list->older.time_ns : 0;
@@ -115,7 +106,10 @@ static void fill_rows(struct host_list *list, const struct host_base *now)
         subtract(&now->all[i], find_before(&list->older, &at, &now->all[i]), &difference);
         fill_rates(&list->rows[i], &difference, (double)list->interval_ns / (double)NS_PER_S);
     }
-    fill_shares(list);
+    for (size_t i = 0; i < list->count; i++)
+        all_per_s += list->rows[i].requests_per_s;
+    for (size_t i = 0; i < list->count && all_per_s > 0; i++)
+        list->rows[i].share = list->rows[i].requests_per_s / all_per_s;
     if (list->count > 0)
         qsort(list->rows, list->count, sizeof(*list->rows), more_requests);
 }

@@ -39,16 +39,6 @@ static void measure(const struct segment_reader *reader, struct instance_load *l
     model_destroy(model);
 }
 
-static uint32_t workers_serving(const struct segment *segment)
-{
-    uint32_t serving = 0;
-
-    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_WORKER_SLOTS); i++)
-        serving += atomic_load_explicit(&segment_worker_slot(segment, i)->state,
-                                        memory_order_relaxed) == WORKER_SERVING;
-    return serving;
-}
-
 static struct instance_load load_of(const struct segment_reader *reader, enum segment_health health)
 {
     const struct segment_master *master = segment_master(&reader->map);
@@ -56,7 +46,9 @@ static struct instance_load load_of(const struct segment_reader *reader, enum se
 
     measure(reader, &load);
     load.connections = (double)segment_reader_sum(reader, METRIC_connections_open);
-    load.workers = workers_serving(&reader->map);
+    for (uint32_t i = 0; i < segment_count(&reader->map, SEGMENT_WORKER_SLOTS); i++)
+        load.workers += atomic_load_explicit(&segment_worker_slot(&reader->map, i)->state,
+                                             memory_order_relaxed) == WORKER_SERVING;
     load.workers_wanted = atomic_load_explicit(&master->workers_wanted, memory_order_relaxed);
     load.state = health == SEGMENT_SILENT                                             ? "silent"
                  : atomic_load_explicit(&master->stopping, memory_order_relaxed) != 0 ? "stopping"

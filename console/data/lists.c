@@ -221,12 +221,6 @@ void cache_list_finish(struct cache_list *list)
     list->count = kept + 1;
 }
 
-/* Whether an entry is in use: a cheap check before it is copied. */
-static bool in_use(const struct segment_cache_entry *entry)
-{
-    return atomic_load_explicit(&entry->state, memory_order_relaxed) != CACHE_SLOT_FREE;
-}
-
 static int take_cache_of(struct cache_list *list, const struct segment_reader *reader,
                          uint32_t worker)
 {
@@ -234,8 +228,9 @@ static int take_cache_of(struct cache_list *list, const struct segment_reader *r
     struct cache_copy entry;
 
     for (uint32_t slot = 0; slot < reader->map.header.cache_entries; slot++) {
-        if (!in_use(&table[slot]) || !segment_read_cache(&table[slot], &entry) ||
-            entry.state == CACHE_SLOT_FREE)
+        /* the first check is cheaper than a copy */
+        if (atomic_load_explicit(&table[slot].state, memory_order_relaxed) == CACHE_SLOT_FREE ||
+            !segment_read_cache(&table[slot], &entry) || entry.state == CACHE_SLOT_FREE)
             continue;
         if (cache_list_add(list, &entry,
                            segment_cache_hits(&reader->map, worker, slot, entry.id)) != 0)

@@ -247,12 +247,6 @@ static const char *take_block(struct input *input, const unsigned char **bytes, 
     return NULL;
 }
 
-/* A table of another size is from another version: the processes are then unknown. */
-static void take_processes(struct replay *replay, const unsigned char *bytes, uint64_t length)
-{
-    replay->has_processes = processes_read_recorded(replay->processes, bytes, length);
-}
-
 static const char *take_part(struct replay *replay, struct input *input)
 {
     const unsigned char *bytes;
@@ -268,8 +262,8 @@ static const char *take_part(struct replay *replay, struct input *input)
     problem = take_block(input, &bytes, &length);
     if (problem != NULL)
         return problem;
-    if (part == PART_PROCESSES)
-        take_processes(replay, bytes, length);
+    if (part == PART_PROCESSES) /* those of another version have another size: unknown */
+        replay->has_processes = processes_read_recorded(replay->processes, bytes, length);
     if (part == PART_ORIGINS)
         take_origins(replay, bytes, length);
     if (part == PART_WORDS)

@@ -144,8 +144,9 @@ static bool host_is_chosen(const struct server_info *info, const char *host)
     return subject_matches(info->host_term, info->host_terms, &line);
 }
 
-static void count_in_tops(struct counting *counting, const struct tail_record *record)
+static void count_in_tops(void *context, const struct tail_record *record)
 {
+    struct counting *counting = context;
     struct server_info *info = counting->info;
 
     top_add(info->top, record);
@@ -189,11 +190,6 @@ void server_info_take_requests(struct server_info *info, const struct segment_re
     info->missed = missed;
 }
 
-static void count_backlog(void *context, const struct tail_record *record)
-{
-    count_in_tops(context, record);
-}
-
 /*
  * Counts the requests logged before the attachment. For the first daemon, nothing earlier is known.
  */
@@ -201,7 +197,7 @@ static void take_backlog(struct server_info *info, const struct segment_reader *
                          uint64_t wall_ns)
 {
     struct counting counting = {.info = info};
-    uint64_t since = tail_read_backlog(info->tail, reader, count_backlog, &counting);
+    uint64_t since = tail_read_backlog(info->tail, reader, count_in_tops, &counting);
 
     if (since == 0 && top_known_since(info->top) == 0)
         since = reader->map.header.started_ns;
@@ -343,13 +339,6 @@ static void append(char *text, size_t size, const char *from, size_t length)
     escape_bytes(text + used, size - used, from, length);
 }
 
-static void take_section(const char *line, size_t length, char *section)
-{
-    size_t name = length > 1 && line[length - 1] == ']' ? length - 2 : length - 1;
-
-    escape_bytes(section, CONFIG_KEY_BYTES, line + 1, name);
-}
-
 static void take_key(const char *line, size_t length, const char *section, struct config_line *into)
 {
     const char *equals = memchr(line, '=', length);
@@ -393,7 +382,8 @@ bool config_text_next(const char **text, char *section, struct config_line *line
             append(line->help, sizeof(line->help), start + blank,
                    length > blank ? length - blank : 0);
         } else if (*start == '[') {
-            take_section(start, length, section);
+            escape_bytes(section, CONFIG_KEY_BYTES, start + 1,
+                         length - (length > 1 && start[length - 1] == ']' ? 2 : 1));
             line->help[0] = '\0';
         } else if (length == 0) {
             line->help[0] = '\0';

@@ -446,14 +446,6 @@ static bool unpack_record(struct tail *tail, struct origin *origin, const uint64
     return true;
 }
 
-/* Counts what is unread in a ring as missed. */
-static void miss_unread(struct tail *tail, struct ring_reader *at)
-{
-    tail->missed_words += at->unread;
-    at->position += at->unread;
-    at->unread = 0;
-}
-
 struct taker {
     tail_take *take;
     void *context;
@@ -502,8 +494,11 @@ static void read_ring(struct tail *tail, struct origin *origin, const struct log
         taker->take(taker->context, &record);
         tail_lines_keep(tail->lines, &record, (size_t)length);
     }
-    if (!whole)
-        miss_unread(tail, at);
+    if (!whole) { /* what is unread counts as missed */
+        tail->missed_words += at->unread;
+        at->position += at->unread;
+        at->unread = 0;
+    }
 }
 
 static struct origin origin_of(const struct segment_reader *reader, uint32_t slot)
@@ -524,22 +519,6 @@ static struct origin origin_of(const struct segment_reader *reader, uint32_t slo
 static uint64_t lower(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
-}
-
-static uint32_t reserved_rings(const struct tail *tail, const struct segment_reader *reader)
-{
-    uint32_t reserved = 0;
-
-    for (uint32_t i = 0; i < tail->rings; i++)
-        reserved += segment_thread_reserved(&reader->map, i);
-    return reserved > 0 ? reserved : 1;
-}
-
-static void refill_budget(struct tail *tail, uint64_t elapsed_ns, uint32_t rings)
-{
-    uint64_t most = (uint64_t)TAIL_WORDS_PER_S * rings;
-
-    tail->budget = tail->started ? lower(tail->budget + most * elapsed_ns / NS_PER_S, most) : most;
 }
 
 /* The next call is due before a quarter of a ring is written as fast as UNREAD words were in ELAPSED_NS. */
@@ -633,29 +612,31 @@ static void read_batch(struct tail *tail, const struct segment_reader *reader, u
     }
 }
 
-static uint64_t unread_words(const struct tail *tail)
-{
-    uint64_t sum = 0;
-
-    for (uint32_t i = 0; i < tail->rings; i++)
-        sum += tail->ring[i].unread;
-    return sum;
-}
-
 uint64_t tail_read(struct tail *tail, const struct segment_reader *reader, uint64_t now_ns,
                    tail_take *take, void *context)
 {
-    uint32_t rings = reserved_rings(tail, reader);
-    uint64_t before = tail->records_read, elapsed_ns = lower(now_ns - tail->read_ns, NS_PER_S), sum;
+    uint64_t before = tail->records_read, elapsed_ns = lower(now_ns - tail->read_ns, NS_PER_S);
     const struct taker taker = {take, context};
+    uint64_t sum, words_per_s;
+    uint32_t rings = 0; /* that have memory */
 
-    refill_budget(tail, elapsed_ns, rings);
+    for (uint32_t i = 0; i < tail->rings; i++)
+        rings += segment_thread_reserved(&reader->map, i);
+    rings = rings > 0 ? rings : 1;
+    words_per_s = (uint64_t)TAIL_WORDS_PER_S * rings;
+    tail->budget = tail->started
+                       ? lower(tail->budget + words_per_s * elapsed_ns / NS_PER_S, words_per_s)
+                       : words_per_s;
     sum = find_unread(tail, reader, elapsed_ns, rings);
     tail->started = true;
     tail->read_ns = now_ns;
     keep_to_budget(tail, reader, sum);
-    while ((sum = unread_words(tail)) > 0)
+    do {
+        sum = 0;
+        for (uint32_t i = 0; i < tail->rings; i++)
+            sum += tail->ring[i].unread;
         read_batch(tail, reader, sum, &taker);
+    } while (sum > 0);
     return tail->records_read - before;
 }
 
@@ -811,15 +792,10 @@ uint64_t tail_total(const struct tail *tail)
     return tail->lines->total;
 }
 
-static uint64_t mean_record_words(const struct tail *tail)
+uint64_t tail_missed(const struct tail *tail)
 {
     uint64_t usual =
         tail->records_read > 0 ? tail->words_read / tail->records_read : GUESSED_RECORD_WORDS;
 
-    return usual > 0 ? usual : 1;
-}
-
-uint64_t tail_missed(const struct tail *tail)
-{
-    return tail->missed_words / mean_record_words(tail);
+    return tail->missed_words / (usual > 0 ? usual : 1);
 }
