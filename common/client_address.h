@@ -1,8 +1,8 @@
 /*
  * Client addresses: 16 bytes, IPv4 as ::ffff:a.b.c.d, all zero for a UNIX socket; as text; and as a
  * 64-bit key for tables by client. The key is a whole IPv4 address or the /64 network of an IPv6
- * address, because one IPv6 client usually has a /64 to itself. One site has up to a /48, with 65536
- * of these: limits hold for it, too, with a key of its own. Pure; any thread.
+ * address, because one IPv6 client usually has a /64 to itself. One site has up to a /48, with
+ * 65536 of these: limits hold for it, too, with a key of its own. Pure; any thread.
  */
 #ifndef COMMON_CLIENT_ADDRESS_H
 #define COMMON_CLIENT_ADDRESS_H

@@ -26,7 +26,7 @@ struct event_slot {
     _Atomic uint64_t sequence;
     _Atomic uint64_t time_ns;  /* wall clock */
     _Atomic uint64_t source;   /* level | role << 8 | pid << 32 */
-    _Atomic uint64_t checksum; /* of number, time, source and text */
+    _Atomic uint64_t checksum; /* covers number, time, source and text */
     _Atomic uint64_t text[EVENT_TEXT_WORDS];
 };
 
@@ -72,9 +72,9 @@ int event_ring_read(const struct event_ring *ring, uint64_t *number, uint64_t no
 uint64_t event_ring_oldest(const struct event_ring *ring);
 
 /*
- * The event rings of all processes of a server (common/segment.h) as one list, in order of time. Each
- * process writes its own ring, so the role of an event follows from its ring and not from the event.
- * One thread per merge.
+ * The event rings of all processes of a server (common/segment.h) as one list, in order of time.
+ * Each process writes its own ring, so the role of an event follows from its ring and not from the
+ * event. One thread per merge.
  */
 struct segment;
 struct event_merge;

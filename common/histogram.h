@@ -29,7 +29,7 @@ enum {
 };
 
 struct histogram {
-    _Atomic uint64_t sum;       /* of all values, for the mean */
+    _Atomic uint64_t sum;       /* the mean is this by the number of values */
     _Atomic uint64_t max;       /* exact */
     _Atomic uint32_t used_from; /* buckets below used_from and at or above used_to are empty */
     _Atomic uint32_t used_to;
@@ -76,8 +76,8 @@ static inline void histogram_record(struct histogram *h, uint64_t value)
 }
 
 /*
- * Adds COUNT values to bucket INDEX, and SUM and MAX of values that were counted so: restores a histogram
- * from a file. Writer thread.
+ * Adds COUNT values to bucket INDEX, and SUM and MAX of values that were counted so: restores a
+ * histogram from a file. Writer thread.
  */
 void histogram_restore_bucket(struct histogram *h, uint32_t index, uint64_t count);
 void histogram_restore_sum(struct histogram *h, uint64_t sum, uint64_t max);

@@ -8,8 +8,8 @@
  *   word 2     duration, ns
  *   word 3     bytes of body sent (48 bits), open streams of the HTTP/2 connection (16)
  *   word 4, 5  client address (see client_address.h)
- *   word 6     lengths: request line, referer, agent (16 bits each); TLS cipher suite (5), resumed (1);
- *              protocol (2), length of the user name (8)
+ *   word 6     lengths: request line, referer, agent (16 bits each); TLS cipher suite (5),
+ *              resumed (1); protocol (2), length of the user name (8)
  *   then       the four texts without NUL, padded with zeros to a word
  *
  * As a line of the access log:
@@ -48,8 +48,8 @@ enum {
     LOG_REFERER_MAX = 1024,
     LOG_AGENT_MAX = 512,
     LOG_USER_MAX = 128,
-    LOG_BODY_BITS = 48, /* of word 3 */
-    LOG_HOST_MAX = 255, /* of host_name, which is not cut */
+    LOG_BODY_BITS = 48, /* the others of word 3 are the streams */
+    LOG_HOST_MAX = 255, /* host_name is not cut */
     LOG_RECORD_WORDS_MAX =
         LOG_RECORD_HEAD_WORDS +
         (LOG_REQUEST_LINE_MAX + LOG_REFERER_MAX + LOG_AGENT_MAX + LOG_USER_MAX) / 8,
@@ -74,9 +74,9 @@ struct log_record {
     uint16_t streams;      /* open on the HTTP/2 connection when the request began; 0: not HTTP/2 */
     uint16_t host;         /* entry in section HOSTS of the segment; 0 if hosts are not counted */
     uint8_t outcome;       /* enum outcome */
-    uint8_t tls;           /* of log_record_tls(); 0: not over TLS */
+    uint8_t tls;           /* see log_record_tls(); 0: not over TLS */
     uint8_t protocol;      /* enum log_protocol */
-    struct span host_name; /* of the entry HOST, for LOG_FORMAT_JSON; not packed; empty: unknown */
+    struct span host_name; /* for LOG_FORMAT_JSON; not packed; empty: unknown */
     uint8_t address[CLIENT_ADDRESS_BYTES];
     struct span request_line;
     struct span referer; /* empty: no such field */

@@ -28,7 +28,7 @@ enum {
     POLL_MS = 10,
     START_MS = 30000,
     REPLY_MS = 30000,
-    FINISH_MS = 1000, /* for requests in progress at the stop */
+    FINISH_MS = 1000, /* then requests in progress are cut */
     STOP_MS = 30000,  /* longer than any wait of the stop itself */
     GROUP_MS = 2000,
     SEGMENT_NAME = INSTANCE_NAME_MAX + 32,
@@ -40,7 +40,7 @@ struct private_server {
     char root[PRIVATE_SERVER_PATH], output[PRIVATE_SERVER_PATH], config[PRIVATE_SERVER_PATH];
     char socket[INSTANCE_PATH_MAX];
     char name[INSTANCE_NAME_MAX + 1];
-    pid_t pid; /* of the master and its process group; 0: not running */
+    pid_t pid; /* the master leads its process group; 0: not running */
     uint16_t port;
     int core; /* negative: all */
     struct private_server_guard guard;

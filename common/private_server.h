@@ -41,8 +41,8 @@ int private_server_start(struct private_server *server, const char *const *optio
                          size_t size);
 
 /*
- * Writes a self-signed certificate and its key, localhost.pem and localhost.key, into its directory.
- * Returns 0, or -1 with WHY.
+ * Writes a self-signed certificate and its key, localhost.pem and localhost.key, into its
+ * directory. Returns 0, or -1 with WHY.
  */
 int private_server_certify(const struct private_server *server, char *why, size_t size);
 

@@ -18,8 +18,8 @@ int private_server_guard_start(struct private_server_guard *guard, const char *d
                                const char *segment);
 
 /*
- * Reports the process group of the server to the guard; 0: it does not run. Async-signal-safe: the child
- * that becomes the server calls it before it executes the program.
+ * Reports the process group of the server to the guard; 0: it does not run. Async-signal-safe: the
+ * child that becomes the server calls it before it executes the program.
  */
 void private_server_guard_watch(const struct private_server_guard *guard, pid_t group);
 

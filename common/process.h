@@ -11,9 +11,9 @@
 pid_t process_fork(void);
 
 /*
- * Executes PROGRAM, searched for in PATH if it has no slash. FDS become the descriptors 0, 1, ...; a
- * negative one is /dev/null. On failure writes why to standard error and exits with PROCESS_NOT_STARTED.
- * Makes only async-signal-safe calls.
+ * Executes PROGRAM, searched for in PATH if it has no slash. FDS become the descriptors 0, 1, ...;
+ * a negative one is /dev/null. On failure writes why to standard error and exits with
+ * PROCESS_NOT_STARTED. Makes only async-signal-safe calls.
  */
 enum { PROCESS_NOT_STARTED = 127, PROCESS_FDS_MAX = 4 };
 _Noreturn void process_exec(const char *program, const char *const *argv, const int *fds,

@@ -62,7 +62,7 @@ void segment_store_text(_Atomic uint64_t *words, size_t count, const char *text,
             memcpy(&word, text + done, length - done < sizeof(word) ? length - done : sizeof(word));
         atomic_store_explicit(&words[i], word, memory_order_release);
         if (done + sizeof(word) > length)
-            break; /* that was the last word of the text */
+            break; /* the text ends in this word */
     }
 }
 

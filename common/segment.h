@@ -37,8 +37,8 @@
  *
  * A section is {kind, offset, stride, entry size, count}: entry i begins at offset + i * stride.
  * The sections of one slot are adjacent and have the same stride. Each worker slot has the same
- * number of thread slots: thread slot w * threads + t is thread t of worker slot w. Servers of other
- * programs have the required sections (enum segment_kind) and perhaps others.
+ * number of thread slots: thread slot w * threads + t is thread t of worker slot w. Servers of
+ * other programs have the required sections (enum segment_kind) and perhaps others.
  *
  * The segment contains no pointers and no locks. Unless noted, each word has one writer, and stores
  * are relaxed unless they publish something else. Counters are never reset: the next user of a slot
@@ -77,7 +77,7 @@ enum {
     SEGMENT_SECTIONS_MAX = 64,
     SEGMENT_WORK_WORDS = 12,       /* text of the current work: 95 bytes and the NUL */
     SEGMENT_CACHE_PATH_WORDS = 26, /* path: 207 bytes and the NUL */
-    SEGMENT_OFFLOAD_THREADS = 64,  /* per worker */
+    SEGMENT_OFFLOAD_THREADS = 64,  /* each worker has as many slots */
     SEGMENT_HISTORY_SAMPLES = 900,
     SEGMENT_CONFIG_BYTES = 64 * 1024,
     SEGMENT_HOSTS_MAX = 16384,
@@ -142,7 +142,7 @@ struct segment_header {
     uint64_t total_size;
     uint64_t generation;  /* differs at every start of the daemon */
     uint64_t started_ns;  /* wall clock */
-    uint64_t start_ticks; /* of the master, see process_start_ticks(); detects a reused pid */
+    uint64_t start_ticks; /* see process_start_ticks(); detects a reused master_pid */
     int32_t master_pid;
     _Atomic uint32_t ready;   /* 1 when the header and the sections are initialised (release) */
     _Atomic uint32_t stopped; /* 1 after a clean exit */
@@ -165,7 +165,7 @@ struct segment_metric {
     char label[16];
     char help[128];
     uint8_t scope, kind, unit, reserved;
-    uint32_t offset; /* of the value in an entry of the section of its scope, see segment_blocks */
+    uint32_t offset; /* where the value is in an entry of the section of its scope */
 };
 
 /* An entry of STATES. */
@@ -182,7 +182,7 @@ struct segment_worker_slot {
     _Atomic int32_t pid;
     _Atomic uint32_t starts; /* number of workers started in this slot */
     _Atomic uint32_t threads_wanted;
-    _Atomic uint32_t generation; /* of its configuration */
+    _Atomic uint32_t generation; /* the configuration it has */
     _Atomic uint64_t started_ns; /* wall clock */
 };
 
@@ -194,8 +194,8 @@ struct segment_thread_slot {
 };
 
 /*
- * All metrics of all scopes. A metric has the same position in all blocks of this server; a block uses
- * those of its scope.
+ * All metrics of all scopes. A metric has the same position in all blocks of this server; a block
+ * uses those of its scope.
  */
 typedef _Atomic uint64_t segment_metrics[METRIC_COUNT];
 
@@ -204,18 +204,18 @@ struct segment_master {
     /* monotonic clock; at least once a second; 0: no heartbeat is promised */
     _Alignas(CACHE_LINE) _Atomic uint64_t heartbeat_ns;
     _Atomic uint32_t workers_wanted;
-    _Atomic uint32_t threads_wanted; /* in each worker */
-    _Atomic uint32_t threads_actual; /* in each worker that serves the configuration in force */
+    _Atomic uint32_t threads_wanted; /* each worker has as many */
+    _Atomic uint32_t threads_actual; /* each worker with the configuration in force has as many */
     _Atomic uint32_t stopping;       /* 1 during a graceful stop */
-    _Atomic uint32_t offload_min_wanted, offload_max_wanted; /* in each worker */
+    _Atomic uint32_t offload_min_wanted, offload_max_wanted; /* each worker has as many */
     _Atomic uint32_t log_level;                              /* enum level */
     _Atomic uint32_t dispatch_master;                        /* 0: kernel, 1: master */
     _Atomic uint64_t history_next; /* number of the next sample (release) */
-    _Atomic uint32_t generation;   /* of the configuration, from 1 */
+    _Atomic uint32_t generation;   /* counts the configurations, from 1 */
     _Atomic uint32_t logs_wanted;  /* number of requests to reopen the logs */
     _Atomic int32_t logger_pid;    /* 0: none, as the others */
-    _Atomic int32_t keys_pid;      /* of the process with the private keys */
-    _Atomic int32_t metrics_pid;   /* of the process that serves /metrics */
+    _Atomic int32_t keys_pid;      /* this process has the private keys */
+    _Atomic int32_t metrics_pid;   /* this process serves /metrics */
     _Atomic int32_t acme_pid;
     _Alignas(CACHE_LINE) segment_metrics metrics;
 };
@@ -239,32 +239,36 @@ struct segment_logger {
     _Alignas(CACHE_LINE) segment_metrics metrics;
 };
 
-/* A limit of the command limit-client; written by the master, which changes it while UNTIL_NS is 0. */
+/*
+ * A limit of the command limit-client; written by the master, which changes it while UNTIL_NS is 0.
+ */
 struct segment_address_limit {
     _Atomic uint64_t until_ns;   /* monotonic clock (release); 0: not in use */
     _Atomic uint64_t id;         /* never used again */
     _Atomic uint64_t address[2]; /* the 16 bytes of client_address.h, as they are in memory */
     _Atomic uint32_t prefix;     /* the bits of it that count: 0 to 128, of IPv4 96 to 128 */
-    _Atomic uint32_t requests_per_second; /* of all clients within; 0: blocked */
+    _Atomic uint32_t requests_per_second; /* all clients within share it; 0: blocked */
 };
 
 struct segment_address_limits {
-    _Alignas(CACHE_LINE) _Atomic uint32_t count; /* of entries in use; 0: workers read no more */
+    _Alignas(CACHE_LINE) _Atomic uint32_t count; /* entries in use; 0: workers read no more */
     struct segment_address_limit entry[SEGMENT_ADDRESS_LIMITS_MAX];
 };
 
-/* How the authority checks the challenge: http-01 (RFC 8555 section 8.3), tls-alpn-01 (RFC 8737). */
+/*
+ * How the authority checks the challenge: http-01 (RFC 8555 section 8.3), tls-alpn-01 (RFC 8737).
+ */
 enum challenge_kind { CHALLENGE_HTTP_01, CHALLENGE_TLS_ALPN_01, CHALLENGE_KINDS };
 
 /*
- * The pending challenge of ACME, of which there is one at a time. Written by the master, read by workers.
- * `sequence` as in struct segment_activity.
+ * The pending challenge of ACME, of which there is one at a time. Written by the master, read by
+ * workers. `sequence` as in struct segment_activity.
  */
 struct segment_challenge {
     _Alignas(CACHE_LINE) _Atomic uint64_t sequence;
     _Atomic uint64_t token[SEGMENT_TOKEN_WORDS];           /* empty: no challenge is pending */
-    _Atomic uint64_t thumbprint[SEGMENT_THUMBPRINT_WORDS]; /* of the account's key */
-    _Atomic uint64_t name[SEGMENT_HOST_NAME_WORDS];        /* that is validated, in lower case */
+    _Atomic uint64_t thumbprint[SEGMENT_THUMBPRINT_WORDS]; /* the account's key has it */
+    _Atomic uint64_t name[SEGMENT_HOST_NAME_WORDS];        /* what is validated, in lower case */
     _Atomic uint32_t kind;                                 /* enum challenge_kind */
 };
 
@@ -273,14 +277,15 @@ struct segment_certificate {
     _Atomic uint64_t sequence;
     _Atomic uint64_t not_before_s, not_after_s; /* wall clock */
     _Atomic uint64_t next_attempt_s; /* wall clock; 0: not one of [acme], or not known yet */
-    _Atomic uint64_t failures;       /* to renew it, since the last success */
+    _Atomic uint64_t failures;       /* since it was last renewed */
     _Atomic uint64_t names[SEGMENT_HOST_NAME_WORDS]; /* separated by blanks; those that fit */
     _Atomic uint64_t issuer[SEGMENT_ISSUER_WORDS];
-    _Atomic uint64_t error[SEGMENT_FAILURE_WORDS]; /* of the last attempt; empty: none */
+    _Atomic uint64_t
+        error[SEGMENT_FAILURE_WORDS]; /* why the last attempt failed; empty: it did not */
 };
 
 struct segment_certificates {
-    _Alignas(CACHE_LINE) _Atomic uint32_t count; /* of entries in use (release) */
+    _Alignas(CACHE_LINE) _Atomic uint32_t count; /* entries in use (release) */
     struct segment_certificate entry[SEGMENT_CERTIFICATES_MAX];
 };
 
@@ -290,10 +295,10 @@ struct segment_certificates {
  */
 struct segment_rate {
     _Alignas(CACHE_LINE) _Atomic uint32_t enabled;
-    _Atomic uint32_t requests_per_second; /* per client address */
+    _Atomic uint32_t requests_per_second; /* each client address has as many */
     _Atomic uint32_t burst;               /* requests at once */
     uint32_t unused;
-    uint64_t seed; /* of the hash that picks an address's bucket; before `ready` */
+    uint64_t seed; /* the hash that picks a bucket begins with it; before `ready` */
 };
 
 /*
@@ -343,7 +348,7 @@ struct segment_activity {
     _Atomic uint64_t sequence;
     _Atomic uint64_t since_ns; /* monotonic clock */
     _Atomic uint32_t state;    /* enum thread_state */
-    _Atomic int32_t tid;       /* for /proc/PID/task/TID; 0: no thread */
+    _Atomic int32_t tid;       /* see /proc/PID/task/TID; 0: no thread */
     _Atomic uint64_t work[SEGMENT_WORK_WORDS];
 };
 
@@ -351,7 +356,7 @@ struct segment_worker {
     _Alignas(CACHE_LINE) _Atomic uint64_t heartbeat_ns; /* monotonic clock */
     _Atomic uint32_t threads_actual;
     _Atomic uint32_t offload_actual;
-    _Atomic uint32_t connections_open; /* in all its threads; written by these */
+    _Atomic uint32_t connections_open; /* written by all its threads */
     _Alignas(CACHE_LINE) struct segment_activity offload[SEGMENT_OFFLOAD_THREADS];
     _Alignas(CACHE_LINE) segment_metrics metrics; /* the worker, under its cache or queue lock */
 };
@@ -390,8 +395,9 @@ struct segment_hits {
 };
 
 /*
- * An entry of HOSTS, written by the master. A reload gives a host that stays its old entry. The id is
- * never used again, so that counts of an earlier host with the same entry are not taken for this one's.
+ * An entry of HOSTS, written by the master. A reload gives a host that stays its old entry. The id
+ * is never used again, so that counts of an earlier host with the same entry are not taken for this
+ * one's.
  */
 struct segment_host {
     _Atomic uint64_t id; /* stored 0 before and the id after the name (release); 0: not in use */
@@ -400,7 +406,8 @@ struct segment_host {
 
 /*
  * What one thread counted for the host with the same entry in HOSTS; written by the thread. Valid
- * while ID is the id of that entry. Of a reserved thread slot, only the entries of hosts have memory.
+ * while ID is the id of that entry. Of a reserved thread slot, only the entries of hosts have
+ * memory.
  */
 struct segment_host_counts {
     _Alignas(CACHE_LINE) _Atomic uint64_t id;
@@ -417,8 +424,8 @@ struct segment_host_counts {
 struct segment_sample {
     _Atomic uint64_t number;         /* n + 1; stored 0 before and n + 1 after the rest (release) */
     _Atomic uint64_t time_ns;        /* wall clock */
-    _Atomic uint64_t latency_max_ns; /* of that second, rounded to a bucket */
-    _Atomic uint32_t latency[HISTOGRAM_COARSE_BUCKETS]; /* of that second, all outcomes */
+    _Atomic uint64_t latency_max_ns; /* in that second, rounded to a bucket */
+    _Atomic uint32_t latency[HISTOGRAM_COARSE_BUCKETS]; /* that second, all outcomes */
     _Atomic uint64_t values[];                          /* sums of all metrics; then the letters */
 };
 
@@ -427,12 +434,12 @@ struct segment_sample {
  * offsets were checked once and are not read again.
  */
 struct segment {
-    char *base; /* of the mapping; NULL: none */
+    char *base; /* NULL: nothing is mapped */
     size_t size;
     struct segment_header header; /* a copy; its texts end with a NUL */
     struct segment_section section[SEGMENT_KIND_COUNT];
-    int fd, read_fd;         /* in the master; else -1 */
-    uint32_t hosts_reserved; /* in the master: hosts with memory in each reserved thread slot */
+    int fd, read_fd;         /* -1 in all processes but the master */
+    uint32_t hosts_reserved; /* the master: so many have memory in each reserved thread slot */
 };
 
 /* Address of entry INDEX of a section. INDEX must be below its count, as in the functions below. */

@@ -13,9 +13,9 @@ struct segment_reader {
     struct segment map; /* mapped read-only */
     struct {
         int32_t line; /* in METRICS and in each sample; -1: this segment does not have the metric */
-        uint32_t offset; /* of its value in an entry of the section of its scope */
+        uint32_t offset; /* where its value is in an entry of the section of its scope */
     } metric[METRIC_COUNT];
-    dev_t device; /* of the segment's file, to detect a replacement */
+    dev_t device; /* with inode: detects that another file has the name */
     ino_t inode;
 };
 
@@ -81,18 +81,21 @@ struct cache_copy {
 };
 bool segment_read_cache(const struct segment_cache_entry *entry, struct cache_copy *copy);
 
-/* Copies the pending challenge of ACME. Returns false if there is none. A process of the server; any thread. */
+/*
+ * Copies the pending challenge of ACME. Returns false if there is none. A process of the server;
+ * any thread.
+ */
 struct challenge_copy {
     enum challenge_kind kind;
-    char name[SEGMENT_HOST_NAME_WORDS * 8]; /* that is validated */
+    char name[SEGMENT_HOST_NAME_WORDS * 8]; /* what is validated */
     char token[SEGMENT_TOKEN_WORDS * 8];
     char thumbprint[SEGMENT_THUMBPRINT_WORDS * 8];
 };
 bool segment_read_challenge(const struct segment *segment, struct challenge_copy *copy);
 
 /*
- * Copies certificate NUMBER of those in use, as the master has written it; its texts may contain anything.
- * Returns false if there is none, or the writer did not finish a change. Any thread.
+ * Copies certificate NUMBER of those in use, as the master has written it; its texts may contain
+ * anything. Returns false if there is none, or the writer did not finish a change. Any thread.
  */
 struct certificate_copy {
     uint64_t not_before_s, not_after_s, next_attempt_s,
@@ -129,8 +132,8 @@ uint64_t sample_percentile(const struct sample_copy *sample, double percent);
 enum { HOST_NAME_BYTES = SEGMENT_HOST_NAME_WORDS * 8 };
 
 /*
- * Copies the name of entry ENTRY of section HOSTS, which may be any number, to NAME (HOST_NAME_BYTES).
- * Returns its id; 0: it is not in use.
+ * Copies the name of entry ENTRY of section HOSTS, which may be any number, to NAME
+ * (HOST_NAME_BYTES). Returns its id; 0: it is not in use.
  */
 uint64_t host_name_read(const struct segment *segment, uint32_t entry, char *name);
 

@@ -17,7 +17,7 @@
 
 enum { PAGE = 4096 };
 
-static const char suffix[] = ".new"; /* of the new server's segment during an upgrade */
+static const char suffix[] = ".new"; /* during an upgrade, the new server's segment has it */
 
 static uint64_t round_up(uint64_t value, uint64_t step)
 {
@@ -499,7 +499,9 @@ static int map_read_only(const struct segment *segment, size_t begin, size_t end
     return mapped == MAP_FAILED ? -1 : 0;
 }
 
-/* OWN is in ascending order. These pages stay writable throughout, so that a failure can be logged. */
+/*
+ * OWN is in ascending order. These pages stay writable throughout, so that a failure can be logged.
+ */
 static int restrict_to(struct segment *segment, const struct page_range *own, size_t count)
 {
     size_t begin = 0;

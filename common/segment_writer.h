@@ -7,11 +7,11 @@
 #include "common/segment.h"
 
 struct segment_plan {
-    const char *name;        /* of the instance */
-    const char *socket_path; /* of the control socket */
+    const char *name;        /* the instance's */
+    const char *socket_path; /* where commands are sent */
     const char *listening;   /* addresses, separated by spaces */
     uint32_t max_workers;
-    uint32_t max_threads; /* of each worker */
+    uint32_t max_threads; /* each worker has as many slots */
     uint32_t cache_entries;
     uint32_t max_hosts;  /* at most SEGMENT_HOSTS_MAX; 0: no sections for hosts */
     uint64_t ring_bytes; /* size of each log ring; rounded up to a power of two */
@@ -40,16 +40,16 @@ void segment_destroy(struct segment *segment);
 
 /*
  * Reserve the memory of a slot, zeroed; do nothing if it is reserved. segment_reserve() reserves
- * worker SLOT and its first THREADS thread slots, or nothing if there is no room for all. Return 0 or an errno (ENOSPC if /dev/shm is
- * full). Master.
+ * worker SLOT and its first THREADS thread slots, or nothing if there is no room for all. Return 0
+ * or an errno (ENOSPC if /dev/shm is full). Master.
  */
 int segment_reserve_worker(struct segment *segment, uint32_t slot);
 int segment_reserve_thread(struct segment *segment, uint32_t slot);
 int segment_reserve(struct segment *segment, uint32_t slot, uint32_t threads);
 
 /*
- * Reserves the first COUNT entries of HOST_COUNTS in all reserved thread slots, and in those that are
- * reserved later. Returns 0 or an errno. Master.
+ * Reserves the first COUNT entries of HOST_COUNTS in all reserved thread slots, and in those that
+ * are reserved later. Returns 0 or an errno. Master.
  */
 int segment_reserve_hosts(struct segment *segment, uint32_t count);
 

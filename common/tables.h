@@ -149,12 +149,15 @@ double figure_quotient(double part, double whole);
 int table_find(const char *name, const char *const *names, size_t count);
 
 /*
- * The word with the smallest edit distance to TYPED (insertion, deletion, substitution, transposition;
- * case ignored). NULL if the distance is more than a third of the word's length and more than 1.
+ * The word with the smallest edit distance to TYPED (insertion, deletion, substitution,
+ * transposition; case ignored). NULL if the distance is more than a third of the word's length and
+ * more than 1.
  */
 const char *nearest_word(const char *typed, const char *const *words, size_t count);
 
-/* Words that stand in an array, each STRIDE bytes after the one before; NULL among them is skipped. */
+/*
+ * Words that stand in an array, each STRIDE bytes after the one before; NULL among them is skipped.
+ */
 struct word_list {
     const char *const *first;
     size_t count, stride;
@@ -165,8 +168,8 @@ struct word_list {
     ((struct word_list){&(table)[0].member, sizeof(table) / sizeof((table)[0]), sizeof((table)[0])})
 
 /*
- * The rest of a message about TYPED, which is none of WORDS: "; did you mean 'near'?" if one is near,
- * else OTHERWISE. With two dashes in front TYPED is an option: "; did you mean --near?".
+ * The rest of a message about TYPED, which is none of WORDS: "; did you mean 'near'?" if one is
+ * near, else OTHERWISE. With two dashes in front TYPED is an option: "; did you mean --near?".
  */
 enum { DID_YOU_MEAN_SIZE = 128 };
 const char *did_you_mean(char text[DID_YOU_MEAN_SIZE], const char *typed, struct word_list words,

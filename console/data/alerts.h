@@ -4,8 +4,8 @@
  *
  *     NAME [> VALUE | < VALUE] [for TIME]
  *
- * NAME is a name of alerts.def, metrics.def or figures.def. Of a counter, the value is the increase per
- * second; with %, the share of the requests. Without a comparison the rule means "> 0".
+ * NAME is a name of alerts.def, metrics.def or figures.def. Of a counter, the value is the increase
+ * per second; with %, the share of the requests. Without a comparison the rule means "> 0".
  */
 #ifndef CONSOLE_ALERTS_H
 #define CONSOLE_ALERTS_H
@@ -32,7 +32,7 @@ struct alert_rule {
     int of; /* metric, figure or percent */
     bool below;
     bool percent; /* LIMIT and value are percent: of the requests, or of 1 for a ratio */
-    double limit; /* in the unit of the value */
+    double limit; /* has the unit of the value */
     uint64_t for_ns;
 };
 
@@ -49,7 +49,7 @@ struct alert {
     struct alert_rule rule;
     uint64_t since_ns; /* the comparison holds since then, monotonic clock; 0: it does not */
     bool active;       /* it has held for the time of the rule */
-    bool acknowledged; /* by the user; only meaningful if it is active or has been */
+    bool acknowledged; /* the user has seen it; only meaningful if it is active or has been */
     double value;      /* the last one; while active the worst one */
 };
 
@@ -70,7 +70,9 @@ struct alerts {
     struct alert_record record[ALERT_RECORDS];
 };
 
-/* Adds a rule; one with the same text is not added again. Returns 0, or -1 with a message in WHY. */
+/*
+ * Adds a rule; one with the same text is not added again. Returns 0, or -1 with a message in WHY.
+ */
 int alerts_add(struct alerts *alerts, const char *text, char *why, size_t size);
 
 /* Adds the rules in LIST, separated by ';'. Result as above. */
@@ -89,7 +91,10 @@ enum alert_change alerts_update(struct alerts *alerts, size_t index, const struc
 /* Acknowledges all alerts that began; returns how many had not been acknowledged. */
 size_t alerts_acknowledge(struct alerts *alerts);
 
-/* The alert to show: active and not acknowledged, else over and not acknowledged, else active; NULL: none. */
+/*
+ * The alert to show: active and not acknowledged, else over and not acknowledged, else active;
+ * NULL: none.
+ */
 const struct alert *alerts_worst(const struct alerts *alerts);
 
 #endif

@@ -230,7 +230,9 @@ static const struct subject subjects[] = {
      6},
 };
 
-/* The label without its subject: "cache hits" is "hits" in the line "cache", and "requests" is "". */
+/*
+ * The label without its subject: "cache hits" is "hits" in the line "cache", and "requests" is "".
+ */
 static const char *label_within(const char *label, const char *subject)
 {
     size_t length = strlen(subject);

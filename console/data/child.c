@@ -33,7 +33,9 @@ static void close_all(struct child *child)
     close_one(&child->control);
 }
 
-/* Writes the path of file NAME in the directory of this program. False if no such program is there. */
+/*
+ * Writes the path of file NAME in the directory of this program. False if no such program is there.
+ */
 static bool find_beside_us(const char *name, char *path, size_t size)
 {
     char own[4096];

@@ -1,6 +1,6 @@
 /*
- * A child process (wsload, webserverd -t) with pipes for its output, its progress and commands to it.
- * Nothing blocks. The child never outlives the console. The console's only thread.
+ * A child process (wsload, webserverd -t) with pipes for its output, its progress and commands to
+ * it. Nothing blocks. The child never outlives the console. The console's only thread.
  */
 #ifndef CONSOLE_CHILD_H
 #define CONSOLE_CHILD_H
@@ -35,8 +35,8 @@ int child_start(struct child *child, const char *const *argv, char *why, size_t 
 int child_descriptor(const struct child *child);
 
 /*
- * Reads what is available; calls TAKE for each complete line of standard error. Returns true once the
- * process has ended and all output is read: *STATUS is its exit status (128 + signal if it was
+ * Reads what is available; calls TAKE for each complete line of standard error. Returns true once
+ * the process has ended and all output is read: *STATUS is its exit status (128 + signal if it was
  * killed), and its standard output stays in `text` until the next start.
  */
 bool child_update(struct child *child, void (*take)(void *context, const char *line), void *context,

@@ -94,7 +94,7 @@ struct call {
 
 struct command_queue {
     struct control_client client; /* connected while the first call has no answer yet */
-    uint64_t deadline_ns;         /* of the first call */
+    uint64_t deadline_ns;         /* then the first call fails */
     unsigned first, count;
     struct call call[COMMAND_QUEUE_MAX];
 };

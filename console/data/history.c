@@ -40,12 +40,12 @@ static_assert(sizeof(struct second) * SEGMENT_HISTORY_SAMPLES +
               "wsconsole(1) states the memory of the history");
 
 /*
- * The seconds whose time (wall clock) divided by the step has this number. A long graph has thousands
- * of values, so they are computed once, and are apart from the samples.
+ * The seconds whose time (wall clock) divided by the step has this number. A long graph has
+ * thousands of values, so they are computed once, and are apart from the samples.
  */
 struct step {
     uint64_t number;  /* 0: never used */
-    uint64_t time_ns; /* of its last second */
+    uint64_t time_ns; /* when its last second ended */
     bool continuous;  /* the previous step belongs to the same daemon */
     float series[SERIES_COUNT];
 };
@@ -61,7 +61,7 @@ struct history {
     struct process_usage *process; /* the same, PROCESSES_KEPT */
     uint64_t process_next;
     struct step *step;               /* HISTORY_VALUES; number n has index n % HISTORY_VALUES */
-    struct sample_copy *step_sample; /* of each: the counters of its last second, all latency */
+    struct sample_copy *step_sample; /* by step: the counters of its last second, all latency */
     uint64_t first_step;
     uint64_t next; /* number of the next second; its index is number % SEGMENT_HISTORY_SAMPLES */
     bool broken;

@@ -1,6 +1,7 @@
 /*
  * The last 15 minutes second by second, from the history section of the segment, and 24 hours in
- * steps of 10 s, as long as the console runs: rings that all graphs are drawn from. Pure; the console's only thread.
+ * steps of 10 s, as long as the console runs: rings that all graphs are drawn from. Pure; the
+ * console's only thread.
  */
 #ifndef CONSOLE_HISTORY_H
 #define CONSOLE_HISTORY_H
@@ -82,15 +83,17 @@ size_t history_resolution(const struct history *history, size_t back);
 /* The value of a second without a daemon, between seconds with one. */
 #define HISTORY_GAP (-INFINITY)
 
-/* The last COUNT seconds of SERIES, oldest first. NAN: no value (before the first sample, or a ratio
- * without a denominator). */
+/*
+ * The last COUNT seconds of SERIES, oldest first. NAN: no value (before the first sample, or a
+ * ratio without a denominator).
+ */
 void history_series(const struct history *history, enum series series, double *values,
                     size_t count);
 
 /*
- * The same for the last SPAN_S seconds (at most HISTORY_SPAN_S): a value for each second, or for each
- * step if the span is longer than the seconds are kept. VALUES has HISTORY_VALUES places. Both return
- * the number of values.
+ * The same for the last SPAN_S seconds (at most HISTORY_SPAN_S): a value for each second, or for
+ * each step if the span is longer than the seconds are kept. VALUES has HISTORY_VALUES places. Both
+ * return the number of values.
  */
 enum {
     HISTORY_STEP_S = 10,
@@ -104,8 +107,8 @@ size_t history_span(const struct history *history, enum series series, int span_
 size_t history_span_times(const struct history *history, int span_s, uint64_t *times_ns);
 
 /*
- * Adds the latency of the steps that begin in the seconds FROM_S to TO_S (wall clock) to BUCKETS, all
- * outcomes together. False if none is known.
+ * Adds the latency of the steps that begin in the seconds FROM_S to TO_S (wall clock) to BUCKETS,
+ * all outcomes together. False if none is known.
  */
 bool history_latency(const struct history *history, uint64_t from_s, uint64_t to_s,
                      uint64_t *buckets);
@@ -123,15 +126,16 @@ void history_whole(const struct history *history, enum series series, double *va
 size_t history_back_of(const struct history *history, uint64_t time_ns);
 
 /*
- * Copies what history_add_threads() kept of the second that is BACK seconds before the newest one, unless
- * it is overwritten since: THREADS has PROCESS_THREADS_MAX places. Returns their number.
+ * Copies what history_add_threads() kept of the second that is BACK seconds before the newest one,
+ * unless it is overwritten since: THREADS has PROCESS_THREADS_MAX places. Returns their number.
  */
 uint32_t history_kept(const struct history *history, size_t back, struct past_thread *threads,
                       struct process_table *table);
 
 /*
- * The step at *BACK seconds before the newest second, if that is beyond the seconds: its counters, and
- * those of the step before (NULL: there is none of the same daemon). Stores in *BACK where it ends.
+ * The step at *BACK seconds before the newest second, if that is beyond the seconds: its counters,
+ * and those of the step before (NULL: there is none of the same daemon). Stores in *BACK where it
+ * ends.
  */
 bool history_step(const struct history *history, size_t *back, const struct sample_copy **sample,
                   const struct sample_copy **before);
@@ -147,9 +151,9 @@ struct history_cursor *history_cursor_create(void);
 void history_cursor_destroy(struct history_cursor *cursor);
 
 /*
- * Moves to the second or the step BACK seconds before the newest second; if that is in a gap, to the
- * first one after the gap. Returns how many seconds back that is; 0: there is none, and the model is not
- * valid.
+ * Moves to the second or the step BACK seconds before the newest second; if that is in a gap, to
+ * the first one after the gap. Returns how many seconds back that is; 0: there is none, and the
+ * model is not valid.
  */
 size_t history_cursor_set(struct history_cursor *cursor, const struct history *history,
                           const struct snapshot *present, size_t back);

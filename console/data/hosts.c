@@ -32,8 +32,8 @@ static void subtract(const struct host_totals *now, const struct host_totals *be
 }
 
 /*
- * What TOTALS has in BASE, whose entries ascend as those of the caller do: *AT moves on. A host that
- * was added since then had counted nothing.
+ * What TOTALS has in BASE, whose entries ascend as those of the caller do: *AT moves on. A host
+ * that was added since then had counted nothing.
  */
 static const struct host_totals *find_before(const struct host_base *base, size_t *at,
                                              const struct host_totals *totals)

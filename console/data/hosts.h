@@ -1,6 +1,6 @@
 /*
- * The hosts of a server ([host] sections): rates, statuses and latency by host of the last 5 to 10 s,
- * and their names in the lines of the log. The console's only thread.
+ * The hosts of a server ([host] sections): rates, statuses and latency by host of the last 5 to 10
+ * s, and their names in the lines of the log. The console's only thread.
  */
 #ifndef CONSOLE_HOSTS_H
 #define CONSOLE_HOSTS_H
@@ -19,9 +19,9 @@ struct host_row {
     char name[HOST_NAME_BYTES]; /* the first of its section; "*": no section has the name */
     double requests_per_s, sent_per_s;
     double class_per_s[HOST_CLASSES]; /* responses 2xx to 5xx */
-    double share;                     /* of the requests of all hosts, 0 to 1 */
+    double share;                     /* 1: all requests are for this host */
     double p50_ns, p99_ns;            /* at most 25 % too high; NAN without a request */
-    uint64_t requests, sent;          /* since the host is counted */
+    uint64_t requests, sent;          /* counted since the host exists */
 };
 
 /* What was counted at one time. */
@@ -42,8 +42,9 @@ struct host_list {
 bool hosts_counted(const struct segment_reader *reader);
 
 /*
- * Reads what the threads counted; NOW_NS is the monotonic clock. Call it about twice a second: after a
- * pause of more than 10 s, another interval begins. Returns 0, or -1: out of memory, the list is empty.
+ * Reads what the threads counted; NOW_NS is the monotonic clock. Call it about twice a second:
+ * after a pause of more than 10 s, another interval begins. Returns 0, or -1: out of memory, the
+ * list is empty.
  */
 int host_list_take(struct host_list *list, const struct segment_reader *reader, uint64_t now_ns);
 
@@ -51,8 +52,8 @@ int host_list_take(struct host_list *list, const struct segment_reader *reader, 
 void host_list_release(struct host_list *list);
 
 /*
- * Names of hosts, each kept once for as long as the table exists, because lines of the log outlive the
- * entries of their hosts.
+ * Names of hosts, each kept once for as long as the table exists, because lines of the log outlive
+ * the entries of their hosts.
  */
 struct host_names;
 

@@ -13,9 +13,9 @@
 #include <stdint.h>
 
 /*
- * The last events of a server, grouped by kind: a worker that dies a hundred times is one row with the
- * count 100. Two events are of one kind if level, process role and text are equal except for the
- * numbers in the text. Bounded; pure except for event_list_read().
+ * The last events of a server, grouped by kind: a worker that dies a hundred times is one row with
+ * the count 100. Two events are of one kind if level, process role and text are equal except for
+ * the numbers in the text. Bounded; pure except for event_list_read().
  */
 enum { EVENT_LIST_KINDS = 256, EVENT_LIST_SINGLE = 1024 };
 
@@ -23,7 +23,7 @@ enum { EVENT_LIST_KINDS = 256, EVENT_LIST_SINGLE = 1024 };
 struct event_row {
     uint64_t first_ns, last_ns; /* wall clock */
     uint64_t count;
-    uint8_t level, role; /* of the newest */
+    uint8_t level, role; /* the newest event has them */
     int32_t pid;
     char text[EVENT_TEXT_BYTES]; /* printable ASCII */
 };
@@ -39,7 +39,10 @@ void event_list_destroy(struct event_list *list);
  */
 int event_list_attach(struct event_list *list, const struct segment_reader *reader);
 
-/* Reads new events of all processes, after event_list_attach(). WALL_NS is now. Returns their number. */
+/*
+ * Reads new events of all processes, after event_list_attach(). WALL_NS is now. Returns their
+ * number.
+ */
 size_t event_list_read(struct event_list *list, const struct segment_reader *reader,
                        uint64_t wall_ns);
 
@@ -62,9 +65,10 @@ uint64_t event_list_total(const struct event_list *list, enum level level);
 uint64_t event_list_missed(const struct event_list *list);
 
 /*
- * The contents of the caches: one row per path, over all workers. Read from the workers' cache tables
- * and the threads' hit counters without a lock and without involving the server. The cost grows with
- * the size of the tables, so it is read twice a second at most and only while a view wants it.
+ * The contents of the caches: one row per path, over all workers. Read from the workers' cache
+ * tables and the threads' hit counters without a lock and without involving the server. The cost
+ * grows with the size of the tables, so it is read twice a second at most and only while a view
+ * wants it.
  */
 enum { CACHE_PATH_BYTES = SEGMENT_CACHE_PATH_WORDS * 8 };
 
@@ -72,16 +76,16 @@ struct cache_row {
     char path[CACHE_PATH_BYTES];                    /* as in the cache */
     char text[ESCAPE_TEXT_BYTES(CACHE_PATH_BYTES)]; /* the same for people: readable UTF-8 */
     uint32_t copies;                                /* workers that hold it */
-    uint32_t stale;     /* of these copies: replaced or removed, but still in use */
-    uint64_t bytes;     /* of all copies */
-    uint64_t hits;      /* of all copies, since they were stored */
+    uint32_t stale;     /* so many copies are replaced or removed, but still in use */
+    uint64_t bytes;     /* all copies together */
+    uint64_t hits;      /* all copies together, since they were stored */
     uint64_t stored_ns; /* wall clock, of the oldest copy */
 };
 
 struct cache_list {
-    struct cache_row *rows; /* by path */
+    struct cache_row *rows; /* sorted by path */
     size_t count, room;
-    uint64_t bytes;    /* of all rows */
+    uint64_t bytes;    /* all rows together */
     uint64_t taken_ns; /* wall clock; 0: never */
 };
 
@@ -98,15 +102,15 @@ enum cache_order { CACHE_BY_HITS, CACHE_BY_SIZE, CACHE_BY_AGE, CACHE_BY_PATH, CA
 extern const char *const cache_order_names[CACHE_ORDERS];
 
 /*
- * Fills ROWS (list->count of them) with pointers to the rows: largest first, by age newest first, by
- * path A to Z; REVERSED: the other way round.
+ * Fills ROWS (list->count of them) with pointers to the rows: largest first, by age newest first,
+ * by path A to Z; REVERSED: the other way round.
  */
 void cache_list_sort(const struct cache_list *list, enum cache_order order, bool reversed,
                      const struct cache_row **rows);
 
 /*
- * Client addresses with their open connections and their share of the rate limit. Read from the tables
- * of the segment, twice a second at most and only while a view wants it.
+ * Client addresses with their open connections and their share of the rate limit. Read from the
+ * tables of the segment, twice a second at most and only while a view wants it.
  */
 struct client_row {
     uint64_t key;         /* see client_key() */
@@ -116,7 +120,7 @@ struct client_row {
 };
 
 struct client_list {
-    struct client_row *rows; /* by key */
+    struct client_row *rows; /* sorted by key */
     size_t count, room;
     bool limits; /* the rate limit is on */
     uint32_t requests_per_second, burst;

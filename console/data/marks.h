@@ -1,7 +1,7 @@
 /*
- * Marks in time: reloads, changes of sizes, crashes, alerts, load runs. They stand on the graphs, and
- * the user can move from one to the next. Most are made from events; any part of the console may add
- * others. Bounded: the newest are kept. Pure; the console's only thread.
+ * Marks in time: reloads, changes of sizes, crashes, alerts, load runs. They stand on the graphs,
+ * and the user can move from one to the next. Most are made from events; any part of the console
+ * may add others. Bounded: the newest are kept. Pure; the console's only thread.
  */
 #ifndef CONSOLE_MARKS_H
 #define CONSOLE_MARKS_H
@@ -37,7 +37,7 @@ struct mark {
 
 struct marks {
     size_t count;
-    struct mark mark[MARKS_MAX]; /* by time, oldest first */
+    struct mark mark[MARKS_MAX]; /* oldest first */
 };
 
 /* Adds a mark; one with the same time and text is added only once. TEXT is printable. */
@@ -50,8 +50,8 @@ enum mark_kind marks_kind_of(const char *text);
 void marks_take_events(struct marks *marks, const struct event_list *list, size_t count);
 
 /*
- * The mark to show for the time from FROM_NS (exclusive) to TO_NS, among the first COUNT: a severe one
- * if there is any, else the newest. NULL: none.
+ * The mark to show for the time from FROM_NS (exclusive) to TO_NS, among the first COUNT: a severe
+ * one if there is any, else the newest. NULL: none.
  */
 const struct mark *marks_between(const struct marks *marks, size_t count, uint64_t from_ns,
                                  uint64_t to_ns);

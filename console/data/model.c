@@ -25,7 +25,7 @@ struct model {
     uint32_t thread_room, worker_room;
     struct base older, newer;
     struct histogram *thread_interval; /* latency of the interval, by thread slot */
-    struct histogram interval;         /* of all threads */
+    struct histogram interval;         /* all threads together */
     const struct sample_copy *past,
         *past_before; /* the samples of a past second; NULL: the model is current */
     const struct past_thread *past_threads;
@@ -326,7 +326,7 @@ double model_thread_percentile(const struct model *model, const struct thread_sa
 /* ---- Latency by outcome ---- */
 
 #define RECENT_BASE_EVERY_NS (5 * NS_PER_S) /* how often the recent latency gets a new base */
-#define LONG_PAUSE_NS        (3 * NS_PER_S) /* after a longer pause the second of a value is unknown */
+#define LONG_PAUSE_NS        (3 * NS_PER_S) /* then the second of a value is unknown */
 
 struct second {
     uint64_t number; /* wall clock, s; 0: never used */

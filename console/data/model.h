@@ -94,10 +94,10 @@ double model_thread_percentile(const struct model *model, const struct thread_sa
                                double percent);
 
 /*
- * Latency by outcome (cache hit, miss, offload, error): per second in coarse buckets for the heat map,
- * and with a precision of 1/64 for the last few seconds. The server's history does not separate the
- * outcomes, so seconds from before the attachment are known only as a total. Pure; the console's only
- * thread.
+ * Latency by outcome (cache hit, miss, offload, error): per second in coarse buckets for the heat
+ * map, and with a precision of 1/64 for the last few seconds. The server's history does not
+ * separate the outcomes, so seconds from before the attachment are known only as a total. Pure; the
+ * console's only thread.
  */
 
 enum { OUTCOME_ALL = OUTCOME_COUNT, OUTCOMES_SECONDS = SEGMENT_HISTORY_SAMPLES };
@@ -119,8 +119,9 @@ void outcomes_break(struct outcomes *outcomes);
 void outcomes_push_sample(struct outcomes *outcomes, const struct sample_copy *sample);
 
 /*
- * LATENCY: histograms since the start of the daemon, by outcome (OUTCOME_COUNT of them), at WALL_NS.
- * The increase since the last call is counted in the second of WALL_NS. Call it about twice a second.
+ * LATENCY: histograms since the start of the daemon, by outcome (OUTCOME_COUNT of them), at
+ * WALL_NS. The increase since the last call is counted in the second of WALL_NS. Call it about
+ * twice a second.
  */
 void outcomes_push(struct outcomes *outcomes, uint64_t wall_ns, const struct histogram *latency);
 

@@ -106,7 +106,7 @@ static const struct thread_usage *thread_before(const struct process_table *tabl
 struct reading {
     const struct process_table *before;
     struct process_table *into;
-    uint64_t ran_ns, waited_ns; /* by all threads since BEFORE */
+    uint64_t ran_ns, waited_ns; /* all threads together, since BEFORE */
 };
 
 static void measure_process(const struct reading *reading, enum role role, uint32_t slot,

@@ -1,7 +1,7 @@
 /*
  * CPU time and memory of a server's processes and threads, from /proc, twice a second; and how long
- * they waited for a CPU. CPU usage is that since the previous table. A table contains no pointers, so it can be stored and copied. The
- * console's only thread.
+ * they waited for a CPU. CPU usage is that since the previous table. A table contains no pointers,
+ * so it can be stored and copied. The console's only thread.
  */
 #ifndef CONSOLE_PROCESSES_H
 #define CONSOLE_PROCESSES_H
@@ -16,7 +16,7 @@ enum { PROCESSES_MAX = 68, PROCESS_THREADS_MAX = 1024 }; /* 64 workers and four 
 
 struct process_usage {
     uint32_t role; /* enum role */
-    uint32_t slot; /* of a worker */
+    uint32_t slot; /* a worker's */
     int32_t pid;
     float cores;             /* CPU seconds per second; NAN: unknown (yet) */
     uint64_t resident_bytes; /* 0: unknown */

@@ -114,7 +114,7 @@ static bool record_word(struct recorder *recorder, const struct segment *segment
 static void record_range(struct recorder *recorder, const struct segment *segment, size_t from,
                          size_t bytes)
 {
-    size_t begin = 0, end = 0; /* of the current run; end 0: none */
+    size_t begin = 0, end = 0; /* the current run; end 0: none */
 
     bytes &= ~(size_t)(WORD - 1);
     for (size_t at = from; at < from + bytes; at += WORD) {

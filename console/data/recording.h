@@ -1,6 +1,7 @@
 /*
- * The format of a recording, its writer (recorder.c) and its reader (replay.c). A recording holds the segment of the server over time:
- * first in full, then the changes. A replay uses the same reader as the live console and shows the same data.
+ * The format of a recording, its writer (recorder.c) and its reader (replay.c). A recording holds
+ * the segment of the server over time: first in full, then the changes. A replay uses the same
+ * reader as the live console and shows the same data.
  *
  *     file    = head chunk*
  *     head    = "WSCONREC" version(u16) 0(u16) byte-order mark(u32)
@@ -89,7 +90,10 @@ int recorder_add_end(struct recorder *recorder, const char *how, uint64_t now_ns
 /* Bytes written so far. */
 uint64_t recorder_bytes(const struct recorder *recorder);
 
-/* Closes the file. Returns 0, or -1 with a message in WHY if it is incomplete. RECORDER may be NULL. */
+/*
+ * Closes the file. Returns 0, or -1 with a message in WHY if it is incomplete. RECORDER may be
+ * NULL.
+ */
 int recorder_close(struct recorder *recorder, char *why, size_t size);
 
 /*
@@ -99,8 +103,8 @@ int recorder_close(struct recorder *recorder, char *why, size_t size);
 struct replay;
 
 /*
- * Opens the file PATH and indexes its chunks. NULL after a message in WHY. A truncated or damaged file
- * can be replayed up to the damage: see replay_error().
+ * Opens the file PATH and indexes its chunks. NULL after a message in WHY. A truncated or damaged
+ * file can be replayed up to the damage: see replay_error().
  */
 struct replay *replay_open(const char *path, char *why, size_t size);
 void replay_close(struct replay *replay);

@@ -15,7 +15,7 @@ enum { ERROR_TEXT = 256 };
 #define IMAGE_MAX (UINT64_C(1) << 36) /* larger than any segment; only pages in use take memory */
 
 struct place {
-    uint64_t offset; /* of the chunk in the file */
+    uint64_t offset; /* where the chunk is in the file */
     struct recording_chunk chunk;
 };
 
@@ -30,7 +30,7 @@ struct replay {
     size_t image_size;
     struct segment_reader reader;
     bool attached, new_daemon, jumped;
-    uint64_t generation; /* of the current daemon */
+    uint64_t generation; /* the current daemon's */
     char ended[ERROR_TEXT];
     struct process_table *processes;
     bool has_processes;

@@ -135,7 +135,9 @@ struct counting {
     uint64_t all, chosen;
 };
 
-/* True if the top lists of the chosen hosts count the requests for HOST; their terms ask no more. */
+/*
+ * True if the top lists of the chosen hosts count the requests for HOST; their terms ask no more.
+ */
 static bool host_is_chosen(const struct server_info *info, const char *host)
 {
     static struct tail_line line;
@@ -170,8 +172,8 @@ static void count_request(void *context, const struct tail_record *record)
 }
 
 /*
- * The tail estimates what it missed, and an estimate may decrease: only increases are counted. Of the
- * missed requests as large a part was for the chosen hosts as of the others.
+ * The tail estimates what it missed, and an estimate may decrease: only increases are counted. Of
+ * the missed requests as large a part was for the chosen hosts as of the others.
  */
 void server_info_take_requests(struct server_info *info, const struct segment_reader *reader,
                                uint64_t now_ns, uint64_t wall_ns)

@@ -40,7 +40,7 @@ struct server_info {
     struct history_cursor *cursor;
     struct tail *tail;
     struct top *top;
-    struct top *host_top; /* of the requests for the chosen hosts; NULL: none were chosen */
+    struct top *host_top; /* the requests for the chosen hosts; NULL: none were chosen */
     struct subject_term host_term[SUBJECT_TERMS];
     size_t host_terms;
     struct subject *subject; /* NULL: none is shown */
@@ -93,9 +93,9 @@ int server_info_show_subject(struct server_info *info, const struct subject_term
 void server_info_hide_subject(struct server_info *info);
 
 /*
- * Counts the requests for the hosts that COUNT TERMS select also in top lists of their own, which begin
- * with the lines of the tail; COUNT 0: no longer. Does nothing if the terms are those in force. Result
- * as above.
+ * Counts the requests for the hosts that COUNT TERMS select also in top lists of their own, which
+ * begin with the lines of the tail; COUNT 0: no longer. Does nothing if the terms are those in
+ * force. Result as above.
  */
 int server_info_choose_hosts(struct server_info *info, const struct subject_term *terms,
                              size_t count);
@@ -111,8 +111,8 @@ struct config_line {
 };
 
 /*
- * Reads the next key into LINE and advances *TEXT. SECTION (CONFIG_KEY_BYTES, initially "") keeps the
- * current section between calls. False at the end.
+ * Reads the next key into LINE and advances *TEXT. SECTION (CONFIG_KEY_BYTES, initially "") keeps
+ * the current section between calls. False at the end.
  */
 bool config_text_next(const char **text, char *section, struct config_line *line);
 

@@ -60,7 +60,7 @@ struct snapshot {
     uint64_t wall_ns;
     struct server server;
     uint32_t workers_wanted;
-    uint32_t threads_wanted; /* per worker */
+    uint32_t threads_wanted; /* each worker has as many */
     uint32_t offload_min, offload_max;
     uint32_t log_level; /* enum level */
     bool dispatch_master;

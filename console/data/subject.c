@@ -25,7 +25,7 @@ struct subject {
     struct subject_term term[SUBJECT_TERMS];
     size_t terms;
     uint64_t requests, bytes, since_ns;
-    struct subject_second second[SUBJECT_SECONDS]; /* at number % SUBJECT_SECONDS */
+    struct subject_second second[SUBJECT_SECONDS]; /* second n at n % SUBJECT_SECONDS */
     struct subject_status status[SUBJECT_STATUSES];
     size_t statuses;
     struct histogram latency;

@@ -1,6 +1,6 @@
 /*
- * One subject: the requests that have certain values, such as one path, client, status or thread. They
- * are counted as they are read from the log rings: rate by second, statuses, latency, the last
+ * One subject: the requests that have certain values, such as one path, client, status or thread.
+ * They are counted as they are read from the log rings: rate by second, statuses, latency, the last
  * requests. Pure; the console's only thread.
  */
 #ifndef CONSOLE_SUBJECT_H
@@ -39,8 +39,8 @@ enum {
 };
 
 /*
- * In TEXT, case is ignored, ? matches any character, and | separates alternatives; "4xx" is a class of
- * statuses.
+ * In TEXT, case is ignored, ? matches any character, and | separates alternatives; "4xx" is a class
+ * of statuses.
  */
 struct subject_term {
     enum subject_column column;
@@ -76,7 +76,9 @@ uint64_t subject_bytes(const struct subject *subject);
 /* Wall clock of the oldest line added, whether it matched or not; 0: none. */
 uint64_t subject_since_ns(const struct subject *subject);
 
-/* Requests in each of the COUNT seconds up to END_NS (wall clock), oldest first; NAN: not counted. */
+/*
+ * Requests in each of the COUNT seconds up to END_NS (wall clock), oldest first; NAN: not counted.
+ */
 void subject_rates(const struct subject *subject, uint64_t end_ns, double *values, size_t count);
 
 /* Latency of all requests. */

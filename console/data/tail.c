@@ -146,8 +146,8 @@ void tail_fill_line(struct tail_line *line, const struct tail_record *record)
 }
 
 /*
- * The newest lines: records as they were read, which become lines when a view asks for them. Keeping
- * a record therefore costs little more than copying it.
+ * The newest lines: records as they were read, which become lines when a view asks for them.
+ * Keeping a record therefore costs little more than copying it.
  */
 
 enum {
@@ -275,7 +275,9 @@ static size_t run_end(const struct kept *kept, size_t from, size_t count)
     return from < count ? from + 1 : count;
 }
 
-/* Merges each two neighbouring runs of COUNT records at FROM into one at INTO; true: one is left. */
+/*
+ * Merges each two neighbouring runs of COUNT records at FROM into one at INTO; true: one is left.
+ */
 static bool merge_runs(const struct kept *from, struct kept *into, size_t count)
 {
     size_t at = 0, runs = 0;
@@ -322,9 +324,9 @@ static const struct kept *kept_at(struct tail_lines *lines, size_t back)
 
 enum {
     FIRST_WORDS = 32768,       /* read in the first call, divided among the rings */
-    RING_FIRST_MIN = 512,      /* per ring, minimum */
+    RING_FIRST_MIN = 512,      /* each ring has at least this part */
     BATCH_WORDS = 32768,       /* read at a time from all rings, so that none falls behind */
-    GUESSED_RECORD_WORDS = 16, /* until a record has been read */
+    GUESSED_RECORD_WORDS = 16, /* before a record has been read */
 };
 
 struct ring_reader {
@@ -345,14 +347,14 @@ struct tail {
     uint64_t missed_words;
     uint64_t records_read, words_read;
     struct host_names *names;
-    struct known_host *host; /* by entry */
+    struct known_host *host; /* ordered as HOSTS */
     uint32_t hosts;
     struct ring_reader *ring;
     uint32_t rings;
     uint64_t readable; /* see tail_attach() */
     uint64_t budget;   /* words that may be read */
     uint64_t read_ns;  /* time of the last tail_read() */
-    uint64_t pause_ns; /* from then to the next */
+    uint64_t pause_ns; /* the next one is due then */
     bool started;      /* tail_read() was called */
 };
 
@@ -405,7 +407,7 @@ struct origin {
     const struct segment *segment;
     uint32_t slot;
     uint16_t worker, number;
-    uint32_t host; /* of the last record, plus 1; 0: none */
+    uint32_t host; /* the last record's, plus 1; 0: none */
     const char *host_name;
 };
 
@@ -467,7 +469,9 @@ static bool copy_words(const struct log_ring *ring, uint64_t position, uint64_t 
            ring->capacity;
 }
 
-/* Reads records of at least WORDS words, or all that are unread: copies them all, then checks once. */
+/*
+ * Reads records of at least WORDS words, or all that are unread: copies them all, then checks once.
+ */
 static void read_ring(struct tail *tail, struct origin *origin, const struct log_ring *ring,
                       uint64_t words, const struct taker *taker)
 {
@@ -521,7 +525,10 @@ static uint64_t lower(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* The next call is due before a quarter of a ring is written as fast as UNREAD words were in ELAPSED_NS. */
+/*
+ * The next call is due before a quarter of a ring is written as fast as UNREAD words were in
+ * ELAPSED_NS.
+ */
 static void shorten_pause(struct tail *tail, const struct log_ring *ring, uint64_t unread,
                           uint64_t elapsed_ns)
 {
@@ -657,8 +664,8 @@ struct backlog {
 };
 
 /*
- * The time of the oldest readable record of a ring; 0 if that is the first one ever written. *FROM is
- * its position. The oldest eighth of the ring is skipped, because it is overwritten next.
+ * The time of the oldest readable record of a ring; 0 if that is the first one ever written. *FROM
+ * is its position. The oldest eighth of the ring is skipped, because it is overwritten next.
  */
 static uint64_t oldest_in(const struct log_ring *ring, uint64_t *from)
 {

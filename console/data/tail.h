@@ -1,9 +1,9 @@
 /*
  * The requests from the log rings of all threads, merged by time. The server does not wait for this
  * reader, which may be overrun and then counts the missed records. At 20,000 requests per second a
- * ring of the default size holds the last 50 ms or so: tail_due_ns() says when to read it again. The
- * reader reads at most TAIL_WORDS_PER_S; if there is more, it reads the same part of each ring, the
- * newest records. The console's only thread.
+ * ring of the default size holds the last 50 ms or so: tail_due_ns() says when to read it again.
+ * The reader reads at most TAIL_WORDS_PER_S; if there is more, it reads the same part of each ring,
+ * the newest records. The console's only thread.
  */
 #ifndef CONSOLE_TAIL_H
 #define CONSOLE_TAIL_H
@@ -36,7 +36,7 @@ enum {
 struct tail_record {
     const uint64_t *words;   /* as packed; texts longer than those of a line may be cut */
     struct log_record log;   /* the same, unpacked */
-    uint32_t request_bytes;  /* of the request line as received */
+    uint32_t request_bytes;  /* length of the request line as received */
     const char *host;        /* see struct host_row; "": the server has no [host] sections */
     uint32_t thread;         /* slot */
     uint16_t worker, number; /* owner of the slot when read; TAIL_NO_THREAD: none */
@@ -53,9 +53,9 @@ struct tail_line {
     uint8_t outcome;                       /* enum outcome */
     uint8_t protocol;                      /* enum log_protocol */
     uint8_t tls;                           /* see log_record_read_tls(); 0: not over TLS */
-    uint16_t streams;                      /* of the HTTP/2 connection; 0: not HTTP/2 */
+    uint16_t streams;                      /* open on the HTTP/2 connection; 0: not HTTP/2 */
     uint8_t address[CLIENT_ADDRESS_BYTES]; /* see tail_address() */
-    uint32_t request_bytes;                /* of the request line as received */
+    uint32_t request_bytes;                /* length of the request line as received */
     bool request_cut;                      /* REQUEST is only its beginning */
     char referer[TAIL_REFERER_BYTES];      /* "": not sent; see tail_readable() */
     char agent[TAIL_AGENT_BYTES];
@@ -109,8 +109,9 @@ uint64_t tail_read(struct tail *tail, const struct segment_reader *reader, uint6
                    tail_take *take, void *context);
 
 /*
- * When to call tail_read() again, by the monotonic clock: TAIL_PAUSE_MAX_NS after the last call, but
- * earlier, down to TAIL_PAUSE_MIN_NS, if a ring would be written by a quarter and more till then.
+ * When to call tail_read() again, by the monotonic clock: TAIL_PAUSE_MAX_NS after the last call,
+ * but earlier, down to TAIL_PAUSE_MIN_NS, if a ring would be written by a quarter and more till
+ * then.
  */
 uint64_t tail_due_ns(const struct tail *tail);
 
@@ -131,8 +132,8 @@ const struct tail_line *tail_line(const struct tail *tail, size_t back);
 void tail_line_record(const struct tail *tail, size_t back, struct tail_record *record);
 
 /*
- * Makes COPY (a tail of its own, or NULL at first) hold the lines of TAIL. Returns the copy, or NULL if
- * out of memory.
+ * Makes COPY (a tail of its own, or NULL at first) hold the lines of TAIL. Returns the copy, or
+ * NULL if out of memory.
  */
 struct tail *tail_copy(struct tail *copy, const struct tail *tail);
 
@@ -143,8 +144,8 @@ size_t tail_younger(const struct tail *tail, uint64_t wall_ns);
 uint64_t tail_total(const struct tail *tail);
 
 /*
- * Estimated number of records missed, because a ring was overrun or there were too many to read. The
- * words are counted exactly; the number assumes records of average size.
+ * Estimated number of records missed, because a ring was overrun or there were too many to read.
+ * The words are counted exactly; the number assumes records of average size.
  */
 uint64_t tail_missed(const struct tail *tail);
 

@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 /*
- * A sketch finds the most frequent keys of a stream in constant memory: the space-saving algorithm of
- * Metwally, Agrawal and El Abbadi ("Efficient computation of frequent and top-k elements in data
+ * A sketch finds the most frequent keys of a stream in constant memory: the space-saving algorithm
+ * of Metwally, Agrawal and El Abbadi ("Efficient computation of frequent and top-k elements in data
  * streams", ICDT 2005). A new key replaces the one with the lowest count and inherits that count as
  * its possible error, so a count is never too low, and too high by at most `error`. A key with more
  * than 1/SKETCH_KEYS of all occurrences is always present.
@@ -30,11 +30,11 @@ struct sketch_entry {
 
 /* Beside each other, so that few keys touch few pages. */
 struct sketch_node {
-    uint32_t hash; /* of the truncated key */
+    uint32_t hash; /* the truncated key's */
     uint16_t next; /* entry in the same chain, plus 1; 0: none */
     uint16_t at;   /* where in the heap the entry is */
     double rank;   /* the lowest is replaced: count, or longest duration */
-    uint16_t heap; /* at each place of a binary heap: an entry; the first ranks lowest */
+    uint16_t heap; /* place i of a binary heap has this entry; the first ranks lowest */
 };
 
 struct sketch {
@@ -112,8 +112,8 @@ struct top_view {
 };
 
 /*
- * Adds up LIST into INTO for the SECONDS before END_NS (wall clock), rounded up to whole panes and as
- * far as it is known. Returns the actual length of the window, s.
+ * Adds up LIST into INTO for the SECONDS before END_NS (wall clock), rounded up to whole panes and
+ * as far as it is known. Returns the actual length of the window, s.
  */
 int top_collect(const struct top *top, enum top_list list, uint64_t end_ns, int seconds,
                 struct top_view *into);

@@ -6,8 +6,8 @@
 #include <stddef.h>
 
 /*
- * Sets PATH to "$VARIABLE/webserverd/NAME", or to "$HOME/FALLBACK/webserverd/NAME" if VARIABLE is not
- * set to an absolute path. Returns false, with PATH "", if HOME is not either.
+ * Sets PATH to "$VARIABLE/webserverd/NAME", or to "$HOME/FALLBACK/webserverd/NAME" if VARIABLE is
+ * not set to an absolute path. Returns false, with PATH "", if HOME is not either.
  */
 bool user_files_path(const char *variable, const char *fallback, const char *name, char *path,
                      size_t size);

@@ -61,8 +61,8 @@ void watch_add_alert(struct watch *watch, bool severe, uint64_t wall_ns, const c
 int watch_record_to(struct watch *watch, const char *path, char *why, size_t size);
 
 /*
- * Adds the current state of the segment to the recording, if there is one, even while the display is
- * frozen. Returns 0, or -1 with a message in WHY: recording has then stopped.
+ * Adds the current state of the segment to the recording, if there is one, even while the display
+ * is frozen. Returns 0, or -1 with a message in WHY: recording has then stopped.
  */
 int watch_record(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, char *why, size_t size);
 
@@ -72,7 +72,10 @@ int watch_record_end(struct watch *watch, char *why, size_t size);
 /* Bytes recorded; 0: no recording. */
 uint64_t watch_recorded(const struct watch *watch);
 
-/* Moves to AT_NS, counted from the start of the recording, forward or back. Result as watch_sample(). */
+/*
+ * Moves to AT_NS, counted from the start of the recording, forward or back. Result as
+ * watch_sample().
+ */
 int watch_replay_to(struct watch *watch, uint64_t at_ns, unsigned wants);
 
 /* The recording being replayed, or NULL. */

@@ -283,8 +283,8 @@ static void position_ahead_of_head_is_an_overrun(void **state)
 }
 
 /*
- * Three threads at full speed; they count, the test checks. Where the threads share one CPU with busy
- * processes, a full ring costs a turn of all of them, so the writer also stops after a time.
+ * Three threads at full speed; they count, the test checks. Where the threads share one CPU with
+ * busy processes, a full ring costs a turn of all of them, so the writer also stops after a time.
  */
 
 static atomic_bool writer_done;

@@ -1,6 +1,6 @@
 /*
- * The guard of a private server: what it removes, when, and what it keeps of its owner. The process group
- * of the server is simulated.
+ * The guard of a private server: what it removes, when, and what it keeps of its owner. The process
+ * group of the server is simulated.
  */
 #include "common/private_server_guard.h"
 

@@ -69,7 +69,9 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Records one moment per second for MOMENTS seconds; at moment n the counter of requests is n * n. */
+/*
+ * Records one moment per second for MOMENTS seconds; at moment n the counter of requests is n * n.
+ */
 static void record(void)
 {
     struct recorder *recorder = recorder_create(path, why, sizeof(why));

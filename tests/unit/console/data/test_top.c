@@ -182,7 +182,10 @@ static void frequent_keys_survive_many_rare_ones(void **state)
     assert_int_equal(view.sketch.used, SKETCH_KEYS);
 }
 
-/* Counts PATHS paths over a minute, Zipf-distributed or not, and compares each entry with the truth. */
+/*
+ * Counts PATHS paths over a minute, Zipf-distributed or not, and compares each entry with the
+ * truth.
+ */
 static void check_bounds(uint32_t paths, bool zipf, bool exact)
 {
     enum { REQUESTS = 60000, PATHS_MAX = 50000 };
@@ -270,7 +273,9 @@ static long resident_pages(void)
     return pages;
 }
 
-/* A pane has room for 1024 keys in each list; it touches what it needs, also when it is used again. */
+/*
+ * A pane has room for 1024 keys in each list; it touches what it needs, also when it is used again.
+ */
 static void memory_stays_at_what_keys_need(void **state)
 {
     enum { ROUND_S = TOP_PANES * TOP_PANE_S, SLACK_BYTES = 4 << 20 };
