@@ -1,15 +1,18 @@
 #include "daemon/keys/keys.h"
 
+#include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
 #include "daemon/base/channel.h"
 #include "daemon/base/events.h"
 #include "daemon/base/service.h"
 #include "daemon/sandbox/sandbox.h"
+#include "daemon/tls/context.h"
 #include "daemon/tls/private_keys.h"
 #include "daemon/tls/remote_key.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/rsa.h>
 #include <stdlib.h>
@@ -19,8 +22,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* A thread with so many unread answers hangs. */
-enum { QUEUED_BYTES_MAX = 4 * 1024 * 1024 };
+/*
+ * A thread with so many unread answers hangs; and the process with so many unread messages of the
+ * master, which are more than the links of all threads of a large server.
+ */
+enum { ANSWER_BYTES_MAX = 4 * 1024 * 1024, ORDER_BYTES_MAX = 1024 * 1024 };
 
 /* The keys of one configuration. */
 struct key_set {
@@ -51,7 +57,7 @@ struct keys {
 
 /* Sets of keys */
 
-static struct key_set *find_set(const struct keys *keys, uint32_t number)
+static struct key_set *find_key_set(const struct keys *keys, uint32_t number)
 {
     struct key_set *set;
 
@@ -62,7 +68,7 @@ static struct key_set *find_set(const struct keys *keys, uint32_t number)
 }
 
 /* Frees SET unless it has clients. */
-static void release_set(struct key_set *set)
+static void release_key_set(struct key_set *set)
 {
     if (set->clients > 0)
         return;
@@ -73,11 +79,11 @@ static void release_set(struct key_set *set)
 }
 
 /* The master sends a set before each of its clients. Only the first one is new. */
-static void add_set(struct keys *keys, const struct message_keys_set *message, int file)
+static void add_key_set(struct keys *keys, const struct message_keys_set *message, int file)
 {
     struct key_set *set;
 
-    if (file < 0 || find_set(keys, message->set) != NULL)
+    if (file < 0 || find_key_set(keys, message->set) != NULL)
         return;
     set = calloc(1, sizeof(*set) + message->count * sizeof(EVP_PKEY *));
     if (set == NULL || private_keys_read(file, set->key, message->count) != 0) {
@@ -91,24 +97,19 @@ static void add_set(struct keys *keys, const struct message_keys_set *message, i
 
 /* Signatures */
 
-static bool prepare(EVP_MD_CTX *context, EVP_PKEY *key, const struct signature_scheme *scheme)
-{
-    EVP_PKEY_CTX *options; /* belongs to CONTEXT */
-
-    return EVP_DigestSignInit_ex(context, &options, scheme->digest, NULL, NULL, key, NULL) == 1 &&
-           (!scheme->pss ||
-            (EVP_PKEY_CTX_set_rsa_padding(options, RSA_PKCS1_PSS_PADDING) == 1 &&
-             EVP_PKEY_CTX_set_rsa_pss_saltlen(options, RSA_PSS_SALTLEN_DIGEST) == 1));
-}
-
 /* Returns the length of the signature in SIGNATURE; 0: it cannot be made. */
-static size_t sign(EVP_PKEY *key, const struct signature_scheme *scheme, const uint8_t *bytes,
-                   size_t length, uint8_t *signature)
+static size_t make_signature(EVP_PKEY *key, const struct signature_scheme *scheme,
+                             const uint8_t *bytes, size_t length, uint8_t *signature)
 {
     EVP_MD_CTX *context = EVP_MD_CTX_new();
+    EVP_PKEY_CTX *options; /* belongs to CONTEXT */
     size_t made = SIGNATURE_BYTES_MAX;
 
-    if (context == NULL || !prepare(context, key, scheme) ||
+    if (context == NULL ||
+        EVP_DigestSignInit_ex(context, &options, scheme->digest, NULL, NULL, key, NULL) != 1 ||
+        (scheme->pss &&
+         (EVP_PKEY_CTX_set_rsa_padding(options, RSA_PKCS1_PSS_PADDING) != 1 ||
+          EVP_PKEY_CTX_set_rsa_pss_saltlen(options, RSA_PSS_SALTLEN_DIGEST) != 1)) ||
         EVP_DigestSign(context, signature, &made, bytes, length) != 1)
         made = 0;
     EVP_MD_CTX_free(context);
@@ -116,43 +117,43 @@ static size_t sign(EVP_PKEY *key, const struct signature_scheme *scheme, const u
     return made;
 }
 
-static void answer(const struct client *client, const struct message_sign *request,
-                   const struct signature_scheme *scheme, size_t length)
+static void answer_sign_request(const struct client *client, const struct message_sign *request,
+                                const struct signature_scheme *scheme, size_t length)
 {
     _Alignas(struct message_signature) char
         space[sizeof(struct message_signature) + SIGNATURE_BYTES_MAX];
     struct message_signature *message = (struct message_signature *)space;
-    size_t made =
-        sign(client->set->key[request->key], scheme, request->bytes, length, message->bytes);
+    size_t made = make_signature(client->set->key[request->key], scheme, request->bytes, length,
+                                 message->bytes);
 
     message->number = request->number;
     channel_send(client->channel, MESSAGE_SIGNATURE, message, sizeof(*message) + made, -1, false);
 }
 
-/* Serving threads */
+/* Serving threads, the clients */
 
-static void end_client(struct client *client)
+static void end_keys_client(struct client *client)
 {
     client->ended = client->keys->some_ended = true;
 }
 
-static void on_closed(void *owner)
+static void on_client_closed(void *owner)
 {
-    end_client(owner);
+    end_keys_client(owner);
 }
 
 /* The worker is compromised: the master kills it. */
-static void on_fault(void *owner, const char *what)
+static void on_client_fault(void *owner, const char *what)
 {
     struct client *client = owner;
 
     (void)what;
     channel_send(client->keys->master, MESSAGE_KEYS_FAULT, &client->identity,
                  sizeof(client->identity), -1, false);
-    end_client(client);
+    end_keys_client(client);
 }
 
-static void on_request(void *owner, int kind, const void *data, size_t length, int fd)
+static void on_sign_request(void *owner, int kind, const void *data, size_t length, int fd)
 {
     struct client *client = owner;
     const struct message_sign *request = data;
@@ -165,18 +166,18 @@ static void on_request(void *owner, int kind, const void *data, size_t length, i
         !signature_is_of_handshake(request->bytes, count))
         channel_fail(client->channel, "requested what no handshake needs");
     else
-        answer(client, request, scheme, count);
+        answer_sign_request(client, request, scheme, count);
 }
 
-static void add_client(struct keys *keys, const struct message_keys_client *message, int fd)
+static void add_keys_client(struct keys *keys, const struct message_keys_client *message, int fd)
 {
-    struct key_set *set = find_set(keys, message->set);
+    struct key_set *set = find_key_set(keys, message->set);
     struct client *client = fd >= 0 && set != NULL ? calloc(1, sizeof(*client)) : NULL;
-    const struct channel_owner owner = {.message = on_request,
-                                        .closed = on_closed,
-                                        .fault = on_fault,
+    const struct channel_owner owner = {.message = on_sign_request,
+                                        .closed = on_client_closed,
+                                        .fault = on_client_fault,
                                         .owner = client,
-                                        .queue_max = QUEUED_BYTES_MAX};
+                                        .queue_max = ANSWER_BYTES_MAX};
 
     if (client != NULL)
         client->channel = channel_open(keys->base, fd, ROUTE_SIGN_REQUESTS, &owner);
@@ -193,16 +194,16 @@ static void add_client(struct keys *keys, const struct message_keys_client *mess
     LIST_INSERT_HEAD(&keys->clients, client, link);
 }
 
-static void free_client(struct client *client)
+static void free_keys_client(struct client *client)
 {
     LIST_REMOVE(client, link);
     channel_close(client->channel);
     client->set->clients--;
-    release_set(client->set);
+    release_key_set(client->set);
     free(client);
 }
 
-static void free_ended(struct keys *keys)
+static void free_ended_clients(struct keys *keys)
 {
     struct client *client = LIST_FIRST(&keys->clients), *next;
 
@@ -210,42 +211,42 @@ static void free_ended(struct keys *keys)
     for (; client != NULL; client = next) {
         next = LIST_NEXT(client, link);
         if (client->ended)
-            free_client(client);
+            free_keys_client(client);
     }
 }
 
-/* The master */
+/* Orders of the master */
 
-static void on_order(void *owner, int kind, const void *data, size_t length, int fd)
+static void on_keys_order(void *owner, int kind, const void *data, size_t length, int fd)
 {
     struct keys *keys = owner;
 
     (void)length;
     if (kind == MESSAGE_KEYS_SET) {
-        add_set(keys, data, fd);
+        add_key_set(keys, data, fd);
         if (fd >= 0)
             close(fd);
     } else if (kind == MESSAGE_KEYS_CLIENT) {
-        add_client(keys, data, fd);
+        add_keys_client(keys, data, fd);
     } else {
         channel_send(keys->master, MESSAGE_KEYS_PONG, NULL, 0, -1, false);
     }
 }
 
-static void on_master_gone(void *owner)
+static void on_keys_orphaned(void *owner)
 {
     struct keys *keys = owner;
 
     keys->orphaned = true;
 }
 
-static void on_master_fault(void *owner, const char *what)
+static void on_keys_order_fault(void *owner, const char *what)
 {
     (void)what;
-    on_master_gone(owner);
+    on_keys_orphaned(owner);
 }
 
-static int set_up(struct keys *keys, const struct keys_setup *setup)
+static int set_up_keys(struct keys *keys, const struct keys_setup *setup)
 {
     static const struct rlimit none = {0, 0};
     const int keep[] = {setup->command_fd, setup->lock_fd};
@@ -253,8 +254,10 @@ static int set_up(struct keys *keys, const struct keys_setup *setup)
                                           .config = setup->config,
                                           .keep = keep,
                                           .keep_count = ARRAY_LENGTH(keep)};
-    const struct channel_owner owner = {
-        .message = on_order, .closed = on_master_gone, .fault = on_master_fault, .owner = keys};
+    const struct channel_owner owner = {.message = on_keys_order,
+                                        .closed = on_keys_orphaned,
+                                        .fault = on_keys_order_fault,
+                                        .owner = keys};
 
     segment_forget(setup->segment);
     /* Even without a sandbox, no other process reads its memory. */
@@ -268,31 +271,132 @@ static int set_up(struct keys *keys, const struct keys_setup *setup)
     return keys->master != NULL ? 0 : -1;
 }
 
-static void tear_down(struct keys *keys)
+static void tear_down_keys(struct keys *keys)
 {
     while (!LIST_EMPTY(&keys->clients))
-        free_client(LIST_FIRST(&keys->clients));
+        free_keys_client(LIST_FIRST(&keys->clients));
     while (!LIST_EMPTY(&keys->sets))
-        release_set(LIST_FIRST(&keys->sets));
+        release_key_set(LIST_FIRST(&keys->sets));
     channel_close(keys->master);
     if (keys->base != NULL)
         event_base_free(keys->base);
 }
 
-int keys_run(const struct keys_setup *setup)
+/* Runs until the channel to the master is closed. Returns the exit status. */
+static int run_keys(void *argument)
 {
+    const struct keys_setup *setup = argument;
     struct keys keys = {0};
     int status = EXIT_FAILURE;
 
     events_set_role(ROLE_KEYS);
     events_attach(NULL, 0); /* it has no ring in the segment; the master reports its end */
     signals_ignore_in_child();
-    if (set_up(&keys, setup) == 0) {
+    if (set_up_keys(&keys, setup) == 0) {
         while (!keys.orphaned && event_base_loop(keys.base, EVLOOP_ONCE) == 0)
             if (keys.some_ended)
-                free_ended(&keys);
+                free_ended_clients(&keys);
         status = keys.orphaned ? EXIT_SUCCESS : EXIT_FAILURE;
     }
-    tear_down(&keys);
+    tear_down_keys(&keys);
     return status;
+}
+
+/* The master's side: messages of the process */
+
+static void on_keys_fault(void *owner, const char *what)
+{
+    const struct keys_process *process = owner;
+
+    metric_add(segment_master(process->segment)->metrics, METRIC_protocol_errors, 1);
+    child_fault(&process->child, what);
+}
+
+static void on_keys_report(void *owner, int kind, const void *data, size_t length, int fd)
+{
+    struct keys_process *process = owner;
+    const struct message_keys_client *faulty = data;
+
+    (void)length, (void)fd;
+    if (kind == MESSAGE_KEYS_FAULT)
+        process->fault(process->context, faulty->worker, faulty->pid);
+    else if (process->pinged_ns == 0)
+        channel_fail(process->child.channel, "answered a ping that it was not sent");
+    else
+        process->pinged_ns = 0;
+}
+
+/* Start and end */
+
+bool keys_process_start(struct keys_process *process, struct keys_setup *setup,
+                        void (*after_fork)(void *context), void *context)
+{
+    const struct channel_owner owner = {.message = on_keys_report,
+                                        .closed = child_ignore_closed,
+                                        .fault = on_keys_fault,
+                                        .owner = process,
+                                        .queue_max = ORDER_BYTES_MAX};
+    const struct child_program program = {run_keys, setup, after_fork, context};
+
+    if (!child_is_due(&process->child, clock_monotonic_ns()))
+        return false;
+    process->pinged_ns = 0;
+    return child_fork_with_channel(&process->child, &program, &setup->command_fd, process->base,
+                                   ROUTE_KEYS_REPORTS, &owner) == 0;
+}
+
+void keys_process_ended(struct keys_process *process, const char *how)
+{
+    child_count_end(&process->child, how);
+    child_forget(&process->child);
+}
+
+/* Links */
+
+/* Sends KIND with a copy of FD. Returns 0, or -1 with errno. */
+static int send_key_file(const struct keys_process *process, int kind, const void *data,
+                         size_t length, int fd)
+{
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+    if (copy < 0)
+        return -1;
+    if (channel_send(process->child.channel, kind, data, length, copy, true) == 0)
+        return 0;
+    close(copy);
+    return -1;
+}
+
+int keys_process_link(const struct keys_process *process, const struct tls_context *tls,
+                      uint32_t worker, pid_t pid)
+{
+    const struct message_keys_set set = {tls_context_number(tls), tls_context_key_count(tls)};
+    const struct message_keys_client client = {set.set, worker, pid};
+    int fds[2];
+
+    if (channel_pair(fds) != 0)
+        return -1;
+    if (send_key_file(process, MESSAGE_KEYS_SET, &set, sizeof(set), tls_context_keys(tls)) == 0 &&
+        channel_send(process->child.channel, MESSAGE_KEYS_CLIENT, &client, sizeof(client), fds[1],
+                     true) == 0)
+        return fds[0];
+    close(fds[0]);
+    close(fds[1]);
+    return -1;
+}
+
+/* Hanging */
+
+void keys_process_check(struct keys_process *process, uint64_t timeout_ms, uint64_t resumed_ns,
+                        uint64_t now_ns)
+{
+    if (process->child.pid == 0 || timeout_ms == 0)
+        return;
+    if (process->pinged_ns == 0) {
+        if (channel_send(process->child.channel, MESSAGE_KEYS_PING, NULL, 0, -1, false) == 0)
+            process->pinged_ns = now_ns;
+    } else if (child_kill_silent(&process->child, process->pinged_ns, timeout_ms, resumed_ns,
+                                 now_ns)) {
+        process->pinged_ns = now_ns;
+    }
 }

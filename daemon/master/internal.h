@@ -11,7 +11,7 @@
 #include "daemon/config/config.h"
 #include "daemon/config/options.h"
 #include "daemon/control/socket.h"
-#include "daemon/keys/process.h"
+#include "daemon/keys/keys.h"
 #include "daemon/logger/log_files.h"
 #include "daemon/logger/process.h"
 #include "daemon/logger/salvage.h"

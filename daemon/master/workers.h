@@ -10,7 +10,7 @@
 #include "daemon/base/channel.h"
 #include "daemon/base/child.h"
 #include "daemon/base/messages.h"
-#include "daemon/keys/process.h"
+#include "daemon/keys/keys.h"
 #include "daemon/master/listeners.h"
 
 #include <sys/types.h>

@@ -1,169 +1,128 @@
-/* The keys process between a master and workers, which are both this process: its signatures, and what it refuses. */
+/* The keys process, which runs, between its master and workers, which are both this process. */
 #include "daemon/keys/keys.h"
 
 #include "common/macros.h"
-#include "common/segment_writer.h"
-#include "daemon/base/channel.h"
-#include "daemon/base/service.h"
-#include "daemon/sandbox/sandbox.h"
+#include "daemon/tls/context.h"
+#include "daemon/tls/managed.h"
 #include "daemon/tls/remote_key.h"
+#include "tests/unit/event_output.h"
 #include "tests/unit/open_descriptors.h"
+#include "tests/unit/own_directory.h"
+#include "tests/unit/own_segment.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
-#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <openssl/evp.h>
+#include <openssl/pem.h>
 #include <openssl/rsa.h>
 #include <openssl/x509.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-enum { SET = 7, WORKER = 3, PID = 4711, LOCK_FD = 1 };
+enum { SET = 7, WORKER = 3, PID = 4711, TIMEOUT_MS = 1000 };
 enum { EC, RSA_1024, ED25519, KEYS }; /* numbers of the keys in a set */
-enum { EXIT_OPEN_FILES = 10, EXIT_SIGNALS, EXIT_SEGMENT, EXIT_MEMORY }; /* of the keys process */
 
 static EVP_PKEY *key[KEYS];
-static bool forgot_segment, sandbox_fails;
 
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
-/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-int __wrap_sandbox_enter(const struct sandbox_setup *setup);
-void __wrap_segment_forget(struct segment *segment);
-/* NOLINTEND(clang-diagnostic-reserved-identifier) */
+static struct {
+    struct config config;
+    struct segment segment;
+    struct event_base *base;
+    struct keys_setup setup;
+    struct keys_process process;
+    _Atomic int32_t shown_pid;
+    size_t faults; /* of workers */
+    uint32_t faulty_worker;
+    pid_t faulty_pid;
+} scene;
 
-/* Fails unless the process has protected its memory before. */
-int __wrap_sandbox_enter(const struct sandbox_setup *setup)
+/* The process */
+
+static void on_worker_fault(void *context, uint32_t worker, pid_t pid)
 {
-    struct rlimit core;
-
-    return !sandbox_fails && setup->role == SANDBOX_KEYS && setup->keep_count == 2 &&
-                   setup->keep[1] == LOCK_FD && getrlimit(RLIMIT_CORE, &core) == 0 &&
-                   core.rlim_max == 0 && prctl(PR_GET_DUMPABLE) == 0
-               ? 0
-               : -1;
+    assert_ptr_equal(context, &scene);
+    scene.faults++;
+    scene.faulty_worker = worker;
+    scene.faulty_pid = pid;
 }
 
-void __wrap_segment_forget(struct segment *segment)
+static void after_fork(void *context)
 {
-    (void)segment;
-    forgot_segment = true;
+    (void)context;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    event_reinit(scene.base); /* which watches for the parent, too */
+    child_free(&scene.process.child);
 }
 
-/* The linker replaces these, too; the labels are its names for them. */
-void *real_calloc(size_t count, size_t size) __asm__("__real_calloc");
-void *wrapped_calloc(size_t count, size_t size) __asm__("__wrap_calloc");
-void real_free(void *memory) __asm__("__real_free");
-void wrapped_free(void *memory) __asm__("__wrap_free");
-
-static void *held[16]; /* from calloc(), and not freed */
-
-static size_t find_held(const void *memory)
+static bool start_process(void)
 {
-    size_t i = 0;
-
-    while (i < ARRAY_LENGTH(held) && held[i] != memory)
-        i++;
-    return i;
+    return keys_process_start(&scene.process, &scene.setup, after_fork, NULL);
 }
 
-void *wrapped_calloc(size_t count, size_t size)
+static int open_scene(void **state)
 {
-    size_t place = find_held(NULL);
-
-    assert(place < ARRAY_LENGTH(held));
-    held[place] = real_calloc(count, size);
-    return held[place];
+    (void)state;
+    memset(&scene, 0, sizeof(scene));
+    events_forget();
+    if (own_segment_create(&scene.segment, (struct segment_plan){0}) != 0)
+        return -1;
+    scene.base = event_base_new();
+    scene.config = (struct config){.server_user = "", .server_group = "", .server_jail = JAIL_OFF};
+    scene.setup = (struct keys_setup){.config = &scene.config,
+                                      .segment = &scene.segment,
+                                      .lock_fd = open("/dev/zero", O_RDONLY | O_CLOEXEC)};
+    scene.process =
+        (struct keys_process){.child = {.name = "test process", .shown_pid = &scene.shown_pid},
+                              .base = scene.base,
+                              .segment = &scene.segment,
+                              .fault = on_worker_fault,
+                              .context = &scene};
+    return scene.base != NULL && scene.setup.lock_fd >= 0 ? 0 : -1;
 }
-
-void wrapped_free(void *memory)
-{
-    size_t place = find_held(memory);
-
-    if (place < ARRAY_LENGTH(held))
-        held[place] = NULL;
-    real_free(memory);
-}
-
-static bool holds_nothing(void)
-{
-    for (size_t i = 0; i < ARRAY_LENGTH(held); i++)
-        if (held[i] != NULL)
-            return false;
-    return true;
-}
-
-/* The keys process */
-
-static int run(int command_fd)
-{
-    static struct segment segment;
-    const struct keys_setup setup = {
-        .segment = &segment, .command_fd = command_fd, .lock_fd = LOCK_FD};
-    int before = open_descriptors();
-    struct sigaction action;
-    int status = keys_run(&setup);
-
-    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); /* for /proc, and the search for leaks */
-    sigaction(signals_handled[0], NULL, &action);
-    if (action.sa_handler != SIG_IGN)
-        return EXIT_SIGNALS;
-    if (!forgot_segment)
-        return EXIT_SEGMENT;
-    if (!holds_nothing())
-        return EXIT_MEMORY;
-    return status == EXIT_SUCCESS && open_descriptors() != before - 1 ? EXIT_OPEN_FILES : status;
-}
-
-struct process {
-    pid_t pid;
-    int fd; /* the master's end */
-};
 
 static int start(void **state)
 {
-    static struct process process;
-    int fds[2];
-
-    if (channel_pair(fds) != 0)
-        return -1;
-    process = (struct process){fork(), fds[0]};
-    if (process.pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        close(fds[0]);
-        exit(run(fds[1]));
-    }
-    close(fds[1]);
-    *state = &process;
-    return process.pid > 0 ? 0 : -1;
+    return open_scene(state) == 0 && start_process() ? 0 : -1;
 }
 
-static int await_status(const struct process *process)
+/* Closes the channel. Returns the wait status of the process. */
+static int await_end(void)
 {
     int status = -1;
 
-    waitpid(process->pid, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    child_free(&scene.process.child);
+    assert_int_equal(waitpid(scene.process.child.pid, &status, 0), scene.process.child.pid);
+    child_forget(&scene.process.child);
+    return status;
 }
 
-/* The end of the master ends the process, which leaves nothing open. */
+static int close_scene(void **state)
+{
+    (void)state;
+    assert_int_equal(scene.process.child.pid, 0);
+    close(scene.setup.lock_fd);
+    segment_destroy(&scene.segment);
+    event_base_free(scene.base);
+    return 0;
+}
+
+/* The end of the master ends the process, which leaves no memory: LeakSanitizer. */
 static int stop(void **state)
 {
-    const struct process *process = *state;
+    if (scene.process.child.pid != 0 && await_end() != 0)
+        return -1;
+    return close_scene(state);
+}
 
-    close(process->fd);
-    return await_status(process);
+static void await_report(uint64_t count)
+{
+    while (channel_received(scene.process.child.channel) < count)
+        assert_int_equal(event_base_loop(scene.base, EVLOOP_ONCE), 0);
 }
 
 /* Messages */
@@ -171,35 +130,18 @@ static int stop(void **state)
 struct packet {
     int64_t kind;
     union {
-        struct message_keys_set set;
-        struct message_keys_client client;
         struct message_sign sign;
         struct message_signature signature;
         uint8_t bytes[sizeof(struct message_signature) + SIGNATURE_BYTES_MAX];
     };
 };
 
-/* Sends LENGTH bytes after the kind, with a copy of PASSED unless it is -1. */
-static void send_packet(int fd, const struct packet *packet, size_t length, int passed)
+/* Sends LENGTH bytes after the kind. */
+static void send_packet(int fd, const struct packet *packet, size_t length)
 {
-    union {
-        char bytes[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control = {0};
-    struct iovec body = {(void *)(uintptr_t)packet, offsetof(struct packet, bytes) + length};
-    struct msghdr header = {.msg_iov = &body, .msg_iovlen = 1};
+    size_t whole = offsetof(struct packet, bytes) + length;
 
-    if (passed >= 0) {
-        struct cmsghdr *rights = &control.align;
-
-        header.msg_control = control.bytes;
-        header.msg_controllen = sizeof(control.bytes);
-        rights->cmsg_level = SOL_SOCKET;
-        rights->cmsg_type = SCM_RIGHTS;
-        rights->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(rights), &passed, sizeof(int));
-    }
-    assert_int_equal(sendmsg(fd, &header, MSG_NOSIGNAL), body.iov_len);
+    assert_int_equal(send(fd, packet, whole, MSG_NOSIGNAL), whole);
 }
 
 /* Receives a message of KIND. Returns its number of bytes after the kind. */
@@ -226,9 +168,9 @@ static void await_close(int fd)
 }
 
 /* Sends the set NUMBER of COUNT keys, although the file contains only those from FIRST on. */
-static void send_set(const struct process *process, uint32_t number, int first, uint32_t count)
+static void send_set(uint32_t number, int first, uint32_t count)
 {
-    const struct packet packet = {MESSAGE_KEYS_SET, .set = {number, count}};
+    const struct message_keys_set set = {number, count};
     int file = memfd_create("keys", MFD_CLOEXEC);
 
     for (int i = first; i < KEYS; i++) {
@@ -239,19 +181,21 @@ static void send_set(const struct process *process, uint32_t number, int first, 
         assert_int_equal(write(file, bytes, length), length);
         OPENSSL_free(bytes);
     }
-    send_packet(process->fd, &packet, sizeof(packet.set), file);
-    close(file);
+    assert_int_equal(
+        channel_send(scene.process.child.channel, MESSAGE_KEYS_SET, &set, sizeof(set), file, true),
+        0);
 }
 
 /* Returns the worker's end. */
-static int add_client(const struct process *process, uint32_t set)
+static int add_client(uint32_t set)
 {
-    const struct packet packet = {MESSAGE_KEYS_CLIENT, .client = {set, WORKER, PID}};
+    const struct message_keys_client client = {set, WORKER, PID};
     int fds[2];
 
     assert_int_equal(channel_pair(fds), 0);
-    send_packet(process->fd, &packet, sizeof(packet.client), fds[1]);
-    close(fds[1]);
+    assert_int_equal(channel_send(scene.process.child.channel, MESSAGE_KEYS_CLIENT, &client,
+                                  sizeof(client), fds[1], true),
+                     0);
     return fds[0];
 }
 
@@ -260,14 +204,14 @@ static const char context[] = "                                                 
                               "TLS 1.3, server CertificateVerify";
 enum { SIGNED_BYTES = sizeof(context) + 32 };
 
-static void request(int fd, uint32_t number, uint32_t scheme, char first)
+static void send_request(int fd, uint32_t number, uint32_t scheme, char first)
 {
     struct packet packet = {MESSAGE_SIGN, .sign = {1000 + number, number, scheme}};
 
     memcpy(packet.sign.bytes, context, sizeof(context));
     memset(packet.sign.bytes + sizeof(context), 0xab, SIGNED_BYTES - sizeof(context));
     packet.sign.bytes[0] = (uint8_t)first;
-    send_packet(fd, &packet, sizeof(packet.sign) + SIGNED_BYTES, -1);
+    send_packet(fd, &packet, sizeof(packet.sign) + SIGNED_BYTES);
 }
 
 static bool is_valid(EVP_PKEY *signer, uint32_t code, const uint8_t *signature, size_t length)
@@ -297,27 +241,28 @@ static void check_signature(int fd, uint32_t number, EVP_PKEY *signer, uint32_t 
     struct packet packet;
     size_t length;
 
-    request(fd, number, scheme, ' ');
+    send_request(fd, number, scheme, ' ');
     length = receive_packet(fd, &packet, MESSAGE_SIGNATURE) - sizeof(packet.signature);
     assert_int_equal(packet.signature.number, 1000 + number);
     assert_true(is_valid(signer, scheme, packet.signature.bytes, length));
 }
 
-/* Tests */
+/* Signatures */
 
 static void each_kind_of_key_signs(void **state)
 {
-    const struct process *process = *state;
     struct packet packet;
     int fd;
 
-    send_set(process, SET, EC, KEYS);
-    fd = add_client(process, SET);
+    (void)state;
+    send_set(SET, EC, KEYS);
+    fd = add_client(SET);
     check_signature(fd, EC, key[EC], 0x0403);
     check_signature(fd, RSA_1024, key[RSA_1024], 0x0804);
     check_signature(fd, RSA_1024, key[RSA_1024], 0x0401);
     check_signature(fd, ED25519, key[ED25519], 0x0807);
-    request(fd, RSA_1024, 0x0806, ' '); /* too long for the key: answered without a signature */
+    send_request(fd, RSA_1024, 0x0806,
+                 ' '); /* too long for the key: answered without a signature */
     assert_int_equal(receive_packet(fd, &packet, MESSAGE_SIGNATURE), sizeof(packet.signature));
     check_signature(fd, EC, key[EC], 0x0503);
     close(fd);
@@ -329,21 +274,19 @@ static void request_that_no_handshake_needs_is_reported_as_a_fault(void **state)
         uint32_t key, scheme;
         char first;
     } bad[] = {{KEYS, 0x0403, ' '}, {EC, 0x0203, ' '}, {EC, 0x0804, ' '}, {EC, 0x0403, 'x'}};
-    const struct process *process = *state;
-    struct packet packet;
     int good;
 
-    send_set(process, SET, EC, KEYS);
-    good = add_client(process, SET);
+    (void)state;
+    send_set(SET, EC, KEYS);
+    good = add_client(SET);
     for (size_t i = 0; i < ARRAY_LENGTH(bad); i++) {
-        int fd = add_client(process, SET);
+        int fd = add_client(SET);
 
-        request(fd, bad[i].key, bad[i].scheme, bad[i].first);
-        assert_int_equal(receive_packet(process->fd, &packet, MESSAGE_KEYS_FAULT),
-                         sizeof(packet.client));
-        assert_int_equal(packet.client.set, SET);
-        assert_int_equal(packet.client.worker, WORKER);
-        assert_int_equal(packet.client.pid, PID);
+        send_request(fd, bad[i].key, bad[i].scheme, bad[i].first);
+        while (scene.faults == i)
+            assert_int_equal(event_base_loop(scene.base, EVLOOP_ONCE), 0);
+        assert_int_equal(scene.faulty_worker, WORKER);
+        assert_int_equal(scene.faulty_pid, PID);
         await_close(fd);
         check_signature(good, EC, key[EC], 0x0403);
     }
@@ -352,85 +295,230 @@ static void request_that_no_handshake_needs_is_reported_as_a_fault(void **state)
 
 static void client_of_a_set_that_is_missing_is_closed(void **state)
 {
-    const struct process *process = *state;
+    (void)state;
 
-    await_close(add_client(process, SET));
-    send_set(process, SET, RSA_1024, KEYS); /* the file has one key less */
-    await_close(add_client(process, SET));
+    await_close(add_client(SET));
+    send_set(SET, RSA_1024, KEYS); /* the file has one key less */
+    await_close(add_client(SET));
 }
 
 static void set_stays_until_its_last_client_ends(void **state)
 {
-    const struct process *process = *state;
     int fds[3];
 
-    send_set(process, SET, EC, KEYS);
-    send_set(process, SET + 1, RSA_1024, KEYS - 1);
+    (void)state;
+    send_set(SET, EC, KEYS);
+    send_set(SET + 1, RSA_1024, KEYS - 1);
     for (int i = 0; i < 2; i++) {
-        fds[i] = add_client(process, SET);
-        send_set(process, SET, ED25519, 1); /* not new, so ignored */
+        fds[i] = add_client(SET);
+        send_set(SET, ED25519, 1); /* not new, so ignored */
     }
-    fds[2] = add_client(process, SET + 1);
+    fds[2] = add_client(SET + 1);
     shutdown(fds[0], SHUT_WR);
     await_close(fds[0]);
     check_signature(fds[1], EC, key[EC], 0x0403);
     check_signature(fds[2], 0, key[RSA_1024], 0x0804);
     shutdown(fds[1], SHUT_WR);
     await_close(fds[1]);
-    await_close(add_client(process, SET));
-    send_set(process, SET, ED25519, 1);
-    fds[0] = add_client(process, SET);
+    await_close(add_client(SET));
+    send_set(SET, ED25519, 1);
+    fds[0] = add_client(SET);
     check_signature(fds[0], 0, key[ED25519], 0x0807);
     check_signature(fds[2], 0, key[RSA_1024], 0x0804);
     close(fds[0]);
     close(fds[2]);
 }
 
-static void ping_is_answered(void **state)
-{
-    const struct process *process = *state;
-    struct packet packet = {.kind = MESSAGE_KEYS_PING};
-
-    send_packet(process->fd, &packet, 0, -1);
-    assert_int_equal(receive_packet(process->fd, &packet, MESSAGE_KEYS_PONG), 0);
-}
+/* The master's side */
 
 static void end_of_the_master_ends_all_clients(void **state)
 {
-    struct process *process = *state;
     int fds[2];
 
-    send_set(process, SET, EC, KEYS);
-    send_set(process, SET + 1, EC, KEYS);
+    (void)state;
+    send_set(SET, EC, KEYS);
+    send_set(SET + 1, EC, KEYS);
     for (int i = 0; i < 2; i++) {
-        fds[i] = add_client(process, SET);
+        fds[i] = add_client(SET);
         check_signature(fds[i], EC, key[EC], 0x0403);
     }
-    shutdown(process->fd, SHUT_WR);
+    assert_int_equal(await_end(), 0);
     for (int i = 0; i < 2; i++)
         await_close(fds[i]);
 }
 
-static void fault_of_the_master_ends_the_process(void **state)
+static void process_keeps_the_lock_and_leaves_no_core(void **state)
 {
-    const struct process *process = *state;
-    const struct packet packet = {.kind = MESSAGE_COUNT};
-    struct pollfd closed = {.fd = process->fd};
+    char path[64], target[64] = "", limits[2048] = "";
+    FILE *file;
 
-    send_packet(process->fd, &packet, 0, -1);
-    assert_int_equal(poll(&closed, 1, -1), 1);
+    (void)state;
+    keys_process_check(&scene.process, TIMEOUT_MS, 0, 1);
+    await_report(1);
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", scene.process.child.pid, scene.setup.lock_fd);
+    assert_int_equal(readlink(path, target, sizeof(target) - 1), strlen("/dev/zero"));
+    assert_string_equal(target, "/dev/zero");
+    snprintf(path, sizeof(path), "/proc/%d/limits", scene.process.child.pid);
+    file = fopen(path, "r");
+    assert_true(fread(limits, 1, sizeof(limits) - 1, file) > 0);
+    fclose(file);
+    assert_non_null(strstr(limits, "Max core file size        0                    0 "));
 }
 
-static void no_sandbox_is_a_failure(void **state)
+static void process_without_a_sandbox_ends(void **state)
 {
-    struct process *process;
+    int status;
 
-    sandbox_fails = true;
-    assert_int_equal(start(state), 0);
-    sandbox_fails = false;
-    process = *state;
-    assert_int_equal(await_status(process), EXIT_FAILURE);
-    close(process->fd);
+    (void)state;
+    scene.config.server_user = "no such user";
+    assert_true(start_process());
+    assert_int_equal(waitpid(scene.process.child.pid, &status, 0), scene.process.child.pid);
+    assert_int_equal(WEXITSTATUS(status), EXIT_FAILURE);
+    child_forget(&scene.process.child);
+}
+
+/* A certificate with its key, which the caller frees. */
+static struct tls_context *make_context(X509 **certificate)
+{
+    struct self_signed files;
+    char why[512], *path[] = {files.certificate, files.key};
+    struct config config = {.tls_certificate = {.item = path, .count = 1},
+                            .tls_key = {.item = path + 1, .count = 1},
+                            .tls_keys_process = true};
+    struct tls_context *tls;
+    FILE *file;
+
+    own_directory_make();
+    assert_int_equal(self_signed_write(&files, own_directory, "localhost", why, sizeof(why)), 0);
+    tls = tls_context_new(&config, NULL, NULL, why, sizeof(why));
+    assert_non_null(tls);
+    file = fopen(files.certificate, "r");
+    *certificate = PEM_read_X509(file, NULL, NULL, NULL);
+    fclose(file);
+    assert_int_equal(own_directory_remove(), 0);
+    return tls;
+}
+
+static void link_signs_with_the_keys_of_its_context(void **state)
+{
+    X509 *certificate;
+    struct tls_context *tls = make_context(&certificate);
+    int fd = keys_process_link(&scene.process, tls, WORKER, PID), before;
+
+    (void)state;
+    assert_true(fd >= 0);
+    check_signature(fd, 0, X509_get0_pubkey(certificate), 0x0403);
+    send_request(fd, 1, 0x0403, ' '); /* no such key */
+    while (scene.faults == 0)
+        assert_int_equal(event_base_loop(scene.base, EVLOOP_ONCE), 0);
+    assert_int_equal(scene.faulty_worker, WORKER);
+    assert_int_equal(scene.faulty_pid, PID);
+    await_close(fd);
+    kill(scene.process.child.pid, SIGKILL);
+    assert_int_equal(waitpid(scene.process.child.pid, NULL, 0), scene.process.child.pid);
+    before = open_descriptors();
+    assert_int_equal(keys_process_link(&scene.process, tls, WORKER, PID), -1);
+    assert_int_equal(open_descriptors(), before);
+    child_forget(&scene.process.child);
+    X509_free(certificate);
+    tls_context_free(tls);
+}
+
+static void process_that_runs_is_not_started_again(void **state)
+{
+    pid_t pid = scene.process.child.pid;
+
+    (void)state;
+    scene.process.pinged_ns = 1;
+    assert_false(start_process());
+    assert_int_equal(scene.process.pinged_ns, 1);
+    assert_int_equal(scene.process.child.pid, pid);
+}
+
+static void end_is_counted_and_the_next_start_waits(void **state)
+{
+    struct child *child = &scene.process.child;
+
+    (void)state;
+    scene.process.pinged_ns = 1;
+    assert_int_equal(waitpid(child->pid, NULL, WNOHANG), 0);
+    kill(child->pid, SIGKILL);
+    assert_int_equal(waitpid(child->pid, NULL, 0), child->pid);
+    child->started_ns = clock_monotonic_ns(); /* however long that took */
+    keys_process_ended(&scene.process, "was killed");
+    assert_int_equal(child->pid, 0);
+    assert_int_equal(child->backoff.failures, 1);
+    assert_non_null(strstr(last_event(), "was killed: starting another"));
+    assert_false(child_is_due(child, child->backoff.not_before_ns - 1));
+    child->backoff = (struct backoff){0}; /* over */
+    assert_true(start_process());
+    assert_int_equal(scene.process.pinged_ns, 0);
+}
+
+static void start_without_descriptors_fails(void **state)
+{
+    struct rlimit before, none;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    assert_false(start_process());
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(scene.process.child.pid, 0);
+}
+
+static void ping_is_answered(void **state)
+{
+    const struct channel *channel = scene.process.child.channel;
+
+    (void)state;
+    keys_process_check(&scene.process, 0, 0, 2); /* never */
+    assert_int_equal(channel_sent(channel), 0);
+    keys_process_check(&scene.process, TIMEOUT_MS, 0, 3);
+    assert_int_equal(scene.process.pinged_ns, 3);
+    keys_process_check(&scene.process, TIMEOUT_MS, 0, 4); /* it has time to answer */
+    assert_int_equal(scene.process.pinged_ns, 3);
+    assert_int_equal(channel_sent(channel), 1);
+    await_report(1);
+    assert_int_equal(scene.process.pinged_ns, 0);
+    assert_int_equal(segment_master(&scene.segment)->metrics[METRIC_protocol_errors], 0);
+}
+
+static void answer_without_a_ping_is_a_fault(void **state)
+{
+    int status;
+
+    (void)state;
+    keys_process_check(&scene.process, TIMEOUT_MS, 0, 3);
+    scene.process.pinged_ns = 0;
+    await_report(1);
+    assert_int_equal(segment_master(&scene.segment)->metrics[METRIC_protocol_errors], 1);
+    assert_true(channel_is_broken(scene.process.child.channel));
+    status = await_end();
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGKILL);
+}
+
+static void process_that_does_not_answer_is_killed_once(void **state)
+{
+    const uint64_t late = 1 + TIMEOUT_MS * NS_PER_MS + 1;
+    int status;
+
+    (void)state;
+    keys_process_check(&scene.process, TIMEOUT_MS, 0, 1);
+    keys_process_check(&scene.process, TIMEOUT_MS, 0, late - 1);
+    assert_int_equal(scene.process.pinged_ns, 1);
+    keys_process_check(&scene.process, TIMEOUT_MS, 2, late); /* it was suspended */
+    assert_int_equal(scene.process.pinged_ns, 1);
+    keys_process_check(&scene.process, TIMEOUT_MS, 0, late);
+    assert_int_equal(scene.process.pinged_ns, late);
+    keys_process_check(&scene.process, TIMEOUT_MS, 0, late + 1);
+    assert_int_equal(scene.process.pinged_ns, late);
+    status = await_end();
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGKILL);
+    keys_process_check(&scene.process, TIMEOUT_MS, 0, late + 2); /* no process */
 }
 
 static int make_keys(void **state)
@@ -459,10 +547,16 @@ int main(void)
         TEST(request_that_no_handshake_needs_is_reported_as_a_fault),
         TEST(client_of_a_set_that_is_missing_is_closed),
         TEST(set_stays_until_its_last_client_ends),
-        TEST(ping_is_answered),
         TEST(end_of_the_master_ends_all_clients),
-        TEST(fault_of_the_master_ends_the_process),
-        cmocka_unit_test(no_sandbox_is_a_failure),
+        TEST(process_keeps_the_lock_and_leaves_no_core),
+        cmocka_unit_test_setup_teardown(process_without_a_sandbox_ends, open_scene, close_scene),
+        TEST(link_signs_with_the_keys_of_its_context),
+        TEST(process_that_runs_is_not_started_again),
+        TEST(end_is_counted_and_the_next_start_waits),
+        cmocka_unit_test_setup_teardown(start_without_descriptors_fails, open_scene, close_scene),
+        TEST(ping_is_answered),
+        TEST(answer_without_a_ping_is_a_fault),
+        TEST(process_that_does_not_answer_is_killed_once),
     };
 
     return cmocka_run_group_tests(tests, make_keys, free_keys);
