@@ -44,7 +44,7 @@ struct client {
     struct key_set *set;
     struct channel *channel;
     struct message_keys_client identity;
-    bool ended; /* to be freed after the loop iteration */
+    bool ended; /* the loop frees it after this iteration */
 };
 
 struct keys {
@@ -107,9 +107,8 @@ static size_t make_signature(EVP_PKEY *key, const struct signature_scheme *schem
 
     if (context == NULL ||
         EVP_DigestSignInit_ex(context, &options, scheme->digest, NULL, NULL, key, NULL) != 1 ||
-        (scheme->pss &&
-         (EVP_PKEY_CTX_set_rsa_padding(options, RSA_PKCS1_PSS_PADDING) != 1 ||
-          EVP_PKEY_CTX_set_rsa_pss_saltlen(options, RSA_PSS_SALTLEN_DIGEST) != 1)) ||
+        (scheme->pss && (EVP_PKEY_CTX_set_rsa_padding(options, RSA_PKCS1_PSS_PADDING) != 1 ||
+                         EVP_PKEY_CTX_set_rsa_pss_saltlen(options, RSA_PSS_SALTLEN_DIGEST) != 1)) ||
         EVP_DigestSign(context, signature, &made, bytes, length) != 1)
         made = 0;
     EVP_MD_CTX_free(context);
@@ -304,7 +303,7 @@ static int run_keys(void *argument)
 
 /* The master's side: messages of the process */
 
-static void on_keys_fault(void *owner, const char *what)
+static void on_keys_process_fault(void *owner, const char *what)
 {
     const struct keys_process *process = owner;
 
@@ -333,7 +332,7 @@ bool keys_process_start(struct keys_process *process, struct keys_setup *setup,
 {
     const struct channel_owner owner = {.message = on_keys_report,
                                         .closed = child_ignore_closed,
-                                        .fault = on_keys_fault,
+                                        .fault = on_keys_process_fault,
                                         .owner = process,
                                         .queue_max = ORDER_BYTES_MAX};
     const struct child_program program = {run_keys, setup, after_fork, context};

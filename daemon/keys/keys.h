@@ -22,7 +22,7 @@ struct tls_context;
 /* What the keys process inherits from the master. All borrowed. */
 struct keys_setup {
     const struct config *config;
-    struct segment *segment; /* which it removes from its memory */
+    struct segment *segment; /* it removes this from its memory */
     int lock_fd;    /* the lock of the pid file, held while any process of the daemon lives */
     int command_fd; /* its end of the channel to the master; set by keys_process_start() */
 };

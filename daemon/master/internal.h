@@ -24,7 +24,7 @@
 #include "daemon/master/pid_file.h"
 #include "daemon/master/rebalance.h"
 #include "daemon/master/workers.h"
-#include "daemon/metrics/process.h"
+#include "daemon/metrics/metrics.h"
 
 #include <event2/event.h>
 #include <jansson.h>

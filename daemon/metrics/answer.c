@@ -1,6 +1,9 @@
 #include "daemon/metrics/answer.h"
 
 #include "common/clock.h"
+#include "common/escape.h"
+#include "common/macros.h"
+#include "common/segment_reader.h"
 #include "common/server_status.h"
 #include "daemon/base/memory_file.h"
 #include "daemon/config/keys.h"
@@ -9,11 +12,11 @@
 #include "daemon/http/response.h"
 #include "daemon/http1/request_parser.h"
 #include "daemon/metrics/exposition.h"
-#include "daemon/metrics/live.h"
 #include "daemon/metrics/page_files.h"
 
 #include <arpa/inet.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -26,12 +29,128 @@ static const char plain[] = "text/plain; charset=utf-8";
 struct answer {
     int status;
     const char *type;
-    bool allow;             /* with the field Allow */
+    bool has_allow;         /* names the methods in Allow */
     bool stream;            /* events follow */
-    bool waiting;           /* for the verifier; no response yet */
-    const char *realm;      /* with the field WWW-Authenticate; NULL: without */
+    bool waiting;           /* no response yet: the password is being verified */
+    const char *realm;      /* names it in WWW-Authenticate; NULL: without */
     uint32_t retry_after_s; /* 0: without the field */
 };
+
+/* Events */
+
+static uint32_t load_relaxed(const _Atomic uint32_t *word)
+{
+    return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+static json_t *list_counters(const struct segment *segment)
+{
+    static const enum metric shown[] = {
+        METRIC_requests,         METRIC_bytes_sent,       METRIC_bytes_received,
+        METRIC_connections_open, METRIC_connections_busy, METRIC_connections_accepted,
+        METRIC_cache_hits,       METRIC_cache_misses,     METRIC_cache_bytes,
+        METRIC_cache_limit,      METRIC_cpu_time,         METRIC_log_dropped,
+        METRIC_workers_died};
+    json_t *counters = json_object();
+
+    for (size_t i = 0; i < ARRAY_LENGTH(shown); i++)
+        json_object_set_new(counters, metric_table[shown[i]].name,
+                            json_integer((json_int_t)segment_sum(segment, shown[i])));
+    return counters;
+}
+
+/* Responses by class: four numbers, from 2xx to 5xx. */
+static json_t *list_classes(const struct segment *segment)
+{
+    static const struct {
+        int status;
+        enum metric metric;
+    } statuses[] = {
+#define HTTP_STATUS(code, name, reason) {code, METRIC_responses_##code},
+#include "common/http_status.def"
+#undef HTTP_STATUS
+    };
+    json_int_t classes[4] = {0};
+
+    for (size_t i = 0; i < ARRAY_LENGTH(statuses); i++)
+        classes[statuses[i].status / 100 - 2] +=
+            (json_int_t)segment_sum(segment, statuses[i].metric);
+    return json_pack("[I, I, I, I]", classes[0], classes[1], classes[2], classes[3]);
+}
+
+/* Of the responses of the last second; null if there were none. */
+static json_t *list_last_latency(const struct segment *segment)
+{
+    uint64_t next =
+        atomic_load_explicit(&segment_master(segment)->history_next, memory_order_acquire);
+    const struct segment_sample *sample = next > 0 ? segment_sample(segment, next - 1) : NULL;
+    uint64_t bucket[HISTOGRAM_COARSE_BUCKETS] = {0}, count = 0, max = 0;
+
+    for (size_t i = 0; sample != NULL && i < HISTOGRAM_COARSE_BUCKETS; i++) {
+        bucket[i] = load_relaxed(&sample->latency[i]);
+        count += bucket[i];
+    }
+    if (count == 0)
+        return json_null();
+    max = atomic_load_explicit(&sample->latency_max_ns, memory_order_relaxed);
+    return json_pack(
+        "{s:I, s:I, s:I, s:I}", "p50", (json_int_t)histogram_coarse_percentile(bucket, max, 50),
+        "p90", (json_int_t)histogram_coarse_percentile(bucket, max, 90), "p99",
+        (json_int_t)histogram_coarse_percentile(bucket, max, 99), "max", (json_int_t)max);
+}
+
+static json_t *describe_serving_thread(const struct segment *segment, uint32_t slot)
+{
+    const struct segment_thread_slot *entry = segment_thread_slot(segment, slot);
+    const struct segment_thread *block = segment_thread(segment, slot);
+    uint64_t now = clock_monotonic_ns();
+    struct activity_copy activity;
+    const struct thread_state_info *state;
+
+    if (!segment_read_activity(&block->activity, &activity))
+        memset(&activity, 0, sizeof(activity));
+    state = &thread_state_table[activity.state < THREAD_STATE_COUNT ? activity.state : 0];
+    return json_pack(
+        "{s:i, s:i, s:s, s:I, s:o, s:I, s:I}", "worker", (int)load_relaxed(&entry->worker),
+        "thread", (int)load_relaxed(&entry->thread), "state", state->name, "since_ms",
+        (json_int_t)(now > activity.since_ns ? (now - activity.since_ns) / NS_PER_MS : 0), "work",
+        json_text(activity.work), "requests",
+        (json_int_t)metric_get(block->metrics, METRIC_requests), "connections",
+        (json_int_t)metric_get(block->metrics, METRIC_connections_open));
+}
+
+static json_t *list_serving_threads(const struct segment *segment)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++)
+        if (segment_thread_reserved(segment, i) &&
+            load_relaxed(&segment_thread_slot(segment, i)->worker) != SEGMENT_NO_WORKER)
+            json_array_append_new(list, describe_serving_thread(segment, i));
+    return list;
+}
+
+void live_write(FILE *out, const struct segment *segment)
+{
+    const struct segment_header *header = &segment->header;
+    const struct segment_master *master = segment_master(segment);
+    uint64_t now = clock_wall_ns();
+    json_t *event = json_pack(
+        "{s:s, s:s, s:I, s:I, s:i, s:b, s:i, s:i, s:o, s:o, s:o, s:o}", "name", header->name,
+        "version", header->version, "time_ms", (json_int_t)(now / NS_PER_MS), "uptime_s",
+        (json_int_t)((now - header->started_ns) / NS_PER_S), "generation",
+        (int)load_relaxed(&master->generation), "stopping", load_relaxed(&master->stopping) != 0,
+        "workers", (int)server_workers_serving(segment), "workers_wanted",
+        (int)load_relaxed(&master->workers_wanted), "counters", list_counters(segment), "responses",
+        list_classes(segment), "latency_ns", list_last_latency(segment), "threads",
+        list_serving_threads(segment));
+
+    fputs("data: ", out);
+    if (event == NULL || json_dumpf(event, out, JSON_COMPACT) != 0)
+        fputs("{}", out);
+    json_decref(event);
+    fputs("\n\n", out);
+}
 
 /* Resources: each writes its content to OUT. */
 
@@ -130,9 +249,9 @@ static const struct resource resources[] = {
 
 /* Host of a request */
 
-enum { HOST_BYTES = 64 }; /* of an IP address and the NUL */
+enum { HOST_BYTES = 64 }; /* an IP address and its NUL fit */
 
-static bool is_name(struct span name, struct span other)
+static bool is_host_name(struct span name, struct span other)
 {
     return name.length == other.length && strncasecmp(name.start, other.start, name.length) == 0;
 }
@@ -148,7 +267,7 @@ static struct span cut_port(struct span host)
 }
 
 /* An IPv4 address, or anything in brackets, which only an address may have. */
-static bool is_address(struct span host)
+static bool is_host_address(struct span host)
 {
     char text[HOST_BYTES];
     struct in_addr address;
@@ -163,8 +282,9 @@ static bool is_address(struct span host)
 }
 
 /*
- * DNS rebinding: a page of evil.example can make its name resolve to 127.0.0.1, and the browser then
- * lets it read the answers. Its requests name evil.example. A client without a Host is no browser.
+ * DNS rebinding: a page of evil.example can make its name resolve to 127.0.0.1, and the browser
+ * then lets it read the answers. Its requests name evil.example. A client without a Host is no
+ * browser.
  */
 static bool is_own_host(struct span host, const char *hosts)
 {
@@ -173,11 +293,11 @@ static bool is_own_host(struct span host, const char *hosts)
     if (host.length == 0)
         return true;
     host = cut_port(host);
-    if (is_address(host) || is_name(host, SPAN("localhost")))
+    if (is_host_address(host) || is_host_name(host, SPAN("localhost")))
         return true;
     for (; name.length > 0; name = rest) {
         config_section_split(&name, &rest);
-        if (is_name(host, name))
+        if (is_host_name(host, name))
             return true;
     }
     return false;
@@ -185,11 +305,11 @@ static bool is_own_host(struct span host, const char *hosts)
 
 /* Requests */
 
-static struct answer fail(int status, FILE *out)
+static struct answer answer_status(int status, FILE *out)
 {
     fprintf(out, "%d %s\n", status, response_reason(status));
     return (struct answer){
-        .status = status, .type = plain, .allow = status == STATUS_METHOD_NOT_ALLOWED};
+        .status = status, .type = plain, .has_allow = status == STATUS_METHOD_NOT_ALLOWED};
 }
 
 static struct answer refuse_host(FILE *out)
@@ -210,7 +330,7 @@ static struct answer refuse_login(const struct answer_setup *setup, enum login_v
 
     if (verdict == LOGIN_WAITING)
         return (struct answer){.waiting = true};
-    answer = fail(status, out);
+    answer = answer_status(status, out);
     if (verdict == LOGIN_NONE)
         answer.realm = setup->realm;
     else
@@ -227,8 +347,8 @@ static const struct resource *find_resource(struct span path)
 }
 
 /* Without a password nobody learns which paths exist. */
-static struct answer find(const struct answer_setup *setup, const struct request *request,
-                          FILE *out)
+static struct answer find_answer(const struct answer_setup *setup, const struct request *request,
+                                 FILE *out)
 {
     const char *query = memchr(request->target.start, '?', request->target.length);
     struct span path = request->target;
@@ -245,12 +365,12 @@ static struct answer find(const struct answer_setup *setup, const struct request
     if (verdict != LOGIN_GOOD)
         return refuse_login(setup, verdict, out);
     if (resource == NULL)
-        return fail(STATUS_NOT_FOUND, out);
+        return answer_status(STATUS_NOT_FOUND, out);
     if (setup->streams_full && resource->get == get_events)
-        return fail(STATUS_SERVICE_UNAVAILABLE, out);
+        return answer_status(STATUS_SERVICE_UNAVAILABLE, out);
     return request->method == METHOD_GET || request->method == METHOD_HEAD
                ? resource->get(setup->segment, request, out)
-               : fail(STATUS_METHOD_NOT_ALLOWED, out);
+               : answer_status(STATUS_METHOD_NOT_ALLOWED, out);
 }
 
 /* The page has no inline code and reads only from this address. */
@@ -271,7 +391,7 @@ static void put_response(FILE *out, const struct answer *answer, const char *bod
             "HTTP/1.1 %d %s\r\nDate: %.*s\r\nContent-Type: %s\r\nCache-Control: no-store\r\n%s%s"
             "Connection: close\r\n",
             answer->status, response_reason(answer->status), HTTP_DATE_BYTES, date, answer->type,
-            security, answer->allow ? "Allow: GET, HEAD\r\n" : "");
+            security, answer->has_allow ? "Allow: GET, HEAD\r\n" : "");
     if (answer->realm != NULL)
         fprintf(out, "WWW-Authenticate: Basic realm=\"%s\", charset=\"UTF-8\"\r\n", answer->realm);
     if (answer->retry_after_s > 0)
@@ -284,8 +404,9 @@ static void put_response(FILE *out, const struct answer *answer, const char *bod
 }
 
 /* STATUS: why the request is invalid, or 0. */
-static enum answer_kind respond(const struct answer_setup *setup, const struct request *request,
-                                int status, char **response, size_t *response_length)
+static enum answer_kind write_answer(const struct answer_setup *setup,
+                                     const struct request *request, int status, char **response,
+                                     size_t *response_length)
 {
     char *body = NULL;
     size_t length;
@@ -294,7 +415,7 @@ static enum answer_kind respond(const struct answer_setup *setup, const struct r
 
     if (content == NULL)
         return ANSWER_FAILED;
-    answer = status != 0 ? fail(status, content) : find(setup, request, content);
+    answer = status != 0 ? answer_status(status, content) : find_answer(setup, request, content);
     if (memstream_close(content, &body) != 0 || answer.waiting) {
         free(body);
         return answer.waiting ? ANSWER_WAITING : ANSWER_FAILED;
@@ -322,5 +443,5 @@ enum answer_kind answer_request(const struct answer_setup *setup, const char *da
 
     if (used == 0)
         return ANSWER_INCOMPLETE;
-    return respond(setup, &request, used < 0 ? -used : 0, response, response_length);
+    return write_answer(setup, &request, used < 0 ? -used : 0, response, response_length);
 }

@@ -8,6 +8,8 @@
 #include "common/segment.h"
 #include "daemon/metrics/verifier.h"
 
+#include <stdio.h>
+
 enum { ANSWER_REQUEST_MAX = 8 * 1024 }; /* bytes of a request head; longer ones are answered 431 */
 
 /* What a metrics process answers from. */
@@ -16,14 +18,14 @@ struct answer_setup {
     const char *hosts;         /* [metrics] hosts */
     bool streams_full;         /* no further client gets events */
     struct verifier *verifier; /* NULL: no password is needed */
-    struct login *login;       /* of the request; used with a verifier only */
+    struct login *login;       /* belongs to the request; used with a verifier only */
     const char *realm;         /* the same */
 };
 
 enum answer_kind {
     ANSWER_FAILED = -1, /* out of memory */
     ANSWER_INCOMPLETE,  /* so is the head of the request */
-    ANSWER_WAITING,     /* for the verifier; call again when it resumes the login */
+    ANSWER_WAITING,     /* the verifier is busy; call again when it resumes the login */
     ANSWER_WHOLE,       /* the connection ends with the response */
     ANSWER_STREAM,      /* the response has begun; events of live_write() follow */
 };
@@ -33,5 +35,12 @@ enum answer_kind {
  */
 enum answer_kind answer_request(const struct answer_setup *setup, const char *data, size_t length,
                                 char **response, size_t *response_length);
+
+/*
+ * Writes one server-sent event of the live page (HTML Living Standard, section 9.2), "data: ", a
+ * JSON object in one line, and an empty line: counters since the start, latency of the last second,
+ * and what each serving thread does.
+ */
+void live_write(FILE *out, const struct segment *segment);
 
 #endif

@@ -31,7 +31,7 @@ static const char *unit_name(enum metric_unit unit)
     return unit == UNIT_BYTES ? "bytes" : unit == UNIT_NANOSECONDS ? "seconds" : "";
 }
 
-static bool ends_with(const char *text, const char *end)
+static bool text_ends_with(const char *text, const char *end)
 {
     size_t length = strlen(text), end_length = strlen(end);
 
@@ -45,13 +45,13 @@ static void name_family(char *family, const struct metric_info *metric)
     bool begins = metric->unit == UNIT_BYTES && strncmp(name, "bytes_", strlen("bytes_")) == 0;
 
     snprintf(family, NAME_MAX_BYTES, PREFIX "%s", name + (begins ? strlen("bytes_") : 0));
-    if (*unit != '\0' && !ends_with(family, unit))
+    if (*unit != '\0' && !text_ends_with(family, unit))
         snprintf(family + strlen(family), NAME_MAX_BYTES - strlen(family), "_%s", unit);
 }
 
 /*
- * The comments before the samples of FAMILY. A counter of OpenMetrics is named without the _total of
- * its samples.
+ * The comments before the samples of FAMILY. A counter of OpenMetrics is named without the _total
+ * of its samples.
  */
 static void describe(const struct exposition *to, const char *family, const char *type,
                      enum metric_unit unit, const char *help)
@@ -127,7 +127,9 @@ static bool get_block(const struct segment *segment, enum metric_scope scope, ui
 
 /* Metrics */
 
-/* One sample per block. LABEL, such as 'code="200"', follows those of the block; it may be empty. */
+/*
+ * One sample per block. LABEL, such as 'code="200"', follows those of the block; it may be empty.
+ */
 static void put_samples(const struct exposition *to, const char *family, enum metric metric,
                         const char *label)
 {
@@ -281,8 +283,8 @@ static void put_host_bytes(const struct exposition *to, const struct hosts *host
 }
 
 /*
- * The bounds are powers of two, at which a coarse bucket ends. Fewer than for threads, because there
- * may be a thousand hosts.
+ * The bounds are powers of two, at which a coarse bucket ends. Fewer than for threads, because
+ * there may be a thousand hosts.
  */
 static void put_host_histogram(FILE *out, const char *family, const struct host_totals *host)
 {

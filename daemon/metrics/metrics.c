@@ -1,6 +1,7 @@
 #include "daemon/metrics/metrics.h"
 
 #include "common/client_address.h"
+#include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
 #include "daemon/base/events.h"
@@ -9,32 +10,34 @@
 #include "daemon/base/network.h"
 #include "daemon/base/service.h"
 #include "daemon/metrics/answer.h"
-#include "daemon/metrics/live.h"
 #include "daemon/sandbox/sandbox.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
     CLIENTS_MAX = 32,    /* further ones wait in the listen sockets */
-    STREAMS_MAX = 8,     /* of them; they stay, and must not keep Prometheus out */
-    REQUEST_SECONDS = 5, /* for a whole request and its response, or for an event */
+    STREAMS_MAX = 8,     /* clients that stay, which must not keep Prometheus out */
+    REQUEST_SECONDS = 5, /* limit for a whole request and its response, or an event */
 };
 
 /*
- * A connection: one request, perhaps a wait until its password has been verified, one response, then
- * the end of what the client sends; or events once a second as long as the client takes them.
+ * A connection: one request, perhaps a wait until its password has been verified, one response,
+ * then the end of what the client sends; or events once a second as long as the client takes them.
  */
 struct client {
     LIST_ENTRY(client) link;
     struct metrics *metrics;
     int fd;
     struct event *readable, *writable;
-    uint32_t age_s; /* since the begin, the verdict on the password, or the last event taken */
+    uint32_t age_s; /* grows from the begin, the verdict on the password, or the last event taken */
     bool stream;
     struct login login;
     size_t received;
@@ -52,12 +55,12 @@ struct metrics {
     uint32_t client_count, stream_count;
     struct verifier *verifier; /* NULL: no password is needed */
     uint32_t failures;         /* failed logins that the master does not know yet */
-    uint32_t finishing_s;      /* since the master closed its end; 0: it has not */
+    uint32_t finishing_s;      /* grows from 1 when the master has closed its end; 0: it has not */
 };
 
 /* Clients */
 
-static void set_accepting(const struct metrics *metrics, bool on)
+static void set_listening(const struct metrics *metrics, bool on)
 {
     for (size_t i = 0; i < metrics->setup->listen_count; i++)
         if (on)
@@ -66,7 +69,7 @@ static void set_accepting(const struct metrics *metrics, bool on)
             event_del(metrics->listening[i]);
 }
 
-static void free_client(struct client *client)
+static void free_metrics_client(struct client *client)
 {
     struct metrics *metrics = client->metrics;
 
@@ -79,7 +82,7 @@ static void free_client(struct client *client)
     free(client->response);
     free(client);
     if (metrics->client_count-- == CLIENTS_MAX && metrics->finishing_s == 0)
-        set_accepting(metrics, true);
+        set_listening(metrics, true);
 }
 
 static bool is_transient(int error)
@@ -97,7 +100,7 @@ static void send_response(struct client *client)
                         MSG_NOSIGNAL);
 
     if (sent < 0 && !is_transient(errno)) {
-        free_client(client);
+        free_metrics_client(client);
         return;
     }
     client->sent += sent > 0 ? (size_t)sent : 0;
@@ -110,14 +113,14 @@ static void send_response(struct client *client)
         shutdown(client->fd, SHUT_WR);
 }
 
-static void on_writable(evutil_socket_t fd, short what, void *argument)
+static void on_client_writable(evutil_socket_t fd, short what, void *argument)
 {
     (void)fd, (void)what;
     send_response(argument);
 }
 
 /* Answers, or waits without reading until the password has been verified. */
-static void answer(struct client *client)
+static void answer_client(struct client *client)
 {
     struct metrics *metrics = client->metrics;
     const struct config *config = metrics->setup->config;
@@ -131,7 +134,7 @@ static void answer(struct client *client)
     switch (answer_request(&setup, client->request, client->received, &client->response,
                            &client->length)) {
     case ANSWER_FAILED:
-        free_client(client);
+        free_metrics_client(client);
         return;
     case ANSWER_INCOMPLETE:
         return;
@@ -154,13 +157,13 @@ static void on_verified(struct login *login)
 
     client->age_s = 0;
     if (event_add(client->readable, NULL) == 0)
-        answer(client);
+        answer_client(client);
     else
-        free_client(client);
+        free_metrics_client(client);
 }
 
 /* With a response, what else the client sends is discarded. */
-static void on_readable(evutil_socket_t fd, short what, void *argument)
+static void on_client_readable(evutil_socket_t fd, short what, void *argument)
 {
     struct client *client = argument;
     bool complete = client->response != NULL;
@@ -170,17 +173,17 @@ static void on_readable(evutil_socket_t fd, short what, void *argument)
     (void)what;
     if (got <= 0) {
         if (got == 0 || !is_transient(errno))
-            free_client(client);
+            free_metrics_client(client);
         return;
     }
     if (complete)
         return;
     client->received += (size_t)got;
-    answer(client);
+    answer_client(client);
 }
 
 /* Returns false if the queue of the listen socket is empty, or without memory. */
-static bool accept_client(struct metrics *metrics, int listen_fd)
+static bool accept_metrics_client(struct metrics *metrics, int listen_fd)
 {
     struct sockaddr_storage peer;
     socklen_t length = sizeof(peer);
@@ -197,42 +200,39 @@ static bool accept_client(struct metrics *metrics, int listen_fd)
     client->fd = fd;
     network_socket_address(&peer, address);
     client->login = (struct login){.client_key = client_key(address), .resume = on_verified};
-    client->readable = event_new(metrics->base, fd, EV_READ | EV_PERSIST, on_readable, client);
-    client->writable = event_new(metrics->base, fd, EV_WRITE | EV_PERSIST, on_writable, client);
+    client->readable =
+        event_new(metrics->base, fd, EV_READ | EV_PERSIST, on_client_readable, client);
+    client->writable =
+        event_new(metrics->base, fd, EV_WRITE | EV_PERSIST, on_client_writable, client);
     LIST_INSERT_HEAD(&metrics->clients, client, link);
     if (++metrics->client_count == CLIENTS_MAX && metrics->finishing_s == 0)
-        set_accepting(metrics, false);
+        set_listening(metrics, false);
     if (client->readable == NULL || client->writable == NULL ||
         event_add(client->readable, NULL) != 0)
-        free_client(client);
+        free_metrics_client(client);
     return true;
 }
 
-static void on_connection(evutil_socket_t listen_fd, short what, void *argument)
+static void on_metrics_connection(evutil_socket_t listen_fd, short what, void *argument)
 {
     (void)what;
-    accept_client(argument, listen_fd);
+    accept_metrics_client(argument, listen_fd);
 }
 
 /* Time, and the master */
 
-static bool is_over(const struct metrics *metrics, const struct client *client)
-{
-    bool answered = client->response != NULL && client->sent == client->length;
-
-    if (client->login.verification != NULL)
-        return false;
-    return client->age_s > REQUEST_SECONDS || (metrics->finishing_s > 0 && answered);
-}
-
+/* A client whose password is being verified stays. */
 static void free_old_clients(struct metrics *metrics)
 {
     struct client *client = LIST_FIRST(&metrics->clients), *next;
 
     for (; client != NULL; client = next) {
+        bool answered = client->response != NULL && client->sent == client->length;
+
         next = LIST_NEXT(client, link);
-        if (is_over(metrics, client))
-            free_client(client);
+        if (client->login.verification == NULL &&
+            (client->age_s > REQUEST_SECONDS || (metrics->finishing_s > 0 && answered)))
+            free_metrics_client(client);
     }
 }
 
@@ -249,7 +249,7 @@ static void send_event(struct client *client)
     if (out != NULL)
         live_write(out, client->metrics->setup->segment);
     if (out == NULL || memstream_close(out, &client->response) != 0) {
-        free_client(client);
+        free_metrics_client(client);
         return;
     }
     client->sent = 0;
@@ -257,24 +257,15 @@ static void send_event(struct client *client)
     send_response(client);
 }
 
-static void send_events(struct metrics *metrics)
-{
-    struct client *client = LIST_FIRST(&metrics->clients), *next;
-
-    for (; client != NULL; client = next) {
-        next = LIST_NEXT(client, link);
-        if (client->stream)
-            send_event(client);
-    }
-}
-
-/* When the last process closes a listen socket, the kernel resets the connections that wait in it. */
+/*
+ * When the last process closes a listen socket, the kernel resets the connections that wait in it.
+ */
 static void stop_listening(struct metrics *metrics)
 {
     for (size_t i = 0; i < metrics->setup->listen_count; i++) {
         int fd = metrics->setup->listen_fd[i];
 
-        while (metrics->client_count < CLIENTS_MAX && accept_client(metrics, fd))
+        while (metrics->client_count < CLIENTS_MAX && accept_metrics_client(metrics, fd))
             ;
         loop_free_event(metrics->listening[i]);
         metrics->listening[i] = NULL;
@@ -290,8 +281,8 @@ static void finish_if_idle(struct metrics *metrics)
 }
 
 /*
- * The byte is a sign of life; without room for it the master has enough of them. Its value is a number
- * of failed logins.
+ * The byte is a sign of life; without room for it the master has enough of them. Its value is a
+ * number of failed logins.
  */
 static void report_to_master(struct metrics *metrics)
 {
@@ -301,17 +292,19 @@ static void report_to_master(struct metrics *metrics)
         metrics->failures -= failures;
 }
 
-static void on_second(evutil_socket_t fd, short what, void *argument)
+static void on_metrics_second(evutil_socket_t fd, short what, void *argument)
 {
     struct metrics *metrics = argument;
-    struct client *client;
+    struct client *client, *next;
 
     (void)fd, (void)what;
     report_to_master(metrics);
-    LIST_FOREACH(client, &metrics->clients, link)
-    client->age_s++;
-    if (metrics->finishing_s == 0)
-        send_events(metrics);
+    for (client = LIST_FIRST(&metrics->clients); client != NULL; client = next) {
+        next = LIST_NEXT(client, link);
+        client->age_s++;
+        if (client->stream && metrics->finishing_s == 0)
+            send_event(client);
+    }
     free_old_clients(metrics);
     if (metrics->finishing_s > 0) {
         metrics->finishing_s++;
@@ -320,7 +313,7 @@ static void on_second(evutil_socket_t fd, short what, void *argument)
 }
 
 /* The master sends nothing: the socket is readable at its end. */
-static void on_master(evutil_socket_t fd, short what, void *argument)
+static void on_master_closed(evutil_socket_t fd, short what, void *argument)
 {
     struct metrics *metrics = argument;
 
@@ -333,7 +326,7 @@ static void on_master(evutil_socket_t fd, short what, void *argument)
 
 /* The process */
 
-static int enter_sandbox(const struct metrics_setup *setup)
+static int enter_metrics_sandbox(const struct metrics_setup *setup)
 {
     int keep[CONFIG_LIST_MAX + 2];
     size_t count = 0;
@@ -349,34 +342,27 @@ static int enter_sandbox(const struct metrics_setup *setup)
     return segment_restrict_reader(setup->segment) == 0 ? sandbox_enter(&sandbox) : -1;
 }
 
-static int start_verifier(struct metrics *metrics)
-{
-    const struct config *config = metrics->setup->config;
-    const struct verifier_setup setup = {.users = &config->metrics_logins,
-                                         .failures_a_minute = config->limits_failed_logins,
-                                         .failures = &metrics->failures,
-                                         .base = metrics->base};
-
-    metrics->verifier = verifier_start(&setup);
-    return metrics->verifier != NULL ? 0 : -1;
-}
-
 static int add_events(struct metrics *metrics)
 {
     static const struct timeval second = {.tv_sec = 1};
     const struct metrics_setup *setup = metrics->setup;
+    const struct config *config = setup->config;
+    const struct verifier_setup verifier = {.users = &config->metrics_logins,
+                                            .failures_a_minute = config->limits_failed_logins,
+                                            .failures = &metrics->failures,
+                                            .base = metrics->base};
 
     metrics->master =
-        event_new(metrics->base, setup->master_fd, EV_READ | EV_PERSIST, on_master, metrics);
-    metrics->second = event_new(metrics->base, -1, EV_PERSIST, on_second, metrics);
+        event_new(metrics->base, setup->master_fd, EV_READ | EV_PERSIST, on_master_closed, metrics);
+    metrics->second = event_new(metrics->base, -1, EV_PERSIST, on_metrics_second, metrics);
     if (metrics->master == NULL || event_add(metrics->master, NULL) != 0 ||
         metrics->second == NULL || event_add(metrics->second, &second) != 0)
         return -1;
-    if (setup->config->metrics_logins.count > 0 && start_verifier(metrics) != 0)
+    if (config->metrics_logins.count > 0 && (metrics->verifier = verifier_start(&verifier)) == NULL)
         return -1;
     for (size_t i = 0; i < setup->listen_count; i++) {
         metrics->listening[i] = event_new(metrics->base, setup->listen_fd[i], EV_READ | EV_PERSIST,
-                                          on_connection, metrics);
+                                          on_metrics_connection, metrics);
         if (metrics->listening[i] == NULL || event_add(metrics->listening[i], NULL) != 0)
             return -1;
     }
@@ -386,7 +372,7 @@ static int add_events(struct metrics *metrics)
 static void free_all(struct metrics *metrics)
 {
     while (!LIST_EMPTY(&metrics->clients))
-        free_client(LIST_FIRST(&metrics->clients));
+        free_metrics_client(LIST_FIRST(&metrics->clients));
     for (size_t i = 0; i < metrics->setup->listen_count; i++)
         loop_free_event(metrics->listening[i]);
     if (metrics->verifier != NULL)
@@ -404,7 +390,7 @@ int metrics_run(const struct metrics_setup *setup)
     events_set_role(ROLE_METRICS);
     events_attach(NULL, 0); /* it has no ring in the segment; the master reports its end */
     signals_ignore_in_child();
-    if (enter_sandbox(setup) != 0)
+    if (enter_metrics_sandbox(setup) != 0)
         return EXIT_FAILURE;
     metrics.base = event_base_new();
     if (metrics.base == NULL)
@@ -414,4 +400,114 @@ int metrics_run(const struct metrics_setup *setup)
     metrics.finishing_s = 1; /* the listen sockets stay as they are */
     free_all(&metrics);
     return status;
+}
+
+/* The master's side */
+
+#define LOG_INTERVAL_NS (60 * NS_PER_S)
+
+static int run_metrics(void *setup)
+{
+    return metrics_run(setup);
+}
+
+void metrics_process_start(struct metrics_process *process, struct metrics_setup *setup,
+                           void (*after_fork)(void *context), void *context)
+{
+    const struct child_program program = {run_metrics, setup, after_fork, context};
+    int fds[2];
+
+    if (!child_is_due(&process->child, clock_monotonic_ns()))
+        return;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) != 0) {
+        child_report_failure(&process->child);
+        return;
+    }
+    setup->master_fd = fds[1];
+    process->fd = fds[0];
+    if (child_fork(&process->child, &program) != 0)
+        metrics_process_free(process);
+    close(fds[1]);
+}
+
+void metrics_process_free(struct metrics_process *process)
+{
+    if (process->fd >= 0)
+        close(process->fd);
+    process->fd = -1;
+}
+
+void metrics_process_release(struct metrics_process *process)
+{
+    metrics_process_free(process);
+    if (process->child.pid != 0) {
+        metrics_process_kill(process); /* a process of an earlier release ends now */
+        process->leaving = process->child.pid;
+        child_forget(&process->child);
+    }
+    process->child.backoff = (struct backoff){0};
+}
+
+void metrics_process_kill(struct metrics_process *process)
+{
+    if (process->leaving == 0)
+        return;
+    kill(process->leaving, SIGKILL);
+    while (waitpid(process->leaving, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    process->leaving = 0;
+}
+
+/*
+ * Each byte is a number of failed logins. Reads at most as much as a few seconds bring; a flood
+ * fills only the socket.
+ */
+static bool hear_process(struct metrics_process *process)
+{
+    uint8_t bytes[64];
+    ssize_t got = recv(process->fd, bytes, sizeof(bytes), 0);
+    uint64_t failures = 0;
+
+    for (ssize_t i = 0; i < got; i++)
+        failures += bytes[i];
+    process->failures += failures;
+    metric_add(segment_master(process->segment)->metrics, METRIC_metrics_logins_failed, failures);
+    return got > 0;
+}
+
+static void log_failed_logins(struct metrics_process *process, uint64_t now_ns)
+{
+    if (process->failures == 0 ||
+        (process->logged_ns != 0 && now_ns - process->logged_ns < LOG_INTERVAL_NS))
+        return;
+    event_log(LEVEL_WARN, "failed logins on metrics.listen: %" PRIu64, process->failures);
+    process->failures = 0;
+    process->logged_ns = now_ns;
+}
+
+void metrics_process_check(struct metrics_process *process, uint64_t timeout_ms,
+                           uint64_t resumed_ns, uint64_t now_ns)
+{
+    struct child *child = &process->child;
+
+    log_failed_logins(process, now_ns);
+    if (child->pid == 0)
+        return;
+    if (hear_process(process) ||
+        child_kill_silent(child, child->heard_ns, timeout_ms, resumed_ns, now_ns))
+        child->heard_ns = now_ns;
+}
+
+bool metrics_process_ended(struct metrics_process *process, pid_t pid, const char *how)
+{
+    if (pid == process->leaving) {
+        process->leaving = 0;
+        return true;
+    }
+    if (pid != process->child.pid)
+        return false;
+    metrics_process_free(process);
+    child_count_end(&process->child, how);
+    child_forget(&process->child);
+    return true;
 }

@@ -16,7 +16,7 @@
 /* The items of both mailboxes. */
 struct verification {
     struct mailbox_item item;
-    struct login *login; /* of the loop; NULL: cancelled */
+    struct login *login; /* used by the loop only; NULL: cancelled */
     uint64_t client_key;
     struct siphash hash;
     struct password_check check;
@@ -25,8 +25,7 @@ struct verification {
 struct verifier {
     struct verifier_setup setup;
     struct logins *logins;
-    struct mailbox jobs;    /* to the thread */
-    struct mailbox results; /* to the loop */
+    struct mailbox jobs, results; /* the thread receives jobs, the loop results */
     struct event *finished;
     uint32_t waiting; /* verifications that are not back */
 };
@@ -89,7 +88,7 @@ static void *verify_all(void *argument)
     return NULL;
 }
 
-static int start_thread(struct verifier *verifier)
+static int start_verifier_thread(struct verifier *verifier)
 {
     pthread_t thread;
     int failed = pthread_create(&thread, NULL, verify_all, verifier);
@@ -114,7 +113,7 @@ struct verifier *verifier_start(const struct verifier_setup *setup)
     verifier->finished = event_new(setup->base, verifier->results.eventfd, EV_READ | EV_PERSIST,
                                    on_finished, verifier);
     return verifier->finished != NULL && event_add(verifier->finished, NULL) == 0 &&
-                   start_thread(verifier) == 0
+                   start_verifier_thread(verifier) == 0
                ? verifier
                : NULL;
 }
@@ -134,8 +133,9 @@ void login_cancel(struct login *login)
 
 /* Judging */
 
-static enum login_verdict submit(struct verifier *verifier, struct login *login,
-                                 const struct credentials *credentials, const struct siphash *hash)
+static enum login_verdict submit_password(struct verifier *verifier, struct login *login,
+                                          const struct credentials *credentials,
+                                          const struct siphash *hash)
 {
     const struct config_users *users = verifier->setup.users;
     const struct config_user *user = config_users_find(users, credentials->name);
@@ -159,8 +159,8 @@ static enum login_verdict submit(struct verifier *verifier, struct login *login,
     return LOGIN_WAITING;
 }
 
-static enum login_verdict judge(struct verifier *verifier, struct login *login,
-                                const struct credentials *credentials)
+static enum login_verdict judge_credentials(struct verifier *verifier, struct login *login,
+                                            const struct credentials *credentials)
 {
     struct siphash hash = logins_hash(verifier->logins, verifier->setup.users->file, credentials);
     uint64_t wait_ns;
@@ -171,7 +171,7 @@ static enum login_verdict judge(struct verifier *verifier, struct login *login,
         return LOGIN_GOOD;
     wait_ns = logins_wait_ns(verifier->logins, login->client_key, clock_monotonic_ns());
     if (wait_ns == 0)
-        return submit(verifier, login, credentials, &hash);
+        return submit_password(verifier, login, credentials, &hash);
     login->retry_after_s = (uint32_t)clock_ceil_s(wait_ns);
     return LOGIN_LIMITED;
 }
@@ -185,7 +185,7 @@ enum login_verdict verifier_judge(struct verifier *verifier, struct login *login
 
     if (request_find_field(request, SPAN("authorization"), &value) == 1 &&
         credentials_read(value, &credentials)) {
-        verdict = judge(verifier, login, &credentials);
+        verdict = judge_credentials(verifier, login, &credentials);
         explicit_bzero(&credentials, sizeof(credentials));
     }
     return verdict;

@@ -1,7 +1,7 @@
 /*
- * Names and passwords of [metrics] users (Basic authentication, RFC 7617). A thread verifies passwords,
- * one after another; each takes milliseconds to seconds on purpose. Verified ones are remembered until
- * the process ends. The functions are for the thread of the event loop.
+ * Names and passwords of [metrics] users (Basic authentication, RFC 7617). A thread verifies
+ * passwords, one after another; each takes milliseconds to seconds on purpose. Verified ones are
+ * remembered until the process ends. The functions are for the thread of the event loop.
  */
 #ifndef DAEMON_METRICS_VERIFIER_H
 #define DAEMON_METRICS_VERIFIER_H
@@ -15,7 +15,7 @@ enum { VERIFIER_WAITING_MAX = 8 }; /* passwords that are or will be verified */
 
 struct verifier_setup {
     const struct config_users *users; /* borrowed */
-    uint32_t failures_a_minute;       /* of each client; 0: no limit */
+    uint32_t failures_a_minute;       /* limit for each client; 0: none */
     uint32_t *failures;               /* borrowed; 1 is added for each failed login */
     struct event_base *base;
 };

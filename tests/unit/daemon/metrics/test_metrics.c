@@ -1,9 +1,13 @@
-/* The connections of the metrics process. The test runs its event loop and calls its timer. */
+/*
+ * The metrics process. Its connections, where the test runs its event loop and calls its timer; and
+ * the process as the master sees it: its start, its signs of life, and its end.
+ */
 #include "daemon/metrics/metrics.h"
 
+#include "common/clock.h"
+#include "common/instance.h"
 #include "common/macros.h"
-#include "daemon/metrics/verifier.h"
-#include "daemon/sandbox/sandbox.h"
+#include "tests/unit/event_output.h"
 #include "tests/unit/own_segment.h"
 
 #include <setjmp.h>
@@ -13,107 +17,147 @@
 
 #include <cmocka.h>
 
+#include <crypt.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { CLIENTS_MAX = 32, STREAMS_MAX = 8, REQUEST_SECONDS = 5 }; /* of metrics.c */
-enum { LISTEN_SOCKETS = 2, DESCRIPTORS_MAX = 256, RESPONSE_BYTES = 65536, STEPS = 50 };
+enum {
+    LISTEN_SOCKETS = 2,
+    DESCRIPTORS_MAX = 256,
+    RESPONSE_BYTES = 65536,
+    STEPS = 50,
+    NO_PROCESS = INT32_MAX
+};
+
+#define BEGIN_NS (1000 * NS_PER_S)
 
 static const char health[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
-static const char events[] = "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n";
+static const char stream[] = "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 static struct segment segment;
+static struct config_user user = {.name = (char[]){"ann"}, .hash = (char[]){"secret"}};
 static struct config config;
 static struct metrics_setup setup;
 static int listen_fd[LISTEN_SOCKETS], master_fd; /* the master's end */
 static struct sockaddr_un address[LISTEN_SOCKETS];
 static socklen_t address_length[LISTEN_SOCKETS];
 
-/* Results of the functions that the process calls, and what it passed to them. */
+/* What the process calls. */
 static struct {
-    void (*script)(void); /* runs in the place of the event loop */
-    int loop, reader, sandbox;
-    int scripts, sandboxes;
+    void (*script)(void); /* runs in the place of the event loop; NULL: the loop runs */
+    int loop, scripts;
     struct event_base *base;
     event_callback_fn on_second;
     void *second_argument;
-    bool ended; /* the loop is to end */
-    bool no_verifier;
-    int verifiers, stopped_verifiers;
-    uint32_t *failures;
+    bool ended;                               /* the loop is to end */
     int recv_error, send_error, calloc_error; /* of the next call */
-    int signals_ignored;
-    int sends, judgements, cancellations;
-    struct login *login; /* that waits */
+    int thread_error, sends;
+    int ranges_closed,
+        kept_closed; /* calls of close_range(), and descriptors that it must not close */
+    bool no_sockets, no_fork;
+    int interruptions; /* calls of waitpid() that a signal interrupts */
 } calls;
+
+static sem_t permits; /* passwords that the thread may verify */
 
 /* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-int __wrap_sandbox_enter(const struct sandbox_setup *sandbox);
-int __wrap_segment_restrict_reader(struct segment *own);
-void __wrap_signals_ignore_in_child(void);
+uid_t __wrap_geteuid(void);
+int __wrap_close_range(unsigned int first, unsigned int last, int flags);
+char *__wrap_crypt_r(const char *phrase, const char *hash, struct crypt_data *data);
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*start)(void *), void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*start)(void *), void *argument);
+int __real_event_base_dispatch(struct event_base *base);
 int __wrap_event_base_dispatch(struct event_base *base);
+int __real_event_base_loopbreak(struct event_base *base);
 int __wrap_event_base_loopbreak(struct event_base *base);
 struct event *__real_event_new(struct event_base *base, evutil_socket_t fd, short what,
                                event_callback_fn callback, void *argument);
 struct event *__wrap_event_new(struct event_base *base, evutil_socket_t fd, short what,
                                event_callback_fn callback, void *argument);
-struct verifier *__wrap_verifier_start(const struct verifier_setup *verifier);
-void __wrap_verifier_stop(struct verifier *verifier);
-enum login_verdict __wrap_verifier_judge(struct verifier *verifier, struct login *login,
-                                         const struct request *own);
-void __wrap_login_cancel(struct login *login);
 void *__real_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 ssize_t __real_recv(int fd, void *data, size_t size, int flags);
 ssize_t __wrap_recv(int fd, void *data, size_t size, int flags);
 ssize_t __real_send(int fd, const void *data, size_t size, int flags);
 ssize_t __wrap_send(int fd, const void *data, size_t size, int flags);
+int __real_socketpair(int domain, int type, int protocol, int fds[2]);
+int __wrap_socketpair(int domain, int type, int protocol, int fds[2]);
+pid_t __real_fork(void);
+pid_t __wrap_fork(void);
+int __real_kill(pid_t pid, int number);
+int __wrap_kill(pid_t pid, int number);
+pid_t __real_waitpid(pid_t pid, int *status, int options);
+pid_t __wrap_waitpid(pid_t pid, int *status, int options);
 /* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
-int __wrap_sandbox_enter(const struct sandbox_setup *sandbox)
+/* Not root: the process keeps its user. */
+uid_t __wrap_geteuid(void)
 {
-    assert_int_equal(sandbox->role, SANDBOX_METRICS);
-    assert_int_equal(sandbox->keep_count, LISTEN_SOCKETS + 2);
-    for (int i = 0; i < LISTEN_SOCKETS; i++)
-        assert_int_equal(sandbox->keep[i], listen_fd[i]);
-    assert_int_equal(sandbox->keep[LISTEN_SOCKETS], setup.master_fd);
-    assert_int_equal(sandbox->keep[LISTEN_SOCKETS + 1], setup.lock_fd);
-    calls.sandboxes++;
-    return calls.sandbox;
+    return 12345;
 }
 
-int __wrap_segment_restrict_reader(struct segment *own)
+/* The test keeps its descriptors. */
+int __wrap_close_range(unsigned int first, unsigned int last, int flags)
 {
-    assert_ptr_equal(own, &segment);
-    return calls.reader;
+    const int kept[] = {listen_fd[0], listen_fd[1], setup.master_fd, setup.lock_fd};
+
+    (void)flags;
+    calls.ranges_closed++;
+    for (size_t i = 0; i < ARRAY_LENGTH(kept); i++)
+        calls.kept_closed += (unsigned int)kept[i] >= first && (unsigned int)kept[i] <= last;
+    return 0;
 }
 
-void __wrap_signals_ignore_in_child(void)
+/* "Hash" and password are the same text. */
+char *__wrap_crypt_r(const char *phrase, const char *hash, struct crypt_data *data)
 {
-    calls.signals_ignored++;
+    static char failure[] = "*0";
+
+    (void)data;
+    while (sem_wait(&permits) != 0)
+        continue;
+    return strcmp(phrase, hash) == 0 ? (char *)(uintptr_t)hash : failure;
+}
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*start)(void *), void *argument)
+{
+    return calls.thread_error != 0 ? calls.thread_error
+                                   : __real_pthread_create(thread, attributes, start, argument);
 }
 
 int __wrap_event_base_dispatch(struct event_base *base)
 {
+    if (calls.script == NULL)
+        return __real_event_base_dispatch(base);
     calls.base = base;
     calls.scripts++;
-    if (calls.script != NULL)
-        calls.script();
+    calls.script();
     return calls.loop;
 }
 
 int __wrap_event_base_loopbreak(struct event_base *base)
 {
-    (void)base;
     calls.ended = true;
-    return 0;
+    return __real_event_base_loopbreak(base);
 }
 
 /* The test calls on_second() itself, however long it takes. */
@@ -125,7 +169,7 @@ static void ignore_second(evutil_socket_t fd, short what, void *argument)
 struct event *__wrap_event_new(struct event_base *base, evutil_socket_t fd, short what,
                                event_callback_fn callback, void *argument)
 {
-    if (fd < 0) {
+    if (fd < 0 && calls.script != NULL) {
         calls.on_second = callback;
         calls.second_argument = argument;
         callback = ignore_second;
@@ -133,36 +177,32 @@ struct event *__wrap_event_new(struct event_base *base, evutil_socket_t fd, shor
     return __real_event_new(base, fd, what, callback, argument);
 }
 
-struct verifier *__wrap_verifier_start(const struct verifier_setup *verifier)
+int __wrap_socketpair(int domain, int type, int protocol, int fds[2])
 {
-    calls.verifiers++;
-    calls.failures = verifier->failures;
-    return calls.no_verifier ? NULL : (struct verifier *)&calls;
+    errno = EMFILE;
+    return calls.no_sockets ? -1 : __real_socketpair(domain, type, protocol, fds);
 }
 
-void __wrap_verifier_stop(struct verifier *verifier)
+pid_t __wrap_fork(void)
 {
-    assert_ptr_equal(verifier, &calls);
-    calls.stopped_verifiers++;
+    errno = EAGAIN;
+    return calls.no_fork ? -1 : __real_fork();
 }
 
-/* A login waits until it is verified. */
-enum login_verdict __wrap_verifier_judge(struct verifier *verifier, struct login *login,
-                                         const struct request *own)
+/* Process 0 would be the group of the test. */
+int __wrap_kill(pid_t pid, int number)
 {
-    (void)verifier, (void)own;
-    calls.judgements++;
-    if (login->verified)
-        return LOGIN_GOOD;
-    calls.login = login;
-    login->verification = (struct verification *)&calls;
-    return LOGIN_WAITING;
+    assert_true(pid > 0);
+    return __real_kill(pid, number);
 }
 
-void __wrap_login_cancel(struct login *login)
+pid_t __wrap_waitpid(pid_t pid, int *status, int options)
 {
-    (void)login;
-    calls.cancellations++;
+    if (calls.interruptions == 0)
+        return __real_waitpid(pid, status, options);
+    calls.interruptions--;
+    errno = EINTR;
+    return -1;
 }
 
 /* Returns true if the next call fails with *ERROR. */
@@ -213,7 +253,13 @@ static int begin(void **state)
 
     (void)state;
     memset(&calls, 0, sizeof(calls));
-    config = (struct config){.metrics_hosts = "", .metrics_realm = "Metrics"};
+    config = (struct config){.metrics_hosts = "",
+                             .metrics_realm = "Metrics",
+                             .metrics_logins = {.file = (char[]){"users"}, .item = &user},
+                             .server_user = "",
+                             .server_group = "",
+                             .server_jail = JAIL_OFF};
+    events_forget();
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) != 0 ||
         open_listen_socket(0) != 0 || open_listen_socket(1) != 0)
         return -1;
@@ -239,7 +285,7 @@ static int end(void **state)
     close_if_open(master_fd);
     close_if_open(listen_fd[0]);
     close_if_open(listen_fd[1]);
-    close(setup.master_fd);
+    close_if_open(setup.master_fd);
     segment_destroy(&segment);
     return 0;
 }
@@ -253,10 +299,22 @@ static int count_open(void)
     return count;
 }
 
+/* The process makes its segment read-only, so it gets one of its own. */
 static int run(void (*script)(void))
 {
+    struct segment own = {0};
+    char name[INSTANCE_PATH_MAX + 8];
+    int status;
+
+    assert_int_equal(own_segment_create(&own, (struct segment_plan){0}), 0);
+    assert_int_equal(instance_segment_name(own.header.name, name, INSTANCE_PATH_MAX), 0);
     calls.script = script;
-    return metrics_run(&setup);
+    setup.segment = &own;
+    status = metrics_run(&setup);
+    setup.segment = &segment;
+    segment_forget(&own);
+    assert_true(shm_unlink(name) == 0 || shm_unlink(strcat(name, ".new")) == 0);
+    return status;
 }
 
 /* Runs the loop until no event is left. */
@@ -351,7 +409,8 @@ static void connection_ends_after_the_client_has(void **state)
     (void)state;
     assert_int_equal(run(use_requests), EXIT_SUCCESS);
     assert_int_equal(count_open(), before);
-    assert_int_equal(calls.verifiers, 0);
+    assert_true(calls.ranges_closed > 0);
+    assert_int_equal(calls.kept_closed, 0);
 }
 
 static void connect_without_memory(void)
@@ -485,10 +544,10 @@ static void stream_events(void)
     int fd[STREAMS_MAX + 1];
 
     for (int i = 0; i < STREAMS_MAX; i++) {
-        fd[i] = request(events);
+        fd[i] = request(stream);
         expect_response(fd[i], "HTTP/1.1 200 ", false);
     }
-    fd[STREAMS_MAX] = request(events);
+    fd[STREAMS_MAX] = request(stream);
     expect_response(fd[STREAMS_MAX], "HTTP/1.1 503 ", true);
     for (int i = 0; i < 2 * REQUEST_SECONDS; i++) {
         second();
@@ -497,7 +556,7 @@ static void stream_events(void)
     close(fd[STREAMS_MAX]);
     close(fd[1]);
     step();
-    fd[1] = request(events);
+    fd[1] = request(stream);
     expect_response(fd[1], "HTTP/1.1 200 ", false);
     for (int i = 0; i < STREAMS_MAX; i++)
         close(fd[i]);
@@ -602,16 +661,55 @@ static void expect_byte(uint8_t expected)
     assert_int_equal(bytes[0], expected);
 }
 
+/* Credentials of ann with passwords "secret" and "wrong". */
+#define RIGHT "YW5uOnNlY3JldA=="
+#define WRONG "YW5uOndyb25n"
+
+static int request_as_ann(const char *credentials)
+{
+    char text[256];
+
+    snprintf(text, sizeof(text),
+             "GET /page.css HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic %s\r\n\r\n",
+             credentials);
+    return request(text);
+}
+
+/* Until the thread has verified the password, and the client has its response. */
+static void await_response(int fd, const char *start)
+{
+    int arrived = 0;
+
+    while (arrived == 0) {
+        event_base_loop(calls.base, EVLOOP_ONCE);
+        assert_int_equal(ioctl(fd, FIONREAD, &arrived), 0);
+    }
+    step();
+    expect_response(fd, start, true);
+}
+
+static void fail_logins(int count)
+{
+    for (int i = 0; i < count; i++) {
+        int fd = request_as_ann(WRONG);
+
+        sem_post(&permits);
+        await_response(fd, "HTTP/1.1 401 ");
+        close(fd);
+        step();
+    }
+}
+
 static void report_failures(void)
 {
     static const uint8_t expected[] = {255, 45, 0};
 
-    *calls.failures = 300;
+    fail_logins(300);
     for (size_t i = 0; i < ARRAY_LENGTH(expected); i++) {
         second();
         expect_byte(expected[i]);
     }
-    *calls.failures = 7;
+    fail_logins(7);
     calls.send_error = EAGAIN; /* the master reads nothing */
     second();
     second();
@@ -623,88 +721,377 @@ static void failed_logins_are_reported_in_bytes(void **state)
     (void)state;
     config.metrics_logins.count = 1;
     assert_int_equal(run(report_failures), EXIT_SUCCESS);
-    assert_int_equal(calls.verifiers, 1);
-    assert_int_equal(calls.stopped_verifiers, 1);
 }
-
-static const char *more_data; /* that a client sends while it waits */
 
 static void wait_for_a_password(void)
 {
-    int before = count_open(), fd = request(health), protected_fd;
+    int before = count_open(), fd = request(health), unread = 0;
 
     expect_response(fd, "HTTP/1.1 ", true); /* needs none */
     close(fd);
     step();
-    assert_int_equal(calls.cancellations, 1);
-    protected_fd = request("GET /page.css HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    put(protected_fd, more_data);
+    fd = request_as_ann(RIGHT);
+    put(fd, "more");
     step();
-    assert_int_equal(calls.judgements, 1); /* it is not read meanwhile */
+    assert_int_equal(ioctl(fd, SIOCOUTQ, &unread), 0);
+    assert_true(unread > 0); /* it is not read meanwhile */
     for (int i = 0; i < 2 * REQUEST_SECONDS; i++)
         second();
-    expect_response(protected_fd, "", false);
-    calls.login->verification = NULL;
-    calls.login->verified = true;
-    calls.login->resume(calls.login);
-    step();
+    expect_response(fd, "", false);
+    sem_post(&permits);
+    await_response(fd, "HTTP/1.1 200 ");
     second();
-    expect_response(protected_fd, "HTTP/1.1 200 ", true);
     assert_int_equal(count_open(), before + 2); /* its time has begun again */
-    close(protected_fd);
+    close(fd);
     step();
     assert_int_equal(count_open(), before);
+    fd = request_as_ann(WRONG);
+    close(fd); /* it leaves while it waits, which is seen at its verdict */
+    sem_post(&permits);
+    while (count_open() > before)
+        event_base_loop(calls.base, EVLOOP_ONCE);
 }
 
 static void wait_for_a_password_is_not_limited(void **state)
 {
     (void)state;
     config.metrics_logins.count = 1;
-    more_data = "";
     assert_int_equal(run(wait_for_a_password), EXIT_SUCCESS);
-    assert_int_equal(calls.judgements, 2);
-}
-
-static void client_that_waits_is_not_read(void **state)
-{
-    (void)state;
-    config.metrics_logins.count = 1;
-    more_data = "more";
-    assert_int_equal(run(wait_for_a_password), EXIT_SUCCESS);
-    assert_int_equal(calls.judgements, 2);
 }
 
 /* Start */
 
+static void end_at_once(void)
+{
+}
+
 static void failed_start_is_a_failure(void **state)
+{
+    int before = count_open();
+    struct sigaction action;
+
+    (void)state;
+    config.server_user = "no such user";
+    assert_int_equal(run(end_at_once), EXIT_FAILURE);
+    config.server_user = "";
+    config.metrics_logins.count = 1;
+    calls.thread_error = EAGAIN;
+    assert_int_equal(run(end_at_once), EXIT_FAILURE);
+    assert_int_equal(calls.scripts, 0);
+    config.metrics_logins.count = 0;
+    calls.loop = -1;
+    assert_int_equal(run(end_at_once), EXIT_FAILURE);
+    assert_int_equal(calls.scripts, 1);
+    calls.loop = 0;
+    signal(SIGHUP, SIG_DFL);
+    assert_int_equal(run(end_at_once), EXIT_SUCCESS);
+    sigaction(SIGHUP, NULL, &action);
+    assert_true(action.sa_handler == SIG_IGN);
+    assert_in_range(count_open(), before,
+                    before + 8); /* the verifier that failed ends with the process */
+}
+
+/* The master's side */
+
+static _Atomic int32_t shown_pid;
+static struct metrics_process process;
+
+static int begin_process(void **state)
+{
+    process =
+        (struct metrics_process){.child = {.name = "metrics process", .shown_pid = &shown_pid},
+                                 .fd = -1,
+                                 .segment = &segment};
+    shown_pid = 0;
+    if (begin(state) != 0)
+        return -1;
+    close(setup.master_fd);
+    setup.listen_count = 0;
+    return 0;
+}
+
+static uint64_t failed_logins(void)
+{
+    return metric_get(segment_master(&segment)->metrics, METRIC_metrics_logins_failed);
+}
+
+/* A process that is not there. Returns its end of the socket. */
+static int connect_process(void)
+{
+    int fds[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
+    process.child.pid = NO_PROCESS;
+    process.fd = fds[0];
+    return fds[1];
+}
+
+static void check(uint64_t now_ns)
+{
+    metrics_process_check(&process, 0, 0, now_ns);
+}
+
+/* Failed logins and signs of life */
+
+static void bytes_are_numbers_of_failed_logins(void **state)
+{
+    static const uint8_t bytes[] = {3, 0, 200};
+    int fd = connect_process();
+
+    (void)state;
+    assert_int_equal(write(fd, bytes, sizeof(bytes)), sizeof(bytes));
+    check(BEGIN_NS);
+    assert_int_equal(failed_logins(), 203);
+    assert_int_equal(process.failures, 203);
+    check(BEGIN_NS + 1);
+    assert_int_equal(failed_logins(), 203);
+    close(fd);
+    metrics_process_free(&process);
+    assert_int_equal(process.fd, -1);
+}
+
+/* The socket holds back the rest. */
+static void flood_is_read_in_parts(void **state)
+{
+    uint8_t bytes[150];
+    int fd = connect_process();
+
+    (void)state;
+    memset(bytes, 1, sizeof(bytes));
+    assert_int_equal(write(fd, bytes, sizeof(bytes)), sizeof(bytes));
+    check(BEGIN_NS);
+    assert_int_equal(failed_logins(), 64);
+    check(BEGIN_NS + 1);
+    check(BEGIN_NS + 2);
+    assert_int_equal(failed_logins(), sizeof(bytes));
+    close(fd);
+    metrics_process_free(&process);
+}
+
+static void only_a_byte_is_a_sign_of_life(void **state)
+{
+    int fd = connect_process();
+
+    (void)state;
+    process.child.heard_ns = BEGIN_NS;
+    check(BEGIN_NS + 1);
+    assert_int_equal(process.child.heard_ns, BEGIN_NS);
+    assert_int_equal(write(fd, "\0", 1), 1);
+    check(BEGIN_NS + 2);
+    assert_int_equal(process.child.heard_ns, BEGIN_NS + 2);
+    close(fd);
+    check(BEGIN_NS + 3); /* its end of the socket has ended */
+    assert_int_equal(process.child.heard_ns, BEGIN_NS + 2);
+    assert_int_equal(failed_logins(), 0);
+    metrics_process_free(&process);
+}
+
+static void failed_logins_are_logged_once_a_minute(void **state)
+{
+    uint64_t first_ns = BEGIN_NS + NS_PER_S;
+    int fd = connect_process();
+
+    (void)state;
+    check(BEGIN_NS);
+    assert_int_equal(event_count(), 0);
+    assert_int_equal(write(fd, "\5", 1), 1);
+    check(BEGIN_NS);
+    check(first_ns);
+    assert_string_equal(last_event(), "failed logins on metrics.listen: 5");
+    assert_int_equal(event_count(), 1);
+    assert_int_equal(process.failures, 0);
+    assert_int_equal(write(fd, "\1", 1), 1);
+    check(first_ns + 1);
+    check(first_ns + 60 * NS_PER_S - 1);
+    assert_int_equal(event_count(), 1);
+    process.child.pid = 0; /* also after its end */
+    check(first_ns + 60 * NS_PER_S);
+    assert_string_equal(last_event(), "failed logins on metrics.listen: 1");
+    assert_int_equal(event_count(), 2);
+    process.failures = 1;
+    check(first_ns + 61 * NS_PER_S);
+    assert_int_equal(event_count(), 2);
+    close(fd);
+    metrics_process_free(&process);
+}
+
+static void without_a_process_nothing_is_read(void **state)
+{
+    int fd = connect_process();
+
+    (void)state;
+    process.child.pid = 0;
+    assert_int_equal(write(fd, "\1", 1), 1);
+    check(BEGIN_NS);
+    assert_int_equal(failed_logins(), 0);
+    assert_int_equal(process.child.heard_ns, 0);
+    close(fd);
+    metrics_process_free(&process);
+}
+
+/* A real process */
+
+/* What the master does in each child. */
+static void after_fork(void *context)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    metrics_process_free(context);
+}
+
+static pid_t start(void)
+{
+    metrics_process_start(&process, &setup, after_fork, &process);
+    assert_true(process.child.pid > 0);
+    return process.child.pid;
+}
+
+/* Expects that process PID ends with STATUS of wait(2). */
+static void expect_end(pid_t pid, int expected)
+{
+    int status;
+
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, expected);
+}
+
+static void process_runs_until_its_socket_ends(void **state)
+{
+    int before = count_open();
+    pid_t pid = start();
+
+    (void)state;
+    assert_int_equal(shown_pid, pid);
+    assert_int_equal(count_open(), before + 1);
+    start();
+    assert_int_equal(process.child.pid, pid); /* it runs already */
+    metrics_process_free(&process);
+    assert_int_equal(count_open(), before);
+    metrics_process_free(&process);
+    expect_end(pid, 0);
+}
+
+static void failed_start_leaves_nothing_open(void **state)
 {
     int before = count_open();
 
     (void)state;
-    calls.sandbox = -1;
-    assert_int_equal(run(NULL), EXIT_FAILURE);
-    assert_int_equal(calls.sandboxes, 1);
-    calls.sandbox = 0;
-    calls.reader = -1;
-    assert_int_equal(run(NULL), EXIT_FAILURE);
-    assert_int_equal(calls.sandboxes, 1);
-    calls.reader = 0;
-    config.metrics_logins.count = 1;
-    calls.no_verifier = true;
-    assert_int_equal(run(NULL), EXIT_FAILURE);
-    assert_int_equal(calls.scripts, 0);
-    config.metrics_logins.count = 0;
-    calls.loop = -1;
-    assert_int_equal(run(NULL), EXIT_FAILURE);
-    assert_int_equal(calls.scripts, 1);
-    calls.loop = 0;
-    calls.signals_ignored = 0;
-    assert_int_equal(run(NULL), EXIT_SUCCESS);
-    assert_int_equal(calls.signals_ignored, 1);
+    calls.no_sockets = true;
+    metrics_process_start(&process, &setup, after_fork, &process);
+    assert_string_equal(last_event(), "cannot start the metrics process: Too many open files");
+    assert_int_equal(process.fd, -1);
+    calls.no_sockets = false;
+    assert_int_equal(process.child.backoff.failures, 1);
+    process.child.backoff.not_before_ns = UINT64_MAX;              /* however long this takes */
+    metrics_process_start(&process, &setup, after_fork, &process); /* waits for its back-off */
+    assert_int_equal(process.child.pid, 0);
+    assert_int_equal(event_count(), 1);
+    process.child.backoff = (struct backoff){0};
+    calls.no_fork = true;
+    metrics_process_start(&process, &setup, after_fork, &process);
+    assert_string_equal(last_event(),
+                        "cannot start the metrics process: Resource temporarily unavailable");
+    assert_int_equal(process.child.pid, 0);
+    assert_int_equal(process.fd, -1);
     assert_int_equal(count_open(), before);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
+static void silent_process_is_killed_once(void **state)
+{
+    pid_t pid = start();
+
+    (void)state;
+    process.child.heard_ns = BEGIN_NS;
+    metrics_process_check(&process, 1000, 0, BEGIN_NS + NS_PER_S);
+    assert_int_equal(event_count(), 0);
+    metrics_process_check(&process, 1000, 0, BEGIN_NS + 2 * NS_PER_S);
+    assert_int_equal(event_count(), 1);
+    assert_int_equal(process.child.heard_ns, BEGIN_NS + 2 * NS_PER_S);
+    metrics_process_check(&process, 1000, 0, BEGIN_NS + 2 * NS_PER_S + 1);
+    assert_int_equal(event_count(), 1);
+    expect_end(pid, SIGKILL);
+    metrics_process_free(&process);
+}
+
+static void end_of_the_process_is_counted(void **state)
+{
+    int before = count_open();
+    pid_t pid = start();
+
+    (void)state;
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    expect_end(pid, SIGKILL);
+    assert_false(metrics_process_ended(&process, NO_PROCESS, "exited"));
+    assert_int_equal(process.child.pid, pid);
+    process.child.started_ns = clock_monotonic_ns(); /* however long that took */
+    assert_true(metrics_process_ended(&process, pid, "was killed"));
+    assert_non_null(strstr(last_event(), " was killed: starting another"));
+    assert_int_equal(process.child.pid, 0);
+    assert_int_equal(shown_pid, 0);
+    assert_int_equal(process.fd, -1);
+    assert_int_equal(count_open(), before);
+    assert_int_equal(process.child.backoff.failures, 1);
+}
+
+static void released_process_ends_without_a_message(void **state)
+{
+    pid_t pid = start();
+
+    (void)state;
+    process.child.backoff.failures = 3;
+    metrics_process_release(&process);
+    assert_int_equal(process.leaving, pid);
+    assert_int_equal(process.child.pid, 0);
+    assert_int_equal(shown_pid, 0);
+    assert_int_equal(process.fd, -1);
+    assert_int_equal(process.child.backoff.failures, 0);
+    expect_end(pid, 0);
+    metrics_process_release(&process); /* without a process the leaving one stays */
+    assert_int_equal(process.leaving, pid);
+    assert_true(metrics_process_ended(&process, pid, "exited"));
+    assert_int_equal(process.leaving, 0);
+    assert_int_equal(event_count(), 0);
+}
+
+/* A process that answers its last requests, and does not look at its socket. */
+static pid_t start_one_that_stays(void)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            pause();
+    }
+    assert_true(pid > 0);
+    return pid;
+}
+
+static void second_release_kills_the_first_process(void **state)
+{
+    pid_t first = start_one_that_stays(), second;
+
+    (void)state;
+    process.leaving = first;
+    second = start();
+    calls.interruptions = 2;
+    metrics_process_release(&process);
+    assert_int_equal(waitpid(first, NULL, WNOHANG), -1); /* killed and reaped */
+    assert_int_equal(errno, ECHILD);
+    assert_int_equal(process.leaving, second);
+    metrics_process_kill(&process);
+    assert_int_equal(process.leaving, 0);
+    assert_int_equal(waitpid(second, NULL, WNOHANG), -1);
+    metrics_process_kill(&process);
+}
+
+static int open_permits(void **state)
+{
+    (void)state;
+    return sem_init(&permits, 0, 0);
+}
+
+#define TEST(test)         cmocka_unit_test_setup_teardown(test, begin, end)
+#define TEST_PROCESS(test) cmocka_unit_test_setup_teardown(test, begin_process, end)
 
 int main(void)
 {
@@ -721,9 +1108,19 @@ int main(void)
         TEST(without_clients_it_ends_with_the_master),
         TEST(failed_logins_are_reported_in_bytes),
         TEST(wait_for_a_password_is_not_limited),
-        TEST(client_that_waits_is_not_read),
         TEST(failed_start_is_a_failure),
+        TEST_PROCESS(bytes_are_numbers_of_failed_logins),
+        TEST_PROCESS(flood_is_read_in_parts),
+        TEST_PROCESS(only_a_byte_is_a_sign_of_life),
+        TEST_PROCESS(failed_logins_are_logged_once_a_minute),
+        TEST_PROCESS(without_a_process_nothing_is_read),
+        TEST_PROCESS(process_runs_until_its_socket_ends),
+        TEST_PROCESS(failed_start_leaves_nothing_open),
+        TEST_PROCESS(silent_process_is_killed_once),
+        TEST_PROCESS(end_of_the_process_is_counted),
+        TEST_PROCESS(released_process_ends_without_a_message),
+        TEST_PROCESS(second_release_kills_the_first_process),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, open_permits, NULL);
 }

@@ -1,12 +1,11 @@
 /*
- * Logins with passwords that a thread verifies. Here "hash" and password are the same text, and a test
- * can make the thread wait before it verifies one.
+ * Logins with passwords that a thread verifies. Here "hash" and password are the same text, and a
+ * test can make the thread wait before it verifies one.
  */
 #include "daemon/metrics/verifier.h"
 
 #include "common/clock.h"
 #include "common/macros.h"
-#include "daemon/http/logins.h"
 #include "daemon/http1/request_parser.h"
 
 #include <setjmp.h>
@@ -16,13 +15,13 @@
 
 #include <cmocka.h>
 
+#include <crypt.h>
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <string.h>
 
 enum { FAILURES_A_MINUTE = 100 };
-#define NOW_NS (1000 * NS_PER_S) /* for the limit of failures */
 
 /* Basic credentials. */
 #define ANN_RIGHT "YW5uOnNlY3JldA==" /* ann:secret */
@@ -37,39 +36,35 @@ static struct event_base *base;
 static struct verifier *verifier;
 static sem_t permits; /* passwords that the thread may verify */
 static int thread_error;
-static uint64_t wait_ns; /* of each client; 0: as the failures demand */
+static uint64_t now_ns;
 static int resumed;
 
 /* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-void __wrap_password_check_run(struct password_check *check);
-uint64_t __real_logins_wait_ns(struct logins *logins, uint64_t client_key, uint64_t now_ns);
-uint64_t __wrap_logins_wait_ns(struct logins *logins, uint64_t client_key, uint64_t now_ns);
-void __real_logins_add_failure(struct logins *logins, uint64_t client_key, uint64_t now_ns);
-void __wrap_logins_add_failure(struct logins *logins, uint64_t client_key, uint64_t now_ns);
+char *__wrap_crypt_r(const char *phrase, const char *hash, struct crypt_data *data);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                           void *(*start)(void *), void *argument);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                           void *(*start)(void *), void *argument);
 /* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
-void __wrap_password_check_run(struct password_check *check)
+char *__wrap_crypt_r(const char *phrase, const char *hash, struct crypt_data *data)
 {
+    static char failure[] = "*0";
+
+    (void)data;
     while (sem_wait(&permits) != 0)
         continue;
-    check->good = check->exists && strcmp(check->password, check->expected) == 0;
+    return strcmp(phrase, hash) == 0 ? (char *)(uintptr_t)hash : failure;
 }
 
-uint64_t __wrap_logins_wait_ns(struct logins *logins, uint64_t client_key, uint64_t now_ns)
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
 {
-    (void)now_ns;
-    return wait_ns != 0 ? wait_ns : __real_logins_wait_ns(logins, client_key, NOW_NS);
-}
-
-void __wrap_logins_add_failure(struct logins *logins, uint64_t client_key, uint64_t now_ns)
-{
-    (void)now_ns;
-    __real_logins_add_failure(logins, client_key, NOW_NS);
+    (void)clock;
+    time->tv_sec = (time_t)(now_ns / NS_PER_S);
+    time->tv_nsec = (long)(now_ns % NS_PER_S);
+    return 0;
 }
 
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
@@ -79,10 +74,10 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                              : __real_pthread_create(thread, attributes, start, argument);
 }
 
-static struct verifier *start(void)
+static struct verifier *start(uint32_t failures_a_minute)
 {
     const struct verifier_setup setup = {.users = &users,
-                                         .failures_a_minute = FAILURES_A_MINUTE,
+                                         .failures_a_minute = failures_a_minute,
                                          .failures = &failures,
                                          .base = base};
 
@@ -94,8 +89,8 @@ static int begin(void **state)
     (void)state;
     failures = 0;
     resumed = 0;
-    wait_ns = 0;
-    return (verifier = start()) != NULL ? 0 : -1;
+    now_ns = 1000 * NS_PER_S;
+    return (verifier = start(FAILURES_A_MINUTE)) != NULL ? 0 : -1;
 }
 
 static int end(void **state)
@@ -212,22 +207,30 @@ static void cancelled_login_is_counted_but_not_resumed(void **state)
     assert_int_equal(failures, 1);
 }
 
+/* With one failure a minute. */
 static void wait_of_a_limited_client_is_rounded_up(void **state)
 {
     static const struct {
-        uint64_t ns;
+        uint64_t left_ns; /* of the minute */
         uint32_t seconds;
-    } cases[] = {{1, 1}, {NS_PER_S, 1}, {NS_PER_S + 1, 2}, {60 * NS_PER_S, 60}};
+    } cases[] = {{60 * NS_PER_S, 60}, {NS_PER_S + 1, 2}, {NS_PER_S, 1}, {1, 1}};
+    uint64_t failed_ns = now_ns;
 
     (void)state;
+    verifier_stop(verifier);
+    verifier = start(1);
+    assert_non_null(verifier);
+    assert_int_equal(verify(ANN_WRONG), LOGIN_NONE);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct login login = new_login(1);
 
-        wait_ns = cases[i].ns;
+        now_ns = failed_ns + 60 * NS_PER_S - cases[i].left_ns;
         assert_int_equal(judge(&login, ANN_RIGHT), LOGIN_LIMITED);
         assert_int_equal(login.retry_after_s, cases[i].seconds);
         assert_null(login.verification);
     }
+    now_ns = failed_ns + 60 * NS_PER_S;
+    assert_int_equal(verify(ANN_RIGHT), LOGIN_GOOD);
 }
 
 static void client_that_fails_often_is_limited(void **state)
@@ -248,7 +251,7 @@ static void verifier_without_a_thread_is_an_error(void **state)
     (void)state;
     thread_error = EAGAIN;
     errno = 0;
-    assert_null(start());
+    assert_null(start(FAILURES_A_MINUTE));
     assert_int_equal(errno, EAGAIN);
     thread_error = 0;
 }
