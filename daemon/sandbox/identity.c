@@ -30,7 +30,7 @@ static bool parse_id(const char *text, unsigned long *value)
 }
 
 static int __attribute__((format(printf, 3, 4)))
-report_fault(struct identity_fault *fault, bool group, const char *format, ...)
+report_identity_fault(struct identity_fault *fault, bool group, const char *format, ...)
 {
     va_list arguments;
 
@@ -47,13 +47,14 @@ static int report_unknown(struct identity_fault *fault, bool group, const char *
     const char *what = group ? "group" : "user";
 
     if (errno == EIO || errno == EMFILE || errno == ENFILE || errno == ENOMEM)
-        return report_fault(fault, group, "cannot look up the %s '%s': %s", what, name,
-                            strerror(errno));
-    return report_fault(fault, group, "unknown %s '%s'", what, name);
+        return report_identity_fault(fault, group, "cannot look up the %s '%s': %s", what, name,
+                                     strerror(errno));
+    return report_identity_fault(fault, group, "unknown %s '%s'", what, name);
 }
 
 /* Sets uid and the user's primary group. */
-static int find_user(const char *name, struct identity *identity, struct identity_fault *fault)
+static int find_user_of_workers(const char *name, struct identity *identity,
+                                struct identity_fault *fault)
 {
     const struct passwd *entry;
     unsigned long number;
@@ -66,13 +67,14 @@ static int find_user(const char *name, struct identity *identity, struct identit
         return report_unknown(fault, false, name);
     if ((size_t)snprintf(identity->user, sizeof(identity->user), "%s", entry->pw_name) >=
         sizeof(identity->user))
-        return report_fault(fault, false, "the name '%s' is too long", name);
+        return report_identity_fault(fault, false, "the name '%s' is too long", name);
     identity->uid = entry->pw_uid;
     identity->gid = entry->pw_gid;
     return 0;
 }
 
-static int find_group(const char *name, struct identity *identity, struct identity_fault *fault)
+static int find_group_of_workers(const char *name, struct identity *identity,
+                                 struct identity_fault *fault)
 {
     const struct group *entry;
     unsigned long number;
@@ -94,17 +96,20 @@ int identity_find(const char *user, const char *group, uid_t self, struct identi
     if (user[0] == '\0' && group[0] == '\0' && self != 0)
         return 0;
     if (user[0] == '\0' && self != 0)
-        return report_fault(fault, true, "only root can run its workers in group '%s'", group);
-    if (find_user(user[0] != '\0' ? user : default_user, identity, fault) != 0)
+        return report_identity_fault(fault, true, "only root can run its workers in group '%s'",
+                                     group);
+    if (find_user_of_workers(user[0] != '\0' ? user : default_user, identity, fault) != 0)
         return -1;
-    if (group[0] != '\0' && find_group(group, identity, fault) != 0)
+    if (group[0] != '\0' && find_group_of_workers(group, identity, fault) != 0)
         return -1;
     if (self == 0)
         return 0;
     if (identity->uid != self)
-        return report_fault(fault, false, "only root can run its workers as user '%s'", user);
+        return report_identity_fault(fault, false, "only root can run its workers as user '%s'",
+                                     user);
     if (group[0] != '\0')
-        return report_fault(fault, true, "only root can run its workers in group '%s'", group);
+        return report_identity_fault(fault, true, "only root can run its workers in group '%s'",
+                                     group);
     return 0;
 }
 

@@ -204,7 +204,7 @@ int sandbox_restrict(enum sandbox_role role, const int *directories, size_t coun
 
 /* Entering */
 
-static int by_number(const void *one, const void *other)
+static int by_descriptor(const void *one, const void *other)
 {
     const int *a = one, *b = other;
 
@@ -229,7 +229,7 @@ int sandbox_close_others(int *keep, size_t count)
 {
     unsigned int next = STDERR_FILENO + 1;
 
-    qsort(keep, count, sizeof(*keep), by_number);
+    qsort(keep, count, sizeof(*keep), by_descriptor);
     for (size_t i = 0; i < count; i++) {
         if (keep[i] < (int)next)
             continue;
@@ -257,7 +257,7 @@ static int become_user(const struct config *config, const char *name)
 }
 
 /* Opens the directories that links may lead into. Returns their number, or -1 after an error. */
-static int open_link_roots(const struct sandbox_setup *setup, int *directories)
+static int open_link_targets(const struct sandbox_setup *setup, int *directories)
 {
     int count = 0;
 
@@ -284,7 +284,7 @@ static int restrict_access(const struct sandbox_setup *setup)
         return -1;
     for (size_t i = 0; i < own; i++)
         directories[i] = setup->roots[i];
-    links = open_link_roots(setup, directories + own);
+    links = open_link_targets(setup, directories + own);
     if (links >= 0)
         failed = sandbox_restrict(setup->role, directories, own + (size_t)links,
                                   setup->writable != NULL ? *setup->writable : -1);

@@ -21,10 +21,18 @@
 #define DAEMON_SANDBOX_H
 
 #include "daemon/config/config.h"
-#include "daemon/sandbox/profile.h"
 
 #include <stdbool.h>
 #include <stddef.h>
+
+enum sandbox_role {
+    SANDBOX_WORKER,
+    SANDBOX_LOGGER,
+    SANDBOX_KEYS,
+    SANDBOX_METRICS,
+    SANDBOX_ACME,
+    SANDBOX_ROLES
+};
 
 /* The features of this build and kernel. */
 struct sandbox_features {

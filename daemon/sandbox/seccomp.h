@@ -1,12 +1,27 @@
 /*
- * The seccomp filter of a process: the system calls of its profile. See daemon/sandbox/sandbox.h.
+ * What a sandboxed process may do, by its role, and the seccomp filter that allows only the system
+ * calls of its profile. Another kind of process is another role with its profile. See
+ * daemon/sandbox/sandbox.h.
  */
 #ifndef DAEMON_SECCOMP_H
 #define DAEMON_SECCOMP_H
 
-#include "daemon/sandbox/profile.h"
+#include "daemon/sandbox/sandbox.h"
 
 #include <stdbool.h>
+
+struct restricted_call;
+
+struct sandbox_profile {
+    const char *name; /* the process in messages */
+    /* System calls besides those of every process; ends with NULL. */
+    const char *const *calls;
+    const struct restricted_call *restricted;
+    bool writes_files; /* false: RLIMIT_FSIZE is 0 */
+    bool connects;     /* may open TCP connections */
+};
+
+extern const struct sandbox_profile sandbox_profiles[SANDBOX_ROLES];
 
 /* True if the kernel supports filters that kill the whole process. */
 bool seccomp_possible(void);
