@@ -396,14 +396,6 @@ void connection_adopt(struct event_loop *loop, struct connection *connection)
     take_over(loop, connection, METRIC_connections_adopted);
 }
 
-void arrival_free(struct arrival *arrival)
-{
-    if (arrival->spare_used != NULL)
-        atomic_store_explicit(arrival->spare_used, false, memory_order_release);
-    else
-        free(arrival);
-}
-
 /* Returns false if there was no memory. */
 static bool adopt_arrival(struct event_loop *loop, struct arrival *arrival)
 {
@@ -412,7 +404,7 @@ static bool adopt_arrival(struct event_loop *loop, struct arrival *arrival)
 
     connection_count_received(loop->context.worker);
     if (close_untrusted(loop, arrival->fd, arrival->address, arrival->opening)) {
-        arrival_free(arrival);
+        free(arrival);
         return true;
     }
     verdict = admit(loop, arrival->address, arrival->opening, arrival->admitted);
@@ -428,7 +420,7 @@ static bool adopt_arrival(struct event_loop *loop, struct arrival *arrival)
         connection->idle = arrival->idle;
         if (!arrival->admitted)
             PROBE_ACCEPT(arrival->fd, arrival->address, (arrival->opening & OPENING_TLS) != 0);
-        arrival_free(arrival);
+        free(arrival);
         take_over(loop, connection,
                   connection->client.transferred ? METRIC_connections_adopted
                                                  : METRIC_connections_accepted);
@@ -436,7 +428,7 @@ static bool adopt_arrival(struct event_loop *loop, struct arrival *arrival)
     }
     admission_reject(&loop->context, arrival->fd, arrival->address, verdict, arrival->opening != 0);
     connection_delete(connection);
-    arrival_free(arrival);
+    free(arrival);
     return verdict == CLIENT_LIMIT_EXCEEDED;
 }
 
@@ -457,7 +449,6 @@ struct arrival *connection_to_arrival(struct connection *connection,
     struct arrival *arrival = can_go ? malloc(sizeof(*arrival) + length) : NULL;
 
     if (arrival != NULL) {
-        arrival->spare_used = NULL;
         arrival->proxied = connection->client.proxied;
         arrival->opening = connection->opening;
         arrival->fd = connection->fd;

@@ -10,8 +10,6 @@
 
 #include "daemon/connection/connection.h"
 
-#include <stdatomic.h>
-
 /* A connection in transit: its descriptor and state. */
 struct arrival {
     struct mailbox_item item;
@@ -19,15 +17,12 @@ struct arrival {
     uint8_t address[CLIENT_ADDRESS_BYTES];
     uint32_t requests;
     uint32_t length;
-    bool admitted;            /* was already open in another thread or worker */
-    bool idle;                /* and was not active there */
-    bool proxied;             /* the address is that of a PROXY header */
-    uint8_t opening;          /* enum opening: what has not begun */
-    _Atomic bool *spare_used; /* not NULL: the worker's spare one; false when it is free again */
-    char bytes[];             /* read but not served */
+    bool admitted;   /* was already open in another thread or worker */
+    bool idle;       /* and was not active there */
+    bool proxied;    /* the address is that of a PROXY header */
+    uint8_t opening; /* enum opening: what has not begun */
+    char bytes[];    /* read but not served */
 };
-
-void arrival_free(struct arrival *arrival);
 
 /*
  * Makes FD, just accepted from the peer ADDRESS, a connection that begins with OPENING, and serves it;

@@ -54,8 +54,7 @@ struct worker {
     struct tls_tickets *tickets; /* NULL: none */
     int *keys_links; /* by number of the thread: its link to the keys process; -1: none */
     struct worker_shedding shedding;
-    struct arrival *spare;    /* for a connection that arrives when memory is short */
-    _Atomic bool spare_used;  /* until its thread has taken the connection over */
+    struct arrival *next;     /* for the next connection of the master; NULL: not allocated */
     struct arrival *deferred; /* rejected by all mailboxes; reading is paused until one has room */
     struct worker_shortages shortages;
     bool leaving;              /* returns connections to the master */
@@ -204,6 +203,12 @@ static void shed(struct worker *worker, enum shortage reason, uint32_t wanted)
         worker_shedding_begin(&worker->shedding, reason, wanted, worker->threads, worker->count);
 }
 
+static void sweep_evicted(struct worker *worker)
+{
+    for (uint32_t i = 0; i < worker->count; i++)
+        thread_sweep_evicted(worker->threads[i]);
+}
+
 static void relieve(struct worker *worker)
 {
     if (!relief_needed(&worker->context) || worker->leaving || worker->stopping)
@@ -241,7 +246,7 @@ static void return_arrival(struct worker *worker, struct arrival *arrival)
 
     if (arrival->length > PASSED_BYTES_MAX) { /* too large for a message */
         close(arrival->fd);
-        arrival_free(arrival);
+        free(arrival);
         return;
     }
     message->requests = arrival->requests;
@@ -257,7 +262,7 @@ static void return_arrival(struct worker *worker, struct arrival *arrival)
         event_log(LEVEL_ERROR, "cannot return a connection to the master: %s", strerror(errno));
         close(arrival->fd);
     }
-    arrival_free(arrival);
+    free(arrival);
 }
 
 static void defer_arrival(struct worker *worker, struct arrival *arrival)
@@ -295,16 +300,20 @@ static void on_retry(evutil_socket_t fd, short what, void *argument)
 }
 
 /*
- * Without memory for another connection, the next ones wait until the spare one is free again, or until
- * the control group has memory.
+ * Connections stay in the channel until there is memory for the next one, or until the control group
+ * has some. For memory, the cache shrinks, then idle connections are closed.
  */
 static bool ready_for_connection(void *owner)
 {
     struct worker *worker = owner;
 
-    if (!atomic_load_explicit(&worker->spare_used, memory_order_acquire))
+    if (worker->next == NULL)
+        worker->next = malloc(sizeof(*worker->next) + PASSED_BYTES_MAX);
+    if (worker->next != NULL)
         return relief_admits(&worker->context, worker->threads, worker->count);
-    shed(worker, SHORTAGE_MEMORY, 1);
+    if (worker->context.cache == NULL || cache_shed(worker->context.cache) == 0)
+        shed(worker, SHORTAGE_MEMORY, 1);
+    sweep_evicted(worker);
     return false;
 }
 
@@ -313,25 +322,14 @@ static void no_descriptor_for_connection(void *owner)
     shed(owner, SHORTAGE_DESCRIPTORS, 1);
 }
 
-/* LENGTH is at most PASSED_BYTES_MAX. */
-static struct arrival *new_arrival(struct worker *worker, uint32_t length)
-{
-    struct arrival *arrival = malloc(sizeof(*arrival) + length);
-
-    if (arrival != NULL) {
-        arrival->spare_used = NULL;
-        return arrival;
-    }
-    atomic_store_explicit(&worker->spare_used, true, memory_order_relaxed);
-    worker->spare->spare_used = &worker->spare_used;
-    return worker->spare;
-}
-
+/* ready_for_connection() has returned true; the message has at most PASSED_BYTES_MAX. */
 static void receive_connection(struct worker *worker, const struct message_connection *message,
                                int fd)
 {
-    struct arrival *arrival = new_arrival(worker, message->length);
+    struct arrival *shrunk = realloc(worker->next, sizeof(*shrunk) + message->length);
+    struct arrival *arrival = shrunk != NULL ? shrunk : worker->next;
 
+    worker->next = NULL;
     arrival->fd = fd;
     arrival->requests = message->requests;
     arrival->length = message->length;
@@ -565,8 +563,7 @@ static void deliver_sweep_all(struct mailbox_item *item, void *receiver)
 
     (void)item;
     atomic_store(&worker->shortages.sweep_posted, false);
-    for (uint32_t i = 0; i < worker->count; i++)
-        thread_sweep_evicted(worker->threads[i]);
+    sweep_evicted(worker);
 }
 
 void worker_thread_ended(struct mailbox_item *item, void *receiver)
@@ -741,10 +738,9 @@ static int set_up(struct worker *worker, const struct worker_setup *setup)
     worker->keys_links = malloc(worker->capacity * sizeof(*worker->keys_links));
     for (uint32_t i = 0; worker->keys_links != NULL && i < worker->capacity; i++)
         worker->keys_links[i] = -1;
-    worker->spare = malloc(sizeof(*worker->spare) + PASSED_BYTES_MAX);
     worker->base = event_base_new();
-    if (worker->threads == NULL || worker->keys_links == NULL || worker->spare == NULL ||
-        worker->base == NULL || mailbox_open(&worker->mailbox, 0, NULL) != 0)
+    if (worker->threads == NULL || worker->keys_links == NULL || worker->base == NULL ||
+        mailbox_open(&worker->mailbox, 0, NULL) != 0)
         return -1;
     worker->context.segment = setup->segment;
     worker->context.tls = setup->tls;
@@ -784,7 +780,7 @@ static void tear_down(struct worker *worker)
         if (worker->keys_links[i] >= 0)
             close(worker->keys_links[i]);
     free(worker->keys_links);
-    free(worker->spare);
+    free(worker->next);
     free(worker);
 }
 

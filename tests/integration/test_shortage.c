@@ -308,6 +308,27 @@ static int status_of_new_connection(const struct server *server)
     return status;
 }
 
+/*
+ * The next connection is refused. With dispatch = master, where a worker takes a connection only if it has
+ * memory for it, the one after it waits.
+ */
+static uint64_t refuse_connections(const struct server *server, bool waits)
+{
+    struct http_client client;
+    uint64_t refused = 0;
+
+    do {
+        assert_int_equal(status_of_new_connection(server), 503);
+        refused++;
+    } while (!waits && server_metric(server, "connections_shed_memory") < CLIENTS);
+    if (waits) {
+        http_open(&client, server_port(server));
+        WAIT_UNTIL(server_metric(server, "connections_shed_memory") == CLIENTS);
+        http_close(&client);
+    }
+    return refused;
+}
+
 /* Nothing that is freed helps, so that one measure follows the other. */
 static void without_any_memory_connections_are_closed_then_refused(void **state)
 {
@@ -320,7 +341,7 @@ static void without_any_memory_connections_are_closed_then_refused(void **state)
         struct failing_places *places = failing_server_start(server, 1000, options);
         struct http_client client[CLIENTS];
         struct segment_reader segment;
-        uint64_t refused, answers = 0, limited_ns;
+        uint64_t refused, answers, limited_ns;
         pid_t worker;
 
         server_attach(server, &segment);
@@ -330,10 +351,7 @@ static void without_any_memory_connections_are_closed_then_refused(void **state)
         ask_for_files(client, 20);
         limited_ns = clock_monotonic_ns();
         atomic_store(&places->all_of, worker);
-        while (server_metric(server, "connections_shed_memory") < CLIENTS) {
-            assert_int_equal(status_of_new_connection(server), 503);
-            answers++;
-        }
+        answers = refuse_connections(server, n == 1);
         assert_true(server_metric(server, "cache_shed") > 0);
         assert_int_equal(server_metric(server, "cache_entries"), 0);
         refused = server_metric(server, "connections_refused");
