@@ -1,6 +1,6 @@
 /*
  * Gives some of a thread's connections to others, so that all have about the same load. The
- * worker's main thread decides how many (daemon/worker/balancer.h); the owning thread picks them:
+ * worker's main thread decides how many (daemon/worker/balancer.c); the owning thread picks them:
  *
  *   active ones  evenly spaced in the order of their last requests, so that cheap and expensive
  *                ones go in the same proportion as they are

@@ -5,7 +5,7 @@
 #include "common/segment_writer.h"
 #include "common/units.h"
 #include "daemon/config/load.h"
-#include "daemon/worker/context.h"
+#include "daemon/worker/worker.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -97,8 +97,8 @@ static uint64_t descriptors_of_worker(const struct config *config, uint32_t thre
 
 uint64_t capacity_of_worker(const struct config *config, const struct rlimit *limit)
 {
-    uint64_t own = descriptors_of_worker(config, config->workers_threads) +
-                   worker_context_cache_descriptors(limit);
+    uint64_t own =
+        descriptors_of_worker(config, config->workers_threads) + worker_cache_descriptors(limit);
 
     return own + CONNECTIONS_MIN < limit->rlim_cur ? limit->rlim_cur - own : CONNECTIONS_MIN;
 }

@@ -1,7 +1,7 @@
 /*
  * Connections follow the workers: moves them between workers so that all have the same load, at
  * once when a worker was added, otherwise when their load stays uneven (daemon/base/balance.h).
- * Each worker balances its threads itself (daemon/worker/balancer.h).
+ * Each worker balances its threads itself (daemon/worker/balancer.c).
  *
  *   look ──MESSAGE_GIVE──▶ giving worker ──MESSAGE_CONNECTION_RETURNED──▶ dispatch ──▶ taking worker
  *                                └──MESSAGE_GIVEN──▶ rebalance_given()

@@ -1,8 +1,19 @@
-#include "daemon/worker/balancer.h"
-
+/*
+ * Connections follow the threads: keeps the load of a worker's threads even by moving connections
+ * between them, after a resize at once, otherwise when the load stays uneven
+ * (daemon/base/balance.h). Also gives connections to other workers, as the master orders.
+ *
+ *   look ──struct give──▶ giving thread ──connection──▶ main thread ──connection──▶ taking thread
+ *                              └──struct give──▶ balancer_given()
+ *
+ * It looks again only when all connections of the last look have arrived. The threads publish their
+ * numbers of connections; their CPU time is the kernel's. The worker's main thread.
+ */
 #include "common/clock.h"
+#include "common/macros.h"
 #include "common/units.h"
 #include "daemon/base/events.h"
+#include "daemon/connection/give.h"
 #include "daemon/worker/internal.h"
 
 #include <stdlib.h>
@@ -14,13 +25,12 @@ static uint64_t gauge(const struct serving_thread *thread, enum metric metric)
     return metric_get(thread->loop.context.metrics, metric);
 }
 
-bool balancer_is_moving(const struct balancer *balancer, struct serving_thread **threads,
-                        uint32_t count)
+bool balancer_is_moving(const struct worker *worker)
 {
-    bool moving = balancer->gives > 0;
+    bool moving = worker->balancer.gives > 0;
 
-    for (uint32_t i = 0; i < count; i++)
-        moving |= thread_in_transit(threads[i]) > 0;
+    for (uint32_t i = 0; i < worker->count; i++)
+        moving |= thread_in_transit(worker->threads[i]) > 0;
     return moving;
 }
 
@@ -34,17 +44,25 @@ static void order(struct balancer *balancer, struct serving_thread *giver, struc
     if (copy == NULL)
         return;
     *copy = give;
-    copy->given = worker_given;
+    copy->given = balancer_given;
     balancer->gives++;
     balancer->gives_away += give.destination == DESTINATION_MASTER;
     mailbox_post(&giver->loop.mailbox, &copy->item, connections_give);
 }
 
-void balancer_given(struct balancer *balancer, struct give *give)
+void balancer_given(struct mailbox_item *item, void *receiver)
 {
-    balancer->gives--;
-    balancer->gives_away -= give->destination == DESTINATION_MASTER;
+    struct give *give = CONTAINER_OF(item, struct give, item);
+    struct worker *worker = receiver;
+    bool away = give->destination == DESTINATION_MASTER;
+
+    worker->balancer.gives--;
+    worker->balancer.gives_away -= away;
     free(give);
+    if (away)
+        worker_report_given(worker);
+    if (worker->leaving || worker->stopping)
+        worker_end_threads(worker);
 }
 
 bool balancer_gives_away(const struct balancer *balancer)
@@ -64,9 +82,10 @@ static uint32_t idle_of(const struct serving_thread *thread)
     return open > active ? (uint32_t)(open - active) : 0;
 }
 
-static void give_away(struct balancer *balancer, struct serving_thread **threads, uint32_t count,
-                      struct give give)
+static void order_part(struct worker *worker, struct give give)
 {
+    struct serving_thread **threads = worker->threads;
+    uint32_t count = worker->count;
     uint32_t wanted = give.count, total = 0, sum = 0, ordered = 0;
     uint32_t has[count];
 
@@ -77,21 +96,20 @@ static void give_away(struct balancer *balancer, struct serving_thread **threads
         give.count = (uint32_t)((uint64_t)wanted * sum / total) - ordered;
         ordered += give.count;
         if (give.count > 0)
-            order(balancer, threads[i], give);
+            order(&worker->balancer, threads[i], give);
     }
 }
 
-void balancer_give_away(struct balancer *balancer, struct serving_thread **threads, uint32_t count,
-                        const struct message_give *message)
+void balancer_give_away(struct worker *worker, const struct message_give *message)
 {
     struct give give = {.destination = DESTINATION_MASTER,
                         .reason = message->resized != 0 ? MOVE_RESIZE : MOVE_UNEVEN};
 
     give.count = message->active;
-    give_away(balancer, threads, count, give);
+    order_part(worker, give);
     give.count = message->idle;
     give.idle = true;
-    give_away(balancer, threads, count, give);
+    order_part(worker, give);
 }
 
 /* Logs the effect of a resize. RESULT describes how it ended. */
@@ -127,12 +145,13 @@ void balancer_resized(struct balancer *balancer, uint32_t before, uint32_t count
     balancer->to = count;
 }
 
-static void read_loads(const struct balancer *balancer, struct serving_thread **threads,
-                       uint32_t count, uint64_t now_ns, struct balance_load *load)
+static void read_loads(const struct worker *worker, uint64_t now_ns, struct balance_load *load)
 {
+    const struct balancer *balancer = &worker->balancer;
+    struct serving_thread **threads = worker->threads;
     uint64_t passed_ns = now_ns - balancer->looked_ns;
 
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < worker->count; i++) {
         uint64_t cpu_ns = thread_cpu_ns(threads[i]), used_ns = cpu_ns - threads[i]->cpu_ns;
 
         load[i].active = active_of(threads[i]);
@@ -142,8 +161,10 @@ static void read_loads(const struct balancer *balancer, struct serving_thread **
     }
 }
 
-uint32_t balancer_look(struct balancer *balancer, struct serving_thread **threads, uint32_t count)
+uint32_t balancer_look(struct worker *worker)
 {
+    struct balancer *balancer = &worker->balancer;
+    uint32_t count = worker->count;
     struct balance_load load[count];
     struct balance_move moves[balance_moves_max(count)];
     uint64_t now_ns = clock_monotonic_ns();
@@ -151,15 +172,15 @@ uint32_t balancer_look(struct balancer *balancer, struct serving_thread **thread
 
     if (!balancer->on)
         return BALANCE_REST_MS;
-    if (balancer_is_moving(balancer, threads, count))
+    if (balancer_is_moving(worker))
         return TRANSIT_MS;
     if (now_ns < balancer->looked_ns + balance_interval_ms(&balancer->balance) * NS_PER_MS)
         return BALANCE_MOVING_MS;
-    read_loads(balancer, threads, count, now_ns, load);
+    read_loads(worker, now_ns, load);
     balancer->looked_ns = now_ns;
     length = balance_decide(&balancer->balance, load, count, moves);
     for (uint32_t i = 0; i < length; i++)
-        order(balancer, threads[moves[i].from],
+        order(balancer, worker->threads[moves[i].from],
               (struct give){.destination = moves[i].to,
                             .count = moves[i].count,
                             .idle = moves[i].idle,

@@ -3,64 +3,96 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
-#include "daemon/base/channel.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
-#include "daemon/base/messages.h"
 #include "daemon/base/service.h"
 #include "daemon/connection/lifecycle.h"
 #include "daemon/connection/transport_tls.h"
 #include "daemon/content/cache.h"
+#include "daemon/http/logins.h"
 #include "daemon/sandbox/sandbox.h"
 #include "daemon/tls/tickets.h"
+#include "daemon/transaction/accounting.h"
 #include "daemon/transaction/admission.h"
-#include "daemon/worker/balancer.h"
-#include "daemon/worker/broadcast.h"
-#include "daemon/worker/context.h"
 #include "daemon/worker/internal.h"
-#include "daemon/worker/listeners.h"
-#include "daemon/worker/relief.h"
-#include "daemon/worker/shedding.h"
-#include "daemon/worker/thread.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #define CLOSE_UNUSED_NS (60 * NS_PER_S)
 
-enum { DEFER_MS = 2 };
+enum { CACHE_DESCRIPTORS_MAX = 1024 };
 
-struct worker {
-    struct worker_context context;
-    struct segment_worker *block;
-    struct event_base *base;
-    struct event *mail, *heartbeat, *retry, *balance, *relief;
-    uint64_t closed_unused_ns;              /* when the cache last closed unused descriptors */
-    struct rusage usage;                    /* as last published */
-    struct mailbox mailbox;                 /* of the main thread */
-    struct channel *commands, *connections; /* to the master */
+/* The context, which all threads share */
 
-    struct serving_thread **threads; /* [0 .. count) serve, [count .. count + ending) are exiting */
-    uint32_t count, ending, capacity;
-    bool resized; /* and not reported yet */
-    struct balancer balancer;
+uint32_t worker_cache_descriptors(const struct rlimit *limit)
+{
+    rlim_t share = limit->rlim_cur / 4;
 
-    struct worker_listeners listeners;
-    struct tls_tickets *tickets; /* NULL: none */
-    int *keys_links; /* by number of the thread: its link to the keys process; -1: none */
-    struct worker_shedding shedding;
-    struct arrival *next;     /* for the next connection of the master; NULL: not allocated */
-    struct arrival *deferred; /* rejected by all mailboxes; reading is paused until one has room */
-    struct worker_shortages shortages;
-    bool leaving;              /* returns connections to the master */
-    bool stopping;             /* finishes its connections */
-    enum thread_mode end_mode; /* of its threads, if leaving or stopping */
-};
+    return share < CACHE_DESCRIPTORS_MAX ? (uint32_t)share : CACHE_DESCRIPTORS_MAX;
+}
+
+static const struct cache_policy *cache_policy_of(uint64_t policy)
+{
+    return policy == POLICY_LRU ? &cache_policy_lru : &cache_policy_sieve;
+}
+
+static int make_cache(struct worker_context *context)
+{
+    const struct config *config = context->config;
+    const struct cache_limits limits = {config->cache_size, context->cache_descriptors};
+
+    if (!config->cache_enabled)
+        return 0;
+    context->cache = cache_new(&limits, cache_policy_of(config->cache_policy), resource_destroy,
+                               context->segment, context->worker_slot);
+    return context->cache != NULL ? 0 : -1;
+}
+
+int worker_context_open(struct worker_context *context, const struct config *config)
+{
+    struct rlimit limit;
+
+    context->config = config;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) /* getrlimit() fails in the sandbox */
+        context->cache_descriptors = worker_cache_descriptors(&limit);
+    return sites_open(&context->sites, config);
+}
+
+int worker_context_fill(struct worker_context *context, struct segment_worker *block)
+{
+    const struct config *config = context->config;
+
+    context->mime = mime_table_new(config->mime_extensions, config->mime_types, config->mime_count);
+    if (context->mime == NULL || sites_fill(&context->sites, context->mime) != 0 ||
+        make_cache(context) != 0)
+        return -1;
+    for (uint32_t i = 0; context->host_places != NULL && i < context->sites.count; i++)
+        context->sites.site[i].host = (uint16_t)context->host_places[i].entry;
+    context->offload =
+        offload_start(config->workers_offload_queue, config->workers_offload_threads.min,
+                      config->workers_offload_threads.max, block);
+    context->client_limit = client_limit_new(context->segment, context->worker_slot);
+    context->logins = logins_new(config->limits_failed_logins);
+    return context->offload != NULL && context->client_limit != NULL && context->logins != NULL
+               ? 0
+               : -1;
+}
+
+void worker_context_close(struct worker_context *context)
+{
+    if (context->offload != NULL)
+        offload_stop(context->offload);
+    cache_free(context->cache);
+    client_limit_free(context->client_limit);
+    logins_free(context->logins);
+    sites_close(&context->sites);
+    mime_table_free(context->mime);
+}
 
 /* Threads */
 
@@ -84,33 +116,16 @@ static void report_threads(struct worker *worker)
 
     publish_threads(worker);
     if (!worker->resized || worker->ending > 0 || worker->leaving || worker->stopping ||
-        balancer_is_moving(&worker->balancer, worker->threads, worker->count))
+        balancer_is_moving(worker))
         return;
     worker->resized = false;
     channel_send(worker->commands, MESSAGE_THREADS_RUNNING, &report, sizeof(report), -1, false);
 }
 
-/* Reports to the master when all connections that it ordered have been returned. */
-static void report_given(struct worker *worker)
+void worker_report_given(struct worker *worker)
 {
     if (!balancer_gives_away(&worker->balancer))
         channel_send(worker->connections, MESSAGE_GIVEN, NULL, 0, -1, false);
-}
-
-static struct serving_thread *least_loaded(const struct worker *worker)
-{
-    struct serving_thread *best = NULL;
-    uint64_t best_load = UINT64_MAX;
-
-    for (uint32_t i = 0; i < worker->count; i++) {
-        uint64_t load = thread_load(worker->threads[i]);
-
-        if (load < best_load) {
-            best = worker->threads[i];
-            best_load = load;
-        }
-    }
-    return best;
 }
 
 /* The thread gets a copy of its link, because another thread may have its number later. */
@@ -161,18 +176,12 @@ static void end_threads(struct worker *worker, uint32_t keep, enum thread_mode m
     }
 }
 
-static void assign_listeners(struct worker *worker)
-{
-    worker_listeners_assign(&worker->listeners, worker->threads, worker->count);
-}
-
 /* Balances the threads, and comes back when the next look is due. */
 static void balance(struct worker *worker)
 {
     if (worker->count == 0 || worker->ending > 0)
         return;
-    loop_start_timer(worker->balance,
-                     balancer_look(&worker->balancer, worker->threads, worker->count));
+    loop_start_timer(worker->balance, balancer_look(worker));
 }
 
 static void set_threads(struct worker *worker, const struct message_threads *wanted)
@@ -185,7 +194,7 @@ static void set_threads(struct worker *worker, const struct message_threads *wan
         continue;
     if (worker->count == 0)
         _exit(EXIT_FAILURE); /* the master starts a replacement, with back-off */
-    assign_listeners(worker);
+    worker_listeners_assign(worker);
     if (before != 0 && before != worker->count)
         event_log(LEVEL_INFO, "worker slot %u: serving threads changed from %u to %u",
                   worker->context.worker_slot, before, worker->count);
@@ -193,179 +202,6 @@ static void set_threads(struct worker *worker, const struct message_threads *wan
     balance(worker);
     worker->resized = true;
     report_threads(worker);
-}
-
-/* Connections */
-
-static void shed(struct worker *worker, enum shortage reason, uint32_t wanted)
-{
-    if (wanted > 0)
-        worker_shedding_begin(&worker->shedding, reason, wanted, worker->threads, worker->count);
-}
-
-static void sweep_evicted(struct worker *worker)
-{
-    for (uint32_t i = 0; i < worker->count; i++)
-        thread_sweep_evicted(worker->threads[i]);
-}
-
-static void relieve(struct worker *worker)
-{
-    if (!relief_needed(&worker->context) || worker->leaving || worker->stopping)
-        return;
-    relief_step(&worker->context, &worker->shedding, worker->threads, worker->count);
-    loop_start_timer(worker->relief, RELIEF_MS);
-}
-
-static void on_relief(evutil_socket_t fd, short what, void *argument)
-{
-    (void)fd, (void)what;
-    relieve(argument);
-}
-
-static bool offer_to_threads(struct worker *worker, struct arrival *arrival)
-{
-    struct serving_thread *best = least_loaded(worker);
-
-    if (best != NULL &&
-        mailbox_offer(&best->loop.mailbox, &arrival->item, connection_adopt_arrival))
-        return true;
-    for (uint32_t i = 0; i < worker->count; i++)
-        if (mailbox_offer(&worker->threads[i]->loop.mailbox, &arrival->item,
-                          connection_adopt_arrival))
-            return true;
-    return false;
-}
-
-static void return_arrival(struct worker *worker, struct arrival *arrival)
-{
-    _Alignas(struct message_connection) char
-        buffer[sizeof(struct message_connection) + PASSED_BYTES_MAX];
-    struct message_connection *message = (struct message_connection *)buffer;
-    size_t length = sizeof(*message) + arrival->length;
-
-    if (arrival->length > PASSED_BYTES_MAX) { /* too large for a message */
-        close(arrival->fd);
-        free(arrival);
-        return;
-    }
-    message->requests = arrival->requests;
-    message->length = arrival->length;
-    message->admitted = arrival->admitted;
-    message->idle = arrival->idle;
-    message->opening = arrival->opening;
-    message->proxied = arrival->proxied;
-    memcpy(message->address, arrival->address, sizeof(message->address));
-    memcpy(message->bytes, arrival->bytes, arrival->length);
-    if (channel_send(worker->connections, MESSAGE_CONNECTION_RETURNED, message, length, arrival->fd,
-                     true) != 0) {
-        event_log(LEVEL_ERROR, "cannot return a connection to the master: %s", strerror(errno));
-        close(arrival->fd);
-    }
-    free(arrival);
-}
-
-static void defer_arrival(struct worker *worker, struct arrival *arrival)
-{
-    worker->deferred = arrival;
-    channel_set_reading(worker->connections, false);
-    loop_start_timer(worker->retry, DEFER_MS);
-}
-
-static void place_arrival(struct worker *worker, struct arrival *arrival)
-{
-    if (worker->leaving) {
-        connection_count_received(&worker->context);
-        return_arrival(worker, arrival);
-    } else if (!offer_to_threads(worker, arrival)) {
-        defer_arrival(worker, arrival);
-    }
-}
-
-static void retry_arrival(struct worker *worker)
-{
-    struct arrival *arrival = worker->deferred;
-
-    if (arrival == NULL)
-        return;
-    worker->deferred = NULL;
-    channel_set_reading(worker->connections, true);
-    place_arrival(worker, arrival);
-}
-
-static void on_retry(evutil_socket_t fd, short what, void *argument)
-{
-    (void)fd, (void)what;
-    retry_arrival(argument);
-}
-
-/*
- * Connections stay in the channel until there is memory for the next one, or until the control group
- * has some. For memory, the cache shrinks, then idle connections are closed.
- */
-static bool ready_for_connection(void *owner)
-{
-    struct worker *worker = owner;
-
-    if (worker->next == NULL)
-        worker->next = malloc(sizeof(*worker->next) + PASSED_BYTES_MAX);
-    if (worker->next != NULL)
-        return relief_admits(&worker->context, worker->threads, worker->count);
-    if (worker->context.cache == NULL || cache_shed(worker->context.cache) == 0)
-        shed(worker, SHORTAGE_MEMORY, 1);
-    sweep_evicted(worker);
-    return false;
-}
-
-static void no_descriptor_for_connection(void *owner)
-{
-    shed(owner, SHORTAGE_DESCRIPTORS, 1);
-}
-
-/* ready_for_connection() has returned true; the message has at most PASSED_BYTES_MAX. */
-static void receive_connection(struct worker *worker, const struct message_connection *message,
-                               int fd)
-{
-    struct arrival *shrunk = realloc(worker->next, sizeof(*shrunk) + message->length);
-    struct arrival *arrival = shrunk != NULL ? shrunk : worker->next;
-
-    worker->next = NULL;
-    arrival->fd = fd;
-    arrival->requests = message->requests;
-    arrival->length = message->length;
-    arrival->admitted = message->admitted != 0;
-    arrival->idle = message->idle != 0;
-    arrival->opening = message->opening & OPENING_ALL;
-    arrival->proxied = message->proxied != 0;
-    memcpy(arrival->address, message->address, sizeof(arrival->address));
-    memcpy(arrival->bytes, message->bytes, message->length);
-    place_arrival(worker, arrival);
-}
-
-/*
- * Passes a connection that a thread has handed over to a sibling or, by the master, to another
- * worker.
- */
-void worker_pass_connection(struct mailbox_item *item, void *receiver)
-{
-    struct connection *connection = CONTAINER_OF(item, struct connection, item);
-    struct worker *worker = receiver;
-    uint32_t destination = connection->destination;
-    struct serving_thread *sibling = NULL;
-    struct arrival *arrival;
-
-    if (destination < worker->count)
-        sibling = worker->threads[destination];
-    else if (destination != DESTINATION_MASTER)
-        sibling = least_loaded(worker);
-    if (sibling != NULL) {
-        thread_pass(sibling, connection);
-        worker->balancer.moved++;
-        return;
-    }
-    arrival = connection_to_arrival(connection, &worker->context);
-    if (arrival != NULL)
-        return_arrival(worker, arrival);
 }
 
 /* The end */
@@ -381,7 +217,7 @@ static void end_if_done(struct worker *worker)
  * During a resize, and when threads are balanced, connections, some with an unsent response, are in
  * transit from one thread to another; so all threads may exit only after these have arrived.
  */
-static void end_all_threads(struct worker *worker)
+void worker_end_threads(struct worker *worker)
 {
     if (worker->ending == 0 && worker->balancer.gives == 0)
         end_threads(worker, 0, worker->end_mode);
@@ -418,8 +254,8 @@ static void begin_end(struct worker *worker, enum thread_mode mode)
     else
         worker->stopping = true;
     worker->end_mode = mode;
-    worker_listeners_drop_all(&worker->listeners);
-    end_all_threads(worker);
+    worker_listeners_drop_all(worker);
+    worker_end_threads(worker);
 }
 
 /*
@@ -430,6 +266,94 @@ static void on_master_gone(void *argument)
     (void)argument;
     event_log(LEVEL_WARN, "the master has died: exiting");
     _exit(EXIT_FAILURE);
+}
+
+/* Commands about the caches */
+
+struct broadcast {
+    struct worker *worker;
+    uint64_t number, affected;
+    uint32_t outstanding; /* items not returned yet */
+};
+
+struct sweep_item {
+    struct mailbox_item item;
+    struct broadcast *broadcast;
+};
+
+static uint64_t change_cache(struct cache *cache, const struct message_command *message)
+{
+    switch ((enum worker_command)message->what) {
+    case COMMAND_CACHE_FLUSH:
+        return cache_flush(cache);
+    case COMMAND_CACHE_PURGE:
+        return cache_purge(cache, message->path);
+    case COMMAND_CACHE_SIZE:
+        return cache_resize(cache, message->value);
+    case COMMAND_CACHE_POLICY:
+        cache_set_policy(cache, cache_policy_of(message->value));
+        break;
+    }
+    return 0;
+}
+
+static void report_done(struct worker *worker, uint64_t number, uint64_t affected)
+{
+    const struct message_command_done message = {number, affected};
+
+    channel_send(worker->commands, MESSAGE_COMMAND_DONE, &message, sizeof(message), -1, false);
+}
+
+static void deliver_swept(struct mailbox_item *item, void *receiver)
+{
+    struct sweep_item *sweep = CONTAINER_OF(item, struct sweep_item, item);
+    struct broadcast *broadcast = sweep->broadcast;
+
+    (void)receiver;
+    free(sweep);
+    if (--broadcast->outstanding > 0)
+        return;
+    report_done(broadcast->worker, broadcast->number, broadcast->affected);
+    free(broadcast);
+}
+
+/* On the serving thread. */
+static void deliver_sweep_item(struct mailbox_item *item, void *receiver)
+{
+    const struct broadcast *broadcast = CONTAINER_OF(item, struct sweep_item, item)->broadcast;
+
+    thread_sweep(receiver);
+    mailbox_post(&broadcast->worker->mailbox, item, deliver_swept);
+}
+
+static void post_sweep(struct broadcast *broadcast, struct mailbox *to)
+{
+    struct sweep_item *item = calloc(1, sizeof(*item));
+
+    if (item == NULL)
+        return;
+    item->broadcast = broadcast;
+    broadcast->outstanding++;
+    mailbox_post(to, &item->item, deliver_sweep_item);
+}
+
+void worker_command_caches(struct worker *worker, const struct message_command *message)
+{
+    struct cache *cache = worker->context.cache;
+    uint64_t affected = cache != NULL ? change_cache(cache, message) : 0;
+    struct broadcast *broadcast = calloc(1, sizeof(*broadcast));
+
+    if (broadcast != NULL) {
+        broadcast->worker = worker;
+        broadcast->number = message->number;
+        broadcast->affected = affected;
+        for (uint32_t i = 0; i < worker->count; i++)
+            post_sweep(broadcast, &worker->threads[i]->loop.mailbox);
+    }
+    if (broadcast != NULL && broadcast->outstanding > 0)
+        return;
+    free(broadcast);
+    report_done(worker, message->number, affected);
 }
 
 /* Messages */
@@ -457,27 +381,25 @@ static void run_command(struct worker *worker, int kind, const void *data, int f
         offload_resize(worker->context.offload, offload->min, offload->max);
         break;
     case MESSAGE_LISTEN_SOCKET_ADD:
-        if (fd >= 0 && worker_listeners_add(&worker->listeners, socket, fd))
-            assign_listeners(worker);
+        if (fd >= 0 && worker_listeners_add(worker, socket, fd))
+            worker_listeners_assign(worker);
         else
             channel_send(worker->commands, MESSAGE_LISTEN_SOCKET_LOST, socket, sizeof(*socket), -1,
                          false);
         break;
     case MESSAGE_LISTEN_SOCKET_DROP:
-        worker_listeners_drop(&worker->listeners, socket->id, worker->threads, worker->count);
-        assign_listeners(worker);
+        worker_listeners_drop(worker, socket->id);
+        worker_listeners_assign(worker);
         break;
     case MESSAGE_SHED:
-        shed(worker, to_shed->descriptors ? SHORTAGE_DESCRIPTORS : SHORTAGE_CONNECTIONS,
-             to_shed->connections);
+        worker_shed(worker, to_shed->descriptors ? SHORTAGE_DESCRIPTORS : SHORTAGE_CONNECTIONS,
+                    to_shed->connections);
         break;
     case MESSAGE_MEMORY:
-        relief_set(&worker->context, memory);
-        if (!event_pending(worker->relief, EV_TIMEOUT, NULL))
-            relieve(worker);
+        worker_set_memory(worker, memory);
         break;
     case MESSAGE_COMMAND:
-        broadcast_begin(&worker->context, worker->threads, worker->count, data, worker->commands);
+        worker_command_caches(worker, data);
         break;
     case MESSAGE_BALANCE:
         balancer_switch(&worker->balancer, message->on != 0);
@@ -488,8 +410,8 @@ static void run_command(struct worker *worker, int kind, const void *data, int f
             tls_tickets_import(worker->tickets, data);
         break;
     case MESSAGE_GIVE:
-        balancer_give_away(&worker->balancer, worker->threads, worker->count, data);
-        report_given(worker);
+        balancer_give_away(worker, data);
+        worker_report_given(worker);
         break;
     default:
         assert(false && "not a message of the command channel");
@@ -526,7 +448,7 @@ static void on_connection(void *owner, int kind, const void *data, size_t length
     else if (kind == MESSAGE_RETIRE)
         begin_end(worker, THREAD_RETIRING);
     else
-        receive_connection(worker, data, fd);
+        worker_receive_connection(worker, data, fd);
 }
 
 static void on_drained(void *owner)
@@ -536,34 +458,13 @@ static void on_drained(void *owner)
 
 /* Mailbox items */
 
-void worker_given(struct mailbox_item *item, void *receiver)
-{
-    struct give *give = CONTAINER_OF(item, struct give, item);
-    struct worker *worker = receiver;
-    bool away = give->destination == DESTINATION_MASTER;
-
-    balancer_given(&worker->balancer, give);
-    if (away)
-        report_given(worker);
-    if (worker->leaving || worker->stopping)
-        end_all_threads(worker);
-}
-
-void worker_pass_shed_request(struct mailbox_item *item, void *receiver)
-{
-    struct worker *worker = receiver;
-
-    worker_shedding_pass(&worker->shedding, CONTAINER_OF(item, struct shed_request, item),
-                         worker->threads, worker->count);
-}
-
 static void deliver_sweep_all(struct mailbox_item *item, void *receiver)
 {
     struct worker *worker = receiver;
 
     (void)item;
     atomic_store(&worker->shortages.sweep_posted, false);
-    sweep_evicted(worker);
+    worker_sweep_evicted(worker);
 }
 
 void worker_thread_ended(struct mailbox_item *item, void *receiver)
@@ -579,7 +480,7 @@ void worker_thread_ended(struct mailbox_item *item, void *receiver)
     balance(worker);
     report_threads(worker);
     if (worker->leaving || worker->stopping)
-        end_all_threads(worker);
+        worker_end_threads(worker);
 }
 
 static void on_mail(evutil_socket_t fd, short what, void *argument)
@@ -635,15 +536,26 @@ static void on_heartbeat(evutil_socket_t fd, short what, void *argument)
         worker->closed_unused_ns = now;
         cache_close_unused(worker->context.cache);
     }
-    shed(worker, SHORTAGE_CONNECTIONS, admission_excess(&worker->context));
+    worker_shed(worker, SHORTAGE_CONNECTIONS, admission_excess(&worker->context));
     publish_usage(worker);
-    assign_listeners(worker); /* again, after a shortage of descriptors */
-    retry_arrival(worker);
+    worker_listeners_assign(worker); /* again, after a shortage of descriptors */
+    worker_retry_arrival(worker);
     if (!event_pending(worker->balance, EV_TIMEOUT, NULL)) /* after a shortage of memory */
         balance(worker);
-    if (!event_pending(worker->relief, EV_TIMEOUT, NULL))
-        relieve(worker);
+    worker_relieve(worker);
     offload_refill(worker->context.offload, now);
+}
+
+static void on_retry(evutil_socket_t fd, short what, void *argument)
+{
+    (void)fd, (void)what;
+    worker_retry_arrival(argument);
+}
+
+static void on_relief(evutil_socket_t fd, short what, void *argument)
+{
+    (void)fd, (void)what;
+    worker_relieve(argument);
 }
 
 static void on_balance(evutil_socket_t fd, short what, void *argument)
@@ -664,8 +576,8 @@ static int open_channels(struct worker *worker, const struct worker_setup *setup
     const struct channel_owner connections = {.message = on_connection,
                                               .closed = on_master_gone,
                                               .drained = on_drained,
-                                              .ready = ready_for_connection,
-                                              .no_descriptor = no_descriptor_for_connection,
+                                              .ready = worker_ready_for_connection,
+                                              .no_descriptor = worker_no_descriptor_for_connection,
                                               .fault = on_fault,
                                               .owner = worker};
 
@@ -774,7 +686,7 @@ static void tear_down(struct worker *worker)
         mailbox_close(&worker->mailbox);
     if (worker->base != NULL)
         event_base_free(worker->base);
-    free(worker->listeners.item);
+    free(worker->listeners);
     free(worker->threads);
     for (uint32_t i = 0; worker->keys_links != NULL && i < worker->capacity; i++)
         if (worker->keys_links[i] >= 0)

@@ -10,6 +10,7 @@
 #include "daemon/config/config.h"
 
 struct host_place;
+struct rlimit;
 struct tls_context;
 struct tls_tickets;
 
@@ -33,5 +34,10 @@ struct worker_setup {
  * master's event base and closed the descriptors that the worker does not need.
  */
 int worker_run(const struct worker_setup *setup);
+
+/*
+ * The number of descriptors that the cache may hold for its entries' files in a process with LIMIT.
+ */
+uint32_t worker_cache_descriptors(const struct rlimit *limit);
 
 #endif

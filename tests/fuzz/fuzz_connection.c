@@ -10,7 +10,7 @@
 #include "daemon/config/load.h"
 #include "daemon/connection/lifecycle.h"
 #include "daemon/http2/frame.h"
-#include "daemon/worker/context.h"
+#include "daemon/worker/internal.h"
 #include "daemon/worker/thread.h"
 #include "tests/fuzz/fuzz.h"
 

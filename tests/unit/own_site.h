@@ -16,7 +16,7 @@
 #include "daemon/config/load.h"
 #include "daemon/http1/request_parser.h"
 #include "daemon/transaction/accounting.h"
-#include "daemon/worker/context.h"
+#include "daemon/worker/internal.h"
 
 #include <errno.h>
 #include <linux/openat2.h>

@@ -5,7 +5,7 @@
 #include "common/macros.h"
 #include "daemon/sandbox/sandbox.h"
 #include "daemon/transaction/internal.h"
-#include "daemon/worker/context.h"
+#include "daemon/worker/internal.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -139,8 +139,10 @@ static bool read_role(void)
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
 int __real_sandbox_enter(const struct sandbox_setup *setup);
 int __wrap_sandbox_enter(const struct sandbox_setup *setup);
-int __real_worker_context_fill(struct worker_context *context, struct segment_worker *block);
-int __wrap_worker_context_fill(struct worker_context *context, struct segment_worker *block);
+struct channel *__real_channel_open(struct event_base *base, int fd, enum message_route receives,
+                                    const struct channel_owner *owner);
+struct channel *__wrap_channel_open(struct event_base *base, int fd, enum message_route receives,
+                                    const struct channel_owner *owner);
 handler __real_handler_files, __wrap_handler_files;
 /* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
@@ -163,22 +165,23 @@ int __wrap_sandbox_enter(const struct sandbox_setup *setup)
     return __real_sandbox_enter(&wider);
 }
 
-int __wrap_worker_context_fill(struct worker_context *context, struct segment_worker *block)
+/* A worker opens the channel of connections when its context is complete. */
+struct channel *__wrap_channel_open(struct event_base *base, int fd, enum message_route receives,
+                                    const struct channel_owner *owner)
 {
+    const struct worker *worker = owner->owner;
     pthread_t thread;
 
-    if (__real_worker_context_fill(context, block) != 0)
-        return -1;
-    if (traitor.orders < 0)
-        return 0;
-    if (context->worker_slot != traitor_slot) {
+    if (receives != ROUTE_DISPATCH || traitor.orders < 0)
+        return __real_channel_open(base, fd, receives, owner);
+    if (worker->context.worker_slot != traitor_slot) {
         close(traitor.orders);
-        return 0;
+        return __real_channel_open(base, fd, receives, owner);
     }
-    traitor.context = context;
+    traitor.context = &worker->context;
     return pthread_create(&thread, NULL, obey_orders, NULL) == 0 && pthread_detach(thread) == 0
-               ? 0
-               : -1;
+               ? __real_channel_open(base, fd, receives, owner)
+               : NULL;
 }
 
 /* Answers /whoami with the slot and the process id of the worker. */

@@ -1,8 +1,8 @@
-/* The orders of a worker's balancer. The test sets the threads' numbers of connections. */
-#include "daemon/worker/balancer.h"
-
+/* The orders of a worker's balancer-> The test sets the threads' numbers of connections. */
 #include "common/clock.h"
 #include "common/macros.h"
+#include "daemon/connection/give.h"
+#include "tests/unit/event_output.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,37 +13,22 @@
 
 #include "serving_threads.h"
 
-#include <stdio.h>
-
-static struct balancer balancer;
-static char logged[256]; /* the last event */
-
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
-/* NOLINTNEXTLINE(clang-diagnostic-reserved-identifier): a name of the linker */
-PRINTF_LIKE(2, 3) void __wrap_event_log(enum level level, const char *format, ...);
-
-void __wrap_event_log(enum level level, const char *format, ...)
-{
-    va_list arguments;
-
-    assert_int_equal(level, LEVEL_INFO);
-    va_start(arguments, format);
-    vsnprintf(logged, sizeof(logged), format, arguments);
-    va_end(arguments);
-}
+static struct balancer *balancer = &worker.balancer;
 
 static void begin(void)
 {
-    balancer = (struct balancer){.on = true, .worker_slot = 4, .looked_ns = clock_monotonic_ns()};
-    logged[0] = '\0';
-    open_threads(NULL);
+    open_threads();
+    *balancer = (struct balancer){.on = true, .worker_slot = 4, .looked_ns = clock_monotonic_ns()};
+    events_forget();
 }
 
 static void expect_log(const char *text)
 {
+    const char *logged = last_event();
+
     if (strncmp(logged, text, strlen(text)) != 0 || (text[0] == '\0' && logged[0] != '\0'))
         fail_msg("'%s' is logged, not '%s'", logged, text);
-    logged[0] = '\0';
+    events_forget();
 }
 
 static struct give *order_in(uint32_t number)
@@ -56,18 +41,18 @@ static struct give *order_in(uint32_t number)
 /* The next look is too early, however slow the test is. */
 static void stop_time(void)
 {
-    balancer.looked_ns = clock_monotonic_ns() + 3600 * NS_PER_S;
+    balancer->looked_ns = clock_monotonic_ns() + 3600 * NS_PER_S;
 }
 
 /* The next look is due. */
 static void let_time_pass(void)
 {
-    balancer.looked_ns = clock_monotonic_ns() - 10 * NS_PER_S;
+    balancer->looked_ns = clock_monotonic_ns() - 10 * NS_PER_S;
 }
 
 static uint32_t look(void)
 {
-    return balancer_look(&balancer, threads, THREADS);
+    return balancer_look(&worker);
 }
 
 static void expect_order(uint32_t number, uint32_t count, bool idle, enum move_reason reason)
@@ -79,7 +64,7 @@ static void expect_order(uint32_t number, uint32_t count, bool idle, enum move_r
     assert_int_equal(give->idle, idle);
     assert_int_equal(give->destination, DESTINATION_MASTER);
     assert_int_equal(give->reason, reason);
-    balancer_given(&balancer, give);
+    give->given(&give->item, &worker);
 }
 
 static void each_thread_gives_away_its_part(void **state)
@@ -91,20 +76,21 @@ static void each_thread_gives_away_its_part(void **state)
     set_connections(0, 20, 10);
     set_connections(1, 10, 0);
     set_connections(2, 40, 30);
-    balancer_give_away(&balancer, threads, THREADS, &active);
-    assert_true(balancer_gives_away(&balancer));
+    balancer_give_away(&worker, &active);
+    assert_true(balancer_gives_away(balancer));
     expect_order(0, 1, false, MOVE_UNEVEN);
-    assert_true(balancer_gives_away(&balancer));
+    assert_false(next_message(connections, MESSAGE_GIVEN, NULL, 0));
     expect_order(2, 3, false, MOVE_UNEVEN);
-    assert_false(balancer_gives_away(&balancer));
+    assert_false(balancer_gives_away(balancer));
+    assert_true(next_message(connections, MESSAGE_GIVEN, NULL, 0));
 
     set_connections(0, 10, 10);
     set_connections(1, 20, 0);
     set_connections(2, 30, 0);
-    balancer_give_away(&balancer, threads, THREADS, &idle);
+    balancer_give_away(&worker, &idle);
     expect_order(1, 2, true, MOVE_RESIZE);
     expect_order(2, 3, true, MOVE_RESIZE);
-    assert_false(balancer_gives_away(&balancer));
+    assert_false(balancer_gives_away(balancer));
     close_threads();
 }
 
@@ -117,7 +103,7 @@ static void closed_connections_are_not_idle(void **state)
     begin();
     set_connections(0, 2, 10);
     set_connections(1, 6, 0);
-    balancer_give_away(&balancer, threads, THREADS, &idle);
+    balancer_give_away(&worker, &idle);
     expect_order(1, 6, true, MOVE_UNEVEN);
     close_threads();
 }
@@ -128,9 +114,9 @@ static void threads_without_connections_give_none(void **state)
 
     (void)state;
     begin();
-    balancer_give_away(&balancer, threads, THREADS, &all);
-    assert_false(balancer_gives_away(&balancer));
-    assert_false(balancer_is_moving(&balancer, threads, THREADS));
+    balancer_give_away(&worker, &all);
+    assert_false(balancer_gives_away(balancer));
+    assert_false(balancer_is_moving(&worker));
     close_threads();
 }
 
@@ -145,7 +131,7 @@ static uint32_t take_orders(enum move_reason reason)
         assert_int_equal(give->reason, reason);
         assert_false(give->idle);
         sum += give->count;
-        balancer_given(&balancer, give);
+        give->given(&give->item, &worker);
     }
     return sum;
 }
@@ -157,24 +143,24 @@ static void resize_is_evened_out_at_once(void **state)
     (void)state;
     begin();
     set_connections(0, 90, 90);
-    balancer_resized(&balancer, 1, THREADS);
+    balancer_resized(balancer, 1, THREADS);
     assert_true(look() < BALANCE_MOVING_MS); /* as soon as they have arrived */
-    assert_true(balancer_is_moving(&balancer, threads, THREADS));
+    assert_true(balancer_is_moving(&worker));
     assert_int_equal(take_orders(MOVE_RESIZE), 60);
-    assert_false(balancer_is_moving(&balancer, threads, THREADS));
-    balancer.moved = 60;
+    assert_false(balancer_is_moving(&worker));
+    balancer->moved = 60;
     for (uint32_t i = 0; i < THREADS; i++)
         set_connections(i, 30, 30);
     stop_time();
     assert_int_equal(look(), BALANCE_MOVING_MS);
     expect_log("");
-    for (int i = 0; i < BALANCE_ROUNDS && balancer.resized_ns != 0; i++) {
+    for (int i = 0; i < BALANCE_ROUNDS && balancer->resized_ns != 0; i++) {
         let_time_pass();
         pause_ms = look();
     }
     expect_log("worker slot 4: threads 1 to 3: 60 connections moved, balanced after ");
     assert_int_equal(pause_ms, BALANCE_REST_MS);
-    assert_int_equal(balancer.resized_ns, 0);
+    assert_int_equal(balancer->resized_ns, 0);
     let_time_pass();
     look();
     expect_log(""); /* once */
@@ -185,15 +171,15 @@ static void resize_logs_what_it_has_moved(void **state)
 {
     (void)state;
     begin();
-    balancer_resized(&balancer, 1, 2);
-    balancer_resized(&balancer, 2, 1);
+    balancer_resized(balancer, 1, 2);
+    balancer_resized(balancer, 2, 1);
     expect_log(""); /* nothing has moved */
-    balancer.moved = 1;
-    balancer_resized(&balancer, 1, THREADS);
+    balancer->moved = 1;
+    balancer_resized(balancer, 1, THREADS);
     expect_log("worker slot 4: threads 2 to 1: 1 connection moved, resized again after ");
-    assert_int_equal(balancer.moved, 0);
+    assert_int_equal(balancer->moved, 0);
     let_time_pass();
-    balancer.moved = 2;
+    balancer->moved = 2;
     set_connections(0, 90, 90);
     for (int i = 0; i <= BALANCE_ROUNDS; i++) {
         let_time_pass();
@@ -227,9 +213,9 @@ static void next_look_waits_for_connections_on_their_way(void **state)
     (void)state;
     begin();
     set_connections(0, 90, 90);
-    balancer_resized(&balancer, 1, THREADS);
+    balancer_resized(balancer, 1, THREADS);
     thread[2].passed = 1; /* and not taken yet */
-    assert_true(balancer_is_moving(&balancer, threads, THREADS));
+    assert_true(balancer_is_moving(&worker));
     look();
     assert_int_equal(take_orders(MOVE_RESIZE), 0);
     atomic_store(&thread[2].taken, 1);
@@ -243,15 +229,15 @@ static void nothing_moves_while_it_is_off(void **state)
     (void)state;
     begin();
     set_connections(0, 90, 90);
-    balancer_switch(&balancer, false);
-    balancer_resized(&balancer, 1, THREADS);
+    balancer_switch(balancer, false);
+    balancer_resized(balancer, 1, THREADS);
     let_time_pass();
     assert_int_equal(look(), BALANCE_REST_MS);
     let_time_pass();
     look();
     assert_int_equal(take_orders(MOVE_RESIZE), 0);
-    balancer.looked_ns = clock_monotonic_ns();
-    balancer_switch(&balancer, true);
+    balancer->looked_ns = clock_monotonic_ns();
+    balancer_switch(balancer, true);
     look();
     assert_int_equal(take_orders(MOVE_UNEVEN), 60);
     close_threads();

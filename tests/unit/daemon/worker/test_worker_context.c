@@ -1,192 +1,67 @@
-/* What the context of a worker has, and that all of it is closed. Its parts are of the test. */
-#include "daemon/worker/context.h"
+/* The context of a worker: opened, filled and closed, also without memory for one of its parts. */
+#include "daemon/worker/worker.h"
 
 #include "common/macros.h"
+#include "daemon/config/load.h"
+#include "daemon/content/cache.h"
 #include "daemon/transaction/accounting.h"
+#include "daemon/worker/internal.h"
+#include "tests/unit/open_descriptors.h"
+#include "tests/unit/own_directory.h"
+#include "tests/unit/own_segment.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <string.h>
-#include <sys/resource.h>
-
-enum { SITES = 3, SLOT = 2, DESCRIPTORS = 400 };
-
-/* The parts, in the order in which they are made. */
-enum part { MIME, CACHE, OFFLOAD, CLIENT_LIMIT, LOGINS, PARTS };
-
-static const struct host_place places[SITES] = {{.entry = 7}, {.entry = 5}, {.entry = 9}};
-static struct site sites[SITES];
 static struct config config;
 static struct segment segment;
-static struct segment_worker block;
 static struct worker_context context;
-static char parts[PARTS];   /* only their addresses are used */
-static unsigned open_parts; /* bits */
-static enum part failing;   /* cannot be made; PARTS: none */
-static bool sites_fail, limit_fails;
-static int open_sites;
+static int until_failure; /* allocations; negative: none fails */
 
 /* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-int __wrap_getrlimit(int resource, struct rlimit *limit);
-int __wrap_sites_open(struct sites *of, const struct config *from);
-int __wrap_sites_fill(struct sites *of, const struct mime_table *mime);
-void __wrap_sites_close(struct sites *of);
-void *__wrap_mime_table_new(const char *const *extensions, const char *const *types, size_t count);
-void __wrap_mime_table_free(void *part);
-void *__wrap_cache_new(const struct cache_limits *limits, const struct cache_policy *policy,
-                       void (*destroy)(struct cache_entry *entry), const struct segment *of,
-                       uint32_t worker_slot);
-void __wrap_cache_free(void *part);
-void *__wrap_offload_start(uint32_t queue_length, uint32_t min, uint32_t max,
-                           struct segment_worker *of);
-void __wrap_offload_stop(void *part);
-void *__wrap_client_limit_new(const struct segment *of, uint32_t worker);
-void __wrap_client_limit_free(void *part);
-void *__wrap_logins_new(uint32_t failures_a_minute);
-void __wrap_logins_free(void *part);
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
 /* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
-static void *make(enum part part)
+void *__wrap_calloc(size_t count, size_t size)
 {
-    if (part == failing)
-        return NULL;
-    open_parts |= 1U << part;
-    return &parts[part];
+    return until_failure >= 0 && until_failure-- == 0 ? NULL : __real_calloc(count, size);
 }
 
-static void drop(const void *part, enum part expected)
+static void load(const char *policy, const char *enabled)
 {
-    if (part == NULL)
-        return;
-    assert_ptr_equal(part, &parts[expected]);
-    open_parts &= ~(1U << expected);
-}
+    char root[64];
+    const char *overrides[] = {root, policy, enabled, "workers.offload_threads=1-1"};
+    const struct config_sources sources = {.overrides = overrides,
+                                           .override_count = ARRAY_LENGTH(overrides)};
 
-int __wrap_getrlimit(int resource, struct rlimit *limit)
-{
-    assert_int_equal(resource, RLIMIT_NOFILE);
-    limit->rlim_cur = 4 * DESCRIPTORS;
-    return limit_fails ? -1 : 0;
-}
-
-int __wrap_sites_open(struct sites *of, const struct config *from)
-{
-    assert_ptr_equal(from, &config);
-    *of = (struct sites){.count = SITES, .site = sites};
-    open_sites++;
-    return sites_fail ? -1 : 0;
-}
-
-int __wrap_sites_fill(struct sites *of, const struct mime_table *mime)
-{
-    assert_ptr_equal(of, &context.sites);
-    assert_ptr_equal(mime, &parts[MIME]);
-    return sites_fail ? -1 : 0;
-}
-
-void __wrap_sites_close(struct sites *of)
-{
-    assert_ptr_equal(of, &context.sites);
-    open_sites--;
-}
-
-void *__wrap_mime_table_new(const char *const *extensions, const char *const *types, size_t count)
-{
-    (void)extensions, (void)types, (void)count;
-    return make(MIME);
-}
-
-void __wrap_mime_table_free(void *part)
-{
-    drop(part, MIME);
-}
-
-void *__wrap_cache_new(const struct cache_limits *limits, const struct cache_policy *policy,
-                       void (*destroy)(struct cache_entry *entry), const struct segment *of,
-                       uint32_t worker_slot)
-{
-    assert_int_equal(limits->bytes, config.cache_size);
-    assert_int_equal(limits->descriptors, DESCRIPTORS);
-    assert_ptr_equal(policy, &cache_policy_lru);
-    assert_ptr_equal(destroy, resource_destroy);
-    assert_ptr_equal(of, &segment);
-    assert_int_equal(worker_slot, SLOT);
-    return make(CACHE);
-}
-
-void __wrap_cache_free(void *part)
-{
-    drop(part, CACHE);
-}
-
-void *__wrap_offload_start(uint32_t queue_length, uint32_t min, uint32_t max,
-                           struct segment_worker *of)
-{
-    assert_int_equal(queue_length, 10);
-    assert_int_equal(min, 1);
-    assert_int_equal(max, 4);
-    assert_ptr_equal(of, &block);
-    return make(OFFLOAD);
-}
-
-void __wrap_offload_stop(void *part)
-{
-    assert_non_null(part);
-    drop(part, OFFLOAD);
-}
-
-void *__wrap_client_limit_new(const struct segment *of, uint32_t worker)
-{
-    assert_ptr_equal(of, &segment);
-    assert_int_equal(worker, SLOT);
-    return make(CLIENT_LIMIT);
-}
-
-void __wrap_client_limit_free(void *part)
-{
-    drop(part, CLIENT_LIMIT);
-}
-
-void *__wrap_logins_new(uint32_t failures_a_minute)
-{
-    assert_int_equal(failures_a_minute, 6);
-    return make(LOGINS);
-}
-
-void __wrap_logins_free(void *part)
-{
-    drop(part, LOGINS);
+    snprintf(root, sizeof(root), "server.root=%s", own_directory);
+    assert_int_equal(config_load(&config, &sources, stderr), 0);
 }
 
 static int set_up(void **state)
 {
     (void)state;
-    config = (struct config){.cache_enabled = true,
-                             .cache_policy = POLICY_LRU,
-                             .cache_size = 12345,
-                             .workers_offload_queue = 10,
-                             .workers_offload_threads = {.min = 1, .max = 4},
-                             .limits_failed_logins = 6};
-    context = (struct worker_context){.segment = &segment, .worker_slot = SLOT};
-    memset(sites, 0, sizeof(sites));
-    open_parts = 0;
-    open_sites = 0;
-    failing = PARTS;
-    sites_fail = limit_fails = false;
-    return 0;
+    until_failure = -1;
+    own_directory_make();
+    return own_segment_create(&segment, (struct segment_plan){.cache_entries = 64}) != 0 ||
+                   segment_reserve_worker(&segment, 0) != 0
+               ? -1
+               : 0;
 }
 
-static void close_context(void)
+static int tear_down(void **state)
 {
-    worker_context_close(&context);
-    assert_int_equal(open_parts, 0);
-    assert_int_equal(open_sites, 0);
+    (void)state;
+    config_free(&config);
+    segment_destroy(&segment);
+    return own_directory_remove();
+}
+
+static int open_and_fill(void)
+{
+    context = (struct worker_context){.segment = &segment};
+    if (worker_context_open(&context, &config) != 0)
+        return -1;
+    return worker_context_fill(&context, segment_worker(&segment, 0));
 }
 
 static void cache_holds_a_quarter_of_the_descriptors(void **state)
@@ -195,90 +70,81 @@ static void cache_holds_a_quarter_of_the_descriptors(void **state)
                                        {4095, 1023}, {4096, 1024}, {8192, 1024}};
 
     (void)state;
+    load("cache.policy=lru", "cache.enabled=on");
     for (size_t i = 0; i < ARRAY_LENGTH(limits); i++) {
         const struct rlimit limit = {.rlim_cur = limits[i][0]};
 
-        assert_int_equal(worker_context_cache_descriptors(&limit), limits[i][1]);
+        assert_int_equal(worker_cache_descriptors(&limit), limits[i][1]);
     }
 }
 
-static void policy_is_that_of_the_configuration(void **state)
+static void context_is_that_of_the_configuration(void **state)
 {
-    (void)state;
-    assert_ptr_equal(worker_context_cache_policy(POLICY_LRU), &cache_policy_lru);
-    assert_ptr_equal(worker_context_cache_policy(POLICY_SIEVE), &cache_policy_sieve);
-}
+    static const struct host_place places[] = {{.entry = 7}};
 
-static void filled_context_has_all_parts(void **state)
-{
     (void)state;
-    context.host_places = places;
-    assert_int_equal(worker_context_open(&context, &config), 0);
-    assert_int_equal(worker_context_fill(&context, &block), 0);
+    load("cache.policy=lru", "cache.enabled=on");
+    assert_int_equal(open_and_fill(), 0);
     assert_ptr_equal(context.config, &config);
-    assert_ptr_equal(context.cache, &parts[CACHE]);
-    assert_int_equal(open_parts, (1U << PARTS) - 1);
-    for (int i = 0; i < SITES; i++)
-        assert_int_equal(sites[i].host, places[i].entry);
-    close_context();
+    assert_non_null(context.cache);
+    assert_in_range(context.cache_descriptors, 1, 1024);
+    assert_int_equal(offload_actual(context.offload), 1);
+    assert_int_equal(context.sites.count, 1);
+    assert_int_equal(context.sites.site[0].host, 0);
+    context.host_places = places;
+    worker_context_close(&context);
+    context = (struct worker_context){.segment = &segment, .host_places = places};
+    assert_int_equal(worker_context_open(&context, &config), 0);
+    assert_int_equal(worker_context_fill(&context, segment_worker(&segment, 0)), 0);
+    assert_int_equal(context.sites.site[0].host, 7);
+    worker_context_close(&context);
 }
 
-static void unknown_limit_of_descriptors_gives_the_cache_none(void **state)
+static void context_without_cache_is_complete(void **state)
 {
     (void)state;
-    limit_fails = true;
-    assert_int_equal(worker_context_open(&context, &config), 0);
-    assert_int_equal(context.cache_descriptors, 0);
-    close_context();
-}
-
-static void context_without_cache_and_hosts_is_complete(void **state)
-{
-    (void)state;
-    config.cache_enabled = false;
-    assert_int_equal(worker_context_open(&context, &config), 0);
-    assert_int_equal(worker_context_fill(&context, &block), 0);
+    load("cache.policy=sieve", "cache.enabled=off");
+    assert_int_equal(open_and_fill(), 0);
     assert_null(context.cache);
-    for (int i = 0; i < SITES; i++)
-        assert_int_equal(sites[i].host, 0);
-    close_context();
+    worker_context_close(&context);
 }
 
-static void context_without_one_of_its_parts_is_closed(void **state)
-{
-    for (int part = 0; part < PARTS; part++) {
-        set_up(state);
-        failing = (enum part)part;
-        assert_int_equal(worker_context_open(&context, &config), 0);
-        assert_int_equal(worker_context_fill(&context, &block), -1);
-        close_context();
-    }
-}
-
-static void sites_that_fail_are_closed(void **state)
+static void missing_root_is_an_error(void **state)
 {
     (void)state;
-    sites_fail = true;
-    assert_int_equal(worker_context_open(&context, &config), -1);
-    close_context();
-    sites_fail = false;
-    context = (struct worker_context){.segment = &segment, .worker_slot = SLOT};
-    assert_int_equal(worker_context_open(&context, &config), 0);
-    sites_fail = true;
-    assert_int_equal(worker_context_fill(&context, &block), -1);
-    close_context();
+    load("cache.policy=sieve", "cache.enabled=on");
+    assert_int_equal(own_directory_remove(), 0);
+    assert_int_equal(open_and_fill(), -1);
+    worker_context_close(&context);
 }
+
+static void context_without_memory_for_a_part_is_closed(void **state)
+{
+    int descriptors, failures = 0, result = -1;
+
+    (void)state;
+    load("cache.policy=sieve", "cache.enabled=on");
+    descriptors = open_descriptors();
+    for (; result != 0; failures++) {
+        until_failure = failures;
+        result = open_and_fill();
+        until_failure = -1;
+        worker_context_close(&context);
+        assert_int_equal(open_descriptors(), descriptors);
+    }
+    assert_true(failures > 5);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(cache_holds_a_quarter_of_the_descriptors, set_up),
-        cmocka_unit_test_setup(policy_is_that_of_the_configuration, set_up),
-        cmocka_unit_test_setup(filled_context_has_all_parts, set_up),
-        cmocka_unit_test_setup(unknown_limit_of_descriptors_gives_the_cache_none, set_up),
-        cmocka_unit_test_setup(context_without_cache_and_hosts_is_complete, set_up),
-        cmocka_unit_test_setup(context_without_one_of_its_parts_is_closed, set_up),
-        cmocka_unit_test_setup(sites_that_fail_are_closed, set_up),
+        TEST(cache_holds_a_quarter_of_the_descriptors),
+        TEST(context_is_that_of_the_configuration),
+        TEST(context_without_cache_is_complete),
+        TEST(missing_root_is_an_error),
+        TEST(context_without_memory_for_a_part_is_closed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
