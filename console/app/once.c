@@ -98,6 +98,7 @@ static json_t *json_of_view(const struct view *view, struct scene *scene)
 
     if (open_for_print(&open, view, scene) == 0)
         json = view->json != NULL ? view->json(open.state, scene) : grid_json(&open.grid, scene);
+    scene->grid = NULL;
     view_close(&open);
     return json;
 }
@@ -114,6 +115,7 @@ static int print_text(const struct options *options, struct scene *scene)
         view->once(open.state, scene, stdout);
     else if (!failed)
         grid_print(&open.grid, scene, stdout);
+    scene->grid = NULL;
     view_close(&open);
     return failed ? EXIT_FAILED : EXIT_DONE;
 }

@@ -241,8 +241,7 @@ static void client_fill(void *state, const struct scene *scene, size_t row, stru
 {
     const struct state *own = state;
     const struct client *client = &own->clients.client[row];
-    double used = client->row != NULL ? client->row->used : 0;
-    double left = NAN; /* requests left of the burst; NAN: no rate limit */
+    double used, left = NAN; /* requests left of the burst; NAN: no rate limit */
     char buffer[CLIENT_KEY_TEXT];
 
     if (client->requests != NULL)
@@ -256,6 +255,7 @@ static void client_fill(void *state, const struct scene *scene, size_t row, stru
                most_connections(scene) == 0 ? NAN
                : client->row != NULL        ? (double)client->row->connections
                                             : 0);
+    used = client->row != NULL ? client->row->used : 0;
     if (scene->clients->limits)
         left = used < scene->clients->burst ? floor(scene->clients->burst - used) : 0;
     cell_count(&cells[LEFT], left < 1 ? TONE_WARN : TONE_NORMAL, left);

@@ -88,6 +88,12 @@ void stage_fixture(void)
     assert_non_null(fixture);
 }
 
+void stage_open(int rows, int columns, const char *const *more, const char *const *environment)
+{
+    stage_fixture();
+    stage_console(rows, columns, more, environment);
+}
+
 void stage_shows(const char *const *texts, size_t count)
 {
     for (size_t i = 0; i < count; i++)

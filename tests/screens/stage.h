@@ -24,6 +24,9 @@ void stage_end_fixture(void);
 void stage_console(int rows, int columns, const char *const *more, const char *const *environment);
 void stage_end_console(void);
 
+/* Both. */
+void stage_open(int rows, int columns, const char *const *more, const char *const *environment);
+
 /* The same for random input: the console finds no other server. */
 void stage_console_of_one_server(const char *const *more);
 
@@ -37,6 +40,13 @@ void stage_shows(const char *const *texts, size_t count);
     do {                                                                                           \
         static const char *const texts_[] = {__VA_ARGS__};                                         \
         stage_shows(texts_, sizeof(texts_) / sizeof(texts_[0]));                                   \
+    } while (0)
+
+/* Types KEYS, then waits for the texts after it. */
+#define TYPE_SHOWS(keys, ...)                                                                      \
+    do {                                                                                           \
+        terminal_type(terminal, keys);                                                             \
+        ASSERT_SHOWS(__VA_ARGS__);                                                                 \
     } while (0)
 
 /* Waits for the console to exit, and checks that it restored the terminal. */

@@ -42,21 +42,17 @@ static void click(int row, int column)
 static void history_is_shown_by_second(void **state)
 {
     (void)state;
-    stage_fixture();
-    stage_console(24, 80, NULL, NULL);
+    stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("10.0k total");
-    terminal_type(terminal, "\x1bOD");
-    ASSERT_SHOWS(" 1s ago", "requests/s  100");
+    TYPE_SHOWS("\x1bOD", " 1s ago", "requests/s  100");
     assert_null(strstr(terminal_text(terminal),
                        "of 0")); /* no "of N": the history does not record wanted numbers */
     /* To the second with the peak: 5000 requests, in sum (120 - 30) * 100 + 4900. */
     for (int i = 1; i < FIXTURE_PEAK_BACK; i++)
         terminal_type(terminal, "\x1bOD");
     ASSERT_SHOWS(" 30s ago", "requests/s  5.00k", "13.9k total");
-    terminal_type(terminal, "\x1bOC");
-    ASSERT_SHOWS(" 29s ago", "requests/s  100");
-    terminal_type(terminal, "[[[");
-    ASSERT_SHOWS("1m 59s ago"); /* the oldest second */
+    TYPE_SHOWS("\x1bOC", " 29s ago", "requests/s  100");
+    TYPE_SHOWS("[[[", "1m 59s ago"); /* the oldest second */
     terminal_type(terminal, " ");
     assert_true(terminal_shows_no_more(terminal, " ago"));
     ASSERT_SHOWS("10.0k total");
@@ -87,18 +83,12 @@ static void marks_stand_on_graphs(void **state)
     assert_true(strchr(axis, 'R') != NULL && strchr(axis, 'R') < strchr(axis, 'T'));
     assert_true(strchr(axis, 'T') != NULL && strchr(axis, 'T') < strchr(axis, '!'));
     assert_null(strpbrk(axis, "CAULW"));
-    terminal_type(terminal, "N");
-    ASSERT_SHOWS(" ago  ! worker slot 1 (pid 9) was killed");
-    terminal_type(terminal, "N");
-    ASSERT_SHOWS(" ago  T serving threads in each worker");
-    terminal_type(terminal, "N");
-    ASSERT_SHOWS(" ago  R configuration reloaded");
-    terminal_type(terminal, "N");
-    ASSERT_SHOWS("no earlier mark");
-    terminal_type(terminal, "n");
-    ASSERT_SHOWS(" ago  T serving threads in each worker");
-    terminal_type(terminal, ">>");
-    ASSERT_SHOWS("no later mark");
+    TYPE_SHOWS("N", " ago  ! worker slot 1 (pid 9) was killed");
+    TYPE_SHOWS("N", " ago  T serving threads in each worker");
+    TYPE_SHOWS("N", " ago  R configuration reloaded");
+    TYPE_SHOWS("N", "no earlier mark");
+    TYPE_SHOWS("n", " ago  T serving threads in each worker");
+    TYPE_SHOWS(">>", "no later mark");
     terminal_type(terminal, " ");
     assert_true(terminal_shows_no_more(terminal, " ago"));
     terminal_resize(terminal, 10, 40); /* a graph of one line has them, too */
@@ -109,47 +99,34 @@ static void marks_stand_on_graphs(void **state)
 static void graphs_have_a_logarithmic_scale(void **state)
 {
     (void)state;
-    stage_fixture();
-    stage_console(24, 80, NULL, NULL);
+    stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("peak 5.00k", "   5.00k │", "       0 │");
-    terminal_type(terminal, "y");
-    ASSERT_SHOWS("requests/s  0  log", "   10.0k │", "     100 │");
+    TYPE_SHOWS("y", "requests/s  0  log", "   10.0k │", "     100 │");
     assert_null(strstr(terminal_line(terminal, 4), "5.00k"));
-    terminal_type(terminal, "y");
-    ASSERT_SHOWS("   5.00k │");
+    TYPE_SHOWS("y", "   5.00k │");
 }
 
 /* The last line has the keys of the view; those that change the server only if it may be changed. */
 static void key_hints_follow_the_view(void **state)
 {
     (void)state;
-    stage_fixture();
-    stage_console(24, 120, NULL, NULL);
+    stage_open(24, 120, NULL, NULL);
     ASSERT_SHOWS("+ more threads");
     assert_null(strstr(terminal_line(terminal, 23), "d drain"));
-    terminal_type(terminal, "2");
-    ASSERT_SHOWS(" d drain  r restart");
-    terminal_type(terminal, "8");
-    ASSERT_SHOWS(" e edit  c check  r reload");
-    terminal_type(terminal, "5");
-    ASSERT_SHOWS(" Enter details  + more threads");
+    TYPE_SHOWS("2", " d drain  r restart");
+    TYPE_SHOWS("8", " e edit  c check  r reload");
+    TYPE_SHOWS("5", " Enter details  + more threads");
     assert_null(strstr(terminal_line(terminal, 23), "End follow")); /* it follows */
-    terminal_type(terminal, "k");
-    ASSERT_SHOWS(" Enter details  End follow  + more threads");
-    terminal_type(terminal, " ");
-    ASSERT_SHOWS(" Space resume  Left 1 s back");
-    terminal_type(terminal, " 7");
-    ASSERT_SHOWS(" r run  n preset  e edit  m past runs  + more threads");
+    TYPE_SHOWS("k", " Enter details  End follow  + more threads");
+    TYPE_SHOWS(" ", " Space resume  Left 1 s back");
+    TYPE_SHOWS(" 7", " r run  n preset  e edit  m past runs  + more threads");
     assert_null(strstr(terminal_line(terminal, 23), "/ filter")); /* the form is no list */
+    TYPE_SHOWS("m", " m form  Enter details  + more threads");
     terminal_type(terminal, "m");
-    ASSERT_SHOWS(" m form  Enter details  + more threads");
-    terminal_type(terminal, "m");
-    terminal_type(terminal, "?");
-    ASSERT_SHOWS(" Esc close  Down scroll  PgDn page");
+    TYPE_SHOWS("?", " Esc close  Down scroll  PgDn page");
     stage_end_console();
     stage_console(24, 120, readonly, NULL);
-    terminal_type(terminal, "2");
-    ASSERT_SHOWS("[2 threads]", " m layout");
+    TYPE_SHOWS("2", "[2 threads]", " m layout");
     assert_null(strstr(terminal_line(terminal, 23), "d drain"));
 }
 
@@ -157,31 +134,21 @@ static void key_hints_follow_the_view(void **state)
 static void help_explains_the_numbers(void **state)
 {
     (void)state;
-    stage_fixture();
-    stage_console(110, 120, NULL, NULL);
-    terminal_type(terminal, "?");
-    ASSERT_SHOWS("Numbers", "waiting", "Connections in accept queues, in the master and",
-                 "Share of cache lookups that found an entry");
-    terminal_type(terminal, "?2?");
-    ASSERT_SHOWS("TAKEN", "Connections taken over from another thread or worker");
-    terminal_type(terminal, "?3?");
-    ASSERT_SHOWS("REQ/S", "Requests served, any status", "MEAN",
-                 "Mean time from the start of a request");
-    terminal_type(terminal, "?5?");
-    ASSERT_SHOWS("requests/s", "4xx", "Responses with status 400-499", "5xx");
-    terminal_type(terminal, "?6?");
-    ASSERT_SHOWS("LIMITED", "Requests answered 429: the client exceeded the rate limit");
-    terminal_type(terminal, "?7?");
-    ASSERT_SHOWS("bad statuses", "Responses with an unexpected status", "max p99");
-    terminal_type(terminal, "?8?");
-    ASSERT_SHOWS("DEFAULT", "The value without a configuration");
-    terminal_type(terminal, "?9?");
-    ASSERT_SHOWS("missed", "Events that were overwritten before this console read them");
-    terminal_type(terminal, "?:show path=/page-7\r");
-    ASSERT_SHOWS("Enter details  Esc back", " Enter details  Esc back  + more threads");
-    terminal_type(terminal, "?");
-    ASSERT_SHOWS("subject", "The requests of one path", "statuses",
-                 "Its responses by status: share and number since then");
+    stage_open(110, 120, NULL, NULL);
+    TYPE_SHOWS("?", "Numbers", "waiting", "Connections in accept queues, in the master and",
+               "Share of cache lookups that found an entry");
+    TYPE_SHOWS("?2?", "TAKEN", "Connections taken over from another thread or worker");
+    TYPE_SHOWS("?3?", "REQ/S", "Requests served, any status", "MEAN",
+               "Mean time from the start of a request");
+    TYPE_SHOWS("?5?", "requests/s", "4xx", "Responses with status 400-499", "5xx");
+    TYPE_SHOWS("?6?", "LIMITED", "Requests answered 429: the client exceeded the rate limit");
+    TYPE_SHOWS("?7?", "bad statuses", "Responses with an unexpected status", "max p99");
+    TYPE_SHOWS("?8?", "DEFAULT", "The value without a configuration");
+    TYPE_SHOWS("?9?", "missed", "Events that were overwritten before this console read them");
+    TYPE_SHOWS("?:show path=/page-7\r", "Enter details  Esc back",
+               " Enter details  Esc back  + more threads");
+    TYPE_SHOWS("?", "subject", "The requests of one path", "statuses",
+               "Its responses by status: share and number since then");
 }
 
 /* Beyond 15 minutes a graph has steps of 10 s; the two minutes of the fixture are at its end. */
@@ -190,86 +157,64 @@ static void graphs_span_up_to_a_day(void **state)
     static const char *const spans[] = {"5m └", "15m └", "1h └", "6h └", "24h └", "1m └"};
 
     (void)state;
-    stage_fixture();
-    stage_console(40, 120, NULL, NULL);
+    stage_open(40, 120, NULL, NULL);
     ASSERT_SHOWS("10.0k total", "1m └");
     for (size_t i = 0; i < ARRAY_LENGTH(spans); i++) {
         terminal_type(terminal, "g");
         stage_shows(&spans[i], 1);
     }
-    terminal_type(terminal, "ggg");
-    ASSERT_SHOWS("1h └", "peak 590"); /* 5000 requests in a second, 100 in the nine others */
-    terminal_type(terminal, "3");
-    ASSERT_SHOWS("over time", "1h └");
+    TYPE_SHOWS("ggg", "1h └", "peak 590"); /* 5000 requests in a second, 100 in the nine others */
+    TYPE_SHOWS("3", "over time", "1h └");
 }
 
 static void filter_applies_to_all_views(void **state)
 {
     (void)state;
-    stage_fixture();
-    stage_console(24, 80, log_view, NULL);
+    stage_open(24, 80, log_view, NULL);
     ASSERT_SHOWS("/page-39", "of 40");
-    terminal_type(terminal, "/status:4xx");
-    ASSERT_SHOWS("filter: status:4xx", "/page-27", "/page-7 "); /* applied while typed */
+    TYPE_SHOWS("/status:4xx", "filter: status:4xx", "/page-27",
+               "/page-7 "); /* applied while typed */
     assert_true(terminal_shows_no_more(terminal, "/page-39"));
-    terminal_type(terminal, "\r");
-    ASSERT_SHOWS("2 of 40 shown");
-    terminal_type(terminal, "2\t\x1b[Z5");
-    ASSERT_SHOWS("[5 log]", "2 of 40 shown", "filter: status:4xx");
-    terminal_type(terminal, "/\x15took>fast\r");
-    ASSERT_SHOWS("not done: 'fast' in the filter is not a number");
-    terminal_type(terminal, "\x1b");
-    ASSERT_SHOWS("/page-39");
+    TYPE_SHOWS("\r", "2 of 40 shown");
+    TYPE_SHOWS("2\t\x1b[Z5", "[5 log]", "2 of 40 shown", "filter: status:4xx");
+    TYPE_SHOWS("/\x15took>fast\r", "not done: 'fast' in the filter is not a number");
+    TYPE_SHOWS("\x1b", "/page-39");
     assert_true(terminal_shows_no_more(terminal, "filter:"));
 }
 
 static void selected_row_shows_details_and_sets_filter(void **state)
 {
     (void)state;
-    stage_fixture();
-    stage_console(24, 80, log_view, NULL);
+    stage_open(24, 80, log_view, NULL);
     ASSERT_SHOWS("/page-39");
-    terminal_type(terminal, "k\r");
-    ASSERT_SHOWS("GET /page-39 HTTP/1.1", "fixture", "Esc closes");
+    TYPE_SHOWS("k\r", "GET /page-39 HTTP/1.1", "fixture", "Esc closes");
     terminal_type(terminal, "\x1b");
     assert_true(terminal_shows_no_more(terminal, "Esc closes"));
-    terminal_type(terminal, "f");
-    ASSERT_SHOWS("filter: ", "of 40 shown");
+    TYPE_SHOWS("f", "filter: ", "of 40 shown");
 }
 
 /* The names of a row's columns are those of the log, whatever view the row is in. */
 static void filter_by_row_fits_other_views(void **state)
 {
     (void)state;
-    stage_fixture();
-    stage_console(24, 80, NULL, NULL);
-    terminal_type(terminal, "2");
-    ASSERT_SHOWS("[2 threads]", "  0.0 ");
-    terminal_type(terminal, "jjf"); /* the first thread of worker 0 */
-    ASSERT_SHOWS("filter: thread=0.0", "1 of ");
-    terminal_type(terminal, "5");
-    ASSERT_SHOWS("[5 log]", "20 of 40 shown", "/page-38");
+    stage_open(24, 80, NULL, NULL);
+    TYPE_SHOWS("2", "[2 threads]", "  0.0 ");
+    TYPE_SHOWS("jjf", "filter: thread=0.0", "1 of "); /* the first thread of worker 0 */
+    TYPE_SHOWS("5", "[5 log]", "20 of 40 shown", "/page-38");
     terminal_type(terminal, "\x1b");
     assert_true(terminal_shows_no_more(terminal, "filter:"));
     terminal_type(terminal, "2");
-    terminal_type(terminal, "\x1b[Hf"); /* the worker */
-    ASSERT_SHOWS("filter: worker=0");
-    terminal_type(terminal, "5");
-    ASSERT_SHOWS("[5 log]", "20 of 40 shown");
+    TYPE_SHOWS("\x1b[Hf", "filter: worker=0"); /* the worker */
+    TYPE_SHOWS("5", "[5 log]", "20 of 40 shown");
     terminal_type(terminal, "\x1b");
     assert_true(terminal_shows_no_more(terminal, "filter:"));
-    terminal_type(terminal, "6\x1b[Hf");
-    ASSERT_SHOWS("[6 top]", "filter: path=/page-");
-    terminal_type(terminal, "5");
-    ASSERT_SHOWS("[5 log]", "1 of 40 shown");
+    TYPE_SHOWS("6\x1b[Hf", "[6 top]", "filter: path=/page-");
+    TYPE_SHOWS("5", "[5 log]", "1 of 40 shown");
     terminal_type(terminal, "\x1b");
     assert_true(terminal_shows_no_more(terminal, "filter:"));
-    terminal_type(terminal, "6mmmm");
-    ASSERT_SHOWS("[errors]");
-    terminal_type(terminal, "\x1b[Hf");
-    ASSERT_SHOWS("filter: status=", "path=/page-");
-    terminal_type(terminal, "5");
-    ASSERT_SHOWS("[5 log]", "1 of 40 shown");
+    TYPE_SHOWS("6mmmm", "[errors]");
+    TYPE_SHOWS("\x1b[Hf", "filter: status=", "path=/page-");
+    TYPE_SHOWS("5", "[5 log]", "1 of 40 shown");
 }
 
 /* A filter is saved in one session and applied in another. */
@@ -282,24 +227,19 @@ static void filters_are_saved_by_name(void **state)
     snprintf(folder, sizeof(folder), "XDG_CONFIG_HOME=/tmp/%s-filters", stage_name());
     snprintf(file, sizeof(file), "%s/webserverd/filters", strchr(folder, '/'));
     unlink(file);
-    stage_fixture();
-    stage_console(24, 80, log_view, environment);
+    stage_open(24, 80, log_view, environment);
     ASSERT_SHOWS("/page-39");
-    terminal_type(terminal, ":filter status:4xx\r:save-filter broken\r");
-    ASSERT_SHOWS("saved; :filter @broken applies it", "2 of 40 shown");
+    TYPE_SHOWS(":filter status:4xx\r:save-filter broken\r", "saved; :filter @broken applies it",
+               "2 of 40 shown");
     stage_end_console();
     stage_console(24, 80, log_view, environment);
     ASSERT_SHOWS("/page-39");
-    terminal_type(terminal, "/@broken\r");
-    ASSERT_SHOWS("filter: status:4xx", "2 of 40 shown");
+    TYPE_SHOWS("/@broken\r", "filter: status:4xx", "2 of 40 shown");
     terminal_type(terminal, "\x1b");
     assert_true(terminal_shows_no_more(terminal, "filter:"));
-    terminal_type(terminal, ":save-filter broken\r");
-    ASSERT_SHOWS("removed @broken");
-    terminal_type(terminal, ":filter @broken\r");
-    ASSERT_SHOWS("no filter is saved as 'broken'");
-    terminal_type(terminal, ":save-filter ../x\r");
-    ASSERT_SHOWS("invalid name '../x'");
+    TYPE_SHOWS(":save-filter broken\r", "removed @broken");
+    TYPE_SHOWS(":filter @broken\r", "no filter is saved as 'broken'");
+    TYPE_SHOWS(":save-filter ../x\r", "invalid name '../x'");
     unlink(file);
 }
 
@@ -307,98 +247,73 @@ static void filters_are_saved_by_name(void **state)
 static void keys_act_on_the_next_list_at_once(void **state)
 {
     (void)state;
-    stage_fixture();
-    stage_console(30, 100, NULL, NULL);
+    stage_open(30, 100, NULL, NULL);
     ASSERT_SHOWS("[1 overview]");
-    terminal_type(terminal, "6m\x1b[6~\r");
-    ASSERT_SHOWS("client=192.0.2.7");
+    TYPE_SHOWS("6m\x1b[6~\r", "client=192.0.2.7");
 }
 
 /* Enter on a row shows its requests: rate, statuses, latency, the last ones. */
 static void row_shows_its_requests(void **state)
 {
     (void)state;
-    stage_fixture();
-    stage_console(30, 100, NULL, NULL);
-    terminal_type(terminal, "6m");
-    ASSERT_SHOWS("[clients]", "192.0.2.7");
-    terminal_type(terminal, "\x1b[H\r");
-    ASSERT_SHOWS("client=192.0.2.7", "requests/s", "40 requests since ", "statuses", "200 ",
-                 "87.5%", "TIME", "404 ", "503 ", "latency", "up to 200 us", "p99 159 us",
-                 "GET /page-39", "Esc");
+    stage_open(30, 100, NULL, NULL);
+    TYPE_SHOWS("6m", "[clients]", "192.0.2.7");
+    TYPE_SHOWS("\x1b[H\r", "client=192.0.2.7", "requests/s", "40 requests since ", "statuses",
+               "200 ", "87.5%", "TIME", "404 ", "503 ", "latency", "up to 200 us", "p99 159 us",
+               "GET /page-39", "Esc");
     assert_null(strstr(terminal_text(terminal), "[clients]"));
-    terminal_type(terminal, "\x1b[F"); /* End: the oldest */
-    ASSERT_SHOWS("GET /page-0 ");
-    terminal_type(terminal, "\r"); /* and its details */
-    ASSERT_SHOWS("rate limit", "Esc closes");
+    TYPE_SHOWS("\x1b[F", "GET /page-0 ");         /* End: the oldest */
+    TYPE_SHOWS("\r", "rate limit", "Esc closes"); /* and its details */
     terminal_type(terminal, "\x1b");
     assert_true(terminal_shows_no_more(terminal, "Esc closes"));
     ASSERT_SHOWS("client=192.0.2.7");
-    terminal_type(terminal, "\x1b");
-    ASSERT_SHOWS("[clients]");
-    terminal_type(terminal, "2");
-    ASSERT_SHOWS("[2 threads]", "  0.0 ");
-    terminal_type(terminal, "jj\r"); /* the first thread of worker 0 */
-    ASSERT_SHOWS("thread=0.0", "20 requests since ", "GET /page-38");
-    terminal_type(terminal, "5k\r\r"); /* a request, its details, its path */
-    ASSERT_SHOWS("path=/page-39", "1 request since ", "503 ");
-    terminal_type(terminal, ":show status:4xx client=192.0.2.7\r");
-    ASSERT_SHOWS("status:4xx client=192.0.2.7", "2 requests since ", "GET /page-27",
-                 "GET /page-7 ");
-    terminal_type(terminal, ":show path=/none\r");
-    ASSERT_SHOWS("The log has no such request yet.");
-    terminal_type(terminal, ":show clint=192.0.2.7\r");
-    ASSERT_SHOWS("requests have no column 'clint'; did you mean 'client'?");
-    terminal_type(terminal, ":show 404\r");
-    ASSERT_SHOWS("at most 4 words such as path=/x");
+    TYPE_SHOWS("\x1b", "[clients]");
+    TYPE_SHOWS("2", "[2 threads]", "  0.0 ");
+    TYPE_SHOWS("jj\r", "thread=0.0", "20 requests since ",
+               "GET /page-38"); /* the first thread of worker 0 */
+    TYPE_SHOWS("5k\r\r", "path=/page-39", "1 request since ",
+               "503 "); /* a request, its details, its path */
+    TYPE_SHOWS(":show status:4xx client=192.0.2.7\r", "status:4xx client=192.0.2.7",
+               "2 requests since ", "GET /page-27", "GET /page-7 ");
+    TYPE_SHOWS(":show path=/none\r", "The log has no such request yet.");
+    TYPE_SHOWS(":show clint=192.0.2.7\r",
+               "requests have no column 'clint'; did you mean 'client'?");
+    TYPE_SHOWS(":show 404\r", "at most 4 words such as path=/x");
 }
 
 static void unknown_filter_column_is_an_error(void **state)
 {
     (void)state;
-    stage_fixture();
-    stage_console(24, 80, log_view, NULL);
+    stage_open(24, 80, log_view, NULL);
     ASSERT_SHOWS("/page-39");
-    terminal_type(terminal, "/statsu:404\r");
-    ASSERT_SHOWS("unknown column 'statsu' in the filter; did you mean 'status'?");
+    TYPE_SHOWS("/statsu:404\r", "unknown column 'statsu' in the filter; did you mean 'status'?");
     assert_true(terminal_shows_no_more(terminal, "filter:"));
-    terminal_type(terminal, ":filter foo:bar\r");
-    ASSERT_SHOWS("unknown column 'foo' in the filter");
-    terminal_type(terminal, ":filter took_ns>1ms outcome=hit\r"); /* a name of the CSV output */
-    ASSERT_SHOWS("filter: took_ns>1ms outcome=hit");
+    TYPE_SHOWS(":filter foo:bar\r", "unknown column 'foo' in the filter");
+    TYPE_SHOWS(":filter took_ns>1ms outcome=hit\r",
+               "filter: took_ns>1ms outcome=hit"); /* a name of the CSV output */
 }
 
 static void keys_faster_than_frames_all_act(void **state)
 {
     (void)state;
-    stage_fixture();
-    stage_console(24, 80, NULL, NULL);
+    stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("10.0k total");
-    terminal_type(terminal, "5k\r");
-    ASSERT_SHOWS("GET /page-39 HTTP/1.1", "fixture", "Esc closes");
+    TYPE_SHOWS("5k\r", "GET /page-39 HTTP/1.1", "fixture", "Esc closes");
 }
 
 static void command_line_completes_and_sends(void **state)
 {
     (void)state;
-    stage_fixture();
-    stage_console(24, 80, NULL, NULL);
+    stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("10.0k total");
-    terminal_type(terminal, ":thr");
-    ASSERT_SHOWS(":thr", "threads");
-    terminal_type(terminal, "\t3");
-    ASSERT_SHOWS("threads [N]: Show or set");
-    terminal_type(terminal, "\r");
-    ASSERT_SHOWS("Raise the serving threads per worker from 2 to 3?");
-    terminal_type(terminal, "\r");
-    ASSERT_SHOWS("threads: 3 in force");
+    TYPE_SHOWS(":thr", ":thr", "threads");
+    TYPE_SHOWS("\t3", "threads [N]: Show or set");
+    TYPE_SHOWS("\r", "Raise the serving threads per worker from 2 to 3?");
+    TYPE_SHOWS("\r", "threads: 3 in force");
     terminal_type(terminal, ":");
-    terminal_type(terminal, "\x1bOA"); /* previous line of the history */
-    ASSERT_SHOWS(":threads 3");
-    terminal_type(terminal, "\x15nonsense\r");
-    ASSERT_SHOWS("not done: unknown command 'nonsense'");
-    terminal_type(terminal, ":view log\t\r");
-    ASSERT_SHOWS("[5 log]");
+    TYPE_SHOWS("\x1bOA", ":threads 3"); /* previous line of the history */
+    TYPE_SHOWS("\x15nonsense\r", "not done: unknown command 'nonsense'");
+    TYPE_SHOWS(":view log\t\r", "[5 log]");
     terminal_type(terminal, ":quit\r");
     stage_ended_well();
 }
@@ -406,20 +321,16 @@ static void command_line_completes_and_sends(void **state)
 static void destructive_command_asks_for_confirmation(void **state)
 {
     (void)state;
-    stage_fixture();
-    stage_console(24, 80, NULL, NULL);
+    stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("10.0k total");
-    terminal_type(terminal, ":stop\r");
-    ASSERT_SHOWS("Stop the server?", "y yes  n no");
+    TYPE_SHOWS(":stop\r", "Stop the server?", "y yes  n no");
     terminal_type(terminal, "n");
     assert_true(terminal_shows_no_more(terminal, "Stop the server?"));
     assert_int_equal(fixture_commands(fixture), 0);
-    terminal_type(terminal, ":stop\r");
-    ASSERT_SHOWS("Stop the server?");
+    TYPE_SHOWS(":stop\r", "Stop the server?");
     terminal_resize(terminal, 30, 100); /* the dialog stays open */
     ASSERT_SHOWS("Stop the server?");
-    terminal_type(terminal, "y");
-    ASSERT_SHOWS("the fixture knows only threads N");
+    TYPE_SHOWS("y", "the fixture knows only threads N");
     assert_int_equal(fixture_commands(fixture), 1);
 }
 
@@ -427,13 +338,11 @@ static void destructive_command_asks_for_confirmation(void **state)
 static void question_needs_room(void **state)
 {
     (void)state;
-    stage_fixture();
-    stage_console(24, 80, NULL, NULL);
+    stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("10.0k total");
     terminal_resize(terminal, 5, 30);
     ASSERT_SHOWS("threads 4/4");
-    terminal_type(terminal, ":stop\r");
-    ASSERT_SHOWS("a question: enlarge, or Esc");
+    TYPE_SHOWS(":stop\r", "a question: enlarge, or Esc");
     terminal_type(terminal, "y");
     assert_true(terminal_settle(terminal));
     terminal_resize(terminal, 24, 80);
@@ -449,8 +358,7 @@ static void question_needs_room(void **state)
 static void flow_control_is_off(void **state)
 {
     (void)state;
-    stage_fixture();
-    stage_console(24, 80, NULL, NULL);
+    stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("10.0k total");
     terminal_type(terminal, "\x13"
                             "5");
@@ -464,15 +372,13 @@ static void load_form_accepts_clicks(void **state)
     static const char *const load_view[] = {"load", NULL};
 
     (void)state;
-    stage_fixture();
-    stage_console(24, 80, load_view, NULL);
+    stage_open(24, 80, load_view, NULL);
     ASSERT_SHOWS("connections  50", "r runs");
     click(5, 20);
     ASSERT_SHOWS(">requests");
     click(5, 20);
     ASSERT_SHOWS("requests:");
-    terminal_type(terminal, "70\r");
-    ASSERT_SHOWS("requests     70");
+    TYPE_SHOWS("70\r", "requests     70");
     click(2, 40); /* on a hint */
     ASSERT_SHOWS("past runs:");
     click(2, 36);
@@ -484,15 +390,12 @@ static void readonly_rejects_typed_changes(void **state)
     static const char *const lines[] = {":threads 3\r",      ":stop\r", ":cache-flush\r", "+", "w",
                                         ":log-level debug\r"};
     (void)state;
-    stage_fixture();
-    stage_console(24, 80, readonly, NULL);
+    stage_open(24, 80, readonly, NULL);
     ASSERT_SHOWS("10.0k total", "read-only");
     for (size_t i = 0; i < COUNT(lines); i++) {
-        terminal_type(terminal, lines[i]);
-        ASSERT_SHOWS("not done: this console is read-only (--readonly)");
+        TYPE_SHOWS(lines[i], "not done: this console is read-only (--readonly)");
     }
-    terminal_type(terminal, ":threads\r"); /* a query is allowed */
-    ASSERT_SHOWS("the fixture knows only threads N");
+    TYPE_SHOWS(":threads\r", "the fixture knows only threads N"); /* a query is allowed */
     assert_int_equal(fixture_commands(fixture), 1);
 }
 
@@ -503,34 +406,22 @@ static void clients_are_limited_after_a_question(void **state)
     static const char *const looking[] = {"top", "--readonly", NULL};
 
     (void)state;
-    stage_fixture();
-    stage_console(24, 160, view, NULL);
-    terminal_type(terminal, "m");
-    ASSERT_SHOWS("[clients]", "192.0.2.7");
-    terminal_type(terminal, "x");
-    ASSERT_SHOWS("Block 192.0.2.7 for 10m? Its requests are answered 403.", "y yes  n no");
-    terminal_type(terminal, "nj");
-    ASSERT_SHOWS("e limit  x block  d release");
-    terminal_type(terminal, "d");
-    ASSERT_SHOWS("Remove the limit of 192.0.2.7?");
-    terminal_type(terminal, "n\r");
-    ASSERT_SHOWS("client=192.0.2.7", "e limit  x block  d release");
-    terminal_type(terminal, "e");
-    ASSERT_SHOWS("requests per second of 192.0.2.7, and for how long: 10 10m");
-    terminal_type(terminal, "\r");
-    ASSERT_SHOWS("Limit 192.0.2.7 to 10 requests per second for 10m?");
+    stage_open(24, 160, view, NULL);
+    TYPE_SHOWS("m", "[clients]", "192.0.2.7");
+    TYPE_SHOWS("x", "Block 192.0.2.7 for 10m? Its requests are answered 403.", "y yes  n no");
+    TYPE_SHOWS("nj", "e limit  x block  d release");
+    TYPE_SHOWS("d", "Remove the limit of 192.0.2.7?");
+    TYPE_SHOWS("n\r", "client=192.0.2.7", "e limit  x block  d release");
+    TYPE_SHOWS("e", "requests per second of 192.0.2.7, and for how long: 10 10m");
+    TYPE_SHOWS("\r", "Limit 192.0.2.7 to 10 requests per second for 10m?");
     assert_int_equal(fixture_commands(fixture), 0);
-    terminal_type(terminal, "y");
-    ASSERT_SHOWS("not done: the fixture knows only threads N");
+    TYPE_SHOWS("y", "not done: the fixture knows only threads N");
     assert_int_equal(fixture_commands(fixture), 1);
     stage_end_console();
     stage_console(24, 160, looking, NULL);
-    terminal_type(terminal, "m");
-    ASSERT_SHOWS("[clients]", "192.0.2.7");
-    terminal_type(terminal, "je");
-    ASSERT_SHOWS("not done: this console is read-only");
-    terminal_type(terminal, "x");
-    ASSERT_SHOWS("not done: this console is read-only");
+    TYPE_SHOWS("m", "[clients]", "192.0.2.7");
+    TYPE_SHOWS("je", "not done: this console is read-only");
+    TYPE_SHOWS("x", "not done: this console is read-only");
     assert_null(strstr(terminal_text(terminal), "x block"));
     assert_int_equal(fixture_commands(fixture), 1);
 }
@@ -541,12 +432,10 @@ static void certificates_are_listed_with_their_last_error(void **state)
     const int64_t day = 86400, slack = 1800;
 
     (void)state;
-    stage_fixture();
-    stage_console(24, 160, NULL, NULL);
+    stage_open(24, 160, NULL, NULL);
     ASSERT_SHOWS("[1 overview]");
     assert_null(strstr(terminal_text(terminal), "C certificates"));
-    terminal_type(terminal, "C");
-    ASSERT_SHOWS("[C certificates]", "The server uses no certificate");
+    TYPE_SHOWS("C", "[C certificates]", "The server uses no certificate");
     fixture_add_certificate(fixture, "good.test-site.org", 60 * day + slack, 0, "");
     fixture_add_certificate(fixture, "late.test-site.org", 5 * day + slack, 3,
                             "no answer\x1b[2J (timeout)");
@@ -554,46 +443,37 @@ static void certificates_are_listed_with_their_last_error(void **state)
                  "/CN=Test authority", "3d 00h", "no answer?[2J (timeout)");
     assert_true(strstr(terminal_text(terminal), "late.test-site.org") <
                 strstr(terminal_text(terminal), "good.test-site.org"));
-    terminal_type(terminal, "j\r");
-    ASSERT_SHOWS("valid until", "next attempt", "failures", "3 since the last success");
+    TYPE_SHOWS("j\r", "valid until", "next attempt", "failures", "3 since the last success");
     terminal_type(terminal, "\x1b");
     assert_true(terminal_shows_no_more(terminal, "valid until"));
-    terminal_type(terminal, "1");
-    ASSERT_SHOWS("[1 overview]", "C certificates");
+    TYPE_SHOWS("1", "[1 overview]", "C certificates");
 }
 
 /* The view of hosts has a tab only if the server has hosts, or while it is shown. */
 static void hosts_have_a_tab_only_where_there_are_some(void **state)
 {
     (void)state;
-    stage_fixture();
-    stage_console(24, 120, NULL, NULL);
+    stage_open(24, 120, NULL, NULL);
     ASSERT_SHOWS("[1 overview]", "9 events");
     assert_null(strstr(terminal_text(terminal), "0 hosts"));
-    terminal_type(terminal, "\x1b[Z"); /* Shift-Tab */
-    ASSERT_SHOWS("[9 events]");
-    terminal_type(terminal, "0");
-    ASSERT_SHOWS("[0 hosts]", "The server has no [host] sections");
-    terminal_type(terminal, "\t");
-    ASSERT_SHOWS("[1 overview]");
+    TYPE_SHOWS("\x1b[Z", "[9 events]"); /* Shift-Tab */
+    TYPE_SHOWS("0", "[0 hosts]", "The server has no [host] sections");
+    TYPE_SHOWS("\t", "[1 overview]");
     assert_true(terminal_shows_no_more(terminal, "0 hosts"));
-    terminal_type(terminal, ":filter host=a.example\r5");
-    ASSERT_SHOWS("No row matches the filter");
-    terminal_type(terminal, ":filter hsot=a.example\r");
-    ASSERT_SHOWS("unknown column 'hsot' in the filter; did you mean 'host'?");
+    TYPE_SHOWS(":filter host=a.example\r5", "No row matches the filter");
+    TYPE_SHOWS(":filter hsot=a.example\r",
+               "unknown column 'hsot' in the filter; did you mean 'host'?");
 }
 
 static void mouse_acts_like_keys(void **state)
 {
     static const char *const without[] = {"--no-mouse", NULL};
     (void)state;
-    stage_fixture();
-    stage_console(24, 120, NULL, NULL);
+    stage_open(24, 120, NULL, NULL);
     ASSERT_SHOWS("[1 overview]");
     click(0, 28); /* the second tab: the bar begins with the program's name */
     ASSERT_SHOWS("[2 threads]");
-    terminal_type(terminal, "5");
-    ASSERT_SHOWS("[5 log]", "/page-39", "/page-38");
+    TYPE_SHOWS("5", "[5 log]", "/page-39", "/page-38");
     click(10, 5);
     ASSERT_SHOWS("paused");
     click(10, 5);
@@ -613,16 +493,14 @@ static void mouse_acts_like_keys(void **state)
     stage_console(24, 120, without, NULL);
     ASSERT_SHOWS("[1 overview]");
     click(0, 28);
-    terminal_type(terminal, "5");
-    ASSERT_SHOWS("[5 log]");
+    TYPE_SHOWS("5", "[5 log]");
 }
 
 /* The hints at the edges of the screen are keys to click, and only those that work are shown. */
 static void key_hints_are_clickable_and_fit(void **state)
 {
     (void)state;
-    stage_fixture();
-    stage_console(24, 80, log_view, NULL);
+    stage_open(24, 80, log_view, NULL);
     ASSERT_SHOWS("+ more threads", "? help", "/page-39");
     click(23, 75);
     ASSERT_SHOWS("Help, lines 1 to");
@@ -645,17 +523,14 @@ static void key_hints_are_clickable_and_fit(void **state)
 static void dialog_accepts_clicks(void **state)
 {
     (void)state;
-    stage_fixture();
-    stage_console(24, 80, NULL, NULL);
+    stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("10.0k total");
-    terminal_type(terminal, ":stop\r");
-    ASSERT_SHOWS("Stop the server?");
+    TYPE_SHOWS(":stop\r", "Stop the server?");
     click(10, 20); /* elsewhere: it stays open */
     click(23, 77); /* no */
     assert_true(terminal_shows_no_more(terminal, "Stop the server?"));
     assert_int_equal(fixture_commands(fixture), 0);
-    terminal_type(terminal, ":stop\r");
-    ASSERT_SHOWS("Stop the server?");
+    TYPE_SHOWS(":stop\r", "Stop the server?");
     click(23, 70); /* yes */
     ASSERT_SHOWS("the fixture knows only threads N");
     assert_int_equal(fixture_commands(fixture), 1);
@@ -669,11 +544,9 @@ static void recorded_session_is_replayed(void **state)
     (void)state;
     snprintf(path, sizeof(path), "/tmp/%s.rec", stage_name());
     unlink(path);
-    stage_fixture();
-    stage_console(24, 80, record, NULL);
+    stage_open(24, 80, record, NULL);
     ASSERT_SHOWS("REC ", "10.0k total");
-    terminal_type(terminal, "+\r");
-    ASSERT_SHOWS("threads 6 of 6");
+    TYPE_SHOWS("+\r", "threads 6 of 6");
     terminal_type(terminal, "q");
     stage_ended_well();
     stage_end_console();
@@ -683,10 +556,8 @@ static void recorded_session_is_replayed(void **state)
     stage_end_fixture(); /* the replay needs no daemon */
     stage_console(24, 80, replay, NULL);
     ASSERT_SHOWS("REPLAY paused", "threads 6 of 6", "10.0k total"); /* paused at the end */
-    terminal_type(terminal, "[");
-    ASSERT_SHOWS("threads 4 of 4");
-    terminal_type(terminal, "+");
-    ASSERT_SHOWS("a recording cannot be changed");
+    TYPE_SHOWS("[", "threads 4 of 4");
+    TYPE_SHOWS("+", "a recording cannot be changed");
     terminal_type(terminal, "q");
     stage_ended_well();
     unlink(path);
@@ -746,10 +617,8 @@ static void menu_selects_one_of_several_servers(void **state)
     clicks(2, line_of(other), 5);
     ASSERT_SHOWS("10.0k total");
     assert_true(terminal_shows(terminal, other));
-    terminal_type(terminal, "2I");
-    ASSERT_SHOWS("Select one:", "q returns");
-    terminal_type(terminal, "q");
-    ASSERT_SHOWS("[2 threads]");
+    TYPE_SHOWS("2I", "Select one:", "q returns");
+    TYPE_SHOWS("q", "[2 threads]");
     assert_true(terminal_shows(terminal, other));
     terminal_type(terminal, ":instance ");
     terminal_type(terminal, stage_name());
@@ -757,10 +626,8 @@ static void menu_selects_one_of_several_servers(void **state)
     assert_true(terminal_shows_no_more(terminal, other));
     assert_true(terminal_shows(terminal, stage_name()));
     ASSERT_SHOWS("[2 threads]");
-    terminal_type(terminal, ":instance scr-nobody\r");
-    ASSERT_SHOWS("no webserverd named 'scr-nobody' is running");
-    terminal_type(terminal, "I");
-    ASSERT_SHOWS("Select one:");
+    TYPE_SHOWS(":instance scr-nobody\r", "no webserverd named 'scr-nobody' is running");
+    TYPE_SHOWS("I", "Select one:");
     fixture_stop(second);
     kill(terminal_pid(terminal), SIGTERM);
     stage_ended_well();
@@ -783,10 +650,8 @@ static void all_servers_are_in_one_list(void **state)
     go_to(stage_name());
     ASSERT_SHOWS("serving  ", "2 of 2", "1h 02m", "127.0.0.1:8080");
     assert_true(terminal_shows(terminal, " us  ")); /* a latency of the last second */
-    terminal_type(terminal, "\r");
-    ASSERT_SHOWS("[1 overview]", "k total");
-    terminal_type(terminal, "I");
-    ASSERT_SHOWS("Select one:", "q returns");
+    TYPE_SHOWS("\r", "[1 overview]", "k total");
+    TYPE_SHOWS("I", "Select one:", "q returns");
     kill(terminal_pid(terminal), SIGTERM);
     stage_ended_well();
     stage_end_console();
@@ -810,8 +675,7 @@ static void settings_are_read_from_console_ini(void **state)
     out = fopen(file, "w");
     fputs("# mine\n[console]\nview = log\nascii = on\ntheme = mono\n", out);
     fclose(out);
-    stage_fixture();
-    stage_console(24, 80, NULL, environment);
+    stage_open(24, 80, NULL, environment);
     ASSERT_SHOWS("[5 log]", "/page-39");
     assert_false(terminal_has_colour(terminal));
     assert_false(terminal_has_non_ascii(terminal));
@@ -847,16 +711,13 @@ static void readonly_console_saves_nothing(const char *const *environment, const
 {
     stage_console(24, 100, readonly, environment);
     ASSERT_SHOWS("10.0k total");
-    terminal_type(terminal, ":set theme dark\r:save\r");
-    ASSERT_SHOWS("not done: this console is read-only (--readonly)");
-    terminal_type(terminal, ":set readonly off\r");
-    ASSERT_SHOWS("not done: restart the console without --readonly");
+    TYPE_SHOWS(":set theme dark\r:save\r", "not done: this console is read-only (--readonly)");
+    TYPE_SHOWS(":set readonly off\r", "not done: restart the console without --readonly");
     assert_non_null(strstr(content_of(file), "theme = mono\n"));
     stage_end_console();
     stage_console(24, 100, NULL, environment);
     ASSERT_SHOWS("10.0k total");
-    terminal_type(terminal, ":set readonly on\r+");
-    ASSERT_SHOWS("not done: this console is read-only (--readonly)");
+    TYPE_SHOWS(":set readonly on\r+", "not done: this console is read-only (--readonly)");
     stage_end_console();
 }
 
@@ -871,23 +732,16 @@ static void settings_are_saved_on_request(void **state)
     snprintf(command, sizeof(command), "XDG_CONFIG_HOME=%s", folder);
     snprintf(file, sizeof(file), "%s/webserverd/console.ini", folder);
     unlink(file);
-    stage_fixture();
-    stage_console(24, 100, NULL, environment);
+    stage_open(24, 100, NULL, environment);
     ASSERT_SHOWS("10.0k total");
-    terminal_type(terminal, ":set theme mo\t\r");
-    ASSERT_SHOWS("theme = mono; :save stores it");
+    TYPE_SHOWS(":set theme mo\t\r", "theme = mono; :save stores it");
     assert_false(terminal_has_colour(terminal));
-    terminal_type(terminal, ":set ascii on\r");
-    ASSERT_SHOWS("ascii = on");
+    TYPE_SHOWS(":set ascii on\r", "ascii = on");
     assert_false(terminal_has_non_ascii(terminal));
-    terminal_type(terminal, ":set them\r");
-    ASSERT_SHOWS("unknown setting 'them'; did you mean 'theme'?");
-    terminal_type(terminal, ":set fps many\r");
-    ASSERT_SHOWS("invalid rate 'many' (1-60");
-    terminal_type(terminal, ":set fps\r");
-    ASSERT_SHOWS("fps = (default)");
-    terminal_type(terminal, "g:save\r");
-    ASSERT_SHOWS("saved in /tmp/", "theme, ascii, span");
+    TYPE_SHOWS(":set them\r", "unknown setting 'them'; did you mean 'theme'?");
+    TYPE_SHOWS(":set fps many\r", "invalid rate 'many' (1-60");
+    TYPE_SHOWS(":set fps\r", "fps = (default)");
+    TYPE_SHOWS("g:save\r", "saved in /tmp/", "theme, ascii, span");
     /* The fixture's name is saved, because it is not the default. */
     assert_non_null(strstr(content_of(file), "theme = mono\nascii = on\nspan = 5m\n"));
     stage_end_console();
@@ -896,8 +750,7 @@ static void settings_are_saved_on_request(void **state)
     fclose(out);
     stage_console(24, 100, NULL, environment);
     ASSERT_SHOWS("10.0k total");
-    terminal_type(terminal, ":set theme mono\r:save\r");
-    ASSERT_SHOWS("saved in ");
+    TYPE_SHOWS(":set theme mono\r:save\r", "saved in ");
     assert_non_null(strstr(content_of(file), "# mine\nfps = 5\n\n; no colours\ntheme = mono\n"));
     assert_null(strstr(content_of(file), "ascii"));
     stage_end_console();
@@ -906,8 +759,7 @@ static void settings_are_saved_on_request(void **state)
     snprintf(command, sizeof(command), "XDG_CONFIG_HOME=/proc/nowhere");
     stage_console(24, 100, NULL, environment);
     ASSERT_SHOWS("10.0k total");
-    terminal_type(terminal, ":save\r");
-    ASSERT_SHOWS("cannot write /proc/nowhere/webserverd/console.ini: No such file");
+    TYPE_SHOWS(":save\r", "cannot write /proc/nowhere/webserverd/console.ini: No such file");
 }
 
 static void all_terminal_types_work(void **state)
@@ -946,15 +798,12 @@ static uint32_t dice(uint32_t *random)
 static void question_is_cancelled_on_a_screen_without_room_for_it(void **state)
 {
     (void)state;
-    stage_fixture();
-    stage_console(24, 80, NULL, NULL);
+    stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("10.0k total");
-    terminal_type(terminal, ":stop\r");
-    ASSERT_SHOWS("Stop the server?");
+    TYPE_SHOWS(":stop\r", "Stop the server?");
     terminal_resize(terminal, 2, 40);
     ASSERT_SHOWS("a question: enlarge, or Esc");
-    terminal_type(terminal, "\x07"); /* Ctrl-G */
-    ASSERT_SHOWS("requests/s");
+    TYPE_SHOWS("\x07", "requests/s"); /* Ctrl-G */
     terminal_resize(terminal, 24, 80);
     ASSERT_SHOWS("[1 overview]");
 }
@@ -966,8 +815,7 @@ static void overlays_survive_resizes(void **state)
     uint32_t random = 7;
 
     (void)state;
-    stage_fixture();
-    stage_console(24, 80, NULL, NULL);
+    stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("10.0k total");
     for (int i = 0; i < 100; i++) {
         terminal_type(terminal, openings[dice(&random) % COUNT(openings)]);

@@ -56,8 +56,7 @@ static void graph_marks_peak(void **state)
     const char *axis, *mark;
 
     (void)state;
-    stage_fixture();
-    stage_console(24, 80, NULL, NULL);
+    stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("peak 5.00k", "▲", "25 entries", "+ more threads");
     axis = terminal_line(terminal, 7); /* panel: title, detail, three lines of graph, axis */
     assert_non_null(strstr(axis, "1m └"));
@@ -65,8 +64,7 @@ static void graph_marks_peak(void **state)
     assert_non_null(mark);
     /* 29 columns for 60 seconds, second 29 of them: column 14; each character takes 3 bytes. */
     assert_int_equal((mark - strstr(axis, "└")) / 3 - 1, 14);
-    terminal_type(terminal, "g"); /* five minutes: the samples begin at two fifths */
-    ASSERT_SHOWS("5m └");
+    TYPE_SHOWS("g", "5m └"); /* five minutes: the samples begin at two fifths */
 }
 
 static void threads_view_shows_every_thread(void **state)
@@ -93,12 +91,10 @@ static void threads_view_folds_and_sorts(void **state)
     static const char *const view[] = {"threads", NULL};
 
     (void)state;
-    stage_fixture();
-    stage_console(30, 120, view, NULL);
+    stage_open(30, 120, view, NULL);
     ASSERT_SHOWS("  1.queue  1 queued", "idle 1/2", "  1.q1 ", "worker 1");
     assert_null(strstr(terminal_text(terminal), "  1.q0 "));
-    terminal_type(terminal, "m");
-    ASSERT_SHOWS("  0.q0 ", "  1.q0 ", "  1.q1 ");
+    TYPE_SHOWS("m", "  0.q0 ", "  1.q0 ", "  1.q1 ");
     terminal_type(terminal, "m");
     assert_true(terminal_shows_no_more(terminal, "THREAD     STATE"));
     terminal_type(terminal, "m:sort requests\r"); /* 1000, 2000, 3000 and 4000 requests */
@@ -113,13 +109,11 @@ static void threads_view_folds_and_sorts(void **state)
 static void overview_counts_what_is_cut(void **state)
 {
     (void)state;
-    stage_fixture();
-    stage_console(12, 40, NULL, NULL);
+    stage_open(12, 40, NULL, NULL);
     ASSERT_SHOWS("threads  0 WK  1 R_", "cpu mem  +");
     for (int i = 0; i < 14; i++)
         terminal_type(terminal, "+");
-    terminal_type(terminal, "\r");
-    ASSERT_SHOWS("threads 32 of 32 (16 in each)", " +17 threads");
+    TYPE_SHOWS("\r", "threads 32 of 32 (16 in each)", " +17 threads");
 }
 
 static void log_merges_rings_by_time(void **state)
@@ -145,14 +139,11 @@ static void log_scrolls_back_and_follows_again(void **state)
     static const char *const view[] = {"log", NULL};
 
     (void)state;
-    stage_fixture();
-    stage_console(24, 80, view, NULL);
+    stage_open(24, 80, view, NULL);
     ASSERT_SHOWS("GET /page-39");
-    terminal_type(terminal, "\x1bOH"); /* Home */
-    ASSERT_SHOWS("paused (End follows)", "GET /page-0 ");
+    TYPE_SHOWS("\x1bOH", "paused (End follows)", "GET /page-0 "); /* Home */
     assert_true(terminal_shows_no_more(terminal, "GET /page-39"));
-    terminal_type(terminal, "\x1bOF"); /* End */
-    ASSERT_SHOWS("following", "GET /page-39");
+    TYPE_SHOWS("\x1bOF", "following", "GET /page-39"); /* End */
 }
 
 /* However busy the server is: the selected row stays where it is. */
@@ -168,8 +159,7 @@ static void held_log_keeps_its_rows(void **state)
     assert_non_null(fixture);
     stage_console(24, 80, view, NULL);
     ASSERT_SHOWS("following", "GET /page-");
-    terminal_type(terminal, "kkkkk");
-    ASSERT_SHOWS("paused (End follows)", " newer");
+    TYPE_SHOWS("kkkkk", "paused (End follows)", " newer");
     snprintf(row, sizeof(row), "%s", terminal_line(terminal, 12));
     while (count < 4200) { /* more than the list has */
         assert_true(terminal_shows(terminal, "k newer"));
@@ -180,8 +170,7 @@ static void held_log_keeps_its_rows(void **state)
         count = newer != NULL ? strtod(start, NULL) * 1000 : 0;
     }
     assert_string_equal(terminal_line(terminal, 12), row);
-    terminal_type(terminal, "\x1bOF");
-    ASSERT_SHOWS("following");
+    TYPE_SHOWS("\x1bOF", "following");
 }
 
 static void attaches_when_daemon_starts(void **state)
@@ -198,8 +187,7 @@ static void attaches_when_daemon_starts(void **state)
 static void attaches_again_after_restart(void **state)
 {
     (void)state;
-    stage_fixture();
-    stage_console(24, 80, NULL, NULL);
+    stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("10.0k total");
     stage_end_fixture();
     ASSERT_SHOWS("has stopped; this is its last sample", "10.0k total",
@@ -209,30 +197,23 @@ static void attaches_again_after_restart(void **state)
     assert_true(terminal_shows_no_more(terminal, "has stopped"));
     ASSERT_SHOWS("threads 4 of 4 (2 in each)  workers 2 of 2");
     /* The console follows the new daemon: its changes appear. */
-    terminal_type(terminal, "+\r");
-    ASSERT_SHOWS("threads 6 of 6 (3 in each)");
+    TYPE_SHOWS("+\r", "threads 6 of 6 (3 in each)");
 }
 
 static void plus_and_minus_change_thread_count(void **state)
 {
     (void)state;
-    stage_fixture();
-    stage_console(24, 80, NULL, NULL);
+    stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("threads 4 of 4 (2 in each)");
-    terminal_type(terminal, "+");
-    ASSERT_SHOWS("Raise the serving threads per worker from 2 to 3?", "+ -  Enter yes  n no");
+    TYPE_SHOWS("+", "Raise the serving threads per worker from 2 to 3?", "+ -  Enter yes  n no");
     assert_int_equal(fixture_commands(fixture), 0);
-    terminal_type(terminal, "y");
-    ASSERT_SHOWS("threads: 3 in force", "threads 6 of 6 (3 in each)");
-    terminal_type(terminal, "-");
-    ASSERT_SHOWS("Reduce the serving threads per worker from 3 to 2?");
+    TYPE_SHOWS("y", "threads: 3 in force", "threads 6 of 6 (3 in each)");
+    TYPE_SHOWS("-", "Reduce the serving threads per worker from 3 to 2?");
     terminal_type(terminal, "n");
     assert_true(terminal_shows_no_more(terminal, "Reduce"));
     assert_int_equal(fixture_commands(fixture), 1);
-    terminal_type(terminal, "--\r");
-    ASSERT_SHOWS("threads: 1 in force");
-    terminal_type(terminal, "-");
-    ASSERT_SHOWS("not done: the minimum is one serving thread per worker");
+    TYPE_SHOWS("--\r", "threads: 1 in force");
+    TYPE_SHOWS("-", "not done: the minimum is one serving thread per worker");
     assert_int_equal(fixture_commands(fixture), 2);
 }
 
@@ -240,19 +221,15 @@ static void plus_and_minus_change_thread_count(void **state)
 static void question_is_adjusted_by_the_same_keys(void **state)
 {
     (void)state;
-    stage_fixture();
-    stage_console(24, 80, NULL, NULL);
+    stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("threads 4 of 4 (2 in each)");
-    terminal_type(terminal, "+++-");
-    ASSERT_SHOWS("Raise the serving threads per worker from 2 to 4?");
+    TYPE_SHOWS("+++-", "Raise the serving threads per worker from 2 to 4?");
     terminal_type(terminal, "w"); /* another number: ignored */
     terminal_type(terminal, "--");
     assert_true(terminal_shows_no_more(terminal, "serving threads per worker from"));
-    terminal_type(terminal, "+++");
-    ASSERT_SHOWS("from 2 to 5?");
+    TYPE_SHOWS("+++", "from 2 to 5?");
     assert_int_equal(fixture_commands(fixture), 0);
-    terminal_type(terminal, "\r");
-    ASSERT_SHOWS("threads: 5 in force", "threads 10 of 10 (5 in each)");
+    TYPE_SHOWS("\r", "threads: 5 in force", "threads 10 of 10 (5 in each)");
     assert_int_equal(fixture_commands(fixture), 1);
 }
 
@@ -260,24 +237,17 @@ static void question_is_adjusted_by_the_same_keys(void **state)
 static void question_names_what_is_lost(void **state)
 {
     (void)state;
-    stage_fixture();
-    stage_console(24, 100, NULL, NULL);
+    stage_open(24, 100, NULL, NULL);
     ASSERT_SHOWS("threads 4 of 4 (2 in each)");
-    terminal_type(terminal, "-");
-    ASSERT_SHOWS(
-        "Reduce the serving threads per worker from 2 to 1? 6 open connections move to the");
-    terminal_type(terminal, "nW");
-    ASSERT_SHOWS("Reduce the workers from 2 to 1? 7 open connections move to the others.");
-    terminal_type(terminal, "n:drain 0\r");
-    ASSERT_SHOWS("Drain worker 0? 3 open connections move to the others.", "y yes  n no");
-    terminal_type(terminal, "\r"); /* only y agrees */
-    ASSERT_SHOWS("Drain worker 0?");
-    terminal_type(terminal, "n:restart all\r");
-    ASSERT_SHOWS("Restart all workers? 10 open connections move to the new ones.");
-    terminal_type(terminal, "n:stop now\r");
-    ASSERT_SHOWS("Stop the server at once? 10 open connections are cut.");
-    terminal_type(terminal, "n:cache-flush\r");
-    ASSERT_SHOWS("Empty the caches? They lose 25 entries (3.00 MiB).");
+    TYPE_SHOWS("-",
+               "Reduce the serving threads per worker from 2 to 1? 6 open connections move to the");
+    TYPE_SHOWS("nW", "Reduce the workers from 2 to 1? 7 open connections move to the others.");
+    TYPE_SHOWS("n:drain 0\r", "Drain worker 0? 3 open connections move to the others.",
+               "y yes  n no");
+    TYPE_SHOWS("\r", "Drain worker 0?"); /* only y agrees */
+    TYPE_SHOWS("n:restart all\r", "Restart all workers? 10 open connections move to the new ones.");
+    TYPE_SHOWS("n:stop now\r", "Stop the server at once? 10 open connections are cut.");
+    TYPE_SHOWS("n:cache-flush\r", "Empty the caches? They lose 25 entries (3.00 MiB).");
     terminal_type(terminal, "n");
     assert_true(terminal_shows_no_more(terminal, "Empty the caches?"));
     assert_int_equal(fixture_commands(fixture), 0);
@@ -286,22 +256,16 @@ static void question_names_what_is_lost(void **state)
 static void locked_session_changes_nothing(void **state)
 {
     (void)state;
-    stage_fixture();
-    stage_console(24, 80, NULL, NULL);
+    stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("threads 4 of 4 (2 in each)");
-    terminal_type(terminal, "L");
-    ASSERT_SHOWS("locked: nothing here changes the server; L unlocks");
-    terminal_type(terminal, "+");
-    ASSERT_SHOWS("not done: this session is locked; L unlocks it");
+    TYPE_SHOWS("L", "locked: nothing here changes the server; L unlocks");
+    TYPE_SHOWS("+", "not done: this session is locked; L unlocks it");
     terminal_type(terminal, ":stop\r");
     assert_true(terminal_shows_no_more(terminal, ":stop"));
     assert_null(strstr(terminal_text(terminal), "Stop the server?"));
-    terminal_type(terminal, "L");
-    ASSERT_SHOWS("Unlock this session?");
-    terminal_type(terminal, "n+");
-    ASSERT_SHOWS("not done: this session is locked");
-    terminal_type(terminal, "Ly+");
-    ASSERT_SHOWS("Raise the serving threads");
+    TYPE_SHOWS("L", "Unlock this session?");
+    TYPE_SHOWS("n+", "not done: this session is locked");
+    TYPE_SHOWS("Ly+", "Raise the serving threads");
     assert_int_equal(fixture_commands(fixture), 0);
 }
 
@@ -317,8 +281,7 @@ static void console_without_permission_is_read_only(void **state)
         stage_console(24, 80, NULL, NULL);
     }
     ASSERT_SHOWS("threads 4 of 4 (2 in each)", "read-only");
-    terminal_type(terminal, "+");
-    ASSERT_SHOWS("not done: this console is read-only: no permission for the control socket");
+    TYPE_SHOWS("+", "not done: this console is read-only: no permission for the control socket");
     assert_int_equal(fixture_commands(fixture), 0);
 }
 
@@ -339,24 +302,20 @@ static void alert_is_shown_until_acknowledged(void **state)
     fprintf(file, "#!/bin/sh\nenv >> $FACTS.part\nmv $FACTS.part $FACTS\n");
     fclose(file);
     chmod(script, 0700);
-    stage_fixture();
-    stage_console(24, 100, more, (const char *const[]){option, NULL});
+    stage_open(24, 100, more, (const char *const[]){option, NULL});
     ASSERT_SHOWS("threads 4 of 4 (2 in each)");
-    terminal_type(terminal, ":alert connection > 5\r");
-    ASSERT_SHOWS("not done: unknown metric 'connection'; did you mean 'connections'?");
-    terminal_type(terminal, ":alert connections>5 for 200ms\r");
-    ASSERT_SHOWS("ALERT connections > 5 for 200ms: 10", "a acknowledges");
+    TYPE_SHOWS(":alert connection > 5\r",
+               "not done: unknown metric 'connection'; did you mean 'connections'?");
+    TYPE_SHOWS(":alert connections>5 for 200ms\r", "ALERT connections > 5 for 200ms: 10",
+               "a acknowledges");
     terminal_type(terminal, "a");
     assert_true(terminal_shows_no_more(terminal, "a acknowledges"));
     ASSERT_SHOWS("ALERT connections > 5 for 200ms");
-    terminal_type(terminal, "a");
-    ASSERT_SHOWS("connections > 5 for 200ms: now 10, active", "History:", "began: ");
+    TYPE_SHOWS("a", "connections > 5 for 200ms: now 10, active", "History:", "began: ");
     terminal_type(terminal, "\x1b");
     assert_true(terminal_shows_no_more(terminal, "History:"));
-    terminal_type(terminal, "9");
-    ASSERT_SHOWS("alert began: connections > 5 for", "console ");
-    terminal_type(terminal, ":alert off\r");
-    ASSERT_SHOWS("0 alerts", "threads 4 of 4 (2 in each)");
+    TYPE_SHOWS("9", "alert began: connections > 5 for", "console ");
+    TYPE_SHOWS(":alert off\r", "0 alerts", "threads 4 of 4 (2 in each)");
     for (rest = 3000; rest > 0 && access(facts, F_OK) != 0; rest--)
         usleep(10000);
     file = fopen(facts, "r");
@@ -373,14 +332,12 @@ static void alert_is_shown_until_acknowledged(void **state)
 static void screen_updates_while_daemon_is_slow(void **state)
 {
     (void)state;
-    stage_fixture();
-    stage_console(24, 80, NULL, NULL);
+    stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("threads 4 of 4 (2 in each)");
     fixture_hold_answers(fixture, true);
-    terminal_type(terminal, "+\r");
-    ASSERT_SHOWS("threads 3 requested, 2 in force", "waiting for the daemon");
-    terminal_type(terminal, "++\r2"); /* two more threads, then another view */
-    ASSERT_SHOWS("threads 5 requested, 2 in force", "[2 threads]");
+    TYPE_SHOWS("+\r", "threads 3 requested, 2 in force", "waiting for the daemon");
+    TYPE_SHOWS("++\r2", "threads 5 requested, 2 in force",
+               "[2 threads]"); /* two more threads, then another view */
     terminal_save(terminal, "asked-80x24");
     fixture_hold_answers(fixture, false);
     ASSERT_SHOWS("threads: 5 in force", "threads 10 of 10 (5 in each)");
@@ -390,14 +347,11 @@ static void screen_updates_while_daemon_is_slow(void **state)
 static void rejected_change_is_shown(void **state)
 {
     (void)state;
-    stage_fixture();
-    stage_console(24, 80, NULL, NULL);
+    stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("threads 4 of 4 (2 in each)");
     fixture_hold_answers(fixture, true);
-    terminal_type(terminal, "+\r");
-    ASSERT_SHOWS("threads 3 requested");
-    terminal_type(terminal, "++++++++++++++++++++\r");
-    ASSERT_SHOWS("threads 23 requested");
+    TYPE_SHOWS("+\r", "threads 3 requested");
+    TYPE_SHOWS("++++++++++++++++++++\r", "threads 23 requested");
     fixture_hold_answers(fixture, false);
     ASSERT_SHOWS("not done: at most 16 threads fit", "threads 6 of 6 (3 in each)");
 }
@@ -416,33 +370,25 @@ static void stray_input_does_nothing(void **state)
         "\x1b[1;5+w",
     };
     (void)state;
-    stage_fixture();
-    stage_console(24, 80, NULL, NULL);
+    stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("threads 4 of 4 (2 in each)");
-    terminal_type(terminal, stray[0]);
-    ASSERT_SHOWS("pasted text is ignored outside a text field");
+    TYPE_SHOWS(stray[0], "pasted text is ignored outside a text field");
     for (size_t i = 1; i < sizeof(stray) / sizeof(stray[0]); i++)
         terminal_type(terminal, stray[i]);
-    terminal_type(terminal, "\t"); /* acts after all of these */
-    ASSERT_SHOWS("[2 threads]", "threads 4 of 4 (2 in each)");
+    TYPE_SHOWS("\t", "[2 threads]", "threads 4 of 4 (2 in each)"); /* acts after all of these */
     assert_int_equal(fixture_commands(fixture), 0);
-    terminal_type(terminal, ":\x1b[200~view\nlog\x1b[201~\r"); /* a text field takes a paste */
-    ASSERT_SHOWS("[5 log]");
-    terminal_type(terminal, "\x1b[1~");
-    ASSERT_SHOWS("paused (End follows)", "GET /page-0 ");
-    terminal_type(terminal, "\x1b[4~");
-    ASSERT_SHOWS("following", "GET /page-39");
+    TYPE_SHOWS(":\x1b[200~view\nlog\x1b[201~\r", "[5 log]"); /* a text field takes a paste */
+    TYPE_SHOWS("\x1b[1~", "paused (End follows)", "GET /page-0 ");
+    TYPE_SHOWS("\x1b[4~", "following", "GET /page-39");
 }
 
 static void long_question_is_shown_whole(void **state)
 {
     (void)state;
-    stage_fixture();
-    stage_console(10, 40, NULL, NULL);
+    stage_open(10, 40, NULL, NULL);
     ASSERT_SHOWS("[1 overview]");
-    terminal_type(terminal, ":reload\r");
-    ASSERT_SHOWS("Reload the file? Values set by", "commands return to those of the file.",
-                 "y yes  n no");
+    TYPE_SHOWS(":reload\r", "Reload the file? Values set by",
+               "commands return to those of the file.", "y yes  n no");
 }
 
 static void empty_view_says_all_on_a_small_screen(void **state)
@@ -450,8 +396,7 @@ static void empty_view_says_all_on_a_small_screen(void **state)
     static const char *const view[] = {"events", NULL};
 
     (void)state;
-    stage_fixture();
-    stage_console(10, 40, view, NULL);
+    stage_open(10, 40, view, NULL);
     ASSERT_SHOWS("[9 events]", "No events yet: no error, no warning, no", "change.");
 }
 
@@ -461,8 +406,7 @@ static void dumb_terminal_is_refused(void **state)
     int status;
 
     (void)state;
-    stage_fixture();
-    stage_console(24, 80, NULL, dumb);
+    stage_open(24, 80, NULL, dumb);
     ASSERT_SHOWS("terminal type 'dumb' cannot show a full screen");
     status = terminal_wait_end(terminal);
     assert_true(WIFEXITED(status));
@@ -473,11 +417,9 @@ static void readonly_changes_nothing(void **state)
 {
     static const char *const readonly[] = {"--readonly", NULL};
     (void)state;
-    stage_fixture();
-    stage_console(24, 80, readonly, NULL);
+    stage_open(24, 80, readonly, NULL);
     ASSERT_SHOWS("threads 4 of 4 (2 in each)", "read-only");
-    terminal_type(terminal, "+");
-    ASSERT_SHOWS("not done: this console is read-only (--readonly)");
+    TYPE_SHOWS("+", "not done: this console is read-only (--readonly)");
     assert_int_equal(fixture_commands(fixture), 0);
 }
 
@@ -489,8 +431,7 @@ static void help_lists_every_key(void **state)
 #undef KEY
         "keep-alive: waiting for events, connections open", "Help, lines 1 to"};
     (void)state;
-    stage_fixture();
-    stage_console(110, 120, NULL, NULL);
+    stage_open(110, 120, NULL, NULL);
     terminal_type(terminal, "?");
     stage_shows(sentences, sizeof(sentences) / sizeof(sentences[0]));
     terminal_save(terminal, "help-120x110");
@@ -502,33 +443,23 @@ static void help_lists_every_key(void **state)
 static void keys_move_between_views(void **state)
 {
     (void)state;
-    stage_fixture();
-    stage_console(24, 80, NULL, NULL);
+    stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("[1 overview]");
-    terminal_type(terminal, "\t");
-    ASSERT_SHOWS("[2 threads]");
-    terminal_type(terminal, "\t");
-    ASSERT_SHOWS("[3 latency]");
-    terminal_type(terminal, "1\x1b[Z");
-    ASSERT_SHOWS("[9 events]");
-    terminal_type(terminal, "\t");
-    ASSERT_SHOWS("[1 overview]");
-    terminal_type(terminal, "2");
-    ASSERT_SHOWS("[2 threads]");
+    TYPE_SHOWS("\t", "[2 threads]");
+    TYPE_SHOWS("\t", "[3 latency]");
+    TYPE_SHOWS("1\x1b[Z", "[9 events]");
+    TYPE_SHOWS("\t", "[1 overview]");
+    TYPE_SHOWS("2", "[2 threads]");
 }
 
 static void freeze_stops_updates(void **state)
 {
     (void)state;
-    stage_fixture();
-    stage_console(24, 80, NULL, NULL);
+    stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("threads 4 of 4 (2 in each)");
-    terminal_type(terminal, " ");
-    ASSERT_SHOWS("FROZEN at");
-    terminal_type(terminal, "+\r");
-    ASSERT_SHOWS("threads: 3 in force", "threads 4 of 4 (2 in each)");
-    terminal_type(terminal, " ");
-    ASSERT_SHOWS("threads 6 of 6 (3 in each)");
+    TYPE_SHOWS(" ", "FROZEN at");
+    TYPE_SHOWS("+\r", "threads: 3 in force", "threads 4 of 4 (2 in each)");
+    TYPE_SHOWS(" ", "threads 6 of 6 (3 in each)");
 }
 
 static void every_size_is_filled(void **state)
@@ -536,8 +467,7 @@ static void every_size_is_filled(void **state)
     static const struct size steps[] = {{50, 200}, {10, 40}, {24, 80}, {40, 120},
                                         {12, 300}, {60, 45}, {24, 80}};
     (void)state;
-    stage_fixture();
-    stage_console(24, 80, NULL, NULL);
+    stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("[1 overview]");
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
         for (int view = 0; view < 3; view++) {
@@ -586,8 +516,7 @@ static void random_keys_and_sizes_do_no_harm(void **state)
     terminal_resize(terminal, 24, 80);
     for (int i = 0; i < 3; i++)
         terminal_type(terminal, "\x07"); /* Ctrl-G cancels a question or an input */
-    terminal_type(terminal, "1");
-    ASSERT_SHOWS("[1 overview]", "requests/s", "errors/s");
+    TYPE_SHOWS("1", "[1 overview]", "requests/s", "errors/s");
     terminal_type(terminal, "q");
     stage_ended_well();
 }
@@ -598,8 +527,7 @@ static void mono_and_ascii_are_possible(void **state)
     static const char *const no_color[] = {"NO_COLOR=1", NULL};
     static const char *const vt100[] = {"TERM=vt100", NULL};
     (void)state;
-    stage_fixture();
-    stage_console(24, 80, NULL, NULL);
+    stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("1m └", "▲");
     assert_true(terminal_has_colour(terminal));
     assert_true(terminal_has_non_ascii(terminal));
