@@ -118,8 +118,8 @@ static void *run_thread(void *context)
 /* ---- One thread: on the main thread ---- */
 
 /*
- * No lock: only the thread itself uses its base. The timers of an open loop and of think times must not
- * fire early, as those of the coarse clock do.
+ * No lock: only the thread itself uses its base. The timers of an open loop and of think times must
+ * not fire early, as those of the coarse clock do.
  */
 static struct event_base *make_base(const struct plan *plan)
 {
@@ -161,7 +161,7 @@ static bool set_up_thread(struct client_thread *thread, const struct client_pool
         .share = &thread->share,
         .tally = &thread->tally,
         .warmup = &thread->warmup,
-        .index = index,
+        .thread_index = index,
         .late = late,
         .transcript = index == 0 ? config->transcript : NULL,
     };
@@ -290,7 +290,7 @@ int client_pool_start(struct client_pool *pool)
     return error;
 }
 
-static int fail(char *why, size_t size, const char *text)
+static int fail_pool(char *why, size_t size, const char *text)
 {
     snprintf(why, size, "%s", text);
     return -1;
@@ -305,7 +305,7 @@ static int add_threads(struct client_pool *pool, const struct client_pool_settin
 
     for (; place < settings->threads && error == 0; place++) {
         if (pool->made == PLAN_THREADS_MAX)
-            return fail(why, size, "no more threads: this run has started 1024, the maximum");
+            return fail_pool(why, size, "no more threads: this run has started 1024, the maximum");
         if (!add_thread(pool, settings, place, true))
             error = errno;
     }
@@ -323,7 +323,8 @@ int client_pool_apply(struct client_pool *pool, const struct client_pool_setting
                       char *why, size_t size)
 {
     if (settings->threads != pool->settings.threads && pool->config.plan->replay_file != NULL)
-        return fail(why, size, "a replay cannot change its threads: its requests are assigned");
+        return fail_pool(why, size,
+                         "a replay cannot change its threads: its requests are assigned");
     if (resources_reserve_descriptors(settings->connections, settings->threads, why, size) != 0)
         return -1;
     if (settings->threads > pool->settings.threads && add_threads(pool, settings, why, size) != 0)

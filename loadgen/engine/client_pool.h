@@ -1,7 +1,7 @@
 /*
- * The client threads of a run. Each has an event loop, a driver with its engine, a share of the request
- * budget and two tallies, and ends when its requests are done. Connections and rate are split
- * evenly; threads may be added and removed during the run. Main thread.
+ * The client threads of a run. Each has an event loop, a driver with its engine, a share of the
+ * request budget and two tallies, and ends when its requests are done. Connections and rate are
+ * split evenly; threads may be added and removed during the run. Main thread.
  */
 #ifndef LOADGEN_CLIENT_POOL_H
 #define LOADGEN_CLIENT_POOL_H
@@ -66,8 +66,8 @@ struct client_pool_totals {
 struct client_pool_totals client_pool_totals(const struct client_pool *pool);
 
 /*
- * Adds what all threads measured of scenarios to *sum, which is created if it is NULL; it stays NULL without
- * scenarios. After client_pool_join(). Returns false if out of memory.
+ * Adds what all threads measured of scenarios to *sum, which is created if it is NULL; it stays
+ * NULL without scenarios. After client_pool_join(). Returns false if out of memory.
  */
 bool client_pool_sum_scenarios(const struct client_pool *pool, struct scenario_tally **sum);
 

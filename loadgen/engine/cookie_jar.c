@@ -17,8 +17,11 @@ struct cookie {
 
 /* ---- Parts of texts ---- */
 
-/* Cuts TEXT at the first C. Returns the part before it, trimmed; *text is then the part behind it, or empty. */
-static struct span cut(struct span *text, char c)
+/*
+ * Cuts TEXT at the first C. Returns the part before it, trimmed; *text is then the part behind it,
+ * or empty.
+ */
+static struct span cut_blanks(struct span *text, char c)
 {
     const char *at = text->length > 0 ? memchr(text->start, c, text->length) : NULL;
     struct span before = *text;
@@ -99,7 +102,7 @@ struct attributes {
 
 static void read_attribute(struct attributes *attributes, struct span text, time_t now)
 {
-    struct span name = cut(&text, '='), value = span_trim(text);
+    struct span name = cut_blanks(&text, '='), value = span_trim(text);
 
     if (span_is_nocase(name, SPAN("Path")) && value.length > 0 && value.start[0] == '/')
         attributes->path = value;
@@ -169,16 +172,16 @@ static void add_cookie(struct cookie_jar *jar, struct span name, struct span val
 void cookie_jar_store(struct cookie_jar *jar, const struct request *request, const char *value,
                       size_t length, time_t now)
 {
-    struct span rest = {value, length}, pair = cut(&rest, ';');
+    struct span rest = {value, length}, pair = cut_blanks(&rest, ';');
     struct attributes attributes = {.path = default_path(request)};
     bool has_name = pair.length > 0 && memchr(pair.start, '=', pair.length) != NULL;
-    struct span name = cut(&pair, '=');
+    struct span name = cut_blanks(&pair, '=');
 
     pair = span_trim(pair);
     if (!has_name || name.length == 0)
         return;
     while (rest.length > 0)
-        read_attribute(&attributes, cut(&rest, ';'), now);
+        read_attribute(&attributes, cut_blanks(&rest, ';'), now);
     remove_old(jar, name, attributes.path, request->origin, now);
     if (attributes.expires == 0 || attributes.expires > now)
         add_cookie(jar, name, pair, &attributes, request->origin);

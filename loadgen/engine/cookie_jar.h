@@ -1,7 +1,7 @@
 /*
- * The cookies of one user (RFC 6265, reduced): stored from Set-Cookie fields, sent back to the server that set them,
- * by path, Secure, Max-Age and Expires. Domain is ignored: a cookie is not sent to other hosts. Both engines use
- * it, so that they send the same. One thread at a time.
+ * The cookies of one user (RFC 6265, reduced): stored from Set-Cookie fields, sent back to the
+ * server that set them, by path, Secure, Max-Age and Expires. Domain is ignored: a cookie is not
+ * sent to other hosts. Both engines use it, so that they send the same. One thread at a time.
  */
 #ifndef LOADGEN_COOKIE_JAR_H
 #define LOADGEN_COOKIE_JAR_H
@@ -22,8 +22,8 @@ struct cookie_jar {
 };
 
 /*
- * Stores or deletes the cookie of VALUE, a Set-Cookie field of a response to REQUEST. Ignores it if it is invalid, too
- * long, one too many, or out of memory.
+ * Stores or deletes the cookie of VALUE, a Set-Cookie field of a response to REQUEST. Ignores it if
+ * it is invalid, too long, one too many, or out of memory.
  */
 void cookie_jar_store(struct cookie_jar *jar, const struct request *request, const char *value,
                       size_t length, time_t now);

@@ -17,7 +17,10 @@ enum {
     BUFFER_BYTES_MAX = 512 * 1024, /* large bodies cost half as much CPU time as with 16 KiB */
 };
 
-/* With a limit, libcurl rejects a Content-Length that does not fit; without one it ignores the field. */
+/*
+ * With a limit, libcurl rejects a Content-Length that does not fit; without one it ignores the
+ * field.
+ */
 #define LENGTH_MAX ((curl_off_t)INT64_MAX)
 
 static long buffer_bytes(const struct plan *plan)
@@ -34,7 +37,9 @@ static bool set_text(CURL *easy, CURLoption option, const char *text)
     return text == NULL || curl_easy_setopt(easy, option, text) == CURLE_OK;
 }
 
-/* libcurl's options for TLS 1.2 and TLS 1.3 are separate; the names of TLS 1.3 begin with "TLS_". */
+/*
+ * libcurl's options for TLS 1.2 and TLS 1.3 are separate; the names of TLS 1.3 begin with "TLS_".
+ */
 static bool set_ciphers(const char *ciphers, CURL *easy)
 {
     char older[1024] = "", newer[1024] = "", words[1024], *rest = NULL;
@@ -53,8 +58,8 @@ static bool set_ciphers(const char *ciphers, CURL *easy)
 }
 
 /*
- * CURLOPT_SSL_CTX_FUNCTION. libcurl disables session tickets, without which few servers resume sessions of
- * TLS 1.2.
+ * CURLOPT_SSL_CTX_FUNCTION. libcurl disables session tickets, without which few servers resume
+ * sessions of TLS 1.2.
  */
 static CURLcode on_ssl_context(CURL *easy, void *ssl_context, void *context)
 {
@@ -71,8 +76,8 @@ static CURLcode on_ssl_context(CURL *easy, void *ssl_context, void *context)
 }
 
 /*
- * If libcurl negotiated HTTP/2 for the raw engine, it would put its own frames around ours. Other TLS
- * libraries than OpenSSL have no such context; the raw engine then has no HTTP/2 over TLS.
+ * If libcurl negotiated HTTP/2 for the raw engine, it would put its own frames around ours. Other
+ * TLS libraries than OpenSSL have no such context; the raw engine then has no HTTP/2 over TLS.
  */
 static bool set_context(const struct plan *plan, CURL *easy)
 {
@@ -96,8 +101,8 @@ static bool set_tls_max(const struct plan *plan, CURL *easy)
 }
 
 /*
- * libcurl caches the CA certificates for all connections of a multi handle, but not if CURLOPT_CAPATH is
- * set: then each connection reads them all again, which takes 20 ms of CPU time.
+ * libcurl caches the CA certificates for all connections of a multi handle, but not if
+ * CURLOPT_CAPATH is set: then each connection reads them all again, which takes 20 ms of CPU time.
  */
 static bool set_tls(const struct plan *plan, CURL *easy)
 {
@@ -119,8 +124,8 @@ static long family_of(const struct plan *plan)
 }
 
 /*
- * HTTP/2 without TLS uses prior knowledge: an Upgrade would add a request. For the raw engine, libcurl only
- * connects.
+ * HTTP/2 without TLS uses prior knowledge: an Upgrade would add a request. For the raw engine,
+ * libcurl only connects.
  */
 static long version_of(const struct plan *plan, const struct request_plan *request_plan)
 {
@@ -252,7 +257,9 @@ static enum error_kind kind_of_connect_failure(CURL *easy)
     }
 }
 
-/* CURLE_RECV_ERROR: the connection broke, a proxy rejected it, or libcurl rejected chunks or head. */
+/*
+ * CURLE_RECV_ERROR: the connection broke, a proxy rejected it, or libcurl rejected chunks or head.
+ */
 static enum error_kind kind_of_receive_failure(const char *text)
 {
     if (strstr(text, "proxy") != NULL || strstr(text, "tunnel") != NULL)

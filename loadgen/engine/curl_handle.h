@@ -1,6 +1,6 @@
 /*
- * Easy handles of libcurl: sets their options from a plan and reads the result of a transfer. One thread
- * at a time per handle.
+ * Easy handles of libcurl: sets their options from a plan and reads the result of a transfer. One
+ * thread at a time per handle.
  */
 #ifndef LOADGEN_CURL_HANDLE_H
 #define LOADGEN_CURL_HANDLE_H
@@ -23,8 +23,8 @@ bool curl_handle_set_connection(const struct plan *plan, const struct request_pl
 bool curl_handle_set_common(const struct plan *plan, CURL *easy);
 
 /*
- * Sets the options of REQUEST, which must outlive the transfer. BEFORE is the previous request of the handle,
- * or NULL: unchanged options are skipped.
+ * Sets the options of REQUEST, which must outlive the transfer. BEFORE is the previous request of
+ * the handle, or NULL: unchanged options are skipped.
  */
 void curl_handle_set_request(CURL *easy, const struct request *request,
                              const struct request *before);
@@ -43,8 +43,9 @@ struct curl_ending {
 struct transaction curl_handle_result(const struct curl_ending *ending);
 
 /*
- * Sets *negotiation to the protocols of the connection in use, and *resumed to whether it resumed a TLS
- * session. From within CURLOPT_PREREQFUNCTION. Returns false if nothing was negotiated: HTTP/1 without TLS.
+ * Sets *negotiation to the protocols of the connection in use, and *resumed to whether it resumed a
+ * TLS session. From within CURLOPT_PREREQFUNCTION. Returns false if nothing was negotiated: HTTP/1
+ * without TLS.
  */
 bool curl_handle_negotiation(CURL *easy, const struct plan *plan, struct negotiation *negotiation,
                              bool *resumed);
@@ -55,7 +56,10 @@ uint64_t curl_handle_handshake_ns(CURL *easy);
 /* Whether a connection was established for the request. */
 bool curl_handle_connected(CURL *easy);
 
-/* Whether libcurl closed the connection after a complete response to REQUEST that lets it stay open. */
+/*
+ * Whether libcurl closed the connection after a complete response to REQUEST that lets it stay
+ * open.
+ */
 bool curl_handle_closed_early(CURL *easy, const struct request *request);
 
 /* Whether the response was HTTP/2. */

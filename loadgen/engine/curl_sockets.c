@@ -48,7 +48,7 @@ static struct watch *find_watch(const struct curl_sockets *sockets, int fd)
     return (size_t)fd < sockets->capacity ? sockets->by_fd[fd] : NULL;
 }
 
-static bool reserve(struct curl_sockets *sockets, size_t fd)
+static bool reserve_group(struct curl_sockets *sockets, size_t fd)
 {
     size_t capacity = sockets->capacity * 2 > fd ? sockets->capacity * 2 : fd + 64;
     struct watch **grown;
@@ -65,10 +65,10 @@ static bool reserve(struct curl_sockets *sockets, size_t fd)
 }
 
 /*
- * Makes the timer fire when it is due, or earlier. Most calls postpone the timer, which
- * leaves the armed event as it is and costs nothing; if it fires early, on_timer() arms it again.
+ * Makes the timer fire when it is due, or earlier. Most calls postpone the timer, which leaves the
+ * armed event as it is and costs nothing; if it fires early, group_on_timer() arms it again.
  */
-static void arm_timer(struct curl_group *group)
+static void arm_group_timer(struct curl_group *group)
 {
     uint64_t now_ns, wait_us;
     struct timeval wait;
@@ -90,10 +90,10 @@ static void run_action(struct curl_group *group, curl_socket_t fd, int ready)
     curl_multi_socket_action(group->multi, fd, ready, &group->running);
     group->ended(group);
     group->in_action = false;
-    arm_timer(group);
+    arm_group_timer(group);
 }
 
-static void on_timer(evutil_socket_t fd, short events, void *context)
+static void group_on_timer(evutil_socket_t fd, short events, void *context)
 {
     struct curl_group *group = context;
 
@@ -101,7 +101,7 @@ static void on_timer(evutil_socket_t fd, short events, void *context)
     (void)events;
     group->timer_armed_ns = UINT64_MAX;
     if (group->timer_due_ns > clock_monotonic_ns()) {
-        arm_timer(group);
+        arm_group_timer(group);
         return;
     }
     group->timer_due_ns = UINT64_MAX;
@@ -117,7 +117,7 @@ static int on_timer_wanted(CURLM *multi, long wait_ms, void *context)
     group->timer_due_ns =
         wait_ms < 0 ? UINT64_MAX : clock_monotonic_ns() + (uint64_t)wait_ms * NS_PER_MS;
     if (!group->in_action)
-        arm_timer(group);
+        arm_group_timer(group);
     return 0;
 }
 
@@ -150,7 +150,7 @@ static struct watch *make_watch(struct curl_sockets *sockets, int fd)
 
     if (watch != NULL)
         return watch;
-    if (!reserve(sockets, (size_t)fd))
+    if (!reserve_group(sockets, (size_t)fd))
         return NULL;
     watch = calloc(1, sizeof(*watch));
     if (watch != NULL)
@@ -264,7 +264,7 @@ bool curl_group_begin(struct curl_group *group, struct curl_sockets *sockets,
         .timer_armed_ns = UINT64_MAX,
         .ended = ended,
     };
-    group->timer = event_new(sockets->base, -1, 0, on_timer, group);
+    group->timer = event_new(sockets->base, -1, 0, group_on_timer, group);
     return group->multi != NULL && group->timer != NULL &&
            curl_multi_setopt(group->multi, CURLMOPT_SOCKETFUNCTION, on_socket_wanted) == CURLM_OK &&
            curl_multi_setopt(group->multi, CURLMOPT_SOCKETDATA, group) == CURLM_OK &&
@@ -282,7 +282,7 @@ void curl_group_call_again(struct curl_group *group)
 {
     group->timer_due_ns = 0;
     if (!group->in_action)
-        arm_timer(group);
+        arm_group_timer(group);
 }
 
 void curl_group_end(struct curl_group *group)

@@ -1,10 +1,10 @@
 /*
  * libcurl's sockets and timers on a libevent loop, for curl_multi_socket_action().
  *
- * libcurl unregisters a socket after each request and registers it again for the next one, which would
- * cost two epoll_ctl() calls per request. Instead, an unregistered socket is only marked as parked and
- * stays in epoll; if an event then arrives, it is removed. This requires notice of every close, which
- * libcurl gives for sockets that it opened through CURLOPT_OPENSOCKETFUNCTION.
+ * libcurl unregisters a socket after each request and registers it again for the next one, which
+ * would cost two epoll_ctl() calls per request. Instead, an unregistered socket is only marked as
+ * parked and stays in epoll; if an event then arrives, it is removed. This requires notice of every
+ * close, which libcurl gives for sockets that it opened through CURLOPT_OPENSOCKETFUNCTION.
  *
  * All functions: the thread of the loop.
  */
@@ -75,8 +75,8 @@ struct curl_groups {
 };
 
 /*
- * The group of SLOT. The first slot of a group creates it, all zero after the struct curl_group. Returns
- * NULL if out of memory. curl_groups_end() releases it.
+ * The group of SLOT. The first slot of a group creates it, all zero after the struct curl_group.
+ * Returns NULL if out of memory. curl_groups_end() releases it.
  */
 struct curl_group *curl_groups_get(struct curl_groups *groups, uint32_t slot);
 

@@ -1,10 +1,90 @@
 #include "loadgen/engine/driver.h"
 
 #include "loadgen/base/interrupts.h"
-#include "loadgen/engine/open_loop.h"
 #include "loadgen/engine/slot.h"
 
 #include <stdlib.h>
+
+/* ---- Slots ---- */
+
+/* Begins REQUEST on an idle slot. */
+static void begin_request(struct driver *driver, uint32_t number, const struct request *request,
+                          uint64_t due_ns, uint64_t now_ns)
+{
+    struct slot *slot = driver->slots[number];
+
+    slot->state = SLOT_BUSY;
+    slot->counted = driver_is_counted(driver, due_ns);
+    slot->begun_ns = now_ns;
+    slot->due_ns = due_ns;
+    driver->in_flight++;
+    if (!slot_leader(driver, number)->used) {
+        slot_leader(driver, number)->used = true;
+        tally_count(driver->config.tally, TALLY_clients_used, 1);
+    }
+    tally_count(slot_tally(driver, slot), TALLY_begun, 1);
+    driver->config.engine->begin(driver->engine, number, request, now_ns);
+}
+
+void slot_begin_entry(struct driver *driver, uint32_t number, const struct request_entry *entry,
+                      uint64_t due_ns, uint64_t now_ns)
+{
+    driver->slots[number]->think_ns = entry->think_ns;
+    begin_request(driver, number, &driver->config.request_plan->requests[entry->request], due_ns,
+                  now_ns);
+}
+
+void slot_think(struct driver *driver, struct slot *slot, uint64_t us)
+{
+    const struct timeval wait = driver_timeval(us);
+
+    slot->state = SLOT_THINKING;
+    driver->thinking++;
+    events_add(slot->thinking, &wait);
+}
+
+/* Counts a step whose request cannot be made as a failed one. */
+static void count_unmade(struct driver *driver, struct slot *slot, uint64_t due_ns)
+{
+    struct transaction transaction = {.error = ERROR_KIND_OTHER};
+
+    slot->counted = driver_is_counted(driver, due_ns);
+    tally_count(slot_tally(driver, slot), TALLY_begun, 1);
+    tally_record(slot_tally(driver, slot), &transaction);
+    virtual_user_begin_step(slot->user, slot->counted);
+    virtual_user_fail_step(slot->user);
+    driver->running--;
+}
+
+void slot_begin_step(struct driver *driver, struct slot *slot, uint64_t due_ns, uint64_t now_ns)
+{
+    const struct request *request = virtual_user_request(slot->user);
+
+    if (request == NULL) {
+        count_unmade(driver, slot, due_ns);
+        slot_think(driver, slot, 0); /* the loop continues with the slot */
+        return;
+    }
+    begin_request(driver, slot->number, request, due_ns, now_ns);
+    virtual_user_begin_step(slot->user, slot->counted);
+}
+
+void slot_begin_scenario(struct driver *driver, struct slot *slot,
+                         const struct scenario_start *start, uint64_t due_ns, uint64_t now_ns)
+{
+    virtual_user_start(slot->user, start, due_ns, driver_is_counted(driver, due_ns));
+    driver->running++;
+    driver->config.engine->forget(driver->engine, slot->number);
+    slot_begin_step(driver, slot, due_ns, now_ns);
+}
+
+void slot_leave_scenario(struct driver *driver, struct slot *slot)
+{
+    if (!slot_is_running(slot))
+        return;
+    virtual_user_leave(slot->user);
+    driver->running--;
+}
 
 enum { FIRST_WAVE = 20 };
 
@@ -34,7 +114,9 @@ static void turn_off(struct driver *driver, uint32_t number)
 
 /* ---- Closed loop ---- */
 
-/* Begins the next request of a slot, if there is one. FIRST: the first request of its connection. */
+/*
+ * Begins the next request of a slot, if there is one. FIRST: the first request of its connection.
+ */
 static void begin_closed(struct driver *driver, uint32_t number, uint64_t now_ns, bool first)
 {
     struct budget_share *share = driver->config.share;
@@ -154,7 +236,7 @@ static void go_on(struct driver *driver, struct slot *slot, const struct scenari
         continue_slot(driver, slot->number, now_ns);
 }
 
-static void on_connected(void *context, uint32_t number)
+static void driver_on_connected(void *context, uint32_t number)
 {
     struct driver *driver = context;
     struct slot *leader = slot_leader(driver, number);
@@ -165,8 +247,8 @@ static void on_connected(void *context, uint32_t number)
     tally_count(driver->config.tally, TALLY_clients_up, 1);
 }
 
-static void on_ended(void *context, uint32_t number, struct transaction *transaction,
-                     uint64_t now_ns)
+static void driver_on_ended(void *context, uint32_t number, struct transaction *transaction,
+                            uint64_t now_ns)
 {
     struct driver *driver = context;
     struct slot *slot = driver->slots[number];
@@ -188,7 +270,7 @@ static void on_ended(void *context, uint32_t number, struct transaction *transac
     check_end(driver, now_ns);
 }
 
-static void on_field(void *context, uint32_t slot, struct span name, struct span value)
+static void driver_on_field(void *context, uint32_t slot, struct span name, struct span value)
 {
     const struct driver *driver = context;
 
@@ -196,7 +278,7 @@ static void on_field(void *context, uint32_t slot, struct span name, struct span
         virtual_user_see_field(driver->slots[slot]->user, name, value);
 }
 
-static void on_body(void *context, uint32_t slot, const char *bytes, size_t length)
+static void driver_on_body(void *context, uint32_t slot, const char *bytes, size_t length)
 {
     const struct driver *driver = context;
 
@@ -204,14 +286,14 @@ static void on_body(void *context, uint32_t slot, const char *bytes, size_t leng
         virtual_user_see_body(driver->slots[slot]->user, bytes, length);
 }
 
-static void on_unsolicited(void *context)
+static void driver_on_unsolicited(void *context)
 {
     const struct driver *driver = context;
 
     tally_count(driver->config.tally, TALLY_connections_unsolicited, 1);
 }
 
-static void on_timer(evutil_socket_t fd, short events, void *context)
+static void driver_on_timer(evutil_socket_t fd, short events, void *context)
 {
     struct driver *driver = context;
 
@@ -273,7 +355,7 @@ static struct slot *make_slot(struct driver *driver)
     return NULL;
 }
 
-static bool reserve(struct driver *driver, uint32_t count)
+static bool reserve_slots(struct driver *driver, uint32_t count)
 {
     struct slot **grown;
 
@@ -328,7 +410,7 @@ static void start_slots(struct driver *driver, uint64_t now_ns)
 bool driver_apply(struct driver *driver, const struct driver_settings *settings)
 {
     uint64_t now_ns = clock_monotonic_ns();
-    bool reserved = reserve(driver, settings->slots);
+    bool reserved = reserve_slots(driver, settings->slots);
     uint32_t slots = reserved ? settings->slots : driver->settings.slots;
 
     driver->settings = *settings;
@@ -388,11 +470,11 @@ struct driver *driver_create(const struct driver_config *config,
         .plan = config->plan,
         .request_plan = config->request_plan,
         .base = config->base,
-        .owner = {.connected = on_connected,
-                  .ended = on_ended,
-                  .field = config->scenario_tally != NULL ? on_field : NULL,
-                  .body = config->scenario_tally != NULL ? on_body : NULL,
-                  .unsolicited = on_unsolicited,
+        .owner = {.connected = driver_on_connected,
+                  .ended = driver_on_ended,
+                  .field = config->scenario_tally != NULL ? driver_on_field : NULL,
+                  .body = config->scenario_tally != NULL ? driver_on_body : NULL,
+                  .unsolicited = driver_on_unsolicited,
                   .context = driver},
         .transcript = config->transcript,
     };
@@ -401,10 +483,11 @@ struct driver *driver_create(const struct driver_config *config,
         return NULL;
     driver->config = *config;
     driver->open = plan_is_open(config->plan);
-    driver->random = UINT64_C(0x9e3779b97f4a7c15) * (config->index + 1);
+    driver->random = UINT64_C(0x9e3779b97f4a7c15) * (config->thread_index + 1);
     driver->engine = config->engine->create(&engine_config);
-    driver->timer = event_new(config->base, -1, 0, on_timer, driver);
-    if (driver->engine == NULL || driver->timer == NULL || !reserve(driver, settings->slots)) {
+    driver->timer = event_new(config->base, -1, 0, driver_on_timer, driver);
+    if (driver->engine == NULL || driver->timer == NULL ||
+        !reserve_slots(driver, settings->slots)) {
         driver_destroy(driver);
         return NULL;
     }

@@ -1,21 +1,47 @@
 /*
- * The driver of a client thread decides when each request begins and on which connection, and counts the
- * results.
+ * The driver of a client thread decides when each request begins and on which connection, and
+ * counts the results.
  *
- * Closed loop: a connection begins its next request after the response to the last one (and the think
- * time). Open loop: requests are due at times given by the rate or by a replayed log. A request that is
- * due while all connections are busy waits, and its latency counts from when it was due, which avoids
- * coordinated omission. The backlog takes no memory: due times follow from the rate.
+ * Closed loop: a connection begins its next request after the response to the last one (and the
+ * think time). Open loop: requests are due at times given by the rate or by a replayed log. A
+ * request that is due while all connections are busy waits, and its latency counts from when it was
+ * due, which avoids coordinated omission. The backlog takes no memory: due times follow from the
+ * rate.
  *
- * With scenarios, what a closed loop begins next, and what is due in an open loop, is a scenario. Its first
- * request has that due time; each further one is due when it begins.
+ * With scenarios, what a closed loop begins next, and what is due in an open loop, is a scenario.
+ * Its first request has that due time; each further one is due when it begins.
  *
  * The client thread calls everything but driver_create() and driver_destroy().
  */
 #ifndef LOADGEN_DRIVER_H
 #define LOADGEN_DRIVER_H
 
-#include "loadgen/engine/driver_config.h"
+#include "loadgen/engine/engine.h"
+#include "loadgen/engine/request_budget.h"
+#include "loadgen/plan/arrivals.h"
+#include "loadgen/stats/tally.h"
+
+/* What a driver is created with. */
+struct driver_config {
+    const struct engine_ops *engine;
+    const struct plan *plan;
+    struct request_plan *request_plan;
+    struct event_base *base;
+    struct budget_share *share;
+    struct tally *tally;                   /* counted requests, and all connections */
+    struct tally *warmup;                  /* requests begun during the warm-up */
+    struct scenario_tally *scenario_tally; /* NULL: no scenarios */
+    uint32_t thread_index;
+    bool late; /* created during the run: requests due earlier belong to other threads */
+    struct transcript *transcript; /* records the first slot; NULL: none */
+};
+
+/* The load of one thread; may change during the run. */
+struct driver_settings {
+    uint32_t slots;      /* requests at a time: the streams of all connections of this thread */
+    uint32_t threads;    /* number of threads that share the rate */
+    struct profile rate; /* open loop: the sum over all threads */
+};
 
 struct driver;
 

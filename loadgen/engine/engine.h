@@ -2,13 +2,14 @@
  * An engine sends requests. The driver decides when a request begins and on which connection; the
  * engine opens connections, speaks HTTP and reports results.
  *
- * A slot, numbered from 0, carries one request at a time, connects on demand and keeps its connection while
- * the plan and the server allow. With HTTP/2, each connection serves as many consecutive slots as the plan
- * has streams; otherwise each slot is a connection.
+ * A slot, numbered from 0, carries one request at a time, connects on demand and keeps its
+ * connection while the plan and the server allow. With HTTP/2, each connection serves as many
+ * consecutive slots as the plan has streams; otherwise each slot is a connection.
  *
  * Each client thread has an engine of its own. create, destroy and error_texts are called while the
- * thread does not run, everything else by the thread. An engine calls its owner from the event loop only,
- * never from within a function of engine_ops. A request must stay valid until its slot has begun another one.
+ * thread does not run, everything else by the thread. An engine calls its owner from the event loop
+ * only, never from within a function of engine_ops. A request must stay valid until its slot has
+ * begun another one.
  */
 #ifndef LOADGEN_ENGINE_H
 #define LOADGEN_ENGINE_H
@@ -32,14 +33,15 @@ struct engine_owner {
     void (*connected)(void *context, uint32_t slot);
 
     /*
-     * The request in flight on SLOT ended at NOW_NS. The engine fills all of *transaction but latency_ns,
-     * service_ns and bad_status. SLOT is free: another request may begin on it before this returns.
+     * The request in flight on SLOT ended at NOW_NS. The engine fills all of *transaction but
+     * latency_ns, service_ns and bad_status. SLOT is free: another request may begin on it before
+     * this returns.
      */
     void (*ended)(void *context, uint32_t slot, struct transaction *transaction, uint64_t now_ns);
 
     /*
-     * A header field, and a part of the body, of the final response to the request in flight on SLOT. NULL: not
-     * wanted.
+     * A header field, and a part of the body, of the final response to the request in flight on
+     * SLOT. NULL: not wanted.
      */
     void (*field)(void *context, uint32_t slot, struct span name, struct span value);
     void (*body)(void *context, uint32_t slot, const char *bytes, size_t length);
@@ -76,8 +78,8 @@ struct engine_ops {
     void (*flush)(struct engine *engine);
 
     /*
-     * Cancels the request in flight on a slot; the owner is not called. Returns whether a connection was
-     * established for it.
+     * Cancels the request in flight on a slot; the owner is not called. Returns whether a
+     * connection was established for it.
      */
     bool (*cancel)(struct engine *engine, uint32_t slot);
 

@@ -1,7 +1,8 @@
 /*
  * The engine that leaves HTTP to libcurl. Measures that make it fast:
  *
- * - libcurl searches all connections of a multi handle for one, so each group of slots has its own: with
+ * - libcurl searches all connections of a multi handle for one, so each group of slots has its own:
+ * with
  *   HTTP/2 the slots of one connection, else a few connections;
  * - an easy handle is set up once and used for every request of its slot; - URLs are parsed once
  * (CURLOPT_CURLU) and the environment is not searched for proxies; - sockets stay registered
@@ -70,9 +71,9 @@ static struct client *client_of(const struct engine *engine, uint32_t slot)
 }
 
 /*
- * CLIENT sends a request on the connection with LOCAL_PORT. It may be the connection of a client whose
- * response is complete but not read: libcurl runs several transfers before it reports results.
- * Connections of UNIX sockets have no port and cannot be told apart.
+ * CLIENT sends a request on the connection with LOCAL_PORT. It may be the connection of a client
+ * whose response is complete but not read: libcurl runs several transfers before it reports
+ * results. Connections of UNIX sockets have no port and cannot be told apart.
  */
 static void take_connection(struct client *client, int local_port)
 {
@@ -113,7 +114,7 @@ static int on_prerequest(void *context, char *remote, char *local, int remote_po
 }
 
 /* CURLOPT_WRITEFUNCTION. libcurl counts the bytes. */
-static size_t on_body(char *bytes, size_t size, size_t count, void *context)
+static size_t curl_on_body(char *bytes, size_t size, size_t count, void *context)
 {
     struct client *client = context;
 
@@ -218,8 +219,8 @@ static void engine_curl_begin(struct engine *engine, uint32_t slot, const struct
 }
 
 /*
- * Requests that fail at once are reported in the next loop iteration: a server that rejects connections
- * immediately must not starve the loop.
+ * Requests that fail at once are reported in the next loop iteration: a server that rejects
+ * connections immediately must not starve the loop.
  */
 static void run_added(struct group *group)
 {
@@ -239,15 +240,15 @@ static void engine_curl_flush(struct engine *engine)
     }
 }
 
-static void leave_multi(struct client *client)
+static void client_leave_multi(struct client *client)
 {
     curl_multi_remove_handle(client->group->curl.multi, client->easy);
     client->group->in_flight--;
 }
 
 /*
- * Whether bytes followed the response. libcurl drops them, but also closes the connection, which it would
- * otherwise have kept. It does not notice them after a response in chunks or without a body.
+ * Whether bytes followed the response. libcurl drops them, but also closes the connection, which it
+ * would otherwise have kept. It does not notice them after a response in chunks or without a body.
  */
 static bool had_surplus(const struct client *client)
 {
@@ -295,7 +296,7 @@ static struct transaction read_result(struct client *client, CURLcode code)
 }
 
 /* The ended() of a group: reads the results from libcurl. */
-static void on_ended(struct curl_group *curl)
+static void curl_on_ended(struct curl_group *curl)
 {
     struct group *group = (struct group *)curl;
     const struct engine_owner *owner = &group->engine->config.owner;
@@ -310,7 +311,7 @@ static void on_ended(struct curl_group *curl)
             continue;
         curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &client);
         transaction = read_result(client, message->data.result);
-        leave_multi(client);
+        client_leave_multi(client);
         owner->ended(owner->context, client->slot, &transaction, clock_monotonic_ns());
     }
     engine_curl_flush(group->engine);
@@ -318,7 +319,7 @@ static void on_ended(struct curl_group *curl)
         curl_group_call_again(curl);
 }
 
-static void on_unsolicited(struct curl_group *curl)
+static void curl_on_unsolicited(struct curl_group *curl)
 {
     const struct engine_owner *owner = &((const struct group *)curl)->engine->config.owner;
 
@@ -330,7 +331,7 @@ static bool engine_curl_cancel(struct engine *engine, uint32_t slot)
     struct client *client = client_of(engine, slot);
     bool connected = client->attempts > 0 && curl_handle_connected(client->easy);
 
-    leave_multi(client);
+    client_leave_multi(client);
     return connected;
 }
 
@@ -354,7 +355,7 @@ static bool set_up_handle(struct client *client)
 
     return curl_easy_setopt(easy, CURLOPT_PRIVATE, client) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, client->error) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, curl_on_body) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_WRITEDATA, client) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_prerequest) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_PREREQDATA, client) == CURLE_OK &&
@@ -446,8 +447,8 @@ static struct engine *engine_curl_create(const struct engine_config *config)
     engine->sockets = curl_sockets_create(config->base);
     engine->groups = (struct curl_groups){
         .sockets = engine->sockets,
-        .ended = on_ended,
-        .unsolicited = sends_only_responses(config) ? on_unsolicited : NULL,
+        .ended = curl_on_ended,
+        .unsolicited = sends_only_responses(config) ? curl_on_unsolicited : NULL,
         .group_bytes = sizeof(struct group) + slots_per_group(config->plan) * sizeof(struct client),
         .slots_per_group = slots_per_group(config->plan),
     };

@@ -1,6 +1,6 @@
 /*
- * The engine that costs the least CPU time: a raw_connection per slot. While libcurl establishes them, the
- * connections of a group share a multi handle.
+ * The engine that costs the least CPU time: a raw_connection per slot. While libcurl establishes
+ * them, the connections of a group share a multi handle.
  */
 #include "loadgen/engine/engine.h"
 
@@ -12,9 +12,6 @@
 
 enum {
     CONNECTIONS_IN_GROUP = 20,
-    SWEEPS_IN_TIMEOUT = 20, /* timeout checks within one --timeout */
-    SWEEP_MS_MIN = 5,
-    SWEEP_MS_MAX = 250,
 };
 
 struct group {
@@ -30,7 +27,7 @@ struct engine {
     struct event *sweep; /* checks timeouts */
 };
 
-static struct raw_connection *connection_of(const struct engine *engine, uint32_t slot)
+static struct raw_connection *raw_connection_of(const struct engine *engine, uint32_t slot)
 {
     uint32_t per_group = engine->groups.slots_per_group;
     struct group *group = (struct group *)engine->groups.group[slot / per_group];
@@ -39,7 +36,7 @@ static struct raw_connection *connection_of(const struct engine *engine, uint32_
 }
 
 /* The ended() of a group: libcurl connected, or failed to. */
-static void on_ended(struct curl_group *curl)
+static void raw_on_ended(struct curl_group *curl)
 {
     CURLMsg *message;
     int more;
@@ -60,7 +57,7 @@ static void on_ended(struct curl_group *curl)
 
 /* ---- Timeouts ---- */
 
-static void on_sweep(evutil_socket_t fd, short events, void *context)
+static void raw_on_sweep(evutil_socket_t fd, short events, void *context)
 {
     const struct engine *engine = context;
     uint64_t now_ns = clock_monotonic_ns();
@@ -68,18 +65,7 @@ static void on_sweep(evutil_socket_t fd, short events, void *context)
     (void)fd;
     (void)events;
     for (uint32_t i = 0; i < engine->slots; i++)
-        raw_connection_check_timeout(connection_of(engine, i), now_ns);
-}
-
-static bool start_sweeping(struct engine *engine)
-{
-    uint64_t ms = engine->shared.config.plan->timeout_ms / SWEEPS_IN_TIMEOUT;
-    struct timeval period;
-
-    ms = ms < SWEEP_MS_MIN ? SWEEP_MS_MIN : ms > SWEEP_MS_MAX ? SWEEP_MS_MAX : ms;
-    period = (struct timeval){0, (suseconds_t)(ms * 1000)};
-    engine->sweep = event_new(engine->shared.config.base, -1, EV_PERSIST, on_sweep, engine);
-    return engine->sweep != NULL && event_add(engine->sweep, &period) == 0;
+        raw_connection_check_timeout(raw_connection_of(engine, i), now_ns);
 }
 
 /* ---- Operations ---- */
@@ -87,7 +73,7 @@ static bool start_sweeping(struct engine *engine)
 static void engine_raw_begin(struct engine *engine, uint32_t slot, const struct request *request,
                              uint64_t now_ns)
 {
-    raw_connection_begin(connection_of(engine, slot), request, now_ns);
+    raw_connection_begin(raw_connection_of(engine, slot), request, now_ns);
 }
 
 static void engine_raw_flush(struct engine *engine)
@@ -97,7 +83,7 @@ static void engine_raw_flush(struct engine *engine)
 
 static bool engine_raw_cancel(struct engine *engine, uint32_t slot)
 {
-    struct raw_connection *connection = connection_of(engine, slot);
+    struct raw_connection *connection = raw_connection_of(engine, slot);
 
     raw_connection_close(connection);
     return connection->fresh && connection->connect_ns > 0;
@@ -105,12 +91,12 @@ static bool engine_raw_cancel(struct engine *engine, uint32_t slot)
 
 static void engine_raw_close(struct engine *engine, uint32_t slot)
 {
-    raw_connection_close(connection_of(engine, slot));
+    raw_connection_close(raw_connection_of(engine, slot));
 }
 
 static void engine_raw_forget(struct engine *engine, uint32_t slot)
 {
-    cookie_jar_free(&connection_of(engine, slot)->cookies);
+    cookie_jar_free(&raw_connection_of(engine, slot)->cookies);
 }
 
 static bool add_connection(struct engine *engine, struct group *group)
@@ -161,12 +147,12 @@ static struct engine *engine_raw_create(const struct engine_config *config)
     engine->sockets = curl_sockets_create(config->base);
     engine->groups = (struct curl_groups){
         .sockets = engine->sockets,
-        .ended = on_ended,
+        .ended = raw_on_ended,
         .group_bytes = sizeof(struct group),
         .slots_per_group = request_plan_has_tls(config->request_plan) ? 1 : CONNECTIONS_IN_GROUP,
     };
     if (raw_shared_begin(&engine->shared, config) && engine->sockets != NULL &&
-        start_sweeping(engine))
+        (engine->sweep = raw_sweep_start(config, raw_on_sweep, engine)) != NULL)
         return engine;
     engine_raw_destroy(engine);
     return NULL;

@@ -1,4 +1,7 @@
-/* The raw engine for HTTP/2: a http2_connection for each run of as many slots as the plan has streams. */
+/*
+ * The raw engine for HTTP/2: a http2_connection for each run of as many slots as the plan has
+ * streams.
+ */
 #include "loadgen/engine/engine.h"
 
 #include "common/clock.h"
@@ -7,13 +10,9 @@
 
 #include <stdlib.h>
 
-enum {
-    SWEEPS_IN_TIMEOUT = 20, /* timeout checks within one --timeout */
-    SWEEP_MS_MIN = 5,
-    SWEEP_MS_MAX = 250,
-};
-
-/* TLS connections stay in their multi handle, which they cannot share: a group for each connection. */
+/*
+ * TLS connections stay in their multi handle, which they cannot share: a group for each connection.
+ */
 struct group {
     struct curl_group curl;
     struct http2_connection *connection;
@@ -27,7 +26,7 @@ struct engine {
     struct event *sweep; /* checks timeouts */
 };
 
-static struct http2_connection *connection_of(const struct engine *engine, uint32_t slot)
+static struct http2_connection *http2_connection_of(const struct engine *engine, uint32_t slot)
 {
     uint32_t number = slot / engine->groups.slots_per_group;
 
@@ -35,7 +34,7 @@ static struct http2_connection *connection_of(const struct engine *engine, uint3
 }
 
 /* The ended() of a group: libcurl connected, or failed to. */
-static void on_ended(struct curl_group *curl)
+static void http2_on_ended(struct curl_group *curl)
 {
     struct http2_connection *connection = ((const struct group *)curl)->connection;
     CURLMsg *message;
@@ -51,7 +50,7 @@ static void on_ended(struct curl_group *curl)
     }
 }
 
-static void on_sweep(evutil_socket_t fd, short events, void *context)
+static void http2_on_sweep(evutil_socket_t fd, short events, void *context)
 {
     const struct engine *engine = context;
     uint64_t now_ns = clock_monotonic_ns();
@@ -59,18 +58,7 @@ static void on_sweep(evutil_socket_t fd, short events, void *context)
     (void)fd;
     (void)events;
     for (uint32_t i = 0; i < engine->slots; i += engine->groups.slots_per_group)
-        http2_connection_check_timeouts(connection_of(engine, i), now_ns);
-}
-
-static bool start_sweeping(struct engine *engine)
-{
-    uint64_t ms = engine->shared.config.plan->timeout_ms / SWEEPS_IN_TIMEOUT;
-    struct timeval period;
-
-    ms = ms < SWEEP_MS_MIN ? SWEEP_MS_MIN : ms > SWEEP_MS_MAX ? SWEEP_MS_MAX : ms;
-    period = (struct timeval){0, (suseconds_t)(ms * 1000)};
-    engine->sweep = event_new(engine->shared.config.base, -1, EV_PERSIST, on_sweep, engine);
-    return engine->sweep != NULL && event_add(engine->sweep, &period) == 0;
+        http2_connection_check_timeouts(http2_connection_of(engine, i), now_ns);
 }
 
 /* ---- Operations ---- */
@@ -78,7 +66,7 @@ static bool start_sweeping(struct engine *engine)
 static void engine_raw_http2_begin(struct engine *engine, uint32_t slot,
                                    const struct request *request, uint64_t now_ns)
 {
-    http2_connection_begin(connection_of(engine, slot), slot, request, now_ns);
+    http2_connection_begin(http2_connection_of(engine, slot), slot, request, now_ns);
 }
 
 static void engine_raw_http2_flush(struct engine *engine)
@@ -88,17 +76,17 @@ static void engine_raw_http2_flush(struct engine *engine)
 
 static bool engine_raw_http2_cancel(struct engine *engine, uint32_t slot)
 {
-    return http2_connection_cancel(connection_of(engine, slot), slot);
+    return http2_connection_cancel(http2_connection_of(engine, slot), slot);
 }
 
 static void engine_raw_http2_close(struct engine *engine, uint32_t slot)
 {
-    http2_connection_close_slot(connection_of(engine, slot), slot);
+    http2_connection_close_slot(http2_connection_of(engine, slot), slot);
 }
 
 static void engine_raw_http2_forget(struct engine *engine, uint32_t slot)
 {
-    http2_connection_forget(connection_of(engine, slot), slot);
+    http2_connection_forget(http2_connection_of(engine, slot), slot);
 }
 
 static bool engine_raw_http2_reserve(struct engine *engine, uint32_t slots)
@@ -138,12 +126,12 @@ static struct engine *engine_raw_http2_create(const struct engine_config *config
     engine->sockets = curl_sockets_create(config->base);
     engine->groups = (struct curl_groups){
         .sockets = engine->sockets,
-        .ended = on_ended,
+        .ended = http2_on_ended,
         .group_bytes = sizeof(struct group),
         .slots_per_group = config->plan->streams,
     };
     if (http2_shared_begin(&engine->shared, config) && engine->sockets != NULL &&
-        start_sweeping(engine))
+        (engine->sweep = raw_sweep_start(config, http2_on_sweep, engine)) != NULL)
         return engine;
     engine_raw_http2_destroy(engine);
     return NULL;

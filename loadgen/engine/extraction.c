@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char *fail(const char *text, char *why, size_t size)
+static char *fail_extraction(const char *text, char *why, size_t size)
 {
     snprintf(why, size, "%s", text);
     return NULL;
@@ -64,8 +64,8 @@ static bool find_between(const struct scenario_take *take, struct span *found)
 }
 
 /*
- * Reduces *found to what the group of the expression matches, in the first line with a match. Searches only the begin
- * of each line and of the whole text. Returns NULL or the reason.
+ * Reduces *found to what the group of the expression matches, in the first line with a match.
+ * Searches only the begin of each line and of the whole text. Returns NULL or the reason.
  */
 static const char *find_match(const struct scenario_take *take, struct span *found)
 {
@@ -120,9 +120,9 @@ char *extraction_value(const struct scenario_take *take, struct span found, char
         return NULL;
     }
     if (memchr(found.start, '\0', found.length) != NULL)
-        return fail("NUL byte in the value", why, size);
+        return fail_extraction("NUL byte in the value", why, size);
     value = strndup(found.start, found.length);
-    return value != NULL ? value : fail("out of memory", why, size);
+    return value != NULL ? value : fail_extraction("out of memory", why, size);
 }
 
 /* The member of VALUE at PATH, such as "items.0.id"; NULL: there is none. */
@@ -147,7 +147,7 @@ static const json_t *find_member(const json_t *value, const char *path)
 }
 
 /* The text of a string, number, true or false; to be freed. NULL with WHY. */
-static char *text_of(const json_t *member, const char *path, char *why, size_t size)
+static char *text_of_span(const json_t *member, const char *path, char *why, size_t size)
 {
     char *text = NULL;
 
@@ -162,7 +162,7 @@ static char *text_of(const json_t *member, const char *path, char *why, size_t s
                  path);
         return NULL;
     }
-    return text != NULL ? text : fail("out of memory", why, size);
+    return text != NULL ? text : fail_extraction("out of memory", why, size);
 }
 
 char *extraction_from_body(const struct scenario_take *take, struct span body, char *why,
@@ -178,8 +178,8 @@ char *extraction_from_body(const struct scenario_take *take, struct span body, c
         return extraction_value(take, body, why, size);
     document = json_loadb(body.start, body.length, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
     if (document == NULL)
-        return fail("the body is not JSON", why, size);
-    text = text_of(find_member(document, take->key), take->key, why, size);
+        return fail_extraction("the body is not JSON", why, size);
+    text = text_of_span(find_member(document, take->key), take->key, why, size);
     json_decref(document);
     if (text == NULL)
         return NULL;

@@ -7,7 +7,8 @@
 #include "loadgen/plan/scenario.h"
 
 /*
- * Whether the header field NAME: VALUE has what TAKE, of a field or a cookie, takes; *found is then in VALUE.
+ * Whether the header field NAME: VALUE has what TAKE, of a field or a cookie, takes; *found is then
+ * in VALUE.
  */
 bool extraction_from_field(const struct scenario_take *take, struct span name, struct span value,
                            struct span *found);

@@ -4,12 +4,257 @@
 
 #include "loadgen/base/interrupts.h"
 #include "loadgen/engine/curl_handle.h"
-#include "loadgen/engine/http2_callbacks.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- State ---- */
+
+enum { OUTPUT_BYTES = 64 * 1024 }; /* frames to send are collected up to this size */
+
+enum stream_state {
+    STREAM_FREE,
+    STREAM_WAITING, /* for a connection */
+    STREAM_SENT,    /* submitted to nghttp2 */
+    STREAM_ENDED,   /* in the list of http2_shared */
+};
+
+/* A slot and the stream of its request. */
+struct http2_stream {
+    struct http2_connection *connection;
+    const struct request *request;
+    enum stream_state state;
+    bool off;       /* not in use for now */
+    bool opener;    /* the connection is established for this request */
+    bool complete;  /* the response has ended */
+    bool malformed; /* nghttp2 rejected a frame */
+    int32_t id;
+    enum error_kind error; /* if STREAM_ENDED */
+    uint32_t status;
+    uint64_t begun_ns, first_byte_ns, ended_ns;
+    uint64_t connect_ns, handshake_ns; /* if an opener */
+    uint64_t head_bytes, body_bytes;
+    size_t request_body_sent;
+    struct body_check check;
+    struct cookie_jar cookies;  /* kept over all requests of the slot */
+    struct http2_fields fields; /* if its request is not part of the request plan */
+    struct http2_stream *next_ended;
+};
+
+enum connection_state { CONNECTION_DOWN, CONNECTION_CONNECTING, CONNECTION_UP, CONNECTION_BROKEN };
+
+struct http2_connection {
+    struct http2_shared *shared;
+    struct raw_stream stream;
+    nghttp2_session *session; /* NULL unless UP or BROKEN */
+    struct event *readable, *writable;
+    enum connection_state state;
+    uint32_t first_slot, stream_count;
+    uint32_t in_flight, waiting; /* streams SENT, streams WAITING */
+    uint32_t off;
+    uint32_t requests; /* sent so far */
+    size_t out_length, out_sent;
+    bool dirty;
+    struct http2_connection *next_dirty;
+    uint8_t out[OUTPUT_BYTES];
+    struct http2_stream streams[];
+};
+
+static struct http2_stream *http2_stream_of(struct http2_connection *connection, uint32_t slot)
+{
+    return &connection->streams[slot - connection->first_slot];
+}
+
+static uint32_t http2_slot_of(const struct http2_stream *stream)
+{
+    return stream->connection->first_slot + (uint32_t)(stream - stream->connection->streams);
+}
+
+static struct transcript *http2_transcript_of(const struct http2_stream *stream)
+{
+    struct transcript *transcript = stream->connection->shared->config.transcript;
+
+    return http2_slot_of(stream) == 0 && transcript != NULL && !transcript->ended ? transcript
+                                                                                  : NULL;
+}
+
+static void http2_mark_dirty(struct http2_connection *connection)
+{
+    struct http2_shared *shared = connection->shared;
+
+    if (connection->dirty)
+        return;
+    connection->dirty = true;
+    connection->next_dirty = shared->dirty;
+    shared->dirty = connection;
+}
+
+static void http2_end_stream(struct http2_stream *stream, enum error_kind error)
+{
+    struct http2_connection *connection = stream->connection;
+    struct http2_shared *shared = connection->shared;
+
+    if (stream->state == STREAM_SENT)
+        connection->in_flight--;
+    else
+        connection->waiting--;
+    stream->state = STREAM_ENDED;
+    stream->error = error;
+    stream->ended_ns = clock_monotonic_ns();
+    stream->next_ended = NULL;
+    *shared->ended_tail = stream;
+    shared->ended_tail = &stream->next_ended;
+}
+
+/* ---- What arrives ---- */
+
+static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *context)
+{
+    struct http2_stream *stream =
+        nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+
+    (void)context;
+    if (stream != NULL && stream->first_byte_ns == 0)
+        stream->first_byte_ns = clock_monotonic_ns();
+    return 0;
+}
+
+/* Counts bytes as in HTTP/1: "HTTP/2 200 \r\n", "name: value\r\n". */
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
+                     size_t name_length, const uint8_t *value, size_t value_length, uint8_t flags,
+                     void *context)
+{
+    struct http2_stream *stream =
+        nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+
+    const struct engine_owner *owner;
+
+    (void)flags;
+    (void)context;
+    if (stream == NULL)
+        return 0;
+    owner = &stream->connection->shared->config.owner;
+    transcript_add_field(http2_transcript_of(stream), '<', name, name_length, value, value_length);
+    if (stream->connection->shared->config.plan->cookies && name_length == strlen("set-cookie") &&
+        memcmp(name, "set-cookie", name_length) == 0)
+        cookie_jar_store(&stream->cookies, stream->request, (const char *)value, value_length,
+                         time(NULL));
+    if (owner->field != NULL && stream->status >= 200 && name_length > 0 && name[0] != ':')
+        owner->field(owner->context, http2_slot_of(stream),
+                     (struct span){(const char *)name, name_length},
+                     (struct span){(const char *)value, value_length});
+    if (name_length == 7 && memcmp(name, ":status", 7) == 0) {
+        stream->status = (uint32_t)strtoul((const char *)value, NULL, 10);
+        stream->head_bytes += sizeof("HTTP/2 200 \r\n") - 1;
+    } else {
+        stream->head_bytes += name_length + value_length + 4;
+    }
+    return 0;
+}
+
+static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *bytes,
+                   size_t length, void *context)
+{
+    struct http2_stream *stream = nghttp2_session_get_stream_user_data(session, id);
+    const struct engine_owner *owner;
+
+    (void)flags;
+    (void)context;
+    if (stream == NULL)
+        return 0;
+    owner = &stream->connection->shared->config.owner;
+    if (owner->body != NULL)
+        owner->body(owner->context, http2_slot_of(stream), (const char *)bytes, length);
+    stream->body_bytes += length;
+    body_check_add(&stream->check, &stream->connection->shared->config.plan->checks,
+                   (const char *)bytes, length);
+    return 0;
+}
+
+static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *context)
+{
+    struct http2_stream *stream =
+        nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+
+    (void)context;
+    if (stream == NULL || (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA))
+        return 0;
+    if (frame->hd.type == NGHTTP2_HEADERS)
+        stream->head_bytes += 2;
+    if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0)
+        stream->complete = true;
+    return 0;
+}
+
+static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int error,
+                            void *context)
+{
+    struct http2_stream *stream =
+        nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+
+    (void)error;
+    (void)context;
+    if (stream != NULL)
+        stream->malformed = true;
+    return 0;
+}
+
+/* The connection no longer takes requests: this one waits for a new connection. */
+static int on_not_sent(nghttp2_session *session, const nghttp2_frame *frame, int error,
+                       void *context)
+{
+    struct http2_connection *connection = context;
+
+    (void)session;
+    (void)error;
+    if (frame->hd.type != NGHTTP2_HEADERS)
+        return 0;
+    for (uint32_t i = 0; i < connection->stream_count; i++) {
+        struct http2_stream *stream = &connection->streams[i];
+
+        if (stream->state == STREAM_SENT && stream->id == frame->hd.stream_id) {
+            stream->state = STREAM_WAITING;
+            connection->in_flight--;
+            connection->waiting++;
+        }
+    }
+    return 0;
+}
+
+static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, void *context)
+{
+    struct http2_stream *stream = nghttp2_session_get_stream_user_data(session, id);
+    bool good = stream != NULL && stream->complete && code == NGHTTP2_NO_ERROR;
+
+    (void)context;
+    if (stream == NULL || stream->state != STREAM_SENT || stream->id != id)
+        return 0;
+    http2_end_stream(stream, good                ? ERROR_KIND_NONE
+                             : stream->malformed ? ERROR_KIND_MALFORMED
+                                                 : ERROR_KIND_CLOSED);
+    if (stream->connection->waiting > 0)
+        http2_mark_dirty(stream->connection);
+    return 0;
+}
+
+static bool http2_callbacks_make(nghttp2_session_callbacks **made)
+{
+    nghttp2_session_callbacks *callbacks;
+
+    if (nghttp2_session_callbacks_new(made) != 0)
+        return false;
+    callbacks = *made;
+    nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
+    nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
+    nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, on_invalid_frame);
+    nghttp2_session_callbacks_set_on_frame_not_send_callback(callbacks, on_not_sent);
+    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
+    return true;
+}
 
 enum {
     BUFFER_BYTES = 256 * 1024,
@@ -119,18 +364,19 @@ static void lose_connection(struct http2_connection *connection, enum error_kind
 
 /* ---- Requests ---- */
 
-static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buffer, size_t size,
-                         uint32_t *flags, nghttp2_data_source *source, void *context)
+static ssize_t read_request_body(nghttp2_session *session, int32_t id, uint8_t *buffer, size_t size,
+                                 uint32_t *flags, nghttp2_data_source *source, void *context)
 {
     struct http2_stream *stream = source->ptr;
     const struct request *request = stream->request;
-    size_t rest = request->body_length - stream->sent, length = rest < size ? rest : size;
+    size_t rest = request->body_length - stream->request_body_sent,
+           length = rest < size ? rest : size;
 
     (void)session, (void)id, (void)context;
     if (length > 0)
-        memcpy(buffer, request->body + stream->sent, length);
-    stream->sent += length;
-    if (stream->sent == request->body_length)
+        memcpy(buffer, request->body + stream->request_body_sent, length);
+    stream->request_body_sent += length;
+    if (stream->request_body_sent == request->body_length)
         *flags |= NGHTTP2_DATA_FLAG_EOF;
     return (ssize_t)length;
 }
@@ -160,7 +406,7 @@ static bool takes_requests(const struct http2_connection *connection)
 /* Returns the number of the stream, or an error of nghttp2. */
 static int32_t submit_fields(struct http2_stream *stream, const struct http2_fields *fields)
 {
-    const nghttp2_data_provider body = {.source.ptr = stream, .read_callback = read_body};
+    const nghttp2_data_provider body = {.source.ptr = stream, .read_callback = read_request_body};
     bool keeps = stream->connection->shared->config.plan->cookies;
     char *cookies = keeps ? cookie_jar_value(&stream->cookies, stream->request, time(NULL)) : NULL;
     int32_t id = http2_fields_submit(fields, cookies, stream->connection->session,
@@ -282,13 +528,13 @@ void http2_connection_check_timeouts(struct http2_connection *connection, uint64
 
 /* ---- Sending ---- */
 
-static void on_writable(evutil_socket_t fd, short events, void *context);
+static void http2_on_writable(evutil_socket_t fd, short events, void *context);
 
-static bool watch_writable(struct http2_connection *connection)
+static bool http2_watch_writable(struct http2_connection *connection)
 {
     if (connection->writable == NULL)
         connection->writable = event_new(connection->shared->config.base, connection->stream.fd,
-                                         EV_WRITE, on_writable, connection);
+                                         EV_WRITE, http2_on_writable, connection);
     return connection->writable != NULL && event_add(connection->writable, NULL) == 0;
 }
 
@@ -322,7 +568,7 @@ static bool send_frames(struct http2_connection *connection)
         n = raw_stream_send(&connection->stream, (char *)connection->out + connection->out_sent,
                             connection->out_length - connection->out_sent);
         if (n < 0 && raw_stream_would_block(errno))
-            return watch_writable(connection);
+            return http2_watch_writable(connection);
         if (n < 0)
             return false;
         connection->out_sent += (size_t)n;
@@ -359,7 +605,7 @@ void http2_flush(struct http2_shared *shared)
         report_later(shared);
 }
 
-static void on_writable(evutil_socket_t fd, short events, void *context)
+static void http2_on_writable(evutil_socket_t fd, short events, void *context)
 {
     struct http2_connection *connection = context;
 
@@ -372,7 +618,7 @@ static void on_writable(evutil_socket_t fd, short events, void *context)
 /* ---- Receiving ---- */
 
 /* Reads and parses once. Returns whether there may be more to read. */
-static bool receive_some(struct http2_connection *connection)
+static bool http2_receive_some(struct http2_connection *connection)
 {
     char *buffer = connection->shared->buffer;
     ssize_t n = raw_stream_receive(&connection->stream, buffer, BUFFER_BYTES);
@@ -398,10 +644,10 @@ static bool receive_some(struct http2_connection *connection)
 }
 
 /*
- * The socket is still readable, unless libcurl holds the rest of a TLS record. A timeout of zero removes the
- * event from the loop when it fires; on_readable() adds it again.
+ * The socket is still readable, unless libcurl holds the rest of a TLS record. A timeout of zero
+ * removes the event from the loop when it fires; http2_on_readable() adds it again.
  */
-static void read_later(struct http2_connection *connection)
+static void http2_read_later(struct http2_connection *connection)
 {
     static const struct timeval next_iteration = {0};
 
@@ -409,7 +655,7 @@ static void read_later(struct http2_connection *connection)
         events_add(connection->readable, &next_iteration);
 }
 
-static void on_readable(evutil_socket_t fd, short events, void *context)
+static void http2_on_readable(evutil_socket_t fd, short events, void *context)
 {
     struct http2_connection *connection = context;
     int calls = 0;
@@ -422,19 +668,19 @@ static void on_readable(evutil_socket_t fd, short events, void *context)
         lose_connection(connection, ERROR_KIND_CLOSED);
         return;
     }
-    while (calls < CALLS_PER_EVENT && receive_some(connection))
+    while (calls < CALLS_PER_EVENT && http2_receive_some(connection))
         calls++;
     if (calls == CALLS_PER_EVENT)
-        read_later(connection);
+        http2_read_later(connection);
     http2_report(connection->shared);
 }
 
 /* ---- The result of connecting ---- */
 
-static bool watch_readable(struct http2_connection *connection)
+static bool http2_watch_readable(struct http2_connection *connection)
 {
     connection->readable = event_new(connection->shared->config.base, connection->stream.fd,
-                                     EV_READ | EV_PERSIST, on_readable, connection);
+                                     EV_READ | EV_PERSIST, http2_on_readable, connection);
     return connection->readable != NULL && event_add(connection->readable, NULL) == 0;
 }
 
@@ -484,7 +730,7 @@ void http2_connection_established(struct http2_connection *connection)
     connection->state = CONNECTION_UP;
     note_times(connection);
     if (!raw_stream_take_socket(stream, &connection->shared->negotiations) ||
-        !watch_readable(connection) || !begin_session(connection)) {
+        !http2_watch_readable(connection) || !begin_session(connection)) {
         snprintf(stream->error_text, sizeof(stream->error_text), "%s", strerror(errno));
         error = ERROR_KIND_LOCAL;
     } else if (!is_agreed(connection)) {

@@ -1,24 +1,45 @@
 /*
- * A connection of the raw engine for HTTP/2: a slot for each of its streams. libcurl establishes it,
- * nghttp2 makes and parses the frames.
+ * A connection of the raw engine for HTTP/2: a slot for each of its streams. libcurl establishes
+ * it, nghttp2 makes and parses the frames.
  *
- * A request that begins while the connection is not established waits for it. A request that the connection
- * no longer takes (GOAWAY, --max-reqs-per-conn) waits until those in flight have ended and is sent on a new
- * connection.
+ * A request that begins while the connection is not established waits for it. A request that the
+ * connection no longer takes (GOAWAY, --max-reqs-per-conn) waits until those in flight have ended
+ * and is sent on a new connection.
  *
- * The owner is called from http2_report() and from events of the loop only. All functions: the engine's
- * thread.
+ * The owner is called from http2_report() and from events of the loop only. All functions: the
+ * engine's thread.
  */
 #ifndef LOADGEN_HTTP2_CONNECTION_H
 #define LOADGEN_HTTP2_CONNECTION_H
 
-#include "loadgen/engine/http2_stream.h"
+#include "loadgen/engine/cookie_jar.h"
+#include "loadgen/engine/http2_fields.h"
+#include "loadgen/engine/raw_stream.h"
+
+struct http2_connection;
+struct http2_stream;
+
+/* Shared by the connections of an engine; outlives them. */
+struct http2_shared {
+    struct engine_config config;
+    struct http2_fields *fields; /* one for each request of the request plan */
+    nghttp2_session_callbacks *callbacks;
+    char *buffer;                     /* receive buffer */
+    struct http2_connection *dirty;   /* a list of connections with something to send */
+    struct http2_stream *ended;       /* a list of requests whose end is not reported yet */
+    struct http2_stream **ended_tail; /* its last link */
+    struct event *report;             /* calls http2_report() in the next loop iteration */
+    struct error_texts error_texts;
+    struct negotiations negotiations;
+};
 
 /* Returns false if out of memory; call http2_shared_end() in either case. */
 bool http2_shared_begin(struct http2_shared *shared, const struct engine_config *config);
 void http2_shared_end(struct http2_shared *shared);
 
-/* Reports the requests that have ended to the owner, and sends those that it begins. From the loop. */
+/*
+ * Reports the requests that have ended to the owner, and sends those that it begins. From the loop.
+ */
 void http2_report(struct http2_shared *shared);
 
 /* Sends what the connections have to send. Does not call the owner. */

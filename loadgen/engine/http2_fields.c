@@ -7,7 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-static void add(struct http2_fields *fields, const char *name, const char *value, size_t length)
+static void add_http2_field(struct http2_fields *fields, const char *name, const char *value,
+                            size_t length)
 {
     fields->field[fields->count++] = (nghttp2_nv){
         .name = (uint8_t *)(uintptr_t)name,
@@ -18,7 +19,7 @@ static void add(struct http2_fields *fields, const char *name, const char *value
     };
 }
 
-static bool is_of_connection(const char *name)
+static bool is_hop_by_hop(const char *name)
 {
     static const char *const names[] = {"connection", "keep-alive", "proxy-connection",
                                         "transfer-encoding", "upgrade"};
@@ -30,7 +31,7 @@ static bool is_of_connection(const char *name)
 }
 
 /* Adds the field in LINE, which it splits; the Host field as :authority. */
-static void add_line(struct http2_fields *fields, char *line)
+static void add_field_line(struct http2_fields *fields, char *line)
 {
     char *value = strchr(line, ':');
 
@@ -42,8 +43,8 @@ static void add_line(struct http2_fields *fields, char *line)
         *at = (char)tolower((unsigned char)*at);
     if (strcmp(line, "host") == 0)
         fields->field[3].value = (uint8_t *)value, fields->field[3].valuelen = strlen(value);
-    else if (!is_of_connection(line))
-        add(fields, line, value, strlen(value));
+    else if (!is_hop_by_hop(line))
+        add_http2_field(fields, line, value, strlen(value));
 }
 
 /* The end of a line in the head, which it cuts off; or NULL. */
@@ -65,12 +66,13 @@ static void split(struct http2_fields *fields, const struct request *request)
     if (next == NULL || target == NULL)
         return;
     target++;
-    add(fields, ":method", fields->text, method_length);
-    add(fields, ":scheme", request->target.tls ? "https" : "http", request->target.tls ? 5 : 4);
-    add(fields, ":path", target, strcspn(target, " "));
-    add(fields, ":authority", "", 0);
+    add_http2_field(fields, ":method", fields->text, method_length);
+    add_http2_field(fields, ":scheme", request->target.tls ? "https" : "http",
+                    request->target.tls ? 5 : 4);
+    add_http2_field(fields, ":path", target, strcspn(target, " "));
+    add_http2_field(fields, ":authority", "", 0);
     for (char *line = next; line[0] != '\0' && (next = cut_line(line)) != NULL; line = next)
-        add_line(fields, line);
+        add_field_line(fields, line);
 }
 
 static size_t head_length(const struct request *request)

@@ -14,14 +14,14 @@ struct http2_fields {
 };
 
 /*
- * Makes the fields of REQUEST from its HTTP/1 message: names in lower case, without those that are specific
- * to a connection (RFC 9113 section 8.2.2). Returns false if out of memory.
+ * Makes the fields of REQUEST from its HTTP/1 message: names in lower case, without those that are
+ * specific to a connection (RFC 9113 section 8.2.2). Returns false if out of memory.
  */
 bool http2_fields_make(struct http2_fields *fields, const struct request *request);
 
 /*
- * Submits a request with FIELDS, a field Cookie unless COOKIES is NULL, and BODY, which may be NULL. Returns the number
- * of the stream, or an error of nghttp2.
+ * Submits a request with FIELDS, a field Cookie unless COOKIES is NULL, and BODY, which may be
+ * NULL. Returns the number of the stream, or an error of nghttp2.
  */
 int32_t http2_fields_submit(const struct http2_fields *fields, const char *cookies,
                             nghttp2_session *session, const nghttp2_data_provider *body,

@@ -1,6 +1,100 @@
-#include "loadgen/engine/open_loop.h"
+#include "loadgen/engine/slot.h"
 
 #include "loadgen/base/interrupts.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- What is due, and when ---- */
+
+/* Sets the next entry of a list that ends. */
+static void fetch_entry(struct schedule *schedule, uint64_t *random)
+{
+    size_t unused = 0; /* such a list has no positions of slots */
+
+    schedule->entry = schedule->replay ? request_plan_take_entry(schedule->request_plan)
+                                       : request_plan_next(schedule->request_plan, &unused, random);
+}
+
+void schedule_begin(struct schedule *schedule, struct request_plan *request_plan,
+                    uint64_t origin_ns, uint64_t *random)
+{
+    *schedule = (struct schedule){
+        .request_plan = request_plan,
+        .origin_ns = origin_ns,
+        .replay = request_plan->plan->replay_file != NULL,
+    };
+    schedule->ends = schedule->replay || request_plan_limit(request_plan) > 0;
+    if (schedule->ends)
+        fetch_entry(schedule, random);
+}
+
+uint64_t schedule_next_ns(const struct schedule *schedule)
+{
+    if (schedule->ends && schedule->entry == NULL)
+        return UINT64_MAX;
+    if (schedule->replay)
+        return schedule->origin_ns + schedule->entry->due_ns;
+    return isinf(schedule->arrivals.next_ns)
+               ? UINT64_MAX
+               : schedule->origin_ns + (uint64_t)schedule->arrivals.next_ns;
+}
+
+const struct request_entry *schedule_take(struct schedule *schedule, size_t *position,
+                                          uint64_t *random)
+{
+    const struct request_entry *entry = schedule->entry;
+
+    if (!schedule->replay)
+        arrivals_step(&schedule->arrivals);
+    if (!schedule->ends)
+        return request_plan_next(schedule->request_plan, position, random);
+    fetch_entry(schedule, random);
+    return entry;
+}
+
+void schedule_step(struct schedule *schedule)
+{
+    arrivals_step(&schedule->arrivals);
+}
+
+/* ---- Free slots ---- */
+
+bool slot_queue_grow(struct slot_queue *queue, uint32_t capacity)
+{
+    uint32_t *ring;
+
+    if (capacity <= queue->capacity)
+        return true;
+    ring = malloc(capacity * sizeof(*ring));
+    if (ring == NULL)
+        return false;
+    for (uint32_t i = 0; i < queue->length; i++)
+        ring[i] = queue->ring[(queue->head + i) % queue->capacity];
+    free(queue->ring);
+    *queue = (struct slot_queue){ring, capacity, 0, queue->length};
+    return true;
+}
+
+void slot_queue_push(struct slot_queue *queue, uint32_t slot)
+{
+    queue->ring[(queue->head + queue->length++) % queue->capacity] = slot;
+}
+
+uint32_t slot_queue_pop(struct slot_queue *queue)
+{
+    uint32_t slot = queue->ring[queue->head];
+
+    queue->head = (queue->head + 1) % queue->capacity;
+    queue->length--;
+    return slot;
+}
+
+void slot_queue_free(struct slot_queue *queue)
+{
+    free(queue->ring);
+    *queue = (struct slot_queue){0};
+}
 
 /* A request that begins this long after it was due counts as late. */
 #define LATE_NS (1000 * 1000)
@@ -26,7 +120,7 @@ static void count_lateness(struct driver *driver, const struct slot *slot, uint6
         tally_count(driver->config.tally, TALLY_waited, 1);
 }
 
-static void arm_timer(struct driver *driver, uint64_t due_ns)
+static void arm_due_timer(struct driver *driver, uint64_t due_ns)
 {
     uint64_t now_ns = clock_monotonic_ns();
     uint64_t us = due_ns > now_ns ? (due_ns - now_ns + NS_PER_US - 1) / NS_PER_US : 0;
@@ -73,7 +167,7 @@ void open_loop_send(struct driver *driver, uint64_t now_ns)
     /* If the next request is due after the deadline, the run still lasts until the deadline. */
     if (!driver->exhausted && driver->free.length > 0 &&
         budget_share_allows(driver->config.share, due_ns))
-        arm_timer(driver, due_ns);
+        arm_due_timer(driver, due_ns);
 }
 
 void open_loop_start(struct driver *driver)
@@ -82,7 +176,7 @@ void open_loop_start(struct driver *driver)
     uint64_t now_ns = clock_monotonic_ns();
 
     schedule_begin(&driver->schedule, config->request_plan, driver->origin_ns, &driver->random);
-    arrivals_begin(&driver->schedule.arrivals, &driver->settings.rate, config->index,
+    arrivals_begin(&driver->schedule.arrivals, &driver->settings.rate, config->thread_index,
                    driver->settings.threads, config->plan->poisson);
     if (config->late)
         arrivals_skip(&driver->schedule.arrivals, driver_age_ns(driver, now_ns));

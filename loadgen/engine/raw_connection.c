@@ -44,8 +44,8 @@ static struct transcript *transcript_of(const struct raw_connection *connection)
     return connection->slot == 0 ? connection->shared->config.transcript : NULL;
 }
 
-static void finish(struct raw_connection *connection, struct transaction *transaction,
-                   uint64_t now_ns)
+static void raw_finish(struct raw_connection *connection, struct transaction *transaction,
+                       uint64_t now_ns)
 {
     const struct engine_owner *owner = &connection->shared->config.owner;
 
@@ -63,13 +63,13 @@ static void finish(struct raw_connection *connection, struct transaction *transa
     owner->ended(owner->context, connection->slot, transaction, now_ns);
 }
 
-static void fail(struct raw_connection *connection, enum error_kind error)
+static void raw_fail(struct raw_connection *connection, enum error_kind error)
 {
     struct transaction transaction = {.error = error};
 
     error_texts_record(&connection->shared->error_texts, error, connection->stream.error_text);
     raw_connection_close(connection);
-    finish(connection, &transaction, clock_monotonic_ns());
+    raw_finish(connection, &transaction, clock_monotonic_ns());
 }
 
 /*
@@ -98,7 +98,7 @@ static void on_report_broken(evutil_socket_t fd, short events, void *context)
     for (; connection != NULL; connection = next) {
         next = connection->next_broken;
         if (connection->state == RAW_BROKEN)
-            fail(connection, connection->error);
+            raw_fail(connection, connection->error);
     }
 }
 
@@ -126,18 +126,18 @@ static void succeed(struct raw_connection *connection, bool open, uint64_t now_n
         connection->state = RAW_FREE;
     else
         raw_connection_close(connection);
-    finish(connection, &transaction, now_ns);
+    raw_finish(connection, &transaction, now_ns);
 }
 
 /* ---- Sending ---- */
 
-static void on_writable(evutil_socket_t fd, short events, void *context);
+static void raw_on_writable(evutil_socket_t fd, short events, void *context);
 
-static bool watch_writable(struct raw_connection *connection)
+static bool raw_watch_writable(struct raw_connection *connection)
 {
     if (connection->writable == NULL)
         connection->writable = event_new(connection->shared->config.base, connection->stream.fd,
-                                         EV_WRITE, on_writable, connection);
+                                         EV_WRITE, raw_on_writable, connection);
     return connection->writable != NULL && event_add(connection->writable, NULL) == 0;
 }
 
@@ -156,7 +156,7 @@ static bool send_some(struct raw_connection *connection)
         connection->sent += (size_t)n;
     }
     if (connection->sent < connection->message_length)
-        return watch_writable(connection);
+        return raw_watch_writable(connection);
     connection->state = RAW_RECEIVING;
     return true;
 }
@@ -201,14 +201,14 @@ static bool send_request(struct raw_connection *connection)
     return send_some(connection);
 }
 
-static void on_writable(evutil_socket_t fd, short events, void *context)
+static void raw_on_writable(evutil_socket_t fd, short events, void *context)
 {
     struct raw_connection *connection = context;
 
     (void)fd;
     (void)events;
     if (connection->state == RAW_SENDING && !send_some(connection))
-        fail(connection, ERROR_KIND_CLOSED);
+        raw_fail(connection, ERROR_KIND_CLOSED);
 }
 
 /* ---- Receiving ---- */
@@ -219,7 +219,7 @@ static void end_of_stream(struct raw_connection *connection, ssize_t n, uint64_t
     if (n == 0 && response_end(&connection->response) == RESPONSE_DONE)
         succeed(connection, false, now_ns);
     else
-        fail(connection, ERROR_KIND_CLOSED);
+        raw_fail(connection, ERROR_KIND_CLOSED);
 }
 
 static void note_first_byte(struct raw_connection *connection, size_t length, uint64_t now_ns)
@@ -230,7 +230,7 @@ static void note_first_byte(struct raw_connection *connection, size_t length, ui
 }
 
 /* Reads and parses once. Returns whether there may be more to read. */
-static bool receive_some(struct raw_connection *connection)
+static bool raw_receive_some(struct raw_connection *connection)
 {
     char *buffer = connection->shared->buffer;
     ssize_t n = raw_stream_receive(&connection->stream, buffer, BUFFER_BYTES);
@@ -252,20 +252,20 @@ static bool receive_some(struct raw_connection *connection)
         if (used == (size_t)n)
             succeed(connection, true, now_ns);
         else
-            fail(connection, ERROR_KIND_SURPLUS);
+            raw_fail(connection, ERROR_KIND_SURPLUS);
         break;
     case RESPONSE_BAD:
-        fail(connection, ERROR_KIND_MALFORMED);
+        raw_fail(connection, ERROR_KIND_MALFORMED);
         break;
     }
     return false;
 }
 
 /*
- * The socket is still readable, unless libcurl holds the rest of a TLS record. A timeout of zero removes the
- * event from the loop when it fires; on_readable() adds it again.
+ * The socket is still readable, unless libcurl holds the rest of a TLS record. A timeout of zero
+ * removes the event from the loop when it fires; raw_on_readable() adds it again.
  */
-static void read_later(struct raw_connection *connection)
+static void raw_read_later(struct raw_connection *connection)
 {
     static const struct timeval next_iteration = {0};
 
@@ -283,7 +283,7 @@ static void close_idle(struct raw_connection *connection)
     raw_connection_close(connection);
 }
 
-static void on_readable(evutil_socket_t fd, short events, void *context)
+static void raw_on_readable(evutil_socket_t fd, short events, void *context)
 {
     struct raw_connection *connection = context;
 
@@ -296,17 +296,17 @@ static void on_readable(evutil_socket_t fd, short events, void *context)
         return;
     }
     for (int i = 0; i < CALLS_PER_EVENT; i++)
-        if (!receive_some(connection))
+        if (!raw_receive_some(connection))
             return;
-    read_later(connection);
+    raw_read_later(connection);
 }
 
 /* ---- The result of connecting ---- */
 
-static bool watch_readable(struct raw_connection *connection)
+static bool raw_watch_readable(struct raw_connection *connection)
 {
     connection->readable = event_new(connection->shared->config.base, connection->stream.fd,
-                                     EV_READ | EV_PERSIST, on_readable, connection);
+                                     EV_READ | EV_PERSIST, raw_on_readable, connection);
     return connection->readable != NULL && event_add(connection->readable, NULL) == 0;
 }
 
@@ -320,12 +320,12 @@ void raw_connection_established(struct raw_connection *connection)
     owner->connected(owner->context, connection->slot);
     connection->stream.error_text[0] = '\0';
     if (!raw_stream_take_socket(&connection->stream, &connection->shared->negotiations) ||
-        !watch_readable(connection)) {
+        !raw_watch_readable(connection)) {
         snprintf(connection->stream.error_text, sizeof(connection->stream.error_text), "%s",
                  strerror(errno));
-        fail(connection, ERROR_KIND_LOCAL);
+        raw_fail(connection, ERROR_KIND_LOCAL);
     } else if (!send_request(connection))
-        fail(connection, ERROR_KIND_CLOSED);
+        raw_fail(connection, ERROR_KIND_CLOSED);
 }
 
 void raw_connection_failed(struct raw_connection *connection, CURLcode code)
@@ -336,7 +336,7 @@ void raw_connection_failed(struct raw_connection *connection, CURLcode code)
 
     error_texts_record(&connection->shared->error_texts, transaction.error,
                        curl_handle_error_text(&ending));
-    fail(connection, transaction.error);
+    raw_fail(connection, transaction.error);
 }
 
 /* ---- A request ---- */
@@ -365,12 +365,12 @@ void raw_connection_check_timeout(struct raw_connection *connection, uint64_t no
 
     if ((connection->state == RAW_SENDING || connection->state == RAW_RECEIVING) &&
         now_ns >= connection->begun_ns + timeout_ns)
-        fail(connection, ERROR_KIND_TIMEOUT);
+        raw_fail(connection, ERROR_KIND_TIMEOUT);
 }
 
 /* ---- Life cycle ---- */
 
-static void on_body(void *context, const char *bytes, size_t length)
+static void raw_on_body(void *context, const char *bytes, size_t length)
 {
     struct raw_connection *connection = context;
 
@@ -381,7 +381,7 @@ static void on_body(void *context, const char *bytes, size_t length)
         config->owner.body(config->owner.context, connection->slot, bytes, length);
 }
 
-static void on_field(void *context, struct span name, struct span value)
+static void raw_on_field(void *context, struct span name, struct span value)
 {
     const struct raw_connection *connection = context;
     const struct engine_owner *owner = &connection->shared->config.owner;
@@ -404,9 +404,9 @@ bool raw_connection_init(struct raw_connection *connection, struct raw_shared *s
     connection->response.line = malloc(RESPONSE_LINE_MAX);
     connection->response.context = connection;
     connection->response.on_body =
-        shared->config.plan->checks.digest_known || shared->config.owner.body != NULL ? on_body
+        shared->config.plan->checks.digest_known || shared->config.owner.body != NULL ? raw_on_body
                                                                                       : NULL;
-    connection->response.on_field = shared->config.owner.field != NULL ? on_field : NULL;
+    connection->response.on_field = shared->config.owner.field != NULL ? raw_on_field : NULL;
     connection->response.on_cookie = shared->config.plan->cookies ? on_cookie : NULL;
     return raw_stream_init(&connection->stream, &shared->config, group, sockets, connection) &&
            connection->response.line != NULL &&

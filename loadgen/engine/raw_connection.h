@@ -1,7 +1,7 @@
 /*
- * A connection of the raw engine for HTTP/1: one slot, which carries one request at a time. The request was
- * built before the run; response.c parses the response. Without TLS a request costs one send() and one
- * recv().
+ * A connection of the raw engine for HTTP/1: one slot, which carries one request at a time. The
+ * request was built before the run; response.c parses the response. Without TLS a request costs one
+ * send() and one recv().
  *
  * All functions: the engine's thread.
  */

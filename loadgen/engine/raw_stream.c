@@ -47,7 +47,8 @@ bool raw_stream_would_block(int error)
 /* ---- Connecting and closing ---- */
 
 /* CURLOPT_PREREQFUNCTION: connected. The session of TLS can be read only now. */
-static int on_connected(void *context, char *remote, char *local, int remote_port, int local_port)
+static int stream_on_connected(void *context, char *remote, char *local, int remote_port,
+                               int local_port)
 {
     struct raw_stream *stream = context;
 
@@ -58,7 +59,7 @@ static int on_connected(void *context, char *remote, char *local, int remote_por
 }
 
 /* Closes libcurl's descriptor, too. */
-static void leave_multi(struct raw_stream *stream)
+static void stream_leave_multi(struct raw_stream *stream)
 {
     curl_multi_remove_handle(stream->group->multi, stream->easy);
     stream->in_multi = false;
@@ -67,7 +68,7 @@ static void leave_multi(struct raw_stream *stream)
 void raw_stream_close(struct raw_stream *stream)
 {
     if (stream->in_multi)
-        leave_multi(stream);
+        stream_leave_multi(stream);
     else if (stream->fd >= 0)
         close(stream->fd);
     stream->fd = -1;
@@ -97,7 +98,7 @@ bool raw_stream_take_socket(struct raw_stream *stream, struct negotiations *nego
         stream->fd = fd;
     } else {
         stream->fd = fd != CURL_SOCKET_BAD ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
-        leave_multi(stream);
+        stream_leave_multi(stream);
     }
     return stream->fd >= 0;
 }
@@ -116,7 +117,7 @@ bool raw_stream_init(struct raw_stream *stream, const struct engine_config *conf
     return easy != NULL && curl_easy_setopt(easy, CURLOPT_PRIVATE, owner) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, stream->error_text) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_CONNECT_ONLY, 1L) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_connected) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, stream_on_connected) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_PREREQDATA, stream) == CURLE_OK &&
            curl_handle_set_connection(config->plan, config->request_plan, easy) &&
            curl_sockets_adopt(sockets, easy);
@@ -127,4 +128,28 @@ void raw_stream_destroy(struct raw_stream *stream)
     if (stream->easy != NULL)
         raw_stream_close(stream);
     curl_easy_cleanup(stream->easy);
+}
+
+/* ---- Timeouts ---- */
+
+enum {
+    SWEEPS_IN_TIMEOUT = 20, /* timeout checks within one --timeout */
+    SWEEP_MS_MIN = 5,
+    SWEEP_MS_MAX = 250,
+};
+
+struct event *raw_sweep_start(const struct engine_config *config, event_callback_fn sweep,
+                              void *context)
+{
+    uint64_t ms = config->plan->timeout_ms / SWEEPS_IN_TIMEOUT;
+    struct event *event = event_new(config->base, -1, EV_PERSIST, sweep, context);
+    struct timeval period;
+
+    ms = ms < SWEEP_MS_MIN ? SWEEP_MS_MIN : ms > SWEEP_MS_MAX ? SWEEP_MS_MAX : ms;
+    period = (struct timeval){0, (suseconds_t)(ms * 1000)};
+    if (event != NULL && event_add(event, &period) == 0)
+        return event;
+    if (event != NULL)
+        event_free(event);
+    return NULL;
 }

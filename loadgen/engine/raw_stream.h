@@ -1,10 +1,10 @@
 /*
- * The byte stream of a connection of the raw engine. libcurl establishes it (names, TLS, proxies, UNIX
- * sockets) with CURLOPT_CONNECT_ONLY.
+ * The byte stream of a connection of the raw engine. libcurl establishes it (names, TLS, proxies,
+ * UNIX sockets) with CURLOPT_CONNECT_ONLY.
  *
- * A plain connection is taken from libcurl by duplicating its descriptor. A TLS connection stays with its
- * easy handle, alone in a multi handle: when libcurl adds a connection to a multi handle, it checks the
- * existing ones and closes those that have data to read.
+ * A plain connection is taken from libcurl by duplicating its descriptor. A TLS connection stays
+ * with its easy handle, alone in a multi handle: when libcurl adds a connection to a multi handle,
+ * it checks the existing ones and closes those that have data to read.
  *
  * All functions: the engine's thread.
  */
@@ -29,8 +29,9 @@ struct raw_stream {
 };
 
 /*
- * Initializes *stream, all zero before. OWNER: the CURLINFO_PRIVATE of the easy handle, in the messages of
- * the group's multi handle. Returns false if out of memory; call raw_stream_destroy() in either case.
+ * Initializes *stream, all zero before. OWNER: the CURLINFO_PRIVATE of the easy handle, in the
+ * messages of the group's multi handle. Returns false if out of memory; call raw_stream_destroy()
+ * in either case.
  */
 bool raw_stream_init(struct raw_stream *stream, const struct engine_config *config,
                      struct curl_group *group, struct curl_sockets *sockets, void *owner);
@@ -40,8 +41,8 @@ void raw_stream_destroy(struct raw_stream *stream);
 void raw_stream_connect(struct raw_stream *stream, const struct request *request);
 
 /*
- * Connected: takes the socket over from libcurl and records in *negotiations what was negotiated. Returns
- * false with errno set if out of descriptors.
+ * Connected: takes the socket over from libcurl and records in *negotiations what was negotiated.
+ * Returns false with errno set if out of descriptors.
  */
 bool raw_stream_take_socket(struct raw_stream *stream, struct negotiations *negotiations);
 
@@ -53,5 +54,14 @@ ssize_t raw_stream_send(const struct raw_stream *stream, const char *bytes, size
 
 /* Whether ERROR, an errno of these, means to try later. */
 bool raw_stream_would_block(int error);
+
+/* ---- Timeouts ---- */
+
+/*
+ * A running timer that calls SWEEP, which checks the timeouts of all connections, often enough for
+ * the timeout of the plan. Returns NULL on failure; release with event_free().
+ */
+struct event *raw_sweep_start(const struct engine_config *config, event_callback_fn sweep,
+                              void *context);
 
 #endif

@@ -1,7 +1,8 @@
 /*
  * The number of requests that a run may still begin (-n), shared by its threads. Each thread takes
- * portions of the budget into a share of its own, so that the shared counter is rarely touched. With a
- * limit of N exactly N requests begin, unless the run stops. Warm-up requests are not taken from it.
+ * portions of the budget into a share of its own, so that the shared counter is rarely touched.
+ * With a limit of N exactly N requests begin, unless the run stops. Warm-up requests are not taken
+ * from it.
  */
 #ifndef LOADGEN_SUPPLY_H
 #define LOADGEN_SUPPLY_H
@@ -34,9 +35,9 @@ struct budget_share {
 void request_budget_begin(struct request_budget *budget, uint64_t requests, uint32_t threads);
 
 /*
- * Initializes the share of a thread and reserves one request for each of its CONNECTIONS, so that no other
- * thread takes their first request. Before the threads start; all threads together must not have more
- * connections than there are requests.
+ * Initializes the share of a thread and reserves one request for each of its CONNECTIONS, so that
+ * no other thread takes their first request. Before the threads start; all threads together must
+ * not have more connections than there are requests.
  */
 void budget_share_begin(struct budget_share *share, struct request_budget *budget,
                         uint32_t connections);

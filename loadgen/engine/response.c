@@ -6,7 +6,7 @@
 
 enum { INTERIM_SWITCHING = 101 };
 
-static enum response_result fail(struct response *response, const char *why)
+static enum response_result fail_response(struct response *response, const char *why)
 {
     response->why = why;
     return RESPONSE_BAD;
@@ -113,9 +113,9 @@ static enum response_result read_status_line(struct response *response, struct s
 
     if (line.length < 12 || memcmp(at, "HTTP/1.", 7) != 0 || !is_digit(at[7]) || at[8] != ' ' ||
         !is_digit(at[9]) || !is_digit(at[10]) || !is_digit(at[11]) || at[9] == '0')
-        return fail(response, "invalid HTTP/1 status line");
+        return fail_response(response, "invalid HTTP/1 status line");
     if (line.length > 12 && (at[12] != ' ' || !is_text((struct span){at + 12, line.length - 12})))
-        return fail(response, "invalid HTTP/1 status line");
+        return fail_response(response, "invalid HTTP/1 status line");
     response->http10 = at[7] == '0';
     response->status = (uint16_t)((at[9] - '0') * 100 + (at[10] - '0') * 10 + at[11] - '0');
     response->state = RESPONSE_AT_FIELD;
@@ -145,9 +145,9 @@ static enum response_result read_content_length(struct response *response, struc
         uint64_t length;
 
         if (!read_length(member, &length))
-            return fail(response, "Content-Length is not a number");
+            return fail_response(response, "Content-Length is not a number");
         if (response->has_length && length != response->left)
-            return fail(response, "Content-Length values differ");
+            return fail_response(response, "Content-Length values differ");
         response->has_length = true;
         response->left = length;
     }
@@ -163,7 +163,7 @@ static enum response_result read_transfer_encoding(struct response *response, st
         if (member.length == 0)
             continue;
         if (response->chunked)
-            return fail(response, "transfer coding after chunked");
+            return fail_response(response, "transfer coding after chunked");
         response->coded = true;
         response->chunked = span_is_nocase(member, SPAN("chunked"));
     }
@@ -203,26 +203,26 @@ static enum response_result read_value(struct response *response, struct span na
     return RESPONSE_MORE;
 }
 
-static enum response_result read_field(struct response *response, struct span line)
+static enum response_result parse_field(struct response *response, struct span line)
 {
     size_t name = 0;
 
     if (line.start[0] == ' ' || line.start[0] == '\t') /* obs-fold */
-        return response->framing || !is_text(line) ? fail(response, "folded framing field")
+        return response->framing || !is_text(line) ? fail_response(response, "folded framing field")
                                                    : RESPONSE_MORE;
     while (name < line.length && token_characters[(unsigned char)line.start[name]])
         name++;
     if (name == 0 || name == line.length || line.start[name] != ':')
-        return fail(response, "invalid header field");
+        return fail_response(response, "invalid header field");
     if (!is_text((struct span){line.start + name + 1, line.length - name - 1}))
-        return fail(response, "control character in a header field");
+        return fail_response(response, "control character in a header field");
     return read_value(response, (struct span){line.start, name},
                       span_trim((struct span){line.start + name + 1, line.length - name - 1}));
 }
 
 /* ---- From the head to the body ---- */
 
-static enum response_result finish(struct response *response)
+static enum response_result finish_response(struct response *response)
 {
     response->state = RESPONSE_AT_END;
     return RESPONSE_DONE;
@@ -234,7 +234,7 @@ static enum response_result end_interim(struct response *response)
     uint64_t head_bytes = response->head_bytes;
 
     if (response->status == INTERIM_SWITCHING)
-        return fail(response, "unsolicited 101 Switching Protocols");
+        return fail_response(response, "unsolicited 101 Switching Protocols");
     response_begin(response, response->head_request);
     response->head_bytes = head_bytes;
     return RESPONSE_MORE;
@@ -254,12 +254,12 @@ static enum response_result end_head(struct response *response)
     if (response->coded && (response->http10 || response->has_length))
         response->keep_alive = false;
     if (has_no_body(response))
-        return finish(response);
+        return finish_response(response);
     if (response->chunked) {
         response->state = RESPONSE_AT_CHUNK_SIZE;
     } else if (response->has_length && !response->coded) {
         response->state = RESPONSE_AT_BODY;
-        return response->left == 0 ? finish(response) : RESPONSE_MORE;
+        return response->left == 0 ? finish_response(response) : RESPONSE_MORE;
     } else {
         response->keep_alive = false;
         response->state = RESPONSE_AT_REST;
@@ -276,7 +276,7 @@ static void pass_body(struct response *response, const char *bytes, size_t lengt
         response->on_body(response->context, bytes, length);
 }
 
-static enum response_result read_body(struct response *response, struct input *input)
+static enum response_result parse_body(struct response *response, struct input *input)
 {
     size_t there = (size_t)(input->end - input->at);
     size_t taken = there < response->left ? there : (size_t)response->left;
@@ -287,7 +287,7 @@ static enum response_result read_body(struct response *response, struct input *i
     if (response->left > 0)
         return RESPONSE_MORE;
     if (response->state == RESPONSE_AT_BODY)
-        return finish(response);
+        return finish_response(response);
     response->state = RESPONSE_AT_CHUNK_END;
     return RESPONSE_MORE;
 }
@@ -317,12 +317,12 @@ static enum response_result read_chunk_size(struct response *response, struct sp
 
     while (digits < line.length && hex_value(line.start[digits]) >= 0) {
         if (size >> 58 != 0)
-            return fail(response, "chunk size too large");
+            return fail_response(response, "chunk size too large");
         size = size << 4 | (uint64_t)hex_value(line.start[digits++]);
     }
     rest = span_trim((struct span){line.start + digits, line.length - digits});
     if (digits == 0 || !is_text(rest) || (rest.length > 0 && rest.start[0] != ';'))
-        return fail(response, "invalid chunk size");
+        return fail_response(response, "invalid chunk size");
     response->left = size;
     response->state = size > 0 ? RESPONSE_AT_CHUNK : RESPONSE_AT_TRAILER;
     return RESPONSE_MORE;
@@ -331,30 +331,30 @@ static enum response_result read_chunk_size(struct response *response, struct sp
 static enum response_result read_chunk_end(struct response *response, struct span line)
 {
     if (line.length > 0)
-        return fail(response, "chunk longer than its size");
+        return fail_response(response, "chunk longer than its size");
     response->state = RESPONSE_AT_CHUNK_SIZE;
     return RESPONSE_MORE;
 }
 
 /* ---- The state machine ---- */
 
-static enum response_result read_line(struct response *response, struct span line)
+static enum response_result parse_line(struct response *response, struct span line)
 {
     bool in_head = response->state == RESPONSE_AT_STATUS || response->state == RESPONSE_AT_FIELD;
 
     if (in_head && (response->head_bytes += line.length + 2) > RESPONSE_HEAD_MAX)
-        return fail(response, "response head too long");
+        return fail_response(response, "response head too long");
     switch (response->state) {
     case RESPONSE_AT_STATUS:
         return read_status_line(response, line);
     case RESPONSE_AT_FIELD:
-        return line.length == 0 ? end_head(response) : read_field(response, line);
+        return line.length == 0 ? end_head(response) : parse_field(response, line);
     case RESPONSE_AT_CHUNK_SIZE:
         return read_chunk_size(response, line);
     case RESPONSE_AT_CHUNK_END:
         return read_chunk_end(response, line);
     case RESPONSE_AT_TRAILER:
-        return line.length == 0 ? finish(response) : RESPONSE_MORE;
+        return line.length == 0 ? finish_response(response) : RESPONSE_MORE;
     case RESPONSE_AT_BODY:
     case RESPONSE_AT_REST:
     case RESPONSE_AT_CHUNK:
@@ -370,9 +370,9 @@ static enum response_result take_and_read_line(struct response *response, struct
 
     switch (take_line(response, input, &line)) {
     case LINE_WHOLE:
-        return read_line(response, line);
+        return parse_line(response, line);
     case LINE_TOO_LONG:
-        return fail(response, "line too long");
+        return fail_response(response, "line too long");
     case LINE_MORE:
         break;
     }
@@ -384,7 +384,7 @@ static enum response_result step(struct response *response, struct input *input)
     switch (response->state) {
     case RESPONSE_AT_BODY:
     case RESPONSE_AT_CHUNK:
-        return read_body(response, input);
+        return parse_body(response, input);
     case RESPONSE_AT_REST:
         return read_rest(response, input);
     default:
@@ -407,6 +407,6 @@ enum response_result response_feed(struct response *response, const char *bytes,
 enum response_result response_end(struct response *response)
 {
     if (response->state == RESPONSE_AT_REST)
-        return finish(response);
-    return fail(response, "connection closed before the end of the response");
+        return finish_response(response);
+    return fail_response(response, "connection closed before the end of the response");
 }

@@ -1,6 +1,6 @@
 /*
- * An incremental parser of HTTP/1 responses (RFC 9112 sections 4, 6 and 7), for input in pieces of any
- * size. Strict: an ambiguous message is an error. A bare LF ends a line, too (section 2.2).
+ * An incremental parser of HTTP/1 responses (RFC 9112 sections 4, 6 and 7), for input in pieces of
+ * any size. Strict: an ambiguous message is an error. A bare LF ends a line, too (section 2.2).
  *
  * Pure: no sockets, no clock, no allocation. One thread at a time.
  */

@@ -1,18 +1,72 @@
 /*
- * The slots of a driver, each for one request at a time: how a request or a step of a scenario begins.
- * For the files of the driver; driver.h is its interface. The client thread.
+ * The slots of a driver, each for one request at a time: how a request or a step of a scenario
+ * begins; its open loop. For driver.c and open_loop.c; driver.h is their interface. The client
+ * thread.
  */
 #ifndef LOADGEN_SLOT_H
 #define LOADGEN_SLOT_H
 
 #include "common/clock.h"
 
-#include "loadgen/engine/driver_config.h"
-#include "loadgen/engine/schedule.h"
-#include "loadgen/engine/slot_queue.h"
+#include "loadgen/engine/driver.h"
 #include "loadgen/engine/virtual_user.h"
+#include "loadgen/plan/arrivals.h"
+#include "loadgen/plan/request_plan.h"
 
 #include <event2/event.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* ---- A FIFO queue of free slots, as a ring ---- */
+
+/* All zero: empty, without room. */
+struct slot_queue {
+    uint32_t *ring;
+    uint32_t capacity, head, length;
+};
+
+/* Makes room for CAPACITY slots; never shrinks. Returns false if out of memory. */
+bool slot_queue_grow(struct slot_queue *queue, uint32_t capacity);
+
+/* The queue must have room. */
+void slot_queue_push(struct slot_queue *queue, uint32_t slot);
+
+/* Removes the oldest slot; the queue must not be empty. */
+uint32_t slot_queue_pop(struct slot_queue *queue);
+
+void slot_queue_free(struct slot_queue *queue);
+
+/*
+ * ---- The schedule of an open loop in one client thread: when requests are due, and which ones ----
+ *
+ * By the rate, or by a replayed log. With scenarios, what is due is the start of a scenario, and
+ * the schedule has no entries.
+ */
+
+struct schedule {
+    struct request_plan *request_plan;
+    uint64_t origin_ns;                /* when the run began, monotonic */
+    struct arrivals arrivals;          /* by rate */
+    const struct request_entry *entry; /* if the list ends: the next one; NULL: none is left */
+    bool ends;                         /* the list ends */
+    bool replay;
+};
+
+/* The arrivals must be begun by the caller. */
+void schedule_begin(struct schedule *schedule, struct request_plan *request_plan,
+                    uint64_t origin_ns, uint64_t *random);
+
+/* When the next request is due, monotonic ns; UINT64_MAX: there is none. */
+uint64_t schedule_next_ns(const struct schedule *schedule);
+
+/* Removes and returns the next request, which must exist. *POSITION is that of its slot. */
+const struct request_entry *schedule_take(struct schedule *schedule, size_t *position,
+                                          uint64_t *random);
+
+/* Removes the next start of a scenario. */
+void schedule_step(struct schedule *schedule);
+
+/* ---- Slots ---- */
 
 enum slot_state {
     SLOT_OFF,      /* not in use, or not started yet */
@@ -27,7 +81,7 @@ struct slot {
     uint32_t number;
     enum slot_state state;
     bool counted;         /* the request in flight is not part of the warm-up */
-    bool used, connected; /* ever; of the first slot of each connection */
+    bool used, connected; /* ever; set in the first slot of each connection */
     uint64_t begun_ns, due_ns;
     uint64_t free_since_ns;
     size_t position;           /* in the list (--order each) */
@@ -104,5 +158,21 @@ void slot_leave_scenario(struct driver *driver, struct slot *slot);
 
 /* Lets the slot think for US microseconds; then its timer runs. */
 void slot_think(struct driver *driver, struct slot *slot, uint64_t us);
+
+/*
+ * ---- The open loop: requests and scenarios begin when they are due, on connections that are free ----
+ */
+
+/* Frees all slots of the settings and begins what is due already. */
+void open_loop_start(struct driver *driver);
+
+/* Slot NUMBER can begin a request. */
+void open_loop_free(struct driver *driver, uint32_t number, uint64_t now_ns);
+
+/* Begins all that is due while slots are free, and arms the timer for the next request. */
+void open_loop_send(struct driver *driver, uint64_t now_ns);
+
+/* After the loop: counts what was due but never begun. Does nothing in a closed loop. */
+void open_loop_finish(struct driver *driver);
 
 #endif

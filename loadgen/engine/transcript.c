@@ -5,7 +5,8 @@
 #include <string.h>
 
 /* A line that grows by its escapes beyond the room is cut. */
-static void add_line(struct transcript *transcript, char mark, const char *line, size_t length)
+static void add_transcript_line(struct transcript *transcript, char mark, const char *line,
+                                size_t length)
 {
     size_t room = TRANSCRIPT_BYTES - transcript->length;
     char *at = transcript->text + transcript->length;
@@ -34,7 +35,7 @@ static void add_lines(struct transcript *transcript, char mark, const char *byte
         while (n > 0 && bytes[n - 1] == '\r')
             n--;
         if (n > 0)
-            add_line(transcript, mark, bytes, n);
+            add_transcript_line(transcript, mark, bytes, n);
         else if (head)
             return;
         bytes = next;

@@ -1,7 +1,7 @@
 /*
- * The transcript of a run's first connection and request (--verbose), as "curl -v" prints it: "*" before
- * libcurl's messages, ">" before the request, "<" before the response head; no bodies. Written by one
- * client thread; others may read once that thread has ended.
+ * The transcript of a run's first connection and request (--verbose), as "curl -v" prints it: "*"
+ * before libcurl's messages, ">" before the request, "<" before the response head; no bodies.
+ * Written by one client thread; others may read once that thread has ended.
  */
 #ifndef LOADGEN_CONVERSATION_H
 #define LOADGEN_CONVERSATION_H

@@ -83,7 +83,7 @@ void virtual_user_begin_step(struct virtual_user *user, bool counted)
 
 /* ---- Requests ---- */
 
-static const char *find_value(void *context, const char *name, size_t length)
+static const char *find_user_value(void *context, const char *name, size_t length)
 {
     struct virtual_user *user = context;
     const struct csv_file *table = &user->request_plan->scenarios.table;
@@ -100,7 +100,7 @@ static const char *find_value(void *context, const char *name, size_t length)
 
 const struct request *virtual_user_request(struct virtual_user *user)
 {
-    const struct template_variables variables = {find_value, user};
+    const struct template_variables variables = {find_user_value, user};
     const struct scenario_step *step = step_of(user);
     struct request *made;
 

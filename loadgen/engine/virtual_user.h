@@ -1,7 +1,7 @@
 /*
- * A virtual user runs one scenario at a time on its slot, with values of its own: at most SCENARIO_VARIABLES_MAX of
- * SCENARIO_VALUE_MAX bytes, and SCENARIO_BODY_MAX bytes of the response in flight. The driver decides when. One thread
- * at a time.
+ * A virtual user runs one scenario at a time on its slot, with values of its own: at most
+ * SCENARIO_VARIABLES_MAX of SCENARIO_VALUE_MAX bytes, and SCENARIO_BODY_MAX bytes of the response
+ * in flight. The driver decides when. One thread at a time.
  */
 #ifndef LOADGEN_VIRTUAL_USER_H
 #define LOADGEN_VIRTUAL_USER_H
@@ -45,8 +45,8 @@ void virtual_user_start(struct virtual_user *user, const struct scenario_start *
                         uint64_t due_ns, bool counted);
 
 /*
- * The request of the step, valid until the one after the next; NULL with user->why: a value makes it invalid. What the
- * last response had is forgotten.
+ * The request of the step, valid until the one after the next; NULL with user->why: a value makes
+ * it invalid. What the last response had is forgotten.
  */
 const struct request *virtual_user_request(struct virtual_user *user);
 
@@ -58,8 +58,9 @@ void virtual_user_see_field(struct virtual_user *user, struct span name, struct 
 void virtual_user_see_body(struct virtual_user *user, const char *bytes, size_t length);
 
 /*
- * The request of the step ended: takes the values from a good response, and sets bad_status and bad_extraction of
- * *transaction. The scenario ends if the step failed or was its last one. Returns the step.
+ * The request of the step ended: takes the values from a good response, and sets bad_status and
+ * bad_extraction of *transaction. The scenario ends if the step failed or was its last one. Returns
+ * the step.
  */
 const struct scenario_step *virtual_user_end_step(struct virtual_user *user,
                                                   struct transaction *transaction, uint64_t now_ns);

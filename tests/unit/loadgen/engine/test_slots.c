@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "loadgen/engine/slot_queue.h"
+#include "loadgen/engine/slot.h"
 
 static void slots_leave_in_fifo_order_while_growing(void **state)
 {
