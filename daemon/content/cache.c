@@ -47,16 +47,15 @@ static uint64_t max_bytes(const struct cache *cache)
     return atomic_load_explicit(&cache->max_bytes, memory_order_relaxed);
 }
 
-/* Memory that live entries leave to stale ones. */
-static uint64_t stale_share(const struct cache *cache)
+/* Memory that live entries leave to stale ones, and as much again to the thread caches. */
+static uint64_t spare_share(const struct cache *cache)
 {
     return max_bytes(cache) / 16;
 }
 
-/* Memory that live entries leave to the thread caches. */
-static uint64_t threads_share(const struct cache *cache)
+static uint64_t live_limit(const struct cache *cache)
 {
-    return max_bytes(cache) / 16;
+    return max_bytes(cache) - 2 * spare_share(cache);
 }
 
 uint32_t cache_max_entries(const struct cache *cache)
@@ -68,12 +67,7 @@ uint64_t cache_thread_share(const struct cache *cache)
 {
     uint32_t readers = atomic_load_explicit(&cache->reader_count, memory_order_relaxed);
 
-    return threads_share(cache) / (readers > 0 ? readers : 1);
-}
-
-static uint64_t live_limit(const struct cache *cache)
-{
-    return max_bytes(cache) - stale_share(cache) - threads_share(cache);
+    return spare_share(cache) / (readers > 0 ? readers : 1);
 }
 
 static struct policy_list *policy_list(struct cache *cache, const struct cache_entry *entry)
@@ -84,15 +78,6 @@ static struct policy_list *policy_list(struct cache *cache, const struct cache_e
 static size_t entry_count(const struct cache *cache)
 {
     return cache->lists[false].count + cache->lists[true].count;
-}
-
-static size_t bucket_count(uint32_t entries)
-{
-    size_t count = 64;
-
-    while (count < entries)
-        count *= 2;
-    return count;
 }
 
 static struct segment_cache_entry *published(const struct cache *cache,
@@ -127,22 +112,20 @@ uint32_t cache_slots(uint32_t entries)
     return entries + entries / 16 + SPARE_SLOTS;
 }
 
-/* The inverse of cache_slots(): 17 slots for 16 entries. */
-static uint32_t entries_of_slots(uint32_t slots)
-{
-    return slots - SPARE_SLOTS - (slots - SPARE_SLOTS) / 17;
-}
-
 struct cache *cache_new(const struct cache_limits *limits, const struct cache_policy *policy,
                         void (*destroy)(struct cache_entry *entry), const struct segment *segment,
                         uint32_t worker_slot)
 {
     struct cache *cache = calloc(1, sizeof(*cache));
+    size_t buckets = 64;
 
     if (cache == NULL)
         return NULL;
     cache->slots = segment->header.cache_entries;
-    cache->max_entries = entries_of_slots(cache->slots);
+    /* The inverse of cache_slots(): 17 slots for 16 entries. */
+    cache->max_entries = cache->slots - SPARE_SLOTS - (cache->slots - SPARE_SLOTS) / 17;
+    while (buckets < cache->max_entries)
+        buckets *= 2;
     cache->max_descriptors = limits->descriptors;
     atomic_init(&cache->max_bytes, limits->bytes);
     atomic_init(&cache->allowed_bytes, UINT64_MAX);
@@ -150,8 +133,8 @@ struct cache *cache_new(const struct cache_limits *limits, const struct cache_po
     cache->destroy = destroy;
     cache->segment = segment;
     cache->worker_slot = worker_slot;
-    cache->bucket_mask = bucket_count(cache->max_entries) - 1;
-    cache->bucket = calloc(cache->bucket_mask + 1, sizeof(struct cache_entry *));
+    cache->bucket_mask = buckets - 1;
+    cache->bucket = calloc(buckets, sizeof(struct cache_entry *));
     cache->free_slots = calloc(cache->slots, sizeof(uint32_t));
     cache->readers = calloc(segment_count(segment, SEGMENT_THREADS), sizeof(uint32_t));
     pthread_mutex_init(&cache->lock, NULL);
@@ -327,22 +310,6 @@ static void evict_for(struct cache *cache, size_t bytes, uint32_t entries,
         evict_one(cache, &cache->lists[cache->lists[false].count == 0], dead);
 }
 
-/* Evicts until one more descriptor fits. Call under the lock. */
-static void make_room_open(struct cache *cache, struct cache_entry **dead)
-{
-    struct policy_list *open = &cache->lists[true];
-
-    while (open->count > 0 && open->count >= cache->max_descriptors)
-        evict_one(cache, open, dead);
-}
-
-static bool cache_has_room(const struct cache *cache, size_t bytes)
-{
-    uint64_t stale = atomic_load_explicit(&cache->stale_bytes, memory_order_relaxed);
-
-    return cache->free_count > 0 && cache->live_bytes + stale + bytes <= max_bytes(cache);
-}
-
 static void put_in(struct cache *cache, struct cache_entry *entry)
 {
     struct cache_entry **place = &cache->bucket[entry->hash & cache->bucket_mask];
@@ -358,14 +325,6 @@ static void put_in(struct cache *cache, struct cache_entry *entry)
     segment_cache_publish(published(cache, entry), entry->id, clock_wall_ns(), entry->bytes,
                           CACHE_SLOT_LIVE, entry->path);
     count_one(cache, METRIC_cache_inserted);
-}
-
-/*
- * False if the loading of the entry began before the last flush or purge: it may have old content.
- */
-static bool loaded_since(const struct cache *cache, const struct cache_entry *entry)
-{
-    return atomic_load_explicit(&entry->checked_ns, memory_order_relaxed) >= cache->emptied_ns;
 }
 
 static bool take_allowance(struct cache *cache, uint64_t bytes)
@@ -385,7 +344,9 @@ static bool take_allowance(struct cache *cache, uint64_t bytes)
 
 void cache_insert(struct cache *cache, struct cache_entry *entry)
 {
+    struct policy_list *open = &cache->lists[true]; /* the entries with a descriptor */
     struct cache_entry *dead = NULL, *other;
+    uint64_t others_bytes;
 
     if (entry->bytes > live_limit(cache))
         return; /* never fits; do not evict others for it */
@@ -397,9 +358,13 @@ void cache_insert(struct cache *cache, struct cache_entry *entry)
     if (other != NULL)
         remove_cache_entry(cache, other, &dead);
     evict_for(cache, entry->bytes, 1, &dead);
-    if (entry->holds_descriptor)
-        make_room_open(cache, &dead);
-    if (loaded_since(cache, entry) && cache_has_room(cache, entry->bytes))
+    while (entry->holds_descriptor && open->count > 0 && open->count >= cache->max_descriptors)
+        evict_one(cache, open, &dead);
+    others_bytes =
+        cache->live_bytes + atomic_load_explicit(&cache->stale_bytes, memory_order_relaxed);
+    /* If its loading began before the last flush or purge, it may have old content. */
+    if (atomic_load_explicit(&entry->checked_ns, memory_order_relaxed) >= cache->emptied_ns &&
+        cache->free_count > 0 && others_bytes + entry->bytes <= max_bytes(cache))
         put_in(cache, entry);
     publish_gauges(cache);
     pthread_mutex_unlock(&cache->lock);
@@ -407,12 +372,6 @@ void cache_insert(struct cache *cache, struct cache_entry *entry)
 }
 
 /* Flush, purge, resize */
-
-static bool any_path(const char *path, const struct cache_entry *entry)
-{
-    (void)path, (void)entry;
-    return true;
-}
 
 /* Also matches variants: their path is the file's, "//" and a coding. */
 static bool path_matches(const char *path, const struct cache_entry *entry)
@@ -427,37 +386,24 @@ static bool path_matches(const char *path, const struct cache_entry *entry)
             strncmp(entry->path + length, "//", 2) == 0);
 }
 
-/* Removes the entries of LIST that match. Returns their number. Call under the lock. */
-static uint64_t empty_list(struct cache *cache, struct policy_list *list, const char *path,
-                           bool (*matches)(const char *path, const struct cache_entry *entry),
-                           struct cache_entry **dead)
-{
-    struct policy_node *node = list->newest;
-    uint64_t count = 0;
-
-    while (node != NULL) {
-        struct cache_entry *entry = CONTAINER_OF(node, struct cache_entry, policy);
-
-        node = node->older;
-        if (!matches(path, entry))
-            continue;
-        remove_cache_entry(cache, entry, dead);
-        count_one(cache, METRIC_cache_purged);
-        count++;
-    }
-    return count;
-}
-
-static uint64_t empty(struct cache *cache, const char *path,
-                      bool (*matches)(const char *path, const struct cache_entry *entry))
+uint64_t cache_purge(struct cache *cache, const char *path)
 {
     struct cache_entry *dead = NULL;
-    uint64_t count;
+    uint64_t count = 0;
 
     pthread_mutex_lock(&cache->lock);
     cache->emptied_ns = clock_monotonic_ns();
-    count = empty_list(cache, &cache->lists[false], path, matches, &dead) +
-            empty_list(cache, &cache->lists[true], path, matches, &dead);
+    for (int i = 0; i < 2; i++)
+        for (struct policy_node *node = cache->lists[i].newest; node != NULL;) {
+            struct cache_entry *entry = CONTAINER_OF(node, struct cache_entry, policy);
+
+            node = node->older;
+            if (!path_matches(path, entry))
+                continue;
+            remove_cache_entry(cache, entry, &dead);
+            count_one(cache, METRIC_cache_purged);
+            count++;
+        }
     publish_gauges(cache);
     pthread_mutex_unlock(&cache->lock);
     destroy_all(cache, dead);
@@ -466,12 +412,7 @@ static uint64_t empty(struct cache *cache, const char *path,
 
 uint64_t cache_flush(struct cache *cache)
 {
-    return empty(cache, "", any_path);
-}
-
-uint64_t cache_purge(struct cache *cache, const char *path)
-{
-    return empty(cache, path, path_matches);
+    return cache_purge(cache, "*");
 }
 
 uint64_t cache_resize(struct cache *cache, uint64_t bytes)
@@ -596,7 +537,7 @@ bool cache_wants_sweep(const struct cache *cache, uint64_t *seen)
 {
     uint64_t removed;
 
-    if (LIKELY(stale(&cache->stale_bytes) <= stale_share(cache) &&
+    if (LIKELY(stale(&cache->stale_bytes) <= spare_share(cache) &&
                stale(&cache->stale_entries) <= (cache->slots - cache->max_entries) / 2 &&
                stale(&cache->stale_descriptors) == 0))
         return false;

@@ -115,25 +115,19 @@ static enum authentication_verdict submit_login(struct transaction *transaction,
     return AUTHENTICATION_WAITING;
 }
 
-/* Whether the credentials are known to be good or wrong. */
-static enum login known_login(const struct transaction *transaction, const struct siphash *hash)
-{
-    if (transaction->state->login != LOGIN_UNKNOWN)
-        return (enum login)transaction->state->login;
-    return logins_is_verified(transaction->context->worker->logins, hash) ? LOGIN_GOOD
-                                                                          : LOGIN_UNKNOWN;
-}
-
 static enum authentication_verdict verify_credentials(struct transaction *transaction,
                                                       const struct config_access *rule,
                                                       const struct credentials *credentials)
 {
     struct logins *logins = transaction->context->worker->logins;
     struct siphash hash = logins_hash(logins, rule->users.file, credentials);
+    enum login known = (enum login)transaction->state->login;
     const struct config_user *user;
     uint64_t wait_ns;
 
-    switch (known_login(transaction, &hash)) {
+    if (known == LOGIN_UNKNOWN && logins_is_verified(logins, &hash))
+        known = LOGIN_GOOD;
+    switch (known) {
     case LOGIN_GOOD:
         user = config_users_find(&rule->users, credentials->name);
         transaction->user = (struct span){user->name, strlen(user->name)};

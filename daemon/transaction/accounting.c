@@ -21,25 +21,21 @@ static void add_count(_Atomic uint64_t *word, uint64_t more)
     store_count(word, atomic_load_explicit(word, memory_order_relaxed) + more);
 }
 
-static void reset_counts(struct segment_host_counts *counts, uint64_t id)
-{
-    store_count(&counts->id, 0);
-    store_count(&counts->latency_max_ns, 0);
-    for (int i = 0; i < HOST_METRIC_COUNT; i++)
-        store_count(&counts->values[i], 0);
-    for (int i = 0; i < HISTOGRAM_COARSE_BUCKETS; i++)
-        store_count(&counts->latency[i], 0);
-    atomic_store_explicit(&counts->id, id, memory_order_release);
-}
-
 void host_counts_claim(struct segment_host_counts *counts, const struct host_place *place,
                        size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         struct segment_host_counts *own = &counts[place[i].entry];
 
-        if (atomic_load_explicit(&own->id, memory_order_relaxed) != place[i].id)
-            reset_counts(own, place[i].id);
+        if (atomic_load_explicit(&own->id, memory_order_relaxed) == place[i].id)
+            continue;
+        store_count(&own->id, 0);
+        store_count(&own->latency_max_ns, 0);
+        for (int j = 0; j < HOST_METRIC_COUNT; j++)
+            store_count(&own->values[j], 0);
+        for (int j = 0; j < HISTOGRAM_COARSE_BUCKETS; j++)
+            store_count(&own->latency[j], 0);
+        atomic_store_explicit(&own->id, place[i].id, memory_order_release);
     }
 }
 
@@ -67,20 +63,15 @@ static const uint64_t version_mask = UINT64_C(0xff) << 32;
 
 static const uint64_t body_mask = (UINT64_C(1) << LOG_BODY_BITS) - 1; /* of BODY_WORD */
 
-/* Many slow clients must not reserve the whole ring. */
-static uint64_t reserved_words(const struct transaction_context *context)
-{
-    uint64_t most = context->ring->capacity / 4 * 3;
-
-    return context->ring_reserved < most ? context->ring_reserved : most;
-}
-
 bool accounting_has_room(const struct transaction_context *context, uint64_t words)
 {
+    uint64_t reserved = context->ring_reserved, most;
+
     if (context->ring == NULL || context->log_dropping ||
         context->worker->config->log_when_full == WHEN_FULL_DROP)
         return true;
-    return log_ring_has_room(context->ring, reserved_words(context) + words);
+    most = context->ring->capacity / 4 * 3; /* many slow clients must not reserve the whole ring */
+    return log_ring_has_room(context->ring, (reserved < most ? reserved : most) + words);
 }
 
 bool accounting_may_begin(const struct transaction_context *context)
@@ -165,23 +156,19 @@ void accounting_check_dropping(struct transaction_context *context)
         context->log_dropping = false;
 }
 
-static void drop_record(struct transaction_context *context, uint64_t words)
-{
-    PROBE_LOG_DROP(words);
-    metric_add(context->metrics, METRIC_log_dropped, 1);
-    shortage_note(&context->shortages, SHORTAGE_LOG, context->loop_now_ns, 1);
-}
-
 /* Usually polling by the logger suffices. In case a burst fills the ring, wakes it at half full. */
 static void append_to_ring(struct transaction_context *context, const uint64_t *record)
 {
     uint64_t words = accounting_words(record);
     bool half_full;
 
-    if (log_ring_has_room(context->ring, words))
+    if (log_ring_has_room(context->ring, words)) {
         log_ring_append(context->ring, record, words);
-    else
-        drop_record(context, words);
+    } else {
+        PROBE_LOG_DROP(words);
+        metric_add(context->metrics, METRIC_log_dropped, 1);
+        shortage_note(&context->shortages, SHORTAGE_LOG, context->loop_now_ns, 1);
+    }
     half_full = !log_ring_has_room(context->ring, context->ring->capacity / 2);
     if (half_full && !context->ring_half_full)
         wake_logger(context);

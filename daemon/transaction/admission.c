@@ -69,7 +69,6 @@ enum client_limit_verdict admission_of_connection(const struct worker_context *w
     return client_limit_enter(worker->client_limit, key, admitted ? UINT32_MAX : max);
 }
 
-/* Reads what the client has sent, because closing with unread bytes would reset the connection. */
 static void send_unavailable(struct transaction_context *context, int fd)
 {
     char response[RESPONSE_PREFIX_MAX + HEADER_RULES_MAX + 96], ignored[4096];
@@ -80,6 +79,7 @@ static void send_unavailable(struct transaction_context *context, int fd)
     length +=
         (size_t)snprintf(response + length, sizeof(response) - length,
                          "Cache-Control: no-store\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n");
+    /* Closing with unread bytes would reset the connection. */
     recv(fd, ignored, sizeof(ignored), MSG_DONTWAIT);
     if (send(fd, response, length, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)length)
         shutdown(fd, SHUT_WR);
@@ -141,18 +141,17 @@ uint32_t admission_excess(const struct worker_context *worker)
     return (uint32_t)(excess < own - fair ? excess : own - fair);
 }
 
-static bool limits_are_exceeded(const struct worker_context *worker, const struct client *client)
-{
-    uint64_t max = worker->config->connections_max;
-
-    return (max != 0 && segment_connections_open(worker->segment) > max) ||
-           (client->counted && client_limit_exceeds(worker->segment, client_key(client->address),
-                                                    worker->config->connections_max_per_ip));
-}
-
 bool admission_exceeds_limits(const struct worker_context *worker, struct client *client)
 {
-    client->transferred = client->transferred && limits_are_exceeded(worker, client);
+    const struct config *config = worker->config;
+    const struct segment *segment = worker->segment;
+
+    client->transferred =
+        client->transferred &&
+        ((config->connections_max != 0 &&
+          segment_connections_open(segment) > config->connections_max) ||
+         (client->counted && client_limit_exceeds(segment, client_key(client->address),
+                                                  config->connections_max_per_ip)));
     return client->transferred;
 }
 

@@ -17,42 +17,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { WORK_MAX_MS = 100, VALUE_MAX = 128, QUOTED_MAX = 40, WHY_MAX = 256 };
-
-static uint64_t fibonacci(uint64_t n)
-{
-    uint64_t one = 0, next = 1;
-
-    for (; n > 0; n--) {
-        uint64_t sum = one + next; /* the last one (n = 94) wraps around and is not used */
-
-        one = next;
-        next = sum;
-    }
-    return one;
-}
-
-static uint64_t square(uint64_t n)
-{
-    return n * n;
-}
-
-static uint64_t cube(uint64_t n)
-{
-    return n * n * n;
-}
 
 static const struct arithmetic_function {
     const char *name;
     int64_t min, max; /* the range of n in which results fit */
-    uint64_t (*of_magnitude)(uint64_t n);
-    bool keeps_sign;
+    int power;        /* of n; 0: Fibonacci number */
 } functions[] = {
-    {"fibonacci", 0, 93, fibonacci, false},
-    {"square", -INT64_C(4294967295), INT64_C(4294967295), square, false},
-    {"cube", -2097152, 2642245, cube, true},
+    {"fibonacci", 0, 93, 0},
+    {"square", -INT64_C(4294967295), INT64_C(4294967295), 2},
+    {"cube", -2097152, 2642245, 3},
 };
 
 /* Parsing */
@@ -83,70 +58,63 @@ static void decode_unreserved(struct span text, char buffer[VALUE_MAX])
     buffer[length] = '\0';
 }
 
-static int parse_n(struct arithmetic_query *query, const char *value, char *why)
+static bool parse_n(struct arithmetic_query *query, const char *value, char *why)
 {
     const struct arithmetic_function *function = query->function;
     const char *digits = value + (value[0] == '-');
 
-    if (digits[0] == '\0' || digits[strspn(digits, "0123456789")] != '\0') {
-        snprintf(why, WHY_MAX, "invalid n '%.*s' (examples: 10, -3)", QUOTED_MAX, value);
-        return -1;
-    }
     errno = 0;
     query->n = strtoll(value, NULL, 10);
-    if (errno == 0 && query->n >= function->min && query->n <= function->max)
-        return 0;
-    snprintf(why, WHY_MAX, "n: %.*s is out of range for %s (%" PRId64 " to %" PRId64 ")",
-             QUOTED_MAX, value, function->name, function->min, function->max);
-    return -1;
+    if (digits[0] == '\0' || digits[strspn(digits, "0123456789")] != '\0')
+        snprintf(why, WHY_MAX, "invalid n '%.*s' (examples: 10, -3)", QUOTED_MAX, value);
+    else if (errno != 0 || query->n < function->min || query->n > function->max)
+        snprintf(why, WHY_MAX, "n: %.*s is out of range for %s (%" PRId64 " to %" PRId64 ")",
+                 QUOTED_MAX, value, function->name, function->min, function->max);
+    else
+        return true;
+    return false;
 }
 
-static int parse_work(struct arithmetic_query *query, const char *value, char *why)
+static bool parse_work(struct arithmetic_query *query, const char *value, char *why)
 {
     uint64_t time_ms = 0;
+    bool valid = units_parse_time_ms(value, &time_ms) == 0;
 
-    if (units_parse_time_ms(value, &time_ms) != 0)
+    query->work_ns = time_ms * NS_PER_MS;
+    if (!valid)
         snprintf(why, WHY_MAX, "invalid work '%.*s' (example: 2ms)", QUOTED_MAX, value);
     else if (time_ms > WORK_MAX_MS)
         snprintf(why, WHY_MAX, "work: %.*s is out of range (0 to %dms)", QUOTED_MAX, value,
                  WORK_MAX_MS);
-    else {
-        query->work_ns = time_ms * NS_PER_MS;
-        return 0;
-    }
-    return -1;
+    return valid && time_ms <= WORK_MAX_MS;
 }
 
-/* Parses "n=10&work=2ms" for the function of QUERY. Returns 0, or -1 with the reason in WHY. */
-static int parse_arithmetic_query(struct arithmetic_query *query, struct span text, char *why)
+/* Parses "n=10&work=2ms" for the function of QUERY. Returns false with the reason in WHY. */
+static bool parse_arithmetic_query(struct arithmetic_query *query, struct span text, char *why)
 {
-    bool has_n = false, has_work = false;
+    bool has_n = false, has_work = false, valid = true;
 
-    while (text.length > 0) {
+    while (text.length > 0 && valid) {
         struct span value_text = qvalue_cut(&text, '&'), name_text = qvalue_cut(&value_text, '=');
         char name[VALUE_MAX], value[VALUE_MAX];
-        bool is_n, *given;
+        bool is_n, is_work;
 
         decode_unreserved(name_text, name);
         decode_unreserved(value_text, value);
         is_n = strcmp(name, "n") == 0;
-        given = is_n ? &has_n : &has_work;
-        if (!is_n && strcmp(name, "work") != 0) {
-            snprintf(why, WHY_MAX, "unknown parameter '%.*s' (valid: n, work)", QUOTED_MAX, name);
-            return -1;
-        }
-        if (*given) {
+        is_work = strcmp(name, "work") == 0;
+        valid = (is_n && !has_n && parse_n(query, value, why)) ||
+                (is_work && !has_work && parse_work(query, value, why));
+        if ((is_n && has_n) || (is_work && has_work))
             snprintf(why, WHY_MAX, "%s is repeated", name);
-            return -1;
-        }
-        *given = true;
-        if ((is_n ? parse_n(query, value, why) : parse_work(query, value, why)) != 0)
-            return -1;
+        else if (!is_n && !is_work)
+            snprintf(why, WHY_MAX, "unknown parameter '%.*s' (valid: n, work)", QUOTED_MAX, name);
+        has_n |= is_n;
+        has_work |= is_work;
     }
-    if (has_n)
-        return 0;
-    snprintf(why, WHY_MAX, "n is missing (example: %s?n=10)", query->function->name);
-    return -1;
+    if (valid && !has_n)
+        snprintf(why, WHY_MAX, "n is missing (example: %s?n=10)", query->function->name);
+    return valid && has_n;
 }
 
 /* Responding */
@@ -158,12 +126,19 @@ static const char *result_fields(bool json)
                   "Cache-Control: no-store\r\n";
 }
 
-static uint64_t processor_time_ns(void)
+static uint64_t compute(const struct arithmetic_function *function, uint64_t n)
 {
-    struct timespec time;
+    uint64_t result = function->power > 0, next = 1;
 
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_nsec;
+    for (int i = 0; i < function->power; i++)
+        result *= n;
+    for (; n > 0 && function->power == 0; n--) {
+        uint64_t sum = result + next; /* the last one (n = 94) wraps around and is not used */
+
+        result = next;
+        next = sum;
+    }
+    return result;
 }
 
 /* Works and computes: a page_maker. */
@@ -173,14 +148,15 @@ static int make_result_page(const struct site *site, const struct page_spec *spe
     const struct arithmetic_query *query = &spec->arithmetic;
     const struct arithmetic_function *function = query->function;
     bool negative = query->n < 0;
-    uint64_t result = function->of_magnitude((uint64_t)(negative ? -query->n : query->n));
-    const char *sign = negative && function->keeps_sign ? "-" : "";
+    uint64_t result = compute(function, (uint64_t)(negative ? -query->n : query->n));
+    const char *sign = negative && function->power % 2 != 0 ? "-" : "";
     char text[WHY_MAX];
     int length;
 
     (void)site;
     if (query->work_ns > 0)
-        for (uint64_t end = processor_time_ns() + query->work_ns; processor_time_ns() < end;)
+        for (uint64_t end = clock_read_ns(CLOCK_THREAD_CPUTIME_ID) + query->work_ns;
+             clock_read_ns(CLOCK_THREAD_CPUTIME_ID) < end;)
             continue;
     if (spec->json)
         length = snprintf(text, sizeof(text),
@@ -196,23 +172,21 @@ static enum transaction_result respond_bad_query(struct transaction *transaction
                                                  bool json, const char *why)
 {
     char *text = NULL;
-    struct resource *page;
+    struct resource *page = NULL;
     size_t length;
     FILE *out = open_memstream(&text, &length);
-    int failed = ENOMEM;
 
-    if (out == NULL)
-        return reply_error(transaction, 503);
-    fputs(json ? "{\"error\":\"" : "", out);
-    if (json)
+    if (out != NULL && json) {
+        fputs("{\"error\":\"", out);
         escape_json(out, why);
-    else
-        fputs(why, out);
-    fputs(json ? "\"}\n" : "\n", out);
-    if (memstream_close(out, &text) == 0)
-        failed = resource_new_page(path, result_fields(json), text, length, &page);
+        fputs("\"}\n", out);
+    } else if (out != NULL) {
+        fprintf(out, "%s\n", why);
+    }
+    if (out != NULL && memstream_close(out, &text) == 0)
+        resource_new_page(path, result_fields(json), text, length, &page);
     free(text);
-    return failed == 0 ? reply_page(transaction, 400, page) : reply_error(transaction, 503);
+    return page != NULL ? reply_page(transaction, 400, page) : reply_error(transaction, 503);
 }
 
 bool handler_arithmetic_owns(const struct config *config, const char *path)
@@ -240,7 +214,7 @@ enum transaction_result handler_arithmetic(struct transaction *transaction,
     if (spec.arithmetic.function == NULL)
         return reply_error(transaction, 404);
     spec.json = accept_prefers_json(transaction->request, SPAN("plain"));
-    if (parse_arithmetic_query(&spec.arithmetic, target->query, why) != 0)
+    if (!parse_arithmetic_query(&spec.arithmetic, target->query, why))
         return respond_bad_query(transaction, path, spec.json, why);
     if (!loading_take_page(transaction, path, &page, &failed)) {
         if (spec.arithmetic.work_ns > 0)

@@ -114,15 +114,6 @@ static enum transaction_result redirect_directory(struct transaction *transactio
     return respond_redirect(transaction, target, 301, "The directory", &location);
 }
 
-/* The URL of the request with https, on the default port. */
-static void append_https(struct location *location, const struct transaction *transaction,
-                         const struct target *target)
-{
-    append_text(location, SPAN("https://"));
-    append_text(location, site_host_name(transaction->request->host));
-    append_path(location, target->path);
-}
-
 enum transaction_result handler_redirect(struct transaction *transaction,
                                          const struct target *target)
 {
@@ -137,7 +128,9 @@ enum transaction_result handler_redirect(struct transaction *transaction,
         if (rule->rest)
             append_path(&location, target->path + strlen(rule->path));
     } else if (transaction->request->host.length > 0) {
-        append_https(&location, transaction, target);
+        append_text(&location, SPAN("https://")); /* on the default port */
+        append_text(&location, site_host_name(transaction->request->host));
+        append_path(&location, target->path);
     } else {
         return reply_error(transaction, 400); /* HTTP/1.0 without Host: there is no URL */
     }
@@ -148,18 +141,6 @@ enum transaction_result handler_redirect(struct transaction *transaction,
 
 /* The challenge of ACME */
 
-static const char well_known[] = "/.well-known/acme-challenge/";
-
-static bool is_for_token(const struct request *request, const char *token)
-{
-    size_t prefix = strlen(well_known), length = strlen(token);
-
-    return (request->method == METHOD_GET || request->method == METHOD_HEAD) &&
-           request->target.length == prefix + length &&
-           memcmp(request->target.start, well_known, prefix) == 0 &&
-           memcmp(request->target.start + prefix, token, length) == 0;
-}
-
 /*
  * The response to http-01, by which the ACME authority sees that this server has the name (RFC 8555
  * section 8.3). Only the token that the master published is answered; all other paths are served as
@@ -169,12 +150,17 @@ bool handler_challenge(struct transaction *transaction, enum transaction_result 
 {
     const struct request *request = transaction->request;
     struct challenge_copy challenge;
+    char target[64 + sizeof(challenge.token)];
     char text[sizeof(challenge.token) + sizeof(challenge.thumbprint)];
     struct resource *page;
     int length;
 
     if (!segment_read_challenge(transaction->context->worker->segment, &challenge) ||
-        challenge.kind != CHALLENGE_HTTP_01 || !is_for_token(request, challenge.token))
+        challenge.kind != CHALLENGE_HTTP_01 ||
+        (request->method != METHOD_GET && request->method != METHOD_HEAD))
+        return false;
+    length = snprintf(target, sizeof(target), "/.well-known/acme-challenge/%s", challenge.token);
+    if (!span_is(request->target, (struct span){target, (size_t)length}))
         return false;
     length = snprintf(text, sizeof(text), "%s.%s", challenge.token, challenge.thumbprint);
     if (resource_new_page(request->target,
@@ -229,17 +215,6 @@ static enum transaction_result respond_again(struct transaction *transaction,
 
 /* Listings */
 
-static void write_listing_fields(char *fields, const struct listing *listing, bool json)
-{
-    if (json)
-        snprintf(fields, LISTING_FIELDS_MAX,
-                 "Content-Type: application/json\r\nVary: Accept\r\nX-Total-Count: %zu\r\n",
-                 listing->total);
-    else
-        snprintf(fields, LISTING_FIELDS_MAX,
-                 "Content-Type: text/html; charset=utf-8\r\nVary: Accept\r\n");
-}
-
 /* Returns 0 with the text in *TEXT, which the caller frees; or an errno. */
 static int write_listing(const struct listing *listing, const struct page_spec *spec,
                          const char *path, char **text, size_t *length)
@@ -270,8 +245,14 @@ static int make_listing(const struct site *site, const struct page_spec *spec, s
     if (failed != 0)
         return failed;
     failed = write_listing(&listing, spec, directory, &text, &length);
+    if (spec->json)
+        snprintf(fields, sizeof(fields),
+                 "Content-Type: application/json\r\nVary: Accept\r\nX-Total-Count: %zu\r\n",
+                 listing.total);
+    else
+        snprintf(fields, sizeof(fields),
+                 "Content-Type: text/html; charset=utf-8\r\nVary: Accept\r\n");
     if (failed == 0) {
-        write_listing_fields(fields, &listing, spec->json);
         failed = resource_new_page(path, fields, text, length, page);
     }
     free(text);
@@ -311,12 +292,6 @@ static enum transaction_result respond_listing(struct transaction *transaction,
 
 /* Missing files */
 
-/* Single-page applications route paths without an extension themselves; files have one. */
-static bool has_no_extension(const char *path)
-{
-    return strchr(strrchr(path, '/'), '.') == NULL;
-}
-
 /*
  * The fallback is not stored in the thread cache under this target, because a file may appear
  * there.
@@ -329,8 +304,9 @@ static enum transaction_result respond_missing(struct transaction *transaction,
     int missing = rule != NULL ? rule->status : 404, failed;
     struct resource *resource;
 
+    /* Single-page applications route paths without an extension themselves; files have one. */
     if (fallback == NULL || fallback[0] == '\0' ||
-        (rule == NULL && !has_no_extension(target->path)))
+        (rule == NULL && strchr(strrchr(target->path, '/'), '.') != NULL))
         return reply_error(transaction, missing);
     failed = lookup_path(transaction, fallback, strlen(fallback), &resource);
     if (failed == 0)
@@ -344,30 +320,22 @@ static enum transaction_result respond_missing(struct transaction *transaction,
 }
 
 /*
- * Returns 0 if the directory has no index file, else EEXIST, or an errno of files_find(). Does not
- * wait long: the names were just looked up.
+ * Listings are off. Looks once more for the index file, which does not wait long: the names were just
+ * looked up.
  */
-static int look_for_index(const struct site *site, const char *path)
-{
-    struct file directory;
-    int failed = files_find(&site->root, path, FILES_MAY_BLOCK, &directory);
-
-    if (failed != 0)
-        return failed;
-    if (files_has(directory.fd, site->index))
-        failed = EEXIST;
-    close(directory.fd);
-    return failed;
-}
-
 static enum transaction_result respond_forbidden(struct transaction *transaction,
                                                  const struct target *target)
 {
-    int failed = look_for_index(transaction->site, target->path);
+    const struct site *site = transaction->site;
+    struct file directory;
+    int failed = files_find(&site->root, target->path, FILES_MAY_BLOCK, &directory);
+    bool has_index;
 
-    if (failed == EEXIST)
-        return respond_again(transaction, target);
-    return failed == 0 ? reply_error(transaction, 403) : respond_failed(transaction, failed);
+    if (failed != 0)
+        return respond_failed(transaction, failed);
+    has_index = files_has(directory.fd, site->index);
+    close(directory.fd);
+    return has_index ? respond_again(transaction, target) : reply_error(transaction, 403);
 }
 
 /* Called if the index file is missing: lists the directory, if it exists and listings are on. */

@@ -130,12 +130,6 @@ static enum charge charge_entry(struct segment_rate_entry *entry, uint64_t key,
 
 /* Replacing an entry */
 
-/* The clocks of two threads differ little, so a claim from the far future is wrong, too. */
-static bool claim_is_live(uint64_t claimed_ns, uint64_t now_ns)
-{
-    return now_ns - claimed_ns < CLAIM_DEAD_NS || claimed_ns - now_ns < CLAIM_DEAD_NS;
-}
-
 static bool claim_bucket(struct segment_rate_bucket *bucket, uint64_t now_ns)
 {
     uint64_t holder = 0;
@@ -144,18 +138,13 @@ static bool claim_bucket(struct segment_rate_bucket *bucket, uint64_t now_ns)
         if (atomic_compare_exchange_weak_explicit(&bucket->claimed_ns, &holder, now_ns,
                                                   memory_order_acquire, memory_order_relaxed))
             return true;
-        if (claim_is_live(holder, now_ns))
+        /* Two threads' clocks differ little, so a claim from the far future is wrong, too. */
+        if (now_ns - holder < CLAIM_DEAD_NS || holder - now_ns < CLAIM_DEAD_NS)
             holder = 0;
         if (i > CLAIM_SPINS)
             sched_yield();
     }
     return false;
-}
-
-static void release_bucket(struct segment_rate_bucket *bucket, uint64_t now_ns)
-{
-    atomic_compare_exchange_strong_explicit(&bucket->claimed_ns, &now_ns, 0, memory_order_release,
-                                            memory_order_relaxed);
 }
 
 /* The entry that has used the least of its burst, or whose replacement was interrupted. */
@@ -211,7 +200,9 @@ static void charge_or_replace(struct segment_rate_bucket *bucket, uint64_t key,
         result = charge_entry(entry, key, rate, now_ns, wait_ns);
     if (result == CHARGE_LOST) /* no entry, or one whose replacement was interrupted */
         replace_entry(bucket, key, rate, now_ns);
-    release_bucket(bucket, now_ns);
+    /* Releases the bucket, unless another has taken it over. */
+    atomic_compare_exchange_strong_explicit(&bucket->claimed_ns, &now_ns, 0, memory_order_release,
+                                            memory_order_relaxed);
 }
 
 static uint64_t charge_key(const struct segment *segment, uint64_t key, const struct rate *rate,

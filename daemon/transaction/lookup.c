@@ -439,14 +439,6 @@ void lookup_forget(const struct transaction *transaction, const char *path, size
 
 /* Variants */
 
-static struct span variant_path(const struct resource *original, enum coding coding, char *buffer)
-{
-    int length = snprintf(buffer, VARIANT_PATH_MAX, "%s" RESOURCE_VARIANT_MARK "%s",
-                          original->entry.path, coding_names[coding].start);
-
-    return (struct span){buffer, (size_t)length};
-}
-
 /* The variant in the cache, if it was made from the same version of the file. */
 static struct resource *find_variant(const struct transaction *transaction, struct span path,
                                      const struct resource *original)
@@ -495,7 +487,9 @@ static int find_or_load_variant(struct transaction *transaction, struct resource
                                 enum coding coding, struct resource **found)
 {
     char buffer[VARIANT_PATH_MAX] UNINITIALIZED;
-    struct span path = variant_path(original, coding, buffer);
+    int length = snprintf(buffer, VARIANT_PATH_MAX, "%s" RESOURCE_VARIANT_MARK "%s",
+                          original->entry.path, coding_names[coding].start);
+    struct span path = {buffer, (size_t)length};
     int failed;
 
     if (path.length >= VARIANT_PATH_MAX)
@@ -553,15 +547,7 @@ int lookup_variant(struct transaction *transaction, struct resource **resource)
     return failed;
 }
 
-static coding_preference parse_codings_line(struct span line)
-{
-    struct coding_weights weights = CODING_WEIGHTS_NONE;
-
-    coding_read(&weights, line);
-    return coding_prefer(&weights);
-}
-
-static coding_preference parse_codings_lines(const struct request *request)
+static coding_preference parse_codings(const struct request *request)
 {
     struct coding_weights weights = CODING_WEIGHTS_NONE;
     struct span line;
@@ -580,14 +566,12 @@ coding_preference lookup_accepted_codings(struct transaction_context *context,
 
     if ((request->present & REQUEST_ACCEPT_ENCODING) == 0)
         return PREFER_IDENTITY;
-    if ((request->repeated & REQUEST_ACCEPT_ENCODING) != 0)
-        return parse_codings_lines(request);
-    if (line.length > sizeof(memo->value))
-        return parse_codings_line(line);
+    if ((request->repeated & REQUEST_ACCEPT_ENCODING) != 0 || line.length > sizeof(memo->value))
+        return parse_codings(request);
     if (UNLIKELY(!span_is(line, (struct span){memo->value, memo->length}))) {
         memcpy(memo->value, line.start, line.length);
         memo->length = line.length;
-        memo->preference = parse_codings_line(line);
+        memo->preference = parse_codings(request);
     }
     return memo->preference;
 }

@@ -422,19 +422,6 @@ enum transaction_result reply_redirect(struct transaction *transaction, int stat
     return TRANSACTION_DONE;
 }
 
-/*
- * A page has no validators, so only "*" matches it. Preconditions do not apply to errors (section
- * 13.2.1).
- */
-static enum verdict page_verdict(const struct transaction *transaction, int status)
-{
-    static const struct validators none = {.dated = false};
-
-    return status == 200 ? conditional_verdict(transaction->request, &none,
-                                               transaction->context->prefixes.second)
-                         : VERDICT_PROCEED;
-}
-
 static enum transaction_result put_page_not_modified(struct transaction *transaction,
                                                      enum outcome outcome, struct resource *page)
 {
@@ -450,12 +437,16 @@ static enum transaction_result put_page_not_modified(struct transaction *transac
 enum transaction_result reply_page(struct transaction *transaction, int status,
                                    struct resource *page)
 {
-    enum verdict verdict = page_verdict(transaction, status);
+    static const struct validators none = {.dated = false}; /* so only "*" matches a page */
+    enum verdict verdict = VERDICT_PROCEED;
     enum outcome outcome = status >= 400                             ? OUTCOME_ERROR
                            : transaction->outcome == OUTCOME_OFFLOAD ? OUTCOME_OFFLOAD
                                                                      : OUTCOME_MISS;
 
     transaction->outcome = OUTCOME_ERROR; /* neither a cache hit nor a miss */
+    if (status == 200) /* preconditions do not apply to errors (section 13.2.1) */
+        verdict =
+            conditional_verdict(transaction->request, &none, transaction->context->prefixes.second);
     if (verdict == VERDICT_PRECONDITION_FAILED) {
         release_resource(transaction, page);
         transaction->may_wait = false; /* when processed again it would generate the page again */

@@ -64,15 +64,6 @@ void shortages_end(struct shortages *shortages)
 
 enum { FEW_CONNECTIONS = 8 };
 
-/* An idle thread would not drop its references to evicted entries for up to a second. */
-static void ask_all_to_sweep(const struct worker_context *worker)
-{
-    struct worker_shortages *shortages = worker->shortages;
-
-    if (!atomic_exchange(&shortages->sweep_posted, true))
-        mailbox_post(worker->main, &shortages->sweep, shortages->deliver_sweep);
-}
-
 uint64_t memory_freed(const struct worker_context *worker)
 {
     return worker->cache != NULL ? cache_freed(worker->cache) : 0;
@@ -90,8 +81,9 @@ enum memory_room memory_find_room(struct transaction_context *context, uint64_t 
     evicted = cache_shed(worker->cache) > 0;
     thread_cache_sweep(context->thread_cache);
     awaited = cache_frees_soon(worker->cache);
-    if (awaited)
-        ask_all_to_sweep(worker);
+    /* An idle thread would not drop its references to evicted entries for up to a second. */
+    if (awaited && !atomic_exchange(&worker->shortages->sweep_posted, true))
+        mailbox_post(worker->main, &worker->shortages->sweep, worker->shortages->deliver_sweep);
     /* Read the number last: awaited memory may have become free. */
     if (evicted || memory_freed(worker) != freed_before)
         return MEMORY_FREED;

@@ -78,11 +78,6 @@ int sites_open(struct sites *sites, const struct config *config)
     return 0;
 }
 
-static const char *root_path(const struct site *site)
-{
-    return site->own != NULL ? site->own->root : site->config->server_root;
-}
-
 void sites_warn_of_roots(const struct sites *sites)
 {
     for (uint32_t i = 0; i < sites->count; i++) {
@@ -94,7 +89,8 @@ void sites_warn_of_roots(const struct sites *sites)
         event_log(LEVEL_WARN,
                   "the workers run as user %u, who may not enter %s: its files are answered 403 "
                   "(chmod o+rx, or set server.user)",
-                  (unsigned int)geteuid(), root_path(site));
+                  (unsigned int)geteuid(),
+                  site->own != NULL ? site->own->root : site->config->server_root);
     }
 }
 
@@ -240,22 +236,19 @@ int sites_fill(struct sites *sites, const struct mime_table *mime)
 
 /* Closing */
 
-static void close_shared_root(struct files_root *root)
-{
-    for (size_t i = 0; i < root->link_root_count; i++)
-        free((void *)root->link_root[i]);
-    free((void *)root->link_root);
-    if (root->descriptors >= 0)
-        close(root->descriptors);
-}
-
 void sites_close(struct sites *sites)
 {
+    const struct files_root *shared = sites->count > 0 ? &sites->site[0].root : NULL;
+
+    for (size_t i = 0; shared != NULL && i < shared->link_root_count; i++)
+        free((void *)shared->link_root[i]);
+    if (shared != NULL)
+        free((void *)shared->link_root);
+    if (shared != NULL && shared->descriptors >= 0)
+        close(shared->descriptors);
     for (uint32_t i = 0; i < sites->count; i++) {
         struct site *site = &sites->site[i];
 
-        if (i == 0)
-            close_shared_root(&site->root);
         if (!site->shares_root && site->root.fd >= 0)
             close(site->root.fd);
         free((void *)site->headers.rule);
@@ -282,16 +275,6 @@ struct span site_host_name(struct span host)
     return host;
 }
 
-static size_t put_lower(char *name, struct span host)
-{
-    for (size_t i = 0; i < host.length; i++) {
-        char byte = host.start[i];
-
-        name[i] = byte >= 'A' && byte <= 'Z' ? (char)(byte | 0x20) : byte;
-    }
-    return host.length;
-}
-
 /* The site of the longest wildcard that covers NAME, in lower case. */
 static const struct site *find_wildcard(const struct site_names *names, struct span name)
 {
@@ -313,7 +296,12 @@ static const struct site *find_site_by_name(const struct sites *sites, struct sp
     host = site_host_name(host);
     if (host.length == 0 || host.length > sizeof(lower) || host.start[0] == '.')
         return sites->fallback;
-    name = (struct span){lower, put_lower(lower, host)};
+    for (size_t i = 0; i < host.length; i++) {
+        char byte = host.start[i];
+
+        lower[i] = byte >= 'A' && byte <= 'Z' ? (char)(byte | 0x20) : byte;
+    }
+    name = (struct span){lower, host.length};
     site = look_up_site_name(sites->names, name);
     if (site == NULL && sites->names->wildcards)
         site = find_wildcard(sites->names, name);

@@ -80,30 +80,24 @@ static enum transaction_result respond_authenticated(struct transaction *transac
     return respond_allowed(transaction, target);
 }
 
-/* A preflight never has credentials. */
-static enum transaction_result respond_preflight(struct transaction *transaction)
-{
-    _Atomic uint64_t *metrics = transaction->context->metrics;
-
-    metric_add(metrics, METRIC_preflights, 1);
-    if (!cors_allows(transaction))
-        metric_add(metrics, METRIC_preflights_refused, 1);
-    return respond_options(transaction);
-}
-
 /* By the rules of [access] and [cors] for the path. */
 static enum transaction_result respond_to_target(struct transaction *transaction,
                                                  const struct target *target)
 {
     const struct config_access *rule = access_find(&transaction->site->access, target->path);
+    _Atomic uint64_t *metrics = transaction->context->metrics;
 
     transaction->cors = cors_find(&transaction->site->cors, target->path);
     transaction->personal = rule != NULL || transaction->cors != NULL;
     if (rule != NULL && !access_allows(rule, transaction->address))
         return reply_error(transaction, 403);
     transaction->preflight = transaction->cors != NULL && cors_is_preflight(transaction->request);
-    if (transaction->preflight)
-        return respond_preflight(transaction);
+    if (transaction->preflight) { /* it never has credentials */
+        metric_add(metrics, METRIC_preflights, 1);
+        if (!cors_allows(transaction))
+            metric_add(metrics, METRIC_preflights_refused, 1);
+        return respond_options(transaction);
+    }
     return rule != NULL && rule->users.file != NULL
                ? respond_authenticated(transaction, target, rule)
                : respond_allowed(transaction, target);
@@ -190,17 +184,6 @@ static enum transaction_result respond_to_request(struct transaction *transactio
     return transaction->waiting ? TRANSACTION_WAITING : route(transaction);
 }
 
-/* A request without a file lookup counts neither as hit nor as miss. */
-static void count_outcome(const struct transaction *transaction)
-{
-    _Atomic uint64_t *metrics = transaction->context->metrics;
-
-    if (transaction->outcome == OUTCOME_HIT)
-        metric_add(metrics, METRIC_cache_hits, 1);
-    else if (transaction->outcome != OUTCOME_ERROR)
-        metric_add(metrics, METRIC_cache_misses, 1);
-}
-
 /* The address of the client that REQUEST names, or of the peer. */
 static const uint8_t *find_forwarded(struct transaction_context *context,
                                      const struct client *client, const struct request *request)
@@ -263,8 +246,10 @@ enum transaction_result transaction_process(struct transaction_context *context,
     struct transaction transaction = begin_transaction(context, client, state, request);
     enum transaction_result result = respond_to_request(&transaction);
 
-    if (result == TRANSACTION_DONE)
-        count_outcome(&transaction);
+    /* A request without a file lookup counts neither as hit nor as miss. */
+    if (result == TRANSACTION_DONE && transaction.outcome != OUTCOME_ERROR)
+        metric_add(context->metrics,
+                   transaction.outcome == OUTCOME_HIT ? METRIC_cache_hits : METRIC_cache_misses, 1);
     return end_transaction(&transaction, result);
 }
 

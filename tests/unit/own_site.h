@@ -32,12 +32,13 @@ enum { OWN_SITE_BODY_MAX = 128 * 1024 };
 
 /* What the system lacks; all 0 after own_site_open(). */
 static struct {
-    bool cold;   /* nothing is in the page cache, so a thread that must not block gets EAGAIN */
-    bool leased; /* every file has a write lease: EBUSY */
+    _Atomic bool
+        cold; /* nothing is in the page cache, so a thread that must not block gets EAGAIN */
+    _Atomic bool leased;             /* every file has a write lease: EBUSY */
     _Atomic int failing_allocations; /* of the next ones of the serving thread */
     _Atomic int failing_in_offload;  /* of an offload thread */
-    bool no_stream;                  /* open_memstream() fails */
-    uint64_t late_ns;                /* added to the monotonic clocks */
+    _Atomic bool no_stream;          /* open_memstream() fails */
+    _Atomic uint64_t late_ns;        /* added to the monotonic clocks */
     _Atomic unsigned opens;          /* calls of openat2() so far */
     _Atomic unsigned pauses;         /* of offload threads that wait for memory */
 } own_system;
