@@ -26,7 +26,7 @@ struct location {
     char text[REPLY_LOCATION_MAX + 1];
 };
 
-static void append_text(struct location *location, struct span text)
+static void append_span(struct location *location, struct span text)
 {
     if (location->length + text.length <= REPLY_LOCATION_MAX)
         memcpy(location->text + location->length, text.start, text.length);
@@ -44,7 +44,7 @@ static void append_query(struct location *location, const struct target *target)
 {
     if (target->query.start == NULL)
         return;
-    append_text(location, SPAN("?"));
+    append_span(location, SPAN("?"));
     if (location->length <= REPLY_LOCATION_MAX)
         location->length += escape_query(location->text + location->length,
                                          REPLY_LOCATION_MAX - location->length, target->query);
@@ -109,7 +109,7 @@ static enum transaction_result redirect_directory(struct transaction *transactio
 
     location.length = 0;
     append_path(&location, target->path);
-    append_text(&location, SPAN("/"));
+    append_span(&location, SPAN("/"));
     append_query(&location, target);
     return respond_redirect(transaction, target, 301, "The directory", &location);
 }
@@ -124,12 +124,12 @@ enum transaction_result handler_redirect(struct transaction *transaction,
         return reply_error(transaction, rule->status);
     location.length = 0;
     if (strcmp(rule->target, "https:") != 0) {
-        append_text(&location, (struct span){rule->target, strlen(rule->target)});
+        append_span(&location, (struct span){rule->target, strlen(rule->target)});
         if (rule->rest)
             append_path(&location, target->path + strlen(rule->path));
     } else if (transaction->request->host.length > 0) {
-        append_text(&location, SPAN("https://")); /* on the default port */
-        append_text(&location, site_host_name(transaction->request->host));
+        append_span(&location, SPAN("https://")); /* on the default port */
+        append_span(&location, site_host_name(transaction->request->host));
         append_path(&location, target->path);
     } else {
         return reply_error(transaction, 400); /* HTTP/1.0 without Host: there is no URL */
