@@ -5,7 +5,8 @@
 #include "daemon/acme/process.h"
 
 #include "common/segment_reader.h"
-#include "tests/unit/logged_event.h"
+#include "tests/unit/event_output.h"
+#include "tests/unit/own_directory.h"
 #include "tests/unit/own_segment.h"
 
 #include <setjmp.h>
@@ -14,15 +15,30 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-enum { PID = 4711, NAMES = 2, FLOOD = 100 };
+enum { PID = 4711, NAMES = 2, FLOOD = 100, STATUS = 42 };
 
 static char *names[NAMES] = {"a.example", "b.example"};
-static struct config config = {.acme_names = {names, NAMES}};
+static struct config config = {.acme_names = {names, NAMES},
+                               .acme_state_dir = "/state",
+                               .acme_ca_file = "",
+                               .acme_directory = "https://ca/dir",
+                               .acme_email = "a@b.example",
+                               .acme_retry = 2000,
+                               .acme_key = ACME_KEY_RSA2048,
+                               .acme_challenge = ACME_CHALLENGE_TLS_ALPN_01,
+                               .server_user = "www",
+                               .server_group = "www-group",
+                               .server_jail = JAIL_OFF};
 static struct acme_setup setup;
 static struct segment segment;
 static _Atomic int32_t shown_pid;
@@ -30,10 +46,10 @@ static _Atomic int32_t shown_pid;
 static struct {
     struct acme_process process; /* as the master sees it */
     struct event_base *base;
-    struct channel *other;        /* the end of the process; NULL: closed */
-    struct child_program program; /* of the last start */
+    struct channel *other; /* the end of the process; NULL: closed */
     int starts;
     bool no_memory;     /* calloc() fails */
+    bool forks;         /* with a real process */
     int killed, reaped; /* how often */
     int certificates;   /* reported as new */
     int challenges_set; /* messages to the process, as are the next two */
@@ -48,9 +64,12 @@ void *__wrap_calloc(size_t count, size_t size);
 int __wrap_kill(pid_t pid, int number);
 pid_t __real_waitpid(pid_t pid, int *status, int options);
 pid_t __wrap_waitpid(pid_t pid, int *status, int options);
-int __wrap_child_fork_with_channel(struct child *child, const struct child_program *program,
-                                   int *command_fd, struct event_base *base,
-                                   enum message_route route, const struct channel_owner *owner);
+pid_t __real_fork(void);
+pid_t __wrap_fork(void);
+int __real_socketpair(int domain, int type, int protocol, int fds[2]);
+int __wrap_socketpair(int domain, int type, int protocol, int fds[2]);
+ssize_t __wrap_readlink(const char *path, char *text, size_t size);
+int __wrap_fexecve(int fd, char *const argv[], char *const envp[]);
 /* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 void *__wrap_calloc(size_t count, size_t size)
@@ -92,25 +111,56 @@ static void on_fault(void *owner, const char *what)
     fail_msg("the master %s", what);
 }
 
-/* Starts no process: the test has its end of the channel. */
-int __wrap_child_fork_with_channel(struct child *child, const struct child_program *program,
-                                   int *command_fd, struct event_base *base,
-                                   enum message_route route, const struct channel_owner *owner)
+/* No process: the test has its end of the channel. */
+pid_t __wrap_fork(void)
+{
+    scene.starts++;
+    return scene.forks ? __real_fork() : PID;
+}
+
+/* The second end is that of the process. */
+int __wrap_socketpair(int domain, int type, int protocol, int fds[2])
 {
     const struct channel_owner own = {
         .message = on_message, .closed = child_ignore_closed, .fault = on_fault};
-    int fds[2];
 
-    assert_ptr_equal(command_fd, &setup.command_fd);
-    assert_int_equal(channel_pair(fds), 0);
-    child->channel = channel_open(base, fds[0], route, owner);
-    scene.other = channel_open(base, fds[1], message_route_back(route), &own);
-    assert_non_null(child->channel);
+    assert_int_equal(__real_socketpair(domain, type, protocol, fds), 0);
+    channel_close(scene.other);
+    scene.other = channel_open(scene.base, fcntl(fds[1], F_DUPFD_CLOEXEC, 0),
+                               message_route_back(ROUTE_ACME_REPORTS), &own);
     assert_non_null(scene.other);
-    child->pid = PID;
-    scene.program = *program;
-    scene.starts++;
     return 0;
+}
+
+/* The server is installed in own_directory. */
+ssize_t __wrap_readlink(const char *path, char *text, size_t size)
+{
+    assert_string_equal(path, "/proc/self/exe");
+    return snprintf(text, size, "%s/sbin/webserverd (deleted)", own_directory);
+}
+
+/* Of the file that is executed, and its options. */
+int __wrap_fexecve(int fd, char *const argv[], char *const envp[])
+{
+    struct stat status;
+    char text[1024] = "", channel[16];
+    bool open;
+
+    (void)envp;
+    open = fcntl(atoi(argv[2]), F_GETFD) == 0 && fcntl(atoi(argv[4]), F_GETFD) == 0;
+    snprintf(channel, sizeof(channel), "%d", setup.command_fd);
+    for (int i = 0; argv[i] != NULL; i++)
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s ",
+                 strcmp(argv[i], channel) == 0 ? "CHANNEL" : argv[i]);
+    if (open && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+        strcmp(text, "webserverd-acme --channel CHANNEL --lock 0 --user www --group www-group "
+                     "--state-dir /state --ca-file  --directory https://ca/dir --email a@b.example "
+                     "--retry-ms 2000 --no-jail --rsa2048 --challenge tls-alpn-01 "
+                     "-- a.example b.example ") == 0)
+        _exit(STATUS);
+    fprintf(stderr, "executed: %s\n", text);
+    errno = ENOEXEC;
+    return -1;
 }
 
 static void on_renewed(void *context)
@@ -130,6 +180,16 @@ static void start(void)
     acme_process_start(&scene.process, &setup, after_fork, &names);
 }
 
+/* Installs the program below own_directory. */
+static void put_program(const char *place)
+{
+    char command[256];
+
+    snprintf(command, sizeof(command), "mkdir -p %s/%s && touch %s/%s/webserverd-acme",
+             own_directory, place, own_directory, place);
+    assert_int_equal(system(command), 0);
+}
+
 static int begin(void **state)
 {
     (void)state;
@@ -143,12 +203,13 @@ static int begin(void **state)
                               .segment = &segment,
                               .renewed = on_renewed,
                               .context = &scene};
-    setup = (struct acme_setup){.config = &config, .command_fd = -1};
+    setup = (struct acme_setup){.config = &config};
     config.acme_names.count = NAMES;
-    events = 0;
-    logged[0] = '\0';
+    events_forget();
     if (own_segment_create(&segment, (struct segment_plan){0}) != 0)
         return -1;
+    own_directory_make();
+    put_program("sbin");
     start();
     assert_int_equal(scene.starts, 1);
     return 0;
@@ -165,9 +226,10 @@ static int end(void **state)
     (void)state;
     acme_process_free(&scene.process);
     close_other();
+    close(scene.process.program_fd);
     segment_destroy(&segment);
     event_base_free(scene.base);
-    return 0;
+    return own_directory_remove();
 }
 
 /* Sends a message, which the master receives, and delivers what it answers. */
@@ -232,15 +294,15 @@ static void events_are_logged_up_to_a_number_each_second(void **state)
 
     (void)state;
     report_event("hello");
-    assert_string_equal(logged, "ACME: hello");
+    assert_string_equal(last_event(), "ACME: hello");
     for (int i = 0; i < FLOOD; i++)
         report_event("flood");
-    most = events;
+    most = event_count();
     assert_true(most > 1 && most < FLOOD);
     acme_process_check(&scene.process, 0, 0, 1);
     report_event("the next second");
-    assert_string_equal(logged, "ACME: the next second");
-    assert_int_equal(events, most + 1);
+    assert_string_equal(last_event(), "ACME: the next second");
+    assert_int_equal(event_count(), most + 1);
     assert_int_equal(scene.killed, 0);
 }
 
@@ -299,7 +361,7 @@ static void workers_answer_a_challenge_from_then_on(void **state)
 
 static void assert_killed_for(const char *fault)
 {
-    assert_non_null(strstr(logged, fault));
+    assert_non_null(strstr(last_event(), fault));
     assert_int_equal(scene.killed, 1);
     assert_int_equal(metric(METRIC_protocol_errors), 1);
 }
@@ -429,11 +491,16 @@ static void request_that_cannot_be_sent_is_not_awaited(void **state)
 
 /* Start and end */
 
-static void end_process(void)
+static void end_process_of(pid_t pid)
 {
-    assert_true(acme_process_ended(&scene.process, PID, "exited"));
+    assert_true(acme_process_ended(&scene.process, pid, "exited"));
     close_other();
     scene.process.child.backoff = (struct backoff){0}; /* over */
+}
+
+static void end_process(void)
+{
+    end_process_of(PID);
 }
 
 static void process_that_runs_is_not_started_again(void **state)
@@ -463,7 +530,7 @@ static void new_process_knows_nothing_of_the_last_one(void **state)
     assert_false(scene.process.plan[0].known);
     assert_string_equal(scene.process.plan[0].name, "a.example");
     report_event("hello");
-    assert_string_equal(logged, "ACME: hello");
+    assert_string_equal(last_event(), "ACME: hello");
     assert_int_equal(scene.process.key_change.number, 0);
     assert_int_equal(renew(0), 2); /* each has another number */
     assert_int_equal(change_key(), 2);
@@ -477,13 +544,64 @@ static void start_without_memory_fails_and_is_repeated_later(void **state)
     start();
     scene.no_memory = false;
     assert_int_equal(scene.starts, 1);
-    assert_string_equal(logged, "cannot start the ACME process: Cannot allocate memory");
+    assert_string_equal(last_event(), "cannot start the ACME process: Cannot allocate memory");
     assert_int_equal(scene.process.child.backoff.failures, 1);
     assert_int_equal(scene.process.plan_count, 0);
     scene.process.child.backoff = (struct backoff){0};
     start();
     assert_int_equal(scene.starts, 2);
     assert_int_equal(scene.process.plan_count, NAMES);
+}
+
+static int status_of_real_process(void)
+{
+    int status;
+
+    scene.forks = true;
+    start();
+    assert_int_equal(__real_waitpid(scene.process.child.pid, &status, 0), scene.process.child.pid);
+    scene.forks = false;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void program_gets_its_settings_and_descriptors(void **state)
+{
+    (void)state;
+    end_process();
+    assert_int_equal(status_of_real_process(), STATUS);
+    end_process_of(scene.process.child.pid);
+    config.acme_email = "";
+    assert_int_equal(status_of_real_process(), EXIT_FAILURE);
+    assert_string_equal(last_event(), "cannot execute webserverd-acme: Exec format error");
+    config.acme_email = "a@b.example";
+}
+
+/* A file that is replaced meanwhile is not executed. */
+static void program_is_beside_the_server_or_in_libexec(void **state)
+{
+    struct stat first, second;
+    char sbin[64];
+
+    (void)state;
+    assert_int_equal(fstat(scene.process.program_fd, &first), 0);
+    assert_int_equal(own_directory_remove(), 0);
+    put_program("sbin");
+    acme_process_find_program(&scene.process);
+    assert_int_equal(fstat(scene.process.program_fd, &second), 0);
+    assert_int_equal(second.st_ino, first.st_ino);
+    assert_int_equal(second.st_nlink, 0);
+    assert_int_equal(own_directory_remove(), 0);
+    close(scene.process.program_fd);
+    scene.process.program_fd = -1;
+    end_process();
+    start();
+    assert_string_equal(last_event(), "cannot start the ACME process: No such file or directory");
+    assert_int_equal(scene.starts, 1);
+    put_program("libexec/webserverd");
+    assert_int_equal(mkdir(strcat(strcpy(sbin, own_directory), "/sbin"), 0700), 0);
+    scene.process.child.backoff = (struct backoff){0};
+    start();
+    assert_int_equal(scene.starts, 2);
 }
 
 static void end_of_the_process_is_counted(void **state)
@@ -493,10 +611,11 @@ static void end_of_the_process_is_counted(void **state)
     assert_false(acme_process_ended(&scene.process, PID + 1, "exited"));
     assert_int_equal(scene.process.child.pid, PID);
     assert_true(challenge_is_pending());
-    assert_int_equal(events, 0);
+    assert_int_equal(event_count(), 0);
     assert_true(acme_process_ended(&scene.process, PID, "was killed"));
-    assert_int_equal(events, 1);
-    assert_non_null(strstr(logged, "the ACME process (pid 4711) was killed: starting another"));
+    assert_int_equal(event_count(), 1);
+    assert_non_null(
+        strstr(last_event(), "the ACME process (pid 4711) was killed: starting another"));
     assert_int_equal(scene.process.child.pid, 0);
     assert_null(scene.process.child.channel);
     assert_false(challenge_is_pending());
@@ -523,7 +642,7 @@ static void stop_ends_the_process_and_its_challenge(void **state)
     assert_int_equal(scene.reaped, 1);
     assert_int_equal(scene.process.child.pid, 0);
     assert_false(challenge_is_pending());
-    assert_int_equal(events, 0);
+    assert_int_equal(event_count(), 0);
     acme_process_stop(&scene.process);
     assert_int_equal(scene.killed, 1);
 }
@@ -553,7 +672,7 @@ static void silent_process_is_killed_once(void **state)
     assert_int_equal(scene.killed, 0);
     acme_process_check(&scene.process, 1000, 0, 3 * NS_PER_S);
     assert_int_equal(scene.killed, 1);
-    assert_non_null(strstr(logged, "has given no sign of life for 2 s"));
+    assert_non_null(strstr(last_event(), "has given no sign of life for 2 s"));
     acme_process_check(&scene.process, 1000, 0, 4 * NS_PER_S);
     assert_int_equal(scene.killed, 1);
 }
@@ -579,6 +698,8 @@ int main(void)
         TEST(process_that_runs_is_not_started_again),
         TEST(new_process_knows_nothing_of_the_last_one),
         TEST(start_without_memory_fails_and_is_repeated_later),
+        TEST(program_gets_its_settings_and_descriptors),
+        TEST(program_is_beside_the_server_or_in_libexec),
         TEST(end_of_the_process_is_counted),
         TEST(last_messages_are_received),
         TEST(stop_ends_the_process_and_its_challenge),
