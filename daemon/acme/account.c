@@ -214,7 +214,7 @@ int account_open(struct acme *acme)
 
 /* The change of the key */
 
-/* The JWS that the next key signs, as a payload for the key. NULL: out of memory. */
+/* The next key signs the change, and the key signs that. NULL: out of memory. */
 static json_t *make_key_change(const struct acme *acme)
 {
     const struct authority *authority = &acme->authority;

@@ -95,34 +95,11 @@ static int64_t json_number(const json_t *json, const char *name)
     return json_integer_value(json_object_get(json, name));
 }
 
-/* Plans by the renewal information that PLAN has, if it is about the certificate in use. */
-static void read_window(struct certificate *certificate, const json_t *plan)
-{
-    int64_t next_s = json_number(plan, "next_attempt");
-
-    if (certificate->id[0] == '\0' ||
-        strcmp(authority_text(plan, "certificate"), certificate->id) != 0)
-        return;
-    certificate->window = (struct renewal_window){.start_s = json_number(plan, "window_start"),
-                                                  .end_s = json_number(plan, "window_end")};
-    certificate->check_s = json_number(plan, "next_check");
-    if (certificate->window.start_s > 0 && next_s < certificate->not_after_s)
-        certificate->next_s = next_s;
-}
-
 /* The clock */
 
 static int64_t clock_lead_ns(void)
 {
     return (int64_t)(clock_wall_ns() - clock_read_ns(CLOCK_BOOTTIME));
-}
-
-/* The seconds by which the wall clock was set since the delays were planned, to the nearest one. */
-static int64_t clock_step_s(const struct certificate *certificate, int64_t lead_ns)
-{
-    int64_t step_ns = lead_ns - certificate->clock_ns, half_ns = (int64_t)NS_PER_S / 2;
-
-    return (step_ns + (step_ns < 0 ? -half_ns : half_ns)) / (int64_t)NS_PER_S;
 }
 
 /* The wall clock was set by STEP_S since the delays were planned. */
@@ -140,10 +117,16 @@ static void keep_delays(struct certificate *certificate, int64_t step_s)
         certificate->next_s = certificate->refused_until_s;
 }
 
+/*
+ * Keeps the delays of the plan if the wall clock was set since they were planned. An attempt after
+ * a failure does not wait longer because it was set forward: the failure may have been that of the
+ * clock.
+ */
 static void follow_clock(struct certificate *certificate, const struct acme *acme)
 {
-    int64_t lead_ns = clock_lead_ns(), step_s = clock_step_s(certificate, lead_ns);
-    int64_t before_s = certificate->next_s;
+    int64_t lead_ns = clock_lead_ns(), before_s = certificate->next_s;
+    int64_t step_ns = lead_ns - certificate->clock_ns, half_ns = (int64_t)NS_PER_S / 2;
+    int64_t step_s = (step_ns + (step_ns < 0 ? -half_ns : half_ns)) / (int64_t)NS_PER_S;
     char next[UNITS_TEXT];
 
     if (step_s == 0)
@@ -178,7 +161,17 @@ static void read_plan(struct certificate *certificate, const struct acme *acme)
     snprintf(certificate->error, sizeof(certificate->error), "%s", authority_text(plan, "error"));
     if (certificate->not_after_s > 0) {
         certificate->next_s = plan_renewal(certificate);
-        read_window(certificate, plan);
+        /* By the renewal information, if it is about the certificate in use. */
+        if (certificate->id[0] != '\0' &&
+            strcmp(authority_text(plan, "certificate"), certificate->id) == 0) {
+            certificate->window =
+                (struct renewal_window){.start_s = json_number(plan, "window_start"),
+                                        .end_s = json_number(plan, "window_end")};
+            certificate->check_s = json_number(plan, "next_check");
+            if (certificate->window.start_s > 0 &&
+                json_number(plan, "next_attempt") < certificate->not_after_s)
+                certificate->next_s = json_number(plan, "next_attempt");
+        }
     }
     if (certificate->failures > 0)
         certificate->next_s = json_number(plan, "next_attempt");
@@ -277,38 +270,7 @@ static int obtain_certificate(struct certificate *certificate, struct acme *acme
     return failed;
 }
 
-static void report_success(const struct certificate *certificate, struct link *link)
-{
-    char until[UNITS_TEXT], next[UNITS_TEXT];
-
-    link_report_certificate(link);
-    link_log(link, LEVEL_INFO, "%s: certificate obtained, valid until %s; renewal from %s",
-             certificate->name, units_format_utc(until, sizeof(until), certificate->not_after_s),
-             units_format_utc(next, sizeof(next), certificate->next_s));
-}
-
-static void report_failure(const struct certificate *certificate, const struct acme *acme,
-                           int64_t now_s)
-{
-    int64_t left_s = certificate->not_after_s - now_s;
-    char next[UNITS_TEXT], left[64] = "";
-
-    if (left_s > 0)
-        snprintf(left, sizeof(left), "; the one in use is valid for %ld more days",
-                 (long)(left_s / 86400));
-    link_log(acme->link, LEVEL_WARN, "%s: no certificate: %s; next attempt: %s%s",
-             certificate->name, acme->authority.why,
-             units_format_utc(next, sizeof(next), certificate->next_s), left);
-}
-
 /* Renewal information */
-
-static int64_t check_time(const struct certificate *certificate, int64_t now_s)
-{
-    return certificate->id[0] != '\0' && certificate->failures == 0 && certificate->next_s > 0
-               ? schedule_planned(certificate->check_s, now_s)
-               : INT64_MAX;
-}
 
 /* Plans by the window, which is new. */
 static void follow_window(struct certificate *certificate, const struct acme *acme)
@@ -376,6 +338,7 @@ static void check_renewal_info(struct certificate *certificate, struct acme *acm
 static void record_success(struct certificate *certificate, const struct acme *acme)
 {
     int64_t soonest_s = (int64_t)time(NULL) + acme->settings.retry_ms / 1000;
+    char until[UNITS_TEXT], next[UNITS_TEXT];
 
     certificate->failures = 0;
     certificate->error[0] = '\0';
@@ -384,14 +347,18 @@ static void record_success(struct certificate *certificate, const struct acme *a
     if (certificate->next_s < soonest_s) /* the authority's clock, or its certificates, are odd */
         certificate->next_s = soonest_s;
     store_plan(certificate, acme);
-    report_success(certificate, acme->link);
+    link_report_certificate(acme->link);
+    link_log(acme->link, LEVEL_INFO, "%s: certificate obtained, valid until %s; renewal from %s",
+             certificate->name, units_format_utc(until, sizeof(until), certificate->not_after_s),
+             units_format_utc(next, sizeof(next), certificate->next_s));
     report_plan(certificate, acme, true);
 }
 
 static void record_failure(struct certificate *certificate, struct acme *acme)
 {
     struct authority *authority = &acme->authority;
-    int64_t now_s = (int64_t)time(NULL);
+    int64_t now_s = (int64_t)time(NULL), left_s = certificate->not_after_s - now_s;
+    char next[UNITS_TEXT], left[64] = "";
 
     if (authority->account_unknown)
         authority->account[0] = '\0';
@@ -403,7 +370,12 @@ static void record_failure(struct certificate *certificate, struct acme *acme)
         now_s + schedule_retry(certificate->failures, acme->settings.retry_ms / 1000,
                                authority->retry_after_s, random_number());
     store_plan(certificate, acme);
-    report_failure(certificate, acme, now_s);
+    if (left_s > 0)
+        snprintf(left, sizeof(left), "; the one in use is valid for %ld more days",
+                 (long)(left_s / 86400));
+    link_log(acme->link, LEVEL_WARN, "%s: no certificate: %s; next attempt: %s%s",
+             certificate->name, authority->why,
+             units_format_utc(next, sizeof(next), certificate->next_s), left);
     report_plan(certificate, acme, true);
 }
 
@@ -433,6 +405,7 @@ void certificate_handle(struct certificate *certificate, struct acme *acme)
     if (certificate->next_s <= now_s ||
         link_renewal(acme->link, certificate->number) != certificate->renewal)
         request_certificate(certificate, acme);
-    else if (check_time(certificate, now_s) <= now_s)
+    else if (certificate->id[0] != '\0' && certificate->failures == 0 && certificate->next_s > 0 &&
+             schedule_planned(certificate->check_s, now_s) <= now_s)
         check_renewal_info(certificate, acme);
 }

@@ -129,19 +129,6 @@ static int64_t seconds_of_asn1(const ASN1_TIME *when)
     return ASN1_TIME_to_tm(when, &fields) == 1 ? (int64_t)timegm(&fields) : 0;
 }
 
-static const char *find_certificate_fault(X509 *leaf, EVP_PKEY *key, const char *name,
-                                          int64_t now_s,
-                                          const struct credentials_validity *validity)
-{
-    if (key != NULL && X509_check_private_key(leaf, key) != 1)
-        return "it belongs to another key";
-    if (X509_check_host(leaf, name, 0, 0, NULL) != 1)
-        return "it is not for this name";
-    if (validity->not_before_s >= validity->not_after_s)
-        return "its times are not valid";
-    return validity->not_after_s <= now_s ? "it has expired" : NULL;
-}
-
 int credentials_check(const char *chain, EVP_PKEY *key, const char *name, int64_t now_s,
                       struct credentials_validity *validity, char *why, size_t size)
 {
@@ -153,7 +140,11 @@ int credentials_check(const char *chain, EVP_PKEY *key, const char *name, int64_
     if (leaf != NULL) {
         validity->not_before_s = seconds_of_asn1(X509_get0_notBefore(leaf));
         validity->not_after_s = seconds_of_asn1(X509_get0_notAfter(leaf));
-        fault = find_certificate_fault(leaf, key, name, now_s, validity);
+        fault = key != NULL && X509_check_private_key(leaf, key) != 1 ? "it belongs to another key"
+                : X509_check_host(leaf, name, 0, 0, NULL) != 1        ? "it is not for this name"
+                : validity->not_before_s >= validity->not_after_s     ? "its times are not valid"
+                : validity->not_after_s <= now_s                      ? "it has expired"
+                                                                      : NULL;
     }
     X509_free(leaf);
     ERR_clear_error();
@@ -164,36 +155,29 @@ int credentials_check(const char *chain, EVP_PKEY *key, const char *name, int64_
 }
 
 /* "KEY.SERIAL" in base64url, of the content of their DER; a serial number with its sign. */
-static void write_id(const ASN1_OCTET_STRING *issuer_key, const ASN1_INTEGER *serial,
-                     char id[CREDENTIALS_ID_BYTES])
-{
-    enum { DER_HEAD = 2, DER_MAX = 64 }; /* a short DER value begins with tag and length */
-    unsigned char der[DER_MAX], *end = der;
-    int length = i2d_ASN1_INTEGER(serial, NULL);
-    char *key, *number;
-
-    if (length <= DER_HEAD || length > DER_MAX || ASN1_STRING_length(issuer_key) > DER_MAX ||
-        ASN1_STRING_length(issuer_key) == 0)
-        return;
-    i2d_ASN1_INTEGER(serial, &end);
-    key = base64url(ASN1_STRING_get0_data(issuer_key), (size_t)ASN1_STRING_length(issuer_key));
-    number = base64url(der + DER_HEAD, (size_t)length - DER_HEAD);
-    if (key != NULL && number != NULL &&
-        snprintf(id, CREDENTIALS_ID_BYTES, "%s.%s", key, number) >= CREDENTIALS_ID_BYTES)
-        id[0] = '\0';
-    free(key);
-    free(number);
-}
-
 void credentials_id(const char *chain, char id[CREDENTIALS_ID_BYTES])
 {
+    enum { DER_HEAD = 2, DER_MAX = 64 }; /* a short DER value begins with tag and length */
     BIO *memory = BIO_new_mem_buf(chain, -1);
     X509 *leaf = PEM_read_bio_X509(memory, NULL, refuse_password, NULL);
-    const ASN1_OCTET_STRING *key = leaf != NULL ? X509_get0_authority_key_id(leaf) : NULL;
+    const ASN1_OCTET_STRING *issuer = leaf != NULL ? X509_get0_authority_key_id(leaf) : NULL;
+    const ASN1_INTEGER *serial = leaf != NULL ? X509_get0_serialNumber(leaf) : NULL;
+    int length = serial != NULL ? i2d_ASN1_INTEGER(serial, NULL) : 0;
+    unsigned char der[DER_MAX], *end = der;
+    char *key, *number;
 
     id[0] = '\0';
-    if (key != NULL)
-        write_id(key, X509_get0_serialNumber(leaf), id);
+    if (issuer != NULL && length > DER_HEAD && length <= DER_MAX &&
+        ASN1_STRING_length(issuer) > 0 && ASN1_STRING_length(issuer) <= DER_MAX) {
+        i2d_ASN1_INTEGER(serial, &end);
+        key = base64url(ASN1_STRING_get0_data(issuer), (size_t)ASN1_STRING_length(issuer));
+        number = base64url(der + DER_HEAD, (size_t)length - DER_HEAD);
+        if (key != NULL && number != NULL &&
+            snprintf(id, CREDENTIALS_ID_BYTES, "%s.%s", key, number) >= CREDENTIALS_ID_BYTES)
+            id[0] = '\0';
+        free(key);
+        free(number);
+    }
     X509_free(leaf);
     BIO_free(memory);
     ERR_clear_error();
@@ -270,35 +254,28 @@ int jws_thumbprint(EVP_PKEY *key, char text[JWS_THUMBPRINT_BYTES])
 }
 
 /* ES256 is two numbers of 32 bytes (RFC 7518 section 3.4), not the DER that OpenSSL makes. */
-static char *encode_signature(const unsigned char *der, size_t length)
-{
-    unsigned char bytes[2 * COORDINATE_BYTES];
-    ECDSA_SIG *signature = d2i_ECDSA_SIG(NULL, &der, (long)length);
-    char *text = NULL;
-
-    if (signature != NULL &&
-        BN_bn2binpad(ECDSA_SIG_get0_r(signature), bytes, COORDINATE_BYTES) == COORDINATE_BYTES &&
-        BN_bn2binpad(ECDSA_SIG_get0_s(signature), bytes + COORDINATE_BYTES, COORDINATE_BYTES) ==
-            COORDINATE_BYTES)
-        text = base64url(bytes, sizeof(bytes));
-    ECDSA_SIG_free(signature);
-    return text;
-}
-
 static char *sign_text(EVP_PKEY *key, const char *text)
 {
     EVP_MD_CTX *context = EVP_MD_CTX_new();
-    unsigned char der[128];
+    unsigned char der[128], bytes[2 * COORDINATE_BYTES];
+    const unsigned char *next = der;
+    ECDSA_SIG *signature = NULL;
     size_t length = sizeof(der);
-    char *signature = NULL;
+    char *encoded = NULL;
 
     if (context != NULL &&
         EVP_DigestSignInit_ex(context, NULL, "SHA256", NULL, NULL, key, NULL) == 1 &&
         EVP_DigestSign(context, der, &length, (const unsigned char *)text, strlen(text)) == 1)
-        signature = encode_signature(der, length);
+        signature = d2i_ECDSA_SIG(NULL, &next, (long)length);
+    if (signature != NULL &&
+        BN_bn2binpad(ECDSA_SIG_get0_r(signature), bytes, COORDINATE_BYTES) == COORDINATE_BYTES &&
+        BN_bn2binpad(ECDSA_SIG_get0_s(signature), bytes + COORDINATE_BYTES, COORDINATE_BYTES) ==
+            COORDINATE_BYTES)
+        encoded = base64url(bytes, sizeof(bytes));
+    ECDSA_SIG_free(signature);
     EVP_MD_CTX_free(context);
     ERR_clear_error();
-    return signature;
+    return encoded;
 }
 
 /* JSON, which it frees, as base64url. */

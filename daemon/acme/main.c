@@ -191,15 +191,6 @@ static void obtain_certificates(struct program *program)
     }
 }
 
-/* Until there is space for the account's files, or the administrator has removed what is wrong. */
-static int await_account(struct acme *acme)
-{
-    while (account_load(acme) != 0)
-        if (!link_wait(acme->link, IDLE_S * 1000))
-            return -1;
-    return 0;
-}
-
 /* Returns the exit status. */
 static int run_program(struct program *program)
 {
@@ -219,8 +210,14 @@ static int run_program(struct program *program)
         return EXIT_FAILURE;
     }
     acme->authority.link = acme->link;
-    if (take_lock(program) != 0 || await_account(acme) != 0)
+    if (take_lock(program) != 0)
         return EXIT_SUCCESS;
+    /*
+     * Until there is space for the account's files, or the administrator has removed what is wrong.
+     */
+    while (account_load(acme) != 0)
+        if (!link_wait(acme->link, IDLE_S * 1000))
+            return EXIT_SUCCESS;
     program->certificate = calloc(acme->settings.name_count, sizeof(*program->certificate));
     if (program->certificate == NULL)
         return EXIT_FAILURE;
@@ -246,14 +243,6 @@ static int read_descriptor(const char *text)
                    fcntl((int)fd, F_SETFD, FD_CLOEXEC) == 0
                ? (int)fd
                : -1;
-}
-
-static void add_challenge(struct acme_settings *settings, const char *name)
-{
-    for (enum challenge_kind kind = 0; kind < CHALLENGE_KINDS; kind++)
-        if (strcmp(name, config_acme_challenge_name(kind)) == 0 &&
-            settings->challenge_count < CHALLENGE_KINDS)
-            settings->challenge[settings->challenge_count++] = kind;
 }
 
 /* Returns 0, or -1: not as the master writes it. */
@@ -314,7 +303,10 @@ static int read_options(struct program *program, int argc, char **argv)
             settings->retry_ms = (uint32_t)strtoul(optarg, NULL, 10);
             break;
         case 'h':
-            add_challenge(settings, optarg);
+            for (enum challenge_kind kind = 0; kind < CHALLENGE_KINDS; kind++)
+                if (strcmp(optarg, config_acme_challenge_name(kind)) == 0 &&
+                    settings->challenge_count < CHALLENGE_KINDS)
+                    settings->challenge[settings->challenge_count++] = kind;
             break;
         default:
             return -1;

@@ -84,19 +84,6 @@ static int await_status(const struct order *order, const char *url, const char *
 
 /* Challenges */
 
-static const json_t *find_challenge_of_kind(const json_t *authorization, enum challenge_kind kind)
-{
-    const json_t *list = json_object_get(authorization, "challenges");
-
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *challenge = json_array_get(list, i);
-
-        if (strcmp(authority_text(challenge, "type"), config_acme_challenge_name(kind)) == 0)
-            return challenge;
-    }
-    return NULL;
-}
-
 /*
  * The first challenge of [acme] challenge that the authority offers, or NULL. Each attempt after a
  * failed one begins with another kind, if several may be used.
@@ -105,13 +92,16 @@ static const json_t *find_challenge(const struct order *order, const json_t *aut
                                     enum challenge_kind *kind)
 {
     const struct acme_settings *settings = &order->acme->settings;
-    const json_t *challenge = NULL;
+    const json_t *list = json_object_get(authorization, "challenges");
 
-    for (size_t i = 0; i < settings->challenge_count && challenge == NULL; i++) {
+    for (size_t i = 0; i < settings->challenge_count; i++) {
         *kind = settings->challenge[(order->certificate->failures + i) % settings->challenge_count];
-        challenge = find_challenge_of_kind(authorization, *kind);
+        for (size_t k = 0; k < json_array_size(list); k++)
+            if (strcmp(authority_text(json_array_get(list, k), "type"),
+                       config_acme_challenge_name(*kind)) == 0)
+                return json_array_get(list, k);
     }
-    return challenge;
+    return NULL;
 }
 
 static int fail_without_challenge(const struct order *order)
@@ -178,21 +168,10 @@ static int respond_to_challenge(const struct order *order, const char *url,
     return await_status(order, url, "pending", authorization);
 }
 
-/* The error of a refused authorization is in its challenge. */
-static int explain_refusal(const struct order *order, const json_t *authorization)
-{
-    const json_t *list = json_object_get(authorization, "challenges");
-
-    for (size_t i = 0; i < json_array_size(list); i++)
-        if (json_object_get(json_array_get(list, i), "error") != NULL)
-            return fail_refused(order, "the authorization", json_array_get(list, i));
-    return fail_refused(order, "the authorization", authorization);
-}
-
 static int authorize_name(const struct order *order, const char *url)
 {
     json_t *authorization = NULL;
-    const json_t *challenge;
+    const json_t *challenge, *list, *refused;
     enum challenge_kind kind = CHALLENGE_HTTP_01;
     uint32_t retry_s;
     int failed = refresh_json(order->authority, url, &authorization, &retry_s);
@@ -204,8 +183,14 @@ static int authorize_name(const struct order *order, const char *url)
                      : fail_without_challenge(order);
         publish_challenge(order, kind, "");
     }
-    if (failed == 0 && strcmp(order_status(authorization), "valid") != 0)
-        failed = explain_refusal(order, authorization);
+    if (failed == 0 && strcmp(order_status(authorization), "valid") != 0) {
+        list = json_object_get(authorization, "challenges");
+        refused = authorization; /* the error may be in a challenge */
+        for (size_t i = json_array_size(list); i > 0; i--)
+            if (json_object_get(json_array_get(list, i - 1), "error") != NULL)
+                refused = json_array_get(list, i - 1);
+        failed = fail_refused(order, "the authorization", refused);
+    }
     json_decref(authorization);
     return failed;
 }
@@ -225,12 +210,6 @@ static int request_order(const struct order *order, const char *replaces,
     return authority_post(authority, authority->new_order, payload, answer);
 }
 
-/* An authority may not accept what it replaces: it is replaced already, or of another account. */
-static bool may_not_replace(const struct authority *authority)
-{
-    return authority->status >= 400 && authority->status < 500 && authority->status != 429;
-}
-
 static int begin_order(struct order *order)
 {
     const char *replaces = order->certificate->id;
@@ -239,7 +218,11 @@ static int begin_order(struct order *order)
     bool replacing = replaces[0] != '\0' && authority->renewal_info[0] != '\0';
     int failed = request_order(order, replacing ? replaces : NULL, &answer);
 
-    if (failed != 0 && replacing && may_not_replace(authority))
+    /*
+     * An authority may not accept what it replaces: it is replaced already, or of another account.
+     */
+    if (failed != 0 && replacing && authority->status >= 400 && authority->status < 500 &&
+        authority->status != 429)
         failed = request_order(order, NULL, &answer);
     if (failed != 0)
         return -1;
@@ -293,28 +276,20 @@ static int finalize_order(struct order *order, const char *request)
                : fail_refused(order, "the order", order->json);
 }
 
-static char *download_chain(const struct order *order)
-{
-    const char *url = authority_text(order->json, "certificate");
-    struct authority_answer answer;
-    char *text;
-
-    if (authority_post(order->authority, url, NULL, &answer) != 0)
-        return NULL;
-    text = answer.text;
-    answer.text = NULL;
-    authority_answer_free(&answer);
-    return text;
-}
-
 char *order_obtain(struct acme *acme, const struct certificate *certificate, const char *request)
 {
     struct order order = {.acme = acme, .authority = &acme->authority, .certificate = certificate};
+    struct authority_answer answer;
     char *text = NULL;
 
     if (begin_order(&order) == 0 && authorize_all(&order) == 0 &&
-        finalize_order(&order, request) == 0)
-        text = download_chain(&order);
+        finalize_order(&order, request) == 0 &&
+        authority_post(order.authority, authority_text(order.json, "certificate"), NULL, &answer) ==
+            0) {
+        text = answer.text;
+        answer.text = NULL;
+        authority_answer_free(&answer);
+    }
     json_decref(order.json);
     return text;
 }

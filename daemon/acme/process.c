@@ -121,15 +121,6 @@ static void keep_plan(struct acme_process *process, const struct message_acme_pl
     memcpy(plan->error, message->error, sizeof(plan->error));
 }
 
-static void keep_key_change(struct acme_process *process,
-                            const struct message_acme_key_changed *message)
-{
-    struct acme_key_change *change = &process->key_change;
-
-    change->ended = message->change;
-    memcpy(change->error, message->error, sizeof(change->error));
-}
-
 /* The workers answer the challenge from now on. Its name is that of the configuration. */
 static void publish_acme_challenge(struct acme_process *process,
                                    const struct message_acme_challenge *message)
@@ -150,6 +141,7 @@ static void publish_acme_challenge(struct acme_process *process,
 static void on_acme_report(void *owner, int kind, const void *data, size_t length, int fd)
 {
     struct acme_process *process = owner;
+    const struct message_acme_key_changed *changed;
 
     (void)length, (void)fd;
     process->child.heard_ns = clock_monotonic_ns();
@@ -164,7 +156,9 @@ static void on_acme_report(void *owner, int kind, const void *data, size_t lengt
         keep_plan(process, data);
         break;
     case MESSAGE_ACME_KEY_CHANGED:
-        keep_key_change(process, data);
+        changed = data;
+        process->key_change.ended = changed->change;
+        memcpy(process->key_change.error, changed->error, sizeof(process->key_change.error));
         break;
     case MESSAGE_ACME_CERTIFICATE:
         process->renewed(process->context);

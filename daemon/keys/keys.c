@@ -116,19 +116,6 @@ static size_t make_signature(EVP_PKEY *key, const struct signature_scheme *schem
     return made;
 }
 
-static void answer_sign_request(const struct client *client, const struct message_sign *request,
-                                const struct signature_scheme *scheme, size_t length)
-{
-    _Alignas(struct message_signature) char
-        space[sizeof(struct message_signature) + SIGNATURE_BYTES_MAX];
-    struct message_signature *message = (struct message_signature *)space;
-    size_t made = make_signature(client->set->key[request->key], scheme, request->bytes, length,
-                                 message->bytes);
-
-    message->number = request->number;
-    channel_send(client->channel, MESSAGE_SIGNATURE, message, sizeof(*message) + made, -1, false);
-}
-
 /* Serving threads, the clients */
 
 static void end_keys_client(struct client *client)
@@ -157,15 +144,22 @@ static void on_sign_request(void *owner, int kind, const void *data, size_t leng
     struct client *client = owner;
     const struct message_sign *request = data;
     const struct signature_scheme *scheme = signature_scheme_get(request->scheme);
-    size_t count = length - sizeof(*request);
+    _Alignas(struct message_signature) char
+        space[sizeof(struct message_signature) + SIGNATURE_BYTES_MAX];
+    struct message_signature *answer = (struct message_signature *)space;
+    size_t count = length - sizeof(*request), made;
 
     (void)kind, (void)fd;
     if (request->key >= client->set->count || scheme == NULL ||
         !EVP_PKEY_is_a(client->set->key[request->key], scheme->key_type) ||
-        !signature_is_of_handshake(request->bytes, count))
+        !signature_is_of_handshake(request->bytes, count)) {
         channel_fail(client->channel, "requested what no handshake needs");
-    else
-        answer_sign_request(client, request, scheme, count);
+        return;
+    }
+    answer->number = request->number;
+    made = make_signature(client->set->key[request->key], scheme, request->bytes, count,
+                          answer->bytes);
+    channel_send(client->channel, MESSAGE_SIGNATURE, answer, sizeof(*answer) + made, -1, false);
 }
 
 static void add_keys_client(struct keys *keys, const struct message_keys_client *message, int fd)
@@ -202,14 +196,15 @@ static void free_keys_client(struct client *client)
     free(client);
 }
 
-static void free_ended_clients(struct keys *keys)
+/* Those that have ended, or ALL. */
+static void free_clients(struct keys *keys, bool all)
 {
     struct client *client = LIST_FIRST(&keys->clients), *next;
 
     keys->some_ended = false;
     for (; client != NULL; client = next) {
         next = LIST_NEXT(client, link);
-        if (client->ended)
+        if (client->ended || all)
             free_keys_client(client);
     }
 }
@@ -270,17 +265,6 @@ static int set_up_keys(struct keys *keys, const struct keys_setup *setup)
     return keys->master != NULL ? 0 : -1;
 }
 
-static void tear_down_keys(struct keys *keys)
-{
-    while (!LIST_EMPTY(&keys->clients))
-        free_keys_client(LIST_FIRST(&keys->clients));
-    while (!LIST_EMPTY(&keys->sets))
-        release_key_set(LIST_FIRST(&keys->sets));
-    channel_close(keys->master);
-    if (keys->base != NULL)
-        event_base_free(keys->base);
-}
-
 /* Runs until the channel to the master is closed. Returns the exit status. */
 static int run_keys(void *argument)
 {
@@ -294,10 +278,15 @@ static int run_keys(void *argument)
     if (set_up_keys(&keys, setup) == 0) {
         while (!keys.orphaned && event_base_loop(keys.base, EVLOOP_ONCE) == 0)
             if (keys.some_ended)
-                free_ended_clients(&keys);
+                free_clients(&keys, false);
         status = keys.orphaned ? EXIT_SUCCESS : EXIT_FAILURE;
     }
-    tear_down_keys(&keys);
+    free_clients(&keys, true);
+    while (!LIST_EMPTY(&keys.sets))
+        release_key_set(LIST_FIRST(&keys.sets));
+    channel_close(keys.master);
+    if (keys.base != NULL)
+        event_base_free(keys.base);
     return status;
 }
 
@@ -369,13 +358,14 @@ static int send_key_file(const struct keys_process *process, int kind, const voi
 int keys_process_link(const struct keys_process *process, const struct tls_context *tls,
                       uint32_t worker, pid_t pid)
 {
-    const struct message_keys_set set = {tls_context_number(tls), tls_context_key_count(tls)};
+    struct message_keys_set set;
+    int file = tls_context_keys(tls, &set);
     const struct message_keys_client client = {set.set, worker, pid};
     int fds[2];
 
     if (channel_pair(fds) != 0)
         return -1;
-    if (send_key_file(process, MESSAGE_KEYS_SET, &set, sizeof(set), tls_context_keys(tls)) == 0 &&
+    if (send_key_file(process, MESSAGE_KEYS_SET, &set, sizeof(set), file) == 0 &&
         channel_send(process->child.channel, MESSAGE_KEYS_CLIENT, &client, sizeof(client), fds[1],
                      true) == 0)
         return fds[0];

@@ -256,31 +256,6 @@ static bool is_host_name(struct span name, struct span other)
     return name.length == other.length && strncasecmp(name.start, other.start, name.length) == 0;
 }
 
-/* HOST, valid, without its port. */
-static struct span cut_port(struct span host)
-{
-    const char *end = memrchr(host.start, ':', host.length);
-
-    if (end != NULL && memchr(end, ']', host.length - (size_t)(end - host.start)) == NULL)
-        host.length = (size_t)(end - host.start);
-    return host;
-}
-
-/* An IPv4 address, or anything in brackets, which only an address may have. */
-static bool is_host_address(struct span host)
-{
-    char text[HOST_BYTES];
-    struct in_addr address;
-
-    if (host.start[0] == '[')
-        return true;
-    if (host.length >= sizeof(text))
-        return false;
-    memcpy(text, host.start, host.length);
-    text[host.length] = '\0';
-    return inet_pton(AF_INET, text, &address) == 1;
-}
-
 /*
  * DNS rebinding: a page of evil.example can make its name resolve to 127.0.0.1, and the browser
  * then lets it read the answers. Its requests name evil.example. A client without a Host is no
@@ -289,11 +264,18 @@ static bool is_host_address(struct span host)
 static bool is_own_host(struct span host, const char *hosts)
 {
     struct span name = {hosts, strlen(hosts)}, rest;
+    char text[HOST_BYTES];
+    struct in_addr address;
+    const char *port;
 
-    if (host.length == 0)
+    if (host.length == 0 || host.start[0] == '[') /* only an address may have brackets */
         return true;
-    host = cut_port(host);
-    if (is_host_address(host) || is_host_name(host, SPAN("localhost")))
+    port = memrchr(host.start, ':', host.length);
+    if (port != NULL)
+        host.length = (size_t)(port - host.start);
+    snprintf(text, sizeof(text), "%.*s", (int)host.length, host.start);
+    if ((host.length < sizeof(text) && inet_pton(AF_INET, text, &address) == 1) ||
+        is_host_name(host, SPAN("localhost")))
         return true;
     for (; name.length > 0; name = rest) {
         config_section_split(&name, &rest);
@@ -310,13 +292,6 @@ static struct answer answer_status(int status, FILE *out)
     fprintf(out, "%d %s\n", status, response_reason(status));
     return (struct answer){
         .status = status, .type = plain, .has_allow = status == STATUS_METHOD_NOT_ALLOWED};
-}
-
-static struct answer refuse_host(FILE *out)
-{
-    fputs("the Host of the request is not an address, localhost or a name in [metrics] hosts\n",
-          out);
-    return (struct answer){.status = STATUS_MISDIRECTED_REQUEST, .type = plain};
 }
 
 /* The answer to a request with this verdict, which is not good. */
@@ -357,8 +332,11 @@ static struct answer find_answer(const struct answer_setup *setup, const struct 
 
     if (query != NULL)
         path.length = (size_t)(query - path.start);
-    if (!is_own_host(request->host, setup->hosts))
-        return refuse_host(out);
+    if (!is_own_host(request->host, setup->hosts)) {
+        fputs("the Host of the request is not an address, localhost or a name in [metrics] hosts\n",
+              out);
+        return (struct answer){.status = STATUS_MISDIRECTED_REQUEST, .type = plain};
+    }
     resource = find_resource(path);
     if (setup->verifier != NULL && (resource == NULL || !resource->open))
         verdict = verifier_judge(setup->verifier, setup->login, request);

@@ -254,34 +254,6 @@ static void put_latency(const struct exposition *to)
 
 /* Hosts */
 
-/* A name of the configuration has no character that a label escapes. */
-struct hosts {
-    struct host_totals *host;
-    size_t count;
-};
-
-static void put_host_responses(const struct exposition *to, const struct hosts *hosts)
-{
-    static const char family[] = PREFIX "host_responses";
-
-    describe(to, family, "counter", UNIT_COUNT, "Responses by host and class of status");
-    for (size_t i = 0; i < hosts->count; i++)
-        for (int metric = HOST_METRIC_responses_2xx; metric <= HOST_METRIC_responses_5xx; metric++)
-            fprintf(to->out, "%s_total{host=\"%s\",class=\"%s\"} %" PRIu64 "\n", family,
-                    hosts->host[i].name, host_metric_table[metric].label,
-                    hosts->host[i].values[metric]);
-}
-
-static void put_host_bytes(const struct exposition *to, const struct hosts *hosts)
-{
-    static const char family[] = PREFIX "host_body_bytes";
-
-    describe(to, family, "counter", UNIT_BYTES, host_metric_table[HOST_METRIC_body_bytes].help);
-    for (size_t i = 0; i < hosts->count; i++)
-        fprintf(to->out, "%s_total{host=\"%s\"} %" PRIu64 "\n", family, hosts->host[i].name,
-                hosts->host[i].values[HOST_METRIC_body_bytes]);
-}
-
 /*
  * The bounds are powers of two, at which a coarse bucket ends. Fewer than for threads, because
  * there may be a thousand hosts.
@@ -313,29 +285,33 @@ static void put_host_histogram(FILE *out, const char *family, const struct host_
     fprintf(out, "%s_count{host=\"%s\"} %" PRIu64 "\n", family, host->name, below);
 }
 
-/* A host without a request is left out. */
-static void put_host_latency(const struct exposition *to, const struct hosts *hosts)
-{
-    static const char family[] = PREFIX "host_request_duration_seconds";
-
-    describe(to, family, "histogram", UNIT_NANOSECONDS,
-             host_metric_table[HOST_METRIC_response_time].help);
-    for (size_t i = 0; i < hosts->count; i++)
-        if (host_totals_requests(&hosts->host[i]) > 0)
-            put_host_histogram(to->out, family, &hosts->host[i]);
-}
-
+/* A name of the configuration has no character that a label escapes. */
 static void put_hosts(const struct exposition *to)
 {
-    struct hosts hosts;
+    static const char responses[] = PREFIX "host_responses", bytes[] = PREFIX "host_body_bytes",
+                      duration[] = PREFIX "host_request_duration_seconds";
+    size_t count;
+    struct host_totals *host = host_totals_read_all(to->segment, &count);
 
-    hosts.host = host_totals_read_all(to->segment, &hosts.count);
-    if (hosts.count > 0) {
-        put_host_responses(to, &hosts);
-        put_host_bytes(to, &hosts);
-        put_host_latency(to, &hosts);
+    if (count == 0) {
+        free(host);
+        return;
     }
-    free(hosts.host);
+    describe(to, responses, "counter", UNIT_COUNT, "Responses by host and class of status");
+    for (size_t i = 0; i < count; i++)
+        for (int metric = HOST_METRIC_responses_2xx; metric <= HOST_METRIC_responses_5xx; metric++)
+            fprintf(to->out, "%s_total{host=\"%s\",class=\"%s\"} %" PRIu64 "\n", responses,
+                    host[i].name, host_metric_table[metric].label, host[i].values[metric]);
+    describe(to, bytes, "counter", UNIT_BYTES, host_metric_table[HOST_METRIC_body_bytes].help);
+    for (size_t i = 0; i < count; i++)
+        fprintf(to->out, "%s_total{host=\"%s\"} %" PRIu64 "\n", bytes, host[i].name,
+                host[i].values[HOST_METRIC_body_bytes]);
+    describe(to, duration, "histogram", UNIT_NANOSECONDS,
+             host_metric_table[HOST_METRIC_response_time].help);
+    for (size_t i = 0; i < count; i++)
+        if (host_totals_requests(&host[i]) > 0) /* else it is left out */
+            put_host_histogram(to->out, duration, &host[i]);
+    free(host);
 }
 
 /* The server */
@@ -384,17 +360,10 @@ static void put_server(const struct exposition *to)
 
 /* Certificates */
 
-/* A name comes from a certificate, so it may contain anything but a blank. */
-static void put_label(FILE *out, const char *text, size_t length)
-{
-    for (size_t i = 0; i < length; i++) {
-        if (text[i] == '"' || text[i] == '\\')
-            fputc('\\', out);
-        fputc(text[i] > ' ' && text[i] <= '~' ? text[i] : '?', out);
-    }
-}
-
-/* One sample for each name; a host may have several certificates. */
+/*
+ * One sample for each name; a host may have several certificates. A name comes from a certificate,
+ * so it may contain anything but a blank.
+ */
 static void put_certificates(const struct exposition *to)
 {
     static const char family[] = PREFIX "certificate_not_after_seconds";
@@ -406,12 +375,13 @@ static void put_certificates(const struct exposition *to)
              "End of a certificate in use, in seconds since 1970");
     for (uint32_t i = 0; segment_read_certificate(to->segment, i, &copy); i++)
         for (const char *name = copy.names; *name != '\0'; name += strspn(name, " ")) {
-            size_t length = strcspn(name, " ");
-
             fprintf(to->out, "%s{certificate=\"%u\",host=\"", family, i);
-            put_label(to->out, name, length);
+            for (; *name != '\0' && *name != ' '; name++) {
+                if (*name == '"' || *name == '\\')
+                    fputc('\\', to->out);
+                fputc(*name > ' ' && *name <= '~' ? *name : '?', to->out);
+            }
             fprintf(to->out, "\"} %" PRIu64 "\n", copy.not_after_s);
-            name += length;
         }
 }
 

@@ -10,58 +10,6 @@
 #include <string.h>
 #include <strings.h>
 
-/* Writes "FILE: reason" with OpenSSL's reason, and empties its error queue. Returns -1. */
-static int fail_certificate(const char *file, const char *otherwise, char *why, size_t size)
-{
-    unsigned long code = ERR_peek_last_error();
-    const char *reason = ERR_reason_error_string(code);
-
-    snprintf(why, size, "%s: %s", file, reason != NULL ? reason : otherwise);
-    ERR_clear_error();
-    return -1;
-}
-
-static int read_chain(struct tls_certificate *certificate, BIO *text)
-{
-    X509 *next;
-
-    certificate->leaf = PEM_read_bio_X509_AUX(text, NULL, NULL, NULL);
-    certificate->chain = sk_X509_new_null();
-    if (certificate->leaf == NULL || certificate->chain == NULL)
-        return -1;
-    while ((next = PEM_read_bio_X509(text, NULL, NULL, NULL)) != NULL)
-        if (sk_X509_push(certificate->chain, next) == 0) {
-            X509_free(next);
-            return -1;
-        }
-    if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE)
-        return -1;
-    ERR_clear_error(); /* the end of the file */
-    return 0;
-}
-
-static int load_certificates(struct tls_certificate *certificate, const char *file, char *why,
-                             size_t size)
-{
-    char *text = pem_file_read_public(file, why, size);
-    BIO *reader = text != NULL ? BIO_new_mem_buf(text, -1) : NULL;
-    int failed;
-
-    if (text == NULL)
-        return -1;
-    failed = reader != NULL ? read_chain(certificate, reader) : -1;
-    BIO_free(reader);
-    free(text);
-    if (failed == 0)
-        return 0;
-    if (ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE) {
-        ERR_clear_error();
-        snprintf(why, size, "%s: contains no certificate in PEM format", file);
-        return -1;
-    }
-    return fail_certificate(file, "out of memory", why, size);
-}
-
 /* Names (RFC 9525) */
 
 /*
@@ -93,30 +41,28 @@ static bool name_includes(const char *pattern, const char *other)
     return strcasecmp(pattern, other) == 0 || match_name(pattern, other) != TLS_NAME_DIFFERS;
 }
 
-static bool add_dns_name(struct tls_certificate *certificate, const ASN1_IA5STRING *text)
-{
-    const char *bytes = (const char *)ASN1_STRING_get0_data(text);
-    size_t length = (size_t)ASN1_STRING_length(text);
-
-    if (memchr(bytes, '\0', length) != NULL) /* cannot equal any host name */
-        return true;
-    certificate->name[certificate->name_count] = strndup(bytes, length);
-    return certificate->name[certificate->name_count++] != NULL;
-}
-
+/* Returns 0, or -1: out of memory. */
 static int find_dns_names(struct tls_certificate *certificate)
 {
     GENERAL_NAMES *names = X509_get_ext_d2i(certificate->leaf, NID_subject_alt_name, NULL, NULL);
     int count = names != NULL ? sk_GENERAL_NAME_num(names) : 0;
-    bool complete = true;
+    bool complete;
 
     certificate->name = calloc((size_t)count + 1, sizeof(char *));
     complete = certificate->name != NULL;
     for (int i = 0; i < count && complete; i++) {
         const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
+        const char *bytes;
+        size_t length;
 
-        if (name->type == GEN_DNS)
-            complete = add_dns_name(certificate, name->d.dNSName);
+        if (name->type != GEN_DNS)
+            continue;
+        bytes = (const char *)ASN1_STRING_get0_data(name->d.dNSName);
+        length = (size_t)ASN1_STRING_length(name->d.dNSName);
+        if (memchr(bytes, '\0', length) != NULL) /* cannot equal any host name */
+            continue;
+        certificate->name[certificate->name_count] = strndup(bytes, length);
+        complete = certificate->name[certificate->name_count++] != NULL;
     }
     GENERAL_NAMES_free(names);
     return complete ? 0 : -1;
@@ -149,15 +95,52 @@ bool tls_certificate_includes(const struct tls_certificate *certificate,
     return other->name_count > 0;
 }
 
+/* Reads the chain in TEXT. Returns 0, or -1 with an error of OpenSSL. */
+static int read_chain(struct tls_certificate *certificate, BIO *text)
+{
+    X509 *next;
+
+    certificate->leaf = PEM_read_bio_X509_AUX(text, NULL, NULL, NULL);
+    certificate->chain = sk_X509_new_null();
+    if (certificate->leaf == NULL || certificate->chain == NULL)
+        return -1;
+    while ((next = PEM_read_bio_X509(text, NULL, NULL, NULL)) != NULL)
+        if (sk_X509_push(certificate->chain, next) == 0) {
+            X509_free(next);
+            return -1;
+        }
+    if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE)
+        return -1;
+    ERR_clear_error(); /* the end of the file */
+    return 0;
+}
+
 int tls_certificate_load(struct tls_certificate *certificate, const char *file, char *why,
                          size_t size)
 {
-    ERR_clear_error();
-    if (load_certificates(certificate, file, why, size) != 0)
+    char *text = pem_file_read_public(file, why, size);
+    const char *reason;
+    BIO *reader;
+    int failed;
+
+    if (text == NULL)
         return -1;
-    if (find_dns_names(certificate) == 0)
+    ERR_clear_error();
+    reader = BIO_new_mem_buf(text, -1);
+    failed =
+        reader == NULL || read_chain(certificate, reader) != 0 || find_dns_names(certificate) != 0
+            ? -1
+            : 0;
+    BIO_free(reader);
+    free(text);
+    if (failed == 0)
         return 0;
-    return fail_certificate(file, "out of memory", why, size);
+    reason = ERR_reason_error_string(ERR_peek_last_error());
+    if (ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE)
+        reason = "contains no certificate in PEM format";
+    snprintf(why, size, "%s: %s", file, reason != NULL ? reason : "out of memory");
+    ERR_clear_error();
+    return -1;
 }
 
 void tls_certificate_free(struct tls_certificate *certificate)

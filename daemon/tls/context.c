@@ -3,6 +3,7 @@
 #include "common/macros.h"
 #include "daemon/base/events.h"
 #include "daemon/base/memory_file.h"
+#include "daemon/base/messages.h"
 #include "daemon/tls/certificate.h"
 #include "daemon/tls/managed.h"
 #include "daemon/tls/private_keys.h"
@@ -102,30 +103,18 @@ static int select_host(SSL *ssl, int *alert, void *argument)
 
 /* Making a context. The master. */
 
-static int set_protocols(SSL_CTX *context, const struct config *config)
-{
-    bool modern = config->tls_protocols == TLS_PROTOCOLS_MODERN;
-
-    SSL_CTX_set_security_level(context, 2);
-    return SSL_CTX_set_min_proto_version(context, modern ? TLS1_3_VERSION : TLS1_2_VERSION) == 1 &&
-                   SSL_CTX_set_cipher_list(context, intermediate_ciphers) == 1 &&
-                   SSL_CTX_set1_groups_list(context, groups) == 1 &&
-                   SSL_CTX_set_session_id_context(context, session_context,
-                                                  sizeof(session_context) - 1) == 1
-               ? 0
-               : -1;
-}
-
 /*
  * Without renegotiation, compression and early data, each of which has been attacked. A missing
  * close_notify is no error: requests and responses have their own length.
  */
 static SSL_CTX *ssl_context_new(const struct config *config, struct tls_tickets *tickets)
 {
+    bool modern = config->tls_protocols == TLS_PROTOCOLS_MODERN;
     SSL_CTX *context = SSL_CTX_new(TLS_server_method());
 
     if (context == NULL)
         return NULL;
+    SSL_CTX_set_security_level(context, 2);
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
                                      SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_NO_TICKET);
     SSL_CTX_set_mode(context, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
@@ -135,7 +124,11 @@ static SSL_CTX *ssl_context_new(const struct config *config, struct tls_tickets 
     SSL_CTX_set_timeout(context, (long)(config->tls_session_timeout / 1000));
     SSL_CTX_set_alpn_select_cb(context, select_alpn_protocol,
                                alpn_protocols + (config->http2_enabled ? 0 : ALPN_HTTP2_BYTES));
-    if (set_protocols(context, config) == 0 &&
+    if (SSL_CTX_set_min_proto_version(context, modern ? TLS1_3_VERSION : TLS1_2_VERSION) == 1 &&
+        SSL_CTX_set_cipher_list(context, intermediate_ciphers) == 1 &&
+        SSL_CTX_set1_groups_list(context, groups) == 1 &&
+        SSL_CTX_set_session_id_context(context, session_context, sizeof(session_context) - 1) ==
+            1 &&
         (!config->tls_session_tickets || tickets == NULL || tls_tickets_use(tickets, context) == 0))
         return context;
     SSL_CTX_free(context);
@@ -295,33 +288,29 @@ static int64_t asn1_seconds(const ASN1_TIME *when)
     return ASN1_TIME_to_tm(when, &fields) == 1 ? (int64_t)timegm(&fields) : 0;
 }
 
-/* Logs the last of expiry_days[] that NOW_S has reached, unless it was logged. */
-static void report_end(struct tls_host *host, int64_t now_s)
-{
-    static const int64_t expiry_days[] = {14, 7, 2, 0};
-    const X509 *leaf = host->certificate.leaf;
-    int64_t end_s = asn1_seconds(X509_get0_notAfter(leaf));
-    int64_t life_s = end_s - asn1_seconds(X509_get0_notBefore(leaf));
-    const char *name = host->certificate.name_count > 0 ? host->certificate.name[0] : "?";
-    uint32_t reached = 0;
-
-    for (uint32_t i = 0; i < ARRAY_LENGTH(expiry_days); i++)
-        if (end_s - now_s <= expiry_days[i] * DAY_S && expiry_days[i] * DAY_S < life_s / 3)
-            reached = i + 1;
-    if (reached <= host->end_reports)
-        return;
-    host->end_reports = reached;
-    if (end_s <= now_s)
-        event_log(LEVEL_ERROR, "the certificate for %s has ended: clients reject it", name);
-    else
-        event_log(LEVEL_WARN, "the certificate for %s ends in less than %ld days", name,
-                  (long)expiry_days[reached - 1]);
-}
-
 void tls_context_report_expired(struct tls_context *context, int64_t now_s)
 {
-    for (size_t i = 0; i < context->count; i++)
-        report_end(&context->host[i], now_s);
+    static const int64_t expiry_days[] = {14, 7, 2, 0};
+
+    for (size_t i = 0; i < context->count; i++) {
+        struct tls_host *host = &context->host[i];
+        int64_t end_s = asn1_seconds(X509_get0_notAfter(host->certificate.leaf));
+        int64_t life_s = end_s - asn1_seconds(X509_get0_notBefore(host->certificate.leaf));
+        const char *name = host->certificate.name_count > 0 ? host->certificate.name[0] : "?";
+        uint32_t reached = 0;
+
+        for (uint32_t k = 0; k < ARRAY_LENGTH(expiry_days); k++)
+            if (end_s - now_s <= expiry_days[k] * DAY_S && expiry_days[k] * DAY_S < life_s / 3)
+                reached = k + 1;
+        if (reached <= host->end_reports)
+            continue;
+        host->end_reports = reached;
+        if (end_s <= now_s)
+            event_log(LEVEL_ERROR, "the certificate for %s has ended: clients reject it", name);
+        else
+            event_log(LEVEL_WARN, "the certificate for %s ends in less than %ld days", name,
+                      (long)expiry_days[reached - 1]);
+    }
 }
 
 void tls_context_describe(const struct tls_context *context,
@@ -418,18 +407,9 @@ bool tls_context_is_remote(const struct tls_context *context)
     return context != NULL && context->remote;
 }
 
-uint32_t tls_context_number(const struct tls_context *context)
+int tls_context_keys(const struct tls_context *context, struct message_keys_set *set)
 {
-    return context->number;
-}
-
-uint32_t tls_context_key_count(const struct tls_context *context)
-{
-    return (uint32_t)context->count;
-}
-
-int tls_context_keys(const struct tls_context *context)
-{
+    *set = (struct message_keys_set){context->number, (uint32_t)context->count};
     return context->keys;
 }
 

@@ -11,6 +11,7 @@
 #include <openssl/ssl.h>
 
 struct managed_certificates;
+struct message_keys_set;
 struct segment;
 struct tls_context;
 struct tls_tickets;
@@ -30,11 +31,14 @@ struct tls_context *tls_context_new(const struct config *config,
 struct tls_context *tls_context_hold(struct tls_context *context);
 void tls_context_free(struct tls_context *context);
 
-/* For the keys process. All are fixed. */
-bool tls_context_is_remote(const struct tls_context *context);  /* it signs; NULL: false */
-uint32_t tls_context_number(const struct tls_context *context); /* unique in this master */
-uint32_t tls_context_key_count(const struct tls_context *context);
-int tls_context_keys(const struct tls_context *context); /* descriptor: private_keys.h; borrowed */
+/* True if the keys process signs. NULL: false. */
+bool tls_context_is_remote(const struct tls_context *context);
+
+/*
+ * For the keys process: SET gets a number that is unique in this master, and the number of keys.
+ * Returns the descriptor of their file (private_keys.h), which is borrowed.
+ */
+int tls_context_keys(const struct tls_context *context, struct message_keys_set *set);
 
 /* One certificate in use. All borrowed, during the call. */
 struct tls_description {

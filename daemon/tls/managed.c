@@ -38,26 +38,21 @@ bool self_signed_extend(X509 *certificate, int nid, const char *value)
     return added;
 }
 
-static bool set_random_serial(X509 *certificate)
+bool self_signed_begin(X509 *certificate, EVP_PKEY *key, const char *common, long days)
 {
+    X509_NAME *name = X509_get_subject_name(certificate);
     unsigned char bytes[SERIAL_BYTES];
-    BIGNUM *number;
-    bool set;
+    BIGNUM *serial;
+    bool has_serial;
 
     if (RAND_bytes(bytes, sizeof(bytes)) != 1)
         return false;
     bytes[0] &= 0x7f; /* a positive number */
-    number = BN_bin2bn(bytes, sizeof(bytes), NULL);
-    set = number != NULL && BN_to_ASN1_INTEGER(number, X509_get_serialNumber(certificate)) != NULL;
-    BN_free(number);
-    return set;
-}
-
-bool self_signed_begin(X509 *certificate, EVP_PKEY *key, const char *common, long days)
-{
-    X509_NAME *name = X509_get_subject_name(certificate);
-
-    return X509_set_version(certificate, X509_VERSION_3) == 1 && set_random_serial(certificate) &&
+    serial = BN_bin2bn(bytes, sizeof(bytes), NULL);
+    has_serial =
+        serial != NULL && BN_to_ASN1_INTEGER(serial, X509_get_serialNumber(certificate)) != NULL;
+    BN_free(serial);
+    return has_serial && X509_set_version(certificate, X509_VERSION_3) == 1 &&
            X509_gmtime_adj(X509_getm_notBefore(certificate), 0) != NULL &&
            X509_gmtime_adj(X509_getm_notAfter(certificate), days * 86400) != NULL &&
            X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)common, -1,
@@ -148,11 +143,6 @@ int self_signed_write(struct self_signed *files, const char *directory, const ch
 
 /* Managed certificates */
 
-static bool file_exists(const char *file)
-{
-    return access(file, F_OK) == 0;
-}
-
 /* True if FILE has a certificate for NAME, and KEY_FILE the key of it; else WHY. */
 static bool is_usable_certificate(const char *file, const char *key_file, const char *name,
                                   char *why, size_t size)
@@ -181,7 +171,7 @@ static int make_self_signed(struct self_signed *files, const char *directory, co
         return -1;
     }
     self_signed_paths(files, directory, name);
-    if (file_exists(files->certificate) &&
+    if (access(files->certificate, F_OK) == 0 &&
         is_usable_certificate(files->certificate, files->key, name, why, size))
         return 0;
     unlink(files->certificate); /* perhaps a server was killed when it wrote them */
@@ -209,7 +199,7 @@ static int find_managed_certificate(const struct config *config, const char *nam
     struct self_signed files;
 
     snprintf(file, sizeof(file), "%s/%s.pem", config->acme_state_dir, name);
-    if (file_exists(file)) {
+    if (access(file, F_OK) == 0) {
         if (is_usable_certificate(file, file, name, why, size))
             return add_managed_paths(managed, file, file);
         event_log(LEVEL_ERROR, "%s: serving a self-signed certificate", why);

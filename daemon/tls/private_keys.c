@@ -119,23 +119,16 @@ static void explain_no_key(const char *file, char *why, size_t size)
         snprintf(why, size, "%s: %s", file, openssl_reason(code, "contains no private key"));
 }
 
-/* Appends the length of KEY and the key to the file KEYS. */
-static bool store_private_key(int keys, EVP_PKEY *key)
-{
-    unsigned char *bytes = NULL;
-    int length = i2d_PrivateKey(key, &bytes);
-    uint32_t head = (uint32_t)length;
-
-    return length > 0 && length <= KEY_BYTES_MAX && lseek(keys, 0, SEEK_END) >= 0 &&
-           write(keys, &head, sizeof(head)) == (ssize_t)sizeof(head) &&
-           write(keys, bytes, head) == (ssize_t)head;
-}
-
-/* Appends the key in OPENED to KEYS. Returns true, or false with WHY. */
+/*
+ * Appends the length of the key in OPENED, and the key, to KEYS. Returns true, or false with WHY.
+ */
 static bool parse_private_key(int keys, FILE *opened, const char *key_file, X509 *leaf,
                               const char *certificate_file, char *why, size_t size)
 {
     EVP_PKEY *key = PEM_read_PrivateKey(opened, NULL, no_password, NULL);
+    unsigned char *bytes = NULL;
+    uint32_t head;
+    int length;
 
     if (key == NULL) {
         explain_no_key(key_file, why, size);
@@ -146,7 +139,11 @@ static bool parse_private_key(int keys, FILE *opened, const char *key_file, X509
                  openssl_reason(ERR_peek_last_error(), "key values mismatch"), certificate_file);
         return false;
     }
-    if (store_private_key(keys, key))
+    length = i2d_PrivateKey(key, &bytes);
+    head = (uint32_t)length;
+    if (length > 0 && length <= KEY_BYTES_MAX && lseek(keys, 0, SEEK_END) >= 0 &&
+        write(keys, &head, sizeof(head)) == (ssize_t)sizeof(head) &&
+        write(keys, bytes, head) == (ssize_t)head)
         return true;
     snprintf(why, size, "%s: cannot store the key: %s", key_file, strerror(errno));
     return false;

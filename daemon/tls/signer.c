@@ -94,10 +94,8 @@ static void run_fibre_calls(void)
 static void prepare_stack(struct fibre_side *inside, char *stack)
 {
     getcontext(&inside->context);
-    inside->stack = stack;
-    inside->stack_bytes = STACK_BYTES;
-    inside->context.uc_stack.ss_sp = stack;
-    inside->context.uc_stack.ss_size = STACK_BYTES;
+    inside->stack = inside->context.uc_stack.ss_sp = stack;
+    inside->stack_bytes = inside->context.uc_stack.ss_size = STACK_BYTES;
     makecontext(&inside->context, run_fibre_calls, 0);
 }
 
@@ -295,19 +293,6 @@ void signer_expire(struct signer *signer, uint64_t now_ns, uint64_t patience_ns)
 
 /* Handshakes */
 
-static struct fibre *take_fibre(struct signer *signer)
-{
-    return signer->spare_count > 0 ? signer->spare[--signer->spare_count] : fibre_new();
-}
-
-static void return_fibre(struct signer *signer, struct fibre *fibre)
-{
-    if (signer->spare_count < SPARE_FIBRES)
-        signer->spare[signer->spare_count++] = fibre;
-    else
-        fibre_free(fibre);
-}
-
 static void run_handshake(void *argument)
 {
     struct signer_handshake *handshake = argument;
@@ -322,7 +307,8 @@ bool signer_run(struct signer *signer, struct signer_handshake *handshake, SSL *
     bool continues = handshake->fibre != NULL, returned;
 
     if (!continues) {
-        handshake->fibre = take_fibre(signer);
+        handshake->fibre =
+            signer->spare_count > 0 ? signer->spare[--signer->spare_count] : fibre_new();
         if (handshake->fibre == NULL) {
             errno = ENOMEM;
             *result = -1;
@@ -339,7 +325,10 @@ bool signer_run(struct signer *signer, struct signer_handshake *handshake, SSL *
     running = NULL;
     if (!returned)
         return false;
-    return_fibre(signer, handshake->fibre);
+    if (signer->spare_count < SPARE_FIBRES)
+        signer->spare[signer->spare_count++] = handshake->fibre;
+    else
+        fibre_free(handshake->fibre);
     handshake->fibre = NULL;
     *result = handshake->result;
     errno = handshake->error;

@@ -146,20 +146,6 @@ static int find_ticket_key(struct tls_tickets *tickets, const unsigned char *nam
     return (int)i;
 }
 
-static bool set_ticket_keys(struct ticket_key *key, const unsigned char *iv, EVP_CIPHER_CTX *cipher,
-                            EVP_MAC_CTX *mac, bool encrypt)
-{
-    char digest[] = "SHA256";
-    const OSSL_PARAM parameters[] = {
-        OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, key->mac, sizeof(key->mac)),
-        OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
-        OSSL_PARAM_construct_end(),
-    };
-
-    return EVP_MAC_CTX_set_params(mac, parameters) == 1 &&
-           EVP_CipherInit_ex(cipher, EVP_aes_256_cbc(), NULL, key->cipher, iv, encrypt) == 1;
-}
-
 enum { VALID = 1, RENEW = 2 }; /* RENEW: valid, but the client gets a new ticket */
 
 /*
@@ -171,6 +157,12 @@ static int select_ticket_key(SSL *ssl, unsigned char *name, unsigned char *iv,
 {
     struct tls_tickets *tickets = SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
     struct ticket_key key;
+    char digest[] = "SHA256";
+    const OSSL_PARAM parameters[] = {
+        OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, key.mac, sizeof(key.mac)),
+        OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
+        OSSL_PARAM_construct_end(),
+    };
     int position = find_ticket_key(tickets, encrypt ? NULL : name, &key), result = -1;
 
     if (position < 0)
@@ -178,7 +170,8 @@ static int select_ticket_key(SSL *ssl, unsigned char *name, unsigned char *iv,
     if (encrypt)
         memcpy(name, key.name, sizeof(key.name));
     if ((!encrypt || RAND_bytes(iv, EVP_MAX_IV_LENGTH) == 1) &&
-        set_ticket_keys(&key, iv, cipher, mac, encrypt != 0))
+        EVP_MAC_CTX_set_params(mac, parameters) == 1 &&
+        EVP_CipherInit_ex(cipher, EVP_aes_256_cbc(), NULL, key.cipher, iv, encrypt != 0) == 1)
         result = position == 0 && (encrypt || SSL_version(ssl) < TLS1_3_VERSION) ? VALID : RENEW;
     OPENSSL_cleanse(&key, sizeof(key));
     return result;
