@@ -107,15 +107,18 @@ struct verifier *verifier_start(const struct verifier_setup *setup)
         return NULL;
     verifier->setup = *setup;
     verifier->logins = logins_new(setup->failures_a_minute);
-    if (verifier->logins == NULL || mailbox_open(&verifier->jobs, 0, NULL) != 0 ||
-        mailbox_open(&verifier->results, 0, NULL) != 0)
-        return NULL; /* the process ends */
-    verifier->finished = event_new(setup->base, verifier->results.eventfd, EV_READ | EV_PERSIST,
-                                   on_finished, verifier);
-    return verifier->finished != NULL && event_add(verifier->finished, NULL) == 0 &&
-                   start_verifier_thread(verifier) == 0
-               ? verifier
-               : NULL;
+    if (verifier->logins != NULL && mailbox_open(&verifier->jobs, 0, NULL) == 0 &&
+        mailbox_open(&verifier->results, 0, NULL) == 0) {
+        verifier->finished = event_new(setup->base, verifier->results.eventfd, EV_READ | EV_PERSIST,
+                                       on_finished, verifier);
+        if (verifier->finished != NULL && event_add(verifier->finished, NULL) == 0 &&
+            start_verifier_thread(verifier) == 0)
+            return verifier;
+    }
+    verifier_stop(verifier);
+    logins_free(verifier->logins);
+    free(verifier); /* the mailboxes end with the process */
+    return NULL;
 }
 
 void verifier_stop(struct verifier *verifier)

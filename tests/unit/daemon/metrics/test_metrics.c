@@ -50,6 +50,7 @@ static const char health[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
 static const char stream[] = "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 static struct segment segment;
+static char users_file[] = "users";
 static struct config_user user = {.name = (char[]){"ann"}, .hash = (char[]){"secret"}};
 static struct config config;
 static struct metrics_setup setup;
@@ -255,7 +256,7 @@ static int begin(void **state)
     memset(&calls, 0, sizeof(calls));
     config = (struct config){.metrics_hosts = "",
                              .metrics_realm = "Metrics",
-                             .metrics_logins = {.file = (char[]){"users"}, .item = &user},
+                             .metrics_logins = {.file = users_file, .item = &user},
                              .server_user = "",
                              .server_group = "",
                              .server_jail = JAIL_OFF};
@@ -1096,6 +1097,18 @@ static int open_permits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        /* They fork, so they come before the threads of other tests. */
+        TEST_PROCESS(bytes_are_numbers_of_failed_logins),
+        TEST_PROCESS(flood_is_read_in_parts),
+        TEST_PROCESS(only_a_byte_is_a_sign_of_life),
+        TEST_PROCESS(failed_logins_are_logged_once_a_minute),
+        TEST_PROCESS(without_a_process_nothing_is_read),
+        TEST_PROCESS(process_runs_until_its_socket_ends),
+        TEST_PROCESS(failed_start_leaves_nothing_open),
+        TEST_PROCESS(silent_process_is_killed_once),
+        TEST_PROCESS(end_of_the_process_is_counted),
+        TEST_PROCESS(released_process_ends_without_a_message),
+        TEST_PROCESS(second_release_kills_the_first_process),
         TEST(connection_ends_after_the_client_has),
         TEST(connection_without_memory_ends),
         TEST(request_has_five_seconds),
@@ -1109,17 +1122,6 @@ int main(void)
         TEST(failed_logins_are_reported_in_bytes),
         TEST(wait_for_a_password_is_not_limited),
         TEST(failed_start_is_a_failure),
-        TEST_PROCESS(bytes_are_numbers_of_failed_logins),
-        TEST_PROCESS(flood_is_read_in_parts),
-        TEST_PROCESS(only_a_byte_is_a_sign_of_life),
-        TEST_PROCESS(failed_logins_are_logged_once_a_minute),
-        TEST_PROCESS(without_a_process_nothing_is_read),
-        TEST_PROCESS(process_runs_until_its_socket_ends),
-        TEST_PROCESS(failed_start_leaves_nothing_open),
-        TEST_PROCESS(silent_process_is_killed_once),
-        TEST_PROCESS(end_of_the_process_is_counted),
-        TEST_PROCESS(released_process_ends_without_a_message),
-        TEST_PROCESS(second_release_kills_the_first_process),
     };
 
     return cmocka_run_group_tests(tests, open_permits, NULL);
