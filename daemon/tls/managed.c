@@ -118,8 +118,10 @@ static int write_key_and_certificate(const struct self_signed *files, X509 *cert
 
 void self_signed_paths(struct self_signed *files, const char *directory, const char *name)
 {
-    snprintf(files->certificate, sizeof(files->certificate), "%s/%s.pem", directory, name);
-    snprintf(files->key, sizeof(files->key), "%s/%s.key", directory, name);
+    if (snprintf(files->certificate, PATH_MAX, "%s/%s.pem", directory, name) >= PATH_MAX)
+        files->certificate[0] = '\0'; /* longer than any path: there is no such file */
+    if (snprintf(files->key, PATH_MAX, "%s/%s.key", directory, name) >= PATH_MAX)
+        files->key[0] = '\0';
 }
 
 int self_signed_write(struct self_signed *files, const char *directory, const char *name, char *why,
