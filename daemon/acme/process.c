@@ -279,11 +279,15 @@ void acme_process_start(struct acme_process *process, struct acme_setup *setup,
     process->events_left = EVENTS_PER_SECOND;
     acme_process_find_program(process);
     setup->program_fd = process->program_fd;
-    if (setup->program_fd < 0 || forget_plans(process, &setup->config->acme_names) != 0)
+    if (setup->program_fd < 0 || forget_plans(process, &setup->config->acme_names) != 0) {
         child_report_failure(&process->child);
-    else
+        if (setup->program_fd < 0)
+            event_log(LEVEL_ERROR, "webserverd-acme is neither beside this program nor in "
+                                   "../libexec/webserverd");
+    } else {
         child_fork_with_channel(&process->child, &program, &setup->command_fd, process->base,
                                 ROUTE_ACME_REPORTS, &owner);
+    }
 }
 
 bool acme_process_ended(struct acme_process *process, pid_t pid, const char *how)
