@@ -46,30 +46,12 @@ struct private_server {
     struct private_server_guard guard;
 };
 
-/* RELATIVE is relative to the directory of the running program. */
-static bool find_relative(char *program, const char *relative)
-{
-    char self[PRIVATE_SERVER_PATH];
-    ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    char *slash;
-
-    if (length <= 0)
-        return false;
-    self[length] = '\0';
-    slash = strrchr(self, '/');
-    if (slash == NULL)
-        return false;
-    *slash = '\0';
-    length = snprintf(program, PRIVATE_SERVER_PATH, "%s/%s", self, relative);
-    return length < PRIVATE_SERVER_PATH && access(program, X_OK) == 0;
-}
-
 static void find_program(struct private_server *server, const char *program)
 {
     if (program != NULL)
         snprintf(server->program, sizeof(server->program), "%s", program);
-    else if (!find_relative(server->program, "webserverd") &&
-             !find_relative(server->program, "../sbin/webserverd"))
+    else if (!process_find_beside("webserverd", server->program, sizeof(server->program)) &&
+             !process_find_beside("../sbin/webserverd", server->program, sizeof(server->program)))
         snprintf(server->program, sizeof(server->program), "webserverd");
 }
 

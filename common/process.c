@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -21,6 +22,21 @@ pid_t process_fork(void)
     if (getppid() != parent) /* it ended before the call */
         _exit(PROCESS_NOT_STARTED);
     return 0;
+}
+
+bool process_find_beside(const char *name, char *path, size_t size)
+{
+    char own[4096];
+    ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
+    char *slash;
+
+    if (length <= 0)
+        return false;
+    own[length] = '\0';
+    slash = strrchr(own, '/');
+    return slash != NULL &&
+           snprintf(path, size, "%.*s/%s", (int)(slash - own), own, name) < (int)size &&
+           access(path, X_OK) == 0;
 }
 
 static void write_word(const char *word)

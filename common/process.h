@@ -2,6 +2,8 @@
 #ifndef COMMON_PROCESS_H
 #define COMMON_PROCESS_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 /*
@@ -9,6 +11,12 @@
  * when this process ends.
  */
 pid_t process_fork(void);
+
+/*
+ * Writes the path of the program NAME, relative to the directory of the running program. Returns
+ * false if there is no such program, or its path is too long.
+ */
+bool process_find_beside(const char *name, char *path, size_t size);
 
 /*
  * Executes PROGRAM, searched for in PATH if it has no slash. FDS become the descriptors 0, 1, ...;

@@ -160,8 +160,11 @@ static const char *nearest_in(struct word_list words, const char *typed)
 
     for (size_t i = 0; i < words.count; i++) {
         const char *word = *(const char *const *)((const char *)words.first + i * words.stride);
-        size_t d = word != NULL ? edit_distance(typed, word) : LONGEST_WORD;
+        size_t d;
 
+        if (word == NULL)
+            continue;
+        d = edit_distance(typed, word);
         if (d < best_distance && (d <= 1 || d <= strlen(word) / 3)) {
             best = word;
             best_distance = d;

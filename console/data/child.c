@@ -33,24 +33,6 @@ static void close_all(struct child *child)
     close_one(&child->control);
 }
 
-/*
- * Writes the path of file NAME in the directory of this program. False if no such program is there.
- */
-static bool find_beside_us(const char *name, char *path, size_t size)
-{
-    char own[4096];
-    ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
-    char *slash;
-
-    if (length <= 0)
-        return false;
-    own[length] = '\0';
-    slash = strrchr(own, '/');
-    return slash != NULL &&
-           snprintf(path, size, "%.*s/%s", (int)(slash - own), own, name) < (int)size &&
-           access(path, X_OK) == 0;
-}
-
 enum { PIPE_OUTPUT, PIPE_PROGRESS, PIPE_CONTROL, PIPES };
 
 static void keep_ends(struct child *child, int pipes[PIPES][2])
@@ -68,7 +50,7 @@ static pid_t spawn_child(int pipes[PIPES][2], const char *const *argv)
 {
     const int fds[] = {-1, pipes[PIPE_OUTPUT][1], pipes[PIPE_PROGRESS][1], pipes[PIPE_CONTROL][0]};
     char path[4200];
-    const char *program = find_beside_us(argv[0], path, sizeof(path)) ? path : argv[0];
+    const char *program = process_find_beside(argv[0], path, sizeof(path)) ? path : argv[0];
     pid_t pid = process_fork();
 
     if (pid == 0) {
