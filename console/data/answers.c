@@ -506,7 +506,7 @@ static void print_members_and_spread(const char *command, const json_t *answer, 
     const json_t *connections = json_object_get(answer, "connections");
 
     print_members(command, answer, out);
-    if (connections != NULL) /* an older server does not send it */
+    if (connections != NULL)
         print_spread(connections, out);
 }
 

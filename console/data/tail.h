@@ -78,7 +78,7 @@ char *tail_address(const struct tail_line *line, char *buffer);
 /*
  * Writes what client and server negotiated to BUFFER (TAIL_PROTOCOL_TEXT bytes), which is returned:
  * "HTTP/2.0 TLS 1.3 TLS_AES_128_GCM_SHA256, resumed". The version of HTTP is left out if the
- * request line was not valid, or the record is of an older server.
+ * request line was not valid.
  */
 char *tail_protocol(const struct tail_line *line, char *buffer);
 

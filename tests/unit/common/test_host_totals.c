@@ -86,7 +86,7 @@ static void entry_out_of_range_is_not_in_use(void **state)
     segment.section[SEGMENT_HOSTS].count = 2;
     assert_int_equal(host_name_read(&segment, 2, name), 0);
     assert_int_equal(host_name_read(&segment, UINT32_MAX, name), 0);
-    segment.section[SEGMENT_HOSTS].count = 0; /* as of an older server */
+    segment.section[SEGMENT_HOSTS].count = 0; /* as of a server of another program */
     assert_int_equal(host_name_read(&segment, 0, name), 0);
 }
 
