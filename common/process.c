@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,15 +40,11 @@ bool process_find_beside(const char *name, char *path, size_t size)
            access(path, X_OK) == 0;
 }
 
-static void write_word(const char *word)
-{
-    (void)!write(STDERR_FILENO, word, strlen(word));
-}
-
 _Noreturn void process_exec(const char *program, const char *const *argv, const int *fds,
                             int fd_count)
 {
     int copies[PROCESS_FDS_MAX];
+    char text[PATH_MAX + 128] = "cannot start ";
     const char *reason;
 
     /* Copies above all targets: dup2() onto itself would keep the close-on-exec flag. */
@@ -61,10 +58,10 @@ _Noreturn void process_exec(const char *program, const char *const *argv, const 
             _exit(PROCESS_NOT_STARTED);
     execvp(program, (char *const *)(const void *)argv);
     reason = strerrordesc_np(errno);
-    write_word("cannot start ");
-    write_word(argv[0]);
-    write_word(": ");
-    write_word(reason != NULL ? reason : "unknown error");
-    write_word("\n");
+    strncat(text, argv[0], PATH_MAX);
+    strcat(text, ": ");
+    strcat(text, reason != NULL ? reason : "unknown error");
+    strcat(text, "\n");
+    (void)!write(STDERR_FILENO, text, strlen(text));
     _exit(PROCESS_NOT_STARTED);
 }

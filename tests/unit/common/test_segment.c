@@ -616,6 +616,8 @@ static bool is_required(uint32_t kind)
 /* Servers of other programs have no more than the required sections. */
 static void only_some_sections_are_required(void **state)
 {
+    struct sample_copy sample;
+
     for (uint32_t line = 0; line < SECTIONS; line++) {
         enum segment_attach_result expected;
         struct segment_section *section;
@@ -642,6 +644,11 @@ static void only_some_sections_are_required(void **state)
     segment_publish(&segment);
     assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_ATTACHED);
     assert_int_equal(segment_samples(&reader), 0);
+    assert_false(segment_read_sample(&reader, 0, &sample, NULL, 0));
+    assert_int_equal(segment_offload_threads(&reader.map), SEGMENT_OFFLOAD_THREADS);
+    reader.map.section[SEGMENT_WORKERS].entry_size = offsetof(struct segment_worker, offload);
+    assert_int_equal(segment_offload_threads(&reader.map), 0);
+    assert_null(segment_ring(&reader.map, 0).cursor);
     assert_int_equal(segment_reader_sum(&reader, METRIC_log_lines), 0);
     assert_false(segment_read_certificate(&reader.map, 0, &(struct certificate_copy){0}));
     assert_int_equal(segment_event_ring(&reader.map, SEGMENT_RING_MASTER).slots, 0);
