@@ -90,10 +90,8 @@ struct event_loop {
     struct mailbox mailbox;                /* the receiver of its items is this struct */
     mailbox_deliver_fn *pass_connection;   /* of a connection handed over; on the main thread */
     mailbox_deliver_fn *pass_shed_request; /* see struct shed_request */
-    const struct connection_protocol *protocol;  /* of accepted connections... */
-    const struct connection_protocol *handshake; /* ...before it, of those over TLS... */
-    const struct connection_protocol *proxy;     /* ...and before both, with a PROXY header */
-    const struct connection_protocol *http2;     /* of those that begin so; NULL: off */
+    const struct connection_protocol *protocol; /* of connections, after their opening */
+    const struct connection_protocol *http2;    /* of those that begin so; NULL: off */
     enum thread_mode mode;
     bool log_full; /* some connections wait with DEADLINE_NONE for space in the log ring */
     struct event *log_retry, *listen_retry;

@@ -8,14 +8,17 @@
 #include "daemon/connection/timeouts.h"
 #include "daemon/connection/transport.h"
 #include "daemon/connection/unsent.h"
-#include "daemon/http1/request_body.h"
+#include "daemon/http1/body_parser.h"
 #include "daemon/http1/request_parser.h"
 #include "daemon/http1/response_writer.h"
 #include "daemon/transaction/accounting.h"
 #include "daemon/transaction/transaction.h"
 
 #include <errno.h>
-#include <sys/socket.h>
+#include <stdlib.h>
+
+/* Number of bytes of a body that restarts body_timeout. */
+enum { BYTES_TO_RESTART = 64 * 1024 };
 
 static struct http1_connection *http1_of(struct connection *connection)
 {
@@ -51,18 +54,94 @@ static void wait_to_send(struct connection *connection, enum write_result why)
         connection_wait_for_client(connection);
 }
 
-/* Sends 100 (Continue) if it is due; all earlier responses have been sent. */
+/*
+ * Bodies of requests: each is received and discarded, so that the next request begins where it should.
+ * A request is processed when its body is complete. Until then only its head is kept.
+ *
+ *   head parsed ─▶ check_body ─▶ complete ──────────────────────────▶ response
+ *                       ├─▶ incomplete ─▶ (100) ─▶ read_body … ─▶ check_body
+ *                       └─▶ rejected: 400, 408, 413, 431, 503
+ */
+
+struct request_body {
+    struct body_parser parser;
+    int result; /* BODY_MORE, BODY_DONE, or minus a status */
+    size_t head_length;
+    size_t bytes; /* since the deadline was restarted */
+    bool continue_due;
+};
+
+/*
+ * For a request with a body, whose head is the first HEAD of LENGTH bytes at DATA. Returns the number
+ * of these bytes that belong to the request if it is complete, 0 if its body is incomplete, or minus
+ * the status to reject it with. May be called again for the same request.
+ */
+static int check_body(struct http1_connection *http1, const struct request *request,
+                      const char *data, size_t length, size_t head)
+{
+    const struct config *config = context_of(http1)->worker->config;
+    const struct body_limits limits = {config->limits_body_bytes, config->limits_header_bytes};
+    struct client *client = &http1->connection.client;
+    struct request_body *body = http1->body;
+    struct request_body first = {.head_length = head,
+                                 .continue_due = length == head && request->expect_continue};
+    size_t used = 0;
+
+    if (body != NULL)
+        return body->result == BODY_MORE ? 0 : body->result < 0 ? body->result : (int)head;
+    first.result = body_parser_begin(&first.parser, request, &limits);
+    if (first.result == BODY_MORE && first.continue_due &&
+        !transaction_supports_method(request->method)) {
+        /* The client may read the final status and send no body, or still send all of it. */
+        client->closing = client->linger_wanted = true;
+        return (int)head;
+    }
+    if (first.result == BODY_MORE)
+        first.result = body_parser_feed(&first.parser, data + head, length - head, &used);
+    if (first.result != BODY_MORE)
+        return first.result < 0 ? first.result : (int)(head + used);
+    body = malloc(sizeof(*body));
+    if (body == NULL)
+        return -503;
+    *body = first;
+    http1->body = body;
+    if (http1->state.began_ns == 0)
+        http1->state.began_ns = context_of(http1)->loop_now_ns;
+    return 0;
+}
+
+static void free_body(struct http1_connection *http1)
+{
+    free(http1->body);
+    http1->body = NULL;
+}
+
+/*
+ * First sends 100 (Continue) if the client expects it (RFC 9110 section 10.1.1); all earlier responses
+ * have been sent. What is sent of it in part cannot be completed later.
+ */
 static void wait_for_body(struct http1_connection *http1)
 {
+    static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
     struct connection *connection = &http1->connection;
-    ssize_t sent = request_body_send_continue(http1);
+    const struct iovec part = {(void *)(uintptr_t)text, sizeof(text) - 1};
 
-    if (sent > 0)
-        connection_wait(connection, EV_READ, DEADLINE_BODY);
-    else if (sent < 0 && errno != EAGAIN && errno != EINTR)
-        connection_close(connection);
-    else
-        connection_wait(connection, EV_WRITE, DEADLINE_SEND);
+    if (http1->body->continue_due) {
+        ssize_t sent = connection->transport->write(connection, &part, 1, false);
+
+        if (sent < 0 && (errno == EAGAIN || errno == EINTR)) {
+            connection_wait(connection, EV_WRITE, DEADLINE_SEND);
+            return;
+        }
+        if (sent > 0)
+            metric_add(context_of(http1)->metrics, METRIC_bytes_sent, (uint64_t)sent);
+        if (sent != (ssize_t)part.iov_len) {
+            connection_close(connection);
+            return;
+        }
+        http1->body->continue_due = false;
+    }
+    connection_wait(connection, EV_READ, DEADLINE_BODY);
 }
 
 /* Requests */
@@ -123,8 +202,8 @@ static struct request_limits limits_of(const struct http1_connection *http1)
 }
 
 /* Processes the request at DATA. Adds to *USED the bytes that belong to it. */
-static enum progress serve_one(struct http1_connection *http1, const char *data, size_t length,
-                               size_t *used)
+static enum progress serve_request(struct http1_connection *http1, const char *data, size_t length,
+                                   size_t *used)
 {
     struct transaction_context *context = context_of(http1);
     struct client *client = &http1->connection.client;
@@ -151,7 +230,7 @@ static enum progress serve_one(struct http1_connection *http1, const char *data,
             return progress;
     }
     if (UNLIKELY(request.has_body)) {
-        taken = request_body_check(http1, &request, data, length, (size_t)taken);
+        taken = check_body(http1, &request, data, length, (size_t)taken);
         if (taken == 0)
             return PROGRESS_BODY;
     }
@@ -163,7 +242,7 @@ static enum progress serve_one(struct http1_connection *http1, const char *data,
         return PROGRESS_OFFLOAD;
     response_copy_body(context);
     if (UNLIKELY(http1->body != NULL))
-        request_body_free(http1);
+        free_body(http1);
     *used += taken > 0 ? (size_t)taken : length;
     return PROGRESS_NEXT;
 }
@@ -185,7 +264,7 @@ static void wait_for_next(struct http1_connection *http1, enum progress progress
 }
 
 /* Serves all requests in DATA, in order, and keeps the rest. */
-static void serve(struct http1_connection *http1, const char *data, size_t length)
+static void serve_requests(struct http1_connection *http1, const char *data, size_t length)
 {
     struct connection *connection = &http1->connection;
     const struct output_buffer *output = &context_of(http1)->output;
@@ -195,7 +274,7 @@ static void serve(struct http1_connection *http1, const char *data, size_t lengt
 
     while (used < length && progress == PROGRESS_NEXT && !connection->client.closing &&
            sent == WRITE_DONE) {
-        progress = serve_one(http1, data + used, length - used, &used);
+        progress = serve_request(http1, data + used, length - used, &used);
         if (!output_has_room(output))
             sent = response_flush(http1);
     }
@@ -209,7 +288,7 @@ static void serve(struct http1_connection *http1, const char *data, size_t lengt
         return;
     }
     if (progress == PROGRESS_BODY)
-        length = used + request_body_head_length(http1); /* the body's bytes are consumed */
+        length = used + http1->body->head_length; /* the body's bytes are consumed */
     if (sent == WRITE_DONE)
         sent = response_flush(http1);
     if (sent == WRITE_FAILED || !connection_keep_unserved(connection, data + used, length - used)) {
@@ -223,11 +302,11 @@ static void serve(struct http1_connection *http1, const char *data, size_t lengt
     wait_for_next(http1, progress, sent);
 }
 
-static void serve_unserved(struct http1_connection *http1)
+static void serve_unserved_requests(struct http1_connection *http1)
 {
     const struct read_buffer *unserved = http1->connection.unserved;
 
-    serve(http1, unserved->bytes, unserved->length);
+    serve_requests(http1, unserved->bytes, unserved->length);
 }
 
 /* Called when the pending response is sent: serves the bytes already read, or waits. */
@@ -236,7 +315,7 @@ static void serve_rest(struct http1_connection *http1)
     const struct connection *connection = &http1->connection;
 
     if (!connection->client.closing && connection->unserved != NULL)
-        serve_unserved(http1);
+        serve_unserved_requests(http1);
     else
         wait_or_close(http1);
 }
@@ -266,7 +345,7 @@ static void continue_sending(struct http1_connection *http1)
     }
 }
 
-static void resume(struct connection *connection)
+static void resume_http1(struct connection *connection)
 {
     struct http1_connection *http1 = http1_of(connection);
 
@@ -279,9 +358,9 @@ static void resume(struct connection *connection)
         serve_rest(http1);
 }
 
-static void resume_request(struct transaction_state *state)
+static void resume_http1_request(struct transaction_state *state)
 {
-    resume(&CONTAINER_OF(state, struct http1_connection, state)->connection);
+    resume_http1(&CONTAINER_OF(state, struct http1_connection, state)->connection);
 }
 
 /* Timeouts */
@@ -311,7 +390,7 @@ static void reject_slow_head(struct http1_connection *http1)
 }
 
 /* Responds to an incomplete request with 408 (RFC 9110 section 15.5.9). */
-static void time_out(struct connection *connection)
+static void time_out_http1(struct connection *connection)
 {
     struct http1_connection *http1 = http1_of(connection);
 
@@ -321,25 +400,38 @@ static void time_out(struct connection *connection)
     } else if (http1->body == NULL) {
         reject_slow_head(http1);
     } else {
-        request_body_time_out(http1);
-        serve_unserved(http1);
+        http1->body->result = -408;
+        serve_unserved_requests(http1);
     }
 }
 
 /* Reading */
 
+/* Bytes after the end of the body are kept. */
 static void read_body(struct http1_connection *http1)
 {
     struct connection *connection = &http1->connection;
-    char *to = connection->loop->space->read[0];
-    size_t got = connection_read(connection, to, LOOP_READ_BYTES);
+    struct request_body *body = http1->body;
+    char *bytes = connection->loop->space->read[0];
+    size_t got = connection_read(connection, bytes, LOOP_READ_BYTES), used;
 
     if (got == 0)
         return;
-    if (request_body_receive(http1, to, got))
-        serve_unserved(http1);
-    else
-        connection_watch(connection, EV_READ);
+    body->continue_due = false;
+    body->result = body_parser_feed(&body->parser, bytes, got, &used);
+    if (body->result == BODY_DONE &&
+        !read_buffer_append(&connection->unserved, bytes + used, got - used))
+        body->result = -503;
+    if (body->result != BODY_MORE) {
+        serve_unserved_requests(http1);
+        return;
+    }
+    body->bytes += got;
+    if (body->bytes >= BYTES_TO_RESTART) {
+        body->bytes = 0;
+        connection_restart_deadline(connection);
+    }
+    connection_watch(connection, EV_READ);
 }
 
 /*
@@ -380,11 +472,11 @@ static void read_ahead(struct connection *connection)
     char *to = loop->space->read[before.data == loop->space->read[0]];
 
     if (read_ahead_into(connection, to) && before.connection != NULL)
-        serve(http1_of(before.connection), before.data, before.length);
+        serve_requests(http1_of(before.connection), before.data, before.length);
 }
 
 /* If the connection closes immediately, no event is ever added. */
-static void begin(struct connection *connection)
+static void begin_http1(struct connection *connection)
 {
     struct event_loop *loop = connection->loop;
 
@@ -398,7 +490,7 @@ static bool begins_request(const struct connection *connection, short what)
            connection->loop->ahead.connection != connection;
 }
 
-static void on_ready(evutil_socket_t fd, short what, void *argument)
+static void on_ready_http1(evutil_socket_t fd, short what, void *argument)
 {
     struct connection *connection = argument;
     struct http1_connection *http1 = http1_of(connection);
@@ -411,62 +503,62 @@ static void on_ready(evutil_socket_t fd, short what, void *argument)
     }
     loop_serve_ahead(connection->loop);
     if (what & EV_WRITE)
-        resume(connection);
+        resume_http1(connection);
     else if (connection->lingering)
         connection_read_lingering(connection);
-    else if (request_body_is_incomplete(http1))
+    else if (http1->body != NULL && http1->body->result == BODY_MORE)
         read_body(http1);
     else if (connection_read_more(connection, 1))
-        serve_unserved(http1);
+        serve_unserved_requests(http1);
 }
 
 /* The protocol */
 
-static void init(struct connection *connection)
+static void init_http1(struct connection *connection)
 {
-    http1_of(connection)->state.resume = resume_request;
+    http1_of(connection)->state.resume = resume_http1_request;
 }
 
-static void serve_connection(struct connection *connection, const char *data, size_t length)
+static void serve_http1_bytes(struct connection *connection, const char *data, size_t length)
 {
-    serve(http1_of(connection), data, length);
+    serve_requests(http1_of(connection), data, length);
 }
 
-static bool is_between_requests(const struct connection *connection)
+static bool is_http1_between_requests(const struct connection *connection)
 {
     const struct http1_connection *http1 = (const struct http1_connection *)connection;
 
     return connection->unsent == NULL && http1->body == NULL;
 }
 
-static void moved(struct connection *connection, bool leaving)
+static void moved_http1(struct connection *connection, bool leaving)
 {
     connection_set_busy(connection, !leaving && connection->unsent != NULL);
 }
 
-static void abort_response(struct connection *connection)
+static void abort_http1_response(struct connection *connection)
 {
     response_abort(http1_of(connection));
 }
 
-static void free_members(struct connection *connection, struct cache *cache)
+static void free_http1(struct connection *connection, struct cache *cache)
 {
     struct http1_connection *http1 = http1_of(connection);
 
     loading_discard(&http1->state, cache);
-    request_body_free(http1);
+    free_body(http1);
 }
 
 const struct connection_protocol http1_protocol = {
     .connection_bytes = sizeof(struct http1_connection),
-    .init = init,
-    .accepted = begin,
-    .ready = on_ready,
-    .serve = serve_connection,
-    .resume = resume,
-    .timed_out = time_out,
-    .is_between_requests = is_between_requests,
-    .moved = moved,
-    .abort = abort_response,
-    .free = free_members,
+    .init = init_http1,
+    .accepted = begin_http1,
+    .ready = on_ready_http1,
+    .serve = serve_http1_bytes,
+    .resume = resume_http1,
+    .timed_out = time_out_http1,
+    .is_between_requests = is_http1_between_requests,
+    .moved = moved_http1,
+    .abort = abort_http1_response,
+    .free = free_http1,
 };

@@ -16,11 +16,38 @@
 
 #include "daemon/connection/connection.h"
 #include "daemon/connection/file_window.h"
-#include "daemon/http2/flood.h"
-#include "daemon/http2/priority.h"
-#include "daemon/http2/settings.h"
+#include "daemon/http2/frame.h"
 
 #include <nghttp2/nghttp2.h>
+
+/*
+ * Limits of what costs a client little and the server much: frames of some kinds are counted per
+ * connection and second.
+ *
+ * FLOOD(NAME, limit per second)
+ *
+ * A browser that leaves a page resets all its streams at once, up to max_concurrent_streams. The
+ * other limits are far above what clients send.
+ */
+#define HTTP2_FLOODS                                                                               \
+    FLOOD(RESETS, 1000)                                                                            \
+    FLOOD(SETTINGS, 50)                                                                            \
+    FLOOD(PINGS, 100)                                                                              \
+    FLOOD(PRIORITIES, 1000) /* PRIORITY and PRIORITY_UPDATE */                                     \
+    FLOOD(EMPTY, 100)       /* frames without content that end nothing */                          \
+    FLOOD(ERRORS, 500)      /* requests that we answer with RST_STREAM */
+
+enum http2_flood {
+#define FLOOD(name, limit) FLOOD_##name,
+    HTTP2_FLOODS
+#undef FLOOD
+        FLOOD_COUNT
+};
+
+struct http2_floods {
+    uint64_t from_ns; /* start of the second in which frames are counted; monotonic */
+    uint32_t count[FLOOD_COUNT];
+};
 
 struct http2_stream {
     TAILQ_ENTRY(http2_stream) link;       /* in streams */

@@ -1,9 +1,13 @@
 /*
- * Frames of HTTP/2: RFC 9113 sections 4 and 6; and the codes of errors and settings. Pure.
+ * The format of HTTP/2: frames (RFC 9113 sections 4 and 6), the codes of errors and settings, and
+ * priorities. Pure.
  */
 #ifndef DAEMON_HTTP2_FRAME_H
 #define DAEMON_HTTP2_FRAME_H
 
+#include "common/span.h"
+
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -82,5 +86,48 @@ char *frame_put_reset(char *to, uint32_t stream, enum http2_error error);
 char *frame_put_window_update(char *to, uint32_t stream, uint32_t increment);
 char *frame_put_ping(char *to, uint8_t flags, const char *payload);
 char *frame_put_goaway(char *to, uint32_t last_stream, enum http2_error error);
+
+/* Settings of the client (section 6.5) and flow-control windows (section 6.9) */
+
+enum { WINDOW_INITIAL = 65535 };
+
+/* Those that concern what we send. */
+struct http2_settings {
+    uint32_t header_table_size;
+    uint32_t initial_window;
+    uint32_t max_frame_size;
+};
+
+extern const struct http2_settings http2_settings_initial;
+
+/* Applies the payload of a SETTINGS frame. Returns the error to end the connection with. */
+enum http2_error http2_settings_read(struct http2_settings *settings, const char *payload,
+                                     size_t length);
+
+/* Adds CHANGE to WINDOW, which may be negative. Returns false if it would exceed 2^31 - 1. */
+static inline bool window_add(int32_t *window, int64_t change)
+{
+    int64_t sum = *window + change;
+
+    if (sum > INT32_MAX)
+        return false;
+    *window = (int32_t)sum;
+    return true;
+}
+
+/* Priorities (RFC 9218): the Priority field and the PRIORITY_UPDATE frame */
+
+enum { URGENCY_DEFAULT = 3, URGENCY_COUNT = 8 };
+
+struct http2_priority {
+    uint8_t urgency; /* 0: the most urgent */
+    bool incremental;
+};
+
+/*
+ * Parses a dictionary (RFC 8941 section 3.2), "u=1, i". Members that are unknown or have a value of
+ * another type or out of range are ignored, and so is all of a field that is not a dictionary.
+ */
+struct http2_priority http2_priority_read(struct span field);
 
 #endif

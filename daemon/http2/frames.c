@@ -1,5 +1,6 @@
 #include "daemon/http2/frames.h"
 
+#include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
 #include "daemon/http2/output.h"
@@ -7,6 +8,7 @@
 #include "daemon/http2/stream.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     WINDOW_UPDATE_BYTES = 32 * 1024, /* consumed bytes that are worth a WINDOW_UPDATE */
@@ -21,9 +23,13 @@ struct frame {
     uint32_t length; /* of the payload without padding and priority */
 };
 
-/* Counts a frame whose number is limited. */
-static enum http2_error count(struct http2_connection *http2, enum http2_flood kind)
+enum http2_error frames_count(struct http2_connection *http2, enum http2_flood kind)
 {
+    static const uint32_t limits[] = {
+#define FLOOD(name, limit) limit,
+        HTTP2_FLOODS
+#undef FLOOD
+    };
     static const enum metric counters[] = {
         [FLOOD_RESETS] = METRIC_http2_floods_resets,
         [FLOOD_SETTINGS] = METRIC_http2_floods_settings,
@@ -33,8 +39,13 @@ static enum http2_error count(struct http2_connection *http2, enum http2_flood k
         [FLOOD_ERRORS] = METRIC_http2_floods_errors,
     };
     const struct transaction_context *context = http2_context(http2);
+    struct http2_floods *floods = &http2->floods;
 
-    if (http2_flood_count(&http2->floods, kind, context->loop_now_ns))
+    if (context->loop_now_ns - floods->from_ns >= NS_PER_S) {
+        floods->from_ns = context->loop_now_ns;
+        memset(floods->count, 0, sizeof(floods->count));
+    }
+    if (++floods->count[kind] <= limits[kind])
         return HTTP2_NO_ERROR;
     metric_add(context->metrics, counters[kind], 1);
     return HTTP2_ENHANCE_YOUR_CALM;
@@ -60,7 +71,7 @@ static bool unpad(struct frame *frame)
 /* Bodies */
 
 /* Gives the client back what it has used of the connection's window. */
-static void replenish(struct http2_connection *http2)
+static void replenish_connection(struct http2_connection *http2)
 {
     uint32_t used = WINDOW_INITIAL - (uint32_t)http2->receive_window;
 
@@ -81,10 +92,11 @@ static enum http2_error receive_data(struct http2_connection *http2, struct fram
     http2->receive_window -= (int32_t)frame->head.length;
     if (http2->receive_window < 0)
         return HTTP2_FLOW_CONTROL_ERROR;
-    replenish(http2);
+    replenish_connection(http2);
     if (stream != NULL && stream->receiving) {
         requests_receive_body(stream, frame->length, frame->head.length, ends_stream);
-        return frame->length == 0 && !ends_stream ? count(http2, FLOOD_EMPTY) : HTTP2_NO_ERROR;
+        return frame->length == 0 && !ends_stream ? frames_count(http2, FLOOD_EMPTY)
+                                                  : HTTP2_NO_ERROR;
     }
     past = stream_past(http2, frame->head.stream);
     if (stream == NULL && past == STREAM_RESET)
@@ -155,7 +167,7 @@ static enum http2_error receive_continuation(struct http2_connection *http2,
         return HTTP2_PROTOCOL_ERROR;
     error = continue_block(http2, frame);
     if (error == HTTP2_NO_ERROR && (frame->head.flags & FRAME_END_HEADERS) == 0)
-        return frame->length == 0 ? count(http2, FLOOD_EMPTY) : HTTP2_NO_ERROR;
+        return frame->length == 0 ? frames_count(http2, FLOOD_EMPTY) : HTTP2_NO_ERROR;
     if (error == HTTP2_NO_ERROR)
         error = requests_receive_block(http2, http2->block_stream,
                                        (struct span){http2->block, http2->block_length},
@@ -175,7 +187,7 @@ static enum http2_error reject_priority(struct http2_connection *http2, uint32_t
 
 static enum http2_error receive_priority(struct http2_connection *http2, const struct frame *frame)
 {
-    enum http2_error error = count(http2, FLOOD_PRIORITIES);
+    enum http2_error error = frames_count(http2, FLOOD_PRIORITIES);
 
     if (error != HTTP2_NO_ERROR)
         return error;
@@ -191,7 +203,7 @@ static enum http2_error receive_priority(struct http2_connection *http2, const s
 static enum http2_error receive_priority_update(struct http2_connection *http2,
                                                 const struct frame *frame)
 {
-    enum http2_error error = count(http2, FLOOD_PRIORITIES);
+    enum http2_error error = frames_count(http2, FLOOD_PRIORITIES);
     struct http2_stream *stream;
 
     if (error != HTTP2_NO_ERROR)
@@ -221,7 +233,7 @@ static enum http2_error receive_reset(struct http2_connection *http2, const stru
         metric_add(http2_context(http2)->metrics, METRIC_http2_resets, 1);
         stream_close(stream);
     }
-    return count(http2, FLOOD_RESETS);
+    return frames_count(http2, FLOOD_RESETS);
 }
 
 static enum http2_error open_stream_window(struct http2_connection *http2, uint32_t id,
@@ -278,7 +290,7 @@ static enum http2_error shift_windows(struct http2_connection *http2, int64_t ch
 static enum http2_error receive_settings(struct http2_connection *http2, const struct frame *frame)
 {
     uint32_t window = http2->settings.initial_window;
-    enum http2_error error = count(http2, FLOOD_SETTINGS);
+    enum http2_error error = frames_count(http2, FLOOD_SETTINGS);
 
     if (error != HTTP2_NO_ERROR)
         return error;
@@ -297,7 +309,7 @@ static enum http2_error receive_settings(struct http2_connection *http2, const s
 
 static enum http2_error receive_ping(struct http2_connection *http2, const struct frame *frame)
 {
-    enum http2_error error = count(http2, FLOOD_PINGS);
+    enum http2_error error = frames_count(http2, FLOOD_PINGS);
 
     if (error != HTTP2_NO_ERROR)
         return error;
@@ -331,7 +343,7 @@ static enum http2_error receive_goaway(struct http2_connection *http2, const str
 
 /* Any frame */
 
-static enum http2_error receive(struct http2_connection *http2, struct frame *frame)
+static enum http2_error receive_frame(struct http2_connection *http2, struct frame *frame)
 {
     switch (frame->head.type) {
     case FRAME_DATA:
@@ -357,7 +369,7 @@ static enum http2_error receive(struct http2_connection *http2, struct frame *fr
     case FRAME_PRIORITY_UPDATE:
         return receive_priority_update(http2, frame);
     default: /* unknown ones are ignored (section 5.5) */
-        return count(http2, FLOOD_EMPTY);
+        return frames_count(http2, FLOOD_EMPTY);
     }
 }
 
@@ -388,5 +400,5 @@ enum http2_error frames_receive(struct http2_connection *http2, const char *data
     frame.payload = data + FRAME_HEAD_BYTES;
     frame.length = frame.head.length;
     *used = FRAME_HEAD_BYTES + frame.length;
-    return receive(http2, &frame);
+    return receive_frame(http2, &frame);
 }

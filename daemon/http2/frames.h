@@ -11,6 +11,9 @@
 enum http2_error frames_receive(struct http2_connection *http2, const char *data, size_t length,
                                 size_t *used);
 
+/* Counts a frame whose number is limited. Returns ENHANCE_YOUR_CALM if there are too many. */
+enum http2_error frames_count(struct http2_connection *http2, enum http2_flood kind);
+
 /* The payload of the PING that asks whether the client has seen GOAWAY. */
 extern const char frames_drain_ping[FRAME_PING_BYTES];
 

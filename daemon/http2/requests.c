@@ -3,6 +3,7 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
+#include "daemon/http2/frames.h"
 #include "daemon/http2/output.h"
 #include "daemon/http2/request_decoder.h"
 #include "daemon/http2/stream.h"
@@ -29,11 +30,7 @@ enum http2_error requests_reset(struct http2_connection *http2, uint32_t id, enu
     output_put_reset(http2, id, error);
     if (stream != NULL)
         stream_close(stream);
-    if (!http2_flood_count(&http2->floods, FLOOD_ERRORS, http2_context(http2)->loop_now_ns)) {
-        metric_add(http2_context(http2)->metrics, METRIC_http2_floods_errors, 1);
-        return HTTP2_ENHANCE_YOUR_CALM;
-    }
-    return HTTP2_NO_ERROR;
+    return frames_count(http2, FLOOD_ERRORS);
 }
 
 /* Responses */
@@ -299,7 +296,7 @@ static void end_body(struct http2_stream *stream)
 }
 
 /* Gives the client back what it has used of its window. */
-static void replenish(struct http2_stream *stream)
+static void replenish_stream(struct http2_stream *stream)
 {
     uint32_t used = WINDOW_INITIAL - (uint32_t)stream->receive_window;
 
@@ -325,7 +322,7 @@ void requests_receive_body(struct http2_stream *stream, uint32_t length, uint32_
     } else if (ends_stream) {
         end_body(stream);
     } else {
-        replenish(stream);
+        replenish_stream(stream);
         if (!stream->sending && !stream->reading && stream->status == 0 &&
             is_too_long(stream, stream->received)) {
             stream->status = 413;

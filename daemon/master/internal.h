@@ -481,7 +481,7 @@ void publish_sample(struct segment *segment, struct histogram_window *latency, u
 /*
  * Watches how much memory the server's control group has left, because at its limit the kernel kills
  * workers instead of failing their allocations. Tells the workers, who free memory in time
- * (daemon/worker/relief.h):
+ * (daemon/worker/internal.h):
  *
  *   MEMORY_ENOUGH ◀─80 %─▶ 85 %─ MEMORY_SHORT ◀─90 %─▶ 95 %─ MEMORY_EXHAUSTED
  *

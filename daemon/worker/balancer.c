@@ -13,7 +13,7 @@
 #include "common/macros.h"
 #include "common/units.h"
 #include "daemon/base/events.h"
-#include "daemon/connection/give.h"
+#include "daemon/connection/lifecycle.h"
 #include "daemon/worker/internal.h"
 
 #include <stdlib.h>

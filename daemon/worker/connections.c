@@ -2,7 +2,6 @@
 #include "daemon/base/loop.h"
 #include "daemon/connection/lifecycle.h"
 #include "daemon/connection/listen_socket.h"
-#include "daemon/connection/shedding.h"
 #include "daemon/transaction/shortage.h"
 #include "daemon/worker/internal.h"
 

@@ -6,10 +6,9 @@
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
 #include "daemon/config/hosts.h"
-#include "daemon/connection/handshake.h"
 #include "daemon/connection/lifecycle.h"
 #include "daemon/connection/listen_socket.h"
-#include "daemon/connection/proxy_protocol.h"
+#include "daemon/connection/opening.h"
 #include "daemon/connection/timeouts.h"
 #include "daemon/content/thread_cache.h"
 #include "daemon/http1/connection.h"
@@ -424,8 +423,6 @@ struct serving_thread *thread_new(const struct worker_context *worker, uint32_t 
     atomic_init(&thread->beat_ns, clock_monotonic_ns());
     atomic_init(&thread->keys_link, -1);
     loop->protocol = &http1_protocol;
-    loop->handshake = &handshake_protocol;
-    loop->proxy = &proxy_protocol;
     if (worker->config->http2_enabled)
         loop->http2 = &http2_protocol;
     loop->mailbox.eventfd = -1;

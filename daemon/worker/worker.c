@@ -7,7 +7,7 @@
 #include "daemon/base/loop.h"
 #include "daemon/base/service.h"
 #include "daemon/connection/lifecycle.h"
-#include "daemon/connection/transport_tls.h"
+#include "daemon/connection/transport.h"
 #include "daemon/content/cache.h"
 #include "daemon/http/logins.h"
 #include "daemon/sandbox/sandbox.h"

@@ -2,9 +2,8 @@
  * What HTTP/2 parses: the first byte selects a header block, trailers, SETTINGS or a Priority field. A
  * decoded request lies within its space, and the inflater goes on after each block.
  */
-#include "daemon/http2/priority.h"
+#include "daemon/http2/frame.h"
 #include "daemon/http2/request_decoder.h"
-#include "daemon/http2/settings.h"
 #include "tests/fuzz/fuzz.h"
 
 #include "common/macros.h"

@@ -11,7 +11,6 @@
 #include "daemon/config/load.h"
 #include "daemon/connection/connection.h"
 #include "daemon/connection/transport.h"
-#include "daemon/connection/transport_tls.h"
 #include "daemon/tls/context.h"
 #include "daemon/tls/managed.h"
 #include "daemon/tls/tickets.h"

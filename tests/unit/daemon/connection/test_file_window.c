@@ -1,8 +1,6 @@
 /* How much of a file can be sent without waiting for a disk, and which bytes are read before. */
 #include "daemon/connection/file_window.h"
 
-#include "common/segment_writer.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,85 +8,63 @@
 
 #include <cmocka.h>
 
+#include "own_loop.h"
+
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <semaphore.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/uio.h>
 
-enum { FD = 77, DEVICE = 88, CHUNK = 64 * 1024 };
+enum { FD = 77, DEVICE = 88, CHUNK = 64 * 1024, DEADLINE_MS = 60000 };
 
-static struct event_loop loop; /* too large for the stack */
-static struct worker_context worker;
 static struct connection connection;
-static struct resource resource;
+static struct resource resource = {.fd = FD, .device = DEVICE};
 static struct file_window window;
-static struct mailbox mailbox;
-static _Atomic uint64_t metrics[METRIC_COUNT];
-
 static int checks, reads, windows_read; /* calls */
 static uint64_t checked;                /* offset of the last check */
 static uint64_t read_from, read_bytes;  /* by the job */
 static uint64_t file_bytes;             /* end of the file */
 static int check_error;                 /* 0: the byte is in the page cache */
-static int references;
-static bool queue_is_full, out_of_memory;
-static struct offload_job *job;
+static bool out_of_memory;
 
 /* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-ssize_t __wrap_files_read(int fd, uint64_t device, void *buffer, size_t length, uint64_t offset,
-                          enum files_effort effort);
-bool __wrap_offload_submit(struct offload *offload, struct offload_job *submitted, uint64_t now_ns);
-void __wrap_cache_acquire(struct cache_entry *entry);
-void __wrap_resource_release(struct cache *cache, struct resource *released);
+ssize_t __wrap_preadv2(int fd, const struct iovec *pieces, int count, off_t offset, int flags);
+ssize_t __wrap_pread(int fd, void *buffer, size_t length, off_t offset);
 void *__real_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 /* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
-ssize_t __wrap_files_read(int fd, uint64_t device, void *buffer, size_t length, uint64_t offset,
-                          enum files_effort effort)
+/* The check whether the last byte is in the page cache. */
+ssize_t __wrap_preadv2(int fd, const struct iovec *pieces, int count, off_t offset, int flags)
+{
+    assert_int_equal(fd, FD);
+    assert_int_equal(count, 1);
+    assert_int_equal(pieces[0].iov_len, 1);
+    assert_int_equal(flags, RWF_NOWAIT);
+    checks++;
+    checked = (uint64_t)offset;
+    errno = check_error;
+    return check_error == 0 ? 1 : -1;
+}
+
+/* On an offload thread. */
+ssize_t __wrap_pread(int fd, void *buffer, size_t length, off_t offset)
 {
     (void)buffer;
     assert_int_equal(fd, FD);
-    assert_int_equal(device, DEVICE);
-    if (effort == FILES_CACHED_ONLY) {
-        assert_int_equal(length, 1);
-        checks++;
-        checked = offset;
-        errno = check_error;
-        return check_error == 0 ? 1 : -1;
-    }
     assert_true(length >= CHUNK);
     if (reads++ == 0)
-        read_from = offset;
+        read_from = (uint64_t)offset;
     assert_int_equal(offset, read_from + read_bytes);
-    if (offset >= file_bytes)
+    if ((uint64_t)offset >= file_bytes)
         return 0;
-    length = file_bytes - offset < CHUNK ? (size_t)(file_bytes - offset) : CHUNK;
+    length =
+        file_bytes - (uint64_t)offset < CHUNK ? (size_t)(file_bytes - (uint64_t)offset) : CHUNK;
     read_bytes += length;
     return (ssize_t)length;
-}
-
-bool __wrap_offload_submit(struct offload *offload, struct offload_job *submitted, uint64_t now_ns)
-{
-    (void)offload, (void)now_ns;
-    if (queue_is_full)
-        return false;
-    assert_ptr_equal(submitted->owner, &mailbox);
-    job = submitted;
-    return true;
-}
-
-void __wrap_cache_acquire(struct cache_entry *entry)
-{
-    assert_ptr_equal(entry, &resource.entry);
-    references++;
-}
-
-void __wrap_resource_release(struct cache *cache, struct resource *released)
-{
-    (void)cache;
-    assert_ptr_equal(released, &resource);
-    references--;
 }
 
 void *__wrap_calloc(size_t count, size_t size)
@@ -107,27 +83,44 @@ static void on_read(struct file_window *of, struct connection *reader)
 static int set_up(void **state)
 {
     (void)state;
-    memset(&loop, 0, sizeof(loop));
-    memset(metrics, 0, sizeof(metrics));
-    loop.context.worker = &worker;
-    loop.context.metrics = metrics;
-    loop.context.mailbox = &mailbox;
-    memset(&connection, 0, sizeof(connection));
-    connection.loop = &loop;
-    resource.fd = FD;
-    resource.device = DEVICE;
+    loop_open();
+    worker.offload = offload_start(1, 1, 1, segment_worker(&segment, 0));
+    connection = (struct connection){.loop = &loop};
+    atomic_store(&resource.entry.references, 1);
     window = (struct file_window){.read = on_read};
-    checks = reads = windows_read = check_error = references = 0;
+    checks = reads = windows_read = check_error = 0;
     checked = read_from = read_bytes = 0;
     file_bytes = UINT64_MAX;
-    queue_is_full = out_of_memory = false;
-    job = NULL;
+    out_of_memory = false;
+    return worker.offload != NULL ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    assert_int_equal(atomic_load(&resource.entry.references), 1); /* the test's */
+    offload_stop(worker.offload);
+    loop_close();
     return 0;
 }
 
 static uint64_t bytes_at(uint64_t offset, uint64_t length)
 {
     return file_window_bytes(&window, &connection, &resource, offset, length);
+}
+
+/* Until the job comes back. */
+static void finish_job(void)
+{
+    struct pollfd wait = {.fd = loop.mailbox.eventfd, .events = POLLIN};
+
+    assert_int_equal(connection.client.jobs_out, 1);
+    assert_int_equal(loop.context.jobs_out, 1);
+    assert_int_equal(windows_read, 0);
+    assert_int_equal(poll(&wait, 1, DEADLINE_MS), 1);
+    mailbox_deliver(&loop.mailbox, &loop);
+    assert_int_equal(windows_read, 1);
+    assert_int_equal(loop.context.jobs_out, 0);
 }
 
 static void last_byte_of_a_window_is_checked_once(void **state)
@@ -155,20 +148,11 @@ static void cold_window_is_read_by_a_job(void **state)
     (void)state;
     check_error = EAGAIN;
     assert_int_equal(bytes_at(1000, 3 * CHUNK), 0);
-    assert_non_null(job);
-    assert_int_equal(references, 1);
-    assert_int_equal(connection.client.jobs_out, 1);
-    assert_int_equal(loop.context.jobs_out, 1);
-    assert_int_equal(metric_get(metrics, METRIC_offloaded), 1);
-    job->run(job);
+    finish_job();
+    assert_int_equal(loop_metric(METRIC_offloaded), 1);
     assert_int_equal(read_from, 1000);
     assert_int_equal(read_bytes, 3 * CHUNK);
     assert_int_equal(reads, 3);
-    assert_int_equal(windows_read, 0);
-    job->finish(job);
-    assert_int_equal(windows_read, 1);
-    assert_int_equal(references, 0);
-    assert_int_equal(loop.context.jobs_out, 0);
     checks = 0;
     assert_int_equal(bytes_at(1000, 3 * CHUNK), 3 * CHUNK);
     assert_int_equal(checks, 0);
@@ -180,20 +164,18 @@ static void job_ends_with_the_file(void **state)
     check_error = EAGAIN;
     file_bytes = CHUNK + 1;
     assert_int_equal(bytes_at(0, 4 * CHUNK), 0);
-    job->run(job);
+    finish_job();
     assert_int_equal(read_bytes, CHUNK + 1);
     assert_int_equal(reads, 3);
-    job->finish(job);
 }
 
 static void expect_sent_at_once(void)
 {
     assert_int_equal(bytes_at(0, 10), 10);
-    assert_null(job);
-    assert_int_equal(references, 0);
+    assert_int_equal(atomic_load(&resource.entry.references), 1);
     assert_int_equal(connection.client.jobs_out, 0);
     assert_int_equal(loop.context.jobs_out, 0);
-    assert_int_equal(metric_get(metrics, METRIC_offloaded), 0);
+    assert_int_equal(loop_metric(METRIC_offloaded), 0);
 }
 
 static void bytes_are_sent_after_a_read_error(void **state)
@@ -203,27 +185,55 @@ static void bytes_are_sent_after_a_read_error(void **state)
     expect_sent_at_once();
 }
 
+static sem_t begins, gate;
+
+static void wait_at_the_gate(struct offload_job *job)
+{
+    (void)job;
+    sem_post(&begins);
+    sem_wait(&gate);
+}
+
+static void ignore_job(struct offload_job *job)
+{
+    (void)job;
+}
+
 static void cold_bytes_are_sent_if_no_job_can_be_submitted(void **state)
 {
+    static struct offload_job jobs[2];
+
     (void)state;
+    assert_true(sem_init(&begins, 0, 0) == 0 && sem_init(&gate, 0, 0) == 0);
     check_error = EAGAIN;
-    queue_is_full = true;
-    expect_sent_at_once();
-    file_window_clear(&window);
-    queue_is_full = false;
     out_of_memory = true;
     expect_sent_at_once();
     out_of_memory = false;
+    file_window_clear(&window);
+    for (int i = 0; i < 2; i++) { /* one runs, the other one fills the queue */
+        jobs[i] = (struct offload_job){.run = wait_at_the_gate,
+                                       .finish = ignore_job,
+                                       .work = SPAN("/file"),
+                                       .owner = &loop.mailbox};
+        assert_true(offload_submit(worker.offload, &jobs[i], LOOP_NOW_NS));
+        if (i == 0)
+            sem_wait(&begins);
+    }
+    expect_sent_at_once();
+    sem_post(&gate);
+    sem_post(&gate);
 }
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(last_byte_of_a_window_is_checked_once, set_up),
-        cmocka_unit_test_setup(cold_window_is_read_by_a_job, set_up),
-        cmocka_unit_test_setup(job_ends_with_the_file, set_up),
-        cmocka_unit_test_setup(bytes_are_sent_after_a_read_error, set_up),
-        cmocka_unit_test_setup(cold_bytes_are_sent_if_no_job_can_be_submitted, set_up),
+        TEST(last_byte_of_a_window_is_checked_once),
+        TEST(cold_window_is_read_by_a_job),
+        TEST(job_ends_with_the_file),
+        TEST(bytes_are_sent_after_a_read_error),
+        TEST(cold_bytes_are_sent_if_no_job_can_be_submitted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

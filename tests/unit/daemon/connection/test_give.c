@@ -8,7 +8,7 @@
 
 #include "common/clock.h"
 #include "daemon/base/messages.h"
-#include "daemon/connection/give.h"
+#include "daemon/connection/lifecycle.h"
 #include "tests/unit/own_segment.h"
 
 #include <string.h>

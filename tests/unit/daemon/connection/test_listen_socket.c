@@ -1,13 +1,10 @@
-/* Accepting connections: what is accepted, when a listen socket pauses, and when it resumes. */
+/*
+ * Accepting connections: what is accepted, when a listen socket pauses and resumes, and which idle
+ * connections are closed for new ones.
+ */
 #include "daemon/connection/listen_socket.h"
 
-#include "common/clock.h"
-#include "common/macros.h"
-#include "common/segment_writer.h"
-#include "daemon/connection/lifecycle.h"
-#include "daemon/connection/shedding.h"
-#include "daemon/transaction/admission.h"
-#include "daemon/transaction/shortage.h"
+#include "daemon/base/messages.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,45 +13,30 @@
 
 #include <cmocka.h>
 
+#include "own_loop.h"
+#include "tests/unit/own_cache.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-enum { CLIENT = 1000, ALL_RESULTS = 8, ACCEPTS_PER_EVENT = 64, OPENING = OPENING_TLS };
+enum { CLIENT = 1000, ALL_RESULTS = 8, ACCEPTS_PER_EVENT = 64, CLIENTS = 128 };
 
-static struct event_loop loop; /* too large for the stack */
-static struct worker_context worker;
-static struct segment_activity activity;
-static _Atomic uint64_t metrics[METRIC_COUNT];
 static struct listen_socket *listener;
 static int fd; /* of the listen socket: always readable */
 
 /* Results of accept4(): CLIENT, or an error. The last one is repeated. */
 static int results[ALL_RESULTS];
 static int accepts;
-static int accepted;   /* connections */
-static bool no_memory; /* for a connection */
-static bool has_room, admits, cache_shrinks;
-static uint32_t idle; /* connections that can be closed */
-static int shed, asked, shrunk;
-static enum shortage reason; /* of the last attempt to make room */
+static int client[CLIENTS]; /* the other ends */
+static int clients;
 static bool out_of_memory;
 
 /* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
 int __wrap_accept4(int from, struct sockaddr *peer, socklen_t *length, int flags);
-bool __wrap_connection_accept(struct event_loop *to, int client, const uint8_t *address,
-                              uint8_t opening);
-bool __wrap_admission_has_room(const struct worker_context *of);
-bool __wrap_memory_make_room(struct transaction_context *context);
-bool __wrap_memory_admits(const struct transaction_context *context);
-uint32_t __wrap_shed_idle(struct event_loop *of, enum shortage why, uint32_t wanted);
-void __wrap_shed_ask(struct event_loop *of, enum shortage why);
 void *__real_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 /* NOLINTEND(clang-diagnostic-reserved-identifier) */
@@ -63,67 +45,19 @@ int __wrap_accept4(int from, struct sockaddr *peer, socklen_t *length, int flags
 {
     const struct sockaddr_in address = {.sin_family = AF_INET,
                                         .sin_addr.s_addr = htonl(0xc0000207)};
-    int result = results[accepts < ALL_RESULTS ? accepts : ALL_RESULTS - 1];
+    int result = results[accepts < ALL_RESULTS ? accepts : ALL_RESULTS - 1], ends[2];
 
     assert_int_equal(from, fd);
-    assert_int_equal(flags, SOCK_NONBLOCK | SOCK_CLOEXEC);
     accepts++;
-    if (result == CLIENT) {
-        memcpy(peer, &address, sizeof(address));
-        *length = sizeof(address);
-        return CLIENT;
+    if (result != CLIENT) {
+        errno = result;
+        return -1;
     }
-    errno = result;
-    return -1;
-}
-
-bool __wrap_connection_accept(struct event_loop *to, int client, const uint8_t *address,
-                              uint8_t opening)
-{
-    static const uint8_t expected[] = {192, 0, 2, 7};
-
-    assert_ptr_equal(to, &loop);
-    assert_int_equal(client, CLIENT);
-    assert_memory_equal(address + CLIENT_ADDRESS_BYTES - sizeof(expected), expected,
-                        sizeof(expected));
-    assert_int_equal(opening, OPENING);
-    accepted++;
-    return !no_memory;
-}
-
-bool __wrap_admission_has_room(const struct worker_context *of)
-{
-    assert_ptr_equal(of, &worker);
-    return has_room;
-}
-
-bool __wrap_memory_make_room(struct transaction_context *context)
-{
-    (void)context;
-    shrunk++;
-    return cache_shrinks;
-}
-
-bool __wrap_memory_admits(const struct transaction_context *context)
-{
-    (void)context;
-    return admits;
-}
-
-uint32_t __wrap_shed_idle(struct event_loop *of, enum shortage why, uint32_t wanted)
-{
-    (void)of;
-    assert_int_equal(wanted, 1);
-    reason = why;
-    shed++;
-    return idle;
-}
-
-void __wrap_shed_ask(struct event_loop *of, enum shortage why)
-{
-    (void)of;
-    assert_int_equal(why, reason);
-    asked++;
+    memcpy(peer, &address, sizeof(address));
+    *length = sizeof(address);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | flags, 0, ends), 0);
+    client[clients++] = ends[1];
+    return ends[0];
 }
 
 void *__wrap_calloc(size_t count, size_t size)
@@ -131,32 +65,16 @@ void *__wrap_calloc(size_t count, size_t size)
     return out_of_memory ? NULL : __real_calloc(count, size);
 }
 
-static void on_timer(evutil_socket_t timer, short what, void *argument)
-{
-    (void)timer, (void)what, (void)argument;
-}
-
 static int set_up(void **state)
 {
     (void)state;
-    memset(&loop, 0, sizeof(loop));
-    memset(metrics, 0, sizeof(metrics));
-    loop.base = event_base_new();
-    if (loop.base == NULL || mailbox_open(&loop.mailbox, 0, NULL) != 0)
-        return -1;
-    loop.listen_retry = event_new(loop.base, -1, 0, on_timer, NULL);
-    loop.context.worker = &worker;
-    loop.context.metrics = metrics;
-    loop.context.activity = &activity;
-    loop.context.loop_now_ns = NS_PER_S;
-    fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+    loop_open();
     memset(results, 0, sizeof(results));
     results[0] = EAGAIN;
-    accepts = accepted = shed = asked = shrunk = 0;
-    idle = 0;
-    has_room = admits = true;
-    no_memory = cache_shrinks = out_of_memory = false;
-    listener = listen_socket_assign(&loop, fd, OPENING);
+    accepts = clients = 0;
+    out_of_memory = false;
+    fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+    listener = listen_socket_assign(&loop, fd, 0);
     mailbox_deliver(&loop.mailbox, &loop);
     return listener != NULL && !LIST_EMPTY(&loop.listen_sockets) ? 0 : -1;
 }
@@ -165,31 +83,26 @@ static int tear_down(void **state)
 {
     (void)state;
     listen_sockets_drop(&loop);
-    mailbox_close(&loop.mailbox);
-    event_free(loop.listen_retry);
-    event_base_free(loop.base);
+    loop_close();
+    while (clients > 0)
+        close(client[--clients]);
     return 0;
 }
 
-/* The socket is readable, unless it pauses. */
-static void run_loop(void)
+/* The next results of accept4(). */
+static void set_results(int first, int second)
 {
-    event_base_loop(loop.base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+    results[0] = first;
+    results[1] = second;
+    accepts = 0;
 }
 
-/* Runs the loop with room and without a waiting connection, which stay so. True: it did not accept. */
+/* Runs the loop without a waiting connection. True: it did not accept. */
 static bool finds_paused(void)
 {
-    int before = accepts;
-
-    results[0] = EAGAIN;
-    has_room = admits = true;
-    accepts = 0;
-    run_loop();
-    if (accepts > 0)
-        return false;
-    accepts = before;
-    return true;
+    set_results(EAGAIN, 0);
+    loop_run();
+    return accepts == 0;
 }
 
 static bool retry_is_due(void)
@@ -197,21 +110,46 @@ static bool retry_is_due(void)
     return event_pending(loop.listen_retry, EV_TIMEOUT, NULL) != 0;
 }
 
+/* A connection that has been idle for so long that it may be closed for another one. */
+static struct connection *open_idle(void)
+{
+    set_results(CLIENT, EAGAIN);
+    loop_run();
+    last->deadline_from_ns = LOOP_NOW_NS - 10 * NS_PER_S;
+    TAILQ_REMOVE(&loop.connections[DEADLINE_KEEPALIVE], last, link);
+    TAILQ_INSERT_HEAD(&loop.connections[DEADLINE_KEEPALIVE], last, link);
+    return last;
+}
+
+/* Number of requests to other threads since the last call; each finds nothing. */
+static unsigned take_requests(void)
+{
+    unsigned requests;
+
+    mailbox_deliver(&main_thread, NULL);
+    requests = shed_requests;
+    shed_requests = 0;
+    loop.shed_pending = false;
+    return requests;
+}
+
 /* Accepting */
 
 static void all_that_wait_are_accepted(void **state)
 {
     static const int in_turn[] = {CLIENT, ECONNABORTED, EINTR, CLIENT, EAGAIN};
+    static const uint8_t address[] = {192, 0, 2, 7};
 
     (void)state;
     memcpy(results, in_turn, sizeof(in_turn));
-    run_loop();
+    loop_run();
     assert_int_equal(accepts, 5);
-    assert_int_equal(accepted, 2);
-    assert_int_equal(activity.state, THREAD_STATE_ACCEPT);
-    assert_int_equal(shed + asked + shrunk, 0);
+    assert_int_equal(begun, 2);
+    assert_memory_equal(last->client.address + CLIENT_ADDRESS_BYTES - 4, address, 4);
+    assert_int_equal(loop.context.activity->state, THREAD_STATE_ACCEPT);
+    assert_int_equal(loop_metric(METRIC_connections_accepted), 2);
+    assert_int_equal(loop_metric(METRIC_accept_errors), 0);
     assert_false(finds_paused());
-    assert_int_equal(metric_get(metrics, METRIC_accept_errors), 0);
 }
 
 static void open_connections_are_served_in_between(void **state)
@@ -219,125 +157,151 @@ static void open_connections_are_served_in_between(void **state)
     (void)state;
     for (int i = 0; i < ALL_RESULTS; i++)
         results[i] = CLIENT;
-    run_loop();
-    assert_int_equal(accepted, ACCEPTS_PER_EVENT);
+    loop_run();
+    assert_int_equal(begun, ACCEPTS_PER_EVENT);
 }
 
-static void connection_without_memory_makes_room(void **state)
+static void connection_without_memory_is_refused(void **state)
 {
+    char response[512] = "";
+
     (void)state;
-    results[0] = CLIENT;
-    results[1] = EAGAIN;
-    no_memory = true;
-    run_loop();
-    assert_int_equal(accepted, 1);
-    assert_int_equal(shrunk, 1);
-    assert_int_equal(reason, SHORTAGE_MEMORY);
-    assert_int_equal(asked, 1);
+    set_results(CLIENT, EAGAIN);
+    out_of_memory = true;
+    loop_run();
+    out_of_memory = false;
+    assert_int_equal(begun, 0);
+    assert_int_equal(loop_metric(METRIC_connections_refused), 1);
+    recv(client[0], response, sizeof(response), MSG_DONTWAIT);
+    assert_memory_equal(response, "HTTP/1.1 503 ", 13);
+    assert_int_equal(take_requests(), 1);
+    assert_int_equal(loop.shed.reason, SHORTAGE_MEMORY);
     assert_false(finds_paused());
 }
 
 /* Shortages */
 
-static void expect_shortage(int error, enum shortage expected, bool shrinks)
+static void expect_shortage(int error, enum shortage reason)
 {
-    int shrunk_before = shrunk;
-    uint64_t errors = metric_get(metrics, METRIC_accept_errors);
+    static const enum metric shed[] = {[SHORTAGE_DESCRIPTORS] = METRIC_connections_shed_descriptors,
+                                       [SHORTAGE_MEMORY] = METRIC_connections_shed_memory};
+    uint64_t errors = loop_metric(METRIC_accept_errors), closed = loop_metric(shed[reason]);
 
-    shed = asked = accepts = 0;
-    results[0] = error;
-    idle = 0;
-    run_loop();
-    assert_int_equal(metric_get(metrics, METRIC_accept_errors), errors + 1);
-    assert_int_equal(shrunk - shrunk_before, shrinks);
-    assert_int_equal(reason, expected);
-    assert_int_equal(shed, 1);
-    assert_int_equal(asked, 1);
+    set_results(error, 0);
+    loop_run();
+    assert_int_equal(loop_metric(METRIC_accept_errors), errors + 1);
+    assert_int_equal(take_requests(), 1);
+    assert_int_equal(loop.shed.reason, reason);
     assert_true(finds_paused());
     listen_sockets_resume(&loop);
     assert_false(finds_paused());
-    results[0] = error;
-    accepts = 0;
-    idle = 1;
-    run_loop(); /* an idle connection is closed for it */
-    assert_int_equal(shed, 2);
-    assert_int_equal(asked, 1);
+    open_idle();
+    set_results(error, 0);
+    loop_run(); /* the idle connection is closed for it */
+    assert_int_equal(loop_metric(shed[reason]), closed + 1);
+    assert_int_equal(take_requests(), 0);
     assert_false(finds_paused());
 }
 
 static void socket_pauses_without_descriptors_or_memory(void **state)
 {
     (void)state;
-    expect_shortage(EMFILE, SHORTAGE_DESCRIPTORS, false);
-    expect_shortage(ENFILE, SHORTAGE_DESCRIPTORS, false);
-    expect_shortage(ENOBUFS, SHORTAGE_MEMORY, true);
-    expect_shortage(ENOMEM, SHORTAGE_MEMORY, true);
+    expect_shortage(EMFILE, SHORTAGE_DESCRIPTORS);
+    expect_shortage(ENFILE, SHORTAGE_DESCRIPTORS);
+    expect_shortage(ENOBUFS, SHORTAGE_MEMORY);
+    expect_shortage(ENOMEM, SHORTAGE_MEMORY);
     assert_false(retry_is_due());
 }
 
 static void smaller_cache_is_room_enough(void **state)
 {
+    struct own_cache own;
+
     (void)state;
-    results[0] = ENOMEM;
-    cache_shrinks = true;
-    run_loop();
-    assert_int_equal(shrunk, 1);
-    assert_int_equal(shed + asked, 0);
+    own_cache_open(&own, own_cache_forget);
+    assert_true(own_cache_put(&own, "/a", KIB));
+    worker.cache = own.cache;
+    loop.context.thread_cache =
+        thread_cache_new(own.cache, segment_hits_of(&own.segment, 0), loop.context.metrics);
+    assert_non_null(loop.context.thread_cache);
+    open_idle();
+    set_results(ENOMEM, 0);
+    loop_run();
+    assert_int_equal(loop_metric(METRIC_connections_shed_memory) + take_requests(), 0);
     assert_false(finds_paused());
+    set_results(ENOMEM, 0);
+    loop_run(); /* the cache is empty now */
+    assert_int_equal(loop_metric(METRIC_connections_shed_memory), 1);
+    thread_cache_free(loop.context.thread_cache);
+    worker.cache = NULL;
+    own_cache_close(&own);
 }
 
 /* Maybe no other connection waits. */
 static void nothing_is_closed_after_an_accepted_connection(void **state)
 {
     (void)state;
-    results[0] = CLIENT;
-    results[1] = EMFILE;
-    run_loop();
+    open_idle();
+    set_results(CLIENT, EMFILE);
+    loop_run();
     assert_int_equal(accepts, 2);
-    assert_int_equal(shed + asked, 0);
+    assert_int_equal(loop_metric(METRIC_connections_closed) + take_requests(), 0);
     assert_false(finds_paused());
 }
 
 static void socket_pauses_while_the_group_has_no_memory(void **state)
 {
     (void)state;
-    results[0] = CLIENT;
-    admits = false;
-    run_loop();
+    atomic_store(&shortages.memory, MEMORY_EXHAUSTED);
+    for (int i = 0; i < 8; i++) { /* few connections are accepted all the same */
+        set_results(CLIENT, EAGAIN);
+        loop_run();
+    }
+    assert_int_equal(begun, 8);
+    set_results(CLIENT, EAGAIN);
+    loop_run();
     assert_int_equal(accepts, 0);
-    assert_int_equal(metric_get(metrics, METRIC_accept_pauses), 1);
+    assert_int_equal(loop_metric(METRIC_accept_pauses), 1);
+    atomic_store(&shortages.memory, MEMORY_ENOUGH);
     assert_true(finds_paused());
     listen_sockets_retry(&loop); /* another reason */
     assert_true(finds_paused());
     listen_sockets_resume(&loop);
     assert_false(finds_paused());
-    assert_int_equal(metric_get(metrics, METRIC_accept_pauses), 1);
+}
+
+static void set_limit(uint32_t max)
+{
+    config.connections_max = max;
+    atomic_store(&segment_master(&segment)->workers_wanted, 1);
 }
 
 static void socket_waits_at_the_limit_of_connections(void **state)
 {
     (void)state;
-    has_room = false;
-    run_loop();
+    set_results(CLIENT, EAGAIN);
+    loop_run();
+    set_limit(1);
+    set_results(CLIENT, EAGAIN);
+    loop_run();
     assert_int_equal(accepts, 0);
-    assert_int_equal(reason, SHORTAGE_CONNECTIONS);
-    assert_int_equal(asked, 1);
-    assert_int_equal(shrunk, 0);
-    assert_int_equal(metric_get(metrics, METRIC_accept_pauses), 1);
-    assert_int_equal(metric_get(metrics, METRIC_accept_errors), 0);
+    assert_int_equal(take_requests(), 1);
+    assert_int_equal(loop.shed.reason, SHORTAGE_CONNECTIONS);
+    assert_int_equal(loop_metric(METRIC_accept_pauses), 1);
+    assert_int_equal(loop_metric(METRIC_accept_errors), 0);
     assert_true(retry_is_due());
     assert_true(finds_paused());
     listen_sockets_resume(&loop); /* another reason */
     assert_true(finds_paused());
     event_del(loop.listen_retry);
-    has_room = false;
     listen_sockets_retry(&loop);
-    assert_int_equal(asked, 2);
+    assert_int_equal(take_requests(), 1);
     assert_true(retry_is_due());
     assert_true(finds_paused());
     event_del(loop.listen_retry);
+    set_limit(2);
     listen_sockets_retry(&loop); /* there is room now */
-    assert_int_equal(asked, 2);
+    assert_int_equal(take_requests(), 0);
     assert_false(retry_is_due());
     assert_false(finds_paused());
 }
@@ -345,24 +309,93 @@ static void socket_waits_at_the_limit_of_connections(void **state)
 static void idle_connection_makes_room_at_the_limit(void **state)
 {
     (void)state;
-    has_room = false;
-    idle = 1;
-    run_loop();
-    assert_int_equal(shed, 1);
-    assert_int_equal(asked, 0);
+    set_limit(1);
+    open_idle();
+    set_results(CLIENT, EAGAIN);
+    loop_run();
+    assert_int_equal(loop_metric(METRIC_connections_shed_max), 1);
+    assert_int_equal(take_requests(), 0);
     assert_false(retry_is_due());
-    assert_false(finds_paused());
-    idle = 0;
-    has_room = false;
-    run_loop();
+    set_results(CLIENT, EAGAIN);
+    loop_run();
+    assert_int_equal(begun, 2);
+    loop_run();
     assert_true(finds_paused());
-    has_room = false;
-    idle = 1;
+    last->deadline_from_ns = LOOP_NOW_NS - 10 * NS_PER_S;
     listen_sockets_retry(&loop);
+    assert_int_equal(loop_metric(METRIC_connections_shed_max), 2);
     assert_false(finds_paused());
     event_del(loop.listen_retry);
     listen_sockets_retry(&loop); /* it does not wait any more */
-    assert_int_equal(shed, 3);
+    assert_false(retry_is_due());
+}
+
+/* Shedding */
+
+static void connections_that_are_not_idle_stay_open(void **state)
+{
+    (void)state;
+    open_idle()->deadline_from_ns = LOOP_NOW_NS - NS_PER_S; /* not for long */
+    assert_int_equal(shed_idle(&loop, SHORTAGE_CONNECTIONS, 9), 0);
+    last->deadline_from_ns = LOOP_NOW_NS - 10 * NS_PER_S;
+    assert_int_equal(write(client[0], "G", 1), 1); /* a request has arrived */
+    assert_int_equal(shed_idle(&loop, SHORTAGE_CONNECTIONS, 9), 0);
+    for (int i = 0; i < 3; i++)
+        open_idle();
+    assert_int_equal(shed_idle(&loop, SHORTAGE_CONNECTIONS, 2), 2);
+    assert_int_equal(loop_metric(METRIC_connections_shed_max), 2);
+    assert_int_equal(loop_metric(METRIC_connections_open), 2);
+}
+
+static void one_request_is_under_way(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        shed_ask(&loop, SHORTAGE_CONNECTIONS);
+    assert_ptr_equal(mailbox_next(&main_thread), &loop.shed.item);
+    assert_null(mailbox_next(&main_thread));
+    loop.shed.closed = 1;
+    shed_finish(&loop.shed.item, &loop);
+    shed_ask(&loop, SHORTAGE_CONNECTIONS);
+    assert_int_equal(take_requests(), 1);
+}
+
+static void request_in_vain_is_not_repeated_at_once(void **state)
+{
+    (void)state;
+    shed_ask(&loop, SHORTAGE_CONNECTIONS);
+    shed_finish(&loop.shed.item, &loop);
+    assert_int_equal(take_requests(), 1);
+    shed_ask(&loop, SHORTAGE_CONNECTIONS);
+    assert_int_equal(take_requests(), 0);
+    loop.context.loop_now_ns += NS_PER_S;
+    shed_ask(&loop, SHORTAGE_CONNECTIONS);
+    assert_int_equal(take_requests(), 1);
+}
+
+static void request_that_closed_a_connection_resumes_the_socket(void **state)
+{
+    (void)state;
+    set_results(EMFILE, 0);
+    loop_run();
+    assert_true(finds_paused());
+    loop.shed.closed = 1;
+    shed_finish(&loop.shed.item, &loop);
+    assert_false(finds_paused());
+}
+
+static void visit_closes_and_returns_the_request(void **state)
+{
+    struct shed_request request = {
+        .pass = loop_count_request, .reason = SHORTAGE_CONNECTIONS, .wanted = 3, .closed = 1};
+
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        open_idle();
+    shed_visit(&request.item, &loop);
+    assert_int_equal(request.closed, 3);
+    assert_int_equal(loop_metric(METRIC_connections_open), 1);
+    assert_ptr_equal(mailbox_next(&main_thread), &request.item);
 }
 
 /* The end */
@@ -370,14 +403,12 @@ static void idle_connection_makes_room_at_the_limit(void **state)
 static void revoked_socket_is_closed(void **state)
 {
     (void)state;
-    assert_int_equal(metric_get(metrics, METRIC_listen_sockets), 1);
+    assert_int_equal(loop_metric(METRIC_listen_sockets), 1);
     listen_socket_revoke(&loop, listener);
     mailbox_deliver(&loop.mailbox, &loop);
-    assert_int_equal(metric_get(metrics, METRIC_listen_sockets), 0);
+    assert_int_equal(loop_metric(METRIC_listen_sockets), 0);
     assert_int_equal(fcntl(fd, F_GETFD), -1);
     assert_true(LIST_EMPTY(&loop.listen_sockets));
-    run_loop();
-    assert_int_equal(accepts, 0);
 }
 
 static void socket_without_memory_is_closed(void **state)
@@ -389,7 +420,7 @@ static void socket_without_memory_is_closed(void **state)
     assert_null(listen_socket_assign(&loop, other, 0));
     out_of_memory = false;
     assert_int_equal(fcntl(other, F_GETFD), -1);
-    assert_null(loop.mailbox.first);
+    assert_null(mailbox_next(&loop.mailbox));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -399,13 +430,18 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(all_that_wait_are_accepted),
         TEST(open_connections_are_served_in_between),
-        TEST(connection_without_memory_makes_room),
+        TEST(connection_without_memory_is_refused),
         TEST(socket_pauses_without_descriptors_or_memory),
         TEST(smaller_cache_is_room_enough),
         TEST(nothing_is_closed_after_an_accepted_connection),
         TEST(socket_pauses_while_the_group_has_no_memory),
         TEST(socket_waits_at_the_limit_of_connections),
         TEST(idle_connection_makes_room_at_the_limit),
+        TEST(connections_that_are_not_idle_stay_open),
+        TEST(one_request_is_under_way),
+        TEST(request_in_vain_is_not_repeated_at_once),
+        TEST(request_that_closed_a_connection_resumes_the_socket),
+        TEST(visit_closes_and_returns_the_request),
         TEST(revoked_socket_is_closed),
         TEST(socket_without_memory_is_closed),
     };

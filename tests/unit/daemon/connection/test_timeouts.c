@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/own_segment.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -28,6 +30,7 @@ enum {
 #define START_NS (1000 * NS_PER_S)
 
 static struct event_loop loop; /* too large for the stack */
+static struct segment segment;
 static struct worker_context worker;
 static struct config config;
 static _Atomic uint64_t metrics[METRIC_COUNT];
@@ -38,27 +41,10 @@ static int ready[CONNECTIONS], resumed[CONNECTIONS], timed_out[CONNECTIONS];
 static short last_what;
 static bool consumes, log_fills;
 
-static int log_waits, log_checks;
-
 /* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
 int __wrap_ioctl(int fd, unsigned long request, void *argument);
-void __wrap_accounting_begin_wait(struct transaction_context *context);
-void __wrap_accounting_check_wait(struct transaction_context *context);
 /* NOLINTEND(clang-diagnostic-reserved-identifier) */
-
-void __wrap_accounting_begin_wait(struct transaction_context *context)
-{
-    assert_ptr_equal(context, &loop.context);
-    context->log_wait_from_ns = context->loop_now_ns;
-    log_waits++;
-}
-
-void __wrap_accounting_check_wait(struct transaction_context *context)
-{
-    assert_ptr_equal(context, &loop.context);
-    log_checks++;
-}
 
 int __wrap_ioctl(int fd, unsigned long request, void *argument)
 {
@@ -115,7 +101,9 @@ static int set_up(void **state)
                              .connections_body_timeout = BODY_MS,
                              .connections_send_timeout = SEND_MS,
                              .connections_min_send_rate = MIN_RATE};
-    worker = (struct worker_context){.config = &config, .doorbell = -1};
+    if (own_segment_create(&segment, (struct segment_plan){0}) != 0)
+        return -1;
+    worker = (struct worker_context){.config = &config, .segment = &segment, .doorbell = -1};
     memset(metrics, 0, sizeof(metrics));
     memset(&loop, 0, sizeof(loop));
     loop.base = event_base_new();
@@ -142,7 +130,6 @@ static int set_up(void **state)
         ready[i] = resumed[i] = timed_out[i] = 0;
     }
     unsent = last_what = 0;
-    log_waits = log_checks = 0;
     consumes = log_fills = false;
     return 0;
 }
@@ -157,6 +144,7 @@ static int tear_down(void **state)
     }
     event_free(loop.log_retry);
     event_base_free(loop.base);
+    segment_destroy(&segment);
     return 0;
 }
 
@@ -373,16 +361,15 @@ static void connections_wait_for_the_log_together(void **state)
     connection_wait_for_log(&connections[0]);
     expect_watching(0);
     assert_true(event_pending(loop.log_retry, EV_TIMEOUT, NULL));
-    assert_int_equal(log_waits, 1);
+    assert_int_equal(metric_get(metrics, METRIC_log_waits), 1);
     assert_int_equal(loop.context.log_wait_from_ns, START_NS);
     connection_wait_for_log(&connections[1]);
-    assert_int_equal(log_waits, 1);
+    assert_int_equal(metric_get(metrics, METRIC_log_waits), 1);
     connection_set_deadline(&connections[2], DEADLINE_NONE); /* an offload job */
     connections_retry_log(&loop);
     assert_int_equal(resumed[0], 1);
     assert_int_equal(resumed[1], 1);
     assert_int_equal(resumed[2], 0);
-    assert_int_equal(log_checks, 1);
     assert_false(connections[0].log_blocked);
     assert_false(loop.log_full);
     assert_int_equal(loop.context.log_wait_from_ns, 0);
@@ -401,7 +388,7 @@ static void connection_that_fills_the_log_stops_the_others(void **state)
     assert_true(connections[0].log_blocked);
     assert_true(loop.log_full);
     assert_int_equal(loop.context.log_wait_from_ns, START_NS + 1);
-    assert_int_equal(log_waits, 2);
+    assert_int_equal(metric_get(metrics, METRIC_log_waits), 2);
 }
 
 /* Expiry */

@@ -13,6 +13,10 @@
 #include "daemon/http1/response_writer.h"
 
 #include "scene.h"
+#include "tests/unit/own_cache.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 
 enum {
     COPIED_MAX = 4 * 1024,
@@ -27,14 +31,12 @@ enum {
 static struct resource resource;
 static unsigned lifted;
 static unsigned mallocs_fail; /* number of the next calls that fail */
-static bool room_is_made;
 
 /* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. The labels are its names. */
 void *wrapped_malloc(size_t size) __asm__("__wrap_malloc");
 void *real_malloc(size_t size) __asm__("__real_malloc");
-bool wrapped_make_room(struct transaction_context *context) __asm__("__wrap_memory_make_room");
-void wrapped_lift(const struct connection *connection) __asm__(
-    "__wrap_transport_lift_unsent_limit");
+int wrapped_setsockopt(int fd, int level, int option, const void *value,
+                       socklen_t length) __asm__("__wrap_setsockopt");
 
 void *wrapped_malloc(size_t size)
 {
@@ -44,16 +46,16 @@ void *wrapped_malloc(size_t size)
     return NULL;
 }
 
-bool wrapped_make_room(struct transaction_context *context)
+int wrapped_setsockopt(int fd, int level, int option, const void *value, socklen_t length)
 {
-    (void)context;
-    return room_is_made;
-}
+    const unsigned int no_limit = 0;
 
-void wrapped_lift(const struct connection *connection)
-{
-    assert_ptr_equal(connection, &scene.http1->connection);
+    assert_int_equal(fd, scene.http1->connection.fd);
+    assert_true(level == IPPROTO_TCP && option == TCP_NOTSENT_LOWAT);
+    assert_int_equal(length, sizeof(no_limit));
+    assert_memory_equal(value, &no_limit, sizeof(no_limit));
     lifted++;
+    return 0;
 }
 
 static struct output_buffer *output(void)
@@ -69,7 +71,6 @@ static int begin(void **state)
     resource.entry.path_length = 5;
     lifted = 0;
     mallocs_fail = 0;
-    room_is_made = false;
     return scene_open(state);
 }
 
@@ -79,6 +80,27 @@ static int end(void **state)
 
     assert_int_equal(atomic_load(&resource.entry.references), 1); /* the test's */
     return result;
+}
+
+static struct own_cache own;
+
+/* It has an entry, so that it can shrink. */
+static void open_cache(void)
+{
+    own_cache_open(&own, own_cache_forget);
+    assert_true(own_cache_put(&own, "/a", KIB));
+    scene.worker.cache = own.cache;
+    scene.loop.context.thread_cache =
+        thread_cache_new(own.cache, segment_hits_of(&own.segment, 0), scene.loop.context.metrics);
+    assert_non_null(scene.loop.context.thread_cache);
+}
+
+static void close_cache(void)
+{
+    thread_cache_free(scene.loop.context.thread_cache);
+    scene.loop.context.thread_cache = NULL;
+    scene.worker.cache = NULL;
+    own_cache_close(&own);
 }
 
 static struct body_source memory_body(const char *bytes, size_t length)
@@ -343,16 +365,19 @@ static void response_without_memory_to_keep_it_fails(void **state)
     assert_int_equal(flush(), WRITE_FAILED);
     expect_pending(false);
     expect_counted(1, 0);
+    open_cache();
     mallocs_fail = 2;
-    room_is_made = true;
     scene.room = strlen(HEAD);
     compose(HEAD, memory_body(BODY, strlen(BODY)));
     assert_int_equal(flush(), WRITE_FAILED);
+    assert_true(own_cache_put(&own, "/a", KIB)); /* the first one was evicted */
     mallocs_fail = 1;
     scene.room = strlen(HEAD);
     compose(HEAD, memory_body(BODY, strlen(BODY)));
     assert_int_equal(flush(), WRITE_BLOCKED);
     expect_pending(true);
+    response_abort(scene.http1);
+    close_cache();
 }
 
 /* --- Parts --- */

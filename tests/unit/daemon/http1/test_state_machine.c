@@ -464,6 +464,116 @@ static void continue_is_sent_when_the_client_takes_it(void **state)
     expect_closed();
 }
 
+#define EXPECTING(length)                                                                          \
+    "GET /g HTTP/1.1\r\nHost: h\r\nContent-Length: " length "\r\nExpect: 100-continue\r\n\r\n"
+#define CONTINUE "HTTP/1.1 100 Continue\r\n\r\n"
+
+static void body_that_has_begun_needs_no_continue(void **state)
+{
+    (void)state;
+    receive(EXPECTING("4") "b");
+    expect_sent("");
+    expect_wait(EV_READ, DEADLINE_BODY);
+    receive("ody");
+    expect_sent(REPLY("/g"));
+}
+
+static void continue_that_is_cut_closes(void **state)
+{
+    (void)state;
+    scene.room = strlen(CONTINUE) - 1;
+    receive(EXPECTING("4"));
+    expect_closed();
+    assert_int_equal(scene_metric(METRIC_bytes_sent), strlen(CONTINUE) - 1);
+}
+
+/* The final status follows at once, and the client may send the body or not. */
+static void method_without_support_gets_no_continue(void **state)
+{
+    (void)state;
+    receive(POST("Expect: 100-continue\r\n") "body");
+    expect_sent(POSTED);
+    expect_wait(EV_READ, DEADLINE_KEEPALIVE);
+    receive(POST("Expect: 100-continue\r\n"));
+    expect_sent(POSTED);
+    expect_wait(EV_READ, DEADLINE_LINGER);
+}
+
+static void malformed_body_is_rejected(void **state)
+{
+    static const struct {
+        const char *before, *after, *sent;
+    } cases[] = {
+        {"GET /g HTTP/1.1\r\nHost: h\r\nContent-Length: 1048577\r\n\r\n", NULL, "413 "},
+        {"GET /g HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nx", NULL, "400 "},
+        {"GET /g HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n", "xyz", "400 "},
+    };
+
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        receive(cases[i].before);
+        if (cases[i].after != NULL) {
+            expect_sent("");
+            expect_wait(EV_READ, DEADLINE_BODY);
+            receive(cases[i].after);
+        }
+        assert_memory_equal(scene.taken, cases[i].sent, 4);
+        expect_wait(EV_READ, DEADLINE_LINGER);
+        scene_close(state);
+        assert_int_equal(begin(state), 0);
+    }
+}
+
+static void body_without_memory_is_503(void **state)
+{
+    static char rest[8192 + 1];
+
+    (void)state;
+    out_of_memory = true;
+    receive(POST(""));
+    out_of_memory = false;
+    expect_sent("503 POST /p HTTP/1.1;");
+    expect_wait(EV_READ, DEADLINE_LINGER);
+    scene_close(state);
+    assert_int_equal(begin(state), 0);
+    receive(POST(""));
+    memset(rest, 'G', sizeof(rest) - 1);
+    out_of_memory = true;
+    receive(rest); /* the end of the body, and more than there is memory for */
+    out_of_memory = false;
+    assert_memory_equal(scene.taken, "503 POST /p", 11);
+}
+
+static void duration_begins_with_an_incomplete_body(void **state)
+{
+    (void)state;
+    receive(POST(""));
+    assert_int_equal(scene.http1->state.began_ns, SCENE_NOW_NS);
+    receive("body");
+    expect_sent(POSTED);
+    receive(POST("") "body");
+    assert_int_equal(scene.http1->state.began_ns, 0);
+}
+
+/* Bytes restart body_timeout if they are enough. */
+static void timeout_restarts_after_each_64_kib(void **state)
+{
+    static char bytes[64 * 1024];
+    const struct connection *connection = connection_of_scene();
+
+    (void)state;
+    memset(bytes, 'x', sizeof(bytes) - 1);
+    receive("POST /p HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000\r\n\r\n");
+    for (unsigned i = 1; i <= 2; i++) {
+        uint64_t before_ns = connection->deadline_from_ns;
+
+        scene.loop.context.loop_now_ns += NS_PER_S;
+        receive(bytes);
+        assert_int_equal(connection->deadline_from_ns, before_ns);
+        receive("x");
+        assert_int_equal(connection->deadline_from_ns, SCENE_NOW_NS + i * NS_PER_S);
+    }
+}
+
 /* --- Unsent responses --- */
 
 static void rest_of_a_response_precedes_the_next(void **state)
@@ -839,6 +949,13 @@ int main(void)
         TEST(rest_without_memory_closes),
         TEST(body_in_pieces_precedes_the_response),
         TEST(continue_is_sent_when_the_client_takes_it),
+        TEST(body_that_has_begun_needs_no_continue),
+        TEST(continue_that_is_cut_closes),
+        TEST(method_without_support_gets_no_continue),
+        TEST(malformed_body_is_rejected),
+        TEST(body_without_memory_is_503),
+        TEST(duration_begins_with_an_incomplete_body),
+        TEST(timeout_restarts_after_each_64_kib),
         TEST(rest_of_a_response_precedes_the_next),
         TEST(rest_that_fails_closes),
         TEST(response_that_fails_closes),

@@ -4,6 +4,7 @@
  */
 #include "daemon/http2/frames.h"
 
+#include "common/clock.h"
 #include "daemon/config/config.h"
 #include "daemon/http2/output.h"
 #include "daemon/http2/requests.h"
@@ -206,6 +207,28 @@ static void unknown_frame_is_ignored_and_counted(void **state)
     assert_int_equal(metric_of(METRIC_http2_floods_empty), 1);
     assert_int_equal(RECEIVE(PUSH_PROMISE, 0, 1, "1234"), HTTP2_PROTOCOL_ERROR);
     expect_calls("");
+}
+
+static void each_kind_has_its_limit_per_second(void **state)
+{
+    static const uint32_t limits[] = {
+#define FLOOD(name, limit) limit,
+        HTTP2_FLOODS
+#undef FLOOD
+    };
+    uint64_t *now_ns = &loop.context.loop_now_ns;
+
+    (void)state;
+    *now_ns = 10 * NS_PER_S;
+    for (int second = 0; second < 2; second++) {
+        for (enum http2_flood kind = 0; kind < FLOOD_COUNT; kind++)
+            for (uint32_t i = 0; i < limits[kind]; i++)
+                assert_int_equal(frames_count(&http2, kind), HTTP2_NO_ERROR);
+        *now_ns += NS_PER_S - 1;
+        for (enum http2_flood kind = 0; kind < FLOOD_COUNT; kind++)
+            assert_int_equal(frames_count(&http2, kind), HTTP2_ENHANCE_YOUR_CALM);
+        *now_ns += 1;
+    }
 }
 
 /* DATA */
@@ -615,6 +638,7 @@ int main(void)
         TEST(first_frame_is_settings),
         TEST(frame_of_the_largest_size_is_received),
         TEST(unknown_frame_is_ignored_and_counted),
+        TEST(each_kind_has_its_limit_per_second),
         TEST(data_without_padding_is_the_body),
         TEST(padding_longer_than_the_payload_is_an_error),
         TEST(window_of_the_connection_is_given_back),

@@ -1,7 +1,7 @@
 /* The orders of a worker's balancer-> The test sets the threads' numbers of connections. */
 #include "common/clock.h"
 #include "common/macros.h"
-#include "daemon/connection/give.h"
+#include "daemon/connection/lifecycle.h"
 #include "tests/unit/event_output.h"
 
 #include <setjmp.h>

@@ -3,7 +3,7 @@
  * passes a request to close idle connections.
  */
 #include "common/macros.h"
-#include "daemon/connection/shedding.h"
+#include "daemon/connection/listen_socket.h"
 #include "daemon/transaction/shortage.h"
 
 #include <setjmp.h>
