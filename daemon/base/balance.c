@@ -10,7 +10,7 @@ enum {
     PATIENCE_MAX = 64,
 };
 
-static uint32_t smaller(uint32_t a, uint32_t b)
+static uint32_t smaller_of(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;
 }
@@ -25,7 +25,7 @@ static bool is_uneven(const struct stock *stock, uint32_t count, uint32_t margin
     uint32_t least = UINT32_MAX, most = 0;
 
     for (uint32_t i = 0; i < count; i++) {
-        least = smaller(stock[i].has, least);
+        least = smaller_of(stock[i].has, least);
         most = stock[i].has > most ? stock[i].has : most;
     }
     return count > 1 && most - least >= margin && (uint64_t)most * 4 > (uint64_t)least * 5;
@@ -79,7 +79,7 @@ static void even_out(struct plan *plan, struct stock *stock, uint32_t count, boo
     for (uint32_t from = 0; from < count; from++) {
         uint32_t surplus = stock[from].has > share[from] ? stock[from].has - share[from] : 0;
 
-        surplus = smaller(surplus, smaller(stock[from].may_give, BALANCE_MOVE_MAX));
+        surplus = smaller_of(surplus, smaller_of(stock[from].may_give, BALANCE_MOVE_MAX));
         while (surplus > 0) {
             uint32_t moved;
 
@@ -87,7 +87,7 @@ static void even_out(struct plan *plan, struct stock *stock, uint32_t count, boo
                 to++;
             if (to == count)
                 return;
-            moved = smaller(surplus, share[to] - stock[to].has);
+            moved = smaller_of(surplus, share[to] - stock[to].has);
             add_move(plan, from, to, moved, idle);
             stock[from].has -= moved;
             stock[to].has += moved;
@@ -102,7 +102,7 @@ static void plan_numbers(struct plan *plan, const struct balance_load *load, uin
     struct stock active[count], open[count];
 
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t busy = smaller(load[i].active, load[i].open);
+        uint32_t busy = smaller_of(load[i].active, load[i].open);
 
         active[i] = (struct stock){busy, busy};
         open[i] = (struct stock){load[i].open, load[i].open - busy};
@@ -125,17 +125,17 @@ static void plan_exchange(struct plan *plan, const struct balance_load *load, ui
         most = load[i].busy > load[most].busy ? i : most;
         least = load[i].busy < load[least].busy ? i : least;
     }
-    half = smaller(load[most].active, load[least].active) / 2;
+    half = smaller_of(load[most].active, load[least].active) / 2;
     if (load[most].busy < SATURATED || load[least].busy > UNSATURATED || half == 0)
         return;
-    half = smaller(half, BALANCE_MOVE_MAX);
+    half = smaller_of(half, BALANCE_MOVE_MAX);
     add_move(plan, most, least, half, false);
     add_move(plan, least, most, half, false);
 }
 
 /* States */
 
-static void move(struct balance *balance, uint32_t rounds)
+static void start_moving(struct balance *balance, uint32_t rounds)
 {
     balance->state = BALANCE_MOVING;
     balance->rounds = rounds;
@@ -144,7 +144,7 @@ static void move(struct balance *balance, uint32_t rounds)
 
 void balance_resized(struct balance *balance)
 {
-    move(balance, BALANCE_ROUNDS);
+    start_moving(balance, BALANCE_ROUNDS);
     balance->exchange_patience = 0;
 }
 
@@ -165,7 +165,7 @@ static void decide_exchange(struct balance *balance, struct plan *plan,
     balance->calm = 0;
     balance->exchange_patience = balance->exchange_patience == 0
                                      ? PATIENCE_FIRST
-                                     : smaller(2 * balance->exchange_patience, PATIENCE_MAX);
+                                     : smaller_of(2 * balance->exchange_patience, PATIENCE_MAX);
     balance->exchange_after = balance->exchange_patience;
 }
 
@@ -188,7 +188,7 @@ static bool may_move(struct balance *balance, const struct balance_load *load, u
         return false;
     }
     if (balance->state == BALANCE_SUSPECT)
-        move(balance, rounds_needed(load, count));
+        start_moving(balance, rounds_needed(load, count));
     if (balance->rounds == 0) {
         balance->state = BALANCE_REST;
         return false;

@@ -57,7 +57,7 @@ enum balance_state { BALANCE_REST, BALANCE_SUSPECT, BALANCE_MOVING };
 struct balance {
     enum balance_state state;
     bool even;       /* the last call found all numbers even */
-    uint32_t rounds; /* of BALANCE_MOVING: calls left */
+    uint32_t rounds; /* BALANCE_MOVING: calls left */
     uint32_t calm;   /* consecutive calls that found all numbers even, since the last exchange */
     uint32_t exchange_after, exchange_patience; /* the next exchange, in calls; its back-off */
 };

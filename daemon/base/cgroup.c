@@ -32,8 +32,8 @@ static const struct version version_2 = {
 
 struct cgroup {
     const struct version *version;
-    size_t root_length;  /* of path: where the directory of all groups ends */
-    char path[PATH_MAX]; /* of the process's group */
+    char path[PATH_MAX]; /* the directory of the process's group */
+    size_t root_length;  /* so much of it is that of all groups */
 };
 
 /* ---- Which group ---- */
@@ -50,7 +50,7 @@ static bool has_memory(const char *list)
 }
 
 /* Reads a line of SELF: "number:controllers:path". Returns the version, or NULL. */
-static const struct version *parse_line(char *line, const char **path)
+static const struct version *parse_group_line(char *line, const char **path)
 {
     char *controllers = strchr(line, ':'), *rest;
 
@@ -77,8 +77,8 @@ static bool has_file(const char *directory, const char *name)
  * Takes PATH below ROOT, or, in a container that sees only its own group, ROOT itself. Returns
  * false if memory is not controlled there.
  */
-static bool take(struct cgroup *cgroup, const struct version *version, const char *root,
-                 const char *path)
+static bool take_group(struct cgroup *cgroup, const struct version *version, const char *root,
+                       const char *path)
 {
     int length = snprintf(cgroup->path, sizeof(cgroup->path), "%s/%s", root, version->directory);
     int rest;
@@ -105,9 +105,9 @@ struct cgroup *cgroup_open(const char *self, const char *root)
 
     while (file != NULL && cgroup != NULL && !found && fgets(line, sizeof(line), file) != NULL) {
         const char *path = NULL;
-        const struct version *version = parse_line(line, &path);
+        const struct version *version = parse_group_line(line, &path);
 
-        found = version != NULL && take(cgroup, version, root, path);
+        found = version != NULL && take_group(cgroup, version, root, path);
     }
     if (file != NULL)
         fclose(file);
@@ -134,7 +134,7 @@ static FILE *open_file(const char *directory, const char *name)
 }
 
 /* Returns UINT64_MAX if the file has no number, such as "max". */
-static uint64_t read_number(const char *directory, const char *name)
+static uint64_t read_group_number(const char *directory, const char *name)
 {
     FILE *file = open_file(directory, name);
     char text[KEY_BYTES] = "", *end;
@@ -169,11 +169,11 @@ static uint64_t read_file_pages(const struct cgroup *cgroup, const char *directo
 
 static struct cgroup_memory memory_in(const struct cgroup *cgroup, const char *directory)
 {
-    uint64_t limit = read_number(directory, cgroup->version->limit), used, files;
+    uint64_t limit = read_group_number(directory, cgroup->version->limit), used, files;
 
     if (limit == 0 || limit > INT64_MAX / 2) /* version 1 has a huge number for "none" */
         return (struct cgroup_memory){0};
-    used = read_number(directory, cgroup->version->used);
+    used = read_group_number(directory, cgroup->version->used);
     if (used == UINT64_MAX)
         return (struct cgroup_memory){0};
     files = read_file_pages(cgroup, directory);

@@ -25,7 +25,7 @@ struct message {
     STAILQ_ENTRY(message) link;
     int fd;
     bool give;
-    size_t length; /* of bytes */
+    size_t data_length;
     struct {
         int64_t kind; /* 64 bits, so that data is aligned for any struct */
         char data[];
@@ -46,10 +46,10 @@ struct channel {
     _Alignas(8) char buffer[sizeof(int64_t) + CHANNEL_PAYLOAD_MAX];
 };
 
-static const struct timeval rest = {.tv_sec = 86400}; /* of a timer that is not needed now */
+static const struct timeval rest = {.tv_sec = 86400}; /* for a timer that is not needed now */
 
-static void on_readable(evutil_socket_t fd, short what, void *argument);
-static void on_writable(evutil_socket_t fd, short what, void *argument);
+static void on_channel_readable(evutil_socket_t fd, short what, void *argument);
+static void on_channel_writable(evutil_socket_t fd, short what, void *argument);
 static void on_read_again(evutil_socket_t fd, short what, void *argument);
 
 int channel_pair(int fds[2])
@@ -77,10 +77,10 @@ struct channel *channel_open(struct event_base *base, int fd, enum message_route
     channel->receives = receives;
     channel->owner = *owner;
     STAILQ_INIT(&channel->queue);
-    channel->readable = event_new(base, fd, EV_READ | EV_PERSIST, on_readable, channel);
-    channel->writable = event_new(base, fd, EV_WRITE | EV_PERSIST, on_writable, channel);
+    channel->readable = event_new(base, fd, EV_READ | EV_PERSIST, on_channel_readable, channel);
+    channel->writable = event_new(base, fd, EV_WRITE | EV_PERSIST, on_channel_writable, channel);
     channel->read_again = event_new(base, -1, EV_PERSIST, on_read_again, channel);
-    channel->write_again = event_new(base, -1, EV_PERSIST, on_writable, channel);
+    channel->write_again = event_new(base, -1, EV_PERSIST, on_channel_writable, channel);
     if (channel->readable == NULL || channel->writable == NULL || channel->read_again == NULL ||
         channel->write_again == NULL || event_add(channel->read_again, &rest) != 0 ||
         event_add(channel->write_again, &rest) != 0 || event_add(channel->readable, NULL) != 0) {
@@ -106,7 +106,7 @@ static struct message *dequeue(struct channel *channel)
         return NULL;
     STAILQ_REMOVE_HEAD(&channel->queue, link);
     channel->queued--;
-    channel->queued_bytes -= sizeof(*message) + message->length;
+    channel->queued_bytes -= sizeof(*message) + message->data_length;
     return message;
 }
 
@@ -127,7 +127,8 @@ void channel_close(struct channel *channel)
 }
 
 /* Returns 0, or an errno. */
-static int transmit(struct channel *channel, int64_t kind, const void *data, size_t length, int fd)
+static int send_message_now(struct channel *channel, int64_t kind, const void *data, size_t length,
+                            int fd)
 {
     union {
         char bytes[CMSG_SPACE(sizeof(int))];
@@ -151,21 +152,6 @@ static int transmit(struct channel *channel, int64_t kind, const void *data, siz
      * MSG_DONTWAIT, because a worker could make a socket blocking that the master shares with it.
      */
     return sendmsg(channel->fd, &header, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0 ? 0 : errno;
-}
-
-static struct message *message_new(int kind, const void *data, size_t length, int fd, bool give)
-{
-    struct message *message = malloc(sizeof(*message) + length);
-
-    if (message == NULL)
-        return NULL;
-    message->fd = fd;
-    message->give = give;
-    message->length = length;
-    message->body.kind = kind;
-    if (length > 0)
-        memcpy(message->body.data, data, length);
-    return message;
 }
 
 static bool is_temporary(int error)
@@ -211,7 +197,7 @@ static void break_off(struct channel *channel)
 }
 
 /* Stops the channel for good; the socket is closed by channel_close(). */
-static void stop(struct channel *channel)
+static void stop_channel(struct channel *channel)
 {
     break_off(channel);
     channel->ended = true;
@@ -223,27 +209,8 @@ static void stop(struct channel *channel)
 
 void channel_fail(struct channel *channel, const char *what)
 {
-    stop(channel);
+    stop_channel(channel);
     channel->owner.fault(channel->owner.owner, what);
-}
-
-static int enqueue(struct channel *channel, struct message *message, int failed)
-{
-    size_t bytes = sizeof(*message) + message->length;
-
-    if (channel->owner.queue_max > 0 && channel->queued_bytes + bytes > channel->owner.queue_max) {
-        free(message);
-        channel_fail(channel, "does not read its messages");
-        errno = EPIPE;
-        return -1;
-    }
-    if (channel->queued == 0)
-        wait_to_write(channel, failed);
-    STAILQ_INSERT_TAIL(&channel->queue, message, link);
-    channel->queued++;
-    channel->queued_bytes += bytes;
-    channel->sent++;
-    return 0;
 }
 
 /* Allocates only if the socket is full, so that MESSAGE_STOP can be sent without memory. */
@@ -251,6 +218,7 @@ int channel_send(struct channel *channel, int kind, const void *data, size_t len
                  bool give)
 {
     struct message *message;
+    size_t bytes = sizeof(*message) + length;
     int failed = 0;
 
     assert(length <= CHANNEL_PAYLOAD_MAX);
@@ -261,7 +229,7 @@ int channel_send(struct channel *channel, int kind, const void *data, size_t len
         return -1;
     }
     if (channel->queued == 0) {
-        failed = transmit(channel, kind, data, length, fd);
+        failed = send_message_now(channel, kind, data, length, fd);
         if (failed == 0) {
             channel->sent++;
             if (give && fd >= 0)
@@ -274,11 +242,30 @@ int channel_send(struct channel *channel, int kind, const void *data, size_t len
             return -1;
         }
     }
-    message = message_new(kind, data, length, fd, give && fd >= 0);
-    return message != NULL ? enqueue(channel, message, failed) : -1;
+    if (channel->owner.queue_max > 0 && channel->queued_bytes + bytes > channel->owner.queue_max) {
+        channel_fail(channel, "does not read its messages");
+        errno = EPIPE;
+        return -1;
+    }
+    message = malloc(bytes);
+    if (message == NULL)
+        return -1;
+    message->fd = fd;
+    message->give = give && fd >= 0;
+    message->data_length = length;
+    message->body.kind = kind;
+    if (length > 0)
+        memcpy(message->body.data, data, length);
+    if (channel->queued == 0)
+        wait_to_write(channel, failed);
+    STAILQ_INSERT_TAIL(&channel->queue, message, link);
+    channel->queued++;
+    channel->queued_bytes += bytes;
+    channel->sent++;
+    return 0;
 }
 
-static void on_writable(evutil_socket_t fd, short what, void *argument)
+static void on_channel_writable(evutil_socket_t fd, short what, void *argument)
 {
     struct channel *channel = argument;
     struct message *message;
@@ -287,8 +274,8 @@ static void on_writable(evutil_socket_t fd, short what, void *argument)
     if ((what & EV_TIMEOUT) != 0)
         stop_retry(channel->write_again);
     while ((message = STAILQ_FIRST(&channel->queue)) != NULL) {
-        int failed =
-            transmit(channel, message->body.kind, message->body.data, message->length, message->fd);
+        int failed = send_message_now(channel, message->body.kind, message->body.data,
+                                      message->data_length, message->fd);
 
         if (is_temporary(failed)) {
             wait_to_write(channel, failed);
@@ -316,7 +303,7 @@ struct descriptors {
 /* SCM_PIDFD (Linux 6.5) comes if the other end has set SO_PASSPIDFD on a socket that we share. */
 enum { CONTROL_PIDFD = 4 };
 
-static void close_descriptors(const struct descriptors *descriptors)
+static void close_received(const struct descriptors *descriptors)
 {
     for (size_t i = 0; i < descriptors->count; i++)
         close(descriptors->fd[i]);
@@ -393,19 +380,20 @@ static ssize_t receive_whole(struct channel *channel, struct descriptors *descri
         return receive_bytes(channel, 0, descriptors);
     got = receive_bytes(channel, MSG_PEEK, descriptors);
     if (got > 0 && descriptors->lost) {
-        close_descriptors(descriptors);
+        close_received(descriptors);
         errno = EMFILE;
         return -1;
     }
     if (got > 0 && !drop_first(channel)) { /* it would arrive twice */
-        close_descriptors(descriptors);
+        close_received(descriptors);
         return -1;
     }
     return got;
 }
 
 /* Delivers the message of GOT bytes in the buffer if it is valid. */
-static void deliver(struct channel *channel, size_t got, const struct descriptors *descriptors)
+static void deliver_message(struct channel *channel, size_t got,
+                            const struct descriptors *descriptors)
 {
     const char *data = channel->buffer + sizeof(int64_t), *fault;
     size_t length = got - sizeof(int64_t);
@@ -415,7 +403,7 @@ static void deliver(struct channel *channel, size_t got, const struct descriptor
     fault = message_fault(channel->receives, kind, data, length,
                           descriptors->count + (descriptors->lost ? 1 : 0));
     if (fault != NULL) {
-        close_descriptors(descriptors);
+        close_received(descriptors);
         channel_fail(channel, fault);
         return;
     }
@@ -431,7 +419,7 @@ static void deliver(struct channel *channel, size_t got, const struct descriptor
  * Receives one message. Returns false if there is none or the channel is broken. A message without
  * bytes cannot be told from the end.
  */
-static bool receive(struct channel *channel)
+static bool receive_message(struct channel *channel)
 {
     struct descriptors descriptors;
     ssize_t got;
@@ -450,23 +438,23 @@ static bool receive(struct channel *channel)
         return false;
     }
     if (got >= (ssize_t)sizeof(int64_t)) {
-        deliver(channel, (size_t)got, &descriptors);
+        deliver_message(channel, (size_t)got, &descriptors);
         return true;
     }
     if (got >= 0)
-        close_descriptors(&descriptors);
-    stop(channel);
+        close_received(&descriptors);
+    stop_channel(channel);
     channel->owner.closed(channel->owner.owner);
     return false;
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *argument)
+static void on_channel_readable(evutil_socket_t fd, short what, void *argument)
 {
     struct channel *channel = argument;
 
     (void)fd, (void)what;
     for (int i = 0; i < READS_PER_EVENT && event_pending(channel->readable, EV_READ, NULL); i++)
-        if (!receive(channel))
+        if (!receive_message(channel))
             return;
 }
 
@@ -484,8 +472,8 @@ void channel_take_unsent(struct channel *channel, channel_handler *handle)
     struct message *message;
 
     while ((message = dequeue(channel)) != NULL) {
-        handle(channel->owner.owner, (int)message->body.kind, message->body.data, message->length,
-               message->give ? message->fd : -1);
+        handle(channel->owner.owner, (int)message->body.kind, message->body.data,
+               message->data_length, message->give ? message->fd : -1);
         message->give = false;
         message_free(message);
     }
@@ -495,7 +483,7 @@ void channel_take_unsent(struct channel *channel, channel_handler *handle)
 
 void channel_read_all(struct channel *channel)
 {
-    while (event_pending(channel->readable, EV_READ, NULL) && receive(channel))
+    while (event_pending(channel->readable, EV_READ, NULL) && receive_message(channel))
         continue;
 }
 

@@ -15,7 +15,7 @@ enum { IPV4_BITS_BEFORE = sizeof(ipv4_prefix) * 8, ADDRESS_BITS = NETWORK_ADDRES
  * Parses an address into 16 bytes. Returns the length of the prefix that IPv4 has there, 96 bits,
  * or 0 for IPv6; -1 if TEXT is not an address.
  */
-static int parse_address(const char *text, uint8_t *address)
+static int parse_ip_address(const char *text, uint8_t *address)
 {
     if (inet_pton(AF_INET, text, address + sizeof(ipv4_prefix)) == 1) {
         memcpy(address, ipv4_prefix, sizeof(ipv4_prefix));
@@ -29,7 +29,7 @@ static bool is_ipv4(const uint8_t address[NETWORK_ADDRESS_BYTES])
     return memcmp(address, ipv4_prefix, sizeof(ipv4_prefix)) == 0;
 }
 
-static bool is_unix(const uint8_t address[NETWORK_ADDRESS_BYTES])
+static bool is_of_unix_socket(const uint8_t address[NETWORK_ADDRESS_BYTES])
 {
     return memcmp(address, unix_address, sizeof(unix_address)) == 0;
 }
@@ -53,7 +53,7 @@ enum network_fault network_parse(const char *text, struct network *network)
     }
     snprintf(address, sizeof(address), "%.*s",
              slash != NULL ? (int)(slash - text) : NETWORK_TEXT_MAX, text);
-    before = parse_address(address, found.address);
+    before = parse_ip_address(address, found.address);
     if (before < 0)
         return NETWORK_NO_ADDRESS;
     bits = ADDRESS_BITS - (uint64_t)before;
@@ -64,7 +64,7 @@ enum network_fault network_parse(const char *text, struct network *network)
     for (unsigned bit = found.prefix; bit < ADDRESS_BITS; bit++)
         if (bit_of(found.address, bit))
             return NETWORK_HOST_BITS;
-    if (found.prefix == ADDRESS_BITS && is_unix(found.address))
+    if (found.prefix == ADDRESS_BITS && is_of_unix_socket(found.address))
         return NETWORK_NO_ADDRESS; /* "::" is nobody's address */
     *network = found;
     return NETWORK_GOOD;
@@ -76,7 +76,7 @@ void network_text(const struct network *network, char text[NETWORK_TEXT_MAX])
     unsigned before = ipv4 ? IPV4_BITS_BEFORE : 0;
     size_t length;
 
-    if (network->prefix == ADDRESS_BITS && is_unix(network->address)) {
+    if (network->prefix == ADDRESS_BITS && is_of_unix_socket(network->address)) {
         memcpy(text, unix_text, sizeof(unix_text));
         return;
     }
@@ -91,7 +91,7 @@ bool network_contains(const struct network *network, const uint8_t address[NETWO
     unsigned whole = network->prefix / 8, rest = network->prefix % 8;
 
     if ((network->prefix < IPV4_BITS_BEFORE && is_ipv4(address)) ||
-        (network->prefix < ADDRESS_BITS && is_unix(address)))
+        (network->prefix < ADDRESS_BITS && is_of_unix_socket(address)))
         return false;
     if (memcmp(network->address, address, whole) != 0)
         return false;

@@ -35,7 +35,7 @@ struct offload {
     _Atomic uint32_t actual;
 };
 
-static void *thread_main(void *argument);
+static void *offload_thread_main(void *argument);
 
 uint32_t offload_actual(const struct offload *offload)
 {
@@ -61,7 +61,7 @@ static int start_one(struct offload *offload)
             pthread_join(thread->id, NULL);
         thread->offload = offload;
         thread->ended = false;
-        failed = pthread_create(&thread->id, NULL, thread_main, thread);
+        failed = pthread_create(&thread->id, NULL, offload_thread_main, thread);
         thread->running = failed == 0;
         if (failed == 0)
             set_actual(offload, offload_actual(offload) + 1);
@@ -85,8 +85,8 @@ static bool should_leave(const struct offload *offload, bool idle)
     return actual > offload->max || (idle && actual > offload->min);
 }
 
-/* Starts one more thread if a job queued at QUEUED_NS waits too long. The caller holds the lock. */
-static void grow(struct offload *offload, uint64_t queued_ns, uint64_t now_ns)
+/* If a job queued at QUEUED_NS waits too long, starts one more thread. The caller holds the lock. */
+static void start_if_late(struct offload *offload, uint64_t queued_ns, uint64_t now_ns)
 {
     if (now_ns > queued_ns + OFFLOAD_GROW_WAIT_NS && !offload->stopping &&
         offload_actual(offload) < offload->max)
@@ -94,13 +94,13 @@ static void grow(struct offload *offload, uint64_t queued_ns, uint64_t now_ns)
 }
 
 /*
- * Checks the oldest job, because blocked threads take no job and so cannot call grow(). The caller
+ * Checks the oldest job, because blocked threads take no job and so cannot call start_if_late(). The caller
  * holds the lock.
  */
 static void check_oldest_job(struct offload *offload, uint64_t now_ns)
 {
     if (offload->count > 0)
-        grow(offload, offload->ring[offload->first]->queued_ns, now_ns);
+        start_if_late(offload, offload->ring[offload->first]->queued_ns, now_ns);
 }
 
 /*
@@ -121,12 +121,12 @@ static struct offload_job *take_job(struct offload *offload, uint64_t now_ns)
     metric_set(metrics, METRIC_offload_queue_depth, offload->count);
     metric_add(metrics, METRIC_offload_wait, now_ns - job->queued_ns);
     metric_add(metrics, METRIC_offload_jobs, 1);
-    grow(offload, job->queued_ns, now_ns);
+    start_if_late(offload, job->queued_ns, now_ns);
     return job;
 }
 
 /* Sleeps until there is a job or a wake-up. Returns false after OFFLOAD_IDLE_NS. */
-static bool wait_for_work(struct offload *offload)
+static bool wait_for_job(struct offload *offload)
 {
     struct timespec deadline;
     int result;
@@ -164,7 +164,7 @@ static void run_jobs(struct offload *offload, struct segment_activity *activity)
         bool woken, leave;
 
         segment_activity_work(activity, THREAD_STATE_QUEUE, clock_monotonic_ns(), "", 0);
-        woken = wait_for_work(offload);
+        woken = wait_for_job(offload);
         pthread_mutex_lock(&offload->lock);
         job = woken && !too_many(offload) ? take_job(offload, clock_monotonic_ns()) : NULL;
         leave = job == NULL && should_leave(offload, !woken);
@@ -180,7 +180,7 @@ static void run_jobs(struct offload *offload, struct segment_activity *activity)
     }
 }
 
-static void *thread_main(void *argument)
+static void *offload_thread_main(void *argument)
 {
     struct offload_thread *thread = argument;
     struct offload *offload = thread->offload;

@@ -30,7 +30,7 @@ struct offload_job {
     void (*run)(struct offload_job *job);    /* on an offload thread; may block */
     void (*finish)(struct offload_job *job); /* on the owner's thread, when its mailbox delivers */
     struct span work;                        /* shown by the consoles; lives as long as the job */
-    enum thread_state state;                 /* of the offload thread while it runs the job */
+    enum thread_state state;                 /* the offload thread has it while it runs the job */
     struct mailbox *owner;                   /* receives the finished job */
     uint64_t queued_ns;                      /* set by offload_submit() */
 };
