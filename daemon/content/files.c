@@ -192,8 +192,9 @@ int files_find(const struct files_root *root, const char *path, enum files_effor
                struct file *file)
 {
     struct stat status;
-    int fd, error;
+    int fd = -1, error;
 
+    *file = (struct file){.fd = -1};
     path += strspn(path, "/");
     error = find_path(root, path[0] != '\0' ? path : ".", effort, &fd);
     if (error != 0)

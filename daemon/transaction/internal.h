@@ -156,13 +156,8 @@ bool loading_take_page(struct transaction *transaction, struct span path, struct
 
 /*
  * Reply: composes a response in the thread's output buffer: the head in the encoding of the
- * request's HTTP version, and the body as a source. The functions for complete responses come
- * first. They consist of the parts below: reply_begin(), fields, reply_end_head(), reply_account(),
- * and then the body. A head must fit in OUTPUT_RESPONSE_MAX.
+ * request's HTTP version, and the body as a source.
  */
-
-/* The methods of every resource: the value of Allow. */
-#define REPLY_ALLOWED "GET, HEAD, OPTIONS"
 
 /*
  * Composes the response for a file as the request's preconditions and Range require: 200, 206, 304,
@@ -195,28 +190,10 @@ enum transaction_result reply_error(struct transaction *transaction, int status)
 /* Composes a 503, counted as rejected, because the offload queue is full. Does not wait. */
 enum transaction_result reply_queue_full(struct transaction *transaction);
 
-/* Parts */
-
-/* Writes the status, Date, Server and Connection. Decides whether the connection persists. */
-void reply_begin(const struct transaction *transaction, int status);
-
-/* Writes LINES ("Name: value CRLF" each) in the encoding of the request's version. */
-void reply_put_fields(const struct transaction *transaction, struct span lines);
-
 /*
- * Writes the configured fields for a response with STATUS and the request's path, except those that
- * describe the content.
+ * Composes the response to OPTIONS for any path or for the server as a whole (RFC 9110 section
+ * 9.3.7). Every path has the same methods, even one at which nothing exists.
  */
-void reply_put_configured_fields(const struct transaction *transaction, int status);
-
-/* Ends the head. */
-void reply_end_head(const struct transaction *transaction);
-
-/*
- * Packs the log record; call it after the head. BODY_BYTES: length of the body, even if HEAD omits
- * it.
- */
-void reply_account(const struct transaction *transaction, int status, enum outcome outcome,
-                   uint64_t body_bytes);
+enum transaction_result reply_options(struct transaction *transaction);
 
 #endif

@@ -14,9 +14,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+/* The methods of every resource. */
+#define ALLOWED_FIELD "Allow: GET, HEAD, OPTIONS\r\n"
+
 enum { EXTRA_FIELDS_MAX = 128, CONTENT_FIELDS_MAX = 96, PARTIAL_FIELDS_MAX = 192 };
 
-/* Parts */
+/*
+ * Parts of a response: begin_head(), fields, end_head(), account_response(), and then the body. A
+ * head must fit in OUTPUT_RESPONSE_MAX.
+ */
 
 static bool connection_persists(const struct transaction *transaction)
 {
@@ -43,14 +49,33 @@ static enum prefix_form prefix_form(const struct transaction *transaction)
     return request->minor_version == 0 ? PREFIX_KEEP_ALIVE : PREFIX_DEFAULT;
 }
 
+/* Writes fields that are already in the encoding of the request's version. */
+static void put_prepared(const struct transaction *transaction, struct span fields)
+{
+    output_put(&transaction->context->output, fields.start, fields.length);
+}
+
+/* Writes LINES ("Name: value CRLF" each) in the encoding of the request's version. */
+static void put_fields(const struct transaction *transaction, struct span lines)
+{
+    struct output_buffer *output = &transaction->context->output;
+
+    if (transaction->request->version == HTTP_2)
+        output->used =
+            (size_t)(hpack_put_lines(output->bytes + output->used, lines) - output->bytes);
+    else
+        put_prepared(transaction, lines);
+}
+
 static void put_cors_fields(const struct transaction *transaction)
 {
     char lines[CORS_FIELDS_MAX];
 
-    reply_put_fields(transaction, (struct span){lines, cors_write(transaction, lines)});
+    put_fields(transaction, (struct span){lines, cors_write(transaction, lines)});
 }
 
-void reply_begin(const struct transaction *transaction, int status)
+/* Writes the status, Date, Server and Connection. Decides whether the connection persists. */
+static void begin_head(const struct transaction *transaction, int status)
 {
     struct output_buffer *output = &transaction->context->output;
     struct client *client = transaction->client;
@@ -62,29 +87,16 @@ void reply_begin(const struct transaction *transaction, int status)
     output->used += response_prefix(&transaction->context->prefixes, status,
                                     prefix_form(transaction), output->bytes + output->used);
     if (client->secure && transaction->site->hsts.length > 0)
-        reply_put_fields(transaction, transaction->site->hsts);
+        put_fields(transaction, transaction->site->hsts);
     if (UNLIKELY(transaction->cors != NULL))
         put_cors_fields(transaction);
 }
 
-/* Writes fields that are already in the encoding of the request's version. */
-static void put_prepared(const struct transaction *transaction, struct span fields)
-{
-    output_put(&transaction->context->output, fields.start, fields.length);
-}
-
-void reply_put_fields(const struct transaction *transaction, struct span lines)
-{
-    struct output_buffer *output = &transaction->context->output;
-
-    if (transaction->request->version == HTTP_2)
-        output->used =
-            (size_t)(hpack_put_lines(output->bytes + output->used, lines) - output->bytes);
-    else
-        put_prepared(transaction, lines);
-}
-
-void reply_put_configured_fields(const struct transaction *transaction, int status)
+/*
+ * Writes the configured fields for a response with STATUS and the request's path, except those that
+ * describe the content.
+ */
+static void put_configured_fields(const struct transaction *transaction, int status)
 {
     char lines[HEADER_RULES_MAX] UNINITIALIZED;
     enum header_part part = status < 400                     ? HEADER_OF_RESPONSE
@@ -92,10 +104,10 @@ void reply_put_configured_fields(const struct transaction *transaction, int stat
                                                              : HEADER_OF_ERROR;
     size_t length = header_rules_write(&transaction->site->headers, transaction->path, part, lines);
 
-    reply_put_fields(transaction, (struct span){lines, length});
+    put_fields(transaction, (struct span){lines, length});
 }
 
-void reply_end_head(const struct transaction *transaction)
+static void end_head(const struct transaction *transaction)
 {
     if (transaction->request->version == HTTP_1)
         put_prepared(transaction, SPAN("\r\n"));
@@ -113,8 +125,9 @@ static bool wants_body(const struct transaction *transaction)
     return transaction->request->method != METHOD_HEAD;
 }
 
-void reply_account(const struct transaction *transaction, int status, enum outcome outcome,
-                   uint64_t body_bytes)
+/* Packs the log record, after the head. BODY_BYTES: length of the body, even if HEAD omits it. */
+static void account_response(const struct transaction *transaction, int status,
+                             enum outcome outcome, uint64_t body_bytes)
 {
     accounting_pack(transaction, status, outcome, wants_body(transaction) ? body_bytes : 0);
 }
@@ -155,7 +168,7 @@ static void write_extra_fields(const struct transaction *transaction, int status
 
     snprintf(fields, EXTRA_FIELDS_MAX, "%s", vary);
     if (status == 405)
-        snprintf(fields, EXTRA_FIELDS_MAX, "Allow: " REPLY_ALLOWED "\r\n");
+        snprintf(fields, EXTRA_FIELDS_MAX, ALLOWED_FIELD);
     else if (status == 416)
         snprintf(fields, EXTRA_FIELDS_MAX, "Content-Range: bytes */%" PRIu64 "\r\n%s",
                  transaction->representation_bytes, vary);
@@ -175,14 +188,14 @@ static void put_error_head(const struct transaction *transaction, int status, ui
         "Content-Type: text/html; charset=utf-8\r\nContent-Length: %" PRIu64 "\r\n", length);
 
     write_extra_fields(transaction, status, extra);
-    reply_begin(transaction, status);
-    reply_put_configured_fields(transaction, status);
+    begin_head(transaction, status);
+    put_configured_fields(transaction, status);
     if (response_is_of_request(status))
-        reply_put_fields(transaction, SPAN("Cache-Control: no-store\r\n"));
-    reply_put_fields(transaction, (struct span){extra, strlen(extra)});
-    reply_put_fields(transaction, (struct span){content, (size_t)content_length});
-    reply_end_head(transaction);
-    reply_account(transaction, status, OUTCOME_ERROR, length);
+        put_fields(transaction, SPAN("Cache-Control: no-store\r\n"));
+    put_fields(transaction, (struct span){extra, strlen(extra)});
+    put_fields(transaction, (struct span){content, (size_t)content_length});
+    end_head(transaction);
+    account_response(transaction, status, OUTCOME_ERROR, length);
 }
 
 /*
@@ -259,9 +272,9 @@ enum transaction_result reply_queue_full(struct transaction *transaction)
 static enum transaction_result put_whole(struct transaction *transaction, struct resource *resource,
                                          bool owned)
 {
-    reply_begin(transaction, 200);
+    begin_head(transaction, 200);
     put_prepared(transaction, resource->head[transaction->request->version]);
-    reply_account(transaction, 200, transaction->outcome, resource->body_length);
+    account_response(transaction, 200, transaction->outcome, resource->body_length);
     put_whole_body(transaction, resource, owned);
     return TRANSACTION_DONE;
 }
@@ -269,10 +282,10 @@ static enum transaction_result put_whole(struct transaction *transaction, struct
 static enum transaction_result put_not_modified(struct transaction *transaction,
                                                 struct resource *resource, bool owned)
 {
-    reply_begin(transaction, 304);
+    begin_head(transaction, 304);
     put_prepared(transaction, pieces_of(transaction, resource)->validators);
-    reply_end_head(transaction);
-    reply_account(transaction, 304, transaction->outcome, 0);
+    end_head(transaction);
+    account_response(transaction, 304, transaction->outcome, 0);
     if (owned)
         release_resource(transaction, resource);
     return TRANSACTION_DONE;
@@ -312,16 +325,16 @@ static enum transaction_result put_part(struct transaction *transaction, struct 
                  "\r\nContent-Length: %" PRIu64 "\r\n",
                  part.first, part.first + part.length - 1, resource->body_length, part.length);
 
-    reply_begin(transaction, 206);
-    reply_put_fields(transaction, (struct span){fields, (size_t)length});
+    begin_head(transaction, 206);
+    put_fields(transaction, (struct span){fields, (size_t)length});
     if (has_fields(transaction)) {
         put_prepared(transaction, pieces->validators);
     } else {
         put_prepared(transaction, pieces->type_fields);
         put_prepared(transaction, pieces->common_fields);
     }
-    reply_end_head(transaction);
-    reply_account(transaction, 206, transaction->outcome, part.length);
+    end_head(transaction);
+    account_response(transaction, 206, transaction->outcome, part.length);
     put_body(transaction, resource, part, owned);
     return TRANSACTION_DONE;
 }
@@ -336,11 +349,11 @@ static enum transaction_result put_parts(struct transaction *transaction, struct
                           "Content-Type: multipart/byteranges; boundary=%s\r\n",
                           parts->length, parts->boundary);
 
-    reply_begin(transaction, 206);
-    reply_put_fields(transaction, (struct span){fields, (size_t)length});
+    begin_head(transaction, 206);
+    put_fields(transaction, (struct span){fields, (size_t)length});
     put_prepared(transaction, has_fields(transaction) ? pieces->validators : pieces->common_fields);
-    reply_end_head(transaction);
-    reply_account(transaction, 206, transaction->outcome, parts->length);
+    end_head(transaction);
+    account_response(transaction, 206, transaction->outcome, parts->length);
     transaction->context->output.body =
         (struct body_source){.resource = resource, .owned = owned, .parts = parts};
     return TRANSACTION_DONE;
@@ -404,7 +417,7 @@ enum transaction_result reply_resource(struct transaction *transaction, struct r
     return put_conditional(transaction, resource, owned);
 }
 
-/* Redirects and pages */
+/* Redirects, pages and options */
 
 enum transaction_result reply_redirect(struct transaction *transaction, int status,
                                        struct span location, struct resource *note)
@@ -413,11 +426,11 @@ enum transaction_result reply_redirect(struct transaction *transaction, int stat
     int length =
         snprintf(field, sizeof(field), "Location: %.*s\r\n", (int)location.length, location.start);
 
-    reply_begin(transaction, status);
-    reply_put_configured_fields(transaction, status);
-    reply_put_fields(transaction, (struct span){field, (size_t)length});
+    begin_head(transaction, status);
+    put_configured_fields(transaction, status);
+    put_fields(transaction, (struct span){field, (size_t)length});
     put_prepared(transaction, note->head[transaction->request->version]);
-    reply_account(transaction, status, transaction->outcome, note->body_length);
+    account_response(transaction, status, transaction->outcome, note->body_length);
     put_whole_body(transaction, note, true);
     return TRANSACTION_DONE;
 }
@@ -425,11 +438,11 @@ enum transaction_result reply_redirect(struct transaction *transaction, int stat
 static enum transaction_result put_page_not_modified(struct transaction *transaction,
                                                      enum outcome outcome, struct resource *page)
 {
-    reply_begin(transaction, 304);
-    reply_put_configured_fields(transaction, 304);
+    begin_head(transaction, 304);
+    put_configured_fields(transaction, 304);
     put_prepared(transaction, pieces_of(transaction, page)->validators);
-    reply_end_head(transaction);
-    reply_account(transaction, 304, outcome, 0);
+    end_head(transaction);
+    account_response(transaction, 304, outcome, 0);
     release_resource(transaction, page);
     return TRANSACTION_DONE;
 }
@@ -454,10 +467,20 @@ enum transaction_result reply_page(struct transaction *transaction, int status,
     }
     if (verdict == VERDICT_NOT_MODIFIED)
         return put_page_not_modified(transaction, outcome, page);
-    reply_begin(transaction, status);
-    reply_put_configured_fields(transaction, status);
+    begin_head(transaction, status);
+    put_configured_fields(transaction, status);
     put_prepared(transaction, page->head[transaction->request->version]);
-    reply_account(transaction, status, outcome, page->body_length);
+    account_response(transaction, status, outcome, page->body_length);
     put_whole_body(transaction, page, true);
+    return TRANSACTION_DONE;
+}
+
+enum transaction_result reply_options(struct transaction *transaction)
+{
+    begin_head(transaction, 200);
+    put_configured_fields(transaction, 200);
+    put_fields(transaction, SPAN(ALLOWED_FIELD "Content-Length: 0\r\n"));
+    end_head(transaction);
+    account_response(transaction, 200, OUTCOME_HIT, 0);
     return TRANSACTION_DONE;
 }

@@ -238,13 +238,15 @@ int sites_fill(struct sites *sites, const struct mime_table *mime)
 
 void sites_close(struct sites *sites)
 {
-    const struct files_root *shared = sites->count > 0 ? &sites->site[0].root : NULL;
+    const struct files_root *shared;
 
-    for (size_t i = 0; shared != NULL && i < shared->link_root_count; i++)
+    if (sites->site == NULL)
+        return;
+    shared = &sites->site[0].root;
+    for (size_t i = 0; i < shared->link_root_count; i++)
         free((void *)shared->link_root[i]);
-    if (shared != NULL)
-        free((void *)shared->link_root);
-    if (shared != NULL && shared->descriptors >= 0)
+    free((void *)shared->link_root);
+    if (shared->descriptors >= 0)
         close(shared->descriptors);
     for (uint32_t i = 0; i < sites->count; i++) {
         struct site *site = &sites->site[i];

@@ -13,20 +13,6 @@
 
 /* Route */
 
-/*
- * OPTIONS for any path or for the server as a whole (RFC 9110 section 9.3.7). Every path has the
- * same methods, even one at which nothing exists.
- */
-static enum transaction_result respond_options(struct transaction *transaction)
-{
-    reply_begin(transaction, 200);
-    reply_put_configured_fields(transaction, 200);
-    reply_put_fields(transaction, SPAN("Allow: " REPLY_ALLOWED "\r\nContent-Length: 0\r\n"));
-    reply_end_head(transaction);
-    reply_account(transaction, 200, OUTCOME_HIT, 0);
-    return TRANSACTION_DONE;
-}
-
 /* The asterisk form, or an absolute form without a path: RFC 9112 section 3.2.4. */
 static bool is_whole_server(struct span target)
 {
@@ -51,7 +37,7 @@ static enum transaction_result respond_allowed(struct transaction *transaction,
     transaction->rule =
         redirect_find(&transaction->site->redirects, target->path, transaction->client->secure);
     if (transaction->request->method == METHOD_OPTIONS)
-        return respond_options(transaction);
+        return reply_options(transaction);
     if (transaction->rule != NULL && transaction->rule->action <= REDIRECT_STATUS)
         return handler_redirect(transaction, target);
     if (handler_arithmetic_owns(config, target->path))
@@ -96,7 +82,7 @@ static enum transaction_result respond_to_target(struct transaction *transaction
         metric_add(metrics, METRIC_preflights, 1);
         if (!cors_allows(transaction))
             metric_add(metrics, METRIC_preflights_refused, 1);
-        return respond_options(transaction);
+        return reply_options(transaction);
     }
     return rule != NULL && rule->users.file != NULL
                ? respond_authenticated(transaction, target, rule)
@@ -114,7 +100,7 @@ static enum transaction_result route(struct transaction *transaction)
     if (!transaction_supports_method(request->method))
         return reply_error(transaction, request->method == METHOD_UNKNOWN ? 501 : 405);
     if (request->method == METHOD_OPTIONS && is_whole_server(request->target))
-        return respond_options(transaction);
+        return reply_options(transaction);
     status = target_canonical(request->target, &target);
     if (status != 0)
         return reply_error(transaction, status);

@@ -31,11 +31,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
+/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
 long __wrap_syscall(long number, ...);
 long __real_syscall(long number, ...);
+/* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 static int openat2_error; /* 0: openat2() works */
 
+/* NOLINTNEXTLINE(clang-diagnostic-reserved-identifier) */
 long __wrap_syscall(long number, ...)
 {
     va_list list;
@@ -139,6 +143,7 @@ static void make_long_paths(void)
 static int
     replacements; /* the file "replaced" is replaced before that many calls of readlinkat() */
 
+/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
 ssize_t __wrap_readlinkat(int directory, const char *name, char *buffer, size_t size);
 ssize_t __real_readlinkat(int directory, const char *name, char *buffer, size_t size);
 
@@ -151,6 +156,7 @@ ssize_t __wrap_readlinkat(int directory, const char *name, char *buffer, size_t 
     }
     return __real_readlinkat(directory, name, buffer, size);
 }
+/* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 static struct files_root root_at(int fd)
 {

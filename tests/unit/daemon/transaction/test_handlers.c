@@ -405,6 +405,7 @@ static void expect_cors(const char *request, const char *fields)
 
 static void fields_of_cors_are_those_of_the_rule_and_origin(void **state)
 {
+    static const char twice[] = ORIGIN ORIGIN;
     static const char *const others[] = {"",
                                          "Origin:\r\n",
                                          "Origin: *\r\n",
@@ -414,7 +415,7 @@ static void fields_of_cors_are_those_of_the_rule_and_origin(void **state)
                                          "Origin: https://a.example.\r\n",
                                          "Origin: http://b.example\r\n",
                                          "Origin: https://a.example, http://b.example:8080\r\n",
-                                         ORIGIN ORIGIN};
+                                         twice};
     char request[256];
 
     (void)state;
