@@ -14,12 +14,12 @@
 struct cache {
     pthread_mutex_t lock;
     uint32_t max_entries, max_descriptors;
-    uint32_t slots;             /* of live and stale entries */
+    uint32_t slots;             /* live and stale entries have one */
     _Atomic uint64_t max_bytes; /* changed under lock */
     void (*destroy)(struct cache_entry *entry);
     const struct segment *segment;
     uint32_t worker_slot;
-    uint64_t seed; /* of the hash; fixed */
+    uint64_t hash_seed; /* fixed */
 
     /* Guarded by lock. */
     const struct cache_policy *policy;
@@ -30,12 +30,12 @@ struct cache {
     uint32_t *free_slots;
     uint32_t free_count;
     uint64_t next_id;
-    uint64_t live_bytes; /* of entries in the table */
+    uint64_t live_bytes; /* entries in the table have them */
     uint32_t *readers;   /* thread slots whose hits count */
     _Atomic uint32_t reader_count;
 
-    _Atomic uint64_t allowed_bytes;     /* of new entries; UINT64_MAX: no limit */
-    _Atomic uint64_t stale_bytes;       /* of removed entries that are still referenced */
+    _Atomic uint64_t allowed_bytes;     /* new entries may have them; UINT64_MAX: no limit */
+    _Atomic uint64_t stale_bytes;       /* removed entries that are still referenced have them */
     _Atomic uint64_t stale_descriptors; /* the same */
     _Atomic uint64_t stale_entries;     /* the same */
     _Atomic uint64_t removed;           /* entries so far */
@@ -139,7 +139,7 @@ struct cache *cache_new(const struct cache_limits *limits, const struct cache_po
     cache->readers = calloc(segment_count(segment, SEGMENT_THREADS), sizeof(uint32_t));
     pthread_mutex_init(&cache->lock, NULL);
     if (cache->bucket == NULL || cache->free_slots == NULL || cache->readers == NULL ||
-        getrandom(&cache->seed, sizeof(cache->seed), 0) != sizeof(cache->seed)) {
+        getrandom(&cache->hash_seed, sizeof(cache->hash_seed), 0) != sizeof(cache->hash_seed)) {
         cache_free(cache);
         return NULL;
     }
@@ -183,7 +183,7 @@ static bool was_hit(void *context, struct policy_node *node)
 static uint64_t entry_hash(const struct cache *cache, uint32_t site, const char *path,
                            size_t length)
 {
-    return hash_bytes(path, length, hash_of_site(cache->seed, site));
+    return hash_bytes(path, length, hash_of_site(cache->hash_seed, site));
 }
 
 static struct cache_entry **place_of_entry(struct cache *cache, uint32_t site, const char *path,

@@ -39,7 +39,7 @@ struct cache_entry {
     uint32_t site;    /* paths of different sites are different */
     const char *path; /* ends with a NUL; lives as long as the entry */
     size_t path_length;
-    size_t bytes; /* of memory, in total */
+    size_t bytes; /* all memory that it takes */
     bool holds_descriptor;
     /* Any thread; on a hit only when a check is due. */
     _Atomic uint64_t claimed_ns; /* the checked_ns for which a caller has claimed the next check */

@@ -30,8 +30,8 @@ enum files_links {
 };
 
 struct files_root {
-    int fd;          /* of the root directory; may be O_PATH */
-    int descriptors; /* of /proc/self/fd, as this process sees it; may be O_PATH */
+    int fd;          /* the root directory; may be O_PATH */
+    int descriptors; /* /proc/self/fd, as this process sees it; may be O_PATH */
     enum files_links links;
     const char *const *link_root; /* real paths of directories that links may lead into */
     size_t link_root_count;
@@ -43,7 +43,7 @@ struct file {
     uint64_t size;     /* bytes */
     int64_t mtime_s;   /* since 1970 */
     uint32_t mtime_ns; /* within that second */
-    int64_t ctime_s;   /* of the last change of any kind, such as of the mode */
+    int64_t ctime_s;   /* any change, such as that of the mode, sets it */
     uint32_t ctime_ns;
     uint64_t device, inode;
 };
@@ -100,7 +100,7 @@ enum { DIRECTORY_CHECK_PATH_MAX = 256 }; /* longer paths are not kept */
 struct directory_check {
     uint64_t max_age_ns;
     uint64_t checked_ns;           /* monotonic clock */
-    const struct files_root *root; /* of the directory */
+    const struct files_root *root; /* the directory is below it */
     uint64_t state;                /* see directory_check_state() */
     int fd;                        /* -1: not open */
     size_t length;

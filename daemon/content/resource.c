@@ -44,7 +44,7 @@ static int read_whole(const struct file *file, char *buffer, enum files_effort e
 /* A resource while it is built. */
 struct build {
     const struct resource_source *source;
-    struct span path;   /* of the file */
+    struct span path;   /* the file's */
     enum coding coding; /* CODING_IDENTITY: the file itself */
     bool made;          /* the variant is compressed here, not loaded from a file */
     struct variants variants;

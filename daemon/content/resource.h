@@ -45,8 +45,8 @@ struct head_pieces {
 };
 
 struct resource {
-    struct span file_path;         /* of the file; ends with a NUL */
-    struct variants variants;      /* of the file when this was loaded */
+    struct span file_path;         /* ends with a NUL */
+    struct variants variants;      /* as they were when this was loaded */
     bool may_gzip;                 /* a gzip variant can be made from it */
     _Atomic bool gzip_not_smaller; /* it was made, but was not smaller */
     /*
@@ -55,17 +55,17 @@ struct resource {
      */
     _Atomic uint64_t directory_state, directory_ns;
     struct head_pieces pieces[HTTP_VERSIONS];
-    struct span etag;   /* with quotes */
+    struct span etag;   /* has quotes */
     bool varies;        /* the response depends on Accept-Encoding */
     bool dated;         /* Last-Modified is valid for comparisons */
     int64_t modified_s; /* since 1970 */
     struct span modified_text;
-    uint64_t device;                 /* of the file that fd refers to */
+    uint64_t device;                 /* the file that fd refers to is on it */
     struct cache_entry entry;        /* a hit reads only the members after it */
     struct span head[HTTP_VERSIONS]; /* all fields, and the empty line */
     const char *body;                /* NULL: it is not in memory */
     uint64_t body_length;
-    int fd; /* of the body if it is not in memory, else -1 */
+    int fd; /* has the body if that is not in memory, else -1 */
 };
 
 /* How files are loaded; fixed while a worker lives. */

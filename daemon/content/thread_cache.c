@@ -40,11 +40,11 @@ struct thread_cache {
     uint64_t seed;
     uint64_t expected; /* hash of the last expected target */
     size_t mask;
-    struct set *sets;  /* in memory, aligned to a cache line */
-    void *memory;      /* zeroed pages, not resident until written */
-    uint32_t next_way; /* the next to replace in a full set */
-    size_t hand;       /* the set in which to drop items next */
-    uint64_t bytes;    /* of all items, as published */
+    struct set *sets;    /* they lie in memory, aligned to a cache line */
+    void *memory;        /* zeroed pages, not resident until written */
+    uint32_t next_way;   /* the next to replace in a full set */
+    size_t hand;         /* the set in which to drop items next */
+    uint64_t item_bytes; /* all items have them; published */
     _Atomic uint64_t *metrics;
 };
 
@@ -83,7 +83,7 @@ static uint64_t item_bytes(size_t length)
 
 static void set_bytes(struct thread_cache *cache, uint64_t bytes)
 {
-    cache->bytes = bytes;
+    cache->item_bytes = bytes;
     metric_set(cache->metrics, METRIC_thread_cache_bytes, bytes);
 }
 
@@ -95,7 +95,7 @@ static void drop_item(struct thread_cache *cache, struct set *set, size_t way)
         return;
     set->item[way] = NULL;
     set->hash[way] = 0;
-    set_bytes(cache, cache->bytes - item_bytes(item->length));
+    set_bytes(cache, cache->item_bytes - item_bytes(item->length));
     cache_release(cache->shared, set->entry[way]);
     free(item);
 }
@@ -121,7 +121,8 @@ static void make_share(struct thread_cache *cache, uint64_t bytes)
 {
     uint64_t share = cache_thread_share(cache->shared);
 
-    for (size_t i = 0; i <= cache->mask && cache->bytes > 0 && cache->bytes + bytes > share; i++) {
+    for (size_t i = 0;
+         i <= cache->mask && cache->item_bytes > 0 && cache->item_bytes + bytes > share; i++) {
         for (size_t way = 0; way < WAYS; way++)
             drop_item(cache, &cache->sets[cache->hand], way);
         cache->hand = (cache->hand + 1) & cache->mask;
@@ -261,7 +262,7 @@ void thread_cache_store(struct thread_cache *cache, uint32_t site, struct span t
     if (!is_worth_storing(set, target, hash))
         return;
     make_share(cache, bytes);
-    if (cache->bytes + bytes > cache_thread_share(cache->shared))
+    if (cache->item_bytes + bytes > cache_thread_share(cache->shared))
         return;
     item = malloc(sizeof(*item) + target.length);
     if (item == NULL)
@@ -276,7 +277,7 @@ void thread_cache_store(struct thread_cache *cache, uint32_t site, struct span t
     set->hash[way] = hash;
     set->item[way] = item;
     set->entry[way] = entry;
-    set_bytes(cache, cache->bytes + bytes);
+    set_bytes(cache, cache->item_bytes + bytes);
 }
 
 /* The negative cache */

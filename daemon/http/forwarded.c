@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-    LINES_MAX = 16, /* of a field; of more, the last ones count */
+    FIELD_LINES_MAX = 16, /* if there are more, the last ones count */
     ADDRESS_TEXT_MAX = INET6_ADDRSTRLEN,
 };
 
@@ -139,15 +139,15 @@ void forwarded_find(const struct request *request, enum forwarded_field field,
 {
     bool standard = field == FORWARDED_FORWARDED;
     const struct span name = standard ? SPAN("forwarded") : SPAN("x-forwarded-for");
-    struct span lines[LINES_MAX], value, element;
+    struct span lines[FIELD_LINES_MAX], value, element;
     const char *at = NULL;
     size_t end = 0, first;
 
     while (request_next_line(request, name, &at, &value))
-        lines[end++ % LINES_MAX] = value;
-    first = end > LINES_MAX ? end - LINES_MAX : 0;
+        lines[end++ % FIELD_LINES_MAX] = value;
+    first = end > FIELD_LINES_MAX ? end - FIELD_LINES_MAX : 0;
     while (end-- > first) {
-        struct span *line = &lines[end % LINES_MAX];
+        struct span *line = &lines[end % FIELD_LINES_MAX];
 
         while (take_last(line, standard, &element)) {
             uint8_t found[NETWORK_ADDRESS_BYTES];

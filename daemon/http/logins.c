@@ -96,9 +96,9 @@ struct failures {
 
 struct logins {
     struct siphash_key key;
-    uint64_t interval_ns; /* between two failures at the permitted rate; 0: no limit */
+    uint64_t failure_interval_ns; /* at the permitted rate; 0: no limit */
     uint64_t ahead_ns;
-    pthread_mutex_t mutex; /* of what follows; held for a few instructions */
+    pthread_mutex_t mutex; /* guards what follows; held for a few instructions */
     struct verified verified[VERIFIED_BUCKETS];
     struct failures failures[FAILURE_BUCKETS];
 };
@@ -114,8 +114,8 @@ struct logins *logins_new(uint32_t failures_a_minute)
         return NULL;
     }
     if (failures_a_minute > 0) {
-        logins->interval_ns = MINUTE_NS / failures_a_minute;
-        logins->ahead_ns = (failures_a_minute - 1) * logins->interval_ns;
+        logins->failure_interval_ns = MINUTE_NS / failures_a_minute;
+        logins->ahead_ns = (failures_a_minute - 1) * logins->failure_interval_ns;
     }
     pthread_mutex_init(&logins->mutex, NULL);
     return logins;
@@ -185,7 +185,7 @@ uint64_t logins_wait_ns(struct logins *logins, uint64_t client_key, uint64_t now
     struct failures *bucket = failures_of(logins, client_key);
     uint64_t latest = now_ns + logins->ahead_ns, wait_ns = 0;
 
-    if (client_key == 0 || logins->interval_ns == 0)
+    if (client_key == 0 || logins->failure_interval_ns == 0)
         return 0;
     pthread_mutex_lock(&logins->mutex);
     for (int i = 0; i < WAYS; i++)
@@ -200,7 +200,7 @@ void logins_add_failure(struct logins *logins, uint64_t client_key, uint64_t now
     struct failures *bucket = failures_of(logins, client_key);
     int place = 0;
 
-    if (client_key == 0 || logins->interval_ns == 0)
+    if (client_key == 0 || logins->failure_interval_ns == 0)
         return;
     pthread_mutex_lock(&logins->mutex);
     for (int i = 1; i < WAYS && bucket->key[place] != client_key; i++)
@@ -209,7 +209,7 @@ void logins_add_failure(struct logins *logins, uint64_t client_key, uint64_t now
     if (bucket->key[place] != client_key || bucket->time_ns[place] < now_ns)
         bucket->time_ns[place] = now_ns;
     bucket->key[place] = client_key;
-    bucket->time_ns[place] += logins->interval_ns;
+    bucket->time_ns[place] += logins->failure_interval_ns;
     if (bucket->time_ns[place] > now_ns + logins->ahead_ns + LONGEST_BAN_NS)
         bucket->time_ns[place] = now_ns + logins->ahead_ns + LONGEST_BAN_NS;
     pthread_mutex_unlock(&logins->mutex);

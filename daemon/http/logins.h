@@ -19,7 +19,7 @@
 enum { CREDENTIALS_MAX = 512 }; /* bytes of name, ':' and password; longer ones are none */
 
 struct credentials {
-    struct span name, password; /* in bytes */
+    struct span name, password; /* they point into the member bytes */
     size_t length;
     char bytes[CREDENTIALS_MAX];
 };

@@ -15,8 +15,8 @@
 #include <stdint.h>
 
 enum {
-    RANGE_SPECS_MAX = 64, /* in a field */
-    RANGE_PARTS_MAX = 16, /* in a response */
+    RANGE_SPECS_MAX = 64, /* a field may have */
+    RANGE_PARTS_MAX = 16, /* a response may have */
 };
 
 struct byte_range {

@@ -70,7 +70,7 @@ struct request {
     struct span target;
     enum http_method method;
     enum http_version version;
-    uint8_t minor_version; /* of HTTP_1: 0 or 1 */
+    uint8_t minor_version; /* 0 or 1; only with HTTP_1 */
     bool keep_alive;       /* the client wants a persistent connection (version and Connection) */
     bool has_body;         /* Content-Length above 0, or chunked */
     bool chunked;
@@ -78,7 +78,7 @@ struct request {
     uint8_t present;  /* enum request_field: those received */
     uint8_t repeated; /* those received more than once */
     uint64_t content_length;
-    struct span host; /* of an absolute-form target if there is one, else of the Host field */
+    struct span host; /* an absolute-form target has it, else the field Host */
     struct span referer;
     struct span user_agent;
     struct span accept;
@@ -146,14 +146,14 @@ enum {
 
 /* The state of a head while it is parsed. */
 struct head {
-    const char *start;      /* of the parsed bytes */
+    const char *start;      /* here the parsed bytes begin */
     const char *at;         /* everything before it is parsed */
-    const char *end;        /* of the received bytes within limits.head_bytes */
+    const char *end;        /* here the bytes received within limits.head_bytes end */
     bool cut;               /* HTTP/1: END is at the limit; do not wait for more bytes */
     bool close, keep_alive; /* options of Connection */
-    bool unknown_coding;    /* in Transfer-Encoding */
+    bool unknown_coding;    /* Transfer-Encoding has one */
     unsigned seen;          /* SEEN_... */
-    struct span authority;  /* of an absolute-form target */
+    struct span authority;  /* an absolute-form target has one */
     struct request *request;
 };
 

@@ -29,7 +29,7 @@ struct login_job {
     struct offload_job job;
     struct transaction_context *context;
     struct client *client;
-    uint64_t client_key; /* of the request's client, which may be another for each request */
+    uint64_t client_key; /* each request may have another client */
     struct transaction_state *state;
     struct siphash hash;
     struct password_check check;

@@ -61,7 +61,7 @@ enum { DURATION_WORD = 2, BODY_WORD = 3 };
 /* The format version in word 0. A record of a host without a log has none, until it is counted. */
 static const uint64_t version_mask = UINT64_C(0xff) << 32;
 
-static const uint64_t body_mask = (UINT64_C(1) << LOG_BODY_BITS) - 1; /* of BODY_WORD */
+static const uint64_t body_word_mask = (UINT64_C(1) << LOG_BODY_BITS) - 1;
 
 bool accounting_has_room(const struct transaction_context *context, uint64_t words)
 {
@@ -188,7 +188,7 @@ void accounting_finish(struct transaction_context *context, uint64_t *record, ui
     int status = (int)(record[0] >> 48);
     enum outcome outcome = (enum outcome)(record[0] >> 40 & 0xff);
     uint64_t duration = now_ns - record[DURATION_WORD];
-    uint64_t body_bytes = record[BODY_WORD] & body_mask;
+    uint64_t body_bytes = record[BODY_WORD] & body_word_mask;
 
     PROBE_RESPONSE_SENT(status, outcome, body_bytes, duration);
     record[DURATION_WORD] = duration;
@@ -216,5 +216,5 @@ void accounting_finish_all(struct transaction_context *context, uint64_t *record
 
 void accounting_correct(uint64_t *record, uint64_t body_bytes)
 {
-    record[BODY_WORD] = (record[BODY_WORD] & ~body_mask) | body_bytes;
+    record[BODY_WORD] = (record[BODY_WORD] & ~body_word_mask) | body_bytes;
 }

@@ -51,8 +51,8 @@ static inline uint64_t accounting_words(const uint64_t *record)
 
 /* Where the requests of a site are counted; made by the master, which knows all hosts. */
 struct host_place {
-    uint32_t entry; /* in section HOSTS; several sites may have the same */
-    uint64_t id;    /* of that entry */
+    uint32_t entry; /* of section HOSTS; several sites may have the same */
+    uint64_t id;    /* the entry's */
 };
 
 /*

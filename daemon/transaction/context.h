@@ -38,12 +38,12 @@ enum shortage {
 /* Shared by all threads of a worker; initially zero. */
 struct worker_shortages {
     struct {
-        _Atomic uint32_t threads; /* that have the shortage */
-        _Atomic uint64_t lost;    /* since it began */
+        _Atomic uint32_t threads; /* so many have the shortage */
+        _Atomic uint64_t lost;    /* counted from its beginning */
     } of[SHORTAGE_COUNT];
     _Atomic uint32_t memory;   /* enum memory_level: what the control group has left */
-    struct mailbox_item sweep; /* to the main thread: all threads drop what the cache has evicted */
-    mailbox_deliver_fn *deliver_sweep; /* on the main thread */
+    struct mailbox_item sweep; /* the main thread makes all drop what the cache has evicted */
+    mailbox_deliver_fn *deliver_sweep; /* runs on the main thread */
     _Atomic bool sweep_posted;         /* and not taken yet */
 };
 
@@ -63,7 +63,7 @@ struct body_source {
     struct resource *resource; /* NULL: there is no body, or it is static */
     bool owned;                /* holds a reference to resource */
     const char *memory;        /* the next byte; NULL: it is in the file, at offset */
-    uint64_t offset, left;     /* of the piece that is being sent */
+    uint64_t offset, left;     /* what remains of the piece that is being sent */
     struct byteranges *parts;  /* owned; NULL: the body is one piece */
 };
 
@@ -137,7 +137,7 @@ struct worker_context {
     /* True if the TLS connection of CLIENT may carry requests for HOST, host[:port]. */
     bool (*tls_covers)(const struct client *client, struct span host);
     struct worker_shortages *shortages;
-    struct mailbox *main; /* of the worker's main thread */
+    struct mailbox *main; /* the worker's main thread receives it */
     int doorbell;         /* eventfd: wakes the logger */
 };
 
@@ -157,7 +157,7 @@ enum {
  */
 struct output_buffer {
     size_t used;
-    struct body_source body; /* of the last response */
+    struct body_source body; /* the last response's */
     uint64_t record_words;
     uint64_t *last_record; /* NULL: the buffer holds no response */
     char bytes[OUTPUT_BUFFER_BYTES];

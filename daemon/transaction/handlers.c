@@ -320,8 +320,8 @@ static enum transaction_result respond_missing(struct transaction *transaction,
 }
 
 /*
- * Listings are off. Looks once more for the index file, which does not wait long: the names were just
- * looked up.
+ * Listings are off. Looks once more for the index file, which does not wait long: the names were
+ * just looked up.
  */
 static enum transaction_result respond_forbidden(struct transaction *transaction,
                                                  const struct target *target)

@@ -27,7 +27,7 @@ enum {
 
 /* A consistent copy of the limit. */
 struct rate {
-    uint64_t interval_ns; /* between two requests at the full rate */
+    uint64_t interval_ns; /* it separates two requests at the full rate */
     uint64_t ahead_ns;    /* burst: how far the arrival time may be ahead of now */
 };
 

@@ -99,7 +99,7 @@ struct address_limit {
     struct network network;
     uint64_t id;
     uint64_t until_ns;            /* monotonic clock */
-    uint32_t requests_per_second; /* of all clients of the network; 0: blocked */
+    uint32_t requests_per_second; /* all clients of the network share them; 0: blocked */
 };
 
 /* True if there are limits. Without any, a request costs this one load. */

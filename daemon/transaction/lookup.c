@@ -37,14 +37,14 @@ struct load_job {
     struct client *client;
     const struct site *site;
     struct transaction_state *state;
-    struct load_job *next;     /* in state->loaded, when finished */
+    struct load_job *next;     /* when finished, it is in state->loaded */
     struct resource *original; /* a reference: load its variant CODING; NULL: load a file */
     enum coding coding;
     struct page_spec page; /* if its maker is set, generate this page instead */
     int failed;            /* result of the loading */
     uint64_t freed;        /* memory_freed() before it */
     uint32_t tries;        /* attempts that failed without memory */
-    bool pauses;           /* before each further attempt */
+    bool pauses;           /* waits before each further attempt */
     struct resource *resource;
     size_t length;
     char path[]; /* path in the cache; ends with a NUL */

@@ -14,13 +14,13 @@
 struct site {
     uint32_t number;
     uint16_t host;                 /* its entry in section HOSTS of the segment, or 0 */
-    const struct config *config;   /* of the server */
+    const struct config *config;   /* the server's */
     const struct config_host *own; /* NULL: site 0 */
     const char *index;
     const char *fallback;
     const char *error_pages;
     bool autoindex;
-    bool logged; /* in the access log, or one of its own */
+    bool logged; /* the access log, or one of its own, has its requests */
     struct files_root root;
     bool shares_root; /* the descriptors belong to site 0 */
     struct header_rules headers;
@@ -35,7 +35,7 @@ struct site_names;
 struct sites {
     uint32_t count;
     struct site *site;
-    const struct site *fallback; /* for hosts that are no name of a site */
+    const struct site *fallback; /* serves hosts that are not names of a site */
     struct site_names *names;    /* NULL: there is only site 0 */
 };
 

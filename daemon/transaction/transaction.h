@@ -19,7 +19,7 @@ enum transaction_result {
 
 /* The part of a connection that transactions use; the connection embeds it. */
 struct client {
-    uint8_t address[CLIENT_ADDRESS_BYTES]; /* of the peer, or of the client that it names */
+    uint8_t address[CLIENT_ADDRESS_BYTES]; /* the peer's, or that of the client it names */
     uint32_t requests;                     /* requests so far, including the current one */
     uint32_t jobs_out;  /* offload jobs that refer to the connection: do not free or move it */
     bool closing;       /* the connection closes after the current response */
@@ -30,7 +30,7 @@ struct client {
     uint16_t streams;   /* open, with that of the current request; 0: the protocol has none */
     bool forwarded;     /* requests name their clients: the peer is trusted, with [proxy] field */
     bool proxied;       /* a PROXY header has been read, and the address is what it says */
-    bool transferred;   /* from another worker; see admission_exceeds_limits() */
+    bool transferred;   /* came from another worker; see admission_exceeds_limits() */
     const struct site *covered; /* the last site for which the TLS connection was found valid */
 };
 
@@ -51,19 +51,19 @@ struct transaction {
     struct client *client;
     struct transaction_state *state;
     const struct request *request;
-    const struct site *site;            /* of the request's host */
-    const struct config_redirect *rule; /* that applies to the path; NULL: none */
+    const struct site *site;            /* serves the request's host */
+    const struct config_redirect *rule; /* applies to the path; NULL: none */
     const char *path;                   /* canonical; NULL: not known */
-    const uint8_t *address;             /* of the client; see client_address.h */
+    const uint8_t *address;             /* the client's; see client_address.h */
     struct span user;                   /* verified, of the configuration; length 0: none */
-    const struct config_cors *cors;     /* that applies to the path; NULL: none */
+    const struct config_cors *cors;     /* applies to the path; NULL: none */
     bool preflight;                     /* an OPTIONS request for it by a page of another origin */
-    const char *realm;                  /* of a 401 */
+    const char *realm;                  /* a 401 names it */
     uint64_t began_ns;                  /* as in struct transaction_state */
     enum outcome outcome;               /* OUTCOME_ERROR until a file is looked up */
     uint64_t representation_bytes;      /* complete length, for a 416 */
     bool varies;                        /* the representation was selected by Accept-Encoding */
-    uint32_t retry_after_s;             /* for a 429 or 503 */
+    uint32_t retry_after_s;             /* a 429 or 503 says so */
     coding_preference accepts;          /* content codings that the client accepts */
     bool personal;                      /* not every client gets this response: do not share it */
     bool may_wait;                      /* false: the request must not be processed again */
