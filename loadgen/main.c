@@ -1,5 +1,6 @@
 /* wsload, the load generator: dispatches to a run, a sweep, the lab, or the comparison or merging of reports. */
 #include "common/escape.h"
+#include "loadgen/base/resources.h"
 #include "loadgen/cli/options.h"
 #include "loadgen/lab/session.h"
 #include "loadgen/report/report.h"
@@ -10,7 +11,6 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,16 +23,6 @@ static int fail(const char *why)
 {
     escape_report("wsload", why);
     return RESULT_USAGE_ERROR;
-}
-
-/* The number of cores that this process may use. */
-static uint32_t count_cores(void)
-{
-    cpu_set_t cores;
-
-    if (sched_getaffinity(0, sizeof(cores), &cores) == 0 && CPU_COUNT(&cores) > 0)
-        return (uint32_t)CPU_COUNT(&cores);
-    return 1;
 }
 
 static int fail_write(const struct plan *plan, int error)
@@ -197,7 +187,7 @@ int main(int argc, char **argv)
     reserve_standard_descriptors();
     if (argc > 1 && strcmp(argv[1], "lab") == 0)
         return run_lab(argc - 1, argv + 1);
-    switch (options_parse(argc, argv, count_cores(), &plan, why, sizeof(why))) {
+    switch (options_parse(argc, argv, resources_cores(), &plan, why, sizeof(why))) {
     case OPTIONS_HELP:
         options_help(stdout);
         return flush_output();

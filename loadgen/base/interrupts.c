@@ -79,7 +79,7 @@ uint64_t interrupts_take(void)
 /* ---- Events of libevent ---- */
 
 /* Only one thread may call exit(). */
-_Noreturn static void fail(int error)
+_Noreturn static void end_program(int error)
 {
     static atomic_flag failed = ATOMIC_FLAG_INIT;
 
@@ -93,5 +93,5 @@ void events_add(struct event *event, const struct timeval *wait)
 {
     errno = ENOMEM; /* libevent does not set it if its own memory is the reason */
     if (event_add(event, wait) != 0)
-        fail(errno);
+        end_program(errno);
 }

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <sched.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -31,6 +32,15 @@ int resources_reserve_descriptors(uint32_t connections, uint32_t threads, char *
              connections, (unsigned long long)limit.rlim_cur,
              (unsigned long long)(limit.rlim_cur > others ? limit.rlim_cur - others : 0));
     return -1;
+}
+
+uint32_t resources_cores(void)
+{
+    cpu_set_t cores;
+
+    return sched_getaffinity(0, sizeof(cores), &cores) == 0 && CPU_COUNT(&cores) > 0
+               ? (uint32_t)CPU_COUNT(&cores)
+               : 1;
 }
 
 uint64_t resources_process_cpu_ns(pid_t pid)

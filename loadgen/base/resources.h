@@ -12,6 +12,9 @@
  */
 int resources_reserve_descriptors(uint32_t connections, uint32_t threads, char *why, size_t size);
 
+/* The number of cores that this process may use, at least 1. */
+uint32_t resources_cores(void);
+
 /* CPU time of PID and all its threads, user and system, in ns; 0 if the process is gone. */
 uint64_t resources_process_cpu_ns(pid_t pid);
 

@@ -15,7 +15,7 @@ struct client_pool_config {
     const struct plan *plan;
     struct request_plan *request_plan;
     struct request_budget *budget;
-    struct transcript *transcript; /* of the first thread; NULL: none */
+    struct transcript *transcript; /* the first thread's; NULL: none */
     int done_fd;                   /* an eventfd: each thread adds 1 when it ends */
 };
 

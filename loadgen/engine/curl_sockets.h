@@ -66,7 +66,7 @@ void curl_group_end(struct curl_group *group);
 /* The groups of an engine, which assigns its slots to them in order. Embedded in the engine. */
 struct curl_groups {
     struct curl_sockets *sockets;
-    void (*ended)(struct curl_group *group);       /* of each group */
+    void (*ended)(struct curl_group *group);       /* called when transfers of a group ended */
     void (*unsolicited)(struct curl_group *group); /* the same */
     size_t group_bytes; /* an engine's group begins with a struct curl_group */
     uint32_t slots_per_group;

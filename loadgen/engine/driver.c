@@ -129,8 +129,8 @@ static void begin_closed(struct driver *driver, uint32_t number, uint64_t now_ns
         if (slot->user != NULL)
             begins = request_plan_next_scenario(driver->config.request_plan, &start);
         else
-            entry =
-                request_plan_next(driver->config.request_plan, &slot->position, &driver->random);
+            entry = request_plan_next(driver->config.request_plan, &slot->list_position,
+                                      &driver->random);
         driver->exhausted = entry == NULL && !begins;
     }
     if (begins)

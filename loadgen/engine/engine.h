@@ -58,7 +58,7 @@ struct engine_config {
     const struct request_plan *request_plan;
     struct event_base *base;
     struct engine_owner owner;
-    struct transcript *transcript; /* of the first request of slot 0; NULL: none */
+    struct transcript *transcript; /* records the first request of slot 0; NULL: none */
 };
 
 struct engine_ops {

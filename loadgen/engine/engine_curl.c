@@ -30,11 +30,11 @@ struct client {
     uint32_t slot;
     const struct request *request; /* the current or last one; NULL before the first */
     uint64_t begun_ns;
-    uint32_t attempts; /* of the request in flight */
-    uint32_t requests; /* on this connection; only counted with --max-reqs-per-conn */
+    uint32_t attempts; /* how often the request in flight was sent */
+    uint32_t requests; /* sent on this connection; only counted with --max-reqs-per-conn */
     bool resumed;      /* the connection established for this request resumed a TLS session */
     bool off;          /* has no connection for now */
-    int local_port;    /* of its connection, until the result is read; 0: none, or not TCP */
+    int local_port;    /* its connection's, until the result is read; 0: none, or not TCP */
     bool passed_on;    /* another client has used its connection since the response */
     struct body_check check;
     struct cookie_jar cookies;
@@ -47,7 +47,7 @@ struct group {
     uint32_t client_count;
     uint32_t in_flight;
     uint32_t off; /* number of clients that are off */
-    bool dirty;   /* in the engine's list of groups with unsent requests */
+    bool dirty;   /* listed in the engine as having unsent requests */
     struct group *next_dirty;
     struct client clients[];
 };

@@ -69,16 +69,17 @@ static bool find_between(const struct scenario_take *take, struct span *found)
  */
 static const char *find_match(const struct scenario_take *take, struct span *found)
 {
-    size_t left = found->length < SCENARIO_MATCH_TEXT ? found->length : SCENARIO_MATCH_TEXT;
+    size_t left =
+        found->length < SCENARIO_MATCH_TEXT_BYTES ? found->length : SCENARIO_MATCH_TEXT_BYTES;
     const char *line = found->start;
-    char text[SCENARIO_MATCH_LINE + 1]; /* of a line: bodies have no NUL at their end */
+    char text[SCENARIO_MATCH_LINE_BYTES + 1]; /* one line: bodies have no NUL at their end */
 
     while (true) {
         const char *newline = memchr(line, '\n', left);
         size_t length = newline != NULL ? (size_t)(newline - line) : left;
         size_t end = length > 0 && line[length - 1] == '\r' ? length - 1 : length;
-        size_t searched = end < SCENARIO_MATCH_LINE ? end : SCENARIO_MATCH_LINE;
-        bool cut = searched < end || (newline == NULL && found->length > SCENARIO_MATCH_TEXT);
+        size_t searched = end < SCENARIO_MATCH_LINE_BYTES ? end : SCENARIO_MATCH_LINE_BYTES;
+        bool cut = searched < end || (newline == NULL && found->length > SCENARIO_MATCH_TEXT_BYTES);
         regmatch_t match[2] = {{.rm_so = 0, .rm_eo = (regoff_t)searched}};
         int result;
 

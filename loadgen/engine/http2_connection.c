@@ -16,9 +16,9 @@ enum { OUTPUT_BYTES = 64 * 1024 }; /* frames to send are collected up to this si
 
 enum stream_state {
     STREAM_FREE,
-    STREAM_WAITING, /* for a connection */
+    STREAM_WAITING, /* no connection is established */
     STREAM_SENT,    /* submitted to nghttp2 */
-    STREAM_ENDED,   /* in the list of http2_shared */
+    STREAM_ENDED,   /* listed in http2_shared */
 };
 
 /* A slot and the stream of its request. */
@@ -259,7 +259,7 @@ static bool http2_callbacks_make(nghttp2_session_callbacks **made)
 enum {
     BUFFER_BYTES = 256 * 1024,
     FRAME_BYTES = 16 * 1024 + 9,  /* the largest frame that nghttp2 makes */
-    CALLS_PER_EVENT = 16,         /* of recv(), so that a fast server cannot delay timers */
+    CALLS_PER_EVENT = 16,         /* recv() calls, so that a fast server cannot delay timers */
     WINDOW_BYTES = (1 << 30) - 1, /* receive window: never full in practice */
 };
 

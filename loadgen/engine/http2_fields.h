@@ -10,7 +10,7 @@
 struct http2_fields {
     nghttp2_nv *field; /* pseudo-header fields first */
     size_t count;
-    char *text; /* that the fields point into */
+    char *text; /* the fields point into it */
 };
 
 /*

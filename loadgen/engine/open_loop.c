@@ -136,8 +136,8 @@ static void begin_due(struct driver *driver, struct slot *slot, uint64_t due_ns,
 
     if (slot->user == NULL) {
         slot_begin_entry(driver, slot->number,
-                         schedule_take(&driver->schedule, &slot->position, &driver->random), due_ns,
-                         now_ns);
+                         schedule_take(&driver->schedule, &slot->list_position, &driver->random),
+                         due_ns, now_ns);
         return;
     }
     schedule_step(&driver->schedule);

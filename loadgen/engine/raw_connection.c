@@ -12,7 +12,7 @@
 
 enum {
     BUFFER_BYTES = 256 * 1024,
-    CALLS_PER_EVENT = 16, /* of recv() or send(), so that a fast server cannot delay timers */
+    CALLS_PER_EVENT = 16, /* recv() or send() calls, so that a fast server cannot delay timers */
 };
 
 /* ---- Connecting and closing ---- */

@@ -55,7 +55,7 @@ struct raw_connection {
     struct cookie_jar cookies;
     size_t sent;
     uint64_t begun_ns, connect_ns, handshake_ns, first_byte_ns;
-    enum error_kind error; /* of RAW_BROKEN */
+    enum error_kind error; /* if RAW_BROKEN */
     struct response response;
     struct body_check check;
     struct raw_connection *next_broken;

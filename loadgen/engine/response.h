@@ -27,7 +27,7 @@ enum response_result {
 enum response_state {
     RESPONSE_AT_STATUS,
     RESPONSE_AT_FIELD,
-    RESPONSE_AT_BODY,       /* of Content-Length */
+    RESPONSE_AT_BODY,       /* its length is Content-Length */
     RESPONSE_AT_REST,       /* a body that ends with the connection */
     RESPONSE_AT_CHUNK_SIZE, /* the line before a chunk */
     RESPONSE_AT_CHUNK,
@@ -50,13 +50,13 @@ struct response {
     bool keep_alive;     /* the connection may carry another request; valid once DONE */
     uint64_t head_bytes; /* status lines and fields, interim ones too */
     uint64_t body_bytes; /* content, without chunk framing */
-    const char *why;     /* of BAD */
+    const char *why;     /* why it is BAD */
 
     /* Private. */
     enum response_state state;
     bool head_request, http10, chunked, coded, has_length, has_close, has_keep_alive, framing;
     size_t line_length;
-    uint64_t left; /* of a body or chunk */
+    uint64_t left; /* bytes of a body or chunk */
 };
 
 /*

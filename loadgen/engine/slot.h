@@ -46,7 +46,7 @@ void slot_queue_free(struct slot_queue *queue);
 struct schedule {
     struct request_plan *request_plan;
     uint64_t origin_ns;                /* when the run began, monotonic */
-    struct arrivals arrivals;          /* by rate */
+    struct arrivals arrivals;          /* due times by the rate */
     const struct request_entry *entry; /* if the list ends: the next one; NULL: none is left */
     bool ends;                         /* the list ends */
     bool replay;
@@ -84,7 +84,7 @@ struct slot {
     bool used, connected; /* ever; set in the first slot of each connection */
     uint64_t begun_ns, due_ns;
     uint64_t free_since_ns;
-    size_t position;           /* in the list (--order each) */
+    size_t list_position;      /* --order each */
     uint64_t think_ns;         /* recorded, after the request in flight */
     struct event *thinking;    /* NULL without think time */
     struct virtual_user *user; /* NULL without scenarios */
@@ -95,7 +95,7 @@ struct driver {
     struct driver_settings settings;
     struct engine *engine;
     struct slot **slots;
-    uint32_t slot_count;          /* at least settings.slots */
+    uint32_t slot_count;          /* never below settings.slots */
     uint32_t in_flight, thinking; /* slots */
     uint32_t running;             /* slots that run a scenario */
     uint32_t started;             /* slots that the waves have reached */
@@ -106,7 +106,7 @@ struct driver {
     uint64_t origin_ns;
     uint64_t last_end_ns;
     uint64_t random;
-    struct event *timer; /* for the next request (open loop) or the next wave (closed loop) */
+    struct event *timer; /* fires for the next request (open loop) or the next wave (closed loop) */
 };
 
 static inline struct timeval driver_timeval(uint64_t us)

@@ -55,7 +55,7 @@ static const struct scenario_step *step_of(const struct virtual_user *user)
 
 static struct scenario_row *scenario_row_of(const struct virtual_user *user)
 {
-    return &user->tally->row[user->scenario->row];
+    return &user->tally->row[user->scenario->report_row];
 }
 
 static struct scenario_row *step_row_of(const struct virtual_user *user)
@@ -68,7 +68,7 @@ void virtual_user_start(struct virtual_user *user, const struct scenario_start *
 {
     drop_values(user);
     user->scenario = &user->request_plan->scenarios.scenarios[start->scenario];
-    user->row = start->row;
+    user->table_row = start->table_row;
     user->step = 0;
     user->begun_ns = due_ns;
     user->counted = counted;
@@ -90,7 +90,7 @@ static const char *find_user_value(void *context, const char *name, size_t lengt
     int number =
         scenario_find_variable(user->scenario, user->scenario->variable_count, name, length);
     const char *value = number >= 0       ? user->values[number]
-                        : table->rows > 0 ? csv_file_find(table, user->row, name, length)
+                        : table->rows > 0 ? csv_file_find(table, user->table_row, name, length)
                                           : NULL;
 
     if (value == NULL)
@@ -108,8 +108,8 @@ const struct request *virtual_user_request(struct virtual_user *user)
     user->taken = 0;
     user->bad = false;
     user->why[0] = '\0';
-    if (step->number >= 0)
-        return &user->request_plan->requests[step->number];
+    if (step->request_number >= 0)
+        return &user->request_plan->requests[step->request_number];
     made = &user->made[1 - user->last];
     request_plan_release(user->request_plan, made);
     if (scenario_request_make(user->request_plan, step, &variables, made, user->why,

@@ -15,13 +15,13 @@ enum { VIRTUAL_USER_WHY = SCENARIO_TALLY_TEXT };
 
 struct virtual_user {
     const struct request_plan *request_plan;
-    const struct scenario *scenario; /* that it runs; NULL: none */
-    char why[VIRTUAL_USER_WHY];      /* of the last failure */
+    const struct scenario *scenario; /* the one that it runs; NULL: none */
+    char why[VIRTUAL_USER_WHY];      /* the last failure */
 
     /* Private. */
     struct scenario_tally *tally;
-    size_t step;       /* of the scenario: the current or next one */
-    size_t row;        /* of the table */
+    size_t step; /* the current or next one of the scenario */
+    size_t table_row;
     bool counted;      /* the scenario is not part of the warm-up */
     bool step_counted; /* nor is the step */
     uint64_t begun_ns; /* when the scenario was due */
@@ -32,7 +32,7 @@ struct virtual_user {
     size_t body_length, body_capacity;
     bool body_is_long;
     struct request made[2]; /* the engine may look at the request before */
-    unsigned last;          /* of made: the last one that was sent */
+    unsigned last;          /* the last one of made that was sent */
 };
 
 /* REQUEST_PLAN and TALLY must outlive the user. Returns NULL if out of memory. */

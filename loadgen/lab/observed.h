@@ -23,7 +23,7 @@ struct observed {
     struct private_server *server;
     double rate; /* requests a second; 0: as fast as possible */
     uint64_t duration_ms;
-    uint64_t step_ms;   /* at least 100; raised to have at most OBSERVED_STEPS */
+    uint64_t step_ms;   /* 100 or more; raised to have at most OBSERVED_STEPS */
     bool records_usage; /* records the server's memory and descriptors in each step */
     /* Called once, EVENT_MS after the start; must not block. NULL: no event. */
     void (*event)(void *context);

@@ -45,7 +45,7 @@ struct series_run {
     bool attached;
     struct counters before;
     struct contention_begin contention;
-    struct sample first, last; /* after the warm-up; 0: none */
+    struct sample first, last; /* none is in the warm-up; 0: none */
     uint64_t open;             /* connections when the threads were sampled; 0: they were not */
     uint64_t least, most;      /* connections of a serving thread then */
 };

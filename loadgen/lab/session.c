@@ -6,6 +6,7 @@
 
 #include "loadgen/base/format.h"
 #include "loadgen/base/interrupts.h"
+#include "loadgen/base/resources.h"
 #include "loadgen/lab/points.h"
 #include "loadgen/report/document.h"
 #include "loadgen/stats/result.h"
@@ -13,7 +14,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -410,15 +410,6 @@ static int write_report(const struct session *session)
 
 /* ---- Experiments ---- */
 
-static uint32_t count_cores(void)
-{
-    cpu_set_t cores;
-
-    return sched_getaffinity(0, sizeof(cores), &cores) == 0 && CPU_COUNT(&cores) > 0
-               ? (uint32_t)CPU_COUNT(&cores)
-               : 1;
-}
-
 static void set_up(struct lab *lab, const struct lab_options *options)
 {
     *lab = (struct lab){
@@ -428,7 +419,7 @@ static void set_up(struct lab *lab, const struct lab_options *options)
         .trial_ms = options->quick ? LAB_TRIAL_QUICK_MS : LAB_TRIAL_MS,
         .until_ms = options->until_ms,
         .constant_rate = (double)options->rate,
-        .cores = count_cores(),
+        .cores = resources_cores(),
         .shows_progress = !options->quiet && isatty(STDERR_FILENO),
     };
     if (options->rounds > 0)

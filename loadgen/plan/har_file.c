@@ -18,10 +18,10 @@
 struct har_reader {
     struct request_plan *request_plan;
     const char *file;
-    char *host; /* of the first request */
+    char *first_host;
     bool times;
-    double previous_end_s; /* of the last added request; NAN: none */
-    size_t number;         /* of the current entry in the file, from 1 */
+    double last_end_s;   /* when the last added request ended; NAN: none */
+    size_t entry_number; /* from 1 */
     char *why;
     size_t size;
 };
@@ -30,7 +30,7 @@ struct har_reader {
 struct recorded {
     const json_t *entry;
     size_t number;
-    double begun_s; /* since 1970; NAN: unknown */
+    double begun_unix_s; /* NAN: unknown */
 };
 
 enum { SKIP = 1 };
@@ -38,7 +38,8 @@ enum { SKIP = 1 };
 PRINTF_LIKE(2, 3) static int fail_entry(const struct har_reader *reader, const char *format, ...)
 {
     va_list arguments;
-    int used = snprintf(reader->why, reader->size, "%s: entry %zu: ", reader->file, reader->number);
+    int used =
+        snprintf(reader->why, reader->size, "%s: entry %zu: ", reader->file, reader->entry_number);
 
     va_start(arguments, format);
     if (used >= 0 && (size_t)used < reader->size)
@@ -162,9 +163,9 @@ static char *url_part(CURLU *url, CURLUPart which)
 /* Whether the host is that of the first request, which it sets. */
 static bool take_host(struct har_reader *reader, const char *host)
 {
-    if (reader->host == NULL)
-        reader->host = strdup(host);
-    return reader->host != NULL && strcasecmp(reader->host, host) == 0;
+    if (reader->first_host == NULL)
+        reader->first_host = strdup(host);
+    return reader->first_host != NULL && strcasecmp(reader->first_host, host) == 0;
 }
 
 /* The path and query of TEXT, owned by the caller; NULL if it is not a URL of the recorded site. */
@@ -197,24 +198,24 @@ static char *read_path(struct har_reader *reader, const char *text)
 static int take_times(struct har_reader *reader, const struct recorded *recorded)
 {
     struct request_plan *request_plan = reader->request_plan;
-    double wait_s = recorded->begun_s - reader->previous_end_s;
+    double wait_s = recorded->begun_unix_s - reader->last_end_s;
     double time_ms = json_number_value(json_object_get(recorded->entry, "time"));
 
-    if (isnan(recorded->begun_s))
+    if (isnan(recorded->begun_unix_s))
         return fail_entry(reader,
                           "no valid startedDateTime, which --think recorded needs (example: "
                           "2026-11-21T06:18:30.123Z)");
     if (wait_s > 0 && request_plan->entry_count > 0)
         request_plan->entries[request_plan->entry_count - 1].think_ns =
             (uint64_t)(wait_s / request_plan->plan->replay_speed * 1e9);
-    reader->previous_end_s = recorded->begun_s + (time_ms > 0 ? time_ms / 1000 : 0);
+    reader->last_end_s = recorded->begun_unix_s + (time_ms > 0 ? time_ms / 1000 : 0);
     return 0;
 }
 
 static int add_request(struct har_reader *reader, const struct recorded *recorded,
                        const struct request_parts *parts)
 {
-    const struct request_entry entry = {.line = (uint32_t)recorded->number};
+    const struct request_entry entry = {.file_line = (uint32_t)recorded->number};
     char why[256];
     int result;
 
@@ -257,8 +258,8 @@ static int compare_recorded(const void *one, const void *other)
 {
     const struct recorded *a = one, *b = other;
 
-    if (a->begun_s != b->begun_s)
-        return a->begun_s < b->begun_s ? -1 : 1;
+    if (a->begun_unix_s != b->begun_unix_s)
+        return a->begun_unix_s < b->begun_unix_s ? -1 : 1;
     return a->number < b->number ? -1 : a->number > b->number;
 }
 
@@ -277,7 +278,7 @@ static struct recorded *sort_entries(const json_t *entries)
         const char *begun = string_member(entry, "startedDateTime");
 
         list[i] = (struct recorded){entry, i + 1, begun != NULL ? timestamp_read_iso(begun) : NAN};
-        timed = timed && !isnan(list[i].begun_s);
+        timed = timed && !isnan(list[i].begun_unix_s);
     }
     if (timed)
         qsort(list, i, sizeof(*list), compare_recorded);
@@ -292,7 +293,7 @@ static int read_entries(struct har_reader *reader, const json_t *entries)
     if (list == NULL)
         return fail_entry(reader, "out of memory");
     for (size_t i = 0; result == 0 && i < json_array_size(entries); i++) {
-        reader->number = list[i].number;
+        reader->entry_number = list[i].number;
         result = read_request(reader, &list[i]);
         if (result == SKIP) {
             reader->request_plan->skipped++;
@@ -352,6 +353,6 @@ int har_file_read(struct request_plan *request_plan, const char *file, bool time
     int result = recording != NULL ? read_log(&reader, recording) : -1;
 
     json_decref(recording);
-    free(reader.host);
+    free(reader.first_host);
     return result;
 }

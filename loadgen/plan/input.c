@@ -153,7 +153,7 @@ static int read_quoted_cell(struct csv_reader *reader)
     reader->at++;
     if (!ends_cell(reader->at))
         return input_fail(at_line(reader, reader->line), "text after a closing quote");
-    *to = '\0'; /* at the latest over the closing quote */
+    *to = '\0'; /* over the closing quote, or before it */
     return 0;
 }
 

@@ -39,7 +39,7 @@ enum plan_http { PLAN_HTTP_1_1, PLAN_HTTP_1_0, PLAN_HTTP_2 };
 
 enum plan_order {
     PLAN_ORDER_SEQUENCE, /* as listed, repeatedly */
-    PLAN_ORDER_RANDOM,   /* by weight */
+    PLAN_ORDER_RANDOM,   /* weights count */
     PLAN_ORDER_EACH,     /* each slot sends the list by itself */
 };
 
@@ -88,7 +88,7 @@ struct condition {
     uint32_t status; /* if it is about a CONDITION_STATUS */
     bool above;      /* true: holds above the limit; false: below it */
     bool or_equal;
-    bool relative; /* to a baseline: limit is a factor until condition_set_baseline() */
+    bool relative; /* limit is a factor of a baseline until condition_set_baseline() */
     double limit;  /* times: ns */
 };
 
@@ -131,7 +131,7 @@ struct plan_checks {
     uint16_t statuses[PLAN_STATUSES_MAX];
     size_t status_count; /* 0: any of 2xx and 3xx */
     bool size_known, digest_known;
-    uint64_t size;                     /* of the body as received, bytes */
+    uint64_t size;                     /* bytes of the body as received */
     uint8_t digest[PLAN_DIGEST_BYTES]; /* SHA-256 of the body as received */
 };
 
@@ -182,9 +182,9 @@ struct plan {
 
     /* Load and duration */
     uint32_t connections_requested;
-    uint32_t connections; /* in use: at most one per request */
+    uint32_t connections; /* used: at most one per request */
     uint32_t threads_requested;
-    uint32_t threads;     /* in use: at most one per connection */
+    uint32_t threads;     /* used: at most one per connection */
     uint64_t requests;    /* without the warm-up; 0: no limit */
     uint64_t duration_ms; /* without the warm-up; 0: no limit */
     uint64_t warmup_ms;   /* sent but not counted */
@@ -197,7 +197,7 @@ struct plan {
     bool stages_of_connections;
     uint64_t think_min_ms, think_max_ms;
     bool think_recorded; /* the think times of the recording */
-    uint64_t timeout_ms; /* per request, including connecting */
+    uint64_t timeout_ms; /* limit of a request, including connecting */
     uint64_t connect_timeout_ms;
     uint64_t grace_ms; /* how long a stopped run waits for responses in flight */
 

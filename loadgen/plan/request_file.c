@@ -29,7 +29,7 @@ struct list_reader {
 struct logged {
     char method[16];
     const char *target;
-    double time_s; /* since 1970; NAN: unknown */
+    double unix_s; /* NAN: unknown */
 };
 
 static struct input_place line_place(const struct list_reader *reader)
@@ -75,7 +75,8 @@ static int read_listed(const struct list_reader *reader, char *text)
         return input_fail(line_place(reader), "unexpected word after the weight");
     for (; weight > 0; weight--)
         if (request_plan_add(reader->request_plan, &parts,
-                             (struct request_entry){.line = reader->line}, why, sizeof(why)) != 0)
+                             (struct request_entry){.file_line = reader->line}, why,
+                             sizeof(why)) != 0)
             return input_fail(line_place(reader), "%s", why);
     return 0;
 }
@@ -169,7 +170,7 @@ static bool read_json(char *text, struct logged *logged)
     const char *target = json_string_value(member(object, targets));
     bool good = false;
 
-    logged->time_s = read_json_time(member(object, times));
+    logged->unix_s = read_json_time(member(object, times));
     if (line != NULL) {
         memmove(text, line, strlen(line) + 1); /* shorter than TEXT, which contains it */
         good = read_request_line(text, logged);
@@ -189,7 +190,7 @@ static bool read_line_of_log(char *text, struct logged *logged)
 
     if (text[0] == '{')
         return read_json(text, logged);
-    logged->time_s = timestamp_read_log(text);
+    logged->unix_s = timestamp_read_log(text);
     line = take_log_quoted(text);
     return line != NULL && read_request_line(line, logged);
 }
@@ -210,20 +211,20 @@ static int skip(const struct list_reader *reader)
 static int read_logged(const struct list_reader *reader, char *text)
 {
     struct logged logged;
-    struct request_entry entry = {.line = reader->line};
+    struct request_entry entry = {.file_line = reader->line};
     struct request_parts parts;
     char why[256];
     int result;
 
     if (!read_line_of_log(text, &logged) || !can_be_sent(&logged) || logged.target[0] != '/')
         return skip(reader);
-    if (reader->times && !(logged.time_s >= 0))
+    if (reader->times && !(logged.unix_s >= 0))
         return reader->request_plan->entry_count > 0
                    ? skip(reader)
                    : input_fail(line_place(reader),
                                 "no time in this line, which --replay needs; use -f to send the "
                                 "requests without timing");
-    entry.due_ns = (uint64_t)(logged.time_s * 1e9);
+    entry.due_ns = (uint64_t)(logged.unix_s * 1e9);
     parts = (struct request_parts){.method = logged.method, .path = logged.target};
     result = request_plan_add(reader->request_plan, &parts, entry, why, sizeof(why));
     if (result > 0)
@@ -239,7 +240,7 @@ static bool is_of_log(const char *text)
 static int read_listed_line(void *context, char *text, size_t length)
 {
     struct list_reader *reader = context;
-    bool cut = strlen(text) != length; /* by a NUL byte, as in a log after a crash of the machine */
+    bool cut = strlen(text) != length; /* a NUL byte, as in a log after a crash of the machine */
 
     reader->line++;
     text += strspn(text, " \t");
@@ -268,7 +269,7 @@ static int compare_entries(const void *one, const void *other)
 
     if (a->due_ns != b->due_ns)
         return a->due_ns < b->due_ns ? -1 : 1;
-    return a->line < b->line ? -1 : a->line > b->line;
+    return a->file_line < b->file_line ? -1 : a->file_line > b->file_line;
 }
 
 /*

@@ -358,7 +358,7 @@ bool request_plan_next_scenario(struct request_plan *request_plan, struct scenar
         return false;
     if (request_plan->plan->rows == PLAN_ROWS_RANDOM)
         number = scatter(number);
-    start->row = number % rows;
+    start->table_row = number % rows;
     return true;
 }
 

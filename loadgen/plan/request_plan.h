@@ -24,7 +24,7 @@ struct request {
     const char *method;            /* owned by the request plan */
     bool head;                     /* the method is HEAD: the response has no body */
     uint32_t origin;               /* requests with the same origin can share a connection */
-    struct curl_slist *addresses;  /* of the origin, for CURLOPT_RESOLVE; may be NULL */
+    struct curl_slist *addresses;  /* the origin's, as CURLOPT_RESOLVE; may be NULL */
     struct curl_slist *own_fields; /* "Name: value", in addition to those of the plan */
     struct curl_slist *fields;     /* all but Host, User-Agent, Accept and a body's length, for
                                       CURLOPT_HTTPHEADER; shared by requests without own fields */
@@ -56,11 +56,11 @@ enum request_body_kind {
 /* An entry of the order. */
 struct request_entry {
     union {
-        uint64_t due_ns;   /* of a replay: since the run's begin */
-        uint64_t think_ns; /* of a recording: between the response and the next request */
+        uint64_t due_ns;   /* replay: time after the run's begin */
+        uint64_t think_ns; /* recording: time between the response and the next request */
     };
     uint32_t request; /* or template */
-    uint32_t line;    /* of the file it was read from */
+    uint32_t file_line;
 };
 
 struct request_plan {
@@ -76,9 +76,10 @@ struct request_plan {
     size_t template_count, template_capacity;
     bool makes_templates;          /* request_plan_add() adds templates */
     struct scenario_set scenarios; /* instead of the entries; without any, its count is 0 */
-    struct curl_slist *shared_fields[REQUEST_BODY_KINDS]; /* of requests without own fields */
+    struct curl_slist
+        *shared_fields[REQUEST_BODY_KINDS]; /* requests without own fields have these */
     struct curl_slist *connect_to;
-    char *body; /* of all requests that have none of their own; NULL: none */
+    char *body; /* all requests without one of their own have it; NULL: none */
     size_t body_length;
     uint64_t skipped; /* lines of a log that cannot be sent again, or other requests of a file */
     _Atomic uint64_t cursor;

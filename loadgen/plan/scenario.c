@@ -54,7 +54,7 @@ bool scenario_set_make_order(struct scenario_set *set)
     set->row_count = 0;
     for (size_t i = 0; i < set->count; i++) {
         total += set->scenarios[i].weight;
-        set->scenarios[i].row = set->row_count;
+        set->scenarios[i].report_row = set->row_count;
         set->row_count += 1 + set->scenarios[i].step_count;
     }
     set->order = calloc(total + 1, sizeof(*set->order));
@@ -106,7 +106,7 @@ struct scenario_reader {
     struct scenario *scenario;  /* the last one; NULL: none yet */
     struct scenario_step *step; /* its last step; NULL: none yet */
     size_t known;               /* variables that the step may use: those of the steps before */
-    size_t steps;               /* of all scenarios */
+    size_t all_steps;
     const char *file;
     uint32_t line;
     char *why;
@@ -238,7 +238,7 @@ static int end_step(struct scenario_reader *reader, const struct plan *plan)
 
     if (step == NULL)
         return 0;
-    reader->line = step->line;
+    reader->line = step->file_line;
     if (step->request.method == NULL)
         step->request.method = strdup(step->request.body != NULL ? "POST" : "GET");
     if (step->request.method == NULL ||
@@ -248,7 +248,7 @@ static int end_step(struct scenario_reader *reader, const struct plan *plan)
         return fail_memory(reader);
     }
     result = template_make_request(plan, &step->request, &variables, &made, why, sizeof(why));
-    step->number = made.replaced > 0 ? -1 : 0;
+    step->request_number = made.replaced > 0 ? -1 : 0;
     template_request_free(&made);
     if (result == TEMPLATE_INVALID)
         return input_fail(scenario_place(reader), "%s", why);
@@ -325,7 +325,7 @@ static int begin_step(struct scenario_reader *reader, const char *first, char *t
                           "step before the first scenario (example: scenario browse 3)");
     if (method != NULL && strcmp(method, "CONNECT") == 0)
         return input_fail(scenario_place(reader), "CONNECT is not supported; use another method");
-    if (reader->steps++ == SCENARIO_STEPS_MAX)
+    if (reader->all_steps++ == SCENARIO_STEPS_MAX)
         return input_fail(scenario_place(reader), "more than %d steps in all scenarios",
                           SCENARIO_STEPS_MAX);
     grown = grow_by_one(scenario->steps, scenario->step_count, sizeof(*grown));
@@ -333,7 +333,7 @@ static int begin_step(struct scenario_reader *reader, const char *first, char *t
         return fail_memory(reader);
     scenario->steps = grown;
     reader->step = &grown[scenario->step_count++];
-    reader->step->line = reader->line;
+    reader->step->file_line = reader->line;
     reader->step->request.is_path = url[0] == '/';
     reader->step->request.url = strdup(url);
     if (method != NULL)
@@ -611,12 +611,12 @@ static int add_step(struct request_plan *request_plan, struct scenario_step *ste
     };
     char reason[256];
 
-    if (step->number < 0)
+    if (step->request_number < 0)
         return 0;
-    step->number = request_plan_add_request(request_plan, &parts, reason, sizeof(reason));
-    if (step->number >= 0)
+    step->request_number = request_plan_add_request(request_plan, &parts, reason, sizeof(reason));
+    if (step->request_number >= 0)
         return 0;
-    snprintf(why, size, "%s:%u: %s", request_plan->plan->scenario_file, step->line, reason);
+    snprintf(why, size, "%s:%u: %s", request_plan->plan->scenario_file, step->file_line, reason);
     return -1;
 }
 
@@ -635,7 +635,7 @@ int scenario_requests_add(struct request_plan *request_plan, char *why, size_t s
             snprintf(why, size,
                      "%s:%u: --gzip conflicts with a value from the body: bodies are not "
                      "decompressed",
-                     request_plan->plan->scenario_file, step->line);
+                     request_plan->plan->scenario_file, step->file_line);
             return -1;
         }
     return 0;

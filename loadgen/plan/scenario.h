@@ -13,16 +13,16 @@
 
 enum {
     SCENARIO_SCENARIOS_MAX = 50,
-    SCENARIO_STEPS_MAX = 200,        /* of all scenarios */
-    SCENARIO_VARIABLES_MAX = 16,     /* of each scenario */
+    SCENARIO_STEPS_MAX = 200,        /* in all scenarios together */
+    SCENARIO_VARIABLES_MAX = 16,     /* in each scenario */
     SCENARIO_VALUE_MAX = 4096,       /* bytes of a value */
     SCENARIO_BODY_MAX = 1024 * 1024, /* bytes of a response body that values are taken from */
     /*
      * Bytes that a regular expression searches: glibc's matcher takes time proportional to their
      * square.
      */
-    SCENARIO_MATCH_LINE = 1024,      /* of a line */
-    SCENARIO_MATCH_TEXT = 64 * 1024, /* of all lines */
+    SCENARIO_MATCH_LINE_BYTES = 1024,
+    SCENARIO_MATCH_TEXT_BYTES = 64 * 1024,
     SCENARIO_WEIGHT_MAX = 1000,
     SCENARIO_NAME_MAX = 64, /* characters */
 };
@@ -36,14 +36,14 @@ struct scenario_take {
     char *key; /* name of the field or cookie, path of the JSON member; SCENARIO_BODY: NULL */
     char *before, *after; /* the value is the text between these; NULL: all of it */
     char *expression;     /* and, in it, what its group matches; NULL: all of it */
-    regex_t matcher;      /* of EXPRESSION, with one group */
+    regex_t matcher;      /* EXPRESSION, which has one group */
 };
 
 struct scenario_step {
-    char *name;    /* "GET /path/{{id}}", without the query, for reports */
-    uint32_t line; /* in the file */
+    char *name; /* "GET /path/{{id}}", without the query, for reports */
+    uint32_t file_line;
     struct request_template request;
-    int64_t number; /* of the request without variables in the request plan; -1: it has some */
+    int64_t request_number;    /* in the request plan; -1: the request has variables */
     struct plan_checks expect; /* only the statuses; none: those of the plan */
     struct scenario_take *takes;
     size_t take_count;
@@ -58,7 +58,7 @@ struct scenario {
     size_t step_count;
     char *variables[SCENARIO_VARIABLES_MAX];
     size_t variable_count;
-    size_t row; /* in the report: its number among all scenarios and steps; its steps follow */
+    size_t report_row; /* its number among all scenarios and steps; its steps follow */
 };
 
 struct scenario_set {
@@ -67,13 +67,13 @@ struct scenario_set {
     size_t row_count; /* scenarios and steps */
     uint16_t *order;  /* the scenarios as they start, repeatedly */
     size_t order_length;
-    struct csv_file table; /* of --csv; without one, its rows are 0 */
+    struct csv_file table; /* --csv; without one, it has 0 rows */
 };
 
 /* What a virtual user starts. */
 struct scenario_start {
     uint32_t scenario;
-    size_t row; /* of the table */
+    size_t table_row;
 };
 
 /* The number of the variable with this name, of those before COUNT; or -1. */

@@ -17,7 +17,7 @@ struct target {
     char *host; /* without the brackets of an IPv6 address */
     uint16_t port;
     bool tls;
-    struct curl_slist *addresses; /* for CURLOPT_RESOLVE; NULL: the host is an address */
+    struct curl_slist *addresses; /* as CURLOPT_RESOLVE; NULL: the host is an address */
 };
 
 /*

@@ -40,7 +40,7 @@ struct template_request {
 enum template_result {
     TEMPLATE_DONE,
     TEMPLATE_UNKNOWN, /* find() returned NULL */
-    TEMPLATE_INVALID, /* with WHY */
+    TEMPLATE_INVALID, /* WHY has the reason */
 };
 
 /* Appends a copy of TEXT to *list. Returns false if out of memory. */

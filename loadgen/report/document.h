@@ -78,7 +78,7 @@ struct plot_bar {
 
 struct plot_line {
     const char *name;
-    const struct plot_point *points; /* by rising x */
+    const struct plot_point *points; /* x rises */
     size_t count;
     const struct plot_bar *bars; /* one for each point, or NULL */
     bool smooth;                 /* drawn without dots at the points */
@@ -113,7 +113,7 @@ struct document_section {
 
 /* The text layout of a report. */
 struct document_layout {
-    unsigned indent; /* of tables and notes */
+    unsigned indent; /* tables and notes have it */
     unsigned column_gap;
     bool underlines_title;
     bool draws_plots;
@@ -195,7 +195,7 @@ void document_point_between(struct document *document, double x, double y, doubl
 /* ---- Labels of an axis, for struct plot_axis ---- */
 
 void axis_count(char *label, double value);
-void axis_rate(char *label, double value);      /* per second */
+void axis_rate(char *label, double value);      /* VALUE per second */
 void axis_seconds(char *label, double value);   /* VALUE in seconds */
 void axis_time(char *label, double value);      /* VALUE in ns; the label in the unit that fits */
 void axis_mebibytes(char *label, double value); /* VALUE in MiB */
@@ -220,8 +220,8 @@ int document_write_html(FILE *out, const struct document *document);
 struct html_chapter {
     const char *anchor;   /* its id in the page */
     const char *question; /* below its title */
-    const char *summary;  /* in the table of contents */
-    const char *remark;   /* at its end */
+    const char *summary;  /* shown in the table of contents */
+    const char *remark;   /* its last paragraph */
     const struct document *document;
     size_t section_count; /* the first sections of the document are part of the page */
 };

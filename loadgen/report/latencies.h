@@ -39,11 +39,12 @@ enum {
 };
 
 struct latency_bar {
-    double from_ns, to_ns; /* from <= values < to */
+    double from_ns, to_ns; /* the values are >= from and < to */
     uint64_t count;
-    char label[LATENCY_BAR_LABEL];   /* "100-120 us" */
-    char bar[LATENCY_BAR_TEXT];      /* drawn after the label */
-    char behind[LATENCY_BAR_BEHIND]; /* after the bar: "   45.1% p50"; "" for an empty row */
+    char label[LATENCY_BAR_LABEL]; /* "100-120 us" */
+    char bar[LATENCY_BAR_TEXT];    /* drawn after the label */
+    char behind
+        [LATENCY_BAR_BEHIND]; /* drawn after the bar: "   45.1% p50"; "" if the row is empty */
 };
 
 /*

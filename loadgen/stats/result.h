@@ -18,7 +18,7 @@ enum server_check_outcome {
 
 struct server_check_result {
     enum server_check_outcome outcome;
-    char name[64];    /* of the instance */
+    char name[64];    /* the instance */
     uint64_t counted; /* requests that the server answered during the run */
     uint64_t sent;    /* responses received, warm-up included */
     double cores;     /* CPU seconds per second of all its processes; NAN: unknown */
@@ -26,7 +26,7 @@ struct server_check_result {
 
 /* The rounds of a repeated run (--repeat). */
 struct rounds {
-    struct trials *trials;      /* of one point, number 0 */
+    struct trials *trials;      /* one point, number 0 */
     struct series_entry *total; /* one for each of these rounds */
     uint32_t requested, done;   /* done: complete rounds, which TRIALS has */
 };
@@ -47,7 +47,7 @@ struct result {
     size_t origins;   /* number of distinct origins */
     uint64_t skipped; /* lines of the log, or other requests of a file, that cannot be sent */
     const char *engine;
-    struct tally tally;    /* of all threads, without the warm-up */
+    struct tally tally;    /* all threads, without the warm-up */
     struct tally warmup;   /* requests begun during the warm-up */
     struct series *series; /* including the warm-up */
     /*
@@ -57,10 +57,10 @@ struct result {
     uint64_t elapsed_ns;
     uint64_t began_unix_ns;        /* wall clock at the start of the run, warm-up included */
     uint64_t due_ns;               /* the part of elapsed_ns in which requests could begin */
-    uint64_t cpu_ns;               /* of all client threads, user and system */
+    uint64_t cpu_ns;               /* all client threads, user and system */
     uint64_t waited_ns;            /* time in which they were ready to run but had no core */
     uint64_t thread_ns;            /* the sum of their lifetimes */
-    uint32_t connections, threads; /* at the end of the run */
+    uint32_t connections, threads; /* when the run ended */
     uint64_t changes;              /* changes of the load during the run */
     bool out_of_memory;            /* not all connections could be created */
     bool interrupted;
@@ -159,7 +159,7 @@ bool merge_results(struct result *into, const struct result *const *from, size_t
 enum { RESULT_NOTES_MAX = 51, RESULT_NOTE_TEXT = 400 };
 
 struct result_note {
-    const char *name; /* for programs */
+    const char *name; /* programs identify the note by it */
     char text[RESULT_NOTE_TEXT];
 };
 

@@ -11,7 +11,7 @@
 
 /* One second; the last one may be shorter. */
 struct series_entry {
-    uint64_t begin_ns, end_ns; /* since the run's begin */
+    uint64_t begin_ns, end_ns; /* after the run's begin */
     uint64_t begun, answered, bad, bytes;
     uint64_t mean_ns, p50_ns, p90_ns, p99_ns, max_ns; /* latency; 0 without responses */
     uint64_t service_p99_ns;

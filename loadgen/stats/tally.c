@@ -260,7 +260,7 @@ struct scenario_tally *scenario_tally_create(const struct scenario_set *set)
 
     for (size_t i = 0; good && i < set->count; i++) {
         const struct scenario *scenario = &set->scenarios[i];
-        struct scenario_row *row = &tally->row[scenario->row];
+        struct scenario_row *row = &tally->row[scenario->report_row];
 
         row->weight = scenario->weight;
         row->name = strdup(scenario->name);

@@ -81,11 +81,11 @@ struct tally {
     _Atomic uint64_t counter[TALLY_COUNTER_COUNT];
     _Atomic uint64_t error[ERROR_KIND_COUNT];
     _Atomic uint64_t status[TALLY_STATUSES];
-    struct histogram latency; /* of responses: from when the request was due to the last byte, ns */
-    struct histogram service; /* of responses: from the request's begin to the last byte, ns */
-    struct histogram first_byte; /* of responses: from the request's begin to the first byte, ns */
-    struct histogram connect;    /* of established connections, including TLS, ns */
-    struct histogram full_handshake;    /* of TLS connections, without the TCP handshake, ns */
+    /* Times in ns. Responses: from when the request was due, or from its begin, to the last byte. */
+    struct histogram latency, service;
+    struct histogram first_byte;        /* responses: from the request's begin to the first byte */
+    struct histogram connect;           /* established connections, including TLS */
+    struct histogram full_handshake;    /* TLS connections, without the TCP handshake */
     struct histogram resumed_handshake; /* the same, if a session was resumed */
 };
 
@@ -98,11 +98,11 @@ struct transaction {
     bool downgraded;              /* HTTP/1 instead of the requested HTTP/2 */
     bool connected;               /* a connection was established for it; connect_ns is valid */
     uint64_t connect_ns;
-    uint64_t handshake_ns; /* of TLS, part of connect_ns; 0: no TLS */
-    bool resumed;          /* by resuming a session */
+    uint64_t handshake_ns; /* the TLS part of connect_ns; 0: no TLS */
+    bool resumed;          /* the handshake resumed a session */
     uint64_t first_byte_ns;
-    uint64_t service_ns; /* since it began */
-    uint64_t latency_ns; /* since it was due */
+    uint64_t service_ns; /* time since it began */
+    uint64_t latency_ns; /* time since it was due */
     uint64_t head_bytes; /* received, also of incomplete responses */
     uint64_t body_bytes;
 };

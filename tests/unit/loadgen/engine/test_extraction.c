@@ -143,15 +143,15 @@ static void value_is_what_the_group_of_an_expression_matches(void **state)
 /* A match at the end of what is searched, and one byte behind it. */
 static void expression_searches_the_begin_of_lines_and_of_the_text(void **state)
 {
-    static char text[SCENARIO_MATCH_TEXT + 8];
+    static char text[SCENARIO_MATCH_TEXT_BYTES + 8];
     static const struct {
         size_t at;      /* of the match */
         size_t newline; /* after every so many bytes; 0: none */
         bool found;
-    } cases[] = {{SCENARIO_MATCH_LINE - 2, 0, true},
-                 {SCENARIO_MATCH_LINE - 1, 0, false},
-                 {SCENARIO_MATCH_TEXT - 2, 100, true},
-                 {SCENARIO_MATCH_TEXT - 1, 100, false}};
+    } cases[] = {{SCENARIO_MATCH_LINE_BYTES - 2, 0, true},
+                 {SCENARIO_MATCH_LINE_BYTES - 1, 0, false},
+                 {SCENARIO_MATCH_TEXT_BYTES - 2, 100, true},
+                 {SCENARIO_MATCH_TEXT_BYTES - 1, 100, false}};
     struct scenario_take take = take_of(SCENARIO_BODY, NULL, NULL, NULL);
     char why[200];
 

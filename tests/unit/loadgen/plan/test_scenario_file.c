@@ -59,19 +59,19 @@ static void steps_are_read_with_their_lines(void **state)
     assert_int_equal(set->scenarios[0].weight, 7);
     assert_int_equal(set->scenarios[1].weight, 1);
     assert_int_equal(set->row_count, 5);
-    assert_int_equal(set->scenarios[1].row, 3);
+    assert_int_equal(set->scenarios[1].report_row, 3);
     step = &set->scenarios[0].steps[0];
     assert_string_equal(step->name, "PUT http://b.test/x");
     assert_string_equal(step->request.body, "one {{id}}\ntwo");
-    assert_int_equal(step->line, 4);
-    assert_int_equal(step->number, -1);
+    assert_int_equal(step->file_line, 4);
+    assert_int_equal(step->request_number, -1);
     assert_int_equal(step->expect.status_count, 2);
     assert_int_equal(step->take_count, 2);
     assert_string_equal(step->takes[1].before, "\"/");
     assert_string_equal(step->takes[1].after, "");
     assert_string_equal(step->takes[1].expression, "a\\.\"(b*)\\\\");
     assert_true(step->thinks && step->think_min_ms == 1000 && step->think_max_ms == 2500);
-    request = &request_plan.requests[set->scenarios[0].steps[1].number];
+    request = &request_plan.requests[set->scenarios[0].steps[1].request_number];
     assert_string_equal(request->message, "GET /next HTTP/1.1\r\nHost: a.test:81\r\n"
                                           "User-Agent: wsload/" WEBSERVERD_VERSION "\r\n"
                                           "Accept: */*\r\nB: c\r\nX-All: 1\r\n\r\n");
@@ -112,7 +112,7 @@ static void scenarios_start_by_weight(void **state)
         struct scenario_start start;
 
         assert_true(request_plan_next_scenario(&request_plan, &start));
-        assert_int_equal(start.row, i % 2);
+        assert_int_equal(start.table_row, i % 2);
         text[i] = (char)('a' + start.scenario);
     }
     assert_string_equal(text, "aabacaaaabacaa"); /* as in nginx */
