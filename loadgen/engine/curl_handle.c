@@ -76,51 +76,33 @@ static CURLcode on_ssl_context(CURL *easy, void *ssl_context, void *context)
 }
 
 /*
- * If libcurl negotiated HTTP/2 for the raw engine, it would put its own frames around ours. Other
- * TLS libraries than OpenSSL have no such context; the raw engine then has no HTTP/2 over TLS.
- */
-static bool set_context(const struct plan *plan, CURL *easy)
-{
-    bool own_alpn = plan->engine == PLAN_ENGINE_RAW && plan->http == PLAN_HTTP_2;
-    CURLcode code = curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, on_ssl_context);
-
-    if (code == CURLE_OK)
-        code = curl_easy_setopt(easy, CURLOPT_SSL_CTX_DATA, (void *)(uintptr_t)plan);
-    return (code == CURLE_OK || !own_alpn) &&
-           curl_easy_setopt(easy, CURLOPT_SSL_ENABLE_ALPN, own_alpn ? 0L : 1L) == CURLE_OK;
-}
-
-static bool set_tls_max(const struct plan *plan, CURL *easy)
-{
-    long version = plan->tls_max == 12   ? CURL_SSLVERSION_MAX_TLSv1_2
-                   : plan->tls_max == 13 ? CURL_SSLVERSION_MAX_TLSv1_3
-                                         : CURL_SSLVERSION_MAX_DEFAULT;
-
-    return curl_easy_setopt(easy, CURLOPT_SSLVERSION, CURL_SSLVERSION_DEFAULT | version) ==
-           CURLE_OK;
-}
-
-/*
- * libcurl caches the CA certificates for all connections of a multi handle, but not if
- * CURLOPT_CAPATH is set: then each connection reads them all again, which takes 20 ms of CPU time.
+ * libcurl caches the CA certificates for all connections of a multi handle, but not if CURLOPT_CAPATH
+ * is set: then each connection reads them all again, which takes 20 ms of CPU time.
+ *
+ * If libcurl negotiated HTTP/2 for the raw engine, it would put its own frames around ours. Other TLS
+ * libraries than OpenSSL have no such context; the raw engine then has no HTTP/2 over TLS.
  */
 static bool set_tls(const struct plan *plan, CURL *easy)
 {
-    return curl_easy_setopt(easy, CURLOPT_CAPATH, NULL) == CURLE_OK &&
+    bool own_alpn = plan->engine == PLAN_ENGINE_RAW && plan->http == PLAN_HTTP_2;
+    long version = plan->tls_max == 12   ? CURL_SSLVERSION_MAX_TLSv1_2
+                   : plan->tls_max == 13 ? CURL_SSLVERSION_MAX_TLSv1_3
+                                         : CURL_SSLVERSION_MAX_DEFAULT;
+    CURLcode context = curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, on_ssl_context);
+
+    if (context == CURLE_OK)
+        context = curl_easy_setopt(easy, CURLOPT_SSL_CTX_DATA, (void *)(uintptr_t)plan);
+    return (context == CURLE_OK || !own_alpn) &&
+           curl_easy_setopt(easy, CURLOPT_SSL_ENABLE_ALPN, own_alpn ? 0L : 1L) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_CAPATH, NULL) == CURLE_OK &&
            (!plan->insecure || (curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L) == CURLE_OK &&
                                 curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L) == CURLE_OK)) &&
            set_text(easy, CURLOPT_CAINFO, plan->ca_file) &&
            set_text(easy, CURLOPT_SSLCERT, plan->certificate) &&
            set_text(easy, CURLOPT_SSLKEY, plan->key) && set_ciphers(plan->ciphers, easy) &&
-           set_tls_max(plan, easy) && set_context(plan, easy) &&
+           curl_easy_setopt(easy, CURLOPT_SSLVERSION, CURL_SSLVERSION_DEFAULT | version) ==
+               CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_SSL_SESSIONID_CACHE, plan->resume ? 1L : 0L) == CURLE_OK;
-}
-
-static long family_of(const struct plan *plan)
-{
-    return plan->family == AF_INET    ? CURL_IPRESOLVE_V4
-           : plan->family == AF_INET6 ? CURL_IPRESOLVE_V6
-                                      : CURL_IPRESOLVE_WHATEVER;
 }
 
 /*
@@ -144,18 +126,20 @@ static long version_of(const struct plan *plan, const struct request_plan *reque
 }
 
 /* Ignores the proxies of the environment. The raw engine needs a tunnel through an HTTP proxy. */
-static bool set_proxy(const struct plan *plan, CURL *easy)
+static bool set_route(const struct plan *plan, CURL *easy)
 {
+    long family = plan->family == AF_INET    ? CURL_IPRESOLVE_V4
+                  : plan->family == AF_INET6 ? CURL_IPRESOLVE_V6
+                                             : CURL_IPRESOLVE_WHATEVER;
+
     return curl_easy_setopt(easy, CURLOPT_PROXY, plan->proxy != NULL ? plan->proxy : "") ==
                CURLE_OK &&
            set_text(easy, CURLOPT_NOPROXY, plan->proxy != NULL ? "" : NULL) &&
            (plan->engine != PLAN_ENGINE_RAW ||
-            curl_easy_setopt(easy, CURLOPT_HTTPPROXYTUNNEL, 1L) == CURLE_OK);
-}
-
-static bool set_route(const struct plan *plan, CURL *easy)
-{
-    return set_proxy(plan, easy) && set_text(easy, CURLOPT_INTERFACE, plan->interface) &&
+            curl_easy_setopt(easy, CURLOPT_HTTPPROXYTUNNEL, 1L) == CURLE_OK) &&
+           curl_easy_setopt(easy, CURLOPT_IPRESOLVE, family) == CURLE_OK &&
+           set_text(easy, CURLOPT_UNIX_SOCKET_PATH, plan->unix_socket) &&
+           set_text(easy, CURLOPT_INTERFACE, plan->interface) &&
            (plan->local_port == 0 ||
             (curl_easy_setopt(easy, CURLOPT_LOCALPORT, (long)plan->local_port) == CURLE_OK &&
              curl_easy_setopt(easy, CURLOPT_LOCALPORTRANGE, (long)plan->local_ports) == CURLE_OK));
@@ -165,15 +149,14 @@ bool curl_handle_set_connection(const struct plan *plan, const struct request_pl
                                 CURL *easy)
 {
     return curl_easy_setopt(easy, CURLOPT_CONNECT_TO, request_plan->connect_to) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_IPRESOLVE, family_of(plan)) == CURLE_OK &&
-           set_text(easy, CURLOPT_UNIX_SOCKET_PATH, plan->unix_socket) && set_tls(plan, easy) &&
+           set_route(plan, easy) && set_tls(plan, easy) &&
            curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, version_of(plan, request_plan)) ==
                CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)plan->timeout_ms) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)plan->connect_timeout_ms) ==
                CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, buffer_bytes(plan)) == CURLE_OK &&
-           set_route(plan, easy) && curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L) == CURLE_OK;
+           curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L) == CURLE_OK;
 }
 
 bool curl_handle_set_common(const struct plan *plan, CURL *easy)
@@ -269,13 +252,6 @@ static enum error_kind kind_of_receive_failure(const char *text)
                : ERROR_KIND_CLOSED;
 }
 
-/* CURLE_OUT_OF_MEMORY, also if a line of the head is longer than libcurl's limit. */
-static enum error_kind kind_of_memory_failure(CURL *easy)
-{
-    return info_offset(easy, CURLINFO_STARTTRANSFER_TIME_T) > 0 ? ERROR_KIND_MALFORMED
-                                                                : ERROR_KIND_OTHER;
-}
-
 static enum error_kind kind_of(const struct curl_ending *ending)
 {
     switch (ending->code) {
@@ -295,8 +271,9 @@ static enum error_kind kind_of(const struct curl_ending *ending)
         return ERROR_KIND_CLOSED;
     case CURLE_OPERATION_TIMEDOUT:
         return ending->attempts == 0 ? ERROR_KIND_CONNECT_TIMEOUT : ERROR_KIND_TIMEOUT;
-    case CURLE_OUT_OF_MEMORY:
-        return kind_of_memory_failure(ending->easy);
+    case CURLE_OUT_OF_MEMORY: /* also if a line of the head is longer than libcurl's limit */
+        return info_offset(ending->easy, CURLINFO_STARTTRANSFER_TIME_T) > 0 ? ERROR_KIND_MALFORMED
+                                                                            : ERROR_KIND_OTHER;
     case CURLE_WEIRD_SERVER_REPLY:
     case CURLE_UNSUPPORTED_PROTOCOL: /* not HTTP/1: the scheme is checked before */
     case CURLE_BAD_CONTENT_ENCODING:

@@ -2,15 +2,14 @@
  * The engine that leaves HTTP to libcurl. Measures that make it fast:
  *
  * - libcurl searches all connections of a multi handle for one, so each group of slots has its own:
- * with
- *   HTTP/2 the slots of one connection, else a few connections;
- * - an easy handle is set up once and used for every request of its slot; - URLs are parsed once
- * (CURLOPT_CURLU) and the environment is not searched for proxies; - sockets stay registered
- * between requests (curl_sockets.h).
+ *   with HTTP/2 the slots of one connection, else a few connections;
+ * - an easy handle is set up once and used for every request of its slot;
+ * - URLs are parsed once (CURLOPT_CURLU) and the environment is not searched for proxies;
+ * - sockets stay registered between requests (curl_sockets.h).
  *
- * If a reused connection turns out to be closed, libcurl retries the request on a new one. That
- * would hide a lost request and log it twice at the server, so on_prerequest() rejects the retry:
- * the request fails as closed.
+ * If a reused connection turns out to be closed, libcurl retries the request on a new one. That would
+ * hide a lost request and log it twice at the server, so on_prerequest() rejects the retry: the
+ * request fails as closed.
  */
 #include "loadgen/engine/cookie_jar.h"
 #include "loadgen/engine/curl_handle.h"
@@ -89,26 +88,19 @@ static void take_connection(struct client *client, int local_port)
     client->passed_on = false;
 }
 
-/* Records what CLIENT's connection negotiated, if it was established for this request. */
-static void record_negotiation(struct client *client)
-{
-    struct engine *engine = client->group->engine;
-    struct negotiation negotiation;
-
-    if (curl_handle_connected(client->easy) &&
-        curl_handle_negotiation(client->easy, engine->config.plan, &negotiation, &client->resumed))
-        negotiations_record(&engine->negotiations, &negotiation, 1);
-}
-
 /* CURLOPT_PREREQFUNCTION: connected, about to send the request. */
 static int on_prerequest(void *context, char *remote, char *local, int remote_port, int local_port)
 {
     struct client *client = context;
-    const struct engine_owner *owner = &client->group->engine->config.owner;
+    struct engine *engine = client->group->engine;
+    const struct engine_owner *owner = &engine->config.owner;
+    struct negotiation negotiation;
 
     (void)remote, (void)local, (void)remote_port;
     take_connection(client, local_port);
-    record_negotiation(client);
+    if (curl_handle_connected(client->easy) &&
+        curl_handle_negotiation(client->easy, engine->config.plan, &negotiation, &client->resumed))
+        negotiations_record(&engine->negotiations, &negotiation, 1);
     owner->connected(owner->context, client->slot);
     return client->attempts++ == 0 ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
 }
@@ -128,15 +120,6 @@ static size_t curl_on_body(char *bytes, size_t size, size_t count, void *context
 
 /* ---- A request ---- */
 
-static void mark_dirty(struct group *group)
-{
-    if (group->dirty)
-        return;
-    group->dirty = true;
-    group->next_dirty = group->engine->dirty;
-    group->engine->dirty = group;
-}
-
 /*
  * Idle connections belong to the multi handle, not to an easy handle. The multi handle keeps as
  * many as there are clients that are not off, and closes the oldest if there is one more.
@@ -153,24 +136,6 @@ static void set_off(struct client *client, bool off)
     if (group->engine->config.plan->http == PLAN_HTTP_2 && kept > 0)
         kept = 1;
     curl_multi_setopt(group->curl.multi, CURLMOPT_MAXCONNECTS, kept > 0 ? (long)kept : 1L);
-}
-
-/* Makes libcurl close the connection after its last request (--max-reqs-per-conn). */
-static void count_on_connection(struct client *client, const struct plan *plan)
-{
-    bool last = ++client->requests == plan->requests_per_connection;
-
-    curl_easy_setopt(client->easy, CURLOPT_FORBID_REUSE, last ? 1L : 0L);
-    if (last)
-        client->requests = 0;
-}
-
-static void set_cookies(struct client *client, const struct request *request)
-{
-    char *value = cookie_jar_value(&client->cookies, request, time(NULL));
-
-    curl_easy_setopt(client->easy, CURLOPT_COOKIE, value);
-    free(value);
 }
 
 static void read_cookies(struct client *client)
@@ -197,17 +162,27 @@ static void report_fields(struct client *client)
 static void engine_curl_begin(struct engine *engine, uint32_t slot, const struct request *request,
                               uint64_t now_ns)
 {
+    const struct plan *plan = engine->config.plan;
     struct client *client = client_of(engine, slot);
     struct group *group = client->group;
 
     if (client->off)
         set_off(client, false);
     curl_handle_set_request(client->easy, request, client->request);
-    if (engine->config.plan->cookies)
-        set_cookies(client, request);
-    if (engine->config.plan->requests_per_connection > 0)
-        count_on_connection(client, engine->config.plan);
-    body_check_begin(&client->check, &engine->config.plan->checks);
+    if (plan->cookies) {
+        char *value = cookie_jar_value(&client->cookies, request, time(NULL));
+
+        curl_easy_setopt(client->easy, CURLOPT_COOKIE, value);
+        free(value);
+    }
+    if (plan->requests_per_connection > 0) { /* libcurl closes the connection after the last */
+        bool last = ++client->requests == plan->requests_per_connection;
+
+        curl_easy_setopt(client->easy, CURLOPT_FORBID_REUSE, last ? 1L : 0L);
+        if (last)
+            client->requests = 0;
+    }
+    body_check_begin(&client->check, &plan->checks);
     client->request = request;
     client->begun_ns = now_ns;
     client->attempts = 0;
@@ -215,20 +190,17 @@ static void engine_curl_begin(struct engine *engine, uint32_t slot, const struct
     client->error[0] = '\0';
     group->in_flight++;
     curl_multi_add_handle(group->curl.multi, client->easy);
-    mark_dirty(group);
+    if (!group->dirty) {
+        group->dirty = true;
+        group->next_dirty = engine->dirty;
+        engine->dirty = group;
+    }
 }
 
 /*
  * Requests that fail at once are reported in the next loop iteration: a server that rejects
  * connections immediately must not starve the loop.
  */
-static void run_added(struct group *group)
-{
-    curl_group_run_added(&group->curl);
-    if ((uint32_t)group->curl.running < group->in_flight)
-        curl_group_call_again(&group->curl);
-}
-
 static void engine_curl_flush(struct engine *engine)
 {
     while (engine->dirty != NULL) {
@@ -236,7 +208,9 @@ static void engine_curl_flush(struct engine *engine)
 
         engine->dirty = group->next_dirty;
         group->dirty = false;
-        run_added(group);
+        curl_group_run_added(&group->curl);
+        if ((uint32_t)group->curl.running < group->in_flight)
+            curl_group_call_again(&group->curl);
     }
 }
 
@@ -424,12 +398,6 @@ static void engine_curl_destroy(struct engine *engine)
     free(engine);
 }
 
-/* Servers of TLS and HTTP/2 may send bytes at any time. */
-static bool sends_only_responses(const struct engine_config *config)
-{
-    return config->plan->http != PLAN_HTTP_2 && !request_plan_has_tls(config->request_plan);
-}
-
 static uint32_t slots_per_group(const struct plan *plan)
 {
     if (plan->http == PLAN_HTTP_2)
@@ -440,6 +408,9 @@ static uint32_t slots_per_group(const struct plan *plan)
 static struct engine *engine_curl_create(const struct engine_config *config)
 {
     struct engine *engine = calloc(1, sizeof(*engine));
+    /* Servers of TLS and HTTP/2 may send bytes at any time. */
+    bool sends_only_responses =
+        config->plan->http != PLAN_HTTP_2 && !request_plan_has_tls(config->request_plan);
 
     if (engine == NULL)
         return NULL;
@@ -448,7 +419,7 @@ static struct engine *engine_curl_create(const struct engine_config *config)
     engine->groups = (struct curl_groups){
         .sockets = engine->sockets,
         .ended = curl_on_ended,
-        .unsolicited = sends_only_responses(config) ? curl_on_unsolicited : NULL,
+        .unsolicited = sends_only_responses ? curl_on_unsolicited : NULL,
         .group_bytes = sizeof(struct group) + slots_per_group(config->plan) * sizeof(struct client),
         .slots_per_group = slots_per_group(config->plan),
     };

@@ -28,15 +28,6 @@ void raw_connection_close(struct raw_connection *connection)
     connection->state = RAW_DOWN;
 }
 
-static void start_connecting(struct raw_connection *connection)
-{
-    connection->state = RAW_CONNECTING;
-    connection->fresh = true;
-    connection->requests = 0;
-    connection->origin = connection->request->origin;
-    raw_stream_connect(&connection->stream, connection->request);
-}
-
 /* ---- The end of a request ---- */
 
 static struct transcript *transcript_of(const struct raw_connection *connection)
@@ -72,21 +63,6 @@ static void raw_fail(struct raw_connection *connection, enum error_kind error)
     raw_finish(connection, &transaction, clock_monotonic_ns());
 }
 
-/*
- * Fails the request in the next loop iteration, because the owner must not be called from within
- * raw_connection_begin().
- */
-static void fail_later(struct raw_connection *connection, enum error_kind error)
-{
-    struct raw_shared *shared = connection->shared;
-
-    connection->state = RAW_BROKEN;
-    connection->error = error;
-    connection->next_broken = shared->broken;
-    shared->broken = connection;
-    event_active(shared->report_broken, EV_TIMEOUT, 0);
-}
-
 static void on_report_broken(evutil_socket_t fd, short events, void *context)
 {
     struct raw_shared *shared = context;
@@ -102,27 +78,21 @@ static void on_report_broken(evutil_socket_t fd, short events, void *context)
     }
 }
 
-static bool is_persistent(const struct raw_connection *connection)
-{
-    const struct plan *plan = connection->shared->config.plan;
-
-    return connection->response.keep_alive && plan->keepalive &&
-           (plan->requests_per_connection == 0 ||
-            connection->requests < plan->requests_per_connection);
-}
-
 /* The response is complete. OPEN: the server has not closed the connection. */
 static void succeed(struct raw_connection *connection, bool open, uint64_t now_ns)
 {
+    const struct plan *plan = connection->shared->config.plan;
     struct transaction transaction = {
         .error = ERROR_KIND_NONE,
         .status = connection->response.status,
         .bad_content =
-            body_check_fails(&connection->check, &connection->shared->config.plan->checks,
-                             connection->response.body_bytes),
+            body_check_fails(&connection->check, &plan->checks, connection->response.body_bytes),
     };
+    bool persists = connection->response.keep_alive && plan->keepalive &&
+                    (plan->requests_per_connection == 0 ||
+                     connection->requests < plan->requests_per_connection);
 
-    if (open && connection->state == RAW_RECEIVING && is_persistent(connection))
+    if (open && connection->state == RAW_RECEIVING && persists)
         connection->state = RAW_FREE;
     else
         raw_connection_close(connection);
@@ -213,22 +183,6 @@ static void raw_on_writable(evutil_socket_t fd, short events, void *context)
 
 /* ---- Receiving ---- */
 
-/* recv() returned N, which is 0 or -1. */
-static void end_of_stream(struct raw_connection *connection, ssize_t n, uint64_t now_ns)
-{
-    if (n == 0 && response_end(&connection->response) == RESPONSE_DONE)
-        succeed(connection, false, now_ns);
-    else
-        raw_fail(connection, ERROR_KIND_CLOSED);
-}
-
-static void note_first_byte(struct raw_connection *connection, size_t length, uint64_t now_ns)
-{
-    connection->first_byte_ns = now_ns;
-    if (transcript_of(connection) != NULL)
-        transcript_add_head(transcript_of(connection), '<', connection->shared->buffer, length);
-}
-
 /* Reads and parses once. Returns whether there may be more to read. */
 static bool raw_receive_some(struct raw_connection *connection)
 {
@@ -240,11 +194,17 @@ static bool raw_receive_some(struct raw_connection *connection)
     if (n < 0 && raw_stream_would_block(errno))
         return false;
     if (n <= 0) {
-        end_of_stream(connection, n, now_ns);
+        if (n == 0 && response_end(&connection->response) == RESPONSE_DONE)
+            succeed(connection, false, now_ns);
+        else
+            raw_fail(connection, ERROR_KIND_CLOSED);
         return false;
     }
-    if (connection->first_byte_ns == 0)
-        note_first_byte(connection, (size_t)n, now_ns);
+    if (connection->first_byte_ns == 0) {
+        connection->first_byte_ns = now_ns;
+        if (transcript_of(connection) != NULL)
+            transcript_add_head(transcript_of(connection), '<', buffer, (size_t)n);
+    }
     switch (response_feed(&connection->response, buffer, (size_t)n, &used)) {
     case RESPONSE_MORE:
         return n == BUFFER_BYTES || connection->stream.tls;
@@ -261,44 +221,32 @@ static bool raw_receive_some(struct raw_connection *connection)
     return false;
 }
 
-/*
- * The socket is still readable, unless libcurl holds the rest of a TLS record. A timeout of zero
- * removes the event from the loop when it fires; raw_on_readable() adds it again.
- */
-static void raw_read_later(struct raw_connection *connection)
-{
-    static const struct timeval next_iteration = {0};
-
-    if (connection->stream.tls)
-        events_add(connection->readable, &next_iteration);
-}
-
-/* The server closed an idle connection, or sent bytes that no request asked for. */
-static void close_idle(struct raw_connection *connection)
-{
-    const struct engine_owner *owner = &connection->shared->config.owner;
-
-    if (!connection->stream.tls && curl_sockets_has_bytes(connection->stream.fd))
-        owner->unsolicited(owner->context);
-    raw_connection_close(connection);
-}
-
 static void raw_on_readable(evutil_socket_t fd, short events, void *context)
 {
+    static const struct timeval next_iteration = {0};
     struct raw_connection *connection = context;
+    const struct engine_owner *owner = &connection->shared->config.owner;
 
     (void)fd;
     event_remove_timer(connection->readable);
     if ((events & EV_TIMEOUT) != 0)
         events_add(connection->readable, NULL);
     if (connection->state == RAW_FREE) {
-        close_idle(connection);
+        /* The server closed an idle connection, or sent bytes that no request asked for. */
+        if (!connection->stream.tls && curl_sockets_has_bytes(connection->stream.fd))
+            owner->unsolicited(owner->context);
+        raw_connection_close(connection);
         return;
     }
     for (int i = 0; i < CALLS_PER_EVENT; i++)
         if (!raw_receive_some(connection))
             return;
-    raw_read_later(connection);
+    /*
+     * The socket is still readable, unless libcurl holds the rest of a TLS record. A timeout of zero
+     * removes the event from the loop when it fires; it is then added again above.
+     */
+    if (connection->stream.tls)
+        events_add(connection->readable, &next_iteration);
 }
 
 /* ---- The result of connecting ---- */
@@ -353,10 +301,20 @@ void raw_connection_begin(struct raw_connection *connection, const struct reques
     body_check_begin(&connection->check, &connection->shared->config.plan->checks);
     if (connection->state == RAW_FREE && connection->origin != request->origin)
         raw_connection_close(connection);
-    if (connection->state == RAW_DOWN)
-        start_connecting(connection);
-    else if (!send_request(connection))
-        fail_later(connection, ERROR_KIND_CLOSED);
+    if (connection->state == RAW_DOWN) {
+        connection->state = RAW_CONNECTING;
+        connection->fresh = true;
+        connection->requests = 0;
+        connection->origin = request->origin;
+        raw_stream_connect(&connection->stream, request);
+    } else if (!send_request(connection)) {
+        /* Reported in the next loop iteration: the owner must not be called from here. */
+        connection->state = RAW_BROKEN;
+        connection->error = ERROR_KIND_CLOSED;
+        connection->next_broken = connection->shared->broken;
+        connection->shared->broken = connection;
+        event_active(connection->shared->report_broken, EV_TIMEOUT, 0);
+    }
 }
 
 void raw_connection_check_timeout(struct raw_connection *connection, uint64_t now_ns)

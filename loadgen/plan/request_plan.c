@@ -40,28 +40,20 @@ static uint64_t hash_request(const struct request *request)
     return sum;
 }
 
-static bool same_fields(const struct curl_slist *one, const struct curl_slist *other)
-{
-    while (one != NULL && other != NULL && strcmp(one->data, other->data) == 0) {
-        one = one->next;
-        other = other->next;
-    }
-    return one == NULL && other == NULL;
-}
-
-static bool same_body(const struct request *one, const struct request *other)
-{
-    if (one->body == other->body)
-        return true;
-    return one->body != NULL && other->body != NULL && one->body_length == other->body_length &&
-           memcmp(one->body, other->body, one->body_length) == 0;
-}
-
 static bool same_request(const struct request *one, const struct request *other)
 {
-    return strcmp(one->method, other->method) == 0 &&
-           strcmp(one->target.text, other->target.text) == 0 &&
-           same_fields(one->own_fields, other->own_fields) && same_body(one, other);
+    const struct curl_slist *a = one->own_fields, *b = other->own_fields;
+
+    if (strcmp(one->method, other->method) != 0 ||
+        strcmp(one->target.text, other->target.text) != 0)
+        return false;
+    for (; a != NULL && b != NULL && strcmp(a->data, b->data) == 0; a = a->next)
+        b = b->next;
+    if (a != NULL || b != NULL)
+        return false;
+    return one->body == other->body ||
+           (one->body != NULL && other->body != NULL && one->body_length == other->body_length &&
+            memcmp(one->body, other->body, one->body_length) == 0);
 }
 
 /* The place of a request in the index, or the empty place where it would be inserted. */
@@ -312,18 +304,6 @@ static const struct request_entry *pass_of(const struct request_plan *request_pl
     return &request_plan->entries[number % rows * request_plan->pass_length];
 }
 
-/* The next entry of the pass of a slot, or the first of its next pass. */
-static const struct request_entry *next_of_slot(struct request_plan *request_plan, size_t *position)
-{
-    const struct request_entry *entry = &request_plan->entries[*position];
-
-    if (*position % request_plan->pass_length == 0)
-        entry = pass_of(request_plan, take_number(request_plan));
-    if (entry != NULL)
-        *position = (size_t)(entry - request_plan->entries) + 1;
-    return entry;
-}
-
 const struct request_entry *request_plan_next(struct request_plan *request_plan, size_t *position,
                                               uint64_t *random)
 {
@@ -332,8 +312,14 @@ const struct request_entry *request_plan_next(struct request_plan *request_plan,
     const struct request_entry *pass;
     uint64_t number;
 
-    if (plan->order == PLAN_ORDER_EACH)
-        return next_of_slot(request_plan, position);
+    if (plan->order == PLAN_ORDER_EACH) { /* the pass of the slot goes on, or its next one begins */
+        pass = &request_plan->entries[*position];
+        if (*position % length == 0)
+            pass = pass_of(request_plan, take_number(request_plan));
+        if (pass != NULL)
+            *position = (size_t)(pass - request_plan->entries) + 1;
+        return pass;
+    }
     if (request_plan->entry_count == 1 && plan->rows != PLAN_ROWS_ONCE)
         return request_plan->entries;
     number = take_number(request_plan);
@@ -399,8 +385,6 @@ size_t request_plan_count_origins(const struct request_plan *request_plan)
 
 /* ---- Before the run ---- */
 
-/* ---- Requests ---- */
-
 static int read_plan_body(struct request_plan *request_plan, char *why, size_t size)
 {
     const struct plan *plan = request_plan->plan;
@@ -416,14 +400,6 @@ static int read_plan_body(struct request_plan *request_plan, char *why, size_t s
     request_plan->body = strdup(plan->body);
     request_plan->body_length = strlen(plan->body);
     return request_plan->body != NULL ? 0 : fail_request_plan(why, size, "out of memory");
-}
-
-/* The file with the requests; NULL: none. */
-static const char *file_of(const struct plan *plan)
-{
-    return plan->har_file != NULL      ? plan->har_file
-           : plan->replay_file != NULL ? plan->replay_file
-                                       : plan->urls_file;
 }
 
 static int read_request_source(struct request_plan *request_plan, const char *file, char *why,
@@ -463,7 +439,9 @@ static int read_plan_scenarios(struct request_plan *request_plan, char *why, siz
 static int add_urls(struct request_plan *request_plan, char *why, size_t size)
 {
     const struct plan *plan = request_plan->plan;
-    const char *file = file_of(plan);
+    const char *file = plan->har_file != NULL      ? plan->har_file
+                       : plan->replay_file != NULL ? plan->replay_file
+                                                   : plan->urls_file; /* NULL: none */
 
     request_plan->makes_templates =
         plan->csv_file != NULL && file == NULL && plan->scenario_file == NULL;
@@ -481,30 +459,25 @@ static int add_urls(struct request_plan *request_plan, char *why, size_t size)
     return 0;
 }
 
-/* The origin of a request: the number of the first request with the same scheme, host and port. */
-static uint32_t origin_of(const struct request_plan *request_plan, uint32_t number)
+/* Finds the origin of each request, makes its message, and sets what applies to all. */
+static int complete_requests(struct request_plan *request_plan, char *why, size_t size)
 {
-    for (uint32_t i = 0; i < number; i++)
-        if (request_plan->requests[i].origin == i &&
-            target_same_origin(&request_plan->requests[i].target,
-                               &request_plan->requests[number].target))
-            return i;
-    return number;
-}
+    const struct plan *plan = request_plan->plan;
+    bool good;
 
-static int make_messages(struct request_plan *request_plan, char *why, size_t size)
-{
-    for (uint32_t i = 0; i < request_plan->count; i++)
-        request_plan->requests[i].origin = origin_of(request_plan, i);
-    return message_make_all(request_plan) ? 0 : fail_request_plan(why, size, "out of memory");
-}
+    for (uint32_t i = 0; i < request_plan->count; i++) {
+        struct request *requests = request_plan->requests;
+        uint32_t origin = 0;
 
-static int make_connect_to(struct request_plan *request_plan, char *why, size_t size)
-{
-    for (size_t i = 0; i < request_plan->plan->connect_to_count; i++)
-        if (!string_list_append(&request_plan->connect_to, request_plan->plan->connect_to[i]))
-            return fail_request_plan(why, size, "out of memory");
-    return 0;
+        while (origin < i && (requests[origin].origin != origin ||
+                              !target_same_origin(&requests[origin].target, &requests[i].target)))
+            origin++;
+        requests[i].origin = origin;
+    }
+    good = message_make_all(request_plan);
+    for (size_t i = 0; good && i < plan->connect_to_count; i++)
+        good = string_list_append(&request_plan->connect_to, plan->connect_to[i]);
+    return good ? 0 : fail_request_plan(why, size, "out of memory");
 }
 
 /* Checks a file before the run: libcurl would report the error once per connection. */
@@ -557,10 +530,10 @@ int request_plan_prepare(struct request_plan *request_plan, const struct plan *p
         check_readable("--cert", plan->certificate, why, size) != 0 ||
         check_readable("--key", plan->key, why, size) != 0 ||
         read_plan_body(request_plan, why, size) != 0 || add_urls(request_plan, why, size) != 0 ||
-        check_http2(request_plan, why, size) != 0 || make_messages(request_plan, why, size) != 0 ||
-        check_origins(request_plan, why, size) != 0)
+        check_http2(request_plan, why, size) != 0 ||
+        complete_requests(request_plan, why, size) != 0)
         return -1;
-    return make_connect_to(request_plan, why, size);
+    return check_origins(request_plan, why, size);
 }
 
 int request_plan_resolve(struct request_plan *request_plan, char *why, size_t size)
