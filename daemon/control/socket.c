@@ -221,7 +221,7 @@ static void update_reading(struct client *client)
 }
 
 /* Returns false if the client was closed. */
-static bool advance(struct client *client)
+static bool advance_client(struct client *client)
 {
     client->active_ns = clock_monotonic_ns();
     run_lines(client);
@@ -235,7 +235,7 @@ static bool advance(struct client *client)
 static void on_input(struct bufferevent *stream, void *argument)
 {
     (void)stream;
-    advance(argument);
+    advance_client(argument);
 }
 
 static void on_output(struct bufferevent *stream, void *argument)
@@ -243,7 +243,7 @@ static void on_output(struct bufferevent *stream, void *argument)
     struct client *client = argument;
     bool done;
 
-    if (!client->ending && !advance(client))
+    if (!client->ending && !advance_client(client))
         return;
     done = client->ending || (client->half_closed && !is_pending(client));
     if (done && evbuffer_get_length(bufferevent_get_output(stream)) == 0)
@@ -277,7 +277,7 @@ static void send_pending(struct client *client, json_t *reply)
 {
     client->pending = (struct control_reply){0};
     send_reply(client, reply);
-    advance(client);
+    advance_client(client);
 }
 
 static void check_pending(struct client *client, uint64_t now_ns)
@@ -327,7 +327,7 @@ static bool is_privileged(uid_t uid)
  * At the limit for clients of user UID, closes the one that was silent for longest, so that idle
  * clients do not block others. Returns false if there is none that UID may replace.
  */
-static bool make_room(struct control_socket *control, uid_t uid)
+static bool make_room_for_client(struct control_socket *control, uid_t uid)
 {
     unsigned limit = CONTROL_CLIENTS_MAX - (is_privileged(uid) ? 0 : CONTROL_CLIENTS_RESERVED);
     uint64_t latest = clock_monotonic_ns() - SILENT_S * NS_PER_S;
@@ -348,7 +348,7 @@ static bool make_room(struct control_socket *control, uid_t uid)
     return oldest != NULL;
 }
 
-static void refuse(int fd)
+static void refuse_client(int fd)
 {
     static const char reply[] = "{\"ok\":false,\"error\":\"too many control clients\"}\n";
 
@@ -364,8 +364,8 @@ static void client_open(struct control_socket *control, int fd)
     struct client *client;
 
     getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length);
-    if (!make_room(control, credentials.uid)) {
-        refuse(fd);
+    if (!make_room_for_client(control, credentials.uid)) {
+        refuse_client(fd);
         return;
     }
     client = calloc(1, sizeof(*client));
@@ -388,7 +388,7 @@ static void client_open(struct control_socket *control, int fd)
 }
 
 /* Out of descriptors or memory: accept() would keep failing. */
-static void pause_accepting(struct control_socket *control)
+static void pause_clients(struct control_socket *control)
 {
     static const struct timeval second = {.tv_sec = 1};
 
@@ -409,7 +409,7 @@ static void on_connect(evutil_socket_t listener, short what, void *argument)
             continue;
         }
         if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-            pause_accepting(control);
+            pause_clients(control);
         return;
     }
 }
@@ -420,12 +420,15 @@ static void on_accept_again(evutil_socket_t fd, short what, void *argument)
 
     (void)fd, (void)what;
     if (event_add(control->readable, NULL) != 0)
-        pause_accepting(control);
+        pause_clients(control);
 }
 
 /* Opening and closing */
 
-/* Only this user can connect until control_socket_set_access(). Returns the socket, or -1 with errno. */
+/*
+ * Only this user can connect until control_socket_set_access(). Returns the socket, or -1 with
+ * errno.
+ */
 static int bind_socket(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -458,7 +461,7 @@ static ino_t inode_of(const char *path)
 }
 
 /* NAME is a group or a number. Returns 0, or -1 if there is no such group. */
-static int find_group(const char *name, gid_t *group)
+static int find_socket_group(const char *name, gid_t *group)
 {
     const struct group *entry = getgrnam(name);
     uint64_t number;
@@ -505,7 +508,7 @@ int control_socket_set_access(const struct control_socket *control, const struct
 
     if (config->control_group[0] != '\0') {
         mode |= 0060;
-        if (find_group(config->control_group, &group) != 0) {
+        if (find_socket_group(config->control_group, &group) != 0) {
             snprintf(why, size, "control.group: unknown group '%s'", config->control_group);
             return -1;
         }
@@ -517,7 +520,7 @@ int control_socket_set_access(const struct control_socket *control, const struct
     return -1;
 }
 
-static int make_events(struct control_socket *control)
+static int make_control_events(struct control_socket *control)
 {
     struct event_base *base = control->base;
 
@@ -576,7 +579,9 @@ void control_socket_close(struct control_socket *control, bool remove)
     free(control);
 }
 
-/* Identifies the file of the bound socket; removes it if that fails. Returns 0, or -1 with errno. */
+/*
+ * Identifies the file of the bound socket; removes it if that fails. Returns 0, or -1 with errno.
+ */
 static int note_inode(struct control_socket *control)
 {
     int error;
@@ -608,7 +613,7 @@ struct control_socket *control_socket_open(const struct config *config, bool bes
     if (beside)
         control_socket_remove_new(config);
     control->fd = make_path(control->path, config, beside) == 0 ? bind_socket(control->path) : -1;
-    if (control->fd < 0 || note_inode(control) != 0 || make_events(control) != 0) {
+    if (control->fd < 0 || note_inode(control) != 0 || make_control_events(control) != 0) {
         snprintf(why, size, "cannot open the control socket %s: %s", control->path,
                  strerror(errno));
         control_socket_close(control, true);

@@ -1,8 +1,8 @@
 /*
- * The control socket: a server of lines. Each line of a client goes to a function of the owner, whose
- * reply is a line of JSON. A client gets its replies in order. The reply to a change is sent when the
- * change is in force; only that client waits. The server never waits for a client: unread replies stay
- * in a bounded buffer. The owner's event loop.
+ * The control socket: a server of lines. Each line of a client goes to a function of the owner,
+ * whose reply is a line of JSON. A client gets its replies in order. The reply to a change is sent
+ * when the change is in force; only that client waits. The server never waits for a client: unread
+ * replies stay in a bounded buffer. The owner's event loop.
  */
 #ifndef DAEMON_SOCKET_H
 #define DAEMON_SOCKET_H
@@ -36,8 +36,8 @@ struct control_reply {
 typedef struct control_reply control_run(void *owner, char *line, unsigned uid, int pid);
 
 /*
- * Opens config->control_socket, or, if BESIDE, the same path with the suffix ".new". Returns NULL with
- * WHY.
+ * Opens config->control_socket, or, if BESIDE, the same path with the suffix ".new". Returns NULL
+ * with WHY.
  */
 struct control_socket *control_socket_open(const struct config *config, bool beside,
                                            struct event_base *base, control_run *run, void *owner,
@@ -53,7 +53,9 @@ void control_socket_remove_new(const struct config *config);
 int control_socket_set_access(const struct control_socket *control, const struct config *config,
                               char *why, size_t size);
 
-/* Sends the replies whose change is now in force. The socket also looks for them itself, but later. */
+/*
+ * Sends the replies whose change is now in force. The socket also looks for them itself, but later.
+ */
 void control_socket_check(struct control_socket *control);
 
 /* Closes it and all clients; with REMOVE also removes its file. NULL is allowed. */

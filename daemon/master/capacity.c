@@ -1,4 +1,6 @@
-/* Room for workers and threads: slots of the segment, shared memory, descriptors, listen sockets. */
+/*
+ * Room for workers and threads: slots of the segment, shared memory, descriptors, listen sockets.
+ */
 #include "daemon/master/internal.h"
 
 #include "common/clock.h"
@@ -85,8 +87,8 @@ uint32_t capacity_listen_sockets(const struct config *config)
 }
 
 /*
- * Per thread: event loop, mailbox, twice a listen socket of each address, and, over TLS, twice a link to
- * the keys process.
+ * Per thread: event loop, mailbox, twice a listen socket of each address, and, over TLS, twice a
+ * link to the keys process.
  */
 static uint64_t descriptors_of_worker(const struct config *config, uint32_t threads)
 {
@@ -123,7 +125,7 @@ static int check_descriptors(const struct config *config, uint32_t count, uint32
     return -1;
 }
 
-static bool is_active(const struct segment *segment, uint32_t slot)
+static bool is_slot_active(const struct segment *segment, uint32_t slot)
 {
     uint32_t state = atomic_load(&segment_worker_slot(segment, slot)->state);
 
@@ -141,12 +143,12 @@ static int reserve_memory(struct segment *segment, uint32_t count, uint32_t thre
     int failed = 0;
 
     for (uint32_t i = 0; i < slots && found < count && failed == 0; i++)
-        if (is_active(segment, i)) {
+        if (is_slot_active(segment, i)) {
             failed = segment_reserve(segment, i, threads);
             found++;
         }
     for (uint32_t i = 0; i < slots && found < count && failed == 0; i++)
-        if (!is_active(segment, i)) {
+        if (!is_slot_active(segment, i)) {
             failed = segment_reserve(segment, i, threads);
             found++;
         }

@@ -1,7 +1,7 @@
 /*
- * The certificates in use, and the keys of session tickets; those that the server obtains itself: runs
- * the ACME process while [acme] is enabled, and has the workers use each new certificate by a reload that
- * changes nothing else.
+ * The certificates in use, and the keys of session tickets; those that the server obtains itself:
+ * runs the ACME process while [acme] is enabled, and has the workers use each new certificate by a
+ * reload that changes nothing else.
  */
 #include "daemon/master/internal.h"
 
@@ -11,12 +11,14 @@
 #include "common/segment_writer.h"
 #include "common/units.h"
 #include "daemon/base/events.h"
+#include "daemon/master/command.h"
 #include "daemon/tls/context.h"
 #include "daemon/tls/managed.h"
 #include "daemon/tls/tickets.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
@@ -213,7 +215,7 @@ static void join_names(char *text, size_t size, const struct tls_description *de
     }
 }
 
-static bool is_ending(const struct tls_description *description, int64_t now_s)
+static bool is_ending_soon(const struct tls_description *description, int64_t now_s)
 {
     int64_t left_s = description->not_after_s - now_s;
 
@@ -228,7 +230,7 @@ void certificates_publish_one(void *owner, const struct tls_description *descrip
     struct certificate_copy copy = {.not_before_s = (uint64_t)description->not_before_s,
                                     .not_after_s = (uint64_t)description->not_after_s};
 
-    table->ending += is_ending(description, (int64_t)(clock_wall_ns() / NS_PER_S));
+    table->ending += is_ending_soon(description, (int64_t)(clock_wall_ns() / NS_PER_S));
     if (table->count == SEGMENT_CERTIFICATES_MAX)
         return;
     join_names(copy.names, sizeof(copy.names), description);
@@ -288,7 +290,7 @@ static void append_certificate(void *owner, const struct tls_description *descri
     json_array_append_new(list->json, json);
 }
 
-json_t *certificates_list(const struct master *master)
+static json_t *certificates_list(const struct master *master)
 {
     struct certificate_list list = {master, json_array()};
 
@@ -299,10 +301,17 @@ json_t *certificates_list(const struct master *master)
 
 /* Renewals */
 
+enum renewal_state {
+    RENEWAL_PENDING,   /* under way, or a reload for the certificate is */
+    RENEWAL_OBTAINED,  /* and in use */
+    RENEWAL_FAILED,    /* the plan has the error */
+    RENEWAL_ABANDONED, /* the ACME process has ended; the next one follows its plan */
+};
+
 enum { TOKEN_NAME_SHIFT = 32 };
 
-uint64_t certificates_renew(struct certificates *certificates, uint32_t number, char *why,
-                            size_t size)
+static uint64_t certificates_renew(struct certificates *certificates, uint32_t number, char *why,
+                                   size_t size)
 {
     struct acme_process *process = &certificates->process;
     int64_t now_s = (int64_t)(clock_wall_ns() / NS_PER_S);
@@ -323,8 +332,8 @@ uint64_t certificates_renew(struct certificates *certificates, uint32_t number, 
     return 0;
 }
 
-enum certificates_renewal certificates_renewal(const struct certificates *certificates,
-                                               uint64_t token, uint32_t *number, uint64_t *since_ns)
+static enum renewal_state renewal_state(const struct certificates *certificates, uint64_t token,
+                                        uint32_t *number, uint64_t *since_ns)
 {
     const struct acme_process *process = &certificates->process;
     uint32_t renewal = (uint32_t)token;
@@ -341,4 +350,161 @@ enum certificates_renewal certificates_renewal(const struct certificates *certif
     if (plan->failures > 0)
         return RENEWAL_FAILED;
     return certificates->pending || certificates->reloading ? RENEWAL_PENDING : RENEWAL_OBTAINED;
+}
+
+/* The commands certificates and acme */
+
+enum { NAMES_SHOWN = 400 };
+
+/* A reply comes before a client with the default timeout gives up. */
+static const uint64_t PATIENCE_NS = 45 * NS_PER_S;
+
+struct control_reply command_certificates(const struct call *call)
+{
+    return command_reply(
+        json_pack("{s:b, s:o}", "ok", 1, "certificates", certificates_list(call->master)));
+}
+
+/* acme renew */
+
+static const struct config_names *names_of(const struct master *master)
+{
+    return &master->config->acme_names;
+}
+
+/* Returns the number of NAME in [acme], or -1. */
+static int find_acme_name(const struct config_names *names, const char *name)
+{
+    for (size_t i = 0; i < names->count; i++)
+        if (strcasecmp(names->item[i], name) == 0)
+            return (int)i;
+    return -1;
+}
+
+static json_t *no_such_name(const struct config_names *names, const char *name)
+{
+    char list[NAMES_SHOWN] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; i < names->count && used < sizeof(list); i++)
+        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i > 0 ? ", " : "",
+                                 names->item[i]);
+    return control_error("the server obtains no certificate for '%.64s' (valid: %s%s)", name, list,
+                         used < sizeof(list) ? "" : "...");
+}
+
+static bool renewal_has_ended(void *owner, uint64_t token)
+{
+    struct master *master = owner;
+    uint32_t number;
+    uint64_t since_ns;
+
+    return renewal_state(&master->certificates, token, &number, &since_ns) != RENEWAL_PENDING ||
+           clock_monotonic_ns() - since_ns > PATIENCE_NS;
+}
+
+static json_t *report_renewal(void *owner, uint64_t token)
+{
+    struct master *master = owner;
+    const struct certificates *certificates = &master->certificates;
+    uint32_t number;
+    uint64_t since_ns;
+    enum renewal_state state = renewal_state(certificates, token, &number, &since_ns);
+    const struct acme_plan *plan;
+    char next[UNITS_TEXT];
+
+    if (state == RENEWAL_ABANDONED)
+        return control_error("the ACME process has ended before the certificate came; another one "
+                             "follows its plan: see the error log");
+    plan = &certificates->process.plan[number];
+    if (state == RENEWAL_FAILED)
+        return control_error("no certificate: %s; next attempt: %s", plan->error,
+                             units_format_utc(next, sizeof(next), plan->next_s));
+    return json_pack("{s:b, s:o, s:b, s:I}", "ok", 1, "host",
+                     json_text(names_of(master)->item[number]), "obtained",
+                     state == RENEWAL_OBTAINED, "next_attempt", (json_int_t)plan->next_s);
+}
+
+static struct control_reply renew(const struct call *call, const char *name)
+{
+    struct master *master = call->master;
+    const struct config_names *names = names_of(master);
+    char what[400], why[ACME_ERROR_BYTES + 100];
+    uint64_t token;
+    int number;
+
+    number = find_acme_name(names, name);
+    if (number < 0)
+        return command_reply(no_such_name(names, name));
+    token = certificates_renew(&master->certificates, (uint32_t)number, why, sizeof(why));
+    if (token == 0)
+        return command_reply(control_error("%s", why));
+    snprintf(what, sizeof(what), "%s: new certificate requested", names->item[number]);
+    command_log_action(call, what);
+    return (struct control_reply){
+        .in_force = renewal_has_ended, .report = report_renewal, .token = token};
+}
+
+/* acme rollover */
+
+static const struct acme_process *process_of(const struct master *master)
+{
+    return &master->certificates.process;
+}
+
+/* True if the process that received the request TOKEN has ended. */
+static bool is_abandoned(const struct acme_process *process, uint64_t token)
+{
+    return process->child.pid == 0 || process->key_change.number != token;
+}
+
+static bool key_change_has_ended(void *owner, uint64_t token)
+{
+    struct master *master = owner;
+    const struct acme_process *process = process_of(master);
+
+    return is_abandoned(process, token) || process->key_change.ended == token ||
+           clock_monotonic_ns() - process->key_change.since_ns > PATIENCE_NS;
+}
+
+static json_t *report_key_change(void *owner, uint64_t token)
+{
+    struct master *master = owner;
+    const struct acme_process *process = process_of(master);
+    const struct acme_key_change *change = &process->key_change;
+
+    if (is_abandoned(process, token))
+        return control_error("the ACME process has ended before the key was replaced; another one "
+                             "finds out which key the account has: see the error log");
+    if (change->ended == token && change->error[0] != '\0')
+        return control_error("the key of the account is not replaced: %s", change->error);
+    return json_pack("{s:b, s:b}", "ok", 1, "key_replaced", change->ended == token);
+}
+
+static struct control_reply rollover(const struct call *call)
+{
+    uint32_t number = acme_process_change_key(&call->master->certificates.process);
+
+    if (number == 0)
+        return command_reply(control_error(
+            "the ACME process does not run; another one is starting: see the error log"));
+    command_log_action(call, "another key of the ACME account requested");
+    return (struct control_reply){
+        .in_force = key_change_has_ended, .report = report_key_change, .token = number};
+}
+
+struct control_reply command_acme(const struct call *call)
+{
+    static const char usage[] = "usage: acme renew HOST, or acme rollover";
+    const char *what = call->argument[0];
+    bool renewing = strcmp(what, "renew") == 0;
+
+    if (!renewing && strcmp(what, "rollover") != 0)
+        return command_reply(control_error("invalid argument '%.64s'; %s", what, usage));
+    if (call->count != (renewing ? 2 : 1))
+        return command_reply(control_error("wrong number of arguments; %s", usage));
+    if (!call->master->config->acme_enabled)
+        return command_reply(
+            control_error("the server obtains no certificates: acme.enabled is off"));
+    return renewing ? renew(call, call->argument[1]) : rollover(call);
 }

@@ -37,7 +37,7 @@ static json_t *describe_key(const struct config *config, size_t number)
 }
 
 /* WORD is "section" or "section.key". */
-static bool matches(const char *word, const struct config_key *key)
+static bool matches_key(const char *word, const struct config_key *key)
 {
     size_t length = strlen(key->section);
 
@@ -68,7 +68,7 @@ struct control_reply command_config(const struct call *call)
     json_t *list = json_array();
 
     for (size_t i = 0; i < KEY_COUNT; i++)
-        if (word == NULL || matches(word, &config_keys[i]))
+        if (word == NULL || matches_key(word, &config_keys[i]))
             json_array_append_new(list, describe_key(call->master->config, i));
     if (word != NULL && json_array_size(list) == 0) {
         json_decref(list);
@@ -362,8 +362,8 @@ static void store_fault(void *owner, const struct config_fault *fault)
 /*
  * Parses the argument as the value of KEY. Returns false with an error in *FAILED if it is invalid.
  */
-static bool parse_value(const struct call *call, enum config_key_number key, void *value,
-                        struct control_reply *failed)
+static bool parse_key_value(const struct call *call, enum config_key_number key, void *value,
+                            struct control_reply *failed)
 {
     json_t *error = NULL;
     const struct config_faults faults = {store_fault, &error};
@@ -385,7 +385,7 @@ struct control_reply command_cache_size(const struct call *call)
         return result;
     if (call->count == 0)
         return command_reply(report_size(call->master, 0));
-    if (!parse_value(call, KEY_cache_size, &size, &result))
+    if (!parse_key_value(call, KEY_cache_size, &size, &result))
         return result;
     command_log_change(call, "cache size",
                        units_format_size(from, sizeof(from), config->cache_size),

@@ -11,7 +11,8 @@
 #include <string.h>
 
 /* Number of open connections of each thread of WORKER. */
-static json_t *list_threads(const struct segment *segment, const struct worker_process *worker)
+static json_t *list_thread_connections(const struct segment *segment,
+                                       const struct worker_process *worker)
 {
     uint32_t first = worker->slot * segment_threads_per_worker(segment);
     json_t *list = json_array();
@@ -33,8 +34,9 @@ static json_t *list_connections(const struct master *master)
         const struct worker_process *worker = &master->workers.worker[i];
 
         if (worker->state == WORKER_SERVING)
-            json_array_append_new(list, json_pack("{s:i, s:o}", "worker", (int)i, "threads",
-                                                  list_threads(&master->segment, worker)));
+            json_array_append_new(list,
+                                  json_pack("{s:i, s:o}", "worker", (int)i, "threads",
+                                            list_thread_connections(&master->segment, worker)));
     }
     return list;
 }
@@ -47,7 +49,7 @@ static json_t *report_numbers(const struct master *master, uint32_t wanted, uint
                      "connections", list_connections(master));
 }
 
-static json_t *report_threads(void *owner, uint64_t token)
+static json_t *report_thread_number(void *owner, uint64_t token)
 {
     struct master *master = owner;
     (void)token;
@@ -86,7 +88,7 @@ struct control_reply command_threads(const struct call *call)
     char why[256];
 
     if (call->count == 0)
-        return command_reply(report_threads(master, 0));
+        return command_reply(report_thread_number(master, 0));
     number = command_number(call, "serving threads", segment_threads_per_worker(&master->segment),
                             &failed);
     if (number == 0)
@@ -95,7 +97,7 @@ struct control_reply command_threads(const struct call *call)
         return command_reply(control_error("%s", why));
     command_log_number(call, "serving threads in each worker", before, number);
     command_changed_key(call, KEY_workers_threads);
-    return command_reply_when(master, threads_settled, report_threads);
+    return command_reply_when(master, threads_settled, report_thread_number);
 }
 
 struct control_reply command_workers(const struct call *call)

@@ -152,8 +152,8 @@ struct control_reply command_stop(const struct call *call)
 /* From the line to the function */
 
 /*
- * Splits LINE in place at spaces and tabs into WORDS. Returns their number, or CONTROL_WORDS_MAX + 1 if
- * there are more than CONTROL_WORDS_MAX.
+ * Splits LINE in place at spaces and tabs into WORDS. Returns their number, or CONTROL_WORDS_MAX +
+ * 1 if there are more than CONTROL_WORDS_MAX.
  */
 static int split_words(char *line, char *words[CONTROL_WORDS_MAX])
 {
@@ -193,7 +193,8 @@ static bool may_change(const struct call *call, const struct command_info *info,
 
 /*
  * Workers leave or are killed within drain_timeout and the watchdog's grace, twice that if they are
- * replaced one by one. A change that takes longer waits for a worker that does not do what it should.
+ * replaced one by one. A change that takes longer waits for a worker that does not do what it
+ * should.
  */
 static uint64_t reply_limit_ms(const struct master *master)
 {

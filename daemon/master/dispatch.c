@@ -29,7 +29,7 @@ struct queued_connection {
     char message[]; /* struct message_connection */
 };
 
-static void set_accepting(struct dispatch *dispatch, bool accepting)
+static void set_dispatch_accepting(struct dispatch *dispatch, bool accepting)
 {
     if (dispatch->stopped || (accepting == dispatch->accepting && !dispatch->incomplete))
         return;
@@ -140,7 +140,7 @@ static struct worker_process *next_in_turn(struct master *master)
     return NULL;
 }
 
-static struct worker_process *least_loaded(struct master *master)
+static struct worker_process *least_loaded_worker(struct master *master)
 {
     struct worker_process *best = NULL;
     int64_t best_load = INT64_MAX;
@@ -161,7 +161,7 @@ static struct worker_process *least_loaded(struct master *master)
 static struct worker_process *pick_worker(struct master *master)
 {
     struct worker_process *worker = master->config->workers_balance == BALANCE_LEAST_CONNECTIONS
-                                        ? least_loaded(master)
+                                        ? least_loaded_worker(master)
                                         : next_in_turn(master);
 
     if (worker == NULL)
@@ -255,12 +255,12 @@ static void set_reading_returns(struct master *master, bool reading)
     }
 }
 
-static void enqueue(struct master *master, const void *message, size_t length, int fd)
+static void queue_connection(struct master *master, const void *message, size_t length, int fd)
 {
     struct dispatch *dispatch = &master->dispatch;
     struct queued_connection *queued = malloc(sizeof(*queued) + length);
 
-    set_accepting(dispatch, false);
+    set_dispatch_accepting(dispatch, false);
     retry_soon(dispatch);
     if (queued == NULL) {
         event_log(LEVEL_ERROR, "a connection was dropped: out of memory");
@@ -283,7 +283,7 @@ static void send_or_enqueue(struct master *master, struct worker_process *first,
     struct dispatch *dispatch = &master->dispatch;
 
     if (dispatch->queue_length > 0 || !send_to_worker(master, first, message, length, fd))
-        enqueue(master, message, length, fd);
+        queue_connection(master, message, length, fd);
 }
 
 const char *dispatch_returned(struct master *master, struct worker_process *worker,
@@ -325,7 +325,7 @@ void dispatch_resume(struct master *master)
     if (dispatch->returns_stopped && dispatch->queue_length < QUEUE_MAX)
         set_reading_returns(master, true);
     if (first == NULL)
-        set_accepting(dispatch, true);
+        set_dispatch_accepting(dispatch, true);
 }
 
 /* Accepting */
@@ -340,7 +340,7 @@ static void accept_failed(struct master *master)
         return;
     event_log(LEVEL_WARN, "cannot accept a connection: %s; trying again in a second",
               strerror(errno));
-    set_accepting(dispatch, false);
+    set_dispatch_accepting(dispatch, false);
     loop_start_timer(dispatch->retry, 1000);
 }
 
@@ -385,7 +385,7 @@ static bool is_full(const struct master *master)
 static void wait_for_room(struct master *master)
 {
     ask_to_shed(master, false);
-    set_accepting(&master->dispatch, false);
+    set_dispatch_accepting(&master->dispatch, false);
     retry_soon(&master->dispatch);
 }
 
@@ -393,7 +393,7 @@ static void wait_for_room(struct master *master)
  * The first turn finds a waiting connection; for the next ones nothing is closed, because maybe no
  * other one waits. If one does, this is called again.
  */
-static void on_readable(evutil_socket_t listener, short what, void *argument)
+static void on_listener(evutil_socket_t listener, short what, void *argument)
 {
     const struct dispatch_source *source = argument;
     struct master *master = source->master;
@@ -426,7 +426,7 @@ void dispatch_drain_listener(void *master, int fd, uint8_t opening)
         send_or_enqueue(master, NULL, &message, sizeof(message), client);
 }
 
-static void on_retry(evutil_socket_t fd, short what, void *argument)
+static void on_dispatch_retry(evutil_socket_t fd, short what, void *argument)
 {
     struct master *master = argument;
 
@@ -457,7 +457,7 @@ void dispatch_take_all(struct master *master)
 
 void dispatch_stop_accepting(struct dispatch *dispatch)
 {
-    set_accepting(dispatch, false);
+    set_dispatch_accepting(dispatch, false);
     dispatch->stopped = true;
 }
 
@@ -489,7 +489,7 @@ static int make_sources(struct master *master)
             continue;
         source->master = master;
         source->opening = listeners_opening(listeners, i);
-        source->readable = event_new(master->base, fd, EV_READ | EV_PERSIST, on_readable, source);
+        source->readable = event_new(master->base, fd, EV_READ | EV_PERSIST, on_listener, source);
         if (source->readable == NULL)
             return -1;
         dispatch->source_count++;
@@ -514,7 +514,7 @@ int dispatch_init(struct master *master)
     dispatch->descriptors.rlim_cur = RLIM_INFINITY;
     getrlimit(RLIMIT_NOFILE, &dispatch->descriptors);
     STAILQ_INIT(&dispatch->queue);
-    dispatch->retry = event_new(master->base, -1, 0, on_retry, master);
+    dispatch->retry = event_new(master->base, -1, 0, on_dispatch_retry, master);
     return dispatch->retry != NULL && make_sources(master) == 0 ? 0 : -1;
 }
 

@@ -2,8 +2,8 @@
  * Connections that the master passes to workers: those it accepts itself (workers.dispatch =
  * master, UNIX sockets, activated sockets) and those that a leaving worker returns. Each goes to
  * the next worker in round robin or to the one with the fewest connections. If no worker can take
- * one, it is queued here and the master stops accepting; if many are queued, also reading those that
- * workers return. The master's loop.
+ * one, it is queued here and the master stops accepting; if many are queued, also reading those
+ * that workers return. The master's loop.
  */
 #ifndef DAEMON_MASTER_DISPATCH_H
 #define DAEMON_MASTER_DISPATCH_H
@@ -61,19 +61,20 @@ int dispatch_update_listeners(struct master *master);
 void dispatch_drain_listener(void *master, int fd, uint8_t opening);
 
 /*
- * Takes a connection (struct message_connection) that WORKER returns, and passes it to worker TO, or
- * to any other if TO is NULL or cannot take it. FD is -1 if it was lost. Returns NULL, or what the
- * worker did wrong: "returned ...".
+ * Takes a connection (struct message_connection) that WORKER returns, and passes it to worker TO,
+ * or to any other if TO is NULL or cannot take it. FD is -1 if it was lost. Returns NULL, or what
+ * the worker did wrong: "returned ...".
  */
 const char *dispatch_returned(struct master *master, struct worker_process *worker,
                               struct worker_process *to, const struct message_connection *message,
                               size_t length, int fd);
 
 /*
- * What a worker returns as a client connection may be any descriptor. Checks that FD is the connection
- * that MESSAGE describes: its address is that of the peer, or of a client that a peer of TRUSTED has named.
- * Sets *OPEN to false if it is not, or no longer. Returns NULL, or what the worker did wrong. A connection
- * of a proxy that a reload has removed from TRUSTED is no fault, but not open.
+ * What a worker returns as a client connection may be any descriptor. Checks that FD is the
+ * connection that MESSAGE describes: its address is that of the peer, or of a client that a peer of
+ * TRUSTED has named. Sets *OPEN to false if it is not, or no longer. Returns NULL, or what the
+ * worker did wrong. A connection of a proxy that a reload has removed from TRUSTED is no fault, but
+ * not open.
  */
 const char *dispatch_fault(int fd, const struct message_connection *message,
                            const struct config_networks *trusted, bool *open);

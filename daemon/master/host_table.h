@@ -1,6 +1,6 @@
 /*
- * Which entry of section HOSTS each [host] section has, so that threads count its requests there. A host
- * keeps its entry while a configuration has it, wherever its section stands. The master.
+ * Which entry of section HOSTS each [host] section has, so that threads count its requests there. A
+ * host keeps its entry while a configuration has it, wherever its section stands. The master.
  */
 #ifndef DAEMON_MASTER_HOST_TABLE_H
 #define DAEMON_MASTER_HOST_TABLE_H
@@ -29,16 +29,16 @@ struct host_table {
 uint32_t host_table_room(const struct config *config);
 
 /*
- * Gives the hosts of CONFIG their entries, and reserves their memory. The first entry is that of all
- * other hosts, and of those without one, if the table is full. The previous hosts keep theirs until
- * host_table_commit() or host_table_abandon(). Returns 0, or -1 with WHY and nothing changed.
+ * Gives the hosts of CONFIG their entries, and reserves their memory. The first entry is that of
+ * all other hosts, and of those without one, if the table is full. The previous hosts keep theirs
+ * until host_table_commit() or host_table_abandon(). Returns 0, or -1 with WHY and nothing changed.
  */
 int host_table_assign(struct host_table *table, struct segment *segment,
                       const struct config *config, char *why, size_t size);
 
 /*
- * Assigns TARGETS, those of CONFIG, to the entries of its hosts, which host_table_assign() has made last.
- * Returns 0, or -1 with WHY: a host with a log of its own has no entry of its own.
+ * Assigns TARGETS, those of CONFIG, to the entries of its hosts, which host_table_assign() has made
+ * last. Returns 0, or -1 with WHY: a host with a log of its own has no entry of its own.
  */
 int host_table_assign_logs(const struct host_table *table, const struct config *config,
                            struct log_targets *targets, char *why, size_t size);

@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 /*
- * WEBSERVERD_UPGRADE="LINK LOCK FD=ADDRESS FD!ADDRESS FD^ADDRESS FD%ADDRESS FD# FD@ ..." with '!' for a
- * shared socket, '^' for an activated one, '%' for one of [metrics], '#' for the keys of session
- * tickets and '@' for the limits of clients. Addresses contain no spaces; https:// before one stands for TLS, and before that proxy: for
- * the PROXY protocol.
+ * WEBSERVERD_UPGRADE="LINK LOCK FD=ADDRESS FD!ADDRESS FD^ADDRESS FD%ADDRESS FD# FD@ ..." with '!'
+ * for a shared socket, '^' for an activated one, '%' for one of [metrics], '#' for the keys of
+ * session tickets and '@' for the limits of clients. Addresses contain no spaces; https:// before
+ * one stands for TLS, and before that proxy: for the PROXY protocol.
  */
 static const char variable[] = "WEBSERVERD_UPGRADE";
 static const char tls_scheme[] = "https://";
@@ -29,7 +29,7 @@ static int set_inheritable(int fd, bool inheritable)
     return fcntl(fd, F_SETFD, inheritable ? 0 : FD_CLOEXEC);
 }
 
-static bool is_listening(int fd)
+static bool is_listening_stream(int fd)
 {
     int listening = 0, type = 0;
     socklen_t length = sizeof(int);
@@ -50,8 +50,8 @@ static bool take_prefix(const char **text, const char *prefix)
 }
 
 /* TEXT is the address, after its marks for PROXY and TLS. */
-static int add_socket(struct inheritance *inheritance, int fd, char mark, const char *text,
-                      char *why, size_t size)
+static int add_inherited_socket(struct inheritance *inheritance, int fd, char mark,
+                                const char *text, char *why, size_t size)
 {
     struct inherited_socket *larger =
         realloc(inheritance->socket, (inheritance->count + 1) * sizeof(*larger));
@@ -61,7 +61,7 @@ static int add_socket(struct inheritance *inheritance, int fd, char mark, const 
         return -1;
     }
     inheritance->socket = larger;
-    if (!is_listening(fd)) {
+    if (!is_listening_stream(fd)) {
         snprintf(why, size, "inherited descriptor %d is not a listening stream socket", fd);
         return -1;
     }
@@ -95,7 +95,7 @@ static int read_word(struct inheritance *inheritance, char *word, char *why, siz
         return 0;
     }
     if (end != word && *end != '\0' && strchr("=!^%", *end) != NULL)
-        return add_socket(inheritance, (int)fd, *end, end + 1, why, size);
+        return add_inherited_socket(inheritance, (int)fd, *end, end + 1, why, size);
     snprintf(why, size, "invalid %s at '%.40s'", variable, word);
     return -1;
 }
@@ -119,7 +119,7 @@ static int read_upgrade(struct inheritance *inheritance, char *text, char *why, 
     return result;
 }
 
-static bool is_name(const char *names, const char *name)
+static bool is_socket_name(const char *names, const char *name)
 {
     return strcspn(names, ":") == strlen(name) && strncmp(names, name, strlen(name)) == 0;
 }
@@ -133,10 +133,10 @@ static const char *marks_of_name(const char *names, int position)
     }
     if (names == NULL)
         return "";
-    return is_name(names, tls_name)     ? tls_scheme
-           : is_name(names, proxy_name) ? proxy_mark
-           : is_name(names, both_name)  ? "proxy:https://"
-                                        : "";
+    return is_socket_name(names, tls_name)     ? tls_scheme
+           : is_socket_name(names, proxy_name) ? proxy_mark
+           : is_socket_name(names, both_name)  ? "proxy:https://"
+                                               : "";
 }
 
 /* Reads the variables of sd_listen_fds(3). */
@@ -149,8 +149,8 @@ static int read_activation(struct inheritance *inheritance, char *why, size_t si
     if (pid == NULL || strtol(pid, NULL, 10) != getpid())
         return 0;
     for (int i = 0; i < count && result == 0; i++)
-        result =
-            add_socket(inheritance, FIRST_LISTEN_FD + i, '^', marks_of_name(names, i), why, size);
+        result = add_inherited_socket(inheritance, FIRST_LISTEN_FD + i, '^',
+                                      marks_of_name(names, i), why, size);
     unsetenv("LISTEN_PID");
     unsetenv("LISTEN_FDS");
     unsetenv("LISTEN_FDNAMES");
@@ -182,7 +182,7 @@ int inheritance_read(struct inheritance *inheritance, char *why, size_t size)
     return result;
 }
 
-static void close_link(struct inheritance *inheritance)
+static void close_old_master_link(struct inheritance *inheritance)
 {
     loop_free_event(inheritance->readable);
     inheritance->readable = NULL;
@@ -191,7 +191,7 @@ static void close_link(struct inheritance *inheritance)
     inheritance->link = -1;
 }
 
-static void on_link(evutil_socket_t fd, short what, void *argument)
+static void on_old_master_link(evutil_socket_t fd, short what, void *argument)
 {
     struct inheritance *inheritance = argument;
     char byte;
@@ -201,7 +201,7 @@ static void on_link(evutil_socket_t fd, short what, void *argument)
     if (got == 1)
         inheritance->told(inheritance->context, byte);
     else if (got == 0 || errno != EAGAIN)
-        close_link(inheritance);
+        close_old_master_link(inheritance);
 }
 
 int inheritance_watch(struct inheritance *inheritance, struct event_base *base,
@@ -212,7 +212,7 @@ int inheritance_watch(struct inheritance *inheritance, struct event_base *base,
     inheritance->told = told;
     inheritance->context = context;
     inheritance->readable =
-        event_new(base, inheritance->link, EV_READ | EV_PERSIST, on_link, inheritance);
+        event_new(base, inheritance->link, EV_READ | EV_PERSIST, on_old_master_link, inheritance);
     return inheritance->readable != NULL ? event_add(inheritance->readable, NULL) : -1;
 }
 
@@ -235,7 +235,7 @@ void inheritance_report_stop(const struct inheritance *inheritance)
 
 void inheritance_free(struct inheritance *inheritance)
 {
-    close_link(inheritance);
+    close_old_master_link(inheritance);
     if (inheritance->lock_fd >= 0)
         close(inheritance->lock_fd);
     if (inheritance->tickets >= 0)

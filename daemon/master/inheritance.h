@@ -1,7 +1,8 @@
 /*
  * What a master inherits besides its command line. In a binary upgrade: the listen sockets, the
- * lock, the keys of session tickets, the limits of clients and a link to the old master (daemon/master/upgrade.h). From a service manager: listen
- * sockets (LISTEN_FDS of sd_listen_fds(3), socket activation). The master, at its start.
+ * lock, the keys of session tickets, the limits of clients and a link to the old master
+ * (daemon/master/upgrade.h). From a service manager: listen sockets (LISTEN_FDS of
+ * sd_listen_fds(3), socket activation). The master, at its start.
  */
 #ifndef DAEMON_INHERITANCE_H
 #define DAEMON_INHERITANCE_H
@@ -52,7 +53,8 @@ bool inheritance_is_upgrade(void);
 int inheritance_read(struct inheritance *inheritance, char *why, size_t size);
 
 /*
- * Calls TOLD(CONTEXT, what) for each byte that the old master sends. Returns 0, or -1: out of memory. Does nothing without an upgrade.
+ * Calls TOLD(CONTEXT, what) for each byte that the old master sends. Returns 0, or -1: out of
+ * memory. Does nothing without an upgrade.
  */
 int inheritance_watch(struct inheritance *inheritance, struct event_base *base,
                       void (*told)(void *context, char what), void *context);
@@ -68,8 +70,8 @@ void inheritance_free(struct inheritance *inheritance);
 
 /*
  * The sending side, in the child that executes the new master: makes the descriptors inheritable
- * and sets the environment variable. Only link, lock_fd, tickets, limits and the sockets count. Returns 0, or
- * -1.
+ * and sets the environment variable. Only link, lock_fd, tickets, limits and the sockets count.
+ * Returns 0, or -1.
  */
 int inheritance_export(const struct inheritance *inheritance);
 

@@ -20,11 +20,11 @@
 #include "daemon/master/inheritance.h"
 #include "daemon/master/listeners.h"
 #include "daemon/master/master.h"
-#include "daemon/master/metrics_sockets.h"
 #include "daemon/master/pid_file.h"
 #include "daemon/master/rebalance.h"
 #include "daemon/master/workers.h"
 #include "daemon/metrics/metrics.h"
+#include "daemon/transaction/limits.h"
 
 #include <event2/event.h>
 #include <jansson.h>
@@ -61,6 +61,16 @@ struct lifecycle {
     bool retired;        /* another master serves: wait for requests for metrics */
     bool forced;         /* by a second stop: wait for nothing */
     bool lost_lines;     /* the stop is complete, but the access log lacks lines */
+};
+
+/*
+ * The listen sockets of [metrics] listen. The master keeps them open so that the metrics process
+ * can be replaced and a new master can inherit them.
+ */
+struct metrics_sockets {
+    struct config_address address[CONFIG_LIST_MAX]; /* with the bound port */
+    int fd[CONFIG_LIST_MAX];
+    size_t count;
 };
 
 /* The processes that serve no connection, except that of ACME, and what they are given. */
@@ -174,8 +184,8 @@ struct master {
 void master_changed(struct master *master);
 
 /*
- * The first call of each child, MASTER being a struct master: frees the master's resources, except the
- * configuration and the segment.
+ * The first call of each child, MASTER being a struct master: frees the master's resources, except
+ * the configuration and the segment.
  */
 void master_after_fork(void *master);
 
@@ -193,9 +203,9 @@ int lifecycle_init(struct master *master);
 void lifecycle_free(struct lifecycle *life);
 
 /*
- * Carries out the action for EVENT: whoever observes an event reports it here, only the table decides
- * what happens. The state changes before the action, whose reports are handled when it has returned;
- * so an action never runs within another one.
+ * Carries out the action for EVENT: whoever observes an event reports it here, only the table
+ * decides what happens. The state changes before the action, whose reports are handled when it has
+ * returned; so an action never runs within another one.
  */
 void lifecycle_report(struct master *master, enum life_event event);
 
@@ -212,16 +222,11 @@ void lifecycle_set_deadline(struct master *master, uint64_t ms);
 bool lifecycle_is_stopping(const struct master *master);
 
 /*
- * The actions: lifecycle.def says what each does. They are in reload.c, upgrade.c, shutdown.c and
- * lifecycle.c. Each returns 0, or -1 with nothing changed: the state then remains as it was.
+ * The actions: lifecycle.def says what each does. They are in lifecycle.c, reload.c and upgrade.c.
+ * Each returns 0, or -1 with nothing changed: the state then remains as it was.
  */
 #define LIFE_ACTION(name, next, help) int act_##name(struct master *master);
 #include "daemon/master/lifecycle.def"
-
-/* --- shutdown.c --- */
-
-/* True if nothing is left to wait for but the end of the event loop. */
-bool shutdown_is_flushed(const struct master *master);
 
 /* --- reload.c: another configuration --- */
 
@@ -243,8 +248,9 @@ uint64_t reload_request(struct master *master);
 void reload_request_by(struct master *master, const char *by);
 
 /*
- * Starts a reload of only the certificates: the configuration stays as it is, whatever its file says by
- * now. Returns false if another change is under way: then call it again later. Errors are logged.
+ * Starts a reload of only the certificates: the configuration stays as it is, whatever its file
+ * says by now. Returns false if another change is under way: then call it again later. Errors are
+ * logged.
  */
 bool reload_renew_certificates(struct master *master);
 
@@ -267,16 +273,16 @@ bool reload_is_done(const struct master *master, uint64_t attempt);
 /*
  * A new master, executed with the command line of this one, takes over the listen sockets. It makes
  * its own segment and control socket with ".new" behind their names; when all its workers serve, it
- * renames them over ours and reports; then this master shuts down gracefully. If it ends before that
- * or takes longer than UPGRADE_S, this master continues unchanged.
+ * renames them over ours and reports; then this master shuts down gracefully. If it ends before
+ * that or takes longer than UPGRADE_S, this master continues unchanged.
  */
 enum { UPGRADE_S = 60 };
 
 void upgrade_free(struct upgrade *upgrade);
 
 /*
- * Completes the upgrade from the old master, if there is one. Returns 0; or -1, and this master shuts
- * down.
+ * Completes the upgrade from the old master, if there is one. Returns 0; or -1, and this master
+ * shuts down.
  */
 int upgrade_take_over(struct master *master);
 
@@ -312,8 +318,8 @@ void auxiliary_free(struct auxiliary *auxiliary);
 void auxiliary_reconcile(struct master *master);
 
 /*
- * Links the keys process with the threads of workers that have no link yet. What fails is tried again
- * at the next call.
+ * Links the keys process with the threads of workers that have no link yet. What fails is tried
+ * again at the next call.
  */
 void auxiliary_send_links(struct master *master);
 
@@ -330,15 +336,15 @@ bool auxiliary_ended(struct auxiliary *auxiliary, pid_t pid, int status, const c
 void auxiliary_check(struct master *master, uint64_t now_ns);
 
 /*
- * Makes the logger write all remaining lines and exit for good; for at most WAIT_MS it waits for a log
- * that takes none. A logger that dies meanwhile is replaced until it is given up.
+ * Makes the logger write all remaining lines and exit for good; for at most WAIT_MS it waits for a
+ * log that takes none. A logger that dies meanwhile is replaced until it is given up.
  */
 void auxiliary_stop_logger(struct master *master, uint32_t wait_ms);
 bool auxiliary_logger_has_finished(const struct auxiliary *auxiliary);
 
 /*
- * Opens the logs again. Returns 0 with *NUMBER, the value of segment_logger's logs_done when the logger
- * uses them; or -1 with WHY, and the old ones stay in use.
+ * Opens the logs again. Returns 0 with *NUMBER, the value of segment_logger's logs_done when the
+ * logger uses them; or -1 with WHY, and the old ones stay in use.
  */
 int auxiliary_reopen_logs(struct master *master, uint32_t *number, char *why, size_t size);
 
@@ -356,22 +362,43 @@ void auxiliary_renew_metrics(struct master *master);
 void auxiliary_release_metrics(struct auxiliary *auxiliary);
 void auxiliary_end_metrics(struct auxiliary *auxiliary);
 
+/*
+ * Opens the sockets that CONFIG lists: copies of those in CURRENT, those of INHERITANCE (NULL:
+ * none), which it takes over, and new ones. Warns of an address that other machines can reach.
+ * Returns 0, or -1 with WHY and SOCKETS empty.
+ */
+int metrics_sockets_open(struct metrics_sockets *sockets, const struct config *config,
+                         const struct metrics_sockets *current, struct inheritance *inheritance,
+                         char *why, size_t size);
+void metrics_sockets_close(struct metrics_sockets *sockets);
+
+/* Replaces SOCKETS by NEXT, which is then empty. Returns true if their addresses differ. */
+bool metrics_sockets_replace(struct metrics_sockets *sockets, struct metrics_sockets *next);
+
+/* Describes the sockets for a new master; returns their number. */
+size_t metrics_sockets_export(const struct metrics_sockets *sockets,
+                              struct inherited_socket *exported);
+
 /* --- certificates.c --- */
 
 /*
- * Reads the certificates of the configuration, and those that the ACME process has obtained, if a listen
- * socket needs them. Makes the state directory of [acme]. Returns 0, or -1 with WHY and nothing changed.
+ * Reads the certificates of the configuration, and those that the ACME process has obtained, if a
+ * listen socket needs them. Makes the state directory of [acme]. Returns 0, or -1 with WHY and
+ * nothing changed.
  */
 int certificates_load(struct master *master, char *why, size_t size);
 
 /*
- * Binary upgrade: the keys of session tickets as a file (tls_tickets_save()), or -1; and from such a
- * file, which it closes; -1: none. Without it, clients have to make full handshakes.
+ * Binary upgrade: the keys of session tickets as a file (tls_tickets_save()), or -1; and from such
+ * a file, which it closes; -1: none. Without it, clients have to make full handshakes.
  */
 int certificates_save_tickets(const struct certificates *certificates);
 void certificates_restore_tickets(struct certificates *certificates, int fd);
 
-/* Makes a new key for session tickets every half of [tls] session_timeout, and sends it to the workers. */
+/*
+ * Makes a new key for session tickets every half of [tls] session_timeout, and sends it to the
+ * workers.
+ */
 void certificates_rotate_tickets(struct master *master, uint64_t now_ns);
 
 /* No ACME process runs yet. */
@@ -381,8 +408,8 @@ void certificates_init(struct master *master);
 void certificates_free(struct certificates *certificates);
 
 /*
- * Starts the ACME process, now and whenever it has ended, if [acme] is enabled. After an upgrade: once
- * the old master has none.
+ * Starts the ACME process, now and whenever it has ended, if [acme] is enabled. After an upgrade:
+ * once the old master has none.
  */
 void certificates_start(struct master *master);
 void certificates_stop(struct master *master);
@@ -390,10 +417,15 @@ void certificates_stop(struct master *master);
 /* Call when a reload is in force. CHANGED: the configuration may be another one. */
 void certificates_committed(struct master *master, bool changed);
 
-/* Once a second: starts what waits, ends a process that hangs, publishes the table of certificates. */
+/*
+ * Once a second: starts what waits, ends a process that hangs, publishes the table of certificates.
+ */
 void certificates_check(struct master *master, uint64_t now_ns);
 
-/* The table of certificates in the segment, while it is written: so many entries, so many that end soon. */
+/*
+ * The table of certificates in the segment, while it is written: so many entries, so many that end
+ * soon.
+ */
 struct certificate_table {
     const struct master *master;
     uint32_t count, ending;
@@ -402,31 +434,31 @@ struct certificate_table {
 /* Writes the next entry of the table, if there is room. OWNER is a struct certificate_table. */
 void certificates_publish_one(void *owner, const struct tls_description *description);
 
-/* The result of a renewal. */
-enum certificates_renewal {
-    RENEWAL_PENDING,   /* under way, or a reload for the certificate is */
-    RENEWAL_OBTAINED,  /* and in use */
-    RENEWAL_FAILED,    /* the plan has the error */
-    RENEWAL_ABANDONED, /* the ACME process has ended; the next one follows its plan */
-};
+/* --- address_limits.c: limits of single clients --- */
+
+/* The limit of exactly NETWORK. False: none. */
+bool address_limits_get(const struct segment *segment, const struct network *network,
+                        struct address_limit *limit);
 
 /*
- * Requests a new certificate for NAME, which is one of [acme], with its NUMBER in the configuration. Returns
- * a token of the renewal, or 0 with WHY.
+ * Sets LIMIT, whose id is ignored, instead of that of its network, if there is one. Returns 0, or
+ * -1: all SEGMENT_ADDRESS_LIMITS_MAX are in use.
  */
-uint64_t certificates_renew(struct certificates *certificates, uint32_t number, char *why,
-                            size_t size);
+int address_limits_set(const struct segment *segment, const struct address_limit *limit);
 
-/* The state of the renewal TOKEN; *NUMBER is that of its name, and *SINCE_NS when it was requested, monotonic. */
-enum certificates_renewal certificates_renewal(const struct certificates *certificates,
-                                               uint64_t token, uint32_t *number,
-                                               uint64_t *since_ns);
+/* Removes the limit of exactly NETWORK, if there is one. */
+void address_limits_remove(const struct segment *segment, const struct network *network);
+
+/* Removes those whose time is over, and logs it. NOW_NS: monotonic clock. */
+void address_limits_expire(const struct segment *segment, uint64_t now_ns);
 
 /*
- * A new list of the certificates in use: names, issuer, times, and for those of [acme] the next attempt.
- * NULL: out of memory.
+ * For a binary upgrade: a file in memory with all limits. Returns its descriptor, or -1: there are
+ * none, or an error, which is logged. address_limits_restore() sets those of the file and closes
+ * it; FD may be -1.
  */
-json_t *certificates_list(const struct master *master);
+int address_limits_save(const struct segment *segment);
+void address_limits_restore(const struct segment *segment, int fd);
 
 /* --- capacity.c: room for workers and threads --- */
 
@@ -434,9 +466,9 @@ json_t *certificates_list(const struct master *master);
 void capacity_raise_descriptors(void);
 
 /*
- * Checks that COUNT workers with THREADS threads each, for which the segment has slots, fit the limit of
- * descriptors and /dev/shm; reserves the memory and opens the listen sockets they need. Returns 0, or -1
- * with WHY and no change in force (reserved memory stays reserved).
+ * Checks that COUNT workers with THREADS threads each, for which the segment has slots, fit the
+ * limit of descriptors and /dev/shm; reserves the memory and opens the listen sockets they need.
+ * Returns 0, or -1 with WHY and no change in force (reserved memory stays reserved).
  */
 int capacity_prepare(struct master *master, uint32_t count, uint32_t threads, char *why,
                      size_t size);
@@ -451,15 +483,35 @@ uint32_t capacity_listen_sockets(const struct config *config);
 uint64_t capacity_of_worker(const struct config *config, const struct rlimit *limit);
 
 /*
- * After WORKER's process has ended: resets gauges and states, empties its table of clients, marks its
- * thread slots as unused.
+ * After WORKER's process has ended: resets gauges and states, empties its table of clients, marks
+ * its thread slots as unused.
  */
 void capacity_clear_slot(struct segment *segment, uint32_t worker);
 
-/* After WORKER's process has ended: empties its table of cache entries. Reads all pages of the table. */
+/*
+ * After WORKER's process has ended: empties its table of cache entries. Reads all pages of the
+ * table.
+ */
 void capacity_clear_cache(const struct segment *segment, uint32_t worker);
 
-/* --- publish.c: the master's pages of the segment --- */
+/* --- post_mortem.c: what dead workers were doing --- */
+
+enum {
+    POST_MORTEM_DEATHS = 8,   /* number of deaths kept */
+    POST_MORTEM_REQUESTS = 10 /* per thread */
+};
+
+/*
+ * Records in *DEATHS that of the worker with PID in SLOT, which is not cleared yet; HOW describes
+ * it.
+ */
+void post_mortem_record(json_t **deaths, const struct segment *segment, uint32_t slot, int pid,
+                        const char *how);
+
+/* Returns the newest COUNT deaths, or as many of them as fit a reply. The caller owns the list. */
+json_t *post_mortem_list(const json_t *deaths, size_t count);
+
+/* --- monitor.c: what is published and watched --- */
 
 /*
  * Creates the segment for the configuration with the name of the instance; if BESIDE, with the
@@ -471,43 +523,11 @@ int publish_segment(struct master *master, bool beside, char *why, size_t size);
 void publish_config(struct master *master);
 
 /*
- * Stores a sample in the history, so that a console that starts later can show the past: sums of all
- * metrics, the state of each thread, the latency since the last sample. NOW_NS is the wall clock.
+ * Stores a sample in the history, so that a console that starts later can show the past: sums of
+ * all metrics, the state of each thread, the latency since the last sample. NOW_NS is the wall
+ * clock.
  */
 void publish_sample(struct segment *segment, struct histogram_window *latency, uint64_t now_ns);
-
-/* --- memory_watch.c --- */
-
-/*
- * Watches how much memory the server's control group has left, because at its limit the kernel kills
- * workers instead of failing their allocations. Tells the workers, who free memory in time
- * (daemon/worker/internal.h):
- *
- *   MEMORY_ENOUGH ◀─80 %─▶ 85 %─ MEMORY_SHORT ◀─90 %─▶ 95 %─ MEMORY_EXHAUSTED
- *
- * Without a control group it does nothing. Returns 0, or -1: out of memory.
- */
-int memory_watch_start(struct master *master);
-void memory_watch_free(struct monitor *monitor);
-
-/* The level after LEVEL when USED thousandths of the limit are in use. */
-enum memory_level memory_level_next(enum memory_level level, uint32_t used);
-
-/* --- post_mortem.c: what dead workers were doing --- */
-
-enum {
-    POST_MORTEM_DEATHS = 8,   /* number of deaths kept */
-    POST_MORTEM_REQUESTS = 10 /* per thread */
-};
-
-/* Records in *DEATHS that of the worker with PID in SLOT, which is not cleared yet; HOW describes it. */
-void post_mortem_record(json_t **deaths, const struct segment *segment, uint32_t slot, int pid,
-                        const char *how);
-
-/* Returns the newest COUNT deaths, or as many of them as fit a reply. The caller owns the list. */
-json_t *post_mortem_list(const json_t *deaths, size_t count);
-
-/* --- summary.c: figures in the error log --- */
 
 /* Logs nothing until it has an interval. Returns 0, or -1: out of memory. */
 int summary_init(struct master *master);
@@ -537,19 +557,36 @@ struct handshake_kind {
 extern const struct handshake_kind handshake_of_tls, handshake_of_proxy;
 
 /*
- * Connections that failed before their first request. A line says what the counters of KIND have gained, by
- * reason. The first failure is logged at once; while others follow, there is a line after a minute, then
- * after two, up to one an hour, so that clients cannot fill the log. Once a second.
+ * Connections that failed before their first request. A line says what the counters of KIND have
+ * gained, by reason. The first failure is logged at once; while others follow, there is a line
+ * after a minute, then after two, up to one an hour, so that clients cannot fill the log. Once a
+ * second.
  */
 void handshake_failures_log(struct handshake_failures *failures, const struct handshake_kind *kind,
                             const struct segment *segment, uint64_t now_ns);
 
 /*
- * What it logs of KIND if the counters are COUNT: returns true with TEXT, or false if nothing is due. Pure.
+ * What it logs of KIND if the counters are COUNT: returns true with TEXT, or false if nothing is
+ * due. Pure.
  */
 bool handshake_failures_text(struct handshake_failures *failures, const struct handshake_kind *kind,
                              const uint64_t count[HANDSHAKE_FAILURE_REASONS], uint64_t now_ns,
                              char *text, size_t size);
+
+/*
+ * Watches how much memory the server's control group has left, because at its limit the kernel kills
+ * workers instead of failing their allocations. Tells the workers, who free memory in time
+ * (daemon/worker/internal.h):
+ *
+ *   MEMORY_ENOUGH ◀─80 %─▶ 85 %─ MEMORY_SHORT ◀─90 %─▶ 95 %─ MEMORY_EXHAUSTED
+ *
+ * Without a control group it does nothing. Returns 0, or -1: out of memory.
+ */
+int memory_watch_start(struct master *master);
+void memory_watch_free(struct monitor *monitor);
+
+/* The level after LEVEL when USED thousandths of the limit are in use. */
+enum memory_level memory_level_next(enum memory_level level, uint32_t used);
 
 /* --- commands.c --- */
 

@@ -1,4 +1,4 @@
-#include "daemon/master/listen_socket.h"
+#include "daemon/master/listeners.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -80,7 +80,7 @@ static int probe(const struct config_address *address)
     return 0;
 }
 
-static bool is_listening(const struct sockaddr_un *address)
+static bool is_unix_listening(const struct sockaddr_un *address)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     bool listening;
@@ -109,7 +109,7 @@ static int check_unix(const struct sockaddr_un *address, char *why, size_t size)
                  address->sun_path);
         return -1;
     }
-    if (!is_listening(address))
+    if (!is_unix_listening(address))
         return 0;
     snprintf(why, size, "cannot listen on unix:%s: another program listens there",
              address->sun_path);
@@ -228,8 +228,8 @@ void listen_socket_describe(const struct config_address *address, char *text, si
 }
 
 /*
- * A TCP client repeats a dropped SYN after a second. Then the socket is closed and the client gets a
- * reset, or another server listens there.
+ * A TCP client repeats a dropped SYN after a second. Then the socket is closed and the client gets
+ * a reset, or another server listens there.
  */
 static void drop_syns(int fd)
 {

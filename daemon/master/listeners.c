@@ -1,7 +1,6 @@
 #include "daemon/master/listeners.h"
 
 #include "daemon/base/messages.h"
-#include "daemon/master/listen_socket.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -59,7 +58,7 @@ static int64_t allocate_number(struct listeners *listeners)
     return listeners->count++;
 }
 
-static int add_socket(struct listeners *listeners, struct listen_address *address)
+static int add_listen_socket(struct listeners *listeners, struct listen_address *address)
 {
     int64_t id = allocate_number(listeners);
     int fd;
@@ -113,7 +112,7 @@ static int grow_to(struct listeners *listeners, uint32_t count)
     for (uint32_t row = minimum_rows(listeners); row < count; row++)
         for (size_t i = 0; i < listeners->address_count; i++)
             if (!listeners->address[i]->shared && listeners->address[i]->rows <= row &&
-                add_socket(listeners, listeners->address[i]) != 0)
+                add_listen_socket(listeners, listeners->address[i]) != 0)
                 return -1;
     return 0;
 }
@@ -131,7 +130,8 @@ int listeners_grow(struct listeners *listeners, uint32_t count)
 
 /* Addresses */
 
-static bool is_address(const struct listen_address *address, const struct config_address *wanted)
+static bool is_same_address(const struct listen_address *address,
+                            const struct config_address *wanted)
 {
     return address->address.tls == wanted->tls && address->address.proxy == wanted->proxy &&
            strcmp(address->address.text, wanted->text) == 0;
@@ -141,7 +141,7 @@ static struct listen_address *find_address(const struct listeners *listeners,
                                            const struct config_address *wanted)
 {
     for (size_t i = 0; i < listeners->address_count; i++)
-        if (is_address(listeners->address[i], wanted))
+        if (is_same_address(listeners->address[i], wanted))
             return listeners->address[i];
     return NULL;
 }
@@ -149,7 +149,7 @@ static struct listen_address *find_address(const struct listeners *listeners,
 /*
  * True if we listen on the port already: "*:80" may replace "127.0.0.1:80", and a probe would fail.
  */
-static bool port_is_ours(const struct listeners *listeners, in_port_t port)
+static bool listens_on_port(const struct listeners *listeners, in_port_t port)
 {
     for (size_t i = 0; i < listeners->address_count; i++)
         if (listeners->address[i]->rows > 0 &&
@@ -158,13 +158,13 @@ static bool port_is_ours(const struct listeners *listeners, in_port_t port)
     return false;
 }
 
-static bool is_unix(const struct listen_address *address)
+static bool is_unix_address(const struct listen_address *address)
 {
     return address->address.address.ss_family == AF_UNIX;
 }
 
-static struct listen_address *add_address(struct listeners *listeners,
-                                          const struct config_address *configured)
+static struct listen_address *add_listen_address(struct listeners *listeners,
+                                                 const struct config_address *configured)
 {
     struct listen_address **larger = realloc(
         listeners->address, (listeners->address_count + 1) * sizeof(struct listen_address *));
@@ -194,7 +194,7 @@ static void remove_address(struct listeners *listeners, size_t at)
 /* The file of an activated socket belongs to the service manager. */
 static void unlink_address(const struct listen_address *address)
 {
-    if (is_unix(address) && address->rows > 0 && !address->activated)
+    if (is_unix_address(address) && address->rows > 0 && !address->activated)
         unlink(((const struct sockaddr_un *)&address->address.address)->sun_path);
 }
 
@@ -228,7 +228,7 @@ static void sort_addresses(struct listeners *listeners, const struct config_addr
 {
     for (size_t i = 0; i < list->count; i++)
         for (size_t k = i; k < listeners->address_count; k++)
-            if (is_address(listeners->address[k], &list->item[i])) {
+            if (is_same_address(listeners->address[k], &list->item[i])) {
                 struct listen_address *found = listeners->address[k];
 
                 memmove(&listeners->address[i + 1], &listeners->address[i],
@@ -241,7 +241,7 @@ static void sort_addresses(struct listeners *listeners, const struct config_addr
 static bool path_is_ours(const struct listeners *listeners, const struct config_address *configured)
 {
     for (size_t i = 0; i < listeners->address_count; i++)
-        if (is_unix(listeners->address[i]) &&
+        if (is_unix_address(listeners->address[i]) &&
             strcmp(listeners->address[i]->address.text, configured->text) == 0)
             return true;
     return false;
@@ -262,16 +262,16 @@ static int prepare_address(struct listeners *listeners, const struct config_addr
                  configured->text);
         return -1;
     }
-    if ((port == 0 || !port_is_ours(listeners, port)) &&
+    if ((port == 0 || !listens_on_port(listeners, port)) &&
         listen_socket_check(configured, "server.listen", why, size) != 0)
         return -1;
-    address = add_address(listeners, configured);
+    address = add_listen_address(listeners, configured);
     if (address == NULL) {
         snprintf(why, size, "out of memory");
         return -1;
     }
-    address->shared = is_unix(address);
-    if (address->shared && add_socket(listeners, address) != 0) {
+    address->shared = is_unix_address(address);
+    if (address->shared && add_listen_socket(listeners, address) != 0) {
         snprintf(why, size, "cannot listen on %s: %s", address->address.text, strerror(errno));
         return -1;
     }
@@ -360,7 +360,7 @@ static int inherit_socket(struct listeners *listeners, struct inherited_socket *
         memcpy(bound.text, socket->text, sizeof(bound.text));
     address = find_address(listeners, &bound);
     if (address == NULL)
-        address = add_address(listeners, &bound);
+        address = add_listen_address(listeners, &bound);
     id = address != NULL ? allocate_number(listeners) : NO_SOCKET;
     if (id == NO_SOCKET)
         return -1;
@@ -525,7 +525,7 @@ void listeners_describe(const struct listeners *listeners, char *text, size_t si
 
 /* Assignment to workers */
 
-static int make_room(struct listener_assign *assign, uint32_t count)
+static int make_assign_room(struct listener_assign *assign, uint32_t count)
 {
     uint32_t *owner;
 
@@ -554,7 +554,7 @@ int listener_assign_update(struct listener_assign *assign, const struct listener
 {
     uint32_t sockets = listeners_count(listeners);
 
-    if (make_room(assign, sockets) != 0)
+    if (make_assign_room(assign, sockets) != 0)
         return -1;
     for (uint32_t i = 0; i < sockets && count > 0; i++) {
         const struct message_listen_socket message = {i, listeners_row(listeners, i),

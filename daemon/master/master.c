@@ -6,7 +6,6 @@
 #include "daemon/base/loop.h"
 #include "daemon/base/service.h"
 #include "daemon/config/load.h"
-#include "daemon/master/address_limits.h"
 #include "daemon/sandbox/sandbox.h"
 #include "daemon/tls/context.h"
 #include "daemon/tls/tickets.h"
@@ -37,7 +36,7 @@ int master_resize(struct master *master, uint32_t workers, uint32_t threads, cha
     return 0;
 }
 
-static void on_second(evutil_socket_t fd, short what, void *argument)
+static void on_master_second(evutil_socket_t fd, short what, void *argument)
 {
     struct master *master = argument;
     struct monitor *monitor = &master->monitor;
@@ -138,7 +137,7 @@ void master_after_fork(void *master)
  * Removes the names that other processes see, then releases the lock. Signals are blocked
  * meanwhile.
  */
-static void end(struct master *master)
+static void end_master(struct master *master)
 {
     struct auxiliary *auxiliary = &master->auxiliary;
 
@@ -252,7 +251,7 @@ static int make_parts(struct master *master)
     return 0;
 }
 
-static int make_events(struct master *master)
+static int make_master_events(struct master *master)
 {
     static const struct timeval second = {.tv_sec = 1};
     struct event **signal = master->life.signal;
@@ -262,7 +261,7 @@ static int make_events(struct master *master)
         if (signal[i] == NULL || event_add(signal[i], NULL) != 0)
             return -1;
     }
-    master->monitor.second = event_new(master->base, -1, EV_PERSIST, on_second, master);
+    master->monitor.second = event_new(master->base, -1, EV_PERSIST, on_master_second, master);
     if (master->monitor.second == NULL)
         return -1;
     return event_add(master->monitor.second, &second);
@@ -296,7 +295,7 @@ static int start_master(struct master *master)
         return fail_start("cannot create the event loop");
     if (acquire_names(master) != 0 || make_parts(master) != 0)
         return -1;
-    if (make_events(master) != 0 || upgrade_watch_old_master(master) != 0)
+    if (make_master_events(master) != 0 || upgrade_watch_old_master(master) != 0)
         return fail_start("cannot handle signals");
     signals_unblock();
     events_attach(&master->segment, SEGMENT_RING_MASTER);
@@ -333,6 +332,6 @@ int master_run(struct config *config, const struct options *options)
         else if (!master.life.failed && !master.life.lost_lines)
             status = EXIT_SUCCESS;
     }
-    end(&master);
+    end_master(&master);
     return status;
 }

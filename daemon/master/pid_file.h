@@ -1,13 +1,22 @@
 /*
- * The pid file and instance lock. The lock is a flock() on a read-only descriptor of the pid file
- * that every child inherits, so it is free only when the last process of an instance has exited and its last listen
- * socket is closed. The lock decides whether an instance is alive, never a pid. The master.
+ * The run directory, the pid file and the instance lock. The lock is a flock() on a read-only
+ * descriptor of the pid file that every child inherits, so it is free only when the last process of
+ * an instance has exited and its last listen socket is closed. The lock decides whether an instance
+ * is alive, never a pid. The master.
  */
 #ifndef DAEMON_PID_FILE_H
 #define DAEMON_PID_FILE_H
 
 #include "common/segment.h"
 #include "daemon/config/config.h"
+
+/*
+ * Creates the run directory PATH, in which the pid file and usually the control socket are, if it
+ * does not exist. Returns 0, or -1 with WHY if it is not a directory of this user, if group or
+ * others may write to it, or if somebody else could replace it: each directory above must belong to
+ * root or this user, and where group or others may write, be sticky.
+ */
+int run_dir_prepare(const char *path, char *why, size_t size);
 
 struct pid_file {
     int lock_fd; /* the pid file, read-only and locked; -1: not held */

@@ -70,7 +70,7 @@ static json_t *activity_of(const struct segment_activity *activity, const char *
                      (double)(now - since) / (double)NS_PER_S, "work", work);
 }
 
-static json_t *list_threads(const struct segment *segment, uint32_t worker)
+static json_t *list_dead_threads(const struct segment *segment, uint32_t worker)
 {
     uint32_t threads = segment_threads_per_worker(segment), first = worker * threads;
     json_t *list = json_array();
@@ -117,11 +117,11 @@ void post_mortem_record(json_t **deaths, const struct segment *segment, uint32_t
         *deaths = json_array();
     localtime_r(&now, &parts);
     strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &parts);
-    json_array_insert_new(*deaths, 0,
-                          json_pack("{s:i, s:i, s:s, s:I, s:s, s:o, s:o}", "worker", (int)slot,
-                                    "pid", pid, "time", when, "lived_s",
-                                    (json_int_t)(lived / NS_PER_S), "how", how, "threads",
-                                    list_threads(segment, slot), "offload", list_offload(block)));
+    json_array_insert_new(
+        *deaths, 0,
+        json_pack("{s:i, s:i, s:s, s:I, s:s, s:o, s:o}", "worker", (int)slot, "pid", pid, "time",
+                  when, "lived_s", (json_int_t)(lived / NS_PER_S), "how", how, "threads",
+                  list_dead_threads(segment, slot), "offload", list_offload(block)));
     while (json_array_size(*deaths) > POST_MORTEM_DEATHS)
         json_array_remove(*deaths, POST_MORTEM_DEATHS);
 }

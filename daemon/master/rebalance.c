@@ -17,7 +17,9 @@ enum {
 
 /* Orders */
 
-/* Some that were moved to it are still on their way, by what it says. A channel keeps their order. */
+/*
+ * Some that were moved to it are still on their way, by what it says. A channel keeps their order.
+ */
 static bool is_taking(const struct master *master, uint32_t slot)
 {
     const struct rebalance *rebalance = &master->rebalance;
@@ -90,7 +92,8 @@ static uint64_t cpu_ns_of(const struct worker_process *worker)
 }
 
 /* As published by its threads. */
-static uint64_t active_of(const struct segment *segment, const struct worker_process *worker)
+static uint64_t active_connections_of(const struct segment *segment,
+                                      const struct worker_process *worker)
 {
     uint32_t first = worker->slot * segment_threads_per_worker(segment);
     uint64_t active = 0;
@@ -105,8 +108,11 @@ static uint32_t at_most(uint64_t value, uint64_t most)
     return (uint32_t)(value < most ? value : most);
 }
 
-/* The workers to balance: current ones that serve, and whose connections have been moved as ordered. */
-static uint32_t list_workers(const struct master *master, struct worker_process **list)
+/*
+ * The workers to balance: current ones that serve, and whose connections have been moved as
+ * ordered.
+ */
+static uint32_t list_balanced(const struct master *master, struct worker_process **list)
 {
     const struct rebalance *rebalance = &master->rebalance;
     const struct workers *workers = &master->workers;
@@ -120,8 +126,8 @@ static uint32_t list_workers(const struct master *master, struct worker_process 
     return count;
 }
 
-static void read_loads(struct master *master, struct worker_process *const *list, uint32_t count,
-                       uint64_t passed_ns, struct balance_load *load)
+static void read_worker_loads(struct master *master, struct worker_process *const *list,
+                              uint32_t count, uint64_t passed_ns, struct balance_load *load)
 {
     struct rebalance *rebalance = &master->rebalance;
     const struct segment *segment = &master->segment;
@@ -131,7 +137,7 @@ static void read_loads(struct master *master, struct worker_process *const *list
         uint64_t cpu_ns = cpu_ns_of(list[i]), used_ns = cpu_ns - share->cpu_ns;
 
         load[i].open = at_most(worker_process_load(list[i], segment), OPEN_MAX);
-        load[i].active = at_most(active_of(segment, list[i]), load[i].open);
+        load[i].active = at_most(active_connections_of(segment, list[i]), load[i].open);
         load[i].busy = at_most(used_ns * 1000 / passed_ns / list[i]->threads_actual, 1000);
         share->cpu_ns = cpu_ns;
     }
@@ -181,11 +187,11 @@ static void look(struct master *master, uint64_t now_ns)
     struct balance_load load[WORKERS_MAX] = {{0}};
     struct balance_move moves[2 * WORKERS_MAX];
     uint64_t passed_ns = now_ns - rebalance->looked_ns;
-    uint32_t count = list_workers(master, list), length;
+    uint32_t count = list_balanced(master, list), length;
 
     rebalance->looked_ns = now_ns;
     if (count > 0) {
-        read_loads(master, list, count, passed_ns, load);
+        read_worker_loads(master, list, count, passed_ns, load);
         for (uint32_t i = 0; i < count; i++)
             balance_refill(&rebalance->share[list[i]->slot].credit, load, count,
                            (uint32_t)(passed_ns / NS_PER_MS));

@@ -67,9 +67,9 @@ const char *rebalance_given(struct rebalance *rebalance, const struct worker_pro
 void rebalance_stop(struct rebalance *rebalance);
 
 /*
- * Orders no more moves. Calls ARRIVED, at once or later, when no connection is on its way from a worker
- * to another: after all workers have been told to finish, none would take it. Waits at most MOST_MS after
- * a connection has left its worker.
+ * Orders no more moves. Calls ARRIVED, at once or later, when no connection is on its way from a
+ * worker to another: after all workers have been told to finish, none would take it. Waits at most
+ * MOST_MS after a connection has left its worker.
  */
 void rebalance_await(struct master *master, uint64_t most_ms,
                      void (*arrived)(struct master *master));

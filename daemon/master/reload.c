@@ -1,8 +1,8 @@
 /*
  * Loads another configuration into the running server. The file is checked completely first; then a
  * new generation of workers starts with it beside the old one, and when all of them serve, the old
- * ones leave. A failure before that changes nothing. Requests that come before the old workers have left
- * are merged into one more reload.
+ * ones leave. A failure before that changes nothing. Requests that come before the old workers have
+ * left are merged into one more reload.
  */
 #include "daemon/master/internal.h"
 
@@ -30,7 +30,7 @@ static void free_config(struct config *config, const struct config *in_force)
     free(config);
 }
 
-static char *text_of(const struct config *config, size_t number)
+static char *key_text(const struct config *config, size_t number)
 {
     const struct config_key *key = &config_keys[number];
 
@@ -39,7 +39,7 @@ static char *text_of(const struct config *config, size_t number)
 
 static bool differs(const struct config *one, const struct config *other, size_t number)
 {
-    char *a = text_of(one, number), *b = text_of(other, number);
+    char *a = key_text(one, number), *b = key_text(other, number);
     bool different = a == NULL || b == NULL || strcmp(a, b) != 0;
 
     free(a);
@@ -57,7 +57,7 @@ static size_t check_fixed(const struct config *now, const struct config *wanted,
 
         if (config_changes[i].change != CHANGE_NEVER || !differs(now, wanted, i))
             continue;
-        before = text_of(now, i);
+        before = key_text(now, i);
         fprintf(errors,
                 "%s: error: %s.%s cannot change while the server runs: it is '%s'\n"
                 "    restart the server, or restore the value\n",
@@ -163,7 +163,7 @@ static int prepare_sockets(struct master *master, char *why, size_t size)
 }
 
 /* Opens and reserves what master->config needs. Returns 0, or -1 with WHY and nothing changed. */
-static int prepare(struct master *master, char *why, size_t size)
+static int prepare_reload(struct master *master, char *why, size_t size)
 {
     struct reload *reload = &master->reload;
     struct tls_context *previous = master->certificates.tls;
@@ -200,7 +200,7 @@ static int take_over_config(struct master *master, struct config *config)
     char why[512];
 
     master->config = config;
-    if (prepare(master, why, sizeof(why)) != 0) {
+    if (prepare_reload(master, why, sizeof(why)) != 0) {
         master->config = previous;
         free_config(config, previous);
         set_text(&reload->refusal, why);

@@ -145,7 +145,7 @@ static const enum worker_action cells[WORKER_EVENTS][WORKER_STATE_COUNT] = {
 #include "daemon/master/worker_lifecycle.def"
 };
 
-static void publish_threads(const struct master *master)
+static void publish_thread_number(const struct master *master)
 {
     atomic_store_explicit(&segment_master(&master->segment)->threads_actual,
                           workers_threads(&master->workers), memory_order_relaxed);
@@ -158,11 +158,11 @@ static void publish_worker(const struct worker_process *worker)
 
     atomic_store_explicit(&slot->pid, worker->pid, memory_order_relaxed);
     atomic_store_explicit(&slot->state, (uint32_t)worker->state, memory_order_relaxed);
-    publish_threads(worker->master);
+    publish_thread_number(worker->master);
 }
 
 /* The state changes before the action. Returns 0, or -1: the action failed. */
-static int handle_event(struct worker_process *worker, enum worker_event event)
+static int handle_worker_event(struct worker_process *worker, enum worker_event event)
 {
     enum worker_state before = worker->state;
     enum worker_action action = cells[event][before];
@@ -179,7 +179,7 @@ static int handle_event(struct worker_process *worker, enum worker_event event)
 
 void supervisor_threads_reported(struct worker_process *worker)
 {
-    handle_event(worker, WORKER_EVENT_report);
+    handle_worker_event(worker, WORKER_EVENT_report);
     supervisor_reconcile(worker->master);
     master_changed(worker->master);
 }
@@ -253,8 +253,8 @@ static bool some_missing(const struct master *master)
 }
 
 /*
- * The old workers leave when the new ones serve; or one by one if there are not enough worker slots,
- * or not enough shared memory, for both.
+ * The old workers leave when the new ones serve; or one by one if there are not enough worker
+ * slots, or not enough shared memory, for both.
  */
 static void replace_old(struct master *master)
 {
@@ -267,11 +267,11 @@ static void replace_old(struct master *master)
             lifecycle_report(master, EVENT_new_serve);
         workers->hold_sockets = false;
         while ((old = workers_highest(workers, worker_is_old)) != NULL)
-            handle_event(old, WORKER_EVENT_leave);
+            handle_worker_event(old, WORKER_EVENT_leave);
     } else if (full && workers_count(workers, worker_is_leaving) == 0) {
         workers->hold_sockets = false;
         if (old != NULL)
-            handle_event(old, WORKER_EVENT_leave);
+            handle_worker_event(old, WORKER_EVENT_leave);
     }
 }
 
@@ -293,10 +293,10 @@ static void reconcile_workers(struct master *master)
 
     while (some_missing(master) && backoff_over(&workers->backoff, clock_monotonic_ns()) &&
            (free_slot = find_slot(master)) != NULL)
-        if (handle_event(free_slot, WORKER_EVENT_start) != 0)
+        if (handle_worker_event(free_slot, WORKER_EVENT_start) != 0)
             report_not_started(master);
     while (workers_count(workers, worker_is_current) > master->config->workers_processes)
-        handle_event(workers_highest(workers, worker_is_current), WORKER_EVENT_leave);
+        handle_worker_event(workers_highest(workers, worker_is_current), WORKER_EVENT_leave);
     for (uint32_t i = 0; i < workers->count; i++)
         if (worker_is_current(workers, &workers->worker[i]))
             worker_process_send_threads(&workers->worker[i]);
@@ -306,7 +306,7 @@ static void reconcile_workers(struct master *master)
 }
 
 /* Reconciles again when the earliest of the back-offs ends. */
-static void schedule_retry(const struct master *master)
+static void schedule_reconcile(const struct master *master)
 {
     const struct backoff *backoff = &master->workers.backoff;
     uint64_t now = clock_monotonic_ns(), when = auxiliary_retry_ns(&master->auxiliary, now);
@@ -323,7 +323,7 @@ void supervisor_reconcile(struct master *master)
     if (!master->workers.stopping)
         reconcile_workers(master);
     auxiliary_send_links(master);
-    schedule_retry(master);
+    schedule_reconcile(master);
 }
 
 /* Changing what is wanted */
@@ -334,7 +334,7 @@ static void set_generation(struct master *master, uint32_t generation)
     master->workers.backoff = (struct backoff){0};
     atomic_store_explicit(&segment_master(&master->segment)->generation, generation,
                           memory_order_relaxed);
-    publish_threads(master);
+    publish_thread_number(master);
 }
 
 void supervisor_renew(struct master *master)
@@ -364,7 +364,7 @@ void supervisor_replace_all(struct master *master)
 
 void supervisor_drain(struct master *master, uint32_t slot)
 {
-    handle_event(&master->workers.worker[slot], WORKER_EVENT_leave);
+    handle_worker_event(&master->workers.worker[slot], WORKER_EVENT_leave);
     supervisor_reconcile(master);
 }
 
@@ -372,7 +372,7 @@ void supervisor_end_workers(struct master *master, enum worker_event event)
 {
     master->workers.stopping = true;
     for (uint32_t i = 0; i < master->workers.count; i++)
-        handle_event(&master->workers.worker[i], event);
+        handle_worker_event(&master->workers.worker[i], event);
 }
 
 /* Reaping */
@@ -426,11 +426,11 @@ static void reap_worker(struct worker_process *worker, int status, const char *h
         event_log(status != 0 ? LEVEL_WARN : LEVEL_INFO, "worker slot %u (pid %d) %s%s",
                   worker->slot, pid, status != 0 ? how : "exited",
                   status != 0 ? " while leaving" : "");
-        handle_event(worker, WORKER_EVENT_exit);
+        handle_worker_event(worker, WORKER_EVENT_exit);
         return;
     }
     record_death(worker, how);
-    handle_event(worker, WORKER_EVENT_exit);
+    handle_worker_event(worker, WORKER_EVENT_exit);
     if (leaving)
         event_log(LEVEL_ERROR, "worker slot %u (pid %d) %s while leaving", worker->slot, pid, how);
     else
@@ -466,7 +466,7 @@ void supervisor_reap(struct master *master)
     master_changed(master);
 }
 
-static void on_retry(evutil_socket_t fd, short what, void *argument)
+static void on_supervisor_retry(evutil_socket_t fd, short what, void *argument)
 {
     (void)fd, (void)what;
     supervisor_reconcile(argument);
@@ -474,7 +474,7 @@ static void on_retry(evutil_socket_t fd, short what, void *argument)
 
 int supervisor_init(struct master *master)
 {
-    master->workers.retry = event_new(master->base, -1, 0, on_retry, master);
+    master->workers.retry = event_new(master->base, -1, 0, on_supervisor_retry, master);
     return master->workers.retry != NULL ? 0 : -1;
 }
 

@@ -5,7 +5,6 @@
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
 #include "daemon/base/service.h"
-#include "daemon/master/address_limits.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -17,7 +16,7 @@
 
 /* The old master's side */
 
-static void close_link(struct upgrade *upgrade)
+static void close_successor_link(struct upgrade *upgrade)
 {
     loop_free_event(upgrade->readable);
     upgrade->readable = NULL;
@@ -35,7 +34,7 @@ static void on_end_of_link(struct upgrade *upgrade)
         kill(upgrade->pid, SIGKILL);
 }
 
-static void on_link(evutil_socket_t fd, short what, void *argument)
+static void on_successor_link(evutil_socket_t fd, short what, void *argument)
 {
     struct master *master = argument;
     struct upgrade *upgrade = &master->upgrade;
@@ -114,7 +113,7 @@ void upgrade_child_ended(struct master *master, pid_t pid, const char *how)
         segment_remove_new(master->config->server_name);
         control_socket_remove_new(master->config);
     }
-    close_link(upgrade);
+    close_successor_link(upgrade);
     upgrade->pid = 0;
     lifecycle_report(master, EVENT_successor_ended);
 }
@@ -162,12 +161,13 @@ static int start_successor(struct master *master)
         execute_successor(master, link[1]);
     close(link[1]);
     upgrade->link = link[0];
-    upgrade->readable = event_new(master->base, link[0], EV_READ | EV_PERSIST, on_link, master);
+    upgrade->readable =
+        event_new(master->base, link[0], EV_READ | EV_PERSIST, on_successor_link, master);
     if (upgrade->pid > 0 && upgrade->readable != NULL && event_add(upgrade->readable, NULL) == 0)
         return 0;
     if (upgrade->pid > 0)
         kill(upgrade->pid, SIGKILL);
-    close_link(upgrade);
+    close_successor_link(upgrade);
     upgrade->pid = 0;
     return -1;
 }
@@ -247,6 +247,6 @@ int upgrade_watch_old_master(struct master *master)
 
 void upgrade_free(struct upgrade *upgrade)
 {
-    close_link(upgrade);
+    close_successor_link(upgrade);
     inheritance_free(&upgrade->inheritance);
 }

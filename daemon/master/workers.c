@@ -80,7 +80,7 @@ static const char *take_command_done(struct worker_process *worker,
 }
 
 /* Each report answers a message to the worker, so a worker cannot flood the master. */
-static void on_report(void *owner, int kind, const void *data, size_t length, int fd)
+static void on_worker_report(void *owner, int kind, const void *data, size_t length, int fd)
 {
     struct worker_process *worker = owner;
     const char *fault = NULL;
@@ -102,7 +102,7 @@ static void on_report(void *owner, int kind, const void *data, size_t length, in
         channel_fail(worker->commands, fault);
 }
 
-static void on_connection(void *owner, int kind, const void *data, size_t length, int fd)
+static void on_worker_connection(void *owner, int kind, const void *data, size_t length, int fd)
 {
     struct worker_process *worker = owner;
     struct master *master = worker->master;
@@ -119,7 +119,7 @@ static void on_connection(void *owner, int kind, const void *data, size_t length
         channel_fail(worker->connections, fault);
 }
 
-static void on_drained(void *owner)
+static void on_worker_drained(void *owner)
 {
     const struct worker_process *worker = owner;
 
@@ -130,18 +130,18 @@ static void on_drained(void *owner)
  * The worker's end of `connections` also stays open here, unread. After the worker's death it
  * contains the connections that the worker never received.
  */
-static int open_channels(struct worker_process *worker, struct event_base *base,
-                         const struct pairs *pairs)
+static int open_worker_channels(struct worker_process *worker, struct event_base *base,
+                                const struct pairs *pairs)
 {
-    const struct channel_owner commands = {.message = on_report,
+    const struct channel_owner commands = {.message = on_worker_report,
                                            .closed = child_ignore_closed,
-                                           .drained = on_drained,
+                                           .drained = on_worker_drained,
                                            .fault = worker_process_fault,
                                            .owner = worker,
                                            .queue_max = QUEUED_BYTES_MAX};
     struct channel_owner connections = commands;
 
-    connections.message = on_connection;
+    connections.message = on_worker_connection;
     worker->commands = channel_open(base, pairs->commands[0], ROUTE_REPORTS, &commands);
     worker->connections = channel_open(base, pairs->connections[0], ROUTE_RETURNS, &connections);
     worker->unread = channel_open(base, pairs->connections[1], ROUTE_DISPATCH, &connections);
@@ -193,7 +193,7 @@ int worker_process_start(struct worker_process *worker)
         return -1;
     }
     close(pairs.commands[1]);
-    if (open_channels(worker, worker->master->base, &pairs) != 0) {
+    if (open_worker_channels(worker, worker->master->base, &pairs) != 0) {
         kill(worker->pid, SIGKILL);
         worker_process_ended(worker);
         return -1;
@@ -233,7 +233,7 @@ void worker_process_take_connections(struct worker_process *worker)
     channel_read_all(worker->connections);
     channel_set_reading(worker->unread, true);
     channel_read_all(worker->unread);
-    channel_take_unsent(worker->connections, on_connection);
+    channel_take_unsent(worker->connections, on_worker_connection);
 }
 
 void worker_process_send_threads(struct worker_process *worker)
@@ -390,7 +390,7 @@ bool worker_is_leaving(const struct workers *workers, const struct worker_proces
     return worker->state == WORKER_LEAVING;
 }
 
-static bool is_active(const struct workers *workers, const struct worker_process *worker)
+static bool is_active_worker(const struct workers *workers, const struct worker_process *worker)
 {
     (void)workers;
     return worker->state == WORKER_STARTING || worker->state == WORKER_SERVING;
@@ -398,12 +398,12 @@ static bool is_active(const struct workers *workers, const struct worker_process
 
 bool worker_is_current(const struct workers *workers, const struct worker_process *worker)
 {
-    return is_active(workers, worker) && worker->generation == workers->generation;
+    return is_active_worker(workers, worker) && worker->generation == workers->generation;
 }
 
 bool worker_is_old(const struct workers *workers, const struct worker_process *worker)
 {
-    return is_active(workers, worker) && worker->generation != workers->generation;
+    return is_active_worker(workers, worker) && worker->generation != workers->generation;
 }
 
 bool worker_is_old_serving(const struct workers *workers, const struct worker_process *worker)
@@ -576,7 +576,8 @@ bool workers_broadcast_reported(struct workers *workers, struct worker_process *
 bool workers_broadcast_is_done(const struct workers *workers, uint64_t number)
 {
     for (uint32_t i = 0; i < workers->count; i++)
-        if (is_active(workers, &workers->worker[i]) && workers->worker[i].broadcasts_done < number)
+        if (is_active_worker(workers, &workers->worker[i]) &&
+            workers->worker[i].broadcasts_done < number)
             return false;
     return true;
 }

@@ -114,7 +114,9 @@ void worker_process_send_give(struct worker_process *worker, const struct messag
 /* Sends MESSAGE_LEAVE, MESSAGE_STOP or MESSAGE_RETIRE, in KIND. Tries again if called again. */
 void worker_process_send_leave(struct worker_process *worker, enum message_kind kind);
 
-/* Number of connections on their way to the worker, as it says: those that it has not received yet. */
+/*
+ * Number of connections on their way to the worker, as it says: those that it has not received yet.
+ */
 uint64_t worker_process_in_transit(const struct worker_process *worker,
                                    const struct segment *segment);
 
@@ -164,7 +166,10 @@ bool workers_leaving_accept(const struct master *master);
 
 /* Commands to all workers */
 
-/* Sends each worker how much memory is left, the balance or the bounds of the offload threads, as set. */
+/*
+ * Sends each worker how much memory is left, the balance or the bounds of the offload threads, as
+ * set.
+ */
 void workers_send_memory(const struct workers *workers);
 void workers_send_balance(const struct workers *workers);
 void workers_send_offload(const struct workers *workers);
@@ -211,8 +216,8 @@ int supervisor_init(struct master *master);
 void supervisor_reconcile(struct master *master);
 
 /*
- * WORKER has reported the number of its threads, in threads_actual; or that it does not have the listen
- * socket ID: returns false if it never had one with this number.
+ * WORKER has reported the number of its threads, in threads_actual; or that it does not have the
+ * listen socket ID: returns false if it never had one with this number.
  */
 void supervisor_threads_reported(struct worker_process *worker);
 bool supervisor_socket_lost(const struct worker_process *worker, uint32_t id);
@@ -243,14 +248,17 @@ void supervisor_drain(struct master *master, uint32_t slot);
  */
 void supervisor_end_workers(struct master *master, enum worker_event event);
 
-/* In addition to workers.drain_timeout to leave, and to workers.heartbeat_timeout to begin to serve. */
+/*
+ * In addition to workers.drain_timeout to leave, and to workers.heartbeat_timeout to begin to
+ * serve.
+ */
 enum { WATCHDOG_GRACE_MS = 5000 };
 
 /*
- * Once a second: kills hung processes, so that they are replaced: a worker without heartbeat (its main
- * thread stores one per second while all its serving threads run their loops), a worker that does not
- * begin to serve or does not exit after it was drained, and other processes that give no sign of life.
- * Time in which the master was suspended does not count.
+ * Once a second: kills hung processes, so that they are replaced: a worker without heartbeat (its
+ * main thread stores one per second while all its serving threads run their loops), a worker that
+ * does not begin to serve or does not exit after it was drained, and other processes that give no
+ * sign of life. Time in which the master was suspended does not count.
  */
 void supervisor_check(struct master *master, uint64_t now_ns);
 

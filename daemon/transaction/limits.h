@@ -91,7 +91,7 @@ bool client_limit_exceeds(const struct segment *segment, uint64_t key, uint32_t 
 
 /*
  * Limits of single clients and networks, which the command limit-client sets for some time. The
- * master writes them into its pages of the segment (daemon/master/address_limits.h); workers read
+ * master writes them into its pages of the segment (daemon/master/address_limits.c); workers read
  * them there, so that they hold at once in all workers, also in later ones.
  */
 

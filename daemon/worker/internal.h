@@ -132,7 +132,7 @@ void worker_shed(struct worker *worker, enum shortage reason, uint32_t wanted);
 void worker_pass_shed_request(struct mailbox_item *item, void *receiver);
 
 /*
- * The limit of the control group leaves what MESSAGE says (daemon/master/memory_watch.h). While it
+ * The limit of the control group leaves what MESSAGE says (daemon/master/monitor.c). While it
  * is near, frees memory every 200 ms: half of the cache at a time, and once that is empty, idle
  * connections. At MEMORY_EXHAUSTED listen sockets pause as well (listen_socket.c).
  */

@@ -8,7 +8,7 @@
 
 #include "common/clock.h"
 #include "daemon/base/memory_file.h"
-#include "daemon/master/address_limits.h"
+#include "daemon/master/internal.h"
 #include "tests/unit/own_segment.h"
 
 #include <stdio.h>

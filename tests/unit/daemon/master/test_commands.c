@@ -6,7 +6,7 @@
 
 #include "common/clock.h"
 #include "daemon/config/keys.h"
-#include "daemon/master/address_limits.h"
+#include "daemon/master/internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,7 @@
 /* Which listen sockets for metrics are new, copied or inherited, and which are reported. The test opens them. */
-#include "daemon/master/metrics_sockets.h"
+#include "daemon/master/internal.h"
 
 #include "common/macros.h"
-#include "daemon/master/listen_socket.h"
 #include "tests/unit/logged_event.h"
 #include "tests/unit/open_descriptors.h"
 

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/master/run_dir.h"
+#include "daemon/master/pid_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
