@@ -498,26 +498,19 @@ static void draw_border(const struct canvas *box, bool ascii)
 }
 
 /*
- * The hanging indent of wrapped lines: the column after the first gap of two blanks, as in "key
- * help".
+ * Draws a line, wrapped, with a hanging indent up to the column after its first gap of two blanks, as in
+ * "key  help". Returns the line number after it.
  */
-static int hanging_indent(const char *text, int width)
-{
-    const char *gap = strstr(text, "  ");
-    int hang = gap != NULL ? (int)(gap - text) + (int)strspn(gap, " ") : 0;
-
-    return hang < width * 2 / 3 ? hang : 0;
-}
-
-/* Draws a line, wrapped. Returns the line number after it. */
 static int draw_popup_line(const struct canvas *inside, int y, const struct lines *lines,
                            char *line)
 {
     char *tab = strchr(line, '\t'), piece[WIDEST * MB_LEN_MAX + 1];
-    const char *value = tab != NULL ? tab + 1 : line;
-    int from = tab != NULL ? lines->label + 2 : 0,
-        hang = hanging_indent(value, inside->width - from);
+    const char *value = tab != NULL ? tab + 1 : line, *gap = strstr(value, "  ");
+    int from = tab != NULL ? lines->label + 2 : 0;
+    int hang = gap != NULL ? (int)(gap - value) + (int)strspn(gap, " ") : 0;
 
+    if (hang >= (inside->width - from) * 2 / 3)
+        hang = 0;
     if (tab != NULL)
         canvas_print(inside, y, 0, TONE_TITLE, "%.*s", (int)(tab - line), line);
     do {

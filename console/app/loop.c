@@ -114,14 +114,6 @@ static uint64_t log_due_ns(const struct session *session)
     return session->timeline.frozen ? UINT64_MAX : watch_log_due_ns(session->watch);
 }
 
-static void read_log_if_due(const struct session *session)
-{
-    uint64_t now_ns = clock_monotonic_ns();
-
-    if (now_ns >= log_due_ns(session))
-        watch_read_log(session->watch, now_ns, clock_wall_ns());
-}
-
 /* Waiting */
 
 static void interrupt(struct session *session)
@@ -203,7 +195,8 @@ static void run_until_end(struct loop *loop)
 
     while (!session->ending) {
         sample_if_due(loop);
-        read_log_if_due(session);
+        if (clock_monotonic_ns() >= log_due_ns(session))
+            watch_read_log(session->watch, clock_monotonic_ns(), clock_wall_ns());
         refresh_states_if_due(loop);
         session->ending |= session->failure != NULL;
         if (session->dirty && !session->ending) {

@@ -197,11 +197,13 @@ static const struct column fleet_columns[FLEET_COLUMNS] = {
     [LISTENING] = {.title = "LISTENING", .width = 16, .importance = 2, .stretch = true},
 };
 
-static void fill_instance(const struct instance *instance, bool selected, struct cell *cells)
+static void draw_instance(const struct canvas *canvas, int y, const int *widths,
+                          const struct instance *instance, bool selected)
 {
     const struct instance_load *load = &instance->load;
     bool well = strcmp(load->state, "serving") == 0;
     uint64_t now_ns = clock_wall_ns();
+    struct cell cells[FLEET_COLUMNS] = {0};
 
     cell_print(&cells[NAME], TONE_NORMAL, "%s %s", selected ? ">" : " ", instance->name);
     cell_text(&cells[STATE], well ? TONE_GOOD : TONE_WARN, load->state);
@@ -216,14 +218,6 @@ static void fill_instance(const struct instance *instance, bool selected, struct
              now_ns > instance->started_ns ? now_ns - instance->started_ns : 0);
     cell_exact(&cells[PID], TONE_DIM, (uint64_t)instance->pid);
     cell_text(&cells[LISTENING], TONE_NORMAL, instance->listening);
-}
-
-static void draw_instance(const struct canvas *canvas, int y, const int *widths,
-                          const struct instance *instance, bool selected)
-{
-    struct cell cells[FLEET_COLUMNS] = {0};
-
-    fill_instance(instance, selected, cells);
     if (selected) {
         canvas_repeat(canvas, y, 0, canvas->width, TONE_SELECTED, L' ');
         for (size_t i = 0; i < FLEET_COLUMNS; i++)

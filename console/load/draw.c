@@ -72,18 +72,6 @@ static void draw_client(const struct load_run *run, const struct canvas *canvas)
 }
 
 /* While the run lasts the latest values; at the end the mean rate and the highest p99. */
-static struct load_point server_numbers(const struct load_run *run)
-{
-    struct load_point numbers = run->point[run->point_count - 1];
-
-    if (!run->finished || !(run->totals.elapsed_s > 0))
-        return numbers;
-    numbers.server_rate = (double)(run->server_after - run->server_before) / run->totals.elapsed_s;
-    for (size_t i = 0; i < run->point_count; i++)
-        numbers.server_p99_ns = fmax(numbers.server_p99_ns, run->point[i].server_p99_ns);
-    return numbers;
-}
-
 static void draw_server(const struct load_run *run, const struct canvas *canvas)
 {
     struct load_point numbers;
@@ -96,7 +84,13 @@ static void draw_server(const struct load_run *run, const struct canvas *canvas)
                     run->own_server ? "-" : "the target is another server");
         return;
     }
-    numbers = server_numbers(run);
+    numbers = run->point[run->point_count - 1];
+    if (run->finished && run->totals.elapsed_s > 0) {
+        numbers.server_rate =
+            (double)(run->server_after - run->server_before) / run->totals.elapsed_s;
+        for (size_t i = 0; i < run->point_count; i++)
+            numbers.server_p99_ns = fmax(numbers.server_p99_ns, run->point[i].server_p99_ns);
+    }
     summary_add(line, sizeof(line), width, "requests/s %s", text_count(text, numbers.server_rate));
     if (!run->finished)
         summary_add(line, sizeof(line), width, "p50 %s", text_latency(text, numbers.server_p50_ns));
@@ -398,20 +392,6 @@ static const struct hint hints[LOAD_HINTS][HINTS_MAX] = {
                          {ACTION_MODE, "m back to the form"}},
 };
 
-static void draw_field(const struct canvas *canvas, int y, int i, const char *text, bool here,
-                       const char *unset)
-{
-    enum tone tone = text[0] != '\0' ? TONE_VALUE : TONE_DIM;
-
-    if (here)
-        canvas_repeat(canvas, y, 0, FORM_LABEL + FORM_VALUE, TONE_SELECTED, L' ');
-    canvas_text(canvas, y, 0, TONE_SELECTED, here ? ">" : "");
-    canvas_text(canvas, y, 1, here ? TONE_SELECTED : TONE_TITLE, load_field_table[i].label);
-    canvas_text(canvas, y, FORM_LABEL, here ? TONE_SELECTED : tone, text[0] != '\0' ? text : unset);
-    if (canvas->width >= WITH_HELP_FROM_WIDTH)
-        canvas_text(canvas, y, FORM_LABEL + FORM_HELP, TONE_DIM, load_field_table[i].help);
-}
-
 void load_form_draw(struct load_form *form, const struct load_settings *settings, int field,
                     const struct scene *scene, const struct canvas *canvas)
 {
@@ -422,8 +402,21 @@ void load_form_draw(struct load_form *form, const struct load_settings *settings
     load_target_default(model_now(scene->model)->server.listening, target, sizeof(target));
     for (int y = 0; y < canvas->height && form->first + y < LOAD_FIELDS; y++) {
         int i = form->first + y;
+        const struct load_field_info *info = &load_field_table[i];
+        bool here = i == field, set = settings->text[i][0] != '\0';
+        const char *text = set ? settings->text[i] : i == LOAD_TARGET ? target : "-";
 
-        draw_field(canvas, y, i, settings->text[i], i == field, i == LOAD_TARGET ? target : "-");
+        if (here)
+            canvas_repeat(canvas, y, 0, FORM_LABEL + FORM_VALUE, TONE_SELECTED, L' ');
+        canvas_text(canvas, y, 0, TONE_SELECTED, here ? ">" : "");
+        canvas_text(canvas, y, 1, here ? TONE_SELECTED : TONE_TITLE, info->label);
+        canvas_text(canvas, y, FORM_LABEL,
+                    here  ? TONE_SELECTED
+                    : set ? TONE_VALUE
+                          : TONE_DIM,
+                    text);
+        if (canvas->width >= WITH_HELP_FROM_WIDTH)
+            canvas_text(canvas, y, FORM_LABEL + FORM_HELP, TONE_DIM, info->help);
     }
 }
 

@@ -43,14 +43,6 @@ int confirmation_command(enum tunable tunable)
     return commands[tunable];
 }
 
-bool confirmation_exists(const char *command)
-{
-    for (size_t i = 0; i < ARRAY_LENGTH(confirmations); i++)
-        if (strcmp(confirmations[i].command, command) == 0)
-            return true;
-    return false;
-}
-
 static const char *argument(const struct request *request)
 {
     return request->count > 1 ? request->words[1] : "";

@@ -21,7 +21,4 @@ int confirmation_command(enum tunable tunable);
 bool confirmation_question(const struct watch *watch, const char *const *words, int count,
                            char *question, size_t size, bool *by_return);
 
-/* True if the table has a line for COMMAND. */
-bool confirmation_exists(const char *command);
-
 #endif

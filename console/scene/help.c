@@ -60,16 +60,6 @@ static void add_help_line(struct lines *lines, const char *group, enum tone tone
     } while (*right != '\0');
 }
 
-static void add_keys(struct lines *lines)
-{
-    for (int i = 0; i < ACTION_COUNT; i++) {
-        bool first = i == 0 || strcmp(key_table[i].group, key_table[i - 1].group) != 0;
-
-        add_help_line(lines, first ? key_table[i].group : NULL, TONE_VALUE, key_table[i].shown,
-                      key_table[i].help);
-    }
-}
-
 static const char *number_text(const struct view_number *number)
 {
     switch (number->kind) {
@@ -123,7 +113,12 @@ void help_draw(struct scroll *scroll, const struct canvas *canvas, const struct 
         add_help_line(&lines, i == 0 ? view->name : NULL, TONE_VALUE, "", view->help[i]);
     add_view_numbers(&lines, view->numbers);
     lines.label_width = KEY_WIDTH;
-    add_keys(&lines);
+    for (int i = 0; i < ACTION_COUNT; i++) {
+        const struct key_info *key = &key_table[i];
+        bool first = i == 0 || strcmp(key->group, key_table[i - 1].group) != 0;
+
+        add_help_line(&lines, first ? key->group : NULL, TONE_VALUE, key->shown, key->help);
+    }
     /* The commands of the console; `:help` lists those of the server. */
     add_help_line(&lines, "Commands", TONE_VALUE, ":help",
                   "List the server's commands, or explain one");

@@ -113,16 +113,6 @@ void theme_start(enum theme theme)
     in_force = theme;
 }
 
-/* The argument of attrset() for TONE. */
-static int theme_attributes(enum tone tone)
-{
-    attr_t attributes = looks[in_force][tone].attributes;
-
-    if (in_force != THEME_MONO)
-        attributes |= (attr_t)COLOR_PAIR(tone + 1);
-    return (int)attributes;
-}
-
 /* Drawing */
 
 static int min_int(int a, int b)
@@ -151,13 +141,16 @@ bool canvas_holds(const struct canvas *canvas, int y, int x)
 void canvas_cells(const struct canvas *canvas, int y, int x, int count, enum tone tone,
                   const wchar_t *cells)
 {
+    attr_t attributes = looks[in_force][tone].attributes;
     int shown = min_int(count, canvas->width - x);
 
     if (count <= 0 || y < 0 || y >= canvas->height || x < 0 || x >= canvas->width)
         return;
     if (shown > 0 && shown < count && cells[shown] == L'\0')
         shown--;
-    attrset(theme_attributes(tone));
+    if (in_force != THEME_MONO)
+        attributes |= (attr_t)COLOR_PAIR(tone + 1);
+    attrset((int)attributes);
     move(canvas->y + y, canvas->x + x);
     for (int i = 0, run = 0; i <= shown; i++)
         if (i == shown || cells[i] == L'\0') {

@@ -322,17 +322,6 @@ static void take_reload(void *context, bool ok, const char *answer)
     json_decref(object);
 }
 
-static void end_check(struct state *state, int status)
-{
-    add_report_lines(state, state->check.text, state->check.output_length);
-    state->report_bad = status != 0;
-    controller_report(state->controller, status != 0 && state->reload_next, "%s",
-                      status != 0 ? "the file has errors; the server keeps its configuration"
-                                  : "the file is valid");
-    if (status == 0 && state->reload_next)
-        controller_call(state->controller, "reload", take_reload, state);
-}
-
 static int config_descriptor(void *state)
 {
     struct state *own = state;
@@ -349,8 +338,15 @@ static void config_update(void *state, const struct scene *scene)
         own->reload_asked = false;
         start_check(own, scene, true);
     }
-    if (own->lines != NULL && child_update(&own->check, add_report, own, &status))
-        end_check(own, status);
+    if (own->lines == NULL || !child_update(&own->check, add_report, own, &status))
+        return;
+    add_report_lines(own, own->check.text, own->check.output_length);
+    own->report_bad = status != 0;
+    controller_report(own->controller, status != 0 && own->reload_next, "%s",
+                      status != 0 ? "the file has errors; the server keeps its configuration"
+                                  : "the file is valid");
+    if (status == 0 && own->reload_next)
+        controller_call(own->controller, "reload", take_reload, own);
 }
 
 static void config_release(void *state)
@@ -432,13 +428,6 @@ static bool config_key(void *state, const struct scene *scene, enum action actio
 
 /* Drawing */
 
-static void draw_report(const struct state *state, const struct canvas *canvas)
-{
-    canvas_text(canvas, 0, 0, TONE_TITLE, "the file");
-    for (int i = 0; i < state->report_lines && i + 1 < canvas->height; i++)
-        canvas_text(canvas, i + 1, 0, state->report_bad ? TONE_WARN : TONE_GOOD, state->report[i]);
-}
-
 /* The selected value, if the column is too narrow for it. */
 static void draw_config_summary(const struct state *state, const struct scene *scene,
                                 const struct canvas *canvas)
@@ -471,8 +460,11 @@ static void config_draw(void *state, const struct scene *scene, const struct can
     if (places[0].height > 0)
         draw_config_summary(own, scene, &places[0]);
     grid_draw(scene->grid, scene, &places[1]);
-    if (own->report_lines > 0 && places[2].height > 0)
-        draw_report(own, &places[2]);
+    if (own->report_lines == 0)
+        return;
+    canvas_text(&places[2], 0, 0, TONE_TITLE, "the file");
+    for (int i = 0; i < own->report_lines && i + 1 < places[2].height; i++)
+        canvas_text(&places[2], i + 1, 0, own->report_bad ? TONE_WARN : TONE_GOOD, own->report[i]);
 }
 
 static bool config_ready(const struct scene *scene)

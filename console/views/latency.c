@@ -107,25 +107,23 @@ struct numbers {
 
 static const double percents[] = {50, 90, 99, 99.9};
 
-static struct numbers exact_numbers(const struct scene *scene, int outcome)
+static struct numbers numbers_of(const struct scene *scene, int outcome)
 {
     const struct histogram *recent = outcomes_recent(scene->outcomes, outcome);
-    uint64_t count = histogram_count(recent);
-    struct numbers numbers = {.count = (double)count,
-                              .seconds = (double)outcomes_recent_ns(scene->outcomes) / 1e9,
-                              .mean = count > 0 ? histogram_mean(recent) : NAN,
-                              .max = count > 0 ? (double)histogram_max(recent) : NAN};
-
-    for (size_t i = 0; i < ARRAY_LENGTH(percents); i++)
-        numbers.percentile[i] = count > 0 ? (double)histogram_percentile(recent, percents[i]) : NAN;
-    return numbers;
-}
-
-static struct numbers coarse_numbers(const struct scene *scene, int outcome)
-{
-    uint64_t buckets[BUCKETS];
+    uint64_t buckets[BUCKETS], count = histogram_count(recent);
     struct numbers numbers = {.seconds = RECENT_S};
 
+    if (scene->moment != MOMENT_PAST &&
+        histogram_count(outcomes_recent(scene->outcomes, OUTCOME_ALL)) > 0) {
+        numbers.count = (double)count;
+        numbers.seconds = (double)outcomes_recent_ns(scene->outcomes) / 1e9;
+        numbers.mean = count > 0 ? histogram_mean(recent) : NAN;
+        numbers.max = count > 0 ? (double)histogram_max(recent) : NAN;
+        for (size_t i = 0; i < ARRAY_LENGTH(percents); i++)
+            numbers.percentile[i] =
+                count > 0 ? (double)histogram_percentile(recent, percents[i]) : NAN;
+        return numbers;
+    }
     collect_latency(scene, outcome, RECENT_S, buckets);
     numbers.count = (double)sum_buckets(buckets);
     numbers.mean = outcomes_mean(buckets);
@@ -133,14 +131,6 @@ static struct numbers coarse_numbers(const struct scene *scene, int outcome)
     for (size_t i = 0; i < ARRAY_LENGTH(percents); i++)
         numbers.percentile[i] = outcomes_percentile(buckets, percents[i]);
     return numbers;
-}
-
-static struct numbers numbers_of(const struct scene *scene, int outcome)
-{
-    return scene->moment == MOMENT_PAST ||
-                   histogram_count(outcomes_recent(scene->outcomes, OUTCOME_ALL)) == 0
-               ? coarse_numbers(scene, outcome)
-               : exact_numbers(scene, outcome);
 }
 
 static size_t latency_count(void *state, const struct scene *scene)

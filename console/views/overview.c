@@ -319,27 +319,6 @@ static void overview_once(void *state, const struct scene *scene, FILE *out)
     fprintf(out, "%-20s %10s  %s\n", shortage.title, "", line);
 }
 
-static json_t *json_metrics(const struct scene *scene)
-{
-    json_t *metrics = json_object();
-
-    for (int i = 0; i < METRIC_COUNT; i++)
-        json_object_set_new(metrics, metric_table[i].name,
-                            json_integer((json_int_t)scene_sum(scene, (enum metric)i)));
-    return metrics;
-}
-
-static json_t *json_rates(const struct scene *scene)
-{
-    json_t *rates = json_object();
-
-    for (int i = 0; i < METRIC_COUNT; i++)
-        if (metric_table[i].kind == KIND_COUNTER)
-            json_object_set_new(rates, metric_table[i].name,
-                                scene_json_number(scene_rate(scene, (enum metric)i)));
-    return rates;
-}
-
 static json_t *json_processes(const struct scene *scene)
 {
     json_t *processes = json_array();
@@ -371,8 +350,16 @@ static json_t *overview_json(void *state, const struct scene *scene)
 {
     const struct model *model = scene->model;
     const struct snapshot *now = model_now(model);
+    json_t *metrics = json_object(), *rates = json_object();
 
     (void)state;
+    for (int i = 0; i < METRIC_COUNT; i++) {
+        json_object_set_new(metrics, metric_table[i].name,
+                            json_integer((json_int_t)scene_sum(scene, (enum metric)i)));
+        if (metric_table[i].kind == KIND_COUNTER)
+            json_object_set_new(rates, metric_table[i].name,
+                                scene_json_number(scene_rate(scene, (enum metric)i)));
+    }
     return json_pack(
         "{s:f, s:o, s:{s:o, s:o, s:o, s:o, s:o}, s:{s:i, s:i}, s:{s:i, s:i}, s:o, s:o, s:o, "
         "s:o}",
@@ -386,7 +373,7 @@ static json_t *overview_json(void *state, const struct scene *scene)
         (int)now->workers_wanted, "actual", (int)snapshot_workers_actual(now), "threads", "wanted",
         (int)(now->workers_wanted * now->threads_wanted), "actual",
         (int)snapshot_threads_actual(now), "processes", json_processes(scene), "cpu_wait",
-        json_shortage(scene), "metrics", json_metrics(scene), "rates_per_s", json_rates(scene));
+        json_shortage(scene), "metrics", metrics, "rates_per_s", rates);
 }
 
 static const char *const help[] = {

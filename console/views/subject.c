@@ -145,27 +145,19 @@ static uint64_t latency_bound(int number)
 
 enum { LATENCY_BOUNDS = 24 };
 
-/* Adds the buckets of LATENCY to the bars between the bounds. */
-static void count_latency(const struct histogram *latency, uint64_t *counts)
-{
-    int bound = 0;
-
-    memset(counts, 0, LATENCY_BOUNDS * sizeof(*counts));
-    for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
-        while (bound + 1 < LATENCY_BOUNDS && histogram_highest(i) > latency_bound(bound))
-            bound++;
-        counts[bound] += atomic_load_explicit(&latency->bucket[i], memory_order_relaxed);
-    }
-}
-
 static void draw_latency(const struct scene *scene, const struct canvas *canvas)
 {
-    uint64_t counts[LATENCY_BOUNDS];
+    const struct histogram *latency = subject_latency(scene->subject);
+    uint64_t counts[LATENCY_BOUNDS] = {0};
     int first = 0, last = LATENCY_BOUNDS - 1, rows = canvas->height - 1, wide, count = 0;
     struct bar bars[LATENCY_BOUNDS];
     char text[TEXT_SHORT];
 
-    count_latency(subject_latency(scene->subject), counts);
+    for (uint32_t i = 0, bound = 0; i < HISTOGRAM_BUCKETS; i++) {
+        while (bound + 1 < LATENCY_BOUNDS && histogram_highest(i) > latency_bound((int)bound))
+            bound++;
+        counts[bound] += atomic_load_explicit(&latency->bucket[i], memory_order_relaxed);
+    }
     while (first < last && counts[first] == 0)
         first++;
     while (last > first && counts[last] == 0)

@@ -6,14 +6,20 @@
 #include <cmocka.h>
 
 #include "common/tables.h"
-#include "console/scene/confirmations.h"
+
+static const char *const asked[] = {
+#define CONFIRM(command, when, by, question) command,
+#include "console/scene/confirmations.def"
+#undef CONFIRM
+};
 
 /* No key and no typed line changes the server without a question. */
 static void every_change_has_a_question(void **state)
 {
     (void)state;
     for (int i = 0; i < COMMAND_COUNT; i++)
-        if (confirmation_exists(command_table[i].name) != (command_table[i].changes != NEVER))
+        if ((table_find(command_table[i].name, asked, sizeof(asked) / sizeof(asked[0])) >= 0) !=
+            (command_table[i].changes != NEVER))
             fail_msg("confirmations.def and commands.def differ about '%s'", command_table[i].name);
 }
 
