@@ -631,7 +631,7 @@ static void invalid_arguments_get_an_error(void **state)
 {
     static const struct {
         const char *options, *words;
-    } cases[] = {{"concurency", "did you mean concurrency?"},
+    } cases[] = {{"concurency", "did you mean 'concurrency'?"},
                  {"--rond 3 baseline", "did you mean --rounds?"},
                  {"--rounds 0 baseline", "is out of range (1-101)"},
                  {"--duration soon baseline", "invalid time 'soon'"},
