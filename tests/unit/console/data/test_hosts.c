@@ -8,8 +8,8 @@
 
 #include "common/clock.h"
 #include "common/segment_reader.h"
-#include "common/segment_writer.h"
 #include "console/data/hosts.h"
+#include "tests/unit/own_segment.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -25,33 +25,23 @@ static uint64_t now_ns;
 
 static int begin(void **state)
 {
-    char name[48], why[256];
-    struct segment_plan plan = {.name = name,
-                                .socket_path = "",
-                                .listening = "",
-                                .max_workers = 1,
-                                .max_threads = 2,
-                                .cache_entries = 16,
-                                .max_hosts = HOSTS,
-                                .ring_bytes = 16 * 1024};
-
     (void)state;
-    snprintf(name, sizeof(name), "scr-hosts-%d", (int)getpid());
-    if (segment_create(&segment, &plan, why, sizeof(why)) != 0)
+    if (own_segment_create(&segment, (struct segment_plan){.max_threads = 2,
+                                                           .max_hosts = HOSTS,
+                                                           .ring_bytes = 16 * 1024}) != 0)
         return -1;
     segment_reserve_thread(&segment, 0);
     segment_reserve_thread(&segment, 1);
     segment_reserve_hosts(&segment, HOSTS);
     segment_publish(&segment);
     now_ns = 100 * NS_PER_S;
-    return segment_attach(&reader, name, why, sizeof(why)) == SEGMENT_ATTACHED ? 0 : -1;
+    return segment_attach_copy(&reader, segment.base, segment.size) == NULL ? 0 : -1;
 }
 
 static int end(void **state)
 {
     (void)state;
     host_list_release(&list);
-    segment_detach(&reader);
     segment_destroy(&segment);
     return 0;
 }

@@ -10,7 +10,7 @@
 
 #include "common/clock.h"
 #include "common/log_record.h"
-#include "common/segment_writer.h"
+#include "tests/unit/own_segment.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,31 +39,23 @@ static void answer_one(uint16_t status)
 
 static int setup(void **state)
 {
-    char name[32];
-    struct segment_plan plan = {.listening = "127.0.0.1:80",
-                                .socket_path = "",
-                                .max_workers = 2,
-                                .max_threads = 2,
-                                .cache_entries = 16,
-                                .ring_bytes = 16 * 1024};
-
     (void)state;
-    snprintf(name, sizeof(name), "rec-%d", (int)getpid());
-    snprintf(path, sizeof(path), "/tmp/%s.recording", name);
-    plan.name = name;
+    snprintf(path, sizeof(path), "/tmp/recording-%d", (int)getpid());
     unlink(path);
-    if (segment_create(&segment, &plan, why, sizeof(why)) != 0)
+    if (own_segment_create(&segment, (struct segment_plan){.max_workers = 2,
+                                                           .max_threads = 2,
+                                                           .cache_entries = 16,
+                                                           .ring_bytes = 16 * 1024}) != 0)
         return -1;
     segment_reserve_worker(&segment, 0);
     segment_reserve_thread(&segment, 0);
     segment_publish(&segment);
-    return segment_attach(&reader, name, why, sizeof(why)) == SEGMENT_ATTACHED ? 0 : -1;
+    return segment_attach_copy(&reader, segment.base, segment.size) == NULL ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    segment_detach(&reader);
     segment_destroy(&segment);
     unlink(path);
     return 0;

@@ -10,8 +10,8 @@
 #include "common/log_record.h"
 #include "common/macros.h"
 #include "common/segment_reader.h"
-#include "common/segment_writer.h"
 #include "console/data/tail.h"
+#include "tests/unit/own_segment.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -25,26 +25,17 @@ static uint64_t now_ns, taken;
 
 static int begin(void **state)
 {
-    char name[48], why[256];
-    struct segment_plan plan = {.name = name,
-                                .socket_path = "",
-                                .listening = "",
-                                .max_workers = 1,
-                                .max_threads = 3,
-                                .cache_entries = 16,
-                                .max_hosts = 4,
-                                .ring_bytes = 16 * 1024};
-
     (void)state;
-    snprintf(name, sizeof(name), "scr-tail-%d", (int)getpid());
-    if (segment_create(&segment, &plan, why, sizeof(why)) != 0)
+    if (own_segment_create(
+            &segment,
+            (struct segment_plan){.max_threads = 3, .max_hosts = 4, .ring_bytes = 16 * 1024}) != 0)
         return -1;
     segment_reserve_thread(&segment, 0);
     segment_reserve_thread(&segment, 2);
     segment_publish(&segment);
     names = host_names_create();
     tail = tail_create(names);
-    if (tail == NULL || segment_attach(&reader, name, why, sizeof(why)) != SEGMENT_ATTACHED)
+    if (tail == NULL || segment_attach_copy(&reader, segment.base, segment.size) != NULL)
         return -1;
     now_ns = NS_PER_S;
     return tail_attach(tail, &reader, UINT64_MAX);
@@ -55,7 +46,6 @@ static int end(void **state)
     (void)state;
     tail_destroy(tail);
     host_names_destroy(names);
-    segment_detach(&reader);
     segment_destroy(&segment);
     return 0;
 }

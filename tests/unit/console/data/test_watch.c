@@ -8,8 +8,8 @@
 
 #include "common/clock.h"
 #include "common/log_record.h"
-#include "common/segment_writer.h"
 #include "console/data/watch.h"
+#include "tests/unit/own_segment.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -21,22 +21,12 @@ static struct watch *watch;
 
 static int begin(void **state)
 {
-    char name[48], why[256];
-    struct segment_plan plan = {.name = name,
-                                .socket_path = "",
-                                .listening = "",
-                                .max_workers = 1,
-                                .max_threads = 1,
-                                .cache_entries = 16,
-                                .ring_bytes = 16 * 1024};
-
     (void)state;
-    snprintf(name, sizeof(name), "scr-watch-%d", (int)getpid());
-    if (segment_create(&segment, &plan, why, sizeof(why)) != 0)
+    if (own_segment_create(&segment, (struct segment_plan){.ring_bytes = 16 * 1024}) != 0)
         return -1;
     segment_reserve_thread(&segment, 0);
     segment_publish(&segment);
-    watch = watch_open(name);
+    watch = watch_open(segment.header.name);
     return watch == NULL ? -1 : 0;
 }
 
