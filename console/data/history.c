@@ -258,16 +258,11 @@ static size_t back_of_step(const struct history *history, const struct step *ste
     return (size_t)((newest_ns(history) - step->time_ns + NS_PER_S / 2) / NS_PER_S);
 }
 
-/* The first step that is older than all seconds; steps have lower numbers than this one. */
-static uint64_t steps_end(const struct history *history)
-{
-    return time_back(history, history_length(history)) / STEP_NS;
-}
-
 /* The step at TIME_NS or the next one, if it is older than all seconds; else NULL. */
 static const struct step *step_from(const struct history *history, uint64_t time_ns)
 {
-    uint64_t end = steps_end(history), oldest = newest_ns(history) / STEP_NS, number;
+    uint64_t end = time_back(history, history_length(history)) / STEP_NS; /* older ones are below */
+    uint64_t oldest = newest_ns(history) / STEP_NS, number;
 
     oldest = oldest > HISTORY_VALUES ? oldest - HISTORY_VALUES + 1 : 1;
     number = time_ns / STEP_NS > oldest ? time_ns / STEP_NS : oldest;

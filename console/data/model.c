@@ -404,18 +404,19 @@ static void add_growth(uint32_t *into, const struct histogram *now, const struct
     }
 }
 
-static void copy(struct histogram *into, const struct histogram *from)
+static void copy_outcomes(struct histogram *into, const struct histogram *from)
 {
     memcpy((void *)into, (const void *)from, OUTCOME_COUNT * sizeof(*into));
 }
 
-static void begin(struct outcomes *outcomes, uint64_t wall_ns, const struct histogram *latency)
+static void begin_outcomes(struct outcomes *outcomes, uint64_t wall_ns,
+                           const struct histogram *latency)
 {
     outcomes->begun = true;
     outcomes->last_ns = outcomes->older_ns = outcomes->newer_ns = wall_ns;
-    copy(outcomes->last, latency);
-    copy(outcomes->older, latency);
-    copy(outcomes->newer, latency);
+    copy_outcomes(outcomes->last, latency);
+    copy_outcomes(outcomes->older, latency);
+    copy_outcomes(outcomes->newer, latency);
     reset_recent(outcomes);
 }
 
@@ -435,7 +436,7 @@ void outcomes_push(struct outcomes *outcomes, uint64_t wall_ns, const struct his
 
     if (!outcomes->begun || wall_ns < outcomes->last_ns ||
         wall_ns - outcomes->last_ns > LONG_PAUSE_NS) {
-        begin(outcomes, wall_ns, latency);
+        begin_outcomes(outcomes, wall_ns, latency);
         return;
     }
     second = outcome_second_at(outcomes, wall_ns / NS_PER_S);
@@ -444,12 +445,12 @@ void outcomes_push(struct outcomes *outcomes, uint64_t wall_ns, const struct his
     for (int i = 0; i < OUTCOME_COUNT; i++)
         add_growth(second->bucket[i], &latency[i], &outcomes->last[i]);
     update_recent(outcomes, latency);
-    copy(outcomes->last, latency);
+    copy_outcomes(outcomes->last, latency);
     outcomes->last_ns = wall_ns;
     if (wall_ns - outcomes->newer_ns < RECENT_BASE_EVERY_NS)
         return;
-    copy(outcomes->older, outcomes->newer);
-    copy(outcomes->newer, latency);
+    copy_outcomes(outcomes->older, outcomes->newer);
+    copy_outcomes(outcomes->newer, latency);
     outcomes->older_ns = outcomes->newer_ns;
     outcomes->newer_ns = wall_ns;
 }

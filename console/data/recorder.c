@@ -362,14 +362,6 @@ void recorder_set_origins(struct recorder *recorder, const char *origins)
     recorder->origins_new = true;
 }
 
-static void put_origins(struct recorder *recorder, bool whole)
-{
-    if (recorder->origins == NULL || !(whole || recorder->origins_new))
-        return;
-    put_block(&recorder->raw, PART_ORIGINS, recorder->origins, strlen(recorder->origins));
-    recorder->origins_new = false;
-}
-
 int recorder_add(struct recorder *recorder, const struct segment_reader *reader, bool new_daemon,
                  const struct process_table *processes, uint64_t now_ns, uint64_t wall_ns,
                  char *why, size_t size)
@@ -391,7 +383,10 @@ int recorder_add(struct recorder *recorder, const struct segment_reader *reader,
         put_block(&recorder->raw, PART_PROCESSES, processes, PROCESS_TABLE_RECORDED);
         recorder->processes_at_ns = processes->time_ns;
     }
-    put_origins(recorder, whole);
+    if (recorder->origins != NULL && (whole || recorder->origins_new)) {
+        put_block(&recorder->raw, PART_ORIGINS, recorder->origins, strlen(recorder->origins));
+        recorder->origins_new = false;
+    }
     return write_chunk(recorder, whole ? RECORDING_WHOLE : RECORDING_CHANGES, now_ns, wall_ns) == 0
                ? 0
                : recording_failed(recorder, why, size);

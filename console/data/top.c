@@ -362,20 +362,11 @@ uint64_t top_known_since(const struct top *top)
     return top->since_ns;
 }
 
-/* Length of the window of PANES panes that ends at END_NS, s. */
-static uint64_t window_of(const struct top *top, uint64_t end_ns, uint64_t panes)
-{
-    uint64_t window = (panes - 1) * TOP_PANE_S + end_ns / NS_PER_S % TOP_PANE_S + 1;
-    uint64_t known = end_ns > top->since_ns ? (end_ns - top->since_ns) / NS_PER_S + 1 : 1;
-
-    return window < known ? window : known;
-}
-
 int top_collect(const struct top *top, enum top_list list, uint64_t end_ns, int seconds,
                 struct top_view *into)
 {
     uint64_t last = pane_number(end_ns), first = pane_number(top->since_ns);
-    uint64_t panes = (uint64_t)(seconds + TOP_PANE_S - 1) / TOP_PANE_S;
+    uint64_t panes = (uint64_t)(seconds + TOP_PANE_S - 1) / TOP_PANE_S, window, known; /* s */
     double floors = 0;
 
     into->seen = into->missed = 0;
@@ -389,7 +380,9 @@ int top_collect(const struct top *top, enum top_list list, uint64_t end_ns, int 
     }
     add_floors(&into->sketch, floors);
     sketch_sort(&into->sketch, list == TOP_SLOWEST ? SKETCH_BY_LONGEST : SKETCH_BY_COUNT);
-    return (int)window_of(top, end_ns, panes);
+    window = (panes - 1) * TOP_PANE_S + end_ns / NS_PER_S % TOP_PANE_S + 1;
+    known = end_ns > top->since_ns ? (end_ns - top->since_ns) / NS_PER_S + 1 : 1;
+    return (int)(window < known ? window : known);
 }
 
 unsigned top_one_in(const struct top_view *view)
