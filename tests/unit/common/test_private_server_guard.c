@@ -4,6 +4,7 @@
  */
 #include "common/private_server_guard.h"
 
+#include "common/macros.h"
 #include "tests/unit/open_descriptors.h"
 #include "tests/unit/own_directory.h"
 
@@ -302,80 +303,40 @@ static void owner_that_cleans_up_keeps_what_it_wants(void **state)
 
 /* --- The server's process group --- */
 
-static void server_that_ends_by_itself_is_not_killed(void **state)
+static void server_has_30_seconds_and_2_after_its_kill(void **state)
 {
-    (void)state;
-    scene->ends_after_ms = 29990;
-    start();
-    private_server_guard_watch(&guard, GROUP);
-    lose_owner();
-    assert_int_equal(scene->group, GROUP);
-    assert_int_equal(scene->waited_ms, 29990);
-    assert_int_equal(scene->killed_at_ms, -1);
-    assert_false(scene->was_early);
-    assert_false(segment_exists());
-    assert_false(directory_exists());
-}
+    static const struct {
+        int ends_after_ms, ends_after_kill_ms;
+        pid_t watched[2]; /* the last one counts; 0: the server does not run */
+        pid_t group;      /* the guard looked at it */
+        int waited_ms, killed_at_ms;
+    } cases[] = {
+        {29990, 0, {GROUP, GROUP}, GROUP, 29990, -1},
+        {0, 0, {GROUP, GROUP}, GROUP, 0, -1},
+        {NEVER, 100, {GROUP, GROUP}, GROUP, 30100, 30000},
+        {NEVER, NEVER, {GROUP, GROUP}, GROUP, 32000, 30000}, /* it waits for a disk */
+        {0, 0, {GROUP, OTHER_GROUP}, OTHER_GROUP, 0, -1},
+        {NEVER, NEVER, {GROUP, 0}, NO_GROUP, 0, -1},
+    };
 
-static void server_that_has_ended_is_not_awaited(void **state)
-{
-    (void)state;
-    start();
-    private_server_guard_watch(&guard, GROUP);
-    lose_owner();
-    assert_int_equal(scene->waited_ms, 0);
-    assert_int_equal(scene->killed_at_ms, -1);
-    assert_false(segment_exists());
-}
-
-static void server_is_killed_after_30_seconds(void **state)
-{
-    (void)state;
-    scene->ends_after_ms = NEVER;
-    scene->ends_after_kill_ms = 100;
-    start();
-    private_server_guard_watch(&guard, GROUP);
-    lose_owner();
-    assert_int_equal(scene->group, GROUP);
-    assert_int_equal(scene->killed_at_ms, 30000);
-    assert_int_equal(scene->waited_ms, 30100);
-    assert_false(scene->was_early);
-    assert_false(directory_exists());
-}
-
-/* As when the kernel cannot end a process that waits for a disk. */
-static void killed_server_is_awaited_for_2_seconds(void **state)
-{
-    (void)state;
-    scene->ends_after_ms = scene->ends_after_kill_ms = NEVER;
-    start();
-    private_server_guard_watch(&guard, GROUP);
-    lose_owner();
-    assert_int_equal(scene->waited_ms, 32000);
-    assert_false(segment_exists());
-    assert_false(directory_exists());
-}
-
-static void last_report_of_a_group_counts(void **state)
-{
-    (void)state;
-    start();
-    private_server_guard_watch(&guard, GROUP);
-    private_server_guard_watch(&guard, OTHER_GROUP);
-    lose_owner();
-    assert_int_equal(scene->group, OTHER_GROUP);
-}
-
-static void server_that_does_not_run_is_not_awaited(void **state)
-{
-    (void)state;
-    scene->ends_after_ms = NEVER;
-    start();
-    private_server_guard_watch(&guard, GROUP);
-    private_server_guard_watch(&guard, 0);
-    lose_owner();
-    assert_int_equal(scene->group, NO_GROUP);
-    assert_false(directory_exists());
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        if (i > 0)
+            assert_int_equal(begin(state), 0);
+        scene->ends_after_ms = cases[i].ends_after_ms;
+        scene->ends_after_kill_ms = cases[i].ends_after_kill_ms;
+        start();
+        private_server_guard_watch(&guard, cases[i].watched[0]);
+        private_server_guard_watch(&guard, cases[i].watched[1]);
+        lose_owner();
+        assert_int_equal(scene->group, cases[i].group);
+        assert_int_equal(scene->waited_ms, cases[i].waited_ms);
+        assert_int_equal(scene->killed_at_ms, cases[i].killed_at_ms);
+        assert_false(scene->was_early);
+        assert_false(segment_exists());
+        assert_false(directory_exists());
+        if (i + 1 < ARRAY_LENGTH(cases))
+            end(state);
+    }
 }
 
 /* --- The process --- */
@@ -464,12 +425,7 @@ int main(void)
         TEST(directory_is_removed_with_its_contents),
         TEST(death_of_the_owner_removes_everything),
         TEST(owner_that_cleans_up_keeps_what_it_wants),
-        TEST(server_that_ends_by_itself_is_not_killed),
-        TEST(server_that_has_ended_is_not_awaited),
-        TEST(server_is_killed_after_30_seconds),
-        TEST(killed_server_is_awaited_for_2_seconds),
-        TEST(last_report_of_a_group_counts),
-        TEST(server_that_does_not_run_is_not_awaited),
+        TEST(server_has_30_seconds_and_2_after_its_kill),
         TEST(guard_keeps_nothing_of_its_owner),
         TEST(start_leaves_one_descriptor_to_the_owner),
         TEST(failed_start_leaves_nothing),
