@@ -83,8 +83,6 @@ struct event_ring segment_event_ring(const struct segment *segment, uint32_t num
                                                              : SEGMENT_WORKER_EVENTS;
     uint32_t index = number < SEGMENT_RING_WORKERS ? 0 : number - SEGMENT_RING_WORKERS;
 
-    if (index >= segment_count(segment, kind))
-        return (struct event_ring){NULL, 0};
     return (struct event_ring){
         .shared = (struct event_ring_slots *)segment_at(segment, kind, index),
         .slots = event_ring_capacity(segment->section[kind].entry_size),

@@ -644,7 +644,7 @@ static void only_some_sections_are_required(void **state)
     segment_publish(&segment);
     assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_ATTACHED);
     assert_int_equal(segment_samples(&reader), 0);
-    assert_false(segment_read_sample(&reader, 0, &sample, NULL, 0));
+    assert_false(segment_read_sample(&reader, SEGMENT_MAGIC - 1, &sample, NULL, 0));
     assert_int_equal(segment_offload_threads(&reader.map), SEGMENT_OFFLOAD_THREADS);
     reader.map.section[SEGMENT_WORKERS].entry_size = offsetof(struct segment_worker, offload);
     assert_int_equal(segment_offload_threads(&reader.map), 0);
@@ -761,7 +761,7 @@ static void latency_is_summed(void **state)
     assert_int_equal(segment_reserve_thread(&segment, 0), 0);
     assert_int_equal(segment_reserve_thread(&segment, 2), 0);
     histogram_record(&segment_latency_of(&segment, 0)[OUTCOME_HIT], 1000);
-    histogram_record(&segment_latency_of(&segment, 0)[OUTCOME_ERROR], 2000);
+    histogram_record(&segment_latency_of(&segment, 0)[OUTCOME_MISS], 2000);
     histogram_record(&segment_latency_of(&segment, 2)[OUTCOME_OFFLOAD], 3000);
     segment_add_latency(&reader.map, 0, one);
     assert_int_equal(histogram_count(one), 2);
