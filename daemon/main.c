@@ -15,8 +15,8 @@
 #include <string.h>
 
 /* Prints for -t and -T. */
-static void show(const struct options *options, enum options_action action,
-                 const struct config *config)
+static void print_valid(const struct options *options, enum options_action action,
+                        const struct config *config)
 {
     if (action == OPTIONS_DUMP) {
         config_print(config, stdout);
@@ -29,7 +29,7 @@ static void show(const struct options *options, enum options_action action,
 }
 
 /* After an upgrade the process already runs in the background. */
-static int run(struct config *config, const struct options *options)
+static int run_master(struct config *config, const struct options *options)
 {
     if (!options->detach || inheritance_is_upgrade() || daemonize() == 0)
         return master_run(config, options);
@@ -57,7 +57,7 @@ static int check_certificates(const struct config *config)
 }
 
 /* Loads the configuration and runs, checks or prints it. Returns the exit status. */
-static int with_config(const struct options *options, enum options_action action)
+static int run_with_config(const struct options *options, enum options_action action)
 {
     const struct config_sources sources = {.file = options->file,
                                            .overrides = options->overrides,
@@ -72,14 +72,14 @@ static int with_config(const struct options *options, enum options_action action
         return EXIT_FAILURE;
     }
     if (action == OPTIONS_RUN)
-        return run(config, options);
+        return run_master(config, options);
     status = check_certificates(config);
     if (status == EXIT_SUCCESS && log_files_check(config, why, sizeof(why)) != 0) {
         fprintf(stderr, "webserverd: %s\n", why);
         status = EXIT_FAILURE;
     }
     if (status == EXIT_SUCCESS)
-        show(options, action, config);
+        print_valid(options, action, config);
     config_free(config);
     free(config);
     return status;
@@ -116,7 +116,7 @@ int main(int argc, char **argv)
     case OPTIONS_RUN:
     case OPTIONS_CHECK:
     case OPTIONS_DUMP:
-        status = with_config(&options, action);
+        status = run_with_config(&options, action);
         break;
     case OPTIONS_SELF_SIGNED:
         status = write_self_signed(options.directory);

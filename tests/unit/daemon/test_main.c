@@ -1,11 +1,6 @@
-/* Output, exit status and memory of main() for each kind of command line. The master does not run. */
-#include "daemon/base/service.h"
-#include "daemon/config/load.h"
+/* Output and exit status of main() for each kind of command line. The master does not run. */
 #include "daemon/config/options.h"
-#include "daemon/logger/log_files.h"
-#include "daemon/master/inheritance.h"
 #include "daemon/sandbox/sandbox.h"
-#include "daemon/tls/context.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,126 +14,24 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
-
-enum { MASTER_STATUS = 7 };
 
 /* The main() of webserverd, which the build renames. */
 int webserverd_main(int argc, char **argv);
 
-/* Not yet freed by main(). */
-static struct {
-    struct config *config;
-    int contents; /* of configurations */
-    int contexts; /* of TLS */
-    int options;
-} held;
-
-static bool is_upgrade, logs_do_not_fit;
-static int daemonize_result;
-static char calls[64]; /* names of functions, in order */
+static bool fork_fails;
 
 /* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. The labels are its names. */
-int real_config_load(struct config *config, const struct config_sources *sources,
-                     FILE *errors) __asm__("__real_config_load");
-int wrapped_config_load(struct config *config, const struct config_sources *sources,
-                        FILE *errors) __asm__("__wrap_config_load");
-void real_config_free(struct config *config) __asm__("__real_config_free");
-void wrapped_config_free(struct config *config) __asm__("__wrap_config_free");
-void real_free(void *memory) __asm__("__real_free");
-void wrapped_free(void *memory) __asm__("__wrap_free");
-struct tls_context *real_tls_context_new(const struct config *config,
-                                         const struct managed_certificates *managed,
-                                         struct tls_tickets *tickets, char *why,
-                                         size_t size) __asm__("__real_tls_context_new");
-struct tls_context *wrapped_tls_context_new(const struct config *config,
-                                            const struct managed_certificates *managed,
-                                            struct tls_tickets *tickets, char *why,
-                                            size_t size) __asm__("__wrap_tls_context_new");
-void real_tls_context_free(struct tls_context *context) __asm__("__real_tls_context_free");
-void wrapped_tls_context_free(struct tls_context *context) __asm__("__wrap_tls_context_free");
-void real_options_free(struct options *options) __asm__("__real_options_free");
-void wrapped_options_free(struct options *options) __asm__("__wrap_options_free");
-int wrapped_log_files_check(const struct config *config, char *why,
-                            size_t size) __asm__("__wrap_log_files_check");
-int wrapped_daemonize(void) __asm__("__wrap_daemonize");
-bool wrapped_inheritance_is_upgrade(void) __asm__("__wrap_inheritance_is_upgrade");
-int wrapped_master_run(struct config *config,
-                       const struct options *options) __asm__("__wrap_master_run");
+pid_t real_fork(void) __asm__("__real_fork");
+pid_t wrapped_fork(void) __asm__("__wrap_fork");
 
-int wrapped_config_load(struct config *config, const struct config_sources *sources, FILE *errors)
+pid_t wrapped_fork(void)
 {
-    int result = real_config_load(config, sources, errors);
-
-    held.config = config;
-    held.contents += result == 0;
-    return result;
-}
-
-void wrapped_config_free(struct config *config)
-{
-    held.contents--;
-    real_config_free(config);
-}
-
-void wrapped_free(void *memory)
-{
-    if (memory == held.config)
-        held.config = NULL;
-    real_free(memory);
-}
-
-struct tls_context *wrapped_tls_context_new(const struct config *config,
-                                            const struct managed_certificates *managed,
-                                            struct tls_tickets *tickets, char *why, size_t size)
-{
-    struct tls_context *context = real_tls_context_new(config, managed, tickets, why, size);
-
-    held.contexts += context != NULL;
-    return context;
-}
-
-void wrapped_tls_context_free(struct tls_context *context)
-{
-    held.contexts -= context != NULL;
-    real_tls_context_free(context);
-}
-
-void wrapped_options_free(struct options *options)
-{
-    held.options--;
-    real_options_free(options);
-}
-
-int wrapped_log_files_check(const struct config *config, char *why, size_t size)
-{
-    (void)config;
-    snprintf(why, size, "no room for the logs");
-    return logs_do_not_fit ? -1 : 0;
-}
-
-int wrapped_daemonize(void)
-{
-    strcat(calls, "daemonize ");
     errno = EMFILE;
-    return daemonize_result;
-}
-
-bool wrapped_inheritance_is_upgrade(void)
-{
-    return is_upgrade;
-}
-
-int wrapped_master_run(struct config *config, const struct options *options)
-{
-    assert_ptr_equal(config, held.config);
-    assert_int_equal(held.options, 1);
-    assert_non_null(options->argv);
-    strcat(calls, "master_run ");
-    config_free(config);
-    free(config);
-    return MASTER_STATUS;
+    return fork_fails ? -1 : real_fork();
 }
 
 /* Calls of main() */
@@ -180,8 +73,6 @@ static const struct result *call_main(const char *line)
     snprintf(words, sizeof(words), "%s", line);
     for (char *word = strtok(words, " "); word != NULL; word = strtok(NULL, " "))
         argv[argc++] = word;
-    calls[0] = '\0';
-    held.options = 1;
     fflush(NULL);
     out = divert(STDOUT_FILENO);
     err = divert(STDERR_FILENO);
@@ -189,10 +80,6 @@ static const struct result *call_main(const char *line)
     fflush(NULL);
     restore(STDOUT_FILENO, out, result.out, sizeof(result.out));
     restore(STDERR_FILENO, err, result.err, sizeof(result.err));
-    assert_null(held.config);
-    assert_int_equal(held.contents, 0);
-    assert_int_equal(held.contexts, 0);
-    assert_int_equal(held.options, 0);
     return &result;
 }
 
@@ -204,12 +91,11 @@ static void check(const char *line, int status, const char *out, const char *err
     assert_string_equal(result->err, err);
     assert_string_equal(result->out, out);
     assert_int_equal(result->status, status);
-    assert_string_equal(calls, "");
 }
 
 /* A new working directory with a configuration and a certificate */
 
-static const char *const files[] = {"good.ini", "localhost.pem", "localhost.key"};
+static const char *const files[] = {"good.ini", "hosts.ini", "localhost.pem", "localhost.key"};
 static char no_key[512]; /* the message if good.ini is the key */
 
 static int enter_directory(void **state)
@@ -226,6 +112,11 @@ static int enter_directory(void **state)
     if (file == NULL)
         return -1;
     fputs("[server]\nroot = .\n[connections]\nmax = 1234\n", file);
+    fclose(file);
+    file = fopen(files[1], "w");
+    if (file == NULL)
+        return -1;
+    fputs("[server]\nroot = .\n[host a.example]\nroot = .\naccess_log = a.log\n", file);
     fclose(file);
     chmod(files[0], 0600); /* a key that others can read causes a warning */
     snprintf(no_key, sizeof(no_key),
@@ -271,9 +162,12 @@ static void faulty_configuration_fails_whatever_the_action(void **state)
         assert_non_null(strstr(result->err, "connections.max"));
         assert_string_equal(result->out, "");
         assert_int_equal(result->status, EXIT_FAILURE);
-        assert_string_equal(calls, "");
     }
 }
+
+static const char no_descriptors[] =
+    "webserverd: 1 access log of [host] sections: the master needs 52 descriptors (4 for each, and "
+    "48), but 51 are allowed (raise the limit: ulimit -n)\n";
 
 #define TLS "-o server.listen=https://127.0.0.1:0 -o tls.certificate=localhost.pem -o tls.key="
 
@@ -286,13 +180,22 @@ static void check_reads_certificates_and_keys(void **state)
     check("-T " TLS "good.ini", EXIT_FAILURE, "", no_key);
 }
 
+/* In a child, because the limit cannot be raised again. */
 static void check_refuses_logs_without_descriptors(void **state)
 {
+    pid_t child = fork();
+    int status;
+
     (void)state;
-    logs_do_not_fit = true;
-    check("-t", EXIT_FAILURE, "", "webserverd: no room for the logs\n");
-    check("-t " TLS "good.ini", EXIT_FAILURE, "", no_key);
-    logs_do_not_fit = false;
+    if (child == 0) {
+        const struct rlimit few = {51, 51};
+
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+        check("-t -f hosts.ini", EXIT_FAILURE, "", no_descriptors);
+        _exit(EXIT_SUCCESS);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
 }
 
 static void certificate_that_exists_is_not_replaced(void **state)
@@ -325,28 +228,13 @@ static void help_prints_usage_and_unknown_option_is_an_error(void **state)
     check("-z", OPTIONS_EXIT_USAGE, "", "webserverd: unknown option -z\ntry webserverd -h\n");
 }
 
-static void start(const char *line, int status, const char *expected_calls, const char *err)
-{
-    const struct result *result = call_main(line);
-
-    assert_string_equal(result->err, err);
-    assert_string_equal(result->out, "");
-    assert_int_equal(result->status, status);
-    assert_string_equal(calls, expected_calls);
-}
-
-static void only_a_detached_start_daemonizes_unless_upgraded(void **state)
+static void failure_to_run_in_the_background_is_reported(void **state)
 {
     (void)state;
-    start("", MASTER_STATUS, "master_run ", "");
-    start("-d", MASTER_STATUS, "daemonize master_run ", "");
-    daemonize_result = -1;
-    start("-d", EXIT_FAILURE, "daemonize ",
+    fork_fails = true;
+    check("-d -f good.ini", EXIT_FAILURE, "",
           "webserverd: cannot run in the background: Too many open files\n");
-    is_upgrade = true; /* it runs there already */
-    start("-d", MASTER_STATUS, "master_run ", "");
-    is_upgrade = false;
-    daemonize_result = 0;
+    fork_fails = false;
 }
 
 int main(void)
@@ -359,7 +247,7 @@ int main(void)
         cmocka_unit_test(certificate_that_exists_is_not_replaced),
         cmocka_unit_test(version_names_the_sandbox),
         cmocka_unit_test(help_prints_usage_and_unknown_option_is_an_error),
-        cmocka_unit_test(only_a_detached_start_daemonizes_unless_upgraded),
+        cmocka_unit_test(failure_to_run_in_the_background_is_reported),
     };
 
     return cmocka_run_group_tests(tests, enter_directory, leave_directory);
