@@ -283,8 +283,8 @@ static void follow_window(struct certificate *certificate, const struct acme *ac
     if (certificate->next_s > now_s)
         certificate->hurried = 0;
     else if (certificate->hurried++ > 0) /* an authority that never has enough gets no more */
-        certificate->next_s =
-            now_s + schedule_retry(certificate->hurried - 1, acme->settings.retry_ms / 1000, 0, 0);
+        certificate->next_s = now_s + schedule_after_failure(certificate->hurried - 1,
+                                                             acme->settings.retry_ms / 1000, 0, 0);
     report_plan(certificate, acme, false);
     link_log(acme->link, LEVEL_INFO,
              "%s: the authority suggests renewal between %s and %s; planned for %s",
@@ -367,8 +367,8 @@ static void record_failure(struct certificate *certificate, struct acme *acme)
     certificate->refused_until_s =
         authority->retry_after_s > 0 ? now_s + authority->retry_after_s : 0;
     certificate->next_s =
-        now_s + schedule_retry(certificate->failures, acme->settings.retry_ms / 1000,
-                               authority->retry_after_s, random_number());
+        now_s + schedule_after_failure(certificate->failures, acme->settings.retry_ms / 1000,
+                                       authority->retry_after_s, random_number());
     store_plan(certificate, acme);
     if (left_s > 0)
         snprintf(left, sizeof(left), "; the one in use is valid for %ld more days",

@@ -114,7 +114,8 @@ int64_t schedule_window(int64_t start_s, int64_t end_s, uint32_t random);
  * up to SCHEDULE_RETRY_MAX_S, and by RANDOM up to a tenth more; at least AFTER_S, the authority's
  * own.
  */
-int64_t schedule_retry(uint32_t failures, uint32_t retry_s, uint32_t after_s, uint32_t random);
+int64_t schedule_after_failure(uint32_t failures, uint32_t retry_s, uint32_t after_s,
+                               uint32_t random);
 
 /*
  * Time of the attempt after a failure that was planned for PLANNED_S, now that it is NOW_S. A time

@@ -23,7 +23,8 @@ int64_t schedule_window(int64_t start_s, int64_t end_s, uint32_t random)
     return start_s + random_part(end_s - start_s, random);
 }
 
-int64_t schedule_retry(uint32_t failures, uint32_t retry_s, uint32_t after_s, uint32_t random)
+int64_t schedule_after_failure(uint32_t failures, uint32_t retry_s, uint32_t after_s,
+                               uint32_t random)
 {
     int64_t delay = retry_s;
 

@@ -38,7 +38,7 @@ struct answer {
 
 /* Events */
 
-static uint32_t load_relaxed(const _Atomic uint32_t *word)
+static uint32_t read_segment_word(const _Atomic uint32_t *word)
 {
     return atomic_load_explicit(word, memory_order_relaxed);
 }
@@ -87,7 +87,7 @@ static json_t *list_last_latency(const struct segment *segment)
     uint64_t bucket[HISTOGRAM_COARSE_BUCKETS] = {0}, count = 0, max = 0;
 
     for (size_t i = 0; sample != NULL && i < HISTOGRAM_COARSE_BUCKETS; i++) {
-        bucket[i] = load_relaxed(&sample->latency[i]);
+        bucket[i] = read_segment_word(&sample->latency[i]);
         count += bucket[i];
     }
     if (count == 0)
@@ -111,8 +111,8 @@ static json_t *describe_serving_thread(const struct segment *segment, uint32_t s
         memset(&activity, 0, sizeof(activity));
     state = &thread_state_table[activity.state < THREAD_STATE_COUNT ? activity.state : 0];
     return json_pack(
-        "{s:i, s:i, s:s, s:I, s:o, s:I, s:I}", "worker", (int)load_relaxed(&entry->worker),
-        "thread", (int)load_relaxed(&entry->thread), "state", state->name, "since_ms",
+        "{s:i, s:i, s:s, s:I, s:o, s:I, s:I}", "worker", (int)read_segment_word(&entry->worker),
+        "thread", (int)read_segment_word(&entry->thread), "state", state->name, "since_ms",
         (json_int_t)(now > activity.since_ns ? (now - activity.since_ns) / NS_PER_MS : 0), "work",
         json_text(activity.work), "requests",
         (json_int_t)metric_get(block->metrics, METRIC_requests), "connections",
@@ -125,7 +125,7 @@ static json_t *list_serving_threads(const struct segment *segment)
 
     for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++)
         if (segment_thread_reserved(segment, i) &&
-            load_relaxed(&segment_thread_slot(segment, i)->worker) != SEGMENT_NO_WORKER)
+            read_segment_word(&segment_thread_slot(segment, i)->worker) != SEGMENT_NO_WORKER)
             json_array_append_new(list, describe_serving_thread(segment, i));
     return list;
 }
@@ -139,11 +139,11 @@ void live_write(FILE *out, const struct segment *segment)
         "{s:s, s:s, s:I, s:I, s:i, s:b, s:i, s:i, s:o, s:o, s:o, s:o}", "name", header->name,
         "version", header->version, "time_ms", (json_int_t)(now / NS_PER_MS), "uptime_s",
         (json_int_t)((now - header->started_ns) / NS_PER_S), "generation",
-        (int)load_relaxed(&master->generation), "stopping", load_relaxed(&master->stopping) != 0,
-        "workers", (int)server_workers_serving(segment), "workers_wanted",
-        (int)load_relaxed(&master->workers_wanted), "counters", list_counters(segment), "responses",
-        list_classes(segment), "latency_ns", list_last_latency(segment), "threads",
-        list_serving_threads(segment));
+        (int)read_segment_word(&master->generation), "stopping",
+        read_segment_word(&master->stopping) != 0, "workers", (int)server_workers_serving(segment),
+        "workers_wanted", (int)read_segment_word(&master->workers_wanted), "counters",
+        list_counters(segment), "responses", list_classes(segment), "latency_ns",
+        list_last_latency(segment), "threads", list_serving_threads(segment));
 
     fputs("data: ", out);
     if (event == NULL || json_dumpf(event, out, JSON_COMPACT) != 0)

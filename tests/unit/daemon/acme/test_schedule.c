@@ -43,8 +43,8 @@ static void retry_doubles_up_to_a_limit(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(examples); i++)
-        assert_int_equal(schedule_retry(examples[i].failures, examples[i].retry_s,
-                                        examples[i].after_s, examples[i].random),
+        assert_int_equal(schedule_after_failure(examples[i].failures, examples[i].retry_s,
+                                                examples[i].after_s, examples[i].random),
                          examples[i].delay_s);
 }
 
