@@ -13,15 +13,9 @@
 /* Names (RFC 9525) */
 
 /*
- * A wildcard is the whole leftmost label, and at least two labels follow: "*" and "*.org" match
- * nothing.
+ * Compares HOST, a DNS name in any case, with PATTERN, a DNS name of a certificate. A wildcard is
+ * the whole leftmost label, and at least two labels follow: "*" and "*.org" match nothing.
  */
-static bool is_wildcard(const char *pattern)
-{
-    return strncmp(pattern, "*.", 2) == 0 && pattern[2] != '.' && strchr(pattern + 2, '.') != NULL;
-}
-
-/* Compares HOST, a DNS name in any case, with PATTERN, a DNS name of a certificate. */
 static enum tls_name_match match_name(const char *pattern, const char *host)
 {
     const char *dot = strchr(host, '.');
@@ -30,15 +24,11 @@ static enum tls_name_match match_name(const char *pattern, const char *host)
         return TLS_NAME_DIFFERS;
     if (strcasecmp(pattern, host) == 0)
         return TLS_NAME_EQUAL;
-    if (is_wildcard(pattern) && dot != NULL && dot != host && strcasecmp(pattern + 1, dot) == 0)
-        return TLS_NAME_BY_WILDCARD;
-    return TLS_NAME_DIFFERS;
-}
-
-/* True if PATTERN matches every name that OTHER, another pattern, matches. */
-static bool name_includes(const char *pattern, const char *other)
-{
-    return strcasecmp(pattern, other) == 0 || match_name(pattern, other) != TLS_NAME_DIFFERS;
+    return strncmp(pattern, "*.", 2) == 0 && pattern[2] != '.' &&
+                   strchr(pattern + 2, '.') != NULL && dot != NULL && dot != host &&
+                   strcasecmp(pattern + 1, dot) == 0
+               ? TLS_NAME_BY_WILDCARD
+               : TLS_NAME_DIFFERS;
 }
 
 /* Returns 0, or -1: out of memory. */
@@ -88,7 +78,8 @@ bool tls_certificate_includes(const struct tls_certificate *certificate,
         bool included = false;
 
         for (size_t k = 0; k < certificate->name_count && !included; k++)
-            included = name_includes(certificate->name[k], other->name[i]);
+            included = strcasecmp(certificate->name[k], other->name[i]) == 0 ||
+                       match_name(certificate->name[k], other->name[i]) != TLS_NAME_DIFFERS;
         if (!included)
             return false;
     }

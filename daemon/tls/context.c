@@ -192,46 +192,45 @@ static int fail_openssl(const char *file, const char *otherwise, char *why, size
     return -1;
 }
 
-/* Reads certificates, and their keys into context->keys. Without KEYS, each is in the same file. */
-static int load_certificates_and_keys(struct tls_context *context, const struct config_paths *files,
-                                      const struct config_paths *keys, char *why, size_t size)
+/*
+ * Reads certificates, and their keys into context->keys. Without KEYS, each is in the same file.
+ * GIVEN: they are files of the administrator, whose modes may be wrong.
+ */
+static int load_certificate_files(struct tls_context *context, const struct config_paths *files,
+                                  const struct config_paths *keys, bool given, char *why,
+                                  size_t size)
 {
     for (size_t i = 0; i < files->count; i++) {
         struct tls_host *host = &context->host[context->count++];
+        const char *key_file = keys->count > 0 ? keys->item[i] : files->item[i];
 
         host->file = files->item[i];
+        if (given)
+            private_keys_warn(key_file);
         if (tls_certificate_load(&host->certificate, host->file, why, size) != 0 ||
-            private_keys_add(context->keys, keys->count > 0 ? keys->item[i] : host->file,
-                             host->certificate.leaf, host->file, why, size) != 0)
+            private_keys_add(context->keys, key_file, host->certificate.leaf, host->file, why,
+                             size) != 0)
             return -1;
     }
     return 0;
-}
-
-/* The same for files of the administrator. */
-static int load_given_files(struct tls_context *context, const struct config_paths *files,
-                            const struct config_paths *keys, char *why, size_t size)
-{
-    for (size_t i = 0; i < files->count; i++)
-        private_keys_warn(keys->count > 0 ? keys->item[i] : files->item[i]);
-    return load_certificates_and_keys(context, files, keys, why, size);
 }
 
 /* Those of [tls] first: the first one is the default. */
 static int load_all_certificates(struct tls_context *context, const struct config *config,
                                  const struct managed_certificates *managed, char *why, size_t size)
 {
-    if (load_given_files(context, &config->tls_certificate, &config->tls_key, why, size) != 0)
+    if (load_certificate_files(context, &config->tls_certificate, &config->tls_key, true, why,
+                               size) != 0)
         return -1;
     for (size_t i = 0; i < config->host_count; i++) {
         const struct config_host *host = &config->hosts[i];
 
         if (host->given[HOST_KEY_certificate] &&
-            load_given_files(context, &host->certificate, &host->key, why, size) != 0)
+            load_certificate_files(context, &host->certificate, &host->key, true, why, size) != 0)
             return -1;
     }
-    if (managed != NULL &&
-        load_certificates_and_keys(context, &managed->certificate, &managed->key, why, size) != 0)
+    if (managed != NULL && load_certificate_files(context, &managed->certificate, &managed->key,
+                                                  false, why, size) != 0)
         return -1;
     if (memory_file_seal(context->keys) == 0)
         return 0;

@@ -1,5 +1,6 @@
 #include "daemon/tls/managed.h"
 
+#include "common/macros.h"
 #include "daemon/base/events.h"
 #include "daemon/tls/certificate.h"
 #include "daemon/tls/private_keys.h"
@@ -230,16 +231,14 @@ int managed_certificates_find(const struct config *config, struct managed_certif
     return 0;
 }
 
-static void free_managed_paths(struct config_paths *paths)
-{
-    for (size_t i = 0; i < paths->count; i++)
-        free(paths->item[i]);
-    free(paths->item);
-}
-
 void managed_certificates_free(struct managed_certificates *managed)
 {
-    free_managed_paths(&managed->certificate);
-    free_managed_paths(&managed->key);
+    struct config_paths *both[] = {&managed->certificate, &managed->key};
+
+    for (size_t i = 0; i < ARRAY_LENGTH(both); i++) {
+        for (size_t k = 0; k < both[i]->count; k++)
+            free(both[i]->item[k]);
+        free(both[i]->item);
+    }
     *managed = (struct managed_certificates){0};
 }

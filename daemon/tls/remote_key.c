@@ -52,33 +52,20 @@ const struct signature_scheme *signature_scheme_get(uint32_t code)
     return NULL;
 }
 
-/* 64 spaces, the text with its final zero, and the hash of all messages. */
-static bool is_certificate_verify(const uint8_t *bytes, size_t length)
-{
-    static const char text[] = "TLS 1.3, server CertificateVerify";
-    enum { SPACES = 64, SHA256_BYTES = 32, SHA384_BYTES = 48 };
-    const size_t hash = SPACES + sizeof(text);
-
-    if (length != hash + SHA256_BYTES && length != hash + SHA384_BYTES)
-        return false;
-    for (size_t i = 0; i < SPACES; i++)
-        if (bytes[i] != ' ')
-            return false;
-    return memcmp(bytes + SPACES, text, sizeof(text)) == 0;
-}
-
-/* The randoms of client and server; a named curve, and a point on it. */
-static bool is_key_exchange(const uint8_t *bytes, size_t length)
-{
-    enum { RANDOMS = 64, NAMED_CURVE = 3, HEAD = RANDOMS + 4 };
-
-    return length > HEAD && bytes[RANDOMS] == NAMED_CURVE && bytes[RANDOMS + 3] > 0 &&
-           length == (size_t)HEAD + bytes[RANDOMS + 3];
-}
-
 bool signature_is_of_handshake(const uint8_t *bytes, size_t length)
 {
-    return is_certificate_verify(bytes, length) || is_key_exchange(bytes, length);
+    /* TLS 1.3: 64 spaces, the text with its final zero, and the hash of all messages. */
+    static const char verify[] = "                                                                "
+                                 "TLS 1.3, server CertificateVerify";
+    enum { SHA256_BYTES = 32, SHA384_BYTES = 48 };
+    /* TLS 1.2: the randoms of client and server; a named curve, and a point on it. */
+    enum { RANDOMS = 64, NAMED_CURVE = 3, HEAD = RANDOMS + 4 };
+
+    if ((length == sizeof(verify) + SHA256_BYTES || length == sizeof(verify) + SHA384_BYTES) &&
+        memcmp(bytes, verify, sizeof(verify)) == 0)
+        return true;
+    return length > HEAD && bytes[RANDOMS] == NAMED_CURVE && bytes[RANDOMS + 3] > 0 &&
+           length == (size_t)HEAD + bytes[RANDOMS + 3];
 }
 
 /* The key of OpenSSL */
