@@ -1,13 +1,8 @@
-/*
- * The metrics process. Its connections, where the test runs its event loop and calls its timer; and
- * the process as the master sees it: its start, its signs of life, and its end.
- */
+/* The connections of the metrics process. The test runs its event loop and calls its timer. */
 #include "daemon/metrics/metrics.h"
 
-#include "common/clock.h"
 #include "common/instance.h"
 #include "common/macros.h"
-#include "tests/unit/event_output.h"
 #include "tests/unit/own_segment.h"
 
 #include <setjmp.h>
@@ -29,10 +24,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum { CLIENTS_MAX = 32, STREAMS_MAX = 8, REQUEST_SECONDS = 5 }; /* of metrics.c */
@@ -70,8 +63,6 @@ static struct {
     int thread_error, sends;
     int ranges_closed,
         kept_closed; /* calls of close_range(), and descriptors that it must not close */
-    bool no_sockets, no_fork;
-    int interruptions; /* calls of waitpid() that a signal interrupts */
 } calls;
 
 static sem_t permits; /* passwords that the thread may verify */
@@ -99,14 +90,6 @@ ssize_t __real_recv(int fd, void *data, size_t size, int flags);
 ssize_t __wrap_recv(int fd, void *data, size_t size, int flags);
 ssize_t __real_send(int fd, const void *data, size_t size, int flags);
 ssize_t __wrap_send(int fd, const void *data, size_t size, int flags);
-int __real_socketpair(int domain, int type, int protocol, int fds[2]);
-int __wrap_socketpair(int domain, int type, int protocol, int fds[2]);
-pid_t __real_fork(void);
-pid_t __wrap_fork(void);
-int __real_kill(pid_t pid, int number);
-int __wrap_kill(pid_t pid, int number);
-pid_t __real_waitpid(pid_t pid, int *status, int options);
-pid_t __wrap_waitpid(pid_t pid, int *status, int options);
 /* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 /* Not root: the process keeps its user. */
@@ -178,34 +161,6 @@ struct event *__wrap_event_new(struct event_base *base, evutil_socket_t fd, shor
     return __real_event_new(base, fd, what, callback, argument);
 }
 
-int __wrap_socketpair(int domain, int type, int protocol, int fds[2])
-{
-    errno = EMFILE;
-    return calls.no_sockets ? -1 : __real_socketpair(domain, type, protocol, fds);
-}
-
-pid_t __wrap_fork(void)
-{
-    errno = EAGAIN;
-    return calls.no_fork ? -1 : __real_fork();
-}
-
-/* Process 0 would be the group of the test. */
-int __wrap_kill(pid_t pid, int number)
-{
-    assert_true(pid > 0);
-    return __real_kill(pid, number);
-}
-
-pid_t __wrap_waitpid(pid_t pid, int *status, int options)
-{
-    if (calls.interruptions == 0)
-        return __real_waitpid(pid, status, options);
-    calls.interruptions--;
-    errno = EINTR;
-    return -1;
-}
-
 /* Returns true if the next call fails with *ERROR. */
 static bool fails(int *error)
 {
@@ -260,7 +215,6 @@ static int begin(void **state)
                              .server_user = "",
                              .server_group = "",
                              .server_jail = JAIL_OFF};
-    events_forget();
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) != 0 ||
         open_listen_socket(0) != 0 || open_listen_socket(1) != 0)
         return -1;
@@ -792,323 +746,17 @@ static void failed_start_is_a_failure(void **state)
                     before + 8); /* the verifier that failed ends with the process */
 }
 
-/* The master's side */
-
-static _Atomic int32_t shown_pid;
-static struct metrics_process process;
-
-static int begin_process(void **state)
-{
-    process =
-        (struct metrics_process){.child = {.name = "metrics process", .shown_pid = &shown_pid},
-                                 .fd = -1,
-                                 .segment = &segment};
-    shown_pid = 0;
-    if (begin(state) != 0)
-        return -1;
-    close(setup.master_fd);
-    setup.listen_count = 0;
-    return 0;
-}
-
-static uint64_t failed_logins(void)
-{
-    return metric_get(segment_master(&segment)->metrics, METRIC_metrics_logins_failed);
-}
-
-/* A process that is not there. Returns its end of the socket. */
-static int connect_process(void)
-{
-    int fds[2];
-
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
-    process.child.pid = NO_PROCESS;
-    process.fd = fds[0];
-    return fds[1];
-}
-
-static void check(uint64_t now_ns)
-{
-    metrics_process_check(&process, 0, 0, now_ns);
-}
-
-/* Failed logins and signs of life */
-
-static void bytes_are_numbers_of_failed_logins(void **state)
-{
-    static const uint8_t bytes[] = {3, 0, 200};
-    int fd = connect_process();
-
-    (void)state;
-    assert_int_equal(write(fd, bytes, sizeof(bytes)), sizeof(bytes));
-    check(BEGIN_NS);
-    assert_int_equal(failed_logins(), 203);
-    assert_int_equal(process.failures, 203);
-    check(BEGIN_NS + 1);
-    assert_int_equal(failed_logins(), 203);
-    close(fd);
-    metrics_process_free(&process);
-    assert_int_equal(process.fd, -1);
-}
-
-/* The socket holds back the rest. */
-static void flood_is_read_in_parts(void **state)
-{
-    uint8_t bytes[150];
-    int fd = connect_process();
-
-    (void)state;
-    memset(bytes, 1, sizeof(bytes));
-    assert_int_equal(write(fd, bytes, sizeof(bytes)), sizeof(bytes));
-    check(BEGIN_NS);
-    assert_int_equal(failed_logins(), 64);
-    check(BEGIN_NS + 1);
-    check(BEGIN_NS + 2);
-    assert_int_equal(failed_logins(), sizeof(bytes));
-    close(fd);
-    metrics_process_free(&process);
-}
-
-static void only_a_byte_is_a_sign_of_life(void **state)
-{
-    int fd = connect_process();
-
-    (void)state;
-    process.child.heard_ns = BEGIN_NS;
-    check(BEGIN_NS + 1);
-    assert_int_equal(process.child.heard_ns, BEGIN_NS);
-    assert_int_equal(write(fd, "\0", 1), 1);
-    check(BEGIN_NS + 2);
-    assert_int_equal(process.child.heard_ns, BEGIN_NS + 2);
-    close(fd);
-    check(BEGIN_NS + 3); /* its end of the socket has ended */
-    assert_int_equal(process.child.heard_ns, BEGIN_NS + 2);
-    assert_int_equal(failed_logins(), 0);
-    metrics_process_free(&process);
-}
-
-static void failed_logins_are_logged_once_a_minute(void **state)
-{
-    uint64_t first_ns = BEGIN_NS + NS_PER_S;
-    int fd = connect_process();
-
-    (void)state;
-    check(BEGIN_NS);
-    assert_int_equal(event_count(), 0);
-    assert_int_equal(write(fd, "\5", 1), 1);
-    check(BEGIN_NS);
-    check(first_ns);
-    assert_string_equal(last_event(), "failed logins on metrics.listen: 5");
-    assert_int_equal(event_count(), 1);
-    assert_int_equal(process.failures, 0);
-    assert_int_equal(write(fd, "\1", 1), 1);
-    check(first_ns + 1);
-    check(first_ns + 60 * NS_PER_S - 1);
-    assert_int_equal(event_count(), 1);
-    process.child.pid = 0; /* also after its end */
-    check(first_ns + 60 * NS_PER_S);
-    assert_string_equal(last_event(), "failed logins on metrics.listen: 1");
-    assert_int_equal(event_count(), 2);
-    process.failures = 1;
-    check(first_ns + 61 * NS_PER_S);
-    assert_int_equal(event_count(), 2);
-    close(fd);
-    metrics_process_free(&process);
-}
-
-static void without_a_process_nothing_is_read(void **state)
-{
-    int fd = connect_process();
-
-    (void)state;
-    process.child.pid = 0;
-    assert_int_equal(write(fd, "\1", 1), 1);
-    check(BEGIN_NS);
-    assert_int_equal(failed_logins(), 0);
-    assert_int_equal(process.child.heard_ns, 0);
-    close(fd);
-    metrics_process_free(&process);
-}
-
-/* A real process */
-
-/* What the master does in each child. */
-static void after_fork(void *context)
-{
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    metrics_process_free(context);
-}
-
-static pid_t start(void)
-{
-    metrics_process_start(&process, &setup, after_fork, &process);
-    assert_true(process.child.pid > 0);
-    return process.child.pid;
-}
-
-/* Expects that process PID ends with STATUS of wait(2). */
-static void expect_end(pid_t pid, int expected)
-{
-    int status;
-
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, expected);
-}
-
-static void process_runs_until_its_socket_ends(void **state)
-{
-    int before = count_open();
-    pid_t pid = start();
-
-    (void)state;
-    assert_int_equal(shown_pid, pid);
-    assert_int_equal(count_open(), before + 1);
-    start();
-    assert_int_equal(process.child.pid, pid); /* it runs already */
-    metrics_process_free(&process);
-    assert_int_equal(count_open(), before);
-    metrics_process_free(&process);
-    expect_end(pid, 0);
-}
-
-static void failed_start_leaves_nothing_open(void **state)
-{
-    int before = count_open();
-
-    (void)state;
-    calls.no_sockets = true;
-    metrics_process_start(&process, &setup, after_fork, &process);
-    assert_string_equal(last_event(), "cannot start the metrics process: Too many open files");
-    assert_int_equal(process.fd, -1);
-    calls.no_sockets = false;
-    assert_int_equal(process.child.backoff.failures, 1);
-    process.child.backoff.not_before_ns = UINT64_MAX;              /* however long this takes */
-    metrics_process_start(&process, &setup, after_fork, &process); /* waits for its back-off */
-    assert_int_equal(process.child.pid, 0);
-    assert_int_equal(event_count(), 1);
-    process.child.backoff = (struct backoff){0};
-    calls.no_fork = true;
-    metrics_process_start(&process, &setup, after_fork, &process);
-    assert_string_equal(last_event(),
-                        "cannot start the metrics process: Resource temporarily unavailable");
-    assert_int_equal(process.child.pid, 0);
-    assert_int_equal(process.fd, -1);
-    assert_int_equal(count_open(), before);
-}
-
-static void silent_process_is_killed_once(void **state)
-{
-    pid_t pid = start();
-
-    (void)state;
-    process.child.heard_ns = BEGIN_NS;
-    metrics_process_check(&process, 1000, 0, BEGIN_NS + NS_PER_S);
-    assert_int_equal(event_count(), 0);
-    metrics_process_check(&process, 1000, 0, BEGIN_NS + 2 * NS_PER_S);
-    assert_int_equal(event_count(), 1);
-    assert_int_equal(process.child.heard_ns, BEGIN_NS + 2 * NS_PER_S);
-    metrics_process_check(&process, 1000, 0, BEGIN_NS + 2 * NS_PER_S + 1);
-    assert_int_equal(event_count(), 1);
-    expect_end(pid, SIGKILL);
-    metrics_process_free(&process);
-}
-
-static void end_of_the_process_is_counted(void **state)
-{
-    int before = count_open();
-    pid_t pid = start();
-
-    (void)state;
-    assert_int_equal(kill(pid, SIGKILL), 0);
-    expect_end(pid, SIGKILL);
-    assert_false(metrics_process_ended(&process, NO_PROCESS, "exited"));
-    assert_int_equal(process.child.pid, pid);
-    process.child.started_ns = clock_monotonic_ns(); /* however long that took */
-    assert_true(metrics_process_ended(&process, pid, "was killed"));
-    assert_non_null(strstr(last_event(), " was killed: starting another"));
-    assert_int_equal(process.child.pid, 0);
-    assert_int_equal(shown_pid, 0);
-    assert_int_equal(process.fd, -1);
-    assert_int_equal(count_open(), before);
-    assert_int_equal(process.child.backoff.failures, 1);
-}
-
-static void released_process_ends_without_a_message(void **state)
-{
-    pid_t pid = start();
-
-    (void)state;
-    process.child.backoff.failures = 3;
-    metrics_process_release(&process);
-    assert_int_equal(process.leaving, pid);
-    assert_int_equal(process.child.pid, 0);
-    assert_int_equal(shown_pid, 0);
-    assert_int_equal(process.fd, -1);
-    assert_int_equal(process.child.backoff.failures, 0);
-    expect_end(pid, 0);
-    metrics_process_release(&process); /* without a process the leaving one stays */
-    assert_int_equal(process.leaving, pid);
-    assert_true(metrics_process_ended(&process, pid, "exited"));
-    assert_int_equal(process.leaving, 0);
-    assert_int_equal(event_count(), 0);
-}
-
-/* A process that answers its last requests, and does not look at its socket. */
-static pid_t start_one_that_stays(void)
-{
-    pid_t pid = fork();
-
-    if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        for (;;)
-            pause();
-    }
-    assert_true(pid > 0);
-    return pid;
-}
-
-static void second_release_kills_the_first_process(void **state)
-{
-    pid_t first = start_one_that_stays(), second;
-
-    (void)state;
-    process.leaving = first;
-    second = start();
-    calls.interruptions = 2;
-    metrics_process_release(&process);
-    assert_int_equal(waitpid(first, NULL, WNOHANG), -1); /* killed and reaped */
-    assert_int_equal(errno, ECHILD);
-    assert_int_equal(process.leaving, second);
-    metrics_process_kill(&process);
-    assert_int_equal(process.leaving, 0);
-    assert_int_equal(waitpid(second, NULL, WNOHANG), -1);
-    metrics_process_kill(&process);
-}
-
 static int open_permits(void **state)
 {
     (void)state;
     return sem_init(&permits, 0, 0);
 }
 
-#define TEST(test)         cmocka_unit_test_setup_teardown(test, begin, end)
-#define TEST_PROCESS(test) cmocka_unit_test_setup_teardown(test, begin_process, end)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        /* They fork, so they come before the threads of other tests. */
-        TEST_PROCESS(bytes_are_numbers_of_failed_logins),
-        TEST_PROCESS(flood_is_read_in_parts),
-        TEST_PROCESS(only_a_byte_is_a_sign_of_life),
-        TEST_PROCESS(failed_logins_are_logged_once_a_minute),
-        TEST_PROCESS(without_a_process_nothing_is_read),
-        TEST_PROCESS(process_runs_until_its_socket_ends),
-        TEST_PROCESS(failed_start_leaves_nothing_open),
-        TEST_PROCESS(silent_process_is_killed_once),
-        TEST_PROCESS(end_of_the_process_is_counted),
-        TEST_PROCESS(released_process_ends_without_a_message),
-        TEST_PROCESS(second_release_kills_the_first_process),
         TEST(connection_ends_after_the_client_has),
         TEST(connection_without_memory_ends),
         TEST(request_has_five_seconds),

@@ -1,0 +1,381 @@
+/* The metrics process as the master sees it: its start, its signs of life, and its end. */
+#include "common/clock.h"
+#include "common/macros.h"
+#include "daemon/metrics/metrics.h"
+#include "tests/unit/event_output.h"
+#include "tests/unit/open_descriptors.h"
+#include "tests/unit/own_segment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+enum { NO_PROCESS = INT32_MAX };
+
+#define BEGIN_NS (1000 * NS_PER_S)
+
+static struct segment segment;
+static struct config config = {.metrics_hosts = "",
+                               .metrics_realm = "",
+                               .server_user = "",
+                               .server_group = "",
+                               .server_jail = JAIL_OFF};
+static _Atomic int32_t shown_pid;
+static struct metrics_process process;
+static struct metrics_setup setup;
+static bool no_sockets, no_fork;
+static int interruptions; /* calls of waitpid() that a signal interrupts */
+
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
+/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
+int __real_socketpair(int domain, int type, int protocol, int fds[2]);
+int __wrap_socketpair(int domain, int type, int protocol, int fds[2]);
+pid_t __real_fork(void);
+pid_t __wrap_fork(void);
+int __real_kill(pid_t pid, int number);
+int __wrap_kill(pid_t pid, int number);
+pid_t __real_waitpid(pid_t pid, int *status, int options);
+pid_t __wrap_waitpid(pid_t pid, int *status, int options);
+/* NOLINTEND(clang-diagnostic-reserved-identifier) */
+
+int __wrap_socketpair(int domain, int type, int protocol, int fds[2])
+{
+    errno = EMFILE;
+    return no_sockets ? -1 : __real_socketpair(domain, type, protocol, fds);
+}
+
+pid_t __wrap_fork(void)
+{
+    errno = EAGAIN;
+    return no_fork ? -1 : __real_fork();
+}
+
+/* Process 0 would be the group of the test. */
+int __wrap_kill(pid_t pid, int number)
+{
+    assert_true(pid > 0);
+    return __real_kill(pid, number);
+}
+
+pid_t __wrap_waitpid(pid_t pid, int *status, int options)
+{
+    if (interruptions == 0)
+        return __real_waitpid(pid, status, options);
+    interruptions--;
+    errno = EINTR;
+    return -1;
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    process =
+        (struct metrics_process){.child = {.name = "metrics process", .shown_pid = &shown_pid},
+                                 .fd = -1,
+                                 .segment = &segment};
+    shown_pid = 0;
+    setup = (struct metrics_setup){.config = &config, .segment = &segment, .lock_fd = STDIN_FILENO};
+    no_sockets = no_fork = false;
+    events_forget();
+    return own_segment_create(&segment, (struct segment_plan){0});
+}
+
+static int end(void **state)
+{
+    (void)state;
+    segment_destroy(&segment);
+    return 0;
+}
+
+static uint64_t failed_logins(void)
+{
+    return metric_get(segment_master(&segment)->metrics, METRIC_metrics_logins_failed);
+}
+
+/* A process that is not there. Returns its end of the socket. */
+static int connect_process(void)
+{
+    int fds[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
+    process.child.pid = NO_PROCESS;
+    process.fd = fds[0];
+    return fds[1];
+}
+
+static void check(uint64_t now_ns)
+{
+    metrics_process_check(&process, 0, 0, now_ns);
+}
+
+/* Failed logins and signs of life */
+
+static void bytes_are_numbers_of_failed_logins(void **state)
+{
+    static const uint8_t bytes[] = {3, 0, 200};
+    int fd = connect_process();
+
+    (void)state;
+    assert_int_equal(write(fd, bytes, sizeof(bytes)), sizeof(bytes));
+    check(BEGIN_NS);
+    assert_int_equal(failed_logins(), 203);
+    assert_int_equal(process.failures, 203);
+    check(BEGIN_NS + 1);
+    assert_int_equal(failed_logins(), 203);
+    close(fd);
+    metrics_process_free(&process);
+    assert_int_equal(process.fd, -1);
+}
+
+/* The socket holds back the rest. */
+static void flood_is_read_in_parts(void **state)
+{
+    uint8_t bytes[150];
+    int fd = connect_process();
+
+    (void)state;
+    memset(bytes, 1, sizeof(bytes));
+    assert_int_equal(write(fd, bytes, sizeof(bytes)), sizeof(bytes));
+    check(BEGIN_NS);
+    assert_int_equal(failed_logins(), 64);
+    check(BEGIN_NS + 1);
+    check(BEGIN_NS + 2);
+    assert_int_equal(failed_logins(), sizeof(bytes));
+    close(fd);
+    metrics_process_free(&process);
+}
+
+static void only_a_byte_is_a_sign_of_life(void **state)
+{
+    int fd = connect_process();
+
+    (void)state;
+    process.child.heard_ns = BEGIN_NS;
+    check(BEGIN_NS + 1);
+    assert_int_equal(process.child.heard_ns, BEGIN_NS);
+    assert_int_equal(write(fd, "\0", 1), 1);
+    check(BEGIN_NS + 2);
+    assert_int_equal(process.child.heard_ns, BEGIN_NS + 2);
+    close(fd);
+    check(BEGIN_NS + 3); /* its end of the socket has ended */
+    assert_int_equal(process.child.heard_ns, BEGIN_NS + 2);
+    assert_int_equal(failed_logins(), 0);
+    metrics_process_free(&process);
+}
+
+static void failed_logins_are_logged_once_a_minute(void **state)
+{
+    uint64_t first_ns = BEGIN_NS + NS_PER_S;
+    int fd = connect_process();
+
+    (void)state;
+    check(BEGIN_NS);
+    assert_int_equal(event_count(), 0);
+    assert_int_equal(write(fd, "\5", 1), 1);
+    check(BEGIN_NS);
+    check(first_ns);
+    assert_string_equal(last_event(), "failed logins on metrics.listen: 5");
+    assert_int_equal(event_count(), 1);
+    assert_int_equal(process.failures, 0);
+    assert_int_equal(write(fd, "\1", 1), 1);
+    check(first_ns + 1);
+    check(first_ns + 60 * NS_PER_S - 1);
+    assert_int_equal(event_count(), 1);
+    process.child.pid = 0; /* also after its end */
+    check(first_ns + 60 * NS_PER_S);
+    assert_string_equal(last_event(), "failed logins on metrics.listen: 1");
+    assert_int_equal(event_count(), 2);
+    process.failures = 1;
+    check(first_ns + 61 * NS_PER_S);
+    assert_int_equal(event_count(), 2);
+    close(fd);
+    metrics_process_free(&process);
+}
+
+static void without_a_process_nothing_is_read(void **state)
+{
+    int fd = connect_process();
+
+    (void)state;
+    process.child.pid = 0;
+    assert_int_equal(write(fd, "\1", 1), 1);
+    check(BEGIN_NS);
+    assert_int_equal(failed_logins(), 0);
+    assert_int_equal(process.child.heard_ns, 0);
+    close(fd);
+    metrics_process_free(&process);
+}
+
+/* A real process */
+
+/* What the master does in each child. */
+static void after_fork(void *context)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    metrics_process_free(context);
+}
+
+static pid_t start(void)
+{
+    metrics_process_start(&process, &setup, after_fork, &process);
+    assert_true(process.child.pid > 0);
+    return process.child.pid;
+}
+
+/* Expects that process PID ends with STATUS of wait(2). */
+static void expect_end(pid_t pid, int expected)
+{
+    int status;
+
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, expected);
+}
+
+static void process_runs_until_its_socket_ends(void **state)
+{
+    int before = open_descriptors();
+    pid_t pid = start();
+
+    (void)state;
+    assert_int_equal(shown_pid, pid);
+    assert_int_equal(open_descriptors(), before + 1);
+    start();
+    assert_int_equal(process.child.pid, pid); /* it runs already */
+    metrics_process_free(&process);
+    assert_int_equal(open_descriptors(), before);
+    metrics_process_free(&process);
+    expect_end(pid, 0);
+}
+
+static void failed_start_leaves_nothing_open(void **state)
+{
+    int before = open_descriptors();
+
+    (void)state;
+    no_sockets = true;
+    metrics_process_start(&process, &setup, after_fork, &process);
+    assert_string_equal(last_event(), "cannot start the metrics process: Too many open files");
+    assert_int_equal(process.fd, -1);
+    no_sockets = false;
+    assert_int_equal(process.child.backoff.failures, 1);
+    process.child.backoff.not_before_ns = UINT64_MAX;              /* however long this takes */
+    metrics_process_start(&process, &setup, after_fork, &process); /* waits for its back-off */
+    assert_int_equal(process.child.pid, 0);
+    assert_int_equal(event_count(), 1);
+    process.child.backoff = (struct backoff){0};
+    no_fork = true;
+    metrics_process_start(&process, &setup, after_fork, &process);
+    assert_string_equal(last_event(),
+                        "cannot start the metrics process: Resource temporarily unavailable");
+    assert_int_equal(process.child.pid, 0);
+    assert_int_equal(process.fd, -1);
+    assert_int_equal(open_descriptors(), before);
+}
+
+static void silent_process_is_killed_once(void **state)
+{
+    pid_t pid = start();
+
+    (void)state;
+    process.child.heard_ns = BEGIN_NS;
+    metrics_process_check(&process, 1000, 0, BEGIN_NS + NS_PER_S);
+    assert_int_equal(event_count(), 0);
+    metrics_process_check(&process, 1000, 0, BEGIN_NS + 2 * NS_PER_S);
+    assert_int_equal(event_count(), 1);
+    assert_int_equal(process.child.heard_ns, BEGIN_NS + 2 * NS_PER_S);
+    metrics_process_check(&process, 1000, 0, BEGIN_NS + 2 * NS_PER_S + 1);
+    assert_int_equal(event_count(), 1);
+    expect_end(pid, SIGKILL);
+    metrics_process_free(&process);
+}
+
+static void end_of_the_process_is_counted(void **state)
+{
+    int before = open_descriptors();
+    pid_t pid = start();
+
+    (void)state;
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    expect_end(pid, SIGKILL);
+    assert_false(metrics_process_ended(&process, NO_PROCESS, "exited"));
+    assert_int_equal(process.child.pid, pid);
+    process.child.started_ns = clock_monotonic_ns(); /* however long that took */
+    assert_true(metrics_process_ended(&process, pid, "was killed"));
+    assert_non_null(strstr(last_event(), " was killed: starting another"));
+    assert_int_equal(process.child.pid, 0);
+    assert_int_equal(shown_pid, 0);
+    assert_int_equal(process.fd, -1);
+    assert_int_equal(open_descriptors(), before);
+    assert_int_equal(process.child.backoff.failures, 1);
+}
+
+static void released_process_ends_without_a_message(void **state)
+{
+    pid_t pid = start();
+
+    (void)state;
+    process.child.backoff.failures = 3;
+    metrics_process_release(&process);
+    assert_int_equal(process.leaving, pid);
+    assert_int_equal(process.child.pid, 0);
+    assert_int_equal(shown_pid, 0);
+    assert_int_equal(process.fd, -1);
+    assert_int_equal(process.child.backoff.failures, 0);
+    expect_end(pid, 0);
+    metrics_process_release(&process); /* without a process the leaving one stays */
+    assert_int_equal(process.leaving, pid);
+    assert_true(metrics_process_ended(&process, pid, "exited"));
+    assert_int_equal(process.leaving, 0);
+    assert_int_equal(event_count(), 0);
+}
+
+/* A process that answers its last requests, and does not look at its socket. */
+static pid_t start_one_that_stays(void)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            pause();
+    }
+    assert_true(pid > 0);
+    return pid;
+}
+
+static void second_release_kills_the_first_process(void **state)
+{
+    pid_t first = start_one_that_stays(), second;
+
+    (void)state;
+    process.leaving = first;
+    second = start();
+    interruptions = 2;
+    metrics_process_release(&process);
+    assert_int_equal(waitpid(first, NULL, WNOHANG), -1); /* killed and reaped */
+    assert_int_equal(errno, ECHILD);
+    assert_int_equal(process.leaving, second);
+    metrics_process_kill(&process);
+    assert_int_equal(process.leaving, 0);
+    assert_int_equal(waitpid(second, NULL, WNOHANG), -1);
+    metrics_process_kill(&process);
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(bytes_are_numbers_of_failed_logins),     TEST(flood_is_read_in_parts),
+        TEST(only_a_byte_is_a_sign_of_life),          TEST(failed_logins_are_logged_once_a_minute),
+        TEST(without_a_process_nothing_is_read),      TEST(process_runs_until_its_socket_ends),
+        TEST(failed_start_leaves_nothing_open),       TEST(silent_process_is_killed_once),
+        TEST(end_of_the_process_is_counted),          TEST(released_process_ends_without_a_message),
+        TEST(second_release_kills_the_first_process),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
