@@ -1,4 +1,4 @@
-/* wsload, the load generator: dispatches to a run, a sweep, the lab, or the comparison or merging of reports. */
+/* wsload, the load generator: begins a run, a sweep, the lab, or compares or merges reports. */
 #include "common/escape.h"
 #include "loadgen/base/resources.h"
 #include "loadgen/cli/options.h"

@@ -1,6 +1,6 @@
 /*
- * What the files of this directory share: the state of reading a command line, the values of options.
- * Pure.
+ * What the files of this directory share: the state of reading a command line, the values of
+ * options. Pure.
  */
 #ifndef LOADGEN_CLI_INTERNAL_H
 #define LOADGEN_CLI_INTERNAL_H
@@ -41,9 +41,9 @@ bool option_read_numbers(struct option_reader *reader, struct option_value value
                          struct plan_numbers *out);
 
 /*
- * The setter of each option of options.def: parses the value and stores it in reader->plan. Returns
- * false with the error set, or to end the parsing (--help, --version). Defined in load_options.c and
- * request_options.c.
+ * The setter of each option of options.def, in load_options.c and request_options.c: parses the
+ * value and stores it in reader->plan. Returns false with the error set, or to end the parsing
+ * (--help, --version).
  */
 #define GROUP(title)
 #define OPTION(name, letter, spelling, argument, help)                                             \

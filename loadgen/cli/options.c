@@ -225,7 +225,7 @@ static bool read_url(struct option_reader *reader, const char *word)
     return true;
 }
 
-/* WORD has the letters of options: "-c5", "-jV". Some load generators have long names with one dash. */
+/* WORD has letters of options: "-c5", "-jV". Other programs have long names after one dash. */
 static bool check_letters(struct option_reader *reader, const char *word)
 {
     char name[64];

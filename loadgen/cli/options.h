@@ -16,8 +16,8 @@ enum options_result {
 #define OPTIONS_DEFAULT_URL "http://127.0.0.1:8080/"
 
 /*
- * Parses ARGV, ARGC arguments with the program's name first, into *plan. CORES is the default number of
- * threads. Options may come before or after URLs; "--" ends the options.
+ * Parses ARGV, ARGC arguments with the program's name first, into *plan. CORES is the default
+ * number of threads. Options may come before or after URLs; "--" ends the options.
  */
 enum options_result options_parse(int argc, char *const *argv, uint32_t cores, struct plan *plan,
                                   char *why, size_t size);

@@ -76,11 +76,11 @@ static CURLcode on_ssl_context(CURL *easy, void *ssl_context, void *context)
 }
 
 /*
- * libcurl caches the CA certificates for all connections of a multi handle, but not if CURLOPT_CAPATH
- * is set: then each connection reads them all again, which takes 20 ms of CPU time.
+ * libcurl caches the CA certificates for all connections of a multi handle, but not if
+ * CURLOPT_CAPATH is set: then each connection reads them all again, which takes 20 ms of CPU time.
  *
- * If libcurl negotiated HTTP/2 for the raw engine, it would put its own frames around ours. Other TLS
- * libraries than OpenSSL have no such context; the raw engine then has no HTTP/2 over TLS.
+ * If libcurl negotiated HTTP/2 for the raw engine, it would put its own frames around ours. Other
+ * TLS libraries than OpenSSL have no such context; the raw engine then has no HTTP/2 over TLS.
  */
 static bool set_tls(const struct plan *plan, CURL *easy)
 {

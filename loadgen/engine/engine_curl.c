@@ -7,9 +7,9 @@
  * - URLs are parsed once (CURLOPT_CURLU) and the environment is not searched for proxies;
  * - sockets stay registered between requests (curl_sockets.h).
  *
- * If a reused connection turns out to be closed, libcurl retries the request on a new one. That would
- * hide a lost request and log it twice at the server, so on_prerequest() rejects the retry: the
- * request fails as closed.
+ * If a reused connection turns out to be closed, libcurl retries the request on a new one. That
+ * would hide a lost request and log it twice at the server, so on_prerequest() rejects the retry:
+ * the request fails as closed.
  */
 #include "loadgen/engine/cookie_jar.h"
 #include "loadgen/engine/curl_handle.h"

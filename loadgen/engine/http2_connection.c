@@ -2,7 +2,6 @@
 
 #include "common/clock.h"
 
-#include "loadgen/base/interrupts.h"
 #include "loadgen/engine/curl_handle.h"
 
 #include <errno.h>
@@ -49,7 +48,6 @@ struct http2_connection {
     struct http2_shared *shared;
     struct raw_stream stream;
     nghttp2_session *session; /* NULL unless UP or BROKEN */
-    struct event *readable, *writable;
     enum connection_state state;
     uint32_t first_slot, stream_count;
     uint32_t in_flight, waiting; /* streams SENT, streams WAITING */
@@ -318,11 +316,6 @@ void http2_report(struct http2_shared *shared)
 
 static void close_connection(struct http2_connection *connection)
 {
-    if (connection->readable != NULL)
-        event_free(connection->readable);
-    if (connection->writable != NULL)
-        event_free(connection->writable);
-    connection->readable = connection->writable = NULL;
     nghttp2_session_del(connection->session);
     connection->session = NULL;
     raw_stream_close(&connection->stream);
@@ -439,14 +432,6 @@ static void submit(struct http2_stream *stream)
                              fields->field[i].valuelen);
 }
 
-/* Submits the waiting requests that the connection takes. */
-static void submit_waiting(struct http2_connection *connection)
-{
-    for (uint32_t i = 0; i < connection->stream_count && connection->waiting > 0; i++)
-        if (connection->streams[i].state == STREAM_WAITING && takes_requests(connection))
-            submit(&connection->streams[i]);
-}
-
 void http2_connection_begin(struct http2_connection *connection, uint32_t slot,
                             const struct request *request, uint64_t now_ns)
 {
@@ -528,16 +513,6 @@ void http2_connection_check_timeouts(struct http2_connection *connection, uint64
 
 /* ---- Sending ---- */
 
-static void http2_on_writable(evutil_socket_t fd, short events, void *context);
-
-static bool http2_watch_writable(struct http2_connection *connection)
-{
-    if (connection->writable == NULL)
-        connection->writable = event_new(connection->shared->config.base, connection->stream.fd,
-                                         EV_WRITE, http2_on_writable, connection);
-    return connection->writable != NULL && event_add(connection->writable, NULL) == 0;
-}
-
 /* Collects frames. Returns false if nghttp2 fails. */
 static bool collect(struct http2_connection *connection)
 {
@@ -568,7 +543,7 @@ static bool send_frames(struct http2_connection *connection)
         n = raw_stream_send(&connection->stream, (char *)connection->out + connection->out_sent,
                             connection->out_length - connection->out_sent);
         if (n < 0 && raw_stream_would_block(errno))
-            return http2_watch_writable(connection);
+            return event_add(connection->stream.writable, NULL) == 0;
         if (n < 0)
             return false;
         connection->out_sent += (size_t)n;
@@ -582,13 +557,15 @@ static void flush_connection(struct http2_connection *connection)
 
     if (connection->state != CONNECTION_UP)
         return;
-    submit_waiting(connection);
+    for (uint32_t i = 0; i < connection->stream_count && connection->waiting > 0; i++)
+        if (connection->streams[i].state == STREAM_WAITING && takes_requests(connection))
+            submit(&connection->streams[i]);
     if (connection->waiting > 0 && connection->in_flight == 0 && shared->ended == NULL) {
         close_connection(connection);
         open_connection(connection);
     } else if (!send_frames(connection)) {
         connection->state = CONNECTION_BROKEN;
-        event_active(connection->readable, EV_READ, 0);
+        event_active(connection->stream.readable, EV_READ, 0);
     }
 }
 
@@ -643,27 +620,13 @@ static bool http2_receive_some(struct http2_connection *connection)
     return n == BUFFER_BYTES || connection->stream.tls;
 }
 
-/*
- * The socket is still readable, unless libcurl holds the rest of a TLS record. A timeout of zero
- * removes the event from the loop when it fires; http2_on_readable() adds it again.
- */
-static void http2_read_later(struct http2_connection *connection)
-{
-    static const struct timeval next_iteration = {0};
-
-    if (connection->stream.tls)
-        events_add(connection->readable, &next_iteration);
-}
-
 static void http2_on_readable(evutil_socket_t fd, short events, void *context)
 {
     struct http2_connection *connection = context;
     int calls = 0;
 
     (void)fd;
-    event_remove_timer(connection->readable);
-    if ((events & EV_TIMEOUT) != 0)
-        events_add(connection->readable, NULL);
+    raw_stream_begin_reading(&connection->stream, events);
     if (connection->state == CONNECTION_BROKEN) {
         lose_connection(connection, ERROR_KIND_CLOSED);
         return;
@@ -671,18 +634,11 @@ static void http2_on_readable(evutil_socket_t fd, short events, void *context)
     while (calls < CALLS_PER_EVENT && http2_receive_some(connection))
         calls++;
     if (calls == CALLS_PER_EVENT)
-        http2_read_later(connection);
+        raw_stream_read_later(&connection->stream);
     http2_report(connection->shared);
 }
 
 /* ---- The result of connecting ---- */
-
-static bool http2_watch_readable(struct http2_connection *connection)
-{
-    connection->readable = event_new(connection->shared->config.base, connection->stream.fd,
-                                     EV_READ | EV_PERSIST, http2_on_readable, connection);
-    return connection->readable != NULL && event_add(connection->readable, NULL) == 0;
-}
 
 static bool begin_session(struct http2_connection *connection)
 {
@@ -714,14 +670,6 @@ static void note_times(struct http2_connection *connection)
     owner->connected(owner->context, connection->first_slot);
 }
 
-/* Whether the server agreed to HTTP/2; without TLS, it is not asked. */
-static bool is_agreed(const struct http2_connection *connection)
-{
-    const struct raw_stream *stream = &connection->stream;
-
-    return !stream->tls || (stream->negotiated && strcmp(stream->negotiation.http, "HTTP/2") == 0);
-}
-
 void http2_connection_established(struct http2_connection *connection)
 {
     struct raw_stream *stream = &connection->stream;
@@ -730,10 +678,12 @@ void http2_connection_established(struct http2_connection *connection)
     connection->state = CONNECTION_UP;
     note_times(connection);
     if (!raw_stream_take_socket(stream, &connection->shared->negotiations) ||
-        !http2_watch_readable(connection) || !begin_session(connection)) {
+        !raw_stream_watch(stream, http2_on_readable, http2_on_writable, connection) ||
+        !begin_session(connection)) {
         snprintf(stream->error_text, sizeof(stream->error_text), "%s", strerror(errno));
         error = ERROR_KIND_LOCAL;
-    } else if (!is_agreed(connection)) {
+    } else if (stream->tls &&
+               (!stream->negotiated || strcmp(stream->negotiation.http, "HTTP/2") != 0)) {
         snprintf(stream->error_text, sizeof(stream->error_text),
                  "the server did not negotiate HTTP/2, and --engine raw does not fall back");
         error = ERROR_KIND_TLS;
@@ -749,14 +699,11 @@ void http2_connection_established(struct http2_connection *connection)
 
 void http2_connection_failed(struct http2_connection *connection, CURLcode code)
 {
-    const struct curl_ending ending = {
-        .easy = connection->stream.easy, .code = code, .error_text = connection->stream.error_text};
-    struct transaction transaction = curl_handle_result(&ending);
+    enum error_kind error =
+        raw_stream_failure(&connection->stream, code, &connection->shared->error_texts);
 
-    error_texts_record(&connection->shared->error_texts, transaction.error,
-                       curl_handle_error_text(&ending));
     close_connection(connection);
-    end_streams(connection, STREAM_WAITING, transaction.error);
+    end_streams(connection, STREAM_WAITING, error);
 }
 
 /* ---- Life cycle ---- */

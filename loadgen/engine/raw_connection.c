@@ -2,7 +2,6 @@
 
 #include "common/clock.h"
 
-#include "loadgen/base/interrupts.h"
 #include "loadgen/engine/curl_handle.h"
 
 #include <errno.h>
@@ -19,11 +18,6 @@ enum {
 
 void raw_connection_close(struct raw_connection *connection)
 {
-    if (connection->readable != NULL)
-        event_free(connection->readable);
-    if (connection->writable != NULL)
-        event_free(connection->writable);
-    connection->readable = connection->writable = NULL;
     raw_stream_close(&connection->stream);
     connection->state = RAW_DOWN;
 }
@@ -101,16 +95,6 @@ static void succeed(struct raw_connection *connection, bool open, uint64_t now_n
 
 /* ---- Sending ---- */
 
-static void raw_on_writable(evutil_socket_t fd, short events, void *context);
-
-static bool raw_watch_writable(struct raw_connection *connection)
-{
-    if (connection->writable == NULL)
-        connection->writable = event_new(connection->shared->config.base, connection->stream.fd,
-                                         EV_WRITE, raw_on_writable, connection);
-    return connection->writable != NULL && event_add(connection->writable, NULL) == 0;
-}
-
 /* Sends until the socket's buffer is full, or enough for one event. Returns false if it failed. */
 static bool send_some(struct raw_connection *connection)
 {
@@ -126,7 +110,7 @@ static bool send_some(struct raw_connection *connection)
         connection->sent += (size_t)n;
     }
     if (connection->sent < connection->message_length)
-        return raw_watch_writable(connection);
+        return event_add(connection->stream.writable, NULL) == 0;
     connection->state = RAW_RECEIVING;
     return true;
 }
@@ -223,14 +207,11 @@ static bool raw_receive_some(struct raw_connection *connection)
 
 static void raw_on_readable(evutil_socket_t fd, short events, void *context)
 {
-    static const struct timeval next_iteration = {0};
     struct raw_connection *connection = context;
     const struct engine_owner *owner = &connection->shared->config.owner;
 
     (void)fd;
-    event_remove_timer(connection->readable);
-    if ((events & EV_TIMEOUT) != 0)
-        events_add(connection->readable, NULL);
+    raw_stream_begin_reading(&connection->stream, events);
     if (connection->state == RAW_FREE) {
         /* The server closed an idle connection, or sent bytes that no request asked for. */
         if (!connection->stream.tls && curl_sockets_has_bytes(connection->stream.fd))
@@ -241,22 +222,10 @@ static void raw_on_readable(evutil_socket_t fd, short events, void *context)
     for (int i = 0; i < CALLS_PER_EVENT; i++)
         if (!raw_receive_some(connection))
             return;
-    /*
-     * The socket is still readable, unless libcurl holds the rest of a TLS record. A timeout of zero
-     * removes the event from the loop when it fires; it is then added again above.
-     */
-    if (connection->stream.tls)
-        events_add(connection->readable, &next_iteration);
+    raw_stream_read_later(&connection->stream);
 }
 
 /* ---- The result of connecting ---- */
-
-static bool raw_watch_readable(struct raw_connection *connection)
-{
-    connection->readable = event_new(connection->shared->config.base, connection->stream.fd,
-                                     EV_READ | EV_PERSIST, raw_on_readable, connection);
-    return connection->readable != NULL && event_add(connection->readable, NULL) == 0;
-}
 
 void raw_connection_established(struct raw_connection *connection)
 {
@@ -268,7 +237,7 @@ void raw_connection_established(struct raw_connection *connection)
     owner->connected(owner->context, connection->slot);
     connection->stream.error_text[0] = '\0';
     if (!raw_stream_take_socket(&connection->stream, &connection->shared->negotiations) ||
-        !raw_watch_readable(connection)) {
+        !raw_stream_watch(&connection->stream, raw_on_readable, raw_on_writable, connection)) {
         snprintf(connection->stream.error_text, sizeof(connection->stream.error_text), "%s",
                  strerror(errno));
         raw_fail(connection, ERROR_KIND_LOCAL);
@@ -278,13 +247,8 @@ void raw_connection_established(struct raw_connection *connection)
 
 void raw_connection_failed(struct raw_connection *connection, CURLcode code)
 {
-    const struct curl_ending ending = {
-        .easy = connection->stream.easy, .code = code, .error_text = connection->stream.error_text};
-    struct transaction transaction = curl_handle_result(&ending);
-
-    error_texts_record(&connection->shared->error_texts, transaction.error,
-                       curl_handle_error_text(&ending));
-    raw_fail(connection, transaction.error);
+    raw_fail(connection,
+             raw_stream_failure(&connection->stream, code, &connection->shared->error_texts));
 }
 
 /* ---- A request ---- */

@@ -42,7 +42,6 @@ enum raw_connection_state {
 struct raw_connection {
     struct raw_shared *shared;
     struct raw_stream stream;
-    struct event *readable, *writable;
     uint32_t slot;
     enum raw_connection_state state;
     bool fresh; /* established for the request in flight */

@@ -1,5 +1,6 @@
 #include "loadgen/engine/raw_stream.h"
 
+#include "loadgen/base/interrupts.h"
 #include "loadgen/engine/curl_handle.h"
 
 #include <errno.h>
@@ -67,6 +68,11 @@ static void stream_leave_multi(struct raw_stream *stream)
 
 void raw_stream_close(struct raw_stream *stream)
 {
+    if (stream->readable != NULL)
+        event_free(stream->readable);
+    if (stream->writable != NULL)
+        event_free(stream->writable);
+    stream->readable = stream->writable = NULL;
     if (stream->in_multi)
         stream_leave_multi(stream);
     else if (stream->fd >= 0)
@@ -83,8 +89,8 @@ void raw_stream_connect(struct raw_stream *stream, const struct request *request
     curl_easy_setopt(stream->easy, CURLOPT_CURLU, request->target.url);
     curl_easy_setopt(stream->easy, CURLOPT_RESOLVE, request->addresses);
     curl_multi_add_handle(stream->group->multi, stream->easy);
-    curl_group_call_again(
-        stream->group); /* connect() may fail at once; the end must then come from the loop */
+    /* connect() may fail at once; the end must then come from the loop. */
+    curl_group_call_again(stream->group);
 }
 
 bool raw_stream_take_socket(struct raw_stream *stream, struct negotiations *negotiations)
@@ -103,6 +109,46 @@ bool raw_stream_take_socket(struct raw_stream *stream, struct negotiations *nego
     return stream->fd >= 0;
 }
 
+bool raw_stream_watch(struct raw_stream *stream, event_callback_fn on_readable,
+                      event_callback_fn on_writable, void *context)
+{
+    stream->readable =
+        event_new(stream->base, stream->fd, EV_READ | EV_PERSIST, on_readable, context);
+    stream->writable = event_new(stream->base, stream->fd, EV_WRITE, on_writable, context);
+    return stream->readable != NULL && stream->writable != NULL &&
+           event_add(stream->readable, NULL) == 0;
+}
+
+void raw_stream_begin_reading(const struct raw_stream *stream, short events)
+{
+    event_remove_timer(stream->readable);
+    if ((events & EV_TIMEOUT) != 0)
+        events_add(stream->readable, NULL);
+}
+
+/*
+ * The socket is still readable, unless libcurl holds the rest of a TLS record. A timeout of zero
+ * removes the event from the loop when it fires; raw_stream_begin_reading() adds it again.
+ */
+void raw_stream_read_later(const struct raw_stream *stream)
+{
+    static const struct timeval next_iteration = {0};
+
+    if (stream->tls)
+        events_add(stream->readable, &next_iteration);
+}
+
+enum error_kind raw_stream_failure(const struct raw_stream *stream, CURLcode code,
+                                   struct error_texts *error_texts)
+{
+    const struct curl_ending ending = {
+        .easy = stream->easy, .code = code, .error_text = stream->error_text};
+    enum error_kind error = curl_handle_result(&ending).error;
+
+    error_texts_record(error_texts, error, curl_handle_error_text(&ending));
+    return error;
+}
+
 /* ---- Life cycle ---- */
 
 bool raw_stream_init(struct raw_stream *stream, const struct engine_config *config,
@@ -111,6 +157,7 @@ bool raw_stream_init(struct raw_stream *stream, const struct engine_config *conf
     CURL *easy = curl_easy_init();
 
     stream->plan = config->plan;
+    stream->base = config->base;
     stream->group = group;
     stream->easy = easy;
     stream->fd = -1;

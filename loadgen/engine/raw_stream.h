@@ -20,7 +20,9 @@ struct raw_stream {
     const struct plan *plan;
     struct curl_group *group; /* whose multi handle establishes the connection */
     CURL *easy;
-    int fd; /* -1: not connected */
+    struct event_base *base;
+    int fd;                            /* -1: not connected */
+    struct event *readable, *writable; /* NULL unless watched */
     bool tls;
     bool in_multi; /* the socket is in the multi handle: connecting, or TLS */
     bool negotiated, resumed;
@@ -45,6 +47,21 @@ void raw_stream_connect(struct raw_stream *stream, const struct request *request
  * Returns false with errno set if out of descriptors.
  */
 bool raw_stream_take_socket(struct raw_stream *stream, struct negotiations *negotiations);
+
+/*
+ * Watches a connected socket: adds an event for reading that persists, and makes stream->writable.
+ * Returns false on failure.
+ */
+bool raw_stream_watch(struct raw_stream *stream, event_callback_fn on_readable,
+                      event_callback_fn on_writable, void *context);
+
+/* Begin and end of the callback for reading: one that has not read all is called again. */
+void raw_stream_begin_reading(const struct raw_stream *stream, short events);
+void raw_stream_read_later(const struct raw_stream *stream);
+
+/* libcurl did not connect: records the text of CODE and returns what kind of error it is. */
+enum error_kind raw_stream_failure(const struct raw_stream *stream, CURLcode code,
+                                   struct error_texts *error_texts);
 
 void raw_stream_close(struct raw_stream *stream);
 

@@ -1,10 +1,7 @@
 #include "loadgen/engine/request_budget.h"
 
-enum {
-    PORTION_MAX = 256,
-    PORTIONS_LEFT =
-        8, /* a portion is 1/8 of the remaining requests per thread, so that all threads end at about the same time */
-};
+/* A portion is 1/8 of the remaining requests per thread, so that all end at the same time. */
+enum { PORTION_MAX = 256, PORTIONS_LEFT = 8 };
 
 void request_budget_begin(struct request_budget *budget, uint64_t requests, uint32_t threads)
 {

@@ -240,11 +240,6 @@ static enum response_result end_interim(struct response *response)
     return RESPONSE_MORE;
 }
 
-static bool has_no_body(const struct response *response)
-{
-    return response->head_request || response->status == 204 || response->status == 304;
-}
-
 /* Determines where the body ends (RFC 9112 section 6.3). */
 static enum response_result end_head(struct response *response)
 {
@@ -253,7 +248,7 @@ static enum response_result end_head(struct response *response)
     response->keep_alive = !response->has_close && (!response->http10 || response->has_keep_alive);
     if (response->coded && (response->http10 || response->has_length))
         response->keep_alive = false;
-    if (has_no_body(response))
+    if (response->head_request || response->status == 204 || response->status == 304)
         return finish_response(response);
     if (response->chunked) {
         response->state = RESPONSE_AT_CHUNK_SIZE;
@@ -292,13 +287,6 @@ static enum response_result parse_body(struct response *response, struct input *
     return RESPONSE_MORE;
 }
 
-static enum response_result read_rest(struct response *response, struct input *input)
-{
-    pass_body(response, input->at, (size_t)(input->end - input->at));
-    input->at = input->end;
-    return RESPONSE_MORE;
-}
-
 static int hex_value(char c)
 {
     if (is_digit(c))
@@ -328,14 +316,6 @@ static enum response_result read_chunk_size(struct response *response, struct sp
     return RESPONSE_MORE;
 }
 
-static enum response_result read_chunk_end(struct response *response, struct span line)
-{
-    if (line.length > 0)
-        return fail_response(response, "chunk longer than its size");
-    response->state = RESPONSE_AT_CHUNK_SIZE;
-    return RESPONSE_MORE;
-}
-
 /* ---- The state machine ---- */
 
 static enum response_result parse_line(struct response *response, struct span line)
@@ -352,7 +332,10 @@ static enum response_result parse_line(struct response *response, struct span li
     case RESPONSE_AT_CHUNK_SIZE:
         return read_chunk_size(response, line);
     case RESPONSE_AT_CHUNK_END:
-        return read_chunk_end(response, line);
+        if (line.length > 0)
+            return fail_response(response, "chunk longer than its size");
+        response->state = RESPONSE_AT_CHUNK_SIZE;
+        return RESPONSE_MORE;
     case RESPONSE_AT_TRAILER:
         return line.length == 0 ? finish_response(response) : RESPONSE_MORE;
     case RESPONSE_AT_BODY:
@@ -386,7 +369,9 @@ static enum response_result step(struct response *response, struct input *input)
     case RESPONSE_AT_CHUNK:
         return parse_body(response, input);
     case RESPONSE_AT_REST:
-        return read_rest(response, input);
+        pass_body(response, input->at, (size_t)(input->end - input->at));
+        input->at = input->end;
+        return RESPONSE_MORE;
     default:
         return take_and_read_line(response, input);
     }

@@ -37,7 +37,7 @@ uint32_t slot_queue_pop(struct slot_queue *queue);
 void slot_queue_free(struct slot_queue *queue);
 
 /*
- * ---- The schedule of an open loop in one client thread: when requests are due, and which ones ----
+ * ---- The schedule of an open loop in one client thread: when which requests are due ----
  *
  * By the rate, or by a replayed log. With scenarios, what is due is the start of a scenario, and
  * the schedule has no entries.
@@ -160,7 +160,7 @@ void slot_leave_scenario(struct driver *driver, struct slot *slot);
 void slot_think(struct driver *driver, struct slot *slot, uint64_t us);
 
 /*
- * ---- The open loop: requests and scenarios begin when they are due, on connections that are free ----
+ * ---- The open loop: requests and scenarios begin when they are due, on free connections ----
  */
 
 /* Frees all slots of the settings and begins what is due already. */

@@ -132,7 +132,7 @@ typedef char *lab_format(char *buffer, size_t size, double value);
 char *lab_between(char *buffer, const struct interval *interval, lab_format *format);
 char *lab_range(char *buffer, const struct interval *interval, lab_format *format);
 
-/* Adds a cell: the median with half the width of its interval, "12,345 ±3%"; "-" without values. */
+/* Adds a cell: the median with half its interval's width, "12,345 ±3%"; "-" without values. */
 void lab_cell_interval(struct document *findings, const struct interval *interval,
                        lab_format *format);
 

@@ -2,24 +2,10 @@
 
 #include "common/macros.h"
 
+#include "loadgen/plan/arrivals.h"
+
 #include <math.h>
 #include <stdlib.h>
-
-/* Steele et al., "Fast Splittable Pseudorandom Number Generators" (OOPSLA 2014): SplitMix64. */
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
-
-    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return z ^ (z >> 31);
-}
-
-/* From 0 (inclusive) to 1 (exclusive). */
-static double next_fraction(uint64_t *state)
-{
-    return (double)(next_random(state) >> 11) * 0x1p-53;
-}
 
 /* The index of the first of COUNT SUMS (ascending) above VALUE. */
 static uint32_t find_above(const double *sums, uint32_t count, double value)
@@ -46,7 +32,7 @@ int trace_zipf(uint32_t *numbers, size_t count, uint32_t files, double exponent,
     for (uint32_t i = 0; i < files; i++)
         sums[i] = sum += pow(i + 1.0, -exponent);
     for (size_t i = 0; i < count; i++)
-        numbers[i] = find_above(sums, files, next_fraction(&seed) * sum);
+        numbers[i] = find_above(sums, files, random_unit(&seed) * sum);
     free(sums);
     return 0;
 }

@@ -59,7 +59,8 @@ int expansion_make(struct request_plan *request_plan, const char *file, char *wh
  *     body TEXT                       its body; each further line "body" adds a line
  *     expect STATUS[,STATUS ...]      the statuses with which the scenario goes on
  *     take NAME SOURCE [between "A" "B"]
- *                                     {{NAME}} of later steps; SOURCE is field NAME, cookie NAME, json PATH or body
+ *                                     {{NAME}} of later steps; SOURCE is field NAME, cookie NAME,
+ *                                     json PATH or body
  *     think TIME[-TIME]               between the response and the next step
  *
  * Fills the scenarios of SET, whose table must be read already, from the file of PLAN. Returns 0,

@@ -128,14 +128,6 @@ static bool append_authorization(struct curl_slist **list, const char *user)
     return good;
 }
 
-static bool append_range(struct curl_slist **list, const char *range)
-{
-    char value[128];
-
-    snprintf(value, sizeof(value), "bytes=%s", range);
-    return append_pair(list, "Range", value);
-}
-
 /* Adds a Connection field only if the default of the HTTP version differs from the plan. */
 static bool append_connection(const struct plan *plan, const struct request *request,
                               struct curl_slist **list)
@@ -175,6 +167,7 @@ static bool append_body_fields(const struct plan *plan, const struct request *re
 static bool make_header_fields(const struct plan *plan, const struct request *request,
                                struct curl_slist **list)
 {
+    char range[128] = "";
     bool good = true;
 
     for (const struct curl_slist *field = request->own_fields; good && field; field = field->next)
@@ -182,9 +175,11 @@ static bool make_header_fields(const struct plan *plan, const struct request *re
     for (size_t i = 0; good && i < plan->header_count; i++)
         good =
             template_is_used(plan, plan->headers[i]) || append_header_field(list, plan->headers[i]);
+    if (plan->range != NULL)
+        snprintf(range, sizeof(range), "bytes=%s", plan->range);
     return good && append_connection(plan, request, list) &&
            (!plan->gzip || append_pair(list, "Accept-Encoding", "gzip")) &&
-           (plan->range == NULL || append_range(list, plan->range)) &&
+           (plan->range == NULL || append_pair(list, "Range", range)) &&
            (plan->user == NULL || append_authorization(list, plan->user)) &&
            append_body_fields(plan, request, list);
 }

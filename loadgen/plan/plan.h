@@ -56,7 +56,7 @@ enum plan_rows {
  * Conditions on the results of a run: "p99>20ms", "rate<1000", "errors>0.1%". --fail-if checks them
  * at the end of the run, --abort-on during it (k6: thresholds).
  *
- *     condition = metric ( ">" | "<" | ">=" | "<=" ) ( value | FACTOR "x" )    (x: times a baseline)
+ *     condition = metric ( ">" | "<" | ">=" | "<=" ) ( value | FACTOR "x" )   (x: times a baseline)
  *     metric    = [ series "." ] ( "p" PERCENT | "mean" | "max" ) | "rate" | "errors" | STATUS
  *     series    = "latency" | "service" | "first_byte" | "connect" | "full_handshake" |
  *                 "resumed_handshake"                                  (latency unless named)

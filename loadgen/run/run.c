@@ -7,7 +7,6 @@
 #include "loadgen/base/resources.h"
 #include "loadgen/engine/client_pool.h"
 #include "loadgen/plan/arrivals.h"
-#include "loadgen/run/internal.h"
 #include "loadgen/run/server.h"
 
 #include <errno.h>

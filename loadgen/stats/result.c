@@ -293,17 +293,6 @@ static void add_plan(struct plan *plan, const struct plan *from)
         plan->max_errors = from->max_errors;
 }
 
-/*
- * Without a constant rate in one of them, the rate of an open loop is an average: the plan has a
- * stage instead, which makes it an open loop.
- */
-static void set_average(struct plan *plan)
-{
-    plan->rate = 0;
-    plan->stages[0] = (struct plan_stage){.duration_ms = plan->duration_ms};
-    plan->stage_count = 1;
-}
-
 void merge_plans(struct plan *plan, const struct result *const *from, size_t count)
 {
     bool open = plan_is_open(from[0]->plan), average = false, limited = true;
@@ -324,8 +313,12 @@ void merge_plans(struct plan *plan, const struct result *const *from, size_t cou
     if (!limited)
         plan->requests = 0;
     plan->connections = plan->connections_requested;
-    if (open && average)
-        set_average(plan);
+    /* Not each has a constant rate: the plan gets a stage, which makes it an open loop, too. */
+    if (open && average) {
+        plan->rate = 0;
+        plan->stages[0] = (struct plan_stage){.duration_ms = plan->duration_ms};
+        plan->stage_count = 1;
+    }
 }
 
 /* ---- Results ---- */

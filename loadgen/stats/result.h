@@ -11,7 +11,7 @@
  * The comparison with the counters of the webserverd at the target, if there is one (run/server.h).
  */
 enum server_check_outcome {
-    SERVER_CHECK_NONE, /* no webserverd of this machine listens there, or its segment is inaccessible */
+    SERVER_CHECK_NONE, /* no webserverd of this machine there, or its segment is inaccessible */
     SERVER_CHECK_SAME, /* both counted the same */
     SERVER_CHECK_DIFFERS,
 };

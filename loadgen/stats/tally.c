@@ -17,15 +17,12 @@ const char *const error_kind_labels[ERROR_KIND_COUNT] = {
 #undef ERROR_KIND
 };
 
-static bool needs_text(enum error_kind kind)
-{
-    return kind == ERROR_KIND_TLS || kind == ERROR_KIND_LOCAL || kind == ERROR_KIND_RESOLVE ||
-           kind == ERROR_KIND_OTHER;
-}
-
 void error_texts_record(struct error_texts *texts, enum error_kind kind, const char *text)
 {
-    if (needs_text(kind) && texts->first[kind][0] == '\0')
+    bool varies = kind == ERROR_KIND_TLS || kind == ERROR_KIND_LOCAL ||
+                  kind == ERROR_KIND_RESOLVE || kind == ERROR_KIND_OTHER;
+
+    if (varies && texts->first[kind][0] == '\0')
         snprintf(texts->first[kind], ERROR_TEXT, "%s", text);
 }
 

@@ -81,7 +81,7 @@ struct tally {
     _Atomic uint64_t counter[TALLY_COUNTER_COUNT];
     _Atomic uint64_t error[ERROR_KIND_COUNT];
     _Atomic uint64_t status[TALLY_STATUSES];
-    /* Times in ns. Responses: from when the request was due, or from its begin, to the last byte. */
+    /* Times in ns. Responses: from when the request was due, or its begin, to the last byte. */
     struct histogram latency, service;
     struct histogram first_byte;        /* responses: from the request's begin to the first byte */
     struct histogram connect;           /* established connections, including TLS */
