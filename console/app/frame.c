@@ -498,7 +498,8 @@ static void draw_border(const struct canvas *box, bool ascii)
 }
 
 /*
- * Draws a line, wrapped, with a hanging indent up to the column after its first gap of two blanks, as in
+ * Draws a line, wrapped, with a hanging indent up to the column after its first gap of two blanks,
+ * as in
  * "key  help". Returns the line number after it.
  */
 static int draw_popup_line(const struct canvas *inside, int y, const struct lines *lines,

@@ -101,7 +101,7 @@ static bool open_subject(struct session *session)
 
 /*
  * Enter shows the details of a row, then the requests of its subject; or first these and then the
- * details, if the list says so. Once more closes the details.
+ * details, if the list says so. Enter again closes the details.
  */
 static void open_row(struct session *session)
 {

@@ -116,7 +116,7 @@ static uint64_t log_due_ns(const struct session *session)
 
 /* Waiting */
 
-static void interrupt(struct session *session)
+static void interrupt_session(struct session *session)
 {
     session->ending = session->next->interrupted = true;
 }
@@ -131,7 +131,7 @@ static void handle_signals(struct loop *loop)
             screen_resize(&session->screen);
             session->dirty = true;
         } else {
-            interrupt(session);
+            interrupt_session(session);
         }
     }
 }
@@ -145,7 +145,7 @@ static void handle_keys(struct session *session, short events)
         keys++;
     }
     if (keys == 0 && (events & (POLLHUP | POLLERR | POLLNVAL)) != 0)
-        interrupt(session); /* the terminal is gone */
+        interrupt_session(session); /* the terminal is gone */
 }
 
 static int timeout_ms(const struct loop *loop)

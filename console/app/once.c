@@ -181,7 +181,7 @@ static int sample_live(struct watch *watch)
     return EXIT_FAILED;
 }
 
-static bool is_there(const struct watch *watch)
+static bool daemon_is_there(const struct watch *watch)
 {
     enum source_state state = source_state(watch_source(watch));
 
@@ -196,7 +196,7 @@ static int wait_for_daemon(const struct options *options, struct watch *watch)
     for (;;) {
         if (sample_live(watch) != EXIT_DONE)
             return EXIT_FAILED;
-        if (is_there(watch))
+        if (daemon_is_there(watch))
             return EXIT_DONE;
         if (!options->wait_given || clock_monotonic_ns() >= until_ns)
             return report_no_daemon(watch_source(watch));
@@ -219,7 +219,7 @@ static int print_live(const struct options *options, struct watch *watch)
             pause_reading(watch, left_ns < SAMPLE_NS ? left_ns : SAMPLE_NS);
             status = sample_live(watch);
         }
-        if (status == EXIT_DONE && !is_there(watch))
+        if (status == EXIT_DONE && !daemon_is_there(watch))
             return report_no_daemon(watch_source(watch));
         if (status == EXIT_DONE)
             status = print_scene(options, watch);

@@ -1,6 +1,6 @@
 /*
- * Each option has a function accept_NAME() that reads its argument; option_show() writes the value in
- * force of a setting. console/app/options.def lists them.
+ * Each option has a function accept_NAME() that reads its argument; option_show() writes the value
+ * in force of a setting. console/app/options.def lists them.
  */
 
 #include "console/app/options.h"
@@ -339,7 +339,7 @@ const char *option_name(const struct option_info *option)
     return name;
 }
 
-static void print_text(char *text, size_t size, bool given, const char *value)
+static void show_text(char *text, size_t size, bool given, const char *value)
 {
     snprintf(text, size, "%s", given ? value : "");
 }
@@ -349,13 +349,13 @@ void option_show(const struct options *options, size_t option, char *text, size_
     text[0] = '\0';
     switch (option) {
     case OPTION_name:
-        print_text(text, size, strcmp(options->name, INSTANCE_DEFAULT_NAME) != 0, options->name);
+        show_text(text, size, strcmp(options->name, INSTANCE_DEFAULT_NAME) != 0, options->name);
         break;
     case OPTION_wait:
         if (options->wait_given && options->wait_s > 0)
             units_format_time_ms(text, size, options->wait_s * 1000);
         else
-            print_text(text, size, options->wait_given, "off");
+            show_text(text, size, options->wait_given, "off");
         break;
     case OPTION_fps:
         if (options->rate_given)
@@ -366,16 +366,16 @@ void option_show(const struct options *options, size_t option, char *text, size_
             snprintf(text, size, "%s", theme_names[options->theme_setting]);
         break;
     case OPTION_ascii:
-        print_text(text, size, options->ascii, "on");
+        show_text(text, size, options->ascii, "on");
         break;
     case OPTION_no_mouse:
-        print_text(text, size, options->no_mouse, "on");
+        show_text(text, size, options->no_mouse, "on");
         break;
     case OPTION_readonly:
-        print_text(text, size, options->readonly, "on");
+        show_text(text, size, options->readonly, "on");
         break;
     case OPTION_log_scale:
-        print_text(text, size, options->log_scale, "on");
+        show_text(text, size, options->log_scale, "on");
         break;
     case OPTION_view:
         if (options->view_setting != NULL)

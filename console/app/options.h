@@ -101,8 +101,8 @@ extern const struct option_info option_table[OPTION_COUNT];
 const char *option_name(const struct option_info *option);
 
 /*
- * Writes setting number OPTION in the form that accept() takes; "" if it has its default value, or is
- * not a setting.
+ * Writes setting number OPTION in the form that accept() takes; "" if it has its default value, or
+ * is not a setting.
  */
 void option_show(const struct options *options, size_t option, char *text, size_t size);
 

@@ -270,8 +270,8 @@ static size_t add_command_names(const char **words)
 }
 
 /*
- * Adds the arguments of the daemon's command in LINE: the lower-case words of a usage such as "[debug |
- * info | warn]". COPY receives the words.
+ * Adds the arguments of the daemon's command in LINE: the lower-case words of a usage such as
+ * "[debug | info | warn]". COPY receives the words.
  */
 static size_t add_choices(const char *line, char *copy, size_t size, const char **words,
                           size_t most)
@@ -309,7 +309,7 @@ static size_t add_values(const char *line, const char **words)
     return count;
 }
 
-static size_t complete(struct edit *edit)
+static size_t complete_command(struct edit *edit)
 {
     static struct instance list[INSTANCES_MAX]; /* too large for the stack */
     const char *words[COMMAND_COUNT + ARRAY_LENGTH(own_commands) + VIEW_COUNT + INSTANCES_MAX];
@@ -339,7 +339,7 @@ static size_t complete(struct edit *edit)
 }
 
 /* Writes the usage of the command typed, or all commands that begin with the text typed. */
-static void hint(const char *text, char *buffer, size_t size)
+static void hint_command(const char *text, char *buffer, size_t size)
 {
     const char *words[COMMAND_COUNT + ARRAY_LENGTH(own_commands)];
     size_t count = add_command_names(words), used = 0;
@@ -395,8 +395,8 @@ void prompt_open_command(struct session *session)
 
     controller_prompt(session->controller, ":", "", run_line, session);
     dialog->history = &session->commands;
-    dialog->complete = complete;
-    dialog->hint = hint;
+    dialog->complete = complete_command;
+    dialog->hint = hint_command;
     session->commands.at = session->commands.count;
 }
 

@@ -262,7 +262,7 @@ void timeline_sample(struct session *session, uint64_t now_ns)
 }
 
 /* Takes a last sample of all data, because another view may be shown while frozen. */
-static void freeze(struct session *session)
+static void freeze_timeline(struct session *session)
 {
     if (session->timeline.frozen)
         return;
@@ -279,7 +279,7 @@ void timeline_toggle_freeze(struct session *session)
     timeline->mark_ns = 0;
     timeline->next_sample_ns = 0;
     if (!timeline->frozen && !watch_replays(session->watch))
-        freeze(session);
+        freeze_timeline(session);
     else
         timeline->frozen = !timeline->frozen;
 }
@@ -307,7 +307,7 @@ void timeline_move(struct session *session, long seconds)
     }
     if (!timeline->frozen && seconds > 0)
         return; /* live: cannot move forward */
-    freeze(session);
+    freeze_timeline(session);
     back = (long)timeline->back - (labs(seconds) >= step ? seconds : seconds < 0 ? -step : step);
     timeline->back = watch_look_back(watch, back > 0 ? (size_t)back : 0);
 }
@@ -323,7 +323,7 @@ void timeline_show_mark(struct session *session, uint64_t time_ns)
         session->timeline.frozen = true;
         seek_replay(session, (double)replay_at_ns(replay), (long)ceil(ahead_ns / (double)NS_PER_S));
     } else {
-        freeze(session);
+        freeze_timeline(session);
         session->timeline.back = watch_look_back(
             session->watch, history_back_of(watch_info(session->watch)->history, time_ns));
     }

@@ -199,7 +199,7 @@ static FILE *open_new(const char *path, FILE *old, char *temporary, size_t size)
 
 /* Closes the temporary file and renames it to PATH. Returns 0, or -1 with errno; PATH is then
  * unchanged. */
-static int replace(FILE *new, const char *temporary, const char *path)
+static int replace_file(FILE *new, const char *temporary, const char *path)
 {
     int problem = ferror(new) != 0 || fflush(new) != 0 || fsync(fileno(new)) != 0 ? errno : 0;
 
@@ -225,7 +225,7 @@ static int save_into(struct saving *saving, const char *path)
     if (saving->new == NULL)
         return -1;
     write_all(saving);
-    return replace(saving->new, temporary, path);
+    return replace_file(saving->new, temporary, path);
 }
 
 int settings_save(const struct options *options, char *message, size_t size)

@@ -83,8 +83,8 @@ static void execute_actions(struct lab *lab, const struct lab_action actions[LAB
     lab->action_error[0] = '\0';
 }
 
-static bool holds(const struct lab *lab, const struct lab_condition *condition,
-                  const struct scene *scene, const struct view *view)
+static bool condition_holds(const struct lab *lab, const struct lab_condition *condition,
+                            const struct scene *scene, const struct view *view)
 {
     const struct snapshot *now = model_now(scene->model);
     char value[CONFIG_VALUE_BYTES];
@@ -144,8 +144,8 @@ void lab_update(struct lab *lab, const struct scene *scene, const struct view *v
         lab->begun = true;
         lab->pressed = false;
     }
-    if (lab->phase == LAB_PENDING && holds(lab, &step->done, scene, view) &&
-        (step->also.until == LAB_PRESSED || holds(lab, &step->also, scene, view))) {
+    if (lab->phase == LAB_PENDING && condition_holds(lab, &step->done, scene, view) &&
+        (step->also.until == LAB_PRESSED || condition_holds(lab, &step->also, scene, view))) {
         execute_actions(lab, step->then, now);
         for (size_t i = 0; i < LAB_ACTIONS; i++)
             if (step->then[i].act == LAB_KILL)
@@ -267,7 +267,7 @@ static void add_measures(struct lines *lines, const struct lab_state *state)
     }
 }
 
-/* Where the numbers are not as the explanation says, as on a machine with other things to do. */
+/* Reports numbers that differ from the explanation, as on a machine with other things to do. */
 static void add_differences(struct lines *lines, const struct lab_state *state)
 {
     char why[LINE_BYTES], text[2 * LINE_BYTES];

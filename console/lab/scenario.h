@@ -44,8 +44,8 @@ struct lab_window {
 };
 
 /*
- * Call with each MODEL: adds a sample if the next one is due, and notices when the killed worker has
- * been replaced.
+ * Call with each MODEL: adds a sample if the next one is due, and notices when the killed worker
+ * has been replaced.
  */
 void lab_window_take(struct lab_window *window, const struct model *model, uint64_t failed);
 

@@ -148,7 +148,7 @@ static int start_server(const struct testbed *testbed, char *why, size_t size)
 /* Load */
 
 /* Replaces @URL@ and @DIRECTORY@ in WORDS. */
-static void expand(const struct testbed *testbed, const char *words, char *text, size_t size)
+static void expand_words(const struct testbed *testbed, const char *words, char *text, size_t size)
 {
     char url[URL_BYTES];
     const struct {
@@ -181,7 +181,7 @@ static int start_load(struct testbed *testbed, int number, char *why, size_t siz
     char text[LOAD_TEXT], *rest = NULL;
     size_t count = 12;
 
-    expand(testbed, testbed->scenario->loads[number], text, sizeof(text));
+    expand_words(testbed, testbed->scenario->loads[number], text, sizeof(text));
     for (char *word = strtok_r(text, " ", &rest); word != NULL && count < WORDS_MAX;
          word = strtok_r(NULL, " ", &rest))
         argv[count++] = word;

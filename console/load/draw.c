@@ -100,7 +100,7 @@ static void draw_server(const struct load_run *run, const struct canvas *canvas)
     canvas_text(canvas, 2, LABEL, TONE_NORMAL, line);
 }
 
-static bool failed(const struct load_run *run)
+static bool run_failed(const struct load_run *run)
 {
     return run->failure[0] != '\0' && run->totals.answered == 0;
 }
@@ -108,7 +108,7 @@ static bool failed(const struct load_run *run)
 /* The error message; without an error, the note of the report. */
 static const char *remark(const struct load_run *run)
 {
-    return failed(run) ? run->failure : run->note;
+    return run_failed(run) ? run->failure : run->note;
 }
 
 void load_draw_totals(const struct load_run *run, const struct scene *scene,
@@ -119,7 +119,7 @@ void load_draw_totals(const struct load_run *run, const struct scene *scene,
     draw_server(run, canvas);
     if (run->finished)
         draw_check(run, scene, canvas);
-    canvas_wrapped(canvas, 3 + run->finished, failed(run) ? TONE_BAD : TONE_NOTE, remark(run));
+    canvas_wrapped(canvas, 3 + run->finished, run_failed(run) ? TONE_BAD : TONE_NOTE, remark(run));
 }
 
 int load_draw_totals_lines(const struct load_run *run, int width)

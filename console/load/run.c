@@ -82,7 +82,7 @@ static void add_point(struct load_run *run, const struct load_point *point)
     run->point[run->point_count++] = *point;
 }
 
-static double positive(double value)
+static double positive_or_nan(double value)
 {
     return value > 0 ? value : NAN;
 }
@@ -123,10 +123,10 @@ bool load_run_progress(struct load_run *run, const char *line,
     point = (struct load_point){
         .at_s = run->totals.elapsed_s,
         .client_rate = run->totals.requests_per_s,
-        .client_p50_ns =
-            positive(1e3 * json_number_of(object, "recent_p50_us", run->totals.p50_ns / 1e3)),
-        .client_p99_ns =
-            positive(1e3 * json_number_of(object, "recent_p99_us", run->totals.p99_ns / 1e3)),
+        .client_p50_ns = positive_or_nan(
+            1e3 * json_number_of(object, "recent_p50_us", run->totals.p50_ns / 1e3)),
+        .client_p99_ns = positive_or_nan(
+            1e3 * json_number_of(object, "recent_p99_us", run->totals.p99_ns / 1e3)),
         .server_rate = run->own_server ? server->rate : NAN,
         .server_p50_ns = run->own_server ? server->p50_ns : NAN,
         .server_p99_ns = run->own_server ? server->p99_ns : NAN,

@@ -32,7 +32,7 @@ void load_settings_init(struct load_settings *settings)
         set_field(settings, (enum load_field)i, load_field_table[i].initial);
 }
 
-static bool acceptable(enum load_field_kind kind, const char *text)
+static bool is_acceptable(enum load_field_kind kind, const char *text)
 {
     uint64_t number;
 
@@ -62,7 +62,7 @@ int load_settings_set(struct load_settings *settings, enum load_field field, con
         snprintf(why, size, "%s: more than %d bytes", info->label, LOAD_TEXT_BYTES - 1);
     else if (text[0] == '\0' && info->kind == LOAD_SWITCH)
         snprintf(why, size, "%s: no value (%s)", info->label, valid[info->kind]);
-    else if (text[0] != '\0' && !acceptable(info->kind, text))
+    else if (text[0] != '\0' && !is_acceptable(info->kind, text))
         snprintf(why, size, "%s: invalid value '%.60s' (%s)", info->label, text, valid[info->kind]);
     else if (text[0] == '-')
         snprintf(why, size, "%s: must not begin with a dash", info->label);

@@ -74,7 +74,8 @@ static bool is_invalid(const struct request *request)
     return !number_requested(request, &number) || (number == 0 && !of_worker);
 }
 
-static bool applies(const struct confirmation *confirmation, const struct request *request)
+static bool confirmation_applies(const struct confirmation *confirmation,
+                                 const struct request *request)
 {
     uint64_t number = 0;
     uint32_t now = watch_wanted(request->watch, request->tunable);
@@ -115,8 +116,8 @@ static uint32_t workers_from(const struct snapshot *now, uint32_t slot)
 /*
  * True if the command ends or moves the connections of THREAD. Of several workers the highest go.
  */
-static bool concerns(const struct request *request, const struct snapshot *now,
-                     const struct thread_sample *thread)
+static bool concerns_thread(const struct request *request, const struct snapshot *now,
+                            const struct thread_sample *thread)
 {
     uint64_t number;
 
@@ -141,7 +142,7 @@ static uint64_t connections_of(const struct request *request)
     uint64_t sum = 0;
 
     for (uint32_t i = 0; i < now->thread_count; i++)
-        if (concerns(request, now, &now->threads[i]))
+        if (concerns_thread(request, now, &now->threads[i]))
             sum += now->threads[i].values[METRIC_connections_open];
     return sum;
 }
@@ -234,7 +235,7 @@ bool confirmation_question(const struct watch *watch, const char *const *words, 
     if (is_invalid(&request))
         return false;
     for (size_t i = 0; i < ARRAY_LENGTH(confirmations); i++)
-        if (applies(&confirmations[i], &request)) {
+        if (confirmation_applies(&confirmations[i], &request)) {
             write_question(&request, confirmations[i].question, question, size);
             *by_return = confirmations[i].by == RETURN;
             return true;

@@ -277,7 +277,7 @@ static void send_confirmed(void *context)
 }
 
 /* Splits LINE in place; returns the number of words, at most MAX. */
-static int split(char *line, const char **words, int max)
+static int split_words(char *line, const char **words, int max)
 {
     int count = 0;
     char *rest = NULL;
@@ -298,7 +298,7 @@ static void confirm_line(struct controller *controller, const char *line,
 
     snprintf(copy, sizeof(copy), "%s", line);
     if (!confirmation_question(controller->options.watch, words,
-                               split(copy, words, CONTROL_WORDS_MAX + 1), question,
+                               split_words(copy, words, CONTROL_WORDS_MAX + 1), question,
                                sizeof(question), &by_return)) {
         yes(context);
         return;
@@ -321,7 +321,7 @@ void controller_command(struct controller *controller, const char *line)
     int count, command;
 
     snprintf(copy, sizeof(copy), "%s", line);
-    count = split(copy, words, CONTROL_WORDS_MAX + 1);
+    count = split_words(copy, words, CONTROL_WORDS_MAX + 1);
     command = command_check(count, words, controller->unconfirmed, sizeof(controller->unconfirmed),
                             why, sizeof(why));
     if (command < 0)

@@ -43,7 +43,9 @@ extern const char *const theme_names[THEME_COUNT];
 /* The theme called NAME, or THEME_COUNT. */
 enum theme theme_named(const char *name);
 
-/* Prepares the colours of THEME, or of THEME_MONO if the terminal has none; curses must be running. */
+/*
+ * Prepares the colours of THEME, or of THEME_MONO if the terminal has none; curses must be running.
+ */
 void theme_start(enum theme theme);
 
 struct canvas {

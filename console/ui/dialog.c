@@ -36,7 +36,7 @@ bool dialog_is_cancel(int code)
 }
 
 /* Closes the dialog before the callback, which may open the next one. */
-static void cancel(struct dialog *dialog)
+static void cancel_dialog(struct dialog *dialog)
 {
     void (*gone)(void *) = dialog->gone;
     void *context = dialog->context;
@@ -57,7 +57,7 @@ static void confirm_key(struct dialog *dialog, int code)
         dialog->kind = DIALOG_NONE;
         yes(context);
     } else if (code == 'n' || code == 'N' || code == 'q' || dialog_is_cancel(code)) {
-        cancel(dialog);
+        cancel_dialog(dialog);
     }
 }
 
@@ -72,7 +72,7 @@ static void prompt_key(struct dialog *dialog, int code)
         dialog->kind = DIALOG_NONE;
         dialog->done(dialog->context, text);
     } else if (dialog_is_cancel(code)) {
-        cancel(dialog);
+        cancel_dialog(dialog);
     } else {
         if (code == TAB && dialog->complete != NULL)
             dialog->complete(&dialog->edit);
@@ -204,7 +204,7 @@ void edit_set(struct edit *edit, const char *text)
     edit->cursor = strlen(edit->text);
 }
 
-static void insert(struct edit *edit, char byte)
+static void insert_byte(struct edit *edit, char byte)
 {
     size_t length = strlen(edit->text);
 
@@ -220,7 +220,7 @@ static void remove_to(struct edit *edit, size_t from)
     edit->cursor = from;
 }
 
-static size_t before(const struct edit *edit)
+static size_t character_before(const struct edit *edit)
 {
     size_t at = edit->cursor;
 
@@ -229,7 +229,7 @@ static size_t before(const struct edit *edit)
     return at;
 }
 
-static size_t after(const struct edit *edit)
+static size_t character_after(const struct edit *edit)
 {
     size_t at = edit->cursor;
 
@@ -265,7 +265,7 @@ static bool edit_character(struct edit *edit, int code)
 {
     if (code < ' ' || code > 0xff || code == DELETE)
         return false;
-    insert(edit, (char)code);
+    insert_byte(edit, (char)code);
     return true;
 }
 
@@ -275,10 +275,10 @@ bool edit_key(struct edit *edit, struct edit_history *history, int code)
 
     switch (code) {
     case KEY_LEFT:
-        edit->cursor = before(edit);
+        edit->cursor = character_before(edit);
         return true;
     case KEY_RIGHT:
-        edit->cursor = after(edit);
+        edit->cursor = character_after(edit);
         return true;
     case KEY_HOME:
     case CTRL_A:
@@ -291,11 +291,11 @@ bool edit_key(struct edit *edit, struct edit_history *history, int code)
     case KEY_BACKSPACE:
     case BACKSPACE:
     case DELETE:
-        remove_to(edit, before(edit));
+        remove_to(edit, character_before(edit));
         return true;
     case KEY_DC:
     case CTRL_D:
-        edit->cursor = after(edit);
+        edit->cursor = character_after(edit);
         remove_to(edit, from);
         return true;
     case CTRL_U:
@@ -350,8 +350,8 @@ size_t edit_complete(struct edit *edit, const char *const *words, size_t count)
         common = same;
     }
     for (size_t i = given; first != NULL && i < common; i++)
-        insert(edit, first[i]);
+        insert_byte(edit, first[i]);
     if (found == 1 && edit->text[edit->cursor] == '\0')
-        insert(edit, ' ');
+        insert_byte(edit, ' ');
     return found;
 }

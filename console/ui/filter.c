@@ -137,8 +137,8 @@ static bool contains_pattern(const char *text, const char *pattern, size_t lengt
 }
 
 /*
- * PATTERN has alternatives separated by '|'. "4xx" matches three-digit numbers that begin with 4; any
- * other pattern matches as a substring, or with EXACT as the whole text.
+ * PATTERN has alternatives separated by '|'. "4xx" matches three-digit numbers that begin with 4;
+ * any other pattern matches as a substring, or with EXACT as the whole text.
  */
 static bool any_alternative(const char *text, const char *pattern, bool exact)
 {

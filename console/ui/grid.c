@@ -230,7 +230,7 @@ static void select_place(struct grid *grid, const struct scene *scene, size_t pl
 }
 
 /* Moves the selection by STEPS. The first step selects a visible row. */
-static void step(struct grid *grid, const struct scene *scene, long steps)
+static void move_selection(struct grid *grid, const struct scene *scene, long steps)
 {
     long place = (long)grid->selected + steps;
     bool last = grid->list->follow && grid->sorted_by == 0;
@@ -278,16 +278,16 @@ bool grid_key(struct grid *grid, const struct scene *scene, enum action action)
         return false;
     switch (action) {
     case ACTION_UP:
-        step(grid, scene, -1);
+        move_selection(grid, scene, -1);
         return true;
     case ACTION_DOWN:
-        step(grid, scene, 1);
+        move_selection(grid, scene, 1);
         return true;
     case ACTION_PAGE_UP:
-        step(grid, scene, -page);
+        move_selection(grid, scene, -page);
         return true;
     case ACTION_PAGE_DOWN:
-        step(grid, scene, page);
+        move_selection(grid, scene, page);
         return true;
     case ACTION_FIRST:
         select_place(grid, scene, 0);

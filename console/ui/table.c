@@ -93,7 +93,7 @@ static int spare_width(const struct column *column, int width)
 /*
  * Removes OVER characters of width from the columns that may shrink, if they can shrink that much.
  */
-static void shrink(const struct column *columns, size_t count, int over, int *widths)
+static void shrink_columns(const struct column *columns, size_t count, int over, int *widths)
 {
     int all = 0;
 
@@ -109,7 +109,7 @@ static void shrink(const struct column *columns, size_t count, int over, int *wi
 }
 
 /* Distributes LEFT characters equally; the first column also gets the remainder. */
-static void stretch(const struct column *columns, size_t count, int left, int *widths)
+static void stretch_columns(const struct column *columns, size_t count, int left, int *widths)
 {
     int takers = 0, part;
 
@@ -133,10 +133,10 @@ void table_fit(const struct column *columns, size_t count, int width, int *width
         widths[i] = columns[i].hidden ? 0 : columns[i].width;
     while (total_width(widths, count) > width && shown_columns(widths, count) > 2)
         drop_column(columns, count, widths);
-    shrink(columns, count, total_width(widths, count) - width, widths);
+    shrink_columns(columns, count, total_width(widths, count) - width, widths);
     if (total_width(widths, count) > width && shown_columns(widths, count) > 1)
         drop_column(columns, count, widths);
-    stretch(columns, count, width - total_width(widths, count), widths);
+    stretch_columns(columns, count, width - total_width(widths, count), widths);
 }
 
 /* A text that does not fit is cut, and marked with two dots. */

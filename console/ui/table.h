@@ -45,7 +45,10 @@ struct cell {
     bool no_key;      /* the text only labels the row, although the column is a key */
     bool cut;         /* the text is only the start of the value */
     uint64_t time_ns; /* for OUTPUT_TIME: wall clock; 0: none */
-    /* For sorting and filters, in base units (ns, bytes); NAN: none. Right-aligned columns have one. */
+    /*
+     * For sorting and filters, in base units (ns, bytes); NAN: none. Right-aligned columns have
+     * one.
+     */
     double number;
 };
 

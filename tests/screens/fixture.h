@@ -23,8 +23,10 @@ enum {
 
 struct fixture;
 
-/* Creates segment and socket of the instance NAME and starts the thread. Returns NULL after an error
- * message. */
+/*
+ * Creates segment and socket of the instance NAME and starts the thread. Returns NULL after an
+ * error message.
+ */
 struct fixture *fixture_start(const char *name, bool driven);
 
 /* Clean stop: marks and removes the segment, removes the socket. */
@@ -34,8 +36,8 @@ void fixture_stop(struct fixture *fixture);
 void fixture_log_event(struct fixture *fixture, unsigned seconds, const char *text);
 
 /*
- * Adds a certificate for NAMES of 90 days, of which LEFT_S seconds are left; the server has failed FAILURES times to
- * renew it, the last time with ERROR.
+ * Adds a certificate for NAMES of 90 days, of which LEFT_S seconds are left; the server has failed
+ * FAILURES times to renew it, the last time with ERROR.
  */
 void fixture_add_certificate(struct fixture *fixture, const char *names, int64_t left_s,
                              unsigned failures, const char *error);

@@ -1,6 +1,6 @@
 /*
- * Preloaded into a server: its jobs with work=TIME sleep for that time. CLOCK_THREAD_CPUTIME_ID, by which they measure
- * their work, is the monotonic clock, and reading it takes 1 ms.
+ * Preloaded into a server: its jobs with work=TIME sleep for that time. CLOCK_THREAD_CPUTIME_ID, by
+ * which they measure their work, is the monotonic clock, and reading it takes 1 ms.
  */
 #include <dlfcn.h>
 #include <time.h>

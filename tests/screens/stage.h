@@ -1,5 +1,7 @@
-/* Shared by most console tests: one fake daemon, one console on a terminal, and checks of its screen.
- * One test at a time. */
+/*
+ * Shared by most console tests: one fake daemon, one console on a terminal, and checks of its
+ * screen. One test at a time.
+ */
 #ifndef TESTS_SCREENS_STAGE_H
 #define TESTS_SCREENS_STAGE_H
 

@@ -282,7 +282,9 @@ static char process_state(const struct terminal *terminal)
     return name_end != NULL && name_end[1] == ' ' ? name_end[2] : 0;
 }
 
-/* The system call in which the program sleeps; -1: none. SYS_poll from a kernel that does not tell. */
+/*
+ * The system call in which the program sleeps; -1: none. SYS_poll from a kernel that does not tell.
+ */
 static long system_call(const struct terminal *terminal)
 {
     char path[64];
@@ -343,8 +345,8 @@ bool terminal_settle(struct terminal *terminal)
 }
 
 /*
- * A new machine of the new size, because libvterm 0.1 writes outside its buffers after some changes of
- * the size. The program redraws all after a resize.
+ * A new machine of the new size, because libvterm 0.1 writes outside its buffers after some changes
+ * of the size. The program redraws all after a resize.
  */
 static void set_size(struct terminal *terminal, int rows, int columns)
 {

@@ -40,7 +40,10 @@ void terminal_resize(struct terminal *terminal, int rows, int columns);
 /* Reads pending output of the program. */
 void terminal_take(struct terminal *terminal);
 
-/* Wait until TEXT is on the screen, or no longer on it, in a whole frame. Return false at the deadline. */
+/*
+ * Wait until TEXT is on the screen, or no longer on it, in a whole frame. Return false at the
+ * deadline.
+ */
 bool terminal_shows(struct terminal *terminal, const char *text);
 bool terminal_shows_no_more(struct terminal *terminal, const char *text);
 

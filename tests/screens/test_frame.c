@@ -106,7 +106,9 @@ static void graphs_have_a_logarithmic_scale(void **state)
     TYPE_SHOWS("y", "   5.00k │");
 }
 
-/* The last line has the keys of the view; those that change the server only if it may be changed. */
+/*
+ * The last line has the keys of the view; those that change the server only if it may be changed.
+ */
 static void key_hints_follow_the_view(void **state)
 {
     (void)state;
@@ -399,7 +401,10 @@ static void readonly_rejects_typed_changes(void **state)
     assert_int_equal(fixture_commands(fixture), 1);
 }
 
-/* On a row of the list of clients, and on the requests of a client; nothing is sent without agreement. */
+/*
+ * On a row of the list of clients, and on the requests of a client; nothing is sent without
+ * agreement.
+ */
 static void clients_are_limited_after_a_question(void **state)
 {
     static const char *const view[] = {"top", NULL};

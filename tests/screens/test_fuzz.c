@@ -1,7 +1,8 @@
 /*
- * Random input at a console that watches a real server: bytes, escape sequences, pasted text, mouse,
- * UTF-8, at random sizes. The console must not crash, must restore the screen, and must not send a
- * command that changes the server unless a question about it was on the screen and the input agreed.
+ * Random input at a console that watches a real server: bytes, escape sequences, pasted text,
+ * mouse, UTF-8, at random sizes. The console must not crash, must restore the screen, and must not
+ * send a command that changes the server unless a question about it was on the screen and the input
+ * agreed.
  *
  * The console talks to the server through a proxy of this program, which sees all commands. After
  * each key the test waits until the console has read it and sleeps, so the screen is what a user

@@ -1,6 +1,6 @@
 /*
- * Plays each guided scenario with the keys it names: every step detects its completion, measures and
- * explains. No process and no file remains, however a scenario ends.
+ * Plays each guided scenario with the keys it names: every step detects its completion, measures
+ * and explains. No process and no file remains, however a scenario ends.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -72,8 +72,8 @@ static bool writes_panels(void)
 }
 
 /*
- * The jobs of the servers sleep instead of computing: they occupy the threads for as long, but not the processors.
- * A sanitizer must be loaded first, so that its jobs compute.
+ * The jobs of the servers sleep instead of computing: they occupy the threads for as long, but not
+ * the processors. A sanitizer must be loaded first, so that its jobs compute.
  */
 static void start(int rows, int columns, const char *const *arguments)
 {
@@ -205,8 +205,8 @@ static const char *kept_path(const char *name, int number)
 }
 
 /*
- * Removes from the words what the panel says when a number is not as explained, which depends on the
- * machine.
+ * Removes from the words what the panel says when a number is not as explained, which depends on
+ * the machine.
  */
 static void without_differences(char *words)
 {

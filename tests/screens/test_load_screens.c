@@ -21,8 +21,8 @@ enum { WORDS_MAX = 20 };
 static const char *const no_environment[] = {NULL};
 
 /*
- * Runs wsload with the words of OPTIONS, and the URL of the server, on ROWS x COLUMNS. It waits for all responses. With
- * a duration they are slow: the view needs time, not requests.
+ * Runs wsload with the words of OPTIONS, and the URL of the server, on ROWS x COLUMNS. It waits for
+ * all responses. With a duration they are slow: the view needs time, not requests.
  */
 static struct terminal *start(int rows, int columns, const char *options,
                               const char *const *environment)

@@ -1,7 +1,7 @@
 /*
  * Draws every view at every size from a recorded session and compares it with the text files in the
- * directory golden. WSCONSOLE_GOLDEN=write in the environment writes them instead (`./dev screens`).
- * Check the difference before you commit it.
+ * directory golden. WSCONSOLE_GOLDEN=write in the environment writes them instead (`./dev
+ * screens`). Check the difference before you commit it.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /*
- * A load run: progress lines, the report, marks, the check of both counts, JSON. Stored runs: one file
- * each, newest first; other files are skipped.
+ * A load run: progress lines, the report, marks, the check of both counts, JSON. Stored runs: one
+ * file each, newest first; other files are skipped.
  */
 #include <setjmp.h>
 #include <stdarg.h>
