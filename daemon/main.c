@@ -1,23 +1,37 @@
 #include "common/escape.h"
-#include "daemon/base/service.h"
 #include "daemon/config/acme.h"
 #include "daemon/config/load.h"
 #include "daemon/config/options.h"
 #include "daemon/logger/log_files.h"
-#include "daemon/master/inheritance.h"
 #include "daemon/master/master.h"
 #include "daemon/sandbox/sandbox.h"
 #include "daemon/tls/context.h"
 #include "daemon/tls/managed.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-/* Prints for -t and -T. */
-static void print_valid(const struct options *options, enum options_action action,
-                        const struct config *config)
+/* Returns the exit status. */
+static int print_failure(const char *why)
 {
+    fprintf(stderr, "webserverd: %s\n", why);
+    return EXIT_FAILURE;
+}
+
+/* -t and -T: also reads the certificates and keys. Returns the exit status. */
+static int check_config(const struct config *config, const struct options *options,
+                        enum options_action action)
+{
+    char why[512];
+
+    if (config_has_certificate(config)) {
+        struct tls_context *tls = tls_context_new(config, NULL, NULL, why, sizeof(why));
+
+        if (tls == NULL)
+            return print_failure(why);
+        tls_context_free(tls);
+    }
+    if (log_files_check(config, why, sizeof(why)) != 0)
+        return print_failure(why);
     if (action == OPTIONS_DUMP) {
         config_print(config, stdout);
     } else {
@@ -26,33 +40,6 @@ static void print_valid(const struct options *options, enum options_action actio
         puts(" is valid");
         config_acme_describe(config, stdout);
     }
-}
-
-/* After an upgrade the process already runs in the background. */
-static int run_master(struct config *config, const struct options *options)
-{
-    if (!options->detach || inheritance_is_upgrade() || daemonize() == 0)
-        return master_run(config, options);
-    fprintf(stderr, "webserverd: cannot run in the background: %s\n", strerror(errno));
-    config_free(config);
-    free(config);
-    return EXIT_FAILURE;
-}
-
-/* Returns the exit status. */
-static int check_certificates(const struct config *config)
-{
-    struct tls_context *tls;
-    char why[512];
-
-    if (!config_has_certificate(config))
-        return EXIT_SUCCESS;
-    tls = tls_context_new(config, NULL, NULL, why, sizeof(why));
-    if (tls == NULL) {
-        fprintf(stderr, "webserverd: %s\n", why);
-        return EXIT_FAILURE;
-    }
-    tls_context_free(tls);
     return EXIT_SUCCESS;
 }
 
@@ -64,7 +51,6 @@ static int run_with_config(const struct options *options, enum options_action ac
                                            .override_count = options->override_count,
                                            .system = &sandbox_config_system};
     struct config *config = calloc(1, sizeof(*config));
-    char why[512];
     int status;
 
     if (config == NULL || config_load(config, &sources, stderr) != 0) {
@@ -72,14 +58,8 @@ static int run_with_config(const struct options *options, enum options_action ac
         return EXIT_FAILURE;
     }
     if (action == OPTIONS_RUN)
-        return run_master(config, options);
-    status = check_certificates(config);
-    if (status == EXIT_SUCCESS && log_files_check(config, why, sizeof(why)) != 0) {
-        fprintf(stderr, "webserverd: %s\n", why);
-        status = EXIT_FAILURE;
-    }
-    if (status == EXIT_SUCCESS)
-        print_valid(options, action, config);
+        return master_run(config, options);
+    status = check_config(config, options, action);
     config_free(config);
     free(config);
     return status;

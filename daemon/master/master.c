@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -283,6 +284,11 @@ static void warn_of_sandbox(const struct config *config)
 
 static int start_master(struct master *master)
 {
+    /* After an upgrade the process already runs in the background. */
+    if (master->options->detach && !inheritance_is_upgrade() && daemonize() != 0) {
+        fprintf(stderr, "webserverd: cannot run in the background: %s\n", strerror(errno));
+        return -1;
+    }
     signals_ignore_in_master();
     capacity_raise_descriptors();
     if (sandbox_prepare() != 0) {
