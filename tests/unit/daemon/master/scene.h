@@ -9,6 +9,7 @@
 #include "daemon/base/events.h"
 #include "daemon/config/load.h"
 #include "daemon/master/internal.h"
+#include "tests/unit/last_event.h"
 #include "tests/unit/own_segment.h"
 
 #include <setjmp.h>
@@ -164,19 +165,12 @@ static inline struct scene_end *scene_read(uint32_t slot)
 /* Number of events so far, and the last one; "": none. */
 static inline uint64_t scene_events(void)
 {
-    return atomic_load(&segment_event_ring(&master.segment, SEGMENT_RING_MASTER).shared->next);
+    return event_count(&master.segment);
 }
 
 static inline const char *scene_last_event(void)
 {
-    struct event_ring ring = segment_event_ring(&master.segment, SEGMENT_RING_MASTER);
-    static struct event_record event;
-    uint64_t number = scene_events();
-
-    event.text[0] = '\0';
-    if (number-- > 0)
-        assert_int_equal(event_ring_read(&ring, &number, 0, &event), 1);
-    return event.text;
+    return last_event(&master.segment);
 }
 
 #endif

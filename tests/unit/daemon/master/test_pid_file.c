@@ -1,11 +1,11 @@
 /* Who gets the lock of an instance, and what is removed of one that is dead. Replies of a master are the test's. */
 #include "daemon/master/pid_file.h"
 
-#include "common/control_client.h"
 #include "common/macros.h"
 #include "common/segment_reader.h"
+#include "daemon/base/events.h"
 #include "daemon/base/service.h"
-#include "tests/unit/logged_event.h"
+#include "tests/unit/last_event.h"
 #include "tests/unit/open_descriptors.h"
 #include "tests/unit/own_directory.h"
 #include "tests/unit/own_segment.h"
@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/file.h>
@@ -26,76 +27,50 @@
 enum { OTHER_USER = 65534, OTHER_PID = 4711, WAIT_S = 5 };
 
 /* How far a master gets that is asked whether it lives. */
-enum master { ABSENT, MUTE, SILENT, REPLIES };
+enum master { ABSENT, SILENT, REPLIES };
 
 static struct {
     enum master master;
-    int connections; /* open to it */
+    int listener, client; /* its socket, and a connection to it; -1: none */
     uint64_t now_ns;
     void (*during_sleep)(void);
     void (*before_lock)(void); /* once */
     int unlink_error;          /* of the segment; 0: none */
     int holder;                /* another descriptor with the lock; -1: none */
     int died;                  /* segments reported */
-    int detached;              /* segments */
     int descriptors;           /* before the test */
     char name[32];             /* of the instance; only this process has it */
     char path[96], other[96], socket_path[96], why[512];
     struct config config;
     struct pid_file_owner owner;
     struct pid_file pid_file;
-    struct segment segment;
+    struct segment segment, events;
 } scene;
 
 /* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. The labels are its names. */
-enum control_result wrapped_connect(struct control_client *client, const char *path, char *why,
-                                    size_t size) __asm__("__wrap_control_connect");
-enum control_result wrapped_send(struct control_client *client, const char *line, char *why,
-                                 size_t size) __asm__("__wrap_control_send");
-enum control_result wrapped_receive(struct control_client *client, int timeout_ms,
-                                    const char **line, char *why,
-                                    size_t size) __asm__("__wrap_control_receive");
-void wrapped_close(struct control_client *client) __asm__("__wrap_control_close");
+int wrapped_poll(struct pollfd *fds, nfds_t count, int timeout_ms) __asm__("__wrap_poll");
+int real_poll(struct pollfd *fds, nfds_t count, int timeout_ms) __asm__("__real_poll");
 int wrapped_clock(clockid_t clock, struct timespec *now) __asm__("__wrap_clock_gettime");
 int wrapped_sleep(useconds_t us) __asm__("__wrap_usleep");
 int wrapped_lock(int fd, int operation) __asm__("__wrap_flock");
 int real_lock(int fd, int operation) __asm__("__real_flock");
-void wrapped_detach(struct segment_reader *reader) __asm__("__wrap_segment_detach");
-void real_detach(struct segment_reader *reader) __asm__("__real_segment_detach");
 int wrapped_unlink(const char *name) __asm__("__wrap_shm_unlink");
 int real_unlink(const char *name) __asm__("__real_shm_unlink");
 
-enum control_result wrapped_connect(struct control_client *client, const char *path, char *why,
-                                    size_t size)
+/* While the caller waits for the reply of the master; time passes if there is none. */
+int wrapped_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 {
-    (void)client, (void)why, (void)size;
-    assert_string_equal(path, scene.socket_path);
-    if (scene.master == ABSENT)
-        return CONTROL_NO_DAEMON;
-    scene.connections++;
-    return CONTROL_PENDING;
-}
+    static const char reply[] = "{\"ok\":true}\n";
 
-enum control_result wrapped_send(struct control_client *client, const char *line, char *why,
-                                 size_t size)
-{
-    (void)client, (void)why, (void)size;
-    assert_string_equal(line, "ping");
-    return scene.master == MUTE ? CONTROL_FAILED : CONTROL_PENDING;
-}
-
-/* Of a master that took no command it would be the reply to nothing. */
-enum control_result wrapped_receive(struct control_client *client, int timeout_ms,
-                                    const char **line, char *why, size_t size)
-{
-    (void)client, (void)timeout_ms, (void)line, (void)why, (void)size;
-    return scene.master == SILENT ? CONTROL_PENDING : CONTROL_REPLY;
-}
-
-void wrapped_close(struct control_client *client)
-{
-    (void)client;
-    scene.connections--;
+    if (scene.master == SILENT) {
+        scene.now_ns += (uint64_t)timeout_ms * NS_PER_MS;
+        return 0;
+    }
+    if (scene.client < 0) {
+        scene.client = accept4(scene.listener, NULL, NULL, SOCK_CLOEXEC);
+        assert_int_equal(send(scene.client, reply, strlen(reply), MSG_NOSIGNAL), strlen(reply));
+    }
+    return real_poll(fds, count, timeout_ms);
 }
 
 /* The monotonic clock advances only while the caller sleeps. The other one makes names unique. */
@@ -126,12 +101,6 @@ int wrapped_lock(int fd, int operation)
     return real_lock(fd, operation);
 }
 
-void wrapped_detach(struct segment_reader *reader)
-{
-    scene.detached++;
-    real_detach(reader);
-}
-
 int wrapped_unlink(const char *name)
 {
     if (scene.unlink_error == 0)
@@ -156,12 +125,16 @@ static int begin(void **state)
     snprintf(scene.path, sizeof(scene.path), "%s/%s.pid", own_directory, scene.name);
     snprintf(scene.other, sizeof(scene.other), "%s/other", own_directory);
     snprintf(scene.socket_path, sizeof(scene.socket_path), "%s/socket", own_directory);
-    scene.holder = -1;
+    scene.holder = scene.listener = scene.client = -1;
     scene.config.server_name = scene.name;
     scene.config.server_run_dir = own_directory;
     scene.config.control_socket = scene.socket_path;
     scene.owner = (struct pid_file_owner){.died = on_died, .context = &scene};
     scene.pid_file.lock_fd = -1;
+    if (own_segment_create(&scene.events, (struct segment_plan){0}) != 0)
+        return -1;
+    events_attach(&scene.events, SEGMENT_RING_MASTER);
+    atomic_store(&segment_master(&scene.events)->log_level, LEVEL_INFO);
     scene.descriptors = open_descriptors();
     return 0;
 }
@@ -174,8 +147,13 @@ static int end(void **state)
     if (scene.holder >= 0)
         close(scene.holder);
     segment_destroy(&scene.segment);
-    assert_int_equal(scene.connections, 0);
+    if (scene.listener >= 0)
+        close(scene.listener);
+    if (scene.client >= 0)
+        close(scene.client);
     assert_int_equal(open_descriptors(), scene.descriptors);
+    events_attach(NULL, 0);
+    segment_destroy(&scene.events);
     return own_directory_remove();
 }
 
@@ -268,6 +246,32 @@ static void release_lock(void)
     scene.holder = -1;
 }
 
+/* The control socket of a master. */
+static int make_listener(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    memcpy(address.sun_path, scene.socket_path, strlen(scene.socket_path) + 1);
+    assert_int_equal(bind(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(listen(fd, 1000), 0);
+    return fd;
+}
+
+/* The file of a socket remains when its process has ended. */
+static void make_socket(void)
+{
+    close(make_listener());
+}
+
+static void run_master(enum master how)
+{
+    scene.master = how;
+    if (how != ABSENT)
+        scene.listener = make_listener();
+}
+
 /* --- The lock --- */
 
 static void first_process_gets_the_lock(void **state)
@@ -292,7 +296,7 @@ static void running_server_is_reported_at_once(void **state)
 {
     (void)state;
     hold_lock();
-    scene.master = REPLIES;
+    run_master(REPLIES);
     expect_refusal("' is already running with pid 4711; stop it with: wsctl -n unit-");
     assert_int_equal(scene.now_ns, 0);
     assert_false(signals_are_blocked());
@@ -306,17 +310,18 @@ static void expect_no_signal_held(void)
 
 static void processes_of_a_dead_master_are_waited_for(void **state)
 {
-    static const enum master masters[] = {ABSENT, MUTE, SILENT};
+    static const enum master masters[] = {ABSENT, SILENT};
 
     (void)state;
     hold_lock();
     scene.during_sleep = expect_no_signal_held;
     for (size_t i = 0; i < ARRAY_LENGTH(masters); i++) {
-        scene.master = masters[i];
+        run_master(masters[i]);
         scene.now_ns = 0;
         expect_refusal("' (pid 4711) still hold its lock and do not respond");
         expect_reason("use a name other than unit-");
-        assert_in_range(scene.now_ns, WAIT_S * NS_PER_S, WAIT_S * NS_PER_S + NS_PER_S / 10);
+        /* A master that does not reply takes a second of the last attempt. */
+        assert_in_range(scene.now_ns, WAIT_S * NS_PER_S, (WAIT_S + 1) * NS_PER_S + NS_PER_S / 10);
     }
 }
 
@@ -456,7 +461,6 @@ static void segment_of_a_dead_server_is_reported_and_removed(void **state)
     end_its_master();
     expect_acquired();
     assert_int_equal(scene.died, 1);
-    assert_int_equal(scene.detached, 1);
     assert_false(segment_exists());
 }
 
@@ -513,18 +517,6 @@ static void segment_of_a_dead_server_that_cannot_be_removed_is_an_error(void **s
 
 /* --- The control socket of another instance --- */
 
-/* The file of a socket remains when its process has ended. */
-static void make_socket(void)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    assert_true(fd >= 0);
-    memcpy(address.sun_path, scene.socket_path, strlen(scene.socket_path) + 1);
-    assert_int_equal(bind(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
-    close(fd);
-}
-
 static void socket_of_a_dead_server_is_removed(void **state)
 {
     (void)state;
@@ -536,8 +528,7 @@ static void socket_of_a_dead_server_is_removed(void **state)
 static void socket_of_a_live_server_is_kept(void **state)
 {
     (void)state;
-    make_socket();
-    scene.master = REPLIES;
+    run_master(REPLIES);
     expect_refusal("another server uses the control socket");
     assert_true(exists(scene.socket_path));
     assert_false(exists(scene.path));
@@ -572,9 +563,8 @@ static void pid_replaces_the_previous_content(void **state)
     (void)state;
     write_file(scene.path, "a text that is longer than the pid\n");
     expect_acquired();
-    events = 0;
     pid_file_write(&scene.pid_file);
-    assert_int_equal(events, 0);
+    assert_int_equal(event_count(&scene.events), 0);
     snprintf(text, sizeof(text), "%d\n", (int)getpid());
     expect_file(scene.path, text);
     pid_file_release(&scene.pid_file);
@@ -587,14 +577,13 @@ static void pid_is_written_only_to_the_locked_file(void **state)
     expect_acquired();
     replace_pid_file();
     write_file(scene.path, "4711\n");
-    events = 0;
     pid_file_write(&scene.pid_file);
-    assert_int_equal(events, 1);
+    assert_int_equal(event_count(&scene.events), 1);
     expect_file(scene.path, "4711\n");
     remove_pid_file();
     pid_file_write(&scene.pid_file);
-    assert_int_equal(events, 2);
-    assert_non_null(strstr(logged, strerror(ENOENT)));
+    assert_int_equal(event_count(&scene.events), 2);
+    assert_non_null(strstr(last_event(&scene.events), strerror(ENOENT)));
     assert_false(exists(scene.path));
 }
 
