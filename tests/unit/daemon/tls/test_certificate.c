@@ -1,4 +1,4 @@
-/* Which certificates match which hosts (RFC 9525 section 6.3). */
+/* Certificates from files, and which hosts they match (RFC 9525 section 6.3). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +8,12 @@
 
 #include "common/macros.h"
 #include "daemon/tls/certificate.h"
+#include "daemon/tls/managed.h"
+#include "tests/unit/own_directory.h"
+
+#include <openssl/err.h>
+#include <stdio.h>
+#include <string.h>
 
 static struct tls_certificate with_name(const char *name)
 {
@@ -99,12 +105,97 @@ static void every_name_counts(void **state)
     assert_false(tls_certificate_includes(&all, &none));
 }
 
+/* Files */
+
+enum { TEXT = 8192, WHY = 8192 };
+
+static char path[64], pem[TEXT], why[WHY];
+
+/* Writes TEXT, and COUNT times a certificate of localhost, to the file. */
+static void put(const char *text, int count)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    fputs(text, file);
+    for (int i = 0; i < count; i++)
+        fputs(pem, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static int make_directory(void **state)
+{
+    struct self_signed files;
+    FILE *file;
+
+    (void)state;
+    own_directory_make();
+    snprintf(path, sizeof(path), "%s/file.pem", own_directory);
+    assert_int_equal(self_signed_write(&files, own_directory, "localhost", why, sizeof(why)), 0);
+    file = fopen(files.certificate, "r");
+    assert_true(fread(pem, 1, sizeof(pem) - 1, file) > 0);
+    return fclose(file);
+}
+
+static int remove_directory(void **state)
+{
+    (void)state;
+    return own_directory_remove();
+}
+
+/* Its alternative names have addresses, too. */
+static void file_has_a_chain_and_names(void **state)
+{
+    (void)state;
+    for (int more = 0; more < 3; more++) {
+        struct tls_certificate certificate = {0};
+
+        put("text\n", 1 + more);
+        assert_int_equal(tls_certificate_load(&certificate, path, why, sizeof(why)), 0);
+        assert_int_equal(sk_X509_num(certificate.chain), more);
+        assert_int_equal(certificate.name_count, 1);
+        assert_string_equal(certificate.name[0], "localhost");
+        assert_int_equal(ERR_peek_error(), 0);
+        tls_certificate_free(&certificate);
+        assert_null(certificate.leaf);
+    }
+}
+
+static void unusable_file_is_explained(void **state)
+{
+    static const struct {
+        const char *text, *why; /* the end of the reason */
+        int certificates;
+    } cases[] = {
+        {"", ": contains no certificate in PEM format", 0},
+        {"-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n", ": bad base64 decode", 0},
+        {"-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n", ": bad base64 decode", 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct tls_certificate certificate = {0};
+        size_t begin = strlen(path);
+
+        put(cases[i].text, cases[i].certificates);
+        assert_int_equal(tls_certificate_load(&certificate, path, why, sizeof(why)), -1);
+        assert_memory_equal(why, path, begin);
+        assert_string_equal(why + begin, cases[i].why);
+        assert_int_equal(ERR_peek_error(), 0);
+        tls_certificate_free(&certificate);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_match_hosts),
         cmocka_unit_test(names_include_names),
         cmocka_unit_test(every_name_counts),
+        cmocka_unit_test_setup_teardown(file_has_a_chain_and_names, make_directory,
+                                        remove_directory),
+        cmocka_unit_test_setup_teardown(unusable_file_is_explained, make_directory,
+                                        remove_directory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
