@@ -36,6 +36,18 @@ static int set_up(void **state)
     return 0;
 }
 
+static int set_up_with_fallback(void **state)
+{
+    (void)state;
+    own_site_make();
+    own_site_put_text("app.html", "app");
+    own_site_put_text(".secret", "secret");
+    own_site_put_text("file", "file");
+    own_site_open("[files]\nerror_pages =\nfallback = /app.html\n[redirect]\n"
+                  "/file/* = try file /app.html 410\n/passed = pass\n/* = try file 410\n");
+    return 0;
+}
+
 static int tear_down(void **state)
 {
     (void)state;
@@ -268,6 +280,32 @@ static void work_is_done_by_an_offload_thread(void **state)
     assert_int_equal(own_site_metric(METRIC_offload_rejected), 1);
 }
 
+/* --- Missing files --- */
+
+static void missing_file_is_the_fallback_or_what_the_rule_says(void **state)
+{
+    static const struct {
+        const char *target;
+        int status;
+        const char *body;
+    } cases[] = {
+        {"/passed", 200, "app"}, {"/file", 200, "file"},  {"/file/x", 200, "app"},
+        {"/none", 410, NULL},    {"/.secret", 404, NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        if (get(cases[i].target) != cases[i].status)
+            fail_msg("%s: %d", cases[i].target, answer.status);
+        if (cases[i].body != NULL)
+            assert_string_equal(answer.body, cases[i].body);
+    }
+    own_site_remove("app.html");
+    own_system.late_ns += 2 * NS_PER_S;
+    assert_int_equal(get("/passed"), 404);
+    assert_int_equal(get("/file/x"), 410);
+}
+
 /* --- Listings --- */
 
 static void listing_is_generated_for_each_request(void **state)
@@ -467,6 +505,8 @@ int main(void)
         TEST(arithmetic_is_exact_and_says_why_a_query_is_invalid),
         TEST(arithmetic_answers_in_json_if_that_is_preferred),
         TEST(work_is_done_by_an_offload_thread),
+        cmocka_unit_test_setup_teardown(missing_file_is_the_fallback_or_what_the_rule_says,
+                                        set_up_with_fallback, tear_down),
         TEST(listing_is_generated_for_each_request),
         TEST(listing_of_a_directory_with_an_index_is_the_index),
         TEST(listing_without_a_job_is_503),
