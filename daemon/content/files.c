@@ -64,13 +64,7 @@ static bool lacks_openat2(int error, enum files_effort effort)
 
 /* What a descriptor has found */
 
-enum { FD_NAME_MAX = 12 };
-
-/* The name of FD in /proc/self/fd. */
-static void name_descriptor(int fd, char name[FD_NAME_MAX])
-{
-    snprintf(name, FD_NAME_MAX, "%d", fd);
-}
+enum { FD_NAME_MAX = 12 }; /* the name of a descriptor in /proc/self/fd */
 
 /* Stores the current path of FD in PATH (PATH_MAX bytes). */
 static int path_of(const struct files_root *root, int fd, char *path)
@@ -78,7 +72,7 @@ static int path_of(const struct files_root *root, int fd, char *path)
     char name[FD_NAME_MAX];
     ssize_t length;
 
-    name_descriptor(fd, name);
+    snprintf(name, sizeof(name), "%d", fd);
     length = readlinkat(root->descriptors, name, path, PATH_MAX - 1);
     if (length < 0)
         return -1;
@@ -93,16 +87,6 @@ static bool lies_below(const char *path, const char *directory)
     if (strcmp(directory, "/") == 0)
         return true;
     return strncmp(path, directory, length) == 0 && (path[length] == '/' || path[length] == '\0');
-}
-
-static bool is_allowed(const struct files_root *root, const char *path, const char *root_path)
-{
-    if (lies_below(path, root_path))
-        return true;
-    for (size_t i = 0; root->links == FILES_LINKS_FOLLOW && i < root->link_root_count; i++)
-        if (lies_below(path, root->link_root[i]))
-            return true;
-    return false;
 }
 
 /* True if no link led from ROOT_PATH by PATH, which may end with a slash, to REAL_PATH. */
@@ -124,12 +108,18 @@ static bool is_without_links(const char *real_path, const char *root_path, const
 static int check_place(const struct files_root *root, int fd, const char *path)
 {
     char real_path[PATH_MAX], root_path[PATH_MAX];
+    bool allowed;
 
-    if (path_of(root, fd, real_path) != 0 || path_of(root, root->fd, root_path) != 0 ||
-        !is_allowed(root, real_path, root_path))
+    if (path_of(root, fd, real_path) != 0 || path_of(root, root->fd, root_path) != 0)
         return EXDEV;
-    return root->links != FILES_LINKS_DENY || is_without_links(real_path, root_path, path) ? 0
-                                                                                           : ELOOP;
+    allowed = lies_below(real_path, root_path);
+    for (size_t i = 0; root->links == FILES_LINKS_FOLLOW && i < root->link_root_count; i++)
+        allowed |= lies_below(real_path, root->link_root[i]);
+    if (!allowed)
+        return EXDEV;
+    if (root->links == FILES_LINKS_DENY && !is_without_links(real_path, root_path, path))
+        return ELOOP;
+    return 0;
 }
 
 static void fill_file(struct file *file, int fd, const struct stat *status)
@@ -220,7 +210,7 @@ int files_open(const struct files_root *root, const char *path, enum files_effor
     if (error != 0)
         return error;
     found = file->fd;
-    name_descriptor(found, name);
+    snprintf(name, sizeof(name), "%d", found);
     file->fd = openat(root->descriptors, name, READ_FLAGS);
     if (file->fd < 0)
         error = error_of_open(errno, effort);
@@ -359,30 +349,13 @@ static uint64_t state_of(const struct file *directory, int64_t wall_s)
     return hash_mix(state ^ directory->ctime_ns, UINT64_C(0xe7037ed1a0b428db)) | 1;
 }
 
-/* Up to and including the last slash. */
-static struct span directory_path(struct span file)
-{
-    const char *slash = memrchr(file.start, '/', file.length);
-
-    return (struct span){file.start, (size_t)(slash + 1 - file.start)};
-}
-
-static void find_directory(struct directory_check *check, const struct files_root *root,
-                           enum files_effort effort, int64_t wall_s)
-{
-    struct file directory;
-
-    if (files_find(root, check->path, effort, &directory) != 0)
-        return;
-    check->fd = directory.fd;
-    check->state = state_of(&directory, wall_s);
-}
-
 uint64_t directory_check_state(struct directory_check *check, const struct files_root *root,
                                struct span file, enum files_effort effort, uint64_t now_ns,
                                int64_t wall_s)
 {
-    struct span path = directory_path(file);
+    const char *slash = memrchr(file.start, '/', file.length);
+    struct span path = {file.start, (size_t)(slash + 1 - file.start)};
+    struct file directory;
     bool same = check->fd >= 0 && check->root == root &&
                 span_is(path, (struct span){check->path, check->length});
 
@@ -396,6 +369,9 @@ uint64_t directory_check_state(struct directory_check *check, const struct files
     check->path[path.length] = '\0';
     check->length = path.length;
     check->checked_ns = now_ns;
-    find_directory(check, root, effort, wall_s);
-    return check->fd >= 0 ? check->state : 0;
+    if (files_find(root, check->path, effort, &directory) != 0)
+        return 0;
+    check->fd = directory.fd;
+    check->state = state_of(&directory, wall_s);
+    return check->state;
 }

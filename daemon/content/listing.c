@@ -26,16 +26,6 @@ static bool is_parameter(struct span part, const char *name, const char *value)
            part.start[length] == '=' && memcmp(part.start + length + 1, value, strlen(value)) == 0;
 }
 
-static void take_parameter(struct listing_order *order, struct span part)
-{
-    if (is_parameter(part, "sort", "size"))
-        order->key = LISTING_BY_SIZE;
-    else if (is_parameter(part, "sort", "time"))
-        order->key = LISTING_BY_TIME;
-    else if (is_parameter(part, "order", "desc"))
-        order->descending = true;
-}
-
 struct listing_order listing_order_read(struct span query)
 {
     struct listing_order order = {.key = LISTING_BY_NAME};
@@ -44,7 +34,14 @@ struct listing_order listing_order_read(struct span query)
         const char *end = memchr(query.start, '&', query.length);
         size_t length = end != NULL ? (size_t)(end - query.start) : query.length;
 
-        take_parameter(&order, (struct span){query.start, length});
+        struct span part = {query.start, length};
+
+        if (is_parameter(part, "sort", "size"))
+            order.key = LISTING_BY_SIZE;
+        else if (is_parameter(part, "sort", "time"))
+            order.key = LISTING_BY_TIME;
+        else if (is_parameter(part, "order", "desc"))
+            order.descending = true;
         length += end != NULL;
         query = (struct span){query.start + length, query.length - length};
     }
@@ -69,13 +66,6 @@ static bool is_unreachable(const char *name)
         if ((unsigned char)*name < 0x20 || *name == 0x7f || *name == '\\')
             return true;
     return false;
-}
-
-static bool is_shown(const struct reading *reading, const char *name)
-{
-    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-        return false;
-    return (name[0] != '.' || reading->hidden) && !is_unreachable(name);
 }
 
 /* Finds the target of a link if links are followed. */
@@ -136,7 +126,8 @@ static int add_entry(struct reading *reading, const char *name)
     struct listing *listing = reading->listing;
     struct listing_entry entry;
 
-    if (!is_shown(reading, name))
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || (name[0] == '.' && !reading->hidden) ||
+        is_unreachable(name))
         return 0;
     if (listing->count == LISTING_MAX) {
         listing->total++;
@@ -177,11 +168,6 @@ static int read_directory(struct reading *reading, int fd)
 
 /* Sorting */
 
-static int compare_entry_numbers(uint64_t one, uint64_t other)
-{
-    return (one > other) - (one < other);
-}
-
 static int compare_entry_names(const struct listing_entry *one, const struct listing_entry *other)
 {
     int difference = strcasecmp(one->name, other->name);
@@ -199,7 +185,7 @@ static int compare(const void *a, const void *b, void *argument)
     if (one->directory != other->directory)
         return one->directory ? -1 : 1;
     if (order->key == LISTING_BY_SIZE)
-        difference = compare_entry_numbers(one->size, other->size);
+        difference = (one->size > other->size) - (one->size < other->size);
     else if (order->key == LISTING_BY_TIME)
         difference = (one->mtime_s > other->mtime_s) - (one->mtime_s < other->mtime_s);
     else

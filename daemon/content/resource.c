@@ -196,13 +196,12 @@ static void write_head(struct head_text *head, const struct build *build, uint64
     append_to_head(head, "\r\n");
 }
 
-static struct span text_between(const struct head_text *head, uint32_t start, uint32_t end)
+/* Appends the field lines of HEAD from START to END. */
+static void encode_lines(struct head_block *block, const struct head_text *head, uint32_t start,
+                         uint32_t end)
 {
-    return (struct span){head->text + start, end - start};
-}
+    struct span lines = {head->text + start, end - start};
 
-static void encode(struct head_block *block, struct span lines)
-{
     block->length = (uint32_t)(hpack_put_lines(block->bytes + block->length, lines) - block->bytes);
 }
 
@@ -213,13 +212,13 @@ static void encode_head(struct head_block *block, const struct head_text *head)
     uint32_t validators = head->validators.start;
 
     block->length = 0;
-    encode(block, text_between(head, 0, type));
+    encode_lines(block, head, 0, type);
     block->type_fields.start = block->length;
-    encode(block, text_between(head, type, common));
+    encode_lines(block, head, type, common);
     block->common_fields.start = block->length;
-    encode(block, text_between(head, common, validators));
+    encode_lines(block, head, common, validators);
     block->validators.start = block->length;
-    encode(block, text_between(head, validators, validators + head->validators.length));
+    encode_lines(block, head, validators, validators + head->validators.length);
     block->type_fields.length = block->common_fields.start - block->type_fields.start;
     block->common_fields.length = block->length - block->common_fields.start;
     block->validators.length = block->length - block->validators.start;
@@ -266,19 +265,6 @@ static void fill_head(struct resource *resource, const struct head_text *head, c
     resource->modified_text = piece_at(text, head->modified);
 }
 
-static void fill_members(struct resource *resource, const struct build *build, uint64_t body_length)
-{
-    resource->variants = build->variants;
-    resource->may_gzip = may_gzip(build, body_length);
-    atomic_init(&resource->gzip_not_smaller, false);
-    atomic_init(&resource->directory_state, build->directory_state);
-    atomic_init(&resource->directory_ns, build->directory_ns);
-    resource->body_length = body_length;
-    resource->fd = -1;
-    resource->varies = varies(build, body_length);
-    resource->modified_s = modified_of(build);
-}
-
 /* Copies BYTES to *PLACE and moves it behind them. */
 static char *place_bytes(char **place, const char *bytes, size_t length)
 {
@@ -318,7 +304,15 @@ static struct resource *allocate(const struct build *build, const char *body, ui
     text = place_bytes(&place, head.text, head.length);
     resource->body = body != NULL ? place_bytes(&place, body, body_length) : NULL;
     fill_head(resource, &head, text, &block, place_bytes(&place, block.bytes, block.length));
-    fill_members(resource, build, body_length);
+    resource->variants = build->variants;
+    resource->may_gzip = may_gzip(build, body_length);
+    atomic_init(&resource->gzip_not_smaller, false);
+    atomic_init(&resource->directory_state, build->directory_state);
+    atomic_init(&resource->directory_ns, build->directory_ns);
+    resource->body_length = body_length;
+    resource->fd = -1;
+    resource->varies = varies(build, body_length);
+    resource->modified_s = modified_of(build);
     return resource;
 }
 
@@ -326,8 +320,8 @@ static struct resource *allocate(const struct build *build, const char *body, ui
  * Copies the file into memory. Reads the body before it writes the head, as the file may have
  * shrunk.
  */
-static int load_small(const struct build *build, const struct file *file, enum files_effort effort,
-                      struct resource **resource)
+static int load_copy(const struct build *build, const struct file *file, enum files_effort effort,
+                     struct resource **resource)
 {
     char *body = malloc(file->size + 1);
     uint64_t got;
@@ -344,30 +338,26 @@ static int load_small(const struct build *build, const struct file *file, enum f
     return failed;
 }
 
-/* Keeps the file open; the resource owns the descriptor. */
-static int load_large(const struct build *build, const struct file *file,
-                      struct resource **resource)
+/* Takes ownership of FILE's descriptor; the resource keeps it if the file is not copied. */
+static int load_body(const struct build *build, const struct file *file, enum files_effort reading,
+                     struct resource **resource)
 {
+    int failed;
+
+    if (file->size <= build->source->copy_limit) {
+        failed = load_copy(build, file, reading, resource);
+        close(file->fd);
+        return failed;
+    }
     *resource = allocate(build, NULL, file->size);
-    if (*resource == NULL)
+    if (*resource == NULL) {
+        close(file->fd);
         return ENOMEM;
+    }
     (*resource)->fd = file->fd;
     (*resource)->device = file->device;
     (*resource)->entry.holds_descriptor = true;
     return 0;
-}
-
-/* Takes ownership of FILE's descriptor. */
-static int load_body(const struct build *build, const struct file *file, enum files_effort reading,
-                     struct resource **resource)
-{
-    int failed = file->size > build->source->copy_limit
-                     ? load_large(build, file, resource)
-                     : load_small(build, file, reading, resource);
-
-    if (failed != 0 || (*resource)->fd < 0)
-        close(file->fd);
-    return failed;
 }
 
 static int64_t wall_s(void)
@@ -515,12 +505,6 @@ void resource_release(struct cache *cache, struct resource *resource)
         resource_destroy(&resource->entry);
 }
 
-/* Errors that say nothing about the file, which is then considered unchanged. */
-static bool is_resource_shortage(int error)
-{
-    return error == EMFILE || error == ENFILE || error == ENOMEM;
-}
-
 /*
  * True if the directory and the existing variants are unchanged. Returns false after NAMES_WARM_S,
  * because looking up a name may then block.
@@ -548,8 +532,11 @@ static int check_all(const struct resource_source *source, struct resource *reso
 
     if (failed == EAGAIN)
         return EAGAIN;
+    /* Shortages say nothing about the file, which is then considered unchanged. */
+    if (failed == EMFILE || failed == ENFILE || failed == ENOMEM)
+        return 0;
     if (failed != 0)
-        return is_resource_shortage(failed) ? 0 : ESTALE;
+        return ESTALE;
     close(file.fd);
     if (directory_state != 0 &&
         !variants_complete(check->fd, name_in(resource->file_path), &variants))

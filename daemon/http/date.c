@@ -182,16 +182,12 @@ static bool read_asctime(struct span rest, struct date *date)
            read_digits(&rest, 4, &date->year) && rest.length == 0;
 }
 
-static bool is_leap(int year)
-{
-    return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-}
-
 /* A leap second (60) is accepted; it becomes the first second of the next minute. */
 static bool in_calendar(const struct date *date)
 {
     static const int month_days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    int last = month_days[date->month - 1] + (date->month == 2 && is_leap(date->year));
+    bool leap = date->year % 4 == 0 && (date->year % 100 != 0 || date->year % 400 == 0);
+    int last = month_days[date->month - 1] + (date->month == 2 && leap);
 
     return date->day >= 1 && date->day <= last && date->hour < 24 && date->minute < 60 &&
            date->second <= 60;

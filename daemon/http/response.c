@@ -35,22 +35,15 @@ bool response_is_of_request(int status)
            status != STATUS_NOT_ACCEPTABLE;
 }
 
-/* Writes Server, unless it is empty, and Date; returns the number of bytes. */
-static size_t write_lines(const struct response_prefixes *prefixes, char *buffer)
-{
-    const char *server = prefixes->server != NULL ? prefixes->server : "webserverd";
-    bool nameless = server[0] == '\0';
-
-    return (size_t)snprintf(buffer, RESPONSE_PREFIX_MAX, "%s%s%sDate: %.*s\r\n",
-                            nameless ? "" : "Server: ", server, nameless ? "" : "\r\n",
-                            HTTP_DATE_BYTES, prefixes->date);
-}
-
 static size_t write_prefix(const struct response_prefixes *prefixes, int status,
                            enum prefix_form form, char *buffer)
 {
+    const char *server = prefixes->server != NULL ? prefixes->server : "webserverd";
+    bool nameless = server[0] == '\0';
     char lines[RESPONSE_PREFIX_MAX];
-    size_t length = write_lines(prefixes, lines);
+    size_t length = (size_t)snprintf(lines, sizeof(lines), "%s%s%sDate: %.*s\r\n",
+                                     nameless ? "" : "Server: ", server, nameless ? "" : "\r\n",
+                                     HTTP_DATE_BYTES, prefixes->date);
 
     if (form == PREFIX_HPACK)
         return (size_t)(hpack_put_lines(hpack_put_status(buffer, status),
@@ -88,13 +81,6 @@ void response_prefixes_update(struct response_prefixes *prefixes, int64_t second
     http_date_write(second, prefixes->date);
 }
 
-static void prepare_prefix(const struct response_prefixes *prefixes, struct response_prefix *prefix,
-                           int status, enum prefix_form form)
-{
-    prefix->second = prefixes->second;
-    prefix->length = write_prefix(prefixes, status, form, prefix->text);
-}
-
 size_t response_prefix(struct response_prefixes *prefixes, int status, enum prefix_form form,
                        char *buffer)
 {
@@ -104,8 +90,10 @@ size_t response_prefix(struct response_prefixes *prefixes, int status, enum pref
     if (UNLIKELY(index == STATUS_COUNT))
         return write_prefix(prefixes, status, form, buffer);
     prefix = &prefixes->prepared[index][form];
-    if (UNLIKELY(prefix->second != prefixes->second))
-        prepare_prefix(prefixes, prefix, status, form);
+    if (UNLIKELY(prefix->second != prefixes->second)) {
+        prefix->second = prefixes->second;
+        prefix->length = write_prefix(prefixes, status, form, prefix->text);
+    }
     memcpy(buffer, prefix->text, prefix->length);
     return prefix->length;
 }

@@ -39,6 +39,7 @@ static int open_site_link_roots(struct files_root *root, const struct config *co
     return link_root == NULL && into->count > 0 ? -1 : 0;
 }
 
+/* The first site's root, and what all roots share. */
 static int open_first(struct site *site)
 {
     site->root.links = (enum files_links)site->config->files_symlinks;
