@@ -1,117 +1,9 @@
+/* The shared cache of a worker: limits, eviction, removal, checks, concurrent threads. */
+#include "tests/unit/daemon/content/cache_fixture.h"
+
 #include "common/clock.h"
-#include "common/macros.h"
-#include "daemon/content/cache.h"
-#include "daemon/content/thread_cache.h"
-#include "tests/unit/own_segment.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-enum { ENTRIES = 64, DESCRIPTORS = 4, THREADS = 4, WORKER = 0, KIB = 1024 };
-
-/* A cache with a segment; each test has its own. */
-struct fixture {
-    struct segment segment;
-    struct cache *cache;
-};
-
-struct thing {
-    struct cache_entry entry;
-    char path[32];
-};
-
-static _Atomic int things_alive;
-
-static void destroy_thing(struct cache_entry *entry)
-{
-    atomic_fetch_sub(&things_alive, 1);
-    free(CONTAINER_OF(entry, struct thing, entry));
-}
-
-static struct thing *new_thing(const char *path, size_t bytes)
-{
-    struct thing *thing = calloc(1, sizeof(*thing));
-
-    assert_non_null(thing);
-    snprintf(thing->path, sizeof(thing->path), "%s", path);
-    cache_entry_init(&thing->entry, thing->path, strlen(thing->path), bytes, 1000);
-    atomic_fetch_add(&things_alive, 1);
-    return thing;
-}
-
-/* Inserts and releases, so that the cache has the only reference. Returns true if it was stored. */
-static bool put(struct cache *cache, const char *path, size_t bytes)
-{
-    struct thing *thing = new_thing(path, bytes);
-    bool stored;
-
-    cache_insert(cache, &thing->entry);
-    stored = thing->entry.stored;
-    cache_release(cache, &thing->entry);
-    return stored;
-}
-
-static bool has(struct cache *cache, const char *path)
-{
-    struct cache_entry *entry = cache_find(cache, 0, path, strlen(path));
-
-    if (entry != NULL)
-        cache_release(cache, entry);
-    return entry != NULL;
-}
-
-static uint64_t metric_of(const struct fixture *fixture, enum metric metric)
-{
-    return metric_get(segment_worker(&fixture->segment, WORKER)->metrics, metric);
-}
-
-static void open_fixture(struct fixture *fixture, uint64_t bytes, const struct cache_policy *policy)
-{
-    const struct cache_limits limits = {bytes, DESCRIPTORS};
-
-    assert_int_equal(own_segment_create(&fixture->segment,
-                                        (struct segment_plan){.max_threads = THREADS,
-                                                              .cache_entries = cache_slots(ENTRIES),
-                                                              .ring_bytes = 64 * KIB}),
-                     0);
-    assert_int_equal(segment_reserve_worker(&fixture->segment, WORKER), 0);
-    for (uint32_t i = 0; i < THREADS; i++)
-        assert_int_equal(segment_reserve_thread(&fixture->segment, i), 0);
-    fixture->cache = cache_new(&limits, policy, destroy_thing, &fixture->segment, WORKER);
-    assert_non_null(fixture->cache);
-}
-
-static void close_fixture(struct fixture *fixture)
-{
-    cache_free(fixture->cache);
-    segment_destroy(&fixture->segment);
-    assert_int_equal(atomic_load(&things_alive), 0);
-}
-
-static struct thread_cache *new_thread_cache(struct fixture *fixture, uint32_t slot)
-{
-    struct thread_cache *cache =
-        thread_cache_new(fixture->cache, segment_hits_of(&fixture->segment, slot),
-                         segment_thread(&fixture->segment, slot)->metrics);
-
-    assert_non_null(cache);
-    cache_add_reader(fixture->cache, slot);
-    return cache;
-}
-
-static struct span span_of(const char *text)
-{
-    return (struct span){text, strlen(text)};
-}
 
 static void inserted_entry_is_found_until_invalidated(void **state)
 {
@@ -223,79 +115,6 @@ static void held_entries_count_until_released(void **state)
     close_fixture(&fixture);
 }
 
-static void hits_in_thread_cache_prevent_eviction(void **state)
-{
-    const struct cache_policy *const policies[] = {&cache_policy_sieve, &cache_policy_lru};
-
-    (void)state;
-    for (size_t p = 0; p < ARRAY_LENGTH(policies); p++) {
-        struct fixture fixture;
-        struct thread_cache *cache;
-        struct cache_entry *hot;
-        char path[16];
-
-        open_fixture(&fixture, 1024 * KIB, policies[p]);
-        cache = new_thread_cache(&fixture, 1);
-        put(fixture.cache, "/hot", KIB);
-        hot = cache_find(fixture.cache, 0, "/hot", 4);
-        thread_cache_store(cache, 0, SPAN("//hot"), PREFER_IDENTITY, hot, true, 1);
-        cache_release(fixture.cache, hot);
-        for (int i = 0; i < 10 * ENTRIES; i++) {
-            snprintf(path, sizeof(path), "/%d", i);
-            put(fixture.cache, path, 100);
-            assert_non_null(
-                thread_cache_find(cache, 0, SPAN("//hot"), PREFER_IDENTITY, (uint64_t)i + 2));
-        }
-        assert_true(has(fixture.cache, "/hot"));
-        assert_int_equal(segment_hits_of(&fixture.segment, 1)[hot->slot].hits, 10 * ENTRIES + 1);
-        cache_remove_reader(fixture.cache, 1);
-        thread_cache_free(cache);
-        close_fixture(&fixture);
-    }
-}
-
-/* Looks up PATH like a thread whose thread cache does not have it. */
-static void ask(const struct fixture *fixture, struct thread_cache *cache, const char *path)
-{
-    struct cache_entry *entry = cache_find(fixture->cache, 0, path, strlen(path));
-    bool hit = entry != NULL;
-
-    if (!hit) {
-        put(fixture->cache, path, 100);
-        entry = cache_find(fixture->cache, 0, path, strlen(path));
-        assert_non_null(entry);
-    }
-    thread_cache_store(cache, 0, span_of(path), PREFER_IDENTITY, entry, hit, 1);
-    cache_release(fixture->cache, entry);
-}
-
-/* Entries requested once are evicted before those requested again. */
-static void insertion_is_not_a_hit(void **state)
-{
-    const struct cache_policy *const policies[] = {&cache_policy_sieve, &cache_policy_lru};
-
-    (void)state;
-    for (size_t p = 0; p < ARRAY_LENGTH(policies); p++) {
-        struct fixture fixture;
-        struct thread_cache *cache;
-        char path[16];
-
-        open_fixture(&fixture, 1024 * KIB, policies[p]);
-        cache = new_thread_cache(&fixture, 1);
-        ask(&fixture, cache, "/0");
-        assert_non_null(thread_cache_find(cache, 0, SPAN("/0"), PREFER_IDENTITY, 2));
-        for (int i = 1; i <= ENTRIES; i++) {
-            snprintf(path, sizeof(path), "/%d", i);
-            ask(&fixture, cache, path);
-        }
-        assert_true(has(fixture.cache, "/0"));
-        assert_false(has(fixture.cache, "/1"));
-        cache_remove_reader(fixture.cache, 1);
-        thread_cache_free(cache);
-        close_fixture(&fixture);
-    }
-}
-
 /* A thread cache keeps evicted entries until it is swept; meanwhile there is room for new ones. */
 static void evicted_entries_leave_room_for_new_ones(void **state)
 {
@@ -321,16 +140,6 @@ static void evicted_entries_leave_room_for_new_ones(void **state)
     cache_remove_reader(fixture.cache, 1);
     thread_cache_free(cache);
     close_fixture(&fixture);
-}
-
-static void put_open(struct cache *cache, const char *path)
-{
-    struct thing *thing = new_thing(path, 100);
-
-    thing->entry.holds_descriptor = true;
-    cache_insert(cache, &thing->entry);
-    assert_true(thing->entry.stored);
-    cache_release(cache, &thing->entry);
 }
 
 static void descriptors_have_a_limit_of_their_own(void **state)
@@ -399,167 +208,6 @@ static void purge_of_path_removes_its_variants(void **state)
     assert_int_equal(cache_purge(fixture.cache, "/a"), 2);
     assert_true(has(fixture.cache, "/a/b"));
     assert_true(has(fixture.cache, "/ab"));
-    close_fixture(&fixture);
-}
-
-static void thread_cache_distinguishes_codings(void **state)
-{
-    const coding_preference gzip = (CODING_GZIP + 1) | (CODING_IDENTITY + 1) << 4;
-    struct fixture fixture;
-    struct thread_cache *cache;
-    struct cache_entry *plain, *packed;
-
-    (void)state;
-    open_fixture(&fixture, 1024 * KIB, &cache_policy_lru);
-    cache = new_thread_cache(&fixture, 1);
-    put(fixture.cache, "/a", KIB);
-    put(fixture.cache, "/a//gzip", KIB);
-    plain = cache_find(fixture.cache, 0, "/a", 2);
-    packed = cache_find(fixture.cache, 0, "/a//gzip", 8);
-    thread_cache_store(cache, 0, SPAN("/a"), PREFER_IDENTITY, plain, true, 1);
-    assert_null(thread_cache_find(cache, 0, SPAN("/a"), gzip, 2));
-    thread_cache_store(cache, 0, SPAN("/a"), gzip, packed, true, 1);
-    assert_ptr_equal(thread_cache_find(cache, 0, SPAN("/a"), gzip, 2), packed);
-    assert_ptr_equal(thread_cache_find(cache, 0, SPAN("/a"), PREFER_IDENTITY, 2), plain);
-    cache_release(fixture.cache, plain);
-    cache_release(fixture.cache, packed);
-    cache_remove_reader(fixture.cache, 1);
-    thread_cache_free(cache);
-    close_fixture(&fixture);
-}
-
-static void thread_cache_drops_stale_entries(void **state)
-{
-    struct fixture fixture;
-    struct thread_cache *cache;
-    struct cache_entry *entry;
-
-    (void)state;
-    open_fixture(&fixture, 64 * KIB, &cache_policy_sieve);
-    cache = new_thread_cache(&fixture, 0);
-    put(fixture.cache, "/a", KIB);
-    put(fixture.cache, "/b", KIB);
-    for (const char *path = "/a"; path != NULL; path = path[1] == 'a' ? "/b" : NULL) {
-        entry = cache_find(fixture.cache, 0, path, 2);
-        thread_cache_store(cache, 0, span_of(path), PREFER_IDENTITY, entry, true, 1);
-        cache_invalidate(fixture.cache, entry);
-        cache_release(fixture.cache, entry);
-    }
-    assert_int_equal(metric_of(&fixture, METRIC_cache_bytes), 2 * KIB);
-    assert_null(
-        thread_cache_find(cache, 0, SPAN("/a"), PREFER_IDENTITY, 2)); /* dropped on lookup */
-    assert_int_equal(metric_of(&fixture, METRIC_cache_bytes), KIB);
-    thread_cache_sweep(cache); /* or by a sweep */
-    assert_int_equal(metric_of(&fixture, METRIC_cache_bytes), 0);
-    cache_remove_reader(fixture.cache, 0);
-    thread_cache_free(cache);
-    close_fixture(&fixture);
-}
-
-static void thread_cache_distinguishes_targets(void **state)
-{
-    struct fixture fixture;
-    struct thread_cache *cache;
-    char path[16];
-
-    (void)state;
-    open_fixture(&fixture, 1024 * KIB, &cache_policy_sieve);
-    cache = new_thread_cache(&fixture, 0);
-    for (int i = 0; i < ENTRIES; i++) {
-        struct cache_entry *entry;
-
-        snprintf(path, sizeof(path), "/%d", i);
-        put(fixture.cache, path, 100);
-        entry = cache_find(fixture.cache, 0, path, strlen(path));
-        thread_cache_store(cache, 0, span_of(path), PREFER_IDENTITY, entry, true, 1);
-        cache_release(fixture.cache, entry);
-    }
-    for (int i = 0; i < ENTRIES; i++) {
-        struct cache_entry *entry;
-
-        snprintf(path, sizeof(path), "/%d", i);
-        entry = thread_cache_find(cache, 0, span_of(path), PREFER_IDENTITY, 2);
-        if (entry != NULL) /* a full set may have replaced some */
-            assert_string_equal(entry->path, path);
-        path[strlen(path)] = 'x'; /* after the target, whose length is one less */
-    }
-    assert_null(thread_cache_find(cache, 0, SPAN("/"), PREFER_IDENTITY, 2));
-    cache_remove_reader(fixture.cache, 0);
-    thread_cache_free(cache);
-    close_fixture(&fixture);
-}
-
-static uint64_t thread_cache_bytes(const struct fixture *fixture, uint32_t slot)
-{
-    return metric_get(segment_thread(&fixture->segment, slot)->metrics, METRIC_thread_cache_bytes);
-}
-
-/* Stores "/a" for TARGET; true if the thread cache then has it. */
-static bool stores(const struct fixture *fixture, struct thread_cache *cache, const char *target)
-{
-    struct cache_entry *entry = cache_find(fixture->cache, 0, "/a", 2);
-    bool stored;
-
-    thread_cache_store(cache, 0, span_of(target), PREFER_IDENTITY, entry, true, 1);
-    stored = thread_cache_find(cache, 0, span_of(target), PREFER_IDENTITY, 2) == entry;
-    cache_release(fixture->cache, entry);
-    return stored;
-}
-
-static void thread_cache_stores_no_long_targets_and_only_repeated_queries(void **state)
-{
-    struct fixture fixture;
-    struct thread_cache *cache;
-    struct cache_entry *entry;
-    char target[8 * KIB] = "/";
-
-    (void)state;
-    open_fixture(&fixture, 1024 * KIB, &cache_policy_sieve);
-    put(fixture.cache, "/a", 100);
-    cache = new_thread_cache(&fixture, 0);
-    assert_true(stores(&fixture, cache, "/a"));
-    assert_false(stores(&fixture, cache, "/a?q"));
-    assert_true(stores(&fixture, cache, "/a?q"));
-    memset(target + 1, 'a', sizeof(target) - 2);
-    assert_false(stores(&fixture, cache, target));
-    assert_false(stores(&fixture, cache, target));
-    assert_in_range(thread_cache_bytes(&fixture, 0), 1, KIB);
-    entry = cache_find(fixture.cache, 0, "/a", 2);
-    assert_int_equal(segment_hits_of(&fixture.segment, 0)[entry->slot].hits, 5 + 2);
-    cache_release(fixture.cache, entry);
-    cache_remove_reader(fixture.cache, 0);
-    thread_cache_free(cache);
-    assert_int_equal(thread_cache_bytes(&fixture, 0), 0);
-    close_fixture(&fixture);
-}
-
-/* Spellings of one path, as %61 for a. */
-static void thread_caches_are_bounded_in_bytes(void **state)
-{
-    enum { TARGETS = 4000 };
-    struct fixture fixture;
-    struct thread_cache *cache[2];
-    char target[300];
-
-    (void)state;
-    open_fixture(&fixture, 64 * KIB, &cache_policy_sieve);
-    put(fixture.cache, "/a", 100);
-    for (uint32_t slot = 0; slot < 2; slot++)
-        cache[slot] = new_thread_cache(&fixture, slot);
-    assert_int_equal(cache_thread_share(fixture.cache), 2 * KIB);
-    for (int i = 0; i < TARGETS; i++) {
-        snprintf(target, sizeof(target), "/%0*d", i % 250 + 1, i);
-        assert_true(stores(&fixture, cache[0], target));
-        assert_in_range(thread_cache_bytes(&fixture, 0), 1, 2 * KIB);
-    }
-    assert_true(thread_cache_bytes(&fixture, 0) > KIB);
-    cache_resize(fixture.cache, 16 * KIB);
-    thread_cache_sweep(cache[0]);
-    assert_in_range(thread_cache_bytes(&fixture, 0), 0, KIB / 2);
-    for (uint32_t slot = 0; slot < 2; slot++) {
-        cache_remove_reader(fixture.cache, slot);
-        thread_cache_free(cache[slot]);
-    }
     close_fixture(&fixture);
 }
 
@@ -933,132 +581,6 @@ static void slot_is_published(void **state)
     close_fixture(&fixture);
 }
 
-static void other_readers_stay_when_one_leaves(void **state)
-{
-    struct fixture fixture;
-    struct thread_cache *cache[3];
-    struct cache_entry *entry;
-
-    (void)state;
-    open_fixture(&fixture, 64 * KIB, &cache_policy_lru);
-    assert_int_equal(cache_thread_share(fixture.cache), 4 * KIB);
-    for (uint32_t slot = 0; slot < 3; slot++)
-        cache[slot] = new_thread_cache(&fixture, slot);
-    cache_remove_reader(fixture.cache, 0);
-    assert_int_equal(cache_thread_share(fixture.cache), 2 * KIB);
-    for (uint32_t slot = 1; slot < 3; slot++) {
-        put_open(fixture.cache, "/a");
-        entry = cache_find(fixture.cache, 0, "/a", 2);
-        thread_cache_store(cache[slot], 0, SPAN("/a"), PREFER_IDENTITY, entry, true, 1);
-        cache_release(fixture.cache, entry);
-        cache_close_unused(fixture.cache);
-        assert_true(has(fixture.cache, "/a")); /* its hits count */
-    }
-    for (uint32_t slot = 0; slot < 3; slot++) {
-        cache_remove_reader(fixture.cache, slot);
-        thread_cache_free(cache[slot]);
-    }
-    assert_int_equal(cache_thread_share(fixture.cache), 4 * KIB);
-    close_fixture(&fixture);
-}
-
-/* The slot of an entry that was removed. */
-static void hits_of_another_entry_are_reset(void **state)
-{
-    const struct segment_hits *hits;
-    struct fixture fixture;
-    struct thread_cache *cache;
-    struct cache_entry *entry;
-    uint32_t slot;
-
-    (void)state;
-    open_fixture(&fixture, 64 * KIB, &cache_policy_lru);
-    cache = new_thread_cache(&fixture, 1);
-    assert_true(put(fixture.cache, "/a", 1));
-    entry = cache_find(fixture.cache, 0, "/a", 2);
-    slot = entry->slot;
-    hits = &segment_hits_of(&fixture.segment, 1)[slot];
-    thread_cache_store(cache, 0, SPAN("/a"), PREFER_IDENTITY, entry, true, 5);
-    assert_non_null(thread_cache_find(cache, 0, SPAN("/a"), PREFER_IDENTITY, 6));
-    assert_int_equal(hits->id, entry->id);
-    assert_int_equal(hits->hits, 2);
-    assert_int_equal(hits->last_hit_ns, 6);
-    cache_invalidate(fixture.cache, entry);
-    cache_release(fixture.cache, entry);
-    thread_cache_sweep(cache);
-    assert_true(put(fixture.cache, "/b", 1));
-    entry = cache_find(fixture.cache, 0, "/b", 2);
-    assert_int_equal(entry->slot, slot);
-    thread_cache_store(cache, 0, SPAN("/b"), PREFER_IDENTITY, entry, false, 7);
-    assert_int_equal(hits->id, entry->id);
-    assert_int_equal(hits->hits, 0);
-    assert_int_equal(hits->last_hit_ns, 7);
-    cache_release(fixture.cache, entry);
-    cache_remove_reader(fixture.cache, 1);
-    thread_cache_free(cache);
-    close_fixture(&fixture);
-}
-
-static void thread_cache_stores_targets_up_to_512_bytes(void **state)
-{
-    struct fixture fixture;
-    struct thread_cache *cache;
-    char target[514];
-
-    (void)state;
-    open_fixture(&fixture, 1024 * KIB, &cache_policy_sieve);
-    put(fixture.cache, "/a", 100);
-    cache = new_thread_cache(&fixture, 0);
-    memset(target, 'a', sizeof(target));
-    target[513] = '\0';
-    assert_false(stores(&fixture, cache, target));
-    target[512] = '\0';
-    assert_true(stores(&fixture, cache, target));
-    cache_remove_reader(fixture.cache, 0);
-    thread_cache_free(cache);
-    thread_cache_free(NULL);
-    close_fixture(&fixture);
-}
-
-/* Returns how many of the entries of a shared cache a new thread cache keeps. */
-static size_t count_kept(struct fixture *fixture)
-{
-    struct thread_cache *cache = new_thread_cache(fixture, 0);
-    char target[16];
-    size_t found = 0;
-
-    for (int i = 0; i < ENTRIES; i++) {
-        snprintf(target, sizeof(target), "/%d", i);
-        assert_true(stores(fixture, cache, target));
-    }
-    for (int i = 0; i < ENTRIES; i++) {
-        snprintf(target, sizeof(target), "/%d", i);
-        found += thread_cache_find(cache, 0, span_of(target), PREFER_IDENTITY, 2) != NULL;
-    }
-    cache_remove_reader(fixture->cache, 0);
-    thread_cache_free(cache);
-    return found;
-}
-
-/*
- * It has twice as many places. Some sets are full nevertheless, depending on its seed: of 64
- * entries, 0.7 are lost on average; with half as many places, 6.5.
- */
-static void thread_cache_has_room_for_all_entries(void **state)
-{
-    enum { CACHES = 50 };
-    struct fixture fixture;
-    size_t found = 0;
-
-    (void)state;
-    open_fixture(&fixture, 1024 * KIB, &cache_policy_sieve);
-    put(fixture.cache, "/a", 100);
-    for (int i = 0; i < CACHES; i++)
-        found += count_kept(&fixture);
-    assert_in_range(found, CACHES * (ENTRIES - 3), CACHES * ENTRIES);
-    close_fixture(&fixture);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1070,17 +592,10 @@ int main(void)
         cmocka_unit_test(bytes_are_bounded),
         cmocka_unit_test(entries_are_bounded),
         cmocka_unit_test(held_entries_count_until_released),
-        cmocka_unit_test(hits_in_thread_cache_prevent_eviction),
-        cmocka_unit_test(insertion_is_not_a_hit),
         cmocka_unit_test(evicted_entries_leave_room_for_new_ones),
         cmocka_unit_test(descriptors_have_a_limit_of_their_own),
         cmocka_unit_test(unused_descriptors_are_closed),
         cmocka_unit_test(purge_of_path_removes_its_variants),
-        cmocka_unit_test(thread_cache_distinguishes_codings),
-        cmocka_unit_test(thread_cache_drops_stale_entries),
-        cmocka_unit_test(thread_cache_distinguishes_targets),
-        cmocka_unit_test(thread_cache_stores_no_long_targets_and_only_repeated_queries),
-        cmocka_unit_test(thread_caches_are_bounded_in_bytes),
         cmocka_unit_test(shed_evicts_half_of_the_memory),
         cmocka_unit_test(only_one_caller_claims_a_due_check),
         cmocka_unit_test(check_is_due_if_clock_is_older_than_last_check),
@@ -1092,10 +607,6 @@ int main(void)
         cmocka_unit_test(allowance_limits_new_entries),
         cmocka_unit_test(removed_entry_is_freed_after_its_last_reference),
         cmocka_unit_test(slot_is_published),
-        cmocka_unit_test(other_readers_stay_when_one_leaves),
-        cmocka_unit_test(hits_of_another_entry_are_reset),
-        cmocka_unit_test(thread_cache_stores_targets_up_to_512_bytes),
-        cmocka_unit_test(thread_cache_has_room_for_all_entries),
         cmocka_unit_test(cache_is_safe_for_concurrent_threads),
     };
 
