@@ -53,12 +53,15 @@ enum {
     SEALED_BYTES = BATCH_BYTES + 2 * SEALED_RECORD_MAX,
 };
 
-/* Buffers for one iteration of an event loop. Mapped, so that pages that are never used take no memory. */
+/*
+ * Buffers for one iteration of an event loop. Mapped, so that pages that are never used take no
+ * memory.
+ */
 struct loop_space {
     char read[2][LOOP_READ_BYTES];
-    char record[BATCH_BYTES];   /* of a write over TLS: plain bytes... */
-    char sealed[SEALED_BYTES];  /* ...and records */
-    char head[LOOP_HEAD_BYTES]; /* for a protocol that decodes the heads of requests */
+    char tls_plain[BATCH_BYTES];    /* what a write over TLS encrypts... */
+    char tls_records[SEALED_BYTES]; /* ...and the result */
+    char head[LOOP_HEAD_BYTES];     /* where HTTP/2 decodes the head of a request */
 };
 
 /* Bytes read before they could be served. See read_buffer.h. */
@@ -70,7 +73,7 @@ struct read_buffer {
 /* Bytes read from a connection that have not been served yet. */
 struct read_ahead {
     struct connection *connection; /* NULL: none */
-    const char *data;              /* in the loop's read space */
+    const char *data;              /* points into the read space of the loop */
     size_t length;
 };
 
@@ -88,10 +91,11 @@ struct shed_request {
 struct event_loop {
     struct event_base *base;
     struct mailbox mailbox;                /* the receiver of its items is this struct */
-    mailbox_deliver_fn *pass_connection;   /* of a connection handed over; on the main thread */
-    mailbox_deliver_fn *pass_shed_request; /* see struct shed_request */
-    const struct connection_protocol *protocol; /* of connections, after their opening */
-    const struct connection_protocol *http2;    /* of those that begin so; NULL: off */
+    mailbox_deliver_fn *pass_connection;   /* delivers a connection that was handed over */
+    mailbox_deliver_fn *pass_shed_request; /* see struct shed_request; both: on the main thread */
+    const struct connection_protocol *protocol; /* what a connection speaks after its opening */
+    const struct connection_protocol
+        *http2; /* what it speaks after the preface of HTTP/2; NULL: off */
     enum thread_mode mode;
     bool log_full; /* some connections wait with DEADLINE_NONE for space in the log ring */
     struct event *log_retry, *listen_retry;
@@ -113,7 +117,7 @@ struct connection {
     struct event_loop *loop; /* NULL while it is handed over */
     const struct connection_protocol *protocol;
     const struct transport *transport;
-    struct tls_session *tls;      /* of transport_tls; NULL: not encrypted */
+    struct tls_session *tls;      /* NULL: not encrypted */
     struct read_buffer *unserved; /* read but not served; NULL: nothing */
     struct unsent_output *unsent; /* NULL: everything is written */
     uint64_t deadline_from_ns;
@@ -176,9 +180,9 @@ struct connection_protocol {
      */
     bool (*is_between_requests)(const struct connection *connection);
     /*
-     * Only of a protocol whose connections cannot go to another worker, else NULL. The thread's mode
-     * requires the end of the connection: the same as resume(), but it ends when the requests that
-     * have arrived are finished.
+     * Only of a protocol whose connections cannot go to another worker, else NULL. The thread's
+     * mode requires the end of the connection: the same as resume(), but it ends when the
+     * requests that have arrived are finished.
      */
     void (*drain)(struct connection *connection);
     /* The connection has been adopted by a thread (LEAVING false) or is about to leave it. */

@@ -17,8 +17,8 @@ struct warm_job {
 
 static void set_warm(struct file_window *window, uint64_t from, uint64_t length)
 {
-    window->from = from;
-    window->until = from + length;
+    window->warm_from = from;
+    window->warm_until = from + length;
 }
 
 /* On an offload thread. */
@@ -92,12 +92,12 @@ static bool is_cold(const struct resource *file, uint64_t offset, uint64_t lengt
 uint64_t file_window_bytes(struct file_window *window, struct connection *connection,
                            struct resource *file, uint64_t offset, uint64_t length)
 {
-    if (offset < window->from || offset >= window->until) {
+    if (offset < window->warm_from || offset >= window->warm_until) {
         uint64_t bytes = length < FILE_WINDOW_BYTES ? length : FILE_WINDOW_BYTES;
 
         if (is_cold(file, offset, bytes) && submit_warm(window, connection, file, offset, bytes))
             return 0;
         set_warm(window, offset, bytes);
     }
-    return window->until - offset < length ? window->until - offset : length;
+    return window->warm_until - offset < length ? window->warm_until - offset : length;
 }

@@ -11,7 +11,7 @@
 enum { FILE_WINDOW_BYTES = 2 * 1024 * 1024 };
 
 struct file_window {
-    uint64_t from, until; /* in the page cache */
+    uint64_t warm_from, warm_until; /* these bytes of the file are in the page cache */
     /* Called when an offload job is done; until then the window must not be freed. */
     void (*read)(struct file_window *window, struct connection *connection);
 };
@@ -19,13 +19,13 @@ struct file_window {
 /* Forgets the file. */
 static inline void file_window_clear(struct file_window *window)
 {
-    window->from = window->until = 0;
+    window->warm_from = window->warm_until = 0;
 }
 
 /*
  * Returns how many of the LENGTH bytes at OFFSET of FILE can be sent now; 0 if an offload job has
- * been submitted for them. If that is impossible they can be sent, because a response that has begun
- * must go on.
+ * been submitted for them. If that is impossible they can be sent, because a response that has
+ * begun must go on.
  */
 uint64_t file_window_bytes(struct file_window *window, struct connection *connection,
                            struct resource *file, uint64_t offset, uint64_t length);

@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 /* The worker's number of open connections. */
-static _Atomic uint32_t *open_in_worker(const struct worker_context *worker)
+static _Atomic uint32_t *worker_connections_open(const struct worker_context *worker)
 {
     return &segment_worker(worker->segment, worker->worker_slot)->connections_open;
 }
@@ -37,7 +37,8 @@ static void join_loop(struct connection *connection, struct event_loop *loop)
     metric_add(loop->context.metrics, METRIC_connections_open, 1);
     if (connection->tls != NULL)
         metric_add(loop->context.metrics, METRIC_tls_open, 1);
-    atomic_fetch_add_explicit(open_in_worker(loop->context.worker), 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(worker_connections_open(loop->context.worker), 1,
+                              memory_order_relaxed);
     loop->context.counted_open_ns = 0;
     connection->protocol->moved(connection, false);
 }
@@ -54,7 +55,8 @@ static void leave_loop(struct connection *connection)
     metric_sub(loop->context.metrics, METRIC_connections_open, 1);
     if (connection->tls != NULL)
         metric_sub(loop->context.metrics, METRIC_tls_open, 1);
-    atomic_fetch_sub_explicit(open_in_worker(loop->context.worker), 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(worker_connections_open(loop->context.worker), 1,
+                              memory_order_relaxed);
     connection->loop = NULL;
 }
 
@@ -125,8 +127,8 @@ static struct connection *connection_new_for(struct event_loop *loop, int fd,
  * Counts a connection to an address whose connections begin with OPENING against the limit of its
  * client. If a PROXY header names the client, it is counted when that has been read.
  */
-static enum client_limit_verdict admit(const struct event_loop *loop, const uint8_t *address,
-                                       uint8_t opening, bool admitted)
+static enum client_limit_verdict admit_client(const struct event_loop *loop, const uint8_t *address,
+                                              uint8_t opening, bool admitted)
 {
     if (UNLIKELY((opening & OPENING_PROXY) != 0))
         return CLIENT_LIMIT_UNCOUNTED;
@@ -153,7 +155,7 @@ bool connection_accept(struct event_loop *loop, int fd, const uint8_t address[CL
 
     if (close_untrusted(loop, fd, address, opening))
         return true;
-    verdict = admit(loop, address, opening, false);
+    verdict = admit_client(loop, address, opening, false);
     if (verdict != CLIENT_LIMIT_EXCEEDED)
         connection = connection_new_for(loop, fd, address, opening);
     if (connection == NULL) {
@@ -184,7 +186,7 @@ bool connection_begin(struct connection *connection)
 }
 
 /* Frees a connection that no thread owns. Any thread. */
-static void discard(struct connection *connection, const struct worker_context *worker)
+static void discard_connection(struct connection *connection, const struct worker_context *worker)
 {
     connection->protocol->free(connection, worker->cache);
     unsent_free(connection, worker->cache);
@@ -212,7 +214,7 @@ void connection_close(struct connection *connection)
         transport_tls_end(connection);
     leave_loop(connection);
     metric_add(context->metrics, METRIC_connections_closed, 1);
-    discard(connection, context->worker);
+    discard_connection(connection, context->worker);
 }
 
 void connection_abandon(struct connection *connection)
@@ -449,7 +451,8 @@ void connections_give(struct mailbox_item *item, void *receiver)
 
 /* Adoption */
 
-static void take_over(struct event_loop *loop, struct connection *connection, enum metric counter)
+static void take_over_connection(struct event_loop *loop, struct connection *connection,
+                                 enum metric counter)
 {
     join_loop(connection, loop);
     metric_add(loop->context.metrics, counter, 1);
@@ -465,7 +468,7 @@ static void take_over(struct event_loop *loop, struct connection *connection, en
 
 void connection_adopt(struct event_loop *loop, struct connection *connection)
 {
-    take_over(loop, connection, METRIC_connections_adopted);
+    take_over_connection(loop, connection, METRIC_connections_adopted);
 }
 
 /* Returns false if there was no memory. */
@@ -479,7 +482,7 @@ static bool adopt_arrival(struct event_loop *loop, struct arrival *arrival)
         free(arrival);
         return true;
     }
-    verdict = admit(loop, arrival->address, arrival->opening, arrival->admitted);
+    verdict = admit_client(loop, arrival->address, arrival->opening, arrival->admitted);
     if (verdict != CLIENT_LIMIT_EXCEEDED)
         connection = connection_new_for(loop, arrival->fd, arrival->address, arrival->opening);
     if (connection != NULL &&
@@ -493,9 +496,9 @@ static bool adopt_arrival(struct event_loop *loop, struct arrival *arrival)
         if (!arrival->admitted)
             PROBE_ACCEPT(arrival->fd, arrival->address, (arrival->opening & OPENING_TLS) != 0);
         free(arrival);
-        take_over(loop, connection,
-                  connection->client.transferred ? METRIC_connections_adopted
-                                                 : METRIC_connections_accepted);
+        take_over_connection(loop, connection,
+                             connection->client.transferred ? METRIC_connections_adopted
+                                                            : METRIC_connections_accepted);
         return true;
     }
     admission_reject(&loop->context, arrival->fd, arrival->address, verdict, arrival->opening != 0);
@@ -533,7 +536,7 @@ struct arrival *connection_to_arrival(struct connection *connection,
             memcpy(arrival->bytes, connection->unserved->bytes, length);
         connection->fd = -1;
     }
-    discard(connection, worker);
+    discard_connection(connection, worker);
     return arrival;
 }
 

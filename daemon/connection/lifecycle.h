@@ -25,8 +25,8 @@ struct arrival {
 };
 
 /*
- * Makes FD, just accepted from the peer ADDRESS, a connection that begins with OPENING, and serves it;
- * or rejects it. Returns false if there was no memory for it.
+ * Makes FD, just accepted from the peer ADDRESS, a connection that begins with OPENING, and
+ * serves it; or rejects it. Returns false if there was no memory for it.
  */
 bool connection_accept(struct event_loop *loop, int fd, const uint8_t address[CLIENT_ADDRESS_BYTES],
                        uint8_t opening);
@@ -55,7 +55,9 @@ void connection_close(struct connection *connection);
  */
 void connection_abandon(struct connection *connection);
 
-/* Closes an abandoned connection if no offload job refers to it. Returns whether it is abandoned. */
+/*
+ * Closes an abandoned connection if no offload job refers to it. Returns whether it is abandoned.
+ */
 bool connection_close_abandoned(struct connection *connection);
 
 /*
@@ -94,8 +96,9 @@ void connections_apply_mode(struct event_loop *loop);
 void connections_close(struct event_loop *loop);
 
 /*
- * An order of the worker's main thread (daemon/worker/balancer.c), which gets it back. The owning thread
- * gives some of its connections to others, so that all have about the same load, and picks them:
+ * An order of the worker's main thread (daemon/worker/balancer.c), which gets it back. The owning
+ * thread gives some of its connections to others, so that all have about the same load, and picks
+ * them:
  *
  *   active ones  evenly spaced in the order of their last requests, so that cheap and expensive
  *                ones go in the same proportion as they are
@@ -109,7 +112,7 @@ void connections_close(struct event_loop *loop);
  */
 struct give {
     struct mailbox_item item;
-    mailbox_deliver_fn *given; /* on the main thread, after it has been executed */
+    mailbox_deliver_fn *given; /* delivers the executed order, on the main thread */
     uint32_t count;
     uint32_t destination; /* number of a thread, or enum destination */
     enum move_reason reason;

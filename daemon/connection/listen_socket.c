@@ -26,7 +26,7 @@ struct listen_socket {
     struct event_loop *loop;
     struct event event;
     int fd;
-    uint8_t opening; /* of its connections: enum opening */
+    uint8_t opening; /* enum opening: what its connections begin with */
     bool paused;     /* out of descriptors or memory */
     bool at_limit;   /* [connections] max is reached */
 };
@@ -35,7 +35,7 @@ struct listen_socket {
  * Makes room for a connection: shrinks the cache if memory is short, or closes an idle connection.
  * If this thread has none, asks the others and returns false.
  */
-static bool make_room(struct event_loop *loop, enum shortage reason)
+static bool make_room_for_client(struct event_loop *loop, enum shortage reason)
 {
     if (reason == SHORTAGE_MEMORY && memory_make_room(&loop->context))
         return true;
@@ -46,7 +46,7 @@ static bool make_room(struct event_loop *loop, enum shortage reason)
 }
 
 /* accept() would keep failing; stop polling until the next tick. */
-static void pause_accepting(struct listen_socket *listener)
+static void pause_listening(struct listen_socket *listener)
 {
     event_del(&listener->event);
     listener->paused = true;
@@ -73,8 +73,8 @@ static bool is_shortage(int error)
 }
 
 /* Accepts one connection. Returns -1 with errno, or EXFULL if [connections] max is reached. */
-static int accept_client(const struct listen_socket *listener,
-                         uint8_t address[CLIENT_ADDRESS_BYTES])
+static int accept_waiting_client(const struct listen_socket *listener,
+                                 uint8_t address[CLIENT_ADDRESS_BYTES])
 {
     struct sockaddr_storage peer = {.ss_family = AF_UNSPEC};
     socklen_t length = sizeof(peer);
@@ -90,18 +90,19 @@ static int accept_client(const struct listen_socket *listener,
     return client;
 }
 
-/* A connection waits, and accept_client() failed with ERROR for lack of something. */
+/* A connection waits, and accept_waiting_client() failed with ERROR for lack of something. */
 static void make_room_or_pause(struct listen_socket *listener, int error)
 {
     if (error == EXFULL) {
-        if (!make_room(listener->loop, SHORTAGE_CONNECTIONS))
+        if (!make_room_for_client(listener->loop, SHORTAGE_CONNECTIONS))
             pause_at_limit(listener);
         return;
     }
     metric_add(listener->loop->context.metrics, METRIC_accept_errors, 1);
-    if (!make_room(listener->loop,
-                   error == EMFILE || error == ENFILE ? SHORTAGE_DESCRIPTORS : SHORTAGE_MEMORY))
-        pause_accepting(listener);
+    if (!make_room_for_client(listener->loop, error == EMFILE || error == ENFILE
+                                                  ? SHORTAGE_DESCRIPTORS
+                                                  : SHORTAGE_MEMORY))
+        pause_listening(listener);
 }
 
 /* Whether new connections wait because the control group has no memory for them. */
@@ -112,7 +113,7 @@ static bool must_wait(struct listen_socket *listener)
     if (LIKELY(memory_admits(context)))
         return false;
     metric_add(context->metrics, METRIC_accept_pauses, 1);
-    pause_accepting(listener);
+    pause_listening(listener);
     return true;
 }
 
@@ -120,7 +121,7 @@ static bool must_wait(struct listen_socket *listener)
  * The first call finds a waiting connection; for the next ones nothing is closed, because maybe no
  * other one waits. If one does, this is called again.
  */
-static void on_readable(evutil_socket_t fd, short what, void *argument)
+static void on_client_waiting(evutil_socket_t fd, short what, void *argument)
 {
     struct listen_socket *listener = argument;
     struct event_loop *loop = listener->loop;
@@ -131,12 +132,12 @@ static void on_readable(evutil_socket_t fd, short what, void *argument)
     segment_activity_state(loop->context.activity, THREAD_STATE_ACCEPT, loop->context.loop_now_ns);
     for (int i = 0; i < ACCEPTS_PER_EVENT && !must_wait(listener); i++) {
         uint8_t address[CLIENT_ADDRESS_BYTES];
-        int client = accept_client(listener, address), error = errno;
+        int client = accept_waiting_client(listener, address), error = errno;
 
         if (client >= 0) {
             waits = false;
             if (!connection_accept(loop, client, address, listener->opening))
-                make_room(loop, SHORTAGE_MEMORY);
+                make_room_for_client(loop, SHORTAGE_MEMORY);
         } else if (is_shortage(error)) {
             if (waits)
                 make_room_or_pause(listener, error);
@@ -154,8 +155,8 @@ static void deliver_added(struct mailbox_item *item, void *receiver)
 
     listener->loop = loop;
     LIST_INSERT_HEAD(&loop->listen_sockets, listener, link);
-    event_assign(&listener->event, loop->base, listener->fd, EV_READ | EV_PERSIST, on_readable,
-                 listener);
+    event_assign(&listener->event, loop->base, listener->fd, EV_READ | EV_PERSIST,
+                 on_client_waiting, listener);
     metric_add(loop->context.metrics, METRIC_listen_sockets, 1);
     listener->paused = event_add(&listener->event, NULL) != 0;
 }
@@ -207,7 +208,7 @@ void listen_sockets_drop(struct event_loop *loop)
 static bool may_resume(const struct listen_socket *listener)
 {
     return admission_has_room(listener->loop->context.worker) ||
-           make_room(listener->loop, SHORTAGE_CONNECTIONS);
+           make_room_for_client(listener->loop, SHORTAGE_CONNECTIONS);
 }
 
 void listen_sockets_retry(struct event_loop *loop)
@@ -240,11 +241,11 @@ void listen_sockets_resume(struct event_loop *loop)
 
 enum {
     IDLE_MIN_MS = 2000,     /* the list of idle connections is ordered to within a second */
-    ASK_AGAIN_MS = 250,     /* after a request that found no idle connection */
+    ASK_AGAIN_MS = 250,     /* a request that found no idle connection is repeated then */
     LOOKED_AT_IN_VAIN = 16, /* connections with an unread request, per call */
 };
 
-static const enum metric counters[SHORTAGE_COUNT] = {
+static const enum metric shed_counters[SHORTAGE_COUNT] = {
     [SHORTAGE_CONNECTIONS] = METRIC_connections_shed_max,
     [SHORTAGE_DESCRIPTORS] = METRIC_connections_shed_descriptors,
     [SHORTAGE_MEMORY] = METRIC_connections_shed_memory,
@@ -268,7 +269,7 @@ uint32_t shed_idle(struct event_loop *loop, enum shortage reason, uint32_t wante
         }
         connection = next;
     }
-    metric_add(loop->context.metrics, counters[reason], closed);
+    metric_add(loop->context.metrics, shed_counters[reason], closed);
     shortage_note(&loop->context.shortages, reason, now_ns, closed);
     return closed;
 }

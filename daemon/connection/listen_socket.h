@@ -11,8 +11,8 @@
 /*
  * Posts a listen socket for FD, whose connections begin with OPENING, to the thread of LOOP and
  * takes ownership of FD. Returns NULL with errno, and FD closed, if out of memory. The thread frees
- * the listen socket when it exits or receives it from listen_socket_revoke(), which needs no memory.
- * The worker's main thread.
+ * the listen socket when it exits or receives it from listen_socket_revoke(), which needs no
+ * memory. The worker's main thread.
  */
 struct listen_socket *listen_socket_assign(struct event_loop *loop, int fd, uint8_t opening);
 void listen_socket_revoke(struct event_loop *loop, struct listen_socket *listener);

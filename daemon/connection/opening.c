@@ -52,7 +52,9 @@ static void preliminary_nothing(struct connection *connection)
     (void)connection;
 }
 
-/* Initializers of struct connection_protocol; PROCEED goes on as far as possible without waiting. */
+/*
+ * Initializers of struct connection_protocol; PROCEED goes on as far as possible without waiting.
+ */
 #define PRELIMINARY_PROTOCOL(proceed)                                                              \
     .connection_bytes = sizeof(struct connection), .init = preliminary_nothing,                    \
     .accepted = (proceed), .ready = preliminary_on_ready, .serve = preliminary_serve,              \
@@ -110,8 +112,8 @@ static void complete_proxy(struct connection *connection, const struct proxy_hea
 
 /*
  * Looks at what has arrived before it takes it, because what follows the header belongs to TLS or
- * HTTP. The beginning of a header is kept in the connection's read buffer; another worker may have sent
- * anything as such a beginning.
+ * HTTP. The beginning of a header is kept in the connection's read buffer; another worker may
+ * have sent anything as such a beginning.
  */
 static void read_proxy_header(struct connection *connection)
 {

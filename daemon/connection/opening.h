@@ -1,7 +1,8 @@
 /*
- * What precedes HTTP on a connection, as protocols of their own: the header of the PROXY protocol, on
- * an address of [proxy] listen, then the TLS handshake. Each ends with the next protocol, which takes
- * over the connection. [connections] header_timeout limits them. The owning thread.
+ * What precedes HTTP on a connection, as protocols of their own: the header of the PROXY
+ * protocol, on an address of [proxy] listen, then the TLS handshake. Each ends with the next
+ * protocol, which takes over the connection. [connections] header_timeout limits them. The owning
+ * thread.
  */
 #ifndef DAEMON_CONNECTION_OPENING_H
 #define DAEMON_CONNECTION_OPENING_H

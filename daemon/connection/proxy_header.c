@@ -32,7 +32,7 @@ static const struct span text_start = {"PROXY ", 6};
 enum { LINE_MAX_BYTES = 107, WORDS = 5 };
 
 /* Splits TEXT at single blanks into exactly WORDS words. */
-static bool split(struct span text, struct span word[WORDS])
+static bool split_words(struct span text, struct span word[WORDS])
 {
     const char *at = text.start, *end = at + text.length;
 
@@ -77,7 +77,7 @@ static bool read_address(struct span word, int family, uint8_t address[CLIENT_AD
 }
 
 /* What follows "PROXY " in a line without its CRLF. */
-static bool read_line(struct span text, struct proxy_header *header)
+static bool read_proxy_line(struct span text, struct proxy_header *header)
 {
     static const struct span unknown = {"UNKNOWN", 7};
     uint8_t destination[CLIENT_ADDRESS_BYTES];
@@ -88,7 +88,8 @@ static bool read_line(struct span text, struct proxy_header *header)
     if (text.length >= unknown.length && memcmp(text.start, unknown.start, unknown.length) == 0 &&
         (text.length == unknown.length || text.start[unknown.length] == ' '))
         return true;
-    if (!split(text, word) || (!span_is(word[0], SPAN("TCP4")) && !span_is(word[0], SPAN("TCP6"))))
+    if (!split_words(text, word) ||
+        (!span_is(word[0], SPAN("TCP4")) && !span_is(word[0], SPAN("TCP6"))))
         return false;
     family = span_is(word[0], SPAN("TCP4")) ? AF_INET : AF_INET6;
     header->has_address = true;
@@ -108,7 +109,7 @@ static enum proxy_header_result parse_text(const char *bytes, size_t length,
         return length < LINE_MAX_BYTES ? PROXY_HEADER_INCOMPLETE : PROXY_HEADER_INVALID;
     header->length = (size_t)(end + 1 - bytes);
     if (end[-1] != '\r' || memchr(bytes, '\r', header->length - 2) != NULL ||
-        !read_line((struct span){bytes + before, header->length - 2 - before}, header))
+        !read_proxy_line((struct span){bytes + before, header->length - 2 - before}, header))
         return PROXY_HEADER_INVALID;
     return PROXY_HEADER_COMPLETE;
 }

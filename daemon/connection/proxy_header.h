@@ -1,6 +1,6 @@
 /*
- * The header of the PROXY protocol, versions 1 and 2 (proxy-protocol.txt of HAProxy), by which a proxy
- * names the client of a connection before its first byte. Pure; any thread.
+ * The header of the PROXY protocol, versions 1 and 2 (proxy-protocol.txt of HAProxy), by which a
+ * proxy names the client of a connection before its first byte. Pure; any thread.
  */
 #ifndef DAEMON_CONNECTION_PROXY_HEADER_H
 #define DAEMON_CONNECTION_PROXY_HEADER_H

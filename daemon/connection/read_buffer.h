@@ -32,8 +32,8 @@ size_t connection_read(struct connection *connection, void *to, size_t length);
 bool connection_read_more(struct connection *connection, size_t room);
 
 /*
- * Replaces the connection's unserved bytes by the LENGTH bytes at DATA. Without memory for them, shrinks
- * the cache and tries again. Returns false if that does not help.
+ * Replaces the connection's unserved bytes by the LENGTH bytes at DATA. Without memory for them,
+ * shrinks the cache and tries again. Returns false if that does not help.
  */
 bool connection_keep_unserved(struct connection *connection, const char *data, size_t length);
 

@@ -20,7 +20,7 @@ bool connection_has_unread(const struct connection *connection)
 }
 
 /* The protocol may change while the event is added. */
-static void on_ready(evutil_socket_t fd, short what, void *argument)
+static void on_socket_ready(evutil_socket_t fd, short what, void *argument)
 {
     struct connection *connection = argument;
 
@@ -35,7 +35,7 @@ static void change_event(struct connection *connection, short what)
     if (what == 0)
         return;
     event_assign(&connection->event, connection->loop->base, connection->fd,
-                 (short)(what | EV_PERSIST), on_ready, connection);
+                 (short)(what | EV_PERSIST), on_socket_ready, connection);
     if (event_add(&connection->event, NULL) == 0) /* else its deadline closes it */
         connection->watching = (uint8_t)what;
 }
@@ -237,7 +237,7 @@ static bool client_has_progressed(struct connection *connection)
     return true;
 }
 
-static void expire(struct connection *connection)
+static void expire_connection(struct connection *connection)
 {
     enum deadline deadline = (enum deadline)connection->deadline;
 
@@ -249,8 +249,8 @@ static void expire(struct connection *connection)
 }
 
 /*
- * If this process was stopped or starved, the rest of a request may have arrived in time: reads what
- * has arrived from the first connection of LIST. Bounded, because the client may be sending.
+ * If this process was stopped or starved, the rest of a request may have arrived in time: reads
+ * what has arrived from the first connection of LIST. Bounded, because the client may be sending.
  */
 static void read_late(struct connection_list *list)
 {
@@ -277,7 +277,7 @@ void timeouts_expire(struct event_loop *loop)
                connection->deadline_from_ns + patience_ns <= now_ns) {
             read_late(&loop->connections[i]);
             if (TAILQ_FIRST(&loop->connections[i]) == connection)
-                expire(connection);
+                expire_connection(connection);
         }
     }
 }

@@ -86,7 +86,7 @@ struct tls_session {
     struct batch *batch;      /* within a write: where records go */
     bool more;                /* another record follows at once */
     bool ended;               /* the client has closed its side of the socket */
-    bool failed;              /* by a fatal error: nothing more may be sent */
+    bool failed;              /* a fatal error has occurred: nothing more may be sent */
 };
 
 static int send_flags(bool more)
@@ -402,8 +402,8 @@ static ssize_t tls_read(struct connection *connection, void *buffer, size_t leng
 /* Bytes of several parts in sequence. */
 struct gather {
     const struct iovec *part, *last;
-    size_t used; /* of *part */
-    char *space; /* for bytes that are in several parts */
+    size_t used; /* bytes of *part that are taken */
+    char *space; /* where bytes of several parts are joined */
 };
 
 /* Returns the number of bytes left in the first part that is not used up. */
@@ -417,7 +417,7 @@ static size_t left_in_part(struct gather *gather)
 }
 
 /* Returns the next LENGTH bytes, which are copied to the space if they are in several parts. */
-static const char *take(struct gather *gather, size_t length)
+static const char *take_plain(struct gather *gather, size_t length)
 {
     size_t copied = 0;
 
@@ -482,7 +482,7 @@ static bool seal_batch(struct connection *connection, struct gather *gather, siz
         size_t length = record_size_next(&tls->size, connection->loop->context.loop_now_ns,
                                          left - batch->plain);
 
-        if (!seal(connection, take(gather, length), length))
+        if (!seal(connection, take_plain(gather, length), length))
             return false;
     }
     return true;
@@ -508,8 +508,8 @@ static bool keep_rest(struct connection *connection, const struct batch *batch, 
 }
 
 /*
- * Sends BATCH. Returns how many bytes the socket has accepted in whole records; with errno EAGAIN if
- * that is less than all. -1: failed.
+ * Sends BATCH. Returns how many bytes the socket has accepted in whole records; with errno EAGAIN
+ * if that is less than all. -1: failed.
  */
 static ssize_t send_batch(struct connection *connection, const struct batch *batch)
 {
@@ -546,7 +546,7 @@ static ssize_t write_batch(struct connection *connection, struct gather *gather,
         errno = EPIPE;
         return -1;
     }
-    batch.bytes = connection->loop->space->sealed;
+    batch.bytes = connection->loop->space->tls_records;
     batch.used = batch.plain = 0;
     batch.count = 0;
     tls->batch = &batch;
@@ -559,8 +559,8 @@ static ssize_t write_batch(struct connection *connection, struct gather *gather,
 }
 
 /*
- * Sends the rest of the write before. Returns how many of LENGTH bytes are sent with it; -1: some of
- * it is left.
+ * Sends the rest of the write before. Returns how many of LENGTH bytes are sent with it; -1: some
+ * of it is left.
  */
 static ssize_t write_rest(struct connection *connection, size_t length, bool more)
 {
@@ -581,7 +581,7 @@ static ssize_t tls_write(struct connection *connection, const struct iovec *part
                          bool more)
 {
     struct gather gather = {
-        .part = parts, .last = parts + count - 1, .space = connection->loop->space->record};
+        .part = parts, .last = parts + count - 1, .space = connection->loop->space->tls_plain};
     size_t total = 0, done;
     ssize_t sent;
 
@@ -607,7 +607,7 @@ static ssize_t tls_write(struct connection *connection, const struct iovec *part
 /* The window of the file is in the page cache, so that pread() does not wait for a disk. */
 static ssize_t tls_send_file(struct connection *connection, int file, off_t *offset, size_t length)
 {
-    char *space = connection->loop->space->record;
+    char *space = connection->loop->space->tls_plain;
     ssize_t sent = write_rest(connection, length, false);
     size_t done = sent > 0 ? (size_t)sent : 0;
 

@@ -20,8 +20,8 @@ struct tls_context;
 struct transport {
     ssize_t (*read)(struct connection *connection, void *buffer, size_t length);
     /*
-     * MORE: more bytes follow at once, so the kernel may delay a short packet. After EAGAIN the next
-     * write must offer the same bytes again, or these and more.
+     * MORE: more bytes follow at once, so the kernel may delay a short packet. After EAGAIN the
+     * next write must offer the same bytes again, or these and more.
      */
     ssize_t (*write)(struct connection *connection, const struct iovec *parts, int count,
                      bool more);
@@ -50,8 +50,8 @@ enum tls_progress {
 };
 
 /*
- * Makes CONNECTION, which has no bytes read, one over TLS. SEGMENT as in tls_context_connect(). Returns false if out
- * of memory.
+ * Makes CONNECTION, which has no bytes read, one over TLS. SEGMENT as in tls_context_connect().
+ * Returns false if out of memory.
  */
 bool transport_tls_open(struct connection *connection, const struct tls_context *context,
                         const struct segment *segment);
@@ -74,15 +74,18 @@ enum tls_progress transport_tls_handshake(struct connection *connection, enum tl
 /* True if ALPN has selected HTTP/2. After the handshake. */
 bool transport_tls_selected_http2(const struct connection *connection);
 
-/* True if the handshake was all that the client wanted: an ACME authority has validated a name. After it. */
+/*
+ * True if the handshake was all that the client wanted: an ACME authority has validated a name.
+ * After it.
+ */
 bool transport_tls_was_validation(const struct connection *connection);
 
 /* What the handshake has negotiated: number of the cipher suite, and whether it was resumed. */
 unsigned int transport_tls_cipher(const struct connection *connection, bool *resumed);
 
 /*
- * True if the session of CLIENT, over TLS, may carry requests for HOST, host[:port]: the client gave
- * no name in the handshake, or this one, or the certificate is for it.
+ * True if the session of CLIENT, over TLS, may carry requests for HOST, host[:port]: the client
+ * gave no name in the handshake, or this one, or the certificate is for it.
  */
 bool transport_tls_covers(const struct client *client, struct span host);
 

@@ -10,10 +10,10 @@
 #include "daemon/connection/connection.h"
 
 struct unsent_output {
-    struct span text;        /* to send next: the copied rest, then the head of a body's part */
-    struct body_source body; /* to send after the text */
-    uint64_t body_sent;      /* of the last response, with the framing of parts */
-    uint64_t *records;       /* after the rest */
+    struct span text; /* what is sent next: the copied rest, then the head of a body's part */
+    struct body_source body; /* what follows the text */
+    uint64_t body_sent;      /* bytes of the last response's body, with the framing of parts */
+    uint64_t *records;       /* they are stored behind the rest */
     uint64_t record_words;
     bool reserved; /* the records' words are counted in ring_reserved */
     char rest[];

@@ -34,19 +34,19 @@ enum state {
     SIZE_FIRST,
     SIZE,
     BLANK,      /* white space after a size or value: an extension must follow */
-    NAME_FIRST, /* of an extension, after ';' */
+    NAME_FIRST, /* the name of an extension, after ';' */
     NAME,
     NAME_BLANK,
-    VALUE_FIRST, /* after '=' */
+    VALUE_FIRST, /* its value, after '=' */
     VALUE,
     QUOTED,
     ESCAPED,
-    VALUE_END, /* after a quoted value: the next extension or the end of the line */
-    LINE_LF,   /* of a size and its extensions */
+    VALUE_END, /* the next extension or the end of the line, after a quoted value */
+    LINE_LF,   /* the end of a line with a size and its extensions */
     DATA,
     DATA_CR,
     DATA_LF,
-    FIELD_FIRST, /* of a trailer field line, or the CR that ends the section */
+    FIELD_FIRST, /* a trailer field line, or the CR that ends the section */
     FIELD_NAME,
     FIELD_VALUE,
     FIELD_LF,

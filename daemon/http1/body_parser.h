@@ -12,18 +12,18 @@ enum { BODY_NAME_MAX = 18 };
 
 struct body_limits {
     uint64_t content_bytes; /* without the chunk framing */
-    size_t trailer_bytes;   /* of the trailer section; also of all chunk extensions together */
+    size_t trailer_bytes;   /* limits the trailer section, and all chunk extensions together */
 };
 
 /* The state of one body; private. */
 struct body_parser {
     uint8_t state;
-    uint8_t digits;           /* of the chunk size so far; at most DIGITS_FREE */
-    uint8_t name_length;      /* of the trailer field's name so far; at most BODY_NAME_MAX */
+    uint8_t digits;           /* the chunk size has had so many so far; at most DIGITS_FREE */
+    uint8_t name_length;      /* length of the trailer field's name so far; at most BODY_NAME_MAX */
     char name[BODY_NAME_MAX]; /* its beginning, in lower case */
     uint64_t left;            /* content bytes until the end of the body or chunk */
-    uint64_t content_left;    /* until limits.content_bytes */
-    size_t extension_left, trailer_left; /* until limits.trailer_bytes */
+    uint64_t content_left;    /* bytes until limits.content_bytes */
+    size_t extension_left, trailer_left; /* bytes until limits.trailer_bytes */
 };
 
 enum body_result {

@@ -16,9 +16,9 @@ struct request_body;
 
 struct http1_connection {
     struct connection connection;   /* first */
-    struct transaction_state state; /* of the current request */
+    struct transaction_state state; /* belongs to the current request */
     struct request_body *body;      /* being received; NULL: none */
-    struct file_window window;      /* of the file whose rest is unsent */
+    struct file_window window;      /* shows which part of the unsent file can be sent */
     size_t scanned;                 /* unserved bytes already scanned by the request parser */
 };
 

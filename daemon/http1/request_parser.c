@@ -196,7 +196,7 @@ static int parse_line_until(struct head *head, const char *end, int ran_out)
     return check_target_form(head, request->target, request->method);
 }
 
-static int parse_line(struct head *head, size_t line_bytes)
+static int parse_request_line(struct head *head, size_t line_bytes)
 {
     bool cut = (size_t)(head->end - head->at) >= line_bytes + 2;
 
@@ -303,7 +303,7 @@ static int parse_head(struct head *head, const struct request_limits *limits)
     int status = skip_empty_lines(head);
 
     if (status == GOOD)
-        status = parse_line(head, limits->line_bytes);
+        status = parse_request_line(head, limits->line_bytes);
     if (status == GOOD)
         status = parse_fields(head, limits->field_count);
     return status == GOOD ? check_head(head) : status;

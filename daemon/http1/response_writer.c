@@ -13,11 +13,14 @@
 
 enum {
     COPY_MAX_BYTES = 4 * 1024, /* larger bodies are referenced, not copied */
-    /* After this many bytes of a body the client is known to read: lift the limit of unsent bytes. */
+    /*
+     * After this many bytes of a body the client is known to read: lift the limit of unsent
+     * bytes.
+     */
     LIFT_LIMIT_BYTES = 1024 * 1024,
 };
 
-static struct transaction_context *context_of(const struct http1_connection *http1)
+static struct transaction_context *http1_context(const struct http1_connection *http1)
 {
     return &http1->connection.loop->context;
 }
@@ -48,7 +51,7 @@ void response_copy_body(struct transaction_context *context)
  */
 static enum write_result fail_output(struct http1_connection *http1)
 {
-    struct transaction_context *context = context_of(http1);
+    struct transaction_context *context = http1_context(http1);
     struct output_buffer *output = &context->output;
 
     connection_count_reset(&http1->connection);
@@ -67,7 +70,7 @@ static void resume_after_read(struct file_window *window, struct connection *con
 /* Keeps the output after the first SENT bytes, with the body. False: out of memory. */
 static bool keep_output(struct http1_connection *http1, size_t sent)
 {
-    struct transaction_context *context = context_of(http1);
+    struct transaction_context *context = http1_context(http1);
     struct connection *connection = &http1->connection;
     struct output_buffer *output = &context->output;
     const struct iovec bytes = {output->bytes, output->used};
@@ -94,7 +97,7 @@ static bool keep_output(struct http1_connection *http1, size_t sent)
 enum write_result response_flush(struct http1_connection *http1)
 {
     struct connection *connection = &http1->connection;
-    struct transaction_context *context = context_of(http1);
+    struct transaction_context *context = http1_context(http1);
     struct output_buffer *output = &context->output;
     const struct body_source *body = &output->body;
     struct iovec parts[2] = {{output->bytes, output->used}};
@@ -133,7 +136,7 @@ enum write_result response_flush(struct http1_connection *http1)
  * failure.
  */
 
-static ssize_t blocked_or_failed(void)
+static ssize_t nothing_or_failure(void)
 {
     return errno == EAGAIN || errno == EINTR ? 0 : -1;
 }
@@ -156,7 +159,7 @@ static void advance_body(struct unsent_output *unsent, size_t sent)
  * Sends the text with the body after it, if that is in memory. The first attempt may have offered
  * both, so they are offered together again.
  */
-static ssize_t send_memory(struct connection *connection, struct unsent_output *unsent)
+static ssize_t send_unsent_memory(struct connection *connection, struct unsent_output *unsent)
 {
     const struct body_source *body = &unsent->body;
     bool in_memory = body->left > 0 && body->memory != NULL;
@@ -167,14 +170,14 @@ static ssize_t send_memory(struct connection *connection, struct unsent_output *
     size_t text;
 
     if (sent < 0)
-        return blocked_or_failed();
+        return nothing_or_failure();
     text = (size_t)sent < unsent->text.length ? (size_t)sent : unsent->text.length;
     advance_text(unsent, text);
     advance_body(unsent, (size_t)sent - text);
     return sent;
 }
 
-static ssize_t send_window(struct http1_connection *http1, struct unsent_output *unsent)
+static ssize_t send_unsent_file(struct http1_connection *http1, struct unsent_output *unsent)
 {
     struct connection *connection = &http1->connection;
     const struct body_source *body = &unsent->body;
@@ -187,7 +190,7 @@ static ssize_t send_window(struct http1_connection *http1, struct unsent_output 
         return 0;
     sent = connection->transport->send_file(connection, body->resource->fd, &offset, length);
     if (sent < 0)
-        return blocked_or_failed();
+        return nothing_or_failure();
     if (sent == 0) { /* the file has shrunk: the rest of the announced length cannot be sent */
         errno = EIO;
         return -1;
@@ -201,24 +204,25 @@ static ssize_t send_window(struct http1_connection *http1, struct unsent_output 
 
 /* The unsent response as a whole */
 
-static ssize_t send_step(struct http1_connection *http1, struct unsent_output *unsent)
+static ssize_t send_unsent_piece(struct http1_connection *http1, struct unsent_output *unsent)
 {
     struct body_source *body = &unsent->body;
 
     if (unsent->text.length == 0 && body->left == 0)
         unsent->text = body_source_next_part(body);
-    return unsent->text.length > 0 || body->memory != NULL ? send_memory(&http1->connection, unsent)
-                                                           : send_window(http1, unsent);
+    return unsent->text.length > 0 || body->memory != NULL
+               ? send_unsent_memory(&http1->connection, unsent)
+               : send_unsent_file(http1, unsent);
 }
 
-static bool is_sent(const struct unsent_output *unsent)
+static bool unsent_is_sent(const struct unsent_output *unsent)
 {
     return unsent->text.length == 0 && body_source_is_empty(&unsent->body);
 }
 
 enum write_result response_continue(struct http1_connection *http1)
 {
-    struct transaction_context *context = context_of(http1);
+    struct transaction_context *context = http1_context(http1);
     struct unsent_output *unsent = http1->connection.unsent;
     const struct resource *resource = unsent->body.resource;
     uint64_t budget = FILE_WINDOW_BYTES; /* so that other connections are served in between */
@@ -226,8 +230,8 @@ enum write_result response_continue(struct http1_connection *http1)
     segment_activity_work(context->activity, THREAD_STATE_WRITE, context->loop_now_ns,
                           resource != NULL ? resource->entry.path : "",
                           resource != NULL ? resource->entry.path_length : 0);
-    while (!is_sent(unsent) && budget > 0) {
-        ssize_t sent = send_step(http1, unsent);
+    while (!unsent_is_sent(unsent) && budget > 0) {
+        ssize_t sent = send_unsent_piece(http1, unsent);
 
         if (sent < 0) {
             connection_count_reset(&http1->connection);
@@ -236,10 +240,10 @@ enum write_result response_continue(struct http1_connection *http1)
         if (sent == 0)
             break;
         metric_add(context->metrics, METRIC_bytes_sent, (uint64_t)sent);
-        connection_count_sent(&http1->connection, (uint64_t)sent, is_sent(unsent));
+        connection_count_sent(&http1->connection, (uint64_t)sent, unsent_is_sent(unsent));
         budget -= (uint64_t)sent < budget ? (uint64_t)sent : budget;
     }
-    if (is_sent(unsent)) {
+    if (unsent_is_sent(unsent)) {
         connection_set_busy(&http1->connection, false);
         unsent_finish(&http1->connection);
         return WRITE_DONE;

@@ -25,7 +25,7 @@ static struct http1_connection *http1_of(struct connection *connection)
     return CONTAINER_OF(connection, struct http1_connection, connection);
 }
 
-static struct transaction_context *context_of(const struct http1_connection *http1)
+static struct transaction_context *http1_context(const struct http1_connection *http1)
 {
     return &http1->connection.loop->context;
 }
@@ -55,8 +55,8 @@ static void wait_to_send(struct connection *connection, enum write_result why)
 }
 
 /*
- * Bodies of requests: each is received and discarded, so that the next request begins where it should.
- * A request is processed when its body is complete. Until then only its head is kept.
+ * Bodies of requests: each is received and discarded, so that the next request begins where it
+ * should. A request is processed when its body is complete. Until then only its head is kept.
  *
  *   head parsed ─▶ check_body ─▶ complete ──────────────────────────▶ response
  *                       ├─▶ incomplete ─▶ (100) ─▶ read_body … ─▶ check_body
@@ -72,14 +72,14 @@ struct request_body {
 };
 
 /*
- * For a request with a body, whose head is the first HEAD of LENGTH bytes at DATA. Returns the number
- * of these bytes that belong to the request if it is complete, 0 if its body is incomplete, or minus
- * the status to reject it with. May be called again for the same request.
+ * For a request with a body, whose head is the first HEAD of LENGTH bytes at DATA. Returns the
+ * number of these bytes that belong to the request if it is complete, 0 if its body is
+ * incomplete, or minus the status to reject it with. May be called again for the same request.
  */
 static int check_body(struct http1_connection *http1, const struct request *request,
                       const char *data, size_t length, size_t head)
 {
-    const struct config *config = context_of(http1)->worker->config;
+    const struct config *config = http1_context(http1)->worker->config;
     const struct body_limits limits = {config->limits_body_bytes, config->limits_header_bytes};
     struct client *client = &http1->connection.client;
     struct request_body *body = http1->body;
@@ -106,7 +106,7 @@ static int check_body(struct http1_connection *http1, const struct request *requ
     *body = first;
     http1->body = body;
     if (http1->state.began_ns == 0)
-        http1->state.began_ns = context_of(http1)->loop_now_ns;
+        http1->state.began_ns = http1_context(http1)->loop_now_ns;
     return 0;
 }
 
@@ -117,8 +117,8 @@ static void free_body(struct http1_connection *http1)
 }
 
 /*
- * First sends 100 (Continue) if the client expects it (RFC 9110 section 10.1.1); all earlier responses
- * have been sent. What is sent of it in part cannot be completed later.
+ * First sends 100 (Continue) if the client expects it (RFC 9110 section 10.1.1); all earlier
+ * responses have been sent. What is sent of it in part cannot be completed later.
  */
 static void wait_for_body(struct http1_connection *http1)
 {
@@ -134,7 +134,7 @@ static void wait_for_body(struct http1_connection *http1)
             return;
         }
         if (sent > 0)
-            metric_add(context_of(http1)->metrics, METRIC_bytes_sent, (uint64_t)sent);
+            metric_add(http1_context(http1)->metrics, METRIC_bytes_sent, (uint64_t)sent);
         if (sent != (ssize_t)part.iov_len) {
             connection_close(connection);
             return;
@@ -156,7 +156,10 @@ enum progress {
     PROGRESS_NO_PREFACE, /* it does not, although ALPN has selected it (RFC 9113 section 3.4) */
 };
 
-/* The client's preface (RFC 9113 section 3.4). The parser rejects it, as a request with this method. */
+/*
+ * The client's preface (RFC 9113 section 3.4). The parser rejects it, as a request with this
+ * method.
+ */
 static const struct span http2_preface = {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24};
 
 /*
@@ -195,7 +198,7 @@ static void begin_http2(struct http1_connection *http1, const char *data, size_t
 
 static struct request_limits limits_of(const struct http1_connection *http1)
 {
-    const struct config *config = context_of(http1)->worker->config;
+    const struct config *config = http1_context(http1)->worker->config;
 
     return (struct request_limits){config->limits_request_line, config->limits_header_bytes,
                                    config->limits_header_count};
@@ -205,7 +208,7 @@ static struct request_limits limits_of(const struct http1_connection *http1)
 static enum progress serve_request(struct http1_connection *http1, const char *data, size_t length,
                                    size_t *used)
 {
-    struct transaction_context *context = context_of(http1);
+    struct transaction_context *context = http1_context(http1);
     struct client *client = &http1->connection.client;
     const struct request_limits limits = limits_of(http1);
     struct request request UNINITIALIZED;
@@ -267,7 +270,7 @@ static void wait_for_next(struct http1_connection *http1, enum progress progress
 static void serve_requests(struct http1_connection *http1, const char *data, size_t length)
 {
     struct connection *connection = &http1->connection;
-    const struct output_buffer *output = &context_of(http1)->output;
+    const struct output_buffer *output = &http1_context(http1)->output;
     enum write_result sent = WRITE_DONE;
     enum progress progress = PROGRESS_NEXT;
     size_t used = 0;
@@ -283,7 +286,7 @@ static void serve_requests(struct http1_connection *http1, const char *data, siz
         return;
     }
     if (UNLIKELY(progress == PROGRESS_NO_PREFACE)) {
-        metric_add(context_of(http1)->metrics, METRIC_http2_errors, 1);
+        metric_add(http1_context(http1)->metrics, METRIC_http2_errors, 1);
         connection_close(connection);
         return;
     }
@@ -378,8 +381,8 @@ static void reject_slow_head(struct http1_connection *http1)
     request_parse(unserved->bytes, unserved->length, &limits, &scanned, &request);
     if (request.line.start == NULL)
         request.line = SPAN("");
-    transaction_reject(context_of(http1), &connection->client, &http1->state, &request, 408);
-    response_copy_body(context_of(http1));
+    transaction_reject(http1_context(http1), &connection->client, &http1->state, &request, 408);
+    response_copy_body(http1_context(http1));
     sent = response_flush(http1);
     if (sent == WRITE_DONE)
         wait_or_close(http1);
@@ -395,7 +398,7 @@ static void time_out_http1(struct connection *connection)
     struct http1_connection *http1 = http1_of(connection);
 
     if (!connection_awaits_request(connection) || connection->awaits_http2 ||
-        !accounting_may_begin(context_of(http1))) {
+        !accounting_may_begin(http1_context(http1))) {
         connection_close(connection);
     } else if (http1->body == NULL) {
         reject_slow_head(http1);

@@ -50,8 +50,8 @@ struct http2_floods {
 };
 
 struct http2_stream {
-    TAILQ_ENTRY(http2_stream) link;       /* in streams */
-    TAILQ_ENTRY(http2_stream) ready_link; /* in ready, if is_ready */
+    TAILQ_ENTRY(http2_stream) link;       /* links the streams of the connection */
+    TAILQ_ENTRY(http2_stream) ready_link; /* links the ready ones of its urgency, if is_ready */
     struct http2_connection *http2;
     struct transaction_state state;
     uint32_t id;
@@ -62,9 +62,9 @@ struct http2_stream {
     bool reading;   /* an offload job loads for its request, or reads its file */
     bool runnable;  /* its request must be processed */
     bool sending;   /* its response has begun; body, text and record are valid */
-    bool is_ready;  /* in a list of ready streams */
+    bool is_ready;  /* it is in a list of ready streams */
     bool dead;      /* reset; freed when the offload job is done */
-    int status;     /* to reject the request with; 0: process it */
+    int status;     /* the request is rejected with it; 0: process the request */
 
     /* The request, if it waits for its body or an offload job. */
     struct request request;
@@ -75,12 +75,12 @@ struct http2_stream {
 
     /* The response, if part of its body is not sent. */
     struct body_source body;
-    struct span text; /* of a multipart body, before its next part */
+    struct span text; /* what a multipart body has before its next part */
     uint64_t body_sent;
     struct file_window window;
     uint64_t measured_ns;    /* the client's rate is measured since then... */
     uint64_t measured_bytes; /* ...and these have been sent */
-    uint64_t *record;        /* of the log */
+    uint64_t *record;        /* the log record of the response */
     bool reserved;           /* the record's words are counted in ring_reserved */
 };
 
@@ -96,9 +96,9 @@ struct http2_connection {
     struct connection connection; /* first */
     nghttp2_hd_inflater *inflater;
     struct http2_streams streams;              /* the open and the dead ones */
-    struct http2_streams ready[URGENCY_COUNT]; /* of these, those that have something to send */
+    struct http2_streams ready[URGENCY_COUNT]; /* those that have something to send, by urgency */
     uint32_t stream_count, dead_count, ready_count;
-    struct http2_stream *spare; /* to reuse while the connection is busy; NULL: none */
+    struct http2_stream *spare; /* is reused while the connection is busy; NULL: none */
     struct http2_settings settings;
     int32_t send_window, receive_window;
     uint32_t last_stream; /* highest number of a stream that the client has opened */
@@ -117,7 +117,7 @@ struct http2_connection {
     bool started;          /* the client's SETTINGS have arrived */
     bool failed;           /* GOAWAY with an error is sent: nothing more is received */
     bool table_update_due; /* the next header block must begin with a dynamic table size update */
-    uint64_t body_bytes_sent; /* of all streams */
+    uint64_t body_bytes_sent; /* includes all streams */
     struct http2_floods floods;
 };
 

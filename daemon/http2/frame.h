@@ -13,7 +13,7 @@
 
 enum {
     FRAME_HEAD_BYTES = 9,
-    FRAME_PAYLOAD_MAX = 16384, /* of a received frame: our SETTINGS_MAX_FRAME_SIZE */
+    FRAME_PAYLOAD_MAX = 16384, /* our SETTINGS_MAX_FRAME_SIZE limits received frames */
     FRAME_SETTING_BYTES = 6,
     FRAME_PRIORITY_BYTES = 5,
     FRAME_PING_BYTES = 8,
@@ -66,7 +66,7 @@ enum frame_setting {
 };
 
 struct frame_head {
-    uint32_t length; /* of the payload */
+    uint32_t length; /* bytes of the payload */
     uint8_t type, flags;
     uint32_t stream;
 };

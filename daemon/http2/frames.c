@@ -20,7 +20,7 @@ const char frames_drain_ping[FRAME_PING_BYTES] = {'d', 'r', 'a', 'i', 'n', 'i', 
 struct frame {
     struct frame_head head;
     const char *payload;
-    uint32_t length; /* of the payload without padding and priority */
+    uint32_t length; /* bytes of the payload without padding and priority */
 };
 
 enum http2_error frames_count(struct http2_connection *http2, enum http2_flood kind)
@@ -373,7 +373,9 @@ static enum http2_error receive_frame(struct http2_connection *http2, struct fra
     }
 }
 
-/* The first frame is SETTINGS (section 3.4), and nothing interrupts a header block (section 4.3). */
+/*
+ * The first frame is SETTINGS (section 3.4), and nothing interrupts a header block (section 4.3).
+ */
 static bool is_expected(const struct http2_connection *http2, struct frame_head head)
 {
     if (http2->block != NULL)

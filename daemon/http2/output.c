@@ -15,23 +15,23 @@
 enum {
     PIECES_MAX = 64,
     FILE_SPACE_BYTES = 128 * 1024,   /* read at once */
-    BURST_MIN_BYTES = 32 * 1024,     /* of bodies in a write... */
+    BURST_MIN_BYTES = 32 * 1024,     /* a write has so many bytes of bodies... */
     BURST_MAX_BYTES = 512 * 1024,    /* ...and at most */
     SEND_BUDGET_BYTES = 2048 * 1024, /* so that other connections are served in between */
-    LIFT_LIMIT_BYTES = 1024 * 1024,  /* after this many bytes of a body: as in HTTP/1 */
-    FRAMES_ROOM_BYTES = 1024,        /* in the output buffer, for a frame and the text in it */
+    LIFT_LIMIT_BYTES = 1024 * 1024,  /* then the client is known to read, as in HTTP/1 */
+    FRAMES_ROOM_BYTES = 1024, /* of the output buffer are kept for a frame and the text in it */
 };
 
 /* Control frames */
 
-static char *place(struct http2_connection *http2)
+static char *output_end(struct http2_connection *http2)
 {
     struct output_buffer *output = &http2_context(http2)->output;
 
     return output->bytes + output->used;
 }
 
-static void advance_to(struct http2_connection *http2, const char *end)
+static void output_advance_to(struct http2_connection *http2, const char *end)
 {
     struct output_buffer *output = &http2_context(http2)->output;
 
@@ -41,41 +41,41 @@ static void advance_to(struct http2_connection *http2, const char *end)
 void output_put_settings(struct http2_connection *http2)
 {
     const struct config *config = http2_context(http2)->worker->config;
-    char *at = frame_put_head(place(http2),
+    char *at = frame_put_head(output_end(http2),
                               (struct frame_head){3 * FRAME_SETTING_BYTES, FRAME_SETTINGS, 0, 0});
 
     at =
         frame_put_setting(at, SETTING_MAX_CONCURRENT_STREAMS, config->http2_max_concurrent_streams);
     at = frame_put_setting(at, SETTING_MAX_HEADER_LIST_SIZE, (uint32_t)config->limits_header_bytes);
     at = frame_put_setting(at, SETTING_NO_RFC7540_PRIORITIES, 1);
-    advance_to(http2, at);
+    output_advance_to(http2, at);
 }
 
 void output_put_settings_ack(struct http2_connection *http2)
 {
-    advance_to(http2,
-               frame_put_head(place(http2), (struct frame_head){0, FRAME_SETTINGS, FRAME_ACK, 0}));
+    output_advance_to(http2, frame_put_head(output_end(http2),
+                                            (struct frame_head){0, FRAME_SETTINGS, FRAME_ACK, 0}));
 }
 
 void output_put_ping(struct http2_connection *http2, uint8_t flags, const char *payload)
 {
-    advance_to(http2, frame_put_ping(place(http2), flags, payload));
+    output_advance_to(http2, frame_put_ping(output_end(http2), flags, payload));
 }
 
 void output_put_reset(struct http2_connection *http2, uint32_t stream, enum http2_error error)
 {
-    advance_to(http2, frame_put_reset(place(http2), stream, error));
+    output_advance_to(http2, frame_put_reset(output_end(http2), stream, error));
     stream_note_reset(http2, stream);
 }
 
 void output_put_window_update(struct http2_connection *http2, uint32_t stream, uint32_t increment)
 {
-    advance_to(http2, frame_put_window_update(place(http2), stream, increment));
+    output_advance_to(http2, frame_put_window_update(output_end(http2), stream, increment));
 }
 
 void output_put_goaway(struct http2_connection *http2, uint32_t last_stream, enum http2_error error)
 {
-    advance_to(http2, frame_put_goaway(place(http2), last_stream, error));
+    output_advance_to(http2, frame_put_goaway(output_end(http2), last_stream, error));
 }
 
 void output_put_continue(struct http2_connection *http2, uint32_t stream)
@@ -83,11 +83,12 @@ void output_put_continue(struct http2_connection *http2, uint32_t stream)
     static const char block[] = "\x08\x03"
                                 "100"; /* :status */
     size_t length = sizeof(block) - 1;
-    char *at = frame_put_head(place(http2), (struct frame_head){(uint32_t)length, FRAME_HEADERS,
-                                                                FRAME_END_HEADERS, stream});
+    char *at =
+        frame_put_head(output_end(http2), (struct frame_head){(uint32_t)length, FRAME_HEADERS,
+                                                              FRAME_END_HEADERS, stream});
 
     memcpy(at, block, length);
-    advance_to(http2, at + length);
+    output_advance_to(http2, at + length);
 }
 
 /* Gathering */
@@ -122,7 +123,7 @@ static void add_output(struct gather *gather)
     gather->gathered = output->used;
 }
 
-static bool has_room(const struct gather *gather)
+static bool gather_has_room(const struct gather *gather)
 {
     const struct output_buffer *output = gather->output;
 
@@ -158,7 +159,7 @@ static void put_data_head(struct gather *gather, struct http2_stream *stream, si
     struct frame_head head = {(uint32_t)length, FRAME_DATA, last ? FRAME_END_STREAM : 0,
                               stream->id};
 
-    advance_to(http2, frame_put_head(place(http2), head));
+    output_advance_to(http2, frame_put_head(output_end(http2), head));
     stream->send_window -= (int32_t)length;
     http2->send_window -= (int32_t)length;
     stream->body_sent += length;
@@ -179,7 +180,7 @@ static size_t frame_limit(const struct http2_stream *stream, uint64_t left)
     return (uint64_t)http2->send_window < limit ? (uint64_t)http2->send_window : limit;
 }
 
-static void send_text(struct gather *gather, struct http2_stream *stream)
+static void gather_text(struct gather *gather, struct http2_stream *stream)
 {
     size_t length = frame_limit(stream, stream->text.length);
     const char *text = stream->text.start;
@@ -190,7 +191,7 @@ static void send_text(struct gather *gather, struct http2_stream *stream)
     output_put(gather->output, text, length);
 }
 
-static void send_memory(struct gather *gather, struct http2_stream *stream)
+static void gather_memory(struct gather *gather, struct http2_stream *stream)
 {
     const char *memory = stream->body.memory;
     size_t length = frame_limit(stream, stream->body.left);
@@ -215,7 +216,7 @@ static uint64_t read_limit(const struct gather *gather, const struct http2_strea
 }
 
 /* Returns false if the file cannot be read: it has shrunk, for example. */
-static bool send_file(struct gather *gather, struct http2_stream *stream)
+static bool gather_file(struct gather *gather, struct http2_stream *stream)
 {
     const struct resource *file = stream->body.resource;
     char *space = gather->file_space + gather->file_used;
@@ -249,7 +250,7 @@ static bool send_file(struct gather *gather, struct http2_stream *stream)
 }
 
 /* Sends frames of STREAM, which is ready. */
-static void send_from(struct gather *gather, struct http2_stream *stream)
+static void gather_from(struct gather *gather, struct http2_stream *stream)
 {
     struct http2_connection *http2 = gather->http2;
     struct body_source *body = &stream->body;
@@ -257,10 +258,10 @@ static void send_from(struct gather *gather, struct http2_stream *stream)
     if (stream->text.length == 0 && body->left == 0)
         stream->text = body_source_next_part(body);
     if (stream->text.length > 0) {
-        send_text(gather, stream);
+        gather_text(gather, stream);
     } else if (body->memory != NULL) {
-        send_memory(gather, stream);
-    } else if (!send_file(gather, stream)) {
+        gather_memory(gather, stream);
+    } else if (!gather_file(gather, stream)) {
         output_put_reset(http2, stream->id, HTTP2_INTERNAL_ERROR);
         stream_close(stream);
         return;
@@ -279,10 +280,10 @@ static void gather_bodies(struct gather *gather)
     struct http2_connection *http2 = gather->http2;
     struct http2_stream *stream;
 
-    while (http2->send_window > 0 && has_room(gather) &&
+    while (http2->send_window > 0 && gather_has_room(gather) &&
            gather->file_used + FRAME_PAYLOAD_MAX <= FILE_SPACE_BYTES &&
            (stream = stream_first_ready(http2)) != NULL)
-        send_from(gather, stream);
+        gather_from(gather, stream);
 }
 
 /* Writing */
@@ -326,7 +327,7 @@ static void count_sent(struct http2_connection *http2, size_t sent, bool complet
 }
 
 /* Of the last system call. */
-static enum output_result blocked_or_failed(const struct http2_connection *http2)
+static enum output_result output_blocked_or_failed(const struct http2_connection *http2)
 {
     if (errno == EAGAIN || errno == EINTR)
         return OUTPUT_BLOCKED;
@@ -343,7 +344,7 @@ static enum output_result write_pieces(struct gather *gather, size_t *sent)
     *sent = result > 0 ? (size_t)result : 0;
     count_sent(gather->http2, *sent, *sent == gather->all);
     if (result < 0)
-        return blocked_or_failed(gather->http2);
+        return output_blocked_or_failed(gather->http2);
     return *sent < gather->all ? OUTPUT_BLOCKED : OUTPUT_DONE;
 }
 
@@ -432,7 +433,7 @@ enum output_result output_send_rest(struct http2_connection *http2)
     piece = (struct iovec){(void *)(uintptr_t)unsent->text.start, unsent->text.length};
     sent = connection->transport->write(connection, &piece, 1, false);
     if (sent < 0)
-        return blocked_or_failed(http2);
+        return output_blocked_or_failed(http2);
     unsent->text.start += sent;
     unsent->text.length -= (size_t)sent;
     count_sent(http2, (size_t)sent, unsent->text.length == 0);

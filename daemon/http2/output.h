@@ -1,6 +1,7 @@
 /*
- * Output of a connection: control frames, which are collected in the thread's output buffer with the
- * responses, the DATA frames of the streams, and the unsent rest of a write. The owning thread.
+ * Output of a connection: control frames, which are collected in the thread's output buffer with
+ * the responses, the DATA frames of the streams, and the unsent rest of a write. The owning
+ * thread.
  */
 #ifndef DAEMON_HTTP2_OUTPUT_H
 #define DAEMON_HTTP2_OUTPUT_H

@@ -49,7 +49,7 @@ static struct span span_of(const uint8_t *start, size_t length)
 }
 
 /* Appends TEXT to what is decoded. */
-static struct span put(struct decoder *decoder, struct span text)
+static struct span put_decoded(struct decoder *decoder, struct span text)
 {
     char *to = (char *)(uintptr_t)decoder->head.at;
 
@@ -126,7 +126,7 @@ static void take_pseudo(struct decoder *decoder, struct span name, struct span v
         decoder->malformed = true;
         return;
     }
-    decoder->pseudo[pseudo] = put(decoder, value);
+    decoder->pseudo[pseudo] = put_decoded(decoder, value);
     if (!is_valid_value(decoder->pseudo[pseudo]))
         decoder->malformed = true;
 }
@@ -138,10 +138,10 @@ static void take_field(struct decoder *decoder, struct span name, struct span va
 
     if (decoder->fields == NULL)
         decoder->fields = decoder->head.at;
-    name = put(decoder, name);
-    put(decoder, SPAN(": "));
-    value = put(decoder, value);
-    put(decoder, SPAN("\r\n"));
+    name = put_decoded(decoder, name);
+    put_decoded(decoder, SPAN(": "));
+    value = put_decoded(decoder, value);
+    put_decoded(decoder, SPAN("\r\n"));
     if (!is_valid_name(name) || !is_valid_value(value) || is_of_connection(name, value) ||
         handle == request_field_connection || handle == request_field_transfer_encoding) {
         decoder->malformed = true;
@@ -158,7 +158,7 @@ static void take_field(struct decoder *decoder, struct span name, struct span va
 }
 
 /* What exceeds the limits is decoded, because later blocks depend on it, and dropped. */
-static void take(struct decoder *decoder, const nghttp2_nv *field)
+static void decode_field(struct decoder *decoder, const nghttp2_nv *field)
 {
     struct span name = span_of(field->name, field->namelen);
     struct span value = span_of(field->value, field->valuelen);
@@ -198,7 +198,7 @@ static bool inflate(struct decoder *decoder, nghttp2_hd_inflater *inflater, stru
         at += used;
         left -= (size_t)used;
         if (flags & NGHTTP2_HD_INFLATE_EMIT)
-            take(decoder, &field);
+            decode_field(decoder, &field);
         else if (left == 0 && (flags & NGHTTP2_HD_INFLATE_FINAL) == 0)
             return false;
     }
@@ -229,11 +229,11 @@ static bool is_valid_method(struct span method)
 static void put_line(struct decoder *decoder, struct span target)
 {
     struct request *request = &decoder->decoded->request;
-    struct span method = put(decoder, decoder->pseudo[PSEUDO_METHOD]);
+    struct span method = put_decoded(decoder, decoder->pseudo[PSEUDO_METHOD]);
 
-    put(decoder, SPAN(" "));
-    request->target = put(decoder, target);
-    put(decoder, SPAN(" HTTP/2.0"));
+    put_decoded(decoder, SPAN(" "));
+    request->target = put_decoded(decoder, target);
+    put_decoded(decoder, SPAN(" HTTP/2.0"));
     request->line = span_between(method.start, decoder->head.at);
     if (request->target.length + method.length + 1 > decoder->limits->line_bytes)
         reject(decoder, 414);

@@ -1,6 +1,6 @@
 /*
- * Decodes a header block to a request: HPACK by nghttp2, then the rules of RFC 9113 sections 8.2 and
- * 8.3. The fields become field lines, as all modules above the protocols expect them.
+ * Decodes a header block to a request: HPACK by nghttp2, then the rules of RFC 9113 sections 8.2
+ * and 8.3. The fields become field lines, as all modules above the protocols expect them.
  * request_decoder.c lists what it rejects. Any thread, with its own inflater.
  */
 #ifndef DAEMON_HTTP2_REQUEST_DECODER_H
@@ -10,12 +10,15 @@
 
 #include <nghttp2/nghttp2.h>
 
-/* Bytes that a decoded block needs within limits of HEADER_BYTES: the fields and the request line. */
+/*
+ * Bytes that a decoded block needs within limits of HEADER_BYTES: the fields and the request
+ * line.
+ */
 #define DECODED_BYTES_MAX(header_bytes) (2 * (header_bytes) + 256)
 
 struct decoder_limits {
     size_t line_bytes;   /* method and target */
-    size_t header_bytes; /* of all fields, each counted with 32 bytes more (section 6.5.2) */
+    size_t header_bytes; /* limits all fields, each counted with 32 bytes more (section 6.5.2) */
     size_t field_count;
 };
 

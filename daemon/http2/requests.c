@@ -16,7 +16,7 @@
 enum {
     TABLE_UPDATE = 0x20,             /* a dynamic table size update to 0 (RFC 7541 section 6.3) */
     COPY_MAX_BYTES = 8 * 1024,       /* larger bodies are referenced, not copied */
-    BODY_RESTART_BYTES = 64 * 1024,  /* of a request body: restart body_timeout */
+    BODY_RESTART_BYTES = 64 * 1024,  /* so much of a request body restarts body_timeout */
     WINDOW_UPDATE_BYTES = 32 * 1024, /* consumed bytes that are worth a WINDOW_UPDATE */
 };
 static_assert(DECODED_BYTES_MAX(128 * 1024) <= LOOP_HEAD_BYTES, "limits.header_bytes has to fit");
@@ -141,7 +141,8 @@ static void finish_head(const struct http2_stream *stream, size_t block, bool en
         (struct frame_head){(uint32_t)(output->used - block), FRAME_HEADERS, flags, stream->id});
 }
 
-static enum transaction_result process(struct http2_stream *stream, const struct request *request)
+static enum transaction_result process_request(struct http2_stream *stream,
+                                               const struct request *request)
 {
     struct http2_connection *http2 = stream->http2;
     struct transaction_context *context = http2_context(http2);
@@ -164,7 +165,7 @@ static enum transaction_result process(struct http2_stream *stream, const struct
 }
 
 /* Responds to REQUEST; or keeps it, if it waits for an offload job. */
-static void respond(struct http2_stream *stream, const struct request *request)
+static void respond_on_stream(struct http2_stream *stream, const struct request *request)
 {
     struct http2_connection *http2 = stream->http2;
     struct transaction_context *context = http2_context(http2);
@@ -174,7 +175,7 @@ static void respond(struct http2_stream *stream, const struct request *request)
     output->used = block;
     if (http2->table_update_due)
         output->bytes[output->used++] = TABLE_UPDATE;
-    if (process(stream, request) == TRANSACTION_WAITING) {
+    if (process_request(stream, request) == TRANSACTION_WAITING) {
         output->used = begin;
         stream->reading = true;
         if (!keep_request(stream, request)) {
@@ -243,7 +244,7 @@ bool requests_process_runnable(struct http2_connection *http2)
             return false;
         if (stream->runnable) {
             stream->runnable = false;
-            respond(stream, &stream->request);
+            respond_on_stream(stream, &stream->request);
         }
         stream = next;
     }
@@ -271,7 +272,7 @@ static void begin_body(struct http2_stream *stream, const struct decoded_request
     if (decoded->has_content_length && is_too_long(stream, request->content_length))
         stream->status = 413;
     if (stream->status != 0 || (request->expect_continue && !supported)) {
-        respond(stream, request); /* the client need not send the body */
+        respond_on_stream(stream, request); /* the client need not send the body */
         return;
     }
     if (!keep_request(stream, request)) {
@@ -374,7 +375,7 @@ static enum http2_error receive_trailers(struct http2_stream *stream, struct spa
 }
 
 /* A block that opens no stream is decoded, because later ones depend on it. */
-static enum http2_error drop(struct http2_connection *http2, struct span block)
+static enum http2_error drop_block(struct http2_connection *http2, struct span block)
 {
     return request_decode_trailers(http2->inflater, block) == DECODED_FAILED
                ? HTTP2_COMPRESSION_ERROR
@@ -385,7 +386,7 @@ static enum http2_error receive_past(struct http2_connection *http2, uint32_t id
 {
     switch (stream_past(http2, id)) {
     case STREAM_RESET:
-        return drop(http2, block);
+        return drop_block(http2, block);
     case STREAM_CLOSED:
         return HTTP2_STREAM_CLOSED;
     case STREAM_SKIPPED:
@@ -395,9 +396,10 @@ static enum http2_error receive_past(struct http2_connection *http2, uint32_t id
     return HTTP2_PROTOCOL_ERROR;
 }
 
-static enum http2_error refuse(struct http2_connection *http2, uint32_t id, struct span block)
+static enum http2_error refuse_stream(struct http2_connection *http2, uint32_t id,
+                                      struct span block)
 {
-    enum http2_error error = drop(http2, block);
+    enum http2_error error = drop_block(http2, block);
 
     stream_note_opened(http2, id);
     if (error != HTTP2_NO_ERROR)
@@ -418,7 +420,7 @@ static enum http2_error receive_request(struct http2_connection *http2, uint32_t
 
     if (http2->stream_count - http2->dead_count >= config->http2_max_concurrent_streams ||
         http2->dead_count >= config->http2_max_concurrent_streams)
-        return refuse(http2, id, block);
+        return refuse_stream(http2, id, block);
     stream_note_opened(http2, id);
     switch (
         request_decode(http2->inflater, block, ends_stream, &limits, loop->space->head, &decoded)) {
@@ -441,7 +443,7 @@ static enum http2_error receive_request(struct http2_connection *http2, uint32_t
     if (decoded.priority.length > 0)
         stream->priority = http2_priority_read(decoded.priority);
     if (ends_stream)
-        respond(stream, &decoded.request);
+        respond_on_stream(stream, &decoded.request);
     else
         begin_body(stream, &decoded);
     return HTTP2_NO_ERROR;
@@ -459,6 +461,6 @@ enum http2_error requests_receive_block(struct http2_connection *http2, uint32_t
     if (id <= http2->last_stream)
         return receive_past(http2, id, block);
     if (http2->goaway == GOAWAY_FINAL)
-        return drop(http2, block);
+        return drop_block(http2, block);
     return receive_request(http2, id, block, ends_stream, depends_on_itself);
 }

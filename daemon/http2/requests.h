@@ -8,8 +8,8 @@
 #include "daemon/http2/connection.h"
 
 /*
- * A complete header BLOCK of stream ID: a request or trailers. PRIORITY: of a HEADERS frame. Returns
- * the error to end the connection with.
+ * A complete header BLOCK of stream ID: a request or trailers. PRIORITY: of a HEADERS frame.
+ * Returns the error to end the connection with.
  */
 enum http2_error requests_receive_block(struct http2_connection *http2, uint32_t id,
                                         struct span block, bool ends_stream,
@@ -20,8 +20,8 @@ void requests_receive_body(struct http2_stream *stream, uint32_t length, uint32_
                            bool ends_stream);
 
 /*
- * Processes the requests whose offload jobs are done. Returns false if there is no space for another
- * response in the output buffer or no space for a record in the log.
+ * Processes the requests whose offload jobs are done. Returns false if there is no space for
+ * another response in the output buffer or no space for a record in the log.
  */
 bool requests_process_runnable(struct http2_connection *http2);
 

@@ -196,7 +196,7 @@ static void send_and_wait(struct http2_connection *http2, bool log_full)
 
 /* Frames */
 
-static void fail(struct http2_connection *http2, enum http2_error error)
+static void fail_http2(struct http2_connection *http2, enum http2_error error)
 {
     metric_add(http2_context(http2)->metrics, METRIC_http2_errors, 1);
     output_put_goaway(http2, http2->last_stream, error);
@@ -207,7 +207,7 @@ static void fail(struct http2_connection *http2, enum http2_error error)
  * Processes all frames in DATA, in order, and keeps the rest. While something is unsent no frame is
  * processed, so that a client that does not read cannot make the answers pile up.
  */
-static void serve(struct http2_connection *http2, const char *data, size_t length)
+static void serve_frames(struct http2_connection *http2, const char *data, size_t length)
 {
     struct connection *connection = &http2->connection;
     struct transaction_context *context = http2_context(http2);
@@ -230,7 +230,7 @@ static void serve(struct http2_connection *http2, const char *data, size_t lengt
         error = frames_receive(http2, data + at, length - at, &used);
         at += used;
         if (error != HTTP2_NO_ERROR)
-            fail(http2, error);
+            fail_http2(http2, error);
     }
     if (http2->failed)
         at = length;
@@ -244,18 +244,18 @@ static void serve(struct http2_connection *http2, const char *data, size_t lengt
         send_and_wait(http2, log_full);
 }
 
-static void serve_unserved(struct http2_connection *http2)
+static void serve_unserved_frames(struct http2_connection *http2)
 {
     const struct read_buffer *unserved = http2->connection.unserved;
 
     if (unserved != NULL)
-        serve(http2, unserved->bytes, unserved->length);
+        serve_frames(http2, unserved->bytes, unserved->length);
     else
-        serve(http2, "", 0);
+        serve_frames(http2, "", 0);
 }
 
 /* Reserves log space for responses that came from another thread. */
-static bool reserve_log(struct http2_connection *http2)
+static bool reserve_http2_log(struct http2_connection *http2)
 {
     const struct transaction_context *context = http2_context(http2);
     struct http2_stream *stream;
@@ -269,7 +269,7 @@ static bool reserve_log(struct http2_connection *http2)
     return unsent_reserve_log(&http2->connection);
 }
 
-static void resume(struct connection *connection)
+static void resume_http2(struct connection *connection)
 {
     struct http2_connection *http2 = http2_of(connection);
     enum output_result sent;
@@ -277,7 +277,7 @@ static void resume(struct connection *connection)
     if (connection_close_abandoned(connection) ||
         (connection->loop->mode == THREAD_MOVING && connection_apply_mode(connection)))
         return;
-    if (!reserve_log(http2)) {
+    if (!reserve_http2_log(http2)) {
         connection_wait_for_log(connection);
         return;
     }
@@ -287,7 +287,7 @@ static void resume(struct connection *connection)
     else if (sent == OUTPUT_BLOCKED)
         connection_wait_for_client(connection);
     else
-        serve_unserved(http2);
+        serve_unserved_frames(http2);
 }
 
 /* Reading */
@@ -299,10 +299,10 @@ static void read_first(struct http2_connection *http2)
     size_t got = connection_read(connection, to, LOOP_READ_BYTES);
 
     if (got > 0)
-        serve(http2, to, got);
+        serve_frames(http2, to, got);
 }
 
-static void on_ready(evutil_socket_t fd, short what, void *argument)
+static void on_ready_http2(evutil_socket_t fd, short what, void *argument)
 {
     struct connection *connection = argument;
     struct http2_connection *http2 = http2_of(connection);
@@ -312,16 +312,16 @@ static void on_ready(evutil_socket_t fd, short what, void *argument)
     if (connection->lingering)
         connection_read_lingering(connection);
     else if (http2->connection.unsent != NULL || (what & EV_READ) == 0)
-        resume(connection);
+        resume_http2(connection);
     else if (connection->unserved == NULL)
         read_first(http2);
     else if (connection_read_more(connection, FRAME_PAYLOAD_MAX))
-        serve_unserved(http2);
+        serve_unserved_frames(http2);
 }
 
 /* The protocol */
 
-static void init(struct connection *connection)
+static void init_http2(struct connection *connection)
 {
     struct http2_connection *http2 = http2_of(connection);
 
@@ -334,7 +334,7 @@ static void init(struct connection *connection)
 }
 
 /* The client's preface has been read: the connection begins with our SETTINGS. */
-static void begin(struct connection *connection)
+static void begin_http2_connection(struct connection *connection)
 {
     struct http2_connection *http2 = http2_of(connection);
 
@@ -344,26 +344,26 @@ static void begin(struct connection *connection)
     }
     metric_add(http2_context(http2)->metrics, METRIC_connections_http2, 1);
     output_put_settings(http2);
-    serve_unserved(http2);
+    serve_unserved_frames(http2);
 }
 
-static void serve_connection(struct connection *connection, const char *data, size_t length)
+static void serve_http2_bytes(struct connection *connection, const char *data, size_t length)
 {
-    serve(http2_of(connection), data, length);
+    serve_frames(http2_of(connection), data, length);
 }
 
-static void time_out(struct connection *connection)
+static void time_out_http2(struct connection *connection)
 {
     struct http2_connection *http2 = http2_of(connection);
 
     if (connection->deadline == DEADLINE_BODY && http2->connection.unsent == NULL) {
         requests_time_out(http2);
         connection_restart_deadline(connection);
-        serve_unserved(http2);
+        serve_unserved_frames(http2);
     } else if (connection->deadline == DEADLINE_SEND && http2->connection.unsent == NULL) {
         reset_overdue(http2);
         connection_restart_deadline(connection);
-        serve_unserved(http2);
+        serve_unserved_frames(http2);
     } else if ((connection->deadline == DEADLINE_KEEPALIVE ||
                 connection->deadline == DEADLINE_HEADER) &&
                http2->connection.unsent == NULL) {
@@ -375,20 +375,20 @@ static void time_out(struct connection *connection)
     }
 }
 
-static bool is_between_requests(const struct connection *connection)
+static bool is_http2_between_requests(const struct connection *connection)
 {
     (void)connection;
     return false;
 }
 
 /* Announces the end, or does so when the client has taken what is unsent. */
-static void drain(struct connection *connection)
+static void drain_http2(struct connection *connection)
 {
     connection->client.closing = true;
-    resume(connection);
+    resume_http2(connection);
 }
 
-static void moved(struct connection *connection, bool leaving)
+static void moved_http2(struct connection *connection, bool leaving)
 {
     struct http2_connection *http2 = http2_of(connection);
     _Atomic uint64_t *metrics = http2_context(http2)->metrics;
@@ -407,7 +407,7 @@ static void moved(struct connection *connection, bool leaving)
     connection_set_busy(connection, !leaving && is_sending(http2));
 }
 
-static void abort_responses(struct connection *connection)
+static void abort_http2_responses(struct connection *connection)
 {
     struct http2_connection *http2 = http2_of(connection);
 
@@ -415,7 +415,7 @@ static void abort_responses(struct connection *connection)
     unsent_abort(connection);
 }
 
-static void free_members(struct connection *connection, struct cache *cache)
+static void free_http2(struct connection *connection, struct cache *cache)
 {
     struct http2_connection *http2 = http2_of(connection);
     struct http2_stream *stream;
@@ -429,15 +429,15 @@ static void free_members(struct connection *connection, struct cache *cache)
 
 const struct connection_protocol http2_protocol = {
     .connection_bytes = sizeof(struct http2_connection),
-    .init = init,
-    .accepted = begin,
-    .ready = on_ready,
-    .serve = serve_connection,
-    .resume = resume,
-    .timed_out = time_out,
-    .is_between_requests = is_between_requests,
-    .drain = drain,
-    .moved = moved,
-    .abort = abort_responses,
-    .free = free_members,
+    .init = init_http2,
+    .accepted = begin_http2_connection,
+    .ready = on_ready_http2,
+    .serve = serve_http2_bytes,
+    .resume = resume_http2,
+    .timed_out = time_out_http2,
+    .is_between_requests = is_http2_between_requests,
+    .drain = drain_http2,
+    .moved = moved_http2,
+    .abort = abort_http2_responses,
+    .free = free_http2,
 };

@@ -37,7 +37,7 @@ bool balancer_is_moving(const struct worker *worker)
 /* Orders */
 
 /* Without memory nothing is ordered: the next look tries again. */
-static void order(struct balancer *balancer, struct serving_thread *giver, struct give give)
+static void order_give(struct balancer *balancer, struct serving_thread *giver, struct give give)
 {
     struct give *copy = malloc(sizeof(*copy));
 
@@ -70,14 +70,14 @@ bool balancer_gives_away(const struct balancer *balancer)
     return balancer->gives_away > 0;
 }
 
-static uint32_t active_of(const struct serving_thread *thread)
+static uint32_t active_connections(const struct serving_thread *thread)
 {
     return (uint32_t)gauge(thread, METRIC_connections_active);
 }
 
-static uint32_t idle_of(const struct serving_thread *thread)
+static uint32_t idle_connections(const struct serving_thread *thread)
 {
-    uint64_t open = gauge(thread, METRIC_connections_open), active = active_of(thread);
+    uint64_t open = gauge(thread, METRIC_connections_open), active = active_connections(thread);
 
     return open > active ? (uint32_t)(open - active) : 0;
 }
@@ -90,13 +90,13 @@ static void order_part(struct worker *worker, struct give give)
     uint32_t has[count];
 
     for (uint32_t i = 0; i < count; i++)
-        total += has[i] = give.idle ? idle_of(threads[i]) : active_of(threads[i]);
+        total += has[i] = give.idle ? idle_connections(threads[i]) : active_connections(threads[i]);
     for (uint32_t i = 0; i < count && total > 0; i++) {
         sum += has[i];
         give.count = (uint32_t)((uint64_t)wanted * sum / total) - ordered;
         ordered += give.count;
         if (give.count > 0)
-            order(&worker->balancer, threads[i], give);
+            order_give(&worker->balancer, threads[i], give);
     }
 }
 
@@ -117,9 +117,9 @@ static void log_resize(struct balancer *balancer, const char *result, uint64_t n
 {
     if (balancer->resized_ns != 0 && balancer->moved > 0)
         event_log(LEVEL_INFO, "worker slot %u: threads %u to %u: %u %s moved, %s after %.1f s",
-                  balancer->worker_slot, balancer->from, balancer->to, balancer->moved,
-                  units_plural(balancer->moved, "connection", "connections"), result,
-                  (double)(now_ns - balancer->resized_ns) / (double)NS_PER_S);
+                  balancer->worker_slot, balancer->threads_before, balancer->threads_after,
+                  balancer->moved, units_plural(balancer->moved, "connection", "connections"),
+                  result, (double)(now_ns - balancer->resized_ns) / (double)NS_PER_S);
     balancer->resized_ns = 0;
     balancer->moved = 0;
 }
@@ -141,11 +141,12 @@ void balancer_resized(struct balancer *balancer, uint32_t before, uint32_t count
     balance_resized(&balancer->balance);
     balancer->looked_ns = 0;
     balancer->resized_ns = clock_monotonic_ns();
-    balancer->from = before;
-    balancer->to = count;
+    balancer->threads_before = before;
+    balancer->threads_after = count;
 }
 
-static void read_loads(const struct worker *worker, uint64_t now_ns, struct balance_load *load)
+static void read_thread_loads(const struct worker *worker, uint64_t now_ns,
+                              struct balance_load *load)
 {
     const struct balancer *balancer = &worker->balancer;
     struct serving_thread **threads = worker->threads;
@@ -154,7 +155,7 @@ static void read_loads(const struct worker *worker, uint64_t now_ns, struct bala
     for (uint32_t i = 0; i < worker->count; i++) {
         uint64_t cpu_ns = thread_cpu_ns(threads[i]), used_ns = cpu_ns - threads[i]->cpu_ns;
 
-        load[i].active = active_of(threads[i]);
+        load[i].active = active_connections(threads[i]);
         load[i].open = (uint32_t)gauge(threads[i], METRIC_connections_open);
         load[i].busy = (uint32_t)(used_ns * 1000 / passed_ns);
         threads[i]->cpu_ns = cpu_ns;
@@ -176,15 +177,15 @@ uint32_t balancer_look(struct worker *worker)
         return TRANSIT_MS;
     if (now_ns < balancer->looked_ns + balance_interval_ms(&balancer->balance) * NS_PER_MS)
         return BALANCE_MOVING_MS;
-    read_loads(worker, now_ns, load);
+    read_thread_loads(worker, now_ns, load);
     balancer->looked_ns = now_ns;
     length = balance_decide(&balancer->balance, load, count, moves);
     for (uint32_t i = 0; i < length; i++)
-        order(balancer, worker->threads[moves[i].from],
-              (struct give){.destination = moves[i].to,
-                            .count = moves[i].count,
-                            .idle = moves[i].idle,
-                            .reason = balancer->resized_ns != 0 ? MOVE_RESIZE : MOVE_UNEVEN});
+        order_give(balancer, worker->threads[moves[i].from],
+                   (struct give){.destination = moves[i].to,
+                                 .count = moves[i].count,
+                                 .idle = moves[i].idle,
+                                 .reason = balancer->resized_ns != 0 ? MOVE_RESIZE : MOVE_UNEVEN});
     if (balancer->balance.state != BALANCE_MOVING)
         log_resize(balancer, balancer->balance.even ? "balanced" : "still uneven", now_ns);
     return length > 0 ? TRANSIT_MS : balance_interval_ms(&balancer->balance);

@@ -16,7 +16,7 @@ enum {
     UNASSIGNED = UINT32_MAX,
     DEFER_MS = 2,
     RELIEF_MS = 200,
-    SHED_PART = 8, /* of the connections, at a time, while memory is short */
+    SHED_PART = 8, /* one in so many connections is closed at a time while memory is short */
 };
 
 /* Listen sockets */
@@ -167,7 +167,7 @@ void worker_sweep_evicted(struct worker *worker)
         thread_sweep_evicted(worker->threads[i]);
 }
 
-static void free_memory(struct worker *worker)
+static void free_some_memory(struct worker *worker)
 {
     struct cache *cache = worker->context.cache;
     uint64_t open = 0;
@@ -185,7 +185,7 @@ void worker_relieve(struct worker *worker)
     if (event_pending(worker->relief, EV_TIMEOUT, NULL) || worker->leaving || worker->stopping ||
         memory_left(&worker->context) == MEMORY_ENOUGH)
         return;
-    free_memory(worker);
+    free_some_memory(worker);
     loop_start_timer(worker->relief, RELIEF_MS);
 }
 
@@ -211,7 +211,7 @@ static bool memory_admits_connection(const struct worker *worker)
 
 /* Connections */
 
-static struct serving_thread *least_loaded(const struct worker *worker)
+static struct serving_thread *least_loaded_thread(const struct worker *worker)
 {
     struct serving_thread *best = NULL;
     uint64_t best_load = UINT64_MAX;
@@ -229,7 +229,7 @@ static struct serving_thread *least_loaded(const struct worker *worker)
 
 static bool offer_to_threads(struct worker *worker, struct arrival *arrival)
 {
-    struct serving_thread *best = least_loaded(worker);
+    struct serving_thread *best = least_loaded_thread(worker);
 
     if (best != NULL &&
         mailbox_offer(&best->loop.mailbox, &arrival->item, connection_adopt_arrival))
@@ -298,8 +298,8 @@ void worker_retry_arrival(struct worker *worker)
 }
 
 /*
- * Connections stay in the channel until there is memory for the next one, or until the control group
- * has some. For memory, the cache shrinks, then idle connections are closed.
+ * Connections stay in the channel until there is memory for the next one, or until the control
+ * group has some. For memory, the cache shrinks, then idle connections are closed.
  */
 bool worker_ready_for_connection(void *owner)
 {
@@ -350,7 +350,7 @@ void worker_pass_connection(struct mailbox_item *item, void *receiver)
     if (destination < worker->count)
         sibling = worker->threads[destination];
     else if (destination != DESTINATION_MASTER)
-        sibling = least_loaded(worker);
+        sibling = least_loaded_thread(worker);
     if (sibling != NULL) {
         thread_pass(sibling, connection);
         worker->balancer.moved++;

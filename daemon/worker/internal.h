@@ -21,11 +21,11 @@ struct balancer {
     bool on; /* [workers] balance_connections */
     struct balance balance;
     uint32_t gives;      /* orders to threads that have not come back */
-    uint32_t gives_away; /* of these, those for other workers */
+    uint32_t gives_away; /* those that give to other workers */
     uint32_t moved;      /* connections passed to threads since the last resize */
     uint64_t looked_ns;  /* last look; monotonic */
     uint64_t resized_ns; /* last resize, until it is balanced and logged; monotonic; 0: it is */
-    uint32_t from, to;   /* its numbers of threads */
+    uint32_t threads_before, threads_after; /* the last resize changed their number so */
 };
 
 struct worker {
@@ -35,31 +35,31 @@ struct worker {
     struct event *mail, *heartbeat, *retry, *balance, *relief;
     uint64_t closed_unused_ns;              /* when the cache last closed unused descriptors */
     struct rusage usage;                    /* as last published */
-    struct mailbox mailbox;                 /* of the main thread */
-    struct channel *commands, *connections; /* to the master */
+    struct mailbox mailbox;                 /* receives what threads post to the main thread */
+    struct channel *commands, *connections; /* lead to the master */
     struct serving_thread **threads; /* [0 .. count) serve, [count .. count + ending) are exiting */
     uint32_t count, ending, capacity;
     bool resized; /* and not reported yet */
     struct balancer balancer;
-    struct worker_listener *listeners; /* by row, then by id */
+    struct worker_listener *listeners; /* sorted by row, then by id */
     uint32_t listener_count, listener_capacity;
     struct tls_tickets *tickets; /* NULL: none */
-    int *keys_links;          /* by number of the thread: its link to the keys process; -1: none */
-    struct arrival *next;     /* for the next connection of the master; NULL: not allocated */
+    int *keys_links;             /* [capacity] links of the threads to the keys process; -1: none */
+    struct arrival *next;     /* will hold the next connection of the master; NULL: not allocated */
     struct arrival *deferred; /* rejected by all mailboxes; reading is paused until one has room */
     struct shed_request shed; /* the main thread's own request... */
     bool shed_pending;        /* ...is under way */
     struct worker_shortages shortages;
     bool leaving;              /* returns connections to the master */
     bool stopping;             /* finishes its connections */
-    enum thread_mode end_mode; /* of its threads, if leaving or stopping */
+    enum thread_mode end_mode; /* its threads get it, if leaving or stopping */
 };
 
 /* worker.c */
 
 /*
- * Opens the root and the directories of [files] follow_into, with the master's privileges. CONFIG is
- * borrowed; CONTEXT is all zero. Returns 0, or -1 with errno. The caller must call
+ * Opens the root and the directories of [files] follow_into, with the master's privileges. CONFIG
+ * is borrowed; CONTEXT is all zero. Returns 0, or -1 with errno. The caller must call
  * worker_context_close() in either case.
  */
 int worker_context_open(struct worker_context *context, const struct config *config);

@@ -163,7 +163,7 @@ void thread_set_keys_link(struct serving_thread *thread, int fd)
         mailbox_post(&thread->loop.mailbox, &thread->link, deliver_keys_link);
 }
 
-static void on_mail(evutil_socket_t fd, short what, void *argument)
+static void on_thread_mail(evutil_socket_t fd, short what, void *argument)
 {
     struct serving_thread *thread = argument;
 
@@ -295,7 +295,7 @@ static _Noreturn void end_worker(void)
     _exit(EXIT_FAILURE);
 }
 
-static void *thread_main(void *argument)
+static void *serve_in_thread(void *argument)
 {
     struct serving_thread *thread = argument;
     struct event_loop *loop = &thread->loop;
@@ -320,7 +320,7 @@ static void *thread_main(void *argument)
 
 /* Creation and end, on the main thread */
 
-static struct event_base *base_new(void)
+static struct event_base *new_event_base(void)
 {
     struct event_config *config = event_config_new();
     struct event_base *base;
@@ -334,16 +334,16 @@ static struct event_base *base_new(void)
     return base;
 }
 
-static int make_events(struct serving_thread *thread)
+static int make_thread_events(struct serving_thread *thread)
 {
     static const struct timeval second = {.tv_sec = 1};
     struct event_loop *loop = &thread->loop;
 
-    loop->base = base_new();
+    loop->base = new_event_base();
     if (loop->base == NULL)
         return -1;
     thread->mail =
-        event_new(loop->base, loop->mailbox.eventfd, EV_READ | EV_PERSIST, on_mail, thread);
+        event_new(loop->base, loop->mailbox.eventfd, EV_READ | EV_PERSIST, on_thread_mail, thread);
     thread->tick = event_new(loop->base, -1, EV_PERSIST, on_tick, thread);
     loop->log_retry = event_new(loop->base, -1, 0, on_log_retry, loop);
     loop->listen_retry = event_new(loop->base, -1, 0, on_listen_retry, loop);
@@ -356,7 +356,10 @@ static int make_events(struct serving_thread *thread)
     return event_add(thread->mail, NULL) != 0 || event_add(thread->tick, &second) != 0 ? -1 : 0;
 }
 
-/* Initialises the thread's block in the segment, in which its previous owner may have left anything. */
+/*
+ * Initialises the thread's block in the segment, in which its previous owner may have left
+ * anything.
+ */
 static void init_slot(struct serving_thread *thread)
 {
     struct transaction_context *context = &thread->loop.context;
@@ -434,7 +437,7 @@ struct serving_thread *thread_new(const struct worker_context *worker, uint32_t 
     loop->context.mailbox = &loop->mailbox;
     loop->context.shortages.worker = worker->shortages;
     loop->context.shortages.worker_slot = worker->worker_slot;
-    loop->context.accept_encoding.preference = PREFER_IDENTITY; /* of an empty value */
+    loop->context.accept_encoding.preference = PREFER_IDENTITY; /* what an empty value means */
     loop->context.prefixes.server = header_rules_server(&worker->sites.site[0].headers);
     loop->context.wall_offset_ns = clock_wall_ns() - clock_monotonic_ns();
     init_slot(thread);
@@ -442,7 +445,7 @@ struct serving_thread *thread_new(const struct worker_context *worker, uint32_t 
     if (loop->space != NULL && make_caches(&loop->context, slot) == 0 &&
         mailbox_open(&loop->mailbox, worker->config->workers_connection_queue,
                      &loop->context.metrics[METRIC_connections_queued]) == 0 &&
-        make_events(thread) == 0)
+        make_thread_events(thread) == 0)
         return thread;
     thread_free(thread, false);
     return NULL;
@@ -457,7 +460,7 @@ int thread_start(struct serving_thread *thread)
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    failed = pthread_create(&thread->id, NULL, thread_main, thread);
+    failed = pthread_create(&thread->id, NULL, serve_in_thread, thread);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed == 0 && cache != NULL)
         cache_add_reader(cache, thread->slot);

@@ -10,10 +10,10 @@
 #include <pthread.h>
 
 struct serving_thread {
-    struct mailbox_item mode[THREAD_MODES]; /* from the main thread; each at most once */
-    struct mailbox_item ended;              /* to the main thread */
-    struct mailbox_item link;               /* from the main thread, while keys_link is not -1 */
-    struct mailbox_item sweep;              /* from the main thread, if sweep_posted was false */
+    struct mailbox_item mode[THREAD_MODES]; /* the main thread posts each at most once */
+    struct mailbox_item ended;              /* is posted to the main thread */
+    struct mailbox_item link;               /* the main thread posts it while keys_link is not -1 */
+    struct mailbox_item sweep;              /* the main thread posts it if sweep_posted was false */
     _Atomic bool sweep_posted;
     _Atomic int keys_link;    /* its link to the keys process, before it takes it; -1: none */
     _Atomic uint64_t beat_ns; /* monotonic; updated every second while the loop runs */
@@ -21,8 +21,8 @@ struct serving_thread {
     uint32_t passed;          /* and those posted to it; the main thread's, as the next */
     uint64_t cpu_ns;          /* CPU time as of the balancer's last look */
     pthread_t id;
-    uint32_t slot;               /* in the segment */
-    struct log_ring ring;        /* of this slot */
+    uint32_t slot;               /* its number in the segment */
+    struct log_ring ring;        /* has the log records of this slot */
     uint64_t mode_since_ns;      /* when loop.mode changed */
     uint64_t swept;              /* see cache_wants_sweep() */
     uint32_t threads_of_workers; /* as of the last check of the scheduling policy */

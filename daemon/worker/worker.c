@@ -101,7 +101,7 @@ static uint32_t threads_alive(const struct worker *worker)
     return worker->count + worker->ending;
 }
 
-static void publish_threads(struct worker *worker)
+static void publish_thread_count(struct worker *worker)
 {
     atomic_store_explicit(&worker->block->threads_actual, threads_alive(worker),
                           memory_order_relaxed);
@@ -110,11 +110,11 @@ static void publish_threads(struct worker *worker)
 /*
  * Reports a resize to the master when no thread is exiting and the first connections have followed.
  */
-static void report_threads(struct worker *worker)
+static void report_resize(struct worker *worker)
 {
     struct message_threads_running report = {worker->count};
 
-    publish_threads(worker);
+    publish_thread_count(worker);
     if (!worker->resized || worker->ending > 0 || worker->leaving || worker->stopping ||
         balancer_is_moving(worker))
         return;
@@ -151,7 +151,7 @@ static void set_keys_link(struct worker *worker, uint32_t number, int fd)
     pass_keys_link(worker, number);
 }
 
-static bool start_thread(struct worker *worker)
+static bool start_serving_thread(struct worker *worker)
 {
     uint32_t slot = worker->context.worker_slot * worker->capacity + worker->count;
     struct serving_thread *thread = thread_new(&worker->context, slot);
@@ -168,7 +168,7 @@ static bool start_thread(struct worker *worker)
     return true;
 }
 
-static void end_threads(struct worker *worker, uint32_t keep, enum thread_mode mode)
+static void end_surplus_threads(struct worker *worker, uint32_t keep, enum thread_mode mode)
 {
     while (worker->count > keep) {
         thread_set_mode(worker->threads[--worker->count], mode);
@@ -188,9 +188,9 @@ static void set_threads(struct worker *worker, const struct message_threads *wan
 {
     uint32_t before = worker->count;
 
-    end_threads(worker, wanted->count, THREAD_MOVING);
+    end_surplus_threads(worker, wanted->count, THREAD_MOVING);
     while (worker->count < wanted->count && worker->count < worker->capacity &&
-           start_thread(worker))
+           start_serving_thread(worker))
         continue;
     if (worker->count == 0)
         _exit(EXIT_FAILURE); /* the master starts a replacement, with back-off */
@@ -201,7 +201,7 @@ static void set_threads(struct worker *worker, const struct message_threads *wan
     balancer_resized(&worker->balancer, before, worker->count);
     balance(worker);
     worker->resized = true;
-    report_threads(worker);
+    report_resize(worker);
 }
 
 /* The end */
@@ -220,20 +220,22 @@ static void end_if_done(struct worker *worker)
 void worker_end_threads(struct worker *worker)
 {
     if (worker->ending == 0 && worker->balancer.gives == 0)
-        end_threads(worker, 0, worker->end_mode);
-    publish_threads(worker);
+        end_surplus_threads(worker, 0, worker->end_mode);
+    publish_thread_count(worker);
     end_if_done(worker);
 }
 
-static bool is_ending(const struct worker *worker)
+static bool worker_is_ending(const struct worker *worker)
 {
     return worker->leaving || worker->stopping;
 }
 
-/* A thread that exits because of a resize keeps its mode, in which it hands over its connections. */
+/*
+ * A thread that exits because of a resize keeps its mode, in which it hands over its connections.
+ */
 static void set_modes(struct worker *worker, enum thread_mode mode)
 {
-    uint32_t count = is_ending(worker) ? threads_alive(worker) : worker->count;
+    uint32_t count = worker_is_ending(worker) ? threads_alive(worker) : worker->count;
 
     for (uint32_t i = 0; i < count; i++)
         thread_set_mode(worker->threads[i], mode);
@@ -245,9 +247,9 @@ static void set_modes(struct worker *worker, enum thread_mode mode)
  */
 static void begin_end(struct worker *worker, enum thread_mode mode)
 {
-    if (is_ending(worker) && worker->end_mode == mode)
+    if (worker_is_ending(worker) && worker->end_mode == mode)
         return;
-    if (is_ending(worker))
+    if (worker_is_ending(worker))
         set_modes(worker, mode);
     if (mode == THREAD_DRAINING)
         worker->leaving = true;
@@ -358,7 +360,7 @@ void worker_command_caches(struct worker *worker, const struct message_command *
 
 /* Messages */
 
-static void on_fault(void *argument, const char *what)
+static void on_master_fault(void *argument, const char *what)
 {
     (void)argument;
     event_log(LEVEL_ERROR, "the master %s: exiting", what);
@@ -418,7 +420,7 @@ static void run_command(struct worker *worker, int kind, const void *data, int f
     }
 }
 
-static void on_command(void *owner, int kind, const void *data, size_t length, int fd)
+static void on_command_message(void *owner, int kind, const void *data, size_t length, int fd)
 {
     struct worker *worker = owner;
     const struct message_keys_link *link = data;
@@ -434,7 +436,7 @@ static void on_command(void *owner, int kind, const void *data, size_t length, i
         close(fd);
 }
 
-static void on_connection(void *owner, int kind, const void *data, size_t length, int fd)
+static void on_connection_message(void *owner, int kind, const void *data, size_t length, int fd)
 {
     struct worker *worker = owner;
 
@@ -451,7 +453,7 @@ static void on_connection(void *owner, int kind, const void *data, size_t length
         worker_receive_connection(worker, data, fd);
 }
 
-static void on_drained(void *owner)
+static void on_connections_drained(void *owner)
 {
     end_if_done(owner);
 }
@@ -478,12 +480,12 @@ void worker_thread_ended(struct mailbox_item *item, void *receiver)
     worker->threads[at] = worker->threads[worker->count + --worker->ending];
     thread_free(thread, true);
     balance(worker);
-    report_threads(worker);
+    report_resize(worker);
     if (worker->leaving || worker->stopping)
         worker_end_threads(worker);
 }
 
-static void on_mail(evutil_socket_t fd, short what, void *argument)
+static void on_main_mail(evutil_socket_t fd, short what, void *argument)
 {
     struct worker *worker = argument;
 
@@ -546,39 +548,41 @@ static void on_heartbeat(evutil_socket_t fd, short what, void *argument)
     offload_refill(worker->context.offload, now);
 }
 
-static void on_retry(evutil_socket_t fd, short what, void *argument)
+static void on_arrival_retry(evutil_socket_t fd, short what, void *argument)
 {
     (void)fd, (void)what;
     worker_retry_arrival(argument);
 }
 
-static void on_relief(evutil_socket_t fd, short what, void *argument)
+static void on_relief_due(evutil_socket_t fd, short what, void *argument)
 {
     (void)fd, (void)what;
     worker_relieve(argument);
 }
 
-static void on_balance(evutil_socket_t fd, short what, void *argument)
+static void on_balance_due(evutil_socket_t fd, short what, void *argument)
 {
     struct worker *worker = argument;
 
     (void)fd, (void)what;
     balance(worker);
-    report_threads(worker);
+    report_resize(worker);
 }
 
 /* Start */
 
-static int open_channels(struct worker *worker, const struct worker_setup *setup)
+static int open_worker_channels(struct worker *worker, const struct worker_setup *setup)
 {
-    const struct channel_owner commands = {
-        .message = on_command, .closed = on_master_gone, .fault = on_fault, .owner = worker};
-    const struct channel_owner connections = {.message = on_connection,
+    const struct channel_owner commands = {.message = on_command_message,
+                                           .closed = on_master_gone,
+                                           .fault = on_master_fault,
+                                           .owner = worker};
+    const struct channel_owner connections = {.message = on_connection_message,
                                               .closed = on_master_gone,
-                                              .drained = on_drained,
+                                              .drained = on_connections_drained,
                                               .ready = worker_ready_for_connection,
                                               .no_descriptor = worker_no_descriptor_for_connection,
-                                              .fault = on_fault,
+                                              .fault = on_master_fault,
                                               .owner = worker};
 
     worker->commands = channel_open(worker->base, setup->command_fd, ROUTE_COMMANDS, &commands);
@@ -587,16 +591,16 @@ static int open_channels(struct worker *worker, const struct worker_setup *setup
     return worker->commands != NULL && worker->connections != NULL ? 0 : -1;
 }
 
-static int make_events(struct worker *worker)
+static int make_worker_events(struct worker *worker)
 {
     static const struct timeval second = {.tv_sec = 1};
 
-    worker->mail =
-        event_new(worker->base, worker->mailbox.eventfd, EV_READ | EV_PERSIST, on_mail, worker);
+    worker->mail = event_new(worker->base, worker->mailbox.eventfd, EV_READ | EV_PERSIST,
+                             on_main_mail, worker);
     worker->heartbeat = event_new(worker->base, -1, EV_PERSIST, on_heartbeat, worker);
-    worker->retry = event_new(worker->base, -1, 0, on_retry, worker);
-    worker->balance = event_new(worker->base, -1, 0, on_balance, worker);
-    worker->relief = event_new(worker->base, -1, 0, on_relief, worker);
+    worker->retry = event_new(worker->base, -1, 0, on_arrival_retry, worker);
+    worker->balance = event_new(worker->base, -1, 0, on_balance_due, worker);
+    worker->relief = event_new(worker->base, -1, 0, on_relief_due, worker);
     if (worker->mail == NULL || worker->heartbeat == NULL || worker->retry == NULL ||
         worker->balance == NULL || worker->relief == NULL)
         return -1;
@@ -635,7 +639,7 @@ static int enter_sandbox(const struct sites *sites, const struct worker_setup *s
     return failed;
 }
 
-static int set_up(struct worker *worker, const struct worker_setup *setup)
+static int set_up_worker(struct worker *worker, const struct worker_setup *setup)
 {
     worker->block = segment_worker(setup->segment, setup->slot);
     worker->mailbox.eventfd = -1;
@@ -666,13 +670,14 @@ static int set_up(struct worker *worker, const struct worker_setup *setup)
     worker->balancer.on = setup->config->workers_balance_connections;
     worker->context.main = &worker->mailbox;
     worker->context.doorbell = setup->doorbell;
-    if (worker_context_fill(&worker->context, worker->block) != 0 || make_events(worker) != 0)
+    if (worker_context_fill(&worker->context, worker->block) != 0 ||
+        make_worker_events(worker) != 0)
         return -1;
-    return open_channels(worker, setup);
+    return open_worker_channels(worker, setup);
 }
 
 /* Call after all threads have ended, so that nothing refers to cache entries. */
-static void tear_down(struct worker *worker)
+static void tear_down_worker(struct worker *worker)
 {
     worker_context_close(&worker->context);
     loop_free_event(worker->mail);
@@ -706,14 +711,14 @@ int worker_run(const struct worker_setup *setup)
     signals_ignore_in_child();
     if (worker == NULL)
         return EXIT_FAILURE;
-    if (set_up(worker, setup) != 0) {
+    if (set_up_worker(worker, setup) != 0) {
         event_log(LEVEL_ERROR, "cannot start a worker: %s", strerror(errno));
-        tear_down(worker);
+        tear_down_worker(worker);
         return EXIT_FAILURE;
     }
     status = event_base_dispatch(worker->base) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
     if (status != EXIT_SUCCESS)
         event_log(LEVEL_ERROR, "the event loop of a worker failed");
-    tear_down(worker);
+    tear_down_worker(worker);
     return status;
 }

@@ -19,9 +19,9 @@ struct worker_setup {
     const struct config *config;
     const struct tls_context *tls; /* NULL: no listen socket needs it */
     struct segment *segment;
-    struct tls_tickets *tickets;          /* of tls; the worker receives new keys */
-    uint32_t slot;                        /* of the worker in the segment */
-    const struct host_place *host_places; /* by site; NULL: hosts are not counted */
+    struct tls_tickets *tickets;          /* belong to tls; the worker receives new keys */
+    uint32_t slot;                        /* number of the worker in the segment */
+    const struct host_place *host_places; /* [sites]; NULL: hosts are not counted */
     int command_fd;                       /* its ends of the two channels; the worker owns them */
     int connection_fd;
     int doorbell; /* eventfd: wakes the logger; not closed here */

@@ -107,7 +107,10 @@ static void give(uint32_t count, bool idle, uint32_t destination)
     assert_int_equal(executed, 1);
 }
 
-/* Expects that the main thread has received just the connections whose numbers are in TEXT, in any order. */
+/*
+ * Expects that the main thread has received just the connections whose numbers are in TEXT, in
+ * any order.
+ */
 static void expect_given(const char *text)
 {
     for (int i = 0, at = 0; i < CONNECTIONS; i++) {

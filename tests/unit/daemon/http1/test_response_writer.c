@@ -473,12 +473,12 @@ static void file_has_a_window_of_its_own(void **state)
     struct file_window *window = &scene.http1->window;
 
     (void)state;
-    window->until = 10;
+    window->warm_until = 10;
     scene.room = strlen(HEAD) + 20;
     compose(HEAD, file_body(1000));
     assert_int_equal(flush(), WRITE_BLOCKED);
-    assert_int_equal(window->from, 0);
-    assert_int_equal(window->until, 1000);
+    assert_int_equal(window->warm_from, 0);
+    assert_int_equal(window->warm_until, 1000);
     protocol.resume = count_resumed;
     scene.http1->connection.protocol = &protocol;
     resumed = 0;

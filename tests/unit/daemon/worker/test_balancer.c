@@ -94,7 +94,9 @@ static void each_thread_gives_away_its_part(void **state)
     close_threads();
 }
 
-/* A thread counts its active connections once a second: there may be more of them than open ones. */
+/*
+ * A thread counts its active connections once a second: there may be more of them than open ones.
+ */
 static void closed_connections_are_not_idle(void **state)
 {
     const struct message_give idle = {.idle = 6};
