@@ -32,6 +32,8 @@ struct client_thread {
     struct driver *driver;
     struct mailbox mailbox;
     struct scenario_tally *scenario_tally; /* NULL: no scenarios */
+    struct error_texts error_texts;
+    struct negotiations negotiations;
     _Atomic bool out_of_memory;
     int wake_fd, done_fd;
     uint64_t begun_ns, ended_ns, cpu_ns, waited_ns;
@@ -161,6 +163,8 @@ static bool set_up_thread(struct client_thread *thread, const struct client_pool
         .share = &thread->share,
         .tally = &thread->tally,
         .warmup = &thread->warmup,
+        .error_texts = &thread->error_texts,
+        .negotiations = &thread->negotiations,
         .thread_index = index,
         .late = late,
         .transcript = index == 0 ? config->transcript : NULL,
@@ -399,8 +403,8 @@ struct client_pool_totals client_pool_totals(const struct client_pool *pool)
         totals.cpu_ns += thread->cpu_ns;
         totals.waited_ns += thread->waited_ns;
         totals.thread_ns += thread->ended_ns - thread->begun_ns;
-        error_texts_add(&totals.error_texts, driver_error_texts(thread->driver));
-        negotiations_add(&totals.negotiations, driver_negotiations(thread->driver));
+        error_texts_add(&totals.error_texts, &thread->error_texts);
+        negotiations_add(&totals.negotiations, &thread->negotiations);
     }
     return totals;
 }

@@ -452,16 +452,6 @@ uint64_t driver_last_end_ns(const struct driver *driver)
     return driver->last_end_ns;
 }
 
-const struct error_texts *driver_error_texts(const struct driver *driver)
-{
-    return driver->config.engine->error_texts(driver->engine);
-}
-
-const struct negotiations *driver_negotiations(const struct driver *driver)
-{
-    return driver->config.engine->negotiations(driver->engine);
-}
-
 struct driver *driver_create(const struct driver_config *config,
                              const struct driver_settings *settings)
 {
@@ -476,6 +466,8 @@ struct driver *driver_create(const struct driver_config *config,
                   .body = config->scenario_tally != NULL ? driver_on_body : NULL,
                   .unsolicited = driver_on_unsolicited,
                   .context = driver},
+        .error_texts = config->error_texts,
+        .negotiations = config->negotiations,
         .transcript = config->transcript,
     };
 

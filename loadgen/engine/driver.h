@@ -31,6 +31,8 @@ struct driver_config {
     struct tally *tally;                   /* counted requests, and all connections */
     struct tally *warmup;                  /* requests begun during the warm-up */
     struct scenario_tally *scenario_tally; /* NULL: no scenarios */
+    struct error_texts *error_texts;
+    struct negotiations *negotiations;
     uint32_t thread_index;
     bool late; /* created during the run: requests due earlier belong to other threads */
     struct transcript *transcript; /* records the first slot; NULL: none */
@@ -69,10 +71,6 @@ void driver_finish(struct driver *driver);
 
 /* When the last request ended, monotonic ns; 0: none did. */
 uint64_t driver_last_end_ns(const struct driver *driver);
-
-const struct error_texts *driver_error_texts(const struct driver *driver);
-
-const struct negotiations *driver_negotiations(const struct driver *driver);
 
 void driver_destroy(struct driver *driver);
 

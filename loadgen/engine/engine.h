@@ -6,7 +6,7 @@
  * connection while the plan and the server allow. With HTTP/2, each connection serves as many
  * consecutive slots as the plan has streams; otherwise each slot is a connection.
  *
- * Each client thread has an engine of its own. create, destroy and error_texts are called while the
+ * Each client thread has an engine of its own. create and destroy are called while the
  * thread does not run, everything else by the thread. An engine calls its owner from the event loop
  * only, never from within a function of engine_ops. A request must stay valid until its slot has
  * begun another one.
@@ -58,7 +58,9 @@ struct engine_config {
     const struct request_plan *request_plan;
     struct event_base *base;
     struct engine_owner owner;
-    struct transcript *transcript; /* records the first request of slot 0; NULL: none */
+    struct error_texts *error_texts;   /* where the engine records errors */
+    struct negotiations *negotiations; /* and what was negotiated */
+    struct transcript *transcript;     /* records the first request of slot 0; NULL: none */
 };
 
 struct engine_ops {
@@ -88,10 +90,6 @@ struct engine_ops {
 
     /* Deletes the cookies of a free slot: another virtual user begins. */
     void (*forget)(struct engine *engine, uint32_t slot);
-
-    const struct error_texts *(*error_texts)(const struct engine *engine);
-
-    const struct negotiations *(*negotiations)(const struct engine *engine);
 
     void (*destroy)(struct engine *engine);
 };

@@ -57,8 +57,6 @@ struct engine {
     struct curl_groups groups;
     uint32_t slots;
     struct group *dirty;
-    struct error_texts error_texts;
-    struct negotiations negotiations;
 };
 
 static struct client *client_of(const struct engine *engine, uint32_t slot)
@@ -100,7 +98,7 @@ static int on_prerequest(void *context, char *remote, char *local, int remote_po
     take_connection(client, local_port);
     if (curl_handle_connected(client->easy) &&
         curl_handle_negotiation(client->easy, engine->config.plan, &negotiation, &client->resumed))
-        negotiations_record(&engine->negotiations, &negotiation, 1);
+        negotiations_record(engine->config.negotiations, &negotiation, 1);
     owner->connected(owner->context, client->slot);
     return client->attempts++ == 0 ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
 }
@@ -264,7 +262,7 @@ static struct transaction read_result(struct client *client, CURLcode code)
     if (client->slot == 0 && engine->config.transcript != NULL)
         transcript_end(engine->config.transcript, client->easy);
     if (transaction.error != ERROR_KIND_NONE)
-        error_texts_record(&engine->error_texts, transaction.error,
+        error_texts_record(engine->config.error_texts, transaction.error,
                            curl_handle_error_text(&ending));
     return transaction;
 }
@@ -429,16 +427,6 @@ static struct engine *engine_curl_create(const struct engine_config *config)
     return NULL;
 }
 
-static const struct error_texts *engine_curl_error_texts(const struct engine *engine)
-{
-    return &engine->error_texts;
-}
-
-static const struct negotiations *engine_curl_negotiations(const struct engine *engine)
-{
-    return &engine->negotiations;
-}
-
 const struct engine_ops engine_curl = {
     .name = "curl",
     .create = engine_curl_create,
@@ -448,7 +436,5 @@ const struct engine_ops engine_curl = {
     .cancel = engine_curl_cancel,
     .close = engine_curl_close,
     .forget = engine_curl_forget,
-    .error_texts = engine_curl_error_texts,
-    .negotiations = engine_curl_negotiations,
     .destroy = engine_curl_destroy,
 };

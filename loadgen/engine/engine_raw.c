@@ -158,16 +158,6 @@ static struct engine *engine_raw_create(const struct engine_config *config)
     return NULL;
 }
 
-static const struct error_texts *engine_raw_error_texts(const struct engine *engine)
-{
-    return &engine->shared.error_texts;
-}
-
-static const struct negotiations *engine_raw_negotiations(const struct engine *engine)
-{
-    return &engine->shared.negotiations;
-}
-
 const struct engine_ops engine_raw = {
     .name = "raw",
     .create = engine_raw_create,
@@ -177,7 +167,5 @@ const struct engine_ops engine_raw = {
     .cancel = engine_raw_cancel,
     .close = engine_raw_close,
     .forget = engine_raw_forget,
-    .error_texts = engine_raw_error_texts,
-    .negotiations = engine_raw_negotiations,
     .destroy = engine_raw_destroy,
 };

@@ -137,16 +137,6 @@ static struct engine *engine_raw_http2_create(const struct engine_config *config
     return NULL;
 }
 
-static const struct error_texts *engine_raw_http2_error_texts(const struct engine *engine)
-{
-    return &engine->shared.error_texts;
-}
-
-static const struct negotiations *engine_raw_http2_negotiations(const struct engine *engine)
-{
-    return &engine->shared.negotiations;
-}
-
 const struct engine_ops engine_raw_http2 = {
     .name = "raw",
     .create = engine_raw_http2_create,
@@ -156,7 +146,5 @@ const struct engine_ops engine_raw_http2 = {
     .cancel = engine_raw_http2_cancel,
     .close = engine_raw_http2_close,
     .forget = engine_raw_http2_forget,
-    .error_texts = engine_raw_http2_error_texts,
-    .negotiations = engine_raw_http2_negotiations,
     .destroy = engine_raw_http2_destroy,
 };

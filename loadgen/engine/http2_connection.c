@@ -289,7 +289,7 @@ static void report_stream(struct http2_stream *stream)
         transaction.bad_content =
             body_check_fails(&stream->check, &config->plan->checks, stream->body_bytes);
     else
-        error_texts_record(&connection->shared->error_texts, stream->error,
+        error_texts_record(connection->shared->config.error_texts, stream->error,
                            connection->stream.error_text);
     if (http2_transcript_of(stream) != NULL)
         transcript_end(http2_transcript_of(stream), connection->stream.easy);
@@ -677,7 +677,7 @@ void http2_connection_established(struct http2_connection *connection)
 
     connection->state = CONNECTION_UP;
     note_times(connection);
-    if (!raw_stream_take_socket(stream, &connection->shared->negotiations) ||
+    if (!raw_stream_take_socket(stream) ||
         !raw_stream_watch(stream, http2_on_readable, http2_on_writable, connection) ||
         !begin_session(connection)) {
         snprintf(stream->error_text, sizeof(stream->error_text), "%s", strerror(errno));
@@ -699,8 +699,7 @@ void http2_connection_established(struct http2_connection *connection)
 
 void http2_connection_failed(struct http2_connection *connection, CURLcode code)
 {
-    enum error_kind error =
-        raw_stream_failure(&connection->stream, code, &connection->shared->error_texts);
+    enum error_kind error = raw_stream_failure(&connection->stream, code);
 
     close_connection(connection);
     end_streams(connection, STREAM_WAITING, error);

@@ -29,8 +29,6 @@ struct http2_shared {
     struct http2_stream *ended;       /* a list of requests whose end is not reported yet */
     struct http2_stream **ended_tail; /* its last link */
     struct event *report;             /* calls http2_report() in the next loop iteration */
-    struct error_texts error_texts;
-    struct negotiations negotiations;
 };
 
 /* Returns false if out of memory; call http2_shared_end() in either case. */

@@ -52,7 +52,8 @@ static void raw_fail(struct raw_connection *connection, enum error_kind error)
 {
     struct transaction transaction = {.error = error};
 
-    error_texts_record(&connection->shared->error_texts, error, connection->stream.error_text);
+    error_texts_record(connection->shared->config.error_texts, error,
+                       connection->stream.error_text);
     raw_connection_close(connection);
     raw_finish(connection, &transaction, clock_monotonic_ns());
 }
@@ -236,7 +237,7 @@ void raw_connection_established(struct raw_connection *connection)
     connection->handshake_ns = curl_handle_handshake_ns(connection->stream.easy);
     owner->connected(owner->context, connection->slot);
     connection->stream.error_text[0] = '\0';
-    if (!raw_stream_take_socket(&connection->stream, &connection->shared->negotiations) ||
+    if (!raw_stream_take_socket(&connection->stream) ||
         !raw_stream_watch(&connection->stream, raw_on_readable, raw_on_writable, connection)) {
         snprintf(connection->stream.error_text, sizeof(connection->stream.error_text), "%s",
                  strerror(errno));
@@ -247,8 +248,7 @@ void raw_connection_established(struct raw_connection *connection)
 
 void raw_connection_failed(struct raw_connection *connection, CURLcode code)
 {
-    raw_fail(connection,
-             raw_stream_failure(&connection->stream, code, &connection->shared->error_texts));
+    raw_fail(connection, raw_stream_failure(&connection->stream, code));
 }
 
 /* ---- A request ---- */

@@ -22,8 +22,6 @@ struct raw_shared {
     char *buffer;                  /* receive buffer */
     struct raw_connection *broken; /* a list of failures not yet reported to the owner */
     struct event *report_broken;   /* reports them in the next loop iteration */
-    struct error_texts error_texts;
-    struct negotiations negotiations;
 };
 
 /* Returns false if out of memory; call raw_shared_end() in either case. */

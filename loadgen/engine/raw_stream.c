@@ -54,8 +54,8 @@ static int stream_on_connected(void *context, char *remote, char *local, int rem
     struct raw_stream *stream = context;
 
     (void)remote, (void)local, (void)remote_port, (void)local_port;
-    stream->negotiated =
-        curl_handle_negotiation(stream->easy, stream->plan, &stream->negotiation, &stream->resumed);
+    stream->negotiated = curl_handle_negotiation(stream->easy, stream->config->plan,
+                                                 &stream->negotiation, &stream->resumed);
     return CURL_PREREQFUNC_OK;
 }
 
@@ -93,12 +93,12 @@ void raw_stream_connect(struct raw_stream *stream, const struct request *request
     curl_group_call_again(stream->group);
 }
 
-bool raw_stream_take_socket(struct raw_stream *stream, struct negotiations *negotiations)
+bool raw_stream_take_socket(struct raw_stream *stream)
 {
     curl_socket_t fd = CURL_SOCKET_BAD;
 
     if (stream->negotiated)
-        negotiations_record(negotiations, &stream->negotiation, 1);
+        negotiations_record(stream->config->negotiations, &stream->negotiation, 1);
     curl_easy_getinfo(stream->easy, CURLINFO_ACTIVESOCKET, &fd);
     if (stream->tls) {
         stream->fd = fd;
@@ -113,8 +113,8 @@ bool raw_stream_watch(struct raw_stream *stream, event_callback_fn on_readable,
                       event_callback_fn on_writable, void *context)
 {
     stream->readable =
-        event_new(stream->base, stream->fd, EV_READ | EV_PERSIST, on_readable, context);
-    stream->writable = event_new(stream->base, stream->fd, EV_WRITE, on_writable, context);
+        event_new(stream->config->base, stream->fd, EV_READ | EV_PERSIST, on_readable, context);
+    stream->writable = event_new(stream->config->base, stream->fd, EV_WRITE, on_writable, context);
     return stream->readable != NULL && stream->writable != NULL &&
            event_add(stream->readable, NULL) == 0;
 }
@@ -138,14 +138,13 @@ void raw_stream_read_later(const struct raw_stream *stream)
         events_add(stream->readable, &next_iteration);
 }
 
-enum error_kind raw_stream_failure(const struct raw_stream *stream, CURLcode code,
-                                   struct error_texts *error_texts)
+enum error_kind raw_stream_failure(const struct raw_stream *stream, CURLcode code)
 {
     const struct curl_ending ending = {
         .easy = stream->easy, .code = code, .error_text = stream->error_text};
     enum error_kind error = curl_handle_result(&ending).error;
 
-    error_texts_record(error_texts, error, curl_handle_error_text(&ending));
+    error_texts_record(stream->config->error_texts, error, curl_handle_error_text(&ending));
     return error;
 }
 
@@ -156,8 +155,7 @@ bool raw_stream_init(struct raw_stream *stream, const struct engine_config *conf
 {
     CURL *easy = curl_easy_init();
 
-    stream->plan = config->plan;
-    stream->base = config->base;
+    stream->config = config;
     stream->group = group;
     stream->easy = easy;
     stream->fd = -1;

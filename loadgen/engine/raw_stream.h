@@ -17,10 +17,9 @@
 #include <sys/types.h>
 
 struct raw_stream {
-    const struct plan *plan;
+    const struct engine_config *config;
     struct curl_group *group; /* whose multi handle establishes the connection */
     CURL *easy;
-    struct event_base *base;
     int fd;                            /* -1: not connected */
     struct event *readable, *writable; /* NULL unless watched */
     bool tls;
@@ -31,7 +30,7 @@ struct raw_stream {
 };
 
 /*
- * Initializes *stream, all zero before. OWNER: the CURLINFO_PRIVATE of the easy handle, in the
+ * Initializes *stream, all zero before. CONFIG must outlive it. OWNER: the CURLINFO_PRIVATE of the easy handle, in the
  * messages of the group's multi handle. Returns false if out of memory; call raw_stream_destroy()
  * in either case.
  */
@@ -43,10 +42,10 @@ void raw_stream_destroy(struct raw_stream *stream);
 void raw_stream_connect(struct raw_stream *stream, const struct request *request);
 
 /*
- * Connected: takes the socket over from libcurl and records in *negotiations what was negotiated.
+ * Connected: takes the socket over from libcurl and records what was negotiated.
  * Returns false with errno set if out of descriptors.
  */
-bool raw_stream_take_socket(struct raw_stream *stream, struct negotiations *negotiations);
+bool raw_stream_take_socket(struct raw_stream *stream);
 
 /*
  * Watches a connected socket: adds an event for reading that persists, and makes stream->writable.
@@ -60,8 +59,7 @@ void raw_stream_begin_reading(const struct raw_stream *stream, short events);
 void raw_stream_read_later(const struct raw_stream *stream);
 
 /* libcurl did not connect: records the text of CODE and returns what kind of error it is. */
-enum error_kind raw_stream_failure(const struct raw_stream *stream, CURLcode code,
-                                   struct error_texts *error_texts);
+enum error_kind raw_stream_failure(const struct raw_stream *stream, CURLcode code);
 
 void raw_stream_close(struct raw_stream *stream);
 

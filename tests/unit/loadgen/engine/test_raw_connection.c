@@ -122,11 +122,16 @@ static void on_end(void *context, uint32_t slot, struct transaction *transaction
 static void endless_body_ends_at_the_timeout(void **state)
 {
     enum error_kind error = ERROR_KIND_NONE;
+    struct error_texts error_texts = {0};
+    struct negotiations negotiations = {0};
     const struct engine_config config = {
         .plan = &plan,
         .request_plan = &request_plan,
         .base = base,
-        .owner = {.connected = on_connected, .ended = on_end, .context = &error}};
+        .owner = {.connected = on_connected, .ended = on_end, .context = &error},
+        .error_texts = &error_texts,
+        .negotiations = &negotiations,
+    };
     struct engine *engine = engine_raw.create(&config);
     struct event *connecting = event_new(base, listener, EV_READ, on_connecting, NULL);
 
