@@ -58,13 +58,6 @@ const char *config_acme_challenge_name(enum challenge_kind kind)
 
 /* Names */
 
-static bool name_ends_with(const char *name, const char *end)
-{
-    size_t length = strlen(name), tail = strlen(end);
-
-    return length >= tail && strcasecmp(name + length - tail, end) == 0;
-}
-
 /*
  * Why no public authority certifies NAME, or NULL. The last ones are reserved: RFC 6761, RFC 6762,
  * RFC 8375.
@@ -83,7 +76,8 @@ static const char *why_not_public(const char *name)
     if (strspn(last + 1, "0123456789") == strlen(last + 1))
         return "an IP address has no name that could be certified";
     for (size_t i = 0; i < ARRAY_LENGTH(reserved); i++)
-        if (name_ends_with(name, reserved[i]))
+        if (strlen(name) >= strlen(reserved[i]) &&
+            strcasecmp(name + strlen(name) - strlen(reserved[i]), reserved[i]) == 0)
             return "a name in a domain that is not public";
     return NULL;
 }
@@ -116,33 +110,6 @@ static int add_certificate_name(struct config_names *names, struct span name)
     return 0;
 }
 
-static int add_listed_names(struct config *config)
-{
-    struct span name = {config->acme_hosts, strlen(config->acme_hosts)}, rest;
-    int failed = 0;
-
-    for (; name.length > 0 && failed == 0; name = rest) {
-        config_section_split(&name, &rest);
-        failed = add_certificate_name(&config->acme_names, name);
-    }
-    return failed;
-}
-
-static int add_host_names(struct config *config)
-{
-    int failed = 0;
-
-    for (size_t i = 0; i < config->host_count; i++) {
-        const struct config_host *host = &config->hosts[i];
-
-        for (size_t k = 0; k < host->name_count && failed == 0; k++)
-            if (!host->given[HOST_KEY_certificate] && why_not_public(host->names[k]) == NULL)
-                failed = add_certificate_name(
-                    &config->acme_names, (struct span){host->names[k], strlen(host->names[k])});
-    }
-    return failed;
-}
-
 /* Completing */
 
 /*
@@ -169,6 +136,9 @@ static char *default_state_dir(void)
 void config_acme_complete(struct config_draft *draft)
 {
     struct config *config = draft->config;
+    struct span name = {config->acme_hosts, strlen(config->acme_hosts)}, rest;
+    bool listed = name.length > 0;
+    int failed = 0;
 
     if (!config->acme_enabled)
         return;
@@ -180,7 +150,19 @@ void config_acme_complete(struct config_draft *draft)
             config->acme_state_dir = path;
         }
     }
-    if ((config->acme_hosts[0] != '\0' ? add_listed_names(config) : add_host_names(config)) != 0)
+    for (; name.length > 0 && failed == 0; name = rest) {
+        config_section_split(&name, &rest);
+        failed = add_certificate_name(&config->acme_names, name);
+    }
+    for (size_t i = 0; i < config->host_count && !listed; i++) {
+        const struct config_host *host = &config->hosts[i];
+
+        for (size_t k = 0; k < host->name_count && failed == 0; k++)
+            if (!host->given[HOST_KEY_certificate] && why_not_public(host->names[k]) == NULL)
+                failed = add_certificate_name(
+                    &config->acme_names, (struct span){host->names[k], strlen(host->names[k])});
+    }
+    if (failed != 0)
         config_report_error(&draft->report, &draft->set_at[KEY_acme_hosts], "", "out of memory");
 }
 

@@ -72,20 +72,6 @@ static void complete_paths(struct config_draft *draft)
                       config_path_join(config->server_run_dir, name), "", "out of memory");
 }
 
-/* auto: the cores divided among the processes, at least 1 each and at most max_threads. */
-static void complete_threads(struct config *config)
-{
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t cores = online > 0 ? (uint64_t)online : 1;
-    uint64_t threads = cores / config->workers_processes;
-
-    if (config->workers_threads != 0)
-        return;
-    if (threads > config->workers_max_threads)
-        threads = config->workers_max_threads;
-    config->workers_threads = threads > 0 ? (uint32_t)threads : 1;
-}
-
 /* True if [proxy] listen names ADDRESS, with or without its https://. */
 static bool is_same_address(const struct config_address *listen,
                             const struct config_address *address)
@@ -96,13 +82,21 @@ static bool is_same_address(const struct config_address *listen,
 void config_draft_complete(struct config_draft *draft)
 {
     struct config *config = draft->config;
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t threads;
 
     for (size_t i = 0; i < config->server_listen.count; i++)
         for (size_t k = 0; k < config->proxy_listen.count; k++)
             if (is_same_address(&config->proxy_listen.item[k], &config->server_listen.item[i]))
                 config->server_listen.item[i].proxy = true;
     complete_paths(draft);
-    complete_threads(config);
+    if (config->workers_threads != 0)
+        return;
+    /* auto: the cores divided among the processes, at least 1 each and at most max_threads */
+    threads = (online > 0 ? (uint64_t)online : 1) / config->workers_processes;
+    if (threads > config->workers_max_threads)
+        threads = config->workers_max_threads;
+    config->workers_threads = threads > 0 ? (uint32_t)threads : 1;
 }
 
 /* Checking. */
@@ -252,14 +246,6 @@ static void check_follow_into(struct config_draft *draft, const struct config_sy
             "symlinks = follow is not safe without Landlock");
 }
 
-/* Workers open files by their names in /proc/self/fd (daemon/content/files.c). */
-static void check_proc(struct config_draft *draft)
-{
-    if (access("/proc/self/fd", X_OK) != 0)
-        config_report_error(&draft->report, &draft->set_at[KEY_server_root], "mount /proc",
-                            "files cannot be opened without /proc");
-}
-
 bool config_needs_tls(const struct config *config)
 {
     for (size_t i = 0; i < config->server_listen.count; i++)
@@ -320,20 +306,18 @@ static void check_tls(struct config_draft *draft)
                &config->tls_key);
 }
 
-static void check_jail(struct config_draft *draft, const struct config_system *system)
+/* A scraper connects by TCP; a program that adds TLS stands in front. */
+static void check_metrics_addresses(struct config_draft *draft)
 {
-    if (!draft->faulty[KEY_server_jail] && draft->config->server_jail == JAIL_STRICT &&
-        !system->sandbox_is_complete())
-        config_report_error(&draft->report, &draft->set_at[KEY_server_jail],
-                            "set jail = on, or use Linux 6.2 or newer with Landlock and seccomp",
-                            "jail = strict is not possible: webserverd -V shows what is missing");
-}
-
-static void check_metrics_hosts(struct config_draft *draft)
-{
+    const struct config_addresses *listen = &draft->config->metrics_listen;
     const char *names = draft->config->metrics_hosts;
     struct span name = {names, strlen(names)}, rest;
 
+    for (size_t i = 0; i < listen->count && !draft->faulty[KEY_metrics_listen]; i++)
+        if (listen->item[i].tls || listen->item[i].address.ss_family == AF_UNIX)
+            config_report_error(&draft->report, &draft->set_at[KEY_metrics_listen],
+                                "write an address and a port, as in 127.0.0.1:9180",
+                                "metrics are not served over TLS or on a UNIX socket");
     for (; name.length > 0; name = rest) {
         config_section_split(&name, &rest);
         if (!config_is_host_name(name) || name.start[0] == '*')
@@ -342,20 +326,6 @@ static void check_metrics_hosts(struct config_draft *draft)
                                 "metrics.example.org monitor",
                                 "'%.*s' is not a host name", (int)name.length, name.start);
     }
-}
-
-/* A scraper connects by TCP; a program that adds TLS stands in front. */
-static void check_metrics(struct config_draft *draft)
-{
-    const struct config_addresses *listen = &draft->config->metrics_listen;
-
-    if (draft->faulty[KEY_metrics_listen])
-        return;
-    for (size_t i = 0; i < listen->count; i++)
-        if (listen->item[i].tls || listen->item[i].address.ss_family == AF_UNIX)
-            config_report_error(&draft->report, &draft->set_at[KEY_metrics_listen],
-                                "write an address and a port, as in 127.0.0.1:9180",
-                                "metrics are not served over TLS or on a UNIX socket");
 }
 
 static void check_metrics_users(struct config_draft *draft)
@@ -381,14 +351,6 @@ static void check_metrics_users(struct config_draft *draft)
         config_users_check(config, &config->metrics_logins, place, &draft->report);
 }
 
-static bool is_served(const struct config *config, const struct config_address *listen)
-{
-    for (size_t i = 0; i < config->server_listen.count; i++)
-        if (is_same_address(listen, &config->server_listen.item[i]))
-            return true;
-    return false;
-}
-
 static void check_proxy(struct config_draft *draft)
 {
     const struct config *config = draft->config;
@@ -396,12 +358,18 @@ static void check_proxy(struct config_draft *draft)
 
     if (draft->faulty[KEY_proxy_listen] || draft->faulty[KEY_server_listen])
         return;
-    for (size_t i = 0; i < listen->count; i++)
-        if (!is_served(config, &listen->item[i]))
+    for (size_t i = 0; i < listen->count; i++) {
+        size_t k = 0;
+
+        while (k < config->server_listen.count &&
+               !is_same_address(&listen->item[i], &config->server_listen.item[k]))
+            k++;
+        if (k == config->server_listen.count)
             config_report_error(&draft->report, &draft->set_at[KEY_proxy_listen],
                                 "add it to [server] listen, or write it as there",
                                 "[server] listen has no address '%s%s'",
                                 listen->item[i].tls ? "https://" : "", listen->item[i].text);
+    }
     if (config->proxy_trusted.count > 0 || draft->faulty[KEY_proxy_trusted])
         return;
     if (config->proxy_field != PROXY_FIELD_NONE)
@@ -472,11 +440,17 @@ void config_draft_check(struct config_draft *draft, const struct config_system *
     check_site(draft);
     for (size_t i = 0; i < draft->config->host_count; i++)
         check_host(draft, i);
-    check_proc(draft);
-    if (system != NULL) {
+    /* Workers open files by their names in /proc/self/fd (daemon/content/files.c). */
+    if (access("/proc/self/fd", X_OK) != 0)
+        config_report_error(&draft->report, &draft->set_at[KEY_server_root], "mount /proc",
+                            "files cannot be opened without /proc");
+    if (system != NULL)
         check_identity(draft, system);
-        check_jail(draft, system);
-    }
+    if (system != NULL && !draft->faulty[KEY_server_jail] &&
+        draft->config->server_jail == JAIL_STRICT && !system->sandbox_is_complete())
+        config_report_error(&draft->report, &draft->set_at[KEY_server_jail],
+                            "set jail = on, or use Linux 6.2 or newer with Landlock and seccomp",
+                            "jail = strict is not possible: webserverd -V shows what is missing");
     check_order(draft, KEY_workers_processes, KEY_workers_max_processes);
     check_order(draft, KEY_workers_threads, KEY_workers_max_threads);
     check_order(draft, KEY_limits_request_line, KEY_limits_header_bytes);
@@ -485,8 +459,7 @@ void config_draft_check(struct config_draft *draft, const struct config_system *
     check_prefix(draft);
     check_tls(draft);
     check_proxy(draft);
-    check_metrics(draft);
-    check_metrics_hosts(draft);
+    check_metrics_addresses(draft);
     check_metrics_users(draft);
     config_header_check(draft->config, &draft->report);
     config_access_check(draft->config, &draft->report);

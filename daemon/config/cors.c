@@ -37,12 +37,6 @@ static bool next_cors_word(const char **at, struct span *word)
 /* NULL, or why WORD is not valid. */
 typedef const char *word_check(struct span word);
 
-static bool is_default_port(struct span scheme, struct span port)
-{
-    return (span_is(scheme, SPAN("https")) && span_is(port, SPAN("443"))) ||
-           (span_is(scheme, SPAN("http")) && span_is(port, SPAN("80")));
-}
-
 /* "scheme://host", perhaps with a port, as browsers send it (RFC 6454 section 6.2). */
 static const char *fault_of_origin(struct span origin)
 {
@@ -50,6 +44,7 @@ static const char *fault_of_origin(struct span origin)
     static const char host_bytes[] = "abcdefghijklmnopqrstuvwxyz0123456789-._[]:";
     const char *end = origin.start + origin.length, *colon, *port;
     struct span scheme;
+    bool is_default;
 
     if (span_is(origin, SPAN("*")))
         return NULL;
@@ -71,9 +66,11 @@ static const char *fault_of_origin(struct span origin)
     port++;
     if (!config_consists_of((struct span){port, (size_t)(end - port)}, "0123456789"))
         return "has a port that is not a number";
-    return is_default_port(scheme, (struct span){port, (size_t)(end - port)})
-               ? "has the default port, which browsers leave out"
-               : NULL;
+    is_default =
+        span_is(scheme, SPAN("https"))
+            ? strncmp(port, "443", 3) == 0 && end - port == 3
+            : span_is(scheme, SPAN("http")) && strncmp(port, "80", 2) == 0 && end - port == 2;
+    return is_default ? "has the default port, which browsers leave out" : NULL;
 }
 
 static const char *fault_of_method(struct span method)
@@ -190,24 +187,19 @@ static struct config_cors *cors_section(struct config *config, struct config_sco
     return &more[config->cors_count++];
 }
 
-static const struct list_key *find_list(struct span name)
-{
-    for (size_t i = 0; i < ARRAY_LENGTH(list_keys); i++)
-        if (span_is(name, list_keys[i].name))
-            return &list_keys[i];
-    return NULL;
-}
-
 void config_cors_add(struct config_draft *draft, const struct config_entry *entry)
 {
     struct config *config = draft->config;
     struct config_report *report = &draft->report;
-    const struct list_key *key = find_list(entry->key);
+    const struct list_key *key = NULL;
     bool credentials = span_is(entry->key, SPAN("credentials"));
     struct config_cors *section = NULL;
     struct config_scope scope;
     char **list;
 
+    for (size_t i = 0; i < ARRAY_LENGTH(list_keys) && key == NULL; i++)
+        if (span_is(entry->key, list_keys[i].name))
+            key = &list_keys[i];
     if (key == NULL && !credentials && !span_is(entry->key, SPAN("max_age"))) {
         config_report_error(report, &entry->key_place,
                             "valid keys: origins, methods, fields, expose, max_age, credentials",
@@ -248,21 +240,15 @@ static bool has_star(const char *list)
     return false;
 }
 
-/* The section as it begins in the file. */
-static struct config_place cors_place(const struct config_cors *section, char *name, size_t size)
-{
-    snprintf(name, size, "[cors%s%s%s%s]", section->scope.host[0] != '\0' ? " host " : "",
-             section->scope.host, section->scope.prefix[0] != '\0' ? " " : "",
-             section->scope.prefix);
-    return (struct config_place){.source = name};
-}
-
 static void check_section(const struct config_cors *section, struct config_report *report)
 {
     char name[CONFIG_PROBLEM_MAX];
-    const struct config_place place = cors_place(section, name, sizeof(name));
+    const struct config_place place = {.source = name};
     bool star = has_star(section->origins);
 
+    snprintf(name, sizeof(name), "[cors%s%s%s%s]", section->scope.host[0] != '\0' ? " host " : "",
+             section->scope.host, section->scope.prefix[0] != '\0' ? " " : "",
+             section->scope.prefix);
     if (section->origins == NULL)
         config_report_error(report, &place, "set origins", "the section has no origins");
     else if (star && strcmp(section->origins, "*") != 0)

@@ -254,14 +254,15 @@ void config_header_add(struct config_draft *draft, const struct config_entry *en
     }
 }
 
-/* Reports if the rules for HOST ("": for all) with those for all, of BYTES, are too many. */
-static void check_header_bytes(const struct config *config, const char *host, size_t bytes,
+/* Reports if the rules for HOST and those for all, which it has too, have too many bytes together. */
+static void check_header_bytes(const struct config *config, const char *host,
                                struct config_report *report)
 {
     struct config_place section = {.source = "[headers]"};
+    size_t bytes = 0;
 
     for (size_t i = 0; i < config->header_count; i++)
-        if (strcasecmp(config->headers[i].host, host) == 0)
+        if (config->headers[i].host[0] == '\0' || strcasecmp(config->headers[i].host, host) == 0)
             bytes += header_rule_bytes(&config->headers[i]);
     if (bytes > HEADER_RULES_MAX)
         config_report_error(report, &section, "shorten or remove some of them",
@@ -269,22 +270,11 @@ static void check_header_bytes(const struct config *config, const char *host, si
                             HEADER_RULES_MAX);
 }
 
-static size_t bytes_for_all(const struct config *config)
-{
-    size_t bytes = 0;
-
-    for (size_t i = 0; i < config->header_count; i++)
-        if (config->headers[i].host[0] == '\0')
-            bytes += header_rule_bytes(&config->headers[i]);
-    return bytes;
-}
-
 void config_header_check(const struct config *config, struct config_report *report)
 {
     const char *checked = "";
-    size_t bytes = bytes_for_all(config);
 
-    check_header_bytes(config, "", 0, report);
+    check_header_bytes(config, "", report);
     for (size_t i = 0; i < config->header_count; i++) {
         const char *host = config->headers[i].host;
 
@@ -292,7 +282,7 @@ void config_header_check(const struct config *config, struct config_report *repo
             continue;
         checked = host;
         if (config_host_require(config, host, "[headers host]", report))
-            check_header_bytes(config, host, bytes, report);
+            check_header_bytes(config, host, report);
     }
 }
 
@@ -321,33 +311,29 @@ enum {
     RANK_HOST = 1 << 24,
 };
 
-static bool is_below(const char *path, const char *prefix, size_t length)
-{
-    while (length > 0 && prefix[length - 1] == '/')
-        length--;
-    return strncmp(path, prefix, length) == 0 && (path[length] == '/' || path[length] == '\0');
-}
-
-static bool path_has_extension(const char *path, const char *extension, size_t length)
-{
-    size_t all = strlen(path);
-
-    return all > length && strcasecmp(path + all - length, extension) == 0 &&
-           path[all - length - 1] != '/';
-}
-
 /* How specific the scope is for PATH; 0: it does not apply. */
 static size_t rank_of_scope(const struct config_header *rule, const char *path)
 {
-    size_t length = strlen(rule->scope);
+    const char *extension = rule->scope + 1; /* behind the star: ".css" */
+    size_t length = strlen(rule->scope), all;
 
     if (length == 0)
         return RANK_ALL;
     if (path == NULL)
         return 0;
-    if (rule->scope[0] == '/')
-        return is_below(path, rule->scope, length) ? RANK_PREFIX + 2 * length : 0;
-    return path_has_extension(path, rule->scope + 1, length - 1) ? RANK_EXTENSION + 2 * length : 0;
+    if (rule->scope[0] == '/') {
+        size_t prefix = rule->scope[length - 1] == '/' ? length - 1 : length;
+
+        return strncmp(path, rule->scope, prefix) == 0 &&
+                       (path[prefix] == '/' || path[prefix] == '\0')
+                   ? RANK_PREFIX + 2 * length
+                   : 0;
+    }
+    all = strlen(path);
+    return all > length - 1 && strcasecmp(path + all - (length - 1), extension) == 0 &&
+                   path[all - length] != '/'
+               ? RANK_EXTENSION + 2 * length
+               : 0;
 }
 
 static bool rule_is_for(const struct config_header *rule, enum header_part part)
@@ -381,15 +367,6 @@ static bool is_overridden(const struct header_rules *rules, const struct config_
     return false;
 }
 
-/* True for a field about the content. */
-static bool is_of_content(const char *name)
-{
-    static const char policy[] = "Content-Security-Policy";
-
-    return strncasecmp(name, "Content-", 8) == 0 &&
-           strncasecmp(name, policy, sizeof(policy) - 1) != 0;
-}
-
 static bool is_server(const struct config_header *rule)
 {
     return strcasecmp(rule->name, "Server") == 0;
@@ -411,12 +388,16 @@ static char *append_text(char *to, const char *text)
 size_t header_rules_write(const struct header_rules *rules, const char *path, enum header_part part,
                           char *buffer)
 {
+    static const char policy[] = "Content-Security-Policy"; /* it is not about the content */
     char *end = buffer;
 
     for (size_t i = 0; i < rules->count; i++) {
         const struct config_header *rule = &rules->rule[i];
 
-        if (rule->value[0] == '\0' || is_of_content(rule->name) != (part == HEADER_OF_CONTENT) ||
+        bool of_content = strncasecmp(rule->name, "Content-", 8) == 0 &&
+                          strncasecmp(rule->name, policy, strlen(policy)) != 0;
+
+        if (rule->value[0] == '\0' || of_content != (part == HEADER_OF_CONTENT) ||
             is_server(rule) || rule_rank(rule, path, part) == 0 ||
             is_overridden(rules, rule, path, part))
             continue;
@@ -451,16 +432,6 @@ static size_t find_mime_pair(const struct config *config, struct span extension)
             strncasecmp(config->mime_extensions[i], extension.start, extension.length) != 0))
         i++;
     return i;
-}
-
-static bool check_extension(struct config_report *report, const struct config_entry *entry)
-{
-    if (config_consists_of(entry->key, extension_bytes))
-        return true;
-    config_report_error(report, &entry->key_place,
-                        "write the extension without the dot: html, not .html",
-                        "'%.*s' is not a file name extension", CONFIG_QUOTED(entry->key));
-    return false;
 }
 
 /* TYPE/SUBTYPE; parameters after a ';' are not checked. */
@@ -528,7 +499,10 @@ void config_mime_add(struct config_draft *draft, const struct config_entry *entr
 
     if (i < draft->config->mime_count && draft->mime_lines[i] > 0 && entry->key_place.line > 0)
         config_report_duplicate(report, entry, draft->mime_lines[i]);
-    else if (check_extension(report, entry) && config_entry_check(entry, report) == 0 &&
-             check_media_type(report, entry))
+    else if (!config_consists_of(entry->key, extension_bytes))
+        config_report_error(report, &entry->key_place,
+                            "write the extension without the dot: html, not .html",
+                            "'%.*s' is not a file name extension", CONFIG_QUOTED(entry->key));
+    else if (config_entry_check(entry, report) == 0 && check_media_type(report, entry))
         store_pair(draft, entry, i);
 }

@@ -66,14 +66,6 @@ static char *lower_case(struct span text)
     return copy;
 }
 
-static bool has_host_name(const struct config_host *host, struct span name)
-{
-    for (size_t i = 0; i < host->name_count; i++)
-        if (config_host_name_is(host->names[i], name))
-            return true;
-    return false;
-}
-
 /* Adds the words of NAMES that HOST does not have. Returns 0, or -1: out of memory. */
 static int add_section_names(struct config_host *host, struct span names)
 {
@@ -81,8 +73,12 @@ static int add_section_names(struct config_host *host, struct span names)
         struct span rest;
         char **more;
 
+        size_t i = 0;
+
         config_section_split(&names, &rest);
-        if (!has_host_name(host, names)) {
+        while (i < host->name_count && !config_host_name_is(host->names[i], names))
+            i++;
+        if (i == host->name_count) {
             more = realloc(host->names, (host->name_count + 1) * sizeof(*more));
             if (more == NULL)
                 return -1;
@@ -252,13 +248,6 @@ static void check_host_names(struct config_draft *draft)
     free(names);
 }
 
-/* A copy: the section with the default owns the value. */
-static void inherit_value(struct config *config, struct config_host *host, enum config_host_key key)
-{
-    memcpy((char *)host + offsets[key], (char *)config + config_host_key_type(key)->offset,
-           sizes[key]);
-}
-
 /* The server's root need not exist if a [host] answers all that no other one does. */
 static void complete_default(struct config_draft *draft)
 {
@@ -291,8 +280,10 @@ void config_hosts_complete(struct config_draft *draft)
         if (host->given[HOST_KEY_certificate] && !host->given[HOST_KEY_key])
             host->given[HOST_KEY_key] = true; /* in the file of the certificate */
         for (int key = 0; key < HOST_KEY_COUNT; key++)
-            if (!host->given[key])
-                inherit_value(config, host, (enum config_host_key)key);
+            if (!host->given[key]) /* a copy: the section with the default owns the value */
+                memcpy((char *)host + offsets[key],
+                       (char *)config + config_host_key_type((enum config_host_key)key)->offset,
+                       sizes[key]);
     }
     check_host_names(draft);
 }

@@ -114,19 +114,6 @@ bool config_is_host_name(struct span name)
     return before != '.' && name.length <= HOST_NAME_MAX;
 }
 
-static bool are_host_names(struct span names)
-{
-    while (names.length > 0) {
-        struct span rest;
-
-        config_section_split(&names, &rest);
-        if (!config_is_host_name(names))
-            return false;
-        names = rest;
-    }
-    return true;
-}
-
 /* "/prefix" or "*.extension"; also "host NAME" and "always" alone or before one of these. */
 static bool is_scope(struct span text)
 {
@@ -146,26 +133,14 @@ static bool is_scope(struct span text)
            memchr(text.start + 1, '*', text.length - 1) == NULL;
 }
 
-/* "host NAME" */
-static bool is_of_host(struct span argument)
-{
-    struct span host = SPAN("");
-
-    return config_argument_cut_host(&argument, &host) && argument.length == 0 && host.length > 0 &&
-           config_is_host_name(host);
-}
-
-/* "/prefix", "host NAME" or both */
-static bool is_prefix(struct span argument)
-{
-    return is_of_host(argument) ||
-           (is_scope(argument) && memchr(argument.start, '/', argument.length) != NULL &&
-            memmem(argument.start, argument.length, "always ", 7) == NULL);
-}
-
 bool config_section_argument_fits(const char *section, struct span argument, char *advice,
                                   size_t size)
 {
+    struct span rest = argument, host = SPAN("");
+    /* "host NAME" alone */
+    bool is_of_host = config_argument_cut_host(&rest, &host) && rest.length == 0 &&
+                      host.length > 0 && config_is_host_name(host);
+
     if (strcmp(section, "headers") == 0) {
         snprintf(advice, size,
                  "write [headers], [headers /prefix], [headers *.extension], or always before the "
@@ -176,16 +151,24 @@ bool config_section_argument_fits(const char *section, struct span argument, cha
     if (strcmp(section, "access") == 0 || strcmp(section, "cors") == 0) {
         snprintf(advice, size, "write [%s], [%s /prefix] or [%s host www.example.org /prefix]",
                  section, section, section);
-        return is_prefix(argument);
+        return is_of_host ||
+               (is_scope(argument) && memchr(argument.start, '/', argument.length) != NULL &&
+                memmem(argument.start, argument.length, "always ", 7) == NULL);
     }
     if (strcmp(section, "redirect") == 0) {
         snprintf(advice, size, "write [redirect], or [redirect host www.example.org]");
-        return is_of_host(argument);
+        return is_of_host;
     }
     if (strcmp(section, "host") == 0) {
+        bool valid = true;
+
         snprintf(advice, size,
                  "write host names, separated by blanks: [host www.example.org *.example.net]");
-        return are_host_names(argument);
+        for (; argument.length > 0; argument = rest) {
+            config_section_split(&argument, &rest);
+            valid = valid && config_is_host_name(argument);
+        }
+        return valid;
     }
     snprintf(advice, size, "write [%s]", section);
     return false;
@@ -273,18 +256,6 @@ static void list_word(char *text, size_t size, const char *separator, const char
     snprintf(text + length, size - length, "%s%s", separator, word);
 }
 
-static void list_keys(const char *section, char *advice, size_t size)
-{
-    const char *separator = "";
-
-    snprintf(advice, size, "valid keys: ");
-    for (size_t i = 0; i < KEY_COUNT; i++)
-        if (strcmp(config_keys[i].section, section) == 0) {
-            list_word(advice, size, separator, config_keys[i].name);
-            separator = ", ";
-        }
-}
-
 void config_section_advice(struct span name, char *advice, size_t size)
 {
     const char *words[ARRAY_LENGTH(config_sections)], *word;
@@ -309,6 +280,7 @@ void config_key_advice(const char *section, struct span name, char *advice, size
     const struct config_key *elsewhere = find_anywhere(name);
     const struct foreign_key *foreign = find_foreign(name);
     const struct config_key *meant = foreign != NULL ? foreign->key : NULL;
+    const char *separator = "";
 
     if (foreign != NULL && foreign->unsupported != NULL) {
         snprintf(advice, size, "%s", foreign->unsupported);
@@ -318,14 +290,20 @@ void config_key_advice(const char *section, struct span name, char *advice, size
         meant = nearest_key(section, name);
     if (meant == NULL)
         meant = nearest_key(NULL, name);
-    if (elsewhere != NULL)
+    if (elsewhere != NULL) {
         snprintf(advice, size, "'%s' belongs to [%s]", elsewhere->name, elsewhere->section);
-    else if (meant == NULL)
-        list_keys(section, advice, size);
-    else if (strcmp(meant->section, section) == 0)
+    } else if (meant != NULL && strcmp(meant->section, section) == 0) {
         snprintf(advice, size, "did you mean '%s'?", meant->name);
-    else
+    } else if (meant != NULL) {
         snprintf(advice, size, "did you mean '%s' in [%s]?", meant->name, meant->section);
+    } else {
+        snprintf(advice, size, "valid keys: ");
+        for (size_t i = 0; i < KEY_COUNT; i++)
+            if (strcmp(config_keys[i].section, section) == 0) {
+                list_word(advice, size, separator, config_keys[i].name);
+                separator = ", ";
+            }
+    }
 }
 
 const struct config_key *config_key_guess(struct span name)

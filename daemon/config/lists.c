@@ -130,18 +130,13 @@ static int parse_ipv6(char *host, struct word word, struct sockaddr_in6 *address
     return 0;
 }
 
-static bool looks_like_ipv4(const char *host)
-{
-    return host[strspn(host, "0123456789.")] == '\0';
-}
-
 static int parse_ipv4(const char *host, struct word word, struct sockaddr_in *address,
                       const struct config_faults *faults)
 {
     address->sin_family = AF_INET;
     if (inet_pton(AF_INET, host, &address->sin_addr) == 1)
         return 0;
-    if (looks_like_ipv4(host))
+    if (host[strspn(host, "0123456789.")] == '\0')
         return fault_word(faults, word, "example: 127.0.0.1:8080", "is not an IPv4 address");
     return fault_word(
         faults, word,
@@ -293,17 +288,6 @@ static bool collide(const struct config_address *a, const struct config_address 
     return a->length == b->length && memcmp(&a->address, &b->address, a->length) == 0;
 }
 
-static int check_collisions(const struct config_address *list, size_t count, struct word word,
-                            const struct config_faults *faults)
-{
-    for (size_t i = 0; i < count; i++)
-        if (collide(&list[i], &list[count]))
-            return config_fault_report(faults, word.offset, word.text.length,
-                                       "list each address and port once",
-                                       "'%s' conflicts with '%s'", list[count].text, list[i].text);
-    return 0;
-}
-
 static int add_listen_address(struct word word, const char *base, void *items, size_t count,
                               const struct config_faults *faults)
 {
@@ -312,7 +296,12 @@ static int add_listen_address(struct word word, const char *base, void *items, s
     (void)base;
     if (parse_listen_address(word, &list[count], faults) != 0)
         return -1;
-    return check_collisions(list, count, word, faults);
+    for (size_t i = 0; i < count; i++)
+        if (collide(&list[i], &list[count]))
+            return config_fault_report(faults, word.offset, word.text.length,
+                                       "list each address and port once",
+                                       "'%s' conflicts with '%s'", list[count].text, list[i].text);
+    return 0;
 }
 
 int config_addresses_parse(const char *text, bool required, struct config_addresses *list,

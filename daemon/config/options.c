@@ -79,20 +79,14 @@ static enum options_action unknown_option(const char *word, int letter, FILE *er
     return usage_error(errors);
 }
 
-static const struct described *find_letter(int letter)
-{
-    for (size_t i = 0; i < ARRAY_LENGTH(described); i++)
-        if (described[i].letter == letter)
-            return &described[i];
-    return NULL;
-}
-
 /* getopt_long() rejected WORD; optopt tells why. */
 static enum options_action reject_option(const char *word, bool missing, FILE *errors)
 {
-    const struct described *known = find_letter(optopt);
+    const struct described *known = described;
 
-    if (known == NULL)
+    while (known < described + ARRAY_LENGTH(described) && known->letter != optopt)
+        known++;
+    if (known == described + ARRAY_LENGTH(described))
         return unknown_option(word, optopt, errors);
     if (missing)
         fprintf(errors, PROGRAM ": -%c (--%s) needs an argument: %s\n", known->letter, known->name,

@@ -83,34 +83,26 @@ static bool same_scope(const struct config_header *one, const struct config_head
            strcasecmp(one->host, other->host) == 0;
 }
 
-/* Prints the section line of the scope of line FIRST, if any, and all lines of that scope. */
-static void print_scope(FILE *out, const struct config *config, size_t first)
-{
-    const struct config_header *header = &config->headers[first];
-
-    if (!is_for_all(header))
-        fprintf(out, "\n[headers%s%s%s%s%s]\n", header->host[0] != '\0' ? " host " : "",
-                header->host, header->always ? " always" : "", header->scope[0] != '\0' ? " " : "",
-                header->scope);
-    for (size_t i = first; i < config->header_count; i++)
-        if (same_scope(&config->headers[i], header))
-            print_value(out, config->headers[i].name, config->headers[i].value);
-}
-
-static bool scope_is_new(const struct config *config, size_t i)
-{
-    for (size_t before = 0; before < i; before++)
-        if (same_scope(&config->headers[before], &config->headers[i]))
-            return false;
-    return true;
-}
-
+/* [headers] itself first, then each scope with all of its lines. */
 static void print_headers(FILE *out, const struct config *config)
 {
-    for (int narrow = 0; narrow <= 1; narrow++) /* [headers] itself first */
-        for (size_t i = 0; i < config->header_count; i++)
-            if (!is_for_all(&config->headers[i]) == narrow && scope_is_new(config, i))
-                print_scope(out, config, i);
+    for (int narrow = 0; narrow <= 1; narrow++)
+        for (size_t i = 0; i < config->header_count; i++) {
+            const struct config_header *header = &config->headers[i];
+            size_t first = 0;
+
+            while (!same_scope(&config->headers[first], header))
+                first++;
+            if (first < i || !is_for_all(header) != narrow)
+                continue;
+            if (narrow)
+                fprintf(out, "\n[headers%s%s%s%s%s]\n", header->host[0] != '\0' ? " host " : "",
+                        header->host, header->always ? " always" : "",
+                        header->scope[0] != '\0' ? " " : "", header->scope);
+            for (size_t k = i; k < config->header_count; k++)
+                if (same_scope(&config->headers[k], header))
+                    print_value(out, config->headers[k].name, config->headers[k].value);
+        }
 }
 
 static void print_redirects_of(FILE *out, const struct config *config, const char *host)
@@ -155,18 +147,13 @@ static void print_host(FILE *out, const struct config_host *host)
     }
 }
 
-static void print_hosts(FILE *out, const struct config *config)
-{
-    fputs("# Sites with their own names.\n", out);
-    for (size_t i = 0; i < config->host_count; i++)
-        print_host(out, &config->hosts[i]);
-}
-
 static void print_section(FILE *out, const struct config_section *section,
                           const struct config *config)
 {
     if (strcmp(section->name, "host") == 0) {
-        print_hosts(out, config);
+        fputs("# Sites with their own names.\n", out);
+        for (size_t i = 0; i < config->host_count; i++)
+            print_host(out, &config->hosts[i]);
         return;
     }
     fprintf(out, "# %s\n[%s]\n", section->help, section->name);
@@ -247,23 +234,13 @@ static bool next_printed_section(const char *at, struct section *section)
     return true;
 }
 
-static bool same_title(const struct section *one, const struct section *other)
-{
-    return one->title_length == other->title_length &&
-           memcmp(one->title, other->title, one->title_length) == 0;
-}
-
-static bool same_lines(const struct section *one, const struct section *other)
-{
-    return one->length == other->length && memcmp(one->lines, other->lines, one->length) == 0;
-}
-
 static bool find_printed_section(const char *text, const struct section *wanted,
                                  struct section *section)
 {
     for (bool more = next_printed_section(text, section); more;
          more = next_printed_section(section->lines, section))
-        if (same_title(section, wanted))
+        if (section->title_length == wanted->title_length &&
+            memcmp(section->title, wanted->title, wanted->title_length) == 0)
             return true;
     return false;
 }
@@ -290,10 +267,14 @@ int config_changed_sections(const struct config *before, const struct config *af
     int result = old != NULL && new != NULL ? 0 : -1;
 
     for (more = result == 0 && next_printed_section(new, &one); more;
-         more = next_printed_section(one.lines, &one))
-        if (!has_keys(&one) &&
-            (find_printed_section(old, &one, &other) ? !same_lines(&one, &other) : one.length > 0))
+         more = next_printed_section(one.lines, &one)) {
+        bool is_new = !find_printed_section(old, &one, &other);
+
+        if (!has_keys(&one) && (is_new ? one.length > 0
+                                       : one.length != other.length ||
+                                             memcmp(one.lines, other.lines, one.length) != 0))
             found(owner, one.title, one.title_length);
+    }
     for (more = result == 0 && next_printed_section(old, &one); more;
          more = next_printed_section(one.lines, &one))
         if (!has_keys(&one) && one.length > 0 && !find_printed_section(new, &one, &other))

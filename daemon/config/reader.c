@@ -50,19 +50,6 @@ struct config_place config_entry_place(const struct config_entry *entry, size_t 
                                  end - in_line};
 }
 
-static int check_quotes(const struct config_entry *entry, struct config_report *report)
-{
-    size_t length = strlen(entry->value);
-    struct config_place place = config_entry_place(entry, 0, length);
-    char quote = entry->value[0];
-
-    if (length < 2 || (quote != '"' && quote != '\'') || entry->value[length - 1] != quote)
-        return 0;
-    config_report_error(report, &place, "a value extends to the end of the line: remove the quotes",
-                        "values are not quoted");
-    return -1;
-}
-
 int config_entry_check_words(const struct config_entry *entry, struct config_report *report)
 {
     struct config_place place;
@@ -81,7 +68,17 @@ int config_entry_check_words(const struct config_entry *entry, struct config_rep
 
 int config_entry_check(const struct config_entry *entry, struct config_report *report)
 {
-    return config_entry_check_words(entry, report) == 0 ? check_quotes(entry, report) : -1;
+    size_t length = strlen(entry->value);
+    struct config_place place = config_entry_place(entry, 0, length);
+    char quote = entry->value[0];
+
+    if (config_entry_check_words(entry, report) != 0)
+        return -1;
+    if (length < 2 || (quote != '"' && quote != '\'') || entry->value[length - 1] != quote)
+        return 0;
+    config_report_error(report, &place, "a value extends to the end of the line: remove the quotes",
+                        "values are not quoted");
+    return -1;
 }
 
 bool config_consists_of(struct span text, const char *bytes)
@@ -374,34 +371,13 @@ static void deliver_host(struct reader *reader, struct span name)
     reader->handle(reader->owner, &entry);
 }
 
-static bool argument_is_valid(struct reader *reader, struct span argument)
-{
-    char advice[CONFIG_ADVICE_MAX];
-
-    if (argument.length == 0 ||
-        config_section_argument_fits(reader->section, argument, advice, sizeof(advice)))
-        return true;
-    report_section_line(reader, (size_t)(argument.start - reader->line.start), argument.length,
-                        advice, "the section does not take this argument");
-    return false;
-}
-
-static void report_unknown_section(struct reader *reader, struct span name)
-{
-    char advice[CONFIG_ADVICE_MAX], problem[CONFIG_PROBLEM_MAX];
-
-    config_section_advice(name, advice, sizeof(advice));
-    snprintf(problem, sizeof(problem), "unknown section [%.*s]", CONFIG_QUOTED(name));
-    report_section_line(reader, (size_t)(name.start - reader->line.start), name.length, advice,
-                        problem);
-}
-
 /* Enters the section of the current line. */
 static void enter_section(struct reader *reader)
 {
     struct span line = {reader->line.start, trimmed_length(reader->line)};
     struct span name = section_name(line), argument, after;
     const struct config_section *section;
+    char advice[CONFIG_ADVICE_MAX], problem[CONFIG_PROBLEM_MAX];
     size_t end;
 
     reader->has_key = false;
@@ -416,17 +392,24 @@ static void enter_section(struct reader *reader)
     config_section_split(&name, &argument);
     section = config_section_find(name);
     if (section == NULL) {
-        report_unknown_section(reader, name);
+        config_section_advice(name, advice, sizeof(advice));
+        snprintf(problem, sizeof(problem), "unknown section [%.*s]", CONFIG_QUOTED(name));
+        report_section_line(reader, (size_t)(name.start - line.start), name.length, advice,
+                            problem);
         return;
     }
     reader->state = SECTION_KNOWN;
     reader->section = section->name;
     reader->argument = argument;
-    if (argument_is_valid(reader, argument) && !blank_or_comment(after))
+    if (argument.length > 0 &&
+        !config_section_argument_fits(section->name, argument, advice, sizeof(advice)))
+        report_section_line(reader, (size_t)(argument.start - line.start), argument.length, advice,
+                            "the section does not take this argument");
+    else if (!blank_or_comment(after))
         report_section_line(reader, end + leading_blanks(after),
                             after.length - leading_blanks(after), "put keys on a line of their own",
                             "text after the section");
-    if (reader->state == SECTION_KNOWN && strcmp(section->name, "host") == 0)
+    else if (strcmp(section->name, "host") == 0)
         deliver_host(reader, name);
 }
 
@@ -529,26 +512,20 @@ static int skip_mark(struct reader *reader)
     return -1;
 }
 
-static size_t count_lines(struct span text)
-{
-    size_t count = 1;
-
-    for (size_t i = 0; i < text.length; i++)
-        count += text.start[i] == '\n';
-    return count;
-}
-
 void config_read(const char *name, const char *text, size_t length, struct config_report *report,
                  config_entry_handler *handle, void *owner)
 {
     struct reader reader = {
         .name = name, .rest = {text, length}, .report = report, .handle = handle, .owner = owner};
     struct config_place file = {.source = name};
+    size_t lines = 1;
 
     if (skip_mark(&reader) != 0)
         return;
+    for (size_t i = 0; i < reader.rest.length; i++)
+        lines += reader.rest.start[i] == '\n';
     reader.value = malloc(length + 2);
-    reader.piece = calloc(count_lines(reader.rest), sizeof(*reader.piece));
+    reader.piece = calloc(lines, sizeof(*reader.piece));
     if (reader.value == NULL || reader.piece == NULL)
         config_report_error(report, &file, "", "out of memory");
     else

@@ -267,24 +267,19 @@ struct step {
     char path[PATH_BYTES];
 };
 
-static const struct config_host *find_any_name(const struct config *config, struct span name)
-{
-    for (size_t i = 0; i < config->host_count; i++)
-        for (size_t k = 0; k < config->hosts[i].name_count; k++)
-            if (config_host_name_is(config->hosts[i].names[k], name))
-                return &config->hosts[i];
-    return NULL;
-}
-
 /* Moves to the host of the URL TARGET. Returns its path, or NULL: it is not a known host. */
 static const char *move_to_host(const struct config *config, struct step *step, const char *target)
 {
     const char *name = strstr(target, "//") + 2;
-    size_t length = strcspn(name, "/?#");
+    const struct span host_name = {name, strcspn(name, ":/?#")};
 
     step->secure = target[4] == 's';
-    step->host = find_any_name(config, (struct span){name, strcspn(name, ":/?#")});
-    return step->host != NULL ? name + length : NULL;
+    step->host = NULL;
+    for (size_t i = 0; i < config->host_count && step->host == NULL; i++)
+        for (size_t k = 0; k < config->hosts[i].name_count; k++)
+            if (config_host_name_is(config->hosts[i].names[k], host_name))
+                step->host = &config->hosts[i];
+    return step->host != NULL ? name + strcspn(name, "/?#") : NULL;
 }
 
 /* Follows RULE. Returns false if its target is not known: another server, or an encoded path. */

@@ -49,21 +49,6 @@ static void print_clean(FILE *out, struct span text)
     }
 }
 
-/* Prints blanks as wide as TEXT, keeping tabs, so that the carets are below the word. */
-static void print_blank(FILE *out, struct span text)
-{
-    while (text.length > 0)
-        fputc(take_character(&text).start[0] == '\t' ? '\t' : ' ', out);
-}
-
-static void print_carets(FILE *out, struct span word)
-{
-    size_t count = count_characters(word);
-
-    for (size_t i = 0; i < (count == 0 ? 1 : count); i++)
-        fputc('^', out);
-}
-
 /* Moves OFFSET back to the start of a UTF-8 character, if there is one. */
 static size_t at_character(struct span text, size_t offset)
 {
@@ -73,50 +58,34 @@ static size_t at_character(struct span text, size_t offset)
     return offset;
 }
 
-/* Where the shown part of the line begins: at 0, or near the word. */
-static size_t first_shown(const struct config_place *place)
-{
-    if (place->text.length <= LINE_SHOWN_MAX || place->offset <= BEFORE_WORD_MAX)
-        return 0;
-    return at_character(place->text, place->offset - BEFORE_WORD_MAX);
-}
-
-static size_t end_shown(const struct config_place *place, size_t first)
-{
-    if (place->text.length - first <= LINE_SHOWN_MAX)
-        return place->text.length;
-    return at_character(place->text, first + LINE_SHOWN_MAX);
-}
-
+/* The line, or of a longer one the part around the word, and carets under the word. */
 static void print_line(FILE *out, const struct config_place *place)
 {
-    const char *line = place->text.start;
-    size_t first = first_shown(place);
-    size_t end = end_shown(place, first);
-    size_t word_end = place->offset + place->length < end ? place->offset + place->length : end;
-    const char *before = first > 0 ? "..." : "";
-    const char *after = end < place->text.length ? "..." : "";
+    struct span line = place->text, before, word;
+    size_t first = 0, end, word_end = place->offset + place->length, carets;
 
-    fprintf(out, "%*s%s", INDENT, "", before);
-    print_clean(out, (struct span){line + first, end - first});
-    fprintf(out, "%s\n%*s", after, INDENT + (first > 0 ? 3 : 0), "");
-    print_blank(out, (struct span){line + first, place->offset - first});
-    print_carets(out, (struct span){line + place->offset, word_end - place->offset});
+    if (line.length > LINE_SHOWN_MAX && place->offset > BEFORE_WORD_MAX)
+        first = at_character(line, place->offset - BEFORE_WORD_MAX);
+    end = line.length - first > LINE_SHOWN_MAX ? at_character(line, first + LINE_SHOWN_MAX)
+                                               : line.length;
+    fprintf(out, "%*s%s", INDENT, "", first > 0 ? "..." : "");
+    print_clean(out, (struct span){line.start + first, end - first});
+    fprintf(out, "%s\n%*s", end < line.length ? "..." : "", INDENT + (first > 0 ? 3 : 0), "");
+    before = (struct span){line.start + first, place->offset - first};
+    while (before.length > 0) /* as wide, and with its tabs */
+        fputc(take_character(&before).start[0] == '\t' ? '\t' : ' ', out);
+    word = (struct span){line.start + place->offset,
+                         (word_end < end ? word_end : end) - place->offset};
+    carets = count_characters(word);
+    for (size_t i = 0; i < (carets == 0 ? 1 : carets); i++)
+        fputc('^', out);
     fputc('\n', out);
-}
-
-static void print_position(FILE *out, const struct config_place *place)
-{
-    struct span before = {place->text.start, place->offset};
-
-    print_clean(out, (struct span){place->source, strlen(place->source)});
-    if (place->line > 0)
-        fprintf(out, ":%zu:%zu", place->line, count_characters(before) + 1);
 }
 
 void config_report_error(struct config_report *report, const struct config_place *place,
                          const char *advice, const char *format, ...)
 {
+    struct span before = {place->text.start, place->offset};
     char message[MESSAGE_MAX];
     va_list arguments;
 
@@ -125,7 +94,9 @@ void config_report_error(struct config_report *report, const struct config_place
     va_start(arguments, format);
     vsnprintf(message, sizeof(message), format, arguments);
     va_end(arguments);
-    print_position(report->out, place);
+    print_clean(report->out, (struct span){place->source, strlen(place->source)});
+    if (place->line > 0)
+        fprintf(report->out, ":%zu:%zu", place->line, count_characters(before) + 1);
     fputs(": error: ", report->out);
     print_clean(report->out, (struct span){message, strlen(message)});
     fputc('\n', report->out);

@@ -62,16 +62,11 @@ static const char *fault_of_sha_crypt(const char *hash, size_t length)
     return NULL;
 }
 
-/* A salt of a kind that the system advises against is still supported. */
-static bool is_supported(int verdict)
-{
-    return verdict != CRYPT_SALT_INVALID && verdict != CRYPT_SALT_METHOD_DISABLED;
-}
-
 /* NULL, or why HASH is refused. */
 static const char *fault_of_hash(const char *hash)
 {
     const char *fault = NULL;
+    int verdict;
 
     if (hash_begins(hash, "$2y$") || hash_begins(hash, "$2b$") || hash_begins(hash, "$2a$"))
         fault = fault_of_bcrypt(hash);
@@ -92,7 +87,8 @@ static const char *fault_of_hash(const char *hash)
                                : "passwords in plain text are not supported";
     if (fault != NULL)
         return fault;
-    return is_supported(crypt_checksalt(hash))
+    verdict = crypt_checksalt(hash); /* a kind that the system advises against is still supported */
+    return verdict != CRYPT_SALT_INVALID && verdict != CRYPT_SALT_METHOD_DISABLED
                ? NULL
                : "crypt(3) of this system does not support this kind of hash";
 }
@@ -288,15 +284,10 @@ void config_users_free(struct config_users *users)
     *users = (struct config_users){.count = 0};
 }
 
-static bool have_same_files(const struct config_users *one, const struct config_users *other)
-{
-    return one->file == other->file ||
-           (one->file != NULL && other->file != NULL && strcmp(one->file, other->file) == 0);
-}
-
 bool config_users_are_equal(const struct config_users *one, const struct config_users *other)
 {
-    if (one->count != other->count || !have_same_files(one, other))
+    if (one->count != other->count || (one->file == NULL) != (other->file == NULL) ||
+        (one->file != NULL && strcmp(one->file, other->file) != 0))
         return false;
     for (size_t i = 0; i < one->count; i++)
         if (strcmp(one->item[i].name, other->item[i].name) != 0 ||

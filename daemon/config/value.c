@@ -65,24 +65,22 @@ static void split_allowed(const struct config_key *key, char min[WORD_MAX], char
     snprintf(max, WORD_MAX, "%s", dots + 2);
 }
 
-static uint64_t value_min(const struct config_key *key)
+/* Sets *MIN and *MAX to those of KEY, a number with a range. */
+static void range_of(const struct config_key *key, uint64_t *min, uint64_t *max)
 {
-    char min[WORD_MAX], max[WORD_MAX];
-    uint64_t number = 0;
+    char min_text[WORD_MAX], max_text[WORD_MAX];
 
-    split_allowed(key, min, max);
-    number_kind(key->type)->parse(min, &number);
-    return number;
+    split_allowed(key, min_text, max_text);
+    number_kind(key->type)->parse(min_text, min);
+    number_kind(key->type)->parse(max_text, max);
 }
 
 uint64_t config_value_max(const struct config_key *key)
 {
-    char min[WORD_MAX], max[WORD_MAX];
-    uint64_t number = 0;
+    uint64_t min = 0, max = 0;
 
-    split_allowed(key, min, max);
-    number_kind(key->type)->parse(max, &number);
-    return number;
+    range_of(key, &min, &max);
+    return max;
 }
 
 /* Parses LENGTH bytes of TEXT at OFFSET as a number of KEY's type and range. */
@@ -92,6 +90,7 @@ static int parse_number(const struct config_key *key, const char *text, size_t o
     const struct number_kind *kind = number_kind(key->type);
     struct span word = {text + offset, length};
     char copy[WORD_MAX], allowed[WORD_MAX * 2], advice[CONFIG_ADVICE_MAX];
+    uint64_t min = 0, max = 0;
 
     snprintf(copy, sizeof(copy), "%.*s", (int)(length < WORD_MAX ? length : WORD_MAX), word.start);
     config_value_allowed(key, allowed, sizeof(allowed));
@@ -100,41 +99,26 @@ static int parse_number(const struct config_key *key, const char *text, size_t o
         return config_fault_report(faults, offset, length, advice, "'%.*s' %s", CONFIG_QUOTED(word),
                                    kind->problem);
     }
-    if (*number >= value_min(key) && *number <= config_value_max(key))
+    range_of(key, &min, &max);
+    if (*number >= min && *number <= max)
         return 0;
     snprintf(advice, sizeof(advice), "allowed: %s", allowed);
     return config_fault_report(faults, offset, length, advice, "'%s' is out of range", copy);
 }
 
-static int parse_u64(const struct config_key *key, const char *text, uint64_t *field,
-                     const struct config_faults *faults)
+/* One number; "auto" is 0. The ranges of all types but CONFIG_SIZE fit 32 bits. */
+static int parse_one_number(const struct config_key *key, const char *text, void *field,
+                            const struct config_faults *faults)
 {
     uint64_t number = 0;
 
-    if (parse_number(key, text, 0, strlen(text), &number, faults) != 0)
+    if ((key->type != CONFIG_AUTO || strcmp(text, "auto") != 0) &&
+        parse_number(key, text, 0, strlen(text), &number, faults) != 0)
         return -1;
-    *field = number;
-    return 0;
-}
-
-/* For types whose ranges fit 32 bits. */
-static int parse_u32(const struct config_key *key, const char *text, uint32_t *field,
-                     const struct config_faults *faults)
-{
-    uint64_t number = 0;
-
-    if (parse_u64(key, text, &number, faults) != 0)
-        return -1;
-    *field = (uint32_t)number;
-    return 0;
-}
-
-static int parse_auto(const struct config_key *key, const char *text, uint32_t *field,
-                      const struct config_faults *faults)
-{
-    if (strcmp(text, "auto") != 0)
-        return parse_u32(key, text, field, faults);
-    *field = 0;
+    if (key->type == CONFIG_SIZE)
+        *(uint64_t *)field = number;
+    else
+        *(uint32_t *)field = (uint32_t)number;
     return 0;
 }
 
@@ -293,16 +277,14 @@ int config_value_parse(const struct config_key *key, const char *text, const cha
         return config_networks_parse(text, field, faults);
     case CONFIG_SWITCH:
         return parse_switch(text, field, faults);
-    case CONFIG_AUTO:
-        return parse_auto(key, text, field, faults);
     case CONFIG_SPAN:
         return parse_span(key, text, field, faults);
     case CONFIG_SIZE:
-        return parse_u64(key, text, field, faults);
     case CONFIG_COUNT:
+    case CONFIG_AUTO:
     case CONFIG_TIME:
     case CONFIG_MODE:
-        return parse_u32(key, text, field, faults);
+        return parse_one_number(key, text, field, faults);
     case CONFIG_CHOICE:
         return parse_choice(key, text, field, faults);
     }
