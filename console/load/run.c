@@ -532,7 +532,7 @@ void load_compare(const struct load_totals *before, const struct load_totals *af
 
 enum { SETTLE_MS = 300, SETTLE_MOST_MS = 3000 };
 
-void load_session_start(struct load_session *session, const struct load_settings *settings,
+void load_process_start(struct load_process *process, const struct load_settings *settings,
                         const struct scene *scene)
 {
     const struct snapshot *now = model_now(scene->model);
@@ -550,22 +550,22 @@ void load_session_start(struct load_session *session, const struct load_settings
     }
     snprintf(control, sizeof(control), "%d", CHILD_CONTROL_FD);
     load_settings_arguments(settings, target, control, argv);
-    if (child_start(&session->child, argv, why, sizeof(why)) != 0) {
+    if (child_start(&process->child, argv, why, sizeof(why)) != 0) {
         controller_report(scene->controller, true, "%s", why);
         return;
     }
-    load_run_begin(session->run, settings, url, clock_wall_ns());
-    session->run->own_server = load_target_matches(url, now->server.listening);
-    session->run->server_before = now->sums[METRIC_requests];
-    snprintf(session->run->server, sizeof(session->run->server), "%.30s %.20s", now->server.name,
+    load_run_begin(process->run, settings, url, clock_wall_ns());
+    process->run->own_server = load_target_matches(url, now->server.listening);
+    process->run->server_before = now->sums[METRIC_requests];
+    snprintf(process->run->server, sizeof(process->run->server), "%.30s %.20s", now->server.name,
              now->server.version);
-    session->event_ns = session->run->started_ns;
-    marks_add(scene->marks, MARK_load, session->run->started_ns, "load run begins");
-    session->phase = LOAD_RUNNING;
+    process->event_ns = process->run->started_ns;
+    marks_add(scene->marks, MARK_load, process->run->started_ns, "load run begins");
+    process->phase = LOAD_RUNNING;
 }
 
 /* Changes of the server become marks, and so do the moments when its connections have followed. */
-static void mark_changes(struct load_session *session, const struct scene *scene)
+static void mark_changes(struct load_process *process, const struct scene *scene)
 {
     const struct event_row *rows[16];
     size_t count =
@@ -577,20 +577,20 @@ static void mark_changes(struct load_session *session, const struct scene *scene
         size_t length = by != NULL ? (size_t)(by - event->text) : strlen(event->text);
         char text[LOAD_MARK_BYTES];
 
-        if (event->last_ns <= session->event_ns ||
+        if (event->last_ns <= process->event_ns ||
             (by == NULL && strstr(event->text, "connections moved") == NULL))
             continue;
-        session->event_ns = event->last_ns;
+        process->event_ns = event->last_ns;
         snprintf(text, sizeof(text), "%.*s", (int)length, event->text);
-        load_run_mark(session->run, (double)(event->last_ns - session->run->started_ns) / 1e9,
+        load_run_mark(process->run, (double)(event->last_ns - process->run->started_ns) / 1e9,
                       text);
     }
 }
 
 static void take_progress_line(void *context, const char *line)
 {
-    struct load_session *session = context;
-    const struct scene *scene = session->scene;
+    struct load_process *process = context;
+    const struct scene *scene = process->scene;
     struct load_server_sample server = {NAN, NAN, NAN};
     json_t *object;
 
@@ -598,87 +598,87 @@ static void take_progress_line(void *context, const char *line)
         server = (struct load_server_sample){scene_rate(scene, METRIC_requests),
                                              model_percentile(scene->model, 50),
                                              model_percentile(scene->model, 99)};
-    if (load_run_progress(session->run, line, &server))
+    if (load_run_progress(process->run, line, &server))
         return;
     object = json_loads(line, 0, NULL);
     if (json_object_get(object, "why") != NULL)
-        controller_report(session->controller, true, "%s",
+        controller_report(process->controller, true, "%s",
                           json_string_value(json_object_get(object, "why")));
     json_decref(object);
 }
 
-static void finish_run(struct load_session *session)
+static void finish_run(struct load_process *process)
 {
     char why[CONTROLLER_TEXT], words[CONTROLLER_TEXT];
 
-    session->phase = LOAD_DONE;
-    if (session->run->totals.begun == 0) {
-        controller_report(session->controller, true, "%s",
-                          session->run->failure[0] != '\0' ? session->run->failure
+    process->phase = LOAD_DONE;
+    if (process->run->totals.begun == 0) {
+        controller_report(process->controller, true, "%s",
+                          process->run->failure[0] != '\0' ? process->run->failure
                                                            : "wsload did not start a request");
         return;
     }
-    load_run_check_text(session->run, words, sizeof(words));
-    controller_report(session->controller, false, "run ended%s%s", words[0] != '\0' ? ": " : "",
+    load_run_check_text(process->run, words, sizeof(words));
+    controller_report(process->controller, false, "run ended%s%s", words[0] != '\0' ? ": " : "",
                       words);
-    if (load_store_add(session->store, session->run, why, sizeof(why)) != 0)
-        controller_report(session->controller, true, "%s", why);
+    if (load_store_add(process->store, process->run, why, sizeof(why)) != 0)
+        controller_report(process->controller, true, "%s", why);
 }
 
 /*
  * The server counts a response shortly after the client received it, and is sampled about ten times
  * a second: its count is final when it has stopped changing.
  */
-static void settle_count(struct load_session *session, const struct scene *scene)
+static void settle_count(struct load_process *process, const struct scene *scene)
 {
     const struct snapshot *now = model_now(scene->model);
 
-    if (session->phase != LOAD_SETTLING || scene->moment != MOMENT_LIVE)
+    if (process->phase != LOAD_SETTLING || scene->moment != MOMENT_LIVE)
         return;
-    if (now->sums[METRIC_requests] != session->counted || session->unchanged_ns == 0) {
-        session->counted = now->sums[METRIC_requests];
-        session->unchanged_ns = now->time_ns;
+    if (now->sums[METRIC_requests] != process->counted || process->unchanged_ns == 0) {
+        process->counted = now->sums[METRIC_requests];
+        process->unchanged_ns = now->time_ns;
     }
-    session->run->server_after = session->counted;
-    if (now->time_ns >= session->unchanged_ns + SETTLE_MS * NS_PER_MS ||
-        now->time_ns >= session->ended_ns + SETTLE_MOST_MS * NS_PER_MS)
-        finish_run(session);
+    process->run->server_after = process->counted;
+    if (now->time_ns >= process->unchanged_ns + SETTLE_MS * NS_PER_MS ||
+        now->time_ns >= process->ended_ns + SETTLE_MOST_MS * NS_PER_MS)
+        finish_run(process);
 }
 
-void load_session_update(struct load_session *session, const struct scene *scene)
+void load_process_update(struct load_process *process, const struct scene *scene)
 {
     int status;
 
-    session->scene = scene;
-    session->controller = scene->controller;
-    if (load_session_active(session))
-        mark_changes(session, scene);
-    if (child_update(&session->child, take_progress_line, session, &status)) {
-        session->run->wsload_status = status;
-        load_run_report(session->run, session->child.text, session->child.output_length);
-        session->phase = LOAD_SETTLING;
+    process->scene = scene;
+    process->controller = scene->controller;
+    if (load_process_active(process))
+        mark_changes(process, scene);
+    if (child_update(&process->child, take_progress_line, process, &status)) {
+        process->run->wsload_status = status;
+        load_run_report(process->run, process->child.text, process->child.output_length);
+        process->phase = LOAD_SETTLING;
         marks_add(scene->marks, MARK_load, clock_wall_ns(), "load run ends");
-        session->ended_ns = model_now(scene->model)->time_ns;
-        session->unchanged_ns = 0;
+        process->ended_ns = model_now(scene->model)->time_ns;
+        process->unchanged_ns = 0;
     }
-    settle_count(session, scene);
+    settle_count(process, scene);
 }
 
-int load_session_init(struct load_session *session, struct load_store *store)
+int load_process_init(struct load_process *process, struct load_store *store)
 {
-    child_init(&session->child);
-    session->store = store;
-    session->run = calloc(1, sizeof(*session->run));
-    return session->run != NULL ? 0 : -1;
+    child_init(&process->child);
+    process->store = store;
+    process->run = calloc(1, sizeof(*process->run));
+    return process->run != NULL ? 0 : -1;
 }
 
-void load_session_release(struct load_session *session)
+void load_process_release(struct load_process *process)
 {
-    child_release(&session->child);
-    free(session->run);
+    child_release(&process->child);
+    free(process->run);
 }
 
-bool load_session_active(const struct load_session *session)
+bool load_process_active(const struct load_process *process)
 {
-    return session->phase == LOAD_RUNNING || session->phase == LOAD_SETTLING;
+    return process->phase == LOAD_RUNNING || process->phase == LOAD_SETTLING;
 }

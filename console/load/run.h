@@ -161,7 +161,7 @@ enum load_phase {
     LOAD_DONE,
 };
 
-struct load_session {
+struct load_process {
     struct child child; /* wsload */
     enum load_phase phase;
     struct load_run *run; /* the current or the last one */
@@ -174,20 +174,20 @@ struct load_session {
     uint64_t unchanged_ns; /* since when that count has not changed */
 };
 
-/* SESSION is all zero. Runs are added to STORE (borrowed). Returns 0, or -1 if out of memory. */
-int load_session_init(struct load_session *session, struct load_store *store);
+/* PROCESS is all zero. Runs are added to STORE (borrowed). Returns 0, or -1 if out of memory. */
+int load_process_init(struct load_process *process, struct load_store *store);
 
 /* Stops wsload if it runs, and frees. */
-void load_session_release(struct load_session *session);
+void load_process_release(struct load_process *process);
 
 /* Starts a run, or reports why it cannot. */
-void load_session_start(struct load_session *session, const struct load_settings *settings,
+void load_process_start(struct load_process *process, const struct load_settings *settings,
                         const struct scene *scene);
 
 /* Call after each sample, and when the child's descriptor is readable. */
-void load_session_update(struct load_session *session, const struct scene *scene);
+void load_process_update(struct load_process *process, const struct scene *scene);
 
 /* True until both counts have been compared. */
-bool load_session_active(const struct load_session *session);
+bool load_process_active(const struct load_process *process);
 
 #endif

@@ -39,7 +39,7 @@ struct state {
     int field;
     struct load_form form;
     size_t preset; /* the next preset */
-    struct load_session session;
+    struct load_process process;
     struct load_store store;
     bool listing;          /* the list of past runs is shown */
     bool agreed;           /* the next update starts a run */
@@ -57,7 +57,7 @@ static int set_up(struct state *state)
         return 0;
     load_settings_init(&state->settings);
     state->past = calloc(1, sizeof(*state->past));
-    state->ready = state->past != NULL && load_session_init(&state->session, &state->store) == 0;
+    state->ready = state->past != NULL && load_process_init(&state->process, &state->store) == 0;
     load_store_read(&state->store, why, sizeof(why));
     return state->ready ? 0 : -1;
 }
@@ -165,24 +165,24 @@ static void load_update(void *state, const struct scene *scene)
     if (!own->ready || model_now(scene->model) == NULL)
         return;
     if (own->agreed) {
-        load_session_start(&own->session, &own->settings, scene);
+        load_process_start(&own->process, &own->settings, scene);
         own->listing = own->agreed = false;
     }
-    load_session_update(&own->session, scene);
+    load_process_update(&own->process, scene);
 }
 
 static int load_descriptor(void *state)
 {
     struct state *own = state;
 
-    return own->ready ? child_descriptor(&own->session.child) : -1;
+    return own->ready ? child_descriptor(&own->process.child) : -1;
 }
 
 static const char *load_unfinished(void *state)
 {
     const struct state *own = state;
 
-    return own->ready && load_session_active(&own->session)
+    return own->ready && load_process_active(&own->process)
                ? "A load run is in progress. Stop it and leave?"
                : NULL;
 }
@@ -192,7 +192,7 @@ static void load_release(void *state)
     struct state *own = state;
 
     if (own->ready)
-        load_session_release(&own->session);
+        load_process_release(&own->process);
     load_store_release(&own->store);
     free(own->past);
 }
@@ -228,7 +228,7 @@ static void change_entered(void *context, const char *text)
 {
     struct state *state = context;
 
-    if (!child_send(&state->session.child, text))
+    if (!child_send(&state->process.child, text))
         controller_report(state->controller, true, "the run has ended");
 }
 
@@ -237,10 +237,10 @@ static void edit_running(struct state *state, const struct scene *scene)
     char initial[64];
 
     state->controller = scene->controller;
-    snprintf(initial, sizeof(initial), "rate %.0f", state->session.run->totals.rate_wanted);
-    if (!(state->session.run->totals.rate_wanted > 0))
+    snprintf(initial, sizeof(initial), "rate %.0f", state->process.run->totals.rate_wanted);
+    if (!(state->process.run->totals.rate_wanted > 0))
         snprintf(initial, sizeof(initial), "connections %" PRIu64,
-                 state->session.run->totals.connections);
+                 state->process.run->totals.connections);
     controller_prompt(scene->controller,
                       "change the run (rate 500, connections +20, threads 2): ", initial,
                       change_entered, state);
@@ -324,7 +324,7 @@ static bool form_key(struct state *state, const struct scene *scene, enum action
         edit_field(state, scene);
         return true;
     case ACTION_EDIT:
-        if (state->session.phase == LOAD_RUNNING)
+        if (state->process.phase == LOAD_RUNNING)
             edit_running(state, scene);
         else
             edit_field(state, scene);
@@ -347,14 +347,14 @@ static bool load_key(void *state, const struct scene *scene, enum action action)
         return false;
     switch (action) {
     case ACTION_RUN:
-        if (load_session_active(&own->session))
+        if (load_process_active(&own->process))
             controller_report(scene->controller, true,
                               "a run is active: x stops it, e changes its rate");
         else
             ask_run(own, scene);
         return true;
     case ACTION_STOP:
-        child_stop(&own->session.child);
+        child_stop(&own->process.child);
         return true;
     case ACTION_MODE:
         own->listing = !own->listing;
@@ -426,10 +426,10 @@ static void draw_advice(const struct scene *scene, const struct canvas *canvas)
 
 static void draw_main(struct state *state, const struct scene *scene, const struct canvas *canvas)
 {
-    bool any = state->session.phase != LOAD_NOT_RUN,
-         form = !load_session_active(&state->session) || canvas->height >= 30;
+    bool any = state->process.phase != LOAD_NOT_RUN,
+         form = !load_process_active(&state->process) || canvas->height >= 30;
     bool advice = !any && canvas->width >= ADVICE_WIDTH && canvas->height > LOAD_FIELDS + 6;
-    int totals = any ? load_draw_totals_lines(state->session.run, canvas->width) : 0;
+    int totals = any ? load_draw_totals_lines(state->process.run, canvas->width) : 0;
     const struct layout_part parts[] = {
         {.min = 1, .importance = 3},
         {.min = 3, .max = LOAD_FIELDS, .weight = 8, .importance = form ? 6 : 0},
@@ -444,7 +444,7 @@ static void draw_main(struct state *state, const struct scene *scene, const stru
         layout_stack(canvas, parts_before, advice ? 3 : 2, places);
     if (places[0].height > 0)
         load_form_draw_hints(&state->form,
-                             state->session.phase == LOAD_RUNNING ? LOAD_HINTS_RUNNING
+                             state->process.phase == LOAD_RUNNING ? LOAD_HINTS_RUNNING
                              : scene_allows_changes(scene)        ? LOAD_HINTS_FORM
                                                                   : LOAD_HINTS_NO_CHANGES,
                              &places[0]);
@@ -453,9 +453,9 @@ static void draw_main(struct state *state, const struct scene *scene, const stru
     if (advice)
         draw_advice(scene, &places[2]);
     if (any && places[2].height > 0)
-        load_draw_totals(state->session.run, scene, &places[2]);
+        load_draw_totals(state->process.run, scene, &places[2]);
     if (any && places[3].height > 0)
-        load_draw_plots(state->session.run, scene, &places[3]);
+        load_draw_plots(state->process.run, scene, &places[3]);
 }
 
 static void draw_past(struct state *state, const struct scene *scene, const struct canvas *canvas)
@@ -521,7 +521,7 @@ static const struct view_hint *hints_now(const void *state)
                                             {ACTION_NONE, "", false, false}};
     const struct state *own = state;
 
-    return own->listing ? runs : own->session.phase == LOAD_RUNNING ? running : form;
+    return own->listing ? runs : own->process.phase == LOAD_RUNNING ? running : form;
 }
 
 const struct view view_load = {
