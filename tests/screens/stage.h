@@ -51,6 +51,13 @@ void stage_shows(const char *const *texts, size_t count);
         ASSERT_SHOWS(__VA_ARGS__);                                                                 \
     } while (0)
 
+/* Types KEYS, then waits until TEXT is no longer on the screen. */
+#define TYPE_HIDES(keys, text)                                                                     \
+    do {                                                                                           \
+        terminal_type(terminal, keys);                                                             \
+        assert_true(terminal_shows_no_more(terminal, text));                                       \
+    } while (0)
+
 /* Waits for the console to exit, and checks that it restored the terminal. */
 void stage_ended_well(void);
 

@@ -53,8 +53,7 @@ static void history_is_shown_by_second(void **state)
     ASSERT_SHOWS(" 30s ago", "requests/s  5.00k", "13.9k total");
     TYPE_SHOWS("\x1bOC", " 29s ago", "requests/s  100");
     TYPE_SHOWS("[[[", "1m 59s ago"); /* the oldest second */
-    terminal_type(terminal, " ");
-    assert_true(terminal_shows_no_more(terminal, " ago"));
+    TYPE_HIDES(" ", " ago");
     ASSERT_SHOWS("10.0k total");
 }
 
@@ -89,8 +88,7 @@ static void marks_stand_on_graphs(void **state)
     TYPE_SHOWS("N", "no earlier mark");
     TYPE_SHOWS("n", " ago  T serving threads in each worker");
     TYPE_SHOWS(">>", "no later mark");
-    terminal_type(terminal, " ");
-    assert_true(terminal_shows_no_more(terminal, " ago"));
+    TYPE_HIDES(" ", " ago");
     terminal_resize(terminal, 10, 40); /* a graph of one line has them, too */
     ASSERT_SHOWS("!", "T", "R");
 }
@@ -190,8 +188,7 @@ static void selected_row_shows_details_and_sets_filter(void **state)
     stage_open(24, 80, log_view, NULL);
     ASSERT_SHOWS("/page-39");
     TYPE_SHOWS("k\r", "GET /page-39 HTTP/1.1", "fixture", "Esc closes");
-    terminal_type(terminal, "\x1b");
-    assert_true(terminal_shows_no_more(terminal, "Esc closes"));
+    TYPE_HIDES("\x1b", "Esc closes");
     TYPE_SHOWS("f", "filter: ", "of 40 shown");
 }
 
@@ -203,17 +200,14 @@ static void filter_by_row_fits_other_views(void **state)
     TYPE_SHOWS("2", "[2 threads]", "  0.0 ");
     TYPE_SHOWS("jjf", "filter: thread=0.0", "1 of "); /* the first thread of worker 0 */
     TYPE_SHOWS("5", "[5 log]", "20 of 40 shown", "/page-38");
-    terminal_type(terminal, "\x1b");
-    assert_true(terminal_shows_no_more(terminal, "filter:"));
+    TYPE_HIDES("\x1b", "filter:");
     terminal_type(terminal, "2");
     TYPE_SHOWS("\x1b[Hf", "filter: worker=0"); /* the worker */
     TYPE_SHOWS("5", "[5 log]", "20 of 40 shown");
-    terminal_type(terminal, "\x1b");
-    assert_true(terminal_shows_no_more(terminal, "filter:"));
+    TYPE_HIDES("\x1b", "filter:");
     TYPE_SHOWS("6\x1b[Hf", "[6 top]", "filter: path=/page-");
     TYPE_SHOWS("5", "[5 log]", "1 of 40 shown");
-    terminal_type(terminal, "\x1b");
-    assert_true(terminal_shows_no_more(terminal, "filter:"));
+    TYPE_HIDES("\x1b", "filter:");
     TYPE_SHOWS("6mmmm", "[errors]");
     TYPE_SHOWS("\x1b[Hf", "filter: status=", "path=/page-");
     TYPE_SHOWS("5", "[5 log]", "1 of 40 shown");
@@ -237,8 +231,7 @@ static void filters_are_saved_by_name(void **state)
     stage_console(24, 80, log_view, environment);
     ASSERT_SHOWS("/page-39");
     TYPE_SHOWS("/@broken\r", "filter: status:4xx", "2 of 40 shown");
-    terminal_type(terminal, "\x1b");
-    assert_true(terminal_shows_no_more(terminal, "filter:"));
+    TYPE_HIDES("\x1b", "filter:");
     TYPE_SHOWS(":save-filter broken\r", "removed @broken");
     TYPE_SHOWS(":filter @broken\r", "no filter is saved as 'broken'");
     TYPE_SHOWS(":save-filter ../x\r", "invalid name '../x'");
@@ -266,8 +259,7 @@ static void row_shows_its_requests(void **state)
     assert_null(strstr(terminal_text(terminal), "[clients]"));
     TYPE_SHOWS("\x1b[F", "GET /page-0 ");         /* End: the oldest */
     TYPE_SHOWS("\r", "rate limit", "Esc closes"); /* and its details */
-    terminal_type(terminal, "\x1b");
-    assert_true(terminal_shows_no_more(terminal, "Esc closes"));
+    TYPE_HIDES("\x1b", "Esc closes");
     ASSERT_SHOWS("client=192.0.2.7");
     TYPE_SHOWS("\x1b", "[clients]");
     TYPE_SHOWS("2", "[2 threads]", "  0.0 ");
@@ -326,8 +318,7 @@ static void destructive_command_asks_for_confirmation(void **state)
     stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("10.0k total");
     TYPE_SHOWS(":stop\r", "Stop the server?", "y yes  n no");
-    terminal_type(terminal, "n");
-    assert_true(terminal_shows_no_more(terminal, "Stop the server?"));
+    TYPE_HIDES("n", "Stop the server?");
     assert_int_equal(fixture_commands(fixture), 0);
     TYPE_SHOWS(":stop\r", "Stop the server?");
     terminal_resize(terminal, 30, 100); /* the dialog stays open */
@@ -351,8 +342,7 @@ static void question_needs_room(void **state)
     ASSERT_SHOWS("Stop the server?");
     terminal_resize(terminal, 5, 30);
     ASSERT_SHOWS("a question: enlarge, or Esc");
-    terminal_type(terminal, "\x1b");
-    assert_true(terminal_shows_no_more(terminal, "a question"));
+    TYPE_HIDES("\x1b", "a question");
     assert_int_equal(fixture_commands(fixture), 0);
 }
 
@@ -449,8 +439,7 @@ static void certificates_are_listed_with_their_last_error(void **state)
     assert_true(strstr(terminal_text(terminal), "late.test-site.org") <
                 strstr(terminal_text(terminal), "good.test-site.org"));
     TYPE_SHOWS("j\r", "valid until", "next attempt", "failures", "3 since the last success");
-    terminal_type(terminal, "\x1b");
-    assert_true(terminal_shows_no_more(terminal, "valid until"));
+    TYPE_HIDES("\x1b", "valid until");
     TYPE_SHOWS("1", "[1 overview]", "C certificates");
 }
 
@@ -489,8 +478,7 @@ static void mouse_acts_like_keys(void **state)
     ASSERT_SHOWS("Esc closes");
     clicks(3, 15, 5); /* first click closes, second selects, third opens */
     ASSERT_SHOWS("Esc closes");
-    terminal_type(terminal, "\x1b");
-    assert_true(terminal_shows_no_more(terminal, "Esc closes"));
+    TYPE_HIDES("\x1b", "Esc closes");
     for (int i = 0; i < 30; i++)
         terminal_type(terminal, "\x1b[<64;20;10M"); /* the wheel, up */
     ASSERT_SHOWS("/page-0 ");
@@ -513,8 +501,7 @@ static void key_hints_are_clickable_and_fit(void **state)
     assert_true(terminal_shows_no_more(terminal, "Help, lines"));
     click(23, 3); /* Enter details */
     ASSERT_SHOWS("Esc closes", "user agent");
-    terminal_type(terminal, "\x1b");
-    assert_true(terminal_shows_no_more(terminal, "Esc closes"));
+    TYPE_HIDES("\x1b", "Esc closes");
     click(23, 31); /* more threads */
     ASSERT_SHOWS("from 2 to 3?");
     click(23, 67); /* Enter */

@@ -95,10 +95,8 @@ static void threads_view_folds_and_sorts(void **state)
     ASSERT_SHOWS("  1.queue  1 queued", "idle 1/2", "  1.q1 ", "worker 1");
     assert_null(strstr(terminal_text(terminal), "  1.q0 "));
     TYPE_SHOWS("m", "  0.q0 ", "  1.q0 ", "  1.q1 ");
-    terminal_type(terminal, "m");
-    assert_true(terminal_shows_no_more(terminal, "THREAD     STATE"));
-    terminal_type(terminal, "m:sort requests\r"); /* 1000, 2000, 3000 and 4000 requests */
-    assert_true(terminal_shows_no_more(terminal, "worker 1 "));
+    TYPE_HIDES("m", "THREAD     STATE");
+    TYPE_HIDES("m:sort requests\r", "worker 1 "); /* 1000, 2000, 3000 and 4000 requests */
     assert_true(terminal_shows_no_more(terminal, ".queue"));
     ASSERT_SHOWS("  1.1 ", "  0.0 ");
     assert_true(strstr(terminal_text(terminal), "  1.1 ") <
@@ -209,8 +207,7 @@ static void plus_and_minus_change_thread_count(void **state)
     assert_int_equal(fixture_commands(fixture), 0);
     TYPE_SHOWS("y", "threads: 3 in force", "threads 6 of 6 (3 in each)");
     TYPE_SHOWS("-", "Reduce the serving threads per worker from 3 to 2?");
-    terminal_type(terminal, "n");
-    assert_true(terminal_shows_no_more(terminal, "Reduce"));
+    TYPE_HIDES("n", "Reduce");
     assert_int_equal(fixture_commands(fixture), 1);
     TYPE_SHOWS("--\r", "threads: 1 in force");
     TYPE_SHOWS("-", "not done: the minimum is one serving thread per worker");
@@ -225,8 +222,7 @@ static void question_is_adjusted_by_the_same_keys(void **state)
     ASSERT_SHOWS("threads 4 of 4 (2 in each)");
     TYPE_SHOWS("+++-", "Raise the serving threads per worker from 2 to 4?");
     terminal_type(terminal, "w"); /* another number: ignored */
-    terminal_type(terminal, "--");
-    assert_true(terminal_shows_no_more(terminal, "serving threads per worker from"));
+    TYPE_HIDES("--", "serving threads per worker from");
     TYPE_SHOWS("+++", "from 2 to 5?");
     assert_int_equal(fixture_commands(fixture), 0);
     TYPE_SHOWS("\r", "threads: 5 in force", "threads 10 of 10 (5 in each)");
@@ -248,8 +244,7 @@ static void question_names_what_is_lost(void **state)
     TYPE_SHOWS("n:restart all\r", "Restart all workers? 10 open connections move to the new ones.");
     TYPE_SHOWS("n:stop now\r", "Stop the server at once? 10 open connections are cut.");
     TYPE_SHOWS("n:cache-flush\r", "Empty the caches? They lose 25 entries (3.00 MiB).");
-    terminal_type(terminal, "n");
-    assert_true(terminal_shows_no_more(terminal, "Empty the caches?"));
+    TYPE_HIDES("n", "Empty the caches?");
     assert_int_equal(fixture_commands(fixture), 0);
 }
 
@@ -260,8 +255,7 @@ static void locked_session_changes_nothing(void **state)
     ASSERT_SHOWS("threads 4 of 4 (2 in each)");
     TYPE_SHOWS("L", "locked: nothing here changes the server; L unlocks");
     TYPE_SHOWS("+", "not done: this session is locked; L unlocks it");
-    terminal_type(terminal, ":stop\r");
-    assert_true(terminal_shows_no_more(terminal, ":stop"));
+    TYPE_HIDES(":stop\r", ":stop");
     assert_null(strstr(terminal_text(terminal), "Stop the server?"));
     TYPE_SHOWS("L", "Unlock this session?");
     TYPE_SHOWS("n+", "not done: this session is locked");
@@ -308,12 +302,10 @@ static void alert_is_shown_until_acknowledged(void **state)
                "not done: unknown metric 'connection'; did you mean 'connections'?");
     TYPE_SHOWS(":alert connections>5 for 200ms\r", "ALERT connections > 5 for 200ms: 10",
                "a acknowledges");
-    terminal_type(terminal, "a");
-    assert_true(terminal_shows_no_more(terminal, "a acknowledges"));
+    TYPE_HIDES("a", "a acknowledges");
     ASSERT_SHOWS("ALERT connections > 5 for 200ms");
     TYPE_SHOWS("a", "connections > 5 for 200ms: now 10, active", "History:", "began: ");
-    terminal_type(terminal, "\x1b");
-    assert_true(terminal_shows_no_more(terminal, "History:"));
+    TYPE_HIDES("\x1b", "History:");
     TYPE_SHOWS("9", "alert began: connections > 5 for", "console ");
     TYPE_SHOWS(":alert off\r", "0 alerts", "threads 4 of 4 (2 in each)");
     for (rest = 3000; rest > 0 && access(facts, F_OK) != 0; rest--)
@@ -435,8 +427,7 @@ static void help_lists_every_key(void **state)
     terminal_type(terminal, "?");
     stage_shows(sentences, sizeof(sentences) / sizeof(sentences[0]));
     terminal_save(terminal, "help-120x110");
-    terminal_type(terminal, "\x1b");
-    assert_true(terminal_shows_no_more(terminal, "Help, lines"));
+    TYPE_HIDES("\x1b", "Help, lines");
     ASSERT_SHOWS("[1 overview]", "requests/s");
 }
 
