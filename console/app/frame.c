@@ -313,16 +313,6 @@ static void draw_time(const struct frame *frame, const struct canvas *line)
         draw_timeline(frame, line, x + 2);
 }
 
-static void draw_filter(const struct frame *frame, const struct canvas *line)
-{
-    static const char key[] = "Esc removes it";
-    struct canvas place = canvas_part(line, 0, 0, 1, line->width - (int)sizeof(key) - 1);
-
-    canvas_repeat(line, 0, 0, line->width, TONE_BAR, L' ');
-    canvas_print(&place, 0, 1, TONE_BAR_KEY, "filter: %s", frame->scene.filter->text);
-    canvas_right(line, 0, line->width - 1, TONE_BAR, key);
-}
-
 /* The bottom line: a message, else the keys */
 
 /* Draws a message; one that is wider than the foot starts in the lines above it. */
@@ -628,8 +618,14 @@ static void draw_body(const struct frame *frame, const struct canvas *body)
     }
     if (view.height > 0)
         draw_view(frame, &view);
-    if (filtered)
-        draw_filter(frame, &line);
+    if (filtered) {
+        static const char key[] = "Esc removes it";
+        struct canvas place = canvas_part(&line, 0, 0, 1, line.width - (int)sizeof(key) - 1);
+
+        canvas_repeat(&line, 0, 0, line.width, TONE_BAR, L' ');
+        canvas_print(&place, 0, 1, TONE_BAR_KEY, "filter: %s", frame->scene.filter->text);
+        canvas_right(&line, 0, line.width - 1, TONE_BAR, key);
+    }
     line = canvas_part(body, body->height - 1, 0, 1, body->width);
     if (timed)
         draw_time(frame, &line);

@@ -182,19 +182,6 @@ static void draw_change(const struct state *state, const struct scene *scene,
                  text_since(since, ago));
 }
 
-static void draw_list(const struct state *state, const struct scene *scene,
-                      const struct canvas *canvas)
-{
-    if (scene->moment == MOMENT_PAST)
-        canvas_text(canvas, 1, 0, TONE_DIM,
-                    "The history does not record the entries; Right returns to now.");
-    else
-        grid_draw(scene->grid, scene, canvas);
-    if (scene->grid->sorted_by == 0 && canvas->width >= 60)
-        canvas_print(canvas, 0, canvas->width - 12, TONE_DIM, "m: by %s",
-                     cache_order_names[state->order]);
-}
-
 static void cache_draw(void *state, const struct scene *scene, const struct canvas *canvas)
 {
     const struct layout_part parts[] = {
@@ -214,7 +201,14 @@ static void cache_draw(void *state, const struct scene *scene, const struct canv
         draw_change(state, scene, &places[2]);
     if (places[3].height > 0)
         metric_panel_draw(&panel_cache, scene, &places[3]);
-    draw_list(state, scene, &places[4]);
+    if (scene->moment == MOMENT_PAST)
+        canvas_text(&places[4], 1, 0, TONE_DIM,
+                    "The history does not record the entries; Right returns to now.");
+    else
+        grid_draw(scene->grid, scene, &places[4]);
+    if (scene->grid->sorted_by == 0 && canvas->width >= 60)
+        canvas_print(&places[4], 0, canvas->width - 12, TONE_DIM, "m: by %s",
+                     cache_order_names[((struct state *)state)->order]);
 }
 
 /*

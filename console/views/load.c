@@ -265,47 +265,28 @@ static void ask_run(struct state *state, const struct scene *scene)
     controller_confirm(scene->controller, question, agree_to_run, state);
 }
 
-static void forget_selected(struct state *state, const struct scene *scene)
+/* Keys of the list of stored runs. */
+static bool list_key(struct state *state, const struct scene *scene, enum action action)
 {
     char why[CONTROLLER_TEXT];
     size_t row;
 
-    if (!grid_selected(scene->grid, &row))
-        controller_report(scene->controller, true, "select a run first (Up, Down)");
-    else if (load_store_remove(&state->store, row, why, sizeof(why)) != 0)
-        controller_report(scene->controller, true, "%s", why);
-}
-
-static void pick_for_comparison(struct state *state, const struct scene *scene)
-{
-    size_t row;
-
-    if (!grid_selected(scene->grid, &row)) {
-        controller_report(scene->controller, true, "select a run first (Up, Down), then c");
-        return;
-    }
-    if (strcmp(state->compared, state->store.entries[row].name) == 0)
-        state->compared[0] = '\0';
-    else
-        snprintf(state->compared, sizeof(state->compared), "%s", state->store.entries[row].name);
-    controller_report(scene->controller, false,
-                      state->compared[0] != '\0' ? "this is run A; now select run B"
-                                                 : "comparison cancelled");
-}
-
-/* Keys of the list of stored runs. */
-static bool list_key(struct state *state, const struct scene *scene, enum action action)
-{
-    switch (action) {
-    case ACTION_REMOVE:
-        forget_selected(state, scene);
-        return true;
-    case ACTION_COMPARE:
-        pick_for_comparison(state, scene);
-        return true;
-    default:
+    if (action != ACTION_REMOVE && action != ACTION_COMPARE)
         return false;
+    if (!grid_selected(scene->grid, &row)) {
+        controller_report(scene->controller, true, "select a run first (Up, Down)%s",
+                          action == ACTION_COMPARE ? ", then c" : "");
+    } else if (action == ACTION_REMOVE) {
+        if (load_store_remove(&state->store, row, why, sizeof(why)) != 0)
+            controller_report(scene->controller, true, "%s", why);
+    } else if (strcmp(state->compared, state->store.entries[row].name) == 0) {
+        state->compared[0] = '\0';
+        controller_report(scene->controller, false, "comparison cancelled");
+    } else {
+        snprintf(state->compared, sizeof(state->compared), "%s", state->store.entries[row].name);
+        controller_report(scene->controller, false, "this is run A; now select run B");
     }
+    return true;
 }
 
 /* Keys of the form. */

@@ -271,20 +271,6 @@ static void draw_subject_title(const struct scene *scene, const struct filter *f
         canvas_item(canvas, 0, x + 2, TONE_DIM, CLIENT_KEYS);
 }
 
-static void draw_mix(const struct scene *scene, const struct canvas *canvas)
-{
-    struct canvas left = canvas_part(canvas, 0, 0, canvas->height, canvas->width / 2 - 1);
-    struct canvas right =
-        canvas_part(canvas, 0, canvas->width / 2 + 1, canvas->height, canvas->width);
-
-    if (canvas->width < SIDE_BY_SIDE) {
-        draw_statuses(scene, canvas);
-        return;
-    }
-    draw_statuses(scene, &left);
-    draw_latency(scene, &right);
-}
-
 void subject_draw(struct scroll *scroll, const struct scene *scene, const struct filter *filter,
                   const struct canvas *canvas)
 {
@@ -307,8 +293,16 @@ void subject_draw(struct scroll *scroll, const struct scene *scene, const struct
     }
     if (places[1].height > 0)
         draw_rate(scene, &places[1]);
-    if (places[2].height > 0)
-        draw_mix(scene, &places[2]);
+    if (places[2].height > 0 && canvas->width < SIDE_BY_SIDE) {
+        draw_statuses(scene, &places[2]);
+    } else if (places[2].height > 0) {
+        int height = places[2].height, half = canvas->width / 2;
+        struct canvas left = canvas_part(&places[2], 0, 0, height, half - 1);
+        struct canvas right = canvas_part(&places[2], 0, half + 1, height, canvas->width);
+
+        draw_statuses(scene, &left);
+        draw_latency(scene, &right);
+    }
     draw_requests(scroll, scene, &places[3]);
 }
 

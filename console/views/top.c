@@ -358,29 +358,19 @@ static bool top_ready(const struct scene *scene)
     return paths.view.seen > 0 || scene->clients->count > 0;
 }
 
-/*
- * Draws the names of all lists or, if they do not fit, that of the list shown. Returns the column
- * after it.
- */
-static int draw_names(const struct state *state, const struct canvas *canvas)
-{
-    int x = 0;
-
-    if (canvas->width < NAMES_WIDTH)
-        return canvas_print(canvas, 0, 0, TONE_TAB, "[%s]", top_list_names[state->shown]);
-    for (int i = 0; i < TOP_LISTS; i++)
-        x = canvas_print(canvas, 0, x, i == (int)state->shown ? TONE_TAB : TONE_DIM,
-                         i == (int)state->shown ? "[%s]" : " %s ", top_list_names[i]);
-    return x;
-}
-
+/* The names of all lists or, if they do not fit, that of the list shown; its window and limits. */
 static void draw_top_summary(const struct state *state, const struct scene *scene,
                              const struct canvas *canvas)
 {
     unsigned one_in = top_one_in(&state->view);
     char text[TEXT_SHORT], line[160];
-    int x = draw_names(state, canvas);
+    int x = 0;
 
+    for (int i = 0; i < TOP_LISTS; i++)
+        if (i == (int)state->shown)
+            x = canvas_print(canvas, 0, x, TONE_TAB, "[%s]", top_list_names[i]);
+        else if (canvas->width >= NAMES_WIDTH)
+            x = canvas_print(canvas, 0, x, TONE_DIM, " %s ", top_list_names[i]);
     x = canvas_item(canvas, 0, x + 2, TONE_NORMAL, "last %s",
                     text_since(text, (uint64_t)state->window_s * NS_PER_S));
     if (state->window_s + TOP_PANE_S < state->span_s)
@@ -461,25 +451,18 @@ static void top_draw(void *state, const struct scene *scene, const struct canvas
         draw_others(state, scene, &places[2]);
 }
 
-/* Limits, blocks or releases the selected client. */
-static void act_on_client(const struct state *state, const struct scene *scene, enum action action)
-{
-    char buffer[CLIENT_KEY_TEXT];
-    size_t row;
-
-    if (grid_subject(scene->grid, &row))
-        client_keys_act(scene->controller, client_address(&state->clients.client[row], buffer),
-                        action);
-    else
-        controller_report(scene->controller, true, "select a client first (Up, Down)");
-}
-
 static bool top_key(void *state, const struct scene *scene, enum action action)
 {
     struct state *own = state;
+    char buffer[CLIENT_KEY_TEXT];
+    size_t row;
 
     if (own->shown == TOP_CLIENTS && client_keys_have(action)) {
-        act_on_client(own, scene, action);
+        if (grid_subject(scene->grid, &row))
+            client_keys_act(scene->controller, client_address(&own->clients.client[row], buffer),
+                            action);
+        else
+            controller_report(scene->controller, true, "select a client first (Up, Down)");
         return true;
     }
     if (action != ACTION_MODE)
