@@ -87,7 +87,8 @@ static void report_plan(const struct certificate *certificate, const struct acme
                                      .next_s = certificate->next_s,
                                      .refused_until_s = certificate->refused_until_s};
 
-    link_report_plan(acme->link, &plan, certificate->error);
+    snprintf(plan.error, sizeof(plan.error), "%s", certificate->error);
+    link_report(acme->link, MESSAGE_ACME_PLAN, &plan, sizeof(plan));
 }
 
 static int64_t json_number(const json_t *json, const char *name)
@@ -347,7 +348,7 @@ static void record_success(struct certificate *certificate, const struct acme *a
     if (certificate->next_s < soonest_s) /* the authority's clock, or its certificates, are odd */
         certificate->next_s = soonest_s;
     store_plan(certificate, acme);
-    link_report_certificate(acme->link);
+    link_report(acme->link, MESSAGE_ACME_CERTIFICATE, NULL, 0);
     link_log(acme->link, LEVEL_INFO, "%s: certificate obtained, valid until %s; renewal from %s",
              certificate->name, units_format_utc(until, sizeof(until), certificate->not_after_s),
              units_format_utc(next, sizeof(next), certificate->next_s));

@@ -180,21 +180,7 @@ int link_publish(struct link *link, const struct message_acme_challenge *challen
     return link->ended ? -1 : 0;
 }
 
-void link_report_plan(struct link *link, struct message_acme_plan *plan, const char *error)
+void link_report(struct link *link, enum message_kind kind, const void *data, size_t length)
 {
-    snprintf(plan->error, sizeof(plan->error), "%s", error);
-    channel_send(link->channel, MESSAGE_ACME_PLAN, plan, sizeof(*plan), -1, false);
-}
-
-void link_report_key_change(struct link *link, uint32_t number, const char *error)
-{
-    struct message_acme_key_changed message = {.change = number};
-
-    snprintf(message.error, sizeof(message.error), "%s", error);
-    channel_send(link->channel, MESSAGE_ACME_KEY_CHANGED, &message, sizeof(message), -1, false);
-}
-
-void link_report_certificate(struct link *link)
-{
-    channel_send(link->channel, MESSAGE_ACME_CERTIFICATE, NULL, 0, -1, false);
+    channel_send(link->channel, (int)kind, data, length, -1, false);
 }

@@ -42,16 +42,7 @@ void link_log(struct link *link, enum level level, const char *format, ...) PRIN
  */
 int link_publish(struct link *link, const struct message_acme_challenge *challenge);
 
-/* Sends PLAN with ERROR, that of the last attempt. */
-void link_report_plan(struct link *link, struct message_acme_plan *plan, const char *error);
-
-/*
- * The change of the account's key with NUMBER has ended with ERROR, which is empty if it has
- * succeeded.
- */
-void link_report_key_change(struct link *link, uint32_t number, const char *error);
-
-/* A certificate in the state directory is new. */
-void link_report_certificate(struct link *link);
+/* Sends a message that needs no answer: MESSAGE_ACME_PLAN, _KEY_CHANGED or _CERTIFICATE. */
+void link_report(struct link *link, enum message_kind kind, const void *data, size_t length);
 
 #endif

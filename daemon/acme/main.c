@@ -155,6 +155,7 @@ static void handle_account(struct program *program)
 {
     struct acme *acme = &program->acme;
     uint32_t requested = link_key_change(acme->link);
+    struct message_acme_key_changed changed = {0};
     int failed;
 
     if (requested == program->key_change) {
@@ -168,7 +169,9 @@ static void handle_account(struct program *program)
     if (failed != 0)
         link_log(acme->link, LEVEL_WARN, "the key of the account is not replaced: %s",
                  acme->authority.why);
-    link_report_key_change(acme->link, requested, failed != 0 ? acme->authority.why : "");
+    changed.change = requested;
+    snprintf(changed.error, sizeof(changed.error), "%s", failed != 0 ? acme->authority.why : "");
+    link_report(acme->link, MESSAGE_ACME_KEY_CHANGED, &changed, sizeof(changed));
 }
 
 /*

@@ -118,14 +118,11 @@ static size_t make_signature(EVP_PKEY *key, const struct signature_scheme *schem
 
 /* Serving threads, the clients */
 
-static void end_keys_client(struct client *client)
-{
-    client->ended = client->keys->some_ended = true;
-}
-
 static void on_client_closed(void *owner)
 {
-    end_keys_client(owner);
+    struct client *client = owner;
+
+    client->ended = client->keys->some_ended = true;
 }
 
 /* The worker is compromised: the master kills it. */
@@ -136,7 +133,7 @@ static void on_client_fault(void *owner, const char *what)
     (void)what;
     channel_send(client->keys->master, MESSAGE_KEYS_FAULT, &client->identity,
                  sizeof(client->identity), -1, false);
-    end_keys_client(client);
+    on_client_closed(client);
 }
 
 static void on_sign_request(void *owner, int kind, const void *data, size_t length, int fd)

@@ -313,21 +313,13 @@ static struct answer refuse_login(const struct answer_setup *setup, enum login_v
     return answer;
 }
 
-static const struct resource *find_resource(struct span path)
-{
-    for (size_t i = 0; i < ARRAY_LENGTH(resources); i++)
-        if (span_is(path, resources[i].path))
-            return &resources[i];
-    return NULL;
-}
-
 /* Without a password nobody learns which paths exist. */
 static struct answer find_answer(const struct answer_setup *setup, const struct request *request,
                                  FILE *out)
 {
     const char *query = memchr(request->target.start, '?', request->target.length);
     struct span path = request->target;
-    const struct resource *resource;
+    const struct resource *resource = NULL;
     enum login_verdict verdict = LOGIN_GOOD;
 
     if (query != NULL)
@@ -337,7 +329,9 @@ static struct answer find_answer(const struct answer_setup *setup, const struct 
               out);
         return (struct answer){.status = STATUS_MISDIRECTED_REQUEST, .type = plain};
     }
-    resource = find_resource(path);
+    for (size_t i = 0; i < ARRAY_LENGTH(resources) && resource == NULL; i++)
+        if (span_is(path, resources[i].path))
+            resource = &resources[i];
     if (setup->verifier != NULL && (resource == NULL || !resource->open))
         verdict = verifier_judge(setup->verifier, setup->login, request);
     if (verdict != LOGIN_GOOD)

@@ -83,13 +83,6 @@ struct block {
     char labels[64]; /* 'worker="0",thread="1"', or empty */
 };
 
-static uint32_t count_blocks(const struct segment *segment, enum metric_scope scope)
-{
-    return scope == SCOPE_THREAD   ? segment_count(segment, SEGMENT_THREADS)
-           : scope == SCOPE_WORKER ? segment_count(segment, SEGMENT_WORKERS)
-                                   : 1;
-}
-
 static void label_thread(const struct segment *segment, uint32_t slot, char *labels, size_t size)
 {
     uint32_t threads = segment_threads_per_worker(segment);
@@ -135,9 +128,12 @@ static void put_samples(const struct exposition *to, const char *family, enum me
 {
     const struct metric_info *info = &metric_table[metric];
     const char *suffix = info->kind == KIND_COUNTER ? "_total" : "";
+    uint32_t count = info->scope == SCOPE_THREAD   ? segment_count(to->segment, SEGMENT_THREADS)
+                     : info->scope == SCOPE_WORKER ? segment_count(to->segment, SEGMENT_WORKERS)
+                                                   : 1;
     struct block block;
 
-    for (uint32_t i = 0; i < count_blocks(to->segment, info->scope); i++) {
+    for (uint32_t i = 0; i < count; i++) {
         bool labels;
 
         if (!get_block(to->segment, info->scope, i, &block))
