@@ -52,7 +52,7 @@ void private_server_use_core(struct private_server *server, int core);
 /* True if it runs; reaps it if it has exited. */
 bool private_server_runs(struct private_server *server);
 
-/* Stops it and waits: SIGTERM, then SIGKILL after 5 seconds. */
+/* Stops it and waits: SIGTERM, another after a second, SIGKILL after 30 more. */
 void private_server_stop(struct private_server *server);
 
 /* Stops it, removes its directory and frees SERVER, which may be NULL. */

@@ -222,8 +222,14 @@ void history_look_back(struct history *history, size_t back)
     history->back = back;
 }
 
-bool history_second(const struct history *history, size_t back, const struct sample_copy **sample,
-                    const char **letters, const struct sample_copy **before)
+/*
+ * Reads the second that is BACK seconds before the newest one: its sample, its state letters, and
+ * in BEFORE the sample of the previous second (NULL: there is none of the same daemon). False in a
+ * gap and beyond the oldest second. Valid until the next push.
+ */
+static bool history_second(const struct history *history, size_t back,
+                           const struct sample_copy **sample, const char **letters,
+                           const struct sample_copy **before)
 {
     const struct second *second, *last;
 
@@ -523,8 +529,12 @@ void history_whole(const struct history *history, enum series series, double *va
 
 /* What the seconds and steps have */
 
-uint32_t history_kept(const struct history *history, size_t back, struct past_thread *threads,
-                      struct process_table *table)
+/*
+ * Copies what history_add_threads() kept of the second that is BACK seconds before the newest one,
+ * unless it is overwritten since: THREADS has PROCESS_THREADS_MAX places. Returns their number.
+ */
+static uint32_t history_kept(const struct history *history, size_t back,
+                             struct past_thread *threads, struct process_table *table)
 {
     const struct second *second = history_second_at(history, history->next - 1 - back);
     const struct kept *kept = &second->threads, *processes = &second->processes;
@@ -548,8 +558,13 @@ uint32_t history_kept(const struct history *history, size_t back, struct past_th
     return table->thread_count;
 }
 
-bool history_step(const struct history *history, size_t *back, const struct sample_copy **sample,
-                  const struct sample_copy **before)
+/*
+ * The step at *BACK seconds before the newest second, if that is beyond the seconds: its counters,
+ * and those of the step before (NULL: there is none of the same daemon). Stores in *BACK where it
+ * ends.
+ */
+static bool history_step(const struct history *history, size_t *back,
+                         const struct sample_copy **sample, const struct sample_copy **before)
 {
     const struct step *step =
         *back >= history_length(history) ? step_from(history, time_back(history, *back)) : NULL;

@@ -64,14 +64,6 @@ size_t history_length(const struct history *history);
 void history_look_back(struct history *history, size_t back);
 
 /*
- * Reads the second that is BACK seconds before the newest one: its sample, its state letters, and
- * in BEFORE the sample of the previous second (NULL: there is none of the same daemon). False in a
- * gap and beyond the oldest second. Valid until the next push.
- */
-bool history_second(const struct history *history, size_t back, const struct sample_copy **sample,
-                    const char **letters, const struct sample_copy **before);
-
-/*
  * Seconds between the newest second and the oldest second or step: how far history_cursor_set() can
  * look back.
  */
@@ -124,21 +116,6 @@ void history_whole(const struct history *history, enum series series, double *va
  * with it or just after it. 0 if it is newer than all, the oldest second if it is older.
  */
 size_t history_back_of(const struct history *history, uint64_t time_ns);
-
-/*
- * Copies what history_add_threads() kept of the second that is BACK seconds before the newest one,
- * unless it is overwritten since: THREADS has PROCESS_THREADS_MAX places. Returns their number.
- */
-uint32_t history_kept(const struct history *history, size_t back, struct past_thread *threads,
-                      struct process_table *table);
-
-/*
- * The step at *BACK seconds before the newest second, if that is beyond the seconds: its counters,
- * and those of the step before (NULL: there is none of the same daemon). Stores in *BACK where it
- * ends.
- */
-bool history_step(const struct history *history, size_t *back, const struct sample_copy **sample,
-                  const struct sample_copy **before);
 
 /*
  * A cursor provides one second of the history as a snapshot and a model: sums, one state letter per

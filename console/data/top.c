@@ -114,7 +114,11 @@ static uint32_t place_for(struct sketch *sketch, enum sketch_order order,
     return place;
 }
 
-void sketch_clear(struct sketch *sketch)
+/*
+ * Makes a sketch empty; so is a zeroed one. The keys of an empty sketch take no memory that was not
+ * touched before.
+ */
+static void sketch_clear(struct sketch *sketch)
 {
     sketch->used = 0;
     memset(sketch->bucket, 0, sizeof(sketch->bucket));

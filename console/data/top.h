@@ -58,12 +58,6 @@ struct sketch_item {
     double floor; /* what a key that is absent from its source may have there at most */
 };
 
-/*
- * Makes a sketch empty; so is a zeroed one. The keys of an empty sketch take no memory that was not
- * touched before.
- */
-void sketch_clear(struct sketch *sketch);
-
 void sketch_add(struct sketch *sketch, enum sketch_order order, const struct sketch_item *item);
 
 /* Sorts the entries in descending order: of the count that is certain, or of the longest duration.
