@@ -439,7 +439,6 @@ static bool unpack_record(struct tail *tail, struct origin *origin, const uint64
         origin->host = record->log.host + 1u;
         origin->host_name = host_name(tail, origin->segment, record->log.host);
     }
-    record->words = words;
     record->request_bytes = (uint32_t)record->log.request_line.length;
     record->host = origin->host_name;
     record->thread = origin->slot;
@@ -761,13 +760,13 @@ void tail_line_record(const struct tail *tail, size_t back, struct tail_record *
 {
     const struct kept *kept = kept_at(tail->lines, back);
 
-    *record = (struct tail_record){.words = tail->lines->store.word + kept->at,
-                                   .host = kept->host,
+    *record = (struct tail_record){.host = kept->host,
                                    .thread = kept->thread,
                                    .request_bytes = kept->request_bytes,
                                    .worker = kept->worker,
                                    .number = kept->number};
-    log_record_unpack(record->words, &record->log); /* it was valid when kept */
+    /* It was valid when kept. */
+    log_record_unpack(tail->lines->store.word + kept->at, &record->log);
 }
 
 const struct tail_line *tail_line(const struct tail *tail, size_t back)

@@ -34,8 +34,7 @@ enum {
 
 /* A record and the thread that logged it. The texts are valid until the next tail_read(). */
 struct tail_record {
-    const uint64_t *words;   /* as packed; texts longer than those of a line may be cut */
-    struct log_record log;   /* the same, unpacked */
+    struct log_record log;   /* texts longer than those of a line may be cut */
     uint32_t request_bytes;  /* length of the request line as received */
     const char *host;        /* see struct host_row; "": the server has no [host] sections */
     uint32_t thread;         /* slot */

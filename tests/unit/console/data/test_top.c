@@ -35,7 +35,6 @@ static int end(void **state)
 
 static void answer(uint64_t second, const char *request, uint16_t status, uint64_t duration_ns)
 {
-    static uint64_t words[2 * LOG_RECORD_WORDS_MAX];
     struct log_record log = {.time_ns = second * NS_PER_S,
                              .duration_ns = duration_ns,
                              .body_bytes = 100,
@@ -45,10 +44,7 @@ static void answer(uint64_t second, const char *request, uint16_t status, uint64
                              .request_line = {request, strlen(request)},
                              .agent = SPAN("test/1")};
 
-    log_record_pack(&log, words);
-    if (log.request_line.length > LOG_REQUEST_LINE_MAX) /* of another writer */
-        words[0] = LOG_RECORD_WORDS_MAX;
-    top_add(top, &(struct tail_record){.words = words, .log = log});
+    top_add(top, &(struct tail_record){.log = log});
 }
 
 static const struct sketch_entry *first(enum top_list list, uint64_t second, int seconds)
