@@ -52,9 +52,9 @@ struct control_socket {
     void *owner;
     char path[INSTANCE_PATH_MAX];
     int fd;
-    ino_t inode; /* of the socket's file, to detect that a new server has replaced it */
+    ino_t file_inode; /* to detect that a new server has replaced the file */
     struct event *readable;
-    struct event *accept_again; /* after a failed accept() */
+    struct event *accept_again; /* a timer, set when accept() failed */
     struct event
         *poll; /* runs while a reply is pending, because some changes show only in the segment */
     LIST_HEAD(, client) clients;
@@ -84,8 +84,9 @@ json_t *control_error(const char *format, ...)
 
 /*
  * Without memory, Jansson builds incomplete values without an error; such a reply must not be sent.
+ * True if an allocation has failed since the last reply.
  */
-static bool memory_failed; /* since the last reply */
+static bool memory_failed;
 
 static void *checked_malloc(size_t size)
 {
@@ -171,7 +172,7 @@ static void run_line(struct client *client, char *line)
         send_reply(client, reply.json);
     } else {
         client->pending = reply;
-        client->pending_until_ns = clock_monotonic_ns() + reply.limit_ms * NS_PER_MS;
+        client->pending_until_ns = clock_monotonic_ns() + reply.wait_limit_ms * NS_PER_MS;
         poll_soon(control);
     }
 }
@@ -290,7 +291,7 @@ static void check_pending(struct client *client, uint64_t now_ns)
     else if (now_ns > client->pending_until_ns)
         send_pending(client, control_error("the change is not complete after %.0f s: a worker does "
                                            "not respond; see status and the error log",
-                                           (double)pending->limit_ms / 1000));
+                                           (double)pending->wait_limit_ms / 1000));
     else
         poll_soon(client->control);
 }
@@ -490,7 +491,7 @@ static int set_mode_and_group(const struct control_socket *control, mode_t mode,
     if (fd < 0)
         return -1;
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    if (fstat(fd, &status) == 0 && status.st_ino != control->inode)
+    if (fstat(fd, &status) == 0 && status.st_ino != control->file_inode)
         errno = ESTALE;
     else if (status.st_gid == group || fchownat(fd, "", (uid_t)-1, group, AT_EMPTY_PATH) == 0)
         result = (status.st_mode & ALLPERMS) == mode ? 0 : chmod(path, mode);
@@ -574,7 +575,7 @@ void control_socket_close(struct control_socket *control, bool remove)
     loop_free_event(control->accept_again);
     if (control->fd >= 0)
         close(control->fd);
-    if (remove && control->inode != 0 && inode_of(control->path) == control->inode)
+    if (remove && control->file_inode != 0 && inode_of(control->path) == control->file_inode)
         unlink(control->path);
     free(control);
 }
@@ -586,8 +587,8 @@ static int note_inode(struct control_socket *control)
 {
     int error;
 
-    control->inode = inode_of(control->path);
-    if (control->inode != 0)
+    control->file_inode = inode_of(control->path);
+    if (control->file_inode != 0)
         return 0;
     error = errno;
     unlink(control->path);

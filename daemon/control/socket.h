@@ -28,8 +28,8 @@ struct control_reply {
     json_t *json; /* owned by the receiver; NULL without in_force(): out of memory */
     bool (*in_force)(void *owner, uint64_t token); /* NULL: the reply is ready */
     json_t *(*report)(void *owner, uint64_t token);
-    uint64_t token;    /* argument of in_force() and report() */
-    uint64_t limit_ms; /* of the wait; then the reply is an error */
+    uint64_t token;         /* argument of in_force() and report() */
+    uint64_t wait_limit_ms; /* then the reply is an error */
 };
 
 /* Runs LINE, which it may change. UID and PID are those of the client. */

@@ -293,7 +293,7 @@ static json_t *remove_limit(const struct call *call, const struct network *netwo
     char text[NETWORK_TEXT_MAX];
     struct address_limit before;
 
-    if (call->count > 2)
+    if (call->argument_count > 2)
         return control_error("'off' takes no time");
     if (!address_limits_get(segment, network, &before)) {
         network_text(network, text);
@@ -313,7 +313,7 @@ static json_t *set_limit(const struct call *call, struct address_limit *limit)
     bool had = address_limits_get(segment, &limit->network, &before);
     json_t *error = parse_rate(call->argument[1], &limit->requests_per_second);
 
-    if (error == NULL && call->count > 2)
+    if (error == NULL && call->argument_count > 2)
         error = parse_time(call->argument[2], &time_ms);
     if (error != NULL)
         return error;
@@ -332,14 +332,14 @@ struct control_reply command_limit_client(const struct call *call)
     struct address_limit limit = {.id = 0};
     json_t *error;
 
-    if (call->count == 0)
+    if (call->argument_count == 0)
         return command_reply(report_limits(call->master));
     error = parse_network(call->argument[0], &limit.network);
-    if (error == NULL && call->count == 1)
+    if (error == NULL && call->argument_count == 1)
         error =
             control_error("say how to limit %.64s: a number of requests per second, block, or off",
                           call->argument[0]);
-    if (error == NULL && call->master->upgrade.pid != 0)
+    if (error == NULL && call->master->upgrade.successor_pid != 0)
         error = control_error("an upgrade is under way: try again when the new master serves");
     if (error != NULL)
         return command_reply(error);

@@ -148,7 +148,7 @@ static void reconcile_acme(struct master *master)
 {
     struct acme_setup setup = {.config = master->config, .lock_fd = master->pid_file.lock_fd};
 
-    if (master->certificates.wanted && master->config->acme_enabled)
+    if (master->certificates.process_wanted && master->config->acme_enabled)
         acme_process_start(&master->certificates.process, &setup, master_after_fork, master);
     else
         acme_process_stop(&master->certificates.process);
@@ -156,13 +156,13 @@ static void reconcile_acme(struct master *master)
 
 void certificates_start(struct master *master)
 {
-    master->certificates.wanted = true;
+    master->certificates.process_wanted = true;
     reconcile_acme(master);
 }
 
 void certificates_stop(struct master *master)
 {
-    master->certificates.wanted = false;
+    master->certificates.process_wanted = false;
     reconcile_acme(master);
 }
 
@@ -501,7 +501,7 @@ struct control_reply command_acme(const struct call *call)
 
     if (!renewing && strcmp(what, "rollover") != 0)
         return command_reply(control_error("invalid argument '%.64s'; %s", what, usage));
-    if (call->count != (renewing ? 2 : 1))
+    if (call->argument_count != (renewing ? 2 : 1))
         return command_reply(control_error("wrong number of arguments; %s", usage));
     if (!call->master->config->acme_enabled)
         return command_reply(

@@ -15,7 +15,7 @@
 /* A command line. */
 struct call {
     struct master *master;
-    int count; /* of arguments */
+    int argument_count;
     char *argument[CONTROL_WORDS_MAX];
     unsigned uid; /* the client's */
     int pid;

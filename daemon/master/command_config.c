@@ -64,7 +64,7 @@ static json_t *no_such_key(const char *word)
 
 struct control_reply command_config(const struct call *call)
 {
-    const char *word = call->count > 0 ? call->argument[0] : NULL;
+    const char *word = call->argument_count > 0 ? call->argument[0] : NULL;
     json_t *list = json_array();
 
     for (size_t i = 0; i < KEY_COUNT; i++)
@@ -89,7 +89,7 @@ struct control_reply command_log_level(const struct call *call)
     const char *before = level_names[call->master->config->log_level];
     int level;
 
-    if (call->count == 0)
+    if (call->argument_count == 0)
         return command_reply(report_level(call->master));
     level = table_find(call->argument[0], level_names, LEVEL_COUNT);
     if (level < 0)
@@ -143,14 +143,14 @@ static bool parse_rate_limit(const struct call *call, struct config *config,
 {
     const char *word = call->argument[0];
 
-    if (call->count == 1 && (strcmp(word, "on") == 0 || strcmp(word, "off") == 0)) {
+    if (call->argument_count == 1 && (strcmp(word, "on") == 0 || strcmp(word, "off") == 0)) {
         config->ratelimit_enabled = strcmp(word, "on") == 0;
         return true;
     }
     config->ratelimit_enabled = true;
     return parse_count(word, KEY_ratelimit_requests_per_second,
                        &config->ratelimit_requests_per_second, failed) &&
-           (call->count == 1 ||
+           (call->argument_count == 1 ||
             parse_count(call->argument[1], KEY_ratelimit_burst, &config->ratelimit_burst, failed));
 }
 
@@ -160,7 +160,7 @@ struct control_reply command_ratelimit(const struct call *call)
     struct control_reply failed;
     char from[80], to[80];
 
-    if (call->count == 0)
+    if (call->argument_count == 0)
         return command_reply(report_rate_limit(call->master));
     if (!parse_rate_limit(call, &wanted, &failed))
         return failed;
@@ -190,8 +190,8 @@ static json_t *report_reload(void *owner, uint64_t attempt)
     (void)attempt;
     if (lifecycle_is_stopping(master))
         return control_error("the server is stopping");
-    if (master->reload.failure != NULL)
-        return control_error("%s", master->reload.failure);
+    if (master->reload.last_failure != NULL)
+        return control_error("%s", master->reload.last_failure);
     return json_pack("{s:b, s:i, s:O}", "ok", 1, "generation", (int)master->workers.generation,
                      "changed", master->reload.changed);
 }
@@ -383,7 +383,7 @@ struct control_reply command_cache_size(const struct call *call)
 
     if (!has_cache(call, &result))
         return result;
-    if (call->count == 0)
+    if (call->argument_count == 0)
         return command_reply(report_size(call->master, 0));
     if (!parse_key_value(call, KEY_cache_size, &size, &result))
         return result;
@@ -417,7 +417,7 @@ struct control_reply command_cache_policy(const struct call *call)
 
     if (!has_cache(call, &result))
         return result;
-    if (call->count == 0)
+    if (call->argument_count == 0)
         return command_reply(report_policy(call->master, 0));
     policy = table_find(call->argument[0], policies, ARRAY_LENGTH(policies));
     if (policy < 0)

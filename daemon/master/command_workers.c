@@ -87,7 +87,7 @@ struct control_reply command_threads(const struct call *call)
     struct control_reply failed;
     char why[256];
 
-    if (call->count == 0)
+    if (call->argument_count == 0)
         return command_reply(report_thread_number(master, 0));
     number = command_number(call, "serving threads", segment_threads_per_worker(&master->segment),
                             &failed);
@@ -107,7 +107,7 @@ struct control_reply command_workers(const struct call *call)
     struct control_reply failed;
     char why[256];
 
-    if (call->count == 0)
+    if (call->argument_count == 0)
         return command_reply(report_workers(master, 0));
     number = command_number(call, "workers", master->workers.count, &failed);
     if (number == 0)
@@ -136,7 +136,7 @@ struct control_reply command_balance(const struct call *call)
     struct config *config = call->master->config;
     int on;
 
-    if (call->count == 0)
+    if (call->argument_count == 0)
         return command_reply(report_balance(call->master));
     on = table_find(call->argument[0], switches, ARRAY_LENGTH(switches));
     if (on < 0)
@@ -218,7 +218,7 @@ struct control_reply command_offload_threads(const struct call *call)
     struct config_range wanted;
     char before[32], after[32];
 
-    if (call->count == 0)
+    if (call->argument_count == 0)
         return command_reply(report_offload(master, 0));
     if (!parse_range(call->argument[0], &wanted))
         return command_reply(
@@ -331,10 +331,10 @@ struct control_reply command_post_mortem(const struct call *call)
     struct control_reply failed;
     uint32_t count = 1;
 
-    if (call->count > 0)
+    if (call->argument_count > 0)
         count = command_number(call, "deaths", POST_MORTEM_DEATHS, &failed);
     if (count == 0)
         return failed;
     return command_reply(json_pack("{s:b, s:o}", "ok", 1, "deaths",
-                                   post_mortem_list(call->master->monitor.deaths, count)));
+                                   post_mortem_list(call->master->monitor.worker_deaths, count)));
 }

@@ -117,14 +117,14 @@ struct control_reply command_help(const struct call *call)
 {
     json_t *list = json_array();
 
-    if (call->count > 0 && find_command(call->argument[0]) == NULL) {
+    if (call->argument_count > 0 && find_command(call->argument[0]) == NULL) {
         json_decref(list);
         return unknown(call->argument[0]);
     }
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
         const struct command_info *info = &command_table[i];
 
-        if (call->count == 0 || strcmp(info->name, call->argument[0]) == 0)
+        if (call->argument_count == 0 || strcmp(info->name, call->argument[0]) == 0)
             json_array_append_new(list,
                                   json_pack("{s:s, s:s, s:s}", "name", info->name, "arguments",
                                             info->arguments, "help", info->help));
@@ -134,7 +134,7 @@ struct control_reply command_help(const struct call *call)
 
 struct control_reply command_stop(const struct call *call)
 {
-    bool now = call->count > 0;
+    bool now = call->argument_count > 0;
 
     if (now && strcmp(call->argument[0], "now") != 0)
         return command_reply(
@@ -145,7 +145,7 @@ struct control_reply command_stop(const struct call *call)
         lifecycle_stop(call->master, EVENT_stop_command);
     if (upgrade_must_end(call->master))
         return command_reply(json_pack("{s:b, s:b, s:i}", "ok", 1, "stopping", 1, "new_master",
-                                       (int)call->master->upgrade.pid));
+                                       (int)call->master->upgrade.successor_pid));
     return command_reply(json_pack("{s:b, s:b}", "ok", 1, "stopping", 1));
 }
 
@@ -207,7 +207,7 @@ struct control_reply command_run(void *owner, char *line, unsigned uid, int pid)
     char *words[CONTROL_WORDS_MAX];
     int count = split_words(line, words);
     const struct command_info *info;
-    struct call call = {.master = master, .count = count - 1, .uid = uid, .pid = pid};
+    struct call call = {.master = master, .argument_count = count - 1, .uid = uid, .pid = pid};
     struct control_reply reply;
 
     if (count == 0)
@@ -215,15 +215,15 @@ struct control_reply command_run(void *owner, char *line, unsigned uid, int pid)
     info = find_command(words[0]);
     if (info == NULL)
         return unknown(words[0]);
-    if (call.count < info->min || call.count > info->max)
+    if (call.argument_count < info->min || call.argument_count > info->max)
         return command_reply(control_error("wrong number of arguments; usage: %s%s%s", info->name,
                                            info->arguments[0] != '\0' ? " " : "", info->arguments));
-    if (call.count >= info->changes && !may_change(&call, info, &reply))
+    if (call.argument_count >= info->changes && !may_change(&call, info, &reply))
         return reply;
-    for (int i = 0; i < call.count; i++)
+    for (int i = 0; i < call.argument_count; i++)
         call.argument[i] = words[i + 1];
     metric_add(segment_master(&master->segment)->metrics, METRIC_control_commands, 1);
     reply = functions[info - command_table](&call);
-    reply.limit_ms = reply_limit_ms(master);
+    reply.wait_limit_ms = reply_limit_ms(master);
     return reply;
 }

@@ -15,10 +15,10 @@
 enum {
     ACCEPTS_PER_ITERATION = 64,
     QUEUE_MAX = 1024, /* connections in the queue; more stay in the channels of leaving workers */
-    SHED_INTERVAL_MS = 100, /* between two requests to workers to close idle connections */
+    SHED_INTERVAL_MS = 100, /* workers are asked to close idle connections no more often */
     SHED_MAX = 256,         /* connections per request */
     RETRY_MS = 10,
-    WARN_AGAIN_S = 10, /* after a shortage of descriptors */
+    WARN_AGAIN_S = 10, /* a shortage of descriptors is logged no more often */
 };
 
 /* A connection that waits until a worker can take it. */

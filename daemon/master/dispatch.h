@@ -22,7 +22,7 @@ struct worker_process;
 struct dispatch_source {
     struct master *master;
     struct event *readable;
-    uint8_t opening; /* of its connections */
+    uint8_t opening; /* what its connections begin with */
 };
 
 struct dispatch {

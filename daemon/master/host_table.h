@@ -21,7 +21,7 @@ struct host_table {
     uint64_t last_id;         /* ids are not used again */
     struct host_place *place; /* [count] by site; NULL: the configuration has no [host] */
     size_t count;
-    struct host_place *previous; /* of the configuration before, during a reload */
+    struct host_place *previous; /* during a reload: the places before it */
     size_t previous_count;
 };
 

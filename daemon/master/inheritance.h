@@ -1,7 +1,7 @@
 /*
  * What a master inherits besides its command line. In a binary upgrade: the listen sockets, the
  * lock, the keys of session tickets, the limits of clients and a link to the old master
- * (daemon/master/upgrade.h). From a service manager: listen sockets (LISTEN_FDS of
+ * (daemon/master/upgrade.c). From a service manager: listen sockets (LISTEN_FDS of
  * sd_listen_fds(3), socket activation). The master, at its start.
  */
 #ifndef DAEMON_INHERITANCE_H
@@ -25,15 +25,15 @@ struct inherited_socket {
     bool shared;    /* has no SO_REUSEPORT siblings: the master accepts from it */
     bool tls;       /* its connections are over TLS... */
     bool proxy;     /* ...and begin with a PROXY header */
-    bool metrics;   /* of [metrics] listen; else of [server] listen */
-    bool activated; /* from a service manager, at this or an earlier start */
+    bool metrics;   /* [metrics] listen names it, not [server] listen */
+    bool activated; /* a service manager has passed it, at this or an earlier start */
     char text[120]; /* the address as configured; may be empty for a shared socket */
 };
 
 struct inheritance {
-    int link;               /* to the old master; -1: not an upgrade, or the old one has ended */
+    int link;               /* leads to the old master; -1: not an upgrade, or it has ended */
     bool pending;           /* an upgrade, in which this master does not serve yet */
-    struct event *readable; /* of the link */
+    struct event *readable; /* reads the link */
     void (*told)(void *context, char what);
     void *context;
     int lock_fd; /* the old master's pid file, locked; -1: not an upgrade */

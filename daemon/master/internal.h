@@ -55,12 +55,12 @@ struct lifecycle {
     bool acting;
     uint32_t deferred; /* events reported during an action, as bits */
     struct event *signal[SIGNALS_HANDLED];
-    bool announced;      /* it has been announced that all workers serve */
-    bool stop_requested; /* by a signal or a command */
-    bool failed;         /* it could not take over from the old master */
-    bool retired;        /* another master serves: wait for requests for metrics */
-    bool forced;         /* by a second stop: wait for nothing */
-    bool lost_lines;     /* the stop is complete, but the access log lacks lines */
+    bool announced; /* it has been announced that all workers serve */
+    bool stop_requested;
+    bool failed;     /* it could not take over from the old master */
+    bool retired;    /* another master serves: wait for requests for metrics */
+    bool forced;     /* a second stop came: wait for nothing */
+    bool lost_lines; /* the stop is complete, but the access log lacks lines */
 };
 
 /*
@@ -68,7 +68,7 @@ struct lifecycle {
  * can be replaced and a new master can inherit them.
  */
 struct metrics_sockets {
-    struct config_address address[CONFIG_LIST_MAX]; /* with the bound port */
+    struct config_address address[CONFIG_LIST_MAX]; /* their ports are the bound ones */
     int fd[CONFIG_LIST_MAX];
     size_t count;
 };
@@ -88,11 +88,11 @@ struct auxiliary {
 
 /* What TLS needs, and the process that obtains certificates. Times are of the monotonic clock. */
 struct certificates {
-    struct tls_context *tls;     /* of the configuration; NULL: no listen socket needs it */
+    struct tls_context *tls;     /* NULL: no listen socket needs it */
     struct tls_tickets *tickets; /* NULL: TLS has not been needed yet */
     uint64_t tickets_ns;         /* when their keys were last rotated */
     struct acme_process process;
-    bool wanted;          /* between certificates_start() and certificates_stop() */
+    bool process_wanted;  /* after certificates_start(), until certificates_stop() */
     bool pending;         /* a certificate is new, and not in use yet */
     bool reloading;       /* a reload for it has started, and may have failed... */
     bool again;           /* ...and since then another one is new */
@@ -100,16 +100,16 @@ struct certificates {
 };
 
 struct reload {
-    struct config *previous;        /* while the new workers start, else NULL */
-    struct log_files logs;          /* of the new configuration, meanwhile */
-    struct metrics_sockets metrics; /* the same */
+    struct config *previous;            /* while the new workers start, else NULL */
+    struct log_files new_logs;          /* opened for the new configuration, meanwhile */
+    struct metrics_sockets new_metrics; /* the same */
     struct tls_context *previous_tls;
     uint32_t previous_generation;
     bool waiting;           /* another reload has been requested meanwhile */
     bool renewing;          /* only the certificates are new: the configuration stays */
     uint64_t started, done; /* numbers of attempts */
-    uint64_t attempt;       /* of the last request, or 0 if it failed */
-    char *failure;          /* of the last attempt, or NULL */
+    uint64_t last_attempt;  /* 0: the last request was refused */
+    char *last_failure;     /* NULL: the last attempt succeeded */
     char *refusal;          /* why the last request was not accepted; NULL: out of memory */
     json_t *changed;        /* names of the keys and sections that the last reload changed */
 };
@@ -117,13 +117,13 @@ struct reload {
 /* Binary upgrades: from an old master to this one, and from this one to a new one. */
 struct upgrade {
     struct inheritance inheritance;
-    pid_t pid; /* of the new master; 0: no upgrade in progress */
-    int link;  /* to the new master; -1: none */
-    struct event *readable;
-    bool waiting;  /* for the end of a reload */
-    bool serves;   /* the new master */
-    bool told;     /* to stop */
-    char end[128]; /* of the new master, for the error log */
+    pid_t successor_pid; /* 0: no upgrade in progress */
+    int successor_link;  /* -1: none */
+    struct event *link_readable;
+    bool queued; /* it starts when the reload has ended */
+    bool successor_serves;
+    bool stop_sent;          /* to the successor */
+    char successor_end[128]; /* for the error log */
 };
 
 enum { HANDSHAKE_FAILURE_REASONS = 6 };
@@ -132,27 +132,28 @@ enum { HANDSHAKE_FAILURE_REASONS = 6 };
 struct handshake_failures {
     uint64_t logged[HANDSHAKE_FAILURE_REASONS]; /* counters at the last line */
     uint64_t last_ns;                           /* when it was logged, monotonic; 0: never */
-    uint64_t interval_ns;                       /* from it to the next one */
+    uint64_t interval_ns;                       /* until the next line */
 };
 
 struct summary {
     struct event *timer;
-    uint32_t interval_ms;            /* 0: no summaries */
-    uint64_t since_ns;               /* monotonic clock */
-    uint64_t before[METRIC_COUNT];   /* sums at the last summary */
-    struct histogram_window latency; /* of all responses */
+    uint32_t interval_ms;          /* 0: no summaries */
+    uint64_t since_ns;             /* monotonic clock */
+    uint64_t before[METRIC_COUNT]; /* sums at the last summary */
+    struct histogram_window latency;
 };
 
 /* What the master watches, counts and logs, mostly once a second. */
 struct monitor {
     struct event *second;
-    uint64_t checked_ns, resumed_ns; /* of supervisor_check(): the last one, the last late one */
-    struct cgroup *cgroup;           /* NULL: none */
+    uint64_t checked_ns;   /* when supervisor_check() last ran */
+    uint64_t resumed_ns;   /* when it last ran late: before that, the master was suspended */
+    struct cgroup *cgroup; /* NULL: none */
     struct event *memory_timer;
-    struct histogram_window latency; /* of all responses, since the last sample */
+    struct histogram_window latency; /* since the last sample */
     struct summary summary;
     struct handshake_failures tls_failures, proxy_failures;
-    json_t *deaths; /* of workers, newest first; NULL: none */
+    json_t *worker_deaths; /* newest first; NULL: none */
 };
 
 struct master {

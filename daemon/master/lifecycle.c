@@ -16,10 +16,10 @@
 #include <string.h>
 
 enum {
-    LOGGER_GRACE_MS = 5000, /* after the time that the logger may wait for a log */
+    LOGGER_GRACE_MS = 5000, /* added to the time that the logger may wait for a log */
     KILL_GRACE_MS =
-        2000, /* after drain_timeout, at which workers close the remaining connections themselves */
-    MOVES_MS = 5000, /* for connections between workers */
+        2000,        /* added to drain_timeout, at which workers close the remaining connections */
+    MOVES_MS = 5000, /* a stop waits so long for connections between workers */
 };
 
 /* The table */

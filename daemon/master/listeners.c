@@ -12,7 +12,7 @@
 enum { NO_SOCKET = -1 };
 
 struct listen_address {
-    struct config_address address; /* with the bound port */
+    struct config_address address; /* its port is the bound one */
     uint32_t rows;                 /* number of its sockets */
     uint32_t rows_before;          /* number of rows to restore after a failed listeners_grow() */
     bool shared; /* a UNIX or activated socket: there is only one, and the master accepts from it */

@@ -112,7 +112,7 @@ static void free_parts(struct master *master, bool remove)
     salvage_free(&master->auxiliary.salvage);
     summary_free(&master->monitor.summary);
     memory_watch_free(&master->monitor);
-    json_decref(master->monitor.deaths);
+    json_decref(master->monitor.worker_deaths);
     for (size_t i = 0; i < SIGNALS_HANDLED; i++)
         loop_free_event(master->life.signal[i]);
     loop_free_event(master->monitor.second);
@@ -327,8 +327,8 @@ int master_run(struct config *config, const struct options *options)
         .segment = {.fd = -1},
         .pid_file = {.lock_fd = -1},
         .auxiliary = {.logs = LOG_FILES_NONE, .doorbell = -1, .alive = {-1, -1}},
-        .reload = {.logs = LOG_FILES_NONE},
-        .upgrade = {.inheritance = INHERITANCE_NONE, .link = -1},
+        .reload = {.new_logs = LOG_FILES_NONE},
+        .upgrade = {.inheritance = INHERITANCE_NONE, .successor_link = -1},
     };
     events_set_role(ROLE_MASTER);
     events_set_level((enum level)config->log_level);

@@ -366,7 +366,7 @@ void handshake_failures_log(struct handshake_failures *failures, const struct ha
 
 enum {
     WATCH_MS = 200,
-    SHARES = 8, /* of what is left; one is given out at a time */
+    SHARES = 8, /* what is left has so many; one is given out at a time */
 };
 
 /* In thousandths of the limit: a level begins at its first figure and ends below its second one. */

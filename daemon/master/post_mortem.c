@@ -16,7 +16,7 @@
 
 enum {
     TEXT_MAX = 200,         /* bytes of a request */
-    SEARCHED_WORDS = 4096,  /* of the end of a log ring, searched for the last requests */
+    SEARCHED_WORDS = 4096,  /* at the end of a log ring; the last requests are among them */
     LIST_BYTES = 900 * 1024 /* fits into a reply (CONTROL_REPLY_MAX) */
 };
 

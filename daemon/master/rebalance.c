@@ -11,7 +11,7 @@
 
 enum {
     LATE_MS = 1000,      /* a worker that takes longer to give, or to take over, is left out */
-    CHECK_MS = 5,        /* between two checks of rebalance_await() */
+    CHECK_MS = 5,        /* rebalance_await() checks so often */
     OPEN_MAX = 10000000, /* more connections are not believed */
 };
 

@@ -35,8 +35,8 @@ struct rebalance {
     uint64_t added_ns; /* when a worker was added, until that is balanced and logged; 0: it is */
     uint32_t moved;    /* connections returned since then */
     bool stopped;      /* no more moves are ordered */
-    uint64_t late_ms;  /* after it, a worker is left out */
-    void (*arrived)(struct master *master); /* of rebalance_await() */
+    uint64_t late_ms;  /* a worker that takes longer is left out */
+    void (*arrived)(struct master *master); /* rebalance_await() calls it */
     struct rebalance_share share[WORKERS_MAX];
 };
 

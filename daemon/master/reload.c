@@ -168,17 +168,17 @@ static int prepare_reload(struct master *master, char *why, size_t size)
     struct reload *reload = &master->reload;
     struct tls_context *previous = master->certificates.tls;
 
-    if (log_files_open(&reload->logs, master->config, why, size) != 0)
+    if (log_files_open(&reload->new_logs, master->config, why, size) != 0)
         return -1;
-    if (metrics_sockets_open(&reload->metrics, master->config, &master->auxiliary.metrics_sockets,
-                             NULL, why, size) != 0) {
-        log_files_close(&reload->logs);
+    if (metrics_sockets_open(&reload->new_metrics, master->config,
+                             &master->auxiliary.metrics_sockets, NULL, why, size) != 0) {
+        log_files_close(&reload->new_logs);
         return -1;
     }
     if (prepare_sockets(master, why, size) == 0) {
         if (host_table_assign(&master->hosts, &master->segment, master->config, why, size) == 0) {
-            if (host_table_assign_logs(&master->hosts, master->config, &reload->logs.targets, why,
-                                       size) == 0 &&
+            if (host_table_assign_logs(&master->hosts, master->config, &reload->new_logs.targets,
+                                       why, size) == 0 &&
                 certificates_load(master, why, size) == 0) {
                 reload->previous_tls = previous;
                 return 0;
@@ -187,8 +187,8 @@ static int prepare_reload(struct master *master, char *why, size_t size)
         }
         listeners_abandon(master->listeners);
     }
-    metrics_sockets_close(&reload->metrics);
-    log_files_close(&reload->logs);
+    metrics_sockets_close(&reload->new_metrics);
+    log_files_close(&reload->new_logs);
     return -1;
 }
 
@@ -236,12 +236,13 @@ int act_start_reload(struct master *master)
     reload->waiting = false;
     reload->started++;
     if (config != NULL && take_over_config(master, config) == 0) {
-        reload->attempt = reload->started;
+        reload->last_attempt = reload->started;
         return 0;
     }
     reload->done = reload->started;
     if (waited)
-        set_text(&reload->failure, reload->refusal != NULL ? reload->refusal : "out of memory");
+        set_text(&reload->last_failure,
+                 reload->refusal != NULL ? reload->refusal : "out of memory");
     return -1;
 }
 
@@ -253,7 +254,7 @@ int act_queue_reload(struct master *master)
         return -1;
     free_config(config, NULL); /* it is loaded again when the reload starts */
     master->reload.waiting = true;
-    master->reload.attempt = master->reload.started + 1;
+    master->reload.last_attempt = master->reload.started + 1;
     return 0;
 }
 
@@ -265,9 +266,9 @@ int act_refuse_reload(struct master *master)
 
 uint64_t reload_request(struct master *master)
 {
-    master->reload.attempt = 0;
+    master->reload.last_attempt = 0;
     lifecycle_report(master, EVENT_reload);
-    return master->reload.attempt;
+    return master->reload.last_attempt;
 }
 
 static void request_and_log(struct master *master)
@@ -322,12 +323,12 @@ static void take_over_logs(struct master *master, const struct config *previous)
     struct auxiliary *auxiliary = &master->auxiliary;
 
     if (logs_differ(previous, master->config) ||
-        !log_targets_equal(&auxiliary->logs.targets, &reload->logs.targets)) {
-        auxiliary_replace_logs(auxiliary, &reload->logs);
-        reload->logs = LOG_FILES_NONE;
+        !log_targets_equal(&auxiliary->logs.targets, &reload->new_logs.targets)) {
+        auxiliary_replace_logs(auxiliary, &reload->new_logs);
+        reload->new_logs = LOG_FILES_NONE;
         return;
     }
-    log_files_close(&reload->logs);
+    log_files_close(&reload->new_logs);
     auxiliary->logs.config = master->config;
 }
 
@@ -348,8 +349,8 @@ int act_commit_reload(struct master *master)
     char *keys, why[512];
 
     end_reload(reload);
-    free(reload->failure);
-    reload->failure = NULL;
+    free(reload->last_failure);
+    reload->last_failure = NULL;
     listeners_commit(master->listeners, dispatch_drain_listener, master);
     if (dispatch_update_listeners(master) != 0)
         event_log(LEVEL_ERROR, "cannot accept connections: out of memory");
@@ -359,7 +360,7 @@ int act_commit_reload(struct master *master)
         event_log(LEVEL_ERROR, "%s", why);
     host_table_commit(&master->hosts, &master->segment);
     publish_config(master);
-    if (metrics_sockets_replace(&master->auxiliary.metrics_sockets, &reload->metrics) ||
+    if (metrics_sockets_replace(&master->auxiliary.metrics_sockets, &reload->new_metrics) ||
         metrics_settings_differ(previous, master->config))
         auxiliary_renew_metrics(master);
     take_over_logs(master, previous);
@@ -381,10 +382,10 @@ int act_abandon_reload(struct master *master)
 {
     struct reload *reload = &master->reload;
 
-    event_log(LEVEL_ERROR, "reload failed, configuration unchanged: %s", reload->failure);
+    event_log(LEVEL_ERROR, "reload failed, configuration unchanged: %s", reload->last_failure);
     listeners_abandon(master->listeners);
-    metrics_sockets_close(&reload->metrics);
-    log_files_close(&reload->logs);
+    metrics_sockets_close(&reload->new_metrics);
+    log_files_close(&reload->new_logs);
     host_table_abandon(&master->hosts, &master->segment);
     free_config(master->config, reload->previous);
     master->config = reload->previous;
@@ -403,7 +404,7 @@ void reload_worker_died(struct master *master, const struct worker_process *work
     if (worker->state != WORKER_STARTING || worker->generation != master->workers.generation)
         return;
     snprintf(why, sizeof(why), "a new worker %s before it served", how);
-    set_text(&master->reload.failure, why);
+    set_text(&master->reload.last_failure, why);
     lifecycle_report(master, EVENT_new_died);
 }
 
@@ -414,7 +415,7 @@ void reload_worker_not_started(struct master *master, const char *why)
     if (master->reload.previous == NULL)
         return;
     snprintf(text, sizeof(text), "cannot start a worker: %s", why);
-    set_text(&master->reload.failure, text);
+    set_text(&master->reload.last_failure, text);
     lifecycle_report(master, EVENT_new_died);
 }
 
@@ -426,11 +427,11 @@ bool reload_is_done(const struct master *master, uint64_t attempt)
 
 void reload_free(struct reload *reload)
 {
-    metrics_sockets_close(&reload->metrics);
-    log_files_close(&reload->logs);
+    metrics_sockets_close(&reload->new_metrics);
+    log_files_close(&reload->new_logs);
     tls_context_free(reload->previous_tls);
     json_decref(reload->changed);
-    free(reload->failure);
+    free(reload->last_failure);
     free(reload->refusal);
 }
 

@@ -114,7 +114,7 @@ static int worker_act_bury(struct worker_process *worker)
     uint64_t now = clock_monotonic_ns();
 
     metric_add(segment_master(&worker->master->segment)->metrics, METRIC_workers_died, 1);
-    backoff_count(&worker->master->workers.backoff, now - worker->started_ns, now);
+    backoff_count(&worker->master->workers.start_backoff, now - worker->started_ns, now);
     return worker_act_clear(worker);
 }
 
@@ -277,7 +277,7 @@ static void replace_old(struct master *master)
 
 static void report_not_started(struct master *master)
 {
-    struct backoff *backoff = &master->workers.backoff;
+    struct backoff *backoff = &master->workers.start_backoff;
     const char *why = strerror(errno);
 
     backoff_count(backoff, 0, clock_monotonic_ns());
@@ -291,7 +291,7 @@ static void reconcile_workers(struct master *master)
     struct workers *workers = &master->workers;
     struct worker_process *free_slot;
 
-    while (some_missing(master) && backoff_over(&workers->backoff, clock_monotonic_ns()) &&
+    while (some_missing(master) && backoff_over(&workers->start_backoff, clock_monotonic_ns()) &&
            (free_slot = find_slot(master)) != NULL)
         if (handle_worker_event(free_slot, WORKER_EVENT_start) != 0)
             report_not_started(master);
@@ -308,7 +308,7 @@ static void reconcile_workers(struct master *master)
 /* Reconciles again when the earliest of the back-offs ends. */
 static void schedule_reconcile(const struct master *master)
 {
-    const struct backoff *backoff = &master->workers.backoff;
+    const struct backoff *backoff = &master->workers.start_backoff;
     uint64_t now = clock_monotonic_ns(), when = auxiliary_retry_ns(&master->auxiliary, now);
 
     if (some_missing(master) && !backoff_over(backoff, now) && backoff->not_before_ns < when)
@@ -331,7 +331,7 @@ void supervisor_reconcile(struct master *master)
 static void set_generation(struct master *master, uint32_t generation)
 {
     master->workers.generation = generation;
-    master->workers.backoff = (struct backoff){0};
+    master->workers.start_backoff = (struct backoff){0};
     atomic_store_explicit(&segment_master(&master->segment)->generation, generation,
                           memory_order_relaxed);
     publish_thread_number(master);
@@ -389,7 +389,7 @@ static void describe_end(char *text, size_t size, int status)
 /* Logs the death of a worker that was not asked to leave. */
 static void log_death(const struct worker_process *worker, pid_t pid, const char *how)
 {
-    const struct backoff *backoff = &worker->master->workers.backoff;
+    const struct backoff *backoff = &worker->master->workers.start_backoff;
     char next[64] = "starting another";
 
     if (backoff->wait_ns > 0)
@@ -413,7 +413,8 @@ static void record_death(const struct worker_process *worker, const char *how)
         snprintf(text, sizeof(text), "%s and %s", worker->killed_for, how);
     else
         snprintf(text, sizeof(text), "%s", how);
-    post_mortem_record(&master->monitor.deaths, &master->segment, worker->slot, worker->pid, text);
+    post_mortem_record(&master->monitor.worker_deaths, &master->segment, worker->slot, worker->pid,
+                       text);
     reload_worker_died(master, worker, text);
 }
 

@@ -18,20 +18,20 @@
 
 static void close_successor_link(struct upgrade *upgrade)
 {
-    loop_free_event(upgrade->readable);
-    upgrade->readable = NULL;
-    if (upgrade->link >= 0)
-        close(upgrade->link);
-    upgrade->link = -1;
+    loop_free_event(upgrade->link_readable);
+    upgrade->link_readable = NULL;
+    if (upgrade->successor_link >= 0)
+        close(upgrade->successor_link);
+    upgrade->successor_link = -1;
 }
 
 /* End of file: the new master has died or is about to end, and SIGCHLD has the status. */
 static void on_end_of_link(struct upgrade *upgrade)
 {
-    event_free(upgrade->readable);
-    upgrade->readable = NULL;
-    if (!upgrade->serves && upgrade->pid > 0)
-        kill(upgrade->pid, SIGKILL);
+    event_free(upgrade->link_readable);
+    upgrade->link_readable = NULL;
+    if (!upgrade->successor_serves && upgrade->successor_pid > 0)
+        kill(upgrade->successor_pid, SIGKILL);
 }
 
 static void on_successor_link(evutil_socket_t fd, short what, void *argument)
@@ -46,33 +46,33 @@ static void on_successor_link(evutil_socket_t fd, short what, void *argument)
     } else if (byte == INHERITANCE_STOP) {
         lifecycle_report(master, EVENT_successor_stops);
     } else {
-        if (!upgrade->told) {
+        if (!upgrade->stop_sent) {
             event_log(LEVEL_INFO, "the new master (pid %d) serves: this one shuts down",
-                      upgrade->pid);
-            notify_send("MAINPID=%d", upgrade->pid);
+                      upgrade->successor_pid);
+            notify_send("MAINPID=%d", upgrade->successor_pid);
         }
-        upgrade->serves = true;
+        upgrade->successor_serves = true;
         lifecycle_report(master, EVENT_successor_serves);
     }
 }
 
 static void tell_successor(const struct upgrade *upgrade, char what)
 {
-    if (upgrade->link >= 0)
-        send(upgrade->link, &what, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (upgrade->successor_link >= 0)
+        send(upgrade->successor_link, &what, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 void upgrade_stop(struct master *master)
 {
     event_log(LEVEL_INFO, "upgrade ended by a stop: the new master (pid %d) stops, too",
-              master->upgrade.pid);
+              master->upgrade.successor_pid);
     tell_successor(&master->upgrade, INHERITANCE_STOP);
-    master->upgrade.told = true;
+    master->upgrade.stop_sent = true;
 }
 
 void upgrade_force(const struct master *master)
 {
-    if (master->upgrade.told)
+    if (master->upgrade.stop_sent)
         tell_successor(&master->upgrade, INHERITANCE_FORCE);
 }
 
@@ -84,21 +84,21 @@ void upgrade_pass_reload(const struct master *master)
 
 bool upgrade_must_end(const struct master *master)
 {
-    return master->upgrade.told && master->upgrade.pid != 0;
+    return master->upgrade.stop_sent && master->upgrade.successor_pid != 0;
 }
 
 int act_kill_successor(struct master *master)
 {
     event_log(LEVEL_ERROR, "the new master (pid %d) did not serve within %d s: killing it",
-              master->upgrade.pid, UPGRADE_S);
-    kill(master->upgrade.pid, SIGKILL);
+              master->upgrade.successor_pid, UPGRADE_S);
+    kill(master->upgrade.successor_pid, SIGKILL);
     return 0;
 }
 
 int act_abandon_upgrade(struct master *master)
 {
     event_log(LEVEL_ERROR, "upgrade failed: the new master %s before it served; this one continues",
-              master->upgrade.end);
+              master->upgrade.successor_end);
     return 0;
 }
 
@@ -106,15 +106,15 @@ void upgrade_child_ended(struct master *master, pid_t pid, const char *how)
 {
     struct upgrade *upgrade = &master->upgrade;
 
-    if (pid != upgrade->pid)
+    if (pid != upgrade->successor_pid)
         return;
-    snprintf(upgrade->end, sizeof(upgrade->end), "(pid %d) %s", pid, how);
-    if (!upgrade->serves) {
+    snprintf(upgrade->successor_end, sizeof(upgrade->successor_end), "(pid %d) %s", pid, how);
+    if (!upgrade->successor_serves) {
         segment_remove_new(master->config->server_name);
         control_socket_remove_new(master->config);
     }
     close_successor_link(upgrade);
-    upgrade->pid = 0;
+    upgrade->successor_pid = 0;
     lifecycle_report(master, EVENT_successor_ended);
 }
 
@@ -155,26 +155,27 @@ static int start_successor(struct master *master)
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link) != 0)
         return -1;
     fflush(NULL);
-    upgrade->serves = upgrade->told = false;
-    upgrade->pid = fork();
-    if (upgrade->pid == 0)
+    upgrade->successor_serves = upgrade->stop_sent = false;
+    upgrade->successor_pid = fork();
+    if (upgrade->successor_pid == 0)
         execute_successor(master, link[1]);
     close(link[1]);
-    upgrade->link = link[0];
-    upgrade->readable =
+    upgrade->successor_link = link[0];
+    upgrade->link_readable =
         event_new(master->base, link[0], EV_READ | EV_PERSIST, on_successor_link, master);
-    if (upgrade->pid > 0 && upgrade->readable != NULL && event_add(upgrade->readable, NULL) == 0)
+    if (upgrade->successor_pid > 0 && upgrade->link_readable != NULL &&
+        event_add(upgrade->link_readable, NULL) == 0)
         return 0;
-    if (upgrade->pid > 0)
-        kill(upgrade->pid, SIGKILL);
+    if (upgrade->successor_pid > 0)
+        kill(upgrade->successor_pid, SIGKILL);
     close_successor_link(upgrade);
-    upgrade->pid = 0;
+    upgrade->successor_pid = 0;
     return -1;
 }
 
 int act_start_upgrade(struct master *master)
 {
-    master->upgrade.waiting = false;
+    master->upgrade.queued = false;
     event_log(LEVEL_INFO, "upgrade: starting %s", master->options->argv[0]);
     if (start_successor(master) != 0) {
         event_log(LEVEL_ERROR, "upgrade failed: %s", strerror(errno));
@@ -186,9 +187,9 @@ int act_start_upgrade(struct master *master)
 
 int act_queue_upgrade(struct master *master)
 {
-    if (!master->upgrade.waiting)
+    if (!master->upgrade.queued)
         event_log(LEVEL_INFO, "upgrade: waiting until all workers serve");
-    master->upgrade.waiting = true;
+    master->upgrade.queued = true;
     return 0;
 }
 
@@ -201,7 +202,7 @@ int act_refuse_upgrade(struct master *master)
 
 void upgrade_start_waiting(struct master *master)
 {
-    if (master->upgrade.waiting)
+    if (master->upgrade.queued)
         lifecycle_report(master, EVENT_upgrade);
 }
 

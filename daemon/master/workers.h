@@ -19,14 +19,14 @@ struct master;
 
 enum {
     WORKERS_MAX = 64,           /* the limit of workers.max_processes */
-    BROADCASTS_REMEMBERED = 64, /* for workers_broadcast_affected() */
+    BROADCASTS_REMEMBERED = 64, /* workers_broadcast_affected() knows so many */
 };
 
 struct worker_process {
     struct master *master;
     uint32_t slot;
     enum worker_state state;
-    uint32_t generation;                    /* of its configuration; 0: to be replaced */
+    uint32_t generation;                    /* that of its configuration; 0: to be replaced */
     pid_t pid;                              /* 0: no process */
     struct channel *commands, *connections; /* NULL in state WORKER_NONE */
     struct channel *unread;   /* the worker's end of `connections`: worker_process_take_unread() */
@@ -55,7 +55,7 @@ struct workers {
     bool hold_sockets;    /* the old workers keep the listen sockets until all new ones serve */
     bool stopping;        /* workers are no longer started */
     struct listener_assign assign;
-    struct backoff backoff;       /* of starting workers */
+    struct backoff start_backoff;
     struct event *retry;          /* reconciles when a back-off is over */
     struct message_memory memory; /* as last sent */
     uint64_t broadcasts;          /* number of the last broadcast; 0: none */

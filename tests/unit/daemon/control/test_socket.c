@@ -127,7 +127,7 @@ static struct control_reply run(void *owner, char *line, unsigned uid, int pid)
         return (struct control_reply){.in_force = is_in_force,
                                       .report = report,
                                       .token = 5,
-                                      .limit_ms = REPLY_LIMIT_S * 1000};
+                                      .wait_limit_ms = REPLY_LIMIT_S * 1000};
     if (strcmp(line, "big") == 0) {
         memset(big, 'b', sizeof(big) - 1);
         return (struct control_reply){.json = json_pack("{s:s}", "reply", big)};

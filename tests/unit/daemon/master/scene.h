@@ -93,8 +93,8 @@ static int scene_begin(enum worker_state state)
                              .config = calloc(1, sizeof(*master.config)),
                              .base = event_base_new(),
                              .auxiliary = {.logs = LOG_FILES_NONE},
-                             .reload = {.logs = LOG_FILES_NONE},
-                             .upgrade = {.inheritance = INHERITANCE_NONE, .link = -1}};
+                             .reload = {.new_logs = LOG_FILES_NONE},
+                             .upgrade = {.inheritance = INHERITANCE_NONE, .successor_link = -1}};
     if (config_load(master.config, &sources, stderr) != 0 ||
         own_segment_create(&master.segment, plan) != 0)
         return -1;
@@ -106,8 +106,8 @@ static int scene_begin(enum worker_state state)
         dispatch_init(&master) != 0 || rebalance_init(&master) != 0)
         return -1;
     certificates_init(&master);
-    master.auxiliary.logger.finished = true;           /* no logger is started, */
-    master.workers.backoff.not_before_ns = UINT64_MAX; /* ...and no worker */
+    master.auxiliary.logger.finished = true;                 /* no logger is started, */
+    master.workers.start_backoff.not_before_ns = UINT64_MAX; /* ...and no worker */
     master.life.state = LIFE_serving;
     master.life.announced = true;
     for (uint32_t i = 0; i < SCENE_WORKERS; i++) {
@@ -145,7 +145,7 @@ static int scene_end(void)
     close(master.auxiliary.alive[0]);
     close(master.auxiliary.alive[1]);
     listeners_close(master.listeners);
-    json_decref(master.monitor.deaths);
+    json_decref(master.monitor.worker_deaths);
     segment_destroy(&master.segment);
     event_base_free(master.base);
     config_free(master.config);

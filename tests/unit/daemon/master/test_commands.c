@@ -186,11 +186,11 @@ static void stop_now_stops_twice(void **state)
     expect_error("stop soon", "usage: stop [now]");
     expect_json(reply_to("stop"), "{\"ok\":true,\"stopping\":true}");
     assert_int_equal(master.life.state, LIFE_stopping);
-    master.upgrade.told = true;
-    master.upgrade.pid = 42;
+    master.upgrade.stop_sent = true;
+    master.upgrade.successor_pid = 42;
     expect_json(reply_to("stop now"), "{\"ok\":true,\"stopping\":true,\"new_master\":42}");
     assert_int_equal(master.life.state, LIFE_draining);
-    master.upgrade.pid = 0;
+    master.upgrade.successor_pid = 0;
 }
 
 static void stop_now_of_a_running_server_kills_the_workers(void **state)
@@ -407,7 +407,7 @@ static void post_mortem_lists_as_many_deaths_as_requested(void **state)
     char line[32];
 
     (void)state;
-    master.monitor.deaths = json_pack("[i, i, i]", 1, 2, 3);
+    master.monitor.worker_deaths = json_pack("[i, i, i]", 1, 2, 3);
     expect_json(reply_to("post-mortem"), "{\"ok\":true,\"deaths\":[1]}");
     expect_json(reply_to("post-mortem 2"), "{\"ok\":true,\"deaths\":[1,2]}");
     snprintf(line, sizeof(line), "post-mortem %d", POST_MORTEM_DEATHS);
@@ -449,9 +449,9 @@ static void limit_or_time_out_of_range_is_rejected(void **state)
     expect_error("limit-client ::1 1000001", "invalid limit '1000001' (valid: 1-1000000 requests");
     expect_error("limit-client ::1 0", "invalid limit '0'");
     expect_error("limit-client ::1", "say how to limit ::1");
-    master.upgrade.pid = 42;
+    master.upgrade.successor_pid = 42;
     expect_error("limit-client ::1 5", "an upgrade is under way");
-    master.upgrade.pid = 0;
+    master.upgrade.successor_pid = 0;
 }
 
 static void bare_ipv6_address_is_its_network(void **state)
