@@ -146,7 +146,7 @@ struct control_reply command_balance(const struct call *call)
                        switches[config->workers_balance_connections], switches[on]);
     config->workers_balance_connections = on;
     command_changed_key(call, KEY_workers_balance_connections);
-    workers_send_balance(&call->master->workers);
+    workers_send_balance(call->master);
     rebalance_switched(call->master);
     return command_reply(report_balance(call->master));
 }

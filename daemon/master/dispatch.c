@@ -53,17 +53,6 @@ static bool has_descriptors(const struct master *master, const struct worker_pro
            capacity_of_worker(master->config, &dispatch->descriptors);
 }
 
-/* Logs once per shortage. */
-static void warn_of_shortage(struct dispatch *dispatch, uint32_t slot, uint64_t now)
-{
-    if (dispatch->short_ns == 0 || now - dispatch->short_ns >= WARN_AGAIN_S * NS_PER_S)
-        event_log(LEVEL_WARN,
-                  "worker slot %u has no free descriptor for another connection (raise the limit: "
-                  "ulimit -n)",
-                  slot);
-    dispatch->short_ns = now;
-}
-
 /* The next worker in turn, or if DESCRIPTORS the next one that lacks them; NULL: there is none. */
 static struct worker_process *next_to_shed(struct master *master, bool descriptors)
 {
@@ -99,8 +88,14 @@ static void ask_to_shed(struct master *master, bool descriptors)
     worker = next_to_shed(master, descriptors);
     if (worker == NULL)
         return;
-    if (descriptors)
-        warn_of_shortage(dispatch, worker->slot, now);
+    if (descriptors) {
+        if (dispatch->short_ns == 0 || now - dispatch->short_ns >= WARN_AGAIN_S * NS_PER_S)
+            event_log(LEVEL_WARN,
+                      "worker slot %u has no free descriptor for another connection (raise the "
+                      "limit: ulimit -n)",
+                      worker->slot);
+        dispatch->short_ns = now;
+    }
     if (dispatched == dispatch->shed_dispatched)
         message.connections = 1;
     channel_send(worker->commands, MESSAGE_SHED, &message, sizeof(message), -1, false);
@@ -381,14 +376,6 @@ static bool is_full(const struct master *master)
     return all >= max;
 }
 
-/* More connections stay in the accept queue. */
-static void wait_for_room(struct master *master)
-{
-    ask_to_shed(master, false);
-    set_dispatch_accepting(&master->dispatch, false);
-    retry_soon(&master->dispatch);
-}
-
 /*
  * The first turn finds a waiting connection; for the next ones nothing is closed, because maybe no
  * other one waits. If one does, this is called again.
@@ -404,8 +391,11 @@ static void on_listener(evutil_socket_t listener, short what, void *argument)
         int fd;
 
         if (is_full(master)) {
-            if (i == 0)
-                wait_for_room(master);
+            if (i == 0) { /* more connections stay in the accept queue */
+                ask_to_shed(master, false);
+                set_dispatch_accepting(&master->dispatch, false);
+                retry_soon(&master->dispatch);
+            }
             return;
         }
         fd = accept_one(listener, source->opening, &message);

@@ -199,11 +199,6 @@ int act_settle(struct master *master)
 
 /* The server serves */
 
-static const char *plural(uint32_t count)
-{
-    return count == 1 ? "" : "s";
-}
-
 /* Prints on the terminal where the server listens, and how to watch and stop it. */
 static void announce(const struct master *master)
 {
@@ -218,9 +213,9 @@ static void announce(const struct master *master)
     printf(" on %s: %u worker%s, %u serving thread%s in each\n"
            "  watch it: wsconsole%s    stop it: %swsctl%s stop\n",
            master->segment.header.listening, config->workers_processes,
-           plural(config->workers_processes), config->workers_threads,
-           plural(config->workers_threads), which, master->options->detach ? "" : "Ctrl-C, or ",
-           which);
+           units_plural(config->workers_processes, "", "s"), config->workers_threads,
+           units_plural(config->workers_threads, "", "s"), which,
+           master->options->detach ? "" : "Ctrl-C, or ", which);
     fflush(stdout);
     free(root);
 }

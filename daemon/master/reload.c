@@ -392,7 +392,7 @@ int act_abandon_reload(struct master *master)
     tls_context_free(master->certificates.tls);
     master->certificates.tls = reload->previous_tls;
     reload->previous_tls = NULL;
-    supervisor_revert(master, reload->previous_generation);
+    supervisor_set_generation(master, reload->previous_generation);
     end_reload(reload);
     return 0;
 }

@@ -328,7 +328,7 @@ void supervisor_reconcile(struct master *master)
 
 /* Changing what is wanted */
 
-static void set_generation(struct master *master, uint32_t generation)
+void supervisor_set_generation(struct master *master, uint32_t generation)
 {
     master->workers.generation = generation;
     master->workers.start_backoff = (struct backoff){0};
@@ -339,14 +339,9 @@ static void set_generation(struct master *master, uint32_t generation)
 
 void supervisor_renew(struct master *master)
 {
-    set_generation(master, ++master->workers.generations);
+    supervisor_set_generation(master, ++master->workers.generations);
     master->workers.hold_sockets = true;
     supervisor_reconcile(master);
-}
-
-void supervisor_revert(struct master *master, uint32_t generation)
-{
-    set_generation(master, generation);
 }
 
 void supervisor_replace(struct master *master, uint32_t slot)

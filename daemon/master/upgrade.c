@@ -25,15 +25,6 @@ static void close_successor_link(struct upgrade *upgrade)
     upgrade->successor_link = -1;
 }
 
-/* End of file: the new master has died or is about to end, and SIGCHLD has the status. */
-static void on_end_of_link(struct upgrade *upgrade)
-{
-    event_free(upgrade->link_readable);
-    upgrade->link_readable = NULL;
-    if (!upgrade->successor_serves && upgrade->successor_pid > 0)
-        kill(upgrade->successor_pid, SIGKILL);
-}
-
 static void on_successor_link(evutil_socket_t fd, short what, void *argument)
 {
     struct master *master = argument;
@@ -42,7 +33,11 @@ static void on_successor_link(evutil_socket_t fd, short what, void *argument)
 
     (void)what;
     if (recv(fd, &byte, 1, MSG_DONTWAIT) != 1) {
-        on_end_of_link(upgrade);
+        /* End of file: the new master has died or is about to end, and SIGCHLD has the status. */
+        event_free(upgrade->link_readable);
+        upgrade->link_readable = NULL;
+        if (!upgrade->successor_serves && upgrade->successor_pid > 0)
+            kill(upgrade->successor_pid, SIGKILL);
     } else if (byte == INHERITANCE_STOP) {
         lifecycle_report(master, EVENT_successor_stops);
     } else {

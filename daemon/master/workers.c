@@ -70,15 +70,6 @@ static const char *take_threads(struct worker_process *worker,
     return NULL;
 }
 
-static const char *take_command_done(struct worker_process *worker,
-                                     const struct message_command_done *done)
-{
-    if (!workers_broadcast_reported(&worker->master->workers, worker, done))
-        return "completed an unknown command";
-    master_changed(worker->master);
-    return NULL;
-}
-
 /* Each report answers a message to the worker, so a worker cannot flood the master. */
 static void on_worker_report(void *owner, int kind, const void *data, size_t length, int fd)
 {
@@ -94,7 +85,10 @@ static void on_worker_report(void *owner, int kind, const void *data, size_t len
         if (!supervisor_socket_lost(worker, lost->id))
             fault = "reported an unknown listen socket";
     } else if (kind == MESSAGE_COMMAND_DONE) {
-        fault = take_command_done(worker, data);
+        if (workers_broadcast_reported(&worker->master->workers, worker, data))
+            master_changed(worker->master);
+        else
+            fault = "completed an unknown command";
     } else if (kind == MESSAGE_THREADS_RUNNING) {
         fault = take_threads(worker, data);
     }
@@ -278,13 +272,6 @@ int worker_process_send_links(struct worker_process *worker)
         worker->keys_links++;
     }
     return 0;
-}
-
-void worker_process_send_balance(const struct worker_process *worker)
-{
-    const struct message_balance message = {worker->master->config->workers_balance_connections};
-
-    channel_send(worker->commands, MESSAGE_BALANCE, &message, sizeof(message), -1, false);
 }
 
 void worker_process_send_memory(const struct worker_process *worker)
@@ -526,11 +513,15 @@ void workers_send_memory(const struct workers *workers)
             worker_process_send_memory(&workers->worker[i]);
 }
 
-void workers_send_balance(const struct workers *workers)
+void workers_send_balance(const struct master *master)
 {
+    const struct message_balance message = {master->config->workers_balance_connections};
+    const struct workers *workers = &master->workers;
+
     for (uint32_t i = 0; i < workers->count; i++)
         if (workers->worker[i].state != WORKER_NONE)
-            worker_process_send_balance(&workers->worker[i]);
+            channel_send(workers->worker[i].commands, MESSAGE_BALANCE, &message, sizeof(message),
+                         -1, false);
 }
 
 void workers_send_offload(const struct workers *workers)

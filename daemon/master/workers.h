@@ -104,7 +104,6 @@ void worker_process_send_threads(struct worker_process *worker);
  * certificates need one. Returns 0, or -1 with errno: some have none; call again later.
  */
 int worker_process_send_links(struct worker_process *worker);
-void worker_process_send_balance(const struct worker_process *worker);
 void worker_process_send_memory(const struct worker_process *worker);
 void worker_process_send_offload(const struct worker_process *worker);
 
@@ -171,7 +170,7 @@ bool workers_leaving_accept(const struct master *master);
  * set.
  */
 void workers_send_memory(const struct workers *workers);
-void workers_send_balance(const struct workers *workers);
+void workers_send_balance(const struct master *master);
 void workers_send_offload(const struct workers *workers);
 
 /* Sends the keys of the session tickets to all workers. There are some. */
@@ -227,11 +226,11 @@ void supervisor_reap(struct master *master);
 
 /*
  * Replaces all workers by a new generation: the old ones leave once the new ones serve, or one by
- * one if the segment has no slots for both. supervisor_revert() returns to an earlier generation if
+ * one if the segment has no slots for both. supervisor_set_generation() returns to an earlier one if
  * its workers still run; the caller reconciles.
  */
 void supervisor_renew(struct master *master);
-void supervisor_revert(struct master *master, uint32_t generation);
+void supervisor_set_generation(struct master *master, uint32_t generation);
 
 /* Replaces one worker, or all, by others of the same configuration and generation. */
 void supervisor_replace(struct master *master, uint32_t slot);
