@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,6 +40,7 @@ long __real_syscall(long number, ...);
 /* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 static int openat2_error; /* 0: openat2() works */
+static bool no_resolve_cached;
 
 /* NOLINTNEXTLINE(clang-diagnostic-reserved-identifier) */
 long __wrap_syscall(long number, ...)
@@ -45,16 +48,21 @@ long __wrap_syscall(long number, ...)
     va_list list;
     long a, b, c, d;
 
-    if (number == SYS_openat2 && openat2_error != 0) {
-        errno = openat2_error;
-        return -1;
-    }
     va_start(list, number);
     a = va_arg(list, long);
     b = va_arg(list, long);
     c = va_arg(list, long);
     d = va_arg(list, long);
     va_end(list);
+    if (number == SYS_openat2 && openat2_error != 0) {
+        errno = openat2_error;
+        return -1;
+    }
+    if (number == SYS_openat2 && no_resolve_cached &&
+        (((const struct open_how *)(uintptr_t)c)->resolve & RESOLVE_CACHED) != 0) {
+        errno = EINVAL;
+        return -1;
+    }
     return __real_syscall(number, a, b, c, d);
 }
 
@@ -155,6 +163,23 @@ ssize_t __wrap_readlinkat(int directory, const char *name, char *buffer, size_t 
         renameat(root_fd, "new", root_fd, "replaced");
     }
     return __real_readlinkat(directory, name, buffer, size);
+}
+/* NOLINTEND(clang-diagnostic-reserved-identifier) */
+
+static int nowait_error; /* of preadv2(); 0: it works */
+static unsigned nowait_reads;
+
+/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
+ssize_t __wrap_preadv2(int fd, const struct iovec *pieces, int count, off_t offset, int flags);
+ssize_t __real_preadv2(int fd, const struct iovec *pieces, int count, off_t offset, int flags);
+
+ssize_t __wrap_preadv2(int fd, const struct iovec *pieces, int count, off_t offset, int flags)
+{
+    nowait_reads++;
+    if (nowait_error == 0)
+        return __real_preadv2(fd, pieces, count, offset, flags);
+    errno = nowait_error;
+    return -1;
 }
 /* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
@@ -393,6 +418,15 @@ static void paths_stay_below_the_root(void **state)
         try_all(FILES_CACHED_ONLY);
     }
     openat2_error = 0;
+}
+
+/* Linux 5.6 to 5.11 */
+static void without_resolve_cached_the_lookup_may_block(void **state)
+{
+    (void)state;
+    no_resolve_cached = true;
+    try_all(FILES_CACHED_ONLY);
+    no_resolve_cached = false;
 }
 
 static void try_link(const struct link_case *c, int expected, enum files_effort effort)
@@ -651,6 +685,33 @@ static void read_returns_what_pread_does(void **state)
     assert_int_equal(errno, EBADF);
 }
 
+/* A file system without RWF_NOWAIT is remembered by its device. */
+static void read_without_nowait_may_block(void **state)
+{
+    enum { DEVICE = 1000, DEVICES_MAX = 16 };
+    static const int errors[] = {EOPNOTSUPP, ENOSYS};
+    struct file file;
+    char byte;
+
+    (void)state;
+    assert_int_equal(files_open(&root, "/file", FILES_MAY_BLOCK, &file), 0);
+    nowait_reads = 0;
+    files_read(file.fd, DEVICE, &byte, 1, 0, FILES_MAY_BLOCK);
+    assert_int_equal(nowait_reads, 0);
+    nowait_error = EAGAIN;
+    assert_int_equal(files_read(file.fd, DEVICE, &byte, 1, 0, FILES_CACHED_ONLY), -1);
+    assert_int_equal(errno, EAGAIN);
+    for (unsigned i = 0; i < DEVICES_MAX + 2; i++) {
+        nowait_error = errors[i % 2];
+        nowait_reads = 0;
+        for (int j = 0; j < 3; j++)
+            assert_int_equal(files_read(file.fd, DEVICE + i, &byte, 1, 0, FILES_CACHED_ONLY), 1);
+        assert_int_equal(nowait_reads, i < DEVICES_MAX ? 1 : 3); /* the table is full */
+    }
+    nowait_error = 0;
+    close(file.fd);
+}
+
 static void errno_maps_to_status(void **state)
 {
     static const struct {
@@ -681,6 +742,8 @@ int main(void)
         cmocka_unit_test(out_of_descriptors_is_emfile),
         cmocka_unit_test(read_returns_what_pread_does),
         cmocka_unit_test(errno_maps_to_status),
+        cmocka_unit_test(without_resolve_cached_the_lookup_may_block),
+        cmocka_unit_test(read_without_nowait_may_block),
     };
 
     return cmocka_run_group_tests(tests, make_tree, remove_tree);

@@ -102,6 +102,7 @@ static void file_is_loaded_once(void **state)
     }
     assert_int_equal(own_site_metric(METRIC_cache_hits), 3);
     assert_int_equal(own_site_metric(METRIC_cache_misses), 1);
+    assert_int_equal(own_site_metric(METRIC_requests_keepalive), 3);
     own_site_request("GET /a HTTP/1.1\r\nHost: b\r\n");
     assert_int_equal(answer.outcome, OUTCOME_MISS); /* of another site */
 }
