@@ -77,7 +77,7 @@ struct read_ahead {
     size_t length;
 };
 
-/* A request to close idle connections; goes from thread to thread. See shedding.h. */
+/* A request to close idle connections; goes from thread to thread. See listen_socket.h. */
 struct shed_request {
     struct mailbox_item item;
     mailbox_deliver_fn *pass; /* passes it on; on the main thread */
@@ -165,7 +165,7 @@ struct connection_protocol {
     void (*accepted)(struct connection *connection);
     /* The event callback: CONNECTION is readable or writable. */
     event_callback_fn ready;
-    /* Serves bytes that were read ahead. */
+    /* Serves bytes that were read ahead; NULL if the protocol reads nothing ahead. */
     void (*serve)(struct connection *connection, const char *data, size_t length);
     /*
      * Continues with unsent responses and unserved bytes: after an adoption, or when the log ring

@@ -13,7 +13,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* Both protocols add nothing to a connection, and move or end without a trace. */
+/*
+ * Both protocols add nothing to a connection, read nothing ahead, and move or end without a trace.
+ */
 
 static void preliminary_on_ready(evutil_socket_t fd, short what, void *argument)
 {
@@ -22,12 +24,6 @@ static void preliminary_on_ready(evutil_socket_t fd, short what, void *argument)
     (void)fd, (void)what;
     loop_enter(connection->loop);
     connection->protocol->resume(connection);
-}
-
-/* Never called: nothing is read ahead. */
-static void preliminary_serve(struct connection *connection, const char *data, size_t length)
-{
-    (void)connection, (void)data, (void)length;
 }
 
 static bool preliminary_is_between_requests(const struct connection *connection)
@@ -57,9 +53,9 @@ static void preliminary_nothing(struct connection *connection)
  */
 #define PRELIMINARY_PROTOCOL(proceed)                                                              \
     .connection_bytes = sizeof(struct connection), .init = preliminary_nothing,                    \
-    .accepted = (proceed), .ready = preliminary_on_ready, .serve = preliminary_serve,              \
-    .resume = (proceed), .is_between_requests = preliminary_is_between_requests,                   \
-    .moved = preliminary_moved, .abort = preliminary_nothing, .free = preliminary_free
+    .accepted = (proceed), .ready = preliminary_on_ready, .resume = (proceed),                     \
+    .is_between_requests = preliminary_is_between_requests, .moved = preliminary_moved,            \
+    .abort = preliminary_nothing, .free = preliminary_free
 
 /* The header of the PROXY protocol */
 

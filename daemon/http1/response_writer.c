@@ -7,6 +7,7 @@
 #include "daemon/connection/unsent.h"
 #include "daemon/transaction/accounting.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -182,10 +183,12 @@ static ssize_t send_unsent_file(struct http1_connection *http1, struct unsent_ou
     struct connection *connection = &http1->connection;
     const struct body_source *body = &unsent->body;
     off_t offset = (off_t)body->offset;
-    uint64_t length =
-        file_window_bytes(&http1->window, connection, body->resource, body->offset, body->left);
+    uint64_t length;
     ssize_t sent;
 
+    assert(body->resource != NULL); /* because the body is not in memory */
+    length =
+        file_window_bytes(&http1->window, connection, body->resource, body->offset, body->left);
     if (length == 0)
         return 0;
     sent = connection->transport->send_file(connection, body->resource->fd, &offset, length);

@@ -2,7 +2,7 @@
  * Shortages of a worker: of log space, connections, descriptors or memory. Each is logged once when
  * it begins in any thread, and once when it has been over in all threads for a while. If memory is
  * lacking, the cache is the first to shrink; when it is empty, idle connections are closed
- * (daemon/worker/shedding.h), then new ones are refused.
+ * (daemon/worker/connections.c), then new ones are refused.
  */
 #ifndef DAEMON_TRANSACTION_SHORTAGE_H
 #define DAEMON_TRANSACTION_SHORTAGE_H

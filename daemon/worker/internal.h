@@ -109,8 +109,8 @@ void worker_listeners_drop_all(struct worker *worker);
 void worker_listeners_assign(struct worker *worker);
 
 /* Whether the worker can take the next connection of the master; else makes room for it. */
-bool worker_ready_for_connection(void *worker);
-void worker_no_descriptor_for_connection(void *worker);
+bool worker_ready_for_connection(void *owner);
+void worker_no_descriptor_for_connection(void *owner);
 
 /* Passes FD to a thread. worker_ready_for_connection() has returned true. */
 void worker_receive_connection(struct worker *worker, const struct message_connection *message,
