@@ -64,16 +64,6 @@ struct access_log {
     char text[LOG_BATCH_BYTES + LOG_LINE_MAX];
 };
 
-static uint64_t load_word(const _Atomic uint64_t *word)
-{
-    return atomic_load_explicit(word, memory_order_acquire);
-}
-
-static void store_word(_Atomic uint64_t *word, uint64_t value)
-{
-    atomic_store_explicit(word, value, memory_order_release);
-}
-
 /* Cursors */
 
 static uint32_t ring_count(const struct access_log *log)
@@ -127,13 +117,14 @@ static void note_batch(struct access_log *log, const struct stat *file)
 {
     struct segment_logger *block = log->block;
 
-    store_word(&block->batch_device, file->st_dev);
-    store_word(&block->batch_inode, file->st_ino);
-    store_word(&block->batch_size_before, (uint64_t)file->st_size);
-    store_word(&block->batch_bytes, S_ISREG(file->st_mode) ? log->used : 0);
-    store_word(&block->lines_after, metric_get(block->metrics, METRIC_log_lines) + log->line_count);
-    store_word(&block->bytes_after, metric_get(block->metrics, METRIC_log_bytes) + log->used);
-    store_word(&block->salvaged_after, log->salvaged);
+    atomic_store(&block->batch_device, file->st_dev);
+    atomic_store(&block->batch_inode, file->st_ino);
+    atomic_store(&block->batch_size_before, (uint64_t)file->st_size);
+    atomic_store(&block->batch_bytes, S_ISREG(file->st_mode) ? log->used : 0);
+    atomic_store(&block->lines_after,
+                 metric_get(block->metrics, METRIC_log_lines) + log->line_count);
+    atomic_store(&block->bytes_after, metric_get(block->metrics, METRIC_log_bytes) + log->used);
+    atomic_store(&block->salvaged_after, log->salvaged);
     atomic_store_explicit(&block->batch_open, 1, memory_order_release);
 }
 
@@ -146,12 +137,12 @@ static void close_batch(struct access_log *log, bool written)
     struct segment_logger *block = log->block;
 
     if (written) {
-        metric_set(block->metrics, METRIC_log_lines, load_word(&block->lines_after));
-        metric_set(block->metrics, METRIC_log_bytes, load_word(&block->bytes_after));
-        store_word(&block->salvaged, load_word(&block->salvaged_after));
+        metric_set(block->metrics, METRIC_log_lines, atomic_load(&block->lines_after));
+        metric_set(block->metrics, METRIC_log_bytes, atomic_load(&block->bytes_after));
+        atomic_store(&block->salvaged, atomic_load(&block->salvaged_after));
     }
     move_cursors(log, !written);
-    log->salvaged = load_word(&block->salvaged);
+    log->salvaged = atomic_load(&block->salvaged);
     log->used = 0;
     atomic_store_explicit(&block->batch_open, 0, memory_order_release);
 }
@@ -171,21 +162,21 @@ static uint32_t close_partial_batch(struct access_log *log, bool lose)
     log->done = lines > 0 ? log->line[lines - 1].end_of_line : 0;
     if (!lose) {
         move_cursors(log, true);
-        store_word(&block->salvaged_after, load_word(&block->salvaged));
+        atomic_store(&block->salvaged_after, atomic_load(&block->salvaged));
         for (uint32_t i = 0; i < lines; i++)
             if (log->line[i].slot == from_salvage)
-                store_word(&block->salvaged_after, log->line[i].end_of_record);
+                atomic_store(&block->salvaged_after, log->line[i].end_of_record);
             else
                 set_after(cursor_at(log, log->line[i].slot), log->line[i].end_of_record);
     }
-    store_word(&block->lines_after, metric_get(block->metrics, METRIC_log_lines) + lines);
-    store_word(&block->bytes_after, metric_get(block->metrics, METRIC_log_bytes) + log->done);
-    if (load_word(&block->batch_bytes) > 0) {
+    atomic_store(&block->lines_after, metric_get(block->metrics, METRIC_log_lines) + lines);
+    atomic_store(&block->bytes_after, metric_get(block->metrics, METRIC_log_bytes) + log->done);
+    if (atomic_load(&block->batch_bytes) > 0) {
         int fd = sink_of(log, log->target)->fd;
 
-        if (ftruncate(fd, (off_t)(load_word(&block->batch_size_before) + log->done)) != 0)
+        if (ftruncate(fd, (off_t)(atomic_load(&block->batch_size_before) + log->done)) != 0)
             log->error = errno;
-        store_word(&block->batch_bytes, log->done);
+        atomic_store(&block->batch_bytes, log->done);
     }
     close_batch(log, true);
     return left;
@@ -259,24 +250,42 @@ static void report_blocked(struct access_log *log)
     log->reported = true;
 }
 
-/* The batch waits until a pipe or socket has room. A slow reader is not reported. */
-static void check_stalled(struct access_log *log, uint32_t done_before)
-{
-    uint64_t now = clock_monotonic_ns();
-
-    if (log->done != done_before || log->error != EAGAIN)
-        log->progress_ns = now;
-    log->error = EAGAIN;
-    if (now - log->progress_ns >= STALLED_MS * NS_PER_MS)
-        report_blocked(log);
-}
-
 /*
- * A file keeps the whole lines that fitted. Bytes sent to a pipe or socket cannot be removed: the
- * rest of the batch follows when the receiver is back.
+ * Writes the batch. Returns false if target 0 does not take all of it. A file then keeps the whole
+ * lines that fitted. Bytes sent to a pipe or socket cannot be removed: the batch waits until it has
+ * room or its receiver is back. A slow reader is not reported.
  */
-static void write_failed(struct access_log *log, int error)
+static bool write_log_batch(struct access_log *log, uint64_t until_ns)
 {
+    uint32_t done_before = log->done;
+    struct stat before = {0};
+    int error;
+
+    if (log->target != 0) {
+        write_host_batch(log, until_ns);
+        return true;
+    }
+    fstat(log->sink.fd, &before);
+    note_batch(log, &before);
+    if (write_batch_text(log, &log->sink, until_ns)) {
+        close_batch(log, true);
+        if (log->reported)
+            event_log(LEVEL_INFO, "the access log is writable again");
+        log->reported = false;
+        log->error = 0;
+        return true;
+    }
+    error = errno;
+    if (error == EAGAIN && !log->sink.regular) {
+        uint64_t now = clock_monotonic_ns();
+
+        if (log->done != done_before || log->error != EAGAIN)
+            log->progress_ns = now;
+        log->error = EAGAIN;
+        if (now - log->progress_ns >= STALLED_MS * NS_PER_MS)
+            report_blocked(log);
+        return false;
+    }
     log->error = error;
     metric_add(log->block->metrics, METRIC_log_write_errors, 1);
     if (log->sink.regular) {
@@ -286,33 +295,7 @@ static void write_failed(struct access_log *log, int error)
         log->owner->lost(log->owner->context, LOG_ACCESS);
     }
     report_blocked(log);
-}
-
-/* Writes the batch. Returns false if target 0 does not take all of it. */
-static bool write_log_batch(struct access_log *log, uint64_t until_ns)
-{
-    uint32_t done_before = log->done;
-    struct stat before = {0};
-
-    if (log->target != 0) {
-        write_host_batch(log, until_ns);
-        return true;
-    }
-    fstat(log->sink.fd, &before);
-    note_batch(log, &before);
-    if (!write_batch_text(log, &log->sink, until_ns)) {
-        if (errno == EAGAIN && !log->sink.regular)
-            check_stalled(log, done_before);
-        else
-            write_failed(log, errno);
-        return false;
-    }
-    close_batch(log, true);
-    if (log->reported)
-        event_log(LEVEL_INFO, "the access log is writable again");
-    log->reported = false;
-    log->error = 0;
-    return true;
+    return false;
 }
 
 /* Collecting a batch */
@@ -323,7 +306,7 @@ static struct span host_name(struct access_log *log, uint16_t entry)
     uint64_t id = 0;
 
     if (entry < segment_count(log->segment, SEGMENT_HOSTS))
-        id = load_word(&segment_host(log->segment, entry)->id);
+        id = atomic_load(&segment_host(log->segment, entry)->id);
     if (id == 0)
         return (struct span){.length = 0};
     if (id != log->host_id)
@@ -333,25 +316,16 @@ static struct span host_name(struct access_log *log, uint16_t entry)
 }
 
 /*
- * A write of at most PIPE_BUF bytes to a pipe is not mixed with those of others, and little is
- * repeated if the logger dies. A file that takes no lines is tried with few of them.
- */
-static size_t batch_limit(struct access_log *log)
-{
-    bool large = sink_of(log, log->target)->regular && (log->target != 0 || log->error == 0);
-
-    return large ? LOG_BATCH_BYTES : PIPE_BUF;
-}
-
-/*
  * Adds the line of the record WORDS, which ends at POSITION of the ring SLOT (or from_salvage) and
- * is for TARGET. Returns false if it is to be in another batch.
+ * is for TARGET. Returns false if it is to be in another batch. A write of at most PIPE_BUF bytes
+ * to a pipe is not mixed with those of others, and little is repeated if the logger dies. A file
+ * that takes no lines is tried with few of them.
  */
 static bool add_record(struct access_log *log, const uint64_t *words, uint32_t target,
                        uint32_t slot, uint64_t position)
 {
     struct log_record record;
-    size_t length;
+    size_t length, limit = PIPE_BUF;
 
     if (log_record_unpack(words, &record) != 0)
         return true;
@@ -363,7 +337,9 @@ static bool add_record(struct access_log *log, const uint64_t *words, uint32_t t
     if (log->format == LOG_FORMAT_JSON && slot != from_salvage) /* that one had other hosts */
         record.host_name = host_name(log, record.host);
     length = log_record_format(log->format, &record, log->text + log->used);
-    log->full = log->used > 0 && log->used + length > batch_limit(log);
+    if (sink_of(log, target)->regular && (target != 0 || log->error == 0))
+        limit = LOG_BATCH_BYTES;
+    log->full = log->used > 0 && log->used + length > limit;
     if (log->full)
         return false;
     log->used += (uint32_t)length;
@@ -408,17 +384,6 @@ static void drain_ring(struct access_log *log, uint32_t slot)
     set_after(ring.cursor, position);
 }
 
-static void drain_rings(struct access_log *log)
-{
-    for (uint32_t i = 0; i < ring_count(log); i++) {
-        uint32_t slot = (log->first_ring + i) % ring_count(log);
-
-        if (segment_thread_reserved(log->segment, slot))
-            drain_ring(log, slot);
-    }
-    log->first_ring = log->first_ring + 1 < ring_count(log) ? log->first_ring + 1 : 0;
-}
-
 /* Number of records in SALVAGE from POSITION, which may be any number. */
 static uint64_t lines_in_salvage(const struct salvage *salvage, uint64_t position)
 {
@@ -456,11 +421,18 @@ static bool collect_batch(struct access_log *log)
     log->used = log->done = log->line_count = 0;
     log->full = false;
     log->target = undecided;
-    if (salvaging)
+    if (salvaging) {
         drain_salvage(log);
-    else
-        drain_rings(log);
-    return salvaging || log->full;
+        return true;
+    }
+    for (uint32_t i = 0; i < ring_count(log); i++) {
+        uint32_t slot = (log->first_ring + i) % ring_count(log);
+
+        if (segment_thread_reserved(log->segment, slot))
+            drain_ring(log, slot);
+    }
+    log->first_ring = log->first_ring + 1 < ring_count(log) ? log->first_ring + 1 : 0;
+    return log->full;
 }
 
 /*
@@ -507,7 +479,7 @@ void access_log_finish(struct access_log *log)
  */
 static void resume_salvage(struct access_log *log)
 {
-    uint64_t salvaged = load_word(&log->block->salvaged);
+    uint64_t salvaged = atomic_load(&log->block->salvaged);
 
     log->salvaged = 0;
     while (log->salvaged < salvaged && log->salvaged < log->salvage->count)
@@ -593,27 +565,21 @@ void access_log_free(struct access_log *log)
 
 /* Lines that are left */
 
-static uint64_t lines_in_ring(const struct log_ring *ring)
-{
-    uint64_t begin = cursor_position(ring->cursor), position = begin, lines = 0;
-    uint64_t words[LOG_RECORD_WORDS_MAX];
-    struct log_record record;
-
-    while (position - begin < ring->capacity &&
-           log_ring_read(ring, &position, words, LOG_RECORD_WORDS_MAX) == LOG_RING_RECORD)
-        lines += log_record_unpack(words, &record) == 0;
-    return lines;
-}
-
 uint64_t access_log_unwritten(const struct segment *segment, const struct salvage *salvage)
 {
-    uint64_t lines = lines_in_salvage(salvage, load_word(&segment_logger(segment)->salvaged));
+    uint64_t lines = lines_in_salvage(salvage, atomic_load(&segment_logger(segment)->salvaged));
 
-    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_RINGS); i++)
-        if (segment_thread_reserved(segment, i)) {
-            const struct log_ring ring = segment_ring(segment, i);
+    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_RINGS); i++) {
+        const struct log_ring ring = segment_ring(segment, i);
+        uint64_t words[LOG_RECORD_WORDS_MAX], begin, position;
+        struct log_record record;
 
-            lines += lines_in_ring(&ring);
-        }
+        if (!segment_thread_reserved(segment, i))
+            continue;
+        begin = position = cursor_position(ring.cursor);
+        while (position - begin < ring.capacity &&
+               log_ring_read(&ring, &position, words, LOG_RECORD_WORDS_MAX) == LOG_RING_RECORD)
+            lines += log_record_unpack(words, &record) == 0;
+    }
     return lines;
 }

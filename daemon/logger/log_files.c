@@ -28,12 +28,6 @@ static int by_text(const void *one, const void *other)
     return strcmp(*(const char *const *)one, *(const char *const *)other);
 }
 
-static bool has_own_file(const struct config *config, const struct config_host *host)
-{
-    return strcmp(host->access_log, "off") != 0 &&
-           strcmp(host->access_log, config->log_access) != 0;
-}
-
 /*
  * Collects the paths of CONFIG in a new array, sorted, each once; they belong to CONFIG. NULL: out
  * of memory.
@@ -47,7 +41,8 @@ static const char **collect_paths(const struct config *config, size_t *count)
     if (path == NULL)
         return NULL;
     for (size_t i = 0; i < config->host_count; i++)
-        if (has_own_file(config, &config->hosts[i]))
+        if (strcmp(config->hosts[i].access_log, "off") != 0 &&
+            strcmp(config->hosts[i].access_log, config->log_access) != 0)
             path[all++] = config->hosts[i].access_log;
     qsort(path, all, sizeof(*path), by_text);
     for (size_t i = 0; i < all; i++)

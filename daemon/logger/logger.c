@@ -173,19 +173,10 @@ static void finish_logs(struct logger *logger)
         wait_for_lines(logger, BUSY_MS);
 }
 
-/* They exit at once when the master has died, but log their last requests until then. */
-static void outlive_workers(struct logger *logger)
-{
-    char byte;
-
-    while (write_logs(logger), read(logger->alive_fd, &byte, sizeof(byte)) != 0)
-        usleep(BUSY_MS * 1000);
-    logger->finish_by_ns = clock_monotonic_ns() + ORPHAN_WAIT_MS * NS_PER_MS;
-}
-
 static void write_until_end(struct logger *logger)
 {
     int pause_ms = BUSY_MS;
+    char byte;
 
     while (logger->command == CONTINUE) {
         if (write_logs(logger) != ACCESS_LOG_IDLE)
@@ -194,8 +185,12 @@ static void write_until_end(struct logger *logger)
             pause_ms = pause_ms * 2 < IDLE_MS ? pause_ms * 2 : IDLE_MS;
         wait_for_lines(logger, pause_ms);
     }
-    if (logger->command == ORPHANED)
-        outlive_workers(logger);
+    if (logger->command == ORPHANED) {
+        /* The workers exit at once when the master has died, but log their last requests. */
+        while (write_logs(logger), read(logger->alive_fd, &byte, sizeof(byte)) != 0)
+            usleep(BUSY_MS * 1000);
+        logger->finish_by_ns = clock_monotonic_ns() + ORPHAN_WAIT_MS * NS_PER_MS;
+    }
     finish_logs(logger);
 }
 
@@ -224,19 +219,6 @@ static int open_logger_loop(struct logger *logger, const struct logger_setup *se
     return event_add(logger->doorbell, NULL);
 }
 
-/* The C library reads the time zone once; afterwards no file can be opened. */
-static int enter_logger_sandbox(const struct logger_setup *setup)
-{
-    const int keep[] = {setup->command_fd, setup->doorbell, setup->alive_fd, setup->lock_fd};
-    const struct sandbox_setup sandbox = {.role = SANDBOX_LOGGER,
-                                          .config = setup->config,
-                                          .keep = keep,
-                                          .keep_count = ARRAY_LENGTH(keep)};
-
-    tzset();
-    return sandbox_enter(&sandbox);
-}
-
 static int set_up_logger(struct logger *logger, const struct logger_setup *setup)
 {
     const struct access_log_setup access = {.segment = setup->segment,
@@ -244,6 +226,11 @@ static int set_up_logger(struct logger *logger, const struct logger_setup *setup
                                             .targets = setup->targets,
                                             .owner = &logger->owner,
                                             .format = (enum log_format)setup->config->log_format};
+    const int keep[] = {setup->command_fd, setup->doorbell, setup->alive_fd, setup->lock_fd};
+    const struct sandbox_setup sandbox = {.role = SANDBOX_LOGGER,
+                                          .config = setup->config,
+                                          .keep = keep,
+                                          .keep_count = ARRAY_LENGTH(keep)};
 
     logger->segment = setup->segment;
     logger->block = segment_logger(setup->segment);
@@ -257,8 +244,10 @@ static int set_up_logger(struct logger *logger, const struct logger_setup *setup
     logger->number = calloc(LOG_KINDS + setup->targets->count, sizeof(*logger->number));
     logger->access = access_log_new(&access);
     logger->error = error_log_new(setup->segment, &logger->owner);
-    if (logger->number == NULL || logger->access == NULL || logger->error == NULL ||
-        enter_logger_sandbox(setup) != 0)
+    if (logger->number == NULL || logger->access == NULL || logger->error == NULL)
+        return -1;
+    tzset(); /* the C library reads the time zone once; afterwards no file can be opened */
+    if (sandbox_enter(&sandbox) != 0)
         return -1;
     return open_logger_loop(logger, setup);
 }

@@ -12,22 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int append_record(struct salvage *salvage, const uint64_t *record, size_t words)
-{
-    if (salvage->count + words > salvage->room) {
-        size_t room = 2 * (salvage->room + words);
-        uint64_t *grown = realloc(salvage->words, room * sizeof(*grown));
-
-        if (grown == NULL)
-            return -1;
-        salvage->words = grown;
-        salvage->room = room;
-    }
-    memcpy(salvage->words + salvage->count, record, words * sizeof(*record));
-    salvage->count += words;
-    return 0;
-}
-
 /* The targets by entry of the dead server's hosts, which have their names there. */
 static void find_old_targets(struct log_targets *found, const struct segment *segment,
                              const struct log_files *files)
@@ -54,10 +38,21 @@ static bool salvage_ring(struct salvage *salvage, const struct log_ring *ring,
 
     while (position - begin < ring->capacity &&
            log_ring_read(ring, &position, record, LOG_RECORD_WORDS_MAX) == LOG_RING_RECORD) {
+        size_t words = log_ring_words(record[0]);
+
         log_record_set_host(record,
                             (uint16_t)log_targets_of_entry(targets, log_record_host(record)));
-        if (append_record(salvage, record, log_ring_words(record[0])) != 0)
-            return false;
+        if (salvage->count + words > salvage->room) {
+            size_t room = 2 * (salvage->room + words);
+            uint64_t *grown = realloc(salvage->words, room * sizeof(*grown));
+
+            if (grown == NULL)
+                return false;
+            salvage->words = grown;
+            salvage->room = room;
+        }
+        memcpy(salvage->words + salvage->count, record, words * sizeof(*record));
+        salvage->count += words;
     }
     return true;
 }
@@ -87,25 +82,15 @@ enum left_batch salvage_judge_batch(const struct segment_logger *block, int fd)
     return LEFT_BATCH_UNWRITTEN;
 }
 
-/*
- * Of a pipe or socket it is not known whether it has the batch; then its lines may be written
- * twice.
- */
-static bool batch_is_written(const struct segment_logger *block, const struct log_files *files)
-{
-    enum left_batch left = LEFT_BATCH_ELSEWHERE;
-
-    for (uint32_t log = 0; log < log_files_count(files) && left == LEFT_BATCH_ELSEWHERE; log++)
-        left = salvage_judge_batch(block, log_files_fd(files, log));
-    return left == LEFT_BATCH_WRITTEN;
-}
-
 void salvage_read(struct salvage *salvage, const struct segment *segment,
                   const struct log_files *files)
 {
-    bool written = batch_is_written(segment_logger(segment), files);
+    enum left_batch left = LEFT_BATCH_ELSEWHERE;
     struct log_targets targets = {.entries = 0};
 
+    /* If a pipe or socket has the batch, its lines are written twice: that is not known. */
+    for (uint32_t log = 0; log < log_files_count(files) && left == LEFT_BATCH_ELSEWHERE; log++)
+        left = salvage_judge_batch(segment_logger(segment), log_files_fd(files, log));
     if (log_files_fd(files, LOG_ACCESS) < 0)
         return;
     find_old_targets(&targets, segment, files);
@@ -113,7 +98,7 @@ void salvage_read(struct salvage *salvage, const struct segment *segment,
         const struct log_ring ring = segment_ring(segment, i);
 
         if (segment_thread_reserved(segment, i) &&
-            !salvage_ring(salvage, &ring, &targets, written)) {
+            !salvage_ring(salvage, &ring, &targets, left == LEFT_BATCH_WRITTEN)) {
             event_log(LEVEL_ERROR, "no memory for all access log lines of the killed server");
             break;
         }
