@@ -64,6 +64,26 @@ class Segment:
                                                  for i in range(5)]
         return found
 
+    def latencies(self):
+        """Numbers of responses by outcome."""
+        outcomes = [0] * self.get("I", 72)
+        for _, at in self.entries(LATENCY, THREAD_SLOTS):
+            for i in range(len(outcomes)):
+                outcomes[i] += sum(struct.unpack_from("<2112Q", self.map, at + 16920 * i + 24))
+        return outcomes
+
+    def records(self):
+        """Status, bytes of body, client and request line of each request; no ring is full yet."""
+        found = []
+        for _, ring in self.entries(RINGS, THREAD_SLOTS):
+            at, end = ring + 64, ring + 64 + 8 * self.get("Q", ring + 8)
+            while at < end:
+                first, time, _, body, _, lengths = struct.unpack_from("<4Q16sQ", self.map, at)
+                line = self.map[at + 56:at + 56 + (lengths & 0xffff)].decode()
+                found.append((time, first >> 48, body & (1 << 48) - 1, list(self.map[at + 44:at + 48]), line))
+                at += 8 * (first & 0xffff)
+        return [record[1:] for record in sorted(found)]
+
     def events(self):
         rings = [at for kind in (EVENTS, LOGGER_EVENTS) for _, at in self.entries(kind)]
         rings += [at for _, at in self.entries(WORKER_EVENTS, WORKER_SLOTS)]
@@ -82,4 +102,4 @@ if __name__ == "__main__":
     segment = Segment(sys.argv[1])
     print(json.dumps({"name": segment.text(80, 64), "version": segment.text(144, 32), "listening": segment.text(284, 256),
                       "metrics": segment.sums(), "workers": segment.workers(), "threads": segment.threads(), "events": segment.events(),
-                      "hosts": segment.hosts()}))
+                      "hosts": segment.hosts(), "latencies": segment.latencies(), "records": segment.records()}))

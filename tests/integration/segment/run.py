@@ -31,7 +31,8 @@ def run_example(name):
 def is_complete(read):
     """Requests are counted after their responses; the master may hear later than clients that a worker serves."""
     starts = sum("serves with 2 threads" in text for text in read["events"])
-    return starts == 2 and read["metrics"]["requests"] >= REQUESTS + 3
+    counts = read["metrics"]["requests"], sum(read["latencies"]), len(read["records"])
+    return starts == 2 and min(counts) >= REQUESTS + 3
 
 
 def compare(binaries, name, port):
@@ -52,6 +53,11 @@ def compare(binaries, name, port):
         check(metric, read["metrics"][metric], status["metrics"][metric])
     check("pids", [worker["pid"] for worker in read["workers"]], [worker["pid"] for worker in status["workers"]["list"]])
     check("threads", sorted((t["worker"], t["thread"]) for t in read["threads"]), [(w, t) for w in range(2) for t in range(2)])
+    check("latencies", sum(read["latencies"]), REQUESTS + 3)
+    check("records", sorted([status, client, line] for status, _, client, line in read["records"]),
+          [[status, [127, 0, 0, 1], f"GET /{path} HTTP/1.1"] for status, path in
+           [(200, "page.html")] * (REQUESTS + 2) + [(404, "none")]])
+    check("bytes", [size for status, size, *_ in read["records"] if status == 200], [len("page")] * (REQUESTS + 2))
     counters = ("responses_2xx", "responses_3xx", "responses_4xx", "responses_5xx", "body_bytes")
     check("hosts", read["hosts"], {host["name"]: [host[counter] for counter in counters] for host in status["hosts"]})
     check("requests of a host", read["hosts"]["localhost.example"], [2, 0, 1, 0, read["hosts"]["localhost.example"][4]])
