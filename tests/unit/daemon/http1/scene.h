@@ -126,7 +126,8 @@ static inline int scene_open(void **state)
 
     (void)state;
     memset(&scene, 0, sizeof(scene));
-    if (own_segment_create(&scene.segment, (struct segment_plan){.ring_bytes = SCENE_RING_BYTES}) !=
+    if (own_segment_create(&scene.segment, (struct segment_plan){.cache_entries = 64,
+                                                                 .ring_bytes = SCENE_RING_BYTES}) !=
             0 ||
         segment_reserve_worker(&scene.segment, 0) != 0 ||
         segment_reserve_thread(&scene.segment, 0) != 0 || mailbox_open(&scene.main, 0, NULL) != 0 ||
