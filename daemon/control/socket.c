@@ -328,7 +328,7 @@ static bool is_privileged(uid_t uid)
  * At the limit for clients of user UID, closes the one that was silent for longest, so that idle
  * clients do not block others. Returns false if there is none that UID may replace.
  */
-static bool make_room_for_client(struct control_socket *control, uid_t uid)
+static bool make_room_for_control_client(struct control_socket *control, uid_t uid)
 {
     unsigned limit = CONTROL_CLIENTS_MAX - (is_privileged(uid) ? 0 : CONTROL_CLIENTS_RESERVED);
     uint64_t latest = clock_monotonic_ns() - SILENT_S * NS_PER_S;
@@ -365,7 +365,7 @@ static void client_open(struct control_socket *control, int fd)
     struct client *client;
 
     getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length);
-    if (!make_room_for_client(control, credentials.uid)) {
+    if (!make_room_for_control_client(control, credentials.uid)) {
         refuse_client(fd);
         return;
     }

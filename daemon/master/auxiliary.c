@@ -4,7 +4,6 @@
  */
 #include "daemon/master/internal.h"
 
-#include "common/segment_writer.h"
 #include "daemon/base/events.h"
 #include "daemon/tls/context.h"
 

@@ -155,7 +155,7 @@ struct control_reply command_stop(const struct call *call)
  * Splits LINE in place at spaces and tabs into WORDS. Returns their number, or CONTROL_WORDS_MAX +
  * 1 if there are more than CONTROL_WORDS_MAX.
  */
-static int split_words(char *line, char *words[CONTROL_WORDS_MAX])
+static int split_command(char *line, char *words[CONTROL_WORDS_MAX])
 {
     int count = 0;
     char *word;
@@ -205,7 +205,7 @@ struct control_reply command_run(void *owner, char *line, unsigned uid, int pid)
 {
     struct master *master = owner;
     char *words[CONTROL_WORDS_MAX];
-    int count = split_words(line, words);
+    int count = split_command(line, words);
     const struct command_info *info;
     struct call call = {.master = master, .argument_count = count - 1, .uid = uid, .pid = pid};
     struct control_reply reply;

@@ -67,7 +67,7 @@ struct search {
     uint32_t next;
 };
 
-static int by_host_name(const void *one, const void *other)
+static int by_entry_name(const void *one, const void *other)
 {
     return strcmp((*(const struct host_entry *const *)one)->name,
                   (*(const struct host_entry *const *)other)->name);
@@ -83,7 +83,7 @@ static int begin_search(struct search *search, struct host_table *table)
     for (uint32_t i = 0; i < table->room; i++)
         if (table->entry[i].id != 0)
             search->known[search->count++] = &table->entry[i];
-    qsort(search->known, search->count, sizeof(*search->known), by_host_name);
+    qsort(search->known, search->count, sizeof(*search->known), by_entry_name);
     return 0;
 }
 
@@ -92,7 +92,7 @@ static struct host_entry *find_entry(struct search *search, const char *name)
 {
     const struct host_entry wanted = {.name = (char *)(uintptr_t)name}, *key = &wanted;
     const struct host_entry **found = bsearch((const void *)&key, search->known, search->count,
-                                              sizeof(*search->known), by_host_name);
+                                              sizeof(*search->known), by_entry_name);
     struct host_table *table = search->table;
 
     if (found != NULL)

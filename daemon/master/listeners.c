@@ -130,8 +130,8 @@ int listeners_grow(struct listeners *listeners, uint32_t count)
 
 /* Addresses */
 
-static bool is_same_address(const struct listen_address *address,
-                            const struct config_address *wanted)
+static bool is_listen_address(const struct listen_address *address,
+                              const struct config_address *wanted)
 {
     return address->address.tls == wanted->tls && address->address.proxy == wanted->proxy &&
            strcmp(address->address.text, wanted->text) == 0;
@@ -141,7 +141,7 @@ static struct listen_address *find_address(const struct listeners *listeners,
                                            const struct config_address *wanted)
 {
     for (size_t i = 0; i < listeners->address_count; i++)
-        if (is_same_address(listeners->address[i], wanted))
+        if (is_listen_address(listeners->address[i], wanted))
             return listeners->address[i];
     return NULL;
 }
@@ -163,8 +163,8 @@ static bool is_unix_address(const struct listen_address *address)
     return address->address.address.ss_family == AF_UNIX;
 }
 
-static struct listen_address *add_listen_address(struct listeners *listeners,
-                                                 const struct config_address *configured)
+static struct listen_address *append_listen_address(struct listeners *listeners,
+                                                    const struct config_address *configured)
 {
     struct listen_address **larger = realloc(
         listeners->address, (listeners->address_count + 1) * sizeof(struct listen_address *));
@@ -228,7 +228,7 @@ static void sort_addresses(struct listeners *listeners, const struct config_addr
 {
     for (size_t i = 0; i < list->count; i++)
         for (size_t k = i; k < listeners->address_count; k++)
-            if (is_same_address(listeners->address[k], &list->item[i])) {
+            if (is_listen_address(listeners->address[k], &list->item[i])) {
                 struct listen_address *found = listeners->address[k];
 
                 memmove(&listeners->address[i + 1], &listeners->address[i],
@@ -265,7 +265,7 @@ static int prepare_address(struct listeners *listeners, const struct config_addr
     if ((port == 0 || !listens_on_port(listeners, port)) &&
         listen_socket_check(configured, "server.listen", why, size) != 0)
         return -1;
-    address = add_listen_address(listeners, configured);
+    address = append_listen_address(listeners, configured);
     if (address == NULL) {
         snprintf(why, size, "out of memory");
         return -1;
@@ -360,7 +360,7 @@ static int inherit_socket(struct listeners *listeners, struct inherited_socket *
         memcpy(bound.text, socket->text, sizeof(bound.text));
     address = find_address(listeners, &bound);
     if (address == NULL)
-        address = add_listen_address(listeners, &bound);
+        address = append_listen_address(listeners, &bound);
     id = address != NULL ? allocate_number(listeners) : NO_SOCKET;
     if (id == NO_SOCKET)
         return -1;

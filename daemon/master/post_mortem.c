@@ -9,8 +9,6 @@
 #include "common/log_record.h"
 #include "common/tables.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 

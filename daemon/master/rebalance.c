@@ -5,7 +5,6 @@
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 

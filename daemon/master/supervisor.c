@@ -9,10 +9,8 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 /* The actions of worker_lifecycle.def. Each returns 0, or -1: it failed, and the state remains. */
 

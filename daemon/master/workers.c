@@ -9,7 +9,6 @@
 #include "daemon/tls/tickets.h"
 #include "daemon/worker/worker.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,8 +123,8 @@ static void on_worker_drained(void *owner)
  * The worker's end of `connections` also stays open here, unread. After the worker's death it
  * contains the connections that the worker never received.
  */
-static int open_worker_channels(struct worker_process *worker, struct event_base *base,
-                                const struct pairs *pairs)
+static int open_channels_to_worker(struct worker_process *worker, struct event_base *base,
+                                   const struct pairs *pairs)
 {
     const struct channel_owner commands = {.message = on_worker_report,
                                            .closed = child_ignore_closed,
@@ -187,7 +186,7 @@ int worker_process_start(struct worker_process *worker)
         return -1;
     }
     close(pairs.commands[1]);
-    if (open_worker_channels(worker, worker->master->base, &pairs) != 0) {
+    if (open_channels_to_worker(worker, worker->master->base, &pairs) != 0) {
         kill(worker->pid, SIGKILL);
         worker_process_ended(worker);
         return -1;
