@@ -294,12 +294,6 @@ struct connection *connection_become(struct connection *connection,
 
 /* Modes */
 
-/* True if the loop's connections end. */
-static bool ends_connections(const struct event_loop *loop)
-{
-    return loop->mode != THREAD_SERVING && loop->mode != THREAD_MOVING;
-}
-
 bool connection_is_between_requests(const struct connection *connection)
 {
     return connection->client.jobs_out == 0 && !connection->client.closing &&
@@ -347,7 +341,9 @@ void connection_hand_over(struct connection *connection, uint32_t destination,
 
 bool connection_apply_mode(struct connection *connection)
 {
-    if (connection->protocol->drain != NULL && ends_connections(connection->loop) &&
+    enum thread_mode mode = connection->loop->mode;
+
+    if (connection->protocol->drain != NULL && mode != THREAD_SERVING && mode != THREAD_MOVING &&
         !connection->lingering) {
         connection->protocol->drain(connection);
         return true;
@@ -356,7 +352,7 @@ bool connection_apply_mode(struct connection *connection)
         connection_hand_over(connection, DESTINATION_ANY, MOVE_LEAVING);
         return true;
     }
-    if (connection->loop->mode == THREAD_STOPPING && connection_is_between_requests(connection) &&
+    if (mode == THREAD_STOPPING && connection_is_between_requests(connection) &&
         read_buffer_is_idle(connection->unserved) && !connection_has_unread(connection)) {
         connection_close(connection);
         return true;

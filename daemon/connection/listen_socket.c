@@ -204,13 +204,6 @@ void listen_sockets_drop(struct event_loop *loop)
         drop_listener(LIST_FIRST(&loop->listen_sockets));
 }
 
-/* A connection waits in LISTENER, which is at the limit. */
-static bool may_resume(const struct listen_socket *listener)
-{
-    return admission_has_room(listener->loop->context.worker) ||
-           make_room_for_client(listener->loop, SHORTAGE_CONNECTIONS);
-}
-
 void listen_sockets_retry(struct event_loop *loop)
 {
     struct listen_socket *listener;
@@ -219,7 +212,9 @@ void listen_sockets_retry(struct event_loop *loop)
     {
         if (!listener->at_limit)
             continue;
-        if (may_resume(listener) && event_add(&listener->event, NULL) == 0)
+        if ((admission_has_room(loop->context.worker) ||
+             make_room_for_client(loop, SHORTAGE_CONNECTIONS)) &&
+            event_add(&listener->event, NULL) == 0)
             listener->at_limit = false;
         else
             loop_start_timer(loop->listen_retry, LIMIT_RETRY_MS);

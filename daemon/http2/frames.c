@@ -11,8 +11,7 @@
 #include <string.h>
 
 enum {
-    WINDOW_UPDATE_BYTES = 32 * 1024, /* consumed bytes that are worth a WINDOW_UPDATE */
-    EXPANSION_MAX = 2,               /* a header block may be this many times limits.header_bytes */
+    EXPANSION_MAX = 2, /* a header block may be this many times limits.header_bytes */
 };
 
 const char frames_drain_ping[FRAME_PING_BYTES] = {'d', 'r', 'a', 'i', 'n', 'i', 'n', 'g'};
@@ -70,17 +69,6 @@ static bool unpad(struct frame *frame)
 
 /* Bodies */
 
-/* Gives the client back what it has used of the connection's window. */
-static void replenish_connection(struct http2_connection *http2)
-{
-    uint32_t used = WINDOW_INITIAL - (uint32_t)http2->receive_window;
-
-    if (used < WINDOW_UPDATE_BYTES)
-        return;
-    output_put_window_update(http2, 0, used);
-    http2->receive_window = WINDOW_INITIAL;
-}
-
 static enum http2_error receive_data(struct http2_connection *http2, struct frame *frame)
 {
     struct http2_stream *stream = stream_find(http2, frame->head.stream);
@@ -92,7 +80,7 @@ static enum http2_error receive_data(struct http2_connection *http2, struct fram
     http2->receive_window -= (int32_t)frame->head.length;
     if (http2->receive_window < 0)
         return HTTP2_FLOW_CONTROL_ERROR;
-    replenish_connection(http2);
+    output_replenish(http2, 0, &http2->receive_window);
     if (stream != NULL && stream->receiving) {
         requests_receive_body(stream, frame->length, frame->head.length, ends_stream);
         return frame->length == 0 && !ends_stream ? frames_count(http2, FLOOD_EMPTY)
@@ -321,8 +309,7 @@ static enum http2_error receive_ping(struct http2_connection *http2, const struc
         output_put_ping(http2, FRAME_ACK, frame->payload);
     } else if (http2->goaway == GOAWAY_ANNOUNCED &&
                memcmp(frame->payload, frames_drain_ping, FRAME_PING_BYTES) == 0) {
-        http2->goaway = GOAWAY_FINAL;
-        output_put_goaway(http2, http2->last_stream, HTTP2_NO_ERROR);
+        output_put_final_goaway(http2);
     }
     return HTTP2_NO_ERROR;
 }
@@ -334,10 +321,7 @@ static enum http2_error receive_goaway(struct http2_connection *http2, const str
         return HTTP2_PROTOCOL_ERROR;
     if (frame->length < 8)
         return HTTP2_FRAME_SIZE_ERROR;
-    if (http2->goaway != GOAWAY_FINAL) {
-        http2->goaway = GOAWAY_FINAL;
-        output_put_goaway(http2, http2->last_stream, HTTP2_NO_ERROR);
-    }
+    output_put_final_goaway(http2);
     return HTTP2_NO_ERROR;
 }
 

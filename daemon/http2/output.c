@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 enum {
+    WINDOW_UPDATE_BYTES = 32 * 1024, /* consumed bytes that are worth a WINDOW_UPDATE */
     PIECES_MAX = 64,
     FILE_SPACE_BYTES = 128 * 1024,   /* read at once */
     BURST_MIN_BYTES = 32 * 1024,     /* a write has so many bytes of bodies... */
@@ -68,7 +69,8 @@ void output_put_reset(struct http2_connection *http2, uint32_t stream, enum http
     stream_note_reset(http2, stream);
 }
 
-void output_put_window_update(struct http2_connection *http2, uint32_t stream, uint32_t increment)
+static void output_put_window_update(struct http2_connection *http2, uint32_t stream,
+                                     uint32_t increment)
 {
     output_advance_to(http2, frame_put_window_update(output_end(http2), stream, increment));
 }
@@ -89,6 +91,24 @@ void output_put_continue(struct http2_connection *http2, uint32_t stream)
 
     memcpy(at, block, length);
     output_advance_to(http2, at + length);
+}
+
+void output_put_final_goaway(struct http2_connection *http2)
+{
+    if (http2->goaway == GOAWAY_FINAL)
+        return;
+    http2->goaway = GOAWAY_FINAL;
+    output_put_goaway(http2, http2->last_stream, HTTP2_NO_ERROR);
+}
+
+void output_replenish(struct http2_connection *http2, uint32_t stream, int32_t *window)
+{
+    uint32_t used = WINDOW_INITIAL - (uint32_t)*window;
+
+    if (used < WINDOW_UPDATE_BYTES)
+        return;
+    output_put_window_update(http2, stream, used);
+    *window = WINDOW_INITIAL;
 }
 
 /* Gathering */

@@ -14,10 +14,9 @@
 #include <stdlib.h>
 
 enum {
-    TABLE_UPDATE = 0x20,             /* a dynamic table size update to 0 (RFC 7541 section 6.3) */
-    COPY_MAX_BYTES = 8 * 1024,       /* larger bodies are referenced, not copied */
-    BODY_RESTART_BYTES = 64 * 1024,  /* so much of a request body restarts body_timeout */
-    WINDOW_UPDATE_BYTES = 32 * 1024, /* consumed bytes that are worth a WINDOW_UPDATE */
+    TABLE_UPDATE = 0x20,            /* a dynamic table size update to 0 (RFC 7541 section 6.3) */
+    COPY_MAX_BYTES = 8 * 1024,      /* larger bodies are referenced, not copied */
+    BODY_RESTART_BYTES = 64 * 1024, /* so much of a request body restarts body_timeout */
 };
 static_assert(DECODED_BYTES_MAX(128 * 1024) <= LOOP_HEAD_BYTES, "limits.header_bytes has to fit");
 
@@ -296,17 +295,6 @@ static void end_body(struct http2_stream *stream)
         stream->runnable = true;
 }
 
-/* Gives the client back what it has used of its window. */
-static void replenish_stream(struct http2_stream *stream)
-{
-    uint32_t used = WINDOW_INITIAL - (uint32_t)stream->receive_window;
-
-    if (used < WINDOW_UPDATE_BYTES)
-        return;
-    output_put_window_update(stream->http2, stream->id, used);
-    stream->receive_window = WINDOW_INITIAL;
-}
-
 void requests_receive_body(struct http2_stream *stream, uint32_t length, uint32_t bytes,
                            bool ends_stream)
 {
@@ -323,7 +311,7 @@ void requests_receive_body(struct http2_stream *stream, uint32_t length, uint32_
     } else if (ends_stream) {
         end_body(stream);
     } else {
-        replenish_stream(stream);
+        output_replenish(stream->http2, stream->id, &stream->receive_window);
         if (!stream->sending && !stream->reading && stream->status == 0 &&
             is_too_long(stream, stream->received)) {
             stream->status = 413;

@@ -28,14 +28,6 @@ static void announce_goaway(struct http2_connection *http2)
     output_put_ping(http2, 0, frames_drain_ping);
 }
 
-static void finish_goaway(struct http2_connection *http2)
-{
-    if (http2->goaway == GOAWAY_FINAL)
-        return;
-    http2->goaway = GOAWAY_FINAL;
-    output_put_goaway(http2, http2->last_stream, HTTP2_NO_ERROR);
-}
-
 /* Closes all streams; those with offload jobs remain until these are done. */
 static void close_streams(struct http2_connection *http2)
 {
@@ -167,7 +159,7 @@ static void send_and_wait(struct http2_connection *http2, bool log_full)
     if (connection->client.closing)
         announce_goaway(http2);
     if (http2->goaway == GOAWAY_ANNOUNCED && connection->loop->mode == THREAD_STOPPING)
-        finish_goaway(http2);
+        output_put_final_goaway(http2);
     connection->client.closing = http2->goaway != GOAWAY_NONE;
     sent = output_send(http2);
     connection_set_busy(connection, is_sending(http2));
@@ -367,7 +359,7 @@ static void time_out_http2(struct connection *connection)
     } else if ((connection->deadline == DEADLINE_KEEPALIVE ||
                 connection->deadline == DEADLINE_HEADER) &&
                http2->connection.unsent == NULL) {
-        finish_goaway(http2);
+        output_put_final_goaway(http2);
         http2->failed = true;
         send_and_wait(http2, false);
     } else {

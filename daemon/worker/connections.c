@@ -84,13 +84,6 @@ static bool reserve_listener(struct worker *worker)
     return true;
 }
 
-static bool sorts_after(const struct worker_listener *listener,
-                        const struct message_listen_socket *message)
-{
-    return listener->row != message->row ? listener->row > message->row
-                                         : listener->id > message->id;
-}
-
 bool worker_listeners_add(struct worker *worker, const struct message_listen_socket *message,
                           int fd)
 {
@@ -103,7 +96,8 @@ bool worker_listeners_add(struct worker *worker, const struct message_listen_soc
         return false;
     }
     item = worker->listeners;
-    while (at > 0 && sorts_after(&item[at - 1], message))
+    while (at > 0 && (item[at - 1].row > message->row ||
+                      (item[at - 1].row == message->row && item[at - 1].id > message->id)))
         at--;
     memmove(&item[at + 1], &item[at], (worker->listener_count - at) * sizeof(*item));
     item[at] = (struct worker_listener){.id = message->id,
@@ -269,20 +263,15 @@ static void return_arrival(struct worker *worker, struct arrival *arrival)
     free(arrival);
 }
 
-static void defer_arrival(struct worker *worker, struct arrival *arrival)
-{
-    worker->deferred = arrival;
-    channel_set_reading(worker->connections, false);
-    loop_start_timer(worker->retry, DEFER_MS);
-}
-
 static void place_arrival(struct worker *worker, struct arrival *arrival)
 {
     if (worker->leaving) {
         connection_count_received(&worker->context);
         return_arrival(worker, arrival);
     } else if (!offer_to_threads(worker, arrival)) {
-        defer_arrival(worker, arrival);
+        worker->deferred = arrival;
+        channel_set_reading(worker->connections, false);
+        loop_start_timer(worker->retry, DEFER_MS);
     }
 }
 
