@@ -9,7 +9,6 @@
 #include "console/views/views.h"
 
 #include <errno.h>
-#include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>

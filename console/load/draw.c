@@ -1,6 +1,5 @@
 #include "console/load/draw.h"
 
-#include "common/clock.h"
 #include "common/macros.h"
 #include "common/units.h"
 #include "console/scene/scene.h"

@@ -1,6 +1,7 @@
 /*
- * The data of one load run: progress reported by wsload and metrics published by the server on one
- * time axis, and marks for changes (load_run_*, pure). Also the stored runs (load_store_*).
+ * One load run: progress reported by wsload and metrics published by the server on one time axis,
+ * and marks for changes (load_run_*, pure); the stored runs (load_store_*); a run from start to end
+ * (load_process_*).
  */
 #ifndef CONSOLE_LOAD_RUN_H
 #define CONSOLE_LOAD_RUN_H

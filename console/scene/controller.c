@@ -4,7 +4,6 @@
 #include "common/clock.h"
 #include "common/control_client.h"
 #include "common/tables.h"
-#include "common/units.h"
 #include "console/data/answers.h"
 #include "console/data/commands.h"
 #include "console/data/instances.h"

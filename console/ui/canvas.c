@@ -5,7 +5,6 @@
 #include <curses.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { LINE_MAX_COLUMNS = 1024, CUT_COLUMNS = 2 };

@@ -4,7 +4,6 @@
 
 #include <curses.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {

@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { CELL_DOTS_HIGH = 4, BLOCK_LEVELS = 8, ASCII_LEVELS = 3 };

@@ -51,7 +51,7 @@ void screen_stop(void);
  */
 int screen_signals(void);
 
-/* The code of the next key (see key_decoder.h), or -1 if none is waiting. */
+/* The code of the next key (see keys.h), or -1 if none is waiting. */
 int screen_key(void);
 
 /* The mouse event of the last key, which was KEY_MOUSE. */

@@ -2,15 +2,12 @@
 
 #include "common/clock.h"
 #include "common/units.h"
-#include "console/data/server_info.h"
 #include "console/scene/scene.h"
 #include "console/ui/canvas.h"
 #include "console/ui/table.h"
-#include "console/ui/text.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 enum { DAY_S = 86400, SOON_S = 14 * DAY_S, LATE_S = 2 * DAY_S };
 

@@ -10,7 +10,6 @@
 #include "console/scene/scene.h"
 #include "console/ui/canvas.h"
 #include "console/ui/table.h"
-#include "console/ui/text.h"
 
 #include <ctype.h>
 #include <inttypes.h>

@@ -1,7 +1,6 @@
 /* The events: errors, warnings and changes of all processes of the server, grouped by kind; below
  * them the commands of this console and their replies. */
 
-#include "common/clock.h"
 #include "common/macros.h"
 #include "common/tables.h"
 #include "console/scene/scene.h"
@@ -10,7 +9,6 @@
 #include "console/ui/text.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 enum column_number { LAST, LEVEL, COUNT, FROM, TEXT, FIRST, COLUMNS };

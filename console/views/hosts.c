@@ -2,7 +2,6 @@
  * The hosts: requests, statuses, bytes and latency by [host] section, of the last 5 to 10 seconds.
  */
 
-#include "common/clock.h"
 #include "common/macros.h"
 #include "console/data/server_info.h"
 #include "console/scene/scene.h"

@@ -12,9 +12,7 @@
 #include "console/ui/table.h"
 #include "console/ui/text.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum column_number { OUTCOME, RATE, SHARE, MEAN, P50, P90, P99, P999, MAX, COLUMNS };

@@ -1,7 +1,6 @@
 /* The overview: six metrics with their history; below them, on a tall screen, the processes. */
 
 #include "common/macros.h"
-#include "common/units.h"
 #include "console/scene/scene.h"
 #include "console/ui/graph.h"
 #include "console/ui/text.h"

@@ -3,8 +3,6 @@
 #include "console/ui/graph.h"
 #include "console/ui/text.h"
 
-#include <math.h>
-
 static double requests_value(const struct scene *scene)
 {
     return scene_rate(scene, METRIC_requests);

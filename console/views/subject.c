@@ -7,7 +7,6 @@
 #include "console/ui/table.h"
 #include "console/ui/text.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

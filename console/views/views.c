@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define VIEW(name) extern const struct view view_##name;
 #include "console/views/views.def"

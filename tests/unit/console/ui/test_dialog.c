@@ -8,8 +8,6 @@
 
 #include "console/ui/dialog.h"
 
-#include "common/macros.h"
-
 #include <curses.h>
 #include <string.h>
 
