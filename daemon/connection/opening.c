@@ -193,19 +193,18 @@ static void time_out_handshake(struct connection *connection)
 
 static void complete_handshake(struct connection *connection)
 {
+    const struct tls_outcome outcome = transport_tls_outcome(connection);
     _Atomic uint64_t *metrics = connection->loop->context.metrics;
-    bool resumed;
-    unsigned int cipher = transport_tls_cipher(connection, &resumed);
 
     metric_add(metrics, METRIC_tls_handshakes, 1);
-    metric_add(metrics, METRIC_tls_resumed, resumed);
-    if (transport_tls_was_validation(connection)) {
+    metric_add(metrics, METRIC_tls_resumed, outcome.resumed);
+    if (outcome.validated) {
         metric_add(metrics, METRIC_tls_validations, 1);
         connection_close(connection);
         return;
     }
-    connection->client.tls = log_record_tls(cipher, resumed);
-    connection->awaits_http2 = transport_tls_selected_http2(connection);
+    connection->client.tls = log_record_tls(outcome.cipher_suite, outcome.resumed);
+    connection->awaits_http2 = outcome.http2;
     connection->protocol = connection->loop->protocol;
     connection->protocol->init(connection);
     connection_set_deadline(connection, DEADLINE_KEEPALIVE);

@@ -334,26 +334,19 @@ enum tls_progress transport_tls_handshake(struct connection *connection, enum tl
     return TLS_FAILED;
 }
 
-bool transport_tls_selected_http2(const struct connection *connection)
-{
-    const unsigned char *name;
-    unsigned int length;
-
-    SSL_get0_alpn_selected(connection->tls->ssl, &name, &length);
-    return length == 2 && memcmp(name, "h2", 2) == 0;
-}
-
-bool transport_tls_was_validation(const struct connection *connection)
-{
-    return validation_is_done(connection->tls->ssl);
-}
-
-unsigned int transport_tls_cipher(const struct connection *connection, bool *resumed)
+struct tls_outcome transport_tls_outcome(const struct connection *connection)
 {
     const SSL *ssl = connection->tls->ssl;
+    const unsigned char *protocol;
+    unsigned int length;
 
-    *resumed = SSL_session_reused(ssl) != 0;
-    return SSL_CIPHER_get_protocol_id(SSL_get_current_cipher(ssl));
+    SSL_get0_alpn_selected(ssl, &protocol, &length);
+    return (struct tls_outcome){
+        .cipher_suite = SSL_CIPHER_get_protocol_id(SSL_get_current_cipher(ssl)),
+        .resumed = SSL_session_reused(ssl) != 0,
+        .http2 = length == 2 && memcmp(protocol, "h2", 2) == 0,
+        .validated = validation_is_done(connection->tls->ssl),
+    };
 }
 
 /* Reading */

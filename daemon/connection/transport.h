@@ -71,17 +71,15 @@ enum tls_failure {
 /* Continues the handshake. If the result is TLS_FAILED, sets *FAILURE. */
 enum tls_progress transport_tls_handshake(struct connection *connection, enum tls_failure *failure);
 
-/* True if ALPN has selected HTTP/2. After the handshake. */
-bool transport_tls_selected_http2(const struct connection *connection);
-
-/*
- * True if the handshake was all that the client wanted: an ACME authority has validated a name.
- * After it.
- */
-bool transport_tls_was_validation(const struct connection *connection);
-
-/* What the handshake has negotiated: number of the cipher suite, and whether it was resumed. */
-unsigned int transport_tls_cipher(const struct connection *connection, bool *resumed);
+/* What a handshake that is done has negotiated. */
+struct tls_outcome {
+    unsigned int cipher_suite; /* its number */
+    bool resumed;              /* a session of before */
+    bool http2;                /* ALPN has selected it */
+    bool
+        validated; /* an ACME authority has validated a name, and wanted nothing but the handshake */
+};
+struct tls_outcome transport_tls_outcome(const struct connection *connection);
 
 /*
  * True if the session of CLIENT, over TLS, may carry requests for HOST, host[:port]: the client

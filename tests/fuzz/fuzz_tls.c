@@ -327,8 +327,7 @@ static void shake(struct run *run)
     switch (transport_tls_handshake(&run->connection, &failure)) {
     case TLS_DONE:
         run->shaken = run->unread = true;
-        transport_tls_selected_http2(&run->connection);
-        MUST(transport_tls_cipher(&run->connection, &(bool){false}) != 0);
+        MUST(transport_tls_outcome(&run->connection).cipher_suite != 0);
         break;
     case TLS_FAILED:
         MUST(failure <= TLS_FAILURE_OTHER);
@@ -498,7 +497,7 @@ static void calm_down(struct run *run)
                    run->down.written == run->down.offered && run->down.read == run->down.written;
     }
     MUST(complete && !run->ended);
-    MUST(transport_tls_was_validation(&run->connection) == run->validates);
+    MUST(transport_tls_outcome(&run->connection).validated == run->validates);
 }
 
 static void begin(struct run *run, uint8_t kind)
