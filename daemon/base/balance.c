@@ -169,26 +169,20 @@ static void decide_exchange(struct balance *balance, struct plan *plan,
     balance->exchange_after = balance->exchange_patience;
 }
 
-/* Calls needed to even out the open connections at BALANCE_MOVE_MAX per call. */
-static uint32_t rounds_needed(const struct balance_load *load, uint32_t count)
-{
-    uint32_t most = 0;
-
-    for (uint32_t i = 0; i < count; i++)
-        most = load[i].open > most ? load[i].open : most;
-    return 1 + most / BALANCE_MOVE_MAX;
-}
-
 /* Called while the numbers are uneven. Returns true if the connections may move now. */
 static bool may_move(struct balance *balance, const struct balance_load *load, uint32_t count)
 {
+    uint32_t most = 0;
+
     balance->calm = 0;
     if (balance->state == BALANCE_REST) {
         balance->state = BALANCE_SUSPECT;
         return false;
     }
-    if (balance->state == BALANCE_SUSPECT)
-        start_moving(balance, rounds_needed(load, count));
+    for (uint32_t i = 0; i < count; i++)
+        most = load[i].open > most ? load[i].open : most;
+    if (balance->state == BALANCE_SUSPECT) /* as many calls as even out the open connections */
+        start_moving(balance, 1 + most / BALANCE_MOVE_MAX);
     if (balance->rounds == 0) {
         balance->state = BALANCE_REST;
         return false;

@@ -181,13 +181,6 @@ static struct cgroup_memory memory_in(const struct cgroup *cgroup, const char *d
     return (struct cgroup_memory){limit, used < limit ? used : limit};
 }
 
-static bool is_scarcer(struct cgroup_memory one, struct cgroup_memory other)
-{
-    return one.limit_bytes > 0 &&
-           (other.limit_bytes == 0 || (double)one.used_bytes / (double)one.limit_bytes >
-                                          (double)other.used_bytes / (double)other.limit_bytes);
-}
-
 struct cgroup_memory cgroup_memory(const struct cgroup *cgroup)
 {
     struct cgroup_memory scarcest = {0};
@@ -198,7 +191,10 @@ struct cgroup_memory cgroup_memory(const struct cgroup *cgroup)
         struct cgroup_memory memory = memory_in(cgroup, directory);
         char *last = strrchr(directory, '/');
 
-        if (is_scarcer(memory, scarcest))
+        if (memory.limit_bytes > 0 &&
+            (scarcest.limit_bytes == 0 ||
+             (double)memory.used_bytes / (double)memory.limit_bytes >
+                 (double)scarcest.used_bytes / (double)scarcest.limit_bytes))
             scarcest = memory;
         if (last == NULL || (size_t)(last - directory) < cgroup->root_length)
             return scarcest;

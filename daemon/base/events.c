@@ -43,14 +43,6 @@ void events_set_level(enum level level)
     process.level = level;
 }
 
-static enum level current_level(void)
-{
-    if (process.segment == NULL)
-        return process.level;
-    return (enum level)atomic_load_explicit(&segment_master(process.segment)->log_level,
-                                            memory_order_relaxed);
-}
-
 static size_t clipped(int length, size_t size)
 {
     return length < 0 ? 0 : (size_t)length < size ? (size_t)length : size - 1;
@@ -82,22 +74,19 @@ size_t event_line(const struct event_record *event, char *line, size_t size)
     return length + event_line_short(event, line + length, size - length);
 }
 
-/* Tries twice: an interrupted or failed write may succeed the second time. */
-static void write_to_stderr(const char *line, size_t length)
-{
-    for (int tries = 0; tries < 2; tries++)
-        if (write(STDERR_FILENO, line, length) >= 0)
-            return;
-}
-
 void event_log(enum level level, const char *format, ...)
 {
     struct event_record event = {
         .level = (uint8_t)level, .role = (uint8_t)process.role, .pid = getpid()};
+    enum level least = process.level;
     char line[EVENT_LINE_MAX];
     va_list arguments;
+    size_t length;
 
-    if (level < current_level())
+    if (process.segment != NULL)
+        least = (enum level)atomic_load_explicit(&segment_master(process.segment)->log_level,
+                                                 memory_order_relaxed);
+    if (level < least)
         return;
     event.time_ns = clock_wall_ns();
     va_start(arguments, format);
@@ -107,7 +96,10 @@ void event_log(enum level level, const char *format, ...)
         event_ring_append(&process.ring, &event);
     if (process.segment != NULL && (!process.echo || level < LEVEL_ERROR))
         return;
-    write_to_stderr(line, event_line(&event, line, sizeof(line)));
+    length = event_line(&event, line, sizeof(line));
+    for (int tries = 0; tries < 2; tries++) /* an interrupted write may succeed the second time */
+        if (write(STDERR_FILENO, line, length) >= 0)
+            return;
 }
 
 /* Replaces that of the C library, because a sandboxed process has no standard error. */

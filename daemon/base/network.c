@@ -34,11 +34,6 @@ static bool is_of_unix_socket(const uint8_t address[NETWORK_ADDRESS_BYTES])
     return memcmp(address, unix_address, sizeof(unix_address)) == 0;
 }
 
-static bool bit_of(const uint8_t *address, unsigned bit)
-{
-    return (address[bit / 8] >> (7 - bit % 8) & 1) != 0;
-}
-
 enum network_fault network_parse(const char *text, struct network *network)
 {
     struct network found;
@@ -62,7 +57,7 @@ enum network_fault network_parse(const char *text, struct network *network)
         return NETWORK_BAD_PREFIX;
     found.prefix = (uint8_t)(bits + (uint64_t)before);
     for (unsigned bit = found.prefix; bit < ADDRESS_BITS; bit++)
-        if (bit_of(found.address, bit))
+        if ((found.address[bit / 8] >> (7 - bit % 8) & 1) != 0)
             return NETWORK_HOST_BITS;
     if (found.prefix == ADDRESS_BITS && is_of_unix_socket(found.address))
         return NETWORK_NO_ADDRESS; /* "::" is nobody's address */

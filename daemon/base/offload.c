@@ -70,11 +70,6 @@ static int start_one(struct offload *offload)
     return EAGAIN;
 }
 
-static bool too_many(const struct offload *offload)
-{
-    return !offload->stopping && offload_actual(offload) > offload->max;
-}
-
 /* True if this thread should end. The caller holds the lock. */
 static bool should_leave(const struct offload *offload, bool idle)
 {
@@ -166,7 +161,10 @@ static void run_jobs(struct offload *offload, struct segment_activity *activity)
         segment_activity_work(activity, THREAD_STATE_QUEUE, clock_monotonic_ns(), "", 0);
         woken = wait_for_job(offload);
         pthread_mutex_lock(&offload->lock);
-        job = woken && !too_many(offload) ? take_job(offload, clock_monotonic_ns()) : NULL;
+        /* a thread too many takes none */
+        job = woken && (offload->stopping || offload_actual(offload) <= offload->max)
+                  ? take_job(offload, clock_monotonic_ns())
+                  : NULL;
         leave = job == NULL && should_leave(offload, !woken);
         if (woken && leave)
             sem_post(&offload->jobs); /* the consumed post may have been for a job */

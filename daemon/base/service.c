@@ -143,26 +143,19 @@ int daemonize_duplicate_stream(int fd)
     return stream >= 0 ? stream : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
-static void release_stream(int fd)
-{
-    int nothing;
-
-    if (stays_open(fd))
-        return;
-    nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (nothing < 0)
-        return;
-    dup2(nothing, fd);
-    if (nothing != fd)
-        close(nothing);
-}
-
 void daemonize_release(void)
 {
     if (parent_pipe < 0)
         return;
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-        release_stream(fd);
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        int nothing = stays_open(fd) ? -1 : open("/dev/null", O_RDWR | O_CLOEXEC);
+
+        if (nothing < 0)
+            continue;
+        dup2(nothing, fd);
+        if (nothing != fd)
+            close(nothing);
+    }
     close(parent_pipe);
     parent_pipe = -1;
 }

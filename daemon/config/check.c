@@ -73,8 +73,7 @@ static void complete_paths(struct config_draft *draft)
 }
 
 /* True if [proxy] listen names ADDRESS, with or without its https://. */
-static bool is_same_address(const struct config_address *listen,
-                            const struct config_address *address)
+static bool names_address(const struct config_address *listen, const struct config_address *address)
 {
     return strcmp(listen->text, address->text) == 0 && (!listen->tls || address->tls);
 }
@@ -87,7 +86,7 @@ void config_draft_complete(struct config_draft *draft)
 
     for (size_t i = 0; i < config->server_listen.count; i++)
         for (size_t k = 0; k < config->proxy_listen.count; k++)
-            if (is_same_address(&config->proxy_listen.item[k], &config->server_listen.item[i]))
+            if (names_address(&config->proxy_listen.item[k], &config->server_listen.item[i]))
                 config->server_listen.item[i].proxy = true;
     complete_paths(draft);
     if (config->workers_threads != 0)
@@ -362,7 +361,7 @@ static void check_proxy(struct config_draft *draft)
         size_t k = 0;
 
         while (k < config->server_listen.count &&
-               !is_same_address(&listen->item[i], &config->server_listen.item[k]))
+               !names_address(&listen->item[i], &config->server_listen.item[k]))
             k++;
         if (k == config->server_listen.count)
             config_report_error(&draft->report, &draft->set_at[KEY_proxy_listen],

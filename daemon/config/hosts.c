@@ -220,7 +220,7 @@ void config_host_add(struct config_draft *draft, const struct config_entry *entr
 
 /* Completing */
 
-static int by_host_name(const void *one, const void *other)
+static int by_name_of_host(const void *one, const void *other)
 {
     return strcmp(*(char *const *)one, *(char *const *)other);
 }
@@ -240,7 +240,7 @@ static void check_host_names(struct config_draft *draft)
         for (size_t k = 0; k < config->hosts[i].name_count; k++)
             names[count++] = config->hosts[i].names[k];
     if (count > 0)
-        qsort(names, count, sizeof(*names), by_host_name);
+        qsort(names, count, sizeof(*names), by_name_of_host);
     for (size_t i = 1; i < count; i++)
         if (strcmp(names[i - 1], names[i]) == 0)
             config_report_error(&draft->report, &place, "remove it from one of them",

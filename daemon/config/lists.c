@@ -288,7 +288,7 @@ static bool collide(const struct config_address *a, const struct config_address 
     return a->length == b->length && memcmp(&a->address, &b->address, a->length) == 0;
 }
 
-static int add_listen_address(struct word word, const char *base, void *items, size_t count,
+static int parse_next_address(struct word word, const char *base, void *items, size_t count,
                               const struct config_faults *faults)
 {
     struct config_address *list = items;
@@ -308,7 +308,7 @@ int config_addresses_parse(const char *text, bool required, struct config_addres
                            const struct config_faults *faults)
 {
     static const struct list_kind kind = {sizeof(struct config_address), "addresses",
-                                          add_listen_address};
+                                          parse_next_address};
     struct config_addresses found;
     void *items;
 
