@@ -102,9 +102,9 @@ void connections_close(struct event_loop *loop);
  *
  *   active ones  evenly spaced in the order of their last requests, so that cheap and expensive
  *                ones go in the same proportion as they are
- *   idle ones    those that have waited longest, first for a request, then for the rest of one or for
- *                the client to receive a response; then active ones, because an order may be based
- *                on numbers that are a second old
+ *   idle ones    those that have waited longest, first for a request, then for the rest of one or
+ *                for the client to receive a response; then active ones, because an order may be
+ *                based on numbers that are a second old
  *
  * A connection goes as it is, with its unserved bytes and its unsent response; one for another
  * worker goes only between two requests. Nothing is read or written meanwhile: what the

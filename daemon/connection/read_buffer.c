@@ -109,7 +109,7 @@ bool connection_read_more(struct connection *connection, size_t room)
     size_t got;
 
     if (!read_buffer_grow(&connection->unserved, room)) {
-        memory_make_room(&connection->loop->context); /* others may go on */
+        memory_make_room(&connection->loop->context); /* for other connections */
         connection_abandon(connection);
         return false;
     }
