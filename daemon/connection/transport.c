@@ -21,6 +21,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+enum { LIFT_LIMIT_BYTES = 1024 * 1024 };
+
 /* A plain socket */
 
 static ssize_t plain_read(struct connection *connection, void *buffer, size_t length)
@@ -46,10 +48,12 @@ static ssize_t plain_send_file(struct connection *connection, int file, off_t *o
     return sendfile(connection->fd, file, offset, length);
 }
 
-void transport_lift_unsent_limit(const struct connection *connection)
+void transport_count_body(const struct connection *connection, uint64_t before, uint64_t bytes)
 {
     const unsigned int no_limit = 0;
 
+    if (before >= LIFT_LIMIT_BYTES || before + bytes < LIFT_LIMIT_BYTES)
+        return;
     setsockopt(connection->fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &no_limit, sizeof(no_limit));
 }
 

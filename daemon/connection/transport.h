@@ -29,8 +29,11 @@ struct transport {
     ssize_t (*send_file)(struct connection *connection, int file, off_t *offset, size_t length);
 };
 
-/* Lifts the limit of unsent bytes that the socket inherited (TCP_NOTSENT_LOWAT). */
-void transport_lift_unsent_limit(const struct connection *connection);
+/*
+ * After BEFORE bytes of bodies, BYTES more have been sent. The client is known to read when it has
+ * got 1 MiB: lifts the limit of unsent bytes that the socket inherited (TCP_NOTSENT_LOWAT).
+ */
+void transport_count_body(const struct connection *connection, uint64_t before, uint64_t bytes);
 
 /* A plain TCP or UNIX socket. */
 extern const struct transport transport_plain;

@@ -12,14 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum {
-    COPY_MAX_BYTES = 4 * 1024, /* larger bodies are referenced, not copied */
-    /*
-     * After this many bytes of a body the client is known to read: lift the limit of unsent
-     * bytes.
-     */
-    LIFT_LIMIT_BYTES = 1024 * 1024,
-};
+enum { COPY_MAX_BYTES = 4 * 1024 }; /* larger bodies are referenced, not copied */
 
 static struct transaction_context *http1_context(const struct http1_connection *http1)
 {
@@ -198,9 +191,7 @@ static ssize_t send_unsent_file(struct http1_connection *http1, struct unsent_ou
         errno = EIO;
         return -1;
     }
-    if (unsent->body_sent < LIFT_LIMIT_BYTES &&
-        unsent->body_sent + (uint64_t)sent >= LIFT_LIMIT_BYTES)
-        transport_lift_unsent_limit(connection);
+    transport_count_body(connection, unsent->body_sent, (uint64_t)sent);
     advance_body(unsent, (size_t)sent);
     return sent;
 }

@@ -19,7 +19,6 @@ enum {
     BURST_MIN_BYTES = 32 * 1024,     /* a write has so many bytes of bodies... */
     BURST_MAX_BYTES = 512 * 1024,    /* ...and at most */
     SEND_BUDGET_BYTES = 2048 * 1024, /* so that other connections are served in between */
-    LIFT_LIMIT_BYTES = 1024 * 1024,  /* then the client is known to read, as in HTTP/1 */
     FRAMES_ROOM_BYTES = 1024, /* of the output buffer are kept for a frame and the text in it */
 };
 
@@ -332,14 +331,6 @@ static void adapt_burst(struct http2_connection *http2, const struct gather *gat
                                              : burst;
 }
 
-static void count_bodies(struct http2_connection *http2, size_t bodies)
-{
-    if (http2->body_bytes_sent < LIFT_LIMIT_BYTES &&
-        http2->body_bytes_sent + bodies >= LIFT_LIMIT_BYTES)
-        transport_lift_unsent_limit(&http2->connection);
-    http2->body_bytes_sent += bodies;
-}
-
 static void count_sent(struct http2_connection *http2, size_t sent, bool complete)
 {
     metric_add(http2_context(http2)->metrics, METRIC_bytes_sent, sent);
@@ -381,7 +372,8 @@ static enum output_result write_gathered(struct gather *gather)
         return OUTPUT_DONE;
     segment_activity_state(context->activity, THREAD_STATE_WRITE, context->loop_now_ns);
     result = write_pieces(gather, &sent);
-    count_bodies(http2, gather->bodies);
+    transport_count_body(&http2->connection, http2->body_bytes_sent, gather->bodies);
+    http2->body_bytes_sent += gather->bodies;
     adapt_burst(http2, gather, sent);
     if (result == OUTPUT_BLOCKED && !unsent_keep(&http2->connection, gather->piece, gather->count,
                                                  sent, output->records, output->record_words))
