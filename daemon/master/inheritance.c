@@ -1,6 +1,5 @@
 #include "daemon/master/inheritance.h"
 
-#include "daemon/base/loop.h"
 #include "daemon/base/memory_file.h"
 
 #include <errno.h>
@@ -182,41 +181,7 @@ int inheritance_read(struct inheritance *inheritance, char *why, size_t size)
     return result;
 }
 
-static void close_old_master_link(struct inheritance *inheritance)
-{
-    loop_free_event(inheritance->readable);
-    inheritance->readable = NULL;
-    if (inheritance->link >= 0)
-        close(inheritance->link);
-    inheritance->link = -1;
-}
-
-static void on_old_master_link(evutil_socket_t fd, short what, void *argument)
-{
-    struct inheritance *inheritance = argument;
-    char byte;
-    ssize_t got = recv(fd, &byte, 1, MSG_DONTWAIT);
-
-    (void)what;
-    if (got == 1)
-        inheritance->told(inheritance->context, byte);
-    else if (got == 0 || errno != EAGAIN)
-        close_old_master_link(inheritance);
-}
-
-int inheritance_watch(struct inheritance *inheritance, struct event_base *base,
-                      void (*told)(void *context, char what), void *context)
-{
-    if (inheritance->link < 0)
-        return 0;
-    inheritance->told = told;
-    inheritance->context = context;
-    inheritance->readable =
-        event_new(base, inheritance->link, EV_READ | EV_PERSIST, on_old_master_link, inheritance);
-    return inheritance->readable != NULL ? event_add(inheritance->readable, NULL) : -1;
-}
-
-static void tell(const struct inheritance *inheritance, char what)
+static void tell_old_master(const struct inheritance *inheritance, char what)
 {
     if (inheritance->link >= 0)
         send(inheritance->link, &what, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -225,17 +190,18 @@ static void tell(const struct inheritance *inheritance, char what)
 void inheritance_report_ready(struct inheritance *inheritance)
 {
     inheritance->pending = false;
-    tell(inheritance, INHERITANCE_READY);
+    tell_old_master(inheritance, INHERITANCE_READY);
 }
 
 void inheritance_report_stop(const struct inheritance *inheritance)
 {
-    tell(inheritance, INHERITANCE_STOP);
+    tell_old_master(inheritance, INHERITANCE_STOP);
 }
 
 void inheritance_free(struct inheritance *inheritance)
 {
-    close_old_master_link(inheritance);
+    if (inheritance->link >= 0)
+        close(inheritance->link);
     if (inheritance->lock_fd >= 0)
         close(inheritance->lock_fd);
     if (inheritance->tickets >= 0)

@@ -7,7 +7,6 @@
 #ifndef DAEMON_INHERITANCE_H
 #define DAEMON_INHERITANCE_H
 
-#include <event2/event.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -31,14 +30,11 @@ struct inherited_socket {
 };
 
 struct inheritance {
-    int link;               /* leads to the old master; -1: not an upgrade, or it has ended */
-    bool pending;           /* an upgrade, in which this master does not serve yet */
-    struct event *readable; /* reads the link */
-    void (*told)(void *context, char what);
-    void *context;
-    int lock_fd; /* the old master's pid file, locked; -1: not an upgrade */
-    int tickets; /* a file for tls_tickets_restore(); -1: none */
-    int limits;  /* a file for address_limits_restore(); -1: none */
+    int link;     /* leads to the old master; -1: not an upgrade, or it has ended */
+    bool pending; /* an upgrade, in which this master does not serve yet */
+    int lock_fd;  /* the old master's pid file, locked; -1: not an upgrade */
+    int tickets;  /* a file for tls_tickets_restore(); -1: none */
+    int limits;   /* a file for address_limits_restore(); -1: none */
     struct inherited_socket *socket;
     size_t count;
 };
@@ -51,13 +47,6 @@ bool inheritance_is_upgrade(void);
 
 /* Reads and removes the environment variables. Returns 0, or -1 with WHY. */
 int inheritance_read(struct inheritance *inheritance, char *why, size_t size);
-
-/*
- * Calls TOLD(CONTEXT, what) for each byte that the old master sends. Returns 0, or -1: out of
- * memory. Does nothing without an upgrade.
- */
-int inheritance_watch(struct inheritance *inheritance, struct event_base *base,
-                      void (*told)(void *context, char what), void *context);
 
 /* Tells the old master that this one serves; the old one then shuts down. */
 void inheritance_report_ready(struct inheritance *inheritance);

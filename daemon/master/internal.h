@@ -117,8 +117,9 @@ struct reload {
 /* Binary upgrades: from an old master to this one, and from this one to a new one. */
 struct upgrade {
     struct inheritance inheritance;
-    pid_t successor_pid; /* 0: no upgrade in progress */
-    int successor_link;  /* -1: none */
+    struct event *inheritance_readable; /* reads the link to the old master */
+    pid_t successor_pid;                /* 0: no upgrade in progress */
+    int successor_link;                 /* -1: none */
     struct event *link_readable;
     bool queued; /* it starts when the reload has ended */
     bool successor_serves;

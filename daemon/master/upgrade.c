@@ -224,25 +224,50 @@ int upgrade_take_over(struct master *master)
     return 0;
 }
 
-/* The old master stops, and so must this one; or it passes a reload on. */
-static void on_told(void *context, char what)
+static void close_old_master_link(struct upgrade *upgrade)
 {
-    struct master *master = context;
+    loop_free_event(upgrade->inheritance_readable);
+    upgrade->inheritance_readable = NULL;
+    if (upgrade->inheritance.link >= 0)
+        close(upgrade->inheritance.link);
+    upgrade->inheritance.link = -1;
+}
 
-    if (what == INHERITANCE_RELOAD)
+/* The old master stops, and so must this one; or it passes a reload on. */
+static void on_old_master_link(evutil_socket_t fd, short what, void *argument)
+{
+    struct master *master = argument;
+    char byte;
+    ssize_t got = recv(fd, &byte, 1, MSG_DONTWAIT);
+
+    (void)what;
+    if (got != 1) {
+        if (got == 0 || errno != EAGAIN)
+            close_old_master_link(&master->upgrade);
+        return;
+    }
+    if (byte == INHERITANCE_RELOAD)
         reload_request_by(master, "requested from the old master");
     else
-        lifecycle_report(master, what == INHERITANCE_FORCE ? EVENT_stop_again : EVENT_stop);
+        lifecycle_report(master, byte == INHERITANCE_FORCE ? EVENT_stop_again : EVENT_stop);
     lifecycle_report_processes(master);
 }
 
 int upgrade_watch_old_master(struct master *master)
 {
-    return inheritance_watch(&master->upgrade.inheritance, master->base, on_told, master);
+    struct upgrade *upgrade = &master->upgrade;
+
+    if (upgrade->inheritance.link < 0)
+        return 0;
+    upgrade->inheritance_readable = event_new(master->base, upgrade->inheritance.link,
+                                              EV_READ | EV_PERSIST, on_old_master_link, master);
+    return upgrade->inheritance_readable != NULL ? event_add(upgrade->inheritance_readable, NULL)
+                                                 : -1;
 }
 
 void upgrade_free(struct upgrade *upgrade)
 {
     close_successor_link(upgrade);
+    close_old_master_link(upgrade);
     inheritance_free(&upgrade->inheritance);
 }

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 /* The tables, from the lists */
 
@@ -220,6 +221,27 @@ static void end_begins_with_the_retirement(void **state)
     }
 }
 
+/* After an upgrade, the link to the old master stays open, so that a stop of one reaches the other. */
+static void stop_of_the_old_master_reaches_the_new_one(void **state)
+{
+    int link[2];
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link), 0);
+    master.upgrade.inheritance.link = link[1];
+    assert_int_equal(upgrade_watch_old_master(&master), 0);
+    assert_int_equal(send(link[0], &(char){INHERITANCE_STOP}, 1, 0), 1);
+    event_base_loop(master.base, EVLOOP_NONBLOCK);
+    assert_int_equal(master.life.state, LIFE_stopping);
+    assert_int_equal(send(link[0], &(char){INHERITANCE_FORCE}, 1, 0), 1);
+    event_base_loop(master.base, EVLOOP_NONBLOCK);
+    assert_int_equal(master.life.state, LIFE_draining);
+    close(link[0]);
+    event_base_loop(master.base, EVLOOP_NONBLOCK);
+    assert_int_equal(master.upgrade.inheritance.link, -1);
+    assert_null(master.upgrade.inheritance_readable);
+}
+
 /* The pictures: cells of the action `nothing` are empty, those of `impossible` a dash. */
 
 static void print_events(const struct table *table, FILE *output)
@@ -325,6 +347,7 @@ int main(void)
         TEST(report_within_an_action_is_handled_after_it),
         TEST(deadline_ends_with_its_state),
         TEST(end_begins_with_the_retirement),
+        TEST(stop_of_the_old_master_reaches_the_new_one),
         cmocka_unit_test(pictures_in_the_readme_are_the_tables),
     };
 
