@@ -361,9 +361,9 @@ static void run_alert_command(struct session *session, const struct alert_record
     const int fds[] = {-1, -1, -1};
     size_t i = 0;
 
-    while (i < ALARM_PROGRAMS && session->alert_programs[i] != 0)
+    while (i < ALERT_PROGRAMS && session->alert_programs[i] != 0)
         i++;
-    if (argv[0][0] == '\0' || i == ALARM_PROGRAMS)
+    if (argv[0][0] == '\0' || i == ALERT_PROGRAMS)
         return;
     session->alert_programs[i] = process_fork();
     if (session->alert_programs[i] < 0)
@@ -393,7 +393,7 @@ void session_check_alerts(struct session *session, uint64_t now_ns)
 
     if (watch_replays(session->watch) || session->timeline.frozen || model_now(model) == NULL)
         return;
-    for (size_t i = 0; i < ALARM_PROGRAMS; i++)
+    for (size_t i = 0; i < ALERT_PROGRAMS; i++)
         if (session->alert_programs[i] != 0 &&
             waitpid(session->alert_programs[i], NULL, WNOHANG) != 0)
             session->alert_programs[i] = 0;

@@ -51,7 +51,7 @@ struct overlays {
     struct scroll subject_scroll, help_scroll, page_scroll, detail_scroll, lab_scroll;
 };
 
-enum { ALARM_PROGRAMS = 8 };
+enum { ALERT_PROGRAMS = 8 };
 
 struct session {
     struct options *options; /* borrowed; :set changes them */
@@ -60,7 +60,7 @@ struct session {
     struct watch *watch;
     struct controller *controller;
     struct alerts alerts;
-    pid_t alert_programs[ALARM_PROGRAMS]; /* running; 0: none */
+    pid_t alert_programs[ALERT_PROGRAMS]; /* running; 0: none */
     struct screen screen;
     struct timeline timeline;
     struct overlays overlays;
