@@ -389,6 +389,7 @@ static inline int own_site_request(const char *text)
     }
     memcpy(answer.head, output->bytes, output->used);
     answer.head[output->used] = '\0';
+    assert_string_equal(answer.head + output->used - 4, "\r\n\r\n");
     own_site_take_body(&output->body);
     body_source_release(&output->body, own_site.worker.cache);
     answer.outcome = (enum outcome)(output->last_record[0] >> 40 & 0xff);

@@ -1,0 +1,169 @@
+/*
+ * How responses are composed, from outside: ranges, preconditions, errors, and whether a connection
+ * persists.
+ */
+#include "tests/unit/own_site.h"
+
+static unsigned asked_covers;
+
+/* Requests over TLS are covered for host "own" only. */
+static bool covers_own(const struct client *client, struct span host)
+{
+    (void)client;
+    asked_covers++;
+    return span_is(host, SPAN("own"));
+}
+
+static int set_up(void **state)
+{
+    char path[64];
+
+    (void)state;
+    own_site_make();
+    snprintf(path, sizeof(path), "%s/www/errors", own_directory);
+    assert_int_equal(mkdir(path, 0755), 0);
+    own_site_put_text("errors/404.html", "own page");
+    own_site_put_text("a.txt", "body of a");
+    own_site_open("[cache]\nprecompressed = off\n[connections]\nkeepalive_requests = 4\n"
+                  "[host b]\nroot = www\n[headers]\nX-Own = yes\n");
+    own_site.worker.tls_covers = covers_own;
+    asked_covers = 0;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    own_site_close();
+    return 0;
+}
+
+static void expect_field(const char *name, const char *value)
+{
+    if (strcmp(own_site_field(name), value) != 0)
+        fail_msg("%s: %s, not %s\n%s", name, own_site_field(name), value, answer.head);
+}
+
+static void ranges_and_preconditions_select_the_response(void **state)
+{
+    static const struct {
+        const char *lines;
+        int status;
+        const char *field, *value, *body;
+    } cases[] = {
+        {"", 200, "Content-Length", "9", "body of a"},
+        {"Range: bytes=0-3\r\n", 206, "Content-Range", "bytes 0-3/9", "body"},
+        {"Range: bytes=-1\r\n", 206, "Content-Type", "text/plain; charset=utf-8", "a"},
+        {"Range: bytes=-1\r\nIf-Range: \"x\"\r\n", 200, "Content-Range", "", "body of a"},
+        {"Range: bytes=99-\r\n", 416, "Content-Range", "bytes */9", NULL},
+        {"If-None-Match: *\r\n", 304, "Content-Length", "", ""},
+        {"If-None-Match: \"x\"\r\n", 200, "X-Own", "yes", "body of a"},
+        {"If-Match: \"x\"\r\n", 412, "Cache-Control", "no-store", NULL},
+        {"If-Match: \"x\"\r\n", 412, "X-Own", "yes", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        own_site.client.requests = 0;
+        assert_int_equal(own_site_get("/a.txt", cases[i].lines), cases[i].status);
+        expect_field(cases[i].field, cases[i].value);
+        if (cases[i].body != NULL)
+            assert_string_equal(answer.body, cases[i].body);
+    }
+}
+
+static void several_ranges_are_parts(void **state)
+{
+    char length[16];
+
+    (void)state;
+    assert_int_equal(own_site_get("/a.txt", "Range: bytes=0-0,5-6\r\n"), 206);
+    assert_memory_equal(own_site_field("Content-Type"), "multipart/byteranges; boundary=", 31);
+    snprintf(length, sizeof(length), "%zu", answer.body_length);
+    expect_field("Content-Length", length);
+    expect_field("X-Own", "yes");
+    assert_non_null(strstr(answer.body, "Content-Range: bytes 0-0/9\r\n\r\nb\r\n"));
+    assert_non_null(strstr(answer.body, "Content-Range: bytes 5-6/9\r\n\r\nof\r\n"));
+}
+
+/* The client that sends If-Range has the other fields. */
+static void part_for_if_range_repeats_only_validators(void **state)
+{
+    char lines[256];
+
+    (void)state;
+    own_site_get("/a.txt", "");
+    snprintf(lines, sizeof(lines), "Range: bytes=0-3\r\nIf-Range: %s\r\n", own_site_field("ETag"));
+    assert_int_equal(own_site_get("/a.txt", lines), 206);
+    expect_field("Content-Type", "");
+    expect_field("X-Own", "yes");
+}
+
+static void errors_have_a_page_and_the_fields_they_need(void **state)
+{
+    (void)state;
+    assert_int_equal(own_site_get("/none", ""), 404);
+    assert_string_equal(answer.body, "own page");
+    expect_field("Content-Length", "8");
+    expect_field("Cache-Control", "");
+    assert_int_equal(own_site_request("HEAD /none HTTP/1.1\r\nHost: own\r\n"), 404);
+    assert_string_equal(answer.body, "");
+    expect_field("Content-Length", "8");
+    assert_int_equal(own_site_request("DELETE /a.txt HTTP/1.1\r\nHost: own\r\n"), 405);
+    expect_field("Allow", "GET, HEAD, OPTIONS");
+    assert_non_null(strstr(answer.body, "405 Method Not Allowed"));
+    assert_int_equal(own_site_metric(METRIC_cache_hits), 0);
+    assert_int_equal(own_site_metric(METRIC_cache_misses), 2); /* of the missing file */
+}
+
+static void connection_closes_after_its_last_request(void **state)
+{
+    struct transaction_context *context = &own_site.context;
+
+    (void)state;
+    for (int i = 1; i <= 4; i++) {
+        own_site_get("/a.txt", "");
+        expect_field("Connection", i < 4 ? "" : "close");
+        assert_int_equal(own_site.client.closing, i == 4);
+        assert_int_equal(own_site.client.linger_wanted, i == 4);
+    }
+    for (int i = 0; i < 4; i++) {
+        own_site.client = (struct client){.secure = i % 2 != 0};
+        context->closing_connections = false;
+        context->closing_secure = i >= 2;
+        own_site_get("/a.txt", "");
+        expect_field("Connection", i == 3 ? "close" : "");
+    }
+    own_site.client = (struct client){.secure = false};
+    context->closing_connections = true;
+    own_site_get("/a.txt", "");
+    expect_field("Connection", "close");
+}
+
+static void request_for_a_host_that_tls_does_not_cover_is_421(void **state)
+{
+    (void)state;
+    own_site.client.secure = true;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(own_site_get("/a.txt", ""), 200);
+    assert_int_equal(asked_covers, 1);
+    assert_int_equal(own_site_request("GET /a.txt HTTP/1.1\r\nHost: b\r\n"), 421);
+    assert_int_equal(asked_covers, 2);
+    assert_int_equal(own_site_get("/a.txt", ""), 200);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(ranges_and_preconditions_select_the_response),
+        TEST(several_ranges_are_parts),
+        TEST(part_for_if_range_repeats_only_validators),
+        TEST(errors_have_a_page_and_the_fields_they_need),
+        TEST(connection_closes_after_its_last_request),
+        TEST(request_for_a_host_that_tls_does_not_cover_is_421),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
